@@ -1,0 +1,244 @@
+//! A model's shape: what its layers hold and how wide they are.
+
+use crate::problem::{Field, Problem};
+use crate::units::{greatest_common_divisor, nearest_multiples};
+use serde::Serialize;
+
+/// A decoder-only model: attention, dense MLP, routed MLP and Mamba-2 blocks between an embedding and a head.
+///
+/// Blocks are counted by kind. In a transformer every layer holds one attention and one MLP block; in a hybrid
+/// each layer holds one block of any kind.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Architecture {
+    /// Layers that a pipeline splits.
+    pub layers: u32,
+    /// Width of the residual stream.
+    pub hidden: u32,
+    /// Padded vocabulary.
+    pub vocab: u32,
+    /// Whether embedding and head share their weights.
+    pub tied_embeddings: bool,
+    /// Attention blocks.
+    pub attention: Attention,
+    /// Dense MLP blocks, if any.
+    pub mlp: Option<Mlp>,
+    /// Routed MLP blocks, if any.
+    pub moe: Option<Moe>,
+    /// Mamba-2 blocks, if any.
+    pub mamba: Option<Mamba>,
+    /// Extra multi-token-prediction layers.
+    pub mtp_layers: u32,
+}
+
+/// Attention blocks.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Attention {
+    /// How many blocks.
+    pub layers: u32,
+    /// Query heads.
+    pub heads: u32,
+    /// How keys and values are made.
+    pub kind: AttentionKind,
+    /// Blocks that see only a sliding window.
+    pub window: Option<Window>,
+}
+
+/// How keys and values are made.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AttentionKind {
+    /// Grouped queries: `kv_heads` equal to the heads is plain multi-head attention.
+    Gqa {
+        /// Heads of keys and values (query groups).
+        kv_heads: u32,
+        /// Width of a head.
+        head_dim: u32,
+    },
+    /// Multi-head latent attention.
+    Mla {
+        /// Rank of the compressed queries; 0 where queries are not compressed.
+        q_lora: u32,
+        /// Rank of the compressed keys and values.
+        kv_lora: u32,
+        /// Width of a head's part without position.
+        qk_nope: u32,
+        /// Width of a head's rotary part.
+        qk_rope: u32,
+        /// Width of a head's values.
+        v_head: u32,
+    },
+}
+
+/// A sliding window.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Window {
+    /// Tokens that it spans.
+    pub tokens: u32,
+    /// Attention blocks that have it.
+    pub layers: u32,
+}
+
+/// Dense MLP blocks.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Mlp {
+    /// How many blocks.
+    pub layers: u32,
+    /// Width between its two projections.
+    pub ffn: u32,
+    /// Whether a third projection gates it (SwiGLU and kin).
+    pub gated: bool,
+}
+
+impl Mlp {
+    /// Projections of a block: 3 if gated, else 2.
+    pub fn projections(gated: bool) -> u32 {
+        if gated { 3 } else { 2 }
+    }
+}
+
+/// Routed MLP blocks.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Moe {
+    /// How many blocks.
+    pub layers: u32,
+    /// Routed experts of a block.
+    pub experts: u32,
+    /// Experts that a token visits.
+    pub top_k: u32,
+    /// Width of a routed expert.
+    pub ffn: u32,
+    /// Width of the shared experts together; 0 where there are none.
+    pub shared_ffn: u32,
+    /// Width that experts work in, where it is not the hidden width.
+    pub latent: Option<u32>,
+    /// Whether experts are gated.
+    pub gated: bool,
+}
+
+/// Mamba-2 blocks.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Mamba {
+    /// How many blocks.
+    pub layers: u32,
+    /// Heads.
+    pub heads: u32,
+    /// Width of a head.
+    pub head_dim: u32,
+    /// Width of the state.
+    pub state: u32,
+    /// Groups that share a state projection.
+    pub groups: u32,
+    /// Tokens that the scan takes at once, where published.
+    pub chunk: Option<u32>,
+}
+
+impl Architecture {
+    /// The same model with another number of layers: a proxy.
+    ///
+    /// Dense leading layers of a mixture of experts stay; kinds of a hybrid keep their ratio.
+    ///
+    /// # Errors
+    /// No layers, or a hybrid whose ratio the count would break.
+    pub fn with_layers(&self, layers: u32) -> Result<Architecture, Problem> {
+        if layers == self.layers {
+            return Ok(self.clone());
+        }
+        if layers == 0 {
+            return Err(Problem::new(Field::Layers, layers, "leaves no model").allowed("1 or more"));
+        }
+        let mut proxy = self.clone();
+        proxy.layers = layers;
+        match &self.mamba {
+            Some(_) => proxy.scale_hybrid(self.layers)?,
+            None => {
+                proxy.attention.layers = layers;
+                if let (Some(moe), dense) = (&mut proxy.moe, &mut proxy.mlp) {
+                    let dense_layers = dense.as_ref().map_or(0, |mlp| mlp.layers).min(layers);
+                    moe.layers = layers - dense_layers;
+                    if let Some(mlp) = dense {
+                        mlp.layers = dense_layers;
+                    }
+                } else if let Some(mlp) = &mut proxy.mlp {
+                    mlp.layers = layers;
+                }
+                if let Some(window) = &mut proxy.attention.window {
+                    window.layers =
+                        (u64::from(window.layers) * u64::from(layers) / u64::from(self.layers)) as u32;
+                }
+            }
+        }
+        Ok(proxy)
+    }
+
+    /// Brings the counts of a hybrid's kinds from `from` layers to `self.layers`, in their ratio.
+    fn scale_hybrid(&mut self, from: u32) -> Result<(), Problem> {
+        let to = self.layers;
+        let counts = [
+            Some(&mut self.attention.layers),
+            self.mlp.as_mut().map(|mlp| &mut mlp.layers),
+            self.moe.as_mut().map(|moe| &mut moe.layers),
+            self.mamba.as_mut().map(|mamba| &mut mamba.layers),
+        ];
+        let counts: Vec<&mut u32> = counts.into_iter().flatten().collect();
+        let unit = from / counts.iter().fold(from, |common, count| greatest_common_divisor(common, **count));
+        if !to.is_multiple_of(unit) {
+            return Err(Problem::new(
+                Field::Layers,
+                to,
+                format!(
+                    "breaks the ratio of attention, MLP and Mamba blocks, which repeats every {unit} layers"
+                ),
+            )
+            .nearest(nearest_multiples(to, unit)));
+        }
+        for count in counts {
+            *count = (u64::from(*count) * u64::from(to) / u64::from(from)) as u32;
+        }
+        Ok(())
+    }
+
+    /// Widths that TP cuts, each with its name: every one must divide by TP.
+    pub(crate) fn tp_widths(&self) -> Vec<(&'static str, u32)> {
+        let mut widths = vec![("attention heads", self.attention.heads), ("hidden width", self.hidden)];
+        if let Some(mlp) = &self.mlp {
+            widths.push(("FFN width", mlp.ffn));
+        }
+        if let Some(mamba) = &self.mamba {
+            widths.extend([("Mamba heads", mamba.heads), ("Mamba groups", mamba.groups)]);
+        }
+        widths
+    }
+
+    /// Whether the pattern of blocks is that of a hybrid.
+    pub fn is_hybrid(&self) -> bool {
+        self.mamba.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::catalog::Catalog;
+
+    #[test]
+    fn a_dense_proxy_has_fewer_of_every_block() {
+        let proxy = Catalog::embedded().model("llama3.1-405b").unwrap().architecture.with_layers(30).unwrap();
+        assert_eq!((proxy.attention.layers, proxy.mlp.unwrap().layers), (30, 30));
+    }
+
+    #[test]
+    fn a_routed_proxy_keeps_its_dense_layers() {
+        let proxy = Catalog::embedded().model("deepseek-v3").unwrap().architecture.with_layers(16).unwrap();
+        assert_eq!((proxy.mlp.unwrap().layers, proxy.moe.unwrap().layers), (3, 13));
+    }
+
+    #[test]
+    fn a_hybrid_proxy_keeps_its_ratio() {
+        let model = &Catalog::embedded().model("nemotron-h-56b").unwrap().architecture;
+        let proxy = model.with_layers(59).unwrap();
+        assert_eq!(
+            (proxy.attention.layers, proxy.mlp.unwrap().layers, proxy.mamba.unwrap().layers),
+            (5, 27, 27)
+        );
+        assert_eq!(model.with_layers(60).unwrap_err().nearest, ["59", "118"]);
+    }
+}

@@ -1,0 +1,82 @@
+//! Published measurements.
+
+use super::{RecipeId, Release};
+use crate::precision::Dtype;
+use serde::Deserialize;
+
+/// A published measurement. Numbers that a document prints are kept as printed, since the number of digits says
+/// how far they can be compared.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Baseline {
+    /// The document's release.
+    pub release: Release,
+    /// The model; empty where an example names none.
+    pub model: String,
+    /// Precision, if named.
+    pub precision: Option<Dtype>,
+    /// GPU type, if named.
+    pub gpu: String,
+    /// GPUs in all, if named.
+    pub gpus: Option<u32>,
+    /// Seconds per step.
+    pub step_time_s: f64,
+    /// Tokens per second, as printed.
+    #[serde(rename = "tokens_per_s")]
+    pub printed_tokens_per_s: String,
+    /// MFU in percent, as printed.
+    #[serde(rename = "mfu_pct")]
+    pub printed_mfu_pct: String,
+    /// Days to train 10¹² tokens, as printed.
+    #[serde(rename = "days_1t")]
+    pub printed_days_1t: String,
+    /// Whether it is a measurement or an example.
+    pub kind: BaselineKind,
+    /// Tokens of a sequence.
+    pub seq_len: u32,
+    /// Global batch size.
+    pub gbs: u32,
+    /// The document's family.
+    pub family: String,
+    /// The line of its document.
+    pub line: u32,
+    /// What to know beside it.
+    pub note: String,
+}
+
+/// Where a number stands in its document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BaselineKind {
+    /// In a performance table: a measurement.
+    Table,
+    /// In a worked example or a sample line.
+    Example,
+}
+
+impl Baseline {
+    /// Whether it measures that recipe. No document measured a strong series.
+    pub(super) fn is_of(&self, id: &RecipeId) -> bool {
+        self.kind == BaselineKind::Table
+            && !id.strong
+            && self.release == id.release
+            && self.model == id.model
+            && self.gpu == id.gpu
+            && self.precision == Some(id.dtype)
+            && self.gpus == Some(id.gpus)
+    }
+
+    /// MFU as printed, a fraction.
+    pub fn printed_mfu(&self) -> Option<f64> {
+        self.printed_mfu_pct.parse::<f64>().ok().map(|percent| percent / 100.0)
+    }
+
+    /// Days to train 10¹² tokens, as printed.
+    pub fn printed_days(&self) -> Option<f64> {
+        self.printed_days_1t.parse().ok()
+    }
+
+    /// Tokens per second, as printed.
+    pub fn printed_tokens(&self) -> Option<f64> {
+        self.printed_tokens_per_s.parse().ok()
+    }
+}

@@ -1,0 +1,124 @@
+//! The documents that publish recipes, and how each counts FLOPs and names peaks.
+
+use crate::precision::Dtype;
+use crate::problem::{Field, Problem};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// A generation of the recipe collection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Release {
+    /// November 2024: the user calls sbatch.
+    #[serde(rename = "24.11")]
+    R24_11,
+    /// April 2025: launch.sh under STAGE_PATH.
+    #[serde(rename = "25.04")]
+    R25_04,
+    /// May 2025: launch.sh and llmb-run under LLMB_INSTALL.
+    #[serde(rename = "25.05")]
+    R25_05,
+    /// December 2025: launch.sh and llmb-run under LLMB_INSTALL.
+    #[serde(rename = "25.12")]
+    R25_12,
+}
+
+impl Release {
+    /// Every release, oldest first.
+    pub const ALL: [Release; 4] = [Release::R24_11, Release::R25_04, Release::R25_05, Release::R25_12];
+
+    /// Its number, as in the collection.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Release::R24_11 => "24.11",
+            Release::R25_04 => "25.04",
+            Release::R25_05 => "25.05",
+            Release::R25_12 => "25.12",
+        }
+    }
+}
+
+impl fmt::Display for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.id())
+    }
+}
+
+impl FromStr for Release {
+    type Err = Problem;
+
+    fn from_str(text: &str) -> Result<Release, Problem> {
+        Release::ALL
+            .into_iter()
+            .find(|release| release.id() == text.trim())
+            .ok_or_else(|| Problem::unknown(Field::Release, text, Release::ALL.map(Release::id)))
+    }
+}
+
+/// A document that publishes recipes.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Document {
+    /// The release that it belongs to.
+    pub release: Release,
+    /// The models that it is about: the beginning of their ids.
+    pub family: String,
+    /// What it is about, in words.
+    pub title: String,
+    /// Where it stands.
+    pub source: String,
+}
+
+/// The formula that a document counts model FLOPs by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Formula {
+    /// Every head has its own keys and values, the MLP is four times the hidden width.
+    Mha,
+    /// Query groups and the FFN width are counted.
+    Gqa,
+    /// Attention, MLP and Mamba-2 in chunks.
+    Hybrid,
+}
+
+/// How a document counts a model's FLOPs.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct DocumentFlops {
+    /// The document's release.
+    pub release: Release,
+    /// The model.
+    pub model: String,
+    /// Its formula.
+    pub formula: Formula,
+    /// The query groups it counts, where they are not the model's.
+    pub query_groups: Option<u32>,
+    /// The rounded number that its MFU divides by, where it is not the formula's own.
+    pub model_flops: Option<f64>,
+    #[serde(deserialize_with = "yes")]
+    /// Whether the document prints that number, or only its results show it.
+    pub stated: bool,
+    /// Why the document's number and the formula's differ.
+    pub reason: String,
+}
+
+/// The peak that a document's MFU divides by.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Peak {
+    /// The document's release.
+    pub release: Release,
+    /// The document's family.
+    pub family: String,
+    /// GPU type.
+    pub gpu: String,
+    /// Precision.
+    pub precision: Dtype,
+    /// As the document states it, TFLOPS.
+    pub stated_tflops: f64,
+    /// As its printed results need it, TFLOPS.
+    pub used_tflops: f64,
+    /// Why the two differ; empty where they do not.
+    pub reason: String,
+}
+
+fn yes<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Ok(String::deserialize(deserializer)? == "yes")
+}

@@ -1,0 +1,72 @@
+//! GPU types.
+
+use crate::precision::{Dtype, Width};
+use serde::Deserialize;
+
+/// A GPU type; rates are dense and per GPU.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Gpu {
+    /// Its name in flags, files and links.
+    pub id: String,
+    /// Its name as people print it.
+    pub name: String,
+    /// Board and system.
+    pub form: String,
+    /// Datasheet peak at BF16.
+    pub bf16_tflops: f64,
+    /// Datasheet peak at FP8; none before Hopper.
+    pub fp8_tflops: Option<f64>,
+    /// Datasheet peak at NVFP4; none before Blackwell.
+    pub nvfp4_tflops: Option<f64>,
+    /// Memory, 10⁹ bytes.
+    pub hbm_gb: f64,
+    /// Memory bandwidth, 10¹² bytes per second.
+    pub hbm_tbps: f64,
+    /// NVLink, 10⁹ bytes per second in one direction.
+    pub nvlink_gbps: f64,
+    /// GPUs that NVLink joins.
+    pub nvlink_domain: u32,
+    /// GPUs of one Slurm node.
+    pub gpus_per_node: u32,
+    /// Network, 10⁹ bits per second.
+    pub nic_gbit: f64,
+    /// Power limit, watts.
+    pub tdp_w: f64,
+    /// Measured maximum of BF16 matrix multiplication, where known.
+    pub max_gemm_bf16_tflops: Option<f64>,
+    /// Measured maximum of FP8 matrix multiplication, where known.
+    pub max_gemm_fp8_tflops: Option<f64>,
+    recipe_bf16_peak: Option<f64>,
+    recipe_fp8_peak: Option<f64>,
+    #[serde(default)]
+    aliases: String,
+    /// Where the row was read.
+    pub source: String,
+    /// What to know beside it.
+    pub notes: String,
+}
+
+impl Gpu {
+    /// Whether `name`, in lower case, is its id or an alias.
+    pub(super) fn answers_to(&self, name: &str) -> bool {
+        self.id == name || self.aliases.split(' ').any(|alias| alias == name && !alias.is_empty())
+    }
+
+    /// The datasheet's dense peak; none where the GPU lacks the precision.
+    pub fn datasheet_tflops(&self, dtype: Dtype) -> Option<f64> {
+        match dtype.width() {
+            Width::Bf16 => Some(self.bf16_tflops),
+            Width::Fp8 => self.fp8_tflops,
+            Width::Nvfp4 => self.nvfp4_tflops,
+        }
+    }
+
+    /// The peak that published recipes divide by on this GPU, where it is known.
+    pub fn recipe_tflops(&self, dtype: Dtype) -> Option<f64> {
+        match dtype.width() {
+            Width::Bf16 => self.recipe_bf16_peak,
+            Width::Fp8 => self.recipe_fp8_peak,
+            Width::Nvfp4 => None,
+        }
+    }
+}

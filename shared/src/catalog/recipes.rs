@@ -1,0 +1,174 @@
+//! Published scenarios.
+
+use super::Release;
+use crate::layout::{Degrees, PipelineSplit};
+use crate::precision::Dtype;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The name of a recipe: `llama3.1-405b/h100/fp8/512@25.04`, with `/strong` before the `@` for strong scaling.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RecipeId {
+    /// Model id.
+    pub model: String,
+    /// GPU type id.
+    pub gpu: String,
+    /// Precision.
+    pub dtype: Dtype,
+    /// GPUs in all.
+    pub gpus: u32,
+    /// Whether the global batch stays the same over the GPU counts of its series.
+    pub strong: bool,
+    /// The release that publishes it.
+    pub release: Release,
+}
+
+impl RecipeId {
+    /// The name without its release, which several releases may share.
+    pub fn without_release(&self) -> String {
+        let RecipeId { model, gpu, dtype, gpus, strong, .. } = self;
+        format!("{model}/{gpu}/{dtype}/{gpus}{}", if *strong { "/strong" } else { "" })
+    }
+
+    /// Whether the other differs in nothing but the GPU count.
+    pub fn same_series(&self, other: &RecipeId) -> bool {
+        RecipeId { gpus: other.gpus, ..self.clone() } == *other
+    }
+}
+
+impl fmt::Display for RecipeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.without_release(), self.release)
+    }
+}
+
+impl Serialize for RecipeId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// How a series of recipes grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scaling {
+    /// The global batch grows with the GPUs.
+    Weak,
+    /// The global batch stays.
+    Strong,
+}
+
+impl Scaling {
+    /// Its name in files.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Scaling::Weak => "weak",
+            Scaling::Strong => "strong",
+        }
+    }
+}
+
+/// A published scenario.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recipe {
+    /// Its name.
+    pub id: RecipeId,
+    /// The series that it belongs to; none for a proxy.
+    pub scaling: Option<Scaling>,
+    /// Layers: fewer than the model's in a proxy.
+    pub layers: u32,
+    /// Its degrees of parallelism.
+    pub degrees: Degrees,
+    /// EP as printed; none where the document prints NA or no such column.
+    pub printed_ep: Option<u32>,
+    /// Tokens of a sequence.
+    pub seq_len: u32,
+    /// Micro batch size.
+    pub mbs: u32,
+    /// Global batch size.
+    pub gbs: u32,
+    /// DP as printed.
+    pub printed_dp: u32,
+    /// GA as printed.
+    pub printed_ga: u32,
+    /// The line of its document.
+    pub line: u32,
+    /// What to know of the row; mostly empty.
+    pub note: String,
+}
+
+/// A line of recipes.csv: one recipe for each precision.
+#[derive(Debug, Deserialize)]
+pub(super) struct Row {
+    release: Release,
+    model: String,
+    precisions: String,
+    gpu: String,
+    scaling: Option<Scaling>,
+    gpus: u32,
+    seq_len: u32,
+    layers: u32,
+    tp: u32,
+    pp: u32,
+    cp: u32,
+    ep: Option<u32>,
+    vp: Option<u32>,
+    dp: u32,
+    mbs: u32,
+    gbs: u32,
+    ga: u32,
+    split: Split,
+    line: u32,
+    note: String,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Split {
+    Even,
+    Counted,
+}
+
+impl Row {
+    pub(super) fn into_recipes(self) -> Vec<Recipe> {
+        let precisions = self.precisions.split(' ').filter_map(|precision| precision.parse().ok());
+        precisions.map(|dtype| self.recipe(dtype)).collect()
+    }
+
+    fn recipe(&self, dtype: Dtype) -> Recipe {
+        let split = match self.split {
+            Split::Even => PipelineSplit::Even,
+            Split::Counted => PipelineSplit::Counted,
+        };
+        Recipe {
+            id: RecipeId {
+                model: self.model.clone(),
+                gpu: self.gpu.clone(),
+                dtype,
+                gpus: self.gpus,
+                strong: self.scaling == Some(Scaling::Strong),
+                release: self.release,
+            },
+            scaling: self.scaling,
+            layers: self.layers,
+            degrees: Degrees {
+                gpus: self.gpus,
+                tp: self.tp,
+                pp: self.pp,
+                cp: self.cp,
+                ep: self.ep.unwrap_or(1),
+                expert_tp: 1,
+                vp: self.vp.unwrap_or(1),
+                split,
+            },
+            printed_ep: self.ep,
+            seq_len: self.seq_len,
+            mbs: self.mbs,
+            gbs: self.gbs,
+            printed_dp: self.dp,
+            printed_ga: self.ga,
+            line: self.line,
+            note: self.note.clone(),
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Model FLOPs: what a training step must compute whatever the software does, counted the way that the reader
+//! chose.
+//!
+//! Training takes three times the forward pass: once forward, twice backward. Recomputed activations do not
+//! count. Parts are training FLOPs per token.
+
+mod blocks;
+mod document;
+
+use crate::architecture::Architecture;
+use crate::catalog::{Catalog, DocumentFlops};
+use crate::explain::Line;
+use crate::problem::{Field, Problem};
+use crate::scenario::Scenario;
+use serde::Serialize;
+use std::fmt;
+use std::str::FromStr;
+
+/// How model FLOPs are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Convention {
+    /// As the recipe's own document does.
+    Recipe,
+    /// Query groups and full attention.
+    Full,
+    /// Query groups and the half of attention that a causal mask leaves.
+    Causal,
+}
+
+impl Convention {
+    /// Every convention.
+    pub const ALL: [Convention; 3] = [Convention::Recipe, Convention::Full, Convention::Causal];
+
+    /// Its name in flags, files and links.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Convention::Recipe => "recipe",
+            Convention::Full => "full",
+            Convention::Causal => "causal",
+        }
+    }
+
+    pub(crate) fn needs_recipe() -> Problem {
+        Problem::new(
+            Field::Convention,
+            "recipe",
+            "counts as a recipe's document does, and no recipe is given",
+        )
+        .allowed("full, causal")
+        .nearest(["full"])
+    }
+}
+
+impl fmt::Display for Convention {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.id())
+    }
+}
+
+impl FromStr for Convention {
+    type Err = Problem;
+
+    fn from_str(text: &str) -> Result<Convention, Problem> {
+        Convention::ALL
+            .into_iter()
+            .find(|convention| convention.id() == text.trim().to_lowercase())
+            .ok_or_else(|| Problem::unknown(Field::Convention, text, Convention::ALL.map(Convention::id)))
+    }
+}
+
+/// The model FLOPs of one sequence, with their parts and how they came about.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ModelFlops {
+    /// How they are counted.
+    pub convention: Convention,
+    /// Tokens of the sequence.
+    pub seq_len: u32,
+    /// Training FLOPs of one sequence, by the formula.
+    #[serde(rename = "model_flops_per_sequence")]
+    pub per_sequence: f64,
+    /// Attention, training FLOPs per token.
+    #[serde(rename = "attention_flops")]
+    pub attention: f64,
+    /// Dense and routed MLPs, training FLOPs per token.
+    #[serde(rename = "mlp_flops")]
+    pub mlp: f64,
+    /// The head (documents call it embedding), training FLOPs per token.
+    #[serde(rename = "embedding_flops")]
+    pub embedding: f64,
+    /// Mamba-2 blocks, training FLOPs per token; none without any.
+    #[serde(rename = "mamba_flops", skip_serializing_if = "Option::is_none")]
+    pub mamba: Option<f64>,
+    /// The number that the recipe's document divides by, and why it differs from the formula's; none where it does
+    /// not, or the scenario is not the document's.
+    #[serde(rename = "document_model_flops", skip_serializing_if = "Option::is_none")]
+    pub document: Option<DocumentNumber>,
+    /// Multiply-accumulates per sequence, as release 25.05's document prints its parts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub multiply_accumulates: Option<MultiplyAccumulates>,
+    /// The derivation.
+    pub explain: Vec<Line>,
+}
+
+/// A document's own number beside ours.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DocumentNumber {
+    /// Training FLOPs of one sequence behind the document's MFU.
+    pub value: f64,
+    /// Why it differs from the formula's value.
+    pub reason: String,
+}
+
+/// Multiply-accumulates of the forward pass of one sequence, by part.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MultiplyAccumulates {
+    /// MLP blocks.
+    pub mlp: f64,
+    /// Attention blocks.
+    pub attention: f64,
+    /// Mamba-2 blocks.
+    pub mamba: f64,
+    /// Head.
+    pub head: f64,
+}
+
+impl ModelFlops {
+    /// Counts by query groups, with full or causal attention; works for every architecture.
+    pub fn by_blocks(architecture: &Architecture, seq_len: u32, causal: bool) -> ModelFlops {
+        blocks::count(architecture, seq_len, causal)
+    }
+
+    /// Counts as a release's document does.
+    ///
+    /// `published` says whether the architecture and the sequence are the document's own, so that its rounded
+    /// number applies.
+    pub fn by_document(
+        architecture: &Architecture,
+        seq_len: u32,
+        document: &DocumentFlops,
+        published: bool,
+    ) -> ModelFlops {
+        document::count(architecture, seq_len, document, published)
+    }
+
+    /// Counts a scenario by its own convention.
+    pub fn of(scenario: &Scenario) -> ModelFlops {
+        let (architecture, seq_len) = (&scenario.architecture, scenario.batch.seq_len());
+        let document = scenario.recipe.and_then(|recipe| {
+            Catalog::embedded()
+                .document_flops(recipe.id.release, &scenario.model.id)
+                .map(|flops| (recipe, flops))
+        });
+        match (scenario.convention, document) {
+            (Convention::Recipe, Some((recipe, document))) => {
+                let published = recipe.layers == architecture.layers && recipe.seq_len == seq_len;
+                ModelFlops::by_document(architecture, seq_len, document, published)
+            }
+            (convention, _) => ModelFlops::by_blocks(architecture, seq_len, convention == Convention::Causal),
+        }
+    }
+
+    /// The number an MFU divides: the document's where it has its own, else the formula's.
+    pub fn for_mfu(&self) -> f64 {
+        self.document.as_ref().map_or(self.per_sequence, |document| document.value)
+    }
+}

@@ -1,0 +1,327 @@
+//! Counting block by block: query groups, full or causal attention, any architecture.
+//!
+//! Formulas per token and forward pass, h hidden, H heads, K KV heads, d head width, s sequence:
+//! Megatron-LM's `num_floating_point_operations`, Megatron-Bridge's `flop_utils`, PaLM (arXiv:2204.02311) app. B.
+
+use super::{Convention, ModelFlops};
+use crate::architecture::{Architecture, AttentionKind, Mamba, Mlp, Moe};
+use crate::explain::Line;
+use crate::units::{group_digits, significant};
+
+/// Forward and backward pass in forward passes.
+const TRAINING: f64 = 3.0;
+
+pub(super) fn count(architecture: &Architecture, seq_len: u32, causal: bool) -> ModelFlops {
+    let mut lines = Vec::new();
+    let attention = attention(architecture, seq_len, causal, &mut lines);
+    let mut mlp = 0.0;
+    if let Some(dense) = &architecture.mlp {
+        mlp += dense_mlp(architecture, dense, &mut lines);
+    }
+    if let Some(moe) = &architecture.moe {
+        mlp += routed_mlp(architecture, moe, &mut lines);
+    }
+    let mamba = architecture.mamba.as_ref().map(|mamba| mamba_blocks(architecture, mamba, &mut lines));
+    let embedding = head(architecture, &mut lines);
+    let (attention, mlp, mtp_projection) = with_mtp(architecture, attention, mlp, &mut lines);
+    let per_token = attention + mlp + mamba.unwrap_or(0.0) + embedding + mtp_projection;
+    let per_sequence = f64::from(seq_len) * per_token;
+    lines.push(Line::new(
+        "model FLOPs",
+        "s · (sum of the parts)",
+        format!("{seq_len} · {}", group_digits(per_token)),
+        per_sequence,
+        "FLOPs/sequence",
+    ));
+    ModelFlops {
+        convention: if causal { Convention::Causal } else { Convention::Full },
+        seq_len,
+        per_sequence,
+        attention,
+        // An MTP layer's input projection is no part of its own in any document; it stands with the MLPs.
+        mlp: mlp + mtp_projection,
+        embedding,
+        mamba,
+        document: None,
+        multiply_accumulates: None,
+        explain: lines,
+    }
+}
+
+fn attention(architecture: &Architecture, seq_len: u32, causal: bool, lines: &mut Vec<Line>) -> f64 {
+    let attention = &architecture.attention;
+    let (layers, hidden, heads) =
+        (f64::from(attention.layers), f64::from(architecture.hidden), f64::from(attention.heads));
+    let (projections, core_width, projection_line) = match attention.kind {
+        AttentionKind::Gqa { kv_heads, head_dim } => {
+            let (groups, width) = (f64::from(kv_heads), f64::from(head_dim));
+            let projections = TRAINING * layers * 2.0 * hidden * width * (2.0 * heads + 2.0 * groups);
+            let line = Line::new(
+                "attention projections",
+                "3 · L · 2·h·d·(2H + 2K)",
+                format!("3 · {layers} · 2·{hidden}·{head_dim}·(2·{heads} + 2·{kv_heads})"),
+                projections,
+                "FLOPs/token",
+            );
+            // Scores and their sum over values: 2·d each way for every pair.
+            (projections, 2.0 * width, line)
+        }
+        AttentionKind::Mla { q_lora, kv_lora, qk_nope, qk_rope, v_head } => {
+            let [q, kv, nope, rope, value] = [q_lora, kv_lora, qk_nope, qk_rope, v_head].map(f64::from);
+            let queries = if q_lora > 0 {
+                q * (hidden + heads * (nope + rope))
+            } else {
+                hidden * heads * (nope + rope)
+            };
+            let per_token =
+                queries + kv * (hidden + heads * (nope + value)) + hidden * rope + heads * value * hidden;
+            let projections = TRAINING * layers * 2.0 * per_token;
+            let line = Line::new(
+                "attention projections (MLA)",
+                match q_lora {
+                    0 => "3 · L · 2·[h·H(dn+dr) + rkv(h + H(dn+dv)) + h·dr + H·dv·h]",
+                    _ => "3 · L · 2·[rq(h + H(dn+dr)) + rkv(h + H(dn+dv)) + h·dr + H·dv·h]",
+                },
+                format!("3 · {layers} · 2·{}", group_digits(per_token)),
+                projections,
+                "FLOPs/token",
+            );
+            (projections, nope + rope + value, line)
+        }
+    };
+    lines.push(projection_line);
+
+    // A causal mask leaves half of the pairs.
+    let half = if causal { 0.5 } else { 1.0 };
+    let core = |layers: f64, context: f64| TRAINING * layers * 2.0 * context * heads * core_width * half;
+    let (windowed, context) = match &attention.window {
+        Some(window) => (f64::from(window.layers), window_context(seq_len, window.tokens)),
+        None => (0.0, 0.0),
+    };
+    let full = core(layers - windowed, f64::from(seq_len));
+    let half_text = if causal { "½ · " } else { "" };
+    lines.push(
+        Line::new(
+            "attention core",
+            format!("{half_text}3 · L · 2·s·H·(dqk + dv)"),
+            format!("{half_text}3 · {} · 2·{seq_len}·{heads}·{core_width}", layers - windowed),
+            full,
+            "FLOPs/token",
+        )
+        .note(if causal {
+            "the causal mask leaves half of the pairs"
+        } else {
+            "every pair counts, masked or not"
+        }),
+    );
+    let mut sum = projections + full;
+    if windowed > 0.0 {
+        let sliding = core(windowed, context);
+        lines.push(
+            Line::new(
+                "attention core, sliding window",
+                format!("{half_text}3 · Lw · 2·s′·H·(dqk + dv)"),
+                format!("{half_text}3 · {windowed} · 2·{}·{heads}·{core_width}", significant(context, 6)),
+                sliding,
+                "FLOPs/token",
+            )
+            .note("s′ = 2w(1 − (w−1)/2s): twice the mean context that the window leaves"),
+        );
+        sum += sliding;
+    }
+    sum
+}
+
+/// Twice the mean number of tokens that a token sees through a causal window, so that the causal half of it is
+/// what is computed; the sequence itself where the window is wider.
+fn window_context(seq_len: u32, window: u32) -> f64 {
+    let (seq_len, window) = (f64::from(seq_len), f64::from(window));
+    if window >= seq_len { seq_len } else { 2.0 * window * (1.0 - (window - 1.0) / (2.0 * seq_len)) }
+}
+
+fn dense_mlp(architecture: &Architecture, mlp: &Mlp, lines: &mut Vec<Line>) -> f64 {
+    let projections = Mlp::projections(mlp.gated);
+    let value = TRAINING
+        * f64::from(mlp.layers)
+        * 2.0
+        * f64::from(projections)
+        * f64::from(architecture.hidden)
+        * f64::from(mlp.ffn);
+    lines.push(Line::new(
+        "MLP",
+        format!("3 · L · 2·{projections}·h·f"),
+        format!("3 · {} · 2·{projections}·{}·{}", mlp.layers, architecture.hidden, mlp.ffn),
+        value,
+        "FLOPs/token",
+    ));
+    value
+}
+
+fn routed_mlp(architecture: &Architecture, moe: &Moe, lines: &mut Vec<Line>) -> f64 {
+    let projections = f64::from(Mlp::projections(moe.gated));
+    let (layers, hidden, ffn) = (f64::from(moe.layers), f64::from(architecture.hidden), f64::from(moe.ffn));
+    let (width, latent) = match moe.latent {
+        Some(latent) => (f64::from(latent), 4.0 * hidden * f64::from(latent)),
+        None => (hidden, 0.0),
+    };
+    let routed = TRAINING * layers * (2.0 * projections * width * ffn * f64::from(moe.top_k) + latent);
+    lines.push(
+        Line::new(
+            "routed experts",
+            if moe.latent.is_some() {
+                format!("3 · L · (2·{projections}·l·fe·k + 4·h·l)")
+            } else {
+                format!("3 · L · 2·{projections}·h·fe·k")
+            },
+            format!("3 · {layers} · 2·{projections}·{width}·{ffn}·{}", moe.top_k),
+            routed,
+            "FLOPs/token",
+        )
+        .note("the router is left out, as is usual"),
+    );
+    let shared = TRAINING * layers * 2.0 * projections * hidden * f64::from(moe.shared_ffn);
+    if moe.shared_ffn > 0 {
+        lines.push(Line::new(
+            "shared experts",
+            format!("3 · L · 2·{projections}·h·fs"),
+            format!("3 · {layers} · 2·{projections}·{hidden}·{}", moe.shared_ffn),
+            shared,
+            "FLOPs/token",
+        ));
+    }
+    routed + shared
+}
+
+fn mamba_blocks(architecture: &Architecture, mamba: &Mamba, lines: &mut Vec<Line>) -> f64 {
+    let hidden = f64::from(architecture.hidden);
+    let [layers, heads, head_dim, state, groups] =
+        [mamba.layers, mamba.heads, mamba.head_dim, mamba.state, mamba.groups].map(f64::from);
+    let inner = heads * head_dim;
+    let input = 2.0 * hidden * (2.0 * inner + 2.0 * groups * state + heads);
+    let output = 2.0 * inner * hidden;
+    let scan = 7.0 * inner * state;
+    let value = TRAINING * layers * (input + output + scan);
+    lines.push(
+        Line::new(
+            "Mamba-2",
+            "3 · L · [2h(2di + 2Gn + H) + 2·di·h + 7·di·n]",
+            format!(
+                "3 · {layers} · [2·{hidden}·(2·{inner} + 2·{groups}·{state} + {heads}) + 2·{inner}·{hidden} + 7·{inner}·{state}]"
+            ),
+            value,
+            "FLOPs/token",
+        )
+        .note("di = heads · head width"),
+    );
+    value
+}
+
+fn head(architecture: &Architecture, lines: &mut Vec<Line>) -> f64 {
+    let heads = 1 + architecture.mtp_layers;
+    let value =
+        TRAINING * 2.0 * f64::from(architecture.hidden) * f64::from(architecture.vocab) * f64::from(heads);
+    let times = if heads > 1 { format!(" · {heads}") } else { String::new() };
+    lines.push(
+        Line::new(
+            "head",
+            format!("3 · 2·h·V{}", if heads > 1 { "·(1 + MTP)" } else { "" }),
+            format!("3 · 2·{}·{}{times}", architecture.hidden, architecture.vocab),
+            value,
+            "FLOPs/token",
+        )
+        .note("looking up the input embedding costs no FLOPs"),
+    );
+    value
+}
+
+/// Adds what multi-token prediction costs: one more layer of the last kind, and a projection of two inputs to one.
+fn with_mtp(architecture: &Architecture, attention: f64, mlp: f64, lines: &mut Vec<Line>) -> (f64, f64, f64) {
+    if architecture.mtp_layers == 0 {
+        return (attention, mlp, 0.0);
+    }
+    let extra = f64::from(architecture.mtp_layers);
+    let hidden = f64::from(architecture.hidden);
+    let attention_layer = attention / f64::from(architecture.attention.layers.max(1));
+    let mlp_layer = last_mlp_layer(architecture);
+    let projection = TRAINING * extra * 2.0 * 2.0 * hidden * hidden;
+    lines.push(Line::new(
+        "multi-token prediction",
+        "MTP · (attention layer + MLP layer + 3 · 2·2·h²)",
+        format!(
+            "{extra} · ({} + {}) + {}",
+            group_digits(attention_layer),
+            group_digits(mlp_layer),
+            group_digits(projection)
+        ),
+        extra * (attention_layer + mlp_layer) + projection,
+        "FLOPs/token",
+    ));
+    (attention + extra * attention_layer, mlp + extra * mlp_layer, projection)
+}
+
+/// Training FLOPs per token of one MLP block of the kind that ends the model.
+fn last_mlp_layer(architecture: &Architecture) -> f64 {
+    let mut unused = Vec::new();
+    match (&architecture.moe, &architecture.mlp) {
+        (Some(moe), _) => routed_mlp(architecture, &Moe { layers: 1, ..moe.clone() }, &mut unused),
+        (None, Some(mlp)) => dense_mlp(architecture, &Mlp { layers: 1, ..mlp.clone() }, &mut unused),
+        (None, None) => 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Catalog;
+
+    fn per_sequence(model: &str, seq_len: u32, causal: bool) -> f64 {
+        count(&Catalog::embedded().model(model).unwrap().architecture, seq_len, causal).per_sequence
+    }
+
+    fn close(value: f64, published: f64, within: f64) {
+        assert!((value / published - 1.0).abs() < within, "{value:e} is not {published:e}");
+    }
+
+    #[test]
+    fn known_totals() {
+        close(per_sequence("llama3.1-8b", 8192, false), 4.74e14, 1e-3);
+        close(per_sequence("llama3.1-8b", 8192, true), 4.216e14, 1e-3);
+        close(per_sequence("nemotron4-15b", 4096, false), 3.850e14, 1e-3);
+        close(per_sequence("nemotron4-340b", 4096, false), 8.621_236_313_653_248e15, 1e-12);
+        close(per_sequence("nemotron-h-56b", 8192, false), 2.820e15, 1e-3);
+        close(per_sequence("gpt3-175b", 2048, false) / 2048.0, 1.076e12, 1e-2);
+    }
+
+    #[test]
+    fn a_routed_model_computes_what_its_active_parameters_say() {
+        // Away from attention over context, training takes 6 FLOPs per active parameter and token; the
+        // input embedding holds parameters that cost nothing, and DeepSeek-V3's MTP layer comes on top.
+        for id in ["mixtral-8x7b", "qwen3-235b-a22b", "llama4-maverick", "deepseek-v2", "kimi-k2"] {
+            let model = Catalog::embedded().model(id).unwrap();
+            let flops = count(&model.architecture, 1, true);
+            let embedding = f64::from(model.architecture.vocab) * f64::from(model.architecture.hidden);
+            close(flops.per_sequence, 6.0 * (model.active_b * 1e9 - embedding), 0.03);
+        }
+    }
+
+    #[test]
+    fn a_window_saves_what_it_hides() {
+        let full = count(&Catalog::embedded().model("gpt-oss-20b").unwrap().architecture, 128, true);
+        let mut open = Catalog::embedded().model("gpt-oss-20b").unwrap().architecture.clone();
+        open.attention.window = None;
+        // At the window's own length there is nothing to hide.
+        assert_eq!(full.per_sequence, count(&open, 128, true).per_sequence);
+        assert!(per_sequence("gpt-oss-20b", 8192, true) < count(&open, 8192, true).per_sequence);
+        assert_eq!(window_context(4096, 1), 2.0);
+    }
+
+    #[test]
+    fn the_parts_make_the_whole() {
+        for model in Catalog::embedded().models() {
+            let flops = count(&model.architecture, model.seq_len, false);
+            let parts = flops.attention + flops.mlp + flops.embedding + flops.mamba.unwrap_or(0.0);
+            close(parts * f64::from(model.seq_len), flops.per_sequence, 1e-12);
+            assert!(flops.per_sequence.is_finite() && flops.per_sequence > 0.0);
+        }
+    }
+}

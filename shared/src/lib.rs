@@ -1,0 +1,16 @@
+//! The domain of Trainplan, pure: no I/O, clock, randomness or threads, so that the browser and the command
+//! line compute the same numbers bit for bit.
+
+pub mod architecture;
+pub mod batch;
+pub mod catalog;
+pub mod explain;
+pub mod flops;
+pub mod layout;
+pub mod log;
+pub mod metrics;
+pub mod precision;
+pub mod problem;
+pub mod scenario;
+pub mod spec;
+pub mod units;

@@ -1,0 +1,1 @@
+//! Training logs: one streaming parser for every format.

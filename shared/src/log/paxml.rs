@@ -1,0 +1,26 @@
+//! paxml: one line a step, `[PAX STATUS]: train_step() took 7.47 seconds.`, with no label: steps are counted.
+
+use super::anchor::Hit;
+use super::steps::Step;
+use super::text::number;
+
+pub(super) const ANCHOR: &[u8] = b"train_step() took ";
+
+/// The step of a line, which is the one after `counted` earlier ones.
+pub(super) fn step(hit: &Hit, counted: usize) -> Option<Step> {
+    Some(Step { label: counted as u64 + 1, step_time_s: Some(number(hit.after())?), ..Step::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::log::{Format, parse};
+
+    #[test]
+    fn steps_are_counted() {
+        let line = b"I0411 15:03:26.8 140 programs.py:366] [PAX STATUS]: train_step() took 7.47 seconds.\n";
+        let log = parse(&line.repeat(3));
+        assert_eq!(log.format, Some(Format::Paxml));
+        assert_eq!(log.steps.label, [1, 2, 3]);
+        assert!(log.labels_counted);
+    }
+}

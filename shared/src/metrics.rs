@@ -1,0 +1,160 @@
+//! From a step time to tokens per second, MFU and days to train: the arithmetic of the documents.
+
+use crate::catalog::Catalog;
+use crate::explain::Line;
+use crate::flops::{Convention, ModelFlops};
+use crate::scenario::Scenario;
+use crate::units::{DAY_S, TERA, format_count, group_digits, significant};
+use serde::Serialize;
+
+/// The dense peak that an MFU divides by, and who says so.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PeakTflops {
+    /// TFLOPS.
+    pub tflops: f64,
+    /// Who says so.
+    pub source: String,
+}
+
+impl PeakTflops {
+    /// The recipe's document's; else what published recipes divide by on that GPU; else the datasheet's.
+    ///
+    /// A scenario's precision is one that its GPU has, so there always is one.
+    pub fn of(scenario: &Scenario) -> PeakTflops {
+        let Scenario { gpu, dtype, .. } = scenario;
+        let document = scenario.recipe.and_then(|recipe| {
+            Catalog::embedded()
+                .document_peak(recipe.id.release, &scenario.model.id, &gpu.id, *dtype)
+                .map(|peak| (recipe, peak))
+        });
+        if let Some((recipe, peak)) = document {
+            let mut source = format!("the {} document of release {}", peak.family, recipe.id.release);
+            if peak.stated_tflops != peak.used_tflops {
+                source += &format!(
+                    ", whose numbers need {} where it states {}",
+                    peak.used_tflops, peak.stated_tflops
+                );
+            }
+            return PeakTflops { tflops: peak.used_tflops, source };
+        }
+        let recipe = gpu.recipe_tflops(*dtype).map(|tflops| (tflops, "NVIDIA's published recipes"));
+        let datasheet = gpu.datasheet_tflops(*dtype).map(|tflops| (tflops, "the datasheet, dense"));
+        let (tflops, source) = recipe.or(datasheet).unwrap_or((gpu.bf16_tflops, "the datasheet's BF16 peak"));
+        PeakTflops { tflops, source: source.to_string() }
+    }
+}
+
+/// What a step time means.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Metrics {
+    /// Seconds per step.
+    pub step_time_s: f64,
+    /// Tokens per second of all GPUs.
+    pub tokens_per_s: f64,
+    /// Tokens per second of one GPU.
+    pub tokens_per_s_per_gpu: Option<f64>,
+    /// Model FLOPs utilization, a fraction.
+    pub mfu: Option<f64>,
+    /// How its FLOPs are counted.
+    pub convention: Option<Convention>,
+    /// The peak it divides by, TFLOPS.
+    pub peak_tflops: Option<f64>,
+    /// Model FLOPs per second and GPU, in TFLOPS.
+    pub tflops_per_gpu: Option<f64>,
+    /// Tokens to train.
+    pub tokens: f64,
+    /// Days to train them without a pause.
+    pub time_to_train_days: f64,
+    /// The derivation.
+    pub explain: Vec<Line>,
+}
+
+impl Metrics {
+    /// What a scenario's step time means for so many tokens.
+    pub fn new(scenario: &Scenario, step_time_s: f64, tokens: f64) -> Metrics {
+        let (batch, gpus) = (&scenario.batch, f64::from(scenario.layout.gpus()));
+        let mut metrics = Metrics::of_tokens(batch.seq_len(), batch.gbs(), step_time_s, tokens);
+        let flops = ModelFlops::of(scenario);
+        let peak = PeakTflops::of(scenario);
+        let per_sequence = flops.for_mfu();
+        let gbs = f64::from(batch.gbs());
+
+        let tokens_per_s_per_gpu = metrics.tokens_per_s / gpus;
+        let tflops_per_gpu = gbs * per_sequence / step_time_s / gpus / TERA;
+        let mfu = gbs * per_sequence / step_time_s / gpus / (peak.tflops * TERA);
+        let flops_text = significant(per_sequence, 6);
+        metrics.explain.extend([
+            Line::new(
+                "tokens per second and GPU",
+                "tokens per second / GPUs",
+                format!("{} / {gpus}", group_digits(metrics.tokens_per_s)),
+                tokens_per_s_per_gpu,
+                "tokens/s",
+            ),
+            Line::new(
+                "TFLOPS per GPU",
+                "GBS · model FLOPs / step time / GPUs / 10¹²",
+                format!("{gbs} · {flops_text} / {step_time_s} / {gpus} / 10¹²"),
+                tflops_per_gpu,
+                "TFLOPS",
+            )
+            .note(flops.document.map(|document| document.reason).unwrap_or_default()),
+            Line::new(
+                "MFU",
+                "GBS · model FLOPs / step time / GPUs / peak",
+                format!("{gbs} · {flops_text} / {step_time_s} / {gpus} / {}·10¹²", peak.tflops),
+                mfu * 100.0,
+                "%",
+            )
+            .note(format!("convention: {}; peak: {}", flops.convention, peak.source)),
+        ]);
+        Metrics {
+            tokens_per_s_per_gpu: Some(tokens_per_s_per_gpu),
+            mfu: Some(mfu),
+            convention: Some(flops.convention),
+            peak_tflops: Some(peak.tflops),
+            tflops_per_gpu: Some(tflops_per_gpu),
+            ..metrics
+        }
+    }
+
+    /// What can be said without knowing model and GPUs.
+    pub fn of_tokens(seq_len: u32, gbs: u32, step_time_s: f64, tokens: f64) -> Metrics {
+        let tokens_per_s = f64::from(seq_len) * f64::from(gbs) / step_time_s;
+        let time_to_train_days = tokens / tokens_per_s / DAY_S;
+        let explain = vec![
+            Line::new(
+                "tokens per second",
+                "s · GBS / step time",
+                format!("{seq_len} · {gbs} / {step_time_s}"),
+                tokens_per_s,
+                "tokens/s",
+            ),
+            Line::new(
+                "days to train",
+                "tokens / tokens per second / 86400",
+                format!("{} / {} / 86400", format_count(tokens), group_digits(tokens_per_s)),
+                time_to_train_days,
+                "days",
+            ),
+        ];
+        Metrics {
+            step_time_s,
+            tokens_per_s,
+            tokens_per_s_per_gpu: None,
+            mfu: None,
+            convention: None,
+            peak_tflops: None,
+            tflops_per_gpu: None,
+            tokens,
+            time_to_train_days,
+            explain,
+        }
+    }
+
+    /// The step time at which a scenario reaches an MFU (a fraction): arithmetic, not a prediction.
+    pub fn step_time_at(scenario: &Scenario, mfu: f64) -> f64 {
+        let (gbs, gpus) = (f64::from(scenario.batch.gbs()), f64::from(scenario.layout.gpus()));
+        gbs * ModelFlops::of(scenario).for_mfu() / gpus / (PeakTflops::of(scenario).tflops * TERA) / mfu
+    }
+}

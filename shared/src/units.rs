@@ -1,0 +1,158 @@
+//! Numbers as people write and read them.
+
+/// Seconds in a day.
+pub const DAY_S: f64 = 86_400.0;
+
+/// FLOPs per second in one TFLOPS.
+pub const TERA: f64 = 1e12;
+
+const SUFFIXES: [(char, f64); 4] = [('K', 1e3), ('M', 1e6), ('B', 1e9), ('T', 1e12)];
+
+/// Reads a count as people write it: `1000000000000`, `1e12`, `1T`, `15 T`, `1_000`, `1,000`.
+///
+/// Returns `None` for anything else, for a negative number and for what is not finite.
+pub fn parse_count(text: &str) -> Option<f64> {
+    let text: String = text.chars().filter(|c| !matches!(c, '_' | ',' | ' ')).collect();
+    let last = text.chars().last()?.to_ascii_uppercase();
+    let suffix = SUFFIXES.iter().find(|(suffix, _)| *suffix == last);
+    let (digits, factor) = match suffix {
+        Some((_, factor)) => (&text[..text.len() - 1], *factor),
+        None => (text.as_str(), 1.0),
+    };
+    // `f64::from_str` also reads "inf", "nan" and "+1".
+    if !digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+        return None;
+    }
+    let count = digits.parse::<f64>().ok()? * factor;
+    count.is_finite().then_some(count)
+}
+
+/// Writes a count with a suffix where that loses nothing: 15e12 as `15T`, 128 as `128`.
+pub fn format_count(count: f64) -> String {
+    for (suffix, factor) in SUFFIXES.iter().rev() {
+        let scaled = count / factor;
+        // The text must read back as the same number, or the suffix is not worth it.
+        let text = format!("{scaled}{suffix}");
+        if scaled >= 1.0 && text.len() <= 8 && parse_count(&text) == Some(count) {
+            return text;
+        }
+    }
+    format!("{count}")
+}
+
+/// Writes a whole number with thousands separators: 8,621,236.
+pub fn group_digits(value: f64) -> String {
+    let digits = format!("{:.0}", value.abs());
+    let mut grouped = String::with_capacity(digits.len() * 4 / 3 + 1);
+    if value < 0.0 {
+        grouped.push('-');
+    }
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// Writes a number with `digits` significant digits and no trailing zeros.
+pub fn significant(value: f64, digits: usize) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return format!("{value}");
+    }
+    let magnitude = libm::floor(libm::log10(value.abs())) as i32;
+    if !(-5..15).contains(&magnitude) {
+        let text = format!("{value:.*e}", digits.saturating_sub(1));
+        return match text.split_once('e') {
+            Some((mantissa, exponent)) if mantissa.contains('.') => {
+                format!("{}e{exponent}", mantissa.trim_end_matches('0').trim_end_matches('.'))
+            }
+            _ => text,
+        };
+    }
+    let decimals = (digits as i32 - 1 - magnitude).max(0) as usize;
+    let text = format!("{value:.decimals$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
+        false => text,
+    }
+}
+
+/// The greatest multiple of `step` at or below `near` and the least above it, without zero.
+pub fn nearest_multiples(near: u32, step: u32) -> Vec<u32> {
+    let step = step.max(1);
+    let below = near / step * step;
+    [Some(below).filter(|below| *below > 0), below.checked_add(step)].into_iter().flatten().collect()
+}
+
+/// The divisors of `of` next to `near`: the greatest below and the least above.
+pub fn nearest_divisors(near: u32, of: u32) -> Vec<u32> {
+    let divides = |candidate: &u32| of.is_multiple_of(*candidate);
+    let below = (1..near.min(of.saturating_add(1))).rev().find(divides);
+    let above = (near.saturating_add(1)..=of).find(divides);
+    [below, above].into_iter().flatten().collect()
+}
+
+/// The greatest number that divides both; 0 counts as divided by all.
+pub fn greatest_common_divisor(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn counts_are_read_as_people_write_them() {
+        for (text, count) in [
+            ("1T", 1e12),
+            ("15 T", 15e12),
+            ("1e12", 1e12),
+            ("1_000", 1e3),
+            ("1,000", 1e3),
+            ("2.5b", 2.5e9),
+            ("0", 0.0),
+        ] {
+            assert_eq!(parse_count(text), Some(count), "{text}");
+        }
+        for text in ["", "T", "-1", "+1", "inf", "nan", "1TT", "1e999", "abc"] {
+            assert_eq!(parse_count(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_written_short() {
+        assert_eq!(format_count(15e12), "15T");
+        assert_eq!(format_count(1.5e12), "1.5T");
+        assert_eq!(format_count(512.0), "512");
+        assert_eq!(group_digits(8_621_236.0), "8,621,236");
+        assert_eq!(group_digits(12.0), "12");
+        assert_eq!(significant(0.44351, 3), "0.444");
+        assert_eq!(significant(8.621236e15, 4), "8.621e15");
+        assert_eq!(significant(12.37, 4), "12.37");
+        assert_eq!(significant(1e20, 4), "1e20");
+        assert_eq!(significant(100.0, 2), "100");
+    }
+
+    #[test]
+    fn nearest_values_stand_either_side() {
+        assert_eq!(nearest_multiples(500, 128), [384, 512]);
+        assert_eq!(nearest_multiples(5, 128), [128]);
+        assert_eq!(nearest_divisors(7, 96), [6, 8]);
+        assert_eq!(nearest_divisors(97, 96), [96]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_back(count in 0.0f64..1e18) {
+            prop_assert_eq!(parse_count(&format_count(count)), Some(count));
+        }
+
+        #[test]
+        fn no_text_panics(text in "\\PC*") {
+            let _ = parse_count(&text);
+        }
+    }
+}
