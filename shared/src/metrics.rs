@@ -83,6 +83,13 @@ impl Metrics {
         let tflops_per_gpu = gbs * per_sequence / step_time_s / gpus / TERA;
         let mfu = gbs * per_sequence / step_time_s / gpus / (peak.tflops * TERA);
         let flops_text = significant(per_sequence, 6);
+        metrics.explain.extend(flops.explain.last().cloned());
+        if let Some(document) = &flops.document {
+            metrics.explain.push(
+                Line::new("model FLOPs of the document", "", "", document.value, "FLOPs/sequence")
+                    .note("what the document divides by"),
+            );
+        }
         metrics.explain.extend([
             Line::new(
                 "tokens per second and GPU",
@@ -97,8 +104,7 @@ impl Metrics {
                 format!("{gbs} · {flops_text} / {step_time_s} / {gpus} / 10¹²"),
                 tflops_per_gpu,
                 "TFLOPS",
-            )
-            .note(flops.document.map(|document| document.reason).unwrap_or_default()),
+            ),
             Line::new(
                 "MFU",
                 "GBS · model FLOPs / step time / GPUs / peak",

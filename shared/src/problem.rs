@@ -63,6 +63,7 @@ fields! {
     Gres "gres" "gres" "GRES",
     InstallPath "install-path" "ip" "Install path",
     RecipeDir "recipe-dir" "rd" "Recipe directory",
+    Venv "venv" "venv" "Python environment",
     ClusterType "cluster-type" "ct" "Cluster type",
     MaxSteps "max-steps" "ms" "Steps",
     TimeLimit "time-limit" "tl" "Time limit",
@@ -76,11 +77,29 @@ fields! {
     SlurmParams "slurm-params" "sp" "Slurm parameters",
     Mounts "mounts" "mnt" "Mounts",
     Env "env" "env" "Environment",
+    Scaling "scaling" "scal" "Scaling",
+    /// Only recipes with a published measurement.
+    Measured "measured" "meas" "Measured",
+    /// The column that a table is sorted by, with a minus before it for descending.
+    Sort "sort" "sort" "Sort",
+    /// What a chart shows.
+    Quantity "quantity" "q" "Chart",
     /// A log window; not a flag of a scenario.
     Window "window" "w" "Window",
 }
 
 impl Field {
+    /// Whether it describes a scenario, rather than what to do or show with one.
+    pub fn is_of_scenario(self) -> bool {
+        use Field::{
+            Cp, Dtype, Ep, ExpertTp, Gbs, Gpu, Gpus, Layers, Mbs, Model, PipelineSplit, Pp, Recipe, SeqLen, Tp, Vp,
+        };
+        let scenario = [
+            Recipe, Model, Gpu, Gpus, Dtype, Tp, Pp, Cp, Ep, ExpertTp, Vp, PipelineSplit, Mbs, Gbs, SeqLen, Layers,
+        ];
+        scenario.contains(&self)
+    }
+
     /// The field of a flag, with or without dashes before it.
     pub fn from_flag(flag: &str) -> Option<Field> {
         let flag = flag.trim_start_matches('-');

@@ -5,8 +5,10 @@ use crate::batch::Batch;
 use crate::catalog::{Baseline, Catalog, Gpu, Model, Recipe};
 use crate::flops::Convention;
 use crate::layout::Layout;
+use crate::metrics::Metrics;
 use crate::precision::Dtype;
 use crate::problem::Field;
+use crate::spec::{DEFAULT_TOKENS, Spec};
 use serde::Serialize;
 
 /// A model on GPUs with a layout and a batch that fit each other.
@@ -74,6 +76,16 @@ impl Scenario {
     /// Its published measurement, if it has one.
     pub fn baseline(&self) -> Option<&'static Baseline> {
         self.published_as().and_then(|recipe| Catalog::embedded().baseline(&recipe.id))
+    }
+
+    /// The MFU that its recipe's published step time means, counted as this scenario counts; what one may assume of a
+    /// change of the recipe until something better is known.
+    pub fn recipe_mfu(&self) -> Option<f64> {
+        let recipe = self.recipe?;
+        let step_time_s = Catalog::embedded().baseline(&recipe.id)?.step_time_s;
+        let spec = Spec::default().with(Field::Recipe, recipe.id.to_string());
+        let published = spec.with(Field::Convention, self.convention.id()).scenario().ok()?;
+        Metrics::new(&published, step_time_s, DEFAULT_TOKENS).mfu
     }
 
     fn equals(&self, recipe: &Recipe) -> bool {

@@ -1,13 +1,17 @@
 //! From what a person typed to a scenario: the command line, a link and the planner's form all hold a [`Spec`],
 //! and so say the same of the same mistake.
 
+use crate::architecture::Architecture;
 use crate::batch::Batch;
 use crate::catalog::{Catalog, Gpu, Model, Recipe, Scaling};
-use crate::flops::Convention;
+use crate::flops::{Convention, ModelFlops};
 use crate::layout::{Degrees, Layout, PipelineSplit};
+use crate::metrics::Metrics;
 use crate::precision::Dtype;
 use crate::problem::{Field, Problem};
 use crate::scenario::{Change, Scenario};
+use crate::units::parse_count;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::str::FromStr;
@@ -20,6 +24,11 @@ impl Spec {
     /// What was typed into a field; blanks count as nothing.
     pub fn get(&self, field: Field) -> Option<&str> {
         self.0.get(&field).map(|text| text.trim()).filter(|text| !text.is_empty())
+    }
+
+    /// What was typed into a field to the letter, for the place that it was typed into.
+    pub fn raw(&self, field: Field) -> &str {
+        self.0.get(&field).map_or("", String::as_str)
     }
 
     /// Types into a field; an empty text clears it.
@@ -37,6 +46,14 @@ impl Spec {
     pub fn with(mut self, field: Field, text: impl Into<String>) -> Spec {
         self.set(field, text);
         self
+    }
+
+    /// What remains when another scenario takes the place of this one: a step time was that of the old one and goes
+    /// too.
+    #[must_use]
+    pub fn without_scenario(&self) -> Spec {
+        let stays = |field: &Field| !field.is_of_scenario() && *field != Field::StepTime;
+        Spec(self.0.iter().filter(|(field, _)| stays(field)).map(|(field, text)| (*field, text.clone())).collect())
     }
 
     /// Every typed field in order.
@@ -60,7 +77,7 @@ impl Spec {
         let Some(text) = self.get(field) else { return Ok(None) };
         let refuse =
             |what: &str| Problem::new(field, text, what).allowed(format!("a whole number, {least} or more"));
-        match crate::units::parse_count(text) {
+        match parse_count(text) {
             Some(count) if count.fract() != 0.0 => Err(refuse("is no whole number").nearest([count as u32])),
             Some(count) if count > f64::from(u32::MAX) => Err(refuse("is too large")),
             Some(count) if count < f64::from(least) => Err(refuse("is too small").nearest([least])),
@@ -75,7 +92,7 @@ impl Spec {
     /// It is no such number.
     pub fn count(&self, field: Field) -> Result<Option<f64>, Problem> {
         let Some(text) = self.get(field) else { return Ok(None) };
-        match crate::units::parse_count(text) {
+        match parse_count(text) {
             Some(count) if count > 0.0 => Ok(Some(count)),
             _ => Err(Problem::new(field, text, "is no positive number")
                 .allowed("a number above 0, with K, M, B or T behind it if you like: 15T, 1e12, 12.37")),
@@ -121,12 +138,191 @@ impl Spec {
             convention: draft.convention,
         })
     }
+
+    /// The model FLOPs that the fields ask for. Without a recipe only the model must be given.
+    ///
+    /// # Errors
+    /// Every field that can't be read or does not fit the others.
+    pub fn model_flops(&self) -> Result<Counted, Vec<Problem>> {
+        if self.get(Field::Recipe).is_some() {
+            let scenario = self.scenario()?;
+            let flops = ModelFlops::of(&scenario);
+            return Ok(Counted {
+                model: scenario.model,
+                recipe: scenario.recipe,
+                architecture: scenario.architecture,
+                flops,
+            });
+        }
+        let id = self.get(Field::Model).ok_or_else(|| vec![missing(Field::Model)])?;
+        let model = Catalog::embedded().model(id).map_err(|problem| vec![problem])?;
+        let one = |problem| vec![problem];
+        let layers = self.whole(Field::Layers, 1).map_err(one)?.unwrap_or(model.architecture.layers);
+        let seq_len = self.whole(Field::SeqLen, 1).map_err(one)?.unwrap_or(model.seq_len);
+        let causal = match self.parse(Field::Convention).map_err(one)? {
+            Some(Convention::Recipe) => return Err(vec![Convention::needs_recipe()]),
+            Some(Convention::Causal) => true,
+            Some(Convention::Full) | None => false,
+        };
+        let architecture = model.architecture.with_layers(layers).map_err(one)?;
+        let flops = ModelFlops::by_blocks(&architecture, seq_len, causal);
+        Ok(Counted { model, recipe: None, architecture, flops })
+    }
+
+    /// What the step time in the fields means, or the published one where none is given. Without recipe and model,
+    /// sequence length and GBS still give tokens per second.
+    ///
+    /// # Errors
+    /// Every field that can't be read or does not fit the others; no step time is given and none is published.
+    pub fn metrics(&self) -> Result<Measured, Vec<Problem>> {
+        let one = |problem| vec![problem];
+        let given: Option<StepTime> = self.parse(Field::StepTime).map_err(one)?;
+        if self.get(Field::Recipe).is_none() && self.get(Field::Model).is_none() {
+            return self.metrics_of_tokens(given);
+        }
+        let scenario = self.scenario()?;
+        let published = scenario.baseline().map(|baseline| StepTime::Seconds(baseline.step_time_s));
+        let Some(step_time) = given.or(published) else {
+            let problem = Problem::new(Field::StepTime, "", "is needed: none is published for this scenario")
+                .allowed("seconds, or an MFU to assume");
+            let assumed = scenario.recipe_mfu().map(|mfu| format!("{:.2}%", mfu * 100.0));
+            return Err(vec![problem.nearest(assumed)]);
+        };
+        Ok(Measured {
+            metrics: self.metrics_at(&scenario, step_time)?,
+            published: scenario.published_as(),
+            basis: match (given, step_time) {
+                (None, _) => Basis::Published,
+                (Some(_), StepTime::Seconds(_)) => Basis::Given,
+                (Some(_), StepTime::Mfu(_)) => Basis::AssumedMfu,
+            },
+            warnings: scenario.warnings(),
+        })
+    }
+
+    /// What a step time of the scenario means for the tokens in the fields.
+    ///
+    /// # Errors
+    /// The tokens can't be read.
+    pub fn metrics_at(&self, scenario: &Scenario, step_time: StepTime) -> Result<Metrics, Vec<Problem>> {
+        let step_time_s = match step_time {
+            StepTime::Seconds(seconds) => seconds,
+            StepTime::Mfu(mfu) => Metrics::step_time_at(scenario, mfu),
+        };
+        Ok(Metrics::new(scenario, step_time_s, self.tokens().map_err(|problem| vec![problem])?))
+    }
+
+    /// Tokens to train, 10¹² where none are given.
+    ///
+    /// # Errors
+    /// They are no positive number.
+    pub fn tokens(&self) -> Result<f64, Problem> {
+        Ok(self.count(Field::Tokens)?.unwrap_or(DEFAULT_TOKENS))
+    }
+
+    fn metrics_of_tokens(&self, given: Option<StepTime>) -> Result<Measured, Vec<Problem>> {
+        let one = |problem| vec![problem];
+        let seq_len = self.whole(Field::SeqLen, 1).map_err(one)?;
+        let gbs = self.whole(Field::Gbs, 1).map_err(one)?;
+        let step_time_s = match given {
+            Some(StepTime::Seconds(seconds)) => Some(seconds),
+            Some(StepTime::Mfu(_)) => return Err(vec![missing(Field::Recipe)]),
+            None => None,
+        };
+        let (Some(seq_len), Some(gbs), Some(step_time_s)) = (seq_len, gbs, step_time_s) else {
+            let missing = [
+                (Field::SeqLen, seq_len.is_none()),
+                (Field::Gbs, gbs.is_none()),
+                (Field::StepTime, step_time_s.is_none()),
+            ];
+            return Err(missing
+                .into_iter()
+                .filter(|(_, is)| *is)
+                .map(|(field, _)| self::missing(field))
+                .collect());
+        };
+        let metrics = Metrics::of_tokens(seq_len, gbs, step_time_s, self.tokens().map_err(one)?);
+        Ok(Measured { metrics, published: None, basis: Basis::Given, warnings: Vec::new() })
+    }
+}
+
+/// Tokens to train where nobody says: what the documents compute.
+pub const DEFAULT_TOKENS: f64 = 1e12;
+
+/// Model FLOPs, and of what.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Counted {
+    /// The model.
+    pub model: &'static Model,
+    /// The recipe that was given, if any.
+    pub recipe: Option<&'static Recipe>,
+    /// The shape that was counted, with fewer layers in a proxy.
+    pub architecture: Architecture,
+    /// Its FLOPs.
+    pub flops: ModelFlops,
+}
+
+/// What a step time means, and where it comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// What it means.
+    pub metrics: Metrics,
+    /// The recipe that the scenario is, if it is one.
+    pub published: Option<&'static Recipe>,
+    /// What the step time rests on.
+    pub basis: Basis,
+    /// What works in the scenario but not as well as its neighbours would.
+    pub warnings: Vec<String>,
+}
+
+/// What a step time rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// A document publishes it.
+    Published,
+    /// Someone gave it.
+    Given,
+    /// It follows from an MFU that someone assumes.
+    AssumedMfu,
+}
+
+/// A step time, or the MFU that it shall follow from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum StepTime {
+    /// Seconds per step.
+    Seconds(f64),
+    /// Model FLOPs utilization, a fraction.
+    Mfu(f64),
+}
+
+impl FromStr for StepTime {
+    type Err = Problem;
+
+    fn from_str(text: &str) -> Result<StepTime, Problem> {
+        let refuse = |what| {
+            Problem::new(Field::StepTime, text, what)
+                .allowed("seconds per step such as 12.37, or an MFU to assume such as 40%")
+        };
+        let (number, percent) = match text.trim().strip_suffix('%') {
+            Some(number) => (number, true),
+            None => (text, false),
+        };
+        // No suffixes here: a step time of 2M seconds is a slip.
+        let plain = number.trim().chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '-'));
+        match parse_count(number).filter(|value| plain && *value > 0.0) {
+            Some(mfu) if percent && mfu > 100.0 => Err(refuse("is more than the peak")),
+            Some(mfu) if percent => Ok(StepTime::Mfu(mfu / 100.0)),
+            Some(seconds) => Ok(StepTime::Seconds(seconds)),
+            None => Err(refuse("is neither a time nor a percentage")),
+        }
+    }
 }
 
 /// Every value read, not yet known to fit each other.
 struct Draft {
     model: &'static Model,
-    architecture: crate::architecture::Architecture,
+    architecture: Architecture,
     gpu: &'static Gpu,
     dtype: Dtype,
     degrees: Degrees,
@@ -168,7 +364,9 @@ impl Reader<'_> {
         let mbs = self.whole(Field::Mbs, recipe.map(|recipe| recipe.mbs).or(Some(1))).unwrap_or(1);
         let seq_len = recipe.map(|recipe| recipe.seq_len).or(model.map(|model| model.seq_len));
         let seq_len = self.whole(Field::SeqLen, seq_len);
-        let layers = recipe.map(|recipe| recipe.layers).or(model.map(|model| model.architecture.layers));
+        // Of another model than the recipe's, all layers are meant.
+        let same_model = recipe.filter(|recipe| model.is_some_and(|model| model.id == recipe.id.model));
+        let layers = same_model.map(|recipe| recipe.layers).or(model.map(|model| model.architecture.layers));
         let layers = self.whole(Field::Layers, layers);
         let gbs = self.global_batch(gpus);
         let default = if recipe.is_some() { Convention::Recipe } else { Convention::Full };
@@ -289,7 +487,7 @@ impl Reader<'_> {
 }
 
 fn missing(field: Field) -> Problem {
-    Problem::new(field, "", "is needed when no recipe is given")
+    Problem::new(field, "", "is needed where no recipe is given")
 }
 
 #[cfg(test)]
@@ -340,6 +538,28 @@ mod tests {
         let problems = Spec::default().scenario().unwrap_err();
         let fields: Vec<Field> = problems.iter().map(|problem| problem.field).collect();
         assert_eq!(fields, [Field::Model, Field::Gpu, Field::Gpus, Field::Gbs]);
+    }
+
+    #[test]
+    fn a_step_time_is_seconds_or_an_mfu() {
+        assert_eq!("12.37".parse(), Ok(StepTime::Seconds(12.37)));
+        assert_eq!("44.5 %".parse(), Ok(StepTime::Mfu(0.445)));
+        for text in ["0", "-1", "2M", "140%", "fast", "%", ""] {
+            assert!(text.parse::<StepTime>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_unpublished_scenario_can_assume_its_recipes_mfu() {
+        let fields = [(Field::Recipe, "llama3.1-405b/h100/fp8/512@25.04"), (Field::Gpus, "4096")];
+        let problem = spec(&fields).metrics().unwrap_err().remove(0);
+        assert_eq!(
+            (problem.field, problem.nearest.as_slice()),
+            (Field::StepTime, &["44.35%".to_string()][..])
+        );
+        let assumed = spec(&fields).with(Field::StepTime, "44.35%").metrics().unwrap();
+        assert_eq!(assumed.basis, Basis::AssumedMfu);
+        assert!((assumed.metrics.step_time_s - 12.37).abs() < 0.01, "weak scaling keeps the step time");
     }
 
     #[test]

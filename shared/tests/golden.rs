@@ -36,7 +36,10 @@ fn at_digits_of(printed: &str, value: f64) -> String {
 fn all_75_tokens_per_second_cells() {
     let mut cells = 0;
     for (_, baseline, metrics) in measured() {
-        assert_eq!(at_digits_of(&baseline.printed_tokens_per_s, metrics.tokens_per_s), baseline.printed_tokens_per_s);
+        assert_eq!(
+            at_digits_of(&baseline.printed_tokens_per_s, metrics.tokens_per_s),
+            baseline.printed_tokens_per_s
+        );
         cells += 1;
     }
     assert_eq!(cells, 75);
@@ -163,7 +166,9 @@ fn the_15b_attention_part_is_38_654_705_664_where_the_document_misprints_38_666_
 fn the_405b_counts_16_query_groups_in_its_document_and_8_in_the_model() {
     let document = ModelFlops::of(&scenario("llama3.1-405b/h100/fp8/512@25.04"));
     assert!((document.per_sequence / 2.17153e16 - 1.0).abs() < 1e-5, "{:e}", document.per_sequence);
-    let with = Spec::default().with(Field::Recipe, "llama3.1-405b/h100/fp8/512@25.04").with(Field::Convention, "full");
+    let with = Spec::default()
+        .with(Field::Recipe, "llama3.1-405b/h100/fp8/512@25.04")
+        .with(Field::Convention, "full");
     let full = ModelFlops::of(&with.scenario().unwrap());
     assert!((full.per_sequence / 2.15075e16 - 1.0).abs() < 1e-5, "{:e}", full.per_sequence);
 }

@@ -63,30 +63,43 @@ impl<'a> Hit<'a> {
     }
 
     /// The rest of the line behind the anchor, up to the next of its kind: two records may be glued into a line.
+    /// Where the line is not seen to end, it may have been cut, so a number that it ends with is left out.
     pub(super) fn after(&self) -> &'a [u8] {
-        let rest = &self.text[self.end..self.line_end()];
-        &rest[..memmem::find(rest, &self.text[self.start..self.end]).unwrap_or(rest.len())]
+        let (to, ended) = self.line_end();
+        let rest = &self.text[self.end..to];
+        if let Some(next) = memmem::find(rest, &self.text[self.start..self.end]) {
+            return &rest[..next];
+        }
+        let number = rest.iter().rev().take_while(|byte| may_be_in_a_number(**byte)).count();
+        if ended { rest } else { &rest[..rest.len() - number] }
     }
 
     /// From the last `opening` before the anchor, which is left out, to where [`after`](Self::after) ends.
     pub(super) fn since(&self, opening: &[u8]) -> Option<&'a [u8]> {
-        let line_start = self.line_start().max(self.floor);
-        let opened = memmem::rfind(&self.text[line_start..self.start], opening)?;
-        Some(&self.text[line_start + opened + opening.len()..self.end + self.after().len()])
+        let from = self.line_start(self.floor);
+        let opened = memmem::rfind(&self.text[from..self.start], opening)?;
+        Some(&self.text[from + opened + opening.len()..self.end + self.after().len()])
     }
 
     /// The whole line.
     pub(super) fn line(&self) -> &'a [u8] {
-        &self.text[self.line_start()..self.line_end()]
+        &self.text[self.line_start(0)..self.line_end().0]
     }
 
-    fn line_start(&self) -> usize {
-        let from = self.start.saturating_sub(REACH);
+    /// Where the line starts, or `floor` if that is later.
+    fn line_start(&self, floor: usize) -> usize {
+        let from = self.start.saturating_sub(REACH).max(floor);
         memrchr2(b'\n', b'\r', &self.text[from..self.start]).map_or(from, |at| from + at + 1)
     }
 
-    fn line_end(&self) -> usize {
+    /// How far the line goes, and whether it ends there.
+    fn line_end(&self) -> (usize, bool) {
         let to = self.text.len().min(self.start + REACH).max(self.end);
-        memchr2(b'\n', b'\r', &self.text[self.end..to]).map_or(to, |at| self.end + at)
+        let end = memchr2(b'\n', b'\r', &self.text[self.end..to]);
+        (end.map_or(to, |at| self.end + at), end.is_some())
     }
+}
+
+fn may_be_in_a_number(byte: u8) -> bool {
+    byte.is_ascii_digit() || matches!(byte, b'.' | b',' | b'+' | b'-' | b'e' | b'E')
 }

@@ -18,7 +18,10 @@ pub(super) struct Search {
     anchors: Vec<(&'static [u8], Anchor)>,
     /// How many bytes of each anchor the window covers: the length of the shortest.
     window: usize,
+    /// By the pair that a window ends with: how far the next window is that an anchor may fill.
     skip: Vec<u8>,
+    /// By the pair that a window starts with: whether an anchor starts so.
+    opens: Vec<bool>,
 }
 
 impl Search {
@@ -28,13 +31,15 @@ impl Search {
         let farthest = window - 1;
         // At most 127, so it fits.
         let mut skip = vec![farthest as u8; PAIRS];
+        let mut opens = vec![false; PAIRS];
         for (text, _) in &anchors {
             for (start, two) in text.windows(2).take(farthest).enumerate() {
                 let entry = &mut skip[pair(two[0], two[1])];
-                *entry = (*entry).min((window - 2 - start) as u8);
+                *entry = (*entry).min((farthest - 1 - start) as u8);
             }
+            opens[pair(text[0], text[1])] = true;
         }
-        Self { anchors, window, skip }
+        Self { anchors, window, skip, opens }
     }
 
     /// Stops looking for one kind of anchor: what only has to be seen once costs nothing afterwards.
@@ -47,15 +52,16 @@ impl Search {
     pub(super) fn next(&self, text: &[u8], from: usize, to: usize) -> Option<(usize, &'static [u8], Anchor)> {
         let mut at = from;
         while at < to {
-            let last = at + self.window - 1;
-            let (Some(first), Some(second)) = (text.get(last - 1), text.get(last)) else { break };
-            let skip = self.skip[pair(*first, *second)];
+            let Some(window) = text.get(at..at + self.window) else { break };
+            let skip = self.skip[pair(window[self.window - 2], window[self.window - 1])];
             if skip > 0 {
                 at += usize::from(skip);
                 continue;
             }
-            let found = self.anchors.iter().find(|(anchor, _)| text[at..].starts_with(anchor));
-            if let Some((found, anchor)) = found {
+            if self.opens[pair(window[0], window[1])]
+                && let Some((found, anchor)) =
+                    self.anchors.iter().find(|(found, _)| text[at..].starts_with(found))
+            {
                 return Some((at, found, *anchor));
             }
             at += 1;

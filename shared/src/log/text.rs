@@ -48,10 +48,12 @@ fn decimal_length(text: &[u8]) -> Option<usize> {
     if matches!(text.get(length), Some(b'e' | b'E')) {
         let sign = usize::from(matches!(text.get(length + 1), Some(b'+' | b'-')));
         let digits = text.get(length + 1 + sign..).map_or(0, |exponent| count(exponent, u8::is_ascii_digit));
-        if digits == 0 {
+        if digits > 0 {
+            length += 1 + sign + digits;
+        } else if !text.get(length + 1).is_some_and(u8::is_ascii_alphabetic) {
+            // A torn exponent. With a letter behind it, it is a word that is glued on: `6400Epoch`.
             return None;
         }
-        length += 1 + sign + digits;
     }
     Some(length)
 }
@@ -59,12 +61,15 @@ fn decimal_length(text: &[u8]) -> Option<usize> {
 /// The number of the field `key` in `record`, written `key: 1.5`, `key=1.5` or `key : 1.5`. The key must stand
 /// alone: `loss` is not found in `reduced_train_loss`.
 pub(super) fn field(record: &[u8], key: &[u8]) -> Option<f64> {
-    memmem::find_iter(record, key).find_map(|at| {
-        let alone = at == 0 || !is_word(record[at - 1]);
-        let rest = trim_blanks(&record[at + key.len()..]);
-        let value = rest.strip_prefix(b":").or_else(|| rest.strip_prefix(b"="))?;
-        if alone { number(value) } else { None }
-    })
+    memmem::find_iter(record, key)
+        .filter(|at| *at == 0 || !is_word(record[at - 1]))
+        .find_map(|at| value(&record[at + key.len()..]))
+}
+
+/// The number behind the separator that `text` starts with: `: 1.5`, `=1.5` or ` : 1.5`.
+pub(super) fn value(text: &[u8]) -> Option<f64> {
+    let text = trim_blanks(text);
+    number(text.strip_prefix(b":").or_else(|| text.strip_prefix(b"="))?)
 }
 
 /// `text` without terminal colours.
@@ -86,8 +91,14 @@ pub(super) fn plain(text: &[u8]) -> Vec<u8> {
 
 /// `text` without the commas that group digits: `1,299` becomes `1299`.
 pub(super) fn ungrouped(text: &[u8]) -> Vec<u8> {
-    let groups = |at: usize| at > 0 && text[at - 1].is_ascii_digit() && count(&text[at + 1..], u8::is_ascii_digit) == 3;
-    text.iter().enumerate().filter(|(at, byte)| **byte != b',' || !groups(*at)).map(|(_, byte)| *byte).collect()
+    let groups = |at: usize| {
+        at > 0 && text[at - 1].is_ascii_digit() && count(&text[at + 1..], u8::is_ascii_digit) == 3
+    };
+    text.iter()
+        .enumerate()
+        .filter(|(at, byte)| **byte != b',' || !groups(*at))
+        .map(|(_, byte)| *byte)
+        .collect()
 }
 
 /// At most `most` characters of `text`, fit to be shown: valid, on one line, without colours.
@@ -127,6 +138,7 @@ mod tests {
             ("663.5MODEL_TFLOP/s/GPU", 663.5),
             ("-.5]", -0.5),
             ("99.00,", 99.0),
+            ("6400Epoch", 6400.0),
         ] {
             assert_eq!(number(text.as_bytes()), Some(value), "{text}");
         }
@@ -151,7 +163,8 @@ mod tests {
 
     #[test]
     fn a_key_must_stand_alone() {
-        let record = b"reduced_train_loss: 1 | max_memory_allocated: 2 | memory_allocated: 3 | loss : 4 | lr=5";
+        let record =
+            b"reduced_train_loss: 1 | max_memory_allocated: 2 | memory_allocated: 3 | loss : 4 | lr=5";
         assert_eq!(field(record, b"memory_allocated"), Some(3.0));
         assert_eq!(field(record, b"loss"), Some(4.0));
         assert_eq!(field(record, b"lr"), Some(5.0));

@@ -2,12 +2,16 @@
 
 mod baselines;
 mod documents;
+mod facets;
+mod filter;
 mod gpus;
 mod models;
 mod recipes;
 
 pub use baselines::{Baseline, BaselineKind};
 pub use documents::{Document, DocumentFlops, Formula, Peak, Release};
+pub use facets::{Choice, Facet};
+pub use filter::Filter;
 pub use gpus::Gpu;
 pub use models::Model;
 pub use recipes::{Recipe, RecipeId, Scaling};
@@ -51,15 +55,15 @@ impl Catalog {
     }
 
     fn read() -> Result<Catalog, DataError> {
-        let recipes = rows("recipes.csv", include_str!("../data/recipes.csv"))?;
+        let recipes = rows("recipes.csv", include_str!("../../data/recipes.csv"))?;
         Ok(Catalog {
-            gpus: rows("gpus.csv", include_str!("../data/gpus.csv"))?,
-            models: rows("models.csv", include_str!("../data/models.csv"))?,
-            documents: rows("documents.csv", include_str!("../data/documents.csv"))?,
-            flops: rows("document_flops.csv", include_str!("../data/document_flops.csv"))?,
-            peaks: rows("document_peaks.csv", include_str!("../data/document_peaks.csv"))?,
+            gpus: rows("gpus.csv", include_str!("../../data/gpus.csv"))?,
+            models: rows("models.csv", include_str!("../../data/models.csv"))?,
+            documents: rows("documents.csv", include_str!("../../data/documents.csv"))?,
+            flops: rows("document_flops.csv", include_str!("../../data/document_flops.csv"))?,
+            peaks: rows("document_peaks.csv", include_str!("../../data/document_peaks.csv"))?,
             recipes: recipes.into_iter().flat_map(recipes::Row::into_recipes).collect(),
-            baselines: rows("baselines.csv", include_str!("../data/baselines.csv"))?,
+            baselines: rows("baselines.csv", include_str!("../../data/baselines.csv"))?,
         })
     }
 
@@ -164,7 +168,7 @@ impl Catalog {
 }
 
 /// The rows of a data file, whose lines of `#` are comments.
-fn rows<T: DeserializeOwned>(file: &'static str, text: &'static str) -> Result<Vec<T>, DataError> {
+pub(crate) fn rows<T: DeserializeOwned>(file: &'static str, text: &'static str) -> Result<Vec<T>, DataError> {
     csv::ReaderBuilder::new()
         .comment(Some(b'#'))
         .from_reader(text.as_bytes())

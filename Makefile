@@ -1,0 +1,30 @@
+# The commands people type. Each installs what it lacks (scripts/tools) before it does its work.
+
+.DEFAULT_GOAL := help
+.PHONY: help run build web test lint stress
+
+help: ## List these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: build ## Serve the app at http://127.0.0.1:8080 (ARGS="--listen HOST:PORT" for another address)
+	target/release/trainplan serve $(ARGS)
+
+build: web ## Build the binary target/release/trainplan with the web app inside
+	scripts/tools build cargo build --release
+
+web: dist/index.html ## Build the web app into dist/, for any static host
+
+WEB_SOURCES := $(shell find web shared static Trunk.toml Cargo.toml Cargo.lock rust-toolchain.toml \
+	-name node_modules -prune -o -type f -print)
+
+dist/index.html: $(WEB_SOURCES)
+	scripts/tools build trunk build --release
+
+test: ## Run the whole test suite
+	scripts/tools test scripts/test
+
+lint: ## Check formatting, lints, scripts and licences
+	scripts/tools test scripts/lint
+
+stress: ## Run the property tests with 100,000 cases each
+	PROPTEST_CASES=100000 scripts/tools build cargo test --release

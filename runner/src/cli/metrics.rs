@@ -1,0 +1,106 @@
+//! `trainplan metrics`: what a step time means.
+
+use super::output::{self, Format, FormatArg};
+use super::scenario::ScenarioArgs;
+use super::{Failure, note};
+use serde::Serialize;
+use trainplan_shared::catalog::RecipeId;
+use trainplan_shared::metrics::Metrics;
+use trainplan_shared::problem::Field;
+use trainplan_shared::spec::Basis;
+use trainplan_shared::units::{format_count, significant};
+
+/// Turn a step time into tokens per second, MFU and days to train
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  trainplan metrics --recipe llama3.1-405b/h100/fp8/512 --tokens 15T
+  trainplan metrics --recipe llama3.1-8b/h100/fp8/8 --step-time 12.39
+  trainplan metrics --seq-len 4096 --gbs 256 --step-time 2.693 --tokens 1T")]
+pub(super) struct Args {
+    /// Seconds per step, or an MFU to assume, such as 40% [default: the recipe's published step time]
+    #[arg(long, value_name = "SECONDS")]
+    step_time: Option<String>,
+    /// Tokens to train
+    #[arg(long, value_name = "N", default_value = "1T")]
+    tokens: String,
+    #[command(flatten)]
+    scenario: ScenarioArgs,
+    #[command(flatten)]
+    format: FormatArg,
+}
+
+#[derive(Debug, Serialize)]
+struct Output<'a> {
+    recipe: Option<&'a RecipeId>,
+    step_time_basis: Basis,
+    #[serde(flatten)]
+    metrics: &'a Metrics,
+    warnings: Vec<String>,
+}
+
+impl Args {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let spec = self
+            .scenario
+            .spec()?
+            .with(Field::Tokens, &self.tokens)
+            .with(Field::StepTime, self.step_time.unwrap_or_default());
+        let measured = spec.metrics()?;
+        let recipe = measured.published.map(|recipe| &recipe.id);
+        let metrics = &measured.metrics;
+        if metrics.mfu.is_none() {
+            note("MFU needs to know the model and its GPUs: give --recipe, or --model, --gpu and --gpus");
+        }
+        match self.format.choose() {
+            Format::Json => output::json(&Output {
+                recipe,
+                step_time_basis: measured.basis,
+                metrics,
+                warnings: measured.warnings,
+            }),
+            Format::Csv => {
+                output::csv(["metric", "value"], rows(metrics).map(|(name, value, _)| [name, value]))
+            }
+            Format::Table => {
+                output::table(
+                    ["metric", "value"],
+                    &[1],
+                    rows(metrics).map(|(name, _, shown)| [name, shown]),
+                )?;
+                for line in &metrics.explain {
+                    let unit = line.unit;
+                    let shown =
+                        format!("{} = {} = {} {unit}", line.name, line.numbers, significant(line.value, 6));
+                    output::text_line(&format!("  {shown}"))?;
+                }
+                measured.warnings.iter().for_each(|warning| note(warning));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Name, exact value and value for people.
+fn rows(metrics: &Metrics) -> impl Iterator<Item = (String, String, String)> {
+    let number = |name: &str, value: Option<f64>, shown: fn(f64) -> String| {
+        (
+            name.to_string(),
+            value.map_or(String::new(), |value| value.to_string()),
+            value.map_or("–".into(), shown),
+        )
+    };
+    let convention = metrics.convention.map_or(String::new(), |convention| convention.to_string());
+    [
+        number("step_time_s", Some(metrics.step_time_s), |value| significant(value, 6)),
+        number("tokens_per_s", Some(metrics.tokens_per_s), |value| format!("{value:.0}")),
+        number("tokens_per_s_per_gpu", metrics.tokens_per_s_per_gpu, |value| significant(value, 6)),
+        number("mfu", metrics.mfu, |value| format!("{:.2} %", value * 100.0)),
+        ("convention".into(), convention.clone(), convention),
+        number("peak_tflops", metrics.peak_tflops, |value| value.to_string()),
+        number("tflops_per_gpu", metrics.tflops_per_gpu, |value| format!("{value:.1}")),
+        number("tokens", Some(metrics.tokens), format_count),
+        number("time_to_train_days", Some(metrics.time_to_train_days), |value| format!("{value:.2}")),
+    ]
+    .into_iter()
+}

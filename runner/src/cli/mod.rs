@@ -1,0 +1,139 @@
+//! The command line: one file per command, data to stdout, everything else to stderr.
+
+mod flops;
+mod launch;
+mod metrics;
+mod output;
+mod recipes;
+mod scenario;
+mod shell;
+
+use crate::serve;
+use clap::{Parser, Subcommand};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use trainplan_shared::problem::Problem;
+
+/// Plans LLM pre-training runs and carries them out.
+///
+/// Starts from published recipes: which layout on which GPUs, what was measured there, what that means in tokens per
+/// second, MFU and days to train, and the commands that launch it.
+#[derive(Debug, Parser)]
+#[command(
+    name = "trainplan",
+    version,
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  trainplan recipes --model llama3.1-405b
+  trainplan metrics --recipe llama3.1-405b/h100/fp8/512 --tokens 15T
+  trainplan launch --recipe llama3.1-405b/h100/fp8/512
+  trainplan serve
+
+Exit codes: 0 done; 1 failed; 2 wrong use or invalid input."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Recipes(recipes::Args),
+    Flops(flops::Args),
+    Metrics(metrics::Args),
+    Launch(launch::Args),
+    /// Serve the planner to browsers
+    #[command(after_help = "Example:\n  trainplan serve --listen 127.0.0.1:9000")]
+    Serve {
+        /// Address and port to listen on; port 0 takes a free one
+        #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8080")]
+        listen: SocketAddr,
+    },
+    Completions(shell::Completions),
+    Man(shell::Man),
+}
+
+/// Why a command ends without its result; each has its exit code.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    /// What was given can't be: exit code 2.
+    #[error("{}", list(.0))]
+    Invalid(Vec<Problem>),
+    /// The server did not start or failed: exit code 1.
+    #[error(transparent)]
+    Serve(#[from] serve::ServeError),
+    /// stdout can't be written: exit code 1, and silence if its reader has left.
+    #[error("cannot write the result: {0}")]
+    Output(#[from] io::Error),
+    /// A result that can't be written in the format: exit code 1.
+    #[error("cannot write the result: {0}")]
+    Format(String),
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Failure {
+        Failure::Invalid(vec![problem])
+    }
+}
+
+impl From<Vec<Problem>> for Failure {
+    fn from(problems: Vec<Problem>) -> Failure {
+        Failure::Invalid(problems)
+    }
+}
+
+/// Parses the arguments, carries the command out, and says what went wrong.
+pub(crate) fn run() -> ExitCode {
+    let failure = match execute(Cli::parse().command) {
+        Ok(()) => return ExitCode::SUCCESS,
+        Err(failure) => failure,
+    };
+    match failure {
+        // `trainplan recipes | head` has what it wanted.
+        Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Failure::Invalid(_) => complain(&failure, 2),
+        Failure::Serve(_) | Failure::Output(_) | Failure::Format(_) => complain(&failure, 1),
+    }
+}
+
+fn execute(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Recipes(args) => args.run(),
+        Command::Flops(args) => args.run(),
+        Command::Metrics(args) => args.run(),
+        Command::Launch(args) => args.run(),
+        Command::Serve { listen } => {
+            tokio::runtime::Runtime::new()?.block_on(serve::serve(listen)).map_err(Failure::from)
+        }
+        Command::Completions(args) => args.run(),
+        Command::Man(args) => args.run(),
+    }
+}
+
+fn complain(failure: &Failure, code: u8) -> ExitCode {
+    // If stderr is gone as well there is nobody left to tell.
+    let _ = writeln!(io::stderr(), "error: {failure}");
+    ExitCode::from(code)
+}
+
+/// Tells the user something that is no part of the result.
+fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "note: {text}");
+}
+
+fn list(problems: &[Problem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n       ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,93 @@
+//! Results on stdout: a table for people, JSON and CSV for programs.
+
+use super::Failure;
+use clap::ValueEnum;
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use serde::Serialize;
+use std::io::{self, IsTerminal, Write};
+
+/// How a result is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// For people
+    Table,
+    /// For programs
+    Json,
+    /// For spreadsheets
+    Csv,
+}
+
+/// The flag that every command with a result has.
+#[derive(Debug, clap::Args)]
+pub(super) struct FormatArg {
+    /// How to write the result [default: table on a terminal, json otherwise]
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+}
+
+impl FormatArg {
+    /// The format asked for, or the one that suits whoever reads stdout.
+    pub(super) fn choose(&self) -> Format {
+        self.format.unwrap_or(if io::stdout().is_terminal() { Format::Table } else { Format::Json })
+    }
+
+    /// The format asked for, or a table: for results that people run rather than read.
+    pub(super) fn or_table(&self) -> Format {
+        self.format.unwrap_or(Format::Table)
+    }
+}
+
+/// Writes a value as indented JSON.
+pub(super) fn json(value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| Failure::Format(error.to_string()))?;
+    text_line(&text)
+}
+
+/// Writes a header and rows as CSV.
+pub(super) fn csv<const N: usize>(
+    header: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> Result<(), Failure> {
+    let broken = |error: csv::Error| match error.into_kind() {
+        csv::ErrorKind::Io(error) => Failure::Output(error),
+        other => Failure::Format(format!("{other:?}")),
+    };
+    let mut writer = csv::Writer::from_writer(io::stdout().lock());
+    writer.write_record(header).map_err(broken)?;
+    for row in rows {
+        writer.write_record(row).map_err(broken)?;
+    }
+    Ok(writer.flush()?)
+}
+
+/// Writes a table whose columns named in `numbers` stand right.
+pub(super) fn table<const N: usize>(
+    header: [&str; N],
+    numbers: &[usize],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> Result<(), Failure> {
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled)
+        .set_header(header);
+    for row in rows {
+        table.add_row(row);
+    }
+    for number in numbers {
+        if let Some(column) = table.column_mut(*number) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let lines = table.to_string();
+    let lines: Vec<&str> = lines.lines().map(str::trim_end).collect();
+    text_line(&lines.join("\n"))
+}
+
+/// Writes text and a line end.
+pub(super) fn text_line(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.write_all(b"\n")?;
+    Ok(stdout.flush()?)
+}

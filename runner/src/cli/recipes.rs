@@ -1,0 +1,272 @@
+//! `trainplan recipes`: what is published.
+
+use super::Failure;
+use super::output::{self, Format, FormatArg};
+use serde::Serialize;
+use trainplan_shared::catalog::{Baseline, Catalog, Filter, Recipe, RecipeId, Release, Scaling};
+use trainplan_shared::flops::Convention;
+use trainplan_shared::metrics::Metrics;
+use trainplan_shared::precision::Dtype;
+use trainplan_shared::problem::{Field, Problem};
+use trainplan_shared::spec::Spec;
+
+/// List the published recipes with what was measured
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  trainplan recipes
+  trainplan recipes --model llama3.1 --gpu h100 --dtype fp8 --measured
+  trainplan recipes --release 25.12 --scaling strong --format csv")]
+pub(super) struct Args {
+    /// Models whose id is this or begins with it
+    #[arg(long, value_name = "ID")]
+    model: Option<String>,
+    /// GPU type
+    #[arg(long, value_name = "TYPE")]
+    gpu: Option<String>,
+    /// GPUs in all
+    #[arg(long, value_name = "N")]
+    gpus: Option<String>,
+    /// Precision
+    #[arg(long, value_name = "DTYPE")]
+    dtype: Option<String>,
+    /// Release: 24.11, 25.04, 25.05, 25.12
+    #[arg(long, value_name = "RELEASE")]
+    release: Option<String>,
+    /// Scaling: weak or strong
+    #[arg(long, value_name = "MODE")]
+    scaling: Option<String>,
+    /// Only recipes with a published measurement
+    #[arg(long)]
+    measured: bool,
+    #[command(flatten)]
+    format: FormatArg,
+}
+
+/// A recipe as it is printed.
+#[derive(Debug, Serialize)]
+struct Row<'a> {
+    id: &'a RecipeId,
+    release: Release,
+    model: &'a str,
+    gpu: &'a str,
+    dtype: Dtype,
+    scaling: Option<Scaling>,
+    gpus: u32,
+    seq_len: u32,
+    layers: u32,
+    tp: u32,
+    pp: u32,
+    cp: u32,
+    ep: Option<u32>,
+    vp: Option<u32>,
+    dp: u32,
+    mbs: u32,
+    gbs: u32,
+    ga: u32,
+    pipeline_split: String,
+    proxy: bool,
+    source: String,
+    note: &'a str,
+    baseline: Option<BaselineRow>,
+}
+
+/// A published measurement, as its document prints it, and our arithmetic on the same step time beside it.
+#[derive(Debug, Serialize)]
+struct BaselineRow {
+    step_time_s: f64,
+    tokens_per_s: Option<f64>,
+    mfu: Option<f64>,
+    time_to_train_days: Option<f64>,
+    computed: Computed,
+}
+
+#[derive(Debug, Serialize)]
+struct Computed {
+    tokens_per_s: f64,
+    mfu: Option<f64>,
+    convention: Option<Convention>,
+    peak_tflops: Option<f64>,
+    /// None for a proxy: training a part of a model to its end means nothing.
+    time_to_train_days: Option<f64>,
+}
+
+impl Args {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let catalog = Catalog::embedded();
+        let filter = self.filter()?;
+        let rows: Vec<Row<'_>> = catalog
+            .recipes()
+            .iter()
+            .filter(|recipe| filter.keeps(recipe))
+            .map(row)
+            .collect::<Result<_, _>>()?;
+        match self.format.choose() {
+            Format::Json => output::json(&rows),
+            Format::Csv => output::csv(CSV_HEADER, rows.iter().map(csv_row)),
+            Format::Table => output::table(
+                TABLE_HEADER,
+                &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14],
+                rows.iter().map(table_row),
+            ),
+        }
+    }
+
+    fn filter(&self) -> Result<Filter, Vec<Problem>> {
+        let mut spec = Spec::default();
+        for (field, text) in [
+            (Field::Model, &self.model),
+            (Field::Gpu, &self.gpu),
+            (Field::Gpus, &self.gpus),
+            (Field::Dtype, &self.dtype),
+            (Field::Release, &self.release),
+            (Field::Scaling, &self.scaling),
+        ] {
+            spec.set(field, text.clone().unwrap_or_default());
+        }
+        if self.measured {
+            spec.set(Field::Measured, "yes");
+        }
+        Filter::from_spec(&spec)
+    }
+}
+
+fn row(recipe: &'static Recipe) -> Result<Row<'static>, Vec<Problem>> {
+    let catalog = Catalog::embedded();
+    let scenario = Spec::default().with(Field::Recipe, recipe.id.to_string()).scenario()?;
+    let proxy = scenario.is_proxy();
+    let degrees = &recipe.degrees;
+    let baseline = catalog.baseline(&recipe.id).map(|baseline: &Baseline| {
+        let metrics = Metrics::new(&scenario, baseline.step_time_s, 1e12);
+        BaselineRow {
+            step_time_s: baseline.step_time_s,
+            tokens_per_s: baseline.printed_tokens(),
+            mfu: baseline.printed_mfu(),
+            time_to_train_days: baseline.printed_days(),
+            computed: Computed {
+                tokens_per_s: metrics.tokens_per_s,
+                mfu: metrics.mfu,
+                convention: metrics.convention,
+                peak_tflops: metrics.peak_tflops,
+                time_to_train_days: (!proxy).then_some(metrics.time_to_train_days),
+            },
+        }
+    });
+    let source =
+        catalog.document(&recipe.id).map(|document| format!("{} line {}", document.source, recipe.line));
+    Ok(Row {
+        id: &recipe.id,
+        release: recipe.id.release,
+        model: &recipe.id.model,
+        gpu: &recipe.id.gpu,
+        dtype: recipe.id.dtype,
+        scaling: recipe.scaling,
+        gpus: recipe.id.gpus,
+        seq_len: recipe.seq_len,
+        layers: recipe.layers,
+        tp: degrees.tp,
+        pp: degrees.pp,
+        cp: degrees.cp,
+        ep: recipe.printed_ep,
+        vp: (degrees.vp > 1).then_some(degrees.vp),
+        dp: scenario.layout.dp(),
+        mbs: recipe.mbs,
+        gbs: recipe.gbs,
+        ga: scenario.batch.ga(),
+        pipeline_split: degrees.split.to_string(),
+        proxy,
+        source: source.unwrap_or_default(),
+        note: &recipe.note,
+        baseline,
+    })
+}
+
+const TABLE_HEADER: [&str; 15] = [
+    "recipe", "layers", "seq", "TP", "PP", "CP", "VP", "DP", "MBS", "GBS", "GA", "step s", "tokens/s",
+    "MFU %", "days 1T",
+];
+
+fn table_row(row: &Row<'_>) -> [String; 15] {
+    let published = |value: fn(&BaselineRow) -> Option<String>| {
+        row.baseline.as_ref().and_then(value).unwrap_or("–".into())
+    };
+    let id = if row.proxy { format!("{} (proxy)", row.id) } else { row.id.to_string() };
+    [
+        id,
+        row.layers.to_string(),
+        row.seq_len.to_string(),
+        row.tp.to_string(),
+        row.pp.to_string(),
+        row.cp.to_string(),
+        row.vp.map_or("–".into(), |vp| vp.to_string()),
+        row.dp.to_string(),
+        row.mbs.to_string(),
+        row.gbs.to_string(),
+        row.ga.to_string(),
+        published(|baseline| Some(baseline.step_time_s.to_string())),
+        published(|baseline| baseline.tokens_per_s.map(|tokens| tokens.to_string())),
+        published(|baseline| baseline.mfu.map(|mfu| format!("{:.2}", mfu * 100.0))),
+        published(|baseline| baseline.time_to_train_days.map(|days| days.to_string())),
+    ]
+}
+
+const CSV_HEADER: [&str; 25] = [
+    "id",
+    "release",
+    "model",
+    "gpu",
+    "dtype",
+    "scaling",
+    "gpus",
+    "seq_len",
+    "layers",
+    "tp",
+    "pp",
+    "cp",
+    "ep",
+    "vp",
+    "dp",
+    "mbs",
+    "gbs",
+    "ga",
+    "proxy",
+    "source",
+    "step_time_s",
+    "tokens_per_s",
+    "mfu",
+    "time_to_train_days",
+    "note",
+];
+
+fn csv_row(row: &Row<'_>) -> [String; 25] {
+    let baseline = row.baseline.as_ref();
+    let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+    let whole = |value: Option<u32>| value.map_or(String::new(), |value| value.to_string());
+    [
+        row.id.to_string(),
+        row.release.to_string(),
+        row.model.to_string(),
+        row.gpu.to_string(),
+        row.dtype.to_string(),
+        row.scaling.map_or("", Scaling::id).to_string(),
+        row.gpus.to_string(),
+        row.seq_len.to_string(),
+        row.layers.to_string(),
+        row.tp.to_string(),
+        row.pp.to_string(),
+        row.cp.to_string(),
+        whole(row.ep),
+        whole(row.vp),
+        row.dp.to_string(),
+        row.mbs.to_string(),
+        row.gbs.to_string(),
+        row.ga.to_string(),
+        row.proxy.to_string(),
+        row.source.clone(),
+        number(baseline.map(|baseline| baseline.step_time_s)),
+        number(baseline.and_then(|baseline| baseline.tokens_per_s)),
+        number(baseline.and_then(|baseline| baseline.mfu)),
+        number(baseline.and_then(|baseline| baseline.time_to_train_days)),
+        row.note.to_string(),
+    ]
+}

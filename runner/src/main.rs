@@ -1,0 +1,10 @@
+//! The `trainplan` program: plans LLM pre-training and carries the plan out.
+
+mod cli;
+mod serve;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::run()
+}

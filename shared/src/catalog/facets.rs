@@ -1,0 +1,179 @@
+//! Walking the recipes by what tells them apart, as a planner's form does: every value can be chosen, and the
+//! recipe that then agrees best with the one before is taken, so that no choice leads nowhere.
+
+use super::{Catalog, Recipe, RecipeId};
+use crate::units::significant;
+use std::cmp::Reverse;
+
+/// What tells recipes apart, the strongest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Facet {
+    /// The model.
+    Model,
+    /// GPU type.
+    Gpu,
+    /// Precision.
+    Dtype,
+    /// Weak or strong scaling.
+    Scaling,
+    /// GPU count.
+    Gpus,
+    /// Release.
+    Release,
+}
+
+/// A value of a facet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// As the recipe's id writes it.
+    pub value: String,
+    /// As people print it.
+    pub title: String,
+}
+
+impl Facet {
+    /// Every facet, the strongest first.
+    pub const ALL: [Facet; 6] =
+        [Facet::Model, Facet::Gpu, Facet::Dtype, Facet::Scaling, Facet::Gpus, Facet::Release];
+
+    /// The recipe's value.
+    pub fn value(self, id: &RecipeId) -> String {
+        match self {
+            Facet::Model => id.model.clone(),
+            Facet::Gpu => id.gpu.clone(),
+            Facet::Dtype => id.dtype.to_string(),
+            Facet::Scaling => if id.strong { "strong" } else { "weak" }.to_string(),
+            Facet::Gpus => id.gpus.to_string(),
+            Facet::Release => id.release.to_string(),
+        }
+    }
+
+    fn title(self, catalog: &Catalog, recipe: &Recipe) -> String {
+        let id = &recipe.id;
+        match self {
+            Facet::Model => catalog.model(&id.model).map_or(id.model.clone(), |model| model.title.clone()),
+            Facet::Gpu => catalog.gpu(&id.gpu).map_or(id.gpu.clone(), |gpu| gpu.name.clone()),
+            Facet::Dtype => id.dtype.title(),
+            Facet::Gpus if catalog.is_proxy(recipe) => {
+                format!("{} (proxy, {} layers)", id.gpus, recipe.layers)
+            }
+            Facet::Scaling | Facet::Gpus | Facet::Release => self.value(id),
+        }
+    }
+}
+
+impl Catalog {
+    /// Whether a recipe has fewer layers than its model.
+    pub fn is_proxy(&self, recipe: &Recipe) -> bool {
+        self.model(&recipe.id.model).is_ok_and(|model| model.architecture.layers != recipe.layers)
+    }
+
+    /// The values that a facet takes among the recipes that agree with `current` in every stronger facet.
+    pub fn choices(&self, current: &RecipeId, facet: Facet) -> Vec<Choice> {
+        let stronger = Facet::ALL.into_iter().take_while(|stronger| *stronger != facet);
+        let stronger: Vec<(Facet, String)> = stronger.map(|facet| (facet, facet.value(current))).collect();
+        let mut choices: Vec<Choice> = Vec::new();
+        for recipe in &self.recipes {
+            let agrees = stronger.iter().all(|(facet, value)| facet.value(&recipe.id) == *value);
+            let value = facet.value(&recipe.id);
+            if agrees && !choices.iter().any(|choice| choice.value == value) {
+                choices.push(Choice { title: facet.title(self, recipe), value });
+            }
+        }
+        // Counts and releases grow; the others stand as the documents list them.
+        match facet {
+            Facet::Gpus => choices.sort_by_key(|choice| choice.value.parse::<u32>().unwrap_or(u32::MAX)),
+            Facet::Release => choices.sort_by(|a, b| b.value.cmp(&a.value)),
+            Facet::Model => choices.sort_by(|a, b| a.title.cmp(&b.title)),
+            _ => {}
+        }
+        choices
+    }
+
+    /// The recipe with that value that agrees best with `current`: in the strongest facets first, then the one
+    /// with a published number, the nearest GPU count and the newest release.
+    pub fn choose(&self, current: &RecipeId, facet: Facet, value: &str) -> Option<&Recipe> {
+        let agreement = |recipe: &Recipe| {
+            let agrees = Facet::ALL.map(|facet| facet.value(&recipe.id) == facet.value(current));
+            let distance = recipe.id.gpus.abs_diff(current.gpus);
+            let [model, gpu, dtype, scaling, gpus, release] = agrees;
+            (
+                [model, gpu, dtype, scaling, gpus],
+                !self.is_proxy(recipe),
+                self.baseline(&recipe.id).is_some(),
+                release,
+                Reverse(distance),
+                recipe.id.release,
+            )
+        };
+        self.recipes
+            .iter()
+            .filter(|recipe| facet.value(&recipe.id) == value)
+            .max_by_key(|recipe| agreement(recipe))
+    }
+
+    /// A recipe in words: "Llama 3.1 405B on 512 × H100, FP8".
+    pub fn title(&self, id: &RecipeId) -> String {
+        let model = self.model(&id.model).map_or(id.model.as_str(), |model| &model.title);
+        let gpu = self.gpu(&id.gpu).map_or(id.gpu.as_str(), |gpu| &gpu.name);
+        format!("{model} on {} × {gpu}, {}", significant(f64::from(id.gpus), 9), id.dtype.title())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(text: &str) -> RecipeId {
+        Catalog::embedded().recipe(text).unwrap().id.clone()
+    }
+
+    fn chosen(from: &str, facet: Facet, value: &str) -> String {
+        Catalog::embedded().choose(&id(from), facet, value).unwrap().id.to_string()
+    }
+
+    #[test]
+    fn choosing_keeps_what_can_be_kept() {
+        let from = "llama3.1-405b/h100/fp8/512@25.04";
+        assert_eq!(chosen(from, Facet::Gpus, "1024"), "llama3.1-405b/h100/fp8/1024@25.04");
+        assert_eq!(chosen(from, Facet::Dtype, "bf16"), "llama3.1-405b/h100/bf16/512@25.04");
+        assert_eq!(chosen(from, Facet::Model, "llama3.1-8b"), "llama3.1-8b/h100/fp8/128@25.04");
+        assert_eq!(chosen(from, Facet::Model, "nemotron4-340b"), "nemotron4-340b/h100/fp8/512@25.04");
+        assert_eq!(chosen(from, Facet::Gpu, "gb200"), "nemotron4-340b/gb200/fp8/512@25.12");
+    }
+
+    #[test]
+    fn choices_are_those_of_the_stronger_facets() {
+        let catalog = Catalog::embedded();
+        let values = |from: &str, facet| {
+            let choices = catalog.choices(&id(from), facet);
+            choices.into_iter().map(|choice| choice.value).collect::<Vec<_>>()
+        };
+        let from = "llama3.1-405b/h100/fp8/512@25.04";
+        assert_eq!(values(from, Facet::Model).len(), 6);
+        assert_eq!(values(from, Facet::Gpus), ["32", "64", "128", "512", "1024", "2048"]);
+        assert_eq!(catalog.choices(&id(from), Facet::Gpus)[0].title, "32 (proxy, 8 layers)");
+        assert_eq!(values("nemotron4-340b/h100/fp8/256@25.04", Facet::Release), ["25.12", "25.04", "24.11"]);
+        assert_eq!(values("nemotron4-340b/b200/fp8/256@25.12", Facet::Scaling), ["weak", "strong"]);
+    }
+
+    #[test]
+    fn every_choice_leads_to_a_recipe() {
+        let catalog = Catalog::embedded();
+        for recipe in catalog.recipes() {
+            for facet in Facet::ALL {
+                for choice in catalog.choices(&recipe.id, facet) {
+                    assert!(catalog.choose(&recipe.id, facet, &choice.value).is_some());
+                }
+                let same = catalog.choose(&recipe.id, facet, &facet.value(&recipe.id)).unwrap();
+                assert_eq!(same.id.without_release(), recipe.id.without_release());
+            }
+        }
+    }
+
+    #[test]
+    fn a_title_reads_as_people_say_it() {
+        let title = Catalog::embedded().title(&id("llama3.1-405b/h100/fp8/512@25.04"));
+        assert_eq!(title, "Llama 3.1 405B on 512 × H100, FP8");
+    }
+}

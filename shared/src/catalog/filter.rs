@@ -1,0 +1,122 @@
+//! Which recipes someone wants to see.
+
+use super::{Catalog, Recipe, Release, Scaling};
+use crate::precision::Dtype;
+use crate::problem::{Field, Problem};
+use crate::spec::Spec;
+use std::collections::BTreeSet;
+use std::str::FromStr;
+
+/// What a recipe must be to be kept; what is empty keeps all.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Filter {
+    model: Option<String>,
+    gpu: Option<String>,
+    gpus: Option<u32>,
+    dtype: Option<Dtype>,
+    release: Option<Release>,
+    scaling: Option<Scaling>,
+    measured: bool,
+}
+
+impl Filter {
+    /// Reads the fields model (an id or its beginning), gpu, gpus, dtype, release, scaling and measured.
+    ///
+    /// # Errors
+    /// Every field that names nothing published.
+    pub fn from_spec(spec: &Spec) -> Result<Filter, Vec<Problem>> {
+        let mut problems = Vec::new();
+        let filter = Filter {
+            model: keep(model(spec), &mut problems),
+            gpu: keep(gpu(spec), &mut problems),
+            gpus: keep(spec.whole(Field::Gpus, 1), &mut problems),
+            dtype: keep(spec.parse(Field::Dtype), &mut problems),
+            release: keep(spec.parse(Field::Release), &mut problems),
+            scaling: keep(spec.parse(Field::Scaling), &mut problems),
+            measured: keep(measured(spec), &mut problems).unwrap_or(false),
+        };
+        if problems.is_empty() { Ok(filter) } else { Err(problems) }
+    }
+
+    /// Whether a recipe is wanted.
+    pub fn keeps(&self, recipe: &Recipe) -> bool {
+        let id = &recipe.id;
+        self.model.as_ref().is_none_or(|model| id.model.starts_with(model.as_str()))
+            && self.gpu.as_ref().is_none_or(|gpu| id.gpu == *gpu)
+            && self.gpus.is_none_or(|gpus| id.gpus == gpus)
+            && self.dtype.is_none_or(|dtype| id.dtype == dtype)
+            && self.release.is_none_or(|release| id.release == release)
+            && self.scaling.is_none_or(|scaling| recipe.scaling == Some(scaling))
+            && (!self.measured || Catalog::embedded().baseline(id).is_some())
+    }
+}
+
+fn keep<T>(read: Result<Option<T>, Problem>, problems: &mut Vec<Problem>) -> Option<T> {
+    read.unwrap_or_else(|problem| {
+        problems.push(problem);
+        None
+    })
+}
+
+fn model(spec: &Spec) -> Result<Option<String>, Problem> {
+    let Some(text) = spec.get(Field::Model) else { return Ok(None) };
+    let wanted = text.to_lowercase();
+    let known: BTreeSet<&str> =
+        Catalog::embedded().recipes().iter().map(|recipe| recipe.id.model.as_str()).collect();
+    match known.iter().any(|id| id.starts_with(&wanted)) {
+        true => Ok(Some(wanted)),
+        false => Err(Problem::unknown(Field::Model, text, known)),
+    }
+}
+
+fn gpu(spec: &Spec) -> Result<Option<String>, Problem> {
+    spec.get(Field::Gpu).map(|text| Catalog::embedded().gpu(text).map(|gpu| gpu.id.clone())).transpose()
+}
+
+fn measured(spec: &Spec) -> Result<Option<bool>, Problem> {
+    match spec.get(Field::Measured) {
+        None => Ok(None),
+        Some("yes") => Ok(Some(true)),
+        Some(other) => Err(Problem::unknown(Field::Measured, other, ["yes"])),
+    }
+}
+
+impl FromStr for Scaling {
+    type Err = Problem;
+
+    fn from_str(text: &str) -> Result<Scaling, Problem> {
+        let known = [Scaling::Weak, Scaling::Strong];
+        known
+            .into_iter()
+            .find(|scaling| scaling.id() == text.trim().to_lowercase())
+            .ok_or_else(|| Problem::unknown(Field::Scaling, text, known.map(Scaling::id)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(fields: &[(Field, &str)]) -> usize {
+        let spec = fields.iter().fold(Spec::default(), |spec, (field, text)| spec.with(*field, *text));
+        let filter = Filter::from_spec(&spec).unwrap();
+        Catalog::embedded().recipes().iter().filter(|recipe| filter.keeps(recipe)).count()
+    }
+
+    #[test]
+    fn filters_narrow() {
+        assert_eq!(kept(&[]), 123);
+        assert_eq!(kept(&[(Field::Measured, "yes")]), 75);
+        assert_eq!(kept(&[(Field::Model, "llama3.1")]), 34);
+        assert_eq!(kept(&[(Field::Scaling, "strong"), (Field::Gpu, "b200")]), 8);
+        assert_eq!(kept(&[(Field::Release, "24.11"), (Field::Dtype, "fp8"), (Field::Gpus, "512")]), 1);
+    }
+
+    #[test]
+    fn every_wrong_field_is_named() {
+        let spec = Spec::default().with(Field::Model, "lama").with(Field::Scaling, "week");
+        let problems = Filter::from_spec(&spec).unwrap_err();
+        assert_eq!(problems.len(), 2);
+        assert_eq!(problems[1].nearest, ["weak"]);
+    }
+}

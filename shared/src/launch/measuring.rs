@@ -1,0 +1,107 @@
+//! Steps, Nsight profiles and NCCL traces: what is measured, and what spoils the measurement.
+
+use super::plan::Plan;
+use super::word::Word;
+use crate::catalog::Release;
+use crate::problem::{Field, Problem};
+
+pub(super) fn apply(plan: &mut Plan) {
+    steps(plan);
+    profile(plan);
+    nccl_trace(plan);
+    let (steps, scored) = (plan.steps, plan.script().scored_to);
+    let shortened_by_choice = plan.options.max_steps.is_some() && plan.incomparable.is_empty();
+    if steps < scored && shortened_by_choice {
+        plan.incomparable.push(format!("{steps} steps end before step {scored}, to which the release scores a run"));
+    }
+}
+
+fn steps(plan: &mut Plan) {
+    if let Some(steps) = plan.options.max_steps {
+        plan.set(Field::MaxSteps, Word::of(steps));
+    }
+}
+
+fn profile(plan: &mut Plan) {
+    let options = plan.options;
+    if !options.profile {
+        let without_effect = [
+            (Field::ProfileStartStep, options.profile_start_step.is_some()),
+            (Field::ProfileStopStep, options.profile_stop_step.is_some()),
+            (Field::GpuMetrics, options.gpu_metrics),
+        ];
+        for (field, _) in without_effect.into_iter().filter(|(_, given)| *given) {
+            plan.warn(
+                format!("--{} has no effect on a run that is not profiled.", field.flag()),
+                "Give --profile, or leave it out.",
+            );
+        }
+        return;
+    }
+    let script = plan.script();
+    let start = options.profile_start_step.unwrap_or(script.profile_start);
+    let stop = options.profile_stop_step.unwrap_or(script.profile_stop);
+    if start >= stop {
+        let problem = Problem::new(Field::ProfileStartStep, start, format!("is not before the last profiled step, {stop}"));
+        plan.refuse(problem.nearest([stop - 1]));
+    }
+    plan.set(Field::Profile, Word::of("true"));
+    if options.profile_start_step.is_some() {
+        plan.set(Field::ProfileStartStep, Word::of(start));
+    }
+    if options.profile_stop_step.is_some() {
+        plan.set(Field::ProfileStopStep, Word::of(stop));
+    }
+    if options.gpu_metrics && !plan.set(Field::GpuMetrics, Word::of("true")) {
+        let what = format!("can't be had from release {}, whose script passes none on", plan.release());
+        plan.refuse(Problem::new(Field::GpuMetrics, "", what).allowed("releases 24.11 and 25.12"));
+    }
+    plan.incomparable.push("Nsight Systems slows the steps that it watches".into());
+    if plan.release() == Release::R24_11 {
+        // This release alone leaves the number of steps as it is.
+        if stop > plan.steps {
+            let what = format!("is after the last step, {}: nothing would be profiled to its end", plan.steps);
+            plan.refuse(Problem::new(Field::ProfileStopStep, stop, what).nearest([plan.steps]));
+        }
+        return;
+    }
+    if let Some(steps) = options.max_steps.filter(|steps| *steps != stop) {
+        plan.warn(
+            format!("A profiled run ends with the last profiled step: {stop} steps run, not {steps}."),
+            format!("Set --profile-stop-step {steps} for {steps} steps."),
+        );
+    }
+    plan.steps = stop;
+}
+
+fn nccl_trace(plan: &mut Plan) {
+    if !plan.options.nccl_trace {
+        return;
+    }
+    if !plan.set(Field::NcclTrace, Word::of("true")) {
+        let what = format!("is nothing that release {} does", plan.release());
+        let other = "the scripts of Llama 3.1 at 25.04 and of Nemotron-H at 25.05; elsewhere the lines NCCL_DEBUG=INFO \
+                     and NCCL_DEBUG_SUBSYS=COLL,P2P,NET of --env, with --max-steps 5, have NCCL write the same";
+        plan.refuse(Problem::new(Field::NcclTrace, "", what).allowed(other));
+        return;
+    }
+    plan.incomparable.push("writing down every NCCL call slows the steps".into());
+    if plan.release() != Release::R25_05 {
+        return;
+    }
+    if plan.options.profile {
+        let what = "can't go with --profile: the script stops at both";
+        plan.refuse(Problem::new(Field::NcclTrace, "", what).allowed("one launch for each"));
+        return;
+    }
+    for (field, given, fixed) in [
+        (Field::MaxSteps, plan.options.max_steps.map(|steps| steps.to_string()), "5 steps"),
+        (Field::TimeLimit, plan.options.time_limit.map(|limit| limit.to_string()), "15 minutes"),
+    ] {
+        if let Some(given) = given {
+            let text = format!("A traced run has {fixed}; --{} {given} has no effect.", field.flag());
+            plan.warn(text, "Leave it out.");
+        }
+    }
+    plan.steps = 5;
+}

@@ -1,0 +1,138 @@
+//! Where a run leaves what it writes.
+
+use super::choice::ClusterType;
+use super::plan::Plan;
+use super::word::Word;
+use crate::catalog::Release;
+use serde::{Serialize, Serializer};
+
+/// Paths as shell words, ready to be typed behind a command: quoted where they must be, with wildcards where a time
+/// or a job's number will stand.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Outputs {
+    /// The jobs that the launch submits, the measured one first.
+    pub jobs: Vec<String>,
+    /// The directory of the run.
+    #[serde(serialize_with = "shell")]
+    pub experiment_dir: Word,
+    /// The training logs.
+    #[serde(serialize_with = "shell")]
+    pub log_glob: Word,
+    /// The profiles, of a profiled run.
+    #[serde(serialize_with = "shell_or_none")]
+    pub profile_glob: Option<Word>,
+    /// The logs with the NCCL trace, of a traced run.
+    #[serde(serialize_with = "shell_or_none")]
+    pub trace_glob: Option<Word>,
+    /// The checkpoints, of a run that saves one.
+    #[serde(serialize_with = "shell_or_none")]
+    pub checkpoint_dir: Option<Word>,
+}
+
+impl Outputs {
+    pub(super) fn of(plan: &Plan) -> Outputs {
+        match plan.release() {
+            Release::R24_11 => Outputs::of_job_script(plan),
+            _ => Outputs::of_nemo_run(plan),
+        }
+    }
+
+    /// 24.11: one directory for each precision, size and GPU count.
+    fn of_job_script(plan: &Plan) -> Outputs {
+        let (dtype, size, gpus) = (plan.scenario.dtype, plan.size(), plan.gpus());
+        let results = plan.root().then(format!("/results/24.11/{dtype}/{size}/{gpus}"));
+        let log = results.clone().then(format!("/log-nemo_nemotron4_{size}_{gpus}_")).then_any().then(".out");
+        let profile = || {
+            results.clone().then(format!("/nsys/nemotron4-{size}-{dtype}_{gpus}g_")).then_any().then(".nsys-rep")
+        };
+        Outputs {
+            jobs: vec!["nemotron".into()],
+            log_glob: log,
+            profile_glob: plan.options.profile.then(profile),
+            trace_glob: None,
+            checkpoint_dir: None,
+            experiment_dir: results,
+        }
+    }
+
+    /// Since 25.04: NeMo-Run's `<experiment>/<experiment>_<unix time>/<job>`.
+    fn of_nemo_run(plan: &Plan) -> Outputs {
+        let home = match plan.options.cluster_type {
+            ClusterType::Slurm => plan.home(),
+            ClusterType::Runai => {
+                plan.options.env.get("PVC_DIR").cloned().unwrap_or_else(|| Word::variable("PVC_DIR"))
+            }
+        };
+        let experiment = experiment(plan);
+        let run = home.then(format!("/experiments/{experiment}/{experiment}_")).then_any();
+        // Llama's script profiles and traces in jobs of their own, beside the plain one.
+        let apart = plan.script().family == "llama3.1";
+        let (profile, trace) = (plan.options.profile, plan.options.nccl_trace);
+        let job = |suffix: &str| match apart {
+            true => format!("{experiment}{suffix}"),
+            false => experiment.clone(),
+        };
+        let (profiled, traced) = (job("_nsys"), job("_nccltrace"));
+        let jobs: Vec<String> = match apart {
+            true => [(plan.runs_plain(), &experiment), (profile, &profiled), (trace, &traced)]
+                .into_iter()
+                .filter_map(|(runs, job)| runs.then(|| job.clone()))
+                .collect(),
+            false => vec![experiment.clone()],
+        };
+        let within = |job: &str, path: &str| run.clone().then(format!("/{job}/{path}"));
+        let log = |job: &str| within(job, "log").then_any().then(".out");
+        Outputs {
+            log_glob: log(jobs.first().unwrap_or(&experiment)),
+            profile_glob: profile.then(|| {
+                within(&profiled, "nsys_profile/profile_").then_any().then(".nsys-rep")
+            }),
+            trace_glob: trace.then(|| log(&traced)),
+            checkpoint_dir: plan
+                .options
+                .save_checkpoint
+                .then(|| within(&experiment, "code/nemo_experiments/default/checkpoints")),
+            experiment_dir: run,
+            jobs,
+        }
+    }
+}
+
+/// The name that the release's script gives its experiment.
+fn experiment(plan: &Plan) -> String {
+    let scenario = plan.scenario;
+    let (layout, batch) = (&scenario.layout, &scenario.batch);
+    let (dtype, size, gpus) = (scenario.dtype, plan.size(), plan.gpus());
+    let with_layout = |name: &str, vp: &str| {
+        format!(
+            "pretrain_{name}_{size}_{dtype}_gpus{gpus}_tp{}_pp{}_cp{}_vp{vp}_mbs{}_gbs{}",
+            layout.tp(),
+            layout.pp(),
+            layout.cp(),
+            batch.mbs(),
+            batch.gbs()
+        )
+    };
+    match plan.release() {
+        Release::R25_12 => with_layout("nemotron4", &layout.vp().to_string()),
+        Release::R25_05 => {
+            with_layout("nemotronh", "None") + if plan.options.nccl_trace { "_nccltrace" } else { "" }
+        }
+        _ => {
+            let pinned = plan.options.env.get("CPU_PER_TASK_PINNING").is_some_and(|cpus| cpus != &Word::of(0));
+            // Nemotron's script names the profiled experiment; Llama's names only its second job.
+            let nsys = plan.options.profile && plan.script().family == "nemotron4";
+            let suffixes = [(pinned, "_pinned"), (nsys, "_nsys")];
+            let suffix: String = suffixes.iter().filter(|(on, _)| *on).map(|(_, suffix)| *suffix).collect();
+            format!("pretrain_{}_{size}_{dtype}_{gpus}{suffix}", plan.script().family)
+        }
+    }
+}
+
+fn shell<S: Serializer>(word: &Word, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&word.shell())
+}
+
+fn shell_or_none<S: Serializer>(word: &Option<Word>, serializer: S) -> Result<S::Ok, S::Error> {
+    word.as_ref().map(Word::shell).serialize(serializer)
+}

@@ -1,0 +1,45 @@
+//! The script: what a person pastes into a shell or runs with `sh`.
+
+use super::plan::Plan;
+use super::style::Invocation;
+use super::word::Word;
+
+/// A command as a shell reads it.
+pub(super) fn line(words: &[Word]) -> String {
+    let words: Vec<String> = words.iter().map(Word::shell).collect();
+    words.join(" ")
+}
+
+pub(super) fn script(plan: &Plan, invocation: &Invocation) -> String {
+    let mut lines = vec!["#!/bin/sh".to_string(), format!("# {} by {}", plan.recipe_id(), plan.style)];
+    lines.push("# Run it on a login node, outside of any job. It forgets what an earlier launch left in the shell.".into());
+    // In a subshell, so that pasting it neither ends the shell at a failure nor leaves variables behind.
+    lines.push("(".into());
+    lines.push("set -eu".into());
+    for need in &plan.needs {
+        lines.push(format!(": \"${{{}:?set it to {}}}\"", need.name, need.what));
+    }
+    if !plan.needs.is_empty() {
+        let names: Vec<&str> = plan.needs.iter().map(|need| need.name.as_str()).collect();
+        lines.push(format!("export {}", names.join(" ")));
+    }
+    lines.extend(plan.env.iter().map(|(name, value)| format!("export {name}={}", value.shell())));
+    // After the exports, which may refer to what is forgotten.
+    lines.extend(unset(&plan.leftovers()));
+    lines.push(format!("cd {}", invocation.cwd.shell()));
+    lines.push(line(&invocation.command));
+    lines.push(")".into());
+    lines.join("\n") + "\n"
+}
+
+/// `unset` of all names, in lines of readable width.
+fn unset(names: &[&str]) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for name in names {
+        match lines.last_mut() {
+            Some(line) if line.len() + name.len() < 100 => *line += &format!(" {name}"),
+            _ => lines.push(format!("unset {name}")),
+        }
+    }
+    lines
+}

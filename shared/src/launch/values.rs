@@ -1,0 +1,295 @@
+//! The values of launch options that are more than a number or a path.
+
+use super::word::{Word, is_name};
+use crate::problem::{Field, Problem};
+use std::fmt;
+use std::str::FromStr;
+
+/// Yes or no, as people type it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Switch(pub(super) bool);
+
+impl FromStr for Switch {
+    type Err = Problem;
+
+    fn from_str(text: &str) -> Result<Switch, Problem> {
+        match text.trim().to_lowercase().as_str() {
+            "true" | "yes" | "on" | "1" => Ok(Switch(true)),
+            "false" | "no" | "off" | "0" => Ok(Switch(false)),
+            // The field is the caller's, which knows it.
+            _ => Err(Problem::new(Field::Profile, text, "is neither yes nor no").allowed("true, false")),
+        }
+    }
+}
+
+/// How long a job may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TimeLimit {
+    seconds: u32,
+}
+
+impl FromStr for TimeLimit {
+    type Err = Problem;
+
+    fn from_str(text: &str) -> Result<TimeLimit, Problem> {
+        let refuse = |what: &str| {
+            let allowed = "HH:MM:SS, or D-HH:MM:SS from a day on: 00:35:00, 1-12:00:00";
+            Err(Problem::new(Field::TimeLimit, text, what).allowed(allowed))
+        };
+        let (days, clock) = text.trim().split_once('-').unwrap_or(("0", text.trim()));
+        let parts: Vec<Option<u32>> = clock.split(':').map(digits).collect();
+        let (Some(days), [Some(hours), Some(minutes), Some(seconds)]) = (digits(days), parts.as_slice()) else {
+            return refuse("is no time limit");
+        };
+        if *minutes > 59 || *seconds > 59 || (days > 0 && *hours > 23) {
+            return refuse("is no time of the clock");
+        }
+        match days * 86_400 + hours * 3_600 + minutes * 60 + seconds {
+            0 => refuse("leaves no time to run"),
+            seconds => Ok(TimeLimit { seconds }),
+        }
+    }
+}
+
+/// As Slurm reads it.
+impl fmt::Display for TimeLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (days, rest) = (self.seconds / 86_400, self.seconds % 86_400);
+        if days > 0 {
+            write!(f, "{days}-")?;
+        }
+        write!(f, "{:02}:{:02}:{:02}", rest / 3_600, rest / 60 % 60, rest % 60)
+    }
+}
+
+/// A whole number of at most four digits.
+fn digits(text: &str) -> Option<u32> {
+    let plain = !text.is_empty() && text.len() <= 4 && text.bytes().all(|byte| byte.is_ascii_digit());
+    plain.then(|| text.parse().ok()).flatten()
+}
+
+/// What the cluster wants to hear of GPUs, where its Slurm counts them (GRES).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gres {
+    /// The type's name in that cluster's Slurm, if it wants one.
+    kind: Option<String>,
+    /// GPUs of a node; none means all of them.
+    count: Option<u32>,
+}
+
+impl Gres {
+    /// GPUs of a node, where the text says so.
+    pub(super) fn count(&self) -> Option<u32> {
+        self.count
+    }
+
+    /// `8` or `h100:8`, of a node with that many GPUs.
+    pub(super) fn per_node(&self, gpus_per_node: u32) -> String {
+        let count = self.count.unwrap_or(gpus_per_node);
+        self.kind.as_ref().map_or(count.to_string(), |kind| format!("{kind}:{count}"))
+    }
+}
+
+impl FromStr for Gres {
+    type Err = Problem;
+
+    fn from_str(text: &str) -> Result<Gres, Problem> {
+        let parts: Vec<&str> = text.trim().split(':').collect();
+        let name = |kind: &str| {
+            let letters = kind.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
+            (letters && !kind.is_empty() && digits(kind).is_none()).then(|| Some(kind.to_string()))
+        };
+        let gres = match parts.as_slice() {
+            ["gpu" | "yes" | "true"] => Some((None, None)),
+            [count] | ["gpu", count] if digits(count).is_some() => Some((None, digits(count))),
+            ["gpu", kind] => name(kind).map(|kind| (kind, None)),
+            ["gpu", kind, count] => name(kind).zip(digits(count)).map(|(kind, count)| (kind, Some(count))),
+            _ => None,
+        };
+        gres.filter(|(_, count)| *count != Some(0)).map(|(kind, count)| Gres { kind, count }).ok_or_else(|| {
+            Problem::new(Field::Gres, text, "is no GRES of GPUs")
+                .allowed("gpu (all of a node), gpu:8, gpu:h100:8")
+        })
+    }
+}
+
+/// Further parameters for sbatch, in the form of the documents' ADDITIONAL_SLURM_PARAMS: `key=value` or a bare
+/// flag, with semicolons between them, so that values may hold commas and `&`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SlurmParams(Vec<SlurmParam>);
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlurmParam {
+    /// The long name, without dashes.
+    pub key: String,
+    /// What stands behind `=`; none for a bare flag.
+    pub value: Option<String>,
+}
+
+impl SlurmParams {
+    /// Each of them, as typed.
+    pub fn iter(&self) -> impl Iterator<Item = &SlurmParam> {
+        self.0.iter()
+    }
+}
+
+impl fmt::Display for SlurmParam {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.value {
+            Some(value) => write!(f, "{}={value}", self.key),
+            None => f.write_str(&self.key),
+        }
+    }
+}
+
+impl FromStr for SlurmParams {
+    type Err = Problem;
+
+    fn from_str(text: &str) -> Result<SlurmParams, Problem> {
+        let mut params: Vec<SlurmParam> = Vec::new();
+        for entry in text.split(';').map(str::trim).filter(|entry| !entry.is_empty()) {
+            let (key, value) = match entry.split_once('=') {
+                Some((key, value)) => (key.trim_end(), Some(value.trim_start().to_string())),
+                None => (entry, None),
+            };
+            let key = key.trim_start_matches('-').to_lowercase();
+            let refuse = |what: String| {
+                let allowed = "key=value or a flag, with ; between them: nodelist=node001,node002;constraint=gpu";
+                Err(Problem::new(Field::SlurmParams, entry, what).allowed(allowed))
+            };
+            if !key.starts_with(|c: char| c.is_ascii_alphabetic())
+                || !key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+            {
+                return refuse("is no parameter of sbatch".into());
+            }
+            if let Some(control) = entry.chars().find(|c| c.is_control()) {
+                return refuse(format!("holds the control character {}", control.escape_default()));
+            }
+            if let Some(field) = own_option(&key) {
+                return refuse(format!("has an option of its own: --{}", field.flag()));
+            }
+            if params.iter().any(|param| param.key == key) {
+                return refuse("is there twice".into());
+            }
+            params.push(SlurmParam { key, value });
+        }
+        Ok(SlurmParams(params))
+    }
+}
+
+/// The option of ours that says the same as a parameter of sbatch.
+fn own_option(key: &str) -> Option<Field> {
+    match key {
+        "account" => Some(Field::Account),
+        "partition" => Some(Field::Partition),
+        "time" => Some(Field::TimeLimit),
+        "gres" | "gpus-per-node" => Some(Field::Gres),
+        "nodes" | "gpus" | "ntasks" => Some(Field::Gpus),
+        "ntasks-per-node" => Some(Field::GpusPerNode),
+        _ => None,
+    }
+}
+
+/// Variables to set besides: `NAME=value`, one per line.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EnvOverrides(Vec<(String, Word)>);
+
+impl EnvOverrides {
+    /// Names and values, as typed.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Word)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// What a variable is set to.
+    pub(super) fn get(&self, name: &str) -> Option<&Word> {
+        self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+}
+
+impl FromStr for EnvOverrides {
+    type Err = Problem;
+
+    fn from_str(text: &str) -> Result<EnvOverrides, Problem> {
+        let mut overrides = EnvOverrides::default();
+        for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+            // A line that can't be read may hold a secret all the same: it is counted, not repeated.
+            let number = index + 1;
+            let allowed = "NAME=value, one per line; NAME=$OTHER takes what the variable OTHER holds there";
+            let name_and_value = line.split_once('=').map(|(name, value)| (name.trim(), value));
+            let Some((name, value)) = name_and_value.filter(|(name, _)| is_name(name)) else {
+                let what = format!("has no NAME=value on line {number}");
+                return Err(Problem::new(Field::Env, "", what).allowed(allowed));
+            };
+            if overrides.get(name).is_some() {
+                return Err(Problem::new(Field::Env, name, "is there twice"));
+            }
+            let value = Word::value(Field::Env, value).map_err(|problem| Problem { given: name.into(), ..problem })?;
+            if is_secret(name, &value) && value.variables().next().is_none() {
+                let what = "is a secret, which never stands in a script: export it where the script runs, or refer to \
+                            the variable that holds it";
+                return Err(Problem::new(Field::Env, name, what).allowed(format!("{name}=${name}")));
+            }
+            overrides.0.push((name.to_string(), value));
+        }
+        Ok(overrides)
+    }
+}
+
+/// Whether a variable holds what nobody else may see, by its name or by how such tokens begin.
+fn is_secret(name: &str, value: &Word) -> bool {
+    let name = name.to_uppercase();
+    let words = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "API_KEY", "PRIVATE_KEY"];
+    let tokens = ["hf_", "nvapi-", "ghp_", "github_pat_"];
+    let value = value.to_string();
+    words.iter().any(|word| name.contains(word)) || tokens.iter().any(|token| value.starts_with(token))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_limits_are_written_as_slurm_reads_them() {
+        for (text, limit) in
+            [("00:35:00", "00:35:00"), ("1:00:00", "01:00:00"), ("36:00:00", "1-12:00:00"), ("2-00:00:01", "2-00:00:01")]
+        {
+            assert_eq!(text.parse::<TimeLimit>().unwrap().to_string(), limit);
+        }
+        for text in ["", "35", "35:00", "00:00:00", "00:60:00", "1-24:00:00", "-1:00:00", "1-1-00:00:00", "a:b:c", "99999:00:00"] {
+            assert!(text.parse::<TimeLimit>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn gres_means_all_gpus_of_a_node_unless_counted() {
+        let gres = |text: &str| text.parse::<Gres>().unwrap().per_node(4);
+        assert_eq!([gres("gpu"), gres("8"), gres("gpu:8"), gres("gpu:h100"), gres("gpu:h100:8")], [
+            "4", "8", "8", "h100:4", "h100:8"
+        ]);
+        for text in ["", "cpu", "gpu:", "gpu:0", "gpu::8", "gpu:a b:8", "gpu:h100:x", "null"] {
+            assert!(text.parse::<Gres>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn slurm_parameters_keep_commas_and_ampersands() {
+        let params: SlurmParams = "nodelist=node001,node002; constraint=gpu&memory;exclusive;".parse().unwrap();
+        let params: Vec<String> = params.iter().map(ToString::to_string).collect();
+        assert_eq!(params, ["nodelist=node001,node002", "constraint=gpu&memory", "exclusive"]);
+        for text in ["=x", "a b=c", "account=me", "qos=a;qos=b", "qos=a\nb"] {
+            assert!(text.parse::<SlurmParams>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn overrides_hold_no_secret() {
+        let overrides: EnvOverrides = "NCCL_DEBUG=INFO\n\nA = b ; c\nHF_TOKEN=$MY_TOKEN".parse().unwrap();
+        assert_eq!(overrides.get("A").unwrap().to_string(), " b ; c");
+        assert_eq!(overrides.get("HF_TOKEN").unwrap().shell(), "\"${MY_TOKEN}\"");
+        for text in ["HF_TOKEN=hunter2", "X=hf_hunter2", "MY_API_KEY=hunter2", "hunter2", "HF_TOKEN hunter2"] {
+            let problem = text.parse::<EnvOverrides>().unwrap_err();
+            assert!(!problem.to_string().contains("hunter2"), "{problem}");
+        }
+    }
+}

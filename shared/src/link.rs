@@ -1,0 +1,123 @@
+//! Links: what was typed, in the query of a URL.
+//!
+//! A link carries `v=1` and the short key of every field that is not empty, so that defaults are left out. Keys
+//! keep their meaning once published; what a newer program must change gets a new version.
+
+use crate::problem::{Field, most_alike};
+use crate::spec::Spec;
+
+/// The version that links carry.
+pub const VERSION: &str = "1";
+
+/// A link as it was read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Link {
+    /// What it says.
+    pub spec: Spec,
+    /// What could not be understood, as sentences; the rest stands.
+    pub problems: Vec<String>,
+}
+
+/// Reads the query of a URL, without its question mark.
+pub fn read(query: &str) -> Link {
+    let mut link = Link::default();
+    for (key, value) in form_urlencoded::parse(query.as_bytes()) {
+        if key == "v" {
+            if value != VERSION {
+                link.problems.push(format!(
+                    "The link is of version “{value}”, and this page reads version {VERSION}: what it does not know is left out."
+                ));
+            }
+            continue;
+        }
+        let Some(field) = Field::from_key(&key) else {
+            let keys = Field::ALL.iter().map(|field| field.key());
+            let hint =
+                most_alike(&key, keys).map_or(String::new(), |nearest| format!(" (is it “{nearest}”?)"));
+            link.problems.push(format!(
+                "The link says “{key}={value}”, and there is no “{key}”{hint}: it is left out."
+            ));
+            continue;
+        };
+        if let Some(earlier) = link.spec.get(field).filter(|earlier| *earlier != value.trim()) {
+            link.problems.push(format!(
+                "The link gives {} twice: “{value}” counts, “{earlier}” is left out.",
+                field.label()
+            ));
+        }
+        link.spec.set(field, value);
+    }
+    link
+}
+
+/// Writes the query of a URL, without a question mark; empty for an empty spec.
+pub fn write(spec: &Spec) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    for (index, (field, text)) in spec.iter().enumerate() {
+        if index == 0 {
+            query.append_pair("v", VERSION);
+        }
+        query.append_pair(field.key(), text);
+    }
+    // These characters are allowed in a query as they stand, and make a link readable: `llama3.1-8b/h100/fp8/8@25.04`.
+    query.finish().replace("%2F", "/").replace("%40", "@")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_link_is_readable() {
+        let spec = Spec::default()
+            .with(Field::Recipe, "llama3.1-405b/h100/fp8/512@25.04")
+            .with(Field::Tokens, "15T");
+        assert_eq!(write(&spec), "v=1&r=llama3.1-405b/h100/fp8/512@25.04&t=15T");
+        assert_eq!(write(&Spec::default()), "");
+    }
+
+    #[test]
+    fn published_links_keep_working() {
+        let link = read(
+            "v=1&r=llama3.1-405b/h100/fp8/512@25.04&n=1024&d=bf16&tp=8&pp=8&cp=2&vp=8&mbs=1&gbs=512&s=8192&l=126&c=full&t=15T&st=12.5&acc=a&part=p&gpn=8",
+        );
+        assert!(link.problems.is_empty());
+        let get = |field| link.spec.get(field).unwrap();
+        assert_eq!(get(Field::Gpus), "1024");
+        assert_eq!(get(Field::SeqLen), "8192");
+        assert_eq!(get(Field::Convention), "full");
+        assert_eq!(get(Field::StepTime), "12.5");
+        assert_eq!((get(Field::Account), get(Field::Partition), get(Field::GpusPerNode)), ("a", "p", "8"));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_said_and_the_rest_stands() {
+        let link = read("v=7&r=x&gpux=3&n=1&n=2");
+        assert_eq!(link.spec, Spec::default().with(Field::Recipe, "x").with(Field::Gpus, "2"));
+        assert_eq!(link.problems.len(), 3);
+        assert!(link.problems[1].contains("is it “gpu”?"), "{:?}", link.problems);
+    }
+
+    fn any_spec() -> impl Strategy<Value = Spec> {
+        let field = proptest::sample::select(Field::ALL);
+        proptest::collection::vec((field, "\\PC{0,20}"), 0..12).prop_map(|texts| {
+            texts.into_iter().fold(Spec::default(), |spec, (field, text)| spec.with(field, text))
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_back(spec in any_spec()) {
+            let link = read(&write(&spec));
+            prop_assert_eq!(link.problems, Vec::<String>::new());
+            prop_assert_eq!(link.spec, spec);
+        }
+
+        #[test]
+        fn no_query_panics(query in "\\PC*") {
+            let link = read(&query);
+            prop_assert_eq!(read(&write(&link.spec)).spec, link.spec);
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! What goes wrong with a run, by the words that say so.
+//!
+//! A line is one event at most, whatever number of signatures it has: the most specific counts. Failures of a kind
+//! are one failure, told once and counted: a hang is reported by every rank, several times.
+
+use std::collections::BTreeSet;
+
+use memchr::memmem;
+use serde::{Deserialize, Serialize};
+
+use super::anchor::Hit;
+use super::text::{excerpt, label};
+
+/// How many ranks of a failure are named.
+const MOST_RANKS: usize = 64;
+
+/// How much of the first line is kept, in characters.
+const MOST_TEXT: usize = 240;
+
+/// A failure, as often as the log tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// What happened.
+    pub kind: FailureKind,
+    /// How many lines tell it.
+    pub count: u64,
+    /// The first of these lines, counted from one.
+    pub line: u64,
+    /// Where the words of the first of these lines start, in bytes from the start of the log.
+    pub offset: u64,
+    /// Where the words of the last of these lines start.
+    pub last_offset: u64,
+    /// The ranks that tell it, as far as the lines name them: the first 64.
+    pub ranks: BTreeSet<u64>,
+    /// The first line, shortened.
+    pub text: String,
+    /// Whether the log tells it after the last step: it ended the run, or disturbed only its cleaning up.
+    pub after_last_step: bool,
+}
+
+/// What can go wrong, the causes before their consequences.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// A GPU ran out of memory.
+    OutOfMemory,
+    /// A node ran out of memory and the system killed a process.
+    HostOutOfMemory,
+    /// Slurm was not told which GPUs to give.
+    NoGpus,
+    /// Hugging Face refused so many downloads at once.
+    RateLimited,
+    /// A file system is full.
+    DiskFull,
+    /// The overlap of tensor-parallel communication hung.
+    UserBuffers,
+    /// The exchange between experts hung.
+    DeepEp,
+    /// A GPU failed or was given impossible work.
+    Cuda,
+    /// NCCL failed.
+    Nccl,
+    /// A collective did not finish in time.
+    CollectiveTimeout,
+    /// Slurm's time limit ended the job.
+    TimeLimit,
+    /// A node failed.
+    NodeFailure,
+    /// A more important job took the nodes.
+    Preempted,
+    /// A process crashed.
+    Crash,
+    /// The program reported an error.
+    Exception,
+    /// The job was cancelled.
+    Cancelled,
+    /// A task of the job ended with an error.
+    TaskExit,
+}
+
+/// The words and what they mean, the most specific first; `None` is harmless whatever else the line says.
+pub(super) const SIGNATURES: &[(&[u8], Option<FailureKind>)] = &[
+    (b"pip's dependency resolver", None),
+    (b"destroy_process_group() was not called", None),
+    (b"CUDA out of memory", Some(FailureKind::OutOfMemory)),
+    (b"OutOfMemoryError", Some(FailureKind::OutOfMemory)),
+    (b"CUDA error: out of memory", Some(FailureKind::OutOfMemory)),
+    (b"oom_kill event", Some(FailureKind::HostOutOfMemory)),
+    (b"oom-kill event", Some(FailureKind::HostOutOfMemory)),
+    (b": Out Of Memory", Some(FailureKind::HostOutOfMemory)),
+    (b"Cannot find GPU specification", Some(FailureKind::NoGpus)),
+    (b"without GPU resources", Some(FailureKind::NoGpus)),
+    (b"GPUs not found", Some(FailureKind::NoGpus)),
+    (b"Too Many Requests", Some(FailureKind::RateLimited)),
+    (b"No space left on device", Some(FailureKind::DiskFull)),
+    (b"Disk quota exceeded", Some(FailureKind::DiskFull)),
+    (b"expecting 1 got 0", Some(FailureKind::UserBuffers)),
+    (b"DeepEP timeout", Some(FailureKind::DeepEp)),
+    (b"DeepEP error: timeout", Some(FailureKind::DeepEp)),
+    (b"Watchdog caught collective operation timeout", Some(FailureKind::CollectiveTimeout)),
+    (b"failure detected by watchdog", Some(FailureKind::CollectiveTimeout)),
+    (b"CUDA error: ", Some(FailureKind::Cuda)),
+    (b"NCCL error", Some(FailureKind::Nccl)),
+    (b"DUE TO TIME LIMIT", Some(FailureKind::TimeLimit)),
+    (b"DUE TO NODE FAILURE", Some(FailureKind::NodeFailure)),
+    (b"DUE TO PREEMPTION", Some(FailureKind::Preempted)),
+    (b" CANCELLED AT ", Some(FailureKind::Cancelled)),
+    (b"Segmentation fault", Some(FailureKind::Crash)),
+    (b"(core dumped)", Some(FailureKind::Crash)),
+    (b"srun: error: ", Some(FailureKind::TaskExit)),
+    (b"Error: ", Some(FailureKind::Exception)),
+];
+
+impl FailureKind {
+    /// What happened, as the end of "the run stopped: ...".
+    #[must_use]
+    pub fn what(self) -> &'static str {
+        match self {
+            Self::OutOfMemory => "a GPU ran out of memory",
+            Self::HostOutOfMemory => "a node ran out of memory",
+            Self::NoGpus => "Slurm gave no GPUs",
+            Self::RateLimited => "Hugging Face refused so many downloads at once",
+            Self::DiskFull => "a file system is full",
+            Self::UserBuffers => "the overlap of tensor-parallel communication hung",
+            Self::DeepEp => "the exchange between experts hung",
+            Self::Cuda => "a GPU reported an error",
+            Self::Nccl => "NCCL reported an error",
+            Self::CollectiveTimeout => "a collective operation did not finish in time",
+            Self::TimeLimit => "Slurm's time limit ended the job",
+            Self::NodeFailure => "a node failed",
+            Self::Preempted => "a more important job took the nodes",
+            Self::Crash => "a process crashed",
+            Self::Exception => "the program reported an error",
+            Self::Cancelled => "the job was cancelled",
+            Self::TaskExit => "a task ended with an error",
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn advice(self) -> &'static str {
+        match self {
+            Self::OutOfMemory => {
+                "use a published scale and layout; a checkpoint loads at its minimum scale or above"
+            }
+            Self::HostOutOfMemory => {
+                "ask Slurm for all of the nodes' memory (--mem=0) or use fewer data workers"
+            }
+            Self::NoGpus => "set GPUs per node (SBATCH_GPUS_PER_NODE or --gres)",
+            Self::RateLimited => {
+                "wait, or download the tokenizer once before the job and set HF_HUB_OFFLINE=1"
+            }
+            Self::DiskFull => "free space where checkpoints and logs go, then run again",
+            Self::UserBuffers => "look for a hung GPU, or run again with tensor-parallel overlap off",
+            Self::DeepEp | Self::CollectiveTimeout => {
+                "look for the rank that is missing or hung, exclude its node, and run again"
+            }
+            Self::Cuda => "exclude the node of the first rank that reports it, and run again",
+            Self::Nccl => "check the network and the first rank that reports it, and run again",
+            Self::TimeLimit => "ask for more time and run again",
+            Self::NodeFailure => "exclude the node and run again",
+            Self::Preempted | Self::Cancelled => "submit it again",
+            Self::Crash | Self::Exception | Self::TaskExit => "read the log from this line on",
+        }
+    }
+}
+
+/// The failures of a log while it is read.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Failures {
+    /// One for each kind, in the order in which they came.
+    pub(super) noted: Vec<Failure>,
+    pub(super) harmless: u64,
+    /// The line that was looked at last: a line counts once.
+    line: u64,
+}
+
+impl Failures {
+    /// Takes in the line of a hit at `offset`, the `line`th of the log.
+    pub(super) fn note(&mut self, hit: &Hit, line: u64, offset: u64) {
+        if self.line == line {
+            return;
+        }
+        self.line = line;
+        let text = hit.line();
+        let told = SIGNATURES.iter().find_map(|(words, kind)| Some((memmem::find(text, words)?, *kind)));
+        let Some((at, Some(kind))) = told else {
+            self.harmless += 1;
+            return;
+        };
+        if !self.noted.iter().any(|known| known.kind == kind) {
+            self.noted.push(Failure {
+                kind,
+                count: 0,
+                line,
+                offset,
+                last_offset: offset,
+                ranks: BTreeSet::new(),
+                // A long line is shown from shortly before the words.
+                text: excerpt(&text[at.saturating_sub(MOST_TEXT / 2)..], MOST_TEXT),
+                after_last_step: false,
+            });
+        }
+        for known in self.noted.iter_mut().filter(|known| known.kind == kind) {
+            known.count += 1;
+            known.last_offset = offset;
+            if known.ranks.len() < MOST_RANKS {
+                known.ranks.extend(rank(text));
+            }
+        }
+    }
+}
+
+/// The rank that a line comes from: `[rank368]:...`, `[Rank 368] ...`, or srun's `368: ...`.
+fn rank(line: &[u8]) -> Option<u64> {
+    let bracketed = [&b"[rank"[..], b"[Rank "]
+        .iter()
+        .find_map(|opening| memmem::find(line, opening).and_then(|at| label(&line[at + opening.len()..])));
+    let labelled = || label(line).filter(|(_, rest)| rest.starts_with(b": "));
+    bracketed.or_else(labelled).map(|(rank, _)| rank)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::parse;
+
+    /// The lines of the 25.12 document's troubleshooting section.
+    const HANG: &[u8] = b"[rank368]:[E808 04:21:41.160918398 ProcessGroupNCCL.cpp:655] [Rank 368] Watchdog caught \
+        collective operation timeout: WorkNCCL(SeqNum=5, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, \
+        Timeout(ms)=600000) ran for 600001 milliseconds before timing out.\n\
+        [rank368]:[E808 04:21:41.161005534 ProcessGroupNCCL.cpp:2299] [PG ID 0 PG GUID 0(default_pg) Rank 368] \
+        failure detected by watchdog at work sequence id: 5 PG status: last enqueued work: 5, last completed work: 4\n";
+
+    #[test]
+    fn a_hang_is_one_failure_however_often_it_is_told() {
+        let other = String::from_utf8_lossy(HANG).replace("368", "12");
+        let log = parse(&[b"hello\n", HANG, other.as_bytes()].concat());
+        let [hang] = log.failures.as_slice() else { panic!("{:?}", log.failures) };
+        assert_eq!((hang.kind, hang.count, hang.line), (FailureKind::CollectiveTimeout, 4, 2));
+        assert_eq!(hang.ranks, BTreeSet::from([12, 368]));
+        assert!(hang.text.starts_with("[rank368]:[E808"));
+        assert!(hang.after_last_step);
+    }
+
+    #[test]
+    fn the_most_specific_words_of_a_line_count() {
+        let kinds =
+            |text: &str| parse(text.as_bytes()).failures.iter().map(|one| one.kind).collect::<Vec<_>>();
+        for (line, kind) in [
+            ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate", FailureKind::OutOfMemory),
+            ("RuntimeError: CUDA error: an illegal memory access", FailureKind::Cuda),
+            (
+                "HTTPError: 429 Client Error: Too Many Requests for url: https://huggingface.co",
+                FailureKind::RateLimited,
+            ),
+            ("userbuffers.cu: [3] Reducescatter: SM 1 expecting 1 got 0", FailureKind::UserBuffers),
+            ("DeepEP timeout check failed: rank = 3", FailureKind::DeepEp),
+            (
+                "slurmstepd: error: *** STEP 123.0 ON n1 CANCELLED AT 2025-01-01T00:00:00 DUE TO TIME LIMIT ***",
+                FailureKind::TimeLimit,
+            ),
+            (
+                "slurmstepd: error: *** JOB 123 ON n1 CANCELLED AT 2025-01-01T00:00:00 ***",
+                FailureKind::Cancelled,
+            ),
+            ("sbatch: error: Cannot submit to this partition without GPU resources", FailureKind::NoGpus),
+            ("srun: error: n1: task 3: Exited with exit code 1", FailureKind::TaskExit),
+            ("[rank0]: ValueError: bad", FailureKind::Exception),
+        ] {
+            assert_eq!(kinds(line), [kind], "{line}");
+        }
+    }
+
+    #[test]
+    fn the_installers_complaint_is_harmless() {
+        let log = parse(
+            b"ERROR: pip's dependency resolver does not currently take into account all the packages that are \
+              installed. tritonclient 2.51.0 requires urllib3>=2.0.7, but you have urllib3 1.26.20\n",
+        );
+        assert!(log.failures.is_empty());
+        assert_eq!(log.harmless, 1);
+    }
+
+    #[test]
+    fn ranks_are_read_from_brackets_and_from_sruns_labels() {
+        assert_eq!(rank(b"[rank7]: x"), Some(7));
+        assert_eq!(rank(b" 12: x"), Some(12));
+        assert_eq!(rank(b"12 x"), None);
+    }
+}

@@ -1,0 +1,136 @@
+//! The parser: finds the anchors in whatever it is fed and hands each to its reader.
+//!
+//! The buffer holds what is still needed of the log: the last bytes behind which an anchor may be waiting for the
+//! rest of its line, and before them as much as such an anchor may look back on.
+
+use memchr::memchr_iter;
+
+use super::anchor::{self, Anchor, Hit, REACH};
+use super::content::Head;
+use super::found::Found;
+use super::search::Search;
+use super::{Log, checkpoint};
+
+/// How much is searched at a time: more than fits a fast cache gains nothing.
+const PIECE: usize = 64 * 1024;
+
+/// Reads a whole log that is in memory.
+#[must_use]
+pub fn parse(bytes: &[u8]) -> Log {
+    let mut parser = Parser::new();
+    parser.feed(bytes);
+    parser.finish()
+}
+
+/// Reads a log as it comes. A clone that is [finished](Parser::finish) tells what is known so far.
+///
+/// ```
+/// let mut parser = trainplan_shared::log::Parser::new();
+/// parser.feed(b"Training epoch 0, iteration 0/49 | train_step_tim");
+/// parser.feed(b"ing in s: 12.39 | consumed_samples: 128\n");
+/// assert_eq!(parser.finish().steps.step_time_s.get(0), Some(12.39));
+/// ```
+#[derive(Clone)]
+pub struct Parser {
+    search: Search,
+    buffer: Vec<u8>,
+    /// Where the buffer starts in the log.
+    offset: u64,
+    /// How many lines end in the log before `counted`, which is in the buffer.
+    lines: u64,
+    counted: usize,
+    /// Up to where the buffer has been searched.
+    searched: usize,
+    /// Where the last anchor ended in the buffer.
+    floor: usize,
+    head: Head,
+    found: Found,
+}
+
+impl Default for Parser {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Parser {
+    /// A parser that has seen nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            search: Search::new(anchor::all()),
+            buffer: Vec::new(),
+            offset: 0,
+            lines: 0,
+            counted: 0,
+            searched: 0,
+            floor: 0,
+            head: Head::default(),
+            found: Found::default(),
+        }
+    }
+
+    /// Takes in the next bytes of the log, however many.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.head.feed(bytes);
+        for piece in bytes.chunks(PIECE) {
+            self.buffer.extend_from_slice(piece);
+            if self.buffer.len() < PIECE {
+                continue;
+            }
+            self.search_to(self.buffer.len() - REACH);
+            let settled = self.searched - REACH.min(self.searched);
+            self.count_lines(settled);
+            self.buffer.drain(..settled);
+            self.offset += settled as u64;
+            self.searched -= settled;
+            self.floor = self.floor.saturating_sub(settled);
+            self.counted -= settled;
+        }
+    }
+
+    /// What the log tells. If it does not end with a line end, it may have been cut, so a number that it ends with
+    /// is not taken for one.
+    #[must_use]
+    pub fn finish(mut self) -> Log {
+        let end = self.buffer.len();
+        self.search_to(end);
+        self.count_lines(end);
+        let unfinished = self.buffer.last().is_some_and(|byte| *byte != b'\n');
+        self.found.settle(self.offset + end as u64, self.lines + u64::from(unfinished), self.head.content())
+    }
+
+    /// Searches the buffer for anchors that start before `to`.
+    fn search_to(&mut self, to: usize) {
+        while let Some((at, text, anchor)) = self.search.next(&self.buffer, self.searched, to) {
+            if anchor == Anchor::Failure {
+                self.count_lines(at);
+            }
+            let hit = Hit::new(&self.buffer, self.floor, at, text.len());
+            let offset = self.offset + at as u64;
+            match anchor {
+                Anchor::Failure => self.found.failures.note(&hit, self.lines + 1, offset),
+                Anchor::Checkpoint => checkpoint::note(&hit, text, &mut self.found.checkpoints),
+                Anchor::Ended => self.found.ended = true,
+                // Seen once is enough, and a trace has it in every line.
+                Anchor::Profiled | Anchor::Traced => {
+                    self.found.profiled |= anchor == Anchor::Profiled;
+                    self.found.traced |= anchor == Anchor::Traced;
+                    self.search.forget(anchor);
+                }
+                _ => self.found.note(anchor, &hit, offset),
+            }
+            self.floor = at + text.len();
+            self.searched = self.floor;
+        }
+        self.searched = self.searched.max(to);
+    }
+
+    /// Counts the lines that end before `to`.
+    fn count_lines(&mut self, to: usize) {
+        if let Some(uncounted) = self.buffer.get(self.counted..to) {
+            self.lines += memchr_iter(b'\n', uncounted).count() as u64;
+            self.counted = to;
+        }
+    }
+}

@@ -1,0 +1,418 @@
+//! What a log is worth: the mean of a window of its steps, or the reason why there is none.
+//!
+//! Every log gets a score. One that cannot be measured says why and what to do; one that can says what is odd
+//! about it.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Column, Content, Figure, Log, PARSER_VERSION, Span, Window};
+
+/// A log, measured by a window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Score {
+    /// Whether there is a measurement.
+    pub status: Status,
+    /// Why there is none and what to do, or what to know about it.
+    pub reason: Option<String>,
+    /// The labels of the window that was measured, as the log prints them.
+    pub window: Option<Span>,
+    /// Seconds per step; none if the format prints no step time, as torchtitan does.
+    pub step_time_s: Option<Stat>,
+    /// TFLOPS per GPU, as the framework counts FLOPs.
+    pub tflops_per_gpu: Option<Stat>,
+    /// Tokens per second and GPU.
+    pub tokens_per_s_per_gpu: Option<Stat>,
+    /// How many iterations of the window are not in the log.
+    pub missing: u64,
+    /// The labels of all steps of the log.
+    pub labels: Option<Span>,
+    /// The first loss of the log.
+    pub loss_first: Option<f64>,
+    /// The last loss of the log.
+    pub loss_last: Option<f64>,
+    /// The largest peak of memory in the log.
+    pub memory_peak_bytes: Option<f64>,
+    /// The most memory allocated in the log.
+    pub memory_allocated_bytes: Option<f64>,
+    /// Sequences in a step.
+    pub global_batch_size: Option<u64>,
+    /// [`PARSER_VERSION`] when the score was made.
+    pub parser_version: u32,
+}
+
+/// Whether a log was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It was.
+    Scored,
+    /// It was, but training went wrong: the loss or the gradient is no number.
+    Invalid,
+    /// The log ends before the window does, or lacks most of it.
+    Incomplete,
+    /// Something ended the run before the window was over.
+    Failed,
+    /// There is no step in it.
+    NoData,
+    /// It is not a text, or it cannot be read at all.
+    Unreadable,
+}
+
+/// The two standard deviations in use. For ten steps they differ by 5.4 %.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StdKind {
+    /// Divided by n: NeMo's script.
+    Population,
+    /// Divided by n - 1: Megatron-Bridge's script.
+    Sample,
+}
+
+/// The mean of a figure over the window.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Stat {
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation; none for the sample deviation of one step.
+    pub std: Option<f64>,
+    /// Which standard deviation.
+    pub std_kind: StdKind,
+    /// How many steps.
+    pub n: u64,
+}
+
+impl Stat {
+    /// The mean of `values`; none if there are none, or if they are too large to be added up.
+    #[must_use]
+    pub fn of(values: &[f64], std_kind: StdKind) -> Option<Self> {
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+        let divisor = match std_kind {
+            StdKind::Population => n,
+            StdKind::Sample => n - 1.0,
+        };
+        let std = Some((squares / divisor).sqrt()).filter(|std| std.is_finite());
+        mean.is_finite().then_some(Self { mean, std, std_kind, n: values.len() as u64 })
+    }
+}
+
+/// Measures `log` by `window`. [`Format::std_kind`](super::Format::std_kind) is the releases' own choice of
+/// `std_kind`.
+#[must_use]
+pub fn score(log: &Log, window: Window, std_kind: StdKind) -> Score {
+    let steps = &log.steps;
+    let mut score = Score {
+        status: Status::NoData,
+        reason: None,
+        window: None,
+        step_time_s: None,
+        tflops_per_gpu: None,
+        tokens_per_s_per_gpu: None,
+        missing: 0,
+        labels: steps.span(),
+        loss_first: steps.loss.values(0..steps.len()).next(),
+        loss_last: (0..steps.len()).rev().find_map(|row| steps.loss.get(row)),
+        memory_peak_bytes: steps.memory_peak_bytes.max(),
+        memory_allocated_bytes: steps.memory_allocated_bytes.max(),
+        global_batch_size: steps.global_batch_size(),
+        parser_version: PARSER_VERSION,
+    };
+    let Some(labels) = steps.span() else {
+        let (status, reason) = without_steps(log);
+        return Score { status, reason: Some(reason), ..score };
+    };
+    let wanted = match window {
+        Window::Last => Span { first: labels.last, last: labels.last },
+        Window::Labels(span) => span,
+    };
+    let rows = steps.rows(wanted);
+    let measured = rows
+        .clone()
+        .filter(|row| steps.step_time_s.get(*row).or(steps.tokens_per_s_per_gpu.get(*row)).is_some())
+        .count() as u64;
+    score.missing = wanted.count() - measured;
+
+    if let Some(reason) = cut_short(log, window, labels) {
+        let status = if log.cause().is_some() { Status::Failed } else { Status::Incomplete };
+        return Score { status, reason: Some(reason), ..score };
+    }
+    if measured * 2 < wanted.count() {
+        let reason = format!(
+            "only {measured} of the {} iterations {wanted} are in the log: choose a window that it has ({labels}), \
+             or log every step",
+            wanted.count()
+        );
+        return Score { status: Status::Incomplete, reason: Some(reason), ..score };
+    }
+    let stat =
+        |column: &Column, rows: Range<usize>| Stat::of(&column.values(rows).collect::<Vec<_>>(), std_kind);
+    score.status = if log.not_finite.is_empty() { Status::Scored } else { Status::Invalid };
+    score.reason = remarks(log, wanted, measured, labels);
+    score.window = Some(wanted);
+    score.step_time_s = stat(&steps.step_time_s, rows.clone());
+    score.tflops_per_gpu = stat(&steps.tflops_per_gpu, rows.clone());
+    score.tokens_per_s_per_gpu = stat(&steps.tokens_per_s_per_gpu, rows);
+    score
+}
+
+/// Why there is no step in the log.
+fn without_steps(log: &Log) -> (Status, String) {
+    let (status, reason) = match log.content {
+        Content::Empty => {
+            (Status::NoData, "the file is empty: the job has not started yet, or its disk is full")
+        }
+        Content::Gzip => (Status::Unreadable, "the file is compressed: decompress it with gunzip"),
+        Content::Zstd => (Status::Unreadable, "the file is compressed: decompress it with zstd -d"),
+        Content::Utf16 => (Status::Unreadable, "the file is UTF-16: save it as UTF-8"),
+        Content::Binary => (Status::Unreadable, "the file is not a text: give the job's log-*.out"),
+        Content::Text => match log.cause() {
+            Some(_) => return (Status::Failed, format!("no step was made: {}", cause(log))),
+            None => (
+                Status::NoData,
+                "there is no step in it: give the training log (log-*.out), or run the job again",
+            ),
+        },
+    };
+    (status, reason.to_owned())
+}
+
+/// Why the log does not reach the end of the window, if it does not.
+fn cut_short(log: &Log, window: Window, labels: Span) -> Option<String> {
+    let missed = match window {
+        Window::Labels(span) if labels.last < span.last => format!("before the window {span} is over"),
+        Window::Last if log.planned_last.is_some() && !log.is_complete() => "before its last step".to_owned(),
+        _ => return None,
+    };
+    let reached = match log.planned_last {
+        Some(planned) => format!("iteration {} of {planned}", labels.last),
+        None => format!("iteration {}", labels.last),
+    };
+    let why = if log.cause().is_some() {
+        cause(log)
+    } else if !log.checkpoints.is_empty() && labels.count() == 1 {
+        "it trained only to load or save a checkpoint, so look at the checkpoint's time".to_owned()
+    } else if log.traced {
+        "NCCL was traced, which takes a few steps only; run it again without the trace".to_owned()
+    } else if log.is_complete() {
+        format!(
+            "it was not to make more steps; score the last step, or a window within {labels}, or run longer"
+        )
+    } else {
+        "it is still running, or was killed, or the log was cut; wait for it, or run it again".to_owned()
+    };
+    Some(format!("the log ends at {reached}, {missed}: {why}"))
+}
+
+/// What ended the run, where, and what to do.
+fn cause(log: &Log) -> String {
+    let Some(failure) = log.cause() else { return String::new() };
+    let ranks = match failure.ranks.len() {
+        0 => String::new(),
+        1 => ", 1 rank".to_owned(),
+        ranks => format!(", {ranks} ranks"),
+    };
+    format!("{} (line {}{ranks}); {}", failure.kind.what(), failure.line, failure.kind.advice())
+}
+
+/// What to know of a measurement.
+fn remarks(log: &Log, wanted: Span, measured: u64, labels: Span) -> Option<String> {
+    let mut remarks = Vec::new();
+    for noted in &log.not_finite {
+        let figure = match noted.figure {
+            Figure::Loss => "loss",
+            Figure::GradNorm => "gradient norm",
+        };
+        remarks.push(format!(
+            "the {figure} is not a number at iteration {} ({} times in all): training went wrong, so do not compare \
+             the times",
+            noted.first, noted.count
+        ));
+    }
+    if measured < wanted.count() {
+        remarks.push(format!("{measured} of the {} iterations {wanted} are in the log", wanted.count()));
+    }
+    if log.labels_counted {
+        remarks.push("the log numbers no steps: they are counted from 1".to_owned());
+    }
+    if log.restarts > 0 {
+        remarks.push("the run was started again: the last printing of each iteration counts".to_owned());
+    } else if log.duplicates > 0 {
+        remarks.push(format!("{} iterations were printed again: the last printing counts", log.duplicates));
+    }
+    if log.traced {
+        remarks.push("NCCL was traced, which slows it down: do not compare the times".to_owned());
+    }
+    if log.profiled {
+        remarks.push("Nsight recorded part of the run, which slows that part down".to_owned());
+    }
+    if log.cause().is_some() {
+        remarks.push(format!("after the window the log ends at iteration {}: {}", labels.last, cause(log)));
+    }
+    if remarks.is_empty() { None } else { Some(remarks.join("; ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::parse;
+
+    /// Steps `labels` of a run that ends with step 49, each taking 2 s and a hundredth of its label.
+    fn lines(labels: std::ops::RangeInclusive<u64>) -> String {
+        labels
+            .map(|label| {
+                let time = 2.0 + label as f64 / 100.0;
+                format!(
+                    "Training epoch 0, iteration {label}/49 | global_step: {label} | reduced_train_loss: 11.5 | \
+                     train_step_timing in s: {time:.2} | TFLOPS_per_GPU: 800 | consumed_samples: {}\n",
+                    256 * (label + 1)
+                )
+            })
+            .collect()
+    }
+
+    fn scored(log: &str, window: &str) -> Score {
+        score(&parse(log.as_bytes()), window.parse().unwrap(), StdKind::Population)
+    }
+
+    fn reason(score: &Score) -> &str {
+        score.reason.as_deref().unwrap_or_default()
+    }
+
+    #[test]
+    fn a_whole_run() {
+        let score = scored(&lines(0..=49), "35-44");
+        assert_eq!((score.status, score.reason, score.missing), (Status::Scored, None, 0));
+        assert_eq!(score.window, Some(Span { first: 35, last: 44 }));
+        let time = score.step_time_s.unwrap();
+        assert!((time.mean - 2.395).abs() < 1e-12);
+        // The variance of ten numbers a hundredth apart is (10² - 1) / 12 hundredths².
+        assert!((time.std.unwrap() - 8.25_f64.sqrt() / 100.0).abs() < 1e-12);
+        assert_eq!(time.n, 10);
+        assert_eq!(score.tflops_per_gpu.map(|stat| (stat.mean, stat.std)), Some((800.0, Some(0.0))));
+        assert_eq!(score.global_batch_size, Some(256));
+        assert_eq!((score.loss_first, score.loss_last), (Some(11.5), Some(11.5)));
+
+        let last = scored(&lines(0..=49), "last");
+        assert_eq!(last.window, Some(Span { first: 49, last: 49 }));
+        assert_eq!(last.step_time_s.map(|time| time.mean), Some(2.49));
+    }
+
+    #[test]
+    fn the_two_deviations_are_told_apart() {
+        let std = |kind| Stat::of(&[1.0, 2.0, 3.0], kind).and_then(|stat| stat.std);
+        assert_eq!(std(StdKind::Population), Some((2.0_f64 / 3.0).sqrt()));
+        assert_eq!(std(StdKind::Sample), Some(1.0));
+        let one = |kind| Stat::of(&[1.0], kind).map(|stat| stat.std);
+        assert_eq!((one(StdKind::Population), one(StdKind::Sample)), (Some(Some(0.0)), Some(None)));
+        assert_eq!(Stat::of(&[], StdKind::Sample), None);
+        assert_eq!(Stat::of(&[f64::MAX, f64::MAX], StdKind::Sample), None);
+    }
+
+    #[test]
+    fn a_run_that_dies_before_the_window_is_over_is_listed_with_its_cause() {
+        let oom = "[rank3]: torch.OutOfMemoryError: CUDA out of memory.\nsrun: error: n1: task 3: Exited\n";
+        let failed = scored(&(lines(0..=30) + oom), "35-44");
+        assert_eq!((failed.status, failed.step_time_s), (Status::Failed, None));
+        assert_eq!(
+            reason(&failed),
+            "the log ends at iteration 30 of 49, before the window 35-44 is over: a GPU ran out of memory (line 32, \
+             1 rank); use a published scale and layout; a checkpoint loads at its minimum scale or above"
+        );
+        assert_eq!(scored(&(lines(0..=30) + oom), "11-20").status, Status::Scored);
+        assert_eq!(scored(&(lines(0..=30) + oom), "last").status, Status::Failed);
+
+        let cut = scored(&lines(0..=30), "35-44");
+        assert_eq!(cut.status, Status::Incomplete);
+        assert!(reason(&cut).contains("still running"), "{}", reason(&cut));
+    }
+
+    #[test]
+    fn a_short_run_is_told_from_a_cut_one() {
+        let short = scored(&lines(0..=24).replace("/49", "/24"), "35-44");
+        assert_eq!(short.status, Status::Incomplete);
+        assert!(reason(&short).contains("it was not to make more steps"), "{}", reason(&short));
+        let loaded = scored(
+            &("Global Checkpoint Load : Rank : 0 : Start time : 1.0s : Time spent in load_checkpoint: 9.712s\n"
+                .to_owned()
+                + &lines(0..=0).replace("/49", "/0")),
+            "35-44",
+        );
+        assert!(reason(&loaded).contains("checkpoint"), "{}", reason(&loaded));
+    }
+
+    #[test]
+    fn noise_after_the_last_step_does_no_harm() {
+        let noise = "RuntimeError: destroy failed\nsrun: error: n1: task 3: Exited with exit code 1\n";
+        assert_eq!(scored(&(lines(0..=49) + noise), "35-44"), scored(&lines(0..=49), "35-44"));
+        let early = lines(0..=46) + noise;
+        let late = scored(&early, "35-44");
+        assert_eq!(late.status, Status::Scored);
+        assert!(
+            reason(&late).starts_with("after the window the log ends at iteration 46"),
+            "{}",
+            reason(&late)
+        );
+    }
+
+    #[test]
+    fn missing_iterations_are_noticed() {
+        let without = |labels: &[u64]| -> String {
+            let dropped =
+                |line: &&str| !labels.iter().any(|label| line.contains(&format!("iteration {label}/")));
+            lines(0..=49).lines().filter(dropped).map(|line| format!("{line}\n")).collect()
+        };
+        let some = scored(&without(&[37, 41]), "35-44");
+        assert_eq!((some.status, some.missing), (Status::Scored, 2));
+        assert_eq!(some.step_time_s.map(|time| time.n), Some(8));
+        assert_eq!(reason(&some), "8 of the 10 iterations 35-44 are in the log");
+        let most = scored(&without(&[35, 36, 37, 38, 39, 40]), "35-44");
+        assert_eq!((most.status, most.missing, most.step_time_s), (Status::Incomplete, 6, None));
+    }
+
+    #[test]
+    fn a_loss_that_is_no_number_makes_a_run_invalid() {
+        let nan = scored(
+            &lines(0..=49).replacen("reduced_train_loss: 11.5", "reduced_train_loss: nan", 3),
+            "35-44",
+        );
+        assert_eq!(nan.status, Status::Invalid);
+        assert!(
+            reason(&nan).starts_with("the loss is not a number at iteration 0 (3 times"),
+            "{}",
+            reason(&nan)
+        );
+        assert!(nan.step_time_s.is_some());
+        assert_eq!(nan.loss_first, Some(11.5));
+    }
+
+    #[test]
+    fn a_run_that_was_started_again_counts_once() {
+        let again = lines(0..=30) + &lines(20..=49).replace("TFLOPS_per_GPU: 800", "TFLOPS_per_GPU: 900");
+        let log = parse(again.as_bytes());
+        assert_eq!((log.restarts, log.duplicates, log.steps.len()), (1, 11, 50));
+        let score = scored(&again, "11-44");
+        assert_eq!(score.status, Status::Scored);
+        assert!(reason(&score).contains("started again"));
+        assert_eq!(score.tflops_per_gpu.map(|stat| stat.n), Some(34));
+        assert_eq!(log.steps.tflops_per_gpu.get(20), Some(900.0));
+        assert_eq!(log.steps.tflops_per_gpu.get(19), Some(800.0));
+    }
+
+    #[test]
+    fn what_has_no_steps_says_why() {
+        for (bytes, status, words) in [
+            (&b""[..], Status::NoData, "empty"),
+            (b"hello\n", Status::NoData, "no step"),
+            (b"\x1f\x8b\x08\0", Status::Unreadable, "gunzip"),
+            (b"\0\0\0", Status::Unreadable, "not a text"),
+            (b"sbatch: error: Cannot find GPU specification\n", Status::Failed, "GPUs per node"),
+        ] {
+            let score = score(&parse(bytes), Window::Last, StdKind::Sample);
+            assert_eq!(score.status, status);
+            assert!(reason(&score).contains(words), "{}", reason(&score));
+        }
+    }
+}

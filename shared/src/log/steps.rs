@@ -1,0 +1,303 @@
+//! The step series: what a log says of each step, in columns.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::Span;
+
+/// One figure of every step. Either no step has it, and the column is empty, or it is as long as the series.
+/// It never holds NaN or infinity: what a log prints so is absent here and told by
+/// [`Log::not_finite`](super::Log::not_finite).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Column(Vec<Option<f64>>);
+
+impl Column {
+    /// The figure of the step in `row`, if the log has it.
+    #[must_use]
+    pub fn get(&self, row: usize) -> Option<f64> {
+        self.0.get(row).copied().flatten()
+    }
+
+    /// Whether no step has the figure.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The figures there are in `rows`, in order.
+    pub fn values(&self, rows: Range<usize>) -> impl Iterator<Item = f64> + '_ {
+        rows.filter_map(|row| self.get(row))
+    }
+
+    /// The largest figure of the column.
+    #[must_use]
+    pub fn max(&self) -> Option<f64> {
+        self.0.iter().flatten().copied().max_by(f64::total_cmp)
+    }
+
+    /// Writes a row. While parsing, a column is only as long as the last figure that it has.
+    pub(super) fn set(&mut self, row: usize, figure: Option<f64>) {
+        let figure = figure.filter(|figure| figure.is_finite());
+        if figure.is_some() && row >= self.0.len() {
+            self.0.resize(row + 1, None);
+        }
+        if let Some(place) = self.0.get_mut(row) {
+            *place = figure;
+        }
+    }
+
+    /// The same column with only `rows`, in their order.
+    fn select(&self, rows: &[usize]) -> Self {
+        let figures: Vec<_> = rows.iter().map(|row| self.get(*row)).collect();
+        if figures.iter().any(Option::is_some) { Self(figures) } else { Self::default() }
+    }
+}
+
+/// Every step of a run once, in the order of their labels.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Steps {
+    /// The iteration's number, as the log prints it: NeMo 2 and MaxText count from zero, the others from one.
+    pub label: Vec<u64>,
+    /// Seconds.
+    #[serde(skip_serializing_if = "Column::is_empty")]
+    pub step_time_s: Column,
+    /// The training loss.
+    #[serde(skip_serializing_if = "Column::is_empty")]
+    pub loss: Column,
+    /// The norm of the gradient, before clipping.
+    #[serde(skip_serializing_if = "Column::is_empty")]
+    pub grad_norm: Column,
+    /// TFLOPS per GPU, as the framework counts FLOPs.
+    #[serde(skip_serializing_if = "Column::is_empty")]
+    pub tflops_per_gpu: Column,
+    /// Tokens per second and GPU.
+    #[serde(skip_serializing_if = "Column::is_empty")]
+    pub tokens_per_s_per_gpu: Column,
+    /// The most memory that the allocator handed out (torchtitan: reserved), on the rank that prints it.
+    #[serde(skip_serializing_if = "Column::is_empty")]
+    pub memory_peak_bytes: Column,
+    /// The memory that is allocated when the line is printed.
+    #[serde(skip_serializing_if = "Column::is_empty")]
+    pub memory_allocated_bytes: Column,
+    /// Samples that the run has seen up to and with this step.
+    #[serde(skip_serializing_if = "Column::is_empty")]
+    pub consumed_samples: Column,
+    /// Sequences in a step.
+    #[serde(skip_serializing_if = "Column::is_empty")]
+    pub global_batch_size: Column,
+}
+
+impl Steps {
+    /// How many steps there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.label.len()
+    }
+
+    /// Whether there is no step.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.label.is_empty()
+    }
+
+    /// The first and the last label.
+    #[must_use]
+    pub fn span(&self) -> Option<Span> {
+        Some(Span { first: *self.label.first()?, last: *self.label.last()? })
+    }
+
+    /// The rows whose labels lie in `span`.
+    #[must_use]
+    pub fn rows(&self, span: Span) -> Range<usize> {
+        let from = self.label.partition_point(|label| *label < span.first);
+        let to = self.label.partition_point(|label| *label <= span.last);
+        from..to.max(from)
+    }
+
+    /// The labels that are missing between the first and the last.
+    #[must_use]
+    pub fn gaps(&self) -> Vec<Span> {
+        self.label
+            .windows(2)
+            .filter(|pair| pair[1].saturating_sub(pair[0]) > 1)
+            .map(|pair| Span { first: pair[0] + 1, last: pair[1] - 1 })
+            .collect()
+    }
+
+    /// The global batch size in sequences: as printed, else by how much the consumed samples grow with a step.
+    #[must_use]
+    pub fn global_batch_size(&self) -> Option<u64> {
+        let printed = (0..self.len()).rev().find_map(|row| self.global_batch_size.get(row));
+        let grown = || {
+            (1..self.len())
+                .rev()
+                .filter(|row| self.label[row - 1].saturating_add(1) == self.label[*row])
+                .find_map(|row| Some(self.consumed_samples.get(row)? - self.consumed_samples.get(row - 1)?))
+        };
+        printed.or_else(grown).filter(|size| (1.0..1e15).contains(size)).map(|size| size as u64)
+    }
+
+    /// Fills in the step times of a log that prints tokens per second only, `tokens_per_gpu` being the tokens of a
+    /// step divided by the number of GPUs. Step times that the log has stay.
+    pub fn fill_step_times(&mut self, tokens_per_gpu: f64) {
+        for row in 0..self.len() {
+            if let (None, Some(rate)) = (self.step_time_s.get(row), self.tokens_per_s_per_gpu.get(row))
+                && rate > 0.0
+            {
+                self.step_time_s.set(row, usable_time(tokens_per_gpu / rate));
+            }
+        }
+        self.complete();
+    }
+
+    /// Writes a row, or one more.
+    pub(super) fn set(&mut self, row: usize, step: &Step) {
+        self.label.resize(self.len().max(row + 1), 0);
+        self.label[row] = step.label;
+        for (column, figure) in self.columns().into_iter().zip(step.figures()) {
+            column.set(row, figure);
+        }
+    }
+
+    /// Writes the memory of the step `label`, if there is such a step.
+    pub(super) fn set_memory(&mut self, label: u64, peak_bytes: Option<f64>, allocated_bytes: Option<f64>) {
+        if let Ok(row) = self.label.binary_search(&label) {
+            self.memory_peak_bytes.set(row, peak_bytes);
+            self.memory_allocated_bytes.set(row, allocated_bytes);
+            self.complete();
+        }
+    }
+
+    /// Leaves one row for each label, in the order of the labels: the last that was printed.
+    pub(super) fn settle(&mut self) {
+        let last: BTreeMap<u64, usize> =
+            self.label.iter().enumerate().map(|(row, label)| (*label, row)).collect();
+        let rows: Vec<usize> = last.values().copied().collect();
+        for column in self.columns() {
+            *column = column.select(&rows);
+        }
+        self.label = last.into_keys().collect();
+    }
+
+    /// Makes every column that has a figure as long as the series.
+    fn complete(&mut self) {
+        let rows = self.len();
+        for column in self.columns().into_iter().filter(|column| !column.is_empty()) {
+            column.0.resize(rows, None);
+        }
+    }
+
+    /// The columns, in the order of [`Step::figures`].
+    fn columns(&mut self) -> [&mut Column; 9] {
+        [
+            &mut self.step_time_s,
+            &mut self.loss,
+            &mut self.grad_norm,
+            &mut self.tflops_per_gpu,
+            &mut self.tokens_per_s_per_gpu,
+            &mut self.memory_peak_bytes,
+            &mut self.memory_allocated_bytes,
+            &mut self.consumed_samples,
+            &mut self.global_batch_size,
+        ]
+    }
+}
+
+/// One step as a line of the log tells it, in the units of [`Steps`]. Here a loss may be NaN.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Step {
+    pub(super) label: u64,
+    /// The label that the run is to end with.
+    pub(super) planned_last: Option<u64>,
+    pub(super) step_time_s: Option<f64>,
+    pub(super) loss: Option<f64>,
+    pub(super) grad_norm: Option<f64>,
+    pub(super) tflops_per_gpu: Option<f64>,
+    pub(super) tokens_per_s_per_gpu: Option<f64>,
+    pub(super) memory_peak_bytes: Option<f64>,
+    pub(super) memory_allocated_bytes: Option<f64>,
+    pub(super) consumed_samples: Option<f64>,
+    pub(super) global_batch_size: Option<f64>,
+}
+
+impl Step {
+    fn figures(&self) -> [Option<f64>; 9] {
+        [
+            self.step_time_s.and_then(usable_time),
+            self.loss,
+            self.grad_norm,
+            self.tflops_per_gpu,
+            self.tokens_per_s_per_gpu,
+            self.memory_peak_bytes,
+            self.memory_allocated_bytes,
+            self.consumed_samples,
+            self.global_batch_size,
+        ]
+    }
+}
+
+/// A step takes some time, and not years of it.
+fn usable_time(seconds: f64) -> Option<f64> {
+    Some(seconds).filter(|seconds| *seconds > 0.0 && *seconds < 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(rows: &[(u64, f64)]) -> Steps {
+        let mut steps = Steps::default();
+        for (row, (label, step_time_s)) in rows.iter().enumerate() {
+            steps.set(row, &Step { label: *label, step_time_s: Some(*step_time_s), ..Step::default() });
+        }
+        steps.settle();
+        steps
+    }
+
+    #[test]
+    fn settled_steps_are_in_order_and_the_last_of_each_label() {
+        let steps = steps(&[(3, 1.0), (1, 2.0), (3, 3.0), (6, f64::NAN)]);
+        assert_eq!(steps.label, [1, 3, 6]);
+        assert_eq!(steps.step_time_s, Column(vec![Some(2.0), Some(3.0), None]));
+        assert!(steps.loss.is_empty());
+        assert_eq!(steps.gaps(), [Span { first: 2, last: 2 }, Span { first: 4, last: 5 }]);
+        assert_eq!(steps.rows(Span { first: 2, last: 6 }), 1..3);
+        assert_eq!(steps.rows(Span { first: 7, last: 5 }), 3..3);
+    }
+
+    #[test]
+    fn json_has_null_for_what_is_absent_and_comes_back_equal() {
+        let steps = steps(&[(1, 2.5), (2, f64::INFINITY)]);
+        let json = serde_json::to_string(&steps).unwrap();
+        assert_eq!(json, r#"{"label":[1,2],"step_time_s":[2.5,null]}"#);
+        assert_eq!(serde_json::from_str::<Steps>(&json).unwrap(), steps);
+    }
+
+    #[test]
+    fn step_times_from_tokens_per_second() {
+        let mut steps = Steps::default();
+        let rate = |label, rate| Step { label, tokens_per_s_per_gpu: rate, ..Step::default() };
+        for (row, step) in
+            [rate(1, Some(100.0)), rate(2, Some(0.0)), rate(3, Some(200.0)), rate(4, None)].iter().enumerate()
+        {
+            steps.set(row, step);
+        }
+        steps.settle();
+        steps.fill_step_times(400.0);
+        assert_eq!(steps.step_time_s, Column(vec![Some(4.0), None, Some(2.0), None]));
+    }
+
+    #[test]
+    fn the_batch_size_is_printed_or_follows_from_the_samples() {
+        let mut steps = Steps::default();
+        for (row, label) in [4_u64, 5, 7].into_iter().enumerate() {
+            let consumed_samples = Some(label as f64 * 256.0);
+            steps.set(row, &Step { label, consumed_samples, ..Step::default() });
+        }
+        assert_eq!(steps.global_batch_size(), Some(256));
+    }
+}

@@ -1,0 +1,173 @@
+//! Which steps count: the window that a release, or the user, scores a run by.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::Span;
+
+/// The steps that are scored, by the labels that the log prints. The same labels are not the same steps in every
+/// format: 35-44 are the steps 36 to 45 of a run that counts from zero.
+///
+/// Written `last`, or `35-44`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Window {
+    /// The last step alone.
+    Last,
+    /// The steps with these labels.
+    Labels(Span),
+}
+
+/// Why a window cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum WindowError {
+    /// It is no range at all.
+    #[error("cannot read the window '{0}': write 'last', or the first and the last iteration like '35-44'")]
+    NotAWindow(String),
+    /// It ends before it starts.
+    #[error("the window '{from}-{to}' ends before it starts: write '{to}-{from}'")]
+    Reversed {
+        /// The first label as given.
+        from: u64,
+        /// The last label as given.
+        to: u64,
+    },
+}
+
+impl Window {
+    /// The window of the labels from `from` to `to`, both included.
+    ///
+    /// # Errors
+    /// If `to` comes before `from`.
+    pub fn labels(from: u64, to: u64) -> Result<Self, WindowError> {
+        if to < from {
+            return Err(WindowError::Reversed { from, to });
+        }
+        Ok(Self::Labels(Span { first: from, last: to }))
+    }
+
+    /// The window that a release scores its own runs by; none if the release is not known.
+    #[must_use]
+    pub fn of_release(release: &str) -> Option<Self> {
+        match release {
+            "24.11" | "25.04" => Some(Self::Last),
+            "25.05" => Some(Self::Labels(Span { first: 11, last: 44 })),
+            "25.12" => Some(Self::Labels(Span { first: 35, last: 44 })),
+            _ => None,
+        }
+    }
+}
+
+impl FromStr for Window {
+    type Err = WindowError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let text = text.trim();
+        if text.eq_ignore_ascii_case("last") {
+            return Ok(Self::Last);
+        }
+        let not_a_window = || WindowError::NotAWindow(text.chars().take(40).collect());
+        let (from, to) = text.split_once(['-', '–']).ok_or_else(not_a_window)?;
+        let label = |text: &str| {
+            let text = text.trim();
+            // At most 15 digits, as in a log. `parse` alone would let a sign pass.
+            if text.len() > 15 || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+                return None;
+            }
+            text.parse().ok()
+        };
+        match (label(from), label(to)) {
+            (Some(from), Some(to)) => Self::labels(from, to),
+            _ => Err(not_a_window()),
+        }
+    }
+}
+
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Last => f.write_str("last"),
+            Self::Labels(span) => span.fmt(f),
+        }
+    }
+}
+
+impl TryFrom<String> for Window {
+    type Error = WindowError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<Window> for String {
+    fn from(window: Window) -> Self {
+        window.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn windows_are_read_and_printed() {
+        for (text, printed) in
+            [("last", "last"), (" LAST ", "last"), ("11-44", "11-44"), ("35 – 44", "35-44"), ("0-0", "0-0")]
+        {
+            assert_eq!(text.parse::<Window>().map(|window| window.to_string()), Ok(printed.to_owned()));
+        }
+    }
+
+    #[test]
+    fn errors_say_what_to_write() {
+        let error = |text: &str| text.parse::<Window>().map_err(|error| error.to_string());
+        assert_eq!(
+            error("44"),
+            Err(
+                "cannot read the window '44': write 'last', or the first and the last iteration like '35-44'"
+                    .into()
+            )
+        );
+        assert_eq!(error("44-35"), Err("the window '44-35' ends before it starts: write '35-44'".into()));
+        for text in ["", "-", "a-b", "1-", "-1", "+1-2", "1-2-3", "1.5-2", "1-99999999999999999999"] {
+            assert!(error(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn releases_have_their_windows() {
+        let window = |release| Window::of_release(release).map(|window| window.to_string());
+        assert_eq!(window("24.11").as_deref(), Some("last"));
+        assert_eq!(window("25.04").as_deref(), Some("last"));
+        assert_eq!(window("25.05").as_deref(), Some("11-44"));
+        assert_eq!(window("25.12").as_deref(), Some("35-44"));
+        assert_eq!(window("25"), None);
+    }
+
+    #[test]
+    fn a_window_is_a_string_in_json() {
+        let window: Window = serde_json::from_str("\"11-44\"").unwrap();
+        assert_eq!(serde_json::to_string(&window).unwrap(), "\"11-44\"");
+        assert!(serde_json::from_str::<Window>("\"44-11\"").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_is_read_back(first in 0..1_000_000_u64, more in 0..1_000_u64) {
+            let window = Window::Labels(Span { first, last: first + more });
+            prop_assert_eq!(window.to_string().parse(), Ok(window));
+        }
+
+        #[test]
+        fn anything_is_read_or_refused(text in ".*") {
+            if let Ok(window) = text.parse::<Window>() {
+                prop_assert_eq!(window.to_string().parse(), Ok(window));
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! How published measurements scale over GPU counts: the series behind the planner's charts and their tables.
+
+use crate::catalog::{Catalog, Recipe};
+use crate::flops::Convention;
+use crate::metrics::Metrics;
+use crate::problem::{Field, Problem};
+use crate::spec::{DEFAULT_TOKENS, Spec};
+use std::str::FromStr;
+
+/// What a chart shows over GPU counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quantity {
+    /// Tokens per second of all GPUs.
+    TokensPerS,
+    /// Tokens per second of one GPU.
+    TokensPerSPerGpu,
+    /// Seconds per step.
+    StepTime,
+    /// MFU in percent, counted alike for every release.
+    MfuFull,
+    /// MFU in percent, as each recipe's document counts it.
+    MfuRecipe,
+    /// Days to train.
+    Days,
+}
+
+impl Quantity {
+    /// Every quantity.
+    pub const ALL: [Quantity; 6] = [
+        Quantity::TokensPerS,
+        Quantity::TokensPerSPerGpu,
+        Quantity::StepTime,
+        Quantity::MfuFull,
+        Quantity::MfuRecipe,
+        Quantity::Days,
+    ];
+
+    /// Its name in links.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Quantity::TokensPerS => "tokens",
+            Quantity::TokensPerSPerGpu => "tokens-per-gpu",
+            Quantity::StepTime => "step-time",
+            Quantity::MfuFull => "mfu-full",
+            Quantity::MfuRecipe => "mfu-recipe",
+            Quantity::Days => "days",
+        }
+    }
+
+    /// Its name as people read it, with its unit.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Quantity::TokensPerS => "Tokens per second",
+            Quantity::TokensPerSPerGpu => "Tokens per second and GPU",
+            Quantity::StepTime => "Step time, s",
+            Quantity::MfuFull => "MFU, % (convention: full)",
+            Quantity::MfuRecipe => "MFU, % (convention: each recipe's own)",
+            Quantity::Days => "Days to train",
+        }
+    }
+
+    /// Whether it grows with the GPUs over orders of magnitude, so that a chart needs a logarithmic axis.
+    pub const fn spans_decades(self) -> bool {
+        matches!(self, Quantity::TokensPerS | Quantity::Days)
+    }
+}
+
+impl FromStr for Quantity {
+    type Err = Problem;
+
+    fn from_str(text: &str) -> Result<Quantity, Problem> {
+        Quantity::ALL
+            .into_iter()
+            .find(|quantity| quantity.id() == text.trim())
+            .ok_or_else(|| Problem::unknown(Field::Quantity, text, Quantity::ALL.map(Quantity::id)))
+    }
+}
+
+/// Measured recipes that differ in nothing but GPU count and batch, by GPU count.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// What they have in common: "Llama 3.1 405B, H100, FP8 (25.04)".
+    pub title: String,
+    /// The model's id, for charts that colour by model.
+    pub model: String,
+    /// The measurements.
+    pub points: Vec<Point>,
+}
+
+/// One measurement of a series.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Point {
+    /// The recipe.
+    pub recipe: &'static Recipe,
+    /// What its step time means, counted as its document does.
+    pub metrics: Metrics,
+    /// MFU with query groups and full attention, a fraction.
+    pub mfu_full: f64,
+}
+
+impl Point {
+    /// Its value of a quantity.
+    pub fn value(&self, quantity: Quantity) -> f64 {
+        match quantity {
+            Quantity::TokensPerS => self.metrics.tokens_per_s,
+            Quantity::TokensPerSPerGpu => self.metrics.tokens_per_s / f64::from(self.recipe.id.gpus),
+            Quantity::StepTime => self.metrics.step_time_s,
+            Quantity::MfuFull => self.mfu_full * 100.0,
+            Quantity::MfuRecipe => self.metrics.mfu.unwrap_or(0.0) * 100.0,
+            Quantity::Days => self.metrics.time_to_train_days,
+        }
+    }
+}
+
+/// The measured series among recipes. Proxies belong to none: each is a model of its own.
+pub fn series(recipes: impl IntoIterator<Item = &'static Recipe>, tokens: Option<f64>) -> Vec<Series> {
+    let catalog = Catalog::embedded();
+    let tokens = tokens.unwrap_or(DEFAULT_TOKENS);
+    let mut all: Vec<Series> = Vec::new();
+    for recipe in recipes {
+        let Some(point) = point(recipe, tokens).filter(|_| !catalog.is_proxy(recipe)) else { continue };
+        let same = |series: &&mut Series| {
+            series.points.first().is_some_and(|first| first.recipe.id.same_series(&recipe.id))
+        };
+        match all.iter_mut().find(same) {
+            Some(series) => series.points.push(point),
+            None => {
+                all.push(Series { title: title(recipe), model: recipe.id.model.clone(), points: vec![point] })
+            }
+        }
+    }
+    for series in &mut all {
+        series.points.sort_by_key(|point| point.recipe.id.gpus);
+    }
+    all
+}
+
+fn point(recipe: &'static Recipe, tokens: f64) -> Option<Point> {
+    let baseline = Catalog::embedded().baseline(&recipe.id)?;
+    let spec = Spec::default().with(Field::Recipe, recipe.id.to_string());
+    let metrics = Metrics::new(&spec.scenario().ok()?, baseline.step_time_s, tokens);
+    let full = spec.with(Field::Convention, Convention::Full.id()).scenario().ok()?;
+    let mfu_full = Metrics::new(&full, baseline.step_time_s, tokens).mfu?;
+    Some(Point { recipe, metrics, mfu_full })
+}
+
+fn title(recipe: &Recipe) -> String {
+    let (catalog, id) = (Catalog::embedded(), &recipe.id);
+    let model = catalog.model(&id.model).map_or(id.model.as_str(), |model| &model.title);
+    let gpu = catalog.gpu(&id.gpu).map_or(id.gpu.as_str(), |gpu| &gpu.name);
+    format!("{model}, {gpu}, {} ({})", id.dtype.title(), id.release)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_69_measurements_of_whole_models_make_13_series() {
+        let all = series(Catalog::embedded().recipes(), None);
+        let points: usize = all.iter().map(|series| series.points.len()).sum();
+        assert_eq!((all.len(), points), (13, 69));
+        for series in &all {
+            assert!(series.points.is_sorted_by_key(|point| point.recipe.id.gpus));
+        }
+    }
+
+    #[test]
+    fn counted_alike_the_releases_can_be_compared() {
+        // 24.11 and 25.04 count 17 % more FLOPs for the 340B than `full` does.
+        let all = series(Catalog::embedded().recipes(), None);
+        let old = all.iter().find(|series| series.title == "Nemotron-4 340B, H100, BF16 (24.11)").unwrap();
+        let ratio = old.points[0].value(Quantity::MfuRecipe) / old.points[0].value(Quantity::MfuFull);
+        assert!((ratio - 1.01e16 / 8.621_236_313_653_248e15).abs() < 1e-12);
+        // The 405B's document divides by 16 query groups; full takes the model's 8 and the same peak.
+        let llama = all.iter().find(|series| series.title.contains("405B, H100, FP8")).unwrap();
+        assert!(llama.points[0].value(Quantity::MfuFull) < llama.points[0].value(Quantity::MfuRecipe));
+    }
+}

@@ -1,0 +1,39 @@
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+
+import { test as base, expect } from "@playwright/test";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** Playwright's `test`, failing when the page complains or asks for anything that is not from the server under test. */
+export const test = base.extend({
+  page: async ({ page, baseURL }, use) => {
+    const complaints = [];
+    page.on("console", (message) => {
+      if (["warning", "error"].includes(message.type())) complaints.push(`console: ${message.text()}`);
+    });
+    page.on("pageerror", (error) => complaints.push(`uncaught: ${error.stack}`));
+    await page.route(
+      (url) => url.origin !== baseURL && url.protocol.startsWith("http"),
+      (route) => {
+        complaints.push(`asked for ${route.request().url()}`);
+        return route.abort();
+      },
+    );
+    await use(page);
+    expect(complaints, "the page's complaints").toEqual([]);
+  },
+});
+
+export { expect };
+
+/** Expects that axe finds nothing serious on the page as it stands. */
+export async function expectAccessible(page) {
+  // As a script of Playwright's own: the page's policy would not let it in as an element.
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => window.axe.run());
+  const serious = violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ target }) => target.join(" ")).join(", ")}`);
+  expect(serious, "serious accessibility violations").toEqual([]);
+}

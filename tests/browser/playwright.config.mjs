@@ -1,0 +1,24 @@
+import { defineConfig } from "@playwright/test";
+
+import { launchOptions } from "./browser.mjs";
+
+if (!process.env.TRAINPLAN_BIN) throw new Error("TRAINPLAN_BIN must name the trainplan binary to test");
+
+export default defineConfig({
+  testDir: "specs",
+  fullyParallel: true,
+  workers: 2,
+  forbidOnly: Boolean(process.env.CI),
+  reporter: "list",
+  // The server takes a free port and says which.
+  webServer: {
+    command: `"${process.env.TRAINPLAN_BIN}" serve --listen 127.0.0.1:0`,
+    wait: { stderr: /(?<TRAINPLAN_URL>http:\/\/127\.0\.0\.1:\d+)/ },
+  },
+  use: {
+    baseURL: process.env.TRAINPLAN_URL,
+    launchOptions,
+    permissions: ["clipboard-read", "clipboard-write"],
+    trace: "retain-on-failure",
+  },
+});

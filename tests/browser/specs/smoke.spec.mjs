@@ -1,0 +1,29 @@
+import { expect, expectAccessible, test } from "../fixtures.mjs";
+
+for (const [path, heading] of [
+  ["/", "Plan"],
+  ["/recipes", "Recipes"],
+]) {
+  test(`${path} opens by its address`, async ({ page }) => {
+    await page.goto(path);
+    await expect(page).toHaveTitle(/Trainplan/);
+    await expect(page.getByRole("heading", { level: 1 })).toContainText(heading);
+    await expectAccessible(page);
+  });
+}
+
+test("the navigation leads from page to page", async ({ page }) => {
+  await page.goto("/");
+  await page.getByRole("navigation").getByRole("link", { name: "Recipes" }).click();
+  await expect(page).toHaveURL(/\/recipes/);
+  await expect(page.getByRole("heading", { level: 1 })).toContainText("Recipes");
+});
+
+test("each file of the app is fetched once", async ({ page }) => {
+  const paths = [];
+  page.on("request", (request) => paths.push(new URL(request.url()).pathname));
+  await page.goto("/", { waitUntil: "networkidle" });
+  await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
+  expect(paths.filter((path) => path.endsWith(".wasm"))).toHaveLength(1);
+  expect(paths).toEqual([...new Set(paths)]);
+});

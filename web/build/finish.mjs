@@ -1,0 +1,81 @@
+// Runs after Trunk, on the folder that is about to become `dist`: adds Plotly, and for a release makes the folder one
+// that any static host can serve under a strict content security policy, compressed.
+
+import { createHash } from "node:crypto";
+import { copyFileSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { extname, join } from "node:path";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+
+// Each is a page of its own for a host that knows files only; an unknown path opens the app too, which says so.
+const PAGES = ["recipes/index.html", "404.html"];
+const COMPRESSED = new Set([".css", ".html", ".js", ".json", ".svg", ".txt", ".wasm", ".webmanifest"]);
+
+const web = join(import.meta.dirname, "..");
+const dist = process.env.TRUNK_STAGING_DIR;
+const indexFile = join(dist, "index.html");
+
+let index = readFileSync(indexFile, "utf8");
+index = addPlotly(index);
+if (process.env.TRUNK_PROFILE === "release") {
+  index = addPolicy(moveInlineScript(index));
+}
+writeFileSync(indexFile, index);
+if (process.env.TRUNK_PROFILE === "release") {
+  for (const page of PAGES) {
+    mkdirSync(join(dist, page, ".."), { recursive: true });
+    copyFileSync(indexFile, join(dist, page));
+  }
+  compress();
+}
+
+/** Puts Plotly beside the app and its address where the app looks for it when it draws the first chart. */
+function addPlotly(html) {
+  const from = join(web, "node_modules", "plotly.js-basic-dist-min");
+  const script = writeHashed("plotly", readFileSync(join(from, "plotly-basic.min.js")));
+  copyFileSync(join(from, "LICENSE"), join(dist, "plotly-license.txt"));
+  return replaceOnce(html, /(<meta name="plotly-src"[^>]* content=")"/, (_, tag) => `${tag}/${script}"`);
+}
+
+/** Trunk starts the app from an inline script, which a policy would have to name by its hash: a file needs no naming. */
+function moveInlineScript(html) {
+  return replaceOnce(
+    html,
+    /<script type="module"[^>]*>([^<]+)<\/script>/,
+    (_, code) => `<script type="module" src="/${writeHashed("boot", code)}"></script>`,
+  );
+}
+
+/** The server sends the same policy as a header; a static host may not. */
+function addPolicy(html) {
+  const policy = readFileSync(join(web, "csp.txt"), "utf8").trim();
+  return replaceOnce(
+    html,
+    /<meta charset="utf-8">/,
+    (charset) => `${charset}<meta http-equiv="Content-Security-Policy" content="${policy}">`,
+  );
+}
+
+function compress() {
+  for (const entry of readdirSync(dist, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile() || !COMPRESSED.has(extname(entry.name))) continue;
+    const file = join(entry.parentPath, entry.name);
+    const content = readFileSync(file);
+    const size = { [constants.BROTLI_PARAM_SIZE_HINT]: content.length };
+    writeFileSync(`${file}.br`, brotliCompressSync(content, { params: size }));
+    writeFileSync(`${file}.gz`, gzipSync(content, { level: 9 }));
+  }
+}
+
+/** Writes a script under a name that changes with its content, and returns the name. */
+function writeHashed(stem, content) {
+  const name = `${stem}-${createHash("sha256").update(content).digest("hex").slice(0, 16)}.js`;
+  writeFileSync(join(dist, name), content);
+  return name;
+}
+
+/** Fails when Trunk's output is no longer what this file was written for, instead of shipping a broken page. */
+function replaceOnce(html, pattern, replacement) {
+  const found = html.match(new RegExp(pattern, "g"))?.length ?? 0;
+  if (found !== 1) throw new Error(`index.html has ${found} matches of ${pattern}, not one`);
+  return html.replace(pattern, replacement);
+}

@@ -1,0 +1,175 @@
+//! Charts, drawn by Plotly. Its script comes with the first chart, after the page already answers.
+//!
+//! A chart is a picture for those who see it: whoever shows one puts the same numbers in a table beside it.
+
+use crate::components::theme::Theme;
+use leptos::html::Div;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use leptos::wasm_bindgen::{JsCast, JsValue};
+use leptos::web_sys::js_sys::{Function, JSON, Promise, Reflect};
+use leptos::web_sys::{HtmlElement, HtmlScriptElement};
+use serde_json::{Value, json};
+use wasm_bindgen_futures::JsFuture;
+
+/// Lines over GPU counts.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct LineChart {
+    /// The lines.
+    pub(crate) lines: Vec<ChartLine>,
+    /// A point that stands out, with its name.
+    pub(crate) mark: Option<(String, f64, f64)>,
+    /// What y is, with its unit.
+    pub(crate) y_title: String,
+    /// Whether y spans orders of magnitude.
+    pub(crate) y_log: bool,
+}
+
+/// One line.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ChartLine {
+    /// Its name in the legend.
+    pub(crate) name: String,
+    /// Lines of the same group share a colour.
+    pub(crate) group: usize,
+    /// Lines of one group differ by their style.
+    pub(crate) style: usize,
+    /// GPUs and value.
+    pub(crate) points: Vec<(f64, f64)>,
+}
+
+// Each stands out on white as well as on the dark ground: 3:1 or better.
+const COLOURS: [&str; 8] =
+    ["#2f7de1", "#dd6b20", "#16995a", "#c0399f", "#0891a8", "#d63c3c", "#8b5cf6", "#9a7209"];
+
+// Dash and marker, so that colour alone tells nothing apart.
+const STYLES: [(&str, &str); 4] =
+    [("solid", "circle"), ("dot", "diamond"), ("dash", "square"), ("dashdot", "triangle-up")];
+
+/// Draws a chart.
+#[component]
+pub(crate) fn Chart(
+    /// What it shows.
+    #[prop(into)]
+    chart: Signal<LineChart>,
+    /// The same in a sentence, for those who do not see it.
+    #[prop(into)]
+    summary: Signal<String>,
+) -> impl IntoView {
+    let place = NodeRef::<Div>::new();
+    let failed = RwSignal::new(false);
+    Effect::new(move |_| {
+        Theme::track();
+        let chart = chart.get();
+        let Some(place) = place.get() else { return };
+        spawn_local(async move {
+            if draw(&place, &chart).await.is_err() {
+                // The page may have gone meanwhile.
+                failed.try_set(true);
+            }
+        });
+    });
+    on_cleanup(move || {
+        // Plotly listens to the window for as long as it is not told to stop.
+        if let Some(place) = place.try_get_untracked().flatten() {
+            let _ = plotly_function("purge").and_then(|purge| purge.call1(&JsValue::NULL, &place));
+        }
+    });
+    view! {
+        <div class="chart" role="img" aria-label=summary node_ref=place></div>
+        {move || failed.get().then(|| view! { <p class="error">"The chart could not be drawn; its numbers stand in the table."</p> })}
+    }
+}
+
+async fn draw(place: &HtmlElement, chart: &LineChart) -> Result<(), JsValue> {
+    load_plotly().await?;
+    let ink = window().get_computed_style(place)?.ok_or(JsValue::NULL)?.get_property_value("color")?;
+    let plot = JSON::parse(&plot(chart, &ink).to_string())?;
+    let part = |name: &str| Reflect::get(&plot, &name.into());
+    let arguments = [place.into(), part("data")?, part("layout")?, part("config")?];
+    let drawn = plotly_function("react")?.apply(&JsValue::NULL, &arguments.into_iter().collect())?;
+    JsFuture::from(drawn.dyn_into::<Promise>()?).await?;
+    Ok(())
+}
+
+/// Data, layout and configuration as Plotly takes them. The `plotly` crate would write the same and cost more bytes
+/// than the rest of the page.
+fn plot(chart: &LineChart, ink: &str) -> Value {
+    let hover = "%{y:,.4~g} at %{x} GPUs";
+    let mut traces: Vec<Value> = chart.lines.iter().map(|line| trace(line, hover)).collect();
+    if let Some((name, x, y)) = &chart.mark {
+        traces.push(json!({
+            "type": "scatter", "mode": "markers", "name": name, "x": [x], "y": [y], "hovertemplate": hover,
+            "marker": { "color": ink, "size": 15, "symbol": "circle-open", "line": { "width": 2 } },
+        }));
+    }
+    // A tick at every GPU count that was measured, and nowhere else.
+    let mut counts: Vec<f64> =
+        chart.lines.iter().flat_map(|line| line.points.iter().map(|point| point.0)).collect();
+    counts.sort_by(f64::total_cmp);
+    counts.dedup();
+    let names: Vec<String> = counts.iter().map(f64::to_string).collect();
+    let grid = "rgba(128,128,128,0.25)";
+    let x = json!({
+        "title": { "text": "GPUs" }, "type": "log", "tickvals": counts, "ticktext": names,
+        "gridcolor": grid, "zeroline": false, "automargin": true,
+    });
+    let mut y = json!({ "title": { "text": chart.y_title }, "gridcolor": grid, "zeroline": false, "automargin": true });
+    if chart.y_log {
+        y["type"] = "log".into();
+        y["dtick"] = 1.into();
+    } else {
+        y["rangemode"] = "tozero".into();
+    }
+    let layout = json!({
+        "xaxis": x, "yaxis": y, "hovermode": "closest", "showlegend": true,
+        "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": { "family": "system-ui, sans-serif", "color": ink, "size": 13 },
+        "margin": { "l": 56, "r": 12, "t": 12, "b": 48 },
+        "legend": { "orientation": "h", "x": 0, "y": -0.22 },
+    });
+    json!({ "data": traces, "layout": layout, "config": { "responsive": true, "displayModeBar": false, "showTips": false } })
+}
+
+fn trace(line: &ChartLine, hover: &str) -> Value {
+    let (x, y): (Vec<f64>, Vec<f64>) = line.points.iter().copied().unzip();
+    let colour = COLOURS[line.group % COLOURS.len()];
+    let (dash, symbol) = STYLES[line.style % STYLES.len()];
+    json!({
+        "type": "scatter", "mode": "lines+markers", "name": line.name, "x": x, "y": y, "hovertemplate": hover,
+        "line": { "color": colour, "width": 2, "dash": dash },
+        "marker": { "color": colour, "size": 7, "symbol": symbol },
+    })
+}
+
+/// A function of Plotly.
+fn plotly_function(name: &str) -> Result<Function, JsValue> {
+    let plotly = Reflect::get(&window(), &"Plotly".into())?;
+    Reflect::get(&plotly, &name.into())?.dyn_into()
+}
+
+/// Waits until Plotly is there; the first who asks brings its script.
+async fn load_plotly() -> Result<(), JsValue> {
+    const SCRIPT_ID: &str = "plotly-script";
+    if plotly_function("react").is_ok() {
+        return Ok(());
+    }
+    let document = document();
+    let script: HtmlScriptElement = match document.get_element_by_id(SCRIPT_ID) {
+        Some(script) => script.dyn_into()?,
+        None => {
+            let meta = document.query_selector("meta[name=plotly-src]")?.ok_or(JsValue::NULL)?;
+            let script: HtmlScriptElement = document.create_element("script")?.dyn_into()?;
+            script.set_id(SCRIPT_ID);
+            script.set_src(&meta.get_attribute("content").unwrap_or_default());
+            document.head().ok_or(JsValue::NULL)?.append_child(&script)?;
+            script
+        }
+    };
+    let arrived = Promise::new(&mut |resolve, reject| {
+        // Listening on a script that never answers changes nothing.
+        let _ = script.add_event_listener_with_callback("load", &resolve);
+        let _ = script.add_event_listener_with_callback("error", &reject);
+    });
+    JsFuture::from(arrived).await.map(|_| ())
+}

@@ -1,0 +1,194 @@
+//! Fields that write into the address, keep what was typed, and say beside it what is wrong with it.
+
+use crate::address::Address;
+use leptos::prelude::*;
+use trainplan_shared::problem::{Field, Problem};
+
+/// The problems of the page, for the fields that they belong to.
+#[derive(Clone, Copy)]
+pub(crate) struct Problems(pub(crate) Memo<Vec<Problem>>);
+
+impl Problems {
+    fn of(self, field: Field) -> Option<Problem> {
+        self.0.with(|problems| problems.iter().find(|problem| problem.field == field).cloned())
+    }
+}
+
+/// The id of a field's input.
+fn input_id(field: Field) -> String {
+    format!("field-{}", field.flag())
+}
+
+/// A field that takes text. Empty, it shows in grey what counts instead.
+#[component]
+pub(crate) fn TextField(
+    /// The field.
+    field: Field,
+    /// What counts while nothing is typed.
+    #[prop(into)]
+    default: Signal<String>,
+    /// Whether a phone should show its number keys.
+    #[prop(default = true)]
+    numeric: bool,
+    /// What may be typed, if that is not plain.
+    #[prop(optional)]
+    help: &'static str,
+) -> impl IntoView {
+    let address = Address::of_page();
+    let state = FieldState::new(field);
+    view! {
+        <div class="field" class:changed=move || state.typed() class:wrong=move || state.wrong()>
+            <label for=input_id(field)>{field.label()}</label>
+            <input
+                id=input_id(field)
+                type="text"
+                inputmode=if numeric { "numeric" } else { "text" }
+                autocomplete="off"
+                autocapitalize="off"
+                spellcheck="false"
+                placeholder=default
+                prop:value=move || address.text(field)
+                on:input=move |event| address.set(field, event_target_value(&event))
+                aria-invalid=move || state.wrong().to_string()
+                aria-describedby=state.description_id()
+            />
+            <FieldNote state help />
+        </div>
+    }
+}
+
+/// A field that takes one of a few values. The first option means the default; a typed value that is none of them is
+/// kept and marked.
+#[component]
+pub(crate) fn ChoiceField(
+    /// The field.
+    field: Field,
+    /// Values with what people read.
+    #[prop(into)]
+    options: Signal<Vec<(String, String)>>,
+    /// What the empty choice says.
+    #[prop(into)]
+    default: Signal<String>,
+    /// What to know of it.
+    #[prop(optional)]
+    help: &'static str,
+) -> impl IntoView {
+    let address = Address::of_page();
+    let state = FieldState::new(field);
+    let stray = move || {
+        let typed = address.text(field);
+        let known = options.with(|options| options.iter().any(|(value, _)| *value == typed));
+        (!typed.is_empty() && !known).then_some(typed)
+    };
+    view! {
+        <div class="field" class:changed=move || state.typed() class:wrong=move || state.wrong()>
+            <label for=input_id(field)>{field.label()}</label>
+            <select
+                id=input_id(field)
+                on:change=move |event| address.set(field, event_target_value(&event))
+                aria-invalid=move || state.wrong().to_string()
+                aria-describedby=state.description_id()
+            >
+                <option value="" selected=move || address.text(field).is_empty()>{default}</option>
+                {move || stray().map(|typed| view! { <option value=typed.clone() selected>{typed.clone()}</option> })}
+                <For each=move || options.get() key=Clone::clone let((value, title))>
+                    {
+                        let own = value.clone();
+                        view! { <option value=value selected=move || address.text(field) == own>{title}</option> }
+                    }
+                </For>
+            </select>
+            <FieldNote state help />
+        </div>
+    }
+}
+
+/// A field that is on or off; on is written `yes`.
+#[component]
+pub(crate) fn SwitchField(
+    /// The field.
+    field: Field,
+    /// What to know of it.
+    #[prop(optional)]
+    help: &'static str,
+) -> impl IntoView {
+    let address = Address::of_page();
+    let state = FieldState::new(field);
+    view! {
+        <div class="field switch" class:changed=move || state.typed() class:wrong=move || state.wrong()>
+            <label>
+                <input
+                    id=input_id(field)
+                    type="checkbox"
+                    prop:checked=move || address.text(field) == "yes"
+                    on:change=move |event| address.set(field, if event_target_checked(&event) { "yes" } else { "" })
+                    aria-describedby=state.description_id()
+                />
+                {field.label()}
+            </label>
+            <FieldNote state help />
+        </div>
+    }
+}
+
+/// What a field knows of itself.
+#[derive(Clone, Copy)]
+struct FieldState {
+    field: Field,
+    address: Address,
+    problem: Memo<Option<Problem>>,
+}
+
+impl FieldState {
+    fn new(field: Field) -> FieldState {
+        let problems: Option<Problems> = use_context();
+        let problem = Memo::new(move |_| problems.and_then(|problems| problems.of(field)));
+        FieldState { field, address: Address::of_page(), problem }
+    }
+
+    fn typed(self) -> bool {
+        !self.address.text(self.field).trim().is_empty()
+    }
+
+    fn wrong(self) -> bool {
+        self.problem.with(Option::is_some)
+    }
+
+    fn description_id(self) -> String {
+        format!("{}-note", input_id(self.field))
+    }
+}
+
+/// What is wrong with a field, with the nearest values to take instead; or else what to know of it.
+#[component]
+fn FieldNote(state: FieldState, help: &'static str) -> impl IntoView {
+    let address = state.address;
+    view! {
+        <div class="field-note" id=state.description_id() aria-live="polite">
+            {move || match state.problem.get() {
+                Some(problem) => view! { <ProblemText problem address /> }.into_any(),
+                None => help.into_any(),
+            }}
+        </div>
+    }
+}
+
+/// A problem in words, its nearest values as buttons.
+#[component]
+pub(crate) fn ProblemText(problem: Problem, address: Address) -> impl IntoView {
+    let Problem { field, nearest, allowed, .. } = problem.clone();
+    let what = Problem { nearest: Vec::new(), allowed: String::new(), ..problem }.message();
+    let buttons = nearest.into_iter().map(|value| {
+        let take = value.clone();
+        view! {
+            <button type="button" class="nearest" on:click=move |_| address.set(field, take.clone())>
+                {format!("Use {value}")}
+            </button>
+        }
+    });
+    view! {
+        <span class="error">{what}</span>
+        {buttons.collect_view()}
+        {(!allowed.is_empty()).then(|| view! { <span class="allowed">{format!("Allowed: {allowed}")}</span> })}
+    }
+}

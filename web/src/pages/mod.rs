@@ -1,0 +1,5 @@
+//! One module per page.
+
+pub(crate) mod not_found;
+pub(crate) mod plan;
+pub(crate) mod recipes;

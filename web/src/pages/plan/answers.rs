@@ -1,0 +1,269 @@
+//! The answers: days to train, step time, tokens per second, MFU, and how they came about.
+
+use super::{Outcome, Plan};
+use crate::components::copy::CopyButton;
+use crate::components::field::{ChoiceField, ProblemText, TextField};
+use crate::components::maths::Maths;
+use leptos::prelude::*;
+use trainplan_shared::catalog::Catalog;
+use trainplan_shared::explain::Line;
+use trainplan_shared::flops::{Convention, ModelFlops};
+use trainplan_shared::metrics::PeakTflops;
+use trainplan_shared::problem::Field;
+use trainplan_shared::scenario::Scenario;
+use trainplan_shared::spec::Basis;
+use trainplan_shared::units::{format_count, group_digits, significant};
+
+/// The headline, the figures and their derivation.
+#[component]
+pub(super) fn Answers() -> impl IntoView {
+    let plan = Plan::of_page();
+    let has_problems =
+        move || plan.problems.with(|problems| problems.iter().any(|problem| problem.field.is_of_scenario()));
+    let link = Signal::derive(move || {
+        plan.address.spec();
+        window().location().href().unwrap_or_default()
+    });
+    view! {
+        <section class="answers" aria-labelledby="headline">
+            <header>
+                <h1 id="headline">{move || headline(plan)}</h1>
+                <CopyButton text=link label="Copy link" />
+            </header>
+            <p class="basis">{move || basis(plan)}</p>
+            <Show when=has_problems fallback=move || view! { <Figures /> }>
+                <div class="notice wrong">
+                    <p>"This scenario can't run as it is:"</p>
+                    <ul>
+                        {move || plan.problems.get().into_iter().filter(|problem| problem.field.is_of_scenario()).map(|problem| view! {
+                            <li><strong>{problem.field.label()}</strong> ": " <ProblemText problem address=plan.address /></li>
+                        }).collect_view()}
+                    </ul>
+                </div>
+            </Show>
+            <div class="controls">
+                <TokensField />
+                <TextField field=Field::StepTime default=step_time_default(plan) numeric=false help="Seconds, or an MFU to assume, such as 40%." />
+                <ChoiceField field=Field::Convention options=conventions() default=convention_default(plan) help="How model FLOPs are counted." />
+            </div>
+            <Show when=move || !has_problems()>
+                <ScenarioSummary />
+                <Maths title="Show the maths: from step time to days and MFU" lines=Signal::derive(move || plan.outcome.get().map_or(Vec::new(), |outcome| outcome.metrics.explain)) />
+                <Maths title="Show the maths: model FLOPs of one sequence" lines=Signal::derive(move || flops_lines(plan)) />
+            </Show>
+        </section>
+    }
+}
+
+/// The scenario in words, or the recipe's where there is none.
+fn headline(plan: Plan) -> String {
+    plan.scenario.with(|scenario| match scenario {
+        Ok(scenario) => {
+            let proxy = if scenario.is_proxy() {
+                format!(" (proxy of {} layers)", scenario.architecture.layers)
+            } else {
+                String::new()
+            };
+            let gpus = group_digits(f64::from(scenario.layout.gpus()));
+            format!(
+                "{}{proxy} on {gpus} × {}, {}",
+                scenario.model.title,
+                scenario.gpu.name,
+                scenario.dtype.title()
+            )
+        }
+        Err(_) => plan
+            .recipe
+            .get()
+            .map_or("A scenario of your own".into(), |recipe| Catalog::embedded().title(&recipe.0.id)),
+    })
+}
+
+/// What the step time rests on, in words.
+fn basis(plan: Plan) -> String {
+    plan.scenario.with(|scenario| {
+        let Ok(scenario) = scenario else { return "Not computed.".into() };
+        let Some(outcome) = plan.outcome.get() else {
+            return "No step time is published for this recipe: type one that you measured, or an MFU to assume.".into();
+        };
+        let percent = |mfu: Option<f64>| format!("{:.2} %", mfu.unwrap_or(0.0) * 100.0);
+        match outcome {
+            Outcome { basis: Basis::Published, .. } => match scenario.published_as() {
+                Some(recipe) => format!("Published measurement, release {}.", recipe.id.release),
+                None => "Published measurement.".into(),
+            },
+            Outcome { basis: Basis::Given, .. } => "Your step time.".into(),
+            Outcome { metrics, assumed_by_page: true, .. } => format!(
+                "Nothing is published for this change. Assumed: the MFU of the recipe it started from, {}. That is arithmetic, not a prediction.",
+                percent(metrics.mfu)
+            ),
+            Outcome { metrics, .. } => format!("Assumed: an MFU of {}. That is arithmetic, not a prediction.", percent(metrics.mfu)),
+        }
+    })
+}
+
+/// The four figures.
+#[component]
+fn Figures() -> impl IntoView {
+    let plan = Plan::of_page();
+    let figure = move |value: fn(&Outcome) -> String| {
+        move || plan.outcome.get().map_or("–".to_string(), |outcome| value(&outcome))
+    };
+    let proxy = move || plan.scenario.with(|scenario| scenario.as_ref().is_ok_and(Scenario::is_proxy));
+    let days_label = move || match (plan.outcome.get(), proxy()) {
+        (_, true) => "Days to train: none for a proxy".into(),
+        (Some(outcome), false) => format!("Days to train {} tokens", format_count(outcome.metrics.tokens)),
+        (None, false) => "Days to train".to_string(),
+    };
+    let days = move || {
+        if proxy() {
+            "–".to_string()
+        } else {
+            figure(|outcome| days_text(outcome.metrics.time_to_train_days))()
+        }
+    };
+    let mfu_label = move || {
+        plan.scenario.with(|scenario| {
+            let Ok(scenario) = scenario else { return "MFU".to_string() };
+            let convention = ModelFlops::of(scenario).convention;
+            format!("MFU, convention {convention}, of {} TFLOPS", PeakTflops::of(scenario).tflops)
+        })
+    };
+    view! {
+        <dl class="figures" aria-live="polite">
+            <div class="figure main"><dt>{days_label}</dt><dd data-figure="days">{days}</dd></div>
+            <div class="figure"><dt>"Step time"</dt><dd data-figure="step-time">{figure(|outcome| format!("{} s", significant(outcome.metrics.step_time_s, 4)))}</dd></div>
+            <div class="figure"><dt>"Tokens per second"</dt><dd data-figure="tokens-per-s">{figure(|outcome| group_digits(outcome.metrics.tokens_per_s))}</dd></div>
+            <div class="figure"><dt>{mfu_label}</dt><dd data-figure="mfu">{figure(|outcome| format!("{:.2} %", outcome.metrics.mfu.unwrap_or(0.0) * 100.0))}</dd></div>
+        </dl>
+    }
+}
+
+/// Two decimals, as the documents print days; whole days in thousands.
+fn days_text(days: f64) -> String {
+    if days < 10_000.0 { format!("{days:.2}") } else { group_digits(days) }
+}
+
+/// Tokens to train: the usual counts at hand, any other by typing.
+#[component]
+fn TokensField() -> impl IntoView {
+    let plan = Plan::of_page();
+    let chip = move |text: &'static str| {
+        let pressed = move || {
+            let tokens = plan.spec.with(|spec| spec.tokens().ok());
+            (tokens == trainplan_shared::units::parse_count(text)).to_string()
+        };
+        view! {
+            <button type="button" class="chip" aria-pressed=pressed on:click=move |_| plan.address.set(Field::Tokens, text)>{text}</button>
+        }
+    };
+    view! {
+        <div class="tokens">
+            <TextField field=Field::Tokens default="1T" numeric=false help="Such as 15T or 1.5e12." />
+            <div class="chips" role="group" aria-label="Usual token counts">{chip("1T")}{chip("15T")}</div>
+        </div>
+    }
+}
+
+fn step_time_default(plan: Plan) -> Signal<String> {
+    Signal::derive(move || match plan.outcome.get() {
+        Some(Outcome { basis: Basis::Published, metrics, .. }) => {
+            format!("{} (published)", metrics.step_time_s)
+        }
+        Some(Outcome { assumed_by_page: true, metrics, .. }) => {
+            format!("{} (assumed)", significant(metrics.step_time_s, 4))
+        }
+        _ => "none published".into(),
+    })
+}
+
+fn conventions() -> Vec<(String, String)> {
+    let title = |convention: Convention| match convention {
+        Convention::Recipe => "recipe: as its document does",
+        Convention::Full => "full: query groups, all of attention",
+        Convention::Causal => "causal: half of attention",
+    };
+    Convention::ALL
+        .into_iter()
+        .map(|convention| (convention.id().to_string(), title(convention).to_string()))
+        .collect()
+}
+
+fn convention_default(plan: Plan) -> Signal<String> {
+    Signal::derive(move || match plan.recipe.get() {
+        Some(_) => "recipe (default)".into(),
+        None => "full (default)".into(),
+    })
+}
+
+fn flops_lines(plan: Plan) -> Vec<Line> {
+    plan.scenario
+        .with(|scenario| scenario.as_ref().map_or(Vec::new(), |scenario| ModelFlops::of(scenario).explain))
+}
+
+/// The layout with what follows from it, what the document prints, and what could be better.
+#[component]
+fn ScenarioSummary() -> impl IntoView {
+    let plan = Plan::of_page();
+    let rows = move || plan.scenario.with(|scenario| scenario.as_ref().map_or(Vec::new(), summary));
+    let warnings =
+        move || plan.scenario.with(|scenario| scenario.as_ref().map_or(Vec::new(), Scenario::warnings));
+    let printed = move || plan.scenario.with(|scenario| scenario.as_ref().ok().and_then(printed));
+    view! {
+        {move || warnings().into_iter().map(|warning| view! { <p class="notice warn">{warning}</p> }).collect_view()}
+        <dl class="facts">
+            {move || rows().into_iter().map(|(name, value)| view! { <div><dt>{name}</dt><dd>{value}</dd></div> }).collect_view()}
+        </dl>
+        {move || printed().map(|printed| view! { <p class="printed">{printed}</p> })}
+    }
+}
+
+fn summary(scenario: &Scenario) -> Vec<(&'static str, String)> {
+    let (layout, batch) = (&scenario.layout, &scenario.batch);
+    let mut parallel =
+        format!("TP {} · PP {} · CP {} · DP {}", layout.tp(), layout.pp(), layout.cp(), layout.dp());
+    if layout.ep() > 1 {
+        parallel += &format!(" · EP {}", layout.ep());
+    }
+    if layout.vp() > 1 {
+        parallel += &format!(" · VP {}", layout.vp());
+    }
+    let batch_text = format!(
+        "GBS {} = MBS {} · DP {} · GA {}, {} tokens each",
+        batch.gbs(),
+        batch.mbs(),
+        layout.dp(),
+        batch.ga(),
+        group_digits(batch.seq_len().into())
+    );
+    let mut rows = vec![("Layout", parallel), ("Batch", batch_text)];
+    if layout.pp() > 1 {
+        rows.push(("Layers per stage", runs(layout.stages())));
+    }
+    rows.push(("Tokens per step", group_digits(batch.tokens())));
+    rows
+}
+
+/// Layers per stage with equal neighbours gathered: "15, 6 × 16, 15".
+fn runs(stages: &[u32]) -> String {
+    let gathered = stages.chunk_by(|a, b| a == b).map(|run| match run {
+        [one] => one.to_string(),
+        run => format!("{} × {}", run.len(), run[0]),
+    });
+    gathered.collect::<Vec<_>>().join(", ")
+}
+
+/// What the document prints beside our arithmetic.
+fn printed(scenario: &Scenario) -> Option<String> {
+    let baseline = scenario.baseline()?;
+    let days = match baseline.printed_days_1t.as_str() {
+        "" => "no days (a proxy)".into(),
+        days => format!("{days} days for 1T tokens"),
+    };
+    Some(format!(
+        "The document prints {} s, {} tokens/s, {} % MFU, {days}.",
+        baseline.step_time_s,
+        group_digits(baseline.printed_tokens()?),
+        baseline.printed_mfu_pct
+    ))
+}

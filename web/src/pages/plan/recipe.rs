@@ -1,0 +1,116 @@
+//! Choosing the recipe to start from.
+
+use super::{Of, Plan};
+use crate::address::href;
+use leptos::prelude::*;
+use leptos_router::components::A;
+use trainplan_shared::catalog::{Catalog, Choice, Facet, Recipe};
+use trainplan_shared::problem::Field;
+use trainplan_shared::spec::Spec;
+
+/// Chooses a recipe by what tells recipes apart; every choice leads to one.
+#[component]
+pub(super) fn RecipePicker() -> impl IntoView {
+    let plan = Plan::of_page();
+    let source = move |recipe: &Recipe| {
+        let document = Catalog::embedded().document(&recipe.id)?;
+        Some(format!("{}, line {}", document.source, recipe.line))
+    };
+    view! {
+        <fieldset class="recipe">
+            <legend>"Start from a published recipe"</legend>
+            <Facets label="Model" facet=Facet::Model />
+            <div class="row">
+                <Facets label="GPU" facet=Facet::Gpu />
+                <Facets label="Precision" facet=Facet::Dtype />
+            </div>
+            <Counts />
+            <div class="row">
+                <Facets label="Scaling" facet=Facet::Scaling />
+                <Facets label="Release" facet=Facet::Release />
+            </div>
+            {move || plan.recipe.get().map(|Of(recipe)| view! {
+                <p class="source">
+                    <code>{recipe.id.to_string()}</code>
+                    {source(recipe).map(|source| view! { <small>{source}</small> })}
+                    {(!recipe.note.is_empty()).then(|| view! { <small>{recipe.note.clone()}</small> })}
+                </p>
+            })}
+            <p><A href=move || href("/recipes", &same_model(plan))>"All recipes of this model"</A></p>
+        </fieldset>
+    }
+}
+
+fn same_model(plan: Plan) -> Spec {
+    match plan.recipe.get() {
+        Some(Of(recipe)) => Spec::default().with(Field::Model, recipe.id.model.clone()),
+        None => Spec::default(),
+    }
+}
+
+fn choices(plan: Plan, facet: Facet) -> Vec<Choice> {
+    plan.recipe.get().map_or(Vec::new(), |Of(recipe)| Catalog::embedded().choices(&recipe.id, facet))
+}
+
+/// Takes the recipe that has the value; what was changed of the one before belongs to that one and goes.
+fn choose(plan: Plan, facet: Facet, value: &str) {
+    let Some(Of(current)) = plan.recipe.get_untracked() else { return };
+    if let Some(chosen) = Catalog::embedded().choose(&current.id, facet, value) {
+        plan.address.update(|spec| {
+            *spec = spec.without_scenario();
+            spec.set(Field::Recipe, chosen.id.to_string());
+        });
+    }
+}
+
+fn is_chosen(plan: Plan, facet: Facet, value: &str) -> bool {
+    plan.recipe.get().is_some_and(|Of(recipe)| facet.value(&recipe.id) == value)
+}
+
+/// A facet with many values.
+#[component]
+fn Facets(label: &'static str, facet: Facet) -> impl IntoView {
+    let plan = Plan::of_page();
+    let id = format!("facet-{}", label.to_lowercase());
+    view! {
+        <div class="field">
+            <label for=id.clone()>{label}</label>
+            <select id=id on:change=move |event| choose(plan, facet, &event_target_value(&event))>
+                <For each=move || choices(plan, facet) key=|choice| choice.value.clone() let(choice)>
+                    {
+                        let own = choice.value.clone();
+                        view! { <option value=choice.value selected=move || is_chosen(plan, facet, &own)>{choice.title}</option> }
+                    }
+                </For>
+            </select>
+        </div>
+    }
+}
+
+/// The published GPU counts, all in sight.
+#[component]
+fn Counts() -> impl IntoView {
+    let plan = Plan::of_page();
+    view! {
+        <div class="field">
+            <span class="label" id="facet-gpus">"GPUs"</span>
+            <div class="chips" role="group" aria-labelledby="facet-gpus">
+                <For each=move || choices(plan, Facet::Gpus) key=|choice| choice.value.clone() let(choice)>
+                    {
+                        let (own, take) = (choice.value.clone(), choice.value.clone());
+                        view! {
+                            <button
+                                type="button"
+                                class="chip"
+                                aria-pressed=move || is_chosen(plan, Facet::Gpus, &own).to_string()
+                                on:click=move |_| choose(plan, Facet::Gpus, &take)
+                            >
+                                {choice.title}
+                            </button>
+                        }
+                    }
+                </For>
+            </div>
+        </div>
+    }
+}
