@@ -92,10 +92,26 @@ impl Field {
     /// Whether it describes a scenario, rather than what to do or show with one.
     pub fn is_of_scenario(self) -> bool {
         use Field::{
-            Cp, Dtype, Ep, ExpertTp, Gbs, Gpu, Gpus, Layers, Mbs, Model, PipelineSplit, Pp, Recipe, SeqLen, Tp, Vp,
+            Cp, Dtype, Ep, ExpertTp, Gbs, Gpu, Gpus, Layers, Mbs, Model, PipelineSplit, Pp, Recipe, SeqLen,
+            Tp, Vp,
         };
         let scenario = [
-            Recipe, Model, Gpu, Gpus, Dtype, Tp, Pp, Cp, Ep, ExpertTp, Vp, PipelineSplit, Mbs, Gbs, SeqLen, Layers,
+            Recipe,
+            Model,
+            Gpu,
+            Gpus,
+            Dtype,
+            Tp,
+            Pp,
+            Cp,
+            Ep,
+            ExpertTp,
+            Vp,
+            PipelineSplit,
+            Mbs,
+            Gbs,
+            SeqLen,
+            Layers,
         ];
         scenario.contains(&self)
     }

@@ -53,7 +53,13 @@ impl Spec {
     #[must_use]
     pub fn without_scenario(&self) -> Spec {
         let stays = |field: &Field| !field.is_of_scenario() && *field != Field::StepTime;
-        Spec(self.0.iter().filter(|(field, _)| stays(field)).map(|(field, text)| (*field, text.clone())).collect())
+        Spec(
+            self.0
+                .iter()
+                .filter(|(field, _)| stays(field))
+                .map(|(field, text)| (*field, text.clone()))
+                .collect(),
+        )
     }
 
     /// Every typed field in order.

@@ -62,7 +62,7 @@ pub fn significant(value: f64, digits: usize) -> String {
         return format!("{value}");
     }
     let magnitude = libm::floor(libm::log10(value.abs())) as i32;
-    if !(-5..15).contains(&magnitude) {
+    if !(-5..9).contains(&magnitude) {
         let text = format!("{value:.*e}", digits.saturating_sub(1));
         return match text.split_once('e') {
             Some((mantissa, exponent)) if mantissa.contains('.') => {

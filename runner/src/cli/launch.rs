@@ -1,21 +1,157 @@
 //! `trainplan launch`: the commands that start a scenario.
 
-use super::Failure;
-use super::output::FormatArg;
+use super::output::{self, Format, FormatArg};
 use super::scenario::ScenarioArgs;
+use super::{Failure, note};
+use trainplan_shared::launch::{Options, launch};
+use trainplan_shared::problem::Field;
 
-/// Print the commands that launch a scenario
+/// Print the commands that launch a scenario on a cluster
+///
+/// The script goes to stdout, ready for `sh`; what to know of it goes to stderr. With --format json come also the
+/// preparation, where logs, profiles and checkpoints will be, and whether the run can be compared with the published
+/// number.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  trainplan launch --recipe llama3.1-405b/h100/fp8/512 --account research --partition batch > run.sh
+  trainplan launch --recipe nemotron4-340b/gb200/fp8/256@25.12 --style launch-sh --profile
+  trainplan launch --recipe nemotron4-340b/h100/bf16/128@24.11 --gres gpu:8 --format json")]
 pub(super) struct Args {
     #[command(flatten)]
     scenario: ScenarioArgs,
     #[command(flatten)]
+    cluster: ClusterArgs,
+    #[command(flatten)]
+    run: RunArgs,
+    #[command(flatten)]
     format: FormatArg,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Where it runs")]
+struct ClusterArgs {
+    /// Release whose scripts run it: 24.11, 25.04, 25.05, 25.12 [default: the recipe's]
+    #[arg(long, value_name = "RELEASE")]
+    release: Option<String>,
+    /// What it is handed to: llmb-run, launch-sh, sbatch [default: the release's own]
+    #[arg(long, value_name = "STYLE")]
+    style: Option<String>,
+    /// What manages the cluster: slurm, runai
+    #[arg(long, value_name = "TYPE")]
+    cluster_type: Option<String>,
+    /// Slurm account
+    #[arg(long, value_name = "NAME")]
+    account: Option<String>,
+    /// Slurm partition
+    #[arg(long, value_name = "NAME")]
+    partition: Option<String>,
+    /// GPUs of a node [default: the GPU type's usual]
+    #[arg(long, value_name = "N")]
+    gpus_per_node: Option<String>,
+    /// Generic resource to ask Slurm for, such as gpu:8, where the cluster needs it
+    #[arg(long, value_name = "GRES")]
+    gres: Option<String>,
+    /// Where the release is installed (STAGE_PATH, LLMB_INSTALL)
+    #[arg(long, value_name = "PATH")]
+    install_path: Option<String>,
+    /// Where the recipe's scripts are
+    #[arg(long, value_name = "PATH")]
+    recipe_dir: Option<String>,
+    /// Python environment to activate
+    #[arg(long, value_name = "PATH")]
+    venv: Option<String>,
+    /// Further Slurm parameters: "nodelist=n1,n2;exclusive"
+    #[arg(long, value_name = "PARAMS")]
+    slurm_params: Option<String>,
+    /// Container mounts
+    #[arg(long, value_name = "MOUNTS")]
+    mounts: Option<String>,
+    /// Environment variable for the run, NAME=value; may be given again
+    #[arg(long, value_name = "NAME=VALUE")]
+    env: Vec<String>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "What it does")]
+struct RunArgs {
+    /// Training steps
+    #[arg(long, value_name = "N")]
+    max_steps: Option<String>,
+    /// Time limit of the job, HH:MM:SS
+    #[arg(long, value_name = "TIME")]
+    time_limit: Option<String>,
+    /// Profile with Nsight Systems
+    #[arg(long)]
+    profile: bool,
+    /// First profiled step
+    #[arg(long, value_name = "N")]
+    profile_start_step: Option<String>,
+    /// Last profiled step
+    #[arg(long, value_name = "N")]
+    profile_stop_step: Option<String>,
+    /// Collect GPU metrics while profiling
+    #[arg(long)]
+    gpu_metrics: bool,
+    /// Trace NCCL calls into the log
+    #[arg(long)]
+    nccl_trace: bool,
+    /// Save a checkpoint at the end
+    #[arg(long)]
+    save_checkpoint: bool,
+    /// Load a checkpoint from this directory
+    #[arg(long, value_name = "PATH")]
+    load_checkpoint: Option<String>,
 }
 
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let _ = (self.scenario.spec()?.scenario()?, self.format.or_table());
+        let Args { scenario, cluster, run, format } = self;
+        let mut spec = scenario.spec()?;
+        let switch = |on: bool| on.then(|| "yes".to_string());
+        for (field, text) in [
+            (Field::Release, cluster.release),
+            (Field::Style, cluster.style),
+            (Field::ClusterType, cluster.cluster_type),
+            (Field::Account, cluster.account),
+            (Field::Partition, cluster.partition),
+            (Field::GpusPerNode, cluster.gpus_per_node),
+            (Field::Gres, cluster.gres),
+            (Field::InstallPath, cluster.install_path),
+            (Field::RecipeDir, cluster.recipe_dir),
+            (Field::Venv, cluster.venv),
+            (Field::SlurmParams, cluster.slurm_params),
+            (Field::Mounts, cluster.mounts),
+            (Field::Env, Some(cluster.env.join("\n"))),
+            (Field::MaxSteps, run.max_steps),
+            (Field::TimeLimit, run.time_limit),
+            (Field::Profile, switch(run.profile)),
+            (Field::ProfileStartStep, run.profile_start_step),
+            (Field::ProfileStopStep, run.profile_stop_step),
+            (Field::GpuMetrics, switch(run.gpu_metrics)),
+            (Field::NcclTrace, switch(run.nccl_trace)),
+            (Field::SaveCheckpoint, switch(run.save_checkpoint)),
+            (Field::LoadCheckpoint, run.load_checkpoint),
+        ] {
+            spec.set(field, text.unwrap_or_default());
+        }
+        let launch = launch(&spec.scenario()?, &Options::from_spec(&spec)?)?;
+        match format.or_table() {
+            Format::Json => return output::json(&launch),
+            Format::Csv => {
+                output::csv(
+                    ["variable", "value"],
+                    launch.env.iter().map(|(name, value)| [name.clone(), value.to_string()]),
+                )?;
+            }
+            Format::Table => output::text(&launch.script)?,
+        }
+        for warning in &launch.warnings {
+            note(format!("{} {}", warning.text, warning.fix).trim());
+        }
+        for reason in &launch.comparable.reasons {
+            note(&format!("not comparable with the published number: {reason}"));
+        }
         Ok(())
     }
 }

@@ -85,9 +85,13 @@ pub(super) fn table<const N: usize>(
 }
 
 /// Writes text and a line end.
-pub(super) fn text_line(text: &str) -> Result<(), Failure> {
+pub(super) fn text_line(line: &str) -> Result<(), Failure> {
+    text(&format!("{line}\n"))
+}
+
+/// Writes text as it is.
+pub(super) fn text(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
-    stdout.write_all(b"\n")?;
     Ok(stdout.flush()?)
 }

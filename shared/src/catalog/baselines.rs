@@ -1,12 +1,12 @@
 //! Published measurements.
 
-use super::{RecipeId, Release};
+use super::{DataError, FromRow, RecipeId, Release, Row};
 use crate::precision::Dtype;
-use serde::Deserialize;
+use std::str::FromStr;
 
 /// A published measurement. Numbers that a document prints are kept as printed, since the number of digits says
 /// how far they can be compared.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Baseline {
     /// The document's release.
     pub release: Release,
@@ -21,13 +21,10 @@ pub struct Baseline {
     /// Seconds per step.
     pub step_time_s: f64,
     /// Tokens per second, as printed.
-    #[serde(rename = "tokens_per_s")]
     pub printed_tokens_per_s: String,
     /// MFU in percent, as printed.
-    #[serde(rename = "mfu_pct")]
     pub printed_mfu_pct: String,
     /// Days to train 10¹² tokens, as printed.
-    #[serde(rename = "days_1t")]
     pub printed_days_1t: String,
     /// Whether it is a measurement or an example.
     pub kind: BaselineKind,
@@ -44,13 +41,46 @@ pub struct Baseline {
 }
 
 /// Where a number stands in its document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BaselineKind {
     /// In a performance table: a measurement.
     Table,
     /// In a worked example or a sample line.
     Example,
+}
+
+impl FromRow for Baseline {
+    fn from_row(row: &Row<'_>) -> Result<Baseline, DataError> {
+        Ok(Baseline {
+            release: row.value("release")?,
+            model: row.string("model")?,
+            precision: row.optional("precision")?,
+            gpu: row.string("gpu")?,
+            gpus: row.optional("gpus")?,
+            step_time_s: row.value("step_time_s")?,
+            printed_tokens_per_s: row.string("tokens_per_s")?,
+            printed_mfu_pct: row.string("mfu_pct")?,
+            printed_days_1t: row.string("days_1t")?,
+            kind: row.value("kind")?,
+            seq_len: row.value("seq_len")?,
+            gbs: row.value("gbs")?,
+            family: row.string("family")?,
+            line: row.value("line")?,
+            note: row.string("note")?,
+        })
+    }
+}
+
+impl FromStr for BaselineKind {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<BaselineKind, ()> {
+        match text {
+            "table" => Ok(BaselineKind::Table),
+            "example" => Ok(BaselineKind::Example),
+            _ => Err(()),
+        }
+    }
 }
 
 impl Baseline {

@@ -1,5 +1,6 @@
 //! The documents that publish recipes, and how each counts FLOPs and names peaks.
 
+use super::{DataError, FromRow, Row};
 use crate::precision::Dtype;
 use crate::problem::{Field, Problem};
 use serde::{Deserialize, Serialize};
@@ -56,7 +57,7 @@ impl FromStr for Release {
 }
 
 /// A document that publishes recipes.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Document {
     /// The release that it belongs to.
     pub release: Release,
@@ -69,8 +70,7 @@ pub struct Document {
 }
 
 /// The formula that a document counts model FLOPs by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Formula {
     /// Every head has its own keys and values, the MLP is four times the hidden width.
     Mha,
@@ -81,7 +81,7 @@ pub enum Formula {
 }
 
 /// How a document counts a model's FLOPs.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct DocumentFlops {
     /// The document's release.
     pub release: Release,
@@ -93,7 +93,6 @@ pub struct DocumentFlops {
     pub query_groups: Option<u32>,
     /// The rounded number that its MFU divides by, where it is not the formula's own.
     pub model_flops: Option<f64>,
-    #[serde(deserialize_with = "yes")]
     /// Whether the document prints that number, or only its results show it.
     pub stated: bool,
     /// Why the document's number and the formula's differ.
@@ -101,7 +100,7 @@ pub struct DocumentFlops {
 }
 
 /// The peak that a document's MFU divides by.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Peak {
     /// The document's release.
     pub release: Release,
@@ -119,6 +118,54 @@ pub struct Peak {
     pub reason: String,
 }
 
-fn yes<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
-    Ok(String::deserialize(deserializer)? == "yes")
+impl FromRow for Document {
+    fn from_row(row: &Row<'_>) -> Result<Document, DataError> {
+        Ok(Document {
+            release: row.value("release")?,
+            family: row.string("family")?,
+            title: row.string("title")?,
+            source: row.string("source")?,
+        })
+    }
+}
+
+impl FromStr for Formula {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Formula, ()> {
+        match text {
+            "mha" => Ok(Formula::Mha),
+            "gqa" => Ok(Formula::Gqa),
+            "hybrid" => Ok(Formula::Hybrid),
+            _ => Err(()),
+        }
+    }
+}
+
+impl FromRow for DocumentFlops {
+    fn from_row(row: &Row<'_>) -> Result<DocumentFlops, DataError> {
+        Ok(DocumentFlops {
+            release: row.value("release")?,
+            model: row.string("model")?,
+            formula: row.value("formula")?,
+            query_groups: row.optional("query_groups")?,
+            model_flops: row.optional("model_flops")?,
+            stated: row.yes("stated")?,
+            reason: row.string("reason")?,
+        })
+    }
+}
+
+impl FromRow for Peak {
+    fn from_row(row: &Row<'_>) -> Result<Peak, DataError> {
+        Ok(Peak {
+            release: row.value("release")?,
+            family: row.string("family")?,
+            gpu: row.string("gpu")?,
+            precision: row.value("precision")?,
+            stated_tflops: row.value("stated_tflops")?,
+            used_tflops: row.value("used_tflops")?,
+            reason: row.string("reason")?,
+        })
+    }
 }

@@ -1,10 +1,10 @@
 //! GPU types.
 
+use super::{DataError, FromRow, Row};
 use crate::precision::{Dtype, Width};
-use serde::Deserialize;
 
 /// A GPU type; rates are dense and per GPU.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Gpu {
     /// Its name in flags, files and links.
     pub id: String,
@@ -38,12 +38,38 @@ pub struct Gpu {
     pub max_gemm_fp8_tflops: Option<f64>,
     recipe_bf16_peak: Option<f64>,
     recipe_fp8_peak: Option<f64>,
-    #[serde(default)]
     aliases: String,
     /// Where the row was read.
     pub source: String,
     /// What to know beside it.
     pub notes: String,
+}
+
+impl FromRow for Gpu {
+    fn from_row(row: &Row<'_>) -> Result<Gpu, DataError> {
+        Ok(Gpu {
+            id: row.string("id")?,
+            name: row.string("name")?,
+            form: row.string("form")?,
+            bf16_tflops: row.value("bf16_tflops")?,
+            fp8_tflops: row.optional("fp8_tflops")?,
+            nvfp4_tflops: row.optional("nvfp4_tflops")?,
+            hbm_gb: row.value("hbm_gb")?,
+            hbm_tbps: row.value("hbm_tbps")?,
+            nvlink_gbps: row.value("nvlink_gbps")?,
+            nvlink_domain: row.value("nvlink_domain")?,
+            gpus_per_node: row.value("gpus_per_node")?,
+            nic_gbit: row.value("nic_gbit")?,
+            tdp_w: row.value("tdp_w")?,
+            max_gemm_bf16_tflops: row.optional("max_gemm_bf16_tflops")?,
+            max_gemm_fp8_tflops: row.optional("max_gemm_fp8_tflops")?,
+            recipe_bf16_peak: row.optional("recipe_bf16_peak")?,
+            recipe_fp8_peak: row.optional("recipe_fp8_peak")?,
+            aliases: row.string("aliases")?,
+            source: row.string("source")?,
+            notes: row.string("notes")?,
+        })
+    }
 }
 
 impl Gpu {

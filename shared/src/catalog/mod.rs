@@ -7,6 +7,7 @@ mod filter;
 mod gpus;
 mod models;
 mod recipes;
+mod table;
 
 pub use baselines::{Baseline, BaselineKind};
 pub use documents::{Document, DocumentFlops, Formula, Peak, Release};
@@ -15,10 +16,10 @@ pub use filter::Filter;
 pub use gpus::Gpu;
 pub use models::Model;
 pub use recipes::{Recipe, RecipeId, Scaling};
+pub(crate) use table::{DataError, FromRow, Row, read};
 
 use crate::precision::Dtype;
 use crate::problem::{Field, Problem, most_alike};
-use serde::de::DeserializeOwned;
 use std::sync::LazyLock;
 
 /// Everything published, with what binds it together.
@@ -31,14 +32,6 @@ pub struct Catalog {
     peaks: Vec<Peak>,
     recipes: Vec<Recipe>,
     baselines: Vec<Baseline>,
-}
-
-/// A data file that does not hold what it should.
-#[derive(Debug, thiserror::Error)]
-#[error("{file}: {reason}")]
-pub struct DataError {
-    file: &'static str,
-    reason: String,
 }
 
 impl Catalog {
@@ -55,15 +48,15 @@ impl Catalog {
     }
 
     fn read() -> Result<Catalog, DataError> {
-        let recipes = rows("recipes.csv", include_str!("../../data/recipes.csv"))?;
+        let matrices: Vec<recipes::MatrixRow> = read("recipes.csv", include_str!("../../data/recipes.csv"))?;
         Ok(Catalog {
-            gpus: rows("gpus.csv", include_str!("../../data/gpus.csv"))?,
-            models: rows("models.csv", include_str!("../../data/models.csv"))?,
-            documents: rows("documents.csv", include_str!("../../data/documents.csv"))?,
-            flops: rows("document_flops.csv", include_str!("../../data/document_flops.csv"))?,
-            peaks: rows("document_peaks.csv", include_str!("../../data/document_peaks.csv"))?,
-            recipes: recipes.into_iter().flat_map(recipes::Row::into_recipes).collect(),
-            baselines: rows("baselines.csv", include_str!("../../data/baselines.csv"))?,
+            gpus: read("gpus.csv", include_str!("../../data/gpus.csv"))?,
+            models: read("models.csv", include_str!("../../data/models.csv"))?,
+            documents: read("documents.csv", include_str!("../../data/documents.csv"))?,
+            flops: read("document_flops.csv", include_str!("../../data/document_flops.csv"))?,
+            peaks: read("document_peaks.csv", include_str!("../../data/document_peaks.csv"))?,
+            recipes: matrices.into_iter().flat_map(recipes::MatrixRow::into_recipes).collect(),
+            baselines: read("baselines.csv", include_str!("../../data/baselines.csv"))?,
         })
     }
 
@@ -165,16 +158,6 @@ impl Catalog {
                 && peak.precision.width() == dtype.width()
         })
     }
-}
-
-/// The rows of a data file, whose lines of `#` are comments.
-pub(crate) fn rows<T: DeserializeOwned>(file: &'static str, text: &'static str) -> Result<Vec<T>, DataError> {
-    csv::ReaderBuilder::new()
-        .comment(Some(b'#'))
-        .from_reader(text.as_bytes())
-        .deserialize()
-        .collect::<Result<_, _>>()
-        .map_err(|error| DataError { file, reason: error.to_string() })
 }
 
 #[cfg(test)]

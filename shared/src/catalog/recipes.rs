@@ -1,9 +1,9 @@
 //! Published scenarios.
 
-use super::Release;
+use super::{DataError, FromRow, Release, Row};
 use crate::layout::{Degrees, PipelineSplit};
 use crate::precision::Dtype;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::fmt;
 
 /// The name of a recipe: `llama3.1-405b/h100/fp8/512@25.04`, with `/strong` before the `@` for strong scaling.
@@ -49,7 +49,7 @@ impl Serialize for RecipeId {
 }
 
 /// How a series of recipes grows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scaling {
     /// The global batch grows with the GPUs.
@@ -98,8 +98,8 @@ pub struct Recipe {
 }
 
 /// A line of recipes.csv: one recipe for each precision.
-#[derive(Debug, Deserialize)]
-pub(super) struct Row {
+#[derive(Debug)]
+pub(super) struct MatrixRow {
     release: Release,
     model: String,
     precisions: String,
@@ -117,29 +117,45 @@ pub(super) struct Row {
     mbs: u32,
     gbs: u32,
     ga: u32,
-    split: Split,
+    split: PipelineSplit,
     line: u32,
     note: String,
 }
 
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Split {
-    Even,
-    Counted,
+impl FromRow for MatrixRow {
+    fn from_row(row: &Row<'_>) -> Result<MatrixRow, DataError> {
+        Ok(MatrixRow {
+            release: row.value("release")?,
+            model: row.string("model")?,
+            precisions: row.string("precisions")?,
+            gpu: row.string("gpu")?,
+            scaling: row.optional("scaling")?,
+            gpus: row.value("gpus")?,
+            seq_len: row.value("seq_len")?,
+            layers: row.value("layers")?,
+            tp: row.value("tp")?,
+            pp: row.value("pp")?,
+            cp: row.value("cp")?,
+            ep: row.optional("ep")?,
+            vp: row.optional("vp")?,
+            dp: row.value("dp")?,
+            mbs: row.value("mbs")?,
+            gbs: row.value("gbs")?,
+            ga: row.value("ga")?,
+            split: row.value("split")?,
+            line: row.value("line")?,
+            note: row.string("note")?,
+        })
+    }
 }
 
-impl Row {
+impl MatrixRow {
     pub(super) fn into_recipes(self) -> Vec<Recipe> {
         let precisions = self.precisions.split(' ').filter_map(|precision| precision.parse().ok());
         precisions.map(|dtype| self.recipe(dtype)).collect()
     }
 
     fn recipe(&self, dtype: Dtype) -> Recipe {
-        let split = match self.split {
-            Split::Even => PipelineSplit::Even,
-            Split::Counted => PipelineSplit::Counted,
-        };
         Recipe {
             id: RecipeId {
                 model: self.model.clone(),
@@ -159,7 +175,7 @@ impl Row {
                 ep: self.ep.unwrap_or(1),
                 expert_tp: 1,
                 vp: self.vp.unwrap_or(1),
-                split,
+                split: self.split.clone(),
             },
             printed_ep: self.ep,
             seq_len: self.seq_len,

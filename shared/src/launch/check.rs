@@ -10,12 +10,16 @@ pub(super) fn steps(plan: &Plan, outputs: &Outputs) -> Vec<Step> {
     let log = outputs.log_glob.shell();
     let mut steps = vec![follow(plan), step_times(plan, outputs)];
     if let Some(profiles) = &outputs.profile_glob {
-        steps.push(Step::new(
-            "Open the profiles",
-            [format!("ls {}", profiles.shell())],
-            "Copy them to a machine with the Nsight Systems client and open them there; its multi-report analysis takes \
-             several at once.",
-        ));
+        let ranks = match plan.release() {
+            Release::R24_11 | Release::R25_04 => "Ranks 0 to 7 write one each.",
+            Release::R25_05 => "Every rank writes one, though the document says 0 to 8.",
+            Release::R25_12 => "The document says that ranks 0 to 8 write one each.",
+        };
+        let note = format!(
+            "{ranks} Copy them to a machine with the Nsight Systems client and open them there; its \
+             multi-report analysis takes several at once."
+        );
+        steps.push(Step::new("Open the profiles", [format!("ls {}", profiles.shell())], note));
     }
     if let Some(trace) = &outputs.trace_glob {
         steps.push(Step::new(
@@ -43,23 +47,25 @@ pub(super) fn steps(plan: &Plan, outputs: &Outputs) -> Vec<Step> {
 }
 
 fn follow(plan: &Plan) -> Step {
-    let (commands, note) = match (plan.options.cluster_type, plan.release()) {
-        (ClusterType::Runai, _) => (vec![], "The Run:ai web interface lists it under its project.".to_string()),
-        (ClusterType::Slurm, Release::R24_11) => (
-            vec!["squeue --me".to_string()],
-            "The release runs one job of its name at a time: a second one waits for the first.".to_string(),
-        ),
-        (ClusterType::Slurm, _) => (vec!["squeue --me".to_string()], String::new()),
-    };
-    Step::new("Follow the job", commands, note)
+    if plan.options.cluster_type == ClusterType::Runai {
+        return Step::new("Follow the job", [], "The Run:ai web interface lists it under its project.");
+    }
+    let mut notes = Vec::new();
+    if plan.release() == Release::R24_11 {
+        notes.push("The release runs one job of its name at a time: a second one waits for the first.");
+    }
+    if plan.options.gres.is_none() {
+        notes.push("If sbatch finds no GPUs, or asks for them, the cluster counts them: give --gres gpu.");
+    }
+    Step::new("Follow the job", ["squeue --me".to_string()], notes.join(" "))
 }
 
 fn step_times(plan: &Plan, outputs: &Outputs) -> Step {
-    let directory = outputs.experiment_dir.shell();
-    let own = match plan.release() {
-        Release::R24_11 | Release::R25_04 => "The release goes by the last step's time.".to_string(),
-        Release::R25_05 => "The release's own common/parse_train_timing.sh scores iterations 11 to 44.".to_string(),
-        Release::R25_12 => "The release's own common/parse_train_timing.sh scores iterations 35 to 44.".to_string(),
+    let scored = match plan.release() {
+        Release::R24_11 | Release::R25_04 => "The release goes by the last step's time.",
+        Release::R25_05 => "The release's own common/parse_train_timing.sh scores iterations 11 to 44.",
+        Release::R25_12 => "The release's own common/parse_train_timing.sh scores iterations 35 to 44.",
     };
-    Step::new("Read the step times", [format!("trainplan parse {directory}")], own)
+    let directory = outputs.experiment_dir.shell();
+    Step::new("Read the step times", [format!("trainplan parse {directory}")], scored)
 }

@@ -1,5 +1,5 @@
-//! Saving a checkpoint at the end of a run and starting from one: where the releases can, and at what size it was
-//! tested.
+//! Saving a checkpoint at the end of a run and starting from one: where the releases can, and at what size it
+//! was tested.
 
 use super::plan::Plan;
 use super::word::Word;
@@ -25,7 +25,8 @@ fn save(plan: &mut Plan) {
         return;
     }
     let (gpus, limits) = (plan.gpus(), plan.target.limits);
-    let outside = limits.save_min.is_some_and(|least| gpus < least) || limits.save_max.is_some_and(|most| gpus > most);
+    let outside =
+        limits.save_min.is_some_and(|least| gpus < least) || limits.save_max.is_some_and(|most| gpus > most);
     if outside || limits.save_min.is_none() {
         untested(plan, "Saving", limits.save_min, limits.save_max);
     }
@@ -51,13 +52,15 @@ fn load(plan: &mut Plan, path: &Word) {
                 "Load and profile in two launches to have either as its document says.",
             );
         } else {
-            let what = "can't go with --profile: a run that loads a checkpoint takes one step and never reaches the profile";
+            let what = "can't go with --profile: a run that loads a checkpoint takes one step and never \
+                        reaches the profile";
             plan.refuse(Problem::new(Field::LoadCheckpoint, path, what).allowed("one launch for each"));
         }
         return;
     }
     if let Some(steps) = plan.options.max_steps.filter(|steps| *steps != 1) {
-        let text = format!("A run that loads a checkpoint takes one step; --max-steps {steps} has no effect.");
+        let text =
+            format!("A run that loads a checkpoint takes one step; --max-steps {steps} has no effect.");
         plan.warn(text, "Leave it out.");
     }
     plan.steps = 1;
@@ -66,7 +69,11 @@ fn load(plan: &mut Plan, path: &Word) {
 fn check_path(plan: &mut Plan, path: &Word) {
     let shown = path.to_string();
     if let Some(parent) = shown.trim_end_matches('/').strip_suffix("/weights") {
-        let problem = Problem::new(Field::LoadCheckpoint, path, "names the weights, not the checkpoint that holds them");
+        let problem = Problem::new(
+            Field::LoadCheckpoint,
+            path,
+            "names the weights, not the checkpoint that holds them",
+        );
         plan.refuse(problem.nearest([parent]));
     }
     // The containers of 25.04 see the top directory and nothing else; 25.12 mounts the checkpoint itself.
@@ -74,14 +81,17 @@ fn check_path(plan: &mut Plan, path: &Word) {
         return;
     }
     let variable = format!("${}", plan.script().root);
-    let within = |root: &str| shown.strip_prefix(root.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'));
+    let within =
+        |root: &str| shown.strip_prefix(root.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'));
     let root = plan.options.install_path.as_ref().map(Word::to_string);
     match root {
         _ if within(&variable) => {}
         Some(root) if within(&root) => {}
         Some(root) if !root.contains('$') && !shown.contains('$') => {
             let what = format!("does not lie below {variable}, {root}: the container sees nothing else");
-            plan.refuse(Problem::new(Field::LoadCheckpoint, path, what).allowed(format!("a path below {variable}")));
+            plan.refuse(
+                Problem::new(Field::LoadCheckpoint, path, what).allowed(format!("a path below {variable}")),
+            );
         }
         _ => plan.warn(
             format!("The container sees {variable} and nothing else."),
@@ -91,7 +101,7 @@ fn check_path(plan: &mut Plan, path: &Word) {
 }
 
 fn unsupported(plan: &Plan, field: Field) -> Problem {
-    let what = format!("is nothing that release {} does for {}", plan.release(), plan.scenario.model.title);
+    let what = format!("can't be had from release {} for {}", plan.release(), plan.scenario.model.title);
     Problem::new(field, "", what).allowed("releases 25.04 and 25.12")
 }
 

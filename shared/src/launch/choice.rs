@@ -43,9 +43,7 @@ impl FromStr for Style {
         let wanted = text.trim().to_lowercase();
         let styles = Style::ALL.map(Style::id);
         if wanted == "megatron-lm" {
-            return Err(
-                Problem::new(Field::Style, text, "is not there yet").allowed(styles.join(", "))
-            );
+            return Err(Problem::new(Field::Style, text, "is not there yet").allowed(styles.join(", ")));
         }
         Style::ALL
             .into_iter()

@@ -14,7 +14,8 @@ pub(super) fn apply(plan: &mut Plan) {
     mounts(plan);
 }
 
-/// What activating a venv or a conda environment comes to for a script; their own `activate` is not for every shell.
+/// What activating a venv or a conda environment comes to for a script; their own `activate` is not for every
+/// shell.
 fn activate(plan: &mut Plan) {
     if let Some(venv) = plan.options.venv.clone() {
         plan.export("PATH", venv.clone().then("/bin:").join(&Word::variable("PATH")));
@@ -42,12 +43,16 @@ fn gpus_per_node(plan: &mut Plan) {
     }
     let fixed = plan.target.limits.gpus_per_node;
     if given != fixed {
-        let what = format!("has no effect at release {}, whose script asks for {fixed} on every node", plan.release());
+        let what = format!(
+            "has no effect at release {}, whose script asks for {fixed} on every node",
+            plan.release()
+        );
         plan.refuse(Problem::new(Field::GpusPerNode, given, what).nearest([fixed]));
     }
 }
 
-fn mounts(plan: &mut Plan) {
+/// Directories, or volume claims, for the container.
+pub(super) fn mounts(plan: &mut Plan) {
     let Some(mounts) = plan.options.mounts.clone() else { return };
     let shown = mounts.to_string();
     let relative = shown.split(',').find(|mount| !mount.starts_with(['/', '$']));

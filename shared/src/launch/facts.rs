@@ -1,13 +1,13 @@
 //! What each release's scripts read, assume and support: the data files `launch_*.csv` as types.
 
-use crate::catalog::{DataError, Model, Release, rows};
-use crate::launch::Style;
+use crate::catalog::{DataError, FromRow, Model, Release, Row, read};
+use crate::launch::{Style, TimeLimit};
 use crate::problem::Field;
-use serde::Deserialize;
+use std::str::FromStr;
 use std::sync::LazyLock;
 
 /// The launch script of one document.
-#[derive(Debug, Deserialize)]
+#[derive(Debug)]
 pub(super) struct Script {
     pub(super) release: Release,
     /// The models that it runs: the beginning of their ids.
@@ -23,6 +23,8 @@ pub(super) struct Script {
     styles: String,
     /// Steps that run when nobody says otherwise.
     pub(super) steps: u32,
+    time_limit: Option<TimeLimit>,
+    time_limit_strong: Option<TimeLimit>,
     pub(super) profile_start: u32,
     pub(super) profile_stop: u32,
     /// The steps that a run needs for the release's own scoring window.
@@ -34,12 +36,11 @@ pub(super) struct Script {
 }
 
 /// A variable that a script reads, or that its document names without effect.
-#[derive(Debug, Deserialize)]
+#[derive(Debug)]
 pub(super) struct Variable {
     release: Release,
     family: String,
     pub(super) name: String,
-    #[serde(rename = "use")]
     pub(super) usage: Usage,
     field: String,
     unquoted: String,
@@ -48,13 +49,14 @@ pub(super) struct Variable {
 }
 
 /// What may set a variable, and what that does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Usage {
     /// An option of ours sets it.
     Option,
     /// Open to `--env`; it changes what is measured.
     Changes,
+    /// Open to `--env`; it moves what is written.
+    Moves,
     /// Open to `--env`.
     Open,
     /// Nothing comes of it.
@@ -64,7 +66,7 @@ pub(super) enum Usage {
 }
 
 /// What a release runs a model with on a GPU type.
-#[derive(Debug, Deserialize)]
+#[derive(Debug)]
 pub(super) struct Limits {
     release: Release,
     model: String,
@@ -92,10 +94,20 @@ impl Script {
         self.styles.split(' ').filter_map(|id| id.parse().ok()).collect()
     }
 
+    /// The job's time limit when nobody says otherwise; none where the script sets none.
+    pub(super) fn time_limit(&self, strong: bool) -> Option<TimeLimit> {
+        self.time_limit_strong.filter(|_| strong).or(self.time_limit)
+    }
+
     /// Every variable of it.
     pub(super) fn variables(&self) -> impl Iterator<Item = &'static Variable> {
         let all = facts().variables.iter();
         all.filter(|variable| variable.release == self.release && variable.family == self.family)
+    }
+
+    /// Whether it reads a variable.
+    pub(super) fn reads(&self, name: &str) -> bool {
+        self.variables().any(|variable| variable.name == name)
     }
 
     /// The variable that an option sets.
@@ -136,6 +148,74 @@ impl Limits {
     }
 }
 
+impl FromRow for Script {
+    fn from_row(row: &Row<'_>) -> Result<Script, DataError> {
+        Ok(Script {
+            release: row.value("release")?,
+            family: row.string("family")?,
+            root: row.string("root")?,
+            directory: row.string("directory")?,
+            checkout: row.string("checkout")?,
+            workload: row.string("workload")?,
+            styles: row.string("styles")?,
+            steps: row.value("steps")?,
+            time_limit: row.optional("time_limit")?,
+            time_limit_strong: row.optional("time_limit_strong")?,
+            profile_start: row.value("profile_start")?,
+            profile_stop: row.value("profile_stop")?,
+            scored_to: row.value("scored_to")?,
+            python: row.string("python")?,
+            conda: row.string("conda")?,
+        })
+    }
+}
+
+impl FromRow for Variable {
+    fn from_row(row: &Row<'_>) -> Result<Variable, DataError> {
+        Ok(Variable {
+            release: row.value("release")?,
+            family: row.string("family")?,
+            name: row.string("name")?,
+            usage: row.value("use")?,
+            field: row.string("field")?,
+            unquoted: row.string("unquoted")?,
+            note: row.string("note")?,
+        })
+    }
+}
+
+impl FromRow for Limits {
+    fn from_row(row: &Row<'_>) -> Result<Limits, DataError> {
+        Ok(Limits {
+            release: row.value("release")?,
+            model: row.string("model")?,
+            gpu: row.string("gpu")?,
+            image: row.string("image")?,
+            gpus_per_node: row.value("gpus_per_node")?,
+            checkpoint: row.string("checkpoint")?,
+            save_min: row.optional("save_min")?,
+            save_max: row.optional("save_max")?,
+            load_min: row.optional("load_min")?,
+        })
+    }
+}
+
+impl FromStr for Usage {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Usage, ()> {
+        match text {
+            "option" => Ok(Usage::Option),
+            "changes" => Ok(Usage::Changes),
+            "moves" => Ok(Usage::Moves),
+            "open" => Ok(Usage::Open),
+            "ignored" => Ok(Usage::Ignored),
+            "refused" => Ok(Usage::Refused),
+            _ => Err(()),
+        }
+    }
+}
+
 /// The data files.
 #[derive(Debug)]
 struct Facts {
@@ -147,9 +227,9 @@ struct Facts {
 impl Facts {
     fn read() -> Result<Facts, DataError> {
         Ok(Facts {
-            scripts: rows("launch_scripts.csv", include_str!("../../data/launch_scripts.csv"))?,
-            variables: rows("launch_variables.csv", include_str!("../../data/launch_variables.csv"))?,
-            limits: rows("launch_limits.csv", include_str!("../../data/launch_limits.csv"))?,
+            scripts: read("launch_scripts.csv", include_str!("../../data/launch_scripts.csv"))?,
+            variables: read("launch_variables.csv", include_str!("../../data/launch_variables.csv"))?,
+            limits: read("launch_limits.csv", include_str!("../../data/launch_limits.csv"))?,
         })
     }
 }

@@ -1,6 +1,8 @@
 //! Steps, Nsight profiles and NCCL traces: what is measured, and what spoils the measurement.
 
-use super::plan::Plan;
+use super::choice::Style;
+use super::plan::{Plan, flags_of};
+use super::release::baseline;
 use super::word::Word;
 use crate::catalog::Release;
 use crate::problem::{Field, Problem};
@@ -12,7 +14,27 @@ pub(super) fn apply(plan: &mut Plan) {
     let (steps, scored) = (plan.steps, plan.script().scored_to);
     let shortened_by_choice = plan.options.max_steps.is_some() && plan.incomparable.is_empty();
     if steps < scored && shortened_by_choice {
-        plan.incomparable.push(format!("{steps} steps end before step {scored}, to which the release scores a run"));
+        plan.incomparable
+            .push(format!("{steps} steps end before step {scored}, to which the release scores a run"));
+    }
+}
+
+/// Says when the published step time does not leave the steps enough time. Starting up comes on top of it.
+pub(super) fn check_time(plan: &mut Plan) {
+    let strong = plan.target.recipe.id.strong;
+    let limit = plan.options.time_limit.or_else(|| plan.script().time_limit(strong));
+    let (Some(limit), Some(baseline)) = (limit, baseline(plan)) else { return };
+    let needed = f64::from(plan.steps) * baseline.step_time_s;
+    if needed > f64::from(limit.seconds()) && plan.on_slurm() {
+        let steps = plan.steps;
+        let minutes = libm::ceil(needed / 60.0);
+        plan.warn(
+            format!(
+                "At the published step time {steps} steps take {minutes} minutes, longer than the time \
+                     limit {limit}."
+            ),
+            "Set a longer --time-limit, with room for the start of the job.",
+        );
     }
 }
 
@@ -25,16 +47,14 @@ fn steps(plan: &mut Plan) {
 fn profile(plan: &mut Plan) {
     let options = plan.options;
     if !options.profile {
-        let without_effect = [
+        let without_effect = flags_of(&[
             (Field::ProfileStartStep, options.profile_start_step.is_some()),
             (Field::ProfileStopStep, options.profile_stop_step.is_some()),
             (Field::GpuMetrics, options.gpu_metrics),
-        ];
-        for (field, _) in without_effect.into_iter().filter(|(_, given)| *given) {
-            plan.warn(
-                format!("--{} has no effect on a run that is not profiled.", field.flag()),
-                "Give --profile, or leave it out.",
-            );
+        ]);
+        if let Some(flags) = without_effect {
+            let text = format!("A run that is not profiled has no use for {flags}.");
+            plan.warn(text, "Give --profile, or leave it out.");
         }
         return;
     }
@@ -42,10 +62,14 @@ fn profile(plan: &mut Plan) {
     let start = options.profile_start_step.unwrap_or(script.profile_start);
     let stop = options.profile_stop_step.unwrap_or(script.profile_stop);
     if start >= stop {
-        let problem = Problem::new(Field::ProfileStartStep, start, format!("is not before the last profiled step, {stop}"));
-        plan.refuse(problem.nearest([stop - 1]));
+        let what = format!("is not before the last profiled step, {stop}");
+        let nearest = stop.checked_sub(1).filter(|start| *start > 0);
+        plan.refuse(Problem::new(Field::ProfileStartStep, start, what).nearest(nearest));
     }
-    plan.set(Field::Profile, Word::of("true"));
+    // llmb-run has a flag for it.
+    if plan.style != Style::LlmbRun {
+        plan.set(Field::Profile, Word::of("true"));
+    }
     if options.profile_start_step.is_some() {
         plan.set(Field::ProfileStartStep, Word::of(start));
     }
@@ -60,7 +84,8 @@ fn profile(plan: &mut Plan) {
     if plan.release() == Release::R24_11 {
         // This release alone leaves the number of steps as it is.
         if stop > plan.steps {
-            let what = format!("is after the last step, {}: nothing would be profiled to its end", plan.steps);
+            let what =
+                format!("is after the last step, {}: nothing would be profiled to its end", plan.steps);
             plan.refuse(Problem::new(Field::ProfileStopStep, stop, what).nearest([plan.steps]));
         }
         return;
@@ -79,9 +104,10 @@ fn nccl_trace(plan: &mut Plan) {
         return;
     }
     if !plan.set(Field::NcclTrace, Word::of("true")) {
-        let what = format!("is nothing that release {} does", plan.release());
-        let other = "the scripts of Llama 3.1 at 25.04 and of Nemotron-H at 25.05; elsewhere the lines NCCL_DEBUG=INFO \
-                     and NCCL_DEBUG_SUBSYS=COLL,P2P,NET of --env, with --max-steps 5, have NCCL write the same";
+        let what = format!("has no effect at release {}", plan.release());
+        let other = "the scripts of Llama 3.1 at 25.04 and of Nemotron-H at 25.05; elsewhere the lines \
+                     NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=COLL,P2P,NET of --env, with --max-steps 5, have \
+                     NCCL write the same";
         plan.refuse(Problem::new(Field::NcclTrace, "", what).allowed(other));
         return;
     }

@@ -1,8 +1,8 @@
 //! From a scenario to the exact commands that start it under a release of the recipe collection.
 //!
-//! A launch is made in one pass: the [`Target`] says which recipe's script can run the scenario, a style how that
-//! script is called, and every option then adds what it needs to a [`Plan`] or says why it can't. What the scripts
-//! read and support stands in the data files `launch_*.csv`.
+//! A launch is made in one pass: the `Target` says which recipe's script can run the scenario, a style how
+//! that script is called, and every option then adds what it needs to a `Plan` or says why it can't. What
+//! the scripts read and support stands in the data files `launch_*.csv`.
 
 mod check;
 mod checkpoint;
@@ -10,6 +10,7 @@ mod choice;
 mod environment;
 mod facts;
 mod measuring;
+mod offers;
 mod options;
 mod outputs;
 mod overrides;
@@ -99,6 +100,7 @@ pub fn launch(scenario: &Scenario, options: &Options) -> Result<Launch, Vec<Prob
     checkpoint::apply(&mut plan);
     release::apply(&mut plan);
     overrides::apply(&mut plan);
+    measuring::check_time(&mut plan);
     workload(&mut plan);
     if style == Style::LlmbRun {
         style::llmb_run::say_what_it_decides(&mut plan);
@@ -120,7 +122,7 @@ pub fn launch(scenario: &Scenario, options: &Options) -> Result<Launch, Vec<Prob
         steps: plan.steps,
         comparable: Comparable {
             yes: plan.incomparable.is_empty(),
-            baseline: release::baseline(&plan),
+            baseline: release::baseline(&plan).map(|_| plan.recipe_id().to_string()),
             reasons: plan.incomparable,
         },
         needs: plan.needs.into_iter().map(|need| need.name).collect(),
@@ -142,7 +144,7 @@ fn root(plan: &mut Plan) {
 fn workload(plan: &mut Plan) {
     const NAME: &str = "LLMB_WORKLOAD";
     let refers = plan.env.iter().any(|(_, value)| value.variables().any(|name| name == NAME));
-    if refers && !plan.script().workload.is_empty() {
+    if refers && !plan.exports(NAME) && !plan.script().workload.is_empty() {
         // The top directory is known by then, and all that refer to it come later.
         let after_root = usize::from(plan.options.install_path.is_some());
         plan.env.insert(after_root, (NAME.into(), plan.home()));

@@ -8,8 +8,8 @@ use crate::problem::{Field, Problem};
 use crate::spec::Spec;
 use std::str::FromStr;
 
-/// The options of a launch; each is meant for every release, and [`launch`](super::launch) says where a release
-/// has no use for one.
+/// The options of a launch; each is meant for every release, and [`launch`](super::launch) says where a
+/// release has no use for one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Options {
     /// The release whose scripts run it; none means the recipe's own.
@@ -114,7 +114,8 @@ impl Reader<'_> {
         self.parsed::<Switch>(field).unwrap_or_default().0
     }
 
-    /// A word that no script may take apart: every release's scripts expand accounts and paths without quotes.
+    /// A word that no script may take apart: every release's scripts expand accounts and paths without
+    /// quotes.
     fn plain(&mut self, field: Field, read: impl Fn(Field, &str) -> Result<Word, Problem>) -> Option<Word> {
         let word = self.spec.get(field).map(|text| {
             let word = read(field, text)?;

@@ -6,8 +6,8 @@ use super::word::Word;
 use crate::catalog::Release;
 use serde::{Serialize, Serializer};
 
-/// Paths as shell words, ready to be typed behind a command: quoted where they must be, with wildcards where a time
-/// or a job's number will stand.
+/// Paths as shell words, ready to be typed behind a command: quoted where they must be, with wildcards where
+/// a time or a job's number will stand.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Outputs {
     /// The jobs that the launch submits, the measured one first.
@@ -42,8 +42,14 @@ impl Outputs {
         let (dtype, size, gpus) = (plan.scenario.dtype, plan.size(), plan.gpus());
         let results = plan.root().then(format!("/results/24.11/{dtype}/{size}/{gpus}"));
         let log = results.clone().then(format!("/log-nemo_nemotron4_{size}_{gpus}_")).then_any().then(".out");
+        // Slurm puts the job's number in place of %j.
+        let log = plan.options.env.get("SRUN_OUTPUT").map_or(log, |chosen| chosen.with_any_for("%j"));
         let profile = || {
-            results.clone().then(format!("/nsys/nemotron4-{size}-{dtype}_{gpus}g_")).then_any().then(".nsys-rep")
+            results
+                .clone()
+                .then(format!("/nsys/nemotron4-{size}-{dtype}_{gpus}g_"))
+                .then_any()
+                .then(".nsys-rep")
         };
         Outputs {
             jobs: vec!["nemotron".into()],
@@ -76,7 +82,8 @@ impl Outputs {
         let jobs: Vec<String> = match apart {
             true => [(plan.runs_plain(), &experiment), (profile, &profiled), (trace, &traced)]
                 .into_iter()
-                .filter_map(|(runs, job)| runs.then(|| job.clone()))
+                .filter(|(runs, _)| *runs)
+                .map(|(_, job)| job.clone())
                 .collect(),
             false => vec![experiment.clone()],
         };
@@ -84,9 +91,8 @@ impl Outputs {
         let log = |job: &str| within(job, "log").then_any().then(".out");
         Outputs {
             log_glob: log(jobs.first().unwrap_or(&experiment)),
-            profile_glob: profile.then(|| {
-                within(&profiled, "nsys_profile/profile_").then_any().then(".nsys-rep")
-            }),
+            profile_glob: profile
+                .then(|| within(&profiled, "nsys_profile/profile_").then_any().then(".nsys-rep")),
             trace_glob: trace.then(|| log(&traced)),
             checkpoint_dir: plan
                 .options
@@ -119,7 +125,8 @@ fn experiment(plan: &Plan) -> String {
             with_layout("nemotronh", "None") + if plan.options.nccl_trace { "_nccltrace" } else { "" }
         }
         _ => {
-            let pinned = plan.options.env.get("CPU_PER_TASK_PINNING").is_some_and(|cpus| cpus != &Word::of(0));
+            let pinned =
+                plan.options.env.get("CPU_PER_TASK_PINNING").is_some_and(|cpus| cpus != &Word::of(0));
             // Nemotron's script names the profiled experiment; Llama's names only its second job.
             let nsys = plan.options.profile && plan.script().family == "nemotron4";
             let suffixes = [(pinned, "_pinned"), (nsys, "_nsys")];

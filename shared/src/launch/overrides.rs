@@ -1,6 +1,6 @@
 //! Variables that a person sets besides, held against what the release's script makes of them.
 
-use super::facts::Usage;
+use super::facts::{Usage, Variable};
 use super::plan::Plan;
 use crate::problem::{Field, Problem};
 
@@ -16,7 +16,7 @@ const SET_FOR_SBATCH: [(&str, Field); 5] = [
 pub(super) fn apply(plan: &mut Plan) {
     for (name, value) in plan.options.env.iter() {
         let variable = plan.script().variables().find(|variable| variable.name == name);
-        let option = variable.and_then(|variable| variable.field());
+        let option = variable.and_then(Variable::field);
         let for_sbatch = SET_FOR_SBATCH.iter().find(|(known, _)| *known == name).map(|(_, field)| *field);
         if let Some(field) = option.or(for_sbatch) {
             let what = format!("has an option of its own: --{}", field.flag());
@@ -34,7 +34,7 @@ pub(super) fn apply(plan: &mut Plan) {
                 false => format!(": {}", variable.note),
             };
             match variable.usage {
-                Usage::Option | Usage::Open => {}
+                Usage::Option | Usage::Open | Usage::Moves => {}
                 Usage::Changes => plan.incomparable.push(format!("{name} changes what runs{note}")),
                 Usage::Ignored => {
                     plan.warn(format!("{name} has no effect at release {release}{note}."), "Leave it out.");

@@ -1,8 +1,8 @@
-//! A launch in the making: what the options put into the environment and the command line, and all that there is
-//! to say of it.
+//! A launch in the making: what the options put into the environment and the command line, and all that there
+//! is to say of it.
 
 use super::choice::{ClusterType, Style};
-use super::facts::{Script, Usage};
+use super::facts::{Script, Usage, Variable};
 use super::options::Options;
 use super::target::Target;
 use super::word::Word;
@@ -47,7 +47,12 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    pub(super) fn new(scenario: &'a Scenario, options: &'a Options, target: Target, style: Style) -> Plan<'a> {
+    pub(super) fn new(
+        scenario: &'a Scenario,
+        options: &'a Options,
+        target: Target,
+        style: Style,
+    ) -> Plan<'a> {
         let steps = options.max_steps.unwrap_or(target.script.steps);
         let (env, needs, warnings) = (Vec::new(), Vec::new(), Vec::new());
         let (problems, incomparable) = (Vec::new(), Vec::new());
@@ -91,11 +96,18 @@ impl<'a> Plan<'a> {
 
     /// Below what the experiments lie.
     pub(super) fn home(&self) -> Word {
-        let workload = &self.script().workload;
-        if workload.is_empty() { self.root() } else { self.root().then(format!("/workloads/{workload}")) }
+        let script = self.script();
+        // One script leaves it to the environment; the others set it themselves.
+        let chosen = self.options.env.get("NEMORUN_HOME").filter(|_| script.reads("NEMORUN_HOME"));
+        match (chosen, script.workload.as_str()) {
+            (Some(home), _) => home.clone(),
+            (None, "") => self.root(),
+            (None, workload) => self.root().then(format!("/workloads/{workload}")),
+        }
     }
 
-    /// Whether Llama's script of 25.04, which profiles and traces in jobs of their own, runs the plain job too.
+    /// Whether Llama's script of 25.04, which profiles and traces in jobs of their own, runs the plain job
+    /// too.
     pub(super) fn runs_plain(&self) -> bool {
         self.options.env.get("DISABLE_PERFRUN") != Some(&Word::of("true"))
     }
@@ -117,9 +129,13 @@ impl<'a> Plan<'a> {
     /// Takes a variable from where the script runs.
     pub(super) fn need(&mut self, name: &str, what: impl Into<String>) {
         let given = self.exports(name) || self.options.env.get(name).is_some();
-        if !given && !self.needs.iter().any(|need| need.name == name) {
+        if !given && !self.needs(name) {
             self.needs.push(Need { name: name.to_string(), what: what.into() });
         }
+    }
+
+    fn needs(&self, name: &str) -> bool {
+        self.needs.iter().any(|need| need.name == name)
     }
 
     pub(super) fn exports(&self, name: &str) -> bool {
@@ -134,22 +150,28 @@ impl<'a> Plan<'a> {
         self.problems.push(problem);
     }
 
-    /// The variables that the script reads and this launch leaves alone: another launch may have left one behind in
-    /// the same shell.
+    /// The variables that the script reads and this launch leaves alone: another launch may have left one
+    /// behind in the same shell.
     pub(super) fn leftovers(&self) -> Vec<&'static str> {
-        let by_launcher = [Field::Dtype, Field::Model, Field::Gpus, Field::Gpu, Field::Account, Field::Partition];
-        self.script()
-            .variables()
-            .filter(|variable| match variable.usage {
-                Usage::Option => {
-                    let field = variable.field();
-                    !(self.style == Style::LlmbRun && field.is_some_and(|field| by_launcher.contains(&field)))
-                }
-                Usage::Changes | Usage::Refused => true,
-                Usage::Open | Usage::Ignored => false,
-            })
-            .map(|variable| variable.name.as_str())
-            .filter(|name| !self.exports(name) && !self.needs.iter().any(|need| need.name == *name))
-            .collect()
+        const SET_BY_LLMB_RUN: [Field; 6] =
+            [Field::Dtype, Field::Model, Field::Gpus, Field::Gpu, Field::Account, Field::Partition];
+        let set_by_launcher = |variable: &Variable| {
+            self.style == Style::LlmbRun
+                && variable.field().is_some_and(|field| SET_BY_LLMB_RUN.contains(&field))
+        };
+        let matters = |variable: &&Variable| match variable.usage {
+            Usage::Option => !set_by_launcher(variable),
+            Usage::Changes | Usage::Moves | Usage::Refused => true,
+            Usage::Open | Usage::Ignored => false,
+        };
+        let names = self.script().variables().filter(matters).map(|variable| variable.name.as_str());
+        names.filter(|name| !self.exports(name) && !self.needs(name)).collect()
     }
+}
+
+/// The flags of the fields that are given, with commas between them; none if none is.
+pub(super) fn flags_of(fields: &[(Field, bool)]) -> Option<String> {
+    let given = fields.iter().filter(|(_, given)| *given);
+    let flags: Vec<String> = given.map(|(field, _)| format!("--{}", field.flag())).collect();
+    (!flags.is_empty()).then(|| flags.join(", "))
 }

@@ -35,7 +35,9 @@ pub(super) fn steps(plan: &Plan) -> Vec<Step> {
     match plan.release() {
         Release::R24_11 => steps.push(setup_24_11(plan)),
         Release::R25_04 => steps.extend([python(plan), setup_25_04(plan)]),
-        Release::R25_05 => steps.extend([installer(plan), python(plan), setup_25_05(plan), import_25_05(plan)]),
+        Release::R25_05 => {
+            steps.extend([installer(plan), python(plan), setup_25_05(plan), import_25_05(plan)]);
+        }
         Release::R25_12 if runai => steps.extend([python(plan), setup_runai(), login_runai()]),
         Release::R25_12 => steps.push(installer(plan)),
     }
@@ -48,8 +50,8 @@ fn access(plan: &Plan) -> Option<Step> {
     let needed = plan.needs.iter().any(|need| need.name == "HF_TOKEN") || plan.exports("HF_TOKEN");
     let meta = match plan.script().family.as_str() {
         "llama3.1" => {
-            " Llama 3.1 needs Meta's consent besides: ask for it on Meta's site, then on the Llama 3 and Llama 3.1 \
-             pages of Hugging Face. It takes a day or more."
+            " Llama 3.1 needs Meta's consent besides: ask for it on Meta's site, then on the Llama 3 and \
+             Llama 3.1 pages of Hugging Face. It may take a day or more."
         }
         _ => "",
     };
@@ -57,7 +59,10 @@ fn access(plan: &Plan) -> Option<Step> {
         Step::new(
             "Get a Hugging Face token",
             ["export HF_TOKEN".to_string()],
-            format!("Make it on your Hugging Face account's page and keep it out of files that others can read.{meta}"),
+            format!(
+                "Make it on your Hugging Face account's page and keep it out of files that others can \
+                     read.{meta}"
+            ),
         )
     })
 }
@@ -66,16 +71,20 @@ fn top_directory(plan: &Plan) -> Step {
     let name = &plan.script().root;
     let moved = match plan.release() {
         Release::R25_05 => {
-            " If you come from an earlier release: it takes the place of STAGE_PATH, which must not be set any more, and \
-             results now lie below its workloads directory."
+            " If you come from an earlier release: it takes the place of STAGE_PATH, which must not be set \
+             any more, and results now lie below its workloads directory."
         }
         _ => "",
     };
     let (path, choose) = match &plan.options.install_path {
         Some(path) => (format!("export {name}={}", path.shell()), ""),
-        None => (format!("export {name}"), " Set it to a directory with room for containers of tens of gigabytes."),
+        None => (
+            format!("export {name}"),
+            " Set it to a directory with room for containers of tens of gigabytes.",
+        ),
     };
-    let note = format!("Every node must see it, and set-up and launches must be given the same.{choose}{moved}");
+    let note =
+        format!("Every node must see it, and set-up and launches must be given the same.{choose}{moved}");
     Step::new(format!("Choose the top directory, {name}"), [path], note)
 }
 
@@ -90,9 +99,9 @@ fn setup_24_11(plan: &Plan) -> Step {
             "bash ./setup.sh".into(),
         ],
         format!(
-            "In the directory nemotron of the release. It imports the container to {image} and copies what the launch \
-             needs beside it. The document sets SLURM_GPUS_PER_NODE to null in its next line, for clusters whose Slurm \
-             does not count GPUs; the launch script sets it back."
+            "In the directory nemotron of the release. It imports the container to {image} and copies what \
+             the launch needs beside it. The document sets SLURM_GPUS_PER_NODE to null in its next line, \
+             for clusters whose Slurm does not count GPUs; the launch script sets it back."
         ),
     )
 }
@@ -117,8 +126,9 @@ fn setup_25_04(plan: &Plan) -> Step {
         "Set the recipe up",
         [submit],
         format!(
-            "In the directory {} of the release, with the Python environment active. It is a job: it installs NeMo \
-             beside itself and imports the container to {}. An error about tritonclient and urllib3 does no harm.",
+            "In the directory {} of the release, with the Python environment active. It is a job: it \
+             installs NeMo beside itself and imports the container to {}. An error about tritonclient and \
+             urllib3 does no harm.",
             plan.script().checkout,
             image(plan)
         ),
@@ -134,8 +144,9 @@ fn installer(plan: &Plan) -> Step {
         "Install the recipe",
         ["./install.sh".to_string()],
         format!(
-            "In a checkout of release {}. Choose {} for GPU type {}: it brings container, Python environment and \
-             llmb-run's cluster_config.yaml, with account and partition. One installation serves one GPU type.{own_setup}",
+            "In a checkout of release {}. Choose {} for GPU type {}: it brings container, Python \
+             environment and llmb-run's cluster_config.yaml, with account and partition. One installation \
+             serves one GPU type.{own_setup}",
             plan.release(),
             plan.script().workload,
             plan.scenario.gpu.id
@@ -148,8 +159,8 @@ fn setup_25_05(plan: &Plan) -> Step {
         "By hand: set the recipe up",
         ["./setup.sh".to_string()],
         format!(
-            "In the directory {} of the release, with the Python environment active. An error about tritonclient and \
-             urllib3 does no harm.",
+            "In the directory {} of the release, with the Python environment active. An error about \
+             tritonclient and urllib3 does no harm.",
             plan.script().checkout
         ),
     )
@@ -163,7 +174,8 @@ fn import_25_05(plan: &Plan) -> Step {
     Step::new(
         "By hand: import the container",
         [format!(
-            "srun --account {account} --partition {partition} enroot import --output {output} docker://nvcr.io#nvidia/nemo:{tag}"
+            "srun --account {account} --partition {partition} enroot import --output {output} \
+             docker://nvcr.io#nvidia/nemo:{tag}"
         )],
         "With the Python environment left again: deactivate.",
     )
@@ -182,8 +194,9 @@ fn login_runai() -> Step {
     Step::new(
         "Log in to the cluster",
         ["runai login", "runai kubeconfig set", "runai cluster"].map(String::from),
-        "Install the Run:ai command-line tool from the web interface of your cluster, and put the kubeconfig that its \
-         administrator gives you at ~/.kube/config. Without a browser: runai login remote-browser.",
+        "Install the Run:ai command-line tool from the web interface of your cluster, and put the \
+         kubeconfig that its administrator gives you at ~/.kube/config. Without a browser: runai login \
+         remote-browser.",
     )
 }
 

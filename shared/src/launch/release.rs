@@ -1,9 +1,9 @@
-//! What is left to say of each release: where its scripts do otherwise than their document, and what makes a run
-//! of it comparable.
+//! What is left to say of each release: where its scripts do otherwise than their document, and what makes a
+//! run of it comparable.
 
 use super::choice::Style;
 use super::plan::Plan;
-use crate::catalog::{Catalog, Release};
+use crate::catalog::{Baseline, Catalog, Release};
 use crate::precision::Width;
 use crate::problem::{Field, Problem};
 
@@ -30,8 +30,8 @@ fn r24_11(plan: &mut Plan) {
 fn r25_04_llama(plan: &mut Plan) {
     plan.need("HF_TOKEN", "your Hugging Face token, which must have access to Llama 3.1");
     plan.warn(
-        "launch.sh passes HF_TOKEN on as an argument: while it submits, whoever can list processes on that machine can \
-         read it.",
+        "launch.sh passes HF_TOKEN on as an argument: while it submits, whoever can list processes on that \
+         machine can read it.",
         "Submit from a machine that others can't log in to, or revoke the token afterwards.",
     );
     let options = plan.options;
@@ -45,19 +45,25 @@ fn r25_04_llama(plan: &mut Plan) {
     if options.profile {
         let steps = plan.steps;
         plan.warn(
-            format!("Two jobs are submitted, the plain run and a profiled one, and the plain run is cut to {steps} steps too."),
-            "Measure in a launch without --profile; DISABLE_PERFRUN=true under --env leaves the plain run out of this one.",
+            format!(
+                "A second job is submitted, the profiled one, and the plain run is cut to {steps} steps \
+                     too."
+            ),
+            "Measure in a launch without --profile; DISABLE_PERFRUN=true under --env leaves the plain run \
+             out of this one.",
         );
     }
     if options.nccl_trace {
         plan.warn(
-            "Two jobs are submitted, the plain run and a traced one of 5 steps and 15 minutes.",
-            "Measure in a launch without --nccl-trace; DISABLE_PERFRUN=true under --env leaves the plain run out of this one.",
+            "Another job is submitted, the traced one of 5 steps and 15 minutes.",
+            "Measure in a launch without --nccl-trace; DISABLE_PERFRUN=true under --env leaves the plain \
+             run out of this one.",
         );
     }
     if options.profile && options.nccl_trace {
         plan.warn(
-            "The document calls profile and NCCL trace mutually exclusive; the script submits a job for each all the same.",
+            "The document calls profile and NCCL trace mutually exclusive; the script submits a job for \
+             each all the same.",
             "Launch one after the other.",
         );
     }
@@ -72,10 +78,7 @@ fn r25_05(plan: &mut Plan) {
 
 fn r25_12(plan: &mut Plan) {
     if plan.scenario.dtype.width() == Width::Fp8 {
-        plan.warn(
-            "FP8 runs with per-tensor current scaling, though the document says delayed scaling.",
-            "",
-        );
+        plan.warn("FP8 runs with per-tensor current scaling, though the document says delayed scaling.", "");
     }
 }
 
@@ -88,14 +91,17 @@ fn unpublished_scale(plan: &mut Plan) {
     plan.incomparable.push(format!("release {release} publishes nothing on {gpus} GPUs"));
     if plan.style != Style::LlmbRun {
         plan.warn(
-            format!("Release {release} was published on {} GPUs; its script takes {gpus} unchecked.", scales.join(", ")),
+            format!(
+                "Release {release} was published on {} GPUs; its script takes {gpus} unchecked.",
+                scales.join(", ")
+            ),
             "Choose one of these to have a tested configuration.",
         );
     }
 }
 
 /// The published measurement of what the plan runs.
-pub(super) fn baseline(plan: &Plan) -> Option<String> {
+pub(super) fn baseline(plan: &Plan) -> Option<&'static Baseline> {
     let id = plan.recipe_id();
-    (plan.scenario.gpu.id == id.gpu && Catalog::embedded().baseline(&id).is_some()).then(|| id.to_string())
+    Catalog::embedded().baseline(&id).filter(|_| plan.scenario.gpu.id == id.gpu)
 }

@@ -12,7 +12,10 @@ pub(super) fn line(words: &[Word]) -> String {
 
 pub(super) fn script(plan: &Plan, invocation: &Invocation) -> String {
     let mut lines = vec!["#!/bin/sh".to_string(), format!("# {} by {}", plan.recipe_id(), plan.style)];
-    lines.push("# Run it on a login node, outside of any job. It forgets what an earlier launch left in the shell.".into());
+    lines.push(
+        "# Run it on a login node, outside of any job. It forgets what an earlier launch left in the shell."
+            .into(),
+    );
     // In a subshell, so that pasting it neither ends the shell at a failure nor leaves variables behind.
     lines.push("(".into());
     lines.push("set -eu".into());

@@ -1,6 +1,6 @@
 //! Run:ai, which release 25.12 can submit to through NeMo-Run.
 
-use super::plan::Plan;
+use super::plan::{Plan, flags_of};
 use crate::problem::{Field, Problem};
 
 /// What launch.sh reads on Run:ai, and what to set it to.
@@ -17,7 +17,9 @@ const NEEDS: [(&str, &str); 7] = [
 pub(super) fn apply(plan: &mut Plan) {
     if plan.script().variable_of(Field::ClusterType).is_none() {
         let what = format!("is no kind of cluster that release {} launches on", plan.release());
-        plan.refuse(Problem::new(Field::ClusterType, "runai", what).nearest(["slurm"]).allowed("release 25.12"));
+        plan.refuse(
+            Problem::new(Field::ClusterType, "runai", what).nearest(["slurm"]).allowed("release 25.12"),
+        );
         return;
     }
     for (name, what) in NEEDS {
@@ -28,23 +30,26 @@ pub(super) fn apply(plan: &mut Plan) {
     }
     claims(plan);
     plan.warn(
-        "launch.sh passes HF_TOKEN and APP_SECRET on as arguments: while it submits, whoever can list processes on that \
-         machine can read them.",
+        "launch.sh passes HF_TOKEN and APP_SECRET on as arguments: while it submits, whoever can list \
+         processes on that machine can read them.",
         "Submit from a machine that others can't log in to.",
     );
+    if plan.options.env.get("RUN_CONF_IMAGE").is_some() {
+        plan.warn(
+            "RUN_CONF_IMAGE has no effect on Run:ai, which pulls the release's own container.",
+            "Leave it out.",
+        );
+    }
     let options = plan.options;
-    let ignored: Vec<String> = [
+    let without_use = flags_of(&[
         (Field::Account, options.account.is_some()),
         (Field::Partition, options.partition.is_some()),
         (Field::Gres, options.gres.is_some()),
         (Field::TimeLimit, options.time_limit.is_some()),
         (Field::SlurmParams, options.slurm_params.iter().next().is_some()),
-    ]
-    .into_iter()
-    .filter_map(|(field, given)| given.then(|| format!("--{}", field.flag())))
-    .collect();
-    if !ignored.is_empty() {
-        plan.warn(format!("Run:ai has no use for {}.", ignored.join(", ")), "Leave them out.");
+    ]);
+    if let Some(flags) = without_use {
+        plan.warn(format!("Run:ai has no use for {flags}."), "Leave it out.");
     }
 }
 
@@ -54,7 +59,8 @@ fn claims(plan: &mut Plan) {
     let shown = mounts.to_string();
     let is_claim = |mount: &str| {
         let parts: Vec<&str> = mount.split(':').collect();
-        matches!(parts.as_slice(), [name, path, claim] if !name.is_empty() && path.starts_with('/') && !claim.is_empty())
+        matches!(parts.as_slice(), [name, path, claim]
+            if !name.is_empty() && path.starts_with('/') && !claim.is_empty())
     };
     if let Some(mount) = shown.split(',').find(|mount| !is_claim(mount)) {
         let problem = Problem::new(Field::Mounts, mount, "is no volume claim of Run:ai");

@@ -1,4 +1,5 @@
-//! What a launch tells Slurm when a script submits for it: through the variables that the script or sbatch reads.
+//! What a launch tells Slurm when a script submits for it: through the variables that the script or sbatch
+//! reads.
 
 use super::choice::Style;
 use super::plan::Plan;
@@ -23,8 +24,11 @@ pub(super) fn apply(plan: &mut Plan) {
     }
     time_limit(plan);
     gres(plan);
-    let (carried, left): (Vec<&SlurmParam>, Vec<&SlurmParam>) =
-        plan.options.slurm_params.iter().partition(|param| variable(param).is_some() || is_given_anyway(param));
+    let (carried, left): (Vec<&SlurmParam>, Vec<&SlurmParam>) = plan
+        .options
+        .slurm_params
+        .iter()
+        .partition(|param| variable(param).is_some() || is_given_anyway(param));
     for param in carried {
         if let (Some(name), Some(value)) = (variable(param), &param.value) {
             plan.export(name, Word::of(value));
@@ -36,12 +40,13 @@ pub(super) fn apply(plan: &mut Plan) {
     let names: Vec<String> = left.iter().map(|param| format!("--{param}")).collect();
     plan.warn(
         format!(
-            "{} can't be carried to the job: the script of release {} reads no ADDITIONAL_SLURM_PARAMS, and sbatch \
-             no variable for it.",
+            "{} can't be carried to the job: the script of release {} reads no ADDITIONAL_SLURM_PARAMS, and \
+             sbatch no variable for it.",
             names.join(" "),
             plan.release()
         ),
-        "Put a program named sbatch that adds it before Slurm's own in PATH; release 26.02 is the first whose script takes it.",
+        "Put a program named sbatch that adds it before Slurm's own in PATH; release 26.02 is the first \
+         whose script takes it.",
     );
 }
 

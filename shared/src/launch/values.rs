@@ -38,7 +38,8 @@ impl FromStr for TimeLimit {
         };
         let (days, clock) = text.trim().split_once('-').unwrap_or(("0", text.trim()));
         let parts: Vec<Option<u32>> = clock.split(':').map(digits).collect();
-        let (Some(days), [Some(hours), Some(minutes), Some(seconds)]) = (digits(days), parts.as_slice()) else {
+        let (Some(days), [Some(hours), Some(minutes), Some(seconds)]) = (digits(days), parts.as_slice())
+        else {
             return refuse("is no time limit");
         };
         if *minutes > 59 || *seconds > 59 || (days > 0 && *hours > 23) {
@@ -48,6 +49,13 @@ impl FromStr for TimeLimit {
             0 => refuse("leaves no time to run"),
             seconds => Ok(TimeLimit { seconds }),
         }
+    }
+}
+
+impl TimeLimit {
+    /// Seconds.
+    pub fn seconds(self) -> u32 {
+        self.seconds
     }
 }
 
@@ -106,15 +114,17 @@ impl FromStr for Gres {
             ["gpu", kind, count] => name(kind).zip(digits(count)).map(|(kind, count)| (kind, Some(count))),
             _ => None,
         };
-        gres.filter(|(_, count)| *count != Some(0)).map(|(kind, count)| Gres { kind, count }).ok_or_else(|| {
-            Problem::new(Field::Gres, text, "is no GRES of GPUs")
-                .allowed("gpu (all of a node), gpu:8, gpu:h100:8")
-        })
+        gres.filter(|(_, count)| *count != Some(0)).map(|(kind, count)| Gres { kind, count }).ok_or_else(
+            || {
+                Problem::new(Field::Gres, text, "is no GRES of GPUs")
+                    .allowed("gpu (all of a node), gpu:8, gpu:h100:8")
+            },
+        )
     }
 }
 
-/// Further parameters for sbatch, in the form of the documents' ADDITIONAL_SLURM_PARAMS: `key=value` or a bare
-/// flag, with semicolons between them, so that values may hold commas and `&`.
+/// Further parameters for sbatch, in the form of the documents' ADDITIONAL_SLURM_PARAMS: `key=value` or a
+/// bare flag, with semicolons between them, so that values may hold commas and `&`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SlurmParams(Vec<SlurmParam>);
 
@@ -155,7 +165,8 @@ impl FromStr for SlurmParams {
             };
             let key = key.trim_start_matches('-').to_lowercase();
             let refuse = |what: String| {
-                let allowed = "key=value or a flag, with ; between them: nodelist=node001,node002;constraint=gpu";
+                let allowed =
+                    "key=value or a flag, with ; between them: nodelist=node001,node002;constraint=gpu";
                 Err(Problem::new(Field::SlurmParams, entry, what).allowed(allowed))
             };
             if !key.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -224,10 +235,11 @@ impl FromStr for EnvOverrides {
             if overrides.get(name).is_some() {
                 return Err(Problem::new(Field::Env, name, "is there twice"));
             }
-            let value = Word::value(Field::Env, value).map_err(|problem| Problem { given: name.into(), ..problem })?;
+            let value = Word::value(Field::Env, value)
+                .map_err(|problem| Problem { given: name.into(), ..problem })?;
             if is_secret(name, &value) && value.variables().next().is_none() {
-                let what = "is a secret, which never stands in a script: export it where the script runs, or refer to \
-                            the variable that holds it";
+                let what = "is a secret, which never stands in a script: export it where the script runs, \
+                            or refer to the variable that holds it";
                 return Err(Problem::new(Field::Env, name, what).allowed(format!("{name}=${name}")));
             }
             overrides.0.push((name.to_string(), value));
@@ -239,7 +251,8 @@ impl FromStr for EnvOverrides {
 /// Whether a variable holds what nobody else may see, by its name or by how such tokens begin.
 fn is_secret(name: &str, value: &Word) -> bool {
     let name = name.to_uppercase();
-    let words = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "API_KEY", "PRIVATE_KEY"];
+    let words =
+        ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "API_KEY", "PRIVATE_KEY"];
     let tokens = ["hf_", "nvapi-", "ghp_", "github_pat_"];
     let value = value.to_string();
     words.iter().any(|word| name.contains(word)) || tokens.iter().any(|token| value.starts_with(token))
@@ -251,12 +264,26 @@ mod tests {
 
     #[test]
     fn time_limits_are_written_as_slurm_reads_them() {
-        for (text, limit) in
-            [("00:35:00", "00:35:00"), ("1:00:00", "01:00:00"), ("36:00:00", "1-12:00:00"), ("2-00:00:01", "2-00:00:01")]
-        {
+        for (text, limit) in [
+            ("00:35:00", "00:35:00"),
+            ("1:00:00", "01:00:00"),
+            ("36:00:00", "1-12:00:00"),
+            ("2-00:00:01", "2-00:00:01"),
+        ] {
             assert_eq!(text.parse::<TimeLimit>().unwrap().to_string(), limit);
         }
-        for text in ["", "35", "35:00", "00:00:00", "00:60:00", "1-24:00:00", "-1:00:00", "1-1-00:00:00", "a:b:c", "99999:00:00"] {
+        for text in [
+            "",
+            "35",
+            "35:00",
+            "00:00:00",
+            "00:60:00",
+            "1-24:00:00",
+            "-1:00:00",
+            "1-1-00:00:00",
+            "a:b:c",
+            "99999:00:00",
+        ] {
             assert!(text.parse::<TimeLimit>().is_err(), "{text}");
         }
     }
@@ -264,9 +291,10 @@ mod tests {
     #[test]
     fn gres_means_all_gpus_of_a_node_unless_counted() {
         let gres = |text: &str| text.parse::<Gres>().unwrap().per_node(4);
-        assert_eq!([gres("gpu"), gres("8"), gres("gpu:8"), gres("gpu:h100"), gres("gpu:h100:8")], [
-            "4", "8", "8", "h100:4", "h100:8"
-        ]);
+        assert_eq!(
+            [gres("gpu"), gres("8"), gres("gpu:8"), gres("gpu:h100"), gres("gpu:h100:8")],
+            ["4", "8", "8", "h100:4", "h100:8"]
+        );
         for text in ["", "cpu", "gpu:", "gpu:0", "gpu::8", "gpu:a b:8", "gpu:h100:x", "null"] {
             assert!(text.parse::<Gres>().is_err(), "{text}");
         }
@@ -274,7 +302,8 @@ mod tests {
 
     #[test]
     fn slurm_parameters_keep_commas_and_ampersands() {
-        let params: SlurmParams = "nodelist=node001,node002; constraint=gpu&memory;exclusive;".parse().unwrap();
+        let params: SlurmParams =
+            "nodelist=node001,node002; constraint=gpu&memory;exclusive;".parse().unwrap();
         let params: Vec<String> = params.iter().map(ToString::to_string).collect();
         assert_eq!(params, ["nodelist=node001,node002", "constraint=gpu&memory", "exclusive"]);
         for text in ["=x", "a b=c", "account=me", "qos=a;qos=b", "qos=a\nb"] {
@@ -287,7 +316,8 @@ mod tests {
         let overrides: EnvOverrides = "NCCL_DEBUG=INFO\n\nA = b ; c\nHF_TOKEN=$MY_TOKEN".parse().unwrap();
         assert_eq!(overrides.get("A").unwrap().to_string(), " b ; c");
         assert_eq!(overrides.get("HF_TOKEN").unwrap().shell(), "\"${MY_TOKEN}\"");
-        for text in ["HF_TOKEN=hunter2", "X=hf_hunter2", "MY_API_KEY=hunter2", "hunter2", "HF_TOKEN hunter2"] {
+        for text in ["HF_TOKEN=hunter2", "X=hf_hunter2", "MY_API_KEY=hunter2", "hunter2", "HF_TOKEN hunter2"]
+        {
             let problem = text.parse::<EnvOverrides>().unwrap_err();
             assert!(!problem.to_string().contains("hunter2"), "{problem}");
         }

@@ -4,8 +4,8 @@ use crate::problem::{Field, Problem};
 use serde::Serialize;
 use std::fmt;
 
-/// One word of a command: text that reaches the program exactly as it is, between references to the environment
-/// and, where a path is to match several files, wildcards.
+/// One word of a command: text that reaches the program exactly as it is, between references to the
+/// environment and, where a path is to match several files, wildcards.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Word(Vec<Piece>);
 
@@ -28,14 +28,15 @@ impl Word {
         Word(vec![Piece::Variable(name.to_string())])
     }
 
-    /// A value that is passed on as typed, except that one that is `$NAME`, or begins with `$NAME/`, means what
-    /// the variable holds where the script runs.
+    /// A value that is passed on as typed, except that one that is `$NAME`, or begins with `$NAME/`, means
+    /// what the variable holds where the script runs.
     ///
     /// # Errors
     /// It holds a control character.
     pub(super) fn value(field: Field, text: &str) -> Result<Word, Problem> {
         refuse_control(field, text)?;
-        let whole = |(name, rest): &(&str, &str)| !name.is_empty() && (rest.is_empty() || rest.starts_with('/'));
+        let whole =
+            |(name, rest): &(&str, &str)| !name.is_empty() && (rest.is_empty() || rest.starts_with('/'));
         Ok(match text.strip_prefix('$').map(split_name).filter(whole) {
             Some((name, rest)) => Word::variable(name).then(rest),
             None => Word::of(text),
@@ -97,13 +98,33 @@ impl Word {
         self
     }
 
+    /// The word with a wildcard wherever its own text holds a mark.
+    #[must_use]
+    pub(super) fn with_any_for(&self, mark: &str) -> Word {
+        let mut word = Word::default();
+        for piece in &self.0 {
+            let Piece::Text(text) = piece else {
+                word.0.push(piece.clone());
+                continue;
+            };
+            for (index, part) in text.split(mark).enumerate() {
+                word = if index > 0 { word.then_any() } else { word }.then(part);
+            }
+        }
+        word
+    }
+
     /// The word with another behind it.
     #[must_use]
     pub(super) fn join(self, other: &Word) -> Word {
-        other.0.iter().fold(self, |word, piece| match piece {
-            Piece::Text(text) => word.then(text),
-            other => Word([word.0.as_slice(), &[other.clone()]].concat()),
-        })
+        let mut word = self;
+        for piece in &other.0 {
+            match piece {
+                Piece::Text(text) => word = word.then(text),
+                other => word.0.push(other.clone()),
+            }
+        }
+        word
     }
 
     /// The environment variables that it refers to.
@@ -196,7 +217,9 @@ fn split_name(text: &str) -> (&str, &str) {
 /// NUL no shell can pass on; other control characters act on the terminal that a script is pasted into.
 fn refuse_control(field: Field, text: &str) -> Result<(), Problem> {
     match text.find(char::is_control) {
-        Some(_) => Err(Problem::new(field, text.escape_debug(), "holds a control character, which can't be pasted")),
+        Some(_) => {
+            Err(Problem::new(field, text.escape_debug(), "holds a control character, which can't be pasted"))
+        }
         None => Ok(()),
     }
 }

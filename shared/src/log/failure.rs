@@ -93,6 +93,7 @@ pub(super) const SIGNATURES: &[(&[u8], Option<FailureKind>)] = &[
     (b"without GPU resources", Some(FailureKind::NoGpus)),
     (b"GPUs not found", Some(FailureKind::NoGpus)),
     (b"Too Many Requests", Some(FailureKind::RateLimited)),
+    (b"HTTP 429", Some(FailureKind::RateLimited)),
     (b"No space left on device", Some(FailureKind::DiskFull)),
     (b"Disk quota exceeded", Some(FailureKind::DiskFull)),
     (b"expecting 1 got 0", Some(FailureKind::UserBuffers)),

@@ -2,14 +2,14 @@
 //!
 //! A log is a mess. Hundreds of ranks write into one file, lines are glued together and torn apart, progress bars
 //! are redrawn by carriage returns, a trace adds gigabytes, the disk fills up. So the parser does not cut the log
-//! into lines. It [searches](search) for the few fixed strings that open whatever is worth reading and looks at
+//! into lines. It searches for the few fixed strings that open whatever is worth reading and looks at
 //! the surroundings of each: its line, but at most 4 KiB to either side. Hence its invariants:
 //!
 //! * the result depends on the bytes alone, not on the chunks they come in;
 //! * memory is constant, apart from the steps and checkpoints that it returns;
 //! * no input makes it panic, and whatever it cannot read is absent, never guessed.
 //!
-//! Each format is a file here; [`score`](score::score) makes a measurement of a parsed log; [`Name`] reads what the
+//! Each format is a file here; [`score()`] makes a measurement of a parsed log; [`Name`] reads what the
 //! name of the file tells.
 
 use std::fmt;

@@ -358,6 +358,13 @@ mod tests {
     }
 
     #[test]
+    fn a_run_may_say_itself_that_it_is_over() {
+        let over = lines(0..=48) + "`Trainer.fit` stopped: `max_steps=50` reached.\n";
+        assert_eq!(scored(&over, "last").status, Status::Scored);
+        assert_eq!(scored(&lines(0..=48), "last").status, Status::Incomplete);
+    }
+
+    #[test]
     fn missing_iterations_are_noticed() {
         let without = |labels: &[u64]| -> String {
             let dropped =

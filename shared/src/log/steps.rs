@@ -292,6 +292,14 @@ mod tests {
     }
 
     #[test]
+    fn a_column_is_empty_or_whole() {
+        let mut steps = steps(&[(1, 2.0), (2, 2.0), (3, 2.0)]);
+        steps.set_memory(2, Some(5.0), None);
+        assert_eq!(steps.memory_peak_bytes, Column(vec![None, Some(5.0), None]));
+        assert!(steps.memory_allocated_bytes.is_empty());
+    }
+
+    #[test]
     fn the_batch_size_is_printed_or_follows_from_the_samples() {
         let mut steps = Steps::default();
         for (row, label) in [4_u64, 5, 7].into_iter().enumerate() {

@@ -117,7 +117,8 @@ fn plot(chart: &LineChart, ink: &str) -> Value {
     let mut y = json!({ "title": { "text": chart.y_title }, "gridcolor": grid, "zeroline": false, "automargin": true });
     if chart.y_log {
         y["type"] = "log".into();
-        y["dtick"] = 1.into();
+        // Ticks at 1, 2 and 5 of every decade.
+        y["dtick"] = "D2".into();
     } else {
         y["rangemode"] = "tozero".into();
     }
@@ -126,7 +127,7 @@ fn plot(chart: &LineChart, ink: &str) -> Value {
         "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)",
         "font": { "family": "system-ui, sans-serif", "color": ink, "size": 13 },
         "margin": { "l": 56, "r": 12, "t": 12, "b": 48 },
-        "legend": { "orientation": "h", "x": 0, "y": -0.22 },
+        "legend": { "orientation": "h", "x": 0, "yref": "container", "y": 0, "yanchor": "bottom" },
     });
     json!({ "data": traces, "layout": layout, "config": { "responsive": true, "displayModeBar": false, "showTips": false } })
 }

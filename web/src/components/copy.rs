@@ -17,6 +17,9 @@ pub(crate) fn CopyButton(
     text: Signal<String>,
     /// What it says.
     label: &'static str,
+    /// Whether it is what most people come for.
+    #[prop(optional)]
+    primary: bool,
 ) -> impl IntoView {
     let said = RwSignal::new(label);
     let copy = move |_| {
@@ -33,7 +36,7 @@ pub(crate) fn CopyButton(
             );
         });
     };
-    view! { <button type="button" class="action" on:click=copy><span aria-live="polite">{said}</span></button> }
+    view! { <button type="button" class="action" class:primary=primary on:click=copy><span aria-live="polite">{said}</span></button> }
 }
 
 /// A button that saves a text as a file.

@@ -57,6 +57,32 @@ pub(crate) fn TextField(
     }
 }
 
+/// A field that takes several lines.
+#[component]
+pub(crate) fn AreaField(
+    /// The field.
+    field: Field,
+    /// What may be typed.
+    help: &'static str,
+) -> impl IntoView {
+    let address = Address::of_page();
+    let state = FieldState::new(field);
+    view! {
+        <div class="field" class:changed=move || state.typed() class:wrong=move || state.wrong()>
+            <label for=input_id(field)>{field.label()}</label>
+            <textarea
+                id=input_id(field)
+                spellcheck="false"
+                prop:value=move || address.text(field)
+                on:input=move |event| address.set(field, event_target_value(&event))
+                aria-invalid=move || state.wrong().to_string()
+                aria-describedby=state.description_id()
+            ></textarea>
+            <FieldNote state help />
+        </div>
+    }
+}
+
 /// A field that takes one of a few values. The first option means the default; a typed value that is none of them is
 /// kept and marked.
 #[component]

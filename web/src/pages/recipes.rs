@@ -31,8 +31,10 @@ pub(crate) fn RecipesPage() -> impl IntoView {
         let filter = filter.with(|filter| filter.clone().unwrap_or_default());
         let mut rows: Vec<Row> =
             Catalog::embedded().recipes().iter().filter(|recipe| filter.keeps(recipe)).map(Row).collect();
-        if let Ok(Some(sort)) = sort.get() {
-            rows.sort_by(|a, b| sort.order(*a, *b));
+        match sort.get() {
+            Ok(Some(sort)) => rows.sort_by(|a, b| sort.order(*a, *b)),
+            // As the documents list them, what was measured first.
+            _ => rows.sort_by_key(|row| Catalog::embedded().baseline(&row.0.id).is_none()),
         }
         rows
     });

@@ -40,7 +40,10 @@ fn directory(plan: &mut Plan) -> Word {
     }
     let script = plan.script();
     let Some((name, rest)) = script.directory.strip_prefix('$').and_then(|path| path.split_once('/')) else {
-        let what = format!("the directory {} of release {}, where its setup.sh ran", script.checkout, script.release);
+        let what = format!(
+            "the directory {} of release {}, where its setup.sh ran",
+            script.checkout, script.release
+        );
         plan.need("RECIPE_DIR", what);
         return Word::variable("RECIPE_DIR");
     };

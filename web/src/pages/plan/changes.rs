@@ -72,7 +72,7 @@ pub(super) fn Changes() -> impl IntoView {
 }
 
 fn as_recipe(value: Option<String>) -> String {
-    value.map_or("choose".into(), |value| format!("{value} (as the recipe)"))
+    value.map_or("choose".into(), |value| format!("{value} (recipe)"))
 }
 
 fn reset(plan: Plan) {

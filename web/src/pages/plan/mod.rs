@@ -10,6 +10,7 @@ use crate::address::Address;
 use crate::components::field::{ProblemText, Problems};
 use leptos::prelude::*;
 use trainplan_shared::catalog::{Catalog, Recipe};
+use trainplan_shared::launch::Launch;
 use trainplan_shared::metrics::Metrics;
 use trainplan_shared::problem::{Field, Problem};
 use trainplan_shared::scenario::Scenario;
@@ -30,6 +31,9 @@ struct Plan {
     scenario: Memo<Result<Scenario, Vec<Problem>>>,
     /// What its step time means.
     outcome: Memo<Option<Outcome>>,
+    /// Its launch; none where there is no scenario.
+    launch: Memo<Option<Result<Launch, Vec<Problem>>>>,
+    /// What is wrong with the fields, each beside its own.
     problems: Memo<Vec<Problem>>,
 }
 
@@ -78,9 +82,20 @@ impl Plan {
         let outcome = Memo::new(move |_| {
             spec.with(|spec| scenario.with(|scenario| outcome(spec, scenario.as_ref().ok()?).ok().flatten()))
         });
-        let problems = Memo::new(move |_| spec.with(|spec| problems(spec, scenario)));
+        let launch = Memo::new(move |_| {
+            spec.with(|spec| scenario.with(|scenario| Some(launch::launched(spec, scenario.as_ref().ok()?))))
+        });
+        let problems = Memo::new(move |_| {
+            let mut problems = spec.with(typing_problems);
+            problems.extend(scenario.with(|scenario| scenario.as_ref().err().cloned().unwrap_or_default()));
+            // What a release refuses of a scenario is said in the launch panel: the scenario itself can be planned.
+            let refused =
+                launch.with(|launch| launch.as_ref().and_then(|launch| launch.as_ref().err().cloned()));
+            problems.extend(refused.into_iter().flatten().filter(|problem| !problem.field.is_of_scenario()));
+            problems
+        });
         provide_context(Problems(problems));
-        let plan = Plan { address, spec, recipe, scenario, outcome, problems };
+        let plan = Plan { address, spec, recipe, scenario, outcome, launch, problems };
         provide_context(plan);
         plan
     }
@@ -112,13 +127,10 @@ fn outcome(spec: &Spec, scenario: &Scenario) -> Result<Option<Outcome>, Vec<Prob
     Ok(Some(Outcome { metrics, basis, assumed_by_page: given.is_none() && basis == Basis::AssumedMfu }))
 }
 
-/// Everything wrong, for the fields to say.
-fn problems(spec: &Spec, scenario: Memo<Result<Scenario, Vec<Problem>>>) -> Vec<Problem> {
-    let mut problems = scenario.with(|scenario| scenario.as_ref().err().cloned().unwrap_or_default());
-    problems.extend(spec.tokens().err());
-    problems.extend(spec.parse::<StepTime>(Field::StepTime).err());
-    problems.extend(launch::problems(spec));
-    problems
+/// What can't be read of the fields beside the scenario's.
+fn typing_problems(spec: &Spec) -> Vec<Problem> {
+    let step_time = spec.parse::<StepTime>(Field::StepTime).err();
+    spec.tokens().err().into_iter().chain(step_time).collect()
 }
 
 /// The Plan page.

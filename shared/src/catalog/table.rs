@@ -1,0 +1,107 @@
+//! The data files as tables: read column by column, since deserializers derived for every row type would weigh more in
+//! the browser than the data.
+
+use std::str::FromStr;
+
+/// A data file that does not hold what it should.
+#[derive(Debug, thiserror::Error)]
+#[error("{file}, row {row}: {reason}")]
+pub(crate) struct DataError {
+    file: &'static str,
+    row: usize,
+    reason: String,
+}
+
+/// A row of a data file.
+pub(crate) struct Row<'a> {
+    file: &'static str,
+    number: usize,
+    header: &'a csv::StringRecord,
+    record: &'a csv::StringRecord,
+}
+
+/// What a row can be read as.
+pub(crate) trait FromRow: Sized {
+    fn from_row(row: &Row<'_>) -> Result<Self, DataError>;
+}
+
+impl Row<'_> {
+    /// The text of a column.
+    pub(crate) fn text(&self, column: &str) -> Result<&str, DataError> {
+        let index = self.header.iter().position(|name| name == column);
+        index
+            .and_then(|index| self.record.get(index))
+            .ok_or_else(|| self.error(format!("there is no column {column}")))
+    }
+
+    /// The text of a column, to keep.
+    pub(crate) fn string(&self, column: &str) -> Result<String, DataError> {
+        self.text(column).map(String::from)
+    }
+
+    /// The value of a column.
+    pub(crate) fn value<T: FromStr>(&self, column: &str) -> Result<T, DataError> {
+        let text = self.text(column)?;
+        text.parse().map_err(|_| self.error(format!("“{text}” in column {column} can't be read")))
+    }
+
+    /// The value of a column that may be empty.
+    pub(crate) fn optional<T: FromStr>(&self, column: &str) -> Result<Option<T>, DataError> {
+        if self.text(column)?.is_empty() { Ok(None) } else { self.value(column).map(Some) }
+    }
+
+    /// Whether a column says yes; it says nothing or no otherwise.
+    pub(crate) fn yes(&self, column: &str) -> Result<bool, DataError> {
+        match self.text(column)? {
+            "yes" => Ok(true),
+            "no" | "" => Ok(false),
+            other => Err(self.error(format!("“{other}” in column {column} is neither yes nor no"))),
+        }
+    }
+
+    /// What is wrong with the row.
+    pub(crate) fn error(&self, reason: String) -> DataError {
+        DataError { file: self.file, row: self.number, reason }
+    }
+}
+
+/// The rows of a data file, whose lines of `#` are comments.
+pub(crate) fn read<T: FromRow>(file: &'static str, text: &'static str) -> Result<Vec<T>, DataError> {
+    let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
+    let broken = |row: usize, error: csv::Error| DataError { file, row, reason: error.to_string() };
+    let header = reader.headers().map_err(|error| broken(0, error))?.clone();
+    let mut rows = Vec::new();
+    let mut record = csv::StringRecord::new();
+    while reader.read_record(&mut record).map_err(|error| broken(rows.len() + 1, error))? {
+        rows.push(T::from_row(&Row { file, number: rows.len() + 1, header: &header, record: &record })?);
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Pair(u32, Option<f64>, bool);
+
+    impl FromRow for Pair {
+        fn from_row(row: &Row<'_>) -> Result<Pair, DataError> {
+            Ok(Pair(row.value("a")?, row.optional("b")?, row.yes("c")?))
+        }
+    }
+
+    #[test]
+    fn comments_are_skipped_and_empty_is_none() {
+        let rows: Vec<Pair> = read("x.csv", "# said\na,b,c\n1,,yes\n2,0.5,\n").unwrap();
+        assert_eq!((rows[0].0, rows[0].1, rows[0].2), (1, None, true));
+        assert_eq!((rows[1].0, rows[1].1, rows[1].2), (2, Some(0.5), false));
+    }
+
+    #[test]
+    fn a_wrong_cell_is_named() {
+        let error = read::<Pair>("x.csv", "a,b,c\n1,,\nx,,\n").unwrap_err();
+        assert_eq!(error.to_string(), "x.csv, row 2: “x” in column a can't be read");
+        assert!(read::<Pair>("x.csv", "a,b\n1,\n").unwrap_err().to_string().contains("no column c"));
+    }
+}

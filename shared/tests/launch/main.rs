@@ -1,0 +1,39 @@
+//! Launches, as a cluster's programs see them.
+//!
+//! The emitted scripts run in real shells with stand-ins for `launch.sh`, `sbatch` and `llmb-run`, which
+//! write down where they were called, with which arguments and with which environment.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "what can't go on in a test has failed")]
+
+mod documents;
+mod hostile;
+mod options;
+mod refusals;
+mod shell;
+
+use trainplan_shared::launch::{Launch, Options, launch};
+use trainplan_shared::problem::{Field, Problem};
+use trainplan_shared::spec::Spec;
+
+/// The launch of a recipe with some fields typed.
+fn try_launch(recipe: &str, fields: &[(Field, &str)]) -> Result<Launch, Vec<Problem>> {
+    let spec = Spec::default().with(Field::Recipe, recipe);
+    let spec = fields.iter().fold(spec, |spec, (field, text)| spec.with(*field, *text));
+    launch(&spec.scenario()?, &Options::from_spec(&spec)?)
+}
+
+fn launched(recipe: &str, fields: &[(Field, &str)]) -> Launch {
+    try_launch(recipe, fields).unwrap()
+}
+
+/// The only problem of a launch that can't work.
+fn refused(recipe: &str, fields: &[(Field, &str)]) -> Problem {
+    let problems = try_launch(recipe, fields).unwrap_err();
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    problems.into_iter().next().unwrap()
+}
+
+/// Whether a warning of the launch holds a text.
+fn warns(launch: &Launch, text: &str) -> bool {
+    launch.warnings.iter().any(|warning| format!("{} {}", warning.text, warning.fix).contains(text))
+}

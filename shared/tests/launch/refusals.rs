@@ -1,0 +1,205 @@
+//! Launches that can't work, and what their problems say.
+
+use crate::{refused, try_launch};
+use trainplan_shared::launch::{Options, launch};
+use trainplan_shared::problem::{Field, Problem};
+use trainplan_shared::spec::Spec;
+
+const SH: (Field, &str) = (Field::Style, "launch-sh");
+
+/// Whether the launch's only problem is of a field and holds a text.
+fn assert_refused(recipe: &str, fields: &[(Field, &str)], field: Field, text: &str) -> Problem {
+    let problem = refused(recipe, fields);
+    assert!(problem.field == field && problem.to_string().contains(text), "{problem}");
+    problem
+}
+
+#[test]
+fn what_a_release_fixes_can_not_be_changed() {
+    let recipe = "nemotron4-340b/h100/fp8/256@25.12";
+    let problem =
+        assert_refused(recipe, &[(Field::Pp, "4"), (Field::Gbs, "64")], Field::Pp, "whose script sets 8");
+    assert_eq!(problem.nearest, ["8"]);
+    for (recipe, field, value, fixed) in [
+        ("nemotron4-15b/h100/bf16/64@25.04", Field::Gbs, "512", "256"),
+        ("nemotron4-15b/h100/bf16/64@25.04", Field::Mbs, "1", "2"),
+        ("llama3.1-8b/h100/fp8/8@25.04", Field::Cp, "1", "2"),
+        ("llama3.1-8b/h100/fp8/8@25.04", Field::SeqLen, "4096", "8192"),
+        ("llama3.1-405b/h100/fp8/512@25.04", Field::Layers, "62", "126"),
+        ("nemotron4-340b/gb200/fp8/256/strong@25.12", Field::Gbs, "64", ""),
+    ] {
+        let Err(problems) = try_launch(recipe, &[(field, value)]) else {
+            assert_eq!(fixed, "", "{recipe} took {} {value}", field.flag());
+            continue;
+        };
+        assert!(
+            problems.iter().any(|problem| problem.field == field && problem.nearest == [fixed]),
+            "{problems:?}"
+        );
+    }
+}
+
+#[test]
+fn a_scenario_of_another_release_says_which() {
+    let fields = [(Field::Release, "24.11")];
+    let problem = refused("nemotron4-15b/h100/bf16/64@25.04", &fields);
+    assert_eq!((problem.field, problem.allowed.as_str()), (Field::Release, "25.04"));
+    let problem = refused("llama3.1-8b/h100/fp8/8@25.04", &[(Field::Release, "25.12")]);
+    assert_eq!(problem.to_string(), "--release: “25.12” has no recipe of Llama 3.1 8B; allowed: 25.04");
+    let problem = refused("nemotron4-340b/gb200/fp8/256@25.12", &[(Field::Release, "25.04")]);
+    assert_eq!((problem.field, problem.allowed.as_str()), (Field::Gpu, "h100"));
+    let problem = refused("nemotron4-340b/h100/fp8/256@25.04", &[(Field::Gpu, "b200")]);
+    assert!(problem.what.ends_with("; release 25.12 does"), "{problem}");
+    // The proxy's layers belong to its GPU count.
+    let problems = try_launch("llama3.1-405b/h100/fp8/128@25.04", &[(Field::Gpus, "256")]).unwrap_err();
+    assert!(
+        problems.iter().any(|problem| problem.field == Field::Layers && problem.nearest == ["126"]),
+        "{problems:?}"
+    );
+}
+
+#[test]
+fn a_model_of_no_release_says_which_have_one() {
+    let spec = [(Field::Model, "llama2-7b"), (Field::Gpu, "h100"), (Field::Gpus, "8"), (Field::Gbs, "128")]
+        .into_iter()
+        .fold(Spec::default(), |spec, (field, text)| spec.with(field, text));
+    let problems = launch(&spec.scenario().unwrap(), &Options::default()).unwrap_err();
+    assert_eq!(problems[0].field, Field::Model);
+    assert!(
+        problems[0].allowed.contains("llama3.1-8b") && problems[0].nearest == ["llama3.1-70b"],
+        "{problems:?}"
+    );
+}
+
+#[test]
+fn precisions_are_the_recipes() {
+    let recipe = "nemotron-h-56b/h100/fp8/256@25.05";
+    assert_refused(recipe, &[(Field::Dtype, "bf16")], Field::Dtype, "allowed: fp8");
+    let recipe = "nemotron4-340b/gb200/fp8/256@25.12";
+    assert_refused(recipe, &[(Field::Dtype, "mxfp8")], Field::Dtype, "nearest: fp8; allowed: bf16, fp8");
+}
+
+#[test]
+fn h100_has_no_strong_scaling() {
+    let recipe = "nemotron4-340b/gb200/fp8/256/strong@25.12";
+    let problems = try_launch(recipe, &[(Field::Gpu, "h100"), (Field::Pp, "8")]).unwrap_err();
+    assert_eq!(problems.len(), 1);
+    let said = problems[0].to_string();
+    assert!(said.contains("set --gbs instead") && said.contains("gb200"), "{said}");
+}
+
+#[test]
+fn nodes_are_whole() {
+    let recipe = "llama3.1-8b/h100/fp8/8@25.04";
+    assert_refused(recipe, &[(Field::Gpus, "12")], Field::Gpus, "nearest: 8 or 16");
+    let recipe = "nemotron4-340b/h100/fp8/128@24.11";
+    let problem = assert_refused(recipe, &[(Field::GpusPerNode, "2")], Field::Gbs, "2 for each of 64 nodes");
+    assert_eq!(problem.nearest, ["128"]);
+}
+
+#[test]
+fn styles_are_the_releases() {
+    let style = |style| [(Field::Style, style)];
+    let of = |recipe: &str, name| {
+        assert_refused(recipe, &style(name), Field::Style, "is no way to launch").nearest
+    };
+    assert_eq!(of("nemotron4-340b/h100/fp8/128@24.11", "launch-sh"), ["sbatch"]);
+    assert_eq!(of("llama3.1-8b/h100/fp8/8@25.04", "llmb-run"), ["launch-sh"]);
+    assert_eq!(of("nemotron4-340b/h100/fp8/256@25.12", "sbatch"), ["llmb-run", "launch-sh"]);
+    let recipe = "nemotron4-340b/h100/fp8/256@25.12";
+    assert_refused(recipe, &style("megatron-lm"), Field::Style, "is not there yet");
+    assert_refused(recipe, &style("llmbrun"), Field::Style, "nearest: llmb-run");
+    let between = [(Field::Gpus, "768"), (Field::Style, "llmb-run")];
+    assert_eq!(assert_refused(recipe, &between, Field::Style, "refuses 768 GPUs").nearest, ["launch-sh"]);
+    let runai = [(Field::ClusterType, "runai"), (Field::Style, "llmb-run")];
+    assert_refused(recipe, &runai, Field::Style, "does not support Run:ai");
+}
+
+#[test]
+fn options_that_a_release_has_no_way_for() {
+    let [job_script, nemotron, hybrid, newest] = [
+        "nemotron4-340b/h100/fp8/128@24.11",
+        "nemotron4-340b/h100/fp8/256@25.04",
+        "nemotron-h-56b/h100/fp8/256@25.05",
+        "nemotron4-340b/h100/fp8/256@25.12",
+    ];
+    for (recipe, field, value) in [
+        (job_script, Field::NcclTrace, "yes"),
+        (job_script, Field::SaveCheckpoint, "yes"),
+        (job_script, Field::LoadCheckpoint, "/c"),
+        (job_script, Field::Mounts, "/c"),
+        (job_script, Field::ClusterType, "runai"),
+        (nemotron, Field::NcclTrace, "yes"),
+        (nemotron, Field::Mounts, "/c"),
+        (nemotron, Field::GpusPerNode, "4"),
+        (nemotron, Field::ClusterType, "runai"),
+        (hybrid, Field::SaveCheckpoint, "yes"),
+        (hybrid, Field::LoadCheckpoint, "/c"),
+        (newest, Field::NcclTrace, "yes"),
+    ] {
+        let problem = refused(recipe, &[(field, value)]);
+        assert_eq!(problem.field, field, "{recipe}: {problem}");
+    }
+    for recipe in [nemotron, hybrid] {
+        let fields = [(Field::Profile, "yes"), (Field::GpuMetrics, "yes")];
+        assert_refused(recipe, &fields, Field::GpuMetrics, "releases 24.11 and 25.12");
+    }
+}
+
+#[test]
+fn options_that_exclude_each_other() {
+    let hybrid = "nemotron-h-56b/h100/fp8/256@25.05";
+    let both = [(Field::NcclTrace, "yes"), (Field::Profile, "yes")];
+    assert_refused(hybrid, &both, Field::NcclTrace, "the script stops at both");
+    let both = [(Field::LoadCheckpoint, "$STAGE_PATH/c"), (Field::Profile, "yes"), SH];
+    for recipe in ["nemotron4-340b/h100/fp8/512@25.04", "nemotron4-340b/h100/fp8/512@25.12"] {
+        assert_refused(recipe, &both, Field::LoadCheckpoint, "never reaches the profile");
+    }
+    let nothing = [(Field::Env, "DISABLE_PERFRUN=true")];
+    assert_refused("llama3.1-8b/h100/fp8/8@25.04", &nothing, Field::Env, "leaves nothing to run");
+    let steps = [(Field::Profile, "yes"), (Field::ProfileStartStep, "50"), (Field::ProfileStopStep, "20")];
+    assert_refused(hybrid, &steps, Field::ProfileStartStep, "nearest: 19");
+    let late = [(Field::Profile, "yes"), (Field::MaxSteps, "25")];
+    assert_refused("nemotron4-340b/h100/fp8/128@24.11", &late, Field::ProfileStopStep, "nearest: 25");
+}
+
+#[test]
+fn a_checkpoint_lies_where_the_container_sees_it() {
+    let recipe = "nemotron4-340b/h100/fp8/512@25.04";
+    let fields = [(Field::InstallPath, "/lustre/nemo"), (Field::LoadCheckpoint, "/lustre/nemo2/c")];
+    assert_refused(recipe, &fields, Field::LoadCheckpoint, "does not lie below $STAGE_PATH");
+    let weights = [(Field::LoadCheckpoint, "$STAGE_PATH/c/weights/")];
+    assert_eq!(refused(recipe, &weights).nearest, ["$STAGE_PATH/c"]);
+}
+
+#[test]
+fn variables_with_an_option_of_their_own() {
+    let recipe = "nemotron4-340b/h100/fp8/256@25.12";
+    for (line, flag) in [
+        ("MAX_STEPS=3", "--max-steps"),
+        ("GBS=3", "--gbs"),
+        ("SBATCH_ACCOUNT=a", "--account"),
+        ("SBATCH_TIMELIMIT=1", "--time-limit"),
+        ("LLMB_INSTALL=/a", "--install-path"),
+    ] {
+        assert_refused(recipe, &[(Field::Env, line)], Field::Env, flag);
+    }
+    let hybrid = "nemotron-h-56b/h100/fp8/256@25.05";
+    assert_refused(hybrid, &[(Field::Env, "STAGE_PATH=/a")], Field::Env, "stops the script");
+    let twice = [(Field::Env, "SBATCH_QOS=a"), (Field::SlurmParams, "qos=b")];
+    assert_refused(hybrid, &twice, Field::Env, "set by another option");
+}
+
+#[test]
+fn every_unreadable_field_is_named_at_once() {
+    let fields = [
+        (Field::Release, "25.13"),
+        (Field::TimeLimit, "soon"),
+        (Field::Profile, "perhaps"),
+        (Field::Gres, "gpu:0"),
+        (Field::MaxSteps, "0"),
+    ];
+    let problems = try_launch("nemotron4-340b/h100/fp8/256@25.12", &fields).unwrap_err();
+    let named: Vec<Field> = problems.iter().map(|problem| problem.field).collect();
+    assert_eq!(named, [Field::Release, Field::Gres, Field::MaxSteps, Field::TimeLimit, Field::Profile]);
+}

@@ -1,0 +1,76 @@
+use crate::refusal;
+use std::io::Read;
+use std::process::{Command, Stdio};
+use trainplan_tests::{binary, trainplan};
+
+#[test]
+fn help_has_examples_that_work() {
+    for command in ["recipes", "flops", "metrics", "launch"] {
+        let help = trainplan([command, "--help"]);
+        assert_eq!(help.code, Some(0));
+        let examples: Vec<&str> = help
+            .stdout
+            .lines()
+            .skip_while(|line| !line.starts_with("Example"))
+            .filter_map(|line| line.trim().strip_prefix("trainplan "))
+            .collect();
+        assert!(examples.len() >= 3, "{command}: {}", help.stdout);
+        for example in examples {
+            let arguments = example.split(" > ").next().unwrap_or_default().split(' ');
+            let run = trainplan(arguments);
+            assert_eq!(run.code, Some(0), "{example}: {}", run.stderr);
+            assert!(!run.stdout.is_empty(), "{example}");
+        }
+    }
+}
+
+#[test]
+fn wrong_use_exits_with_2_and_says_what_was_meant() {
+    assert!(refusal(&["recipe"]).contains("recipes"));
+    assert!(refusal(&["recipes", "--gpuz", "h100"]).contains("--gpu"));
+    assert!(refusal(&["recipes", "--format", "xml"]).contains("json"));
+}
+
+#[test]
+fn nothing_of_a_result_goes_to_stderr_and_nothing_else_to_stdout() {
+    let run = trainplan(["metrics", "--recipe", "llama3.1-405b/h100/fp8/512", "--format", "json"]);
+    assert!(
+        run.stderr.starts_with("note: llama3.1-405b/h100/fp8/512 means llama3.1-405b/h100/fp8/512@25.04")
+    );
+    assert!(run.stdout.starts_with('{') && run.stdout.trim_end().ends_with('}'));
+    let full = trainplan(["metrics", "--recipe", "llama3.1-405b/h100/fp8/512@25.04", "--format", "json"]);
+    assert_eq!(full.stderr, "");
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let mut child = Command::new(binary())
+        .args(["recipes", "--format", "json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0];
+    child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()));
+}
+
+#[test]
+fn completions_and_the_man_page_know_every_command() {
+    let man = trainplan(["man"]).stdout;
+    for shell in ["bash", "zsh", "fish"] {
+        let completions = trainplan(["completions", shell]).stdout;
+        for command in ["recipes", "flops", "metrics", "launch", "serve"] {
+            assert!(completions.contains(command) && man.contains(command), "{shell}: {command}");
+        }
+    }
+}
+
+#[test]
+fn an_address_in_use_says_what_to_do() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let run = trainplan(["serve", "--listen", &taken.local_addr().unwrap().to_string()]);
+    assert_eq!(run.code, Some(1));
+    assert!(run.stderr.contains("is in use") && run.stderr.contains("--listen"), "{}", run.stderr);
+}

@@ -1,0 +1,106 @@
+use crate::{csv, json, refusal};
+use serde_json::{Value, json};
+use trainplan_tests::trainplan;
+
+const FIELDS: [&str; 20] = [
+    "id", "release", "model", "gpu", "dtype", "scaling", "gpus", "seq_len", "layers", "tp", "pp", "cp", "ep",
+    "vp", "dp", "mbs", "gbs", "ga", "proxy", "source",
+];
+
+#[test]
+fn all_123_recipes_come_with_every_field() {
+    let recipes = json(&["recipes"]);
+    let recipes = recipes.as_array().unwrap();
+    assert_eq!(recipes.len(), 123);
+    for recipe in recipes {
+        for field in FIELDS.iter().chain(&["baseline"]) {
+            assert!(recipe.get(field).is_some(), "{field} of {}", recipe["id"]);
+        }
+        let product =
+            ["tp", "pp", "cp", "dp"].map(|degree| recipe[degree].as_u64().unwrap()).iter().product::<u64>();
+        assert_eq!(Some(product), recipe["gpus"].as_u64());
+    }
+    let measured: Vec<&Value> = recipes.iter().filter(|recipe| !recipe["baseline"].is_null()).collect();
+    assert_eq!(measured.len(), 75);
+    assert_eq!(
+        measured.iter().filter(|recipe| !recipe["baseline"]["time_to_train_days"].is_null()).count(),
+        69
+    );
+}
+
+#[test]
+fn the_405b_on_512_h100_in_fp8() {
+    let recipes = json(&["recipes", "--model", "llama3.1-405b", "--gpus", "512", "--dtype", "fp8"]);
+    let [recipe] = recipes.as_array().unwrap().as_slice() else { panic!("one recipe: {recipes}") };
+    assert_eq!(recipe["id"], "llama3.1-405b/h100/fp8/512@25.04");
+    let layout =
+        ["tp", "pp", "cp", "ep", "vp", "dp", "mbs", "gbs", "ga", "layers"].map(|field| recipe[field].clone());
+    assert_eq!(
+        layout,
+        [
+            8.into(),
+            8.into(),
+            2.into(),
+            Value::Null,
+            8.into(),
+            4.into(),
+            1.into(),
+            256.into(),
+            64.into(),
+            126.into()
+        ]
+    );
+    assert_eq!(recipe["proxy"], false);
+    let mut baseline = recipe["baseline"].clone();
+    let computed = baseline.as_object_mut().unwrap().remove("computed").unwrap();
+    assert_eq!(
+        baseline,
+        json!({"step_time_s": 12.37, "tokens_per_s": 169535.0, "mfu": 0.4435, "time_to_train_days": 68.27})
+    );
+    assert!((computed["mfu"].as_f64().unwrap() - 0.4435).abs() < 5e-5);
+    assert_eq!(computed["convention"], "recipe");
+}
+
+#[test]
+fn a_proxy_says_so_and_has_no_scaling_and_no_days() {
+    let recipes = json(&["recipes", "--model", "llama3.1-405b", "--gpus", "64"]);
+    for recipe in recipes.as_array().unwrap() {
+        assert_eq!(
+            (&recipe["proxy"], &recipe["layers"], &recipe["scaling"]),
+            (&json!(true), &json!(30), &Value::Null)
+        );
+        assert!(recipe["baseline"]["time_to_train_days"].is_null());
+    }
+}
+
+#[test]
+fn filters_combine() {
+    let count = |filters: &[&str]| json(&[&["recipes"], filters].concat()).as_array().unwrap().len();
+    assert_eq!(count(&["--release", "25.12", "--scaling", "strong"]), 20);
+    assert_eq!(count(&["--model", "nemotron4", "--measured"]), 34);
+    assert_eq!(count(&["--gpu", "h100", "--release", "25.12", "--scaling", "strong"]), 0);
+}
+
+#[test]
+fn csv_is_rectangular() {
+    let (header, rows) = csv(&["recipes"]);
+    assert_eq!(header[..FIELDS.len()], FIELDS);
+    assert_eq!(rows.len(), 123);
+}
+
+#[test]
+fn a_table_shows_what_a_person_looks_for() {
+    let run = trainplan(["recipes", "--model", "nemotron-h", "--format", "table"]);
+    assert_eq!(run.stdout.lines().count(), 8);
+    assert!(run.stdout.contains("nemotron-h-56b/h100/fp8/256@25.05"));
+    assert!(run.stdout.contains("15.892"));
+}
+
+#[test]
+fn a_wrong_filter_names_what_there_is() {
+    let said = refusal(&["recipes", "--gpu", "h1000"]);
+    assert!(said.contains("“h1000” is no known GPU; nearest: h100"), "{said}");
+    let said = refusal(&["recipes", "--model", "lama3", "--dtype", "fp9"]);
+    assert!(said.contains("--model") && said.contains("llama3.1") && said.contains("--dtype"), "{said}");
+    assert!(refusal(&["recipes", "--release", "25.4"]).contains("25.04"));
+}
