@@ -79,7 +79,7 @@ fields! {
     Env "env" "env" "Environment",
     Scaling "scaling" "scal" "Scaling",
     /// Only recipes with a published measurement.
-    Measured "measured" "meas" "Measured",
+    Measured "measured" "meas" "Measured only",
     /// The column that a table is sorted by, with a minus before it for descending.
     Sort "sort" "sort" "Sort",
     /// What a chart shows.

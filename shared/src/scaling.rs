@@ -112,7 +112,8 @@ impl Point {
     }
 }
 
-/// The measured series among recipes. Proxies belong to none: each is a model of its own.
+/// The measured series among recipes, which list their GPU counts from the lowest, as the catalog does. Proxies belong
+/// to none: each is a model of its own.
 pub fn series(recipes: impl IntoIterator<Item = &'static Recipe>, tokens: Option<f64>) -> Vec<Series> {
     let catalog = Catalog::embedded();
     let tokens = tokens.unwrap_or(DEFAULT_TOKENS);
@@ -128,9 +129,6 @@ pub fn series(recipes: impl IntoIterator<Item = &'static Recipe>, tokens: Option
                 all.push(Series { title: title(recipe), model: recipe.id.model.clone(), points: vec![point] })
             }
         }
-    }
-    for series in &mut all {
-        series.points.sort_by_key(|point| point.recipe.id.gpus);
     }
     all
 }

@@ -3,7 +3,7 @@
 
 use super::{Catalog, Recipe, RecipeId};
 use crate::units::significant;
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 
 /// What tells recipes apart, the strongest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,13 +80,13 @@ impl Catalog {
                 choices.push(Choice { title: facet.title(self, recipe), value });
             }
         }
-        // Counts and releases grow; the others stand as the documents list them.
-        match facet {
-            Facet::Gpus => choices.sort_by_key(|choice| choice.value.parse::<u32>().unwrap_or(u32::MAX)),
-            Facet::Release => choices.sort_by(|a, b| b.value.cmp(&a.value)),
-            Facet::Model => choices.sort_by(|a, b| a.title.cmp(&b.title)),
-            _ => {}
-        }
+        // Counts grow, the newest release comes first; the others stand as the documents list them.
+        choices.sort_by(|a, b| match facet {
+            Facet::Gpus => a.value.len().cmp(&b.value.len()).then_with(|| a.value.cmp(&b.value)),
+            Facet::Release => b.value.cmp(&a.value),
+            Facet::Model => a.title.cmp(&b.title),
+            Facet::Gpu | Facet::Dtype | Facet::Scaling => Ordering::Equal,
+        });
         choices
     }
 

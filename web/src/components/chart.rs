@@ -119,6 +119,7 @@ fn plot(chart: &LineChart, ink: &str) -> Value {
         y["type"] = "log".into();
         // Ticks at 1, 2 and 5 of every decade.
         y["dtick"] = "D2".into();
+        y["tickformat"] = "~s".into();
     } else {
         y["rangemode"] = "tozero".into();
     }

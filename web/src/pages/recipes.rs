@@ -31,11 +31,12 @@ pub(crate) fn RecipesPage() -> impl IntoView {
         let filter = filter.with(|filter| filter.clone().unwrap_or_default());
         let mut rows: Vec<Row> =
             Catalog::embedded().recipes().iter().filter(|recipe| filter.keeps(recipe)).map(Row).collect();
-        match sort.get() {
-            Ok(Some(sort)) => rows.sort_by(|a, b| sort.order(*a, *b)),
+        let sort = sort.get().ok().flatten();
+        rows.sort_by(|a, b| match sort {
+            Some(sort) => sort.order(*a, *b),
             // As the documents list them, what was measured first.
-            _ => rows.sort_by_key(|row| Catalog::embedded().baseline(&row.0.id).is_none()),
-        }
+            None => b.is_measured().cmp(&a.is_measured()),
+        });
         rows
     });
     view! {
@@ -98,6 +99,10 @@ impl PartialEq for Row {
 }
 
 impl Row {
+    fn is_measured(self) -> bool {
+        Catalog::embedded().baseline(&self.0.id).is_some()
+    }
+
     fn number(self, column: Column) -> Option<f64> {
         let Row(recipe) = self;
         let baseline = Catalog::embedded().baseline(&recipe.id);

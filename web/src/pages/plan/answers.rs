@@ -173,7 +173,9 @@ fn step_time_default(plan: Plan) -> Signal<String> {
         Some(Outcome { assumed_by_page: true, metrics, .. }) => {
             format!("{} (assumed)", significant(metrics.step_time_s, 4))
         }
-        _ => "none published".into(),
+        Some(_) => String::new(),
+        None if plan.scenario.with(Result::is_ok) => "none published".into(),
+        None => "–".into(),
     })
 }
 

@@ -1,0 +1,182 @@
+import { execFileSync } from "node:child_process";
+
+import { expect, expectAccessible, test } from "../fixtures.mjs";
+
+const RECIPE = "llama3.1-405b/h100/fp8/512@25.04";
+
+/** What the command line prints for the same scenario: both sides compute with the same code. */
+function commandLine(...args) {
+  const options = { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] };
+  return execFileSync(process.env.TRAINPLAN_BIN, args, options);
+}
+
+const figure = (page, name) => page.locator(`[data-figure="${name}"]`);
+const field = (page, label) => page.getByLabel(label, { exact: true });
+
+test("from the matrix to the published numbers, another scale, the command and the link", async ({ page }) => {
+  await page.goto("/recipes");
+  await page.getByRole("link", { name: "Plan Llama 3.1 405B on 512 × H100, FP8" }).click();
+  await expect(page.getByRole("heading", { level: 1 })).toHaveText("Llama 3.1 405B on 512 × H100, FP8");
+  await expect(page).toHaveURL(`/?v=1&r=${RECIPE}`);
+
+  await expect(figure(page, "step-time")).toHaveText("12.37 s");
+  await expect(figure(page, "tokens-per-s")).toHaveText("169,535");
+  await expect(figure(page, "mfu")).toHaveText("44.35 %");
+  await expect(figure(page, "days")).toHaveText("68.27");
+  await expect(page.getByText("MFU, convention recipe, of 1979 TFLOPS")).toBeVisible();
+  await page.getByRole("button", { name: "15T" }).click();
+  await expect(figure(page, "days")).toHaveText("1024.04");
+  await expect(page.getByText("TP 8 · PP 8 · CP 2 · DP 4 · VP 8")).toBeVisible();
+
+  await page.getByRole("button", { name: "1024", exact: true }).click();
+  await expect(page.getByRole("heading", { level: 1 })).toHaveText("Llama 3.1 405B on 1,024 × H100, FP8");
+  await expect(figure(page, "step-time")).toHaveText("12.42 s");
+
+  await page.getByRole("button", { name: "Copy command" }).click();
+  await expect(page.getByRole("button", { name: "Copied" })).toBeVisible();
+  const copied = await page.evaluate(() => navigator.clipboard.readText());
+  expect(copied).toBe(commandLine("launch", "--recipe", "llama3.1-405b/h100/fp8/1024@25.04"));
+
+  await page.getByRole("button", { name: "Copy link" }).click();
+  await expect.poll(() => page.evaluate(() => navigator.clipboard.readText())).toContain("/?v=1&");
+  const link = await page.evaluate(() => navigator.clipboard.readText());
+  await page.goto("about:blank");
+  await page.goto(link);
+  await expect(figure(page, "step-time")).toHaveText("12.42 s");
+  await expect(figure(page, "days")).toHaveText(/^514\.\d\d$/);
+  await expect(field(page, "Tokens")).toHaveValue("15T");
+});
+
+test("a GPU count that is typed changes the batch with it, and is refused with the nearest that works", async ({ page }) => {
+  await page.goto("/");
+  const gpus = page.locator("#field-gpus");
+  await gpus.fill("1024");
+  await expect(page.getByText("GBS 256 → 512 (follows)")).toBeVisible();
+  await expect(figure(page, "step-time"), "which is a published recipe again").toHaveText("12.42 s");
+
+  await gpus.fill("4096");
+  await expect(page.getByText("Nothing is published for this change.")).toBeVisible();
+  await expect(figure(page, "mfu")).toHaveText("44.35 %");
+
+  await gpus.fill("500");
+  await expect(page.getByText("TP·PP·CP = 8·8·2 = 128").first()).toBeVisible();
+  await expect(gpus).toHaveAttribute("aria-invalid", "true");
+  await expect(gpus).toHaveValue("500");
+  await expectAccessible(page);
+  await page.locator("#field-gpus-note").getByRole("button", { name: "Use 512" }).click();
+  await expect(gpus).toHaveValue("512");
+  await expect(figure(page, "step-time")).toHaveText("12.37 s");
+  await expect(page.getByText("Changed from the recipe")).toBeHidden();
+});
+
+test("typing keeps the cursor, and going back leaves the page as a whole", async ({ page }) => {
+  await page.goto("/recipes");
+  await page.getByRole("navigation").getByRole("link", { name: "Plan" }).click();
+  await page.locator("#field-seq-len").pressSequentially("16384", { delay: 20 });
+  await expect(page.locator("#field-seq-len")).toHaveValue("16384");
+  await expect(page.getByText("Sequence length 8192 → 16384")).toBeVisible();
+  await page.goBack();
+  await expect(page).toHaveURL("/recipes");
+});
+
+test("every published step time is the same number in the browser as on the command line", async ({ page }) => {
+  for (const recipe of ["nemotron4-15b/h100/bf16/2048@25.04", "nemotron-h-56b/h100/fp8/64@25.05"]) {
+    const metrics = JSON.parse(commandLine("metrics", "--recipe", recipe, "--format", "json"));
+    await page.goto(`/?v=1&r=${recipe}`);
+    await page.getByText("Show the maths: from step time").click();
+    const shown = await page.locator("details.maths").first().getByRole("row").allInnerTexts();
+    for (const line of metrics.explain.filter(({ numbers }) => numbers)) {
+      expect(shown.join("\n")).toContain(line.numbers);
+    }
+    await expect(figure(page, "mfu")).toHaveText(`${(metrics.mfu * 100).toFixed(2)} %`);
+  }
+});
+
+test("a proxy has no days to train", async ({ page }) => {
+  await page.goto("/?v=1&r=llama3.1-405b/h100/bf16/64@25.04");
+  await expect(page.getByRole("heading", { level: 1 })).toContainText("proxy of 30 layers");
+  await expect(figure(page, "days")).toHaveText("–");
+  await expect(figure(page, "step-time")).toHaveText("10.1 s");
+});
+
+test("a recipe without a measurement asks for a step time and takes an MFU", async ({ page }) => {
+  await page.goto("/?v=1&r=nemotron4-340b/gb200/fp8/256@25.12");
+  await expect(page.getByText("No step time is published for this recipe")).toBeVisible();
+  await expect(page.getByText("They exist for 128, 256, 512 GPUs")).toBeVisible();
+  await field(page, "Step time").fill("40%");
+  await expect(figure(page, "mfu")).toHaveText("40.00 %");
+  await expect(page.getByText("Assumed: an MFU of 40.00 %.")).toBeVisible();
+});
+
+test("the chart is drawn, and its table holds its numbers", async ({ page }) => {
+  await page.goto("/");
+  await expect(page.locator(".chart .main-svg").first()).toBeVisible();
+  await expect(page.locator(".chart .scatterlayer .trace")).toHaveCount(3);
+  await page.locator("#quantity").selectOption("mfu-recipe");
+  await expect(page.locator("table.numbers")).toContainText("43.68");
+  await page.getByRole("button", { name: /Colours/ }).click();
+  await page.getByRole("button", { name: /Colours/ }).click();
+  await expect(page.locator("html")).toHaveAttribute("data-theme", "dark");
+  await page.reload();
+  await expect(page.locator("html")).toHaveAttribute("data-theme", "dark");
+});
+
+test("a link with mistakes says what is wrong and keeps the rest", async ({ page }) => {
+  await page.goto(`/?v=1&r=${RECIPE}&n=1024&tp=x&gpuz=1&t=15T`);
+  await expect(page.getByText("there is no “gpuz” (is it “gpu”?)")).toBeVisible();
+  await expect(page.locator("#field-tp")).toHaveValue("x");
+  await expect(page.locator("#field-tp-note")).toContainText("“x” is no whole number");
+  await expect(page.locator("#field-gpus")).toHaveValue("1024");
+  await expect(field(page, "Tokens")).toHaveValue("15T");
+
+  await page.goto("/?v=1&r=llama3.1-405b/h100/fp8/500@25.04");
+  await page.getByRole("button", { name: `Use ${RECIPE}` }).first().click();
+  await expect(figure(page, "step-time")).toHaveText("12.37 s");
+});
+
+test("options of the launch show what they do before the command is copied", async ({ page }) => {
+  await page.goto(`/?v=1&r=${RECIPE}`);
+  const script = page.locator("[data-script]");
+  await field(page, "Slurm account").fill("research team");
+  await expect(page.locator("#field-account-note .error")).toBeVisible();
+  await expect(script).toBeHidden();
+  await field(page, "Slurm account").fill("research");
+  await expect(script).toContainText("export SBATCH_ACCOUNT=research");
+  await page.getByText("Steps, profiling and checkpoints").click();
+  await page.getByLabel("Nsight profile").check();
+  await expect(script).toContainText("export ENABLE_PROFILE=true");
+  await expect(page.getByText("A second job is submitted")).toBeVisible();
+  await expect(page.getByText("can't be compared with a published number")).toBeVisible();
+
+  const download = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Download" }).click();
+  expect((await download).suggestedFilename()).toMatch(/^launch-pretrain_llama3\.1_405b_fp8_512.*\.sh$/);
+
+  await field(page, "TP").fill("4");
+  await expect(page.getByText("There is no command for this as it is:")).toBeVisible();
+  await expectAccessible(page);
+});
+
+for (const width of [360, 1920]) {
+  test(`nothing sticks out at ${width} px`, async ({ page }) => {
+    await page.setViewportSize({ width, height: 900 });
+    for (const path of ["/", "/recipes"]) {
+      await page.goto(path);
+      await expect(page.locator(".chart .main-svg").first()).toBeVisible();
+      const [content, window] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+      expect(content, path).toBeLessThanOrEqual(window);
+    }
+  });
+}
+
+for (const colorScheme of ["light", "dark"]) {
+  test(`axe finds nothing serious in ${colorScheme}, everything open`, async ({ page }) => {
+    await page.emulateMedia({ colorScheme });
+    for (const path of ["/", "/?v=1&n=1024&tp=4", "/recipes", "/recipes?v=1&m=llama3.1&sort=-mfu"]) {
+      await page.goto(path);
+      await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
+      await page.evaluate(() => document.querySelectorAll("details").forEach((details) => (details.open = true)));
+      await expectAccessible(page);
+    }
+  });
+}
