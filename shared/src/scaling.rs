@@ -126,7 +126,11 @@ pub fn series(recipes: impl IntoIterator<Item = &'static Recipe>, tokens: Option
         match all.iter_mut().find(same) {
             Some(series) => series.points.push(point),
             None => {
-                all.push(Series { title: title(recipe), model: recipe.id.model.clone(), points: vec![point] })
+                all.push(Series {
+                    title: title(recipe),
+                    model: recipe.id.model.clone(),
+                    points: vec![point],
+                });
             }
         }
     }

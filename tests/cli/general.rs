@@ -25,6 +25,17 @@ fn help_has_examples_that_work() {
 }
 
 #[test]
+fn the_readmes_commands_work() {
+    let readme = include_str!("../../README.md");
+    let commands: Vec<&str> = readme.lines().filter_map(|line| line.strip_prefix("trainplan ")).collect();
+    assert!(commands.len() >= 4, "{commands:?}");
+    for command in commands {
+        let run = trainplan(command.split(' '));
+        assert_eq!(run.code, Some(0), "{command}: {}", run.stderr);
+    }
+}
+
+#[test]
 fn wrong_use_exits_with_2_and_says_what_was_meant() {
     assert!(refusal(&["recipe"]).contains("recipes"));
     assert!(refusal(&["recipes", "--gpuz", "h100"]).contains("--gpu"));

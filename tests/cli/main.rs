@@ -1,6 +1,7 @@
 //! The command line as a user meets it.
 
 #![allow(missing_docs, reason = "a test's name says what it shows")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod flops;
 mod general;

@@ -11,8 +11,11 @@ use trainplan_shared::spec::Spec;
 #[derive(Clone, Copy)]
 pub(crate) struct Address {
     link: Memo<Link>,
-    go: StoredValue<Box<dyn Fn(&str) + Send + Sync>>,
+    go: StoredValue<Go>,
 }
+
+/// Goes to the same page with another query.
+type Go = Box<dyn Fn(&str) + Send + Sync>;
 
 impl Address {
     /// Reads the address of the page at `path`. Call it where the page begins; its parts then find it in the context.

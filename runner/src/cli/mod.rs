@@ -39,6 +39,7 @@ struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one, for as long as the program runs")]
 enum Command {
     Recipes(recipes::Args),
     Flops(flops::Args),

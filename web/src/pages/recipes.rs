@@ -8,7 +8,7 @@ use crate::pages::plan::scaling::{QuantityChoice, SeriesTable, summary};
 use leptos::prelude::*;
 use leptos_router::components::A;
 use std::cmp::Ordering;
-use trainplan_shared::catalog::{Catalog, Filter, Recipe, Release};
+use trainplan_shared::catalog::{Baseline, Catalog, Filter, Recipe, Release};
 use trainplan_shared::precision::Dtype;
 use trainplan_shared::problem::{Field, Problem};
 use trainplan_shared::scaling::{Quantity, Series, series};
@@ -110,9 +110,9 @@ impl Row {
             Column::Gpus => Some(recipe.id.gpus.into()),
             Column::Gbs => Some(recipe.gbs.into()),
             Column::StepTime => baseline.map(|baseline| baseline.step_time_s),
-            Column::Tokens => baseline.and_then(|baseline| baseline.printed_tokens()),
-            Column::Mfu => baseline.and_then(|baseline| baseline.printed_mfu()),
-            Column::Days => baseline.and_then(|baseline| baseline.printed_days()),
+            Column::Tokens => baseline.and_then(Baseline::printed_tokens),
+            Column::Mfu => baseline.and_then(Baseline::printed_mfu),
+            Column::Days => baseline.and_then(Baseline::printed_days),
             Column::Model | Column::Gpu | Column::Dtype | Column::Release => None,
         }
     }
@@ -304,7 +304,7 @@ fn RecipeRow(row: Row) -> impl IntoView {
             <td data-label="GBS" class="number">{recipe.gbs}</td>
             <td data-label="MBS · GA" class="number">{format!("{} · {}", recipe.mbs, recipe.printed_ga)}</td>
             <td data-label="Step, s" class="number">{printed(baseline.map(|baseline| baseline.step_time_s.to_string()))}</td>
-            <td data-label="Tokens/s" class="number">{printed(baseline.and_then(|baseline| baseline.printed_tokens()).map(group_digits))}</td>
+            <td data-label="Tokens/s" class="number">{printed(baseline.and_then(Baseline::printed_tokens).map(group_digits))}</td>
             <td data-label="MFU, %" class="number">{printed(baseline.map(|baseline| baseline.printed_mfu_pct.clone()))}</td>
             <td data-label="Days for 1T" class="number">{printed(baseline.map(|baseline| baseline.printed_days_1t.clone()))}</td>
             <td data-label="Release">{recipe.id.release.to_string()}</td>
