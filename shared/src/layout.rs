@@ -187,7 +187,8 @@ impl PipelineSplit {
                     if vp > 1 { Field::Vp } else { Field::Pp },
                     if vp > 1 { vp } else { pp },
                     format!("makes PP·VP = {chunks} pipeline chunks of {layers} layers: some would be empty"),
-                ))
+                )
+                .nearest(Some(if vp > 1 { layers / pp.max(1) } else { layers }).filter(|most| *most > 0)))
             }
             PipelineSplit::Even => Ok(even_stages(layers, pp, vp)),
             PipelineSplit::Counted => {

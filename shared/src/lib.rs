@@ -13,6 +13,7 @@ pub mod log;
 pub mod metrics;
 pub mod precision;
 pub mod problem;
+pub mod result;
 pub mod scaling;
 pub mod scenario;
 pub mod spec;

@@ -63,8 +63,8 @@ pub struct Metrics {
     pub tflops_per_gpu: Option<f64>,
     /// Tokens to train.
     pub tokens: f64,
-    /// Days to train them without a pause.
-    pub time_to_train_days: f64,
+    /// Days to train them without a pause; none for a proxy, which nobody trains to its end.
+    pub time_to_train_days: Option<f64>,
     /// The derivation.
     pub explain: Vec<Line>,
 }
@@ -82,7 +82,7 @@ impl Metrics {
         let tokens_per_s_per_gpu = metrics.tokens_per_s / gpus;
         let tflops_per_gpu = gbs * per_sequence / step_time_s / gpus / TERA;
         let mfu = gbs * per_sequence / step_time_s / gpus / (peak.tflops * TERA);
-        let flops_text = significant(per_sequence, 6);
+        let (flops_text, step_text) = (significant(per_sequence, 6), significant(step_time_s, 6));
         metrics.explain.extend(flops.explain.last().cloned());
         if let Some(document) = &flops.document {
             metrics.explain.push(
@@ -101,19 +101,23 @@ impl Metrics {
             Line::new(
                 "TFLOPS per GPU",
                 "GBS · model FLOPs / step time / GPUs / 10¹²",
-                format!("{gbs} · {flops_text} / {step_time_s} / {gpus} / 10¹²"),
+                format!("{gbs} · {flops_text} / {step_text} / {gpus} / 10¹²"),
                 tflops_per_gpu,
                 "TFLOPS",
             ),
             Line::new(
                 "MFU",
                 "GBS · model FLOPs / step time / GPUs / peak",
-                format!("{gbs} · {flops_text} / {step_time_s} / {gpus} / {}·10¹²", peak.tflops),
+                format!("{gbs} · {flops_text} / {step_text} / {gpus} / {}·10¹²", peak.tflops),
                 mfu * 100.0,
                 "%",
             )
             .note(format!("convention: {}; peak: {}", flops.convention, peak.source)),
         ]);
+        if scenario.is_proxy() {
+            metrics.time_to_train_days = None;
+            metrics.explain.retain(|line| line.unit != "days");
+        }
         Metrics {
             tokens_per_s_per_gpu: Some(tokens_per_s_per_gpu),
             mfu: Some(mfu),
@@ -132,7 +136,7 @@ impl Metrics {
             Line::new(
                 "tokens per second",
                 "s · GBS / step time",
-                format!("{seq_len} · {gbs} / {step_time_s}"),
+                format!("{seq_len} · {gbs} / {}", significant(step_time_s, 6)),
                 tokens_per_s,
                 "tokens/s",
             ),
@@ -153,9 +157,19 @@ impl Metrics {
             peak_tflops: None,
             tflops_per_gpu: None,
             tokens,
-            time_to_train_days,
+            time_to_train_days: Some(time_to_train_days),
             explain,
         }
+    }
+
+    /// What can't be true of the step time.
+    pub fn warning(&self) -> Option<String> {
+        let mfu = self.mfu.filter(|mfu| *mfu > 1.0)?;
+        let step_time_s = significant(self.step_time_s, 6);
+        Some(format!(
+            "A step of {step_time_s} s means an MFU of {:.0} %: no GPU is faster than its peak.",
+            mfu * 100.0
+        ))
     }
 
     /// The step time at which a scenario reaches an MFU (a fraction): arithmetic, not a prediction.

@@ -53,7 +53,7 @@ impl Dtype {
     pub fn title(self) -> String {
         match self {
             Dtype::Fp8Current | Dtype::Fp8Delayed | Dtype::Fp8Block => self.id().replace("fp8-", "FP8 "),
-            _ => self.id().to_uppercase(),
+            _ => self.id().to_ascii_uppercase(),
         }
     }
 
@@ -88,7 +88,7 @@ impl FromStr for Dtype {
     type Err = Problem;
 
     fn from_str(text: &str) -> Result<Dtype, Problem> {
-        let wanted = text.trim().to_lowercase();
+        let wanted = text.trim().to_ascii_lowercase();
         Dtype::ALL
             .into_iter()
             .find(|dtype| dtype.id() == wanted)

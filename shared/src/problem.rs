@@ -116,6 +116,22 @@ impl Field {
         scenario.contains(&self)
     }
 
+    /// What an abbreviation stands for; empty where the label is plain.
+    pub const fn hint(self) -> &'static str {
+        match self {
+            Field::Tp => "Tensor parallel: GPUs that share each layer",
+            Field::Pp => "Pipeline parallel: stages that each hold some layers",
+            Field::Cp => "Context parallel: GPUs that share each sequence",
+            Field::Ep => "Expert parallel: GPUs that share the experts",
+            Field::ExpertTp => "Tensor parallel inside an expert",
+            Field::Vp => "Virtual pipeline: chunks of layers on each stage",
+            Field::Mbs => "Micro batch size: sequences at a time",
+            Field::Gbs => "Global batch size: sequences in a step",
+            Field::Gres => "Generic resource that Slurm is asked for",
+            _ => "",
+        }
+    }
+
     /// The field of a flag, with or without dashes before it.
     pub fn from_flag(flag: &str) -> Option<Field> {
         let flag = flag.trim_start_matches('-');
@@ -203,10 +219,10 @@ impl std::error::Error for Problem {}
 
 /// The candidate that is spelt most like `given`, or none if nothing comes near.
 pub fn most_alike<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let given = given.to_lowercase();
+    let given = given.to_ascii_lowercase();
     candidates
         .into_iter()
-        .map(|candidate| (strsim::jaro_winkler(&given, &candidate.to_lowercase()), candidate))
+        .map(|candidate| (strsim::jaro_winkler(&given, &candidate.to_ascii_lowercase()), candidate))
         .filter(|(likeness, _)| *likeness > 0.6)
         // The first of equals, so that the order of the candidates decides and nothing else.
         .fold(None, |best: Option<(f64, &str)>, next| match best {
@@ -223,9 +239,9 @@ trait Wording {
 impl Wording for str {
     fn to_lowercase_unless_acronym(&self) -> String {
         self.split(' ')
-            .map(|word| match word.chars().skip(1).any(char::is_uppercase) {
+            .map(|word| match word.chars().skip(1).any(|c| c.is_ascii_uppercase()) {
                 true => word.to_string(),
-                false => word.to_lowercase(),
+                false => word.to_ascii_lowercase(),
             })
             .collect::<Vec<_>>()
             .join(" ")

@@ -107,7 +107,8 @@ impl Point {
             Quantity::StepTime => self.metrics.step_time_s,
             Quantity::MfuFull => self.mfu_full * 100.0,
             Quantity::MfuRecipe => self.metrics.mfu.unwrap_or(0.0) * 100.0,
-            Quantity::Days => self.metrics.time_to_train_days,
+            // A series holds whole models only, and those have days.
+            Quantity::Days => self.metrics.time_to_train_days.unwrap_or(0.0),
         }
     }
 }

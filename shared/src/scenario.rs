@@ -52,6 +52,12 @@ impl Scenario {
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.layout.warnings(&self.architecture);
         warnings.extend(self.batch.warnings(&self.layout));
+        let (tp, domain) = (self.layout.tp(), self.gpu.nvlink_domain);
+        if tp > domain {
+            warnings.push(format!(
+                "TP = {tp} reaches beyond the {domain} GPUs that NVLink joins: every layer then waits for the network"
+            ));
+        }
         warnings
     }
 
@@ -79,9 +85,11 @@ impl Scenario {
     }
 
     /// The MFU that its recipe's published step time means, counted as this scenario counts; what one may assume of a
-    /// change of the recipe until something better is known.
+    /// change of the recipe until something better is known. On another GPU type or in another precision it says
+    /// nothing.
     pub fn recipe_mfu(&self) -> Option<f64> {
-        let recipe = self.recipe?;
+        let recipe =
+            self.recipe.filter(|recipe| recipe.id.gpu == self.gpu.id && recipe.id.dtype == self.dtype)?;
         let step_time_s = Catalog::embedded().baseline(&recipe.id)?.step_time_s;
         let spec = Spec::default().with(Field::Recipe, recipe.id.to_string());
         let published = spec.with(Field::Convention, self.convention.id()).scenario().ok()?;

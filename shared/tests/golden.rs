@@ -69,6 +69,7 @@ fn all_69_days_cells_and_none_for_a_proxy() {
     let mut cells = 0;
     for (scenario, baseline, metrics) in measured() {
         assert_eq!(baseline.printed_days_1t.is_empty(), scenario.is_proxy());
+        assert_eq!(metrics.time_to_train_days.is_none(), scenario.is_proxy());
         if scenario.is_proxy() {
             continue;
         }
@@ -76,7 +77,7 @@ fn all_69_days_cells_and_none_for_a_proxy() {
         // the document (24.11) prints whole days.
         let whole = !baseline.printed_days_1t.contains('.') && baseline.release == Release::R24_11;
         let printed: f64 = baseline.printed_days().unwrap();
-        let ours = at_digits_of(if whole { "0" } else { "0.00" }, metrics.time_to_train_days);
+        let ours = at_digits_of(if whole { "0" } else { "0.00" }, metrics.time_to_train_days.unwrap());
         assert_eq!(ours.parse::<f64>().unwrap(), printed, "{}", scenario.recipe.unwrap().id);
         cells += 1;
     }
@@ -185,7 +186,7 @@ fn tokens_and_days(example: &Baseline) -> (String, String) {
     let metrics = Metrics::of_tokens(example.seq_len, example.gbs, example.step_time_s, 1e12);
     (
         at_digits_of(&example.printed_tokens_per_s, metrics.tokens_per_s),
-        at_digits_of(&example.printed_days_1t, metrics.time_to_train_days),
+        at_digits_of(&example.printed_days_1t, metrics.time_to_train_days.unwrap()),
     )
 }
 

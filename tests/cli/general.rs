@@ -72,7 +72,7 @@ fn completions_and_the_man_page_know_every_command() {
     let man = trainplan(["man"]).stdout;
     for shell in ["bash", "zsh", "fish"] {
         let completions = trainplan(["completions", shell]).stdout;
-        for command in ["recipes", "flops", "metrics", "launch", "serve"] {
+        for command in ["recipes", "flops", "metrics", "launch", "parse", "serve"] {
             assert!(completions.contains(command) && man.contains(command), "{shell}: {command}");
         }
     }

@@ -7,6 +7,7 @@ mod flops;
 mod general;
 mod launch;
 mod metrics;
+mod parse;
 mod recipes;
 
 use serde_json::Value;

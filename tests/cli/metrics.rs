@@ -74,6 +74,14 @@ fn an_unpublished_change_offers_its_recipes_mfu() {
 }
 
 #[test]
+fn a_proxy_has_no_days_and_a_step_faster_than_the_peak_is_pointed_out() {
+    let proxy = json(&["metrics", "--recipe", "llama3.1-405b/h100/fp8/64@25.04"]);
+    assert!(proxy["time_to_train_days"].is_null() && proxy["mfu"].is_f64());
+    let wild = json(&["metrics", "--recipe", "llama3.1-405b/h100/fp8/512@25.04", "--step-time", "0.1"]);
+    assert!(wild["warnings"][0].as_str().unwrap().contains("no GPU is faster than its peak"), "{wild}");
+}
+
+#[test]
 fn what_does_not_divide_names_the_nearest_that_does() {
     let said = refusal(&["metrics", "--recipe", "llama3.1-405b/h100/fp8/512@25.04", "--gpus", "500"]);
     assert!(said.contains("TP·PP·CP = 8·8·2 = 128") && said.contains("nearest: 384 or 512"), "{said}");

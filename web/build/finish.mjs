@@ -2,12 +2,12 @@
 // that any static host can serve under a strict content security policy, compressed.
 
 import { createHash } from "node:crypto";
-import { copyFileSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { extname, join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 
 // Each is a page of its own for a host that knows files only; an unknown path opens the app too, which says so.
-const PAGES = ["recipes/index.html", "404.html"];
+const PAGES = ["recipes/index.html", "results/index.html", "404.html"];
 const COMPRESSED = new Set([".css", ".html", ".js", ".json", ".svg", ".txt", ".wasm", ".webmanifest"]);
 
 const web = join(import.meta.dirname, "..");
@@ -16,6 +16,7 @@ const indexFile = join(dist, "index.html");
 
 let index = readFileSync(indexFile, "utf8");
 index = addPlotly(index);
+index = addWorker(index);
 if (process.env.TRUNK_PROFILE === "release") {
   index = addPolicy(moveInlineScript(index));
 }
@@ -34,6 +35,20 @@ function addPlotly(html) {
   const script = writeHashed("plotly", readFileSync(join(from, "plotly-basic.min.js")));
   copyFileSync(join(from, "LICENSE"), join(dist, "plotly-license.txt"));
   return replaceOnce(html, /(<meta name="plotly-src"[^>]* content=")"/, (_, tag) => `${tag}/${script}"`);
+}
+
+/** Trunk names the worker's files without a hash: old ones would meet new pages. */
+function addWorker(html) {
+  const take = (name) => {
+    const content = readFileSync(join(dist, name));
+    rmSync(join(dist, name));
+    return content;
+  };
+  const wasm = writeHashed("trainplan-worker", take("trainplan-worker_bg.wasm"), ".wasm");
+  const glue = writeHashed("trainplan-worker", take("trainplan-worker.js"));
+  const start = `import init from "/${glue}";\nawait init({ module_or_path: "/${wasm}" });\n`;
+  const script = writeHashed("worker", start);
+  return replaceOnce(html, /(<meta name="worker-src" content=")"/, (_, tag) => `${tag}/${script}"`);
 }
 
 /** Trunk starts the app from an inline script, which a policy would have to name by its hash: a file needs no naming. */
@@ -66,9 +81,9 @@ function compress() {
   }
 }
 
-/** Writes a script under a name that changes with its content, and returns the name. */
-function writeHashed(stem, content) {
-  const name = `${stem}-${createHash("sha256").update(content).digest("hex").slice(0, 16)}.js`;
+/** Writes a file under a name that changes with its content, and returns the name. */
+function writeHashed(stem, content, extension = ".js") {
+  const name = `${stem}-${createHash("sha256").update(content).digest("hex").slice(0, 16)}${extension}`;
   writeFileSync(join(dist, name), content);
   return name;
 }

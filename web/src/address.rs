@@ -15,17 +15,16 @@ pub(crate) struct Address {
 }
 
 /// Goes to the same page with another query.
-type Go = Box<dyn Fn(&str) + Send + Sync>;
+type Go = Box<dyn Fn(&str, bool) + Send + Sync>;
 
 impl Address {
     /// Reads the address of the page at `path`. Call it where the page begins; its parts then find it in the context.
     pub(crate) fn provide(path: &'static str) -> Address {
         let query = use_location().search;
         let navigate = use_navigate();
-        let go = move |query: &str| {
+        let go = move |query: &str, replace: bool| {
             let to = if query.is_empty() { path.to_string() } else { format!("{path}?{query}") };
-            // Typing is no step to go back over.
-            navigate(&to, NavigateOptions { replace: true, scroll: false, ..Default::default() });
+            navigate(&to, NavigateOptions { replace, scroll: false, ..Default::default() });
         };
         let address = Address {
             link: Memo::new(move |_| link::read(&query.get())),
@@ -61,12 +60,26 @@ impl Address {
         self.update(|spec| spec.set(field, text));
     }
 
-    /// Types into several fields at once.
+    /// Types into several fields at once. Typing is no step to go back over.
     pub(crate) fn update(self, change: impl FnOnce(&mut Spec)) {
+        self.go(change, true);
+    }
+
+    /// Turns to something else, which the browser's way back undoes.
+    pub(crate) fn turn_to(self, change: impl FnOnce(&mut Spec)) {
+        self.go(change, false);
+    }
+
+    fn go(self, change: impl FnOnce(&mut Spec), replace: bool) {
         let mut spec = self.link.with_untracked(|link| link.spec.clone());
         change(&mut spec);
-        self.go.with_value(|go| go(&link::write(&spec)));
+        self.go.with_value(|go| go(&link::write(&spec), replace));
     }
+}
+
+/// Names the page in tabs, bookmarks and history.
+pub(crate) fn name_page(title: impl Fn() -> String + 'static) {
+    Effect::new(move |_| document().set_title(&format!("{} · Trainplan", title())));
 }
 
 /// The address of a page that shows `spec`.

@@ -4,7 +4,10 @@
 
 mod address;
 mod components;
+mod files;
+mod message;
 mod pages;
+mod reader;
 
 use std::panic::PanicHookInfo;
 
@@ -13,7 +16,12 @@ use leptos_router::components::{A, Route, Router, Routes};
 use leptos_router::path;
 
 use components::theme::{Theme, ThemeButton};
-use pages::{not_found::NotFound, plan::PlanPage, recipes::RecipesPage};
+use pages::{
+    not_found::NotFound,
+    plan::PlanPage,
+    recipes::RecipesPage,
+    results::{ResultsPage, intake::Entries},
+};
 
 fn main() {
     std::panic::set_hook(Box::new(report_crash));
@@ -34,6 +42,7 @@ fn report_crash(info: &PanicHookInfo<'_>) {
 #[component]
 fn App() -> impl IntoView {
     Theme::provide();
+    Entries::provide();
     view! {
         <Router>
             <header>
@@ -42,13 +51,15 @@ fn App() -> impl IntoView {
                 <nav aria-label="Pages">
                     <A href="/" exact=true>"Plan"</A>
                     <A href="/recipes">"Recipes"</A>
+                    <A href="/results">"Results"</A>
                 </nav>
                 <ThemeButton />
             </header>
-            <main id="main">
+            <main id="main" tabindex="-1">
                 <Routes fallback=NotFound>
                     <Route path=path!("/") view=PlanPage />
                     <Route path=path!("/recipes") view=RecipesPage />
+                    <Route path=path!("/results") view=ResultsPage />
                 </Routes>
             </main>
         </Router>

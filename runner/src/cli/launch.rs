@@ -1,6 +1,6 @@
 //! `trainplan launch`: the commands that start a scenario.
 
-use super::output::{self, Format, FormatArg};
+use super::output::{self, Format};
 use super::scenario::ScenarioArgs;
 use super::{Failure, note};
 use trainplan_shared::launch::{Options, launch};
@@ -24,8 +24,9 @@ pub(super) struct Args {
     cluster: ClusterArgs,
     #[command(flatten)]
     run: RunArgs,
-    #[command(flatten)]
-    format: FormatArg,
+    /// How to write the result: table is the script alone, csv the variables that it sets
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
 }
 
 #[derive(Debug, clap::Args)]
@@ -136,13 +137,12 @@ impl Args {
             spec.set(field, text.unwrap_or_default());
         }
         let launch = launch(&spec.scenario()?, &Options::from_spec(&spec)?)?;
-        match format.or_table() {
+        match format {
             Format::Json => return output::json(&launch),
             Format::Csv => {
-                output::csv(
-                    ["variable", "value"],
-                    launch.env.iter().map(|(name, value)| [name.clone(), value.to_string()]),
-                )?;
+                let needed = launch.needs.iter().map(|name| [name.clone(), format!("${name}")]);
+                let set = launch.env.iter().map(|(name, value)| [name.clone(), value.to_string()]);
+                output::csv(["variable", "value"], needed.chain(set))?;
             }
             Format::Table => output::text(&launch.script)?,
         }

@@ -5,6 +5,7 @@ use super::scenario::ScenarioArgs;
 use super::{Failure, note};
 use serde::Serialize;
 use trainplan_shared::catalog::RecipeId;
+use trainplan_shared::explain::Line;
 use trainplan_shared::metrics::Metrics;
 use trainplan_shared::problem::Field;
 use trainplan_shared::spec::Basis;
@@ -19,10 +20,10 @@ Examples:
   trainplan metrics --seq-len 4096 --gbs 256 --step-time 2.693 --tokens 1T")]
 pub(super) struct Args {
     /// Seconds per step, or an MFU to assume, such as 40% [default: the recipe's published step time]
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", allow_hyphen_values = true)]
     step_time: Option<String>,
     /// Tokens to train
-    #[arg(long, value_name = "N", default_value = "1T")]
+    #[arg(long, value_name = "N", default_value = "1T", allow_hyphen_values = true)]
     tokens: String,
     #[command(flatten)]
     scenario: ScenarioArgs,
@@ -52,6 +53,7 @@ impl Args {
         if metrics.mfu.is_none() {
             note("MFU needs to know the model and its GPUs: give --recipe, or --model, --gpu and --gpus");
         }
+        measured.warnings.iter().for_each(|warning| note(warning));
         match self.format.choose() {
             Format::Json => output::json(&Output {
                 recipe,
@@ -63,21 +65,33 @@ impl Args {
                 output::csv(["metric", "value"], rows(metrics).map(|(name, value, _)| [name, value]))
             }
             Format::Table => {
+                let recipe = recipe.map_or("none".into(), ToString::to_string);
+                let basis = in_words(measured.basis);
+                output::text_line(&format!("Published recipe: {recipe}. Step time: {basis}.\n"))?;
                 output::table(
                     ["metric", "value"],
                     &[1],
                     rows(metrics).map(|(name, _, shown)| [name, shown]),
                 )?;
-                for line in &metrics.explain {
-                    let unit = line.unit;
-                    let shown =
-                        format!("{} = {} = {} {unit}", line.name, line.numbers, significant(line.value, 6));
-                    output::text_line(&format!("  {shown}"))?;
-                }
-                measured.warnings.iter().for_each(|warning| note(warning));
-                Ok(())
+                output::text_line("")?;
+                metrics.explain.iter().try_for_each(explain)
             }
         }
+    }
+}
+
+/// A line of the derivation, and what to know of it.
+fn explain(line: &Line) -> Result<(), Failure> {
+    let numbers = if line.numbers.is_empty() { String::new() } else { format!(" = {}", line.numbers) };
+    output::text_line(&format!("{}{numbers} = {} {}", line.name, significant(line.value, 6), line.unit))?;
+    if line.note.is_empty() { Ok(()) } else { output::text_line(&format!("    ({})", line.note)) }
+}
+
+fn in_words(basis: Basis) -> &'static str {
+    match basis {
+        Basis::Published => "as published",
+        Basis::Given => "as given",
+        Basis::AssumedMfu => "from the MFU that is assumed",
     }
 }
 
@@ -100,7 +114,7 @@ fn rows(metrics: &Metrics) -> impl Iterator<Item = (String, String, String)> {
         number("peak_tflops", metrics.peak_tflops, |value| value.to_string()),
         number("tflops_per_gpu", metrics.tflops_per_gpu, |value| format!("{value:.1}")),
         number("tokens", Some(metrics.tokens), format_count),
-        number("time_to_train_days", Some(metrics.time_to_train_days), |value| format!("{value:.2}")),
+        number("time_to_train_days", metrics.time_to_train_days, |value| format!("{value:.2}")),
     ]
     .into_iter()
 }

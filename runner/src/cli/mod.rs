@@ -4,6 +4,7 @@ mod flops;
 mod launch;
 mod metrics;
 mod output;
+mod parse;
 mod recipes;
 mod scenario;
 mod shell;
@@ -11,11 +12,11 @@ mod shell;
 use crate::serve;
 use clap::{Parser, Subcommand};
 use std::io::{self, Write};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::process::ExitCode;
 use trainplan_shared::problem::Problem;
 
-/// Plans LLM pre-training runs and carries them out.
+/// Plans LLM pre-training runs.
 ///
 /// Starts from published recipes: which layout on which GPUs, what was measured there, what that means in tokens per
 /// second, MFU and days to train, and the commands that launch it.
@@ -29,9 +30,10 @@ Examples:
   trainplan recipes --model llama3.1-405b
   trainplan metrics --recipe llama3.1-405b/h100/fp8/512 --tokens 15T
   trainplan launch --recipe llama3.1-405b/h100/fp8/512
+  trainplan parse experiments/
   trainplan serve
 
-Exit codes: 0 done; 1 failed; 2 wrong use or invalid input."
+Exit codes: 0 done; 1 failed; 2 wrong use or invalid input; 4 nothing could be scored."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -45,11 +47,12 @@ enum Command {
     Flops(flops::Args),
     Metrics(metrics::Args),
     Launch(launch::Args),
+    Parse(parse::Args),
     /// Serve the planner to browsers
     #[command(after_help = "Example:\n  trainplan serve --listen 127.0.0.1:9000")]
     Serve {
         /// Address and port to listen on; port 0 takes a free one
-        #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8080")]
+        #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080", value_parser = address)]
         listen: SocketAddr,
     },
     Completions(shell::Completions),
@@ -71,6 +74,12 @@ enum Failure {
     /// A result that can't be written in the format: exit code 1.
     #[error("cannot write the result: {0}")]
     Format(String),
+    /// A result that can't be kept: exit code 1.
+    #[error(transparent)]
+    Save(#[from] parse::SaveError),
+    /// No log gave a number: exit code 4. The rows say why.
+    #[error("nothing could be scored: each row says why")]
+    NothingScored,
 }
 
 impl From<Problem> for Failure {
@@ -95,7 +104,10 @@ pub(crate) fn run() -> ExitCode {
         // `trainplan recipes | head` has what it wanted.
         Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Failure::Invalid(_) => complain(&failure, 2),
-        Failure::Serve(_) | Failure::Output(_) | Failure::Format(_) => complain(&failure, 1),
+        Failure::Serve(_) | Failure::Output(_) | Failure::Format(_) | Failure::Save(_) => {
+            complain(&failure, 1)
+        }
+        Failure::NothingScored => complain(&failure, 4),
     }
 }
 
@@ -105,12 +117,20 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Flops(args) => args.run(),
         Command::Metrics(args) => args.run(),
         Command::Launch(args) => args.run(),
+        Command::Parse(args) => args.run(),
         Command::Serve { listen } => {
             tokio::runtime::Runtime::new()?.block_on(serve::serve(listen)).map_err(Failure::from)
         }
         Command::Completions(args) => args.run(),
         Command::Man(args) => args.run(),
     }
+}
+
+/// Reads an address with a port; a host's name means its first address.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let wanted = "give HOST:PORT, such as 127.0.0.1:9000 or localhost:9000";
+    let mut found = text.to_socket_addrs().map_err(|error| format!("{error}; {wanted}"))?;
+    found.next().ok_or_else(|| format!("the host has no address; {wanted}"))
 }
 
 fn complain(failure: &Failure, code: u8) -> ExitCode {

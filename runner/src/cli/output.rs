@@ -30,11 +30,6 @@ impl FormatArg {
     pub(super) fn choose(&self) -> Format {
         self.format.unwrap_or(if io::stdout().is_terminal() { Format::Table } else { Format::Json })
     }
-
-    /// The format asked for, or a table: for results that people run rather than read.
-    pub(super) fn or_table(&self) -> Format {
-        self.format.unwrap_or(Format::Table)
-    }
 }
 
 /// Writes a value as indented JSON.

@@ -1,7 +1,7 @@
 //! `trainplan recipes`: what is published.
 
-use super::Failure;
 use super::output::{self, Format, FormatArg};
+use super::{Failure, note};
 use serde::Serialize;
 use trainplan_shared::catalog::{Baseline, Catalog, Filter, Recipe, RecipeId, Release, Scaling};
 use trainplan_shared::flops::Convention;
@@ -101,6 +101,9 @@ impl Args {
             .filter(|recipe| filter.keeps(recipe))
             .map(row)
             .collect::<Result<_, _>>()?;
+        if rows.is_empty() {
+            note("no recipe is all of this: leave a filter out, or see them all with `trainplan recipes`");
+        }
         match self.format.choose() {
             Format::Json => output::json(&rows),
             Format::Csv => output::csv(CSV_HEADER, rows.iter().map(csv_row)),
@@ -148,7 +151,7 @@ fn row(recipe: &'static Recipe) -> Result<Row<'static>, Vec<Problem>> {
                 mfu: metrics.mfu,
                 convention: metrics.convention,
                 peak_tflops: metrics.peak_tflops,
-                time_to_train_days: (!proxy).then_some(metrics.time_to_train_days),
+                time_to_train_days: metrics.time_to_train_days,
             },
         }
     });

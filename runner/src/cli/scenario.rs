@@ -21,43 +21,43 @@ pub(super) struct ScenarioArgs {
     #[arg(long, value_name = "TYPE")]
     gpu: Option<String>,
     /// GPUs in all; the global batch of a weak-scaling recipe follows
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     gpus: Option<String>,
     /// Precision: bf16, fp8, fp8-current, fp8-delayed, fp8-block, mxfp8, nvfp4
     #[arg(long, value_name = "DTYPE")]
     dtype: Option<String>,
     /// Tensor parallel
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     tp: Option<String>,
     /// Pipeline parallel
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pp: Option<String>,
     /// Context parallel
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     cp: Option<String>,
     /// Expert parallel
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     ep: Option<String>,
     /// Tensor parallel inside an expert
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     expert_tp: Option<String>,
     /// Virtual pipeline: chunks of layers per stage
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     vp: Option<String>,
     /// How layers fall on stages: even, counted (embedding and loss count as a layer each), or layers per stage: 7,8,…
     #[arg(long, value_name = "SPLIT")]
     pipeline_split: Option<String>,
     /// Micro batch size, sequences
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     mbs: Option<String>,
     /// Global batch size, sequences
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     gbs: Option<String>,
     /// Tokens of a sequence
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     seq_len: Option<String>,
     /// Layers; fewer than the model has makes a proxy
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     layers: Option<String>,
     /// How FLOPs are counted: recipe (as its document does), full, causal [default: recipe with one, else full]
     #[arg(long, value_name = "CONVENTION")]

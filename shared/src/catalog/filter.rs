@@ -4,7 +4,6 @@ use super::{Catalog, Recipe, Release, Scaling};
 use crate::precision::Dtype;
 use crate::problem::{Field, Problem};
 use crate::spec::Spec;
-use std::collections::BTreeSet;
 use std::str::FromStr;
 
 /// What a recipe must be to be kept; what is empty keeps all.
@@ -60,9 +59,13 @@ fn keep<T>(read: Result<Option<T>, Problem>, problems: &mut Vec<Problem>) -> Opt
 
 fn model(spec: &Spec) -> Result<Option<String>, Problem> {
     let Some(text) = spec.get(Field::Model) else { return Ok(None) };
-    let wanted = text.to_lowercase();
-    let known: BTreeSet<&str> =
-        Catalog::embedded().recipes().iter().map(|recipe| recipe.id.model.as_str()).collect();
+    let wanted = text.to_ascii_lowercase();
+    let mut known: Vec<&str> = Vec::new();
+    for recipe in Catalog::embedded().recipes() {
+        if !known.contains(&recipe.id.model.as_str()) {
+            known.push(&recipe.id.model);
+        }
+    }
     match known.iter().any(|id| id.starts_with(&wanted)) {
         true => Ok(Some(wanted)),
         false => Err(Problem::unknown(Field::Model, text, known)),
@@ -88,7 +91,7 @@ impl FromStr for Scaling {
         let known = [Scaling::Weak, Scaling::Strong];
         known
             .into_iter()
-            .find(|scaling| scaling.id() == text.trim().to_lowercase())
+            .find(|scaling| scaling.id() == text.trim().to_ascii_lowercase())
             .ok_or_else(|| Problem::unknown(Field::Scaling, text, known.map(Scaling::id)))
     }
 }

@@ -85,7 +85,7 @@ impl Catalog {
     /// # Errors
     /// None has it: says which there are.
     pub fn gpu(&self, id: &str) -> Result<&Gpu, Problem> {
-        let wanted = id.trim().to_lowercase();
+        let wanted = id.trim().to_ascii_lowercase();
         self.gpus
             .iter()
             .find(|gpu| gpu.answers_to(&wanted))
@@ -97,7 +97,7 @@ impl Catalog {
     /// # Errors
     /// None has it: names the nearest, and where to see all.
     pub fn model(&self, id: &str) -> Result<&Model, Problem> {
-        let wanted = id.trim().to_lowercase();
+        let wanted = id.trim().to_ascii_lowercase();
         self.models.iter().find(|model| model.id == wanted).ok_or_else(|| {
             Problem::unknown(Field::Model, id, self.models.iter().map(|model| model.id.as_str()))
         })
@@ -109,7 +109,7 @@ impl Catalog {
     /// # Errors
     /// None has it: names the nearest.
     pub fn recipe(&self, id: &str) -> Result<&Recipe, Problem> {
-        let wanted = id.trim().to_lowercase();
+        let wanted = id.trim().to_ascii_lowercase();
         let named = self.recipes.iter().filter(|recipe| match wanted.contains('@') {
             true => recipe.id.to_string() == wanted,
             false => recipe.id.without_release() == wanted,

@@ -64,7 +64,7 @@ impl FromStr for Convention {
     fn from_str(text: &str) -> Result<Convention, Problem> {
         Convention::ALL
             .into_iter()
-            .find(|convention| convention.id() == text.trim().to_lowercase())
+            .find(|convention| convention.id() == text.trim().to_ascii_lowercase())
             .ok_or_else(|| Problem::unknown(Field::Convention, text, Convention::ALL.map(Convention::id)))
     }
 }

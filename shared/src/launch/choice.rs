@@ -40,7 +40,7 @@ impl FromStr for Style {
     type Err = Problem;
 
     fn from_str(text: &str) -> Result<Style, Problem> {
-        let wanted = text.trim().to_lowercase();
+        let wanted = text.trim().to_ascii_lowercase();
         let styles = Style::ALL.map(Style::id);
         if wanted == "megatron-lm" {
             return Err(Problem::new(Field::Style, text, "is not there yet").allowed(styles.join(", ")));
@@ -92,7 +92,7 @@ impl FromStr for ClusterType {
 
     fn from_str(text: &str) -> Result<ClusterType, Problem> {
         // As the documents write it, too: Run:ai.
-        let wanted = text.trim().to_lowercase().replace(':', "");
+        let wanted = text.trim().to_ascii_lowercase().replace(':', "");
         ClusterType::ALL
             .into_iter()
             .find(|kind| kind.id() == wanted)

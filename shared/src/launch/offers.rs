@@ -5,7 +5,6 @@ use crate::catalog::{Catalog, Recipe, Release};
 use crate::precision::Dtype;
 use crate::problem::{Field, Problem, most_alike};
 use crate::scenario::Scenario;
-use std::collections::BTreeSet;
 
 /// A release's recipes of the scenario's model.
 pub(super) fn recipes(release: Release, scenario: &Scenario) -> Vec<&'static Recipe> {
@@ -81,7 +80,13 @@ fn is_close(scenario: &Scenario, recipe: &Recipe) -> bool {
     id.model == scenario.model.id && id.gpu == scenario.gpu.id && id.dtype == scenario.dtype
 }
 
-/// Each once, in order.
-fn distinct<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
-    all.collect::<BTreeSet<T>>().into_iter().collect()
+/// Each once, in the catalog's order.
+fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut once = Vec::new();
+    for each in all {
+        if !once.contains(&each) {
+            once.push(each);
+        }
+    }
+    once
 }

@@ -12,6 +12,10 @@ pub(super) fn line(words: &[Word]) -> String {
 
 pub(super) fn script(plan: &Plan, invocation: &Invocation) -> String {
     let mut lines = vec!["#!/bin/sh".to_string(), format!("# {} by {}", plan.recipe_id(), plan.style)];
+    lines.push(format!(
+        "# It measures: {} training steps on synthetic data, as the published numbers were made.",
+        plan.steps
+    ));
     lines.push(
         "# Run it on a login node, outside of any job. It forgets what an earlier launch left in the shell."
             .into(),

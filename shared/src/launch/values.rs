@@ -13,7 +13,7 @@ impl FromStr for Switch {
     type Err = Problem;
 
     fn from_str(text: &str) -> Result<Switch, Problem> {
-        match text.trim().to_lowercase().as_str() {
+        match text.trim().to_ascii_lowercase().as_str() {
             "true" | "yes" | "on" | "1" => Ok(Switch(true)),
             "false" | "no" | "off" | "0" => Ok(Switch(false)),
             // The field is the caller's, which knows it.
@@ -163,7 +163,7 @@ impl FromStr for SlurmParams {
                 Some((key, value)) => (key.trim_end(), Some(value.trim_start().to_string())),
                 None => (entry, None),
             };
-            let key = key.trim_start_matches('-').to_lowercase();
+            let key = key.trim_start_matches('-').to_ascii_lowercase();
             let refuse = |what: String| {
                 let allowed =
                     "key=value or a flag, with ; between them: nodelist=node001,node002;constraint=gpu";
@@ -250,7 +250,7 @@ impl FromStr for EnvOverrides {
 
 /// Whether a variable holds what nobody else may see, by its name or by how such tokens begin.
 fn is_secret(name: &str, value: &Word) -> bool {
-    let name = name.to_uppercase();
+    let name = name.to_ascii_uppercase();
     let words =
         ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "API_KEY", "PRIVATE_KEY"];
     let tokens = ["hf_", "nvapi-", "ghp_", "github_pat_"];

@@ -60,6 +60,21 @@ pub enum Status {
     Unreadable,
 }
 
+impl Status {
+    /// Its name in files and on the command line.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            Status::Scored => "scored",
+            Status::Invalid => "invalid",
+            Status::Incomplete => "incomplete",
+            Status::Failed => "failed",
+            Status::NoData => "no_data",
+            Status::Unreadable => "unreadable",
+        }
+    }
+}
+
 /// The two standard deviations in use. For ten steps they differ by 5.4 %.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -68,6 +83,17 @@ pub enum StdKind {
     Population,
     /// Divided by n - 1: Megatron-Bridge's script.
     Sample,
+}
+
+impl StdKind {
+    /// Its name in files and on the command line.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            StdKind::Population => "population",
+            StdKind::Sample => "sample",
+        }
+    }
 }
 
 /// The mean of a figure over the window.

@@ -183,6 +183,13 @@ impl Steps {
         self.label = last.into_keys().collect();
     }
 
+    /// Whether the labels ascend and every column is empty or whole: what was not read from a log may break this.
+    pub(crate) fn is_sound(&mut self) -> bool {
+        let rows = self.len();
+        self.label.is_sorted_by(|one, next| one < next)
+            && self.columns().iter().all(|column| column.is_empty() || column.0.len() == rows)
+    }
+
     /// Makes every column that has a figure as long as the series.
     fn complete(&mut self) {
         let rows = self.len();

@@ -7,22 +7,52 @@ use leptos::html::Div;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use leptos::wasm_bindgen::{JsCast, JsValue};
-use leptos::web_sys::js_sys::{Function, JSON, Promise, Reflect};
+use leptos::web_sys::js_sys::{Function, Promise, Reflect};
 use leptos::web_sys::{HtmlElement, HtmlScriptElement};
+use serde::Serialize as _;
 use serde_json::{Value, json};
+use serde_wasm_bindgen::Serializer;
 use wasm_bindgen_futures::JsFuture;
 
-/// Lines over GPU counts.
-#[derive(Debug, Clone, PartialEq, Default)]
+/// Lines over GPU counts or over steps.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LineChart {
     /// The lines.
-    pub(crate) lines: Vec<ChartLine>,
+    lines: Vec<ChartLine>,
     /// A point that stands out, with its name.
-    pub(crate) mark: Option<(String, f64, f64)>,
+    mark: Option<(String, f64, f64)>,
+    /// What x is.
+    x: X,
     /// What y is, with its unit.
-    pub(crate) y_title: String,
+    y_title: String,
     /// Whether y spans orders of magnitude.
-    pub(crate) y_log: bool,
+    y_log: bool,
+}
+
+/// What lines run over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum X {
+    /// Few GPU counts, by powers of two.
+    Gpus,
+    /// Many steps.
+    Steps,
+}
+
+impl LineChart {
+    /// Lines over GPU counts.
+    pub(crate) fn over_gpus(lines: Vec<ChartLine>, y_title: &str, y_log: bool) -> LineChart {
+        LineChart { lines, mark: None, x: X::Gpus, y_title: y_title.to_string(), y_log }
+    }
+
+    /// Lines over steps.
+    pub(crate) fn over_steps(lines: Vec<ChartLine>, y_title: &str) -> LineChart {
+        LineChart { lines, mark: None, x: X::Steps, y_title: y_title.to_string(), y_log: false }
+    }
+
+    /// Has a point stand out, with its name.
+    pub(crate) fn with_mark(self, mark: Option<(String, f64, f64)>) -> LineChart {
+        LineChart { mark, ..self }
+    }
 }
 
 /// One line.
@@ -34,7 +64,7 @@ pub(crate) struct ChartLine {
     pub(crate) group: usize,
     /// Lines of one group differ by their style.
     pub(crate) style: usize,
-    /// GPUs and value.
+    /// GPUs or step, and value.
     pub(crate) points: Vec<(f64, f64)>,
 }
 
@@ -84,7 +114,7 @@ pub(crate) fn Chart(
 async fn draw(place: &HtmlElement, chart: &LineChart) -> Result<(), JsValue> {
     load_plotly().await?;
     let ink = window().get_computed_style(place)?.ok_or(JsValue::NULL)?.get_property_value("color")?;
-    let plot = JSON::parse(&plot(chart, &ink).to_string())?;
+    let plot = plot(chart, &ink).serialize(&Serializer::json_compatible())?;
     let part = |name: &str| Reflect::get(&plot, &name.into());
     let arguments = [place.into(), part("data")?, part("layout")?, part("config")?];
     let drawn = plotly_function("react")?.apply(&JsValue::NULL, &arguments.into_iter().collect())?;
@@ -95,32 +125,39 @@ async fn draw(place: &HtmlElement, chart: &LineChart) -> Result<(), JsValue> {
 /// Data, layout and configuration as Plotly takes them. The `plotly` crate would write the same and cost more bytes
 /// than the rest of the page.
 fn plot(chart: &LineChart, ink: &str) -> Value {
-    let hover = "%{y:,.4~g} at %{x} GPUs";
-    let mut traces: Vec<Value> = chart.lines.iter().map(|line| trace(line, hover)).collect();
+    let hover = match chart.x {
+        X::Gpus => "%{y:,.4~g} at %{x} GPUs",
+        X::Steps => "%{y:,.5~g} at step %{x}",
+    };
+    let mode = if chart.x == X::Gpus { "lines+markers" } else { "lines" };
+    let mut traces: Vec<Value> = chart.lines.iter().map(|line| trace(line, mode, hover)).collect();
     if let Some((name, x, y)) = &chart.mark {
         traces.push(json!({
             "type": "scatter", "mode": "markers", "name": name, "x": [x], "y": [y], "hovertemplate": hover,
             "marker": { "color": ink, "size": 15, "symbol": "circle-open", "line": { "width": 2 } },
         }));
     }
-    // A tick at every GPU count that was measured, and nowhere else.
-    let mut counts: Vec<f64> =
-        chart.lines.iter().flat_map(|line| line.points.iter().map(|point| point.0)).collect();
-    counts.sort_by(f64::total_cmp);
-    counts.dedup();
-    let names: Vec<String> = counts.iter().map(f64::to_string).collect();
     let grid = "rgba(128,128,128,0.25)";
-    let x = json!({
-        "title": { "text": "GPUs" }, "type": "log", "tickvals": counts, "ticktext": names,
-        "gridcolor": grid, "zeroline": false, "automargin": true,
-    });
+    let mut x = json!({ "gridcolor": grid, "zeroline": false, "automargin": true });
+    match chart.x {
+        X::Gpus => {
+            // A tick at every GPU count that was measured, and nowhere else; Plotly minds neither their order nor repeats.
+            let points = chart.lines.iter().flat_map(|line| &line.points).map(|point| point.0);
+            let counts: Vec<f64> = points.chain(chart.mark.as_ref().map(|mark| mark.1)).collect();
+            x["title"] = json!({ "text": "GPUs" });
+            x["type"] = "log".into();
+            x["ticktext"] = counts.iter().map(f64::to_string).collect();
+            x["tickvals"] = counts.into();
+        }
+        X::Steps => x["title"] = json!({ "text": "Step, as the log numbers it" }),
+    }
     let mut y = json!({ "title": { "text": chart.y_title }, "gridcolor": grid, "zeroline": false, "automargin": true });
     if chart.y_log {
         y["type"] = "log".into();
         // Ticks at 1, 2 and 5 of every decade.
         y["dtick"] = "D2".into();
         y["tickformat"] = "~s".into();
-    } else {
+    } else if chart.x == X::Gpus {
         y["rangemode"] = "tozero".into();
     }
     let layout = json!({
@@ -133,12 +170,12 @@ fn plot(chart: &LineChart, ink: &str) -> Value {
     json!({ "data": traces, "layout": layout, "config": { "responsive": true, "displayModeBar": false, "showTips": false } })
 }
 
-fn trace(line: &ChartLine, hover: &str) -> Value {
+fn trace(line: &ChartLine, mode: &str, hover: &str) -> Value {
     let (x, y): (Vec<f64>, Vec<f64>) = line.points.iter().copied().unzip();
     let colour = COLOURS[line.group % COLOURS.len()];
     let (dash, symbol) = STYLES[line.style % STYLES.len()];
     json!({
-        "type": "scatter", "mode": "lines+markers", "name": line.name, "x": x, "y": y, "hovertemplate": hover,
+        "type": "scatter", "mode": mode, "name": line.name, "x": x, "y": y, "hovertemplate": hover,
         "line": { "color": colour, "width": 2, "dash": dash },
         "marker": { "color": colour, "size": 7, "symbol": symbol },
     })

@@ -75,7 +75,8 @@ async fn to_clipboard(text: &str) -> Result<(), JsValue> {
     if copied? { Ok(()) } else { Err(JsValue::NULL) }
 }
 
-fn as_file(text: &str, name: &str) -> Result<(), JsValue> {
+/// Has the browser save a text under a name.
+pub(crate) fn as_file(text: &str, name: &str) -> Result<(), JsValue> {
     let options = BlobPropertyBag::new();
     options.set_type("text/plain;charset=utf-8");
     let parts = web_sys::js_sys::Array::of1(&JsValue::from_str(text));

@@ -38,7 +38,7 @@ pub(crate) fn TextField(
     let state = FieldState::new(field);
     view! {
         <div class="field" class:changed=move || state.typed() class:wrong=move || state.wrong()>
-            <label for=input_id(field)>{field.label()}</label>
+            <label for=input_id(field) title=field.hint()>{field.label()}</label>
             <input
                 id=input_id(field)
                 type="text"
@@ -69,7 +69,7 @@ pub(crate) fn AreaField(
     let state = FieldState::new(field);
     view! {
         <div class="field" class:changed=move || state.typed() class:wrong=move || state.wrong()>
-            <label for=input_id(field)>{field.label()}</label>
+            <label for=input_id(field) title=field.hint()>{field.label()}</label>
             <textarea
                 id=input_id(field)
                 spellcheck="false"
@@ -108,7 +108,7 @@ pub(crate) fn ChoiceField(
     };
     view! {
         <div class="field" class:changed=move || state.typed() class:wrong=move || state.wrong()>
-            <label for=input_id(field)>{field.label()}</label>
+            <label for=input_id(field) title=field.hint()>{field.label()}</label>
             <select
                 id=input_id(field)
                 on:change=move |event| address.set(field, event_target_value(&event))
@@ -190,7 +190,7 @@ impl FieldState {
 fn FieldNote(state: FieldState, help: &'static str) -> impl IntoView {
     let address = state.address;
     view! {
-        <div class="field-note" id=state.description_id() aria-live="polite">
+        <div class="field-note" id=state.description_id()>
             {move || match state.problem.get() {
                 Some(problem) => view! { <ProblemText problem address /> }.into_any(),
                 None => help.into_any(),

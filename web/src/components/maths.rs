@@ -18,7 +18,7 @@ pub(crate) fn Maths(
             <summary>{title}</summary>
             <div class="scroll" tabindex="0" role="region" aria-label=title>
                 <table>
-                    <thead><tr><th scope="col">"Part"</th><th scope="col">"Formula"</th><th scope="col">"Numbers"</th><th scope="col" class="number">"Value"</th></tr></thead>
+                    <thead><tr><th scope="col">"Part"</th><th scope="col" class="number">"Value"</th><th scope="col">"Formula"</th><th scope="col">"Numbers"</th></tr></thead>
                     <tbody>
                         {move || lines.get().into_iter().map(|line| view! {
                             <tr>
@@ -26,9 +26,9 @@ pub(crate) fn Maths(
                                     {line.name.clone()}
                                     {(!line.note.is_empty()).then(|| view! { <small>{line.note.clone()}</small> })}
                                 </th>
+                                <td class="number">{value(&line)} " " <span class="unit">{line.unit}</span></td>
                                 <td><code>{line.formula.clone()}</code></td>
                                 <td><code>{line.numbers.clone()}</code></td>
-                                <td class="number">{value(&line)} " " <span class="unit">{line.unit}</span></td>
                             </tr>
                         }).collect_view()}
                     </tbody>

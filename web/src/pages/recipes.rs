@@ -1,6 +1,6 @@
 //! The Recipes page: what is published, to filter, sort, compare and open in the planner.
 
-use crate::address::{Address, href};
+use crate::address::{Address, href, name_page};
 use crate::components::chart::{Chart, ChartLine, LineChart};
 use crate::components::field::{ChoiceField, Problems, SwitchField};
 use crate::pages::plan::AddressProblems;
@@ -19,6 +19,7 @@ use trainplan_shared::units::group_digits;
 #[component]
 pub(crate) fn RecipesPage() -> impl IntoView {
     let address = Address::provide("/recipes");
+    name_page(|| "Recipes".into());
     let filter = Memo::new(move |_| Filter::from_spec(&address.spec()));
     let sort = Memo::new(move |_| address.spec().parse::<Sort>(Field::Sort));
     let problems = Memo::new(move |_| {
@@ -365,6 +366,5 @@ fn chart(measured: &[Series], quantity: Quantity) -> LineChart {
                 .collect(),
         }
     });
-    let lines = lines.collect();
-    LineChart { lines, mark: None, y_title: quantity.title().to_string(), y_log: quantity.spans_decades() }
+    LineChart::over_gpus(lines.collect(), quantity.title(), quantity.spans_decades())
 }

@@ -1,6 +1,7 @@
 //! The answers: days to train, step time, tokens per second, MFU, and how they came about.
 
 use super::{Outcome, Plan};
+use crate::address::name_page;
 use crate::components::copy::CopyButton;
 use crate::components::field::{ChoiceField, ProblemText, TextField};
 use crate::components::maths::Maths;
@@ -8,7 +9,7 @@ use leptos::prelude::*;
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::explain::Line;
 use trainplan_shared::flops::{Convention, ModelFlops};
-use trainplan_shared::metrics::PeakTflops;
+use trainplan_shared::metrics::{Metrics, PeakTflops};
 use trainplan_shared::problem::Field;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::Basis;
@@ -20,6 +21,7 @@ pub(super) fn Answers() -> impl IntoView {
     let plan = Plan::of_page();
     let has_problems =
         move || plan.problems.with(|problems| problems.iter().any(|problem| problem.field.is_of_scenario()));
+    name_page(move || headline(plan));
     let link = Signal::derive(move || {
         plan.address.spec();
         window().location().href().unwrap_or_default()
@@ -36,7 +38,7 @@ pub(super) fn Answers() -> impl IntoView {
                     <p>"This scenario can't run as it is:"</p>
                     <ul>
                         {move || plan.problems.get().into_iter().filter(|problem| problem.field.is_of_scenario()).map(|problem| view! {
-                            <li><strong>{problem.field.label()}</strong> ": " <ProblemText problem address=plan.address /></li>
+                            <li><strong>{problem.field.label()} ":"</strong> " " <ProblemText problem address=plan.address /></li>
                         }).collect_view()}
                     </ul>
                 </div>
@@ -109,19 +111,12 @@ fn Figures() -> impl IntoView {
     let figure = move |value: fn(&Outcome) -> String| {
         move || plan.outcome.get().map_or("–".to_string(), |outcome| value(&outcome))
     };
-    let proxy = move || plan.scenario.with(|scenario| scenario.as_ref().is_ok_and(Scenario::is_proxy));
-    let days_label = move || match (plan.outcome.get(), proxy()) {
-        (_, true) => "Days to train: none for a proxy".into(),
-        (Some(outcome), false) => format!("Days to train {} tokens", format_count(outcome.metrics.tokens)),
-        (None, false) => "Days to train".to_string(),
+    let days_label = move || match plan.outcome.get().map(|outcome| outcome.metrics) {
+        Some(Metrics { time_to_train_days: None, .. }) => "Days to train: none for a proxy".into(),
+        Some(metrics) => format!("Days to train {} tokens", format_count(metrics.tokens)),
+        None => "Days to train".to_string(),
     };
-    let days = move || {
-        if proxy() {
-            "–".to_string()
-        } else {
-            figure(|outcome| days_text(outcome.metrics.time_to_train_days))()
-        }
-    };
+    let days = figure(|outcome| outcome.metrics.time_to_train_days.map_or("–".into(), days_text));
     let mfu_label = move || {
         plan.scenario.with(|scenario| {
             let Ok(scenario) = scenario else { return "MFU".to_string() };
@@ -180,21 +175,14 @@ fn step_time_default(plan: Plan) -> Signal<String> {
 }
 
 fn conventions() -> Vec<(String, String)> {
-    let title = |convention: Convention| match convention {
-        Convention::Recipe => "recipe: as its document does",
-        Convention::Full => "full: query groups, all of attention",
-        Convention::Causal => "causal: half of attention",
-    };
-    Convention::ALL
-        .into_iter()
-        .map(|convention| (convention.id().to_string(), title(convention).to_string()))
-        .collect()
+    let (full, causal) = ("full: query groups, all of attention", "causal: half of attention");
+    vec![(Convention::Full.to_string(), full.into()), (Convention::Causal.to_string(), causal.into())]
 }
 
 fn convention_default(plan: Plan) -> Signal<String> {
     Signal::derive(move || match plan.recipe.get() {
-        Some(_) => "recipe (default)".into(),
-        None => "full (default)".into(),
+        Some(_) => "recipe: as its document does".into(),
+        None => "full: query groups, all of attention".into(),
     })
 }
 

@@ -44,6 +44,7 @@ pub(super) fn Changes() -> impl IntoView {
     view! {
         <fieldset class="changes">
             <legend>"Change it"</legend>
+            <p><small>"Grey values are the recipe's."</small></p>
             <ChangeChips />
             <div class="grid">
                 <TextField field=Field::Gpus default=number(|recipe| recipe.id.gpus) />
@@ -76,7 +77,7 @@ fn as_recipe(value: Option<String>) -> String {
 }
 
 fn reset(plan: Plan) {
-    plan.address.update(|spec| {
+    plan.address.turn_to(|spec| {
         let recipe = spec.raw(Field::Recipe).to_string();
         *spec = spec.without_scenario();
         spec.set(Field::Recipe, recipe);

@@ -109,7 +109,7 @@ fn Refusals(problems: Vec<Problem>) -> impl IntoView {
             <p>"There is no command for this as it is:"</p>
             <ul>
                 {problems.into_iter().map(|problem| view! {
-                    <li><strong>{problem.field.label()}</strong> ": " <ProblemText problem address=plan.address /></li>
+                    <li><strong>{problem.field.label()} ":"</strong> " " <ProblemText problem address=plan.address /></li>
                 }).collect_view()}
             </ul>
         </div>
@@ -133,6 +133,7 @@ fn Script(launch: Signal<Option<Launch>>) -> impl IntoView {
         {move || warnings().into_iter().map(|Warning { text, fix }| view! {
             <p class="notice warn">{text} " " {(!fix.is_empty()).then(|| view! { <strong>{fix}</strong> })}</p>
         }).collect_view()}
+        <p class="basis">{of(|launch| format!("Runs {} steps on synthetic data: it measures, as the published numbers were made.", launch.steps))}</p>
         <pre tabindex="0" aria-label="Launch script" data-script>{script}</pre>
         <div class="buttons">
             <CopyButton text=script label="Copy command" primary=true />

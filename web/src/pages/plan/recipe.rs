@@ -56,7 +56,7 @@ fn choices(plan: Plan, facet: Facet) -> Vec<Choice> {
 fn choose(plan: Plan, facet: Facet, value: &str) {
     let Some(Of(current)) = plan.recipe.get_untracked() else { return };
     if let Some(chosen) = Catalog::embedded().choose(&current.id, facet, value) {
-        plan.address.update(|spec| {
+        plan.address.turn_to(|spec| {
             *spec = spec.without_scenario();
             spec.set(Field::Recipe, chosen.id.to_string());
         });
@@ -71,7 +71,7 @@ fn is_chosen(plan: Plan, facet: Facet, value: &str) -> bool {
 #[component]
 fn Facets(label: &'static str, facet: Facet) -> impl IntoView {
     let plan = Plan::of_page();
-    let id = format!("facet-{}", label.to_lowercase());
+    let id = format!("facet-{}", label.to_ascii_lowercase());
     view! {
         <div class="field">
             <label for=id.clone()>{label}</label>

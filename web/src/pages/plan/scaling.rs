@@ -62,8 +62,7 @@ fn mark(plan: Plan, quantity: Quantity) -> Option<(String, f64, f64)> {
             Quantity::TokensPerS => metrics.tokens_per_s,
             Quantity::TokensPerSPerGpu => metrics.tokens_per_s / gpus,
             Quantity::StepTime => metrics.step_time_s,
-            Quantity::Days if scenario.is_proxy() => return None,
-            Quantity::Days => metrics.time_to_train_days,
+            Quantity::Days => metrics.time_to_train_days?,
             // Marked only where it is counted as the lines are.
             Quantity::MfuFull if metrics.convention == Some(trainplan_shared::flops::Convention::Full) => {
                 metrics.mfu? * 100.0
@@ -90,12 +89,7 @@ fn chart(measured: &[Series], quantity: Quantity, mark: Option<(String, f64, f64
             .map(|point| (point.recipe.id.gpus.into(), point.value(quantity)))
             .collect(),
     });
-    LineChart {
-        lines: lines.collect(),
-        mark,
-        y_title: quantity.title().to_string(),
-        y_log: quantity.spans_decades(),
-    }
+    LineChart::over_gpus(lines.collect(), quantity.title(), quantity.spans_decades()).with_mark(mark)
 }
 
 /// The title without model and GPU, which the page says already.

@@ -1,0 +1,94 @@
+//! `trainplan parse`: from logs to what they measured.
+
+mod read;
+mod rows;
+mod shelf;
+mod walk;
+
+pub(super) use shelf::SaveError;
+
+use super::output::{self, Format, FormatArg};
+use super::scenario::ScenarioArgs;
+use super::{Failure, note};
+use shelf::Shelf;
+use std::path::PathBuf;
+use trainplan_shared::flops::Convention;
+use trainplan_shared::log::{Status, Window};
+use trainplan_shared::problem::{Field, Problem};
+use trainplan_shared::result::{View, csv};
+use trainplan_shared::spec::Spec;
+
+/// Turn training logs into step times, tokens per second and MFU
+///
+/// Reads the logs of every release: of NeMo, Megatron-Bridge, torchtitan, MaxText and paxml. A log's name tells which
+/// recipe it is a run of; where it does not, scenario flags do. Folders are searched for *.out, *.log, *.txt and
+/// *.result.json. Whatever can't be scored is listed with the reason.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  trainplan parse experiments/
+  trainplan parse log-acct.pretrain_llama3.1_70b_fp8_256_12345_0.out --window 35-44
+  trainplan parse train.log --recipe llama3.1-70b/h100/fp8/256 --format json
+  zcat old.log.gz | trainplan parse - --save results/
+
+Exit codes:
+  0 at least one log was scored
+  1 a result could not be saved
+  2 wrong use or invalid input
+  4 nothing could be scored")]
+pub(super) struct Args {
+    /// Logs, saved results, folders, or - for standard input
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// The steps that count, by the numbers that the log prints: last, 11-44, 35-44, any A-B [default: as the release
+    /// has it]
+    #[arg(long, value_name = "WINDOW")]
+    window: Option<Window>,
+    /// Save what each log tells in this folder, as ID.result.json
+    #[arg(long, value_name = "DIR")]
+    save: Option<PathBuf>,
+    #[command(flatten)]
+    scenario: ScenarioArgs,
+    #[command(flatten)]
+    format: FormatArg,
+}
+
+impl Args {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let view = view(self.scenario.spec()?, self.window)?;
+        let shelf = self.save.map(Shelf::open).transpose()?;
+        let reports = read::read_all(&walk::find(&self.paths), &view, shelf.as_ref());
+        match self.format.choose() {
+            Format::Json => output::json(&reports)?,
+            Format::Csv => {
+                output::text(&csv(&reports).map_err(|error| Failure::Format(error.to_string()))?)?;
+            }
+            Format::Table => {
+                output::table(rows::TABLE_HEADER, &rows::NUMBERS, reports.iter().map(rows::table_row))?;
+                for remark in reports.iter().flat_map(rows::remarks) {
+                    output::text_line(&format!("  {remark}"))?;
+                }
+            }
+        }
+        if let Some(shelf) = shelf {
+            let results = shelf.close()?;
+            note(&format!("{results} {} saved", if results == 1 { "result" } else { "results" }));
+        }
+        match reports.iter().any(|report| report.status == Status::Scored) {
+            true => Ok(()),
+            false => Err(Failure::NothingScored),
+        }
+    }
+}
+
+/// How the flags say to look at every log.
+///
+/// # Errors
+/// A flag can't be read, or the flags do not fit each other. What is missing may stand in the logs.
+fn view(mut spec: Spec, window: Option<Window>) -> Result<View, Vec<Problem>> {
+    let convention = spec.parse::<Convention>(Field::Convention).map_err(|problem| vec![problem])?;
+    spec.set(Field::Convention, "");
+    let mut problems = spec.scenario().err().unwrap_or_default();
+    problems.retain(|problem| !problem.given.is_empty());
+    if problems.is_empty() { Ok(View { window, convention, spec }) } else { Err(problems) }
+}

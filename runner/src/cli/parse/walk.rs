@@ -1,0 +1,189 @@
+//! Finding logs: named files as they are, folders like the `experiments/` tree of a recipe.
+//!
+//! Whatever was named is listed, and so is whatever in a folder looks like a log, readable or not. The order follows
+//! from the names alone, and each folder is read once, whatever links lead to it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use trainplan_shared::log::{Name, Role, Status};
+use trainplan_shared::result::is_log_name;
+
+/// Something to list.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// Standard input.
+    Stdin,
+    /// A file to read.
+    File(PathBuf),
+    /// A path without a log that could be read.
+    Nothing {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        reason: Why,
+    },
+}
+
+/// Why nothing can be read at a path.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Why {
+    /// The system refused.
+    #[error("{}", explain(.0))]
+    Refused(#[from] io::Error),
+    /// A link leads nowhere.
+    #[error("it is a link to what does not exist: remove it, or give the log itself")]
+    DeadLink,
+    /// A link leads back up.
+    #[error("it is a link to a folder that it lies in, and is not followed")]
+    Loop,
+    /// A device, a socket or a pipe.
+    #[error("it is neither a file nor a folder; what a pipe holds can be read as `-`")]
+    Special,
+    /// A folder has no log.
+    #[error("there is no log in this folder: names that end with .out, .log, .txt or .result.json count")]
+    Empty,
+}
+
+impl Why {
+    /// Whether there is something that can't be read, or nothing to read.
+    pub(super) fn status(&self) -> Status {
+        match self {
+            Why::Refused(_) | Why::DeadLink | Why::Special => Status::Unreadable,
+            Why::Loop | Why::Empty => Status::NoData,
+        }
+    }
+}
+
+/// What the system said, and what to do.
+pub(super) fn explain(error: &io::Error) -> String {
+    let advice = match error.kind() {
+        io::ErrorKind::NotFound => "give a path that exists",
+        io::ErrorKind::PermissionDenied => "ask for the right to read it, or copy it",
+        _ => "read it from a copy",
+    };
+    format!("it can't be read: {error}; {advice}")
+}
+
+/// Everything to list for the paths of the command line, in their order, folders sorted.
+pub(super) fn find(paths: &[PathBuf]) -> Vec<Found> {
+    let mut walk = Walk::default();
+    for path in paths {
+        walk.named(path);
+    }
+    walk.found
+}
+
+#[derive(Default)]
+struct Walk {
+    found: Vec<Found>,
+    /// Files by their path as given, folders by where they really are.
+    seen: BTreeSet<PathBuf>,
+    /// Links to folders, kept until the folders themselves have been read.
+    links: Vec<PathBuf>,
+}
+
+impl Walk {
+    fn named(&mut self, path: &Path) {
+        if path.as_os_str() == "-" {
+            if self.seen.insert(path.into()) {
+                self.found.push(Found::Stdin);
+            }
+            return;
+        }
+        match fs::metadata(path) {
+            Ok(metadata) if metadata.is_dir() => self.tree(path),
+            // A named pipe may be what a shell makes of `<(...)`.
+            Ok(_) => self.file(path.into()),
+            Err(error) => self.nothing(path, missing(path, error)),
+        }
+    }
+
+    /// A folder, all that is below it, and then the folders that links in it lead to.
+    fn tree(&mut self, root: &Path) {
+        let before = self.found.len();
+        let read_before = self.is_seen(root);
+        self.folder(root);
+        while !self.links.is_empty() {
+            let mut links = std::mem::take(&mut self.links);
+            links.sort_unstable();
+            links.iter().for_each(|link| self.follow(link));
+        }
+        if self.found.len() == before && !read_before {
+            self.nothing(root, Why::Empty);
+        }
+    }
+
+    fn folder(&mut self, folder: &Path) {
+        let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.into());
+        if !self.seen.insert(real) {
+            return;
+        }
+        let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let mut paths: Vec<PathBuf> = match entries {
+            Ok(entries) => entries.iter().map(fs::DirEntry::path).collect(),
+            Err(error) => return self.nothing(folder, Why::Refused(error)),
+        };
+        paths.sort_unstable();
+        let names: Vec<Name> = paths.iter().map(|path| Name::of(&text_of_name(path))).collect();
+        for (path, name) in paths.iter().zip(&names) {
+            let is_link = path.is_symlink();
+            match fs::metadata(path) {
+                Ok(metadata) if metadata.is_dir() && is_link => self.links.push(path.clone()),
+                Ok(metadata) if metadata.is_dir() => self.folder(path),
+                _ if !is_log(path) || is_told_elsewhere(name, &names) => {}
+                Ok(metadata) if metadata.is_file() => self.file(path.clone()),
+                Ok(_) => self.nothing(path, Why::Special),
+                Err(error) => self.nothing(path, missing(path, error)),
+            }
+        }
+    }
+
+    fn follow(&mut self, link: &Path) {
+        let real = |path: &Path| fs::canonicalize(path).unwrap_or_default();
+        match link.parent() {
+            Some(parent) if real(parent).starts_with(real(link)) => self.nothing(link, Why::Loop),
+            _ => self.folder(link),
+        }
+    }
+
+    fn is_seen(&self, folder: &Path) -> bool {
+        fs::canonicalize(folder).is_ok_and(|real| self.seen.contains(&real))
+    }
+
+    fn file(&mut self, path: PathBuf) {
+        if self.seen.insert(path.clone()) {
+            self.found.push(Found::File(path));
+        }
+    }
+
+    fn nothing(&mut self, path: &Path, reason: Why) {
+        self.found.push(Found::Nothing { path: path.into(), reason });
+    }
+}
+
+fn missing(path: &Path, error: io::Error) -> Why {
+    if path.is_symlink() && error.kind() == io::ErrorKind::NotFound {
+        Why::DeadLink
+    } else {
+        Why::Refused(error)
+    }
+}
+
+fn text_of_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Whether it looks like a log. A compressed one does too, so that it is listed with what to do about it.
+fn is_log(path: &Path) -> bool {
+    let name = text_of_name(path);
+    let plain = [".gz", ".zst"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
+    is_log_name(plain)
+}
+
+/// What a batch script printed is of no interest beside the training log of the same job.
+fn is_told_elsewhere(name: &Name, beside: &[Name]) -> bool {
+    let of_same_job = |other: &Name| other.role == Role::Training && other.job_id == name.job_id;
+    name.role == Role::Batch && beside.iter().any(of_same_job)
+}

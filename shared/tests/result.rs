@@ -1,0 +1,353 @@
+//! Results: what a log is a run of, what is reported of it, and the file that keeps it.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use proptest::prelude::*;
+use trainplan_shared::catalog::{Catalog, Recipe, Release};
+use trainplan_shared::log::{Status, Window};
+use trainplan_shared::problem::Field;
+use trainplan_shared::result::{FileError, Intake, Report, RunResult, View, read, write};
+use trainplan_shared::spec::Spec;
+
+fn run_said(path: &str, log: &str, said: &Spec) -> RunResult {
+    let mut intake = Intake::new(path, said);
+    intake.feed(log.as_bytes());
+    intake.finish()
+}
+
+fn run(path: &str, log: &str) -> RunResult {
+    run_said(path, log, &Spec::default())
+}
+
+fn report(path: &str, log: &str) -> Report {
+    Report::of(&run(path, log), &View::default())
+}
+
+/// Fifty steps as NeMo 2 prints them, of `time` each, of a batch of `gbs`.
+fn nemo2(gbs: u32, time: &str, more: &str) -> String {
+    let step = |label: u64| {
+        format!(
+            "Training epoch 0, iteration {label}/49 | global_batch_size: {gbs} | global_step: {label} | \
+             reduced_train_loss: 11.5 | train_step_timing in s: {time}{more} | consumed_samples: {}\n",
+            u64::from(gbs) * (label + 1)
+        )
+    };
+    (0..50).map(step).collect()
+}
+
+/// As NeMo 1 prints them.
+fn nemo1(time: &str) -> String {
+    format!(
+        "Epoch 0: : 100%|##########| 50/50 [07:57<00:00, reduced_train_loss=7.310, global_step=49.00, \
+         train_step_timing in s={time}]\n"
+    )
+}
+
+/// The name that a recipe's release gives its log, and its log.
+fn log_of(recipe: &Recipe) -> (String, String) {
+    let id = &recipe.id;
+    let (family, size) = id.model.rsplit_once('-').unwrap();
+    let family = family.replace('-', "");
+    let (dtype, gpus) = (id.dtype, id.gpus);
+    let degrees = &recipe.degrees;
+    let vp = match degrees.vp {
+        1 => "None".to_owned(),
+        vp => vp.to_string(),
+    };
+    let layout = format!(
+        "gpus{gpus}_tp{}_pp{}_cp{}_vp{vp}_mbs{}_gbs{}",
+        degrees.tp, degrees.pp, degrees.cp, recipe.mbs, recipe.gbs
+    );
+    match id.release {
+        Release::R24_11 => (
+            format!("results/24.11/{dtype}/{size}/{gpus}/log-nemo_{family}_{size}_{gpus}_389757.out"),
+            nemo1("3.5"),
+        ),
+        Release::R25_04 => (
+            format!("experiments/x/log-acct.pretrain_{family}_{size}_{dtype}_{gpus}_389757_0.out"),
+            nemo2(recipe.gbs, "3.5", ""),
+        ),
+        Release::R25_05 | Release::R25_12 => (
+            format!("log-acct-x.pretrain_{family}_{size}_{dtype}_{layout}_389757_0.out"),
+            nemo2(recipe.gbs, "3.5", " | TFLOPS_per_GPU: 800"),
+        ),
+    }
+}
+
+#[test]
+fn the_logs_of_every_recipe_are_known_for_what_they_are() {
+    for recipe in Catalog::embedded().recipes() {
+        let (path, log) = log_of(recipe);
+        let found = report(&path, &log);
+        assert_eq!(found.status, Status::Scored, "{path}");
+        let tokens_per_s = f64::from(recipe.seq_len) * f64::from(recipe.gbs) / 3.5;
+        assert_eq!(found.tokens_per_s, Some(tokens_per_s), "{path}");
+        // The names of 25.12 do not tell one Blackwell GPU from another.
+        let said = Spec::default().with(Field::Gpu, &recipe.id.gpu);
+        let told = Report::of(&run_said(&path, &log, &said), &View::default());
+        for known in [&found, &told] {
+            if known.recipe.is_none() {
+                assert!(known.notes[0].contains("GPU type") && known.mfu.is_none(), "{:?}", known.notes);
+            } else {
+                assert_eq!(known.recipe, Some(recipe.id.to_string()), "{path}");
+            }
+        }
+        assert!(told.mfu.is_some(), "{path}: {:?}", told.notes);
+        assert!(found.recipe.is_some() || recipe.degrees.pp == 4 && recipe.id.release == Release::R25_12);
+
+        let baseline = Catalog::embedded().baseline(&recipe.id);
+        assert_eq!(
+            told.baseline.map(|baseline| (baseline.step_time_s, baseline.speed_percent)),
+            baseline
+                .map(|it| (it.step_time_s, Some(100.0 * it.step_time_s / told.step_time_s.unwrap().mean))),
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn windows_are_those_of_the_release() {
+    let window = |path: &str, log: &str| report(path, log).window.unwrap().to_string();
+    assert_eq!(window("log-a.pretrain_llama3.1_70b_fp8_256_12345_0.out", &nemo2(512, "10", "")), "49-49");
+    assert_eq!(window("anything.out", &nemo2(512, "10", "")), "49-49", "before TFLOPS were printed");
+    assert_eq!(window("anything.out", &nemo2(512, "10", " | TFLOPS_per_GPU: 800")), "35-44");
+    assert_eq!(window("anything.out", &nemo1("3.5")), "50-50");
+    let hybrid = "log-a.pretrain_nemotronh_56b_fp8_gpus256_tp8_pp1_cp1_vpNone_mbs1_gbs768_7_0.out";
+    assert_eq!(window(hybrid, &nemo2(768, "15.892", " | TFLOPS_per_GPU: 500")), "11-44");
+    let own = View { window: Some("1-4".parse::<Window>().unwrap()), ..View::default() };
+    let own = Report::of(&run(hybrid, &nemo2(768, "15.892", "")), &own);
+    assert_eq!(own.window.unwrap().to_string(), "1-4");
+}
+
+#[test]
+fn what_the_log_prints_counts_more_than_the_recipe() {
+    // The sample row of the document of 25.05: twice the batch of the matrix.
+    let path = "log-a.pretrain_nemotronh_56b_fp8_gpus128_tp8_pp1_cp1_vpNone_mbs1_gbs768_7_0.out";
+    let found = report(path, &nemo2(768, "15.858", " | TFLOPS_per_GPU: 532.39"));
+    assert_eq!((found.recipe, found.baseline), (None, None));
+    assert!(found.comparable.yes && found.mfu.is_some());
+    assert_eq!(found.tokens_per_s.map(f64::round), Some(396_737.0));
+    assert_eq!(found.tflops_per_gpu, None);
+    assert!(found.notes[0].ends_with("with GBS 768 for 384"), "{:?}", found.notes);
+    assert!(found.notes[1].contains("not valid"), "{:?}", found.notes);
+}
+
+#[test]
+fn a_run_of_no_published_size_starts_from_the_nearest() {
+    let path = "log-a.pretrain_llama3.1_405b_fp8_4096_7_0.out";
+    for gbs in [1024, 2048] {
+        let found = report(path, &nemo2(gbs, "10", ""));
+        assert_eq!(found.scenario.get(Field::Recipe), Some("llama3.1-405b/h100/fp8/2048@25.04"));
+        assert_eq!(found.scenario.get(Field::Gpus), Some("4096"));
+        assert_eq!(
+            found.tokens_per_s,
+            Some(8192.0 * f64::from(gbs) / 10.0),
+            "as printed, not as it would follow"
+        );
+        assert_eq!((found.recipe, found.baseline, found.mfu.is_some()), (None, None, true));
+    }
+    // At 256 GPUs there is neither a proxy nor the whole model.
+    let found = report("log-a.pretrain_llama3.1_405b_fp8_256_7_0.out", &nemo2(128, "10", ""));
+    assert_eq!(found.scenario.get(Field::Recipe), Some("llama3.1-405b/h100/fp8/512@25.04"));
+}
+
+#[test]
+fn a_name_and_a_log_that_disagree_are_not_compared() {
+    let path = "log-a.pretrain_nemotronh_56b_fp8_gpus256_tp8_pp1_cp1_vpNone_mbs1_gbs768_7_0.out";
+    let found = report(path, &nemo2(384, "15", ""));
+    assert!(!found.comparable.yes);
+    assert_eq!(found.comparable.reasons, ["its name says GBS 768, its lines 384"]);
+    assert_eq!(found.baseline, None);
+
+    let said = Spec::default().with(Field::Recipe, "llama3.1-70b/h100/fp8/512@25.04");
+    let path = "log-acct.pretrain_llama3.1_70b_bf16_256_12345_0.out";
+    let found = Report::of(&run_said(path, &nemo2(1024, "10", ""), &said), &View::default());
+    assert_eq!(found.recipe.as_deref(), Some("llama3.1-70b/h100/fp8/512@25.04"));
+    assert_eq!(
+        found.comparable.reasons,
+        [
+            "the log says GPUs 256, and it was said to be 512",
+            "the log says Precision bf16, and it was said to be fp8"
+        ]
+    );
+    let baseline = found.baseline.unwrap();
+    assert_eq!((baseline.step_time_s, baseline.speed_percent), (10.07, None));
+}
+
+#[test]
+fn what_slows_a_run_down_forbids_comparing_it() {
+    let log = nemo2(512, "10", "");
+    let reasons = |path: &str, log: &str| {
+        let found = report(path, log);
+        assert_eq!(found.baseline.unwrap().speed_percent, None);
+        found.comparable.reasons.join(";")
+    };
+    assert!(reasons("log-a.pretrain_llama3.1_70b_fp8_256_nsys_12345_0.out", &log).contains("Nsight"));
+    assert!(reasons("log-a.pretrain_llama3.1_70b_fp8_256_nccltrace_12345_0.out", &log).contains("NCCL"));
+    let path = "log-a.pretrain_llama3.1_70b_fp8_256_12345_0.out";
+    let load =
+        "Global Checkpoint Load : Rank : 0 : Start time : 1.0s : Time spent in load_checkpoint: 9.712s\n";
+    assert!(reasons(path, &(load.to_owned() + &log)).contains("loaded a checkpoint"));
+    assert!(reasons(path, &log.replacen("11.5", "nan", 1)).contains("no number"));
+}
+
+#[test]
+fn more_may_be_said_of_a_saved_run_later() {
+    let path = "log-a.pretrain_nemotron4_340b_fp8_gpus256_tp8_pp4_cp1_vp12_mbs1_gbs64_389757_0.out";
+    let run = run(path, &nemo2(64, "3", " | TFLOPS_per_GPU: 1600"));
+    let open = Report::of(&run, &View::default());
+    assert_eq!((open.recipe, open.mfu), (None, None));
+    assert_eq!(open.notes, ["the log does not tell the GPU type: say which of gb200, gb300, b200"]);
+    assert_eq!(open.tokens_per_s, Some(4096.0 * 64.0 / 3.0));
+    let view = View { spec: Spec::default().with(Field::Gpu, "b200"), ..View::default() };
+    let told = Report::of(&run, &view);
+    assert_eq!(told.recipe.as_deref(), Some("nemotron4-340b/b200/fp8/256@25.12"));
+    assert!(told.mfu.is_some());
+}
+
+#[test]
+fn a_model_that_no_release_here_publishes_needs_a_word() {
+    let path = "log-a.pretrain_qwen3_235b_a22b_bf16_gpus64_tp1_pp8_cp1_ep32_12_0.out";
+    let found = report(path, &nemo2(256, "3", " | TFLOPS_per_GPU: 600"));
+    assert_eq!((found.status, found.tokens_per_s), (Status::Scored, None));
+    assert_eq!(found.scenario.get(Field::Model), Some("qwen3-235b-a22b"));
+    assert!(found.notes[0].contains("no known release"), "{:?}", found.notes);
+    let found = report("renamed.log", &nemo2(256, "3", ""));
+    assert_eq!((found.status, found.tokens_per_s), (Status::Scored, None));
+    assert!(found.notes[0].contains("which model"), "{:?}", found.notes);
+}
+
+#[test]
+fn what_is_in_doubt_has_no_default() {
+    // Only a folder tells the precision of 24.11.
+    let known = |path: &str, gpu: &str| {
+        let mut said = Spec::default();
+        said.set(Field::Gpu, gpu);
+        Report::of(&run_said(path, &nemo1("3.5"), &said), &View::default())
+    };
+    for gpu in ["", "h100"] {
+        let open = known("log-nemo_nemotron4_340b_256_389757.out", gpu);
+        assert_eq!(open.notes, ["the log does not tell the precision: say which of bf16, fp8"]);
+        assert_eq!((open.tokens_per_s, open.mfu), (Some(4096.0 * 64.0 / 3.5), None));
+        let told = known("fp8/log-nemo_nemotron4_340b_256_389757.out", gpu);
+        assert_eq!(told.recipe.as_deref(), Some("nemotron4-340b/h100/fp8/256@24.11"));
+    }
+    let path = "log-a.pretrain_qwen3_235b_a22b_bf16_gpus64_tp1_pp8_cp1_ep8_12_0.out";
+    let log = nemo2(256, "3", " | TFLOPS_per_GPU: 600");
+    let told = Report::of(&run_said(path, &log, &Spec::default().with(Field::Gpu, "b200")), &View::default());
+    assert_eq!((told.notes.as_slice(), told.convention.is_some()), (&[][..], true));
+    assert!(told.mfu.is_some());
+}
+
+#[test]
+fn the_folder_tells_what_a_bare_name_does_not() {
+    let log = nemo2(64, "3", "");
+    let release = |path: &str| run(path, &log).identity.release.unwrap().to_string();
+    assert_eq!(release("25.12/train.log"), "25.12");
+    assert_eq!(release("train.log"), "25.04");
+    let spelt = "25.05/log-a.pretrain_nemotron4_340b_fp8_gpus256_tp8_pp8_cp1_vp12_mbs1_gbs64_1_0.out";
+    assert_eq!(release(spelt), "25.12");
+}
+
+#[test]
+fn torchtitan_prints_no_step_time_but_tokens() {
+    let log = "step: 50  loss:  8.12345  grad_norm:  1.2345  memory: 50.00GiB(62.00%)  tps: 1,024  tflops: 12.34  mfu: 1.2%\n";
+    let path = "log-torchtitan_deepseek_v3_256gpus_12345_0.out";
+    let last = View { window: Some(Window::Last), ..View::default() };
+    let found = Report::of(&run(path, log), &last);
+    assert_eq!((found.tokens_per_s, found.step_time_s), (Some(262_144.0), None));
+    let said = [(Field::Gpu, "h100"), (Field::Gbs, "512"), (Field::SeqLen, "4096"), (Field::Ep, "64")];
+    let spec = said.iter().fold(Spec::default(), |spec, (field, text)| spec.with(*field, *text));
+    let found = Report::of(&run(path, log), &View { spec, ..last });
+    assert_eq!((found.tokens_per_s, found.step_time_s.map(|time| time.mean)), (Some(262_144.0), Some(8.0)));
+    assert!(found.mfu.is_some(), "{:?}", found.notes);
+}
+
+/// Version 1, which every later program must read.
+const VERSION_1: &str = include_str!("fixtures/version-1.result.json");
+
+#[test]
+fn version_1_is_read_for_ever() {
+    let run = read(VERSION_1.as_bytes()).unwrap();
+    assert_eq!((run.version, run.id.to_string().as_str()), (1, "1bd42e64-a37c-81a1-a605-f2835b77109b"));
+    let report = Report::of(&run, &View::default());
+    assert_eq!(report.status, Status::Scored);
+    assert_eq!(report.recipe.as_deref(), Some("llama3.1-8b/h100/fp8/8@25.04"));
+    assert_eq!((report.steps, report.step_time_s.unwrap().mean), (3, 12.39));
+    assert_eq!(format!("{:.4}", report.mfu.unwrap()), "0.3093");
+    assert_eq!((report.checkpoint.save_s, report.failures.len()), (Some(4.389), 1));
+    // While it is the newest version, it is also what is written.
+    assert_eq!(write(&run).unwrap(), VERSION_1);
+}
+
+#[test]
+fn a_file_that_is_no_result_says_what_it_is() {
+    let newer = VERSION_1.replacen("\"version\":1", "\"version\":2,\"colour\":3", 1);
+    assert!(matches!(read(newer.as_bytes()), Err(FileError::Newer(2))));
+    let more = VERSION_1.replacen("\"version\":1", "\"version\":1,\"colour\":3", 1);
+    assert_eq!(read(more.as_bytes()).unwrap(), read(VERSION_1.as_bytes()).unwrap());
+    for text in ["", "{}", "[]", "1", "null", "hello", "{\"version\":-1}"] {
+        assert!(matches!(read(text.as_bytes()), Err(FileError::NotAResult(_))), "{text}");
+    }
+    assert!(matches!(read(b"{\"version\":1}"), Err(FileError::Damaged(_))));
+    for (good, bad) in [("[47,48,49]", "[47,47,49]"), ("[47,48,49]", "[47,48]"), ("[47,48,49]", "[49,48,47]")]
+    {
+        assert!(matches!(read(VERSION_1.replacen(good, bad, 1).as_bytes()), Err(FileError::Steps)), "{bad}");
+    }
+    let cut = &VERSION_1.as_bytes()[..VERSION_1.len() / 2];
+    assert!(read(cut).unwrap_err().to_string().contains("parse"));
+}
+
+proptest! {
+    #[test]
+    fn a_saved_run_reports_what_the_log_did(
+        path in "([a-z]{0,9}/)?(log-a.pretrain_(llama3.1_70b|nemotronh_56b)_(fp8|bf16)_(gpus)?(256|96)(_nsys)?_7_0.out|\\PC{0,20})",
+        times in prop::collection::vec((1..100_000_u32, any::<bool>()), 0..60),
+        gbs in prop::option::of(1..2000_u32),
+        junk in prop::collection::vec(any::<u8>(), 0..200),
+        said in prop::option::of(prop::sample::select(&["h100", "b200", "nonsense"][..])),
+        window in prop::option::of((0..50_u64, 0..50_u64)),
+    ) {
+        let mut said_spec = Spec::default();
+        said_spec.set(Field::Gpu, said.unwrap_or_default());
+        let mut intake = Intake::new(path, &said_spec);
+        intake.feed(&junk);
+        for (label, (time, nan)) in times.iter().enumerate() {
+            let gbs = gbs.map_or(String::new(), |gbs| format!(" | global_batch_size: {gbs}"));
+            let loss = if *nan { "nan".to_owned() } else { (f64::from(*time) / 7.0).to_string() };
+            intake.feed(
+                format!(
+                    "\nTraining epoch 0, iteration {label}/49{gbs} | reduced_train_loss: {loss} | \
+                     train_step_timing in s: {}\n", f64::from(*time) / 3.0
+                )
+                .as_bytes(),
+            );
+        }
+        let run = intake.finish();
+        let window = window.map(|(from, more)| Window::labels(from, from + more).unwrap());
+        let saved = write(&run).unwrap();
+        let back = read(saved.as_bytes()).unwrap();
+        prop_assert_eq!(&back, &run);
+        prop_assert_eq!(write(&back).unwrap(), saved);
+        for view in [
+            View { window, ..View::default() },
+            View { window, spec: Spec::default().with(Field::Recipe, "llama3.1-8b/h100/fp8/8@25.04"), ..View::default() },
+        ] {
+            let (one, other) = (Report::of(&run, &view), Report::of(&back, &view));
+            prop_assert_eq!(serde_json::to_string(&one).unwrap(), serde_json::to_string(&other).unwrap());
+            prop_assert_eq!(one, other);
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+        let _ = read(&bytes);
+        let mut changed = VERSION_1.as_bytes().to_vec();
+        let at = at.index(changed.len());
+        changed[at] = byte;
+        if let Ok(run) = read(&changed) {
+            let report = Report::of(&run, &View::default());
+            prop_assert!(serde_json::to_string(&report).is_ok());
+        }
+    }
+}

@@ -1,0 +1,164 @@
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { expect, expectAccessible, test } from "../fixtures.mjs";
+
+/** A NeMo 2 log of `steps` steps of `seconds`; the answers follow by plain arithmetic. */
+function log({ steps = 50, seconds = 12.37, gbs = 256, loss = (step) => 12 - step / 10 }) {
+  const lines = ["[NeMo I] rank 0 is here", "\u001b[32msome colour\u001b[0m"];
+  for (let step = 0; step < steps; step++) {
+    lines.push(
+      `Training epoch 0, iteration ${step}/${steps - 1} | lr: 1e-06 | global_batch_size: ${gbs} | global_step: ${step} | ` +
+        `reduced_train_loss: ${loss(step).toFixed(3)} | train_step_timing in s: ${seconds} | consumed_samples: ${gbs * (step + 1)}`,
+    );
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+/** An experiments/ tree on disk, as a folder to choose. */
+function tree(files) {
+  const root = join(mkdtempSync(join(tmpdir(), "trainplan-")), "experiments");
+  for (const [path, content] of Object.entries(files)) {
+    mkdirSync(join(root, path, ".."), { recursive: true });
+    writeFileSync(join(root, path), content);
+  }
+  return root;
+}
+
+const name = (gpus, job) => `log-acct.pretrain_llama3.1_405b_fp8_${gpus}_${job}_0.out`;
+const row = (page, text) => page.locator("table.reports tbody tr").filter({ hasText: text });
+const cell = (row, label) => row.locator(`td[data-label="${label}"]`);
+const files = (page) => page.locator("[data-files]");
+
+test("a log is scored beside the published number, saved, and read again", async ({ page }) => {
+  await page.goto("/results");
+  await expectAccessible(page);
+  await files(page).setInputFiles({ name: name(512, 71), mimeType: "text/plain", buffer: Buffer.from(log({})) });
+  const scored = row(page, name(512, 71));
+  await expect(cell(scored, "Status")).toHaveText("scored");
+  await expect(cell(scored, "Recipe")).toHaveText("llama3.1-405b/h100/fp8/512@25.04");
+  await expect(cell(scored, "Tokens/s")).toHaveText("169,535");
+  await expect(cell(scored, "MFU, %")).toContainText("44.35");
+  await expect(cell(scored, "Of published, %")).toHaveText("100.0");
+  await expect(page.locator(".chart .main-svg").first()).toBeVisible();
+  await expectAccessible(page);
+
+  const download = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Save result files" }).click();
+  const saved = await (await download).path();
+  const result = JSON.parse(readFileSync(saved, "utf8"));
+  expect(result.version).toBe(1);
+  expect(result.log.steps.label).toHaveLength(50);
+
+  await page.getByRole("button", { name: "Clear" }).click();
+  await expect(scored).toHaveCount(0);
+  await files(page).setInputFiles({
+    name: `${result.id}.result.json`,
+    mimeType: "application/json",
+    buffer: readFileSync(saved),
+  });
+  await expect(cell(row(page, name(512, 71)), "Tokens/s")).toHaveText("169,535");
+});
+
+test("the window and the convention are the reader's choice, and stand in the address", async ({ page }) => {
+  const slow = log({}).replace(/iteration 49\/49 (.*)in s: 12.37/, "iteration 49/49 $1in s: 24.74");
+  await page.goto("/results?v=1&w=35-44");
+  await files(page).setInputFiles({ name: name(512, 72), mimeType: "text/plain", buffer: Buffer.from(slow) });
+  const scored = row(page, name(512, 72));
+  await expect(cell(scored, "Tokens/s")).toHaveText("169,535");
+  await page.locator("#field-window").fill("last");
+  await expect(cell(scored, "Tokens/s")).toHaveText("84,768");
+  await expect(page).toHaveURL("/results?v=1&w=last");
+  await page.locator("#field-convention").selectOption("full");
+  await expect(cell(scored, "MFU, %")).toContainText("21.96");
+  await page.locator("#field-window").fill("44-35");
+  await expect(page.locator("#field-window-note")).toContainText("44-35");
+  await expectAccessible(page);
+});
+
+test("what can't be scored is a row with its reason", async ({ page }) => {
+  await page.goto("/results");
+  const buffers = {
+    "empty.out": Buffer.alloc(0),
+    "binary.out": Buffer.from(Array.from({ length: 5000 }, (_, index) => (index * 7919) % 256)),
+    "short.out": Buffer.from(log({ steps: 20 })),
+    "oom.out": Buffer.from("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"),
+    "nan.out": Buffer.from(log({ loss: () => Number.NaN })),
+    "broken.result.json": Buffer.from('{"version": 1}'),
+  };
+  const all = Object.entries(buffers).map(([name, buffer]) => ({ name, mimeType: "text/plain", buffer }));
+  await files(page).setInputFiles(all);
+  await expect(page.locator("table.reports tbody tr")).toHaveCount(6);
+  await expect(page.getByRole("status").first()).toContainText("Read 6 of 6");
+  for (const name of Object.keys(buffers)) {
+    const remark = row(page, name).locator(".remark").first();
+    await expect(remark, name).not.toBeEmpty();
+  }
+  await expect(cell(row(page, "oom.out"), "Status")).toHaveText("failed");
+  await expect(cell(row(page, "nan.out"), "Status")).toHaveText("invalid");
+  await expect(cell(row(page, "empty.out"), "Status")).toHaveText(/no data|unreadable/);
+  await expect(cell(row(page, "broken.result.json"), "Status")).toHaveText("unreadable");
+});
+
+test("a tree of 300 logs is read while the page answers", async ({ page }) => {
+  const logs = {};
+  for (let job = 0; job < 300; job++) {
+    const gpus = [512, 1024, 2048][job % 3];
+    logs[`run${job}/${name(gpus, 1000 + job)}`] = log({ gbs: gpus / 2, seconds: 12 + job / 1000 });
+    if (job % 50 === 0) logs[`run${job}/notes.md`] = "not a log";
+  }
+  await page.goto("/results");
+  // How long the page lets a tick wait, at worst, while it reads.
+  await page.evaluate(() => {
+    window.worst = 0;
+    let last = performance.now();
+    setInterval(() => {
+      const now = performance.now();
+      window.worst = Math.max(window.worst, now - last);
+      last = now;
+    }, 10);
+  });
+  await page.locator("[data-folder]").setInputFiles(tree(logs));
+  await expect(page.getByRole("status").first()).toContainText("Read 300 of 300", { timeout: 60_000 });
+  await expect(page.locator('table.reports tr[data-status="scored"]')).toHaveCount(300);
+  const worst = await page.evaluate(() => window.worst);
+  test.info().annotations.push({ type: "worst wait", description: `${Math.round(worst)} ms` });
+
+  const csv = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Save as CSV" }).click();
+  const lines = readFileSync(await (await csv).path(), "utf8").trim().split("\n");
+  expect(lines).toHaveLength(301);
+  const json = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Save as JSON" }).click();
+  const reports = JSON.parse(readFileSync(await (await json).path(), "utf8"));
+  expect(reports).toHaveLength(300);
+  expect(reports.every(({ status, tokens_per_s }) => status === "scored" && tokens_per_s > 0)).toBe(true);
+});
+
+test("reading can be stopped, and what was read stays", async ({ page }) => {
+  // Large enough that reading it takes longer than a click.
+  const filler = "filler that is no step at all, over and over again, to the end of the file\n".repeat(1_000_000);
+  const root = tree({ "a.out": log({}), "b-large.out": log({}), "c-later.out": log({}) });
+  for (let part = 0; part < 10; part++) appendFileSync(join(root, "b-large.out"), filler);
+  await page.goto("/results");
+  await files(page).setInputFiles(["a.out", "b-large.out", "c-later.out"].map((name) => join(root, name)));
+  await expect(cell(row(page, "a.out"), "Status")).toHaveText("scored");
+  await page.getByRole("button", { name: "Stop" }).click();
+  await expect(page.getByRole("status").first()).toContainText("Read 3 of 3");
+  await expect(row(page, "b-large.out")).toContainText("reading was stopped");
+  await expect(row(page, "c-later.out")).toContainText("reading was stopped");
+  await expect(cell(row(page, "a.out"), "Steps")).toHaveText("50");
+});
+
+test("other pages can be visited meanwhile, and nothing is fetched before the first log", async ({ page }) => {
+  const paths = [];
+  page.on("request", (request) => paths.push(new URL(request.url()).pathname));
+  await page.goto("/results");
+  expect(paths.filter((path) => path.includes("worker"))).toEqual([]);
+  await files(page).setInputFiles({ name: name(512, 5), mimeType: "text/plain", buffer: Buffer.from(log({})) });
+  await page.getByRole("navigation").getByRole("link", { name: "Plan" }).click();
+  await expect(page.getByRole("heading", { level: 1 })).toContainText("Llama 3.1 405B");
+  await page.getByRole("navigation").getByRole("link", { name: "Results" }).click();
+  await expect(cell(row(page, name(512, 5)), "Status")).toHaveText("scored");
+});

@@ -1,0 +1,264 @@
+//! The files of the page: waiting, being read by the worker, read. They outlive the page, so that someone can look at
+//! another one meanwhile.
+
+use crate::components::copy::as_file;
+use crate::files::Found;
+use crate::message::{Curve, ForPage, ForWorker, Row};
+use crate::reader::Reader;
+use leptos::prelude::*;
+use std::sync::Arc;
+
+/// A file that someone gave.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Entry {
+    pub(super) path: String,
+    bytes: f64,
+    state: State,
+}
+
+/// How far a file is.
+#[derive(Debug, Clone, PartialEq)]
+enum State {
+    /// Others come first.
+    Waiting,
+    /// So many bytes are read.
+    Reading(f64),
+    /// It is read, or can't be.
+    Settled(Arc<Row>, Arc<Curve>),
+}
+
+/// Every file that someone gave, and the worker that reads them one after the other.
+#[derive(Clone, Copy)]
+pub(crate) struct Entries {
+    /// By their number.
+    entries: RwSignal<Vec<Entry>>,
+    /// Files that wait, the next one first.
+    queue: StoredValue<Vec<(u32, Found)>, LocalStorage>,
+    reader: StoredValue<Option<Reader>, LocalStorage>,
+    /// The query that says how results are looked at.
+    query: RwSignal<String>,
+    /// Whether saving failed the last time.
+    save_failed: RwSignal<bool>,
+}
+
+impl Entries {
+    /// For the whole app.
+    pub(crate) fn provide() {
+        provide_context(Entries {
+            entries: RwSignal::new(Vec::new()),
+            queue: StoredValue::new_local(Vec::new()),
+            reader: StoredValue::new_local(None),
+            query: RwSignal::new(String::new()),
+            save_failed: RwSignal::new(false),
+        });
+    }
+
+    pub(super) fn of_app() -> Entries {
+        #[expect(clippy::expect_used, reason = "the app provides it before its pages are made")]
+        use_context().expect("the app provides its entries")
+    }
+
+    /// Whether there is none.
+    pub(super) fn is_empty(self) -> bool {
+        self.entries.with(Vec::is_empty)
+    }
+
+    /// What to show of every file that is settled, by path.
+    pub(super) fn rows(self) -> Vec<(Arc<Row>, Arc<Curve>)> {
+        let mut rows: Vec<_> = self.entries.with(|entries| {
+            let settled = entries.iter().filter_map(|entry| match &entry.state {
+                State::Settled(row, curve) => Some((row.clone(), curve.clone())),
+                State::Waiting | State::Reading(_) => None,
+            });
+            settled.collect()
+        });
+        rows.sort_by(|a, b| a.0.path.cmp(&b.0.path));
+        rows
+    }
+
+    /// Reads files as well, in the order given.
+    pub(super) fn take(self, found: Vec<Found>) {
+        self.entries.update(|entries| {
+            for found in found {
+                let number = entries.len() as u32;
+                entries.push(Entry {
+                    path: found.path.clone(),
+                    bytes: found.file.size(),
+                    state: State::Waiting,
+                });
+                self.queue.update_value(|queue| queue.push((number, found)));
+            }
+        });
+        self.read_next();
+    }
+
+    /// Lists something that gave no file.
+    pub(super) fn refuse(self, reason: &str) {
+        self.entries.update(|entries| {
+            let number = entries.len() as u32;
+            let path = "what was dropped".to_string();
+            entries.push(Entry { bytes: 0.0, state: unread(number, &path, reason), path });
+        });
+    }
+
+    /// Stops reading; what waits is listed as not read. What is read stays, but can no longer be looked at in another
+    /// way or saved as a result: the worker that kept it ends.
+    pub(super) fn cancel(self) {
+        self.give_up("reading was stopped");
+    }
+
+    /// Forgets all files.
+    pub(super) fn clear(self) {
+        self.reader.set_value(None);
+        self.entries.set(Vec::new());
+    }
+
+    /// Whether some file is not read yet.
+    pub(super) fn is_busy(self) -> bool {
+        self.entries.with(|entries| entries.iter().any(Entry::is_open))
+    }
+
+    /// Files read, files in all, and the one being read with its percentage.
+    pub(super) fn progress(self) -> (usize, usize, Option<(String, u32)>) {
+        self.entries.with(|entries| {
+            let done = entries.iter().filter(|entry| !entry.is_open()).count();
+            let now = entries.iter().find_map(|entry| match entry.state {
+                State::Reading(bytes) if entry.bytes > 0.0 => {
+                    Some((entry.path.clone(), (bytes / entry.bytes * 100.0) as u32))
+                }
+                _ => None,
+            });
+            (done, entries.len(), now)
+        })
+    }
+
+    /// Looks at the results as a query of the page's address has it.
+    pub(super) fn look(self, query: String) {
+        if self.query.get_untracked() != query {
+            self.query.set(query);
+            self.say_view();
+        }
+    }
+
+    /// Has the worker write files: `csv`, `json` or `results`.
+    pub(super) fn save(self, form: &str) {
+        let said = self.say(&ForWorker::Save { form: form.to_string() });
+        self.save_failed.set(!said);
+    }
+
+    /// Whether saving failed the last time.
+    pub(super) fn save_failed(self) -> bool {
+        self.save_failed.get()
+    }
+
+    fn say_view(self) {
+        self.say(&ForWorker::View { query: self.query.get_untracked() });
+    }
+
+    fn say(self, message: &ForWorker) -> bool {
+        self.reader.with_value(|reader| reader.as_ref().is_some_and(|reader| reader.say(message).is_ok()))
+    }
+
+    /// Hands the next waiting file to the worker, unless it has one.
+    fn read_next(self) {
+        if self.reading().is_some() || self.queue.with_value(Vec::is_empty) {
+            return;
+        }
+        if self.reader.with_value(Option::is_none) {
+            match Reader::start(move |message| self.hear(message)) {
+                // It says when it is ready.
+                Ok(reader) => self.reader.set_value(Some(reader)),
+                Err(_) => self.give_up("this browser runs no workers"),
+            }
+            return;
+        }
+        let Some((number, found)) = self.queue.try_update_value(|queue| queue.remove(0)) else { return };
+        self.set_state(number, State::Reading(0.0));
+        let handed = self.reader.with_value(|reader| {
+            reader.as_ref().is_some_and(|reader| reader.hand_over(number, &found.path, &found.file).is_ok())
+        });
+        if !handed {
+            self.set_state(
+                number,
+                unread(number, &found.path, "the browser could not pass it to the reader"),
+            );
+            self.read_next();
+        }
+    }
+
+    fn hear(self, message: Option<ForPage>) {
+        match message {
+            None => self.give_up("the reader broke down"),
+            Some(ForPage::Ready) => {
+                self.say_view();
+                self.read_next();
+            }
+            Some(ForPage::Progress(bytes)) => {
+                if let Some(number) = self.reading() {
+                    self.set_state(number, State::Reading(bytes));
+                }
+            }
+            Some(ForPage::Read { row, curve }) => {
+                self.set_state(row.number, State::Settled(Arc::new(row), Arc::new(curve)));
+                self.read_next();
+            }
+            Some(ForPage::Rows(rows)) => self.entries.update(|entries| {
+                for row in rows {
+                    if let Some(State::Settled(old, _)) =
+                        entries.get_mut(row.number as usize).map(|entry| &mut entry.state)
+                    {
+                        *old = Arc::new(row);
+                    }
+                }
+            }),
+            Some(ForPage::Saved(files)) => {
+                let failed = files.iter().any(|file| as_file(&file.text, &file.name).is_err());
+                self.save_failed.set(failed || files.is_empty());
+            }
+        }
+    }
+
+    /// The file that the worker has.
+    fn reading(self) -> Option<u32> {
+        self.entries.with_untracked(|entries| {
+            let place = entries.iter().position(|entry| matches!(entry.state, State::Reading(_)))?;
+            u32::try_from(place).ok()
+        })
+    }
+
+    /// Ends the worker, and lists everything that waits as unreadable.
+    fn give_up(self, reason: &str) {
+        self.reader.set_value(None);
+        self.queue.set_value(Vec::new());
+        self.entries.update(|entries| {
+            for (number, entry) in entries.iter_mut().enumerate().filter(|(_, entry)| entry.is_open()) {
+                entry.state = unread(number as u32, &entry.path, reason);
+            }
+        });
+    }
+
+    fn set_state(self, number: u32, state: State) {
+        self.entries.update(|entries| {
+            if let Some(entry) = entries.get_mut(number as usize) {
+                entry.state = state;
+            }
+        });
+    }
+}
+
+impl Entry {
+    fn is_open(&self) -> bool {
+        matches!(self.state, State::Waiting | State::Reading(_))
+    }
+}
+
+fn unread(number: u32, path: &str, reason: &str) -> State {
+    let row = Row {
+        number,
+        path: path.to_string(),
+        status: "unreadable".into(),
+        remarks: vec![reason.to_string()],
+        ..Row::default()
+    };
+    State::Settled(Arc::new(row), Arc::default())
+}

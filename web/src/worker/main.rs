@@ -1,0 +1,195 @@
+//! The worker of the Results page: reads logs beside the page, keeps what they measured, and says what of it to show.
+//!
+//! It is a program of its own, fetched with the first log, so that whoever only plans does not wait for it. The page
+//! hands over one file at a time; messages are described in [`crate::message`], which both sides share.
+
+#[path = "../message.rs"]
+mod message;
+
+use message::{Curve, ForPage, ForWorker, Row, Saved};
+use std::cell::RefCell;
+use trainplan_shared::link;
+use trainplan_shared::log::{Column, Status, Window};
+use trainplan_shared::problem::Field;
+use trainplan_shared::result::{FILE_ENDING, Intake, Report, RunResult, View, csv, read, write};
+use trainplan_shared::spec::Spec;
+use wasm_bindgen::closure::Closure;
+use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen_futures::{JsFuture, spawn_local};
+use web_sys::js_sys::{Reflect, Uint8Array, global};
+use web_sys::{DedicatedWorkerGlobalScope, File, MessageEvent};
+
+/// Bytes that are read at a time: enough to be fast, little enough to say often how far it is.
+const CHUNK: f64 = 4.0 * 1024.0 * 1024.0;
+
+/// A file that has been taken.
+struct Taken {
+    number: u32,
+    path: String,
+    /// What it measured, or why it can't be read.
+    run: Result<RunResult, String>,
+}
+
+/// Everything taken, and how the page looks at it.
+#[derive(Default)]
+struct Desk {
+    taken: Vec<Taken>,
+    view: View,
+    /// The number and the path of the file that comes next.
+    next: (u32, String),
+}
+
+thread_local! {
+    static DESK: RefCell<Desk> = RefCell::default();
+}
+
+fn main() {
+    let hear = Closure::<dyn FnMut(MessageEvent)>::new(|event: MessageEvent| {
+        let data = match event.data().dyn_into::<File>() {
+            Ok(file) => return spawn_local(take(file)),
+            Err(data) => data,
+        };
+        match ForWorker::from_js(data) {
+            Some(ForWorker::Take { number, path }) => DESK.with_borrow_mut(|desk| desk.next = (number, path)),
+            Some(ForWorker::View { query }) => look(&query),
+            Some(ForWorker::Save { form }) => post(&ForPage::Saved(save(&form))),
+            None => {}
+        }
+    });
+    scope().set_onmessage(Some(hear.as_ref().unchecked_ref()));
+    // It hears for as long as the worker lives.
+    hear.forget();
+    post(&ForPage::Ready);
+}
+
+fn scope() -> DedicatedWorkerGlobalScope {
+    global().unchecked_into()
+}
+
+fn post(message: &ForPage) {
+    // If the page has gone, nobody is left to be told.
+    let _ = message.to_js().and_then(|message| scope().post_message(&message));
+}
+
+/// Reads a file to its end and says what it measured.
+async fn take(file: File) {
+    let (number, path) = DESK.with_borrow(|desk| desk.next.clone());
+    let run = if path.ends_with(FILE_ENDING) { saved(&file).await } else { log(&file, &path).await };
+    let (row, curve) = DESK.with_borrow_mut(|desk| {
+        desk.taken.push(Taken { number, path, run });
+        desk.taken.last().map(|taken| (taken.row(&desk.view), taken.curve())).unzip()
+    });
+    if let (Some(row), Some(curve)) = (row, curve) {
+        post(&ForPage::Read { row, curve });
+    }
+}
+
+async fn log(file: &File, path: &str) -> Result<RunResult, String> {
+    let mut intake = Intake::new(path, &Spec::default());
+    let mut done = 0.0;
+    while done < file.size() {
+        intake.feed(&piece(file, done).await?);
+        done = (done + CHUNK).min(file.size());
+        post(&ForPage::Progress(done));
+    }
+    Ok(intake.finish())
+}
+
+/// A result that was saved before.
+async fn saved(file: &File) -> Result<RunResult, String> {
+    let mut bytes = Vec::new();
+    while (bytes.len() as f64) < file.size() {
+        bytes.extend(piece(file, bytes.len() as f64).await?);
+    }
+    read(&bytes).map_err(|error| error.to_string())
+}
+
+async fn piece(file: &File, from: f64) -> Result<Vec<u8>, String> {
+    let broken = |error: JsValue| {
+        let message = Reflect::get(&error, &"message".into()).ok().and_then(|message| message.as_string());
+        let message = message.unwrap_or_else(|| "it may have moved, or lacks permission".into());
+        format!("the browser could not read it: {message}")
+    };
+    let piece = file.slice_with_f64_and_f64(from, (from + CHUNK).min(file.size())).map_err(broken)?;
+    let bytes = JsFuture::from(piece.array_buffer()).await.map_err(broken)?;
+    Ok(Uint8Array::new(&bytes).to_vec())
+}
+
+/// Looks at everything in another way, as the query of the page's address has it.
+fn look(query: &str) {
+    let typed = link::read(query).spec;
+    let view = View {
+        // What can't be understood the page has marked already.
+        window: typed.get(Field::Window).and_then(|text| text.parse::<Window>().ok()),
+        convention: typed.parse(Field::Convention).ok().flatten(),
+        spec: Spec::default().with(Field::Recipe, typed.get(Field::Recipe).unwrap_or_default()),
+    };
+    let rows = DESK.with_borrow_mut(|desk| {
+        desk.view = view;
+        desk.taken.iter().map(|taken| taken.row(&desk.view)).collect()
+    });
+    post(&ForPage::Rows(rows));
+}
+
+/// The files that the page asked for.
+fn save(form: &str) -> Vec<Saved> {
+    DESK.with_borrow(|desk| {
+        let reports: Vec<Report> = desk.taken.iter().map(|taken| taken.report(&desk.view)).collect();
+        let file = |name: &str, text: Option<String>| text.map(|text| Saved { name: name.to_string(), text });
+        match form {
+            "csv" => file("trainplan-results.csv", csv(&reports).ok()).into_iter().collect(),
+            "json" => file("trainplan-results.json", serde_json::to_string_pretty(&reports).ok())
+                .into_iter()
+                .collect(),
+            _ => {
+                let runs = desk.taken.iter().filter_map(|taken| taken.run.as_ref().ok());
+                runs.filter_map(|run| file(&run.file_name(), write(run).ok())).collect()
+            }
+        }
+    })
+}
+
+impl Taken {
+    fn report(&self, view: &View) -> Report {
+        match &self.run {
+            Ok(run) => Report::of(run, view),
+            Err(reason) => Report::without(&self.path, Status::Unreadable, Some(reason.clone())),
+        }
+    }
+
+    fn row(&self, view: &View) -> Row {
+        let report = self.report(view);
+        let mut remarks: Vec<String> = report.reason.into_iter().collect();
+        remarks.extend(report.comparable.reasons.iter().map(|reason| format!("Not comparable: {reason}.")));
+        remarks.extend(report.notes);
+        Row {
+            number: self.number,
+            path: report.path,
+            status: report.status.id().to_string(),
+            remarks,
+            recipe: report.recipe,
+            steps: report.steps as f64,
+            window: report.window.map(|window| window.to_string()),
+            step_time_s: report.step_time_s.map(|stat| stat.mean),
+            step_time_std_s: report.step_time_s.and_then(|stat| stat.std),
+            tokens_per_s: report.tokens_per_s,
+            mfu: report.mfu,
+            convention: report
+                .convention
+                .filter(|_| report.mfu.is_some())
+                .map(|convention| convention.to_string()),
+            speed_percent: report.baseline.and_then(|baseline| baseline.speed_percent),
+        }
+    }
+
+    fn curve(&self) -> Curve {
+        let Ok(run) = &self.run else { return Curve::default() };
+        let steps = &run.log.steps;
+        let column = |column: &Column| (0..steps.len()).map(|row| column.get(row)).collect();
+        Curve {
+            labels: steps.label.iter().map(|label| *label as f64).collect(),
+            step_time_s: column(&steps.step_time_s),
+            loss: column(&steps.loss),
+        }
+    }
+}
