@@ -59,6 +59,11 @@ impl Quantity {
         }
     }
 
+    /// The title of an axis: what is counted how stands in the caption.
+    pub fn axis(self) -> &'static str {
+        self.title().split(" (").next().unwrap_or_default()
+    }
+
     /// Whether it grows with the GPUs over orders of magnitude, so that a chart needs a logarithmic axis.
     pub const fn spans_decades(self) -> bool {
         matches!(self, Quantity::TokensPerS | Quantity::Days)

@@ -31,16 +31,35 @@ pub(crate) fn chosen(list: Option<FileList>) -> Vec<Found> {
         .collect()
 }
 
-/// What was dropped. The browser forgets it when the event is over, so the entries are taken at once and read later.
-pub(crate) fn dropped(transfer: Option<DataTransfer>) -> Vec<FileSystemEntry> {
+/// Something that was dropped.
+pub(crate) enum Dropped {
+    /// From a disk: a file, or a folder to walk.
+    Entry(FileSystemEntry),
+    /// From another program: a file that lies nowhere.
+    Loose(File),
+}
+
+/// What was dropped. The browser forgets it when the event is over, so it is taken at once and read later.
+pub(crate) fn dropped(transfer: Option<DataTransfer>) -> Vec<Dropped> {
     let Some(items) = transfer.map(|transfer| transfer.items()) else { return Vec::new() };
-    (0..items.length()).filter_map(|index| items.get(index)?.webkit_get_as_entry().ok().flatten()).collect()
+    let each = (0..items.length()).filter_map(|index| items.get(index));
+    let taken = each.filter_map(|item| match item.webkit_get_as_entry() {
+        Ok(Some(entry)) => Some(Dropped::Entry(entry)),
+        _ => item.get_as_file().ok().flatten().map(Dropped::Loose),
+    });
+    taken.collect()
 }
 
 /// The files of what was dropped; of folders, however deep, only what looks like a log.
-pub(crate) async fn walk(entries: Vec<FileSystemEntry>) -> Result<Vec<Found>, JsValue> {
+pub(crate) async fn walk(dropped: Vec<Dropped>) -> Result<Vec<Found>, JsValue> {
     let mut found = Vec::new();
-    let mut open: Vec<(FileSystemEntry, bool)> = entries.into_iter().map(|entry| (entry, true)).collect();
+    let mut open: Vec<(FileSystemEntry, bool)> = Vec::new();
+    for dropped in dropped {
+        match dropped {
+            Dropped::Entry(entry) => open.push((entry, true)),
+            Dropped::Loose(file) => found.push(Found { path: file.name(), file }),
+        }
+    }
     while let Some((entry, named)) = open.pop() {
         let path = entry.full_path().trim_start_matches('/').to_string();
         if entry.is_directory() {

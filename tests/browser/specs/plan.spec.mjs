@@ -157,12 +157,13 @@ test("options of the launch show what they do before the command is copied", asy
   await expectAccessible(page);
 });
 
-for (const width of [360, 1920]) {
+for (const width of [360, 768, 1280, 1920]) {
   test(`nothing sticks out at ${width} px`, async ({ page }) => {
     await page.setViewportSize({ width, height: 900 });
-    for (const path of ["/", "/recipes"]) {
+    for (const path of ["/", "/recipes", "/?v=1&n=500&tp=x"]) {
       await page.goto(path);
       await expect(page.locator(".chart .main-svg").first()).toBeVisible();
+      await page.evaluate(() => document.querySelectorAll("details").forEach((details) => (details.open = true)));
       const [content, window] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
       expect(content, path).toBeLessThanOrEqual(window);
     }

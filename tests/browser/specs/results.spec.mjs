@@ -61,6 +61,23 @@ test("a log is scored beside the published number, saved, and read again", async
   await expect(cell(row(page, name(512, 71)), "Tokens/s")).toHaveText("169,535");
 });
 
+test("files can be dropped", async ({ page }) => {
+  await page.goto("/results");
+  const transfer = await page.evaluateHandle(
+    ([name, text]) => {
+      const transfer = new DataTransfer();
+      transfer.items.add(new File([text], name, { type: "text/plain" }));
+      transfer.items.add(new File(["nothing"], "other.txt", { type: "text/plain" }));
+      return transfer;
+    },
+    [name(512, 70), log({})],
+  );
+  await page.locator(".drop").dispatchEvent("dragover", { dataTransfer: transfer });
+  await page.locator(".drop").dispatchEvent("drop", { dataTransfer: transfer });
+  await expect(cell(row(page, name(512, 70)), "Status")).toHaveText("scored");
+  await expect(cell(row(page, "other.txt"), "Status")).toHaveText("no data");
+});
+
 test("the window and the convention are the reader's choice, and stand in the address", async ({ page }) => {
   const slow = log({}).replace(/iteration 49\/49 (.*)in s: 12.37/, "iteration 49/49 $1in s: 24.74");
   await page.goto("/results?v=1&w=35-44");

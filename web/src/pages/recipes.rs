@@ -217,7 +217,7 @@ impl std::str::FromStr for Sort {
 fn Matrix(rows: Memo<Vec<Row>>, sort: Memo<Result<Option<Sort>, Problem>>) -> impl IntoView {
     view! {
         <div class="scroll" tabindex="0" role="region" aria-label="Recipes">
-            <table class="matrix">
+            <table class="matrix cards">
                 <thead>
                     <tr>
                         <Sortable column=Column::Model title="Model" sort />
@@ -366,5 +366,5 @@ fn chart(measured: &[Series], quantity: Quantity) -> LineChart {
                 .collect(),
         }
     });
-    LineChart::over_gpus(lines.collect(), quantity.title(), quantity.spans_decades())
+    LineChart::over_gpus(lines.collect(), quantity.axis(), quantity.spans_decades())
 }

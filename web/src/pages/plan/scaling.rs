@@ -89,7 +89,7 @@ fn chart(measured: &[Series], quantity: Quantity, mark: Option<(String, f64, f64
             .map(|point| (point.recipe.id.gpus.into(), point.value(quantity)))
             .collect(),
     });
-    LineChart::over_gpus(lines.collect(), quantity.title(), quantity.spans_decades()).with_mark(mark)
+    LineChart::over_gpus(lines.collect(), quantity.axis(), quantity.spans_decades()).with_mark(mark)
 }
 
 /// The title without model and GPU, which the page says already.

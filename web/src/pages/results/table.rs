@@ -12,7 +12,7 @@ pub(super) fn ReportTable() -> impl IntoView {
     let results = Results::of_page();
     view! {
         <div class="scroll" tabindex="0" role="region" aria-label="Results">
-            <table class="reports">
+            <table class="reports cards">
                 <thead>
                     <tr>
                         <th scope="col">"Log"</th>
