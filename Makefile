@@ -26,5 +26,5 @@ test: ## Run the whole test suite
 lint: ## Check formatting, lints, scripts and licences
 	scripts/tools test scripts/lint
 
-stress: ## Run the property tests with 100,000 cases each
-	PROPTEST_CASES=100000 scripts/tools build cargo test --release
+stress: ## Run what takes longer: 100,000 cases of every property, fuzzing, benchmarks
+	scripts/tools stress scripts/stress

@@ -34,11 +34,9 @@ pub(crate) fn TextField(
     #[prop(optional)]
     help: &'static str,
 ) -> impl IntoView {
-    let address = Address::of_page();
     let state = FieldState::new(field);
     view! {
-        <div class="field" class:changed=move || state.typed() class:wrong=move || state.wrong()>
-            <label for=input_id(field) title=field.hint()>{field.label()}</label>
+        <Labelled state help>
             <input
                 id=input_id(field)
                 type="text"
@@ -47,13 +45,12 @@ pub(crate) fn TextField(
                 autocapitalize="off"
                 spellcheck="false"
                 placeholder=default
-                prop:value=move || address.text(field)
-                on:input=move |event| address.set(field, event_target_value(&event))
+                prop:value=move || state.text()
+                on:input=move |event| state.set(event_target_value(&event))
                 aria-invalid=move || state.wrong().to_string()
-                aria-describedby=state.description_id()
+                aria-describedby=state.note_id()
             />
-            <FieldNote state help />
-        </div>
+        </Labelled>
     }
 }
 
@@ -65,21 +62,18 @@ pub(crate) fn AreaField(
     /// What may be typed.
     help: &'static str,
 ) -> impl IntoView {
-    let address = Address::of_page();
     let state = FieldState::new(field);
     view! {
-        <div class="field" class:changed=move || state.typed() class:wrong=move || state.wrong()>
-            <label for=input_id(field) title=field.hint()>{field.label()}</label>
+        <Labelled state help>
             <textarea
                 id=input_id(field)
                 spellcheck="false"
-                prop:value=move || address.text(field)
-                on:input=move |event| address.set(field, event_target_value(&event))
+                prop:value=move || state.text()
+                on:input=move |event| state.set(event_target_value(&event))
                 aria-invalid=move || state.wrong().to_string()
-                aria-describedby=state.description_id()
+                aria-describedby=state.note_id()
             ></textarea>
-            <FieldNote state help />
-        </div>
+        </Labelled>
     }
 }
 
@@ -99,31 +93,40 @@ pub(crate) fn ChoiceField(
     #[prop(optional)]
     help: &'static str,
 ) -> impl IntoView {
-    let address = Address::of_page();
     let state = FieldState::new(field);
     let stray = move || {
-        let typed = address.text(field);
+        let typed = state.text();
         let known = options.with(|options| options.iter().any(|(value, _)| *value == typed));
         (!typed.is_empty() && !known).then_some(typed)
     };
     view! {
-        <div class="field" class:changed=move || state.typed() class:wrong=move || state.wrong()>
-            <label for=input_id(field) title=field.hint()>{field.label()}</label>
+        <Labelled state help>
             <select
                 id=input_id(field)
-                on:change=move |event| address.set(field, event_target_value(&event))
+                on:change=move |event| state.set(event_target_value(&event))
                 aria-invalid=move || state.wrong().to_string()
-                aria-describedby=state.description_id()
+                aria-describedby=state.note_id()
             >
-                <option value="" selected=move || address.text(field).is_empty()>{default}</option>
+                <option value="" selected=move || state.text().is_empty()>{default}</option>
                 {move || stray().map(|typed| view! { <option value=typed.clone() selected>{typed.clone()}</option> })}
                 <For each=move || options.get() key=Clone::clone let((value, title))>
                     {
                         let own = value.clone();
-                        view! { <option value=value selected=move || address.text(field) == own>{title}</option> }
+                        view! { <option value=value selected=move || state.text() == own>{title}</option> }
                     }
                 </For>
             </select>
+        </Labelled>
+    }
+}
+
+/// A field's label above it and its note below.
+#[component]
+fn Labelled(state: FieldState, help: &'static str, children: Children) -> impl IntoView {
+    view! {
+        <div class="field" class:changed=move || state.typed() class:wrong=move || state.wrong()>
+            <label for=input_id(state.field) title=state.field.hint()>{state.field.label()}</label>
+            {children()}
             <FieldNote state help />
         </div>
     }
@@ -138,7 +141,6 @@ pub(crate) fn SwitchField(
     #[prop(optional)]
     help: &'static str,
 ) -> impl IntoView {
-    let address = Address::of_page();
     let state = FieldState::new(field);
     view! {
         <div class="field switch" class:changed=move || state.typed() class:wrong=move || state.wrong()>
@@ -146,9 +148,9 @@ pub(crate) fn SwitchField(
                 <input
                     id=input_id(field)
                     type="checkbox"
-                    prop:checked=move || address.text(field) == "yes"
-                    on:change=move |event| address.set(field, if event_target_checked(&event) { "yes" } else { "" })
-                    aria-describedby=state.description_id()
+                    prop:checked=move || state.text() == "yes"
+                    on:change=move |event| state.set(if event_target_checked(&event) { "yes" } else { "" })
+                    aria-describedby=state.note_id()
                 />
                 {field.label()}
             </label>
@@ -172,15 +174,24 @@ impl FieldState {
         FieldState { field, address: Address::of_page(), problem }
     }
 
+    /// What was typed.
+    fn text(self) -> String {
+        self.address.text(self.field)
+    }
+
+    fn set(self, text: impl Into<String>) {
+        self.address.set(self.field, text);
+    }
+
     fn typed(self) -> bool {
-        !self.address.text(self.field).trim().is_empty()
+        !self.text().trim().is_empty()
     }
 
     fn wrong(self) -> bool {
         self.problem.with(Option::is_some)
     }
 
-    fn description_id(self) -> String {
+    fn note_id(self) -> String {
         format!("{}-note", input_id(self.field))
     }
 }
@@ -190,7 +201,7 @@ impl FieldState {
 fn FieldNote(state: FieldState, help: &'static str) -> impl IntoView {
     let address = state.address;
     view! {
-        <div class="field-note" id=state.description_id()>
+        <div class="field-note" id=state.note_id()>
             {move || match state.problem.get() {
                 Some(problem) => view! { <ProblemText problem address /> }.into_any(),
                 None => help.into_any(),
