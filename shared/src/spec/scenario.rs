@@ -1,0 +1,282 @@
+//! Reading a scenario: each field against the recipe that it may start from, every mistake at once.
+
+use super::{Spec, missing};
+use crate::architecture::Architecture;
+use crate::batch::Batch;
+use crate::catalog::{Catalog, Gpu, Model, Recipe, Scaling};
+use crate::flops::Convention;
+use crate::layout::{Degrees, Layout, PipelineSplit};
+use crate::precision::Dtype;
+use crate::problem::{Field, Problem};
+use crate::scenario::{Change, Scenario};
+use std::fmt::Display;
+use std::str::FromStr;
+
+impl Spec {
+    /// The scenario that the fields describe.
+    ///
+    /// With a recipe, empty fields keep its values, except that the global batch of a weak series follows the
+    /// GPU count. Without one, model, GPU type, GPU count and GBS must be given; precision is BF16, the sequence
+    /// is the model's usual one, and everything else is 1.
+    ///
+    /// # Errors
+    /// Every field that can't be read or does not fit the others.
+    pub fn scenario(&self) -> Result<Scenario, Vec<Problem>> {
+        let catalog = Catalog::embedded();
+        let recipe = match self.get(Field::Recipe).map(|id| catalog.recipe(id)).transpose() {
+            Ok(recipe) => recipe,
+            // Without its recipe the other fields mean nothing yet: their problems would only be noise.
+            Err(problem) => return Err(vec![problem]),
+        };
+        let mut reader = Reader { spec: self, recipe, problems: Vec::new(), changes: Vec::new() };
+        let draft = reader.draft(catalog);
+        let (Some(draft), true) = (draft, reader.problems.is_empty()) else { return Err(reader.problems) };
+
+        let layout = Layout::new(&draft.degrees, &draft.architecture)?;
+        let batch = Batch::new(draft.seq_len, draft.mbs, draft.gbs, &layout)?;
+        if draft.gpu.datasheet_tflops(draft.dtype).is_none() {
+            let has = Dtype::ALL.into_iter().filter(|dtype| draft.gpu.datasheet_tflops(*dtype).is_some());
+            let what = format!("is no precision of the {}", draft.gpu.name);
+            let has: Vec<&str> = has.map(Dtype::id).collect();
+            return Err(vec![Problem::new(Field::Dtype, draft.dtype, what).allowed(has.join(", "))]);
+        }
+        Ok(Scenario {
+            model: draft.model,
+            architecture: draft.architecture,
+            gpu: draft.gpu,
+            dtype: draft.dtype,
+            layout,
+            batch,
+            recipe,
+            changes: reader.changes,
+            convention: draft.convention,
+        })
+    }
+}
+
+/// Every value read, not yet known to fit each other.
+struct Draft {
+    model: &'static Model,
+    architecture: Architecture,
+    gpu: &'static Gpu,
+    dtype: Dtype,
+    degrees: Degrees,
+    seq_len: u32,
+    mbs: u32,
+    gbs: u32,
+    convention: Convention,
+}
+
+/// Reads fields against a recipe, gathering problems and changes.
+struct Reader<'a> {
+    spec: &'a Spec,
+    recipe: Option<&'static Recipe>,
+    problems: Vec<Problem>,
+    changes: Vec<Change>,
+}
+
+impl Reader<'_> {
+    fn draft(&mut self, catalog: &'static Catalog) -> Option<Draft> {
+        let recipe = self.recipe;
+        let id = recipe.map(|recipe| &recipe.id);
+        let model = self.named(
+            Field::Model,
+            id.map(|id| id.model.as_str()),
+            |text| catalog.model(text),
+            |model| &model.id,
+        );
+        let gpu =
+            self.named(Field::Gpu, id.map(|id| id.gpu.as_str()), |text| catalog.gpu(text), |gpu| &gpu.id);
+        let dtype = self.value(Field::Dtype, id.map(|id| id.dtype).or(Some(Dtype::Bf16)));
+        let base = recipe.map(|recipe| recipe.degrees.clone()).unwrap_or_default();
+        let gpus = self.whole(Field::Gpus, recipe.map(|recipe| recipe.id.gpus));
+        let mut degree = |field, base| self.whole(field, Some(base)).unwrap_or(base);
+        let (tp, pp, cp) =
+            (degree(Field::Tp, base.tp), degree(Field::Pp, base.pp), degree(Field::Cp, base.cp));
+        let (ep, expert_tp) = (degree(Field::Ep, base.ep), degree(Field::ExpertTp, base.expert_tp));
+        let vp = degree(Field::Vp, base.vp);
+        let split = self.value(Field::PipelineSplit, Some(base.split)).unwrap_or(PipelineSplit::Even);
+        let mbs = self.whole(Field::Mbs, recipe.map(|recipe| recipe.mbs).or(Some(1))).unwrap_or(1);
+        let seq_len = recipe.map(|recipe| recipe.seq_len).or(model.map(|model| model.seq_len));
+        let seq_len = self.whole(Field::SeqLen, seq_len);
+        // Of another model than the recipe's, all layers are meant.
+        let same_model = recipe.filter(|recipe| model.is_some_and(|model| model.id == recipe.id.model));
+        let layers = same_model.map(|recipe| recipe.layers).or(model.map(|model| model.architecture.layers));
+        let layers = self.whole(Field::Layers, layers);
+        let gbs = self.global_batch(gpus);
+        let default = if recipe.is_some() { Convention::Recipe } else { Convention::Full };
+        let convention = match self.spec.parse(Field::Convention) {
+            Ok(convention) => convention.unwrap_or(default),
+            Err(problem) => {
+                self.problems.push(problem);
+                default
+            }
+        };
+        let (model, gpu, gpus, seq_len, gbs) = (model?, gpu?, gpus?, seq_len?, gbs?);
+        let architecture = match model.architecture.with_layers(layers?) {
+            Ok(architecture) => architecture,
+            Err(problem) => {
+                self.problems.push(problem);
+                return None;
+            }
+        };
+        if convention == Convention::Recipe && recipe.is_none() {
+            self.problems.push(Convention::needs_recipe());
+        }
+        let degrees = Degrees { gpus, tp, pp, cp, ep, expert_tp, vp, split };
+        Some(Draft { model, architecture, gpu, dtype: dtype?, degrees, seq_len, mbs, gbs, convention })
+    }
+
+    /// The recipe's global batch; of a weak series, as much of it as the GPUs are of the recipe's.
+    fn global_batch(&mut self, gpus: Option<u32>) -> Option<u32> {
+        let Some(recipe) = self.recipe else { return self.whole(Field::Gbs, None) };
+        let weak = recipe.scaling == Some(Scaling::Weak);
+        if self.spec.get(Field::Gbs).is_some() || !weak || gpus.is_none_or(|gpus| gpus == recipe.id.gpus) {
+            return self.whole(Field::Gbs, Some(recipe.gbs));
+        }
+        let gpus = u64::from(gpus?);
+        let (batch, per) = (u64::from(recipe.gbs) * gpus, u64::from(recipe.id.gpus));
+        match u32::try_from(batch / per) {
+            Ok(gbs) if batch.is_multiple_of(per) => {
+                self.note_change(Field::Gbs, recipe.gbs, gbs, true);
+                Some(gbs)
+            }
+            // The GPU count is then refused by the layout, or GBS by the batch, with the nearest that work.
+            _ => Some(recipe.gbs),
+        }
+    }
+
+    fn named<T>(
+        &mut self,
+        field: Field,
+        base: Option<&str>,
+        find: impl Fn(&str) -> Result<&'static T, Problem>,
+        id: impl Fn(&T) -> &str,
+    ) -> Option<&'static T> {
+        let Some(text) = self.spec.get(field).or(base) else {
+            self.problems.push(missing(field));
+            return None;
+        };
+        match find(text) {
+            Ok(found) => {
+                if let Some(base) = base {
+                    self.note_change(field, base, id(found), false);
+                }
+                Some(found)
+            }
+            Err(problem) => {
+                self.problems.push(problem);
+                None
+            }
+        }
+    }
+
+    fn value<T: FromStr<Err = Problem> + Display + PartialEq>(
+        &mut self,
+        field: Field,
+        base: Option<T>,
+    ) -> Option<T> {
+        let typed = self.spec.parse(field);
+        self.settle(field, typed, base)
+    }
+
+    fn whole(&mut self, field: Field, base: Option<u32>) -> Option<u32> {
+        let typed = self.spec.whole(field, 1);
+        self.settle(field, typed, base)
+    }
+
+    fn settle<T: Display>(
+        &mut self,
+        field: Field,
+        typed: Result<Option<T>, Problem>,
+        base: Option<T>,
+    ) -> Option<T> {
+        match (typed, base) {
+            (Err(problem), _) => {
+                self.problems.push(problem);
+                None
+            }
+            (Ok(Some(typed)), base) => {
+                if let (Some(base), true) = (base, self.recipe.is_some()) {
+                    self.note_change(field, base, &typed, false);
+                }
+                Some(typed)
+            }
+            (Ok(None), Some(base)) => Some(base),
+            (Ok(None), None) => {
+                // A sequence length or layer count is only missing where its model is.
+                if !matches!(field, Field::SeqLen | Field::Layers) {
+                    self.problems.push(missing(field));
+                }
+                None
+            }
+        }
+    }
+
+    fn note_change(&mut self, field: Field, from: impl Display, to: impl Display, follows: bool) {
+        let (from, to) = (from.to_string(), to.to_string());
+        if from != to {
+            self.changes.push(Change { field, from, to, follows });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(fields: &[(Field, &str)]) -> Spec {
+        fields.iter().fold(Spec::default(), |spec, (field, text)| spec.with(*field, *text))
+    }
+
+    #[test]
+    fn every_recipe_is_a_scenario_that_derives_what_its_document_prints() {
+        for recipe in Catalog::embedded().recipes() {
+            let scenario = Spec::default().with(Field::Recipe, recipe.id.to_string()).scenario().unwrap();
+            let (dp, ga) = (scenario.layout.dp(), scenario.batch.ga());
+            assert_eq!((dp, ga), (recipe.printed_dp, recipe.printed_ga), "{}", recipe.id);
+            assert_eq!(scenario.published_as().map(|published| &published.id), Some(&recipe.id));
+            assert!(scenario.changes.is_empty() && scenario.warnings().is_empty(), "{}", recipe.id);
+        }
+    }
+
+    #[test]
+    fn the_batch_of_a_weak_series_follows_the_gpus() {
+        let fields = [(Field::Recipe, "llama3.1-405b/h100/fp8/512@25.04"), (Field::Gpus, "1024")];
+        let scenario = spec(&fields).scenario().unwrap();
+        assert_eq!((scenario.batch.gbs(), scenario.batch.ga()), (512, 64));
+        assert_eq!(scenario.changes.iter().map(|change| change.follows).collect::<Vec<_>>(), [false, true]);
+        let published = scenario.published_as().unwrap();
+        assert_eq!(published.id.to_string(), "llama3.1-405b/h100/fp8/1024@25.04");
+    }
+
+    #[test]
+    fn every_mistake_is_named_at_once() {
+        let fields = [
+            (Field::Recipe, "llama3.1-405b/h100/fp8/512@25.04"),
+            (Field::Gpus, "many"),
+            (Field::Gpu, "h1000"),
+            (Field::Tp, "0"),
+        ];
+        let problems = spec(&fields).scenario().unwrap_err();
+        let fields: Vec<Field> = problems.iter().map(|problem| problem.field).collect();
+        assert_eq!(fields, [Field::Gpu, Field::Gpus, Field::Tp]);
+        assert_eq!(problems[2].nearest, ["1"]);
+    }
+
+    #[test]
+    fn without_a_recipe_what_is_needed_is_named() {
+        let problems = Spec::default().scenario().unwrap_err();
+        let fields: Vec<Field> = problems.iter().map(|problem| problem.field).collect();
+        assert_eq!(fields, [Field::Model, Field::Gpu, Field::Gpus, Field::Gbs]);
+    }
+
+    #[test]
+    fn a_gpu_without_the_precision_is_refused() {
+        let fields =
+            [(Field::Model, "llama3.1-8b"), (Field::Gpu, "a100"), (Field::Gpus, "8"), (Field::Gbs, "128")];
+        assert!(spec(&fields).scenario().is_ok());
+        let problem = spec(&fields).with(Field::Dtype, "fp8").scenario().unwrap_err().remove(0);
+        assert_eq!(problem.allowed, "bf16");
+    }
+}
