@@ -61,15 +61,15 @@ fn log_of(recipe: &Recipe) -> (String, String) {
     match id.release {
         Release::R24_11 => (
             format!("results/24.11/{dtype}/{size}/{gpus}/log-nemo_{family}_{size}_{gpus}_389757.out"),
-            nemo1("3.5"),
+            nemo1("35"),
         ),
         Release::R25_04 => (
             format!("experiments/x/log-acct.pretrain_{family}_{size}_{dtype}_{gpus}_389757_0.out"),
-            nemo2(recipe.gbs, "3.5", ""),
+            nemo2(recipe.gbs, "35", ""),
         ),
         Release::R25_05 | Release::R25_12 => (
             format!("log-acct-x.pretrain_{family}_{size}_{dtype}_{layout}_389757_0.out"),
-            nemo2(recipe.gbs, "3.5", " | TFLOPS_per_GPU: 800"),
+            nemo2(recipe.gbs, "35", " | TFLOPS_per_GPU: 800"),
         ),
     }
 }
@@ -80,7 +80,7 @@ fn the_logs_of_every_recipe_are_known_for_what_they_are() {
         let (path, log) = log_of(recipe);
         let found = report(&path, &log);
         assert_eq!(found.status, Status::Scored, "{path}");
-        let tokens_per_s = f64::from(recipe.seq_len) * f64::from(recipe.gbs) / 3.5;
+        let tokens_per_s = f64::from(recipe.seq_len) * f64::from(recipe.gbs) / 35.0;
         assert_eq!(found.tokens_per_s, Some(tokens_per_s), "{path}");
         // The names of 25.12 do not tell one Blackwell GPU from another.
         let said = Spec::default().with(Field::Gpu, &recipe.id.gpu);

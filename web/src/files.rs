@@ -6,7 +6,8 @@ use leptos::web_sys::{
     DataTransfer, File, FileList, FileSystemDirectoryEntry, FileSystemDirectoryReader, FileSystemEntry,
     FileSystemFileEntry,
 };
-use trainplan_shared::result::is_log_name;
+use trainplan_shared::log::Name;
+use trainplan_shared::result::{is_log_name, is_told_elsewhere};
 use wasm_bindgen_futures::JsFuture;
 
 /// A file and where it was, as far as the browser says.
@@ -19,7 +20,7 @@ pub(crate) struct Found {
 /// The files of a file input; of a chosen folder only what looks like a log.
 pub(crate) fn chosen(list: Option<FileList>) -> Vec<Found> {
     let files = list.into_iter().flat_map(|list| (0..list.length()).filter_map(move |index| list.get(index)));
-    files
+    let found = files
         .filter_map(|file| {
             let inside = Reflect::get(&file, &"webkitRelativePath".into())
                 .ok()
@@ -28,7 +29,22 @@ pub(crate) fn chosen(list: Option<FileList>) -> Vec<Found> {
             let path = if inside.is_empty() { file.name() } else { inside.clone() };
             (inside.is_empty() || is_log_name(&path)).then_some(Found { path, file })
         })
-        .collect()
+        .collect();
+    without_batch_output(found)
+}
+
+/// Without what batch scripts printed beside the training log of the same job, in the same folder.
+fn without_batch_output(found: Vec<Found>) -> Vec<Found> {
+    let folder = |found: &Found| found.path.rsplit_once('/').map(|(folder, _)| folder.to_string());
+    let all: Vec<(Option<String>, Name)> =
+        found.iter().map(|found| (folder(found), Name::of(&found.path))).collect();
+    let is_told = |(folder, name): &(Option<String>, Name)| {
+        let beside: Vec<Name> =
+            all.iter().filter(|other| other.0 == *folder).map(|other| other.1.clone()).collect();
+        // What lies in no folder was chosen by itself.
+        folder.is_some() && is_told_elsewhere(name, &beside)
+    };
+    found.into_iter().zip(&all).filter(|(_, names)| !is_told(names)).map(|(found, _)| found).collect()
 }
 
 /// Something that was dropped.
@@ -70,7 +86,7 @@ pub(crate) async fn walk(dropped: Vec<Dropped>) -> Result<Vec<Found>, JsValue> {
             found.push(Found { path, file });
         }
     }
-    Ok(found)
+    Ok(without_batch_output(found))
 }
 
 /// All entries of a folder: a browser gives a hundred at a time, and none at the end.

@@ -63,7 +63,8 @@ struct ClusterArgs {
     #[arg(long, value_name = "PATH")]
     venv: Option<String>,
     /// Further Slurm parameters: "nodelist=n1,n2;exclusive"
-    #[arg(long, value_name = "PARAMS")]
+    // A parameter may be typed as sbatch takes it, with its dashes.
+    #[arg(long, value_name = "PARAMS", allow_hyphen_values = true)]
     slurm_params: Option<String>,
     /// Container mounts
     #[arg(long, value_name = "MOUNTS")]
@@ -149,8 +150,15 @@ impl Args {
         for warning in &launch.warnings {
             note(format!("{} {}", warning.text, warning.fix).trim());
         }
-        for reason in &launch.comparable.reasons {
-            note(&format!("not comparable with the published number: {reason}"));
+        let reasons = &launch.comparable.reasons;
+        if launch.comparable.baseline.is_some() {
+            for reason in reasons {
+                note(&format!("not comparable with the published number: {reason}"));
+            }
+        } else if reasons.is_empty() {
+            note("no number is published for it");
+        } else {
+            note(&format!("no number is published for it ({})", reasons.join("; ")));
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Saving a checkpoint at the end of a run and starting from one: where the releases can, and at what size it
 //! was tested.
 
+use super::offers;
 use super::plan::Plan;
 use super::word::Word;
 use crate::catalog::Release;
@@ -102,7 +103,7 @@ fn check_path(plan: &mut Plan, path: &Word) {
 
 fn unsupported(plan: &Plan, field: Field) -> Problem {
     let what = format!("can't be had from release {} for {}", plan.release(), plan.scenario.model.title);
-    Problem::new(field, "", what).allowed("releases 25.04 and 25.12")
+    offers::elsewhere(plan.scenario, Problem::new(field, "", what))
 }
 
 fn untested(plan: &mut Plan, doing: &str, least: Option<u32>, most: Option<u32>) {

@@ -1,5 +1,6 @@
 //! What launch.sh reads of its environment, whoever calls it.
 
+use super::offers;
 use super::plan::Plan;
 use super::word::Word;
 use crate::problem::{Field, Problem};
@@ -62,6 +63,6 @@ pub(super) fn mounts(plan: &mut Plan) {
     }
     if !plan.set(Field::Mounts, mounts.clone()) {
         let what = format!("can't be given to release {}, whose script mounts nothing else", plan.release());
-        plan.refuse(Problem::new(Field::Mounts, mounts, what).allowed("release 25.12"));
+        plan.refuse(offers::elsewhere(plan.scenario, Problem::new(Field::Mounts, mounts, what)));
     }
 }

@@ -1,6 +1,7 @@
 //! Steps, Nsight profiles and NCCL traces: what is measured, and what spoils the measurement.
 
 use super::choice::Style;
+use super::offers;
 use super::plan::{Plan, flags_of};
 use super::release::baseline;
 use super::word::Word;
@@ -12,7 +13,9 @@ pub(super) fn apply(plan: &mut Plan) {
     profile(plan);
     nccl_trace(plan);
     let (steps, scored) = (plan.steps, plan.script().scored_to);
-    let shortened_by_choice = plan.options.max_steps.is_some() && plan.incomparable.is_empty();
+    // A run that loads a checkpoint takes one step, whatever is asked for.
+    let takes_them = plan.options.max_steps.is_some() && plan.options.load_checkpoint.is_none();
+    let shortened_by_choice = takes_them && plan.incomparable.is_empty();
     if steps < scored && shortened_by_choice {
         plan.incomparable
             .push(format!("{steps} steps end before step {scored}, to which the release scores a run"));
@@ -62,9 +65,7 @@ fn profile(plan: &mut Plan) {
     let start = options.profile_start_step.unwrap_or(script.profile_start);
     let stop = options.profile_stop_step.unwrap_or(script.profile_stop);
     if start >= stop {
-        let what = format!("is not before the last profiled step, {stop}");
-        let nearest = stop.checked_sub(1).filter(|start| *start > 0);
-        plan.refuse(Problem::new(Field::ProfileStartStep, start, what).nearest(nearest));
+        plan.refuse(empty_window(plan, start, stop));
     }
     // llmb-run has a flag for it.
     if plan.style != Style::LlmbRun {
@@ -78,25 +79,65 @@ fn profile(plan: &mut Plan) {
     }
     if options.gpu_metrics && !plan.set(Field::GpuMetrics, Word::of("true")) {
         let what = format!("can't be had from release {}, whose script passes none on", plan.release());
-        plan.refuse(Problem::new(Field::GpuMetrics, "", what).allowed("releases 24.11 and 25.12"));
+        plan.refuse(offers::elsewhere(plan.scenario, Problem::new(Field::GpuMetrics, "", what)));
     }
     plan.incomparable.push("Nsight Systems slows the steps that it watches".into());
     if plan.release() == Release::R24_11 {
         // This release alone leaves the number of steps as it is.
         if stop > plan.steps {
-            let what =
-                format!("is after the last step, {}: nothing would be profiled to its end", plan.steps);
-            plan.refuse(Problem::new(Field::ProfileStopStep, stop, what).nearest([plan.steps]));
+            plan.refuse(late_window(plan, start, stop));
         }
         return;
     }
     if let Some(steps) = options.max_steps.filter(|steps| *steps != stop) {
         plan.warn(
             format!("A profiled run ends with the last profiled step: {stop} steps run, not {steps}."),
-            format!("Set --profile-stop-step {steps} for {steps} steps."),
+            match window_within(plan, steps) {
+                Some(window) => format!("Set {window} for {steps} steps."),
+                None => "Leave --max-steps out.".into(),
+            },
         );
     }
     plan.steps = stop;
+}
+
+/// No step lies between the first and the last profiled one. The problem is of the one that was given, the
+/// first if both were.
+fn empty_window(plan: &Plan, start: u32, stop: u32) -> Problem {
+    let options = plan.options;
+    if options.profile_start_step.is_none() {
+        let what = format!("is not after the first profiled step, {start}, the release's default");
+        let earlier = window_within(plan, stop).map(|window| format!(", or {window}")).unwrap_or_default();
+        let allowed = format!("steps after {start}{earlier}");
+        return Problem::new(Field::ProfileStopStep, stop, what).allowed(allowed);
+    }
+    let default = if options.profile_stop_step.is_none() { ", the release's default" } else { "" };
+    let what = format!("is not before the last profiled step, {stop}{default}");
+    let nearest = stop.checked_sub(1).filter(|start| *start > 0);
+    Problem::new(Field::ProfileStartStep, start, what).nearest(nearest)
+}
+
+/// The run ends before the last profiled step, where the release does not end it there by itself.
+fn late_window(plan: &Plan, start: u32, stop: u32) -> Problem {
+    let steps = plan.steps;
+    let default = if plan.options.profile_stop_step.is_none() { " by the release's default" } else { "" };
+    let what = format!("is{default} after the last step, {steps}: nothing would be profiled to its end");
+    let problem = Problem::new(Field::ProfileStopStep, stop, what);
+    if start < steps {
+        return problem.nearest([steps]);
+    }
+    problem.allowed(window_within(plan, steps).unwrap_or_else(|| format!("a run of {stop} steps or more")))
+}
+
+/// The options that profile the last ones of so many steps, as long as the release's own window where there
+/// is room; none where there is room for no window.
+fn window_within(plan: &Plan, steps: u32) -> Option<String> {
+    if plan.options.profile_start_step.is_some_and(|start| start < steps) {
+        return Some(format!("--profile-stop-step {steps}"));
+    }
+    let script = plan.script();
+    let start = steps.saturating_sub(script.profile_stop - script.profile_start).max(1);
+    (start < steps).then(|| format!("--profile-start-step {start} --profile-stop-step {steps}"))
 }
 
 fn nccl_trace(plan: &mut Plan) {

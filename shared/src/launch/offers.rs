@@ -1,6 +1,6 @@
 //! What the releases have recipes of, for a scenario that may lack one.
 
-use super::facts::Limits;
+use super::facts::{Limits, Script};
 use crate::catalog::{Catalog, Recipe, Release};
 use crate::precision::Dtype;
 use crate::problem::{Field, Problem, most_alike};
@@ -64,6 +64,25 @@ pub(super) fn no_strong(scenario: &Scenario, release: Release, recipes: &[&Recip
         );
         Problem::new(Field::Gpu, &scenario.gpu.id, what).allowed(gpus.join(", "))
     })
+}
+
+/// The problem of an option that a release's script lacks, with the releases that have it for the scenario's
+/// model and GPU type.
+pub(super) fn elsewhere(scenario: &Scenario, problem: Problem) -> Problem {
+    let (model, gpu) = (scenario.model, scenario.gpu);
+    let has_it = |release: &&Release| {
+        Limits::of(**release, &model.id, &gpu.id).is_some()
+            && Script::of(**release, model).is_some_and(|script| script.variable_of(problem.field).is_some())
+    };
+    let releases: Vec<&str> = Release::ALL.iter().filter(has_it).map(|release| release.id()).collect();
+    match releases.as_slice() {
+        [] => {
+            let what = format!("{}; no release offers it for {} on {}", problem.what, model.title, gpu.name);
+            Problem { what, ..problem }
+        }
+        [release] => problem.allowed(format!("release {release}")),
+        releases => problem.allowed(format!("releases {}", releases.join(" and "))),
+    }
 }
 
 /// The releases that have recipes of the scenario's model for its GPU type and precision, or else of its

@@ -1,6 +1,7 @@
 //! The script: what a person pastes into a shell or runs with `sh`.
 
 use super::plan::Plan;
+use super::release::baseline;
 use super::style::Invocation;
 use super::word::Word;
 
@@ -12,10 +13,7 @@ pub(super) fn line(words: &[Word]) -> String {
 
 pub(super) fn script(plan: &Plan, invocation: &Invocation) -> String {
     let mut lines = vec!["#!/bin/sh".to_string(), format!("# {} by {}", plan.recipe_id(), plan.style)];
-    lines.push(format!(
-        "# It measures: {} training steps on synthetic data, as the published numbers were made.",
-        plan.steps
-    ));
+    lines.push(format!("# {}", what_it_does(plan)));
     lines.push(
         "# Run it on a login node, outside of any job. It forgets what an earlier launch left in the shell."
             .into(),
@@ -37,6 +35,17 @@ pub(super) fn script(plan: &Plan, invocation: &Invocation) -> String {
     lines.push(line(&invocation.command));
     lines.push(")".into());
     lines.join("\n") + "\n"
+}
+
+fn what_it_does(plan: &Plan) -> String {
+    let steps = match plan.steps {
+        1 => "1 training step".to_string(),
+        steps => format!("{steps} training steps"),
+    };
+    match plan.incomparable.is_empty() && baseline(plan).is_some() {
+        true => format!("It measures: {steps} on synthetic data, as the published numbers were made."),
+        false => format!("It runs {steps} on synthetic data; not comparable with a published number."),
+    }
 }
 
 /// `unset` of all names, in lines of readable width.

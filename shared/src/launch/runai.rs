@@ -1,5 +1,6 @@
 //! Run:ai, which release 25.12 can submit to through NeMo-Run.
 
+use super::offers;
 use super::plan::{Plan, flags_of};
 use crate::problem::{Field, Problem};
 
@@ -17,9 +18,8 @@ const NEEDS: [(&str, &str); 7] = [
 pub(super) fn apply(plan: &mut Plan) {
     if plan.script().variable_of(Field::ClusterType).is_none() {
         let what = format!("is no kind of cluster that release {} launches on", plan.release());
-        plan.refuse(
-            Problem::new(Field::ClusterType, "runai", what).nearest(["slurm"]).allowed("release 25.12"),
-        );
+        let problem = Problem::new(Field::ClusterType, "runai", what).nearest(["slurm"]);
+        plan.refuse(offers::elsewhere(plan.scenario, problem));
         return;
     }
     for (name, what) in NEEDS {

@@ -24,11 +24,17 @@ pub(super) fn apply(plan: &mut Plan) {
     }
     time_limit(plan);
     gres(plan);
-    let (carried, left): (Vec<&SlurmParam>, Vec<&SlurmParam>) = plan
-        .options
-        .slurm_params
+    swallowed_params(plan);
+    let params = &plan.options.slurm_params;
+    if params.iter().any(is_given_anyway) {
+        let text =
+            format!("exclusive is left out: the jobs of release {} are exclusive anyway.", plan.release());
+        plan.warn(text, "");
+    }
+    let (carried, left): (Vec<&SlurmParam>, Vec<&SlurmParam>) = params
         .iter()
-        .partition(|param| variable(param).is_some() || is_given_anyway(param));
+        .filter(|param| !is_given_anyway(param))
+        .partition(|param| variable(param).is_some());
     for param in carried {
         if let (Some(name), Some(value)) = (variable(param), &param.value) {
             plan.export(name, Word::of(value));
@@ -48,6 +54,18 @@ pub(super) fn apply(plan: &mut Plan) {
         "Put a program named sbatch that adds it before Slurm's own in PATH; release 26.02 is the first \
          whose script takes it.",
     );
+}
+
+/// Says which parameters hold what looks like another: values may hold commas and spaces, so it stays there.
+pub(super) fn swallowed_params(plan: &mut Plan) {
+    for param in plan.options.slurm_params.iter() {
+        if let Some(other) = param.swallowed() {
+            plan.warn(
+                format!("--{param} is taken as one parameter, with {other} in its value."),
+                format!("Put ; between parameters: ;{other} if it is one of its own."),
+            );
+        }
+    }
 }
 
 /// Checks GRES against the GPUs of a node, which it should name all.

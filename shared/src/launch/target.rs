@@ -51,8 +51,13 @@ impl Target {
         if wants_strong {
             problems.extend(offers::no_strong(scenario, release, &recipes));
         }
-        problems.extend(differences.into_iter().map(|difference| target.refuse(scenario, difference)));
-        problems.extend(target.broken_node(scenario.layout.gpus()));
+        let broken_node = target.broken_node(scenario.layout.gpus());
+        // Without whole nodes there is no batch by nodes to hold against the scenario's.
+        let differences = differences.into_iter().filter(|difference| {
+            broken_node.is_none() || difference.field != Field::Gbs || release != Release::R24_11
+        });
+        problems.extend(differences.map(|difference| target.refuse(scenario, difference)));
+        problems.extend(broken_node);
         if problems.is_empty() { Ok(target) } else { Err(problems) }
     }
 
@@ -71,8 +76,7 @@ impl Target {
         let gpus = u64::from(scenario.layout.gpus());
         let (gbs, per) = (u64::from(self.recipe.gbs), u64::from(self.recipe.id.gpus));
         match self.release() {
-            // Its configure.sh counts nodes, not GPUs.
-            Release::R24_11 => 2 * gpus / u64::from(self.gpus_per_node),
+            Release::R24_11 => by_nodes(gpus, self.gpus_per_node),
             _ if self.recipe.id.strong => gbs,
             _ => gbs * gpus / per,
         }
@@ -110,7 +114,17 @@ impl Target {
         let (release, gpus) = (self.release(), scenario.layout.gpus());
         let mut what = format!("can't be given to release {release}, whose script sets {fixed}");
         if field == Field::Gbs && release == Release::R24_11 {
-            what += &format!(" (2 for each of {} nodes)", gpus / self.gpus_per_node);
+            let nodes = format!("(2 for each of {} nodes)", gpus / self.gpus_per_node);
+            let usual = self.limits.gpus_per_node;
+            // It fits nodes of the usual size: the batch is nobody's choice, the size of the nodes is.
+            if by_nodes(gpus.into(), usual) == u64::from(scenario.batch.gbs()) {
+                let per_node = self.gpus_per_node;
+                let what = format!("makes release {release} set --gbs {fixed} {nodes}, not {given}");
+                return Problem::new(Field::GpusPerNode, per_node, what)
+                    .nearest([usual])
+                    .allowed(format!("{per_node} with --gbs {fixed}"));
+            }
+            what += &format!(" {nodes}");
         }
         let runs = match scenario.published_as().filter(|recipe| recipe.id.release != release) {
             Some(recipe) => format!("; the scenario as it is belongs to {}", recipe.id),
@@ -128,6 +142,11 @@ impl Target {
             Problem::new(Field::Gpus, gpus, what).nearest(nearest_multiples(gpus, per_node))
         })
     }
+}
+
+/// The global batch of release 24.11, whose configure.sh counts nodes, not GPUs.
+fn by_nodes(gpus: u64, gpus_per_node: u32) -> u64 {
+    2 * gpus / u64::from(gpus_per_node)
 }
 
 /// One value that a script fixes at another.

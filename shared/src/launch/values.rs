@@ -144,6 +144,20 @@ impl SlurmParams {
     }
 }
 
+impl SlurmParam {
+    /// What looks like a further parameter inside the value, as it does when another separator than the
+    /// semicolon stands before it.
+    pub(super) fn swallowed(&self) -> Option<&str> {
+        let value = self.value.as_deref()?;
+        let is_flag = |part: &&str| BARE_FLAGS.contains(&part.trim_start_matches('-'));
+        let is_pair = |word: &&str| {
+            word.trim_start_matches('-').split_once('=').is_some_and(|(key, _)| is_param_name(key))
+        };
+        let after_space = value.split_whitespace().skip(1).find(|word| is_pair(word) || is_flag(word));
+        after_space.or_else(|| value.split(',').skip(1).map(str::trim).find(is_flag))
+    }
+}
+
 impl fmt::Display for SlurmParam {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.value {
@@ -169,9 +183,7 @@ impl FromStr for SlurmParams {
                     "key=value or a flag, with ; between them: nodelist=node001,node002;constraint=gpu";
                 Err(Problem::new(Field::SlurmParams, entry, what).allowed(allowed))
             };
-            if !key.starts_with(|c: char| c.is_ascii_alphabetic())
-                || !key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
-            {
+            if !is_param_name(&key) {
                 return refuse("is no parameter of sbatch".into());
             }
             if let Some(control) = entry.chars().find(|c| c.is_control()) {
@@ -187,6 +199,27 @@ impl FromStr for SlurmParams {
         }
         Ok(SlurmParams(params))
     }
+}
+
+/// Parameters of sbatch that stand without a value.
+const BARE_FLAGS: [&str; 11] = [
+    "contiguous",
+    "exclusive",
+    "hold",
+    "no-kill",
+    "no-requeue",
+    "overcommit",
+    "oversubscribe",
+    "reboot",
+    "requeue",
+    "spread-job",
+    "use-min-nodes",
+];
+
+/// Whether a parameter of sbatch may have that long name.
+fn is_param_name(key: &str) -> bool {
+    key.starts_with(|c: char| c.is_ascii_alphabetic())
+        && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
 }
 
 /// The option of ours that says the same as a parameter of sbatch.
@@ -308,6 +341,24 @@ mod tests {
         assert_eq!(params, ["nodelist=node001,node002", "constraint=gpu&memory", "exclusive"]);
         for text in ["=x", "a b=c", "account=me", "qos=a;qos=b", "qos=a\nb"] {
             assert!(text.parse::<SlurmParams>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn slurm_parameters_notice_another_in_their_value() {
+        for (text, other) in [
+            ("nodelist=a,b,exclusive", Some("exclusive")),
+            ("nodelist=a, exclusive", Some("exclusive")),
+            ("nodelist=n1,n2 constraint=x", Some("constraint=x")),
+            ("nodelist=n1 --constraint=x", Some("--constraint=x")),
+            ("nodelist=n1 requeue", Some("requeue")),
+            ("nodelist=n1,n2", None),
+            ("comment=two words", None),
+            ("export=ALL,A=1", None),
+            ("exclusive", None),
+        ] {
+            let params: SlurmParams = text.parse().unwrap();
+            assert_eq!(params.iter().find_map(SlurmParam::swallowed), other, "{text}");
         }
     }
 

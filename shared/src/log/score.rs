@@ -110,11 +110,13 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// The mean of `values`; none if there are none, or if they are too large to be added up.
+    /// The mean of `values`; none if there are none, or if they lie too far apart to be added up.
     #[must_use]
     pub fn of(values: &[f64], std_kind: StdKind) -> Option<Self> {
         let n = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / n;
+        // From the first value on, so that equal values have no deviation at all.
+        let first = values.first()?;
+        let mean = first + values.iter().map(|value| value - first).sum::<f64>() / n;
         let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
         let divisor = match std_kind {
             StdKind::Population => n,
@@ -334,7 +336,7 @@ mod tests {
         let one = |kind| Stat::of(&[1.0], kind).map(|stat| stat.std);
         assert_eq!((one(StdKind::Population), one(StdKind::Sample)), (Some(Some(0.0)), Some(None)));
         assert_eq!(Stat::of(&[], StdKind::Sample), None);
-        assert_eq!(Stat::of(&[f64::MAX, f64::MAX], StdKind::Sample), None);
+        assert_eq!(Stat::of(&[f64::MAX, -f64::MAX], StdKind::Sample), None);
     }
 
     #[test]

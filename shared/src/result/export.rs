@@ -1,6 +1,7 @@
 //! Reports as rows, for spreadsheets and programs; and which files of a folder are worth reading.
 
 use super::{FILE_ENDING, Report};
+use crate::log::{Name, Role};
 
 /// The endings of what training writes its log to, and of what we save.
 const LOG_ENDINGS: [&str; 4] = [".out", ".log", ".txt", FILE_ENDING];
@@ -9,6 +10,13 @@ const LOG_ENDINGS: [&str; 4] = [".out", ".log", ".txt", FILE_ENDING];
 #[must_use]
 pub fn is_log_name(path: &str) -> bool {
     LOG_ENDINGS.iter().any(|ending| path.ends_with(ending))
+}
+
+/// What a batch script printed is of no interest beside the training log of the same job.
+#[must_use]
+pub fn is_told_elsewhere(name: &Name, beside: &[Name]) -> bool {
+    let of_same_job = |other: &Name| other.role == Role::Training && other.job_id == name.job_id;
+    name.role == Role::Batch && beside.iter().any(of_same_job)
 }
 
 /// The columns of [`csv`].

@@ -27,18 +27,30 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Identifies a log, `said` counting for more than what it tells itself.
+    /// Identifies a log, `said` counting for more than what it tells itself. A GPU type alone is said of many logs at
+    /// once, to settle what some of them leave open: one that leaves nothing open keeps its own.
     pub(super) fn of(path: &str, name: &Name, log: &Log, said: &Spec) -> Self {
         let seen = Seen::of(path, name, log);
+        let names = [Field::Recipe, Field::Model];
+        if said.get(Field::Gpu).is_some() && names.iter().all(|field| said.get(*field).is_none()) {
+            let alone = Self::by(&seen, &said.clone().with(Field::Gpu, ""));
+            if alone.doubts.is_empty() {
+                return alone;
+            }
+        }
+        Self::by(&seen, said)
+    }
+
+    fn by(seen: &Seen, said: &Spec) -> Self {
         let mut identity = Self { release: seen.release, scenario: said.clone(), ..Self::default() };
         let recipe = match said.get(Field::Recipe) {
             Some(id) => Catalog::embedded().recipe(id).ok(),
-            None => identity.find_recipe(&seen),
+            None => identity.find_recipe(seen),
         };
         if let Some(recipe) = recipe {
             identity.release = Some(recipe.id.release);
         }
-        identity.fill(&seen, recipe, said);
+        identity.fill(seen, recipe, said);
         identity
     }
 

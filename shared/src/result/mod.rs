@@ -27,7 +27,7 @@ mod identity;
 mod intake;
 mod report;
 
-pub use export::{csv, is_log_name};
+pub use export::{csv, is_log_name, is_told_elsewhere};
 pub use file::{FileError, VERSION, read, write};
 pub use identity::Identity;
 pub use intake::Intake;

@@ -137,6 +137,9 @@ impl Report {
 
         let mut reasons = run.comparable.reasons.clone();
         reasons.extend(identity.conflicts.iter().cloned());
+        if score.status != Status::Scored {
+            reasons.push("it was not scored".into());
+        }
         let mut report = Self {
             id: (!matches!(score.status, Status::NoData | Status::Unreadable)).then(|| run.id.to_string()),
             status: score.status,
@@ -160,6 +163,11 @@ impl Report {
             ..Self::without(&run.source.path, score.status, None)
         };
         report.measure(&score, &known);
+        if window != identity.window() {
+            report
+                .notes
+                .push(format!("scored by window {window}; its release scores by {}", identity.window()));
+        }
         report.compare(known.baseline);
         report
     }
@@ -213,6 +221,10 @@ impl Report {
         let step_time_s = self.step_time_s.map(|stat| stat.mean);
         if let (Some(scenario), Some(step_time_s)) = (&known.scenario, step_time_s) {
             let metrics = Metrics::new(scenario, step_time_s, DEFAULT_TOKENS);
+            if let Some(impossible) = metrics.warning() {
+                self.comparable.yes = false;
+                self.comparable.reasons.push(format!("it can't be a run of this scenario: {impossible}"));
+            }
             self.tokens_per_s = Some(metrics.tokens_per_s);
             self.mfu = metrics.mfu;
             self.convention = metrics.convention;

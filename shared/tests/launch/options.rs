@@ -70,6 +70,22 @@ fn a_profile_ends_the_run_at_its_last_step() {
         let other = launched(recipe, &[(Field::Profile, "yes"), (Field::MaxSteps, "60"), SH]);
         assert!(other.steps == stop && warns(&other, &format!("{stop} steps run, not 60")));
     }
+    // What is advised works.
+    for (recipe, steps, advised) in
+        [(BLACKWELL, "40", "35"), (NEMOTRON, "20", "15"), (LLAMA, "3", "1"), (HYBRID, "60", "55")]
+    {
+        let fields = [(Field::Profile, "yes"), (Field::MaxSteps, steps), SH];
+        let advice = format!("Set --profile-start-step {advised} --profile-stop-step {steps} for");
+        assert!(warns(&launched(recipe, &fields), &advice), "{recipe}");
+        let window = [(Field::ProfileStartStep, advised), (Field::ProfileStopStep, steps)];
+        let mended = launched(recipe, &[&fields[..], &window[..]].concat());
+        assert!(mended.steps.to_string() == steps && !warns(&mended, "A profiled run ends"), "{recipe}");
+    }
+    let one = [(Field::Profile, "yes"), (Field::MaxSteps, "1"), SH];
+    assert!(warns(&launched(BLACKWELL, &one), "Leave --max-steps out"));
+    let begun =
+        [(Field::Profile, "yes"), (Field::MaxSteps, "40"), (Field::ProfileStartStep, "30"), SH];
+    assert!(warns(&launched(BLACKWELL, &begun), "Set --profile-stop-step 40 for 40 steps."));
     // 24.11 alone runs on.
     let launch = launched(JOB_SCRIPT, &[(Field::Profile, "yes"), (Field::GpuMetrics, "yes")]);
     assert_eq!((launch.steps, env(&launch, "RUN_CONF_PROFILE_GPU_METRICS")), (50, Some("true".into())));
@@ -80,6 +96,25 @@ fn a_profile_ends_the_run_at_its_last_step() {
         &launched(BLACKWELL, &[(Field::ProfileStartStep, "3")]),
         "has no use for --profile-start-step"
     ));
+}
+
+#[test]
+fn the_script_says_whether_it_measures_what_is_published() {
+    let says = |recipe, fields: &[(Field, &str)]| {
+        launched(recipe, fields).script.lines().nth(2).unwrap_or_default().to_string()
+    };
+    let published = "# It measures: 50 training steps on synthetic data, as the published numbers were made.";
+    let alone = |steps: &str| {
+        format!("# It runs {steps} on synthetic data; not comparable with a published number.")
+    };
+    assert_eq!(says(BLACKWELL, &[]), published);
+    assert_eq!(says(BLACKWELL, &[(Field::MaxSteps, "20")]), alone("20 training steps"));
+    assert_eq!(says(BLACKWELL, &[(Field::LoadCheckpoint, "/c")]), alone("1 training step"));
+    // It runs as the release's do, which published no number for it.
+    let unpublished = [(Field::Release, "25.12"), SH];
+    let launch = launched("nemotron4-340b/h100/fp8/256@25.04", &unpublished);
+    assert_eq!(launch.comparable.baseline, None);
+    assert_eq!(says("nemotron4-340b/h100/fp8/256@25.04", &unpublished), alone("50 training steps"));
 }
 
 #[test]
@@ -159,6 +194,10 @@ fn a_loaded_checkpoint_takes_one_step() {
     let launch = load(BLACKWELL, "/elsewhere/checkpoint");
     assert_eq!((launch.steps, launch.needs.contains(&"HF_TOKEN".into())), (1, true));
     assert!(reasons(&launch).contains("one step") && !warns(&launch, "tested"));
+    let fields = [(Field::LoadCheckpoint, "/elsewhere/checkpoint"), (Field::MaxSteps, "20"), SH];
+    let shorter = launched(BLACKWELL, &fields);
+    assert_eq!((shorter.steps, reasons(&shorter)), (1, reasons(&launch)));
+    assert!(warns(&shorter, "--max-steps 20 has no effect"));
     assert!(warns(&load("nemotron4-15b/h100/bf16/32@25.04", "$STAGE_PATH/c"), "tested on 64 or more"));
     assert!(!warns(&load(NEMOTRON, "$STAGE_PATH/c"), "sees $STAGE_PATH"));
     assert!(warns(&load(NEMOTRON, "/lustre/c"), "sees $STAGE_PATH and nothing else"));
@@ -201,6 +240,19 @@ fn slurm_parameters_are_carried_as_far_as_sbatch_reads_them() {
             .map(|name| env(&launch, name));
         assert_eq!(exported.map(Option::unwrap), ["high", "gpu&memory", "w", "B:USR1@60"]);
         assert!(warns(&launch, "--nodelist=n1,n2 --requeue can't be carried to the job"));
+        assert!(warns(&launch, &format!("the jobs of release {} are exclusive anyway", launch.release)));
+    }
+    let launch = launched(HYBRID, &[(Field::SlurmParams, "constraint=gpu&memory;exclusive"), SH]);
+    assert!(warns(&launch, "exclusive is left out") && !warns(&launch, "can't be carried"));
+    assert_eq!(env(&launch, "SBATCH_EXCLUSIVE"), None);
+    for recipe in [JOB_SCRIPT, NEMOTRON, BLACKWELL] {
+        for (params, other) in
+            [("nodelist=a,b,exclusive", "exclusive"), ("nodelist=n1,n2 constraint=x", "constraint=x")]
+        {
+            let launch = launched(recipe, &[(Field::SlurmParams, params)]);
+            assert!(warns(&launch, &format!("as one parameter, with {other} in its value")), "{recipe}");
+            assert!(warns(&launch, &format!("Put ; between parameters: ;{other}")), "{recipe}");
+        }
     }
     let launch = launched(JOB_SCRIPT, &[(Field::SlurmParams, params)]);
     assert!(

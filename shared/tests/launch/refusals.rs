@@ -93,8 +93,18 @@ fn nodes_are_whole() {
     let recipe = "llama3.1-8b/h100/fp8/8@25.04";
     assert_refused(recipe, &[(Field::Gpus, "12")], Field::Gpus, "nearest: 8 or 16");
     let recipe = "nemotron4-340b/h100/fp8/128@24.11";
-    let problem = assert_refused(recipe, &[(Field::GpusPerNode, "2")], Field::Gbs, "2 for each of 64 nodes");
+    let problem = assert_refused(
+        recipe,
+        &[(Field::GpusPerNode, "2")],
+        Field::GpusPerNode,
+        "makes release 24.11 set --gbs 128 (2 for each of 64 nodes), not 32",
+    );
+    assert_eq!((problem.nearest, problem.allowed.as_str()), (vec!["8".to_string()], "2 with --gbs 128"));
+    // A batch that fits neither is its own problem.
+    let fields = [(Field::GpusPerNode, "2"), (Field::Gbs, "64")];
+    let problem = assert_refused(recipe, &fields, Field::Gbs, "2 for each of 64 nodes");
     assert_eq!(problem.nearest, ["128"]);
+    assert_refused(recipe, &[(Field::GpusPerNode, "3")], Field::Gpus, "nodes of 3 GPUs");
 }
 
 #[test]
@@ -140,10 +150,37 @@ fn options_that_a_release_has_no_way_for() {
         let problem = refused(recipe, &[(field, value)]);
         assert_eq!(problem.field, field, "{recipe}: {problem}");
     }
-    for recipe in [nemotron, hybrid] {
-        let fields = [(Field::Profile, "yes"), (Field::GpuMetrics, "yes")];
-        assert_refused(recipe, &fields, Field::GpuMetrics, "releases 24.11 and 25.12");
+}
+
+#[test]
+fn releases_are_offered_that_have_the_model() {
+    let metrics = [(Field::Profile, "yes"), (Field::GpuMetrics, "yes")];
+    let save = [(Field::SaveCheckpoint, "yes")];
+    let mounts = [(Field::Mounts, "/c")];
+    let (full, small) = ("nemotron4-340b/h100/fp8/256@25.04", "nemotron4-15b/h100/bf16/64@25.04");
+    let job_script = "nemotron4-340b/h100/fp8/128@24.11";
+    for (recipe, fields, allowed) in [
+        (full, &metrics[..], "releases 24.11 and 25.12"),
+        (full, &mounts, "release 25.12"),
+        (job_script, &save, "releases 25.04 and 25.12"),
+        (small, &metrics, ""),
+        (small, &mounts, ""),
+        ("nemotron-h-56b/h100/fp8/256@25.05", &metrics, ""),
+        ("nemotron-h-56b/h100/fp8/256@25.05", &save, ""),
+        ("llama3.1-8b/h100/fp8/8@25.04", &[(Field::ClusterType, "runai")], ""),
+    ] {
+        let problem = refused(recipe, fields);
+        assert_eq!(problem.allowed, allowed, "{recipe}: {problem}");
+        assert_eq!(problem.what.contains("no release offers it for"), allowed.is_empty(), "{problem}");
     }
+    // No release but this one runs on the GPU type.
+    let a100 = [save[0], (Field::Gpu, "a100")];
+    assert_refused(
+        "nemotron4-340b/h100/bf16/256@24.11",
+        &a100,
+        Field::SaveCheckpoint,
+        "no release offers it for Nemotron4 340B on A100",
+    );
 }
 
 #[test]
@@ -159,6 +196,20 @@ fn options_that_exclude_each_other() {
     assert_refused("llama3.1-8b/h100/fp8/8@25.04", &nothing, Field::Env, "leaves nothing to run");
     let steps = [(Field::Profile, "yes"), (Field::ProfileStartStep, "50"), (Field::ProfileStopStep, "20")];
     assert_refused(hybrid, &steps, Field::ProfileStartStep, "nearest: 19");
+    let early = [(Field::Profile, "yes"), (Field::ProfileStopStep, "40")];
+    let problem = assert_refused(
+        hybrid,
+        &early,
+        Field::ProfileStopStep,
+        "is not after the first profiled step, 45, the release's default",
+    );
+    assert_eq!(problem.allowed, "steps after 45, or --profile-start-step 35 --profile-stop-step 40");
+    let beyond = [(Field::Profile, "yes"), (Field::ProfileStartStep, "60")];
+    assert_refused(hybrid, &beyond, Field::ProfileStartStep, "50, the release's default; nearest: 49");
+    let short = [(Field::Profile, "yes"), (Field::MaxSteps, "15")];
+    let problem =
+        assert_refused("nemotron4-340b/h100/fp8/128@24.11", &short, Field::ProfileStopStep, "is by the");
+    assert_eq!(problem.allowed, "--profile-start-step 5 --profile-stop-step 15");
     let late = [(Field::Profile, "yes"), (Field::MaxSteps, "25")];
     assert_refused("nemotron4-340b/h100/fp8/128@24.11", &late, Field::ProfileStopStep, "nearest: 25");
 }

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -59,6 +60,21 @@ test("a log is scored beside the published number, saved, and read again", async
     buffer: readFileSync(saved),
   });
   await expect(cell(row(page, name(512, 71)), "Tokens/s")).toHaveText("169,535");
+});
+
+test("a folder's batch output is left out beside its training log, and odd names stay names", async ({ page }) => {
+  const experiment = "pretrain_llama3.1_405b_fp8_512";
+  const root = tree({
+    [`${experiment}/log-acct.${experiment}_71_0.out`]: log({}),
+    [`${experiment}/sbatch_acct.${experiment}_71.out`]: "submitted\n",
+    [`alone/sbatch_acct.${experiment}_72.out`]: "submitted\n",
+    "odd/log <b>&amp;\"'.out": log({ seconds: 13 }),
+  });
+  await page.goto("/results");
+  await page.locator("[data-folder]").setInputFiles(root);
+  await expect(page.getByRole("status").first()).toContainText("Read 3 of 3");
+  await expect(row(page, "sbatch_acct")).toHaveCount(1);
+  await expect(page.locator(".chart .legendtext").filter({ hasText: `log <b>&amp;"'.out` }).first()).toBeVisible();
 });
 
 test("files can be dropped", async ({ page }) => {
@@ -141,6 +157,11 @@ test("a tree of 300 logs is read while the page answers", async ({ page }) => {
   await expect(page.locator('table.reports tr[data-status="scored"]')).toHaveCount(300);
   const worst = await page.evaluate(() => window.worst);
   test.info().annotations.push({ type: "worst wait", description: `${Math.round(worst)} ms` });
+
+  const archive = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Save result files" }).click();
+  const listed = execFileSync("tar", ["-tf", await (await archive).path()], { encoding: "utf8" }).trim().split("\n");
+  expect(new Set(listed).size, "every log is a result of its own").toBe(300);
 
   const csv = page.waitForEvent("download");
   await page.getByRole("button", { name: "Save as CSV" }).click();

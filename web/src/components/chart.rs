@@ -174,8 +174,10 @@ fn trace(line: &ChartLine, mode: &str, hover: &str) -> Value {
     let (x, y): (Vec<f64>, Vec<f64>) = line.points.iter().copied().unzip();
     let colour = COLOURS[line.group % COLOURS.len()];
     let (dash, symbol) = STYLES[line.style % STYLES.len()];
+    // Plotly takes names for a kind of HTML, and log files have all kinds of names.
+    let name = line.name.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     json!({
-        "type": "scatter", "mode": mode, "name": line.name, "x": x, "y": y, "hovertemplate": hover,
+        "type": "scatter", "mode": mode, "name": name, "x": x, "y": y, "hovertemplate": hover,
         "line": { "color": colour, "width": 2, "dash": dash },
         "marker": { "color": colour, "size": 7, "symbol": symbol },
     })

@@ -141,12 +141,37 @@ fn save(form: &str) -> Vec<Saved> {
             "json" => file("trainplan-results.json", serde_json::to_string_pretty(&reports).ok())
                 .into_iter()
                 .collect(),
-            _ => {
-                let runs = desk.taken.iter().filter_map(|taken| taken.run.as_ref().ok());
-                runs.filter_map(|run| file(&run.file_name(), write(run).ok())).collect()
-            }
+            _ => results(&desk.taken),
         }
     })
+}
+
+/// The result files: one as it is, several in an archive, since browsers refuse more than a few files at once. What
+/// holds no step is not kept, and what came twice is kept once.
+fn results(taken: &[Taken]) -> Vec<Saved> {
+    let mut files: Vec<Saved> = Vec::new();
+    for run in
+        taken.iter().filter_map(|taken| taken.run.as_ref().ok()).filter(|run| !run.log.steps.is_empty())
+    {
+        let name = run.file_name();
+        if let (false, Ok(text)) = (files.iter().any(|file| file.name == name), write(run)) {
+            files.push(Saved { name, text });
+        }
+    }
+    if files.len() < 2 {
+        return files;
+    }
+    let mut archive = tar::Builder::new(Vec::new());
+    for Saved { name, text } in &files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        // Writing to memory does not fail.
+        let _ = archive.append_data(&mut header, name, text.as_bytes());
+    }
+    // Names, texts and the zeros between them are text as well.
+    let text = archive.into_inner().ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    text.map(|text| Saved { name: "trainplan-results.tar".into(), text }).into_iter().collect()
 }
 
 impl Taken {
@@ -162,6 +187,11 @@ impl Taken {
         let mut remarks: Vec<String> = report.reason.into_iter().collect();
         remarks.extend(report.comparable.reasons.iter().map(|reason| format!("Not comparable: {reason}.")));
         remarks.extend(report.notes);
+        let took = |what: &str, seconds: Option<f64>| {
+            seconds.map(|seconds| format!("{what} a checkpoint took {seconds} s."))
+        };
+        remarks.extend(took("saving", report.checkpoint.save_s));
+        remarks.extend(took("loading", report.checkpoint.load_s));
         Row {
             number: self.number,
             path: report.path,

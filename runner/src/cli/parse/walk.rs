@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use trainplan_shared::log::{Name, Role, Status};
-use trainplan_shared::result::is_log_name;
+use trainplan_shared::log::{Name, Status};
+use trainplan_shared::result::{is_log_name, is_told_elsewhere};
 
 /// Something to list.
 #[derive(Debug)]
@@ -180,10 +180,4 @@ fn is_log(path: &Path) -> bool {
     let name = text_of_name(path);
     let plain = [".gz", ".zst"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
     is_log_name(plain)
-}
-
-/// What a batch script printed is of no interest beside the training log of the same job.
-fn is_told_elsewhere(name: &Name, beside: &[Name]) -> bool {
-    let of_same_job = |other: &Name| other.role == Role::Training && other.job_id == name.job_id;
-    name.role == Role::Batch && beside.iter().any(of_same_job)
 }

@@ -3,7 +3,7 @@
 use super::Invocation;
 use crate::launch::environment::mounts;
 use crate::launch::plan::Plan;
-use crate::launch::slurm::gres_per_node;
+use crate::launch::slurm::{gres_per_node, swallowed_params};
 use crate::launch::word::Word;
 use crate::problem::Field;
 
@@ -20,6 +20,7 @@ pub(in crate::launch) fn apply(plan: &mut Plan) -> Invocation {
     command.extend([Word::of("-N"), Word::of(plan.nodes())]);
     command.extend(gres_per_node(plan).map(|gres| Word::of(format!("--gres=gpu:{gres}"))));
     command.extend(plan.options.time_limit.map(|limit| Word::of(format!("--time={limit}"))));
+    swallowed_params(plan);
     command.extend(plan.options.slurm_params.iter().map(|param| Word::of(format!("--{param}"))));
     mounts(plan);
     if plan.options.venv.is_some() {

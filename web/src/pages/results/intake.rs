@@ -8,6 +8,9 @@ use crate::reader::Reader;
 use leptos::prelude::*;
 use std::sync::Arc;
 
+/// The status of what can't be read, as the command line names it.
+const UNREADABLE: &str = "unreadable";
+
 /// A file that someone gave.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Entry {
@@ -97,14 +100,14 @@ impl Entries {
         self.entries.update(|entries| {
             let number = entries.len() as u32;
             let path = "what was dropped".to_string();
-            entries.push(Entry { bytes: 0.0, state: unread(number, &path, reason), path });
+            entries.push(Entry { bytes: 0.0, state: unread(number, &path, UNREADABLE, reason), path });
         });
     }
 
     /// Stops reading; what waits is listed as not read. What is read stays, but can no longer be looked at in another
     /// way or saved as a result: the worker that kept it ends.
     pub(super) fn cancel(self) {
-        self.give_up("reading was stopped");
+        self.give_up("not_read", "reading was stopped");
     }
 
     /// Forgets all files.
@@ -168,7 +171,7 @@ impl Entries {
             match Reader::start(move |message| self.hear(message)) {
                 // It says when it is ready.
                 Ok(reader) => self.reader.set_value(Some(reader)),
-                Err(_) => self.give_up("this browser runs no workers"),
+                Err(_) => self.give_up(UNREADABLE, "this browser runs no workers"),
             }
             return;
         }
@@ -180,7 +183,7 @@ impl Entries {
         if !handed {
             self.set_state(
                 number,
-                unread(number, &found.path, "the browser could not pass it to the reader"),
+                unread(number, &found.path, UNREADABLE, "the browser could not pass it to the reader"),
             );
             self.read_next();
         }
@@ -188,7 +191,7 @@ impl Entries {
 
     fn hear(self, message: Option<ForPage>) {
         match message {
-            None => self.give_up("the reader broke down"),
+            None => self.give_up(UNREADABLE, "the reader broke down"),
             Some(ForPage::Ready) => {
                 self.say_view();
                 self.read_next();
@@ -227,12 +230,12 @@ impl Entries {
     }
 
     /// Ends the worker, and lists everything that waits as unreadable.
-    fn give_up(self, reason: &str) {
+    fn give_up(self, status: &str, reason: &str) {
         self.reader.set_value(None);
         self.queue.set_value(Vec::new());
         self.entries.update(|entries| {
             for (number, entry) in entries.iter_mut().enumerate().filter(|(_, entry)| entry.is_open()) {
-                entry.state = unread(number as u32, &entry.path, reason);
+                entry.state = unread(number as u32, &entry.path, status, reason);
             }
         });
     }
@@ -252,11 +255,12 @@ impl Entry {
     }
 }
 
-fn unread(number: u32, path: &str, reason: &str) -> State {
+/// A file without a result: `unreadable`, or `not_read` because someone stopped it.
+fn unread(number: u32, path: &str, status: &str, reason: &str) -> State {
     let row = Row {
         number,
         path: path.to_string(),
-        status: "unreadable".into(),
+        status: status.into(),
         remarks: vec![reason.to_string()],
         ..Row::default()
     };

@@ -12,7 +12,7 @@ pub(super) fn SaveButtons() -> impl IntoView {
         <div class="buttons">
             <button type="button" class="action" on:click=save("csv")>"Save as CSV"</button>
             <button type="button" class="action" on:click=save("json")>"Save as JSON"</button>
-            <button type="button" class="action" on:click=save("results") title="One *.result.json for each log">"Save result files"</button>
+            <button type="button" class="action" on:click=save("results") title="A *.result.json for each log; several come as a tar archive">"Save result files"</button>
             {move || entries.save_failed().then(|| view! { <span class="error" role="status">"There was nothing that could be saved."</span> })}
         </div>
     }
