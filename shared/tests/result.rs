@@ -75,6 +75,44 @@ fn log_of(recipe: &Recipe) -> (String, String) {
 }
 
 #[test]
+fn a_gpu_type_is_said_for_the_logs_that_leave_it_open() {
+    let said = Spec::default().with(Field::Gpu, "gb200");
+    let known = Catalog::embedded().recipe("llama3.1-70b/h100/fp8/256@25.04").unwrap();
+    let (path, log) = log_of(known);
+    let told = Report::of(&run_said(&path, &log, &said), &View::default());
+    assert_eq!((told.recipe, told.peak_tflops), (Some(known.id.to_string()), Some(1979.0)));
+    // With the recipe named, it is meant for that very log.
+    let said = said.with(Field::Recipe, known.id.to_string());
+    let told = Report::of(&run_said(&path, &log, &said), &View::default());
+    assert_eq!((told.recipe, told.peak_tflops), (None, Some(4900.0)));
+}
+
+#[test]
+fn what_can_not_be_compared_says_why() {
+    let recipe = Catalog::embedded().recipe("llama3.1-405b/h100/fp8/512@25.04").unwrap();
+    let (path, log) = log_of(recipe);
+    let run = run_said(&path, &log, &Spec::default());
+    let other = Report::of(&run, &View { window: Some("35-44".parse().unwrap()), ..View::default() });
+    assert!(other.notes.iter().any(|note| note.contains("its release scores by last")), "{:?}", other.notes);
+
+    let fast = log.replace("in s: 35", "in s: 0.1");
+    let fast = Report::of(&run_said(&path, &fast, &Spec::default()), &View::default());
+    assert!(
+        !fast.comparable.yes && fast.comparable.reasons[0].contains("no GPU is faster"),
+        "{:?}",
+        fast.comparable
+    );
+
+    let short = log.lines().next().unwrap();
+    let short = Report::of(&run_said(&path, short, &Spec::default()), &View::default());
+    assert!(
+        !short.comparable.yes && short.comparable.reasons == ["it was not scored"],
+        "{:?}",
+        short.comparable
+    );
+}
+
+#[test]
 fn the_logs_of_every_recipe_are_known_for_what_they_are() {
     for recipe in Catalog::embedded().recipes() {
         let (path, log) = log_of(recipe);

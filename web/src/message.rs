@@ -61,6 +61,8 @@ pub(crate) struct Row {
     pub(crate) window: Option<String>,
     pub(crate) step_time_s: Option<f64>,
     pub(crate) step_time_std_s: Option<f64>,
+    /// `population` or `sample`.
+    pub(crate) std_kind: Option<String>,
     pub(crate) tokens_per_s: Option<f64>,
     /// A fraction.
     pub(crate) mfu: Option<f64>,

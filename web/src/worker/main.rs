@@ -201,6 +201,7 @@ impl Taken {
             steps: report.steps as f64,
             window: report.window.map(|window| window.to_string()),
             step_time_s: report.step_time_s.map(|stat| stat.mean),
+            std_kind: report.step_time_s.filter(|stat| stat.n > 1).map(|stat| stat.std_kind.id().to_string()),
             step_time_std_s: report.step_time_s.filter(|stat| stat.n > 1).and_then(|stat| stat.std),
             tokens_per_s: report.tokens_per_s,
             mfu: report.mfu,

@@ -1,5 +1,6 @@
 //! Reports for people: a few columns, and beneath them what to know of each.
 
+use trainplan_shared::log::Stat;
 use trainplan_shared::result::Report;
 use trainplan_shared::units::{group_digits, significant};
 
@@ -21,7 +22,7 @@ pub(super) fn table_row(report: &Report) -> [String; 10] {
         report.status.id().into(),
         text(report.window.map(|window| window.to_string())),
         number(step.map(|step| step.mean), |mean| significant(mean, 5)),
-        number(step.filter(|step| step.n > 1).and_then(|step| step.std), |std| significant(std, 2)),
+        text(step.filter(|step| step.n > 1).and_then(deviation)),
         number(report.tokens_per_s, group_digits),
         number(report.mfu, |mfu| format!("{:.2}", mfu * 100.0)),
         text(counted),
@@ -31,6 +32,11 @@ pub(super) fn table_row(report: &Report) -> [String; 10] {
         text(report.recipe.clone()),
         printable(&report.path),
     ]
+}
+
+/// A standard deviation, and which of the two it is.
+fn deviation(stat: Stat) -> Option<String> {
+    Some(format!("{} {}", significant(stat.std?, 2), stat.std_kind.id()))
 }
 
 /// What to know of a report beyond its row of the table.

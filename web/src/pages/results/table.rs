@@ -52,7 +52,10 @@ fn ReportRow(row: Arc<Row>) -> impl IntoView {
             <td data-label="Recipe">{dash(row.recipe.clone())}</td>
             <td data-label="Steps" class="number">{group_digits(row.steps)}</td>
             <td data-label="Window">{dash(row.window.clone())}</td>
-            <td data-label="Step time, s" class="number">{dash(step_time(&row))}</td>
+            <td data-label="Step time, s" class="number">
+                {dash(step_time(&row))}
+                {row.std_kind.clone().map(|kind| view! { <small title="Kind of standard deviation">{kind}</small> })}
+            </td>
             <td data-label="Tokens/s" class="number">{dash(row.tokens_per_s.map(group_digits))}</td>
             <td data-label="MFU, %" class="number">
                 {dash(row.mfu.map(|mfu| format!("{:.2}", mfu * 100.0)))}
