@@ -3,7 +3,7 @@
 use super::output::{self, Format};
 use super::scenario::ScenarioArgs;
 use super::{Failure, note};
-use trainplan_shared::launch::{Options, launch};
+use trainplan_shared::launch::{Comparable, Options, launch};
 use trainplan_shared::problem::Field;
 
 /// Print the commands that launch a scenario on a cluster
@@ -150,16 +150,58 @@ impl Args {
         for warning in &launch.warnings {
             note(format!("{} {}", warning.text, warning.fix).trim());
         }
-        let reasons = &launch.comparable.reasons;
-        if launch.comparable.baseline.is_some() {
-            for reason in reasons {
-                note(&format!("not comparable with the published number: {reason}"));
-            }
-        } else if reasons.is_empty() {
-            note("no number is published for it");
-        } else {
-            note(&format!("no number is published for it ({})", reasons.join("; ")));
+        for text in comparability(&launch.comparable) {
+            note(&text);
         }
         Ok(())
+    }
+}
+
+/// What keeps the run from standing beside a published number; nothing can where there is none.
+fn comparability(Comparable { reasons, baseline, .. }: &Comparable) -> Vec<String> {
+    let unpublished = "no number is published for it";
+    match baseline {
+        Some(_) => reasons
+            .iter()
+            .map(|reason| format!("not comparable with the published number: {reason}"))
+            .collect(),
+        None if reasons.is_empty() => vec![unpublished.into()],
+        None => vec![format!("{unpublished} ({})", reasons.join("; "))],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn slurm_parameters_may_have_their_dashes() {
+        let typed =
+            ["launch", "--recipe", "llama3.1-8b/h100/fp8/8", "--slurm-params", "--exclusive", "--profile"];
+        let args = Line::try_parse_from(typed).map(|line| line.args).expect("it is a command line");
+        assert_eq!((args.cluster.slurm_params.as_deref(), args.run.profile), (Some("--exclusive"), true));
+    }
+
+    #[test]
+    fn only_a_published_number_can_be_compared_with() {
+        let of = |baseline: Option<&str>, reasons: &[&str]| {
+            comparability(&Comparable {
+                yes: reasons.is_empty(),
+                reasons: reasons.iter().map(ToString::to_string).collect(),
+                baseline: baseline.map(Into::into),
+            })
+        };
+        assert!(of(Some("recipe"), &[]).is_empty());
+        let published = of(Some("recipe"), &["a", "b"]);
+        assert_eq!(published, ["a", "b"].map(|r| format!("not comparable with the published number: {r}")));
+        assert_eq!(of(None, &[]), ["no number is published for it"]);
+        assert_eq!(of(None, &["a", "b"]), ["no number is published for it (a; b)"]);
     }
 }

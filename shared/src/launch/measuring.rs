@@ -120,7 +120,7 @@ fn empty_window(plan: &Plan, start: u32, stop: u32) -> Problem {
 /// The run ends before the last profiled step, where the release does not end it there by itself.
 fn late_window(plan: &Plan, start: u32, stop: u32) -> Problem {
     let steps = plan.steps;
-    let default = if plan.options.profile_stop_step.is_none() { " by the release's default" } else { "" };
+    let default = if plan.options.profile_stop_step.is_none() { " the release's default and" } else { "" };
     let what = format!("is{default} after the last step, {steps}: nothing would be profiled to its end");
     let problem = Problem::new(Field::ProfileStopStep, stop, what);
     if start < steps {

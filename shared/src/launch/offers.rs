@@ -77,7 +77,7 @@ pub(super) fn elsewhere(scenario: &Scenario, problem: Problem) -> Problem {
     let releases: Vec<&str> = Release::ALL.iter().filter(has_it).map(|release| release.id()).collect();
     match releases.as_slice() {
         [] => {
-            let what = format!("{}; no release offers it for {} on {}", problem.what, model.title, gpu.name);
+            let what = format!("{}; no release offers it for this model on {}", problem.what, gpu.name);
             Problem { what, ..problem }
         }
         [release] => problem.allowed(format!("release {release}")),

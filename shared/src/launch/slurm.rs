@@ -31,10 +31,8 @@ pub(super) fn apply(plan: &mut Plan) {
             format!("exclusive is left out: the jobs of release {} are exclusive anyway.", plan.release());
         plan.warn(text, "");
     }
-    let (carried, left): (Vec<&SlurmParam>, Vec<&SlurmParam>) = params
-        .iter()
-        .filter(|param| !is_given_anyway(param))
-        .partition(|param| variable(param).is_some());
+    let (carried, left): (Vec<&SlurmParam>, Vec<&SlurmParam>) =
+        params.iter().filter(|param| !is_given_anyway(param)).partition(|param| variable(param).is_some());
     for param in carried {
         if let (Some(name), Some(value)) = (variable(param), &param.value) {
             plan.export(name, Word::of(value));

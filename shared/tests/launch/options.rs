@@ -83,8 +83,7 @@ fn a_profile_ends_the_run_at_its_last_step() {
     }
     let one = [(Field::Profile, "yes"), (Field::MaxSteps, "1"), SH];
     assert!(warns(&launched(BLACKWELL, &one), "Leave --max-steps out"));
-    let begun =
-        [(Field::Profile, "yes"), (Field::MaxSteps, "40"), (Field::ProfileStartStep, "30"), SH];
+    let begun = [(Field::Profile, "yes"), (Field::MaxSteps, "40"), (Field::ProfileStartStep, "30"), SH];
     assert!(warns(&launched(BLACKWELL, &begun), "Set --profile-stop-step 40 for 40 steps."));
     // 24.11 alone runs on.
     let launch = launched(JOB_SCRIPT, &[(Field::Profile, "yes"), (Field::GpuMetrics, "yes")]);
@@ -104,11 +103,10 @@ fn the_script_says_whether_it_measures_what_is_published() {
         launched(recipe, fields).script.lines().nth(2).unwrap_or_default().to_string()
     };
     let published = "# It measures: 50 training steps on synthetic data, as the published numbers were made.";
-    let alone = |steps: &str| {
-        format!("# It runs {steps} on synthetic data; not comparable with a published number.")
-    };
-    assert_eq!(says(BLACKWELL, &[]), published);
-    assert_eq!(says(BLACKWELL, &[(Field::MaxSteps, "20")]), alone("20 training steps"));
+    let alone =
+        |steps: &str| format!("# It runs {steps} on synthetic data; not comparable with a published number.");
+    assert_eq!(says(NEMOTRON, &[]), published);
+    assert_eq!(says(HYBRID, &[(Field::MaxSteps, "20")]), alone("20 training steps"));
     assert_eq!(says(BLACKWELL, &[(Field::LoadCheckpoint, "/c")]), alone("1 training step"));
     // It runs as the release's do, which published no number for it.
     let unpublished = [(Field::Release, "25.12"), SH];

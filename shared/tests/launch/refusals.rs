@@ -179,7 +179,7 @@ fn releases_are_offered_that_have_the_model() {
         "nemotron4-340b/h100/bf16/256@24.11",
         &a100,
         Field::SaveCheckpoint,
-        "no release offers it for Nemotron4 340B on A100",
+        "no release offers it for this model on A100",
     );
 }
 
@@ -207,8 +207,12 @@ fn options_that_exclude_each_other() {
     let beyond = [(Field::Profile, "yes"), (Field::ProfileStartStep, "60")];
     assert_refused(hybrid, &beyond, Field::ProfileStartStep, "50, the release's default; nearest: 49");
     let short = [(Field::Profile, "yes"), (Field::MaxSteps, "15")];
-    let problem =
-        assert_refused("nemotron4-340b/h100/fp8/128@24.11", &short, Field::ProfileStopStep, "is by the");
+    let problem = assert_refused(
+        "nemotron4-340b/h100/fp8/128@24.11",
+        &short,
+        Field::ProfileStopStep,
+        "is the release's default and after",
+    );
     assert_eq!(problem.allowed, "--profile-start-step 5 --profile-stop-step 15");
     let late = [(Field::Profile, "yes"), (Field::MaxSteps, "25")];
     assert_refused("nemotron4-340b/h100/fp8/128@24.11", &late, Field::ProfileStopStep, "nearest: 25");

@@ -185,7 +185,9 @@ impl Taken {
     fn row(&self, view: &View) -> Row {
         let report = self.report(view);
         let mut remarks: Vec<String> = report.reason.into_iter().collect();
-        remarks.extend(report.comparable.reasons.iter().map(|reason| format!("Not comparable: {reason}.")));
+        // Of what was not scored the reason says enough.
+        let reasons = report.comparable.reasons.iter().filter(|_| report.status == Status::Scored);
+        remarks.extend(reasons.map(|reason| format!("Not comparable: {reason}.")));
         remarks.extend(report.notes);
         let took = |what: &str, seconds: Option<f64>| {
             seconds.map(|seconds| format!("{what} a checkpoint took {seconds} s."))

@@ -1,6 +1,6 @@
 //! Reports for people: a few columns, and beneath them what to know of each.
 
-use trainplan_shared::log::Stat;
+use trainplan_shared::log::{Stat, Status};
 use trainplan_shared::result::Report;
 use trainplan_shared::units::{group_digits, significant};
 
@@ -41,7 +41,9 @@ fn deviation(stat: Stat) -> Option<String> {
 
 /// What to know of a report beyond its row of the table.
 pub(super) fn remarks(report: &Report) -> Vec<String> {
-    let reasons = report.comparable.reasons.iter().map(|reason| format!("not comparable: {reason}"));
+    // Of what was not scored the reason says enough.
+    let reasons = report.comparable.reasons.iter().filter(|_| report.status == Status::Scored);
+    let reasons = reasons.map(|reason| format!("not comparable: {reason}"));
     let remarks = report.reason.iter().cloned().chain(reasons).chain(report.notes.iter().cloned());
     remarks.map(|remark| printable(&format!("{}: {remark}", report.path))).collect()
 }

@@ -133,7 +133,7 @@ fn Script(launch: Signal<Option<Launch>>) -> impl IntoView {
         {move || warnings().into_iter().map(|Warning { text, fix }| view! {
             <p class="notice warn">{text} " " {(!fix.is_empty()).then(|| view! { <strong>{fix}</strong> })}</p>
         }).collect_view()}
-        <p class="basis">{of(|launch| format!("Runs {} steps on synthetic data: it measures, as the published numbers were made.", launch.steps))}</p>
+        <p class="basis">{of(what_runs)}</p>
         <pre tabindex="0" aria-label="Launch script" data-script>{script}</pre>
         <div class="buttons">
             <CopyButton text=script label="Copy command" primary=true />
@@ -157,6 +157,19 @@ fn Script(launch: Signal<Option<Launch>>) -> impl IntoView {
             <Steps steps=steps(|launch| launch.check) />
         </details>
     }
+}
+
+/// What the script trains, which is not the plan: releases ship measurements.
+fn what_runs(launch: &Launch) -> String {
+    let steps = match launch.steps {
+        1 => "1 step".to_string(),
+        steps => format!("{steps} steps"),
+    };
+    let how = match launch.comparable.yes && launch.comparable.baseline.is_some() {
+        true => "it measures, as the published numbers were made",
+        false => "it measures, and does not train the model to its end",
+    };
+    format!("Runs {steps} on synthetic data: {how}.")
 }
 
 /// Steps for a person to follow.
