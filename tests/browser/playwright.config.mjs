@@ -10,6 +10,9 @@ export default defineConfig({
   workers: 2,
   forbidOnly: Boolean(process.env.CI),
   reporter: "list",
+  // Generous: the machine may be busy, and speed is measured elsewhere.
+  timeout: 120_000,
+  expect: { timeout: 20_000 },
   // The server takes a free port and says which.
   webServer: {
     command: `"${process.env.TRAINPLAN_BIN}" serve --listen 127.0.0.1:0`,

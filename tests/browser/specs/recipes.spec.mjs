@@ -55,6 +55,7 @@ test("no match and wrong values say so and lead back", async ({ page }) => {
 
 test("works with the keyboard alone", async ({ page }) => {
   await page.goto("/recipes");
+  await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
   await page.keyboard.press("Tab");
   await expect(page.getByRole("link", { name: "Skip to content" })).toBeFocused();
   const matrix = page.locator("table.matrix");
