@@ -208,11 +208,6 @@ impl Architecture {
         }
         widths
     }
-
-    /// Whether the pattern of blocks is that of a hybrid.
-    pub fn is_hybrid(&self) -> bool {
-        self.mamba.is_some()
-    }
 }
 
 #[cfg(test)]
