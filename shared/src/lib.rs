@@ -4,6 +4,7 @@
 pub mod architecture;
 pub mod batch;
 pub mod catalog;
+pub mod estimate;
 pub mod explain;
 pub mod flops;
 pub mod launch;
@@ -11,6 +12,7 @@ pub mod layout;
 pub mod link;
 pub mod log;
 pub mod metrics;
+pub mod options;
 pub mod precision;
 pub mod problem;
 pub mod result;

@@ -52,6 +52,11 @@ fields! {
     Gbs "gbs" "gbs" "GBS",
     SeqLen "seq-len" "s" "Sequence length",
     Layers "layers" "l" "Layers",
+    Recompute "recompute" "rc" "Recompute",
+    Fsdp "fsdp" "fsdp" "FSDP",
+    Overlap "overlap" "ov" "Overlap",
+    Stack "stack" "stack" "Software",
+    GemmTflops "gemm-tflops" "gemm" "Measured GEMM TFLOPS",
     Convention "convention" "c" "FLOPs convention",
     Tokens "tokens" "t" "Tokens",
     StepTime "step-time" "st" "Step time",
@@ -92,8 +97,8 @@ impl Field {
     /// Whether it describes a scenario, rather than what to do or show with one.
     pub fn is_of_scenario(self) -> bool {
         use Field::{
-            Cp, Dtype, Ep, ExpertTp, Gbs, Gpu, Gpus, Layers, Mbs, Model, PipelineSplit, Pp, Recipe, SeqLen,
-            Tp, Vp,
+            Cp, Dtype, Ep, ExpertTp, Fsdp, Gbs, GemmTflops, Gpu, Gpus, Layers, Mbs, Model, Overlap,
+            PipelineSplit, Pp, Recipe, Recompute, SeqLen, Stack, Tp, Vp,
         };
         let scenario = [
             Recipe,
@@ -112,6 +117,11 @@ impl Field {
             Gbs,
             SeqLen,
             Layers,
+            Recompute,
+            Fsdp,
+            Overlap,
+            Stack,
+            GemmTflops,
         ];
         scenario.contains(&self)
     }
@@ -127,6 +137,13 @@ impl Field {
             Field::Vp => "Virtual pipeline: chunks of layers on each stage",
             Field::Mbs => "Micro batch size: sequences at a time",
             Field::Gbs => "Global batch size: sequences in a step",
+            Field::Recompute => "Activations computed again in the backward pass instead of kept",
+            Field::Fsdp => {
+                "Fully sharded data parallel: weights and gradients are sharded like the optimizer"
+            }
+            Field::Overlap => "Whether communication hides behind computation",
+            Field::Stack => "The software that trains, by generation where its speed changed",
+            Field::GemmTflops => "What your GPUs reach in a large BF16 matrix multiplication",
             Field::Gres => "Generic resource that Slurm is asked for",
             _ => "",
         }

@@ -6,26 +6,30 @@ use crate::catalog::{Baseline, Catalog, Gpu, Model, Recipe};
 use crate::flops::Convention;
 use crate::layout::Layout;
 use crate::metrics::Metrics;
+use crate::options::{Options, Stack};
 use crate::precision::Dtype;
 use crate::problem::Field;
 use crate::spec::{DEFAULT_TOKENS, Spec};
 use serde::Serialize;
+use std::borrow::Cow;
 
 /// A model on GPUs with a layout and a batch that fit each other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scenario {
     /// The model.
-    pub model: &'static Model,
+    pub model: Cow<'static, Model>,
     /// Its shape, with fewer layers in a proxy.
     pub architecture: Architecture,
     /// GPU type.
-    pub gpu: &'static Gpu,
+    pub gpu: Cow<'static, Gpu>,
     /// Precision.
     pub dtype: Dtype,
     /// How the model is spread over the GPUs.
     pub layout: Layout,
     /// What a step takes.
     pub batch: Batch,
+    /// Recomputation, sharding, software.
+    pub options: Options,
     /// The recipe that it started from, which gives its document's ways of counting.
     pub recipe: Option<&'static Recipe>,
     /// What differs from that recipe.
@@ -98,6 +102,11 @@ impl Scenario {
 
     fn equals(&self, recipe: &Recipe) -> bool {
         let degrees = &recipe.degrees;
+        // Without a recipe nobody chose the release's software, and its measurement still says most.
+        let stack = match self.recipe {
+            Some(_) => Stack::of_release(recipe.id.release),
+            None => self.options.stack,
+        };
         recipe.id.model == self.model.id
             && recipe.id.gpu == self.gpu.id
             && recipe.id.dtype == self.dtype
@@ -105,6 +114,7 @@ impl Scenario {
             && recipe.seq_len == self.batch.seq_len()
             && recipe.mbs == self.batch.mbs()
             && recipe.gbs == self.batch.gbs()
+            && self.options == Options { stack, ..Options::default() }
             && Layout::new(degrees, &self.architecture).as_ref() == Ok(&self.layout)
     }
 }

@@ -59,6 +59,22 @@ pub(super) struct ScenarioArgs {
     /// Layers; fewer than the model has makes a proxy
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     layers: Option<String>,
+    /// Activations computed again in the backward pass: none, selective, full
+    #[arg(long, value_name = "WHICH")]
+    recompute: Option<String>,
+    /// Shard weights, gradients and optimizer over data parallel (FSDP)
+    #[arg(long, value_name = "on|off", num_args = 0..=1, default_missing_value = "on")]
+    fsdp: Option<String>,
+    /// Whether communication hides behind computation [default: on]
+    #[arg(long, value_name = "on|off")]
+    overlap: Option<String>,
+    /// The software that trains, such as nemo-2, megatron-bridge-26.06, torchtitan [default: the recipe's, else the
+    /// newest Megatron-Bridge]
+    #[arg(long, value_name = "STACK")]
+    stack: Option<String>,
+    /// What your GPUs reach in a large BF16 matrix multiplication, TFLOPS: scales the estimate to your machine
+    #[arg(long, value_name = "TFLOPS", allow_negative_numbers = true)]
+    gemm_tflops: Option<String>,
     /// How FLOPs are counted: recipe (as its document does), full, causal [default: recipe with one, else full]
     #[arg(long, value_name = "CONVENTION")]
     convention: Option<String>,
@@ -88,6 +104,11 @@ impl ScenarioArgs {
             (Field::Gbs, &self.gbs),
             (Field::SeqLen, &self.seq_len),
             (Field::Layers, &self.layers),
+            (Field::Recompute, &self.recompute),
+            (Field::Fsdp, &self.fsdp),
+            (Field::Overlap, &self.overlap),
+            (Field::Stack, &self.stack),
+            (Field::GemmTflops, &self.gemm_tflops),
             (Field::Convention, &self.convention),
         ];
         for (field, text) in flags {

@@ -69,7 +69,7 @@ pub(super) fn no_strong(scenario: &Scenario, release: Release, recipes: &[&Recip
 /// The problem of an option that a release's script lacks, with the releases that have it for the scenario's
 /// model and GPU type.
 pub(super) fn elsewhere(scenario: &Scenario, problem: Problem) -> Problem {
-    let (model, gpu) = (scenario.model, scenario.gpu);
+    let (model, gpu) = (&*scenario.model, &*scenario.gpu);
     let has_it = |release: &&Release| {
         Limits::of(**release, &model.id, &gpu.id).is_some()
             && Script::of(**release, model).is_some_and(|script| script.variable_of(problem.field).is_some())

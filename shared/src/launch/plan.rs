@@ -86,7 +86,7 @@ impl<'a> Plan<'a> {
 
     /// The model's size as the release names it.
     pub(super) fn size(&self) -> &'a str {
-        self.script().size(self.scenario.model)
+        self.script().size(&self.scenario.model)
     }
 
     /// The top directory: as given, else the variable that holds it.

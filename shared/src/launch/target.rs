@@ -29,7 +29,7 @@ impl Target {
     pub(super) fn find(scenario: &Scenario, options: &Options) -> Result<Target, Vec<Problem>> {
         let release = options.release.map_or_else(|| offers::usual_release(scenario), Ok)?;
         let recipes = offers::recipes(release, scenario);
-        let script = Script::of(release, scenario.model)
+        let script = Script::of(release, &scenario.model)
             .filter(|_| !recipes.is_empty())
             .ok_or_else(|| vec![offers::no_model(scenario, release)])?;
         let limits = Limits::of(release, &scenario.model.id, &scenario.gpu.id)

@@ -9,6 +9,7 @@ use crate::problem::{Field, Problem};
 use crate::scenario::Scenario;
 use crate::units::parse_count;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::str::FromStr;
 
 impl Spec {
@@ -39,7 +40,7 @@ impl Spec {
         };
         let architecture = model.architecture.with_layers(layers).map_err(one)?;
         let flops = ModelFlops::by_blocks(&architecture, seq_len, causal);
-        Ok(Counted { model, recipe: None, architecture, flops })
+        Ok(Counted { model: Cow::Borrowed(model), recipe: None, architecture, flops })
     }
 
     /// What the step time in the fields means, or the published one where none is given. Without recipe and model,
@@ -130,7 +131,7 @@ pub const DEFAULT_TOKENS: f64 = 1e12;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Counted {
     /// The model.
-    pub model: &'static Model,
+    pub model: Cow<'static, Model>,
     /// The recipe that was given, if any.
     pub recipe: Option<&'static Recipe>,
     /// The shape that was counted, with fewer layers in a proxy.

@@ -6,10 +6,12 @@ use crate::batch::Batch;
 use crate::catalog::{Catalog, Gpu, Model, Recipe, Scaling};
 use crate::flops::Convention;
 use crate::layout::{Degrees, Layout, PipelineSplit};
+use crate::options::{Options, Recompute, Stack};
 use crate::precision::Dtype;
 use crate::problem::{Field, Problem};
 use crate::scenario::{Change, Scenario};
-use std::fmt::Display;
+use std::borrow::Cow;
+use std::fmt::{self, Display};
 use std::str::FromStr;
 
 impl Spec {
@@ -47,6 +49,7 @@ impl Spec {
             dtype: draft.dtype,
             layout,
             batch,
+            options: draft.options,
             recipe,
             changes: reader.changes,
             convention: draft.convention,
@@ -56,15 +59,39 @@ impl Spec {
 
 /// Every value read, not yet known to fit each other.
 struct Draft {
-    model: &'static Model,
+    model: Cow<'static, Model>,
     architecture: Architecture,
-    gpu: &'static Gpu,
+    gpu: Cow<'static, Gpu>,
     dtype: Dtype,
     degrees: Degrees,
     seq_len: u32,
     mbs: u32,
     gbs: u32,
+    options: Options,
     convention: Convention,
+}
+
+/// Something on or off.
+#[derive(PartialEq)]
+struct Switch(bool);
+
+impl Display for Switch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0 { "on" } else { "off" })
+    }
+}
+
+impl FromStr for Switch {
+    type Err = Problem;
+
+    fn from_str(text: &str) -> Result<Switch, Problem> {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "on" | "1" | "yes" | "true" => Ok(Switch(true)),
+            "off" | "0" | "no" | "false" => Ok(Switch(false)),
+            // The caller puts its own field in the place of this one.
+            _ => Err(Problem::new(Field::Overlap, text, "is neither on nor off").allowed("on, off")),
+        }
+    }
 }
 
 /// Reads fields against a recipe, gathering problems and changes.
@@ -82,11 +109,15 @@ impl Reader<'_> {
         let model = self.named(
             Field::Model,
             id.map(|id| id.model.as_str()),
-            |text| catalog.model(text),
+            |text| catalog.model(text).map(Cow::Borrowed),
             |model| &model.id,
         );
-        let gpu =
-            self.named(Field::Gpu, id.map(|id| id.gpu.as_str()), |text| catalog.gpu(text), |gpu| &gpu.id);
+        let gpu = self.named(
+            Field::Gpu,
+            id.map(|id| id.gpu.as_str()),
+            |text| catalog.gpu(text).map(Cow::Borrowed),
+            |gpu| &gpu.id,
+        );
         let dtype = self.value(Field::Dtype, id.map(|id| id.dtype).or(Some(Dtype::Bf16)));
         let base = recipe.map(|recipe| recipe.degrees.clone()).unwrap_or_default();
         let gpus = self.whole(Field::Gpus, recipe.map(|recipe| recipe.id.gpus));
@@ -97,13 +128,16 @@ impl Reader<'_> {
         let vp = degree(Field::Vp, base.vp);
         let split = self.value(Field::PipelineSplit, Some(base.split)).unwrap_or(PipelineSplit::Even);
         let mbs = self.whole(Field::Mbs, recipe.map(|recipe| recipe.mbs).or(Some(1))).unwrap_or(1);
-        let seq_len = recipe.map(|recipe| recipe.seq_len).or(model.map(|model| model.seq_len));
+        let seq_len = recipe.map(|recipe| recipe.seq_len).or(model.as_ref().map(|model| model.seq_len));
         let seq_len = self.whole(Field::SeqLen, seq_len);
         // Of another model than the recipe's, all layers are meant.
-        let same_model = recipe.filter(|recipe| model.is_some_and(|model| model.id == recipe.id.model));
-        let layers = same_model.map(|recipe| recipe.layers).or(model.map(|model| model.architecture.layers));
+        let same_model =
+            recipe.filter(|recipe| model.as_ref().is_some_and(|model| model.id == recipe.id.model));
+        let layers =
+            same_model.map(|recipe| recipe.layers).or(model.as_ref().map(|model| model.architecture.layers));
         let layers = self.whole(Field::Layers, layers);
         let gbs = self.global_batch(gpus);
+        let options = self.options();
         let default = if recipe.is_some() { Convention::Recipe } else { Convention::Full };
         let convention = match self.spec.parse(Field::Convention) {
             Ok(convention) => convention.unwrap_or(default),
@@ -124,7 +158,18 @@ impl Reader<'_> {
             self.problems.push(Convention::needs_recipe());
         }
         let degrees = Degrees { gpus, tp, pp, cp, ep, expert_tp, vp, split };
-        Some(Draft { model, architecture, gpu, dtype: dtype?, degrees, seq_len, mbs, gbs, convention })
+        Some(Draft {
+            model,
+            architecture,
+            gpu,
+            dtype: dtype?,
+            degrees,
+            seq_len,
+            mbs,
+            gbs,
+            options,
+            convention,
+        })
     }
 
     /// The recipe's global batch; of a weak series, as much of it as the GPUs are of the recipe's.
@@ -146,13 +191,30 @@ impl Reader<'_> {
         }
     }
 
-    fn named<T>(
+    fn options(&mut self) -> Options {
+        let default = Options::default();
+        let stack = self.recipe.map_or(default.stack, |recipe| Stack::of_release(recipe.id.release));
+        let recompute = self.value(Field::Recompute, Some(Recompute::None)).unwrap_or_default();
+        let gemm_tflops = self.spec.count(Field::GemmTflops).unwrap_or_else(|problem| {
+            self.problems.push(problem);
+            None
+        });
+        Options {
+            recompute,
+            fsdp: self.value(Field::Fsdp, Some(Switch(default.fsdp))).is_some_and(|switch| switch.0),
+            overlap: self.value(Field::Overlap, Some(Switch(default.overlap))).is_some_and(|switch| switch.0),
+            stack: self.value(Field::Stack, Some(stack)).unwrap_or(stack),
+            gemm_tflops,
+        }
+    }
+
+    fn named<T: Clone>(
         &mut self,
         field: Field,
         base: Option<&str>,
-        find: impl Fn(&str) -> Result<&'static T, Problem>,
+        find: impl Fn(&str) -> Result<Cow<'static, T>, Problem>,
         id: impl Fn(&T) -> &str,
-    ) -> Option<&'static T> {
+    ) -> Option<Cow<'static, T>> {
         let Some(text) = self.spec.get(field).or(base) else {
             self.problems.push(missing(field));
             return None;
@@ -160,7 +222,7 @@ impl Reader<'_> {
         match find(text) {
             Ok(found) => {
                 if let Some(base) = base {
-                    self.note_change(field, base, id(found), false);
+                    self.note_change(field, base, id(&found), false);
                 }
                 Some(found)
             }

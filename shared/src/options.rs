@@ -1,0 +1,162 @@
+//! What a run may choose besides its layout and its batch: recomputation, sharding, the software that trains.
+
+use crate::catalog::Release;
+use crate::problem::{Field, Problem};
+use serde::Serialize;
+use std::fmt;
+use std::str::FromStr;
+
+/// What a run may choose besides its layout and its batch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Options {
+    /// Activations that the backward pass computes again.
+    pub recompute: Recompute,
+    /// Whether weights, gradients and optimizer state are all sharded over the data-parallel ranks (FSDP), rather than
+    /// the optimizer state alone.
+    pub fsdp: bool,
+    /// Whether communication hides behind computation where the software can hide it.
+    pub overlap: bool,
+    /// The software that trains.
+    pub stack: Stack,
+    /// What the user's GPUs reach in a large BF16 matrix multiplication, TFLOPS; none for what such GPUs usually reach.
+    pub gemm_tflops: Option<f64>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            recompute: Recompute::None,
+            fsdp: false,
+            overlap: true,
+            stack: Stack::default(),
+            gemm_tflops: None,
+        }
+    }
+}
+
+/// Implements what an enumeration of named choices needs: a list, ids, parsing, printing.
+macro_rules! choices {
+    ($(#[$meta:meta])* $name:ident, $field:ident { $($(#[$doc:meta])* $variant:ident $id:literal $title:literal,)* }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub enum $name { $($(#[$doc])* $variant,)* }
+
+        impl $name {
+            /// Every choice.
+            pub const ALL: &[$name] = &[$($name::$variant,)*];
+
+            /// Its name in flags, files and links.
+            pub const fn id(self) -> &'static str {
+                match self { $($name::$variant => $id,)* }
+            }
+
+            /// Its name as people print it.
+            pub const fn title(self) -> &'static str {
+                match self { $($name::$variant => $title,)* }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.id())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = Problem;
+
+            fn from_str(text: &str) -> Result<$name, Problem> {
+                let wanted = text.trim().to_ascii_lowercase();
+                $name::ALL.iter().copied().find(|choice| choice.id() == wanted).ok_or_else(|| {
+                    Problem::unknown(Field::$field, text, $name::ALL.iter().map(|choice| choice.id()))
+                })
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.id())
+            }
+        }
+    };
+}
+
+choices! {
+    /// Activations that the backward pass computes again instead of keeping them.
+    Recompute, Recompute {
+        /// Nothing.
+        #[default]
+        None "none" "none",
+        /// The core of attention: scores, softmax and their product with the values. Fused attention recomputes them
+        /// in any case, so that this changes nothing where attention is fused.
+        Selective "selective" "selective",
+        /// Every layer, from its input.
+        Full "full" "full",
+    }
+}
+
+choices! {
+    /// The software that trains, by generation where its speed changed.
+    Stack, Stack {
+        /// Megatron-LM as of SC'21: no fused attention, no sequence parallelism.
+        MegatronLm2021 "megatron-lm-2021" "Megatron-LM 2021",
+        /// Megatron-LM as of the sequence-parallelism paper: no fused attention.
+        MegatronLm2022 "megatron-lm-2022" "Megatron-LM 2022",
+        /// Megatron-DeepSpeed with ZeRO-1, 2022 and 2023: no fused attention, no sequence parallelism.
+        MegatronDeepSpeed "megatron-deepspeed" "Megatron-DeepSpeed",
+        /// NeMo 1 on Megatron-Core, 2024 to 25.02.
+        Nemo1 "nemo-1" "NeMo 1 (2024)",
+        /// NeMo 2 on Megatron-Core, 25.02 to 25.07.
+        Nemo2 "nemo-2" "NeMo 2 (2025)",
+        /// NVIDIA's MLPerf training submissions.
+        MlPerf "nemo-mlperf" "NeMo for MLPerf",
+        /// Megatron-LM 0.14 as distributed, without NeMo's tuning.
+        MegatronLm014 "megatron-lm-0.14" "Megatron-LM 0.14",
+        /// Megatron-Bridge 25.09 and 25.11.
+        Bridge25 "megatron-bridge-25.09" "Megatron-Bridge 25.09 to 25.11",
+        /// Megatron-Bridge 26.02 and 26.04.
+        Bridge2602 "megatron-bridge-26.02" "Megatron-Bridge 26.02 to 26.04",
+        /// Megatron-Bridge 26.06 and later, with its new path for grouped matrix multiplication.
+        #[default]
+        Bridge2606 "megatron-bridge-26.06" "Megatron-Bridge 26.06 and later",
+        /// NeMo AutoModel: PyTorch FSDP2 with Transformer Engine.
+        AutoModel "automodel" "NeMo AutoModel",
+        /// MosaicML Composer with FSDP.
+        Composer "composer-fsdp" "Composer, FSDP",
+        /// torchtitan: FSDP2 and tensor parallelism, compiled.
+        Torchtitan "torchtitan" "torchtitan",
+        /// PyTorch FSDP, compiled, as IBM and Meta tuned it.
+        PytorchFsdp "pytorch-fsdp" "PyTorch FSDP, compiled",
+        /// InternEvo with hierarchical ZeRO.
+        InternEvo "internevo" "InternEvo",
+        /// Meta's own, for Llama 3.
+        Meta "meta-llama3" "Meta's for Llama 3",
+    }
+}
+
+impl Stack {
+    /// The software that a release of the recipe collection runs.
+    pub fn of_release(release: Release) -> Stack {
+        match release {
+            Release::R24_11 => Stack::Nemo1,
+            Release::R25_04 | Release::R25_05 => Stack::Nemo2,
+            Release::R25_12 => Stack::Bridge25,
+        }
+    }
+
+    /// Whether attention is fused, so that its scores are never kept in memory.
+    pub fn fuses_attention(self) -> bool {
+        !matches!(self, Stack::MegatronLm2021 | Stack::MegatronLm2022 | Stack::MegatronDeepSpeed)
+    }
+
+    /// Whether tensor parallelism shares the sequence between its ranks outside of the matrix multiplications.
+    pub fn shares_sequence(self) -> bool {
+        !matches!(self, Stack::MegatronLm2021 | Stack::MegatronDeepSpeed)
+    }
+
+    /// Whether it is NVIDIA's own, on Megatron-Core as the recipes run it.
+    pub fn is_nvidia_megatron(self) -> bool {
+        use Stack::{Bridge25, Bridge2602, Bridge2606, MlPerf, Nemo1, Nemo2};
+        matches!(self, Nemo1 | Nemo2 | MlPerf | Bridge25 | Bridge2602 | Bridge2606)
+    }
+}
