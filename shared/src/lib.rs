@@ -11,6 +11,8 @@ pub mod launch;
 pub mod layout;
 pub mod link;
 pub mod log;
+#[cfg(feature = "calibrate")]
+pub mod measurements;
 pub mod metrics;
 pub mod options;
 pub mod precision;

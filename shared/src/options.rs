@@ -11,9 +11,24 @@ use std::str::FromStr;
 pub struct Options {
     /// Activations that the backward pass computes again.
     pub recompute: Recompute,
+    /// Parts of a layer that are computed again besides, where recomputation is selective.
+    pub modules: Modules,
     /// Whether weights, gradients and optimizer state are all sharded over the data-parallel ranks (FSDP), rather than
     /// the optimizer state alone.
     pub fsdp: bool,
+    /// With FSDP, whether a layer's gathered weights are dropped after the forward pass and gathered again.
+    pub reshard: bool,
+    /// With a sharded optimizer, over how many data-parallel ranks; none for all.
+    pub zero_group: Option<u32>,
+    /// Whether tensor parallelism shares the sequence outside of matrix multiplications; none for what the software
+    /// does.
+    pub sequence_parallel: Option<bool>,
+    /// Whether kernels are launched by CUDA graphs; none for what the software does.
+    pub cuda_graphs: Option<bool>,
+    /// Whether the exchange of tokens between experts hides behind the computation of another micro batch.
+    pub expert_overlap: bool,
+    /// Whether tokens beyond an expert's even share are dropped, so that no expert has more than another.
+    pub token_drop: bool,
     /// Whether communication hides behind computation where the software can hide it.
     pub overlap: bool,
     /// The software that trains.
@@ -26,12 +41,36 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             recompute: Recompute::None,
+            modules: Modules::default(),
             fsdp: false,
+            reshard: true,
+            zero_group: None,
+            sequence_parallel: None,
+            cuda_graphs: None,
+            expert_overlap: false,
+            token_drop: false,
             overlap: true,
             stack: Stack::default(),
             gemm_tflops: None,
         }
     }
+}
+
+/// Parts of a layer that Megatron's selective recomputation can name (`--recompute-modules`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Modules {
+    /// The dense MLP.
+    pub mlp: bool,
+    /// The projections of multi-head latent attention up from their ranks.
+    pub mla_up_proj: bool,
+    /// The norms.
+    pub layernorm: bool,
+    /// The activation function of the experts.
+    pub moe_act: bool,
+    /// The shared experts.
+    pub shared_experts: bool,
+    /// The routed MLP as a whole.
+    pub moe: bool,
 }
 
 /// Implements what an enumeration of named choices needs: a list, ids, parsing, printing.

@@ -59,6 +59,12 @@ impl Row<'_> {
         }
     }
 
+    /// Its place among the rows of its file, from 1.
+    #[cfg(feature = "calibrate")]
+    pub(crate) fn number(&self) -> usize {
+        self.number
+    }
+
     /// What is wrong with the row.
     pub(crate) fn error(&self, reason: String) -> DataError {
         DataError { file: self.file, row: self.number, reason }
@@ -66,7 +72,7 @@ impl Row<'_> {
 }
 
 /// The rows of a data file, whose lines of `#` are comments.
-pub(crate) fn read<T: FromRow>(file: &'static str, text: &'static str) -> Result<Vec<T>, DataError> {
+pub(crate) fn read<T: FromRow>(file: &'static str, text: &str) -> Result<Vec<T>, DataError> {
     let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
     let broken = |row: usize, error: csv::Error| DataError { file, row, reason: error.to_string() };
     let header = reader.headers().map_err(|error| broken(0, error))?.clone();

@@ -205,6 +205,7 @@ impl Reader<'_> {
             overlap: self.value(Field::Overlap, Some(Switch(default.overlap))).is_some_and(|switch| switch.0),
             stack: self.value(Field::Stack, Some(stack)).unwrap_or(stack),
             gemm_tflops,
+            ..default
         }
     }
 

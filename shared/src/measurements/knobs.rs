@@ -1,0 +1,96 @@
+//! Settings of Megatron-Bridge's published recipes, which its tables of measurements leave out.
+
+use super::subject::Subject;
+use crate::catalog::{DataError, FromRow, Row, read};
+use crate::options::{Modules, Recompute};
+use std::sync::LazyLock;
+
+/// What one published recipe sets; nothing where it inherits.
+struct Knobs {
+    model: String,
+    gpu: String,
+    dtype: String,
+    gpus: u32,
+    tp: Option<u32>,
+    pp: Option<u32>,
+    cp: Option<u32>,
+    ep: Option<u32>,
+    vp: Option<u32>,
+    mbs: Option<u32>,
+    full: bool,
+    modules: Modules,
+    cuda_graphs: Option<bool>,
+    expert_overlap: bool,
+}
+
+impl FromRow for Knobs {
+    fn from_row(row: &Row<'_>) -> Result<Knobs, DataError> {
+        Ok(Knobs {
+            model: row.string("model")?,
+            gpu: row.string("gpu")?,
+            dtype: row.string("dtype")?,
+            gpus: row.value("gpus")?,
+            tp: row.optional("tp")?,
+            pp: row.optional("pp")?,
+            cp: row.optional("cp")?,
+            ep: row.optional("ep")?,
+            vp: row.optional("vp")?,
+            mbs: row.optional("mbs")?,
+            full: row.text("recompute")? == "full",
+            modules: modules(row.text("modules")?),
+            cuda_graphs: match row.text("cuda_graphs")? {
+                "" => None,
+                _ => Some(row.yes("cuda_graphs")?),
+            },
+            expert_overlap: row.yes("expert_overlap")?,
+        })
+    }
+}
+
+/// Megatron's names of recomputed modules, between blanks.
+pub(super) fn modules(names: &str) -> Modules {
+    let has = |name: &str| names.split([' ', ',']).any(|one| one == name);
+    Modules {
+        mlp: has("mlp"),
+        mla_up_proj: has("mla_up_proj"),
+        layernorm: has("layernorm") || has("norm"),
+        moe_act: has("moe_act") || has("act"),
+        shared_experts: has("shared_experts") || has("shared_expert"),
+        moe: has("moe"),
+    }
+}
+
+/// Brings what the recipe of that model, GPU, precision and GPU count sets into `subject`, where its layout agrees.
+pub(super) fn join(subject: &mut Subject, model: &str) {
+    static KNOBS: LazyLock<Vec<Knobs>> = LazyLock::new(|| {
+        #[expect(
+            clippy::expect_used,
+            reason = "the file is fixed when this is built, and every test reads it"
+        )]
+        read("bridge_knobs.csv", include_str!("../../data/bridge_knobs.csv"))
+            .expect("the knobs are well formed")
+    });
+    let (layout, batch) = (&subject.layout, &subject.batch);
+    let agrees = |set: Option<u32>, is: u32| set.is_none_or(|set| set == is);
+    let found = KNOBS.iter().find(|knobs| {
+        knobs.model == model
+            && knobs.gpu == subject.gpu.id
+            && knobs.dtype == subject.dtype.id()
+            && knobs.gpus == layout.gpus()
+            && agrees(knobs.tp, layout.tp())
+            && agrees(knobs.pp, layout.pp())
+            && agrees(knobs.cp, layout.cp())
+            && agrees(knobs.ep, layout.ep())
+            && agrees(knobs.vp, layout.vp())
+            && agrees(knobs.mbs, batch.mbs())
+    });
+    if let Some(knobs) = found {
+        let options = &mut subject.options;
+        if knobs.full {
+            options.recompute = Recompute::Full;
+        }
+        options.modules = knobs.modules;
+        options.cuda_graphs = knobs.cuda_graphs;
+        options.expert_overlap = knobs.expert_overlap;
+    }
+}

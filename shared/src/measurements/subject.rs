@@ -1,0 +1,254 @@
+//! From a row's cells to what an estimate depends on.
+
+use super::knobs;
+use crate::architecture::{Architecture, Attention, AttentionKind, Mlp};
+use crate::batch::Batch;
+use crate::catalog::{Catalog, Gpu};
+use crate::estimate::Inputs;
+use crate::layout::{Degrees, Layout, PipelineSplit};
+use crate::options::{Options, Recompute, Stack};
+use crate::precision::{Dtype, Width};
+use crate::problem::Problem;
+
+/// What a measured run ran.
+#[derive(Debug, Clone)]
+pub struct Subject {
+    /// The model's shape.
+    pub architecture: Architecture,
+    /// GPU type, with the network that the row names.
+    pub gpu: Gpu,
+    /// Precision.
+    pub dtype: Dtype,
+    /// How the model was spread over the GPUs.
+    pub layout: Layout,
+    /// What a step took.
+    pub batch: Batch,
+    /// Recomputation, sharding, software.
+    pub options: Options,
+    /// Model and shape, the same for runs of the same architecture.
+    pub shape: String,
+    /// All that was run but the software's release: the same for repeated measurements of one mapping.
+    pub mapping: String,
+}
+
+impl Subject {
+    /// What an estimate depends on.
+    pub fn inputs(&self) -> Inputs<'_> {
+        Inputs {
+            architecture: &self.architecture,
+            gpu: &self.gpu,
+            dtype: self.dtype,
+            layout: &self.layout,
+            batch: &self.batch,
+            options: &self.options,
+        }
+    }
+
+    pub(super) fn read(cell: &dyn Fn(&str) -> String) -> Result<Subject, String> {
+        if cell("phase") != "pretrain" && !cell("phase").is_empty() {
+            return Err(format!("{} is no pre-training", cell("phase")));
+        }
+        let catalog = Catalog::embedded();
+        let mut gpu = catalog.gpu(&cell("gpu")).map_err(|problem| problem.message())?.clone();
+        let dtype = dtype(&cell("precision"), &gpu)?;
+        let model = cell("model");
+        let architecture = architecture(cell)?;
+        let notes = cell("knobs");
+        let knob = |name: &str| notes.split(';').any(|knob| knob.trim() == name);
+        if let Some(gbit) = network_gbit(&notes, &gpu) {
+            gpu.nic_gbit = gbit;
+        }
+
+        let stack = stack(&cell("framework"), &cell("release"))?;
+        let modules = knobs::modules(&cell("recompute"));
+        let options = Options {
+            recompute: match &*cell("recompute") {
+                "full" => Recompute::Full,
+                "selective" => Recompute::Selective,
+                _ => Recompute::None,
+            },
+            modules,
+            fsdp: cell("fsdp") == "1",
+            reshard: !knob("sharding=SHARD_GRAD_OP"),
+            zero_group: notes.split(';').find_map(|knob| knob.strip_prefix("zero1=")?.parse().ok()),
+            sequence_parallel: if knob("no-SP") || knob("no SP") { Some(false) } else { None },
+            overlap: !(knob("vanillaTP") || notes == "compile"),
+            token_drop: knob("tokendrop") || knob("moe_token_drop"),
+            stack,
+            ..Options::default()
+        };
+
+        let (degrees, seq_len, mbs, gbs) = degrees(cell, &architecture)?;
+        let layout = Layout::new(&degrees, &architecture).map_err(join)?;
+        let mbs = match mbs {
+            Some(mbs) => mbs,
+            // Not stated: one sequence at a time is what every memory holds.
+            None => 1,
+        };
+        let batch = Batch::new(seq_len, mbs, gbs, &layout).map_err(join)?;
+        let shape = format!(
+            "{model} {} {} {} {}",
+            architecture.layers, architecture.hidden, architecture.attention.heads, architecture.vocab
+        );
+        let mapping = format!(
+            "{shape} {} {:?} {degrees:?} {seq_len} {mbs} {gbs} {} {}",
+            gpu.id,
+            dtype.width(),
+            options.fsdp,
+            options.recompute
+        );
+        let mut subject = Subject { architecture, gpu, dtype, layout, batch, options, shape, mapping };
+        if matches!(stack, Stack::Bridge25 | Stack::Bridge2602 | Stack::Bridge2606) {
+            knobs::join(&mut subject, &model);
+        }
+        Ok(subject)
+    }
+}
+
+fn join(problems: Vec<Problem>) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+fn whole(cell: &dyn Fn(&str) -> String, column: &str) -> Result<Option<u32>, String> {
+    match &*cell(column) {
+        "" => Ok(None),
+        text => text.parse().map(Some).map_err(|_| format!("{column} “{text}” is no whole number")),
+    }
+}
+
+fn needed(cell: &dyn Fn(&str) -> String, column: &str) -> Result<u32, String> {
+    whole(cell, column)?.ok_or_else(|| format!("{column} is not known"))
+}
+
+fn dtype(name: &str, gpu: &Gpu) -> Result<Dtype, String> {
+    let dtype = match name {
+        "BF16" | "bf16" | "FP16" => Dtype::Bf16,
+        "FP8" => Dtype::Fp8,
+        "FP8-CS" => Dtype::Fp8Current,
+        "FP8-DS" => Dtype::Fp8Delayed,
+        // Scales per row are as fine as scales per block, and cost what those cost.
+        "FP8-row" | "FP8-SC" => Dtype::Fp8Block,
+        "MXFP8" => Dtype::Mxfp8,
+        "NVFP4" => Dtype::Nvfp4,
+        // MLPerf's logs of that round do not tell; who can run NVFP4 did.
+        "FP8-or-NVFP4" if gpu.nvfp4_tflops.is_some() => Dtype::Nvfp4,
+        "FP8-or-NVFP4" => Dtype::Fp8Delayed,
+        other => other.parse().map_err(|problem: Problem| problem.message())?,
+    };
+    match (gpu.datasheet_tflops(dtype), dtype.width()) {
+        (None, Width::Fp8 | Width::Nvfp4) => Err(format!("{} lacks {dtype}", gpu.name)),
+        _ => Ok(dtype),
+    }
+}
+
+/// The software that a framework of a release is.
+fn stack(framework: &str, release: &str) -> Result<Stack, String> {
+    let stack = match framework {
+        "Megatron-LM 2021" => Stack::MegatronLm2021,
+        "Megatron-LM 2022" => Stack::MegatronLm2022,
+        "Megatron-DeepSpeed" | "Megatron-DeepSpeed (ZeRO-1)" => Stack::MegatronDeepSpeed,
+        "nemo1" | "NeMo1/Megatron-Core" | "NeMo/Megatron-Core" => Stack::Nemo1,
+        "NeMo2" if release == "24.11" => Stack::Nemo1,
+        "NeMo2" | "nemo2" | "NeMo2/Megatron-Core" => Stack::Nemo2,
+        "NeMo MLPerf" => Stack::MlPerf,
+        "Megatron-Core/Bridge" if release < "26" => Stack::Bridge25,
+        "Megatron-Core/Bridge" if release < "26.06" => Stack::Bridge2602,
+        "Megatron-Core/Bridge" | "Megatron-Bridge" | "Megatron-Core dev" => Stack::Bridge2606,
+        "Megatron-LM 0.14" | "Megatron-LM CI" => Stack::MegatronLm014,
+        "NeMo AutoModel (PyTorch)" => Stack::AutoModel,
+        "Composer/FSDP" => Stack::Composer,
+        "torchtitan FSDP2" => Stack::Torchtitan,
+        "PyTorch FSDP+compile" => Stack::PytorchFsdp,
+        "InternEvo" => Stack::InternEvo,
+        "Meta internal" => Stack::Meta,
+        // XLA programs: nothing here is measured of them, and compiled FSDP comes nearest.
+        "maxtext(jax)" | "paxml(jax)" => Stack::PytorchFsdp,
+        other => other.parse().map_err(|problem: Problem| problem.message())?,
+    };
+    Ok(stack)
+}
+
+/// The network that a row names, gigabits per GPU.
+fn network_gbit(knobs: &str, gpu: &Gpu) -> Option<f64> {
+    let nodes = f64::from(gpu.gpus_per_node);
+    knobs.split(';').find_map(|knob| match knob.trim() {
+        "JeanZay OPA 4x100G/node" | "net=4x100G RoCE/node" => Some(400.0 / nodes),
+        "net=400Gbps" => Some(400.0 / nodes),
+        "net=800Gbps" => Some(800.0 / nodes),
+        _ => None,
+    })
+}
+
+/// The architecture of the row's model, changed by the columns that define or change it.
+fn architecture(cell: &dyn Fn(&str) -> String) -> Result<Architecture, String> {
+    let (layers, hidden) = (whole(cell, "layers")?, whole(cell, "hidden")?);
+    let (heads, ffn, vocab) = (whole(cell, "heads")?, whole(cell, "ffn")?, whole(cell, "vocab")?);
+    let known = Catalog::embedded().model(&cell("model"));
+    let mut architecture = match (known, layers, hidden, heads) {
+        (Ok(model), ..) => model.architecture.clone(),
+        // A GPT whose shape the row gives.
+        (Err(_), Some(layers), Some(hidden), Some(heads)) => Architecture {
+            layers,
+            hidden,
+            vocab: vocab.ok_or("vocab is not known")?,
+            tied_embeddings: true,
+            attention: Attention {
+                layers,
+                heads,
+                kind: AttentionKind::Gqa { kv_heads: heads, head_dim: hidden / heads.max(1) },
+                window: None,
+            },
+            mlp: Some(Mlp { layers, ffn: ffn.unwrap_or(4 * hidden), gated: false }),
+            moe: None,
+            mamba: None,
+            mtp_layers: 0,
+        },
+        (Err(_), ..) => return Err(format!("the architecture of {} is not known", cell("model"))),
+    };
+    if let Some(layers) = layers {
+        architecture = architecture.with_layers(layers).map_err(|problem| problem.message())?;
+    }
+    architecture.hidden = hidden.unwrap_or(architecture.hidden);
+    architecture.vocab = vocab.unwrap_or(architecture.vocab);
+    if let Some(heads) = heads {
+        architecture.attention.heads = heads;
+        if let (AttentionKind::Gqa { kv_heads, head_dim }, Some(hidden)) =
+            (&mut architecture.attention.kind, hidden)
+        {
+            *kv_heads = (*kv_heads).min(heads);
+            *head_dim = hidden / heads.max(1);
+        }
+    }
+    if let (Some(ffn), Some(mlp)) = (ffn, &mut architecture.mlp) {
+        mlp.ffn = ffn;
+    }
+    for knob in cell("knobs").split(';').map(str::trim) {
+        match knob {
+            "w/o MTP" => architecture.mtp_layers = 0,
+            "w/ MTP" => architecture.mtp_layers = 1,
+            _ => {}
+        }
+    }
+    Ok(architecture)
+}
+
+/// Degrees of parallelism, sequence length, and micro and global batch.
+fn degrees(
+    cell: &dyn Fn(&str) -> String,
+    architecture: &Architecture,
+) -> Result<(Degrees, u32, Option<u32>, u32), String> {
+    let one = |column: &str| whole(cell, column).map(|value| value.unwrap_or(1).max(1));
+    let (tp, pp, cp) = (needed(cell, "tp")?, needed(cell, "pp")?, needed(cell, "cp")?);
+    let (ep, vp, gpus) = (one("ep")?, one("vp")?, needed(cell, "gpus")?);
+    let (layers, chunks) = (architecture.layers, pp.saturating_mul(vp).max(1));
+    let split = match layers % chunks {
+        0 => PipelineSplit::Even,
+        _ if (layers + 2) % chunks == 0 => PipelineSplit::Counted,
+        _ => PipelineSplit::Even,
+    };
+    // Without a pipeline there is nothing to interleave, whatever a row says.
+    let vp = if pp == 1 { 1 } else { vp };
+    let expert_tp = one("expert_tp").unwrap_or(1);
+    let degrees = Degrees { gpus, tp, pp, cp, ep, expert_tp, vp, split };
+    Ok((degrees, needed(cell, "seq_len")?, whole(cell, "mbs")?, needed(cell, "gbs")?))
+}
