@@ -3,10 +3,13 @@
 
 pub mod architecture;
 pub mod batch;
+#[cfg(feature = "calibrate")]
+pub mod calibration;
 pub mod catalog;
 pub mod estimate;
 pub mod explain;
 pub mod flops;
+pub mod hugging_face;
 pub mod launch;
 pub mod layout;
 pub mod link;

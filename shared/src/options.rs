@@ -193,6 +193,16 @@ impl Stack {
         !matches!(self, Stack::MegatronLm2021 | Stack::MegatronDeepSpeed)
     }
 
+    /// Whether its dispatcher sends a token once to each NVLink domain, whatever the experts there (DeepEP, HybridEP).
+    pub fn sends_once_per_domain(self) -> bool {
+        matches!(self, Stack::Bridge25 | Stack::Bridge2602 | Stack::Bridge2606 | Stack::AutoModel)
+    }
+
+    /// Whether its fused attention is made for Hopper (cuDNN, FlashAttention-3) rather than carried over from Ampere.
+    pub fn has_hopper_attention(self) -> bool {
+        self.is_nvidia_megatron() || matches!(self, Stack::MegatronLm014 | Stack::AutoModel)
+    }
+
     /// Whether it is NVIDIA's own, on Megatron-Core as the recipes run it.
     pub fn is_nvidia_megatron(self) -> bool {
         use Stack::{Bridge25, Bridge2602, Bridge2606, MlPerf, Nemo1, Nemo2};

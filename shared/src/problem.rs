@@ -81,6 +81,7 @@ fields! {
     LoadCheckpoint "load-checkpoint" "lc" "Load checkpoint",
     SlurmParams "slurm-params" "sp" "Slurm parameters",
     Mounts "mounts" "mnt" "Mounts",
+    ContainerImage "container-image" "img" "Container image",
     Env "env" "env" "Environment",
     Scaling "scaling" "scal" "Scaling",
     /// Only recipes with a published measurement.

@@ -7,6 +7,7 @@ mod flops;
 mod general;
 mod launch;
 mod metrics;
+mod own;
 mod parse;
 mod recipes;
 

@@ -3,12 +3,12 @@
 use super::output::{self, Format};
 use super::scenario::ScenarioArgs;
 use super::{Failure, note};
-use trainplan_shared::launch::{Comparable, Options, launch};
+use trainplan_shared::launch::{Comparable, Options, Style, launch};
 use trainplan_shared::problem::Field;
 
 /// Print the commands that launch a scenario on a cluster
 ///
-/// The script goes to stdout, ready for `sh`; what to know of it goes to stderr. With --format json come also the
+/// The script goes to stdout, ready for `sh`, or for `sbatch` with --style megatron-lm; what to know of it goes to stderr. With --format json come also the
 /// preparation, where logs, profiles and checkpoints will be, and whether the run can be compared with the published
 /// number.
 #[derive(Debug, clap::Args)]
@@ -16,7 +16,8 @@ use trainplan_shared::problem::Field;
 Examples:
   trainplan launch --recipe llama3.1-405b/h100/fp8/512 --account research --partition batch > run.sh
   trainplan launch --recipe nemotron4-340b/gb200/fp8/256@25.12 --style launch-sh --profile
-  trainplan launch --recipe nemotron4-340b/h100/bf16/128@24.11 --gres gpu:8 --format json")]
+  trainplan launch --recipe nemotron4-340b/h100/bf16/128@24.11 --gres gpu:8 --format json
+  trainplan launch --model mixtral-8x7b --gpu h100 --gpus 64 --gbs 512 --ep 8 --style megatron-lm")]
 pub(super) struct Args {
     #[command(flatten)]
     scenario: ScenarioArgs,
@@ -35,7 +36,7 @@ struct ClusterArgs {
     /// Release whose scripts run it: 24.11, 25.04, 25.05, 25.12 [default: the recipe's]
     #[arg(long, value_name = "RELEASE")]
     release: Option<String>,
-    /// What it is handed to: llmb-run, launch-sh, sbatch [default: the release's own]
+    /// What it is handed to: llmb-run, launch-sh, sbatch, or for any scenario megatron-lm [default: the release's own]
     #[arg(long, value_name = "STYLE")]
     style: Option<String>,
     /// What manages the cluster: slurm, runai
@@ -53,7 +54,7 @@ struct ClusterArgs {
     /// Generic resource to ask Slurm for, such as gpu:8, where the cluster needs it
     #[arg(long, value_name = "GRES")]
     gres: Option<String>,
-    /// Where the release is installed (STAGE_PATH, LLMB_INSTALL)
+    /// Where the release is installed (STAGE_PATH, LLMB_INSTALL), or Megatron-LM is checked out (MEGATRON_PATH)
     #[arg(long, value_name = "PATH")]
     install_path: Option<String>,
     /// Where the recipe's scripts are
@@ -69,6 +70,9 @@ struct ClusterArgs {
     /// Container mounts
     #[arg(long, value_name = "MOUNTS")]
     mounts: Option<String>,
+    /// Container image for megatron-lm, as Slurm's pyxis takes it; without it the job runs in none
+    #[arg(long, value_name = "IMAGE")]
+    container_image: Option<String>,
     /// Environment variable for the run, NAME=value; may be given again
     #[arg(long, value_name = "NAME=VALUE")]
     env: Vec<String>,
@@ -124,6 +128,7 @@ impl Args {
             (Field::Venv, cluster.venv),
             (Field::SlurmParams, cluster.slurm_params),
             (Field::Mounts, cluster.mounts),
+            (Field::ContainerImage, cluster.container_image),
             (Field::Env, Some(cluster.env.join("\n"))),
             (Field::MaxSteps, run.max_steps),
             (Field::TimeLimit, run.time_limit),
@@ -137,7 +142,13 @@ impl Args {
         ] {
             spec.set(field, text.unwrap_or_default());
         }
-        let launch = launch(&spec.scenario()?, &Options::from_spec(&spec)?)?;
+        let (scenario, options) = (spec.scenario()?, Options::from_spec(&spec)?);
+        let launch = launch(&scenario, &options).inspect_err(|_| {
+            let own = Options { style: Some(Style::MegatronLm), ..options.clone() };
+            if options.style.is_none() && launch(&scenario, &own).is_ok() {
+                note("--style megatron-lm launches it as it is, without a release");
+            }
+        })?;
         match format {
             Format::Json => return output::json(&launch),
             Format::Csv => {

@@ -17,7 +17,8 @@ use trainplan_shared::units::{format_count, significant};
 Examples:
   trainplan metrics --recipe llama3.1-405b/h100/fp8/512 --tokens 15T
   trainplan metrics --recipe llama3.1-8b/h100/fp8/8 --step-time 12.39
-  trainplan metrics --seq-len 4096 --gbs 256 --step-time 2.693 --tokens 1T")]
+  trainplan metrics --seq-len 4096 --gbs 256 --step-time 2.693 --tokens 1T
+  trainplan metrics --model llama3.1-8b --gpu h100:hbm_gb=96 --gpus 8 --gbs 128 --step-time 40%")]
 pub(super) struct Args {
     /// Seconds per step, or an MFU to assume, such as 40% [default: the recipe's published step time]
     #[arg(long, value_name = "SECONDS", allow_hyphen_values = true)]

@@ -3,6 +3,7 @@
 mod flops;
 mod launch;
 mod metrics;
+mod model_file;
 mod output;
 mod parse;
 mod recipes;

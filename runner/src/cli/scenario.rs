@@ -1,6 +1,6 @@
 //! The flags that describe a scenario, the same for every command.
 
-use super::note;
+use super::{model_file, note};
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::problem::{Field, Problem};
 use trainplan_shared::spec::Spec;
@@ -14,10 +14,11 @@ pub(super) struct ScenarioArgs {
     /// published a number for it
     #[arg(long, value_name = "ID")]
     recipe: Option<String>,
-    /// Model id, such as llama3.1-70b
-    #[arg(long, value_name = "ID")]
+    /// Model: a published one, such as llama3.1-70b; the path of a Hugging Face config.json; or your own as text,
+    /// own:layers=32,hidden=4096,…
+    #[arg(long, value_name = "ID|PATH|own:…")]
     model: Option<String>,
-    /// GPU type, such as h100
+    /// GPU type, such as h100; or your own, as a type and what differs from it: h100:hbm_gb=96,hbm_tbps=2.4
     #[arg(long, value_name = "TYPE")]
     gpu: Option<String>,
     /// GPUs in all; the global batch of a weak-scaling recipe follows
@@ -84,7 +85,7 @@ impl ScenarioArgs {
     /// What was typed, by field. Says which release a short recipe id stands for.
     ///
     /// # Errors
-    /// The recipe is not known: nothing else can be said then.
+    /// The recipe is not known, or the model's file is none: nothing else can be said then.
     pub(super) fn spec(&self) -> Result<Spec, Problem> {
         let mut spec = Spec::default();
         let flags = [
@@ -113,6 +114,9 @@ impl ScenarioArgs {
         ];
         for (field, text) in flags {
             spec.set(field, text.clone().unwrap_or_default());
+        }
+        if let Some(model) = spec.get(Field::Model).map(model_file::read).transpose()?.flatten() {
+            spec.set(Field::Model, model);
         }
         if let Some(short) = spec.get(Field::Recipe).filter(|id| !id.contains('@')) {
             let recipe = Catalog::embedded().recipe(short)?;

@@ -36,9 +36,9 @@ pub struct Gpu {
     pub max_gemm_bf16_tflops: Option<f64>,
     /// Measured maximum of FP8 matrix multiplication, where known.
     pub max_gemm_fp8_tflops: Option<f64>,
-    recipe_bf16_peak: Option<f64>,
-    recipe_fp8_peak: Option<f64>,
-    aliases: String,
+    pub(super) recipe_bf16_peak: Option<f64>,
+    pub(super) recipe_fp8_peak: Option<f64>,
+    pub(super) aliases: String,
     /// Where the row was read.
     pub source: String,
     /// What to know beside it.

@@ -6,6 +6,7 @@ mod facets;
 mod filter;
 mod gpus;
 mod models;
+mod own;
 mod recipes;
 mod table;
 

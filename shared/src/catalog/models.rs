@@ -34,14 +34,17 @@ impl FromRow for Model {
             (Some(_), None) => row.optional("dense_layers")?.unwrap_or(0),
             (None, None) => layers,
         };
-        let mlp = Mlp { layers: mlp_layers, ffn: row.value("ffn")?, gated: gated(row)? };
+        let mlp = match mlp_layers {
+            0 => None,
+            layers => Some(Mlp { layers, ffn: row.value("ffn")?, gated: gated(row)? }),
+        };
         let architecture = Architecture {
             layers,
             hidden: row.value("hidden")?,
             vocab: row.value("vocab")?,
             tied_embeddings: row.value::<u8>("tied_embeddings")? == 1,
             attention: attention(row, layers)?,
-            mlp: (mlp_layers > 0).then_some(mlp),
+            mlp,
             moe,
             mamba,
             mtp_layers: row.optional("mtp_layers")?.unwrap_or(0),

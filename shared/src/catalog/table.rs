@@ -12,6 +12,13 @@ pub(crate) struct DataError {
     reason: String,
 }
 
+impl DataError {
+    /// What is wrong, without the place, which means nothing where the row stands in no file.
+    pub(crate) fn into_reason(self) -> String {
+        self.reason
+    }
+}
+
 /// A row of a data file.
 pub(crate) struct Row<'a> {
     file: &'static str,
@@ -23,6 +30,13 @@ pub(crate) struct Row<'a> {
 /// What a row can be read as.
 pub(crate) trait FromRow: Sized {
     fn from_row(row: &Row<'_>) -> Result<Self, DataError>;
+}
+
+impl<'a> Row<'a> {
+    /// A row that stands in no file.
+    pub(crate) fn alone(header: &'a csv::StringRecord, record: &'a csv::StringRecord) -> Row<'a> {
+        Row { file: "", number: 1, header, record }
+    }
 }
 
 impl Row<'_> {
@@ -42,7 +56,10 @@ impl Row<'_> {
     /// The value of a column.
     pub(crate) fn value<T: FromStr>(&self, column: &str) -> Result<T, DataError> {
         let text = self.text(column)?;
-        text.parse().map_err(|_| self.error(format!("“{text}” in column {column} can't be read")))
+        text.parse().map_err(|_| match text {
+            "" => self.error(format!("there is no value in column {column}")),
+            _ => self.error(format!("“{text}” in column {column} can't be read")),
+        })
     }
 
     /// The value of a column that may be empty.

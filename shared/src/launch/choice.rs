@@ -14,11 +14,13 @@ pub enum Style {
     LaunchSh,
     /// The recipe's script as a batch job.
     Sbatch,
+    /// Megatron-LM itself in a batch job of our own, without any release.
+    MegatronLm,
 }
 
 impl Style {
     /// Every style.
-    pub const ALL: [Style; 3] = [Style::LlmbRun, Style::LaunchSh, Style::Sbatch];
+    pub const ALL: [Style; 4] = [Style::LlmbRun, Style::LaunchSh, Style::Sbatch, Style::MegatronLm];
 
     /// Its name in flags, files and links.
     pub const fn id(self) -> &'static str {
@@ -26,6 +28,7 @@ impl Style {
             Style::LlmbRun => "llmb-run",
             Style::LaunchSh => "launch-sh",
             Style::Sbatch => "sbatch",
+            Style::MegatronLm => "megatron-lm",
         }
     }
 }
@@ -41,14 +44,10 @@ impl FromStr for Style {
 
     fn from_str(text: &str) -> Result<Style, Problem> {
         let wanted = text.trim().to_ascii_lowercase();
-        let styles = Style::ALL.map(Style::id);
-        if wanted == "megatron-lm" {
-            return Err(Problem::new(Field::Style, text, "is not there yet").allowed(styles.join(", ")));
-        }
         Style::ALL
             .into_iter()
             .find(|style| style.id() == wanted)
-            .ok_or_else(|| Problem::unknown(Field::Style, text, styles))
+            .ok_or_else(|| Problem::unknown(Field::Style, text, Style::ALL.map(Style::id)))
     }
 }
 

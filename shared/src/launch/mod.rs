@@ -1,6 +1,6 @@
-//! From a scenario to the exact commands that start it under a release of the recipe collection.
+//! From a scenario to the exact commands that start it, under a release of the recipe collection or without one.
 //!
-//! A launch is made in one pass: the `Target` says which recipe's script can run the scenario, a style how
+//! A launch of a release is made in one pass: the `Target` says which recipe's script can run the scenario, a style how
 //! that script is called, and every option then adds what it needs to a `Plan` or says why it can't. What
 //! the scripts read and support stands in the data files `launch_*.csv`.
 
@@ -10,6 +10,7 @@ mod choice;
 mod environment;
 mod facts;
 mod measuring;
+mod megatron_lm;
 mod offers;
 mod options;
 mod outputs;
@@ -44,8 +45,8 @@ use target::Target;
 /// The exact commands that start a scenario.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Launch {
-    /// The release whose scripts run it.
-    pub release: Release,
+    /// The release whose scripts run it; none where Megatron-LM itself does.
+    pub release: Option<Release>,
     /// What it is handed to.
     pub style: Style,
     /// What manages the cluster.
@@ -90,6 +91,9 @@ pub struct Comparable {
 /// # Errors
 /// Everything that can't work, with what would.
 pub fn launch(scenario: &Scenario, options: &Options) -> Result<Launch, Vec<Problem>> {
+    if options.style == Some(Style::MegatronLm) {
+        return megatron_lm::launch(scenario, options);
+    }
     let target = Target::find(scenario, options)?;
     let (style, changed) = style::choose(scenario, options, &target).map_err(|problem| vec![problem])?;
     let mut plan = Plan::new(scenario, options, target, style);
@@ -101,6 +105,7 @@ pub fn launch(scenario: &Scenario, options: &Options) -> Result<Launch, Vec<Prob
     release::apply(&mut plan);
     overrides::apply(&mut plan);
     measuring::check_time(&mut plan);
+    megatron_lm::say_what_is_its_own(&mut plan);
     workload(&mut plan);
     if style == Style::LlmbRun {
         style::llmb_run::say_what_it_decides(&mut plan);
@@ -110,7 +115,7 @@ pub fn launch(scenario: &Scenario, options: &Options) -> Result<Launch, Vec<Prob
     }
     let outputs = Outputs::of(&plan);
     Ok(Launch {
-        release: plan.release(),
+        release: Some(plan.release()),
         style,
         cluster_type: options.cluster_type,
         prepare: prepare::steps(&plan),

@@ -26,7 +26,7 @@ pub struct Options {
     pub gpus_per_node: Option<u32>,
     /// What to tell a Slurm that counts GPUs.
     pub gres: Option<Gres>,
-    /// The top directory: STAGE_PATH or LLMB_INSTALL.
+    /// The top directory: STAGE_PATH or LLMB_INSTALL, or the checkout of Megatron-LM.
     pub install_path: Option<Word>,
     /// The directory of the recipe's scripts.
     pub recipe_dir: Option<Word>,
@@ -54,6 +54,8 @@ pub struct Options {
     pub slurm_params: SlurmParams,
     /// Directories for the container, or on Run:ai its volume claims; as typed, with commas between them.
     pub mounts: Option<Word>,
+    /// The image that Megatron-LM runs in; none means none.
+    pub container_image: Option<Word>,
     /// Variables to set besides.
     pub env: EnvOverrides,
 }
@@ -87,6 +89,7 @@ impl Options {
             load_checkpoint: reader.plain(Field::LoadCheckpoint, Word::path),
             slurm_params: reader.parsed(Field::SlurmParams).unwrap_or_default(),
             mounts: reader.plain(Field::Mounts, Word::with_references),
+            container_image: reader.plain(Field::ContainerImage, Word::with_references),
             env: reader.parsed(Field::Env).unwrap_or_default(),
         };
         if reader.problems.is_empty() { Ok(options) } else { Err(reader.problems) }

@@ -5,6 +5,7 @@ use super::facts::{Limits, Script};
 use super::offers;
 use super::options::Options;
 use crate::catalog::{Recipe, Release};
+use crate::options::Options as Usual;
 use crate::problem::{Field, Problem};
 use crate::scenario::Scenario;
 use crate::units::nearest_multiples;
@@ -90,7 +91,12 @@ impl Target {
     /// Where a scenario differs from what the script fixes.
     fn differences(&self, scenario: &Scenario) -> Vec<Difference> {
         let (layout, batch, fixed) = (&scenario.layout, &scenario.batch, &self.recipe.degrees);
+        let (chosen, usual) = (scenario.options, Usual::default());
+        let switch = |on: bool| if on { "on" } else { "off" }.to_string();
         let values = [
+            (Field::Recompute, chosen.recompute.to_string(), usual.recompute.to_string()),
+            (Field::Fsdp, switch(chosen.fsdp), switch(usual.fsdp)),
+            (Field::Overlap, switch(chosen.overlap), switch(usual.overlap)),
             (Field::Layers, scenario.architecture.layers.to_string(), self.recipe.layers.to_string()),
             (Field::SeqLen, batch.seq_len().to_string(), self.recipe.seq_len.to_string()),
             (Field::Tp, layout.tp().to_string(), fixed.tp.to_string()),

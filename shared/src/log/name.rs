@@ -2,8 +2,9 @@
 //!
 //! Examples: `log-acct-x.pretrain_nemotron4_340b_fp8_gpus128_tp8_pp4_cp1_vp12_mbs1_gbs512_389757_0.out` (25.05 and
 //! later), `log-acct.pretrain_llama3.1_70b_fp8_256_nsys_12345_0.out` (25.04), `log-nemo_nemotron4_340b_256_12345.out`
-//! (24.11), `log-torchtitan_deepseek_v3_256gpus_12345_0.out`, `sbatch_acct.pretrain_..._12345.out`. People rename
-//! files, so every part is optional and nothing is an error.
+//! (24.11), `log-torchtitan_deepseek_v3_256gpus_12345_0.out`, `sbatch_acct.pretrain_..._12345.out`. Our own launches by
+//! Megatron-LM write `log-megatron-lm_llama3.1_405b_fp8_gpus512_..._12345_0.out`. People rename files, so every part is
+//! optional and nothing is an error.
 
 use serde::{Deserialize, Serialize};
 
@@ -61,7 +62,7 @@ pub enum Role {
 }
 
 /// What an experiment's name starts with, behind the account.
-const OPENINGS: [&str; 3] = ["pretrain_", "torchtitan_", "nemo_"];
+const OPENINGS: [&str; 4] = ["megatron-lm_", "pretrain_", "torchtitan_", "nemo_"];
 
 /// Slurm counts a job's restarts from zero; a larger number is a job id.
 const MOST_RESTARTS: u32 = 1000;
@@ -302,6 +303,24 @@ mod tests {
         let moe = Name::of("log-a.pretrain_qwen3_235b_a22b_fp8_mx_gpus64_tp1_pp8_cp1_ep32_12_0.out");
         assert_eq!((moe.size.as_deref(), moe.dtype.as_deref()), (Some("235b_a22b"), Some("mxfp8")));
         assert_eq!((moe.ep, moe.gpus), (Some(32), Some(64)));
+    }
+
+    #[test]
+    fn names_of_our_own_launches() {
+        let name = Name::of(
+            "experiments/x/log-megatron-lm_qwen3_30b_a3b_fp8_cs_gpus64_tp1_pp2_cp1_vp4_ep8_mbs1_gbs512_77_0.out",
+        );
+        assert_eq!((name.model.as_deref(), name.size.as_deref()), (Some("qwen3"), Some("30b_a3b")));
+        assert_eq!((name.gpus, name.vp, name.ep, name.gbs), (Some(64), Some(4), Some(8), Some(512)));
+        assert_eq!(
+            (name.dtype.as_deref(), name.job_id, name.restart),
+            (Some("fp8-current"), Some(77), Some(0))
+        );
+        let directory = Name::of("megatron-lm_llama3.1_8b_bf16_gpus8_tp1_pp1_cp1_vp1_mbs1_gbs128_4711");
+        assert_eq!((directory.gpus, directory.job_id, directory.role), (Some(8), Some(4711), Role::Other));
+        let batch =
+            Name::of("sbatch_megatron-lm_nemotron3nano_30b_bf16_gpus8_tp1_pp1_cp1_vp1_mbs1_gbs128_4711.out");
+        assert_eq!((batch.role, batch.model.as_deref()), (Role::Batch, Some("nemotron3nano")));
     }
 
     #[test]

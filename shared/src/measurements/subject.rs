@@ -75,6 +75,7 @@ impl Subject {
             overlap: !(knob("vanillaTP") || notes == "compile"),
             token_drop: knob("tokendrop") || knob("moe_token_drop"),
             stack,
+            gemm_tflops: (cell("source") == "simumax-b200").then_some(1098.0),
             ..Options::default()
         };
 
@@ -98,7 +99,8 @@ impl Subject {
             options.recompute
         );
         let mut subject = Subject { architecture, gpu, dtype, layout, batch, options, shape, mapping };
-        if matches!(stack, Stack::Bridge25 | Stack::Bridge2602 | Stack::Bridge2606) {
+        // The settings are those of 2026; earlier releases differed in some of them even where the layout is the same.
+        if matches!(stack, Stack::Bridge2602 | Stack::Bridge2606) {
             knobs::join(&mut subject, &model);
         }
         Ok(subject)
@@ -226,10 +228,21 @@ fn architecture(cell: &dyn Fn(&str) -> String) -> Result<Architecture, String> {
         match knob {
             "w/o MTP" => architecture.mtp_layers = 0,
             "w/ MTP" => architecture.mtp_layers = 1,
+            "layer-truncated" => truncate(&mut architecture),
             _ => {}
         }
     }
     Ok(architecture)
+}
+
+/// SimuMax's few layers of a mixture of experts: one leading dense layer, whatever the model has, and no
+/// multi-token prediction (its `run_pretrain_deepseekv2.sh`: `MOE_LAYER_FREQ`).
+fn truncate(architecture: &mut Architecture) {
+    if let (Some(mlp), Some(moe)) = (&mut architecture.mlp, &mut architecture.moe) {
+        moe.layers += mlp.layers - 1;
+        mlp.layers = 1;
+    }
+    architecture.mtp_layers = 0;
 }
 
 /// Degrees of parallelism, sequence length, and micro and global batch.
@@ -244,6 +257,13 @@ fn degrees(
     let split = match layers % chunks {
         0 => PipelineSplit::Even,
         _ if (layers + 2) % chunks == 0 => PipelineSplit::Counted,
+        // Recipes that fit no rule come with a layout of their own, which leaves the last stage room for the head.
+        _ if pp > 1 && layers.div_ceil(pp) * (pp - 1) < layers => {
+            let full = layers.div_ceil(pp);
+            let mut stages = vec![full; pp as usize - 1];
+            stages.push(layers - full * (pp - 1));
+            PipelineSplit::Explicit(stages)
+        }
         _ => PipelineSplit::Even,
     };
     // Without a pipeline there is nothing to interleave, whatever a row says.

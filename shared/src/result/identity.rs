@@ -11,6 +11,7 @@ use crate::precision::Dtype;
 use crate::problem::Field;
 use crate::spec::Spec;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// What a log is a run of.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -59,8 +60,8 @@ impl Identity {
         let catalog = Catalog::embedded();
         let said = self.scenario.clone();
         let model = match said.get(Field::Model) {
-            Some(id) => catalog.model(id).ok(),
-            None => seen.model,
+            Some(id) => catalog.model_or_own(id).ok(),
+            None => seen.model.map(Cow::Borrowed),
         };
         let Some(model) = model else {
             self.doubts.push("the log does not tell which model it trains: name its recipe or model".into());
@@ -79,9 +80,9 @@ impl Identity {
             }
             return None;
         }
-        let gpu = said.get(Field::Gpu).and_then(|id| catalog.gpu(id).ok());
+        let gpu = said.get(Field::Gpu).and_then(|id| catalog.gpu_or_own(id).ok());
         let dtype = said.parse(Field::Dtype).ok().flatten().or(seen.dtype);
-        prefer(&mut candidates, |recipe| gpu.is_some_and(|gpu| gpu.id == recipe.id.gpu));
+        prefer(&mut candidates, |recipe| gpu.as_ref().is_some_and(|gpu| gpu.id == recipe.id.gpu));
         prefer(&mut candidates, |recipe| dtype == Some(recipe.id.dtype));
         let wanted = seen.numbers.map(|(field, number)| (field, whole(&said, field).or(number)));
         let agrees = |recipe: &Recipe, (field, number): (Field, Option<u32>)| {
@@ -205,6 +206,10 @@ impl Seen {
 
 /// The release by how it names its experiments, else by a folder, else by how its framework prints a step.
 fn release(path: &str, name: &Name, log: &Log) -> Option<Release> {
+    // A launch by Megatron-LM is of no release, whatever its model is called.
+    if name.experiment.starts_with("megatron-lm_") {
+        return None;
+    }
     let spells_layout = name.tp.is_some();
     let by_name = match name.model.as_deref() {
         _ if name.experiment.starts_with("nemo_") => Some(Release::R24_11),

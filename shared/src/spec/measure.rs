@@ -29,7 +29,7 @@ impl Spec {
             });
         }
         let id = self.get(Field::Model).ok_or_else(|| vec![missing(Field::Model)])?;
-        let model = Catalog::embedded().model(id).map_err(|problem| vec![problem])?;
+        let model = Catalog::embedded().model_or_own(id).map_err(|problem| vec![problem])?;
         let one = |problem| vec![problem];
         let layers = self.whole(Field::Layers, 1).map_err(one)?.unwrap_or(model.architecture.layers);
         let seq_len = self.whole(Field::SeqLen, 1).map_err(one)?.unwrap_or(model.seq_len);
@@ -40,7 +40,7 @@ impl Spec {
         };
         let architecture = model.architecture.with_layers(layers).map_err(one)?;
         let flops = ModelFlops::by_blocks(&architecture, seq_len, causal);
-        Ok(Counted { model: Cow::Borrowed(model), recipe: None, architecture, flops })
+        Ok(Counted { model, recipe: None, architecture, flops })
     }
 
     /// What the step time in the fields means, or the published one where none is given. Without recipe and model,

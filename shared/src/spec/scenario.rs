@@ -109,13 +109,13 @@ impl Reader<'_> {
         let model = self.named(
             Field::Model,
             id.map(|id| id.model.as_str()),
-            |text| catalog.model(text).map(Cow::Borrowed),
+            |text| catalog.model_or_own(text),
             |model| &model.id,
         );
         let gpu = self.named(
             Field::Gpu,
             id.map(|id| id.gpu.as_str()),
-            |text| catalog.gpu(text).map(Cow::Borrowed),
+            |text| catalog.gpu_or_own(text),
             |gpu| &gpu.id,
         );
         let dtype = self.value(Field::Dtype, id.map(|id| id.dtype).or(Some(Dtype::Bf16)));

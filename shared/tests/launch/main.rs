@@ -1,12 +1,13 @@
 //! Launches, as a cluster's programs see them.
 //!
-//! The emitted scripts run in real shells with stand-ins for `launch.sh`, `sbatch` and `llmb-run`, which
+//! The emitted scripts run in real shells with stand-ins for `launch.sh`, `sbatch`, `llmb-run` and `srun`, which
 //! write down where they were called, with which arguments and with which environment.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what can't go on in a test has failed")]
 
 mod documents;
 mod hostile;
+mod megatron_lm;
 mod options;
 mod refusals;
 mod shell;

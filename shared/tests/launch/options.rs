@@ -238,7 +238,10 @@ fn slurm_parameters_are_carried_as_far_as_sbatch_reads_them() {
             .map(|name| env(&launch, name));
         assert_eq!(exported.map(Option::unwrap), ["high", "gpu&memory", "w", "B:USR1@60"]);
         assert!(warns(&launch, "--nodelist=n1,n2 --requeue can't be carried to the job"));
-        assert!(warns(&launch, &format!("the jobs of release {} are exclusive anyway", launch.release)));
+        assert!(warns(
+            &launch,
+            &format!("the jobs of release {} are exclusive anyway", launch.release.unwrap())
+        ));
     }
     let launch = launched(HYBRID, &[(Field::SlurmParams, "constraint=gpu&memory;exclusive"), SH]);
     assert!(warns(&launch, "exclusive is left out") && !warns(&launch, "can't be carried"));
@@ -313,7 +316,7 @@ fn the_batch_of_25_12_can_be_given() {
 #[test]
 fn another_release_may_run_the_same_scenario() {
     let launch = launched("nemotron4-340b/h100/fp8/256@25.04", &[(Field::Release, "25.12"), SH]);
-    assert_eq!((launch.release.id(), launch.comparable.baseline), ("25.12", None));
+    assert_eq!((launch.release.unwrap().id(), launch.comparable.baseline), ("25.12", None));
     let older = launched("nemotron4-340b/h100/fp8/256@25.12", &[(Field::Release, "24.11")]);
     assert_eq!(
         (older.style, older.comparable.baseline.as_deref()),

@@ -23,6 +23,9 @@ fn what_a_release_fixes_can_not_be_changed() {
     for (recipe, field, value, fixed) in [
         ("nemotron4-15b/h100/bf16/64@25.04", Field::Gbs, "512", "256"),
         ("nemotron4-15b/h100/bf16/64@25.04", Field::Mbs, "1", "2"),
+        ("nemotron4-15b/h100/bf16/64@25.04", Field::Recompute, "full", "none"),
+        ("llama3.1-8b/h100/fp8/8@25.04", Field::Fsdp, "yes", "off"),
+        ("llama3.1-8b/h100/fp8/8@25.04", Field::Overlap, "off", "on"),
         ("llama3.1-8b/h100/fp8/8@25.04", Field::Cp, "1", "2"),
         ("llama3.1-8b/h100/fp8/8@25.04", Field::SeqLen, "4096", "8192"),
         ("llama3.1-405b/h100/fp8/512@25.04", Field::Layers, "62", "126"),
@@ -117,7 +120,6 @@ fn styles_are_the_releases() {
     assert_eq!(of("llama3.1-8b/h100/fp8/8@25.04", "llmb-run"), ["launch-sh"]);
     assert_eq!(of("nemotron4-340b/h100/fp8/256@25.12", "sbatch"), ["llmb-run", "launch-sh"]);
     let recipe = "nemotron4-340b/h100/fp8/256@25.12";
-    assert_refused(recipe, &style("megatron-lm"), Field::Style, "is not there yet");
     assert_refused(recipe, &style("llmbrun"), Field::Style, "nearest: llmb-run");
     let between = [(Field::Gpus, "768"), (Field::Style, "llmb-run")];
     assert_eq!(assert_refused(recipe, &between, Field::Style, "refuses 768 GPUs").nearest, ["launch-sh"]);

@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 pub(crate) const SHELLS: [&str; 3] = ["sh", "bash", "dash"];
 
-/// Writes down its name, directory, arguments and environment, each behind a NUL.
+/// Writes down its name, directory, arguments and environment, each behind a NUL; as scontrol it names two nodes.
 const STAND_IN: &str = r#"#!/bin/sh
+[ "${0##*/}" != scontrol ] || { printf '%s\n' node1 node2; exit; }
 { printf '%s\0' "${0##*/}" "$(pwd -P)" "$#" "$@"; env -0; } > "$RECORD"
 "#;
 
@@ -49,7 +50,7 @@ impl Place {
             Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("launch-{}-{number}", std::process::id()));
         fs::create_dir_all(root.join("bin")).unwrap();
         let place = Place { root: root.canonicalize().unwrap() };
-        for program in ["sbatch", "srun", "llmb-run"] {
+        for program in ["sbatch", "srun", "scontrol", "llmb-run"] {
             place.stand_in(&format!("bin/{program}"));
         }
         place

@@ -153,6 +153,11 @@ test("options of the launch show what they do before the command is copied", asy
   expect((await download).suggestedFilename()).toMatch(/^launch-pretrain_llama3\.1_405b_fp8_512.*\.sh$/);
 
   await field(page, "TP").fill("4");
+  await expect(page.getByText("No release runs this as it is, so Megatron-LM does:")).toBeVisible();
+  await expect(script).toContainText("--tensor-model-parallel-size 4");
+  await expectAccessible(page);
+  await page.getByText("More about the cluster").click();
+  await page.locator("#field-release").selectOption("25.04");
   await expect(page.getByText("There is no command for this as it is:")).toBeVisible();
   await expectAccessible(page);
 });

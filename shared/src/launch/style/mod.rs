@@ -32,7 +32,7 @@ pub(super) fn choose(
     let others: Vec<&str> = styles.iter().map(|style| style.id()).collect();
     let obstacle = |style: Style| match style {
         Style::LlmbRun => llmb_run::obstacle(scenario, options, target),
-        Style::LaunchSh | Style::Sbatch => None,
+        Style::LaunchSh | Style::Sbatch | Style::MegatronLm => None,
     };
     let Some(wanted) = options.style else {
         let usual = styles.first().copied().unwrap_or(Style::LaunchSh);
@@ -60,7 +60,8 @@ pub(super) fn apply(plan: &mut Plan) -> Invocation {
     }
     match plan.style {
         Style::Sbatch => sbatch::apply(plan),
-        Style::LaunchSh => launch_sh::apply(plan),
+        // Megatron-LM takes no release's script: no release has it among its styles.
+        Style::LaunchSh | Style::MegatronLm => launch_sh::apply(plan),
         Style::LlmbRun => llmb_run::apply(plan),
     }
 }

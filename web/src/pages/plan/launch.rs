@@ -10,9 +10,24 @@ use trainplan_shared::problem::{Field, Problem};
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::Spec;
 
-/// The launch of a scenario, or why there is none.
+/// The launch of a scenario, or why there is none: by a release, or by Megatron-LM where nobody chose and no release
+/// runs it.
 pub(super) fn launched(spec: &Spec, scenario: &Scenario) -> Result<Launch, Vec<Problem>> {
-    launch(scenario, &Options::from_spec(spec)?)
+    let options = Options::from_spec(spec)?;
+    let nobody_chose = options.style.is_none() && options.release.is_none();
+    match launch(scenario, &options) {
+        Err(problems) if nobody_chose && problems.iter().all(|problem| problem.field.is_of_scenario()) => {
+            let own = Options { style: Some(Style::MegatronLm), ..options };
+            launch(scenario, &own).map_err(|own| problems.into_iter().chain(own).collect())
+        }
+        launch => launch,
+    }
+}
+
+/// Why no release runs it, where Megatron-LM does and nobody asked for that.
+fn why_no_release(spec: &Spec, scenario: &Scenario) -> Vec<Problem> {
+    let options = Options::from_spec(spec).ok().filter(|options| options.style.is_none());
+    options.and_then(|options| launch(scenario, &options).err()).unwrap_or_default()
 }
 
 /// The launch panel.
@@ -27,8 +42,15 @@ pub(super) fn LaunchPanel() -> impl IntoView {
             <RunFields />
             {move || match plan.launch.get() {
                 None => view! { <p>"There is no command for a scenario that can't run."</p> }.into_any(),
-                Some(Err(problems)) => view! { <Refusals problems /> }.into_any(),
-                Some(Ok(_)) => ().into_any(),
+                Some(Err(problems)) => view! { <Refusals problems kind="notice wrong" title="There is no command for this as it is:" /> }.into_any(),
+                Some(Ok(_)) => {
+                    let problems = plan.spec.with(|spec| plan.scenario.with(|scenario| {
+                        scenario.as_ref().map_or(Vec::new(), |scenario| why_no_release(spec, scenario))
+                    }));
+                    (!problems.is_empty()).then(|| view! {
+                        <Refusals problems kind="notice warn" title="No release runs this as it is, so Megatron-LM does:" />
+                    }).into_any()
+                }
             }}
             <Show when=move || plan.launch.with(|launch| matches!(launch, Some(Ok(_))))>
                 <Script launch=Signal::derive(move || ready(plan.launch.get())) />
@@ -65,14 +87,15 @@ fn ClusterFields() -> impl IntoView {
         <details>
             <summary>"More about the cluster"</summary>
             <div class="controls">
-                <ChoiceField field=Field::Release options=ids(Release::ALL.map(Release::id).to_vec()) default=chosen(|launch| launch.release.to_string()) />
+                <ChoiceField field=Field::Release options=ids(Release::ALL.map(Release::id).to_vec()) default=chosen(|launch| launch.release.map_or("none", Release::id).to_string()) />
                 <ChoiceField field=Field::ClusterType options=ids(ClusterType::ALL.map(ClusterType::id).to_vec()) default="slurm (default)" />
                 <TextField field=Field::Gres default="none" numeric=false help="Such as gpu:8, where the cluster needs it." />
-                <TextField field=Field::InstallPath default="from the environment" numeric=false help="STAGE_PATH or LLMB_INSTALL." />
+                <TextField field=Field::InstallPath default="from the environment" numeric=false help="STAGE_PATH or LLMB_INSTALL; for megatron-lm its checkout." />
                 <TextField field=Field::RecipeDir default="as installed" numeric=false help="Where the recipe's scripts are." />
                 <TextField field=Field::Venv default="already active" numeric=false help="Python environment to activate." />
                 <TextField field=Field::SlurmParams default="none" numeric=false help="nodelist=n1,n2;exclusive" />
                 <TextField field=Field::Mounts default="none" numeric=false />
+                <TextField field=Field::ContainerImage default="none" numeric=false help="For megatron-lm, as Slurm's pyxis takes it." />
                 <AreaField field=Field::Env help="NAME=value, one on each line. Secrets only by reference: $NAME." />
             </div>
         </details>
@@ -100,13 +123,13 @@ fn RunFields() -> impl IntoView {
     }
 }
 
-/// Why there is no command.
+/// Why there is no command, or none of a release.
 #[component]
-fn Refusals(problems: Vec<Problem>) -> impl IntoView {
+fn Refusals(problems: Vec<Problem>, kind: &'static str, title: &'static str) -> impl IntoView {
     let plan = Plan::of_page();
     view! {
-        <div class="notice wrong" role="status">
-            <p>"There is no command for this as it is:"</p>
+        <div class=kind role="status">
+            <p>{title}</p>
             <ul>
                 {problems.into_iter().map(|problem| view! {
                     <li><strong>{problem.field.label()} ":"</strong> " " <ProblemText problem address=plan.address /></li>

@@ -1,5 +1,10 @@
 //! A model's shape: what its layers hold and how wide they are.
 
+mod check;
+mod parameters;
+
+pub(crate) use check::MOST_LAYERS;
+
 use crate::problem::{Field, Problem};
 use crate::units::{greatest_common_divisor, nearest_multiples};
 use serde::Serialize;

@@ -1,0 +1,61 @@
+//! `--model` with a file: the `config.json` of a Hugging Face repository.
+
+use super::note;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use trainplan_shared::catalog::Catalog;
+use trainplan_shared::hugging_face::{self, Imported};
+use trainplan_shared::problem::{Field, Problem};
+
+/// Far more than any config.json holds.
+const LARGEST: u64 = 4 << 20;
+
+/// The text of the model that a file holds; none where `text` names no file. Says what was assumed.
+///
+/// # Errors
+/// The file can't be read, or is no model.
+pub(super) fn read(text: &str) -> Result<Option<String>, Problem> {
+    let Some(path) = path(text) else { return Ok(None) };
+    let refuse = |what: String| Problem::new(Field::Model, path.display(), what);
+    let content = content(&path).map_err(|error| {
+        refuse(format!("can't be read: {error}"))
+            .allowed("a model's name, a config.json, or own: and what models.csv says of a model")
+    })?;
+    let content =
+        String::from_utf8(content).map_err(|_| refuse("is no JSON: it is no text in UTF-8".to_string()))?;
+    let Imported { model, notes, unknown } =
+        hugging_face::read(&content).map_err(|error| refuse(error.to_string()))?;
+    let file = path.display();
+    for assumed in notes {
+        note(&format!("{file}: {assumed}"));
+    }
+    for field in unknown {
+        note(&format!("{file}: not understood, so that the model may be another: {field}"));
+    }
+    note(&format!("{file} as text: {}", model.id));
+    Ok(Some(model.id))
+}
+
+/// The file that `text` names. A published model's name stays its name, whatever lies in the folder.
+fn path(text: &str) -> Option<PathBuf> {
+    if text.starts_with("own:") || Catalog::embedded().model(text).is_ok() {
+        return None;
+    }
+    let path = Path::new(text);
+    let inside = path.join("config.json");
+    if inside.is_file() {
+        return Some(inside);
+    }
+    let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    (is_json || path.is_file()).then(|| path.to_path_buf())
+}
+
+fn content(path: &Path) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    File::open(path)?.take(LARGEST + 1).read_to_end(&mut content)?;
+    match content.len() as u64 > LARGEST {
+        true => Err(io::Error::other(format!("it is larger than {} MiB", LARGEST >> 20))),
+        false => Ok(content),
+    }
+}

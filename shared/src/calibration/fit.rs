@@ -1,0 +1,190 @@
+//! The fit: robust least squares on the logarithm of the step time, from prior beliefs.
+//!
+//! Sums run in the order of the rows, so that every processor comes to the same bits.
+
+use crate::estimate::{Breakdown, Constant, Constants};
+use crate::measurements::Measurement;
+
+/// Residuals beyond this many standard deviations count linearly only.
+const ROBUST: f64 = 1.5;
+
+/// A row that the fit looks at.
+#[derive(Debug, Clone, Copy)]
+pub struct Point<'a> {
+    /// The row.
+    pub row: &'a Measurement,
+    /// Its step time, s.
+    pub step_time_s: f64,
+    /// What it counts.
+    pub weight: f64,
+}
+
+/// The rows of `rows` that can be fitted, each counting less the more there are of its shape and GPU.
+pub fn points<'a>(rows: impl Iterator<Item = &'a Measurement>) -> Vec<Point<'a>> {
+    let usable: Vec<(&Measurement, f64, String)> = rows
+        .filter_map(|row| {
+            let subject = row.subject.as_ref().ok()?;
+            Some((row, row.step_time_s?, format!("{} {}", subject.shape, subject.gpu.id)))
+        })
+        .collect();
+    usable
+        .iter()
+        .map(|(row, step_time_s, group)| {
+            let alike = usable.iter().filter(|(.., other)| other == group).count();
+            Point { row, step_time_s: *step_time_s, weight: 1.0 / libm::sqrt(alike as f64) }
+        })
+        .collect()
+}
+
+/// The predicted step time of a row, s.
+pub fn predict(row: &Measurement, constants: &Constants) -> Option<f64> {
+    let subject = row.subject.as_ref().ok()?;
+    Some(Breakdown::of(&subject.inputs(), constants).step_time_s())
+}
+
+/// The values of `all` that fit `points` best, from `start` on.
+pub fn fit(all: &[Constant], start: &[f64], points: &[Point<'_>], noise: f64, rounds: usize) -> Vec<f64> {
+    let mut x: Vec<f64> = start.iter().map(|value| libm::log(*value)).collect();
+    let mut damping = 1e-3;
+    let mut cost = Cost::of(all, &x, points, noise);
+    for _ in 0..rounds {
+        let (matrix, gradient) = cost.normal_equations(all, &x, points, noise);
+        let mut better = false;
+        for _ in 0..8 {
+            let Some(step) = solve(&matrix, &gradient, damping) else {
+                damping *= 10.0;
+                continue;
+            };
+            let next: Vec<f64> = x.iter().zip(&step).map(|(x, step)| x - step.clamp(-0.7, 0.7)).collect();
+            let next_cost = Cost::of(all, &next, points, noise);
+            if next_cost.total < cost.total {
+                better = cost.total - next_cost.total > 1e-7 * cost.total;
+                (x, cost) = (next, next_cost);
+                damping = (damping / 5.0).max(1e-9);
+                break;
+            }
+            damping *= 5.0;
+        }
+        if !better {
+            break;
+        }
+    }
+    x.iter().map(|x| libm::exp(*x)).collect()
+}
+
+struct Cost {
+    total: f64,
+    residuals: Vec<f64>,
+}
+
+impl Cost {
+    fn of(all: &[Constant], x: &[f64], points: &[Point<'_>], noise: f64) -> Cost {
+        let residuals = residuals(all, x, points, noise);
+        let mut total = 0.0;
+        for (residual, point) in residuals.iter().zip(points) {
+            let size = residual.abs();
+            let loss = if size < ROBUST { size * size } else { ROBUST * (2.0 * size - ROBUST) };
+            total += point.weight * loss;
+        }
+        for (constant, x) in all.iter().zip(x) {
+            let off = (x - libm::log(constant.prior)) / constant.spread;
+            total += off * off;
+        }
+        Cost { total, residuals }
+    }
+
+    fn normal_equations(
+        &self,
+        all: &[Constant],
+        x: &[f64],
+        points: &[Point<'_>],
+        noise: f64,
+    ) -> (Vec<Vec<f64>>, Vec<f64>) {
+        let count = x.len();
+        const STEP: f64 = 1e-5;
+        let mut columns = Vec::with_capacity(count);
+        for index in 0..count {
+            let mut moved = x.to_vec();
+            moved[index] += STEP;
+            let there = residuals(all, &moved, points, noise);
+            columns.push(
+                there.iter().zip(&self.residuals).map(|(there, here)| (there - here) / STEP).collect::<Vec<f64>>(),
+            );
+        }
+        let weights: Vec<f64> = self
+            .residuals
+            .iter()
+            .zip(points)
+            .map(|(residual, point)| point.weight * (ROBUST / residual.abs().max(1e-12)).min(1.0))
+            .collect();
+        let mut matrix = vec![vec![0.0; count]; count];
+        let mut gradient = vec![0.0; count];
+        for a in 0..count {
+            for b in a..count {
+                let mut sum = 0.0;
+                for row in 0..points.len() {
+                    sum += weights[row] * columns[a][row] * columns[b][row];
+                }
+                matrix[a][b] = sum;
+                matrix[b][a] = sum;
+            }
+            for row in 0..points.len() {
+                gradient[a] += weights[row] * columns[a][row] * self.residuals[row];
+            }
+            let spread = all[a].spread;
+            matrix[a][a] += 1.0 / (spread * spread);
+            gradient[a] += (x[a] - libm::log(all[a].prior)) / (spread * spread);
+        }
+        (matrix, gradient)
+    }
+}
+
+/// Logarithms of predicted over measured, in units of the noise.
+fn residuals(all: &[Constant], x: &[f64], points: &[Point<'_>], noise: f64) -> Vec<f64> {
+    let values: Vec<f64> = x.iter().map(|x| libm::exp(*x)).collect();
+    let constants = Constants::from_values(all, &values);
+    points
+        .iter()
+        .map(|point| {
+            predict(point.row, &constants).map_or(0.0, |time| libm::log(time / point.step_time_s) / noise)
+        })
+        .collect()
+}
+
+/// Solves the damped equations by Cholesky's decomposition; none where they are not positive definite.
+fn solve(matrix: &[Vec<f64>], right: &[f64], damping: f64) -> Option<Vec<f64>> {
+    let n = right.len();
+    let mut lower = vec![vec![0.0; n]; n];
+    for i in 0..n {
+        for j in 0..=i {
+            let mut sum = matrix[i][j] * if i == j { 1.0 + damping } else { 1.0 };
+            for (left, right) in lower[i][..j].iter().zip(&lower[j][..j]) {
+                sum -= left * right;
+            }
+            if i == j {
+                if sum <= 0.0 {
+                    return None;
+                }
+                lower[i][i] = libm::sqrt(sum);
+            } else {
+                lower[i][j] = sum / lower[j][j];
+            }
+        }
+    }
+    let mut y = vec![0.0; n];
+    for i in 0..n {
+        let mut sum = right[i];
+        for j in 0..i {
+            sum -= lower[i][j] * y[j];
+        }
+        y[i] = sum / lower[i][i];
+    }
+    for i in (0..n).rev() {
+        let mut sum = y[i];
+        for j in i + 1..n {
+            sum -= lower[j][i] * y[j];
+        }
+        y[i] = sum / lower[i][i];
+    }
+    Some(y)
+}

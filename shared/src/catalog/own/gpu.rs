@@ -1,0 +1,223 @@
+//! A user's own GPU: a known one with other rates or sizes, `h100:hbm_gb=96,hbm_tbps=2.4`.
+
+use super::pairs;
+use crate::catalog::{Catalog, Gpu};
+use crate::problem::{Field, Problem};
+use std::fmt::Write as _;
+
+/// The columns of gpus.csv that are rates or sizes, in the order in which a text names them.
+const COLUMNS: [&str; 12] = [
+    "bf16_tflops",
+    "fp8_tflops",
+    "nvfp4_tflops",
+    "hbm_gb",
+    "hbm_tbps",
+    "nvlink_gbps",
+    "nvlink_domain",
+    "gpus_per_node",
+    "nic_gbit",
+    "tdp_w",
+    "max_gemm_bf16_tflops",
+    "max_gemm_fp8_tflops",
+];
+
+/// Beyond every GPU, on either side.
+const LEAST: f64 = 1e-3;
+const MOST: f64 = 1e7;
+
+impl Gpu {
+    /// Reads `BASE:column=value,…`: the GPU type BASE of the catalog, but for the columns given.
+    ///
+    /// A new datasheet peak makes it another chip, of which the base's measured and published peaks say nothing; they
+    /// are dropped unless given too.
+    ///
+    /// # Errors
+    /// BASE is not known; a column is not known, or has no positive number; no column is given.
+    pub fn own(text: &str, catalog: &Catalog) -> Result<Gpu, Problem> {
+        let text = text.trim();
+        let Some((base, list)) = text.split_once(':') else {
+            return Err(Problem::new(Field::Gpu, text, "changes nothing").allowed(listed()));
+        };
+        let base = catalog.gpu(base)?;
+        let given = pairs(Field::Gpu, list, &COLUMNS)?;
+        if given.iter().all(Option::is_none) {
+            let problem = Problem::new(Field::Gpu, text, "names no column that differs");
+            return Err(problem.allowed(listed()).nearest([&base.id]));
+        }
+        let mut own = base.clone();
+        for (column, value) in COLUMNS.into_iter().zip(given) {
+            if let Some(value) = value {
+                own.set(column, number(column, value)?);
+            }
+        }
+        Ok(own.named_after(base))
+    }
+
+    /// Takes the name that tells it from its base, which it is where nothing differs.
+    fn named_after(mut self, base: &Gpu) -> Gpu {
+        let mut id = String::new();
+        // What the text says so far: a peak changes what the columns behind it mean when they are silent.
+        let mut said = base.clone();
+        for (place, (column, own)) in self.cells().into_iter().enumerate() {
+            if let (Some(value), true) = (own, own != said.cells()[place].1) {
+                // Writing to a string can't fail.
+                let _ = write!(id, ",{column}={value}");
+                said.set(column, value);
+            }
+        }
+        if id.is_empty() {
+            return base.clone();
+        }
+        self.id = format!("{}:{}", base.id, &id[1..]);
+        self.name = format!("{}, own", base.name);
+        self.aliases = String::new();
+        self.source = format!("given by the user; the rest as {}: {}", base.id, base.source);
+        self
+    }
+
+    fn set(&mut self, column: &str, value: f64) {
+        match column {
+            "bf16_tflops" if value != self.bf16_tflops => {
+                (self.bf16_tflops, self.max_gemm_bf16_tflops, self.recipe_bf16_peak) = (value, None, None);
+            }
+            "fp8_tflops" if Some(value) != self.fp8_tflops => {
+                (self.fp8_tflops, self.max_gemm_fp8_tflops, self.recipe_fp8_peak) = (Some(value), None, None);
+            }
+            "nvfp4_tflops" => self.nvfp4_tflops = Some(value),
+            "hbm_gb" => self.hbm_gb = value,
+            "hbm_tbps" => self.hbm_tbps = value,
+            "nvlink_gbps" => self.nvlink_gbps = value,
+            // Whole and in range, as `number` has seen to.
+            "nvlink_domain" => self.nvlink_domain = value as u32,
+            "gpus_per_node" => self.gpus_per_node = value as u32,
+            "nic_gbit" => self.nic_gbit = value,
+            "tdp_w" => self.tdp_w = value,
+            "max_gemm_bf16_tflops" => self.max_gemm_bf16_tflops = Some(value),
+            "max_gemm_fp8_tflops" => self.max_gemm_fp8_tflops = Some(value),
+            _ => {}
+        }
+    }
+
+    /// Every column that may differ, with its value.
+    fn cells(&self) -> [(&'static str, Option<f64>); 12] {
+        let values = [
+            Some(self.bf16_tflops),
+            self.fp8_tflops,
+            self.nvfp4_tflops,
+            Some(self.hbm_gb),
+            Some(self.hbm_tbps),
+            Some(self.nvlink_gbps),
+            Some(f64::from(self.nvlink_domain)),
+            Some(f64::from(self.gpus_per_node)),
+            Some(self.nic_gbit),
+            Some(self.tdp_w),
+            self.max_gemm_bf16_tflops,
+            self.max_gemm_fp8_tflops,
+        ];
+        let mut values = values.into_iter();
+        COLUMNS.map(|column| (column, values.next().flatten()))
+    }
+}
+
+fn listed() -> String {
+    format!("a GPU, a colon and column=value pairs, with the columns {}", COLUMNS.join(", "))
+}
+
+/// A column's value: positive, and whole where it counts GPUs.
+fn number(column: &str, text: &str) -> Result<f64, Problem> {
+    let refuse = |what: &str, allowed: &str| {
+        Problem::new(Field::Gpu, format!("{column}={text}"), what).allowed(allowed.to_string())
+    };
+    let counts = matches!(column, "nvlink_domain" | "gpus_per_node");
+    match text.parse::<f64>() {
+        Ok(value) if counts && (value.fract() != 0.0 || value < 1.0) => {
+            Err(refuse("is no number of GPUs", "a whole number, 1 or more"))
+        }
+        Ok(value) if (LEAST..=MOST).contains(&value) => Ok(value),
+        Ok(value) if value.is_finite() && value > 0.0 => {
+            Err(refuse("is beyond reason", "a number from 0.001 to 10000000, in the column's unit"))
+        }
+        _ => Err(refuse("is no positive number", "a number above 0, in the column's unit")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::precision::Dtype;
+    use proptest::prelude::*;
+
+    fn own(text: &str) -> Result<Gpu, Problem> {
+        Gpu::own(text, Catalog::embedded())
+    }
+
+    #[test]
+    fn the_columns_are_of_the_file() {
+        let file = include_str!("../../../data/gpus.csv");
+        let header = file.lines().find(|line| !line.starts_with('#')).unwrap();
+        assert!(COLUMNS.iter().all(|column| header.split(',').any(|known| known == *column)));
+    }
+
+    #[test]
+    fn what_is_not_given_stays() {
+        let base = Catalog::embedded().gpu("h100").unwrap();
+        let gpu = own(" H100-80GB: hbm_tbps=2.4 , hbm_gb=96.0 ").unwrap();
+        assert_eq!((gpu.id.as_str(), gpu.name.as_str()), ("h100:hbm_gb=96,hbm_tbps=2.4", "H100, own"));
+        assert_eq!((gpu.hbm_gb, gpu.hbm_tbps, gpu.bf16_tflops), (96.0, 2.4, base.bf16_tflops));
+        assert_eq!(gpu.max_gemm_bf16_tflops, base.max_gemm_bf16_tflops);
+        assert!(gpu.answers_to(&gpu.id.clone()) && !gpu.answers_to("h100-80gb"));
+        assert_eq!(&own("h100:hbm_gb=80").unwrap(), base, "nothing differs");
+    }
+
+    #[test]
+    fn another_peak_is_another_chip() {
+        let gpu = own("h100:bf16_tflops=800").unwrap();
+        assert_eq!((gpu.datasheet_tflops(Dtype::Bf16), gpu.recipe_tflops(Dtype::Bf16)), (Some(800.0), None));
+        assert_eq!((gpu.max_gemm_bf16_tflops, gpu.max_gemm_fp8_tflops), (None, Some(1402.6)));
+        let gpu = own("h100:max_gemm_bf16_tflops=700,bf16_tflops=800").unwrap();
+        assert_eq!(gpu.max_gemm_bf16_tflops, Some(700.0));
+        let same_gemm = "h100:bf16_tflops=800,max_gemm_bf16_tflops=794.5";
+        assert_eq!(own(same_gemm).unwrap().id, same_gemm);
+        assert_eq!(own("a100:fp8_tflops=600").unwrap().fp8_tflops, Some(600.0));
+    }
+
+    #[test]
+    fn every_mistake_is_named() {
+        let said = |text: &str| own(text).unwrap_err().to_string();
+        assert!(said("h10:hbm_gb=96").contains("“h10” is no known GPU; nearest: h100"));
+        assert!(said("h100:hbm=96").contains("“hbm=96” names no known column; nearest: hbm_gb"));
+        assert!(said("h100:").contains("names no column that differs; nearest: h100"));
+        assert!(said("h100").contains("a GPU, a colon and"));
+        for value in ["0", "-1", "nan", "inf", "1e999", "many"] {
+            assert!(said(&format!("h100:hbm_gb={value}")).contains("is no positive number"), "{value}");
+        }
+        assert!(said("h100:hbm_gb=1e300").contains("is beyond reason"));
+        assert!(said("h100:gpus_per_node=1.5").contains("a whole number, 1 or more"));
+        assert!(said("h100:gpus_per_node=0").contains("a whole number, 1 or more"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_gpu_is_read_as_written(
+            base in 0usize..10,
+            values in proptest::collection::vec(proptest::option::of(0.001f64..1e7), COLUMNS.len()),
+        ) {
+            let mut text = format!("{}:", Catalog::embedded().gpus()[base].id);
+            for (column, value) in COLUMNS.into_iter().zip(values) {
+                let counts = matches!(column, "nvlink_domain" | "gpus_per_node");
+                if let Some(value) = value {
+                    let _ = write!(text, "{column}={},", if counts { value.ceil() } else { value });
+                }
+            }
+            if let Ok(gpu) = own(&text) {
+                let again = Catalog::embedded().gpu_or_own(&gpu.id).map(std::borrow::Cow::into_owned);
+                prop_assert_eq!(again, Ok(gpu));
+            }
+        }
+
+        #[test]
+        fn no_text_panics(text in "(h100|gb200|x):[a-z_,=0-9.]{0,40}") {
+            let _ = own(&text);
+        }
+    }
+}

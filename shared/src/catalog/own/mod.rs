@@ -1,0 +1,91 @@
+//! A user's own models and GPUs, written as `column=value` pairs with the columns of the data files: short enough for a
+//! link and for a flag, and each has one text only, by which it is known.
+
+mod gpu;
+mod model;
+
+use super::{Catalog, Gpu, Model};
+use crate::problem::{Field, Problem, most_alike};
+use std::borrow::Cow;
+
+impl Catalog {
+    /// The model of that name, or the user's own where the text is one: `own:layers=32,hidden=4096,…`.
+    ///
+    /// # Errors
+    /// Those of [`Catalog::model`] and [`Model::own`].
+    pub fn model_or_own(&'static self, text: &str) -> Result<Cow<'static, Model>, Problem> {
+        match text.trim().starts_with(model::PREFIX) {
+            true => Model::own(text).map(Cow::Owned),
+            false => self.model(text).map(Cow::Borrowed),
+        }
+    }
+
+    /// The GPU type of that name or alias, or the user's own where the text is one: `h100:hbm_gb=96`.
+    ///
+    /// # Errors
+    /// Those of [`Catalog::gpu`] and [`Gpu::own`].
+    pub fn gpu_or_own(&'static self, text: &str) -> Result<Cow<'static, Gpu>, Problem> {
+        match text.contains(':') {
+            true => Gpu::own(text, self).map(Cow::Owned),
+            false => self.gpu(text).map(Cow::Borrowed),
+        }
+    }
+}
+
+/// Reads `column=value` pairs between commas: for each of `columns` its text, if it is there.
+///
+/// # Errors
+/// A pair is none, names a column that is not among `columns`, names one again, or has no value.
+fn pairs<'a>(field: Field, text: &'a str, columns: &[&str]) -> Result<Vec<Option<&'a str>>, Problem> {
+    let mut values = vec![None; columns.len()];
+    for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
+        let refuse = |what: &str| Problem::new(field, pair, what);
+        let Some((column, value)) = pair.split_once('=') else {
+            return Err(refuse("is no column=value")
+                .allowed(columns.join(", "))
+                .nearest(most_alike(pair, columns.iter().copied()).map(|column| format!("{column}=…"))));
+        };
+        let (column, value) = (column.trim(), value.trim());
+        let Some(place) = columns.iter().position(|known| *known == column) else {
+            return Err(refuse("names no known column")
+                .allowed(columns.join(", "))
+                .nearest(most_alike(column, columns.iter().copied())));
+        };
+        if value.is_empty() {
+            return Err(refuse("has no value: leave the column out, or give it one"));
+        }
+        if values[place].replace(value).is_some() {
+            return Err(refuse("names a column for the second time"));
+        }
+    }
+    Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::link;
+    use crate::problem::Field;
+    use crate::spec::Spec;
+
+    #[test]
+    fn own_texts_travel_in_links_and_make_scenarios() {
+        let model = "own:title=Mine%2C+all+mine,layers=32,hidden=4096,ffn=14336,heads=32,kv_heads=8,head_dim=128,\
+                     vocab=128256,gated=1,tied_embeddings=0,seq_len=8192";
+        let typed =
+            [(Field::Model, model), (Field::Gpu, "h100:hbm_gb=96"), (Field::Gpus, "8"), (Field::Gbs, "128")];
+        let spec = typed.into_iter().fold(Spec::default(), |spec, (field, text)| spec.with(field, text));
+        let spec = link::read(&link::write(&spec)).spec;
+        let scenario = spec.scenario().unwrap();
+        assert_eq!((scenario.model.id.as_str(), scenario.model.title.as_str()), (model, "Mine, all mine"));
+        assert_eq!((scenario.gpu.id.as_str(), scenario.gpu.hbm_gb), ("h100:hbm_gb=96", 96.0));
+        assert_eq!(spec.with(Field::Layers, "16").scenario().unwrap().architecture.layers, 16);
+    }
+
+    #[test]
+    fn both_mistakes_are_named_at_once() {
+        let spec = Spec::default().with(Field::Model, "own:layers=x").with(Field::Gpu, "h100:hbm_gb=x");
+        let problems = spec.scenario().unwrap_err();
+        let given: Vec<&str> = problems.iter().map(|problem| problem.given.as_str()).collect();
+        assert_eq!(given[..2], ["layers=x", "hbm_gb=x"]);
+    }
+}

@@ -1,0 +1,126 @@
+//! Which layers fall on which pipeline stage, and how many micro batches are in flight there.
+
+use crate::estimate::Inputs;
+
+/// Kinds of blocks: attention, dense MLP, routed MLP, Mamba.
+pub(super) const KINDS: usize = 4;
+
+/// A pipeline stage.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Stage {
+    pub(super) is_first: bool,
+    pub(super) is_last: bool,
+    /// Blocks by kind; those of a hybrid are spread evenly, which leaves fractions.
+    pub(super) blocks: [f64; KINDS],
+    /// Layers of multi-token prediction, counted with the blocks as well.
+    pub(super) mtp: f64,
+    /// Micro batches whose activations are saved at once.
+    pub(super) in_flight: f64,
+}
+
+impl Stage {
+    /// Whether it can't hold more than `before`, the stage before it.
+    pub(super) fn is_within(&self, before: &Stage) -> bool {
+        !before.is_first
+            && !self.is_last
+            && self.in_flight <= before.in_flight
+            && self.blocks.iter().zip(&before.blocks).all(|(own, other)| own <= other)
+    }
+}
+
+/// The stages, first to last.
+pub(super) fn stages<'a>(inputs: &Inputs<'a>) -> impl Iterator<Item = Stage> + 'a {
+    let inputs = *inputs;
+    let architecture = inputs.architecture;
+    let total = [
+        architecture.attention.layers,
+        architecture.mlp.as_ref().map_or(0, |mlp| mlp.layers),
+        architecture.moe.as_ref().map_or(0, |moe| moe.layers),
+        architecture.mamba.as_ref().map_or(0, |mamba| mamba.layers),
+    ]
+    .map(f64::from);
+    let [_, dense, routed, mamba] = total;
+    let layers = f64::from(architecture.layers);
+    // The few dense layers of a mixture of experts lead; where they are as many as the routed ones, they alternate.
+    let leads = dense > 0.0 && dense < routed && mamba == 0.0;
+    let mtp = f64::from(architecture.mtp_layers);
+    let (stages, last) = (inputs.layout.stages(), inputs.layout.stages().len().saturating_sub(1));
+    let chunks = f64::from(inputs.layout.vp());
+    let mut leading = dense;
+    stages.iter().enumerate().map(move |(index, here)| {
+        let here = f64::from(*here);
+        let mut blocks = total.map(|kind| kind * here / layers);
+        if leads {
+            // The first layers are the first chunk of each stage in turn.
+            let dense = leading.min((here / chunks).max(1.0)).min(here);
+            leading -= dense;
+            (blocks[1], blocks[2]) = (dense, here - dense);
+        }
+        let mtp = if index == last { mtp } else { 0.0 };
+        blocks[0] += mtp;
+        blocks[if routed > 0.0 { 2 } else { 1 }] += mtp;
+        Stage {
+            is_first: index == 0,
+            is_last: index == last,
+            blocks,
+            mtp,
+            in_flight: in_flight(&inputs, index),
+        }
+    })
+}
+
+/// Micro batches in flight on stage `index`, arXiv:2104.04473.
+///
+/// 1F1B starts as many as there are stages from there on. Interleaved, a stage starts `2·(p - i - 1) + (v - 1)·p`
+/// chunks before its first backward pass, and the chunk whose backward pass that is; each is a v-th of its layers. One
+/// more is in flight where the exchange of experts hides behind another micro batch (`combined_1f1b`).
+fn in_flight(inputs: &Inputs<'_>, index: usize) -> f64 {
+    let (pp, vp) = (f64::from(inputs.layout.pp()), f64::from(inputs.layout.vp()));
+    let after = pp - 1.0 - index as f64;
+    let accumulated = f64::from(inputs.batch.ga());
+    let overlapped = f64::from(inputs.options.expert_overlap && vp > 1.0);
+    let started =
+        if vp > 1.0 { ((vp - 1.0) * pp + 2.0 * after + 1.0 + overlapped) / vp } else { after + 1.0 };
+    started.min(accumulated)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::with;
+    use super::*;
+    use crate::layout::Degrees;
+
+    #[test]
+    fn the_first_stage_has_the_most_in_flight() {
+        let in_flight = |vp, gbs| {
+            let degrees = Degrees { gpus: 4, pp: 4, vp, ..Degrees::default() };
+            with("llama3.1-8b", &degrees, gbs, |inputs| {
+                stages(inputs).map(|stage| stage.in_flight).collect::<Vec<f64>>()
+            })
+        };
+        assert_eq!(in_flight(1, 64), [4.0, 3.0, 2.0, 1.0]);
+        assert_eq!(in_flight(1, 2), [2.0, 2.0, 2.0, 1.0]);
+        // p + (p - 1)/v on the first.
+        assert_eq!(in_flight(2, 64), [5.5, 4.5, 3.5, 2.5]);
+    }
+
+    #[test]
+    fn dense_layers_lead() {
+        let degrees = Degrees { gpus: 64, pp: 4, ep: 8, ..Degrees::default() };
+        let blocks = with("deepseek-v3", &degrees, 64, |inputs| {
+            stages(inputs).map(|stage| stage.blocks).collect::<Vec<_>>()
+        });
+        assert_eq!(blocks[0], [16.0, 3.0, 13.0, 0.0]);
+        // With its layer of multi-token prediction.
+        assert_eq!(blocks[3], [16.0, 0.0, 16.0, 0.0]);
+    }
+
+    #[test]
+    fn blocks_of_a_hybrid_are_spread() {
+        let degrees = Degrees { gpus: 2, pp: 2, ..Degrees::default() };
+        let blocks = with("nemotron-h-56b", &degrees, 64, |inputs| {
+            stages(inputs).map(|stage| stage.blocks).collect::<Vec<_>>()
+        });
+        assert_eq!(blocks, [[5.0, 27.0, 0.0, 27.0]; 2]);
+    }
+}

@@ -1,0 +1,395 @@
+//! What one block of each kind costs a GPU for one micro batch.
+
+use super::constants::Constants;
+use super::links::Links;
+use super::speed::Speed;
+use crate::architecture::{AttentionKind, Mlp, Moe};
+use crate::estimate::Inputs;
+use crate::options::{Recompute, Stack};
+use crate::precision::Dtype;
+use std::ops::{Add, Mul};
+
+/// Bytes of an activation's element in BF16.
+const BF16: f64 = 2.0;
+
+/// Seconds of one GPU, by what it does in them.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Cost {
+    /// Matrix multiplications.
+    pub(super) matmul: f64,
+    /// The core of attention.
+    pub(super) attention: f64,
+    /// What memory limits: norms, activation functions, casts, sorting, scans.
+    pub(super) memory: f64,
+    /// Exposed communication of tensor parallelism.
+    pub(super) tp: f64,
+    /// Exposed communication of context parallelism.
+    pub(super) cp: f64,
+    /// Exposed exchange between experts.
+    pub(super) ep: f64,
+    /// Of the host, to launch all that; beside the GPU's time, not in it.
+    pub(super) host: f64,
+}
+
+impl Cost {
+    /// Seconds of the GPU.
+    pub(super) fn device_s(&self) -> f64 {
+        self.matmul + self.attention + self.memory + self.tp + self.cp + self.ep
+    }
+}
+
+impl Add for Cost {
+    type Output = Cost;
+
+    fn add(self, other: Cost) -> Cost {
+        Cost {
+            matmul: self.matmul + other.matmul,
+            attention: self.attention + other.attention,
+            memory: self.memory + other.memory,
+            tp: self.tp + other.tp,
+            cp: self.cp + other.cp,
+            ep: self.ep + other.ep,
+            host: self.host + other.host,
+        }
+    }
+}
+
+impl Mul<f64> for Cost {
+    type Output = Cost;
+
+    fn mul(self, times: f64) -> Cost {
+        Cost {
+            matmul: self.matmul * times,
+            attention: self.attention * times,
+            memory: self.memory * times,
+            tp: self.tp * times,
+            cp: self.cp * times,
+            ep: self.ep * times,
+            host: self.host * times,
+        }
+    }
+}
+
+/// Costs the blocks of a run.
+pub(super) struct Blocks<'a> {
+    inputs: &'a Inputs<'a>,
+    constants: &'a Constants,
+    pub(super) speed: Speed,
+    pub(super) links: Links<'a>,
+    /// Tokens of a micro batch on a rank.
+    tokens: f64,
+    /// Tokens of the sequence.
+    sequence: f64,
+    tp: f64,
+    /// Ranks that share what tensor parallelism does not cut: with sequence parallelism, as many as it has.
+    shared: f64,
+    hidden: f64,
+    host_s: f64,
+    graphed: bool,
+    /// Before 26.06, NVIDIA's stacks computed attention with windows unfused, all of it, and masked it.
+    masks_windows: bool,
+    /// Share of tensor parallelism's communication that is exposed.
+    tp_exposed: f64,
+}
+
+impl<'a> Blocks<'a> {
+    pub(super) fn new(inputs: &'a Inputs<'a>, constants: &'a Constants) -> Blocks<'a> {
+        let (layout, batch, options) = (inputs.layout, inputs.batch, inputs.options);
+        let tp = f64::from(layout.tp());
+        let shares = options.sequence_parallel.unwrap_or(options.stack.shares_sequence());
+        let graphed = options.cuda_graphs.unwrap_or(match options.stack {
+            Stack::MlPerf | Stack::Bridge2606 => true,
+            // Earlier, graphs were for dense models only.
+            Stack::Bridge2602 => inputs.architecture.moe.is_none(),
+            _ => false,
+        });
+        let overlaps = options.overlap && (options.stack.is_nvidia_megatron() || options.stack == Stack::Torchtitan);
+        Blocks {
+            inputs,
+            constants,
+            speed: Speed::new(inputs, constants),
+            links: Links::new(inputs.gpu, constants),
+            tokens: f64::from(batch.mbs()) * f64::from(batch.seq_len()) / f64::from(layout.cp()),
+            sequence: f64::from(batch.seq_len()),
+            tp,
+            shared: if shares { tp } else { 1.0 },
+            hidden: f64::from(inputs.architecture.hidden),
+            host_s: constants.host_s
+                * (1.0 + constants.host_tp * (tp - 1.0))
+                * if graphed { constants.host_graphed } else { 1.0 },
+            graphed,
+            masks_windows: options.stack.is_nvidia_megatron() && options.stack != Stack::Bridge2606,
+            tp_exposed: if overlaps { constants.tp_exposed } else { 1.0 },
+        }
+    }
+
+    /// An attention block, forward and backward.
+    pub(super) fn attention(&self) -> Cost {
+        let attention = &self.inputs.architecture.attention;
+        let heads = f64::from(attention.heads) / self.tp;
+        let (forward, training, width, d_qk, d_v, kv_bytes) = match attention.kind {
+            AttentionKind::Gqa { kv_heads, head_dim } => {
+                let d = f64::from(head_dim);
+                // Fewer groups than ranks are copied, so that each rank has one.
+                let groups = (f64::from(kv_heads) / self.tp).max(1.0);
+                let qkv = (heads + 2.0 * groups) * d;
+                let (up, down) = (self.linear(self.hidden, qkv), self.linear(heads * d, self.hidden));
+                (up.0 + down.0, up.1 + down.1, qkv + heads * d, d, d, 2.0 * BF16 * groups * d)
+            }
+            AttentionKind::Mla { q_lora, kv_lora, qk_nope, qk_rope, v_head } => {
+                let (nope, rope, v) = (f64::from(qk_nope), f64::from(qk_rope), f64::from(v_head));
+                let (q, kv) = (f64::from(q_lora), f64::from(kv_lora));
+                let queries = match q_lora {
+                    0 => self.linear(self.hidden, heads * (nope + rope)),
+                    _ => sum([self.linear(self.hidden, q), self.linear(q, heads * (nope + rope))]),
+                };
+                let up = self.linear(kv, heads * (nope + v));
+                let parts = [queries, self.linear(self.hidden, kv + rope), up, self.linear(heads * v, self.hidden)];
+                let (forward, mut training) = sum(parts);
+                if self.inputs.options.modules.mla_up_proj {
+                    training += up.0 + if q_lora > 0 { self.linear(q, heads * (nope + rope)).0 } else { 0.0 };
+                }
+                let width = q + kv + heads * (2.0 * (nope + rope) + 2.0 * v);
+                (forward, training, width, nope + rope, v, BF16 * heads * (nope + rope + v))
+            }
+        };
+        let core = self.core(heads, d_qk, d_v);
+        let again = self.again();
+        Cost {
+            matmul: training + again * forward,
+            attention: core,
+            memory: self.passes(width, again) + self.ring(heads * d_v, again),
+            tp: self.tensor_parallel(again),
+            cp: self.context_parallel(kv_bytes, again),
+            ep: 0.0,
+            host: self.host(1.0),
+        }
+    }
+
+    /// The core of attention, forward and backward with what is computed again, averaged over blocks with and without
+    /// a window.
+    fn core(&self, heads: f64, d_qk: f64, d_v: f64) -> f64 {
+        let attention = &self.inputs.architecture.attention;
+        let full_again = self.again();
+        if !self.inputs.options.stack.fuses_attention() || (self.masks_windows && attention.window.is_some()) {
+            // All of the scores, masked after: two products forward, four backward, and passes over the scores.
+            let again = match self.inputs.options.recompute {
+                Recompute::None => 0.0,
+                Recompute::Selective | Recompute::Full => 1.0,
+            };
+            let products = 2.0 * self.tokens * self.sequence * heads * (d_qk + d_v);
+            let scores = self.tokens * self.sequence * heads * BF16;
+            return self.speed.batched_s(products) * (3.0 + again)
+                + self.speed.memory_s(scores) * self.constants.attention_scores * (3.0 + again) / 3.0;
+        }
+        let whole = self.sequence / 2.0;
+        let context = match &attention.window {
+            Some(window) if attention.layers > 0 => {
+                let w = f64::from(window.tokens).min(self.sequence);
+                let seen = w * (1.0 - (w - 1.0) / (2.0 * self.sequence));
+                let share = f64::from(window.layers.min(attention.layers)) / f64::from(attention.layers);
+                share * seen + (1.0 - share) * whole
+            }
+            _ => whole,
+        };
+        // Two products forward, five backward: the backward pass makes the scores again.
+        let forward = 2.0 * self.tokens * context * heads * (d_qk + d_v);
+        self.speed.attention_s(forward * (3.5 + full_again), (d_qk + d_v) / 2.0)
+    }
+
+    /// A dense MLP block.
+    pub(super) fn mlp(&self, mlp: &Mlp) -> Cost {
+        let again = if self.inputs.options.modules.mlp { 1.0 } else { self.again() };
+        let (forward, training, width) = self.dense(f64::from(mlp.ffn) / self.tp, mlp.gated);
+        Cost {
+            matmul: training + again * forward,
+            memory: self.passes(width, again),
+            tp: self.tensor_parallel(again),
+            host: self.host(1.0),
+            ..Cost::default()
+        }
+    }
+
+    /// Forward and training seconds, and the width of the activations, of projections up to `ffn` and down again.
+    fn dense(&self, ffn: f64, gated: bool) -> (f64, f64, f64) {
+        let up = if gated { 2.0 } else { 1.0 };
+        let (forward, training) = sum([self.linear(self.hidden, up * ffn), self.linear(ffn, self.hidden)]);
+        (forward, training, (up + 1.0) * ffn)
+    }
+
+    /// A routed MLP block.
+    pub(super) fn moe(&self, moe: &Moe) -> Cost {
+        let (layout, options) = (self.inputs.layout, self.inputs.options);
+        let (ep, expert_tp) = (layout.ep(), f64::from(layout.expert_tp()));
+        let again = if options.modules.moe { 1.0 } else { self.again() };
+        let (experts, top_k) = (f64::from(moe.experts), f64::from(moe.top_k));
+        let uneven = if options.token_drop { 1.0 } else { 1.0 + self.constants.imbalance };
+        let width = moe.latent.map_or(self.hidden, f64::from);
+        // Tokens of the block's ranks, each with its copies: those of this rank's experts are as many as it sends.
+        let rows = self.tokens / self.tp * top_k * expert_tp;
+        let local = experts / f64::from(ep);
+        let per_expert = rows / local;
+        let (ffn, up) = (f64::from(moe.ffn) / expert_tp, if moe.gated { 2.0 } else { 1.0 });
+        let before_2606 = self.inputs.dtype != Dtype::Bf16 && options.stack != Stack::Bridge2606;
+        let slower = if before_2606 { 1.0 / self.constants.experts_before_2606 } else { 1.0 };
+        let keep = match (self.inputs.dtype, options.stack) {
+            (Dtype::Bf16, _) => self.constants.experts,
+            (_, Stack::Bridge2606) => self.constants.experts_narrow,
+            _ => self.constants.experts_narrow * self.constants.experts_before_2606,
+        };
+        let product = |n: f64, k: f64| {
+            let forward = self.speed.gemm_s(per_expert, n, k);
+            let backward = self.speed.gemm_s(per_expert, k, n) + self.speed.gemm_s(k, n, per_expert);
+            (forward, forward + backward)
+        };
+        let (forward, training) = sum([product(up * ffn, width), product(width, ffn)]);
+        let routed = (training + again * forward) * local * uneven / keep;
+
+        let shared_ffn = f64::from(moe.shared_ffn) / self.tp;
+        let (mut shared, mut shared_width) = (0.0, 0.0);
+        if moe.shared_ffn > 0 {
+            let (forward, training, width) = self.dense(shared_ffn, moe.gated);
+            let again = if options.modules.shared_experts { 1.0 } else { again };
+            (shared, shared_width) = (training + again * forward, width);
+        }
+        let mut latent = 0.0;
+        if moe.latent.is_some() {
+            let (down, back) = (self.linear(self.hidden, width), self.linear(width, self.hidden));
+            latent = down.1 + back.1 + again * (down.0 + back.0);
+        }
+        let act_again = if options.modules.moe_act { 1.0 } else { again };
+        let passes = 1.0 + again / 3.0;
+        let routed_bytes = rows * uneven * BF16 * width * self.constants.passes_routed * passes * slower;
+        let act_bytes = rows
+            * uneven
+            * BF16
+            * (up + 1.0)
+            * ffn
+            * (self.constants.passes_wide + self.speed.cast_passes)
+            * (1.0 + act_again / 3.0)
+            * slower;
+        let exchanged = rows / expert_tp * BF16 * width * uneven;
+        let exposed = match options.expert_overlap && options.overlap {
+            true => self.constants.ep_exposed,
+            false => 1.0,
+        };
+        // Dispatchers of today send a token once to each domain that has experts for it.
+        let copies = options.stack.sends_once_per_domain().then_some(top_k);
+        let exchange =
+            self.links.exchange_s(exchanged * f64::from(ep - 1) / f64::from(ep), ep, layout.expert_tp(), copies);
+        // Without graphs the host waits for the counts of tokens before it can launch the experts.
+        let route_host = match (self.graphed, options.token_drop) {
+            (true, _) | (_, true) => 0.0,
+            (false, false) => self.constants.route_host_s,
+        };
+        let shared_tp = if moe.shared_ffn > 0 { self.tensor_parallel(again) } else { 0.0 };
+        let cost = Cost {
+            matmul: routed + shared + latent,
+            memory: self.passes(shared_width, again)
+                + self.speed.memory_s(routed_bytes + act_bytes)
+                + self.constants.route_s,
+            tp: shared_tp,
+            // Out and back, forward and backward.
+            ep: exchange * exposed * (4.0 + 2.0 * again),
+            host: self.host(1.0) + route_host,
+            ..Cost::default()
+        };
+        match options.stack {
+            Stack::Nemo1 | Stack::Nemo2 => cost * (1.0 / self.constants.experts_before_2509),
+            _ => cost,
+        }
+    }
+
+    /// A Mamba-2 block.
+    pub(super) fn mamba(&self, mamba: &crate::architecture::Mamba) -> Cost {
+        let (heads, head_dim) = (f64::from(mamba.heads) / self.tp, f64::from(mamba.head_dim));
+        let (state, groups) = (f64::from(mamba.state), (f64::from(mamba.groups) / self.tp).max(1.0));
+        let inner = heads * head_dim;
+        let wide = 2.0 * inner + 2.0 * groups * state + heads;
+        let again = self.again();
+        let (forward, training) = sum([self.linear(self.hidden, wide), self.linear(inner, self.hidden)]);
+        let scan = self.tokens * BF16 * (inner + 2.0 * groups * state) * self.constants.passes_scan;
+        Cost {
+            matmul: training + again * forward,
+            memory: self.passes(wide + inner, again) + self.speed.memory_s(scan) * (1.0 + again / 3.0),
+            tp: self.tensor_parallel(again),
+            host: self.host(1.5),
+            ..Cost::default()
+        }
+    }
+
+    /// The head with its loss; it is computed in BF16 whatever the blocks are.
+    pub(super) fn head(&self) -> Cost {
+        let vocab = f64::from(self.inputs.architecture.vocab) / self.tp;
+        let (m, n, k) = (self.tokens, vocab, self.hidden);
+        Cost {
+            matmul: self.speed.gemm_bf16_s(m, n, k)
+                + self.speed.gemm_bf16_s(m, k, n)
+                + self.speed.gemm_bf16_s(k, n, m),
+            memory: self.speed.memory_s(self.constants.passes_wide * self.tokens * vocab * BF16),
+            tp: self.tensor_parallel(0.0) / 2.0,
+            host: self.host_s * 2.0,
+            ..Cost::default()
+        }
+    }
+
+    /// Elements that a micro batch hands from stage to stage, per rank; each rank hands over its share.
+    pub(super) fn boundary_elements(&self) -> f64 {
+        self.tokens * self.hidden / self.tp
+    }
+
+    /// Forward and training seconds of a projection of all tokens from `k` to `n`.
+    fn linear(&self, k: f64, n: f64) -> (f64, f64) {
+        let m = self.tokens;
+        let forward = self.speed.gemm_s(m, n, k);
+        (forward, forward + self.speed.gemm_s(m, k, n) + self.speed.gemm_s(k, n, m))
+    }
+
+    /// Passes over memory of a block whose activations, cut by tensor parallelism, are `width` wide; `again` of its
+    /// forward pass is repeated.
+    fn passes(&self, width: f64, again: f64) -> f64 {
+        let (hidden, casts) = (self.hidden / self.shared, self.speed.cast_passes);
+        let norms = if self.inputs.options.modules.layernorm { 1.0 } else { again };
+        let bytes = (self.constants.passes_hidden * (1.0 + norms / 3.0) + casts) * hidden
+            + (self.constants.passes_wide + casts) * (1.0 + again / 3.0) * width;
+        self.speed.memory_s(self.tokens * BF16 * bytes)
+    }
+
+    /// Exposed communication of tensor parallelism in a block: gather and scatter forward, both and a second gather
+    /// backward; each repeated if the forward pass is.
+    fn tensor_parallel(&self, again: f64) -> f64 {
+        let layout = self.inputs.layout;
+        let volume = BF16 * self.tokens * self.hidden * (self.tp - 1.0) / self.tp;
+        // Whole sums, without sequence parallelism, need no second gather.
+        let times = if self.shared > 1.0 { 5.0 + 2.0 * again } else { 4.0 + 2.0 * again };
+        self.links.collective_s(volume, layout.tp(), 1) * times * self.tp_exposed
+    }
+
+    /// Passes over the output of attention, `width` wide, that bring the parts of a ring together.
+    fn ring(&self, width: f64, again: f64) -> f64 {
+        let steps = f64::from(self.inputs.layout.cp() - 1);
+        self.speed.memory_s(self.tokens * BF16 * width * steps * self.constants.passes_ring) * (1.0 + again / 3.0)
+    }
+
+    /// Exposed communication of context parallelism in a block whose keys and values take `kv_bytes` per token: once
+    /// around forward, twice backward.
+    fn context_parallel(&self, kv_bytes: f64, again: f64) -> f64 {
+        let layout = self.inputs.layout;
+        let volume = self.tokens * kv_bytes * f64::from(layout.cp() - 1);
+        let exposed = if self.inputs.options.overlap { self.constants.cp_exposed } else { 1.0 };
+        self.links.collective_s(volume, layout.cp(), layout.tp()) * (3.0 + again) * exposed
+    }
+
+    fn host(&self, kernels: f64) -> f64 {
+        self.host_s * kernels * (2.0 + self.again())
+    }
+
+    /// How much of the forward pass is computed again.
+    fn again(&self) -> f64 {
+        if self.inputs.options.recompute == Recompute::Full { 1.0 } else { 0.0 }
+    }
+}
+
+fn sum<const N: usize>(parts: [(f64, f64); N]) -> (f64, f64) {
+    parts.into_iter().fold((0.0, 0.0), |(a, b), (forward, training)| (a + forward, b + training))
+}

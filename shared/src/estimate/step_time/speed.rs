@@ -1,0 +1,129 @@
+//! How fast a GPU computes: matrix multiplications, attention, passes over memory.
+
+use super::constants::Constants;
+use crate::estimate::Inputs;
+use crate::precision::{Dtype, Width};
+
+/// Rows and columns of the result that one multiprocessor makes at a time.
+const TILE: (f64, f64) = (128.0, 256.0);
+
+/// A GPU's generation, which its efficiencies belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Generation {
+    Ampere,
+    Hopper,
+    Blackwell,
+}
+
+/// How fast a GPU computes, FLOP per second and bytes per second.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Speed {
+    /// Large multiplications in the run's precision.
+    linear: f64,
+    /// Large multiplications in BF16.
+    bf16: f64,
+    /// Fused attention of wide heads.
+    attention: f64,
+    attention_head: f64,
+    /// Bytes of an operand's element in the run's precision.
+    operand_bytes: f64,
+    /// Memory.
+    pub(super) hbm: f64,
+    /// Further passes over activations for casting.
+    pub(super) cast_passes: f64,
+    gemm_traffic: f64,
+    gemm_start_s: f64,
+    gemm_waves: f64,
+    multiprocessors: f64,
+}
+
+impl Speed {
+    pub(super) fn new(inputs: &Inputs<'_>, constants: &Constants) -> Speed {
+        let (gpu, dtype, gemm_tflops) = (inputs.gpu, inputs.dtype, inputs.options.gemm_tflops);
+        let generation = match (gpu.fp8_tflops, gpu.nvfp4_tflops) {
+            (None, _) => Generation::Ampere,
+            (Some(_), None) => Generation::Hopper,
+            (Some(_), Some(_)) => Generation::Blackwell,
+        };
+        let (gemm, attention) = match generation {
+            Generation::Ampere => (constants.gemm_ampere, constants.attention_ampere),
+            Generation::Hopper if inputs.options.stack.has_hopper_attention() => {
+                (constants.gemm_hopper, constants.attention_hopper)
+            }
+            Generation::Hopper => (constants.gemm_hopper, constants.attention_hopper_old),
+            Generation::Blackwell => (constants.gemm_blackwell, constants.attention_blackwell),
+        };
+        let peak = gpu.bf16_tflops * 1e12;
+        // A machine measured by its user is as fast against the usual one as its multiplication is.
+        let usual = gemm * peak * constants.gpu(gpu);
+        let own = gemm_tflops.map_or(1.0, |tflops| tflops * 1e12 / usual);
+        let factor = constants.gpu(gpu) * own;
+        let fp8 = gpu.fp8_tflops.unwrap_or(2.0 * gpu.bf16_tflops) * 1e12;
+        let fp8 = fp8 * match generation {
+            Generation::Blackwell => constants.gemm_fp8_blackwell,
+            _ => constants.gemm_fp8_hopper,
+        };
+        let (linear, operand_bytes) = match dtype.width() {
+            Width::Bf16 => (gemm * peak, 2.0),
+            Width::Fp8 => (fp8, 1.0),
+            Width::Nvfp4 => (gpu.nvfp4_tflops.unwrap_or_default().max(1.0) * 1e12 * constants.gemm_nvfp4, 0.5),
+        };
+        let cast_passes = match dtype {
+            Dtype::Bf16 => 0.0,
+            Dtype::Fp8 | Dtype::Fp8Current | Dtype::Fp8Delayed => constants.passes_fp8,
+            Dtype::Mxfp8 | Dtype::Fp8Block => constants.passes_mxfp8,
+            Dtype::Nvfp4 => constants.passes_nvfp4,
+        };
+        Speed {
+            linear: linear * factor,
+            bf16: gemm * peak * factor,
+            attention: attention * peak * constants.gpu(gpu),
+            attention_head: constants.attention_head,
+            operand_bytes,
+            hbm: gpu.hbm_tbps * 1e12,
+            cast_passes,
+            gemm_traffic: constants.gemm_traffic,
+            gemm_start_s: constants.gemm_start_s,
+            gemm_waves: constants.gemm_waves,
+            multiprocessors: match generation {
+                Generation::Ampere => 108.0,
+                Generation::Hopper => 132.0,
+                Generation::Blackwell => 148.0,
+            },
+        }
+    }
+
+    /// Seconds of one multiplication of m×k by k×n in the run's precision.
+    pub(super) fn gemm_s(&self, m: f64, n: f64, k: f64) -> f64 {
+        self.product_s(m, n, k, self.linear, self.operand_bytes)
+    }
+
+    /// The same in BF16.
+    pub(super) fn gemm_bf16_s(&self, m: f64, n: f64, k: f64) -> f64 {
+        self.product_s(m, n, k, self.bf16, 2.0)
+    }
+
+    fn product_s(&self, m: f64, n: f64, k: f64, rate: f64, bytes: f64) -> f64 {
+        let traffic = bytes * (m * k + n * k) + 2.0 * m * n;
+        let tiles = libm::ceil(m / TILE.0) * libm::ceil(n / TILE.1);
+        let full = tiles * TILE.0 * TILE.1 / (m * n);
+        let waves = tiles / self.multiprocessors;
+        let idle = libm::ceil(waves) / waves * full - 1.0;
+        2.0 * m * n * k / rate * (1.0 + self.gemm_waves * idle) + self.gemm_traffic * traffic / self.hbm + self.gemm_start_s
+    }
+
+    /// Seconds of fused attention's `flops` with heads of that width.
+    pub(super) fn attention_s(&self, flops: f64, head_dim: f64) -> f64 {
+        flops / self.attention * (1.0 + self.attention_head / head_dim)
+    }
+
+    /// Seconds of `flops` of batched BF16 products, as attention that is not fused makes them.
+    pub(super) fn batched_s(&self, flops: f64) -> f64 {
+        flops / self.bf16
+    }
+
+    /// Seconds to move `bytes` through memory.
+    pub(super) fn memory_s(&self, bytes: f64) -> f64 {
+        bytes / self.hbm
+    }
+}

@@ -1,0 +1,311 @@
+//! The fields of a file, which remember those that were read: the rest is either without influence on a model's shape
+//! or not understood.
+
+use super::ConfigError;
+use serde_json::{Map, Value};
+
+/// Fields that say nothing of a model's shape as this program sees it: training, numerics, positions, tokens, biases.
+const WITHOUT_INFLUENCE: &[&str] = &[
+    "activation_function",
+    "alibi",
+    "apply_residual_connection_post_layernorm",
+    "architectures",
+    "attention_multiplier",
+    "attn_config",
+    "attn_impl",
+    "attn_logit_softcapping",
+    "attn_scale",
+    "attn_temperature_tuning",
+    "auto_map",
+    "aux_loss_alpha",
+    "bias",
+    "cache_implementation",
+    "clip_qkv",
+    "conv_kernel",
+    "embedding_fraction",
+    "embedding_multiplier",
+    "ep_size",
+    "expand",
+    "final_logit_softcapping",
+    "floor_scale",
+    "for_llm_compressor",
+    "gradient_checkpointing",
+    "hidden_act",
+    "hidden_activation",
+    "id2label",
+    "init_config",
+    "init_device",
+    "init_std",
+    "is_decoder",
+    "keys_to_ignore_at_inference",
+    "label2id",
+    "layer_norm_type",
+    "learned_pos_emb",
+    "logit_scale",
+    "logits_scaling",
+    "mamba_hidden_act",
+    "masked_softmax_fusion",
+    "max_new_tokens",
+    "mlp_hidden_act",
+    "model_type",
+    "moe_shared_expert_overlap",
+    "n_group",
+    "name",
+    "no_bias",
+    "no_rope_layer_interval",
+    "no_rope_layers",
+    "norm_topk_prob",
+    "norm_type",
+    "num_ln_in_parallel_attn",
+    "num_logits_to_keep",
+    "offset_alibi",
+    "output_attentions",
+    "output_hidden_states",
+    "parallel_attn",
+    "partial_rotary_factor",
+    "position_embedding_type",
+    "pretraining_tp",
+    "qk_layernorm",
+    "quantization_config",
+    "query_pre_attn_scalar",
+    "rescale_prenorm_residual",
+    "residual_in_fp32",
+    "residual_multiplier",
+    "return_dict",
+    "reorder_and_upcast_attn",
+    "rotary",
+    "rotary_emb_base",
+    "rotary_pct",
+    "routed_scaling_factor",
+    "scale_attn_by_inverse_layer_idx",
+    "scale_attn_weights",
+    "scoring_func",
+    "seq_aux",
+    "seq_length",
+    "slow_but_exact",
+    "swiglu_limit",
+    "tokenizer_class",
+    "tokenizer_name",
+    "topk_group",
+    "topk_method",
+    "training_dtype",
+    "transformers_version",
+    "use_bidirectional_attention",
+    "use_cache",
+    "use_mamba_kernels",
+    "use_parallel_residual",
+    "use_qk_norm",
+    "verbose",
+];
+
+const PREFIXES_WITHOUT_INFLUENCE: &[&str] =
+    &["_", "initializer_", "mamba_ssm_cache", "mm_", "rope_", "router_", "summary_", "task_", "time_step_"];
+
+const SUFFIXES_WITHOUT_INFLUENCE: &[&str] = &[
+    "_bias",
+    "_dtype",
+    "_eps",
+    "_epsilon",
+    "_pdrop",
+    "_dropout",
+    "_dropout_prob",
+    "_token_id",
+    "_token_ids",
+    "_token_index",
+    "_tokens_per_image",
+    "dropout",
+    "dtype",
+    "router_logits",
+];
+
+/// The fields of one object of a file.
+pub(super) struct Fields<'a> {
+    map: &'a Map<String, Value>,
+    /// The file's `model_type`, for messages.
+    pub(super) family: String,
+    /// Whether that is known, so that its defaults are.
+    pub(super) is_known: bool,
+    /// What was assumed because the file is silent.
+    pub(super) notes: Vec<String>,
+    read: Vec<&'static str>,
+    /// Fields that were read and only partly understood.
+    doubts: Vec<String>,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn of(map: &'a Map<String, Value>) -> Fields<'a> {
+        Fields {
+            map,
+            family: String::new(),
+            is_known: true,
+            notes: Vec::new(),
+            read: Vec::new(),
+            doubts: Vec::new(),
+        }
+    }
+
+    pub(super) fn note(&mut self, note: String) {
+        self.notes.push(note);
+    }
+
+    pub(super) fn doubt(&mut self, doubt: String) {
+        self.doubts.push(doubt);
+    }
+
+    /// Why a default is the right one.
+    pub(super) fn default_of_family(&self) -> String {
+        match self.is_known {
+            true => format!("the default of {}", self.family),
+            false => "which is Llama's default".to_string(),
+        }
+    }
+
+    /// Whether the file says that there is none, rather than nothing.
+    pub(super) fn is_null(&mut self, name: &'static str) -> bool {
+        let is = self.map.get(name).is_some_and(Value::is_null);
+        if is {
+            self.read.push(name);
+        }
+        is
+    }
+
+    /// What the file says; a null is nothing.
+    fn value(&mut self, name: &'static str) -> Option<&'a Value> {
+        self.read.push(name);
+        self.map.get(name).filter(|value| !value.is_null())
+    }
+
+    fn wrong(name: &str, found: &Value, wanted: impl Into<String>) -> ConfigError {
+        ConfigError::Wrong { field: name.to_string(), found: shown(found), wanted: wanted.into() }
+    }
+
+    /// A whole number under the first of `names` that has one; the others must not contradict it.
+    pub(super) fn whole(&mut self, names: &[&'static str]) -> Result<Option<u32>, ConfigError> {
+        let mut found = None;
+        for name in names {
+            let Some(value) = self.value(name) else { continue };
+            let number = as_whole(value)
+                .ok_or_else(|| Self::wrong(name, value, "a whole number from 0 to 4294967295"))?;
+            match found {
+                Some((first, other)) if other != number => {
+                    return Err(Self::wrong(name, value, format!("{other} as in {first}")));
+                }
+                _ => found = found.or(Some((*name, number))),
+            }
+        }
+        Ok(found.map(|(_, number)| number))
+    }
+
+    /// A whole number without which the model can't be known.
+    pub(super) fn needed(&mut self, names: &[&'static str]) -> Result<u32, ConfigError> {
+        self.whole(names)?.ok_or_else(|| self.missing(names))
+    }
+
+    pub(super) fn missing(&self, names: &[&'static str]) -> ConfigError {
+        let family = if self.family.is_empty() { "unknown" } else { &self.family };
+        ConfigError::Missing { field: names.join(" or "), family: family.to_string() }
+    }
+
+    /// A whole number; where the file is silent the family's default, which is noted, or an error if there is none.
+    pub(super) fn or_default(
+        &mut self,
+        names: &[&'static str],
+        default: Option<u32>,
+    ) -> Result<u32, ConfigError> {
+        match (self.whole(names)?, default) {
+            (Some(value), _) => Ok(value),
+            (None, Some(default)) => {
+                let name = names.first().copied().unwrap_or_default();
+                self.note(format!("{name} is not given: {default}, {}", self.default_of_family()));
+                Ok(default)
+            }
+            (None, None) => Err(self.missing(names)),
+        }
+    }
+
+    pub(super) fn flag(&mut self, name: &'static str) -> Result<Option<bool>, ConfigError> {
+        let value = self.value(name);
+        value
+            .map(|value| value.as_bool().ok_or_else(|| Self::wrong(name, value, "true or false")))
+            .transpose()
+    }
+
+    pub(super) fn text(&mut self, name: &'static str) -> Result<Option<&'a str>, ConfigError> {
+        let value = self.value(name);
+        value.map(|value| value.as_str().ok_or_else(|| Self::wrong(name, value, "a text"))).transpose()
+    }
+
+    /// A list of texts.
+    pub(super) fn texts(&mut self, name: &'static str) -> Result<Option<Vec<&'a str>>, ConfigError> {
+        let Some(value) = self.value(name) else { return Ok(None) };
+        let texts = value.as_array().and_then(|list| list.iter().map(Value::as_str).collect());
+        texts.ok_or_else(|| Self::wrong(name, value, "a list of texts")).map(Some)
+    }
+
+    /// A list of whole numbers.
+    pub(super) fn wholes(&mut self, name: &'static str) -> Result<Option<Vec<u32>>, ConfigError> {
+        let Some(value) = self.value(name) else { return Ok(None) };
+        let numbers = value.as_array().and_then(|list| list.iter().map(as_whole).collect());
+        numbers.ok_or_else(|| Self::wrong(name, value, "a list of whole numbers")).map(Some)
+    }
+
+    /// Whether the field holds a list, where it may also hold one value for all layers.
+    pub(super) fn is_list(&self, name: &str) -> bool {
+        self.map.get(name).is_some_and(Value::is_array)
+    }
+
+    /// The fields of an object.
+    pub(super) fn object(&mut self, name: &'static str) -> Result<Option<Fields<'a>>, ConfigError> {
+        let Some(value) = self.value(name) else { return Ok(None) };
+        let map = value.as_object().ok_or_else(|| Self::wrong(name, value, "an object"))?;
+        Ok(Some(Fields { family: self.family.clone(), is_known: self.is_known, ..Fields::of(map) }))
+    }
+
+    /// What the file says that nobody read and that is not known to be without influence.
+    pub(super) fn left_over(&self) -> Vec<String> {
+        let unread = self.map.iter().filter(|(name, value)| {
+            !value.is_null() && !self.read.contains(&name.as_str()) && has_influence(name)
+        });
+        let unread = unread.map(|(name, value)| {
+            let name: String = name.chars().flat_map(char::escape_debug).take(LONGEST_SHOWN).collect();
+            format!("{name} = {}", shown(value))
+        });
+        self.doubts.iter().cloned().chain(unread).collect()
+    }
+}
+
+fn has_influence(name: &str) -> bool {
+    let starts = PREFIXES_WITHOUT_INFLUENCE.iter().any(|prefix| name.starts_with(prefix));
+    let ends = SUFFIXES_WITHOUT_INFLUENCE.iter().any(|suffix| name.ends_with(suffix));
+    !starts && !ends && !WITHOUT_INFLUENCE.contains(&name)
+}
+
+/// Python writes some whole numbers with a point: 4.0.
+fn as_whole(value: &Value) -> Option<u32> {
+    match (value.as_u64(), value.as_f64()) {
+        (Some(number), _) => u32::try_from(number).ok(),
+        (None, Some(number)) => {
+            let in_range = number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number);
+            in_range.then_some(number as u32)
+        }
+        _ => None,
+    }
+}
+
+const LONGEST_SHOWN: usize = 60;
+
+/// A value as a message shows it: short.
+pub(super) fn shown(value: &Value) -> String {
+    match value {
+        Value::Array(list) => format!("a list of {}", list.len()),
+        Value::Object(_) => "an object".to_string(),
+        Value::String(text) if text.chars().count() > LONGEST_SHOWN => {
+            format!(
+                "“{}…”",
+                text.chars().flat_map(char::escape_debug).take(LONGEST_SHOWN).collect::<String>()
+            )
+        }
+        Value::String(text) => format!("“{}”", text.escape_debug()),
+        other => other.to_string(),
+    }
+}

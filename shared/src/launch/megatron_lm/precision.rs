@@ -1,0 +1,77 @@
+//! Number formats.
+
+use super::job::Job;
+use crate::catalog::Release;
+use crate::precision::Dtype;
+use crate::problem::{Field, Problem};
+
+pub(super) fn apply(job: &mut Job) {
+    job.group("Precision");
+    job.flag("--bf16");
+    let dtype = match job.scenario.dtype {
+        Dtype::Fp8 => of_recipe(job),
+        dtype => dtype,
+    };
+    match dtype {
+        Dtype::Bf16 => {}
+        Dtype::Nvfp4 => {
+            job.set("--fp4-format", "e2m1");
+            job.set("--fp4-recipe", "nvfp4");
+        }
+        Dtype::Mxfp8 => {
+            blackwell_only(job, dtype);
+            eight_bits(job, "e4m3", "mxfp8");
+            job.flag("--fp8-param-gather");
+            if job.scenario.options.overlap && !job.scenario.options.fsdp {
+                job.flag("--reuse-grad-buf-for-mxfp8-param-ag");
+            }
+        }
+        Dtype::Fp8Block => {
+            eight_bits(job, "e4m3", "blockwise");
+            if job.on_blackwell() {
+                job.warn(
+                    "Block scaling is Hopper's: on Blackwell Transformer Engine does it by MXFP8, if at all.",
+                    "Choose --dtype mxfp8.",
+                );
+            }
+        }
+        Dtype::Fp8Delayed => {
+            eight_bits(job, "hybrid", "delayed");
+            job.set("--fp8-amax-history-len", 1024);
+            job.set("--fp8-amax-compute-algo", "max");
+            job.flag("--fp8-param-gather");
+        }
+        Dtype::Fp8 | Dtype::Fp8Current => {
+            eight_bits(job, "hybrid", "tensorwise");
+            job.flag("--fp8-param-gather");
+        }
+    }
+}
+
+/// What a recipe's FP8 is: the releases went from delayed to current scaling. Without a recipe nobody said.
+fn of_recipe(job: &mut Job) -> Dtype {
+    match job.scenario.recipe.map(|recipe| recipe.id.release) {
+        Some(Release::R24_11 | Release::R25_04 | Release::R25_05) => Dtype::Fp8Delayed,
+        Some(Release::R25_12) => Dtype::Fp8Current,
+        None => {
+            job.warn(
+                "FP8 runs with current scaling of whole tensors: without a recipe fp8 does not say which scaling.",
+                "Choose --dtype fp8-current, fp8-delayed, fp8-block or mxfp8 to say it.",
+            );
+            Dtype::Fp8Current
+        }
+    }
+}
+
+fn eight_bits(job: &mut Job, format: &str, recipe: &str) {
+    job.set("--fp8-format", format);
+    job.set("--fp8-recipe", recipe);
+}
+
+fn blackwell_only(job: &mut Job, dtype: Dtype) {
+    if !job.on_blackwell() {
+        let what =
+            format!("is no format of the {}: only Blackwell and later compute in it", job.scenario.gpu.name);
+        job.refuse(Problem::new(Field::Dtype, dtype, what).nearest(["fp8-block", "fp8-current"]));
+    }
+}

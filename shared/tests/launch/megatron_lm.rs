@@ -1,0 +1,437 @@
+//! Launches by Megatron-LM: their flags held against those that there are, and their scripts in real shells.
+
+use crate::shell::{Place, SHELLS, Seen};
+use crate::{launched, warns};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use trainplan_shared::catalog::Catalog;
+use trainplan_shared::launch::{Launch, Options, launch};
+use trainplan_shared::log::{Name, Role};
+use trainplan_shared::problem::{Field, Problem};
+use trainplan_shared::spec::Spec;
+
+const STYLE: (Field, &str) = (Field::Style, "megatron-lm");
+const LLAMA: &str = "llama3.1-405b/h100/fp8/512@25.04";
+/// What Slurm tells a job.
+const JOB: [(&str, &str); 3] =
+    [("SLURM_JOB_ID", "4711"), ("SLURM_JOB_NODELIST", "node[1-2]"), ("MEGATRON_PATH", "/opt/megatron-lm")];
+
+fn try_launch(fields: &[(Field, &str)]) -> Result<Launch, Vec<Problem>> {
+    let spec = fields.iter().fold(Spec::default(), |spec, (field, text)| spec.with(*field, *text));
+    let spec = spec.with(STYLE.0, STYLE.1);
+    launch(&spec.scenario()?, &Options::from_spec(&spec)?)
+}
+
+/// The launch of fields, written as on a command line: `model=llama3.1-8b gpus=8`.
+fn of(text: &str) -> Launch {
+    try_launch(&fields(text)).unwrap_or_else(|problems| panic!("{text}: {problems:?}"))
+}
+
+/// The only problem of fields that can't be launched.
+fn refused(text: &str) -> Problem {
+    let problems = try_launch(&fields(text)).map(|launch| launch.script).unwrap_err();
+    assert_eq!(problems.len(), 1, "{text}: {problems:?}");
+    problems.into_iter().next().unwrap()
+}
+
+fn fields(text: &str) -> Vec<(Field, &str)> {
+    let pairs = text.split(' ').map(|pair| pair.split_once('=').unwrap());
+    pairs.map(|(flag, value)| (Field::from_flag(flag).unwrap(), value)).collect()
+}
+
+/// What a job's `srun` was called with.
+fn srun(launch: &Launch, shell: &str, env: &[(&str, &str)]) -> Seen {
+    let place = Place::new();
+    let seen = place.run(shell, &launch.script, env);
+    assert_eq!(seen.program, "srun");
+    seen
+}
+
+/// The program and its flags, each with its values.
+fn flags(launch: &Launch) -> (String, BTreeMap<String, Vec<String>>) {
+    let args = srun(launch, "sh", &JOB).args;
+    let program = args.iter().position(|arg| arg.ends_with(".py")).unwrap();
+    let mut flags: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut last = String::new();
+    for arg in &args[program + 1..] {
+        if arg.starts_with("--") {
+            assert!(flags.insert(arg.clone(), Vec::new()).is_none(), "{arg} is there twice");
+            last.clone_from(arg);
+        } else {
+            flags.get_mut(&last).unwrap().push(arg.clone());
+        }
+    }
+    (args[program].clone(), flags)
+}
+
+fn value(launch: &Launch, flag: &str) -> Option<String> {
+    flags(launch).1.get(flag).map(|values| values.join(" "))
+}
+
+/// What each flag of the data file takes.
+fn known() -> BTreeMap<String, String> {
+    let text = include_str!("../../data/megatron_lm_flags.csv");
+    let rows = text.lines().filter(|line| !line.starts_with('#')).skip(1);
+    rows.map(|row| {
+        let mut columns = row.split(',').map(String::from);
+        (columns.next().unwrap(), columns.next().unwrap())
+    })
+    .collect()
+}
+
+/// Whether a flag of that kind takes such a value.
+fn takes(kind: &str, value: &str) -> bool {
+    match kind {
+        "int" => value.parse::<u32>().is_ok(),
+        "float" => value.parse::<f64>().is_ok(),
+        "text" => !value.is_empty(),
+        "tuple" => value.split(',').all(|part| part.parse::<u32>().is_ok()),
+        "list" => value.contains('[') && value.chars().all(|c| "0123456789[]()*+,".contains(c)),
+        "stages" => value.chars().all(|c| "EtmL|*0123456789".contains(c)),
+        "layers" => value.chars().all(|c| "M-E*".contains(c)),
+        choices => choices.split(' ').any(|choice| choice == value),
+    }
+}
+
+/// Scenarios that between them ask for everything.
+const EVERYTHING: [&str; 14] = [
+    "recipe=llama3.1-405b/h100/fp8/512@25.04 profile=yes save-checkpoint=yes load-checkpoint=/c recompute=full",
+    "recipe=nemotron4-340b/h100/fp8/256@25.12 recompute=selective",
+    "recipe=nemotron-h-56b/h100/fp8/256@25.05",
+    "model=deepseek-v3 gpu=gb200 gpus=256 dtype=mxfp8 pp=4 vp=4 ep=64 gbs=2048",
+    "model=deepseek-v2-lite gpu=h100 gpus=8 dtype=fp8-block gbs=64 ep=8 overlap=off",
+    "model=gpt-oss-20b gpu=h100 gpus=64 gbs=512 fsdp=yes dtype=fp8",
+    "model=gpt3-175b gpu=gb200 gpus=64 gbs=512 tp=4 pp=8 vp=3 dtype=nvfp4",
+    "model=llama3.1-70b gpu=h100 gpus=64 gbs=96 tp=4 pp=4 vp=5 dtype=fp8-current",
+    "model=llama3.1-70b gpu=h100 gpus=64 gbs=60 tp=4 pp=4 vp=5 dtype=fp8-delayed cp=2",
+    "model=llama3.1-70b gpu=h100 gpus=64 gbs=64 tp=2 pp=8 vp=5 overlap=off",
+    "model=nemotron-3-nano-30b gpu=h200 gpus=64 gbs=512 tp=2 ep=8",
+    "model=llama4-maverick gpu=h100 gpus=128 gbs=128 ep=128",
+    "model=mixtral-8x7b gpu=a100 gpus=16 gbs=64 ep=8 expert-tp=2 tp=2",
+    "model=own:layers=4,hidden=1024,ffn=4096,heads=16,kv_heads=16,head_dim=64,vocab=1000,gated=0,tied_embeddings=1,\
+     seq_len=1024,experts=8,top_k=2,moe_ffn=512,dense_layers=1,moe_layers=3,moe_latent=256 gpu=h100 gpus=8 gbs=8",
+];
+
+#[test]
+fn every_flag_is_one_of_megatron_lm_with_what_it_takes() {
+    let known = known();
+    let models = Catalog::embedded().models().iter();
+    let plain = models.map(|model| format!("model={} gpu=h100 gpus=128 gbs=128", model.id));
+    let mut emitted = BTreeSet::new();
+    for text in EVERYTHING.into_iter().map(String::from).chain(plain) {
+        let (program, flags) = flags(&of(&text));
+        assert!(program.starts_with("/opt/megatron-lm/pretrain_"), "{program}");
+        for (flag, values) in flags {
+            let takes_what = known.get(&flag).unwrap_or_else(|| panic!("{text}: {flag} is not known"));
+            let fits = match takes_what.as_str() {
+                "" => values.is_empty(),
+                "text text" => values.len() == 2,
+                kind => values.len() == 1 && takes(kind, &values[0]),
+            };
+            assert!(fits, "{text}: {flag} {values:?}");
+            emitted.insert(flag);
+        }
+    }
+    let never: Vec<&String> = known.keys().filter(|flag| !emitted.contains(*flag)).collect();
+    assert!(never.is_empty(), "no scenario has {never:?}");
+}
+
+#[test]
+fn a_recipe_arrives_whole() {
+    let launch = launched(LLAMA, &[STYLE, (Field::Account, "research"), (Field::TimeLimit, "1:00:00")]);
+    for shell in SHELLS {
+        let seen = srun(&launch, shell, &JOB);
+        assert_eq!(seen.env["CUDA_DEVICE_MAX_CONNECTIONS"], "1");
+        let torchrun = seen.args.iter().position(|arg| arg == "torchrun").unwrap();
+        assert_eq!(
+            seen.args[torchrun..torchrun + 12],
+            [
+                "torchrun",
+                "--nnodes",
+                "64",
+                "--nproc-per-node",
+                "8",
+                "--rdzv-backend",
+                "c10d",
+                "--rdzv-id",
+                "4711",
+                "--rdzv-endpoint",
+                "node1:24711",
+                "/opt/megatron-lm/pretrain_gpt.py"
+            ]
+        );
+    }
+    let (_, flags) = flags(&launch);
+    for (flag, wanted) in [
+        ("--num-layers", "126"),
+        ("--num-query-groups", "8"),
+        ("--vocab-size", "128255"),
+        ("--tensor-model-parallel-size", "8"),
+        ("--pipeline-model-parallel-size", "8"),
+        ("--num-virtual-stages-per-pipeline-rank", "8"),
+        ("--context-parallel-size", "2"),
+        ("--fp8-recipe", "delayed"),
+        ("--train-iters", "50"),
+    ] {
+        assert_eq!(flags[flag], [wanted], "{flag}");
+    }
+    for flag in ["--sequence-parallel", "--account-for-loss-in-pipeline-split", "--swiglu", "--mock-data"] {
+        assert!(flags.contains_key(flag), "{flag}");
+    }
+    let lines = directives(&launch);
+    for line in ["--nodes=64", "--gpus-per-node=8", "--account=research", "--time=01:00:00", "--exclusive"] {
+        assert!(lines.iter().any(|given| given == line), "{line} is not in {lines:?}");
+    }
+    assert!(launch.release.is_none() && launch.needs == ["MEGATRON_PATH"] && launch.warnings.is_empty());
+    assert!(!launch.comparable.yes && launch.comparable.baseline.is_some());
+}
+
+#[test]
+fn without_its_checkout_nothing_starts() {
+    let place = Place::new();
+    let output = place.execute("sh", &launched(LLAMA, &[STYLE]).script, &JOB[..2]);
+    assert!(!output.status.success() && place.seen().is_none());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("MEGATRON_PATH: set it to your checkout"));
+}
+
+#[test]
+fn the_log_is_where_and_what_it_is_said_to_be() {
+    let launch = of("model=qwen3-30b-a3b gpu=h100 gpus=64 gbs=512 ep=8 pp=2 dtype=fp8-current profile=yes");
+    let place = Place::new();
+    let seen = place.run("sh", &launch.script, &JOB);
+    let log = seen.args.iter().find_map(|arg| arg.strip_prefix("--output=")).unwrap();
+    std::fs::write(log, "").unwrap();
+    let found = place.execute("sh", &format!("ls {}", launch.outputs.log_glob.shell()), &[]);
+    let found = String::from_utf8(found.stdout).unwrap();
+    assert!(log.ends_with(found.trim_end()) && !found.is_empty(), "{log} {found}");
+    let name = Name::of(log);
+    assert_eq!((name.role, name.job_id, name.restart), (Role::Training, Some(4711), Some(0)));
+    assert_eq!((name.model.as_deref(), name.size.as_deref()), (Some("qwen3"), Some("30b_a3b")));
+    assert_eq!((name.gpus, name.pp, name.ep, name.gbs), (Some(64), Some(2), Some(8), Some(512)));
+    assert_eq!(name.dtype.as_deref(), Some("fp8-current"));
+    let profile = launch.outputs.profile_glob.unwrap().shell();
+    assert!(profile.starts_with("experiments/") && profile.ends_with("/profile_node*.nsys-rep"), "{profile}");
+}
+
+#[test]
+fn uneven_stages_are_written_layer_by_layer() {
+    for text in [
+        "model=deepseek-v3 gpu=h100 gpus=256 gbs=2048 pp=16 vp=2 ep=16",
+        "model=deepseek-v3 gpu=h100 gpus=256 gbs=2048 pp=4 vp=3 ep=64 pipeline-split=15,16,16,14",
+        "model=llama3.1-405b gpu=h100 gpus=256 gbs=256 tp=8 pp=8 vp=5 pipeline-split=counted",
+        "model=llama3.1-8b gpu=h100 gpus=24 gbs=24 pp=3",
+    ] {
+        let spec =
+            fields(text).into_iter().fold(Spec::default(), |spec, (field, text)| spec.with(field, text));
+        let scenario = spec.scenario().unwrap();
+        let layout = value(&of(text), "--pipeline-model-parallel-layout").unwrap();
+        let (pp, mtp) = (scenario.layout.pp() as usize, scenario.architecture.mtp_layers as usize);
+        assert!(layout.starts_with('E') && layout.ends_with(&format!("{}L", "m".repeat(mtp))), "{layout}");
+        let mut stages = vec![0; pp];
+        let chunks: Vec<&str> = layout.split('|').collect();
+        assert_eq!(chunks.len() as u32, scenario.layout.pp() * scenario.layout.vp());
+        for (chunk, layers) in chunks.into_iter().enumerate() {
+            let layers = layers.trim_matches(['E', 'm', 'L']);
+            let count = layers.strip_prefix("t*").map_or(layers.len() as u32, |count| count.parse().unwrap());
+            stages[chunk % pp] += count;
+        }
+        assert_eq!(stages, scenario.layout.stages(), "{layout}");
+    }
+    // What the plain flags can say, they say.
+    let even = of("model=llama3.1-8b gpu=h100 gpus=16 gbs=32 pp=4 vp=2");
+    assert_eq!(value(&even, "--pipeline-model-parallel-layout"), None);
+    assert_eq!(value(&even, "--num-virtual-stages-per-pipeline-rank"), Some("2".into()));
+    let named = of("model=llama3.1-8b gpu=h100 gpus=16 gbs=32 pp=4 pipeline-split=8,8,8,8");
+    assert_eq!(value(&named, "--pipeline-model-parallel-layout"), None);
+}
+
+#[test]
+fn kinds_of_layers_are_counted() {
+    let hybrid = of("model=nemotron-h-56b gpu=h100 gpus=64 gbs=64 tp=8");
+    assert!(flags(&hybrid).0.ends_with("/pretrain_mamba.py"));
+    let pattern = value(&hybrid, "--hybrid-override-pattern").unwrap();
+    let count = |letter: char| pattern.matches(letter).count();
+    assert_eq!((count('M'), count('-'), count('*'), pattern.len()), (54, 54, 10, 118));
+    assert!(warns(&hybrid, "spread evenly") && warns(&hybrid, "--hybrid-layer-pattern"));
+    let routed = of("model=deepseek-v3 gpu=h100 gpus=256 gbs=256 ep=64");
+    assert_eq!(value(&routed, "--moe-layer-freq"), Some("[0]*3+[1]*58".into()));
+    assert_eq!(value(&routed, "--mtp-num-layers"), Some("1".into()));
+    assert!(warns(&routed, "--moe-router-force-load-balancing"));
+    let windowed = of("model=gpt-oss-120b gpu=h100 gpus=64 gbs=64 ep=64");
+    assert_eq!(value(&windowed, "--window-size"), Some("127,0".into()));
+    assert_eq!(value(&windowed, "--window-attn-skip-freq"), Some("([1]*1+[0]*1)*18".into()));
+}
+
+#[test]
+fn what_overlaps_and_what_the_gpus_need() {
+    let has = |text: &str, flag: &str| value(&of(text), flag).is_some();
+    let base = "model=llama3.1-70b gpus=64 gbs=128 tp=4";
+    for (gpu, connections) in [("h100", true), ("a100", true), ("b200", false)] {
+        let launch = of(&format!("{base} gpu={gpu}"));
+        assert_eq!(launch.env.contains_key("CUDA_DEVICE_MAX_CONNECTIONS"), connections, "{gpu}");
+    }
+    let overlap = ["--overlap-grad-reduce", "--overlap-param-gather", "--tp-comm-overlap"];
+    for flag in overlap {
+        assert!(has(&format!("{base} gpu=h100"), flag), "{flag}");
+        assert!(!has(&format!("{base} gpu=h100 overlap=off"), flag), "{flag}");
+    }
+    // It reaches no further than a node, and not into every format.
+    assert!(!has(&format!("{base} gpu=gh200"), "--tp-comm-overlap"));
+    assert!(!has(&format!("{base} gpu=b200 dtype=mxfp8"), "--tp-comm-overlap"));
+    let sharded = of("model=llama3.1-8b gpu=h100 gpus=16 gbs=16 cp=2 fsdp=yes");
+    assert!(sharded.script.contains("\nunset CUDA_DEVICE_MAX_CONNECTIONS\n"));
+    let seen = srun(&sharded, "sh", &[&JOB[..], &[("CUDA_DEVICE_MAX_CONNECTIONS", "1")]].concat());
+    assert!(!seen.env.contains_key("CUDA_DEVICE_MAX_CONNECTIONS"));
+    assert_eq!(value(&sharded, "--ckpt-format"), Some("fsdp_dtensor".into()));
+}
+
+#[test]
+fn what_megatron_lm_can_not_do_is_refused() {
+    for (text, field, says) in [
+        ("model=llama3.1-8b gpu=h100 gpus=8 gbs=8 dtype=mxfp8", Field::Dtype, "only Blackwell"),
+        ("model=llama3.1-8b gpu=h100 gpus=16 gbs=16 pp=2 fsdp=yes", Field::Pp, "can't go with FSDP"),
+        ("model=nemotron-h-56b gpu=h100 gpus=64 gbs=64 pp=4", Field::Pp, "uneven stages"),
+        ("model=nemotron-h-56b gpu=h100 gpus=64 gbs=64 pp=2 vp=59", Field::Vp, "pretrain_mamba.py can't"),
+        ("model=llama3.1-70b gpu=h100 gpus=64 gbs=32 pp=4 vp=2 tp=1", Field::Gbs, "nearest: 64"),
+        ("model=llama3.1-8b gpu=h100 gpus=12 gbs=12", Field::Gpus, "nearest: 8 or 16"),
+        ("model=llama3.1-8b gpu=h100 gpus=8 gbs=8 release=25.12", Field::Release, "your checkout"),
+        ("model=llama3.1-8b gpu=h100 gpus=8 gbs=8 cluster-type=runai", Field::ClusterType, "nearest: slurm"),
+        ("model=llama3.1-8b gpu=h100 gpus=8 gbs=8 gres=gpu:4", Field::Gres, "nearest: gpu:8"),
+        ("model=llama3.1-8b gpu=h100 gpus=8 gbs=8 account=$ME", Field::Account, "SBATCH_ACCOUNT"),
+        ("model=llama3.1-8b gpu=h100 gpus=8 gbs=8 env=run=1", Field::Env, "the launch's own"),
+        ("model=llama3.1-8b gpu=h100 gpus=8 gbs=8 tp=2 env=CUDA_DEVICE_MAX_CONNECTIONS=8", Field::Env, "own"),
+        (
+            "model=llama3.1-8b gpu=h100 gpus=8 gbs=8 profile=yes max-steps=20 profile-stop-step=30",
+            Field::ProfileStopStep,
+            "nearest: 20",
+        ),
+        (
+            "model=llama3.1-8b gpu=h100 gpus=8 gbs=8 mounts=data container-image=/i.sqsh",
+            Field::Mounts,
+            "absolute",
+        ),
+    ] {
+        let problem = refused(text);
+        assert!(problem.field == field && problem.to_string().contains(says), "{text}: {problem}");
+    }
+    let groups = of("model=llama3.1-70b gpu=h100 gpus=64 gbs=96 pp=4 vp=2");
+    assert_eq!(value(&groups, "--microbatch-group-size-per-virtual-pipeline-stage"), Some("6".into()));
+}
+
+#[test]
+fn options_without_a_use_are_told() {
+    let says = |text: &str, warning: &str| {
+        assert!(warns(&of(&format!("model=llama3.1-8b gpu=h100 gpus=8 gbs=8 {text}")), warning), "{text}");
+    };
+    says("recipe-dir=/r", "--recipe-dir has no effect");
+    says("mounts=/m", "Without a container --mounts has no effect");
+    says("venv=/v container-image=/i.sqsh", "In a container --venv has no effect");
+    says("gpu-metrics=yes", "has no use for --gpu-metrics");
+    says("load-checkpoint=/c", "ends after step 50");
+    let small = EVERYTHING[13];
+    assert!(warns(&of(small), "more than a vocabulary of 1000"), "{small}");
+    assert!(warns(&of("model=llama3.1-8b gpu=h100 gpus=16 gbs=16 tp=16"), "Megatron-Core before 0.16"));
+    let image = [(Field::ContainerImage, "/i.sqsh")];
+    assert!(warns(&launched(LLAMA, &image), "--container-image is for --style megatron-lm"));
+}
+
+/// The options of a script's `#SBATCH` lines, read as sbatch reads them.
+fn directives(launch: &Launch) -> Vec<String> {
+    let lines = launch.script.lines().filter_map(|line| line.strip_prefix("#SBATCH"));
+    lines.flat_map(arguments).collect()
+}
+
+/// White space parts, quotes group, `#` ends, and a backslash takes what follows, within quotes too: `_get_argument` of
+/// Slurm's `sbatch/opt.c`.
+fn arguments(line: &str) -> Vec<String> {
+    let (mut arguments, mut argument) = (Vec::new(), None::<String>);
+    let (mut quote, mut escaped) = (None, false);
+    for c in line.chars() {
+        let within = argument.is_some() || quote.is_some();
+        match c {
+            _ if escaped => {
+                argument.get_or_insert_default().push(c);
+                escaped = false;
+            }
+            '\\' => escaped = true,
+            _ if quote == Some(c) => quote = None,
+            _ if quote.is_some() => argument.get_or_insert_default().push(c),
+            '"' | '\'' => quote = Some(c),
+            '#' => break,
+            _ if c.is_ascii_whitespace() => {
+                if within {
+                    arguments.extend(argument.take());
+                }
+            }
+            _ => argument.get_or_insert_default().push(c),
+        }
+    }
+    assert!(quote.is_none(), "sbatch would miss a quote in {line}");
+    arguments.extend(argument);
+    arguments
+}
+
+/// What a shell, Slurm or a careless script might act on.
+const ANYTHING: &str = r##"[ !"#$%&'()*+,\-./0-9:<=>?@A-Z\[\\\]^_`a-z{|}~éßλ字🙂]{0,24}"##;
+/// The same without what a script that expands without quotes would take apart.
+const UNSPLIT: &str = r##"[!"#%&'()+,.0-9:;<=>@A-Z\\\]^_`a-z{|}~éßλ字🙂][!"#$%&'()+,\-.0-9:;<=>@A-Z\\\]^_`a-z{|}~éßλ字🙂]{0,23}"##;
+/// One path component of such characters.
+const COMPONENT: &str = r##"[!"#%&'()+,\-0-9:;<=>@A-Z\\\]^_`a-z{|}~éßλ字🙂]{1,12}"##;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn hostile_values_reach_slurm_as_they_are(
+        account in UNSPLIT, partition in UNSPLIT, params in proptest::collection::vec(ANYTHING, 1..6),
+    ) {
+        let params: Vec<String> = params.iter().map(|value| value.trim().to_string()).collect();
+        let typed: String = params.iter().enumerate().map(|(i, value)| format!("x{i}={value};")).collect();
+        let fields = [STYLE, (Field::Account, &account), (Field::Partition, &partition), (Field::SlurmParams, &typed)];
+        let launch = launched(LLAMA, &fields);
+        let lines = directives(&launch);
+        let wanted = [format!("--account={}", account.trim()), format!("--partition={}", partition.trim())];
+        let params = params.iter().enumerate().map(|(i, value)| format!("--x{i}={value}"));
+        for line in wanted.into_iter().chain(params) {
+            prop_assert!(lines.contains(&line), "{} is not in {:?}", line, lines);
+        }
+        // And nothing of them reaches the shell.
+        for shell in SHELLS {
+            prop_assert_eq!(srun(&launch, shell, &JOB).program, "srun");
+        }
+    }
+
+    #[test]
+    fn hostile_values_reach_the_run_as_they_are(
+        root in COMPONENT, image in UNSPLIT, checkpoint in COMPONENT, mount in COMPONENT, value in ANYTHING,
+    ) {
+        prop_assume!(!image.contains('$') && (!value.starts_with('$') || value[1..].starts_with(['(', '\'', '"', ' '])));
+        let (root, checkpoint, mount) = (format!("/{root}"), format!("/{checkpoint}"), format!("/{mount}"));
+        let line = format!("V={value}");
+        // Typed into a field of its own, white space at the ends is no part of a value.
+        let last = format!("{line}\nLAST=1");
+        let fields = [
+            STYLE,
+            (Field::InstallPath, &root),
+            (Field::ContainerImage, &image),
+            (Field::LoadCheckpoint, &checkpoint),
+            (Field::Mounts, &mount),
+            (Field::Env, &last),
+        ];
+        prop_assume!(mount.split(',').all(|part| part.starts_with('/')));
+        let launch = launched(LLAMA, &fields);
+        for shell in SHELLS {
+            let seen = srun(&launch, shell, &JOB[..2]);
+            prop_assert_eq!(&seen.env["V"], &value);
+            prop_assert_eq!(&seen.env["MEGATRON_PATH"], &root);
+            let container = format!("--container-image={}", image.trim());
+            prop_assert!(seen.args.contains(&container), "{:?}", seen.args);
+            let mounts = seen.args.iter().find_map(|arg| arg.strip_prefix("--container-mounts=")).unwrap();
+            prop_assert!(mounts.ends_with(&format!(",{mount}")), "{}", mounts);
+            let program = format!("{root}/pretrain_gpt.py");
+            prop_assert!(seen.args.contains(&program), "{:?}", seen.args);
+            let load = seen.args.iter().position(|arg| arg == "--load").unwrap();
+            prop_assert_eq!(&seen.args[load + 1], &checkpoint);
+        }
+    }
+}

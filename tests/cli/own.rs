@@ -1,0 +1,127 @@
+//! A user's own model and GPU.
+
+use crate::{json, refusal};
+use std::fs;
+use std::path::PathBuf;
+use tempfile::TempDir;
+use trainplan_tests::trainplan;
+
+const LLAMA: &str = r#"{"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
+    "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
+    "max_position_embeddings": 8192, "tie_word_embeddings": false, "torch_dtype": "bfloat16"}"#;
+
+const OWN: &str = "own:layers=32,hidden=4096,ffn=14336,heads=32,kv_heads=8,head_dim=128,vocab=128256,gated=1,\
+                   tied_embeddings=0,seq_len=8192";
+
+fn file(content: impl AsRef<[u8]>) -> (TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path: PathBuf = folder.path().join("config.json");
+    fs::write(&path, content).unwrap();
+    (folder, path.to_str().unwrap().to_string())
+}
+
+#[test]
+fn a_config_json_counts_like_the_published_model() {
+    let (folder, path) = file(LLAMA);
+    let published = json(&["flops", "--model", "llama3.1-8b", "--seq-len", "8192"]);
+    for model in [path.as_str(), folder.path().to_str().unwrap(), OWN] {
+        let own = json(&["flops", "--model", model, "--seq-len", "8192"]);
+        assert_eq!(own["model_flops_per_sequence"], published["model_flops_per_sequence"], "{model}");
+        assert_eq!(own["model"], OWN);
+    }
+    let run = trainplan(["flops", "--model", &path, "--format", "table"]);
+    assert!(run.stdout.starts_with("own model, 8.03B, 32 layers, 8192 tokens"), "{}", run.stdout);
+    assert!(run.stderr.contains("head_dim is not given: 128"), "{}", run.stderr);
+    assert!(run.stderr.contains(OWN), "{}", run.stderr);
+}
+
+#[test]
+fn metrics_take_an_own_model_on_an_own_gpu() {
+    let (_folder, path) = file(LLAMA);
+    let metrics = |gpu: &str| {
+        json(&[
+            "metrics",
+            "--model",
+            &path,
+            "--gpu",
+            gpu,
+            "--gpus",
+            "8",
+            "--gbs",
+            "128",
+            "--step-time",
+            "12.27",
+        ])
+    };
+    let (known, faster) = (metrics("h100"), metrics("h100:bf16_tflops=1978"));
+    assert_eq!((known["peak_tflops"].as_f64(), faster["peak_tflops"].as_f64()), (Some(989.0), Some(1978.0)));
+    assert_eq!(known["mfu"].as_f64().unwrap(), 2.0 * faster["mfu"].as_f64().unwrap());
+    let roomier = metrics("H100-80GB:hbm_gb=96,hbm_tbps=2.4");
+    assert_eq!(roomier["mfu"], known["mfu"]);
+}
+
+#[test]
+fn a_recipe_can_take_an_own_model() {
+    let change =
+        ["metrics", "--recipe", "llama3.1-8b/h100/fp8/8@25.04", "--model", OWN, "--step-time", "12.39"];
+    let own = json(&change);
+    assert!(own["recipe"].is_null() && own["mfu"].is_f64(), "{own}");
+    let gpu = ["metrics", "--recipe", "llama3.1-8b/h100/fp8/8@25.04", "--gpu", "h100:hbm_gb=96"];
+    assert!(
+        refusal(&gpu).contains("none is published for this scenario"),
+        "another GPU has no published step"
+    );
+}
+
+#[test]
+fn a_log_can_be_of_an_own_model_on_an_own_gpu() {
+    let log = concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz/corpus/log/nemo2");
+    let arguments = ["parse", log, "--model", OWN, "--gpu", "h100:hbm_gb=96", "--gpus", "8", "--gbs", "128"];
+    let run = trainplan(arguments.iter().chain(&["--window", "last", "--format", "json"]));
+    let rows: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert!(rows[0]["tokens_per_s"].is_f64() && rows[0]["mfu"].is_f64(), "{}", run.stdout);
+    assert_eq!((&rows[0]["scenario"]["model"], rows[0]["peak_tflops"].as_f64()), (&OWN.into(), Some(989.0)));
+}
+
+#[test]
+fn what_is_not_understood_is_said() {
+    let (_folder, path) = file(LLAMA.replacen('{', r#"{"index_topk": 2048, "#, 1));
+    let run = trainplan(["flops", "--model", &path]);
+    assert_eq!(run.code, Some(0));
+    assert!(
+        run.stderr.contains("not understood, so that the model may be another: index_topk = 2048"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn a_file_that_is_no_model_says_why() {
+    let said = |content: &[u8]| {
+        let (_folder, path) = file(content);
+        refusal(&["flops", "--model", &path])
+    };
+    assert!(said(b"").contains("is no JSON: "));
+    assert!(said(b"{\"model_type\": \"llama\xff\"}").contains("is no text in UTF-8"));
+    assert!(said(LLAMA.replace("4096", "4096.5").as_bytes()).contains("has hidden_size = 4096.5"));
+    assert!(said(LLAMA.replace("\"hidden_size\": 4096,", "").as_bytes()).contains("lacks hidden_size"));
+    assert!(said(LLAMA.replace(": 8,", ": 7,").as_bytes()).contains("7 KV heads do not share evenly"));
+    assert!(said(LLAMA.replace("\"llama\"", "\"rwkv\"").as_bytes()).contains("known: llama, "));
+    assert!(said(&vec![b' '; 5 << 20]).contains("larger than 4 MiB"));
+    let missing = refusal(&["flops", "--model", "nowhere/config.json"]);
+    assert!(missing.contains("--model: “nowhere/config.json” can't be read: No such file"), "{missing}");
+    // What is no path is a name that nobody knows.
+    assert!(refusal(&["flops", "--model", "nowhere"]).contains("is no known model"));
+}
+
+#[test]
+fn a_text_that_is_no_model_or_gpu_says_why() {
+    let model = |from: &str, to: &str| refusal(&["flops", "--model", &OWN.replace(from, to)]);
+    assert!(model("hidden=", "hiden=").contains("nearest: hidden"));
+    assert!(model("hidden=4096,", "").contains("there is no value in column hidden"));
+    assert!(model("heads=32", "heads=30").contains("30 heads, which 8 KV heads do not share evenly"));
+    let gpu = |gpu: &str| refusal(&["metrics", "--model", OWN, "--gpu", gpu, "--gpus", "8", "--gbs", "128"]);
+    assert!(gpu("h10:hbm_gb=96").contains("nearest: h100"));
+    assert!(gpu("h100:hbm=96").contains("nearest: hbm_gb"));
+    assert!(gpu("h100:hbm_gb=-1").contains("is no positive number"));
+}
