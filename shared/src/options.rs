@@ -25,8 +25,9 @@ pub struct Options {
     pub sequence_parallel: Option<bool>,
     /// Whether kernels are launched by CUDA graphs; none for what the software does.
     pub cuda_graphs: Option<bool>,
-    /// Whether the exchange of tokens between experts hides behind the computation of another micro batch.
-    pub expert_overlap: bool,
+    /// Whether the exchange of tokens between experts hides behind the computation of another micro batch; none for what
+    /// the software's recipes do.
+    pub expert_overlap: Option<bool>,
     /// Whether tokens beyond an expert's even share are dropped, so that no expert has more than another.
     pub token_drop: bool,
     /// Whether communication hides behind computation where the software can hide it.
@@ -47,12 +48,21 @@ impl Default for Options {
             zero_group: None,
             sequence_parallel: None,
             cuda_graphs: None,
-            expert_overlap: false,
+            expert_overlap: None,
             token_drop: false,
             overlap: true,
             stack: Stack::default(),
             gemm_tflops: None,
         }
+    }
+}
+
+impl Options {
+    /// Whether the exchange between experts hides behind another micro batch. Recipes of Megatron-Bridge turn that on
+    /// where the pipeline is interleaved, which it needs.
+    pub fn hides_experts(&self, interleaved: bool) -> bool {
+        let bridge = matches!(self.stack, Stack::Bridge25 | Stack::Bridge2602 | Stack::Bridge2606);
+        self.overlap && self.expert_overlap.unwrap_or(bridge && interleaved)
     }
 }
 

@@ -5,6 +5,12 @@
 use crate::estimate::{Breakdown, Constant, Constants};
 use crate::measurements::Measurement;
 
+/// What one measurement differs from the next, as a standard deviation of the logarithm of the step time.
+const NOISE: f64 = 0.05;
+/// Rounds after which a fit from the priors, or from values nearby, has settled.
+pub const ROUNDS: usize = 60;
+pub(super) const ROUNDS_FROM_NEAR: usize = 12;
+
 /// Residuals beyond this many standard deviations count linearly only.
 const ROBUST: f64 = 1.5;
 
@@ -43,12 +49,12 @@ pub fn predict(row: &Measurement, constants: &Constants) -> Option<f64> {
 }
 
 /// The values of `all` that fit `points` best, from `start` on.
-pub fn fit(all: &[Constant], start: &[f64], points: &[Point<'_>], noise: f64, rounds: usize) -> Vec<f64> {
+pub fn fit(all: &[Constant], start: &[f64], points: &[Point<'_>], rounds: usize) -> Vec<f64> {
     let mut x: Vec<f64> = start.iter().map(|value| libm::log(*value)).collect();
     let mut damping = 1e-3;
-    let mut cost = Cost::of(all, &x, points, noise);
+    let mut cost = Cost::of(all, &x, points);
     for _ in 0..rounds {
-        let (matrix, gradient) = cost.normal_equations(all, &x, points, noise);
+        let (matrix, gradient) = cost.normal_equations(all, &x, points);
         let mut better = false;
         for _ in 0..8 {
             let Some(step) = solve(&matrix, &gradient, damping) else {
@@ -56,7 +62,7 @@ pub fn fit(all: &[Constant], start: &[f64], points: &[Point<'_>], noise: f64, ro
                 continue;
             };
             let next: Vec<f64> = x.iter().zip(&step).map(|(x, step)| x - step.clamp(-0.7, 0.7)).collect();
-            let next_cost = Cost::of(all, &next, points, noise);
+            let next_cost = Cost::of(all, &next, points);
             if next_cost.total < cost.total {
                 better = cost.total - next_cost.total > 1e-7 * cost.total;
                 (x, cost) = (next, next_cost);
@@ -78,8 +84,8 @@ struct Cost {
 }
 
 impl Cost {
-    fn of(all: &[Constant], x: &[f64], points: &[Point<'_>], noise: f64) -> Cost {
-        let residuals = residuals(all, x, points, noise);
+    fn of(all: &[Constant], x: &[f64], points: &[Point<'_>]) -> Cost {
+        let residuals = residuals(all, x, points);
         let mut total = 0.0;
         for (residual, point) in residuals.iter().zip(points) {
             let size = residual.abs();
@@ -98,7 +104,6 @@ impl Cost {
         all: &[Constant],
         x: &[f64],
         points: &[Point<'_>],
-        noise: f64,
     ) -> (Vec<Vec<f64>>, Vec<f64>) {
         let count = x.len();
         const STEP: f64 = 1e-5;
@@ -106,7 +111,7 @@ impl Cost {
         for index in 0..count {
             let mut moved = x.to_vec();
             moved[index] += STEP;
-            let there = residuals(all, &moved, points, noise);
+            let there = residuals(all, &moved, points);
             columns.push(
                 there.iter().zip(&self.residuals).map(|(there, here)| (there - here) / STEP).collect::<Vec<f64>>(),
             );
@@ -140,13 +145,13 @@ impl Cost {
 }
 
 /// Logarithms of predicted over measured, in units of the noise.
-fn residuals(all: &[Constant], x: &[f64], points: &[Point<'_>], noise: f64) -> Vec<f64> {
+fn residuals(all: &[Constant], x: &[f64], points: &[Point<'_>]) -> Vec<f64> {
     let values: Vec<f64> = x.iter().map(|x| libm::exp(*x)).collect();
     let constants = Constants::from_values(all, &values);
     points
         .iter()
         .map(|point| {
-            predict(point.row, &constants).map_or(0.0, |time| libm::log(time / point.step_time_s) / noise)
+            predict(point.row, &constants).map_or(0.0, |time| libm::log(time / point.step_time_s) / NOISE)
         })
         .collect()
 }

@@ -10,7 +10,7 @@ mod interval;
 mod memory;
 mod step_time;
 
-pub use anchors::{Anchor, Anchors, Basis, BasisKind};
+pub use anchors::{Anchor, Anchors, Basis, BasisKind, Features, Kinship, Known};
 pub use inputs::Inputs;
 pub use interval::{Class, Interval, Spread};
 pub use memory::{Memory, StageMemory, fits, peak_bytes};
@@ -34,18 +34,13 @@ pub struct Estimate {
 impl Estimate {
     /// Predicts a scenario.
     pub fn of(scenario: &Scenario) -> Estimate {
-        Estimate::from_inputs(&scenario.inputs(), Constants::embedded(), Anchors::embedded(), None)
+        Estimate::from_inputs(&scenario.inputs(), Constants::embedded(), Anchors::embedded())
     }
 
-    /// Predicts from inputs, under `constants`, corrected by those of `anchors` that are not `mapping` itself.
-    pub fn from_inputs(
-        inputs: &Inputs<'_>,
-        constants: &Constants,
-        anchors: &Anchors,
-        mapping: Option<&str>,
-    ) -> Estimate {
+    /// Predicts from inputs, under `constants`, corrected by `anchors`.
+    pub fn from_inputs(inputs: &Inputs<'_>, constants: &Constants, anchors: &Anchors) -> Estimate {
         let modelled = Breakdown::of(inputs, constants);
-        let basis = anchors.basis(inputs, modelled.step_time_s(), mapping);
+        let basis = anchors.basis(inputs, modelled.step_time_s());
         let breakdown = modelled.scaled(basis.correction);
         Estimate {
             step_time_s: Spread::embedded().of(inputs, &basis).around(breakdown.step_time_s()),

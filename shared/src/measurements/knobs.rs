@@ -91,6 +91,6 @@ pub(super) fn join(subject: &mut Subject, model: &str) {
         }
         options.modules = knobs.modules;
         options.cuda_graphs = knobs.cuda_graphs;
-        options.expert_overlap = knobs.expert_overlap;
+        options.expert_overlap = knobs.expert_overlap.then_some(true);
     }
 }

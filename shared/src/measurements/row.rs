@@ -57,3 +57,12 @@ impl FromRow for Measurement {
         })
     }
 }
+
+impl Measurement {
+    /// What was measured, in words.
+    pub fn in_words(&self) -> String {
+        let Ok(subject) = &self.subject else { return self.id.clone() };
+        let gpus = subject.layout.gpus();
+        format!("{} on {gpus} {} in {}, {} {}", self.model, self.gpu, self.precision, self.source, self.release)
+    }
+}

@@ -78,7 +78,7 @@ fn in_flight(inputs: &Inputs<'_>, index: usize) -> f64 {
     let (pp, vp) = (f64::from(inputs.layout.pp()), f64::from(inputs.layout.vp()));
     let after = pp - 1.0 - index as f64;
     let accumulated = f64::from(inputs.batch.ga());
-    let overlapped = f64::from(inputs.options.expert_overlap && vp > 1.0);
+    let overlapped = f64::from(inputs.options.expert_overlap == Some(true) && vp > 1.0);
     let started =
         if vp > 1.0 { ((vp - 1.0) * pp + 2.0 * after + 1.0 + overlapped) / vp } else { after + 1.0 };
     started.min(accumulated)

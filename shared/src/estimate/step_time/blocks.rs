@@ -171,19 +171,21 @@ impl<'a> Blocks<'a> {
     fn core(&self, heads: f64, d_qk: f64, d_v: f64) -> f64 {
         let attention = &self.inputs.architecture.attention;
         let full_again = self.again();
-        if !self.inputs.options.stack.fuses_attention() || (self.masks_windows && attention.window.is_some()) {
-            // All of the scores, masked after: two products forward, four backward, and passes over the scores.
+        if !self.inputs.options.stack.fuses_attention() {
             let again = match self.inputs.options.recompute {
                 Recompute::None => 0.0,
                 Recompute::Selective | Recompute::Full => 1.0,
             };
-            let products = 2.0 * self.tokens * self.sequence * heads * (d_qk + d_v);
-            let scores = self.tokens * self.sequence * heads * BF16;
-            return self.speed.batched_s(products) * (3.0 + again)
-                + self.speed.memory_s(scores) * self.constants.attention_scores * (3.0 + again) / 3.0;
+            return self.unfused(heads, d_qk + d_v, again);
         }
         let whole = self.sequence / 2.0;
+        let mut masked = 0.0;
         let context = match &attention.window {
+            Some(window) if attention.layers > 0 && self.masks_windows => {
+                let share = f64::from(window.layers.min(attention.layers)) / f64::from(attention.layers);
+                masked = share * self.unfused(heads, d_qk + d_v, full_again);
+                (1.0 - share) * whole
+            }
             Some(window) if attention.layers > 0 => {
                 let w = f64::from(window.tokens).min(self.sequence);
                 let seen = w * (1.0 - (w - 1.0) / (2.0 * self.sequence));
@@ -194,7 +196,16 @@ impl<'a> Blocks<'a> {
         };
         // Two products forward, five backward: the backward pass makes the scores again.
         let forward = 2.0 * self.tokens * context * heads * (d_qk + d_v);
-        self.speed.attention_s(forward * (3.5 + full_again), (d_qk + d_v) / 2.0)
+        masked + self.speed.attention_s(forward * (3.5 + full_again), (d_qk + d_v) / 2.0)
+    }
+
+    /// Attention by batched products: all of the scores, masked after. Two products forward, four backward, and passes
+    /// over the scores.
+    fn unfused(&self, heads: f64, widths: f64, again: f64) -> f64 {
+        let products = 2.0 * self.tokens * self.sequence * heads * widths;
+        let scores = self.tokens * self.sequence * heads * BF16;
+        self.speed.batched_s(products) * (3.0 + again)
+            + self.speed.memory_s(scores) * self.constants.attention_scores * (3.0 + again) / 3.0
     }
 
     /// A dense MLP block.
@@ -230,12 +241,14 @@ impl<'a> Blocks<'a> {
         let local = experts / f64::from(ep);
         let per_expert = rows / local;
         let (ffn, up) = (f64::from(moe.ffn) / expert_tp, if moe.gated { 2.0 } else { 1.0 });
-        let before_2606 = self.inputs.dtype != Dtype::Bf16 && options.stack != Stack::Bridge2606;
+        // The new path, of MXFP8 and NVFP4 on Blackwell, fuses gated experts with their casts.
+        let new_path = options.stack == Stack::Bridge2606 && moe.gated && matches!(self.inputs.dtype, Dtype::Mxfp8 | Dtype::Nvfp4);
+        let before_2606 = self.inputs.dtype != Dtype::Bf16 && !new_path;
         let slower = if before_2606 { 1.0 / self.constants.experts_before_2606 } else { 1.0 };
-        let keep = match (self.inputs.dtype, options.stack) {
-            (Dtype::Bf16, _) => self.constants.experts,
-            (_, Stack::Bridge2606) => self.constants.experts_narrow,
-            _ => self.constants.experts_narrow * self.constants.experts_before_2606,
+        let unfused = if before_2606 { 1.0 + self.constants.unfused_before_2606 } else { 1.0 };
+        let keep = match self.inputs.dtype {
+            Dtype::Bf16 => self.constants.experts,
+            _ => self.constants.experts_narrow / slower,
         };
         let product = |n: f64, k: f64| {
             let forward = self.speed.gemm_s(per_expert, n, k);
@@ -259,7 +272,7 @@ impl<'a> Blocks<'a> {
         }
         let act_again = if options.modules.moe_act { 1.0 } else { again };
         let passes = 1.0 + again / 3.0;
-        let routed_bytes = rows * uneven * BF16 * width * self.constants.passes_routed * passes * slower;
+        let routed_bytes = rows * uneven * BF16 * width * self.constants.passes_routed * passes * unfused;
         let act_bytes = rows
             * uneven
             * BF16
@@ -267,9 +280,9 @@ impl<'a> Blocks<'a> {
             * ffn
             * (self.constants.passes_wide + self.speed.cast_passes)
             * (1.0 + act_again / 3.0)
-            * slower;
+            * unfused;
         let exchanged = rows / expert_tp * BF16 * width * uneven;
-        let exposed = match options.expert_overlap && options.overlap {
+        let exposed = match options.hides_experts(layout.vp() > 1) {
             true => self.constants.ep_exposed,
             false => 1.0,
         };
@@ -287,7 +300,7 @@ impl<'a> Blocks<'a> {
             matmul: routed + shared + latent,
             memory: self.passes(shared_width, again)
                 + self.speed.memory_s(routed_bytes + act_bytes)
-                + self.constants.route_s,
+                + self.constants.route_s * unfused,
             tp: shared_tp,
             // Out and back, forward and backward.
             ep: exchange * exposed * (4.0 + 2.0 * again),
@@ -295,7 +308,9 @@ impl<'a> Blocks<'a> {
             ..Cost::default()
         };
         match options.stack {
-            Stack::Nemo1 | Stack::Nemo2 => cost * (1.0 / self.constants.experts_before_2509),
+            Stack::Nemo1 | Stack::Nemo2 if self.inputs.gpu.nvfp4_tflops.is_some() => {
+                cost * (1.0 / self.constants.experts_before_2509)
+            }
             _ => cost,
         }
     }

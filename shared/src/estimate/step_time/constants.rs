@@ -90,6 +90,8 @@ constants! {
     experts_narrow,
     /// What narrower formats keep of that in stacks before the new grouped path (26.06).
     experts_before_2606,
+    /// What the old path's separate casts and activation functions add to its passes over memory.
+    unfused_before_2606,
     /// What stacks before 25.09 keep of the speed of routed blocks.
     experts_before_2509,
     /// What stacks before 25.09 keep of their speed on Blackwell, which was new then.
