@@ -36,6 +36,8 @@ pub struct Options {
     pub stack: Stack,
     /// What the user's GPUs reach in a large BF16 matrix multiplication, TFLOPS; none for what such GPUs usually reach.
     pub gemm_tflops: Option<f64>,
+    /// Measured over predicted step time on the user's cluster, as `trainplan calibrate --cluster` gives it; none for 1.
+    pub cluster_factor: Option<f64>,
 }
 
 impl Default for Options {
@@ -53,6 +55,7 @@ impl Default for Options {
             overlap: true,
             stack: Stack::default(),
             gemm_tflops: None,
+            cluster_factor: None,
         }
     }
 }

@@ -57,6 +57,7 @@ fields! {
     Overlap "overlap" "ov" "Overlap",
     Stack "stack" "stack" "Software",
     GemmTflops "gemm-tflops" "gemm" "Measured GEMM TFLOPS",
+    ClusterFactor "cluster-factor" "cf" "Cluster factor",
     Convention "convention" "c" "FLOPs convention",
     Tokens "tokens" "t" "Tokens",
     StepTime "step-time" "st" "Step time",
@@ -98,8 +99,8 @@ impl Field {
     /// Whether it describes a scenario, rather than what to do or show with one.
     pub fn is_of_scenario(self) -> bool {
         use Field::{
-            Cp, Dtype, Ep, ExpertTp, Fsdp, Gbs, GemmTflops, Gpu, Gpus, Layers, Mbs, Model, Overlap,
-            PipelineSplit, Pp, Recipe, Recompute, SeqLen, Stack, Tp, Vp,
+            ClusterFactor, Cp, Dtype, Ep, ExpertTp, Fsdp, Gbs, GemmTflops, Gpu, Gpus, Layers, Mbs, Model,
+            Overlap, PipelineSplit, Pp, Recipe, Recompute, SeqLen, Stack, Tp, Vp,
         };
         let scenario = [
             Recipe,
@@ -123,6 +124,7 @@ impl Field {
             Overlap,
             Stack,
             GemmTflops,
+            ClusterFactor,
         ];
         scenario.contains(&self)
     }
@@ -144,6 +146,7 @@ impl Field {
             }
             Field::Overlap => "Whether communication hides behind computation",
             Field::Stack => "The software that trains, by generation where its speed changed",
+            Field::ClusterFactor => "Measured over predicted step time on your cluster",
             Field::GemmTflops => "What your GPUs reach in a large BF16 matrix multiplication",
             Field::Gres => "Generic resource that Slurm is asked for",
             _ => "",

@@ -1,5 +1,6 @@
 //! The command line: one file per command, data to stdout, everything else to stderr.
 
+mod calibrate;
 mod flops;
 mod launch;
 mod metrics;
@@ -9,11 +10,14 @@ mod parse;
 mod recipes;
 mod scenario;
 mod shell;
+mod side_by_side;
+mod validate;
 
 use crate::serve;
 use clap::{Parser, Subcommand};
 use std::io::{self, Write};
 use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use trainplan_shared::problem::Problem;
 
@@ -49,6 +53,8 @@ enum Command {
     Metrics(metrics::Args),
     Launch(launch::Args),
     Parse(parse::Args),
+    Validate(validate::Args),
+    Calibrate(calibrate::Args),
     /// Serve the planner to browsers
     #[command(after_help = "Example:\n  trainplan serve --listen 127.0.0.1:9000")]
     Serve {
@@ -75,6 +81,22 @@ enum Failure {
     /// A result that can't be written in the format: exit code 1.
     #[error("cannot write the result: {0}")]
     Format(String),
+    /// A file that can't be read or written: exit code 1.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// A file that does not hold what it should: exit code 2.
+    #[error("{}: {what}", path.display())]
+    Contents {
+        /// Where.
+        path: PathBuf,
+        /// What is wrong, and what is wanted.
+        what: String,
+    },
     /// A result that can't be kept: exit code 1.
     #[error(transparent)]
     Save(#[from] parse::SaveError),
@@ -104,10 +126,12 @@ pub(crate) fn run() -> ExitCode {
     match failure {
         // `trainplan recipes | head` has what it wanted.
         Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Failure::Invalid(_) => complain(&failure, 2),
-        Failure::Serve(_) | Failure::Output(_) | Failure::Format(_) | Failure::Save(_) => {
-            complain(&failure, 1)
-        }
+        Failure::Invalid(_) | Failure::Contents { .. } => complain(&failure, 2),
+        Failure::Serve(_)
+        | Failure::File { .. }
+        | Failure::Output(_)
+        | Failure::Format(_)
+        | Failure::Save(_) => complain(&failure, 1),
         Failure::NothingScored => complain(&failure, 4),
     }
 }
@@ -119,6 +143,8 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Metrics(args) => args.run(),
         Command::Launch(args) => args.run(),
         Command::Parse(args) => args.run(),
+        Command::Validate(args) => args.run(),
+        Command::Calibrate(args) => args.run(),
         Command::Serve { listen } => {
             tokio::runtime::Runtime::new()?.block_on(serve::serve(listen)).map_err(Failure::from)
         }

@@ -76,6 +76,9 @@ pub(super) struct ScenarioArgs {
     /// What your GPUs reach in a large BF16 matrix multiplication, TFLOPS: scales the estimate to your machine
     #[arg(long, value_name = "TFLOPS", allow_negative_numbers = true)]
     gemm_tflops: Option<String>,
+    /// Measured over predicted step time on your cluster, as `trainplan calibrate --cluster` gives it
+    #[arg(long, value_name = "FACTOR", allow_negative_numbers = true)]
+    cluster_factor: Option<String>,
     /// How FLOPs are counted: recipe (as its document does), full, causal [default: recipe with one, else full]
     #[arg(long, value_name = "CONVENTION")]
     convention: Option<String>,
@@ -110,6 +113,7 @@ impl ScenarioArgs {
             (Field::Overlap, &self.overlap),
             (Field::Stack, &self.stack),
             (Field::GemmTflops, &self.gemm_tflops),
+            (Field::ClusterFactor, &self.cluster_factor),
             (Field::Convention, &self.convention),
         ];
         for (field, text) in flags {

@@ -29,7 +29,8 @@ impl ClusterFactor {
         if n == 0 {
             return None;
         }
-        let mean = pairs.iter().map(|(measured, predicted)| libm::log(measured / predicted)).sum::<f64>() / n as f64;
+        let mean =
+            pairs.iter().map(|(measured, predicted)| libm::log(measured / predicted)).sum::<f64>() / n as f64;
         let (machine, run) = (1.0 / (MACHINES * MACHINES), n as f64 / (RUNS * RUNS));
         let centre = mean * run / (machine + run);
         // Eight of ten of a normal distribution lie within 1.2816 standard deviations.

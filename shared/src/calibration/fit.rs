@@ -113,7 +113,11 @@ impl Cost {
             moved[index] += STEP;
             let there = residuals(all, &moved, points);
             columns.push(
-                there.iter().zip(&self.residuals).map(|(there, here)| (there - here) / STEP).collect::<Vec<f64>>(),
+                there
+                    .iter()
+                    .zip(&self.residuals)
+                    .map(|(there, here)| (there - here) / STEP)
+                    .collect::<Vec<f64>>(),
             );
         }
         let weights: Vec<f64> = self

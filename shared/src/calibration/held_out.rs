@@ -29,7 +29,7 @@ pub struct Fold<'a> {
 }
 
 /// The folds of `points`, in order of their names.
-pub fn folds<'a>(points: &[Point<'a>], split: &Split, by: By) -> Vec<Fold<'a>> {
+pub(super) fn folds<'a>(points: &[Point<'a>], split: &Split, by: By) -> Vec<Fold<'a>> {
     let names: Vec<String> = points.iter().map(|point| split.fold(point.row, by)).collect();
     let mut distinct = names.clone();
     distinct.sort();
@@ -69,7 +69,7 @@ impl<'a> Fold<'a> {
 }
 
 /// What the model misses of each row.
-pub fn known(points: &[Point<'_>], constants: &Constants) -> Vec<Known> {
+pub(super) fn known(points: &[Point<'_>], constants: &Constants) -> Vec<Known> {
     let known = points.iter().filter_map(|point| {
         let inputs = point.row.subject.as_ref().ok()?.inputs();
         let modelled_s = fit::predict(point.row, constants)?;

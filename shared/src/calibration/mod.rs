@@ -65,6 +65,11 @@ impl<'a> Calibrator<'a> {
         values.into_iter().map(|value| seven(value).parse().unwrap_or(value)).collect()
     }
 
+    /// Values by the names of their constants.
+    pub fn named(&self, values: &[f64]) -> impl Iterator<Item = (&str, f64)> {
+        self.all.iter().map(|constant| &*constant.name).zip(values.iter().copied())
+    }
+
     /// The folds to judge.
     pub fn folds(&self, by: By) -> Vec<Fold<'a>> {
         held_out::folds(&self.points, &self.split, by)
@@ -79,7 +84,10 @@ impl<'a> Calibrator<'a> {
     /// rows, for those that are not fitted but listed.
     pub fn finish(&self, values: &[f64], judged: &[Vec<HeldOut<'a>>; 3], rows: &[Measurement]) -> Files {
         let constants = Constants::from_values(&self.all, values);
-        let mut known = held_out::known(&self.points, &constants);
+        // Tiny models on one node are half of all rows and near nobody's plan: programs need not carry them.
+        let planned: Vec<Point<'_>> =
+            self.points.iter().filter(|point| point.row.usage != "small").copied().collect();
+        let mut known = held_out::known(&planned, &constants);
         for known in &mut known {
             known.missed = seven(known.missed).parse().unwrap_or(known.missed);
         }
@@ -144,8 +152,11 @@ pub fn spreads(judged: &[Vec<HeldOut<'_>>; 3]) -> Vec<ClassSpread> {
                 .map(|one| (split.fold(one.row, by), one.step_time_s / one.anchored_s))
                 .collect();
             let ends = |without: Option<&str>| {
-                let mut values: Vec<f64> =
-                    ratios.iter().filter(|(fold, _)| Some(&**fold) != without).map(|(_, ratio)| *ratio).collect();
+                let mut values: Vec<f64> = ratios
+                    .iter()
+                    .filter(|(fold, _)| Some(&**fold) != without)
+                    .map(|(_, ratio)| *ratio)
+                    .collect();
                 values.sort_by(f64::total_cmp);
                 (quantile(&values, 0.1), quantile(&values, 0.9))
             };

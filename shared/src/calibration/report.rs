@@ -64,7 +64,11 @@ fn percent(value: f64) -> String {
 }
 
 /// The report.
-pub(super) fn markdown(judged: &[Vec<HeldOut<'_>>; 3], spreads: &[ClassSpread], rows: &[Measurement]) -> String {
+pub(super) fn markdown(
+    judged: &[Vec<HeldOut<'_>>; 3],
+    spreads: &[ClassSpread],
+    rows: &[Measurement],
+) -> String {
     let mut text = String::from(HEAD);
     text += "| measure | held out by | n | mean abs. error, modelled | and corrected | median | p90 | bias |\n|---|---|--:|--:|--:|--:|--:|--:|\n";
     for Measure { title, by, counts } in MEASURES {
@@ -186,7 +190,8 @@ fn memory(text: &mut String, rows: &[Measurement]) {
     for row in rows {
         if let (Some(measured), Ok(subject)) = (row.memory_bytes, &row.subject) {
             let memory = Memory::of(&subject.inputs());
-            let reserved = if row.memory_kind.contains("max_allocated") { 0.0 } else { memory.reserved_bytes };
+            let reserved =
+                if row.memory_kind.contains("max_allocated") { 0.0 } else { memory.reserved_bytes };
             let error = (memory.total_bytes() + reserved) / measured - 1.0;
             kinds.entry((&row.source, &row.memory_kind)).or_default().push(error);
         }

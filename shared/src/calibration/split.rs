@@ -44,7 +44,10 @@ impl FromRow for Folds {
 impl Split {
     /// The frozen split of the embedded measurements.
     pub fn embedded() -> Split {
-        #[expect(clippy::expect_used, reason = "the file is fixed when this is built, and every test reads it")]
+        #[expect(
+            clippy::expect_used,
+            reason = "the file is fixed when this is built, and every test reads it"
+        )]
         let rows: Vec<Folds> =
             read("split.csv", include_str!("../../data/split.csv")).expect("the split is well formed");
         Split(rows.into_iter().map(|Folds(id, folds)| (id, folds)).collect())

@@ -117,52 +117,54 @@ impl Validator {
     /// Predicts a row.
     pub fn row(&self, row: &Measurement) -> Validated {
         let constants = Constants::embedded();
-    let mut validated = Validated {
-        id: row.id.clone(),
-        step_time_s: row.step_time_s,
-        predicted_s: None,
-        error: None,
-        modelled_s: None,
-        modelled_error: None,
-        basis: None,
-        memory_bytes: row.memory_bytes,
-        predicted_memory_bytes: None,
-        memory_error: None,
-        reason: None,
-    };
-    let subject = match &row.subject {
-        Ok(subject) => subject,
-        Err(reason) => {
-            validated.reason = Some(reason.clone());
-            return validated;
+        let mut validated = Validated {
+            id: row.id.clone(),
+            step_time_s: row.step_time_s,
+            predicted_s: None,
+            error: None,
+            modelled_s: None,
+            modelled_error: None,
+            basis: None,
+            memory_bytes: row.memory_bytes,
+            predicted_memory_bytes: None,
+            memory_error: None,
+            reason: None,
+        };
+        let subject = match &row.subject {
+            Ok(subject) => subject,
+            Err(reason) => {
+                validated.reason = Some(reason.clone());
+                return validated;
+            }
+        };
+        let inputs = subject.inputs();
+        let Some(modelled_s) = super::fit::predict(row, constants) else { return validated };
+        let others = self
+            .anchors
+            .iter()
+            .filter(|(mapping, known)| *mapping != subject.mapping && known.features.is_alike(&inputs))
+            .map(|(_, known)| known.clone());
+        let basis = Anchors::new(Kinship::embedded(), others.collect()).basis(&inputs, modelled_s);
+        let predicted_s = modelled_s * basis.correction;
+        validated.predicted_s = Some(predicted_s);
+        validated.modelled_s = Some(modelled_s);
+        validated.basis = Some(basis.kind);
+        match row.step_time_s {
+            Some(measured) => {
+                validated.error = Some(predicted_s / measured - 1.0);
+                validated.modelled_error = Some(modelled_s / measured - 1.0);
+            }
+            None => validated.reason = Some("no step time is given".into()),
         }
-    };
-    let inputs = subject.inputs();
-    let Some(modelled_s) = super::fit::predict(row, constants) else { return validated };
-    let others = self.anchors
-        .iter()
-        .filter(|(mapping, known)| *mapping != subject.mapping && known.features.is_alike(&inputs))
-        .map(|(_, known)| known.clone());
-    let basis = Anchors::new(Kinship::embedded(), others.collect()).basis(&inputs, modelled_s);
-    let predicted_s = modelled_s * basis.correction;
-    validated.predicted_s = Some(predicted_s);
-    validated.modelled_s = Some(modelled_s);
-    validated.basis = Some(basis.kind);
-    match row.step_time_s {
-        Some(measured) => {
-            validated.error = Some(predicted_s / measured - 1.0);
-            validated.modelled_error = Some(modelled_s / measured - 1.0);
+        if let Some(measured) = row.memory_bytes {
+            let memory = Memory::of(&inputs);
+            let reserved =
+                if row.memory_kind.contains("max_allocated") { 0.0 } else { memory.reserved_bytes };
+            let predicted = memory.total_bytes() + reserved;
+            validated.predicted_memory_bytes = Some(predicted);
+            validated.memory_error = Some(predicted / measured - 1.0);
         }
-        None => validated.reason = Some("no step time is given".into()),
-    }
-    if let Some(measured) = row.memory_bytes {
-        let memory = Memory::of(&inputs);
-        let reserved = if row.memory_kind.contains("max_allocated") { 0.0 } else { memory.reserved_bytes };
-        let predicted = memory.total_bytes() + reserved;
-        validated.predicted_memory_bytes = Some(predicted);
-        validated.memory_error = Some(predicted / measured - 1.0);
-    }
-    validated
+        validated
     }
 }
 
@@ -171,7 +173,8 @@ impl Known {
     fn of_measurements(rows: &[Measurement], constants: &Constants) -> Vec<(String, Known)> {
         let good = rows.iter().filter(|row| matches!(&*row.usage, "fit" | "small"));
         let points = super::fit::points(good);
-        let mappings = points.iter().filter_map(|point| Some(point.row.subject.as_ref().ok()?.mapping.clone()));
+        let mappings =
+            points.iter().filter_map(|point| Some(point.row.subject.as_ref().ok()?.mapping.clone()));
         mappings.zip(super::held_out::known(&points, constants)).collect()
     }
 }

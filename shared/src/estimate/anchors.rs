@@ -5,8 +5,8 @@
 //! linear guess from all measured runs of the shape under that assumption (kriging); runs of other shapes say nothing.
 
 use super::Inputs;
-use crate::catalog::{DataError, FromRow, Row, read};
 use crate::architecture::Architecture;
+use crate::catalog::{DataError, FromRow, Row, read};
 use crate::options::Stack;
 use crate::precision::Dtype;
 use serde::Serialize;
@@ -85,7 +85,10 @@ impl Kinship {
                 row.value("value").map(Value)
             }
         }
-        #[expect(clippy::expect_used, reason = "the file is fixed when this is built, and every test reads it")]
+        #[expect(
+            clippy::expect_used,
+            reason = "the file is fixed when this is built, and every test reads it"
+        )]
         let values: Vec<Value> =
             read("kinship.csv", include_str!("../../data/kinship.csv")).expect("the kinship is well formed");
         let at = |index: usize| values.get(index).map_or(0.0, |value| value.0);
@@ -179,9 +182,10 @@ fn shape(architecture: &Architecture) -> u64 {
         Mla { q_lora, kv_lora, qk_nope, qk_rope, v_head } => [q_lora, kv_lora, qk_nope, qk_rope, v_head],
     };
     let mlp = architecture.mlp.as_ref().map_or([0; 2], |mlp| [mlp.ffn, u32::from(mlp.gated)]);
-    let moe = architecture.moe.as_ref().map_or([0; 5], |moe| {
-        [moe.experts, moe.top_k, moe.ffn, moe.shared_ffn, moe.latent.unwrap_or(0)]
-    });
+    let moe = architecture
+        .moe
+        .as_ref()
+        .map_or([0; 5], |moe| [moe.experts, moe.top_k, moe.ffn, moe.shared_ffn, moe.latent.unwrap_or(0)]);
     let mamba =
         architecture.mamba.as_ref().map_or([0; 3], |mamba| [mamba.heads, mamba.head_dim, mamba.state]);
     let rest = [architecture.hidden, architecture.vocab, architecture.attention.heads];
@@ -213,15 +217,18 @@ struct Stored {
 impl FromRow for Stored {
     fn from_row(row: &Row<'_>) -> Result<Stored, DataError> {
         let hexadecimal = |column: &str| {
-            u64::from_str_radix(row.text(column)?, 16).map_err(|_| row.error(format!("{column} is no hexadecimal number")))
+            u64::from_str_radix(row.text(column)?, 16)
+                .map_err(|_| row.error(format!("{column} is no hexadecimal number")))
         };
         let mut place = [0.0; 11];
         let mut numbers = row.text("place")?.split(' ');
         for number in &mut place {
             let text = numbers.next().unwrap_or_default();
-            *number = text.parse().map_err(|_| row.error(format!("“{text}” in column place can't be read")))?;
+            *number =
+                text.parse().map_err(|_| row.error(format!("“{text}” in column place can't be read")))?;
         }
-        let choice = |column: &str, problem: crate::problem::Problem| row.error(format!("{column}: {}", problem.what));
+        let choice =
+            |column: &str, problem: crate::problem::Problem| row.error(format!("{column}: {}", problem.what));
         Ok(Stored {
             known: Known {
                 what: row.string("what")?,
@@ -266,7 +273,10 @@ impl Anchors {
     }
 
     fn read() -> Anchors {
-        #[expect(clippy::expect_used, reason = "the file is fixed when this is built, and every test reads it")]
+        #[expect(
+            clippy::expect_used,
+            reason = "the file is fixed when this is built, and every test reads it"
+        )]
         let rows: Vec<Stored> =
             read("anchors.csv", include_str!("../../data/anchors.csv")).expect("the anchors are well formed");
         let (known, pulls) = rows.into_iter().map(|row| (row.known, row.pull)).unzip();
@@ -299,7 +309,8 @@ impl Anchors {
             near.push((common / features.in_common(&features, &self.kinship), known));
         }
         near.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let anchors = near.into_iter().take(5).map(|(likeness, known)| Anchor { what: known.what.clone(), likeness });
+        let anchors =
+            near.into_iter().take(5).map(|(likeness, known)| Anchor { what: known.what.clone(), likeness });
         Basis { kind, modelled_s, correction: libm::exp(missed), anchors: anchors.collect() }
     }
 }

@@ -40,8 +40,12 @@ pub enum Class {
 
 impl Class {
     /// Every class.
-    pub const ALL: [Class; 4] =
-        [Class::DenseInterpolated, Class::DenseExtrapolated, Class::RoutedInterpolated, Class::RoutedExtrapolated];
+    pub const ALL: [Class; 4] = [
+        Class::DenseInterpolated,
+        Class::DenseExtrapolated,
+        Class::RoutedInterpolated,
+        Class::RoutedExtrapolated,
+    ];
 
     /// Its name in data files and reports.
     pub const fn id(self) -> &'static str {
@@ -93,8 +97,14 @@ impl Spread {
     /// What this program carries.
     pub fn embedded() -> &'static Spread {
         static EMBEDDED: LazyLock<Spread> = LazyLock::new(|| {
-            #[expect(clippy::expect_used, reason = "the file is fixed when this is built, and every test reads it")]
-            Spread(read("intervals.csv", include_str!("../../data/intervals.csv")).expect("the intervals are well formed"))
+            #[expect(
+                clippy::expect_used,
+                reason = "the file is fixed when this is built, and every test reads it"
+            )]
+            Spread(
+                read("intervals.csv", include_str!("../../data/intervals.csv"))
+                    .expect("the intervals are well formed"),
+            )
         });
         &EMBEDDED
     }

@@ -34,14 +34,19 @@ pub struct Estimate {
 impl Estimate {
     /// Predicts a scenario.
     pub fn of(scenario: &Scenario) -> Estimate {
-        Estimate::from_inputs(&scenario.inputs(), Constants::embedded(), Anchors::embedded())
+        Estimate::from_embedded(&scenario.inputs())
+    }
+
+    /// Predicts from inputs, by what this program carries.
+    pub fn from_embedded(inputs: &Inputs<'_>) -> Estimate {
+        Estimate::from_inputs(inputs, Constants::embedded(), Anchors::embedded())
     }
 
     /// Predicts from inputs, under `constants`, corrected by `anchors`.
     pub fn from_inputs(inputs: &Inputs<'_>, constants: &Constants, anchors: &Anchors) -> Estimate {
         let modelled = Breakdown::of(inputs, constants);
         let basis = anchors.basis(inputs, modelled.step_time_s());
-        let breakdown = modelled.scaled(basis.correction);
+        let breakdown = modelled.scaled(basis.correction * inputs.options.cluster_factor.unwrap_or(1.0));
         Estimate {
             step_time_s: Spread::embedded().of(inputs, &basis).around(breakdown.step_time_s()),
             breakdown,

@@ -63,6 +63,9 @@ impl Measurement {
     pub fn in_words(&self) -> String {
         let Ok(subject) = &self.subject else { return self.id.clone() };
         let gpus = subject.layout.gpus();
-        format!("{} on {gpus} {} in {}, {} {}", self.model, self.gpu, self.precision, self.source, self.release)
+        format!(
+            "{} on {gpus} {} in {}, {} {}",
+            self.model, self.gpu, self.precision, self.source, self.release
+        )
     }
 }

@@ -195,16 +195,20 @@ impl Reader<'_> {
         let default = Options::default();
         let stack = self.recipe.map_or(default.stack, |recipe| Stack::of_release(recipe.id.release));
         let recompute = self.value(Field::Recompute, Some(Recompute::None)).unwrap_or_default();
-        let gemm_tflops = self.spec.count(Field::GemmTflops).unwrap_or_else(|problem| {
-            self.problems.push(problem);
-            None
-        });
+        let mut number = |field| {
+            self.spec.count(field).unwrap_or_else(|problem| {
+                self.problems.push(problem);
+                None
+            })
+        };
+        let (gemm_tflops, cluster_factor) = (number(Field::GemmTflops), number(Field::ClusterFactor));
         Options {
             recompute,
             fsdp: self.value(Field::Fsdp, Some(Switch(default.fsdp))).is_some_and(|switch| switch.0),
             overlap: self.value(Field::Overlap, Some(Switch(default.overlap))).is_some_and(|switch| switch.0),
             stack: self.value(Field::Stack, Some(stack)).unwrap_or(stack),
             gemm_tflops,
+            cluster_factor,
             ..default
         }
     }

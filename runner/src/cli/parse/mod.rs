@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use trainplan_shared::flops::Convention;
 use trainplan_shared::log::{Status, Window};
 use trainplan_shared::problem::{Field, Problem};
-use trainplan_shared::result::{View, csv};
+use trainplan_shared::result::{Report, View, csv};
 use trainplan_shared::spec::Spec;
 
 /// Turn training logs into step times, tokens per second and MFU
@@ -51,6 +51,12 @@ pub(super) struct Args {
     scenario: ScenarioArgs,
     #[command(flatten)]
     format: FormatArg,
+}
+
+/// What logs, results and folders of them tell, each in its release's own window.
+pub(super) fn reports(paths: &[PathBuf]) -> Result<Vec<Report>, Failure> {
+    let view = view(Spec::default(), None)?;
+    Ok(read::read_all(&walk::find(paths), &view, None))
 }
 
 impl Args {

@@ -1,13 +1,11 @@
 //! Reading what was found, several files at a time.
 
+use super::super::side_by_side;
 use super::shelf::Shelf;
 use super::walk::{Found, explain};
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::iter;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use trainplan_shared::log::Status;
 use trainplan_shared::result::{self, FILE_ENDING, Intake, Report, RunResult, View};
 
@@ -16,28 +14,8 @@ const PIECE: usize = 256 * 1024;
 
 /// A report for each, in the same order.
 pub(super) fn read_all(found: &[Found], view: &View, shelf: Option<&Shelf>) -> Vec<Report> {
-    let next = AtomicUsize::new(0);
-    let take = || {
-        let place = next.fetch_add(1, Ordering::Relaxed);
-        found.get(place).map(|found| (place, found))
-    };
-    let work = || -> Vec<(usize, Report)> {
-        iter::from_fn(take).map(|(place, found)| (place, read(place, found, view, shelf))).collect()
-    };
-    let workers = thread::available_parallelism().map_or(1, usize::from).min(found.len());
-    let mut reports = thread::scope(|scope| {
-        let others: Vec<_> = (1..workers).map(|_| scope.spawn(work)).collect();
-        let mut reports = work();
-        for other in others {
-            match other.join() {
-                Ok(more) => reports.extend(more),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        reports
-    });
-    reports.sort_unstable_by_key(|(place, _)| *place);
-    reports.into_iter().map(|(_, report)| report).collect()
+    let places: Vec<(usize, &Found)> = found.iter().enumerate().collect();
+    side_by_side::map(&places, |(place, found)| read(*place, found, view, shelf))
 }
 
 /// Reads one, and saves what a log has to tell.

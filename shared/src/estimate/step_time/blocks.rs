@@ -103,7 +103,8 @@ impl<'a> Blocks<'a> {
             Stack::Bridge2602 => inputs.architecture.moe.is_none(),
             _ => false,
         });
-        let overlaps = options.overlap && (options.stack.is_nvidia_megatron() || options.stack == Stack::Torchtitan);
+        let overlaps =
+            options.overlap && (options.stack.is_nvidia_megatron() || options.stack == Stack::Torchtitan);
         Blocks {
             inputs,
             constants,
@@ -144,7 +145,8 @@ impl<'a> Blocks<'a> {
                     _ => sum([self.linear(self.hidden, q), self.linear(q, heads * (nope + rope))]),
                 };
                 let up = self.linear(kv, heads * (nope + v));
-                let parts = [queries, self.linear(self.hidden, kv + rope), up, self.linear(heads * v, self.hidden)];
+                let parts =
+                    [queries, self.linear(self.hidden, kv + rope), up, self.linear(heads * v, self.hidden)];
                 let (forward, mut training) = sum(parts);
                 if self.inputs.options.modules.mla_up_proj {
                     training += up.0 + if q_lora > 0 { self.linear(q, heads * (nope + rope)).0 } else { 0.0 };
@@ -242,7 +244,9 @@ impl<'a> Blocks<'a> {
         let per_expert = rows / local;
         let (ffn, up) = (f64::from(moe.ffn) / expert_tp, if moe.gated { 2.0 } else { 1.0 });
         // The new path, of MXFP8 and NVFP4 on Blackwell, fuses gated experts with their casts.
-        let new_path = options.stack == Stack::Bridge2606 && moe.gated && matches!(self.inputs.dtype, Dtype::Mxfp8 | Dtype::Nvfp4);
+        let new_path = options.stack == Stack::Bridge2606
+            && moe.gated
+            && matches!(self.inputs.dtype, Dtype::Mxfp8 | Dtype::Nvfp4);
         let before_2606 = self.inputs.dtype != Dtype::Bf16 && !new_path;
         let slower = if before_2606 { 1.0 / self.constants.experts_before_2606 } else { 1.0 };
         let unfused = if before_2606 { 1.0 + self.constants.unfused_before_2606 } else { 1.0 };
@@ -288,8 +292,12 @@ impl<'a> Blocks<'a> {
         };
         // Dispatchers of today send a token once to each domain that has experts for it.
         let copies = options.stack.sends_once_per_domain().then_some(top_k);
-        let exchange =
-            self.links.exchange_s(exchanged * f64::from(ep - 1) / f64::from(ep), ep, layout.expert_tp(), copies);
+        let exchange = self.links.exchange_s(
+            exchanged * f64::from(ep - 1) / f64::from(ep),
+            ep,
+            layout.expert_tp(),
+            copies,
+        );
         // Without graphs the host waits for the counts of tokens before it can launch the experts.
         let route_host = match (self.graphed, options.token_drop) {
             (true, _) | (_, true) => 0.0,
@@ -383,7 +391,8 @@ impl<'a> Blocks<'a> {
     /// Passes over the output of attention, `width` wide, that bring the parts of a ring together.
     fn ring(&self, width: f64, again: f64) -> f64 {
         let steps = f64::from(self.inputs.layout.cp() - 1);
-        self.speed.memory_s(self.tokens * BF16 * width * steps * self.constants.passes_ring) * (1.0 + again / 3.0)
+        self.speed.memory_s(self.tokens * BF16 * width * steps * self.constants.passes_ring)
+            * (1.0 + again / 3.0)
     }
 
     /// Exposed communication of context parallelism in a block whose keys and values take `kv_bytes` per token: once

@@ -181,8 +181,12 @@ impl FromRow for Constant {
 impl Constant {
     /// Every constant, in the order of the data file.
     pub fn all() -> Vec<Constant> {
-        #[expect(clippy::expect_used, reason = "the file is fixed when this is built, and every test reads it")]
-        read("calibration.csv", include_str!("../../../data/calibration.csv")).expect("the constants are well formed")
+        #[expect(
+            clippy::expect_used,
+            reason = "the file is fixed when this is built, and every test reads it"
+        )]
+        read("calibration.csv", include_str!("../../../data/calibration.csv"))
+            .expect("the constants are well formed")
     }
 }
 

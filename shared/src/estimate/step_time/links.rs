@@ -48,7 +48,8 @@ impl<'a> Links<'a> {
         let mut far = f64::from(members - domain) / f64::from(members - 1);
         if let (Some(copies), true) = (copies, far > 0.0) {
             let domains = f64::from(members) / f64::from(domain);
-            let reached = domains * (1.0 - libm::pow(1.0 - 1.0 / domains, copies)) * (domains - 1.0) / domains;
+            let reached =
+                domains * (1.0 - libm::pow(1.0 - 1.0 / domains, copies)) * (domains - 1.0) / domains;
             far = far.min(reached / copies);
         }
         let nvlink = bytes * (1.0 - far) / (self.gpu.nvlink_gbps * 1e9 * self.constants.exchange_nvlink);

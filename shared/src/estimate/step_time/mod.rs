@@ -258,7 +258,10 @@ impl<'a> Sharding<'a> {
             overlaps: options.overlap
                 && !matches!(
                     options.stack,
-                    Stack::MegatronLm2021 | Stack::MegatronLm2022 | Stack::MegatronDeepSpeed | Stack::MegatronLm014
+                    Stack::MegatronLm2021
+                        | Stack::MegatronLm2022
+                        | Stack::MegatronDeepSpeed
+                        | Stack::MegatronLm014
                 ),
             exposed: match options.stack {
                 Stack::Nemo1 => constants.dp_exposed_before_2504,

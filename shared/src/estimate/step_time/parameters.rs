@@ -63,7 +63,8 @@ fn outside_experts(architecture: &Architecture) -> f64 {
     });
     let mamba = architecture.mamba.as_ref().map_or(0.0, |mamba| {
         let inner = f64::from(mamba.heads) * f64::from(mamba.head_dim);
-        let wide = 2.0 * inner + 2.0 * f64::from(mamba.groups) * f64::from(mamba.state) + f64::from(mamba.heads);
+        let wide =
+            2.0 * inner + 2.0 * f64::from(mamba.groups) * f64::from(mamba.state) + f64::from(mamba.heads);
         f64::from(mamba.layers) * hidden * (wide + inner)
     });
     f64::from(attention.layers) * per_attention + mlp + moe + mamba

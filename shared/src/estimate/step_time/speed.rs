@@ -59,14 +59,17 @@ impl Speed {
         let own = gemm_tflops.map_or(1.0, |tflops| tflops * 1e12 / usual);
         let factor = constants.gpu(gpu) * own;
         let fp8 = gpu.fp8_tflops.unwrap_or(2.0 * gpu.bf16_tflops) * 1e12;
-        let fp8 = fp8 * match generation {
-            Generation::Blackwell => constants.gemm_fp8_blackwell,
-            _ => constants.gemm_fp8_hopper,
-        };
+        let fp8 = fp8
+            * match generation {
+                Generation::Blackwell => constants.gemm_fp8_blackwell,
+                _ => constants.gemm_fp8_hopper,
+            };
         let (linear, operand_bytes) = match dtype.width() {
             Width::Bf16 => (gemm * peak, 2.0),
             Width::Fp8 => (fp8, 1.0),
-            Width::Nvfp4 => (gpu.nvfp4_tflops.unwrap_or_default().max(1.0) * 1e12 * constants.gemm_nvfp4, 0.5),
+            Width::Nvfp4 => {
+                (gpu.nvfp4_tflops.unwrap_or_default().max(1.0) * 1e12 * constants.gemm_nvfp4, 0.5)
+            }
         };
         let cast_passes = match dtype {
             Dtype::Bf16 => 0.0,
@@ -109,7 +112,9 @@ impl Speed {
         let full = tiles * TILE.0 * TILE.1 / (m * n);
         let waves = tiles / self.multiprocessors;
         let idle = libm::ceil(waves) / waves * full - 1.0;
-        2.0 * m * n * k / rate * (1.0 + self.gemm_waves * idle) + self.gemm_traffic * traffic / self.hbm + self.gemm_start_s
+        2.0 * m * n * k / rate * (1.0 + self.gemm_waves * idle)
+            + self.gemm_traffic * traffic / self.hbm
+            + self.gemm_start_s
     }
 
     /// Seconds of fused attention's `flops` with heads of that width.
