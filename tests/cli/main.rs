@@ -3,6 +3,7 @@
 #![allow(missing_docs, reason = "a test's name says what it shows")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod estimate;
 mod flops;
 mod general;
 mod launch;

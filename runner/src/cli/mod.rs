@@ -1,6 +1,7 @@
 //! The command line: one file per command, data to stdout, everything else to stderr.
 
 mod calibrate;
+mod estimate;
 mod flops;
 mod launch;
 mod metrics;
@@ -34,11 +35,12 @@ use trainplan_shared::problem::Problem;
 Examples:
   trainplan recipes --model llama3.1-405b
   trainplan metrics --recipe llama3.1-405b/h100/fp8/512 --tokens 15T
+  trainplan estimate --recipe llama3.1-405b/h100/fp8/512 --tp 4 --pp 16
   trainplan launch --recipe llama3.1-405b/h100/fp8/512
   trainplan parse experiments/
   trainplan serve
 
-Exit codes: 0 done; 1 failed; 2 wrong use or invalid input; 4 nothing could be scored."
+Exit codes: 0 done; 1 failed; 2 wrong use or invalid input; 3 the plan does not fit; 4 nothing could be scored."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -51,6 +53,7 @@ enum Command {
     Recipes(recipes::Args),
     Flops(flops::Args),
     Metrics(metrics::Args),
+    Estimate(estimate::Args),
     Launch(launch::Args),
     Parse(parse::Args),
     Validate(validate::Args),
@@ -100,6 +103,9 @@ enum Failure {
     /// A result that can't be kept: exit code 1.
     #[error(transparent)]
     Save(#[from] parse::SaveError),
+    /// The plan can't work: exit code 3. The result says by how much.
+    #[error("this does not fit into the GPUs' memory")]
+    DoesNotFit,
     /// No log gave a number: exit code 4. The rows say why.
     #[error("nothing could be scored: each row says why")]
     NothingScored,
@@ -132,6 +138,7 @@ pub(crate) fn run() -> ExitCode {
         | Failure::Output(_)
         | Failure::Format(_)
         | Failure::Save(_) => complain(&failure, 1),
+        Failure::DoesNotFit => complain(&failure, 3),
         Failure::NothingScored => complain(&failure, 4),
     }
 }
@@ -141,6 +148,7 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Recipes(args) => args.run(),
         Command::Flops(args) => args.run(),
         Command::Metrics(args) => args.run(),
+        Command::Estimate(args) => args.run(),
         Command::Launch(args) => args.run(),
         Command::Parse(args) => args.run(),
         Command::Validate(args) => args.run(),

@@ -150,6 +150,16 @@ impl Features {
         self.shape == shape(inputs.architecture)
     }
 
+    /// Whether it is the same run. A recipe's own FP8 is whichever its release has.
+    fn is_the_same(&self, other: &Features) -> bool {
+        let alike = match (self.dtype, other.dtype) {
+            (Dtype::Fp8, any) | (any, Dtype::Fp8) => any.width() == Dtype::Fp8.width(),
+            (one, another) => one == another,
+        };
+        let rest = |features: &Features| (features.shape, features.gpu, features.stack);
+        alike && rest(self) == rest(other) && self.place == other.place
+    }
+
     /// What two runs of the same shape have in common of what the model misses, as a variance.
     fn in_common(&self, other: &Features, kinship: &Kinship) -> f64 {
         let same_gpu = self.gpu == other.gpu;
@@ -301,7 +311,7 @@ impl Anchors {
             }
             let common = known.features.in_common(&features, &self.kinship);
             missed += common * pull;
-            if known.features == features {
+            if known.features.is_the_same(&features) {
                 kind = BasisKind::Published;
             } else if known.features.gpu == features.gpu && kind == BasisKind::Modelled {
                 kind = BasisKind::Interpolated;

@@ -1,9 +1,11 @@
 //! From what a person typed to a scenario and to numbers: the command line, a link and the planner's form all hold a
 //! [`Spec`], and so say the same of the same mistake.
 
+mod estimate;
 mod measure;
 mod scenario;
 
+pub use estimate::Predicted;
 pub use measure::{Basis, Counted, DEFAULT_TOKENS, Measured, StepTime};
 
 use crate::problem::{Field, Problem};

@@ -1,0 +1,311 @@
+//! `trainplan estimate`: how long a step takes, and what a GPU must hold.
+
+use super::output::{self, Format, FormatArg};
+use super::scenario::ScenarioArgs;
+use super::{Failure, note};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use trainplan_shared::batch::Batch;
+use trainplan_shared::estimate::{Basis, BasisKind, Breakdown, Interval, Memory, StageMemory};
+use trainplan_shared::flops::Convention;
+use trainplan_shared::layout::Layout;
+use trainplan_shared::options::Options;
+use trainplan_shared::problem::Field;
+use trainplan_shared::spec::Predicted;
+use trainplan_shared::units::significant;
+
+/// Predict step time and memory of any model, GPU and layout
+///
+/// The step time comes from a physical model fitted to measured runs, moved by measurements nearby where there are any;
+/// four of five measurements are expected within its interval (docs/accuracy.md). Memory is counted, not fitted.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  trainplan estimate --recipe llama3.1-405b/h100/fp8/512 --tokens 15T
+  trainplan estimate --recipe llama3.1-70b/h100/fp8/256 --tp 8 --pp 2
+  trainplan estimate --model config.json --gpu h200 --gpus 256 --dtype fp8 --tp 4 --gbs 512
+  trainplan estimate --model deepseek-v3 --gpu gb200 --gpus 256 --dtype mxfp8 --pp 4 --vp 4 --ep 64 --gbs 4096
+
+Exit codes: 0 it fits; 2 invalid input; 3 it does not fit (the result is printed all the same).")]
+pub(super) struct Args {
+    /// Tokens to train
+    #[arg(long, value_name = "N", default_value = "1T", allow_hyphen_values = true)]
+    tokens: String,
+    #[command(flatten)]
+    scenario: ScenarioArgs,
+    #[command(flatten)]
+    format: FormatArg,
+}
+
+/// The contract of the command.
+#[derive(Debug, Serialize)]
+struct Output<'a> {
+    step_time_s: Interval,
+    tokens_per_s: f64,
+    tokens_per_s_per_gpu: Option<f64>,
+    mfu: Option<f64>,
+    convention: Option<Convention>,
+    peak_tflops: Option<f64>,
+    tflops_per_gpu: Option<f64>,
+    tokens: f64,
+    time_to_train_days: Option<Interval>,
+    /// Seconds; they add up to the middle of the step time.
+    breakdown: &'a Breakdown,
+    memory: MemoryOutput<'a>,
+    fits: bool,
+    basis: &'a Basis,
+    baseline: Option<Published>,
+    recipe: Option<String>,
+    difference_from_baseline: Option<f64>,
+    scenario: ScenarioOutput<'a>,
+    warnings: &'a [String],
+}
+
+/// A published measurement, as its document prints it.
+#[derive(Debug, Serialize)]
+struct Published {
+    step_time_s: f64,
+    tokens_per_s: Option<f64>,
+    mfu: Option<f64>,
+    time_to_train_days: Option<f64>,
+}
+
+/// Bytes of the fullest GPU.
+#[derive(Debug, Serialize)]
+struct MemoryOutput<'a> {
+    /// All tensors: what PyTorch calls max allocated.
+    total_bytes: f64,
+    capacity_bytes: f64,
+    /// Taken besides tensors.
+    reserved_bytes: f64,
+    /// Left over; negative if it does not fit.
+    margin_bytes: f64,
+    weights: f64,
+    gradients: f64,
+    optimizer: f64,
+    activations: f64,
+    /// Logits and buffers.
+    other: f64,
+    /// The fullest pipeline stage, counted from 0.
+    stage: usize,
+    stages: &'a [StageMemory],
+}
+
+#[derive(Debug, Serialize)]
+struct ScenarioOutput<'a> {
+    model: &'a str,
+    gpu: &'a str,
+    dtype: String,
+    layout: &'a Layout,
+    dp: u32,
+    seq_len: u32,
+    mbs: u32,
+    gbs: u32,
+    ga: u32,
+    layers: u32,
+    options: Map<String, Value>,
+}
+
+impl Args {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let spec = self.scenario.spec()?.with(Field::Tokens, &self.tokens);
+        let predicted = spec.estimate()?;
+        predicted.warnings.iter().for_each(|warning| note(warning));
+        match self.format.choose() {
+            Format::Json => output::json(&contract(&predicted))?,
+            Format::Csv => output::csv(["metric", "value"], flat(&predicted))?,
+            Format::Table => table(&predicted)?,
+        }
+        if predicted.estimate.memory.fits() { Ok(()) } else { Err(Failure::DoesNotFit) }
+    }
+}
+
+fn contract(predicted: &Predicted) -> Output<'_> {
+    let Predicted { scenario, estimate, metrics, .. } = predicted;
+    let memory = &estimate.memory;
+    let peak = memory.peak();
+    let batch: &Batch = &scenario.batch;
+    Output {
+        step_time_s: estimate.step_time_s,
+        tokens_per_s: metrics.tokens_per_s,
+        tokens_per_s_per_gpu: metrics.tokens_per_s_per_gpu,
+        mfu: metrics.mfu,
+        convention: metrics.convention,
+        peak_tflops: metrics.peak_tflops,
+        tflops_per_gpu: metrics.tflops_per_gpu,
+        tokens: metrics.tokens,
+        time_to_train_days: predicted.time_to_train_days,
+        breakdown: &estimate.breakdown,
+        memory: MemoryOutput {
+            total_bytes: memory.total_bytes(),
+            capacity_bytes: memory.capacity_bytes,
+            reserved_bytes: memory.reserved_bytes,
+            margin_bytes: memory.margin_bytes(),
+            weights: peak.weights,
+            gradients: peak.gradients,
+            optimizer: peak.optimizer,
+            activations: peak.activations,
+            other: peak.logits + peak.buffers,
+            stage: memory.peak_stage,
+            stages: &memory.stages,
+        },
+        fits: memory.fits(),
+        basis: &estimate.basis,
+        baseline: predicted.published.map(|(_, baseline)| Published {
+            step_time_s: baseline.step_time_s,
+            tokens_per_s: baseline.printed_tokens(),
+            mfu: baseline.printed_mfu(),
+            time_to_train_days: baseline.printed_days(),
+        }),
+        recipe: predicted.published.map(|(recipe, _)| recipe.id.to_string()),
+        difference_from_baseline: predicted.off_published(),
+        scenario: ScenarioOutput {
+            model: &scenario.model.id,
+            gpu: &scenario.gpu.id,
+            dtype: scenario.dtype.to_string(),
+            layout: &scenario.layout,
+            dp: scenario.layout.dp(),
+            seq_len: batch.seq_len(),
+            mbs: batch.mbs(),
+            gbs: batch.gbs(),
+            ga: batch.ga(),
+            layers: scenario.architecture.layers,
+            options: options(&scenario.options),
+        },
+        warnings: &predicted.warnings,
+    }
+}
+
+/// The options by the names of their flags.
+fn options(options: &Options) -> Map<String, Value> {
+    let named = [
+        (Field::Recompute, options.recompute.to_string().into()),
+        (Field::Fsdp, options.fsdp.into()),
+        (Field::Overlap, options.overlap.into()),
+        (Field::Stack, options.stack.to_string().into()),
+        (Field::GemmTflops, options.gemm_tflops.into()),
+        (Field::ClusterFactor, options.cluster_factor.into()),
+    ];
+    named.into_iter().map(|(field, value): (Field, Value)| (field.flag().replace('-', "_"), value)).collect()
+}
+
+/// Every number of the contract under a path of names.
+fn flat(predicted: &Predicted) -> Vec<[String; 2]> {
+    fn walk(path: &str, value: &Value, rows: &mut Vec<[String; 2]>) {
+        let below = |name: &str| if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
+        match value {
+            Value::Object(fields) => fields.iter().for_each(|(name, value)| walk(&below(name), value, rows)),
+            Value::Array(items) => {
+                items
+                    .iter()
+                    .enumerate()
+                    .for_each(|(index, item)| walk(&below(&index.to_string()), item, rows));
+            }
+            Value::Null => rows.push([path.to_string(), String::new()]),
+            Value::String(text) => rows.push([path.to_string(), text.clone()]),
+            other => rows.push([path.to_string(), other.to_string()]),
+        }
+    }
+    let mut rows = Vec::new();
+    // What serializes to a file serializes to a value.
+    walk("", &serde_json::to_value(contract(predicted)).unwrap_or_default(), &mut rows);
+    rows
+}
+
+fn table(predicted: &Predicted) -> Result<(), Failure> {
+    let Predicted { estimate, metrics, .. } = predicted;
+    let Interval { low, mid, high } = estimate.step_time_s;
+    let seconds = |value: f64| significant(value, 4);
+    let mut lines = vec![[
+        "step time".to_string(),
+        format!("{} s ({} to {})", seconds(mid), seconds(low), seconds(high)),
+    ]];
+    if let (Some((recipe, baseline)), Some(off)) = (predicted.published, predicted.off_published()) {
+        let published = seconds(baseline.step_time_s);
+        lines.push(["published".into(), format!("{published} s, {}: {:+.1} %", recipe.id, off * 100.0)]);
+    }
+    lines.push(["tokens per second".into(), format!("{:.0}", metrics.tokens_per_s)]);
+    if let (Some(mfu), Some(convention), Some(peak)) = (metrics.mfu, metrics.convention, metrics.peak_tflops)
+    {
+        lines.push(["MFU".into(), format!("{:.1} % ({convention}, of {peak} TFLOPS)", mfu * 100.0)]);
+    }
+    if let Some(Interval { low, mid, high }) = predicted.time_to_train_days {
+        let tokens = trainplan_shared::units::format_count(metrics.tokens);
+        lines.push([
+            format!("days for {tokens} tokens"),
+            format!("{} ({} to {})", significant(mid, 4), significant(low, 4), significant(high, 4)),
+        ]);
+    }
+    output::table(["estimate", ""], &[], lines)?;
+    output::text_line(&format!("\n{}\n", basis(&estimate.basis)))?;
+    let parts = estimate.breakdown.parts().into_iter().filter(|(_, seconds)| *seconds > 0.0);
+    output::table(
+        ["where the step goes", "seconds", "share"],
+        &[1, 2],
+        parts
+            .map(|(part, value)| [part.to_string(), seconds(value), format!("{:.1} %", value / mid * 100.0)]),
+    )?;
+    output::text_line("")?;
+    memory(&estimate.memory)
+}
+
+/// What the step time rests on, as a sentence.
+fn basis(basis: &Basis) -> String {
+    let moved = format!("{:+.1} %", (basis.correction - 1.0) * 100.0);
+    let nearest: Vec<&str> = basis.anchors.iter().take(2).map(|anchor| &*anchor.what).collect();
+    let nearest = nearest.join("; ");
+    match (basis.kind, nearest.is_empty()) {
+        (BasisKind::Published, _) => {
+            format!("Rests on measurements of this very mapping, which move the model by {moved}: {nearest}.")
+        }
+        (BasisKind::Interpolated, _) => {
+            format!(
+                "Rests on measurements of this shape on such GPUs, which move the model by {moved}; nearest: {nearest}."
+            )
+        }
+        (BasisKind::Modelled, false) => {
+            format!(
+                "Rests on the physical model, moved by {moved} by measurements of this shape on other GPUs: {nearest}."
+            )
+        }
+        (BasisKind::Modelled, true) => {
+            "Rests on the physical model alone: nobody measured this shape.".into()
+        }
+    }
+}
+
+/// GiB by stage, those that are alike together.
+fn memory(memory: &Memory) -> Result<(), Failure> {
+    let gib = |bytes: f64| format!("{:.2}", bytes / f64::from(1 << 30));
+    let mut rows: Vec<(usize, usize, &StageMemory)> = Vec::new();
+    for (index, stage) in memory.stages.iter().enumerate() {
+        match rows.last_mut() {
+            Some((_, last, alike)) if **alike == *stage => *last = index,
+            _ => rows.push((index, index, stage)),
+        }
+    }
+    let lines = rows.into_iter().map(|(first, last, stage)| {
+        let fullest = (first..=last).contains(&memory.peak_stage);
+        let name =
+            if first == last { format!("{}", first + 1) } else { format!("{}–{}", first + 1, last + 1) };
+        [
+            if fullest { format!("{name}, fullest") } else { name },
+            gib(stage.weights),
+            gib(stage.gradients),
+            gib(stage.optimizer),
+            gib(stage.activations),
+            gib(stage.logits + stage.buffers),
+            gib(stage.total()),
+        ]
+    });
+    let header = ["stage, GiB", "weights", "gradients", "optimizer", "activations", "other", "total"];
+    output::table(header, &[1, 2, 3, 4, 5, 6], lines)?;
+    let (reserved, capacity) = (gib(memory.reserved_bytes), gib(memory.capacity_bytes));
+    let margin = memory.margin_bytes();
+    let verdict = if memory.fits() {
+        format!("fits, {} GiB to spare", gib(margin))
+    } else {
+        format!("does not fit, {} GiB too much", gib(-margin))
+    };
+    output::text_line(&format!("\n{reserved} GiB are taken besides, of {capacity} GiB: {verdict}."))
+}
