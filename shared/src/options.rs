@@ -156,8 +156,10 @@ choices! {
         MegatronLm2022 "megatron-lm-2022" "Megatron-LM 2022",
         /// Megatron-DeepSpeed with ZeRO-1, 2022 and 2023: no fused attention, no sequence parallelism.
         MegatronDeepSpeed "megatron-deepspeed" "Megatron-DeepSpeed",
-        /// NeMo 1 on Megatron-Core, 2024 to 25.02.
-        Nemo1 "nemo-1" "NeMo 1 (2024)",
+        /// NeMo 1 on Megatron-Core as of mid-2024 (24.03, 24.07).
+        Nemo24 "nemo-1-24.07" "NeMo 1 (mid-2024)",
+        /// NeMo 1 on Megatron-Core, 24.11 to 25.02.
+        Nemo1 "nemo-1" "NeMo 1 (24.11 to 25.02)",
         /// NeMo 2 on Megatron-Core, 25.02 to 25.07.
         Nemo2 "nemo-2" "NeMo 2 (2025)",
         /// NVIDIA's MLPerf training submissions.
@@ -218,7 +220,7 @@ impl Stack {
 
     /// Whether it is NVIDIA's own, on Megatron-Core as the recipes run it.
     pub fn is_nvidia_megatron(self) -> bool {
-        use Stack::{Bridge25, Bridge2602, Bridge2606, MlPerf, Nemo1, Nemo2};
-        matches!(self, Nemo1 | Nemo2 | MlPerf | Bridge25 | Bridge2602 | Bridge2606)
+        use Stack::{Bridge25, Bridge2602, Bridge2606, MlPerf, Nemo1, Nemo2, Nemo24};
+        matches!(self, Nemo24 | Nemo1 | Nemo2 | MlPerf | Bridge25 | Bridge2602 | Bridge2606)
     }
 }

@@ -149,6 +149,7 @@ fn stack(framework: &str, release: &str) -> Result<Stack, String> {
         "Megatron-LM 2021" => Stack::MegatronLm2021,
         "Megatron-LM 2022" => Stack::MegatronLm2022,
         "Megatron-DeepSpeed" | "Megatron-DeepSpeed (ZeRO-1)" => Stack::MegatronDeepSpeed,
+        "NeMo1/Megatron-Core" | "NeMo/Megatron-Core" if release < "24.09" => Stack::Nemo24,
         "nemo1" | "NeMo1/Megatron-Core" | "NeMo/Megatron-Core" => Stack::Nemo1,
         "NeMo2" if release == "24.11" => Stack::Nemo1,
         "NeMo2" | "nemo2" | "NeMo2/Megatron-Core" => Stack::Nemo2,

@@ -316,7 +316,7 @@ impl<'a> Blocks<'a> {
             ..Cost::default()
         };
         match options.stack {
-            Stack::Nemo1 | Stack::Nemo2 if self.inputs.gpu.nvfp4_tflops.is_some() => {
+            Stack::Nemo24 | Stack::Nemo1 | Stack::Nemo2 if self.inputs.gpu.nvfp4_tflops.is_some() => {
                 cost * (1.0 / self.constants.experts_before_2509)
             }
             _ => cost,

@@ -264,7 +264,7 @@ impl<'a> Sharding<'a> {
                         | Stack::MegatronLm014
                 ),
             exposed: match options.stack {
-                Stack::Nemo1 => constants.dp_exposed_before_2504,
+                Stack::Nemo24 | Stack::Nemo1 => constants.dp_exposed_before_2504,
                 _ => constants.dp_exposed,
             },
             optimizer_s: blocks.speed.memory_s(state * constants.optimizer_bytes),
