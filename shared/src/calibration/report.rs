@@ -174,10 +174,10 @@ of ten within 23 %) on average.
 const INTERVALS: &str = "
 ## Intervals
 
-The interval of an estimate reaches from the tenth to the ninetieth percentile of measured over predicted, of held-out rows
-of its class: interpolated where the shape was measured on such GPUs (held out by mapping), extrapolated where it was not
-(held out by model). Coverage counts each row against the interval that the rows of all other folds give. vTrain's 990 tiny
-models are left out here.
+The interval of an estimate holds four of five measured over predicted step times of held-out rows of its class:
+interpolated where the shape was measured on such GPUs (held out by mapping), extrapolated where it was not (held out by
+model). Coverage counts each row against the interval that the rows of all other folds give; its tails are cut until that
+is four of five. vTrain's 990 tiny models are left out here.
 
 | class | rows | interval | coverage |
 |---|--:|--:|--:|
@@ -238,7 +238,8 @@ pub(super) fn scatter(judged: &[Vec<HeldOut<'_>>; 3]) -> String {
             up + 4.0,
         );
     }
-    let kinds: [(&str, &str, fn(&HeldOut<'_>) -> bool); 3] = [
+    type Belongs = fn(&HeldOut<'_>) -> bool;
+    let kinds: [(&str, &str, Belongs); 3] = [
         ("#9aa5b1", "other sources", |one| !is_nvidia(one.row)),
         ("#1f77b4", "NVIDIA, dense", |one| is_nvidia(one.row) && !is_routed(one.row)),
         ("#d62728", "NVIDIA, MoE", |one| is_nvidia(one.row) && is_routed(one.row)),

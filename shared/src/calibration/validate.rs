@@ -85,7 +85,8 @@ pub fn summarize(rows: &[Measurement], validated: Vec<Validated>) -> Validation 
         Summary::of(rows.filter_map(error))
     };
     let mut by = BTreeMap::new();
-    let keys: [(&str, fn(&Measurement) -> &str); 5] = [
+    type Key = fn(&Measurement) -> &str;
+    let keys: [(&str, Key); 5] = [
         ("use", |row| &row.usage),
         ("source", |row| &row.source),
         ("model", |row| &row.model),

@@ -72,7 +72,7 @@ impl Class {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spread(Vec<Reach>);
 
-/// The tenth and the ninetieth percentile of measured over predicted, of one class.
+/// Where four of five measured over predicted step times of one class lie.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reach {
     class: String,
