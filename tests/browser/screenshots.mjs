@@ -1,4 +1,4 @@
-// Takes pictures of pages for a person to look at: wide and narrow, light and dark, into screenshots/.
+// Takes pictures of pages for a person to look at: wide, usual and narrow, light and dark, into screenshots/.
 //
 //   node screenshots.mjs URL...
 
@@ -10,7 +10,11 @@ import { chromium } from "@playwright/test";
 import { launchOptions } from "./browser.mjs";
 
 const folder = join(import.meta.dirname, "screenshots");
-const views = { wide: { width: 1920, height: 1080 }, narrow: { width: 360, height: 740 } };
+const views = {
+  wide: { width: 1920, height: 1080 },
+  usual: { width: 1280, height: 800 },
+  narrow: { width: 360, height: 740 },
+};
 
 mkdirSync(folder, { recursive: true });
 const browser = await chromium.launch(launchOptions);

@@ -23,9 +23,12 @@ fn every_field_of_the_contract_is_there_and_adds_up() {
     }
     let step_time_s = number(&estimate["step_time_s"]["mid"]);
     let parts: f64 = estimate["breakdown"].as_object().unwrap().values().map(number).sum();
+    assert!(number(&estimate["breakdown"]["matmul"]) > 0.0);
     assert!((parts / step_time_s - 1.0).abs() < 1e-9);
     let days = 15e12 / number(&estimate["tokens_per_s"]) / 86_400.0;
     assert!((days / number(&estimate["time_to_train_days"]["mid"]) - 1.0).abs() < 1e-9);
+    let per_gpu = number(&estimate["tokens_per_s"]) / 512.0;
+    assert!((per_gpu / number(&estimate["tokens_per_s_per_gpu"]) - 1.0).abs() < 1e-9);
 
     let memory = &estimate["memory"];
     let held: f64 = ["weights", "gradients", "optimizer", "activations", "other"]
@@ -35,24 +38,47 @@ fn every_field_of_the_contract_is_there_and_adds_up() {
     assert!((held / number(&memory["total_bytes"]) - 1.0).abs() < 1e-9);
     let left = number(&memory["capacity_bytes"]) - number(&memory["reserved_bytes"]) - held;
     assert!((left - number(&memory["margin_bytes"])).abs() < 1.0);
-    assert_eq!(memory["stages"].as_array().unwrap().len(), 8);
-    assert!(memory["stage"].as_u64().unwrap() < 8);
+    let stages = memory["stages"].as_array().unwrap();
+    let of = |stage: &Value| stage.as_object().unwrap().values().map(number).sum::<f64>();
+    let fullest = stages.iter().map(of).fold(0.0, f64::max);
+    assert_eq!(stages.len(), 8);
+    assert_eq!(of(&stages[memory["stage"].as_u64().unwrap() as usize]), fullest);
+
     assert_eq!((&estimate["fits"], &estimate["convention"]), (&true.into(), &"recipe".into()));
     assert!(number(&estimate["mfu"]) > 0.0 && number(&estimate["peak_tflops"]) == 1979.0);
-    assert!(estimate["warnings"].as_array().unwrap().is_empty());
-    assert_eq!(estimate["basis"]["kind"], "published");
-    assert_eq!(number(&estimate["baseline"]["step_time_s"]), 12.37);
+    let none = Value::Array(Vec::new());
+    assert_eq!((&estimate["warnings"], &estimate["remedies"]), (&none, &none));
+    let basis = &estimate["basis"];
+    assert_eq!(basis["kind"], "published");
+    assert!(number(&basis["modelled_s"]) > 0.0 && number(&basis["correction"]) > 0.0);
+    let nearest = &basis["anchors"][0];
+    assert!(nearest["what"].as_str().unwrap().contains("llama3.1-405b") && nearest["likeness"].is_f64());
+    let scenario = &estimate["scenario"];
+    let said = ["model", "gpu", "dtype", "gpus", "gbs"].map(|field| scenario[field].clone());
+    assert_eq!(said, ["llama3.1-405b".into(), "h100".into(), "fp8".into(), 512.into(), Value::from(256)]);
+    assert_eq!((&scenario["layout"]["tp"], &scenario["options"]["fsdp"]), (&8.into(), &false.into()));
+}
+
+#[test]
+fn what_is_published_stands_beside_as_recipes_prints_it() {
+    let estimate = json(&RECIPE);
+    let recipes = json(&["recipes", "--model", "llama3.1-405b", "--gpus", "512", "--dtype", "fp8"]);
+    assert_eq!(estimate["recipe"], recipes[0]["id"]);
+    assert_eq!(estimate["baseline"], recipes[0]["baseline"]);
+    let off = number(&estimate["step_time_s"]["mid"]) / 12.37 - 1.0;
+    assert!((off - number(&estimate["difference_from_baseline"])).abs() < 1e-9);
 }
 
 #[test]
 fn every_published_recipe_is_predicted_near_its_measurement() {
-    for recipe in json(&["recipes"]).as_array().unwrap() {
-        let Some(published) = recipe["baseline"]["step_time_s"].as_f64() else { continue };
+    for recipe in json(&["recipes", "--measured"]).as_array().unwrap() {
+        let published = number(&recipe["baseline"]["step_time_s"]);
         let id = recipe["id"].as_str().unwrap();
         let estimate = json(&["estimate", "--recipe", id]);
         let off = number(&estimate["step_time_s"]["mid"]) / published - 1.0;
         assert!(off.abs() < 0.15, "{id}: {off}");
         assert_eq!(estimate["fits"], true, "{id} ran");
+        assert_eq!(estimate["time_to_train_days"].is_null(), recipe["proxy"] == true, "{id}");
     }
 }
 
@@ -71,7 +97,7 @@ fn a_change_moves_what_it_should() {
 }
 
 #[test]
-fn what_does_not_fit_is_printed_and_exits_with_3() {
+fn what_does_not_fit_exits_with_3_and_names_changes_with_which_it_does() {
     let scenario =
         ["estimate", "--model", "llama3.1-70b", "--gpu", "h100", "--gpus", "64", "--tp", "2", "--gbs", "128"];
     let run = trainplan(scenario);
@@ -79,23 +105,76 @@ fn what_does_not_fit_is_printed_and_exits_with_3() {
     let estimate: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(estimate["fits"], false);
     assert!(number(&estimate["memory"]["margin_bytes"]) < 0.0);
-    assert!(run.stderr.contains("it would fit with"), "{}", run.stderr);
+    assert!(run.stderr.contains("error: this does not fit"), "{}", run.stderr);
+
+    let remedies = estimate["remedies"].as_array().unwrap();
+    assert!(!remedies.is_empty());
+    for remedy in remedies {
+        let flags = remedy["flags"].as_str().unwrap();
+        assert!(run.stderr.contains(flags), "{flags}: {}", run.stderr);
+        let changed: Vec<&str> = flags.split(' ').collect();
+        // A flag is given once: the changed ones take the place of the old.
+        let kept = scenario[1..].chunks(2).filter(|flag| !changed.contains(&flag[0])).flatten();
+        let mended: Vec<&str> = ["estimate"].iter().chain(kept).chain(&changed).copied().collect();
+        let mended = json(&mended);
+        assert_eq!(mended["fits"], true, "{flags}");
+        assert_eq!(mended["step_time_s"]["mid"], remedy["step_time_s"], "{flags}");
+    }
+}
+
+#[test]
+fn what_nothing_makes_fit_says_so() {
+    let run =
+        trainplan(["estimate", "--model", "llama3.1-405b", "--gpu", "h100", "--gpus", "8", "--gbs", "8"]);
+    assert_eq!(run.code, Some(3));
+    assert!(run.stderr.contains("more GPUs might"), "{}", run.stderr);
 }
 
 #[test]
 fn own_models_and_own_gpus_are_predicted() {
-    let model = "own:layers=32,hidden=4096,ffn=14336,heads=32,kv_heads=8,head_dim=128,vocab=128256,gated=1,\
-                 tied_embeddings=0,seq_len=8192";
-    let of = |gpu| {
-        let scenario = ["--gpu", gpu, "--gpus", "8", "--gbs", "128", "--cp", "2", "--fsdp", "on"];
-        number(&json(&[&["estimate", "--model", model], &scenario[..]].concat())["step_time_s"]["mid"])
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config.json");
+    let llama = r#"{"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
+        "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
+        "max_position_embeddings": 8192, "tie_word_embeddings": false}"#;
+    std::fs::write(&config, llama).unwrap();
+    let text = "own:layers=32,hidden=4096,ffn=14336,heads=32,kv_heads=8,head_dim=128,vocab=128256,gated=1,\
+                tied_embeddings=0,seq_len=8192";
+    let of = |model, gpu| {
+        json(&[
+            "estimate", "--model", model, "--gpu", gpu, "--gpus", "8", "--gbs", "128", "--cp", "2", "--fsdp",
+        ])
     };
-    assert!(of("h100:hbm_tbps=2.0") > of("h100"));
+    let known = of("llama3.1-8b", "h100");
+    for model in [config.to_str().unwrap(), text] {
+        let own = of(model, "h100");
+        assert_eq!((&own["step_time_s"], &own["memory"]), (&known["step_time_s"], &known["memory"]));
+    }
+    let slower = of(text, "h100:hbm_tbps=2.0");
+    assert!(number(&slower["step_time_s"]["mid"]) > number(&known["step_time_s"]["mid"]));
+    let roomier = of(text, "h100:hbm_gb=96");
+    let margin = |estimate: &Value| number(&estimate["memory"]["margin_bytes"]);
+    assert!(margin(&roomier) > margin(&known) + 15e9);
+    assert!(roomier["warnings"][0].as_str().unwrap().contains("nobody measured your own GPU"));
+    let unknown = of(&text.replace("ffn=14336", "ffn=14337"), "h100");
+    assert_eq!(unknown["basis"]["kind"], "modelled");
+    assert!(unknown["warnings"][0].as_str().unwrap().contains("the interval is wide"), "{unknown}");
 }
 
 #[test]
-fn a_table_of_numbers_by_path() {
-    let (_, rows) = csv(&RECIPE);
+fn a_person_reads_the_interval_the_basis_and_the_fit() {
+    let run = trainplan(with(&["--format", "table"]));
+    for part in ["step time", "-0.0", "published", "MFU", "matmul", "2, fullest", "measurements of this very"]
+    {
+        assert_eq!(run.stdout.contains(part), part != "-0.0", "{part}: {}", run.stdout);
+    }
+    assert!(run.stdout.trim_end().ends_with("to spare."), "{}", run.stdout);
+}
+
+#[test]
+fn csv_has_every_number_by_its_path() {
+    let (header, rows) = csv(&RECIPE);
+    assert_eq!(header, ["metric", "value"]);
     let paths: Vec<&str> = rows.iter().map(|row| &*row[0]).collect();
     assert!(paths.contains(&"step_time_s.mid") && paths.contains(&"memory.stages.7.weights"), "{paths:?}");
 }
@@ -104,4 +183,6 @@ fn a_table_of_numbers_by_path() {
 fn a_wrong_option_is_refused_with_what_is_allowed() {
     assert!(refusal(&with(&["--recompute", "some"])).contains("none, selective, full"));
     assert!(refusal(&with(&["--stack", "nemo"])).contains("nemo-1"));
+    let both = refusal(&with(&["--tp", "7", "--tokens", "many"]));
+    assert!(both.contains("--tp") && both.contains("--tokens"), "{both}");
 }

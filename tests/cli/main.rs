@@ -3,6 +3,7 @@
 #![allow(missing_docs, reason = "a test's name says what it shows")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod calibrate;
 mod estimate;
 mod flops;
 mod general;
@@ -11,6 +12,7 @@ mod metrics;
 mod own;
 mod parse;
 mod recipes;
+mod validate;
 
 use serde_json::Value;
 use trainplan_tests::trainplan;

@@ -1,4 +1,4 @@
-//! The page's side of the worker that reads logs.
+//! A page's side of its worker, which reads logs, predicts and launches: the program that pages do not wait for.
 
 use crate::message::{ForPage, ForWorker};
 use leptos::prelude::document;

@@ -1,6 +1,7 @@
 //! `trainplan estimate`: how long a step takes, and what a GPU must hold.
 
 use super::output::{self, Format, FormatArg};
+use super::recipes::BaselineRow;
 use super::scenario::ScenarioArgs;
 use super::{Failure, note};
 use serde::Serialize;
@@ -9,10 +10,11 @@ use trainplan_shared::batch::Batch;
 use trainplan_shared::estimate::{Basis, BasisKind, Breakdown, Interval, Memory, StageMemory};
 use trainplan_shared::flops::Convention;
 use trainplan_shared::layout::Layout;
-use trainplan_shared::options::Options;
+use trainplan_shared::options::{Options, Recompute};
 use trainplan_shared::problem::Field;
-use trainplan_shared::spec::Predicted;
-use trainplan_shared::units::significant;
+use trainplan_shared::scenario::Scenario;
+use trainplan_shared::spec::{Predicted, Remedy};
+use trainplan_shared::units::{format_count, group_digits};
 
 /// Predict step time and memory of any model, GPU and layout
 ///
@@ -23,8 +25,8 @@ use trainplan_shared::units::significant;
 Examples:
   trainplan estimate --recipe llama3.1-405b/h100/fp8/512 --tokens 15T
   trainplan estimate --recipe llama3.1-70b/h100/fp8/256 --tp 8 --pp 2
-  trainplan estimate --model config.json --gpu h200 --gpus 256 --dtype fp8 --tp 4 --gbs 512
-  trainplan estimate --model deepseek-v3 --gpu gb200 --gpus 256 --dtype mxfp8 --pp 4 --vp 4 --ep 64 --gbs 4096
+  trainplan estimate --model qwen3-30b-a3b --gpu h100:hbm_gb=96 --gpus 64 --ep 8 --gbs 512
+  trainplan estimate --model llama3.1-8b --gpu gb200 --gpus 64 --dtype mxfp8 --gbs 512 --mbs 2
 
 Exit codes: 0 it fits; 2 invalid input; 3 it does not fit (the result is printed all the same).")]
 pub(super) struct Args {
@@ -54,20 +56,15 @@ struct Output<'a> {
     memory: MemoryOutput<'a>,
     fits: bool,
     basis: &'a Basis,
-    baseline: Option<Published>,
+    /// What is published of this very scenario, as `recipes` prints it.
+    baseline: Option<BaselineRow>,
     recipe: Option<String>,
+    /// Predicted over published step time, less one.
     difference_from_baseline: Option<f64>,
     scenario: ScenarioOutput<'a>,
+    /// Changes with which it would fit; none where it does.
+    remedies: Vec<RemedyOutput>,
     warnings: &'a [String],
-}
-
-/// A published measurement, as its document prints it.
-#[derive(Debug, Serialize)]
-struct Published {
-    step_time_s: f64,
-    tokens_per_s: Option<f64>,
-    mfu: Option<f64>,
-    time_to_train_days: Option<f64>,
 }
 
 /// Bytes of the fullest GPU.
@@ -91,11 +88,25 @@ struct MemoryOutput<'a> {
     stages: &'a [StageMemory],
 }
 
+/// A change with which it would fit, and what a step then takes.
+#[derive(Debug, Serialize)]
+struct RemedyOutput {
+    flags: String,
+    step_time_s: f64,
+}
+
+impl From<&Remedy> for RemedyOutput {
+    fn from(remedy: &Remedy) -> RemedyOutput {
+        RemedyOutput { flags: remedy.to_string(), step_time_s: remedy.step_time_s }
+    }
+}
+
 #[derive(Debug, Serialize)]
 struct ScenarioOutput<'a> {
     model: &'a str,
     gpu: &'a str,
     dtype: String,
+    gpus: u32,
     layout: &'a Layout,
     dp: u32,
     seq_len: u32,
@@ -151,18 +162,14 @@ fn contract(predicted: &Predicted) -> Output<'_> {
         },
         fits: memory.fits(),
         basis: &estimate.basis,
-        baseline: predicted.published.map(|(_, baseline)| Published {
-            step_time_s: baseline.step_time_s,
-            tokens_per_s: baseline.printed_tokens(),
-            mfu: baseline.printed_mfu(),
-            time_to_train_days: baseline.printed_days(),
-        }),
+        baseline: predicted.published.map(|(_, baseline)| BaselineRow::new(baseline, scenario)),
         recipe: predicted.published.map(|(recipe, _)| recipe.id.to_string()),
         difference_from_baseline: predicted.off_published(),
         scenario: ScenarioOutput {
             model: &scenario.model.id,
             gpu: &scenario.gpu.id,
             dtype: scenario.dtype.to_string(),
+            gpus: scenario.layout.gpus(),
             layout: &scenario.layout,
             dp: scenario.layout.dp(),
             seq_len: batch.seq_len(),
@@ -172,6 +179,7 @@ fn contract(predicted: &Predicted) -> Output<'_> {
             layers: scenario.architecture.layers,
             options: options(&scenario.options),
         },
+        remedies: predicted.remedies.iter().map(RemedyOutput::from).collect(),
         warnings: &predicted.warnings,
     }
 }
@@ -213,45 +221,94 @@ fn flat(predicted: &Predicted) -> Vec<[String; 2]> {
 }
 
 fn table(predicted: &Predicted) -> Result<(), Failure> {
-    let Predicted { estimate, metrics, .. } = predicted;
-    let Interval { low, mid, high } = estimate.step_time_s;
-    let seconds = |value: f64| significant(value, 4);
-    let mut lines = vec![[
-        "step time".to_string(),
-        format!("{} s ({} to {})", seconds(mid), seconds(low), seconds(high)),
-    ]];
-    if let (Some((recipe, baseline)), Some(off)) = (predicted.published, predicted.off_published()) {
-        let published = seconds(baseline.step_time_s);
-        lines.push(["published".into(), format!("{published} s, {}: {:+.1} %", recipe.id, off * 100.0)]);
-    }
-    lines.push(["tokens per second".into(), format!("{:.0}", metrics.tokens_per_s)]);
-    if let (Some(mfu), Some(convention), Some(peak)) = (metrics.mfu, metrics.convention, metrics.peak_tflops)
-    {
-        lines.push(["MFU".into(), format!("{:.1} % ({convention}, of {peak} TFLOPS)", mfu * 100.0)]);
-    }
-    if let Some(Interval { low, mid, high }) = predicted.time_to_train_days {
-        let tokens = trainplan_shared::units::format_count(metrics.tokens);
-        lines.push([
-            format!("days for {tokens} tokens"),
-            format!("{} ({} to {})", significant(mid, 4), significant(low, 4), significant(high, 4)),
-        ]);
-    }
-    output::table(["estimate", ""], &[], lines)?;
+    let Predicted { scenario, estimate, .. } = predicted;
+    output::text_line(&format!("{}\n", in_words(scenario)))?;
+    output::table(["estimate", "", ""], &[1], headline(predicted))?;
     output::text_line(&format!("\n{}\n", basis(&estimate.basis)))?;
-    let parts = estimate.breakdown.parts().into_iter().filter(|(_, seconds)| *seconds > 0.0);
+    let step_time_s = estimate.breakdown.step_time_s();
+    let shares = estimate.breakdown.parts().map(|(part, seconds)| (part, seconds, seconds / step_time_s));
+    let shown = shares.into_iter().filter(|(_, _, share)| *share >= 0.0005);
     output::table(
         ["where the step goes", "seconds", "share"],
         &[1, 2],
-        parts
-            .map(|(part, value)| [part.to_string(), seconds(value), format!("{:.1} %", value / mid * 100.0)]),
+        shown.map(|(part, seconds, share)| {
+            [part.to_string(), format!("{seconds:.3}"), format!("{:.1} %", share * 100.0)]
+        }),
     )?;
     output::text_line("")?;
     memory(&estimate.memory)
 }
 
+/// The scenario in a line: what is meant, with all that follows from what was given.
+fn in_words(scenario: &Scenario) -> String {
+    let Scenario { model, gpu, dtype, layout, batch, options, .. } = scenario;
+    let degrees = [
+        ("TP", layout.tp()),
+        ("PP", layout.pp()),
+        ("VP", layout.vp()),
+        ("CP", layout.cp()),
+        ("EP", layout.ep()),
+        ("expert TP", layout.expert_tp()),
+    ];
+    let gpu = if gpu.id.contains(':') { &gpu.id } else { &gpu.name };
+    let mut words = vec![format!("{} on {} × {gpu}, {}", model.title, layout.gpus(), dtype.title())];
+    words.extend(degrees.into_iter().filter(|(_, of)| *of > 1).map(|(name, of)| format!("{name} {of}")));
+    words.push(format!("DP {}", layout.dp()));
+    words.push(format!("MBS {}, GBS {}, GA {}", batch.mbs(), batch.gbs(), batch.ga()));
+    words.push(format!("{} tokens, {} layers", batch.seq_len(), scenario.architecture.layers));
+    words.extend((options.recompute != Recompute::None).then(|| format!("recompute {}", options.recompute)));
+    words.extend(options.fsdp.then(|| "FSDP".to_string()));
+    words.push(options.stack.title().to_string());
+    format!("{}.", words.join(", "))
+}
+
+/// Name, value and what belongs to it.
+fn headline(predicted: &Predicted) -> Vec<[String; 3]> {
+    let Predicted { estimate, metrics, .. } = predicted;
+    let ends = |interval: Interval| format!("{} to {}", rounded(interval.low), rounded(interval.high));
+    let line = |name: &str, value: String, beside: String| [name.to_string(), value, beside];
+    let step = estimate.step_time_s;
+    let mut lines = vec![line("step time", format!("{} s", rounded(step.mid)), ends(step))];
+    if let (Some((recipe, baseline)), Some(off)) = (predicted.published, predicted.off_published()) {
+        let published = format!("{} s", rounded(baseline.step_time_s));
+        lines.push(line("published", published, format!("{}: {}", recipe.id, percent(off))));
+    }
+    let per_gpu =
+        metrics.tokens_per_s_per_gpu.map_or(String::new(), |per_gpu| format!("{per_gpu:.0} per GPU"));
+    lines.push(line("tokens per second", group_digits(metrics.tokens_per_s), per_gpu));
+    if let (Some(mfu), Some(convention), Some(peak)) = (metrics.mfu, metrics.convention, metrics.peak_tflops)
+    {
+        let counted = format!("convention {convention}, of {peak} TFLOPS");
+        lines.push(line("MFU", format!("{:.1} %", mfu * 100.0), counted));
+    }
+    if let Some(days) = predicted.time_to_train_days {
+        let name = format!("days for {} tokens", format_count(metrics.tokens));
+        lines.push(line(&name, rounded(days.mid), ends(days)));
+    }
+    lines
+}
+
+/// A difference in percent, without a sign where it shows as 0.
+fn percent(difference: f64) -> String {
+    let percent = format!("{:+.1} %", difference * 100.0);
+    if percent.trim_start_matches(['+', '-']) == "0.0 %" { "0.0 %".into() } else { percent }
+}
+
+/// A time with as many decimals as it is worth.
+fn rounded(value: f64) -> String {
+    let decimals = match value {
+        ..1.0 => 4,
+        ..10.0 => 3,
+        ..100.0 => 2,
+        ..1000.0 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$}")
+}
+
 /// What the step time rests on, as a sentence.
 fn basis(basis: &Basis) -> String {
-    let moved = format!("{:+.1} %", (basis.correction - 1.0) * 100.0);
+    let moved = percent(basis.correction - 1.0);
     let nearest: Vec<&str> = basis.anchors.iter().take(2).map(|anchor| &*anchor.what).collect();
     let nearest = nearest.join("; ");
     match (basis.kind, nearest.is_empty()) {
@@ -265,7 +322,7 @@ fn basis(basis: &Basis) -> String {
         }
         (BasisKind::Modelled, false) => {
             format!(
-                "Rests on the physical model, moved by {moved} by measurements of this shape on other GPUs: {nearest}."
+                "Rests on the physical model, moved by {moved} by measurements of this shape that are further off: {nearest}."
             )
         }
         (BasisKind::Modelled, true) => {
@@ -286,10 +343,13 @@ fn memory(memory: &Memory) -> Result<(), Failure> {
     }
     let lines = rows.into_iter().map(|(first, last, stage)| {
         let fullest = (first..=last).contains(&memory.peak_stage);
-        let name =
-            if first == last { format!("{}", first + 1) } else { format!("{}–{}", first + 1, last + 1) };
+        let name = match last - first {
+            _ if memory.stages.len() == 1 => "every GPU".to_string(),
+            0 => format!("{}", first + 1),
+            _ => format!("{}–{}", first + 1, last + 1),
+        };
         [
-            if fullest { format!("{name}, fullest") } else { name },
+            if fullest && memory.stages.len() > 1 { format!("{name}, fullest") } else { name },
             gib(stage.weights),
             gib(stage.gradients),
             gib(stage.optimizer),

@@ -8,7 +8,8 @@ use trainplan_shared::flops::Convention;
 use trainplan_shared::metrics::Metrics;
 use trainplan_shared::precision::Dtype;
 use trainplan_shared::problem::{Field, Problem};
-use trainplan_shared::spec::Spec;
+use trainplan_shared::scenario::Scenario;
+use trainplan_shared::spec::{DEFAULT_TOKENS, Spec};
 
 /// List the published recipes with what was measured
 #[derive(Debug, clap::Args)]
@@ -73,7 +74,7 @@ struct Row<'a> {
 
 /// A published measurement, as its document prints it, and our arithmetic on the same step time beside it.
 #[derive(Debug, Serialize)]
-struct BaselineRow {
+pub(super) struct BaselineRow {
     step_time_s: f64,
     tokens_per_s: Option<f64>,
     mfu: Option<f64>,
@@ -89,6 +90,26 @@ struct Computed {
     peak_tflops: Option<f64>,
     /// None for a proxy: training a part of a model to its end means nothing.
     time_to_train_days: Option<f64>,
+}
+
+impl BaselineRow {
+    /// The measurement of a scenario.
+    pub(super) fn new(baseline: &Baseline, scenario: &Scenario) -> BaselineRow {
+        let metrics = Metrics::new(scenario, baseline.step_time_s, DEFAULT_TOKENS);
+        BaselineRow {
+            step_time_s: baseline.step_time_s,
+            tokens_per_s: baseline.printed_tokens(),
+            mfu: baseline.printed_mfu(),
+            time_to_train_days: baseline.printed_days(),
+            computed: Computed {
+                tokens_per_s: metrics.tokens_per_s,
+                mfu: metrics.mfu,
+                convention: metrics.convention,
+                peak_tflops: metrics.peak_tflops,
+                time_to_train_days: metrics.time_to_train_days,
+            },
+        }
+    }
 }
 
 impl Args {
@@ -139,22 +160,7 @@ fn row(recipe: &'static Recipe) -> Result<Row<'static>, Vec<Problem>> {
     let scenario = Spec::default().with(Field::Recipe, recipe.id.to_string()).scenario()?;
     let proxy = scenario.is_proxy();
     let degrees = &recipe.degrees;
-    let baseline = catalog.baseline(&recipe.id).map(|baseline: &Baseline| {
-        let metrics = Metrics::new(&scenario, baseline.step_time_s, 1e12);
-        BaselineRow {
-            step_time_s: baseline.step_time_s,
-            tokens_per_s: baseline.printed_tokens(),
-            mfu: baseline.printed_mfu(),
-            time_to_train_days: baseline.printed_days(),
-            computed: Computed {
-                tokens_per_s: metrics.tokens_per_s,
-                mfu: metrics.mfu,
-                convention: metrics.convention,
-                peak_tflops: metrics.peak_tflops,
-                time_to_train_days: metrics.time_to_train_days,
-            },
-        }
-    });
+    let baseline = catalog.baseline(&recipe.id).map(|baseline| BaselineRow::new(baseline, &scenario));
     let source =
         catalog.document(&recipe.id).map(|document| format!("{} line {}", document.source, recipe.line));
     Ok(Row {

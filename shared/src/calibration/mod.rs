@@ -158,8 +158,11 @@ pub fn spreads(judged: &[Vec<HeldOut<'_>>; 3]) -> Vec<ClassSpread> {
                 .map(|one| (split.fold(one.row, by), one.step_time_s / one.anchored_s))
                 .collect();
             let ends = |without: Option<&str>, tail: f64| {
-                let mut values: Vec<f64> =
-                    ratios.iter().filter(|(fold, _)| Some(&**fold) != without).map(|(_, ratio)| *ratio).collect();
+                let mut values: Vec<f64> = ratios
+                    .iter()
+                    .filter(|(fold, _)| Some(&**fold) != without)
+                    .map(|(_, ratio)| *ratio)
+                    .collect();
                 values.sort_by(f64::total_cmp);
                 (quantile(&values, tail), quantile(&values, 1.0 - tail))
             };
@@ -172,8 +175,8 @@ pub fn spreads(judged: &[Vec<HeldOut<'_>>; 3]) -> Vec<ClassSpread> {
             };
             // Rows of one fold err alike, so that the tenths of the others cover less than four of five of them: tails
             // are cut until they do.
-            let tails = (0..TAIL_STEPS).map(|step| 0.1 - f64::from(step) * TAIL_STEP);
-            let tail = tails.clone().find(|tail| covered(*tail) >= COVERAGE).or(tails.last())?;
+            let mut tails = (0..TAIL_STEPS).map(|step| 0.1 - f64::from(step) * TAIL_STEP);
+            let tail = tails.clone().find(|tail| covered(*tail) >= COVERAGE).or(tails.next_back())?;
             let (low, high) = ends(None, tail);
             let n = ratios.len();
             (n > 0).then(|| ClassSpread { class, n, low, high, coverage: covered(tail) })

@@ -31,9 +31,9 @@ pub struct Basis {
 pub enum BasisKind {
     /// This very mapping was measured.
     Published,
-    /// The same shape was measured on the same GPUs in another mapping.
+    /// The same shape was measured on the same GPUs in another mapping, by the same software or in a layout nearby.
     Interpolated,
-    /// The physical model, at most corrected by runs of the shape on other GPUs.
+    /// The physical model, at most corrected by runs of the shape that have less in common.
     Modelled,
 }
 
@@ -45,6 +45,9 @@ pub struct Anchor {
     /// How much it has in common with the scenario, from 0 to 1.
     pub likeness: f64,
 }
+
+/// How alike a measured run must be for a prediction to count as interpolated.
+const NEAR: f64 = 0.3;
 
 /// How much of what the model misses, as a variance, runs have in common.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -301,6 +304,9 @@ impl Anchors {
     /// What a prediction of `modelled_s` rests on.
     pub fn basis(&self, inputs: &Inputs<'_>, modelled_s: f64) -> Basis {
         let features = Features::of(inputs);
+        let itself = features.in_common(&features, &self.kinship);
+        // What was measured on a GPU says less of one whose numbers its user changed.
+        let own = inputs.gpu.id.contains(':');
         let mut missed = 0.0;
         let mut kind = BasisKind::Modelled;
         let mut near: Vec<(f64, &Known)> = Vec::new();
@@ -310,13 +316,16 @@ impl Anchors {
                 break;
             }
             let common = known.features.in_common(&features, &self.kinship);
+            let likeness = common / itself;
             missed += common * pull;
-            if known.features.is_the_same(&features) {
+            if own {
+                // The kind stays.
+            } else if known.features.is_the_same(&features) {
                 kind = BasisKind::Published;
-            } else if known.features.gpu == features.gpu && kind == BasisKind::Modelled {
+            } else if known.features.gpu == features.gpu && likeness >= NEAR && kind == BasisKind::Modelled {
                 kind = BasisKind::Interpolated;
             }
-            near.push((common / features.in_common(&features, &self.kinship), known));
+            near.push((likeness, known));
         }
         near.sort_by(|a, b| b.0.total_cmp(&a.0));
         let anchors =
@@ -335,8 +344,8 @@ fn solve(group: &[Known], kinship: &Kinship) -> Vec<f64> {
             if i == j {
                 sum += kinship.noise;
             }
-            for k in 0..j {
-                sum -= lower[i][k] * lower[j][k];
+            for (left, right) in lower[i][..j].iter().zip(&lower[j][..j]) {
+                sum -= left * right;
             }
             // A sum of covariances and noise is positive definite.
             lower[i][j] = if i == j { libm::sqrt(sum.max(f64::MIN_POSITIVE)) } else { sum / lower[j][j] };

@@ -80,13 +80,10 @@ impl Subject {
         };
 
         let (degrees, seq_len, mbs, gbs) = degrees(cell, &architecture)?;
-        let layout = Layout::new(&degrees, &architecture).map_err(join)?;
-        let mbs = match mbs {
-            Some(mbs) => mbs,
-            // Not stated: one sequence at a time is what every memory holds.
-            None => 1,
-        };
-        let batch = Batch::new(seq_len, mbs, gbs, &layout).map_err(join)?;
+        let layout = Layout::new(&degrees, &architecture).map_err(|problems| join(&problems))?;
+        // Where it is not stated: one sequence at a time is what every memory holds.
+        let mbs = mbs.unwrap_or(1);
+        let batch = Batch::new(seq_len, mbs, gbs, &layout).map_err(|problems| join(&problems))?;
         let shape = format!(
             "{model} {} {} {} {}",
             architecture.layers, architecture.hidden, architecture.attention.heads, architecture.vocab
@@ -107,7 +104,7 @@ impl Subject {
     }
 }
 
-fn join(problems: Vec<Problem>) -> String {
+fn join(problems: &[Problem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 

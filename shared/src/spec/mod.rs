@@ -3,10 +3,12 @@
 
 mod estimate;
 mod measure;
+mod remedies;
 mod scenario;
 
 pub use estimate::Predicted;
 pub use measure::{Basis, Counted, DEFAULT_TOKENS, Measured, StepTime};
+pub use remedies::Remedy;
 
 use crate::problem::{Field, Problem};
 use crate::units::parse_count;

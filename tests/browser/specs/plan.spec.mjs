@@ -23,7 +23,7 @@ test("from the matrix to the published numbers, another scale, the command and t
   await expect(figure(page, "tokens-per-s")).toHaveText("169,535");
   await expect(figure(page, "mfu")).toHaveText("44.35 %");
   await expect(figure(page, "days")).toHaveText("68.27");
-  await expect(page.getByText("MFU, convention recipe, of 1979 TFLOPS")).toBeVisible();
+  await expect(page.getByRole("term").filter({ hasText: "MFU, convention recipe, of 1979 TFLOPS" })).toBeVisible();
   await page.getByRole("button", { name: "15T" }).click();
   await expect(figure(page, "days")).toHaveText("1024.04");
   await expect(page.getByText("TP 8 · PP 8 · CP 2 · DP 4 · VP 8")).toBeVisible();
@@ -55,8 +55,7 @@ test("a GPU count that is typed changes the batch with it, and is refused with t
   await expect(figure(page, "step-time"), "which is a published recipe again").toHaveText("12.42 s");
 
   await gpus.fill("4096");
-  await expect(page.getByText("Nothing is published for this change.")).toBeVisible();
-  await expect(figure(page, "mfu")).toHaveText("44.35 %");
+  await expect(page.getByText("Predicted. No recipe's document measured this.")).toBeVisible();
 
   await gpus.fill("500");
   await expect(page.getByText("TP·PP·CP = 8·8·2 = 128").first()).toBeVisible();
@@ -99,13 +98,16 @@ test("a proxy has no days to train", async ({ page }) => {
   await expect(figure(page, "step-time")).toHaveText("10.1 s");
 });
 
-test("a recipe without a measurement asks for a step time and takes an MFU", async ({ page }) => {
+test("a recipe without a measurement is predicted, and takes a step time or an MFU", async ({ page }) => {
   await page.goto("/?v=1&r=nemotron4-340b/gb200/fp8/256@25.12");
-  await expect(page.getByText("No step time is published for this recipe")).toBeVisible();
+  await expect(page.getByText("Predicted. No recipe's document measured this.")).toBeVisible();
   await expect(page.getByText("They exist for 128, 256, 512 GPUs")).toBeVisible();
   await field(page, "Step time").fill("40%");
   await expect(figure(page, "mfu")).toHaveText("40.00 %");
-  await expect(page.getByText("Assumed: an MFU of 40.00 %.")).toBeVisible();
+  await expect(page.getByText("Assumed. An MFU of 40.00 %")).toBeVisible();
+  await field(page, "Step time").fill("5");
+  await expect(page.getByText("Your step time.")).toBeVisible();
+  await expect(page.locator(".estimate").getByRole("columnheader", { name: "Yours" })).toBeVisible();
 });
 
 test("the chart is drawn, and its table holds its numbers", async ({ page }) => {
@@ -113,7 +115,7 @@ test("the chart is drawn, and its table holds its numbers", async ({ page }) => 
   await expect(page.locator(".chart .main-svg").first()).toBeVisible();
   await expect(page.locator(".chart .scatterlayer .trace")).toHaveCount(3);
   await page.locator("#quantity").selectOption("mfu-recipe");
-  await expect(page.locator("table.numbers")).toContainText("43.68");
+  await expect(page.locator(".scaling table.numbers")).toContainText("43.68");
   await page.getByRole("button", { name: /Colours/ }).click();
   await page.getByRole("button", { name: /Colours/ }).click();
   await expect(page.locator("html")).toHaveAttribute("data-theme", "dark");
@@ -169,6 +171,7 @@ for (const width of [360, 768, 1280, 1920]) {
       await page.goto(path);
       await expect(page.locator(".chart .main-svg").first()).toBeVisible();
       await page.evaluate(() => document.querySelectorAll("details").forEach((details) => (details.open = true)));
+      if (path === "/") await expect(page.locator(".estimate .chart .main-svg").last()).toBeVisible();
       const [content, window] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
       expect(content, path).toBeLessThanOrEqual(window);
     }

@@ -3,6 +3,7 @@
 //! A chart is a picture for those who see it: whoever shows one puts the same numbers in a table beside it.
 
 use crate::components::theme::Theme;
+use crate::message::Bars;
 use leptos::html::Div;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -13,6 +14,46 @@ use serde::Serialize as _;
 use serde_json::{Value, json};
 use serde_wasm_bindgen::Serializer;
 use wasm_bindgen_futures::JsFuture;
+
+/// What a chart draws.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Drawing {
+    /// Lines.
+    Lines(LineChart),
+    /// Bars.
+    Bars(BarChart),
+}
+
+impl From<LineChart> for Drawing {
+    fn from(chart: LineChart) -> Drawing {
+        Drawing::Lines(chart)
+    }
+}
+
+/// Bars that lie below each other, each made of parts.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct BarChart {
+    /// The bars.
+    pub(crate) bars: Bars,
+    /// The unit of their values.
+    pub(crate) unit: &'static str,
+    /// How bars and their parts stand to each other.
+    pub(crate) kind: BarKind,
+}
+
+/// How bars and their parts stand to each other.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum BarKind {
+    /// Every bar begins where the one before it ends, and has one part.
+    Waterfall,
+    /// Parts follow each other, and none should reach beyond a limit.
+    Stacked {
+        /// What the limit is called.
+        name: String,
+        /// Where it is.
+        limit: f64,
+    },
+}
 
 /// Lines over GPU counts or over steps.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,7 +122,7 @@ const STYLES: [(&str, &str); 4] =
 pub(crate) fn Chart(
     /// What it shows.
     #[prop(into)]
-    chart: Signal<LineChart>,
+    chart: Signal<Drawing>,
     /// The same in a sentence, for those who do not see it.
     #[prop(into)]
     summary: Signal<String>,
@@ -106,12 +147,12 @@ pub(crate) fn Chart(
         }
     });
     view! {
-        <div class="chart" role="img" aria-label=summary node_ref=place></div>
+        <div class="chart" class:bars=move || chart.with(|chart| matches!(chart, Drawing::Bars(_))) role="img" aria-label=summary node_ref=place></div>
         {move || failed.get().then(|| view! { <p class="error">"The chart could not be drawn; its numbers stand in the table."</p> })}
     }
 }
 
-async fn draw(place: &HtmlElement, chart: &LineChart) -> Result<(), JsValue> {
+async fn draw(place: &HtmlElement, chart: &Drawing) -> Result<(), JsValue> {
     load_plotly().await?;
     let ink = window().get_computed_style(place)?.ok_or(JsValue::NULL)?.get_property_value("color")?;
     let plot = plot(chart, &ink).serialize(&Serializer::json_compatible())?;
@@ -122,9 +163,29 @@ async fn draw(place: &HtmlElement, chart: &LineChart) -> Result<(), JsValue> {
     Ok(())
 }
 
+const GRID: &str = "rgba(128,128,128,0.25)";
+
 /// Data, layout and configuration as Plotly takes them. The `plotly` crate would write the same and cost 50 kB
 /// in the browser where this costs 7.
-fn plot(chart: &LineChart, ink: &str) -> Value {
+fn plot(chart: &Drawing, ink: &str) -> Value {
+    let (traces, mut layout) = match chart {
+        Drawing::Lines(chart) => lines(chart, ink),
+        Drawing::Bars(chart) => bars(chart, ink),
+    };
+    layout["showlegend"] = true.into();
+    layout["paper_bgcolor"] = "rgba(0,0,0,0)".into();
+    layout["plot_bgcolor"] = "rgba(0,0,0,0)".into();
+    layout["font"] = json!({ "family": "system-ui, sans-serif", "color": ink, "size": 13 });
+    layout["legend"] = json!({ "orientation": "h", "x": 0, "yref": "container", "y": 0, "yanchor": "bottom", "traceorder": "normal" });
+    json!({ "data": traces, "layout": layout, "config": { "responsive": true, "displayModeBar": false, "showTips": false } })
+}
+
+/// An axis as every chart has it.
+fn axis(title: &str) -> Value {
+    json!({ "title": { "text": title }, "gridcolor": GRID, "zeroline": false, "automargin": true })
+}
+
+fn lines(chart: &LineChart, ink: &str) -> (Vec<Value>, Value) {
     let hover = match chart.x {
         X::Gpus => "%{y:,.4~g} at %{x} GPUs",
         X::Steps => "%{y:,.5~g} at step %{x}",
@@ -137,21 +198,16 @@ fn plot(chart: &LineChart, ink: &str) -> Value {
             "marker": { "color": ink, "size": 15, "symbol": "circle-open", "line": { "width": 2 } },
         }));
     }
-    let grid = "rgba(128,128,128,0.25)";
-    let mut x = json!({ "gridcolor": grid, "zeroline": false, "automargin": true });
-    match chart.x {
-        X::Gpus => {
-            // A tick at every GPU count that was measured, and nowhere else; Plotly minds neither their order nor repeats.
-            let points = chart.lines.iter().flat_map(|line| &line.points).map(|point| point.0);
-            let counts: Vec<f64> = points.chain(chart.mark.as_ref().map(|mark| mark.1)).collect();
-            x["title"] = json!({ "text": "GPUs" });
-            x["type"] = "log".into();
-            x["ticktext"] = counts.iter().map(f64::to_string).collect();
-            x["tickvals"] = counts.into();
-        }
-        X::Steps => x["title"] = json!({ "text": "Step, as the log numbers it" }),
+    let mut x = axis(if chart.x == X::Gpus { "GPUs" } else { "Step, as the log numbers it" });
+    if chart.x == X::Gpus {
+        // A tick at every GPU count that was measured, and nowhere else; Plotly minds neither their order nor repeats.
+        let points = chart.lines.iter().flat_map(|line| &line.points).map(|point| point.0);
+        let counts: Vec<f64> = points.chain(chart.mark.as_ref().map(|mark| mark.1)).collect();
+        x["type"] = "log".into();
+        x["ticktext"] = counts.iter().map(f64::to_string).collect();
+        x["tickvals"] = counts.into();
     }
-    let mut y = json!({ "title": { "text": chart.y_title }, "gridcolor": grid, "zeroline": false, "automargin": true });
+    let mut y = axis(&chart.y_title);
     if chart.y_log {
         y["type"] = "log".into();
         // Ticks at 1, 2 and 5 of every decade.
@@ -160,14 +216,69 @@ fn plot(chart: &LineChart, ink: &str) -> Value {
     } else if chart.x == X::Gpus {
         y["rangemode"] = "tozero".into();
     }
-    let layout = json!({
-        "xaxis": x, "yaxis": y, "hovermode": "closest", "showlegend": true,
-        "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": { "family": "system-ui, sans-serif", "color": ink, "size": 13 },
-        "margin": { "l": 56, "r": 12, "t": 12, "b": 48 },
-        "legend": { "orientation": "h", "x": 0, "yref": "container", "y": 0, "yanchor": "bottom" },
+    let margin = json!({ "l": 56, "r": 12, "t": 12, "b": 48 });
+    (traces, json!({ "xaxis": x, "yaxis": y, "hovermode": "closest", "margin": margin }))
+}
+
+fn bars(chart: &BarChart, ink: &str) -> (Vec<Value>, Value) {
+    let Bars { labels, parts } = &chart.bars;
+    let totals: Vec<f64> =
+        (0..labels.len()).map(|bar| parts.iter().map(|part| part.values[bar]).sum()).collect();
+    let mut x = axis(chart.unit);
+    let mut y = axis("");
+    y["type"] = "category".into();
+    // The first on top.
+    y["autorange"] = "reversed".into();
+    y["showgrid"] = false.into();
+    y["ticksuffix"] = "  ".into();
+    let mut layout = json!({ "margin": { "l": 12, "r": 12, "t": 24, "b": 48 }, "bargap": 0.3 });
+    layout["height"] = (28 * labels.len() + 140).into();
+    let mut trace = json!({ "type": "bar", "orientation": "h", "y": labels });
+    let hover = format!("%{{y}}: %{{x:.3~g}} {}", chart.unit);
+    trace["hovertemplate"] = hover.into();
+    match &chart.kind {
+        BarKind::Waterfall => {
+            let ends = totals.iter().scan(0.0, |end, total| {
+                *end += total;
+                Some(*end)
+            });
+            let starts: Vec<f64> = ends.zip(&totals).map(|(end, total)| end - total).collect();
+            let whole: f64 = totals.iter().sum();
+            // Room for the numbers behind the bars.
+            x["range"] = json!([0, whole * 1.2]);
+            layout["barmode"] = "overlay".into();
+            trace["base"] = starts.into();
+            trace["textposition"] = "outside".into();
+            trace["cliponaxis"] = false.into();
+        }
+        BarKind::Stacked { name, limit } => {
+            layout["barmode"] = "stack".into();
+            layout["shapes"] = json!([{
+                "type": "line", "x0": limit, "x1": limit, "yref": "paper", "y0": 0, "y1": 1,
+                "line": { "color": ink, "width": 2, "dash": "dash" },
+            }]);
+            layout["annotations"] = json!([{
+                "text": name, "x": limit, "yref": "paper", "y": 1, "yanchor": "bottom", "xanchor": "right", "showarrow": false,
+            }]);
+        }
+    }
+    layout["xaxis"] = x;
+    layout["yaxis"] = y;
+    let traces = parts.iter().zip(COLOURS).map(|(part, colour)| {
+        let mut trace = trace.clone();
+        trace["name"] = part.name.as_str().into();
+        trace["x"] = part.values.as_slice().into();
+        trace["marker"] = json!({ "color": colour });
+        if chart.kind == BarKind::Waterfall {
+            let text = part
+                .values
+                .iter()
+                .map(|value| if *value > 0.0 { format!("{value:.2}") } else { String::new() });
+            trace["text"] = text.collect();
+        }
+        trace
     });
-    json!({ "data": traces, "layout": layout, "config": { "responsive": true, "displayModeBar": false, "showTips": false } })
+    (traces.collect(), layout)
 }
 
 fn trace(line: &ChartLine, mode: &str, hover: &str) -> Value {

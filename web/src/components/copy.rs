@@ -20,6 +20,9 @@ pub(crate) fn CopyButton(
     /// Whether it is what most people come for.
     #[prop(optional)]
     primary: bool,
+    /// Whether there is nothing to copy yet.
+    #[prop(optional, into)]
+    disabled: Signal<bool>,
 ) -> impl IntoView {
     let said = RwSignal::new(label);
     let copy = move |_| {
@@ -36,7 +39,7 @@ pub(crate) fn CopyButton(
             );
         });
     };
-    view! { <button type="button" class="action" class:primary=primary on:click=copy><span aria-live="polite">{said}</span></button> }
+    view! { <button type="button" class="action" class:primary=primary disabled=disabled on:click=copy><span aria-live="polite">{said}</span></button> }
 }
 
 /// A button that saves a text as a file.
@@ -50,11 +53,14 @@ pub(crate) fn DownloadButton(
     name: Signal<String>,
     /// What it says.
     label: &'static str,
+    /// Whether there is nothing to save yet.
+    #[prop(optional, into)]
+    disabled: Signal<bool>,
 ) -> impl IntoView {
     let failed = RwSignal::new(false);
     let save = move |_| failed.set(as_file(&text.get_untracked(), &name.get_untracked()).is_err());
     view! {
-        <button type="button" class="action" on:click=save>
+        <button type="button" class="action" disabled=disabled on:click=save>
             {move || if failed.get() { "Could not save" } else { label }}
         </button>
     }

@@ -92,8 +92,15 @@ pub(crate) fn ChoiceField(
     /// What to know of it.
     #[prop(optional)]
     help: &'static str,
+    /// What choosing does, if more than to type.
+    #[prop(optional)]
+    choose: Option<Callback<String>>,
 ) -> impl IntoView {
     let state = FieldState::new(field);
+    let chosen = move |value: String| match choose {
+        Some(choose) => choose.run(value),
+        None => state.set(value),
+    };
     let stray = move || {
         let typed = state.text();
         let known = options.with(|options| options.iter().any(|(value, _)| *value == typed));
@@ -103,7 +110,7 @@ pub(crate) fn ChoiceField(
         <Labelled state help>
             <select
                 id=input_id(field)
-                on:change=move |event| state.set(event_target_value(&event))
+                on:change=move |event| chosen(event_target_value(&event))
                 aria-invalid=move || state.wrong().to_string()
                 aria-describedby=state.note_id()
             >

@@ -326,7 +326,7 @@ fn Measurements(rows: Memo<Vec<Row>>) -> impl IntoView {
         let in_sight = Catalog::embedded().recipes().iter().filter(|recipe| rows.contains(&Row(recipe)));
         series(in_sight, None)
     });
-    let chart = Signal::derive(move || measured.with(|measured| chart(measured, quantity.get())));
+    let chart = Signal::derive(move || measured.with(|measured| chart(measured, quantity.get()).into()));
     let summary = Signal::derive(move || measured.with(|measured| summary(measured, quantity.get())));
     view! {
         <section class="scaling" aria-labelledby="measured-title">

@@ -1,10 +1,12 @@
-//! The worker of the Results page: reads logs beside the page, keeps what they measured, and says what of it to show.
+//! The worker of pages: what would make them too large to wait for. It is a program of its own, fetched after the page
+//! stands; messages are described in [`crate::message`], which both sides share.
 //!
-//! It is a program of its own, fetched with the first log, so that whoever only plans does not wait for it. The page
-//! hands over one file at a time; messages are described in [`crate::message`], which both sides share.
+//! For the Plan page it predicts, launches and reads models ([`plan`]). For the Results page it reads logs, one at a time
+//! as the page hands them over, keeps what they measured, and says what of it to show.
 
 #[path = "../message.rs"]
 mod message;
+mod plan;
 
 use message::{Curve, ForPage, ForWorker, Row, Saved};
 use std::cell::RefCell;
@@ -53,6 +55,17 @@ fn main() {
             Some(ForWorker::Take { number, path }) => DESK.with_borrow_mut(|desk| desk.next = (number, path)),
             Some(ForWorker::View { query }) => look(&query),
             Some(ForWorker::Save { form }) => post(&ForPage::Saved(save(&form))),
+            Some(ForWorker::Predict { query }) => {
+                if let Some(prediction) = plan::predict(&query) {
+                    post(&ForPage::Predicted { query, prediction });
+                }
+            }
+            Some(ForWorker::Launch { query }) => {
+                if let Some(launched) = plan::launch(&query) {
+                    post(&ForPage::Launched { query, launched });
+                }
+            }
+            Some(ForWorker::Import { text }) => post(&ForPage::Imported(plan::import(&text))),
             None => {}
         }
     });

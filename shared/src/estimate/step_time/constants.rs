@@ -35,10 +35,6 @@ macro_rules! constants {
             fn blank() -> Constants {
                 Constants { $($name: f64::NAN,)* stacks: [1.0; Stack::ALL.len()], gpus: Vec::new() }
             }
-
-            /// Names of the scalars, which the data file must all give.
-            #[cfg(test)]
-            pub(crate) const SCALARS: &[&str] = &[$(stringify!($name),)*];
         }
     };
 }

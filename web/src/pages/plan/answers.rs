@@ -1,6 +1,7 @@
 //! The answers: days to train, step time, tokens per second, MFU, and how they came about.
 
-use super::{Outcome, Plan};
+use super::estimate::Fit;
+use super::{BROKEN, Basis, Outcome, Plan};
 use crate::address::name_page;
 use crate::components::copy::CopyButton;
 use crate::components::field::{ChoiceField, ProblemText, TextField};
@@ -12,7 +13,6 @@ use trainplan_shared::flops::{Convention, ModelFlops};
 use trainplan_shared::metrics::{Metrics, PeakTflops};
 use trainplan_shared::problem::Field;
 use trainplan_shared::scenario::Scenario;
-use trainplan_shared::spec::Basis;
 use trainplan_shared::units::{format_count, group_digits, significant};
 
 /// The headline, the figures and their derivation.
@@ -32,8 +32,11 @@ pub(super) fn Answers() -> impl IntoView {
                 <h1 id="headline">{move || headline(plan)}</h1>
                 <CopyButton text=link label="Copy link" />
             </header>
-            <p class="basis">{move || basis(plan)}</p>
-            <Show when=has_problems fallback=move || view! { <Figures /> }>
+            <p class="basis">{move || {
+                let (word, sentence) = basis(plan);
+                view! { <strong>{word}</strong> " " {sentence} }
+            }}</p>
+            <Show when=has_problems fallback=move || view! { <Figures /><Fit /> }>
                 <div class="notice wrong">
                     <p>"This scenario can't run as it is:"</p>
                     <ul>
@@ -81,25 +84,33 @@ fn headline(plan: Plan) -> String {
     })
 }
 
-/// What the step time rests on, in words.
-fn basis(plan: Plan) -> String {
+/// What the step time rests on: in a word, and in a sentence.
+fn basis(plan: Plan) -> (&'static str, String) {
     plan.scenario.with(|scenario| {
-        let Ok(scenario) = scenario else { return "Not computed.".into() };
-        let Some(outcome) = plan.outcome.get() else {
-            return "No step time is published for this recipe: type one that you measured, or an MFU to assume.".into();
-        };
-        let percent = |mfu: Option<f64>| format!("{:.2} %", mfu.unwrap_or(0.0) * 100.0);
-        match outcome {
-            Outcome { basis: Basis::Published, .. } => match scenario.published_as() {
-                Some(recipe) => format!("Published measurement, release {}.", recipe.id.release),
-                None => "Published measurement.".into(),
-            },
-            Outcome { basis: Basis::Given, .. } => "Your step time.".into(),
-            Outcome { metrics, assumed_by_page: true, .. } => format!(
-                "Nothing is published for this change. Assumed: the MFU of the recipe it started from, {}. That is arithmetic, not a prediction.",
-                percent(metrics.mfu)
-            ),
-            Outcome { metrics, .. } => format!("Assumed: an MFU of {}. That is arithmetic, not a prediction.", percent(metrics.mfu)),
+        let Ok(scenario) = scenario else { return ("Not computed.", String::new()) };
+        let waits = plan.helper.is_predicting();
+        let percent = |metrics: Metrics| format!("{:.2} %", metrics.mfu.unwrap_or(0.0) * 100.0);
+        match plan.outcome.get() {
+            None if waits => ("Predicting …", String::new()),
+            None => ("No step time.", format!("{BROKEN} Type a step time that you measured, or an MFU to assume.")),
+            Some(Outcome { is_stale: true, .. }) => ("Predicting …", String::new()),
+            Some(Outcome { basis: Basis::Published, .. }) => {
+                let release = scenario.published_as().map(|recipe| format!("Release {}.", recipe.id.release));
+                ("Published measurement.", release.unwrap_or_default())
+            }
+            Some(Outcome { basis: Basis::Given, .. }) => ("Your step time.", String::new()),
+            Some(Outcome { basis: Basis::GivenMfu, metrics, .. }) => {
+                ("Assumed.", format!("An MFU of {}: arithmetic, not a prediction.", percent(metrics)))
+            }
+            Some(Outcome { basis: Basis::Predicted { low, high }, metrics, .. }) => {
+                let (from, to) = (metrics.step_time_s * low, metrics.step_time_s * high);
+                let (from, to) = (significant(from, 3), significant(to, 3));
+                let days = metrics.time_to_train_days.map(|days| format!(", {} to {} days in all", days_text(days * low), days_text(days * high)));
+                ("Predicted.", format!("No recipe's document measured this. Four of five such runs are expected to take {from} to {to} s a step{}.", days.unwrap_or_default()))
+            }
+            Some(Outcome { basis: Basis::RecipeMfu, metrics, .. }) => {
+                ("Assumed.", format!("{BROKEN} This is the MFU of the recipe it started from, {}: arithmetic, not a prediction.", percent(metrics)))
+            }
         }
     })
 }
@@ -117,25 +128,29 @@ fn Figures() -> impl IntoView {
         None => "Days to train".to_string(),
     };
     let days = figure(|outcome| outcome.metrics.time_to_train_days.map_or("–".into(), days_text));
-    let mfu_label = move || {
-        plan.scenario.with(|scenario| {
-            let Ok(scenario) = scenario else { return "MFU".to_string() };
-            let convention = ModelFlops::of(scenario).convention;
-            format!("MFU, convention {convention}, of {} TFLOPS", PeakTflops::of(scenario).tflops)
-        })
-    };
+    let is_stale =
+        move || plan.outcome.with(|outcome| outcome.as_ref().is_some_and(|outcome| outcome.is_stale));
     view! {
-        <dl class="figures" aria-live="polite">
+        <dl class="figures" class:stale=is_stale aria-busy=move || is_stale().to_string() aria-live="polite">
             <div class="figure main"><dt>{days_label}</dt><dd data-figure="days">{days}</dd></div>
             <div class="figure"><dt>"Step time"</dt><dd data-figure="step-time">{figure(|outcome| format!("{} s", significant(outcome.metrics.step_time_s, 4)))}</dd></div>
             <div class="figure"><dt>"Tokens per second"</dt><dd data-figure="tokens-per-s">{figure(|outcome| group_digits(outcome.metrics.tokens_per_s))}</dd></div>
-            <div class="figure"><dt>{mfu_label}</dt><dd data-figure="mfu">{figure(|outcome| format!("{:.2} %", outcome.metrics.mfu.unwrap_or(0.0) * 100.0))}</dd></div>
+            <div class="figure"><dt>{move || mfu_label(plan)}</dt><dd data-figure="mfu">{figure(|outcome| format!("{:.2} %", outcome.metrics.mfu.unwrap_or(0.0) * 100.0))}</dd></div>
         </dl>
     }
 }
 
+/// MFU with how its FLOPs are counted, and what it divides by.
+pub(super) fn mfu_label(plan: Plan) -> String {
+    plan.scenario.with(|scenario| {
+        let Ok(scenario) = scenario else { return "MFU".to_string() };
+        let convention = ModelFlops::of(scenario).convention;
+        format!("MFU, convention {convention}, of {} TFLOPS", PeakTflops::of(scenario).tflops)
+    })
+}
+
 /// Two decimals, as the documents print days; whole days in thousands.
-fn days_text(days: f64) -> String {
+pub(super) fn days_text(days: f64) -> String {
     if days < 10_000.0 { format!("{days:.2}") } else { group_digits(days) }
 }
 
@@ -161,16 +176,15 @@ fn TokensField() -> impl IntoView {
 }
 
 fn step_time_default(plan: Plan) -> Signal<String> {
-    Signal::derive(move || match plan.outcome.get() {
-        Some(Outcome { basis: Basis::Published, metrics, .. }) => {
-            format!("{} (published)", metrics.step_time_s)
+    Signal::derive(move || {
+        let Some(Outcome { metrics, basis, .. }) = plan.outcome.get() else { return "–".into() };
+        let rounded = significant(metrics.step_time_s, 4);
+        match basis {
+            Basis::Published => format!("{} (published)", metrics.step_time_s),
+            Basis::Predicted { .. } => format!("{rounded} (predicted)"),
+            Basis::RecipeMfu => format!("{rounded} (assumed)"),
+            Basis::Given | Basis::GivenMfu => String::new(),
         }
-        Some(Outcome { assumed_by_page: true, metrics, .. }) => {
-            format!("{} (assumed)", significant(metrics.step_time_s, 4))
-        }
-        Some(_) => String::new(),
-        None if plan.scenario.with(Result::is_ok) => "none published".into(),
-        None => "–".into(),
     })
 }
 

@@ -1,79 +1,113 @@
 //! Changing the recipe: every value of the scenario, with live errors.
 
-use super::{Of, Plan};
+use super::{Of, Plan, own};
 use crate::components::field::{ChoiceField, TextField};
 use leptos::prelude::*;
-use trainplan_shared::catalog::{Catalog, Recipe};
+use trainplan_shared::catalog::Recipe;
+use trainplan_shared::options::{Recompute, Stack};
 use trainplan_shared::precision::Dtype;
 use trainplan_shared::problem::Field;
-use trainplan_shared::scenario::Change;
+use trainplan_shared::scenario::{Change, Scenario};
 
-/// The fields of the scenario. Empty ones keep the recipe's value, which they show in grey.
+/// The fields of the scenario. Empty ones keep the recipe's value, or else the usual one, which they show in grey.
 #[component]
 pub(super) fn Changes() -> impl IntoView {
     let plan = Plan::of_page();
-    let number = move |value: fn(&Recipe) -> u32| {
+    let number = move |value: fn(&Recipe) -> u32, usual: &'static str| {
+        Signal::derive(move || plan.recipe.get().map_or(usual.into(), |Of(recipe)| value(recipe).to_string()))
+    };
+    let of_scenario = move |value: fn(&Scenario) -> u32, of_recipe: fn(&Recipe) -> u32| {
         Signal::derive(move || {
-            plan.recipe.get().map_or(String::new(), |Of(recipe)| value(recipe).to_string())
+            let own = plan.scenario.with(|scenario| scenario.as_ref().ok().map(value));
+            own.or(plan.recipe.get().map(|Of(recipe)| of_recipe(recipe)))
+                .map_or(String::new(), |value| value.to_string())
         })
     };
-    let batch = Signal::derive(move || {
-        let follows =
-            plan.scenario.with(|scenario| scenario.as_ref().ok().map(|scenario| scenario.batch.gbs()));
-        let own = plan.recipe.get().map(|Of(recipe)| recipe.gbs);
-        follows.or(own).map_or(String::new(), |gbs| gbs.to_string())
-    });
-    let catalog = Catalog::embedded();
-    let gpus: Vec<_> =
-        catalog.gpus().iter().map(|gpu| (gpu.id.clone(), format!("{} {}", gpu.name, gpu.form))).collect();
     let dtypes: Vec<_> =
         Dtype::ALL.into_iter().map(|dtype| (dtype.id().to_string(), dtype.title())).collect();
-    let gpu = Signal::derive(move || {
-        let name =
-            |recipe: &Recipe| catalog.gpu(&recipe.id.gpu).map_or(String::new(), |gpu| gpu.name.clone());
-        as_recipe(plan.recipe.get().map(|Of(recipe)| name(recipe)))
+    let dtype = Signal::derive(move || match plan.recipe.get() {
+        Some(Of(recipe)) => format!("{} (recipe)", recipe.id.dtype.title()),
+        None => Dtype::Bf16.title(),
     });
-    let dtype =
-        Signal::derive(move || as_recipe(plan.recipe.get().map(|Of(recipe)| recipe.id.dtype.title())));
     let split = Signal::derive(move || {
         plan.recipe.get().map_or("even".into(), |Of(recipe)| recipe.degrees.split.to_string())
     });
+    let has_recipe = move || plan.recipe.get().is_some();
     let changed = move || {
         plan.spec.with(|spec| spec.iter().any(|(field, _)| field.is_of_scenario() && field != Field::Recipe))
     };
     view! {
         <fieldset class="changes">
-            <legend>"Change it"</legend>
-            <p><small>"Grey values are the recipe's."</small></p>
+            <legend>{move || if has_recipe() { "Change it" } else { "Describe it" }}</legend>
+            <p><small>{move || if has_recipe() { "Grey values are the recipe's." } else { "Grey values count where you type none." }}</small></p>
             <ChangeChips />
+            <own::ModelChoice />
+            <own::ConfigImport />
+            <own::GpuChoice />
+            <own::GpuNumbers />
             <div class="grid">
-                <TextField field=Field::Gpus default=number(|recipe| recipe.id.gpus) />
+                <TextField field=Field::Gpus default=number(|recipe| recipe.id.gpus, "") />
                 <ChoiceField field=Field::Dtype options=dtypes default=dtype />
             </div>
-            <ChoiceField field=Field::Gpu options=gpus default=gpu />
             <div class="grid small">
-                <TextField field=Field::Tp default=number(|recipe| recipe.degrees.tp) />
-                <TextField field=Field::Pp default=number(|recipe| recipe.degrees.pp) />
-                <TextField field=Field::Cp default=number(|recipe| recipe.degrees.cp) />
-                <TextField field=Field::Ep default=number(|recipe| recipe.degrees.ep) />
-                <TextField field=Field::Vp default=number(|recipe| recipe.degrees.vp) />
-                <TextField field=Field::Mbs default=number(|recipe| recipe.mbs) />
+                <TextField field=Field::Tp default=number(|recipe| recipe.degrees.tp, "1") />
+                <TextField field=Field::Pp default=number(|recipe| recipe.degrees.pp, "1") />
+                <TextField field=Field::Cp default=number(|recipe| recipe.degrees.cp, "1") />
+                <TextField field=Field::Ep default=number(|recipe| recipe.degrees.ep, "1") />
+                <TextField field=Field::Vp default=number(|recipe| recipe.degrees.vp, "1") />
+                <TextField field=Field::Mbs default=number(|recipe| recipe.mbs, "1") />
             </div>
             <div class="grid">
-                <TextField field=Field::Gbs default=batch />
-                <TextField field=Field::SeqLen default=number(|recipe| recipe.seq_len) />
-                <TextField field=Field::Layers default=number(|recipe| recipe.layers) />
+                <TextField field=Field::Gbs default=of_scenario(|scenario| scenario.batch.gbs(), |recipe| recipe.gbs) />
+                <TextField field=Field::SeqLen default=of_scenario(|scenario| scenario.batch.seq_len(), |recipe| recipe.seq_len) />
+                <TextField field=Field::Layers default=of_scenario(|scenario| scenario.architecture.layers, |recipe| recipe.layers) />
                 <TextField field=Field::PipelineSplit default=split numeric=false />
             </div>
-            <Show when=changed>
+            <More />
+            <Show when=move || has_recipe() && changed()>
                 <button type="button" class="action" on:click=move |_| reset(plan)>"Back to the recipe"</button>
+            </Show>
+            <Show when=has_recipe>
+                <button type="button" class="action" on:click=move |_| own::leave_recipe(plan)>"Plan without a recipe"</button>
             </Show>
         </fieldset>
     }
 }
 
-fn as_recipe(value: Option<String>) -> String {
-    value.map_or("choose".into(), |value| format!("{value} (recipe)"))
+/// What few people change; open where some of it is changed already.
+#[component]
+fn More() -> impl IntoView {
+    const FIELDS: [Field; 6] =
+        [Field::Recompute, Field::Fsdp, Field::Overlap, Field::Stack, Field::GemmTflops, Field::ExpertTp];
+    let plan = Plan::of_page();
+    let is_used = plan.spec.with_untracked(|spec| FIELDS.iter().any(|field| spec.get(*field).is_some()));
+    let choice = |id: &str, title: &str| (id.to_string(), title.to_string());
+    let recomputes = Recompute::ALL.iter().filter(|each| **each != Recompute::default());
+    let recompute: Vec<_> = recomputes.map(|each| choice(each.id(), each.title())).collect();
+    let stacks: Vec<_> = Stack::ALL.iter().map(|each| choice(each.id(), each.title())).collect();
+    let (on, off) = (vec![choice("on", "on")], vec![choice("off", "off")]);
+    let stack = Signal::derive(move || match plan.recipe.get() {
+        Some(Of(recipe)) => format!("{} (recipe)", Stack::of_release(recipe.id.release).title()),
+        None => Stack::default().title().to_string(),
+    });
+    let expert_tp = Signal::derive(move || {
+        plan.recipe.get().map_or(1, |Of(recipe)| recipe.degrees.expert_tp).to_string()
+    });
+    view! {
+        <details open=is_used>
+            <summary>"Recomputation, sharding, software"</summary>
+            <div class="grid">
+                <ChoiceField field=Field::Recompute options=recompute default="none" help=Field::Recompute.hint() />
+                <ChoiceField field=Field::Fsdp options=on default="off" help=Field::Fsdp.hint() />
+                <ChoiceField field=Field::Overlap options=off default="on" help=Field::Overlap.hint() />
+                <TextField field=Field::ExpertTp default=expert_tp help=Field::ExpertTp.hint() />
+            </div>
+            <div class="grid wide">
+                <ChoiceField field=Field::Stack options=stacks default=stack help=Field::Stack.hint() />
+                <TextField field=Field::GemmTflops default="usual for the GPU" help=Field::GemmTflops.hint() />
+            </div>
+        </details>
+    }
 }
 
 fn reset(plan: Plan) {
@@ -100,6 +134,8 @@ fn ChangeChips() -> impl IntoView {
                 <For each=changes key=|change| (change.field, change.to.clone()) let(change)>
                     {
                         let Change { field, from, to, follows } = change;
+                        // A model's own text says all of its shape.
+                        let to = if to.starts_with("own:") { "your own".to_string() } else { to };
                         let text = format!("{} {from} → {to}", field.label());
                         if follows {
                             view! { <span class="chip follows" title="Follows the GPU count (weak scaling)">{text} " (follows)"</span> }.into_any()

@@ -1,59 +1,42 @@
 //! The launch panel: the commands that start the scenario, with every option of its release.
 
-use super::Plan;
+use super::{Plan, problem};
 use crate::components::copy::{CopyButton, DownloadButton};
 use crate::components::field::{AreaField, ChoiceField, ProblemText, SwitchField, TextField};
+use crate::message::{Launch, Refusal, Step, Warning};
 use leptos::prelude::*;
 use trainplan_shared::catalog::Release;
-use trainplan_shared::launch::{ClusterType, Launch, Options, Step, Style, Warning, launch};
-use trainplan_shared::problem::{Field, Problem};
-use trainplan_shared::scenario::Scenario;
-use trainplan_shared::spec::Spec;
-
-/// The launch of a scenario, or why there is none: by a release, or by Megatron-LM where nobody chose and no release
-/// runs it.
-pub(super) fn launched(spec: &Spec, scenario: &Scenario) -> Result<Launch, Vec<Problem>> {
-    let options = Options::from_spec(spec)?;
-    let nobody_chose = options.style.is_none() && options.release.is_none();
-    match launch(scenario, &options) {
-        Err(problems) if nobody_chose && problems.iter().all(|problem| problem.field.is_of_scenario()) => {
-            let own = Options { style: Some(Style::MegatronLm), ..options };
-            launch(scenario, &own).map_err(|own| problems.into_iter().chain(own).collect())
-        }
-        launch => launch,
-    }
-}
-
-/// Why no release runs it, where Megatron-LM does and nobody asked for that.
-fn why_no_release(spec: &Spec, scenario: &Scenario) -> Vec<Problem> {
-    let options = Options::from_spec(spec).ok().filter(|options| options.style.is_none());
-    options.and_then(|options| launch(scenario, &options).err()).unwrap_or_default()
-}
+use trainplan_shared::launch::{ClusterType, Style};
+use trainplan_shared::problem::Field;
 
 /// The launch panel.
 #[component]
 pub(super) fn LaunchPanel() -> impl IntoView {
     let plan = Plan::of_page();
-    let ready = move |launch: Option<Result<Launch, Vec<Problem>>>| launch.and_then(Result::ok);
+    let launched = plan.helper.launch;
+    let has_launch = move || launched.latest().is_some_and(|launched| launched.launch.is_some());
+    let refusals = move || {
+        let launched = launched.latest().filter(|launched| !launched.refusals.is_empty())?;
+        let (kind, title) = match launched.launch {
+            None => ("notice wrong", "There is no command for this as it is:"),
+            Some(_) => ("notice warn", "No release runs this as it is, so Megatron-LM does:"),
+        };
+        Some(view! { <Refusals refusals=launched.refusals.clone() kind title /> })
+    };
+    let instead = move || match plan.scenario.with(Result::is_err) {
+        true => Some("There is no command for a scenario that can't run."),
+        false if plan.helper.is_broken() => Some(super::BROKEN),
+        false => None,
+    };
     view! {
         <section class="launch" aria-labelledby="launch-title">
             <h2 id="launch-title">"Launch it"</h2>
             <ClusterFields />
             <RunFields />
-            {move || match plan.launch.get() {
-                None => view! { <p>"There is no command for a scenario that can't run."</p> }.into_any(),
-                Some(Err(problems)) => view! { <Refusals problems kind="notice wrong" title="There is no command for this as it is:" /> }.into_any(),
-                Some(Ok(_)) => {
-                    let problems = plan.spec.with(|spec| plan.scenario.with(|scenario| {
-                        scenario.as_ref().map_or(Vec::new(), |scenario| why_no_release(spec, scenario))
-                    }));
-                    (!problems.is_empty()).then(|| view! {
-                        <Refusals problems kind="notice warn" title="No release runs this as it is, so Megatron-LM does:" />
-                    }).into_any()
-                }
-            }}
-            <Show when=move || plan.launch.with(|launch| matches!(launch, Some(Ok(_))))>
-                <Script launch=Signal::derive(move || ready(plan.launch.get())) />
+            {move || instead().map(|text| view! { <p>{text}</p> })}
+            {refusals}
+            <Show when=has_launch>
+                <Script />
             </Show>
         </section>
     }
@@ -66,10 +49,11 @@ fn ClusterFields() -> impl IntoView {
         ids.into_iter().map(|id| (id.to_string(), id.to_string())).collect::<Vec<_>>()
     };
     let plan = Plan::of_page();
-    let chosen = move |value: fn(&Launch) -> String| {
-        Signal::derive(move || match plan.launch.get() {
-            Some(Ok(launch)) => format!("{} (default)", value(&launch)),
-            _ => "default".into(),
+    let chosen = move |value: fn(&Launch) -> &str| {
+        Signal::derive(move || {
+            let launched = plan.helper.launch.latest();
+            let launch = launched.as_ref().and_then(|launched| launched.launch.as_ref());
+            launch.map_or("default".into(), |launch| format!("{} (default)", value(launch)))
         })
     };
     let per_node = Signal::derive(move || {
@@ -82,12 +66,12 @@ fn ClusterFields() -> impl IntoView {
             <TextField field=Field::Account default="from $SBATCH_ACCOUNT" numeric=false />
             <TextField field=Field::Partition default="from $SBATCH_PARTITION" numeric=false />
             <TextField field=Field::GpusPerNode default=per_node />
-            <ChoiceField field=Field::Style options=ids(Style::ALL.map(Style::id).to_vec()) default=chosen(|launch| launch.style.to_string()) />
+            <ChoiceField field=Field::Style options=ids(Style::ALL.map(Style::id).to_vec()) default=chosen(|launch| &launch.style) />
         </div>
         <details>
             <summary>"More about the cluster"</summary>
             <div class="controls">
-                <ChoiceField field=Field::Release options=ids(Release::ALL.map(Release::id).to_vec()) default=chosen(|launch| launch.release.map_or("none", Release::id).to_string()) />
+                <ChoiceField field=Field::Release options=ids(Release::ALL.map(Release::id).to_vec()) default=chosen(|launch| &launch.release) />
                 <ChoiceField field=Field::ClusterType options=ids(ClusterType::ALL.map(ClusterType::id).to_vec()) default="slurm (default)" />
                 <TextField field=Field::Gres default="none" numeric=false help="Such as gpu:8, where the cluster needs it." />
                 <TextField field=Field::InstallPath default="from the environment" numeric=false help="STAGE_PATH or LLMB_INSTALL; for megatron-lm its checkout." />
@@ -125,13 +109,13 @@ fn RunFields() -> impl IntoView {
 
 /// Why there is no command, or none of a release.
 #[component]
-fn Refusals(problems: Vec<Problem>, kind: &'static str, title: &'static str) -> impl IntoView {
+fn Refusals(refusals: Vec<Refusal>, kind: &'static str, title: &'static str) -> impl IntoView {
     let plan = Plan::of_page();
     view! {
         <div class=kind role="status">
             <p>{title}</p>
             <ul>
-                {problems.into_iter().map(|problem| view! {
+                {refusals.iter().filter_map(problem).map(|problem| view! {
                     <li><strong>{problem.field.label()} ":"</strong> " " <ProblemText problem address=plan.address /></li>
                 }).collect_view()}
             </ul>
@@ -141,32 +125,26 @@ fn Refusals(problems: Vec<Problem>, kind: &'static str, title: &'static str) -> 
 
 /// The script with what to know of it, what comes before and what comes after.
 #[component]
-fn Script(launch: Signal<Option<Launch>>) -> impl IntoView {
-    let of = move |value: fn(&Launch) -> String| {
-        Signal::derive(move || launch.with(|launch| launch.as_ref().map_or(String::new(), value)))
-    };
-    let steps =
-        move |value: fn(Launch) -> Vec<Step>| Signal::derive(move || launch.get().map_or(Vec::new(), value));
-    let script = of(|launch| launch.script.clone());
-    let name =
-        of(|launch| format!("launch-{}.sh", launch.outputs.jobs.first().map_or("run", String::as_str)));
-    let warnings = move || launch.get().map_or(Vec::new(), |launch| launch.warnings);
-    let comparable = move || launch.get().map(|launch| launch.comparable);
+fn Script() -> impl IntoView {
+    let launched = Plan::of_page().helper.launch;
+    let launch = move || launched.latest().and_then(|launched| launched.launch.clone()).unwrap_or_default();
+    let of = move |value: fn(Launch) -> String| Signal::derive(move || value(launch()));
+    let steps = move |value: fn(Launch) -> Vec<Step>| Signal::derive(move || value(launch()));
+    let script = of(|launch| launch.script);
+    let name = of(|launch| launch.name);
+    // What is copied is what the fields say, not what they said a moment ago.
+    let is_old = Signal::derive(move || launched.is_open());
     view! {
-        {move || warnings().into_iter().map(|Warning { text, fix }| view! {
+        {move || launch().warnings.into_iter().map(|Warning { text, fix }| view! {
             <p class="notice warn">{text} " " {(!fix.is_empty()).then(|| view! { <strong>{fix}</strong> })}</p>
         }).collect_view()}
-        <p class="basis">{of(what_runs)}</p>
+        <p class="basis">{of(|launch| launch.runs)}</p>
         <pre tabindex="0" aria-label="Launch script" data-script>{script}</pre>
         <div class="buttons">
-            <CopyButton text=script label="Copy command" primary=true />
-            <DownloadButton text=script name label="Download" />
+            <CopyButton text=script label="Copy command" primary=true disabled=is_old />
+            <DownloadButton text=script name label="Download" disabled=is_old />
         </div>
-        {move || comparable().map(|comparable| match (comparable.yes, comparable.baseline) {
-            (true, Some(baseline)) => format!("The run can be compared with the published number of {baseline}."),
-            (true, None) => "The run measures what a published number would; none is published for it.".into(),
-            (false, _) => format!("The run can't be compared with a published number: {}.", comparable.reasons.join("; ")),
-        }).map(|text| view! { <p class="basis">{text}</p> })}
+        <p class="basis">{of(|launch| launch.comparable)}</p>
         <details>
             <summary>"Before the first launch"</summary>
             <Steps steps=steps(|launch| launch.prepare) />
@@ -174,25 +152,12 @@ fn Script(launch: Signal<Option<Launch>>) -> impl IntoView {
         <details>
             <summary>"Where logs and results will be"</summary>
             <dl class="facts">
-                <div><dt>"Directory of the run"</dt><dd><code>{of(|launch| launch.outputs.experiment_dir.shell())}</code></dd></div>
-                <div><dt>"Training log"</dt><dd><code>{of(|launch| launch.outputs.log_glob.shell())}</code></dd></div>
+                <div><dt>"Directory of the run"</dt><dd><code>{of(|launch| launch.directory)}</code></dd></div>
+                <div><dt>"Training log"</dt><dd><code>{of(|launch| launch.log)}</code></dd></div>
             </dl>
             <Steps steps=steps(|launch| launch.check) />
         </details>
     }
-}
-
-/// What the script trains, which is not the plan: releases ship measurements.
-fn what_runs(launch: &Launch) -> String {
-    let steps = match launch.steps {
-        1 => "1 step".to_string(),
-        steps => format!("{steps} steps"),
-    };
-    let how = match launch.comparable.yes && launch.comparable.baseline.is_some() {
-        true => "it measures, as the published numbers were made",
-        false => "it measures, and does not train the model to its end",
-    };
-    format!("Runs {steps} on synthetic data: {how}.")
 }
 
 /// Steps for a person to follow.

@@ -1,23 +1,31 @@
-//! The Plan page: from a recipe, through what someone changes, to step time, MFU, days and the launch command.
+//! The Plan page: from a recipe, through what someone changes, to step time, memory, MFU, days and the launch command.
 
 mod answers;
 mod changes;
+mod estimate;
+mod helper;
 mod launch;
+mod own;
 mod recipe;
 pub(crate) mod scaling;
 
 use crate::address::Address;
 use crate::components::field::{ProblemText, Problems};
+use crate::message::Refusal;
+use helper::Helper;
 use leptos::prelude::*;
 use trainplan_shared::catalog::{Catalog, Recipe};
-use trainplan_shared::launch::Launch;
+use trainplan_shared::link;
 use trainplan_shared::metrics::Metrics;
 use trainplan_shared::problem::{Field, Problem};
 use trainplan_shared::scenario::Scenario;
-use trainplan_shared::spec::{Basis, Spec, StepTime};
+use trainplan_shared::spec::{Spec, StepTime};
 
 /// The recipe that an address without one means: the largest that most people know.
 const FIRST_RECIPE: &str = "llama3.1-405b/h100/fp8/512@25.04";
+
+/// What to say where the worker does not work.
+const BROKEN: &str = "Nothing can be predicted or launched: the program that does it did not start, or broke down. Reload the page to start it again.";
 
 /// What the parts of the page share.
 #[derive(Clone, Copy)]
@@ -31,8 +39,8 @@ struct Plan {
     scenario: Memo<Result<Scenario, Vec<Problem>>>,
     /// What its step time means.
     outcome: Memo<Option<Outcome>>,
-    /// Its launch; none where there is no scenario.
-    launch: Memo<Option<Result<Launch, Vec<Problem>>>>,
+    /// What predicts and launches it.
+    helper: Helper,
     /// What is wrong with the fields, each beside its own.
     problems: Memo<Vec<Problem>>,
 }
@@ -57,8 +65,28 @@ impl<T> PartialEq for Of<T> {
 struct Outcome {
     metrics: Metrics,
     basis: Basis,
-    /// Whether the assumption is the page's own: the recipe's published MFU.
-    assumed_by_page: bool,
+    /// Whether it is that of the scenario before, which stands until this one is predicted.
+    is_stale: bool,
+}
+
+/// What a step time rests on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Basis {
+    /// A document publishes it.
+    Published,
+    /// Someone gave it.
+    Given,
+    /// It follows from an MFU that someone gave.
+    GivenMfu,
+    /// It is predicted, and may be off by these factors.
+    Predicted {
+        /// The lower end of the interval.
+        low: f64,
+        /// The upper end.
+        high: f64,
+    },
+    /// Where nothing predicts: it follows from the recipe's published MFU.
+    RecipeMfu,
 }
 
 impl Plan {
@@ -79,23 +107,25 @@ impl Plan {
         let recipe =
             Memo::new(move |_| spec.with(|spec| spec.get(Field::Recipe).map(nearest_recipe).map(Of)));
         let scenario = Memo::new(move |_| spec.with(Spec::scenario));
-        let outcome = Memo::new(move |_| {
-            spec.with(|spec| scenario.with(|scenario| outcome(spec, scenario.as_ref().ok()?).ok().flatten()))
-        });
-        let launch = Memo::new(move |_| {
-            spec.with(|spec| scenario.with(|scenario| Some(launch::launched(spec, scenario.as_ref().ok()?))))
+        let query = move |query: fn(&Spec) -> String| {
+            Memo::new(move |_| scenario.with(Result::is_ok).then(|| spec.with(query)))
+        };
+        let helper = Helper::start(query(|spec| link::write(&scenario_of(spec))), query(link::write));
+        let outcome = Memo::new(move |before: Option<&Option<Outcome>>| {
+            let before = || before.cloned().flatten().map(|before| Outcome { is_stale: true, ..before });
+            spec.with(|spec| scenario.with(|scenario| outcome(spec, scenario.as_ref().ok()?, helper, before)))
         });
         let problems = Memo::new(move |_| {
             let mut problems = spec.with(typing_problems);
             problems.extend(scenario.with(|scenario| scenario.as_ref().err().cloned().unwrap_or_default()));
             // What a release refuses of a scenario is said in the launch panel: the scenario itself can be planned.
-            let refused =
-                launch.with(|launch| launch.as_ref().and_then(|launch| launch.as_ref().err().cloned()));
-            problems.extend(refused.into_iter().flatten().filter(|problem| !problem.field.is_of_scenario()));
+            let launched = helper.launch.latest();
+            let refused = launched.iter().flat_map(|launched| &launched.refusals).filter_map(problem);
+            problems.extend(refused.filter(|problem| !problem.field.is_of_scenario()));
             problems
         });
         provide_context(Problems(problems));
-        let plan = Plan { address, spec, recipe, scenario, outcome, launch, problems };
+        let plan = Plan { address, spec, recipe, scenario, outcome, helper, problems };
         provide_context(plan);
         plan
     }
@@ -111,20 +141,42 @@ fn nearest_recipe(id: &str) -> &'static Recipe {
         .unwrap_or(&catalog.recipes()[0])
 }
 
-/// What can be said of the scenario's step time: given, published, or what it would be at the recipe's MFU.
-fn outcome(spec: &Spec, scenario: &Scenario) -> Result<Option<Outcome>, Vec<Problem>> {
-    let given: Option<StepTime> = spec.parse(Field::StepTime).map_err(|problem| vec![problem])?;
+/// The fields that describe the scenario, without those that say what to do with it.
+fn scenario_of(spec: &Spec) -> Spec {
+    let fields = spec.iter().filter(|(field, _)| field.is_of_scenario());
+    fields.fold(Spec::default(), |spec, (field, text)| spec.with(field, text))
+}
+
+/// What the worker refuses, as the page's own problems are.
+fn problem(refusal: &Refusal) -> Option<Problem> {
+    let Refusal { flag, given, what, allowed, nearest } = refusal.clone();
+    Some(Problem { field: Field::from_flag(&flag)?, given, what, allowed, nearest })
+}
+
+/// What the scenario's step time is: given, published, or predicted. Until it is predicted, what was `before` stands;
+/// where nothing predicts, it is what it would be at the recipe's MFU.
+fn outcome(
+    spec: &Spec,
+    scenario: &Scenario,
+    helper: Helper,
+    before: impl FnOnce() -> Option<Outcome>,
+) -> Option<Outcome> {
+    let given: Option<StepTime> = spec.parse(Field::StepTime).ok()?;
     let published = scenario.baseline().map(|baseline| StepTime::Seconds(baseline.step_time_s));
-    let assumed = scenario.recipe_mfu().map(StepTime::Mfu);
-    let (step_time, basis) = match (given, published, assumed) {
-        (Some(given @ StepTime::Seconds(_)), ..) => (given, Basis::Given),
-        (Some(given @ StepTime::Mfu(_)), ..) => (given, Basis::AssumedMfu),
-        (None, Some(published), _) => (published, Basis::Published),
-        (None, None, Some(assumed)) => (assumed, Basis::AssumedMfu),
-        (None, None, None) => return Ok(None),
+    let (step_time, basis) = match (given, published) {
+        (Some(given @ StepTime::Seconds(_)), _) => (given, Basis::Given),
+        (Some(given @ StepTime::Mfu(_)), _) => (given, Basis::GivenMfu),
+        (None, Some(published)) => (published, Basis::Published),
+        (None, None) if helper.is_broken() => (StepTime::Mfu(scenario.recipe_mfu()?), Basis::RecipeMfu),
+        (None, None) if helper.prediction.is_open() => return before(),
+        (None, None) => {
+            let predicted = helper.prediction.latest()?;
+            let (low, high) = (predicted.low_s / predicted.mid_s, predicted.high_s / predicted.mid_s);
+            (StepTime::Seconds(predicted.mid_s), Basis::Predicted { low, high })
+        }
     };
-    let metrics = spec.metrics_at(scenario, step_time)?;
-    Ok(Some(Outcome { metrics, basis, assumed_by_page: given.is_none() && basis == Basis::AssumedMfu }))
+    let metrics = spec.metrics_at(scenario, step_time).ok()?;
+    Some(Outcome { metrics, basis, is_stale: false })
 }
 
 /// What can't be read of the fields beside the scenario's.
@@ -146,6 +198,7 @@ pub(crate) fn PlanPage() -> impl IntoView {
             <div class="results">
                 <AddressProblems address=plan.address />
                 <answers::Answers />
+                <estimate::EstimatePanel />
                 <scaling::Scaling />
                 <launch::LaunchPanel />
             </div>

@@ -19,6 +19,7 @@ pub(super) fn RecipePicker() -> impl IntoView {
     view! {
         <fieldset class="recipe">
             <legend>"Start from a published recipe"</legend>
+            <Show when=move || plan.recipe.get().is_some() fallback=move || view! { <NoRecipe /> }>
             <Facets label="Model" facet=Facet::Model />
             <div class="row">
                 <Facets label="GPU" facet=Facet::Gpu />
@@ -37,7 +38,18 @@ pub(super) fn RecipePicker() -> impl IntoView {
                 </p>
             })}
             <p><A href=move || href("/recipes", &same_model(plan))>"All recipes of this model"</A></p>
+            </Show>
         </fieldset>
+    }
+}
+
+/// The way back to recipes.
+#[component]
+fn NoRecipe() -> impl IntoView {
+    let plan = Plan::of_page();
+    view! {
+        <p>"This plan starts from none: model, GPUs, batch and layout are what you say."</p>
+        <button type="button" class="action" on:click=move |_| plan.address.turn_to(|spec| *spec = spec.without_scenario())>"Start from a recipe"</button>
     }
 }
 

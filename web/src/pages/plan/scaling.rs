@@ -2,6 +2,7 @@
 
 use super::{Of, Plan};
 use crate::components::chart::{Chart, ChartLine, LineChart};
+use crate::components::numbers::{Numbers, Table};
 use leptos::prelude::*;
 use trainplan_shared::catalog::{Catalog, RecipeId};
 use trainplan_shared::problem::Field;
@@ -20,20 +21,30 @@ pub(super) fn Scaling() -> impl IntoView {
         plan.recipe.get().map_or(Vec::new(), |Of(recipe)| related(&recipe.id, tokens.get()))
     });
     let chart = Signal::derive(move || {
-        measured.with(|measured| chart(measured, quantity.get(), mark(plan, quantity.get())))
+        measured.with(|measured| chart(measured, quantity.get(), mark(plan, quantity.get())).into())
     });
     let summary = Signal::derive(move || measured.with(|measured| summary(measured, quantity.get())));
     let nothing = move || measured.with(Vec::is_empty);
     view! {
-        <section class="scaling" aria-labelledby="scaling-title">
-            <h2 id="scaling-title">"How it scales"</h2>
-            <Show when=move || !nothing() fallback=move || view! { <p>{nothing_measured(plan)}</p> }>
-                <QuantityChoice quantity />
-                <Chart chart summary />
-                <SeriesTable measured=measured.into() quantity=quantity.into() />
-            </Show>
-        </section>
+        <Show when=move || is_of_recipe(plan)>
+            <section class="scaling" aria-labelledby="scaling-title">
+                <h2 id="scaling-title">"How it scales"</h2>
+                <Show when=move || !nothing() fallback=move || view! { <p>{nothing_measured(plan)}</p> }>
+                    <QuantityChoice quantity />
+                    <Chart chart summary />
+                    <SeriesTable measured=measured.into() quantity=quantity.into() />
+                </Show>
+            </section>
+        </Show>
     }
+}
+
+/// Whether the plan is of its recipe's model, about which alone the recipe's measurements say something.
+fn is_of_recipe(plan: Plan) -> bool {
+    plan.recipe.get().is_some_and(|Of(recipe)| {
+        plan.scenario
+            .with(|scenario| scenario.as_ref().map_or(true, |scenario| scenario.model.id == recipe.id.model))
+    })
 }
 
 /// The measured series of the recipe's model on its GPU type.
@@ -137,37 +148,27 @@ pub(crate) fn QuantityChoice(quantity: Memo<Quantity>) -> impl IntoView {
 /// The numbers of a chart: a row for every GPU count, a column for every line.
 #[component]
 pub(crate) fn SeriesTable(measured: Signal<Vec<Series>>, quantity: Signal<Quantity>) -> impl IntoView {
-    let counts = move || {
-        let mut counts: Vec<u32> = measured.with(|all| {
-            all.iter().flat_map(|series| &series.points).map(|point| point.recipe.id.gpus).collect()
-        });
-        counts.sort_unstable();
-        counts.dedup();
-        counts
-    };
-    let cell = move |series: &Series, gpus: u32| {
+    let table = Signal::derive(move || measured.with(|measured| table(measured, quantity.get())));
+    view! { <Numbers table by_number=true /> }
+}
+
+fn table(measured: &[Series], quantity: Quantity) -> Table {
+    let points = measured.iter().flat_map(|series| &series.points);
+    let mut counts: Vec<u32> = points.map(|point| point.recipe.id.gpus).collect();
+    counts.sort_unstable();
+    counts.dedup();
+    let cell = |series: &Series, gpus: u32| {
         let point = series.points.iter().find(|point| point.recipe.id.gpus == gpus);
-        point.map_or("–".to_string(), |point| shown(point, quantity.get()))
+        point.map_or("–".to_string(), |point| shown(point, quantity))
     };
-    view! {
-        <div class="scroll" tabindex="0" role="region" aria-label="The chart's numbers">
-            <table class="numbers">
-                <caption>{move || quantity.get().title()}</caption>
-                <thead>
-                    <tr>
-                        <th scope="col" class="number">"GPUs"</th>
-                        {move || measured.get().iter().map(|series| view! { <th scope="col" class="number">{series.title.clone()}</th> }).collect_view()}
-                    </tr>
-                </thead>
-                <tbody>
-                    {move || counts().into_iter().map(|gpus| view! {
-                        <tr>
-                            <th scope="row" class="number">{gpus}</th>
-                            {measured.with(|all| all.iter().map(|series| view! { <td class="number">{cell(series, gpus)}</td> }).collect_view())}
-                        </tr>
-                    }).collect_view()}
-                </tbody>
-            </table>
-        </div>
+    let row = |gpus: u32| {
+        let cells = measured.iter().map(|series| cell(series, gpus));
+        std::iter::once(gpus.to_string()).chain(cells).collect()
+    };
+    let titles = measured.iter().map(|series| series.title.clone());
+    Table {
+        caption: quantity.title().to_string(),
+        head: std::iter::once("GPUs".to_string()).chain(titles).collect(),
+        rows: counts.into_iter().map(row).collect(),
     }
 }

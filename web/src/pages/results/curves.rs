@@ -2,6 +2,7 @@
 
 use super::Results;
 use crate::components::chart::{Chart, ChartLine, LineChart};
+use crate::components::numbers::{Numbers, Table};
 use crate::message;
 use leptos::prelude::*;
 use trainplan_shared::units::significant;
@@ -69,7 +70,8 @@ fn line(path: &str, steps: &message::Curve, curve: Curve) -> ChartLine {
 /// A chart and the table of its numbers.
 #[component]
 fn CurveChart(curve: Curve, lines: Memo<Vec<ChartLine>>) -> impl IntoView {
-    let chart = Signal::derive(move || LineChart::over_steps(lines.get(), curve.title()));
+    let chart = Signal::derive(move || LineChart::over_steps(lines.get(), curve.title()).into());
+    let table = Signal::derive(move || lines.with(|lines| table(curve, lines)));
     let summary = Signal::derive(move || lines.with(|lines| summary(curve, lines)));
     let id = if curve == Curve::StepTime { "curve-step-time" } else { "curve-loss" };
     view! {
@@ -79,7 +81,7 @@ fn CurveChart(curve: Curve, lines: Memo<Vec<ChartLine>>) -> impl IntoView {
                 <Chart chart summary />
                 <details>
                     <summary>"The chart's numbers"</summary>
-                    <CurveTable curve lines />
+                    <Numbers table by_number=true tall=true />
                 </details>
             </section>
         </Show>
@@ -96,37 +98,23 @@ fn summary(curve: Curve, lines: &[ChartLine]) -> String {
 }
 
 /// A row for every step.
-#[component]
-fn CurveTable(curve: Curve, lines: Memo<Vec<ChartLine>>) -> impl IntoView {
-    let steps = move || {
-        let mut steps: Vec<u64> = lines
-            .with(|lines| lines.iter().flat_map(|line| &line.points).map(|point| point.0 as u64).collect());
-        steps.sort_unstable();
-        steps.dedup();
-        steps
-    };
+fn table(curve: Curve, lines: &[ChartLine]) -> Table {
+    let mut steps: Vec<u64> =
+        lines.iter().flat_map(|line| &line.points).map(|point| point.0 as u64).collect();
+    steps.sort_unstable();
+    steps.dedup();
     let cell = |line: &ChartLine, step: u64| {
         let point = line.points.iter().find(|point| point.0 as u64 == step);
         point.map_or("–".to_string(), |point| significant(point.1, 6))
     };
-    view! {
-        <div class="scroll tall" tabindex="0" role="region" aria-label=format!("{} by step", curve.title())>
-            <table class="numbers">
-                <thead>
-                    <tr>
-                        <th scope="col" class="number">"Step"</th>
-                        {move || lines.get().into_iter().map(|line| view! { <th scope="col" class="number">{line.name}</th> }).collect_view()}
-                    </tr>
-                </thead>
-                <tbody>
-                    {move || steps().into_iter().map(|step| view! {
-                        <tr>
-                            <th scope="row" class="number">{step}</th>
-                            {lines.with(|lines| lines.iter().map(|line| view! { <td class="number">{cell(line, step)}</td> }).collect_view())}
-                        </tr>
-                    }).collect_view()}
-                </tbody>
-            </table>
-        </div>
+    let row = |step: u64| {
+        let cells = lines.iter().map(|line| cell(line, step));
+        std::iter::once(step.to_string()).chain(cells).collect()
+    };
+    let names = lines.iter().map(|line| line.name.clone());
+    Table {
+        caption: format!("{} by step", curve.title()),
+        head: std::iter::once("Step".to_string()).chain(names).collect(),
+        rows: steps.into_iter().map(row).collect(),
     }
 }

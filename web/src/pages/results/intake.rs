@@ -218,6 +218,8 @@ impl Entries {
                 let failed = files.iter().any(|file| as_file(&file.text, &file.name).is_err());
                 self.save_failed.set(failed || files.is_empty());
             }
+            // What the Plan page asks for.
+            Some(_) => {}
         }
     }
 

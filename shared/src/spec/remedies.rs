@@ -1,0 +1,176 @@
+//! What would make a scenario fit that does not.
+
+use super::Spec;
+use crate::estimate::{Estimate, fits};
+use crate::options::Recompute;
+use crate::problem::Field;
+use crate::scenario::Scenario;
+use std::{fmt, iter};
+
+/// A change of a scenario with which it fits into its GPUs' memory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Remedy {
+    /// The fields to change, each with its new value.
+    pub changes: Vec<(Field, String)>,
+    /// The step time that is then predicted, s.
+    pub step_time_s: f64,
+}
+
+/// As flags: `--pp 16 --recompute full`.
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let flags = self.changes.iter().map(|(field, value)| format!("--{} {value}", field.flag()));
+        f.write_str(&flags.collect::<Vec<_>>().join(" "))
+    }
+}
+
+/// As many as a person wants to read.
+const MOST: usize = 3;
+
+/// More changes at once would make another scenario.
+const MOST_CHANGES: usize = 3;
+
+/// A step that takes so many times as long as it would with enough memory is no remedy.
+const SLOWEST: f64 = 2.0;
+
+/// A field, and the values that it could have instead.
+type Choice = (Field, Vec<String>);
+
+impl Spec {
+    /// The changes with which the fields' scenario would fit, the fastest first: single ones, or where none of those
+    /// helps, two at once, or three; of the same fields only the fastest.
+    pub(super) fn remedies(&self, scenario: &Scenario, step_time_s: f64) -> Vec<Remedy> {
+        let choices = choices(scenario);
+        let with = |changes| {
+            let mut found = Vec::new();
+            self.try_changes(&choices, changes, &mut Vec::new(), &mut found);
+            found.retain(|remedy| remedy.step_time_s <= SLOWEST * step_time_s);
+            found
+        };
+        let mut remedies = (1..=MOST_CHANGES).map(with).find(|found| !found.is_empty()).unwrap_or_default();
+        remedies.sort_by(|a, b| a.step_time_s.total_cmp(&b.step_time_s));
+        let mut seen: Vec<Vec<Field>> = Vec::new();
+        remedies.retain(|remedy| {
+            let fields = remedy.changes.iter().map(|(field, _)| *field).collect();
+            let new = !seen.contains(&fields);
+            seen.push(fields);
+            new
+        });
+        remedies.truncate(MOST);
+        remedies
+    }
+
+    /// Tries every way to change `more` fields besides those that are `changed`.
+    fn try_changes(
+        &self,
+        choices: &[Choice],
+        more: usize,
+        changed: &mut Vec<(Field, String)>,
+        found: &mut Vec<Remedy>,
+    ) {
+        if more == 0 {
+            found.extend(self.remedy(changed));
+            return;
+        }
+        for (place, (field, values)) in choices.iter().enumerate() {
+            for value in values {
+                changed.push((*field, value.clone()));
+                self.try_changes(&choices[place + 1..], more - 1, changed, found);
+                changed.pop();
+            }
+        }
+    }
+
+    /// The changes as a remedy; none if the scenario can't be changed so, or still does not fit.
+    fn remedy(&self, changes: &[(Field, String)]) -> Option<Remedy> {
+        let changed =
+            changes.iter().fold(self.clone(), |spec, (field, value)| spec.with(*field, value.as_str()));
+        let scenario = changed.scenario().ok().filter(|scenario| fits(&scenario.inputs()))?;
+        let step_time_s = Estimate::of(&scenario).step_time_s.mid;
+        Some(Remedy { changes: changes.to_vec(), step_time_s })
+    }
+}
+
+/// What could be changed, and to which values.
+fn choices(scenario: &Scenario) -> Vec<Choice> {
+    let Scenario { layout, batch, options, .. } = scenario;
+    let halves = iter::successors(Some(batch.mbs() / 2), |mbs| Some(mbs / 2)).take_while(|mbs| *mbs > 0);
+    let texts = |values: &[&str]| values.iter().map(ToString::to_string).collect();
+    // Beyond the GPUs that NVLink joins, tensor parallelism is no advice.
+    let joined = layout.gpus().min(scenario.gpu.nvlink_domain);
+    let experts = scenario.architecture.moe.as_ref().map_or(1, |moe| moe.experts);
+    vec![
+        (Field::Mbs, halves.map(|mbs| mbs.to_string()).collect()),
+        (
+            Field::Recompute,
+            match options.recompute {
+                Recompute::None => texts(&["selective", "full"]),
+                Recompute::Selective => texts(&["full"]),
+                Recompute::Full => texts(&[]),
+            },
+        ),
+        (Field::Fsdp, if options.fsdp { texts(&[]) } else { texts(&["on"]) }),
+        (Field::Tp, doublings(layout.tp(), joined)),
+        (Field::Pp, doublings(layout.pp(), layout.gpus())),
+        (Field::Cp, doublings(layout.cp(), layout.gpus())),
+        (Field::Ep, doublings(layout.ep(), experts.min(layout.gpus()))),
+    ]
+}
+
+fn doublings(of: u32, most: u32) -> Vec<String> {
+    let doubled = iter::successors(of.checked_mul(2), |degree| degree.checked_mul(2));
+    doubled.take_while(|degree| *degree <= most).map(|degree| degree.to_string()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(model: &str, gpus: &str, more: &[(Field, &str)]) -> Spec {
+        let fields = [(Field::Model, model), (Field::Gpu, "h100"), (Field::Gpus, gpus), (Field::Gbs, "512")];
+        let fields = fields.iter().chain(more);
+        fields.fold(Spec::default(), |spec, (field, text)| spec.with(*field, *text))
+    }
+
+    fn remedies(spec: &Spec) -> Vec<Remedy> {
+        let predicted = spec.estimate().unwrap();
+        assert!(!predicted.estimate.memory.fits());
+        predicted.remedies
+    }
+
+    #[test]
+    fn what_would_make_it_fit_does() {
+        let one = spec("llama3.1-70b", "64", &[(Field::Tp, "2")]);
+        let three = spec("llama3.1-405b", "512", &[]);
+        let routed = spec("mixtral-8x7b", "64", &[(Field::Mbs, "2")]);
+        for spec in [one, three, routed] {
+            let remedies = remedies(&spec);
+            assert!(!remedies.is_empty() && remedies.len() <= MOST);
+            assert!(remedies.is_sorted_by_key(|remedy| remedy.step_time_s));
+            for remedy in remedies {
+                let changed = remedy.changes.iter().fold(spec.clone(), |spec, (field, value)| {
+                    assert_ne!(spec.get(*field), Some(value.as_str()));
+                    spec.with(*field, value)
+                });
+                let (before, changed) = (spec.estimate().unwrap(), changed.estimate().unwrap());
+                assert!(changed.estimate.memory.fits(), "{remedy}");
+                assert_eq!(changed.estimate.step_time_s.mid, remedy.step_time_s);
+                assert!(remedy.step_time_s <= SLOWEST * before.estimate.step_time_s.mid);
+            }
+        }
+    }
+
+    #[test]
+    fn what_nothing_makes_fit_has_no_remedy() {
+        let hopeless = spec("llama3.1-405b", "8", &[]);
+        assert_eq!(remedies(&hopeless), []);
+        let warnings = hopeless.estimate().unwrap().warnings.join("\n");
+        assert!(warnings.contains("more GPUs might"), "{warnings}");
+    }
+
+    #[test]
+    fn a_remedy_reads_as_flags() {
+        let changes = vec![(Field::Pp, "16".to_string()), (Field::Recompute, "full".to_string())];
+        assert_eq!(Remedy { changes, step_time_s: 1.0 }.to_string(), "--pp 16 --recompute full");
+    }
+}

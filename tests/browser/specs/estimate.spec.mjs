@@ -1,0 +1,221 @@
+import { expect, expectAccessible, test } from "../fixtures.mjs";
+
+const RECIPE = "llama3.1-405b/h100/fp8/512@25.04";
+
+/** The shape of Llama 3.1 8B, as Hugging Face has it. */
+const CONFIG = {
+  _name_or_path: "someone/Small-8B",
+  model_type: "llama",
+  hidden_size: 4096,
+  intermediate_size: 14336,
+  max_position_embeddings: 8192,
+  num_attention_heads: 32,
+  num_hidden_layers: 32,
+  num_key_value_heads: 8,
+  vocab_size: 128256,
+  tie_word_embeddings: false,
+};
+
+const estimate = (page) => page.locator("section.estimate");
+const figure = (page, name) => page.locator(`[data-figure="${name}"]`);
+const fit = (page) => page.locator("[data-fits]");
+const stepTime = (page) => estimate(page).getByRole("row", { name: "Step time, s" });
+const charts = (page) => estimate(page).locator(".chart .main-svg");
+
+/** The rows of a chart's table, as arrays of texts. */
+async function numbers(page, title) {
+  const table = estimate(page).getByRole("table", { name: new RegExp(`^${title}`), includeHidden: true });
+  return table.locator("tbody tr").evaluateAll((rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent)));
+}
+
+/** Expects that nothing is wider than the window, once charts have followed its size. */
+const expectNarrow = (page) =>
+  expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth - innerWidth), page.url()).toBeLessThanOrEqual(0);
+
+const openAll = (page) =>
+  page.evaluate(() => document.querySelectorAll("details").forEach((details) => (details.open = true)));
+
+const pasteConfig = async (page, config) => {
+  await page.getByText("A model from its config.json").click();
+  await page.getByLabel("Drop the file here, or paste what it holds").fill(config);
+};
+
+test("the prediction stands beside the published number, with what it rests on", async ({ page }) => {
+  await page.goto(`/?v=1&r=${RECIPE}`);
+  await expect(stepTime(page)).toBeVisible();
+  const [predicted, , published, difference] = await stepTime(page).getByRole("cell").allTextContents();
+  expect(published).toBe("12.37");
+  expect(Math.abs(Number(predicted) / 12.37 - 1)).toBeLessThan(0.4);
+  expect(difference).toMatch(/^[+-]?\d+\.\d %$/);
+  await expect(estimate(page).getByRole("row", { name: /^MFU/ })).toContainText("44.35");
+  await expect(estimate(page)).toContainText(/Published|Measured|Interpolated|Modelled/);
+  await expect(page.getByText("Published measurement. Release 25.04.")).toBeVisible();
+  await expect(fit(page)).toHaveText(/^✓ Fits: \d+\.\d of 80 GiB are left on stage \d of 8, the fullest\.$/);
+  await expect(charts(page).last()).toBeVisible();
+
+  const time = await numbers(page, "Where the time goes");
+  const seconds = time.map(([, , seconds]) => Number(seconds)).reduce((sum, next) => sum + next);
+  expect(seconds).toBeCloseTo(Number(predicted), 1);
+  const memory = await numbers(page, "What a GPU holds");
+  expect(memory.map(([stage]) => stage)).toEqual([1, 2, 3, 4, 5, 6, 7, 8].map((stage) => `Stage ${stage}`));
+  for (const [, ...parts] of memory) {
+    const together = Number(parts.pop());
+    expect(Math.abs(parts.reduce((sum, part) => sum + Number(part), 0) - together)).toBeLessThan(0.5);
+    expect(together).toBeLessThan(80);
+  }
+});
+
+test("what nobody measured is predicted, and another layout spends its time otherwise", async ({ page }) => {
+  await page.goto(`/?v=1&r=${RECIPE}&n=4096`);
+  await expect(page.getByText("Predicted. No recipe's document measured this.")).toBeVisible();
+  await expect(figure(page, "days")).toHaveText(/^\d+\.\d\d$/);
+  const before = await numbers(page, "Where the time goes");
+  await page.locator("#field-tp").fill("4");
+  await expect(page.getByText("TP 8 → 4")).toBeVisible();
+  await expect(estimate(page)).toHaveAttribute("aria-busy", "false");
+  const after = await numbers(page, "Where the time goes");
+  const tensor = (rows) => Number(rows.find(([part]) => part === "Tensor parallel")[2]);
+  expect(tensor(after)).toBeLessThan(tensor(before));
+});
+
+test("what can't fit says so by how much and where", async ({ page }) => {
+  await page.goto("/?v=1&m=llama3.1-405b&gpu=h100&n=64&gbs=64&tp=8");
+  await expect(fit(page)).toHaveText(/^✕ Does not fit: \d[\d.]* GiB more than 80 are needed\.$/);
+  await expect(fit(page)).toHaveAttribute("data-fits", "false");
+  await expect(estimate(page).getByText(/^Every GPU$/).first()).toBeAttached();
+  await expectAccessible(page);
+
+  await page.goto(`/?v=1&r=${RECIPE}&n=4096&tp=4`);
+  await expect(page.getByText("It would fit with")).toBeVisible();
+  await page.getByRole("button", { name: /s a step$/ }).first().click();
+  await expect(fit(page)).toHaveAttribute("data-fits", "true");
+  await expect(page.getByText("It would fit with")).toBeHidden();
+});
+
+test("many stages are few bars", async ({ page }) => {
+  await page.goto("/?v=1&m=llama3.1-405b&gpu=b200&n=1024&gbs=1024&pp=32&ps=counted&tp=4&d=fp8");
+  await expect(stepTime(page)).toBeVisible();
+  const stages = (await numbers(page, "What a GPU holds")).map(([stage]) => stage);
+  expect(stages.length).toBeLessThanOrEqual(16);
+  expect(stages[0]).toBe("Stage 1");
+  expect(stages[1]).toMatch(/^Stages 2–\d+$/);
+  expect(stages.at(-1)).toMatch(/32$/);
+});
+
+test("options change the estimate, and lead back", async ({ page }) => {
+  await page.goto(`/?v=1&r=${RECIPE}`);
+  await expect(fit(page)).toBeVisible();
+  const fits = await fit(page).textContent();
+  await page.getByText("Recomputation, sharding, software").click();
+  await page.locator("#field-recompute").selectOption("full");
+  await expect(page.getByRole("button", { name: "Recompute none → full" })).toBeVisible();
+  await expect(fit(page)).not.toHaveText(fits);
+  await page.locator("#field-gemm-tflops").fill("quick");
+  await expect(page.locator("#field-gemm-tflops-note")).toContainText("is no positive number");
+  await page.locator("#field-gemm-tflops").fill("650");
+  await expect(page).toHaveURL(/rc=full.*gemm=650/);
+  await page.getByRole("button", { name: "Back to the recipe" }).click();
+  await expect(fit(page)).toHaveText(fits);
+  await expect(page).toHaveURL(`/?v=1&r=${RECIPE}`);
+});
+
+test("a pasted config.json is planned, and its link carries it", async ({ page }) => {
+  await page.goto("/");
+  await pasteConfig(page, "{ nonsense");
+  await expect(page.getByText("The file is no JSON")).toBeVisible();
+  await page.getByLabel("Drop the file here, or paste what it holds").fill(JSON.stringify({ ...CONFIG, strange_layers: 3 }));
+  await expect(page.getByText("Read: Small-8B.")).toBeVisible();
+  await expect(page.getByText("strange_layers")).toBeVisible();
+  await expect(page.getByRole("heading", { level: 1 })).toHaveText("Small-8B on 512 × H100, FP8");
+  await expect(page).toHaveURL(/m=own/);
+  await expect(stepTime(page)).toBeVisible();
+  await expect(page.getByText("Predicted. No recipe's document measured this.")).toBeVisible();
+  await expectAccessible(page);
+  await openAll(page);
+  await expectNarrow(page);
+  const predicted = await figure(page, "step-time").textContent();
+
+  const link = page.url();
+  await page.goto("about:blank");
+  await page.goto(link);
+  await expect(page.getByRole("heading", { level: 1 })).toHaveText("Small-8B on 512 × H100, FP8");
+  await expect(figure(page, "step-time")).toHaveText(predicted);
+  await expect(page.locator("#field-model")).toHaveValue(/^own:title=Small-8B,/);
+});
+
+test("a config.json can be dropped and chosen", async ({ page }) => {
+  await page.goto("/");
+  await page.getByText("A model from its config.json").click();
+  const transfer = await page.evaluateHandle((config) => {
+    const transfer = new DataTransfer();
+    transfer.items.add(new File([config], "config.json", { type: "application/json" }));
+    return transfer;
+  }, JSON.stringify(CONFIG));
+  await page.locator(".changes .drop").dispatchEvent("drop", { dataTransfer: transfer });
+  await expect(page.getByRole("heading", { level: 1 })).toContainText("Small-8B");
+  const buffer = Buffer.from(JSON.stringify({ ...CONFIG, _name_or_path: "someone/Other-8B" }));
+  await page.locator("[data-config]").setInputFiles({ name: "config.json", mimeType: "application/json", buffer });
+  await expect(page.getByRole("heading", { level: 1 })).toContainText("Other-8B");
+});
+
+test("a GPU by its numbers changes what fits", async ({ page }) => {
+  await page.goto(`/?v=1&r=${RECIPE}`);
+  await page.getByText("A GPU by its numbers").click();
+  await page.getByLabel("Memory, GB", { exact: true }).fill("96");
+  await expect(fit(page)).toContainText("of 96 GiB");
+  await expect(page).toHaveURL(/gpu=h100%3Ahbm_gb%3D96/);
+  await expect(page.locator("#field-gpu")).toHaveValue("h100:hbm_gb=96");
+  await page.getByLabel("Memory, GB", { exact: true }).fill("much");
+  await expect(page.locator("#field-gpu-note .error")).toBeVisible();
+  await page.getByLabel("Memory, GB", { exact: true }).fill("");
+  await expect(fit(page)).toContainText("of 80 GiB");
+});
+
+test("a plan without a recipe says what the recipe said", async ({ page }) => {
+  await page.goto(`/?v=1&r=${RECIPE}`);
+  await page.getByRole("button", { name: "Plan without a recipe" }).click();
+  await expect(page).toHaveURL(/m=llama3.1-405b/);
+  await expect(page.locator("#field-gbs")).toHaveValue("256");
+  await expect(page.getByText("TP 8 · PP 8 · CP 2 · DP 4 · VP 8")).toBeVisible();
+  await expect(stepTime(page)).toBeVisible();
+  await page.locator("#field-gbs").fill("");
+  await expect(page.getByText("is needed where no recipe is given").first()).toBeVisible();
+  await expect(estimate(page)).toContainText("There is no prediction for a scenario that can't run.");
+  await page.getByRole("button", { name: "Start from a recipe" }).click();
+  await expect(figure(page, "step-time")).toHaveText("12.37 s");
+});
+
+test("of many questions the last is answered", async ({ page }) => {
+  await page.goto(`/?v=1&r=${RECIPE}`);
+  const gpus = page.locator("#field-gpus");
+  for (const count of ["640", "768", "896", "2560", "3072", "4096"]) await gpus.fill(count);
+  await expect(estimate(page)).toHaveAttribute("aria-busy", "false");
+  const shown = await stepTime(page).textContent();
+  await page.goto("about:blank");
+  await page.goto(`/?v=1&r=${RECIPE}&n=4096`);
+  await expect(stepTime(page)).toHaveText(shown);
+});
+
+test("where no worker starts, the page says so and answers what it can", async ({ page }) => {
+  await page.addInitScript(() => delete window.Worker);
+  await page.goto(`/?v=1&r=${RECIPE}&n=4096`);
+  await expect(estimate(page)).toContainText("Nothing can be predicted or launched");
+  await expect(figure(page, "mfu")).toHaveText("44.35 %");
+  await expect(page.getByText("This is the MFU of the recipe it started from")).toBeVisible();
+});
+
+for (const colorScheme of ["light", "dark"]) {
+  test(`axe finds nothing serious in ${colorScheme}, with a prediction`, async ({ page }) => {
+    await page.emulateMedia({ colorScheme });
+    for (const query of [`r=${RECIPE}&n=4096&tp=4`, "m=llama3.1-8b&gpu=h100:hbm_gb=96&n=64&gbs=512"]) {
+      await page.goto(`/?v=1&${query}`);
+      await expect(charts(page).last()).toBeVisible();
+      await openAll(page);
+      await expectAccessible(page);
+      for (const width of [360, 1280, 3840]) {
+        await page.setViewportSize({ width, height: 900 });
+        await expectNarrow(page);
+      }
+    }
+  });
+}

@@ -1,0 +1,172 @@
+//! Estimates 10,000 random scenarios, always the same, and prints a digest of every hundred: the same lines wherever it
+//! runs, or what people read in the browser is not what the command line says. How fast it was goes to standard error.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod host;
+
+use std::hint::black_box;
+use trainplan_shared::batch::Batch;
+use trainplan_shared::catalog::{Catalog, Gpu, Model};
+use trainplan_shared::estimate::{Breakdown, Constants, Estimate, Inputs, peak_bytes};
+use trainplan_shared::layout::{Degrees, Layout};
+use trainplan_shared::options::{Modules, Options, Recompute, Stack};
+use trainplan_shared::precision::Dtype;
+
+const DIGESTS: usize = 100;
+const SCENARIOS_PER_DIGEST: usize = 100;
+
+fn main() {
+    let mut random = Random(2026);
+    let mut scenarios = Vec::new();
+    while scenarios.len() < DIGESTS * SCENARIOS_PER_DIGEST {
+        scenarios.extend(Drawn::draw(&mut random));
+    }
+    for (number, scenarios) in scenarios.chunks(SCENARIOS_PER_DIGEST).enumerate() {
+        let mut digest = Digest::default();
+        for scenario in scenarios {
+            digest.estimate(&scenario.inputs());
+        }
+        let first = number * SCENARIOS_PER_DIGEST;
+        host::say(&format!("{first} to {}: {:016x}", first + SCENARIOS_PER_DIGEST - 1, digest.0));
+    }
+    report_speed(&scenarios);
+}
+
+/// What a search asks of each layout that it looks at: step time and memory.
+fn report_speed(scenarios: &[Drawn]) {
+    const ROUNDS: usize = 20;
+    let start = host::milliseconds();
+    for _ in 0..ROUNDS {
+        for scenario in scenarios {
+            let inputs = scenario.inputs();
+            black_box(Breakdown::of(&inputs, Constants::embedded()).step_time_s() + peak_bytes(&inputs));
+        }
+    }
+    let seconds = (host::milliseconds() - start) / 1000.0;
+    let rate = (ROUNDS * scenarios.len()) as f64 / seconds / 1e6;
+    host::report(&format!("{} makes {rate:.2} million estimates per second on one core", host::NAME));
+}
+
+/// A scenario with all that its estimate borrows.
+struct Drawn {
+    model: &'static Model,
+    gpu: &'static Gpu,
+    dtype: Dtype,
+    layout: Layout,
+    batch: Batch,
+    options: Options,
+}
+
+impl Drawn {
+    /// Draws one; none where what was drawn does not divide.
+    fn draw(random: &mut Random) -> Option<Drawn> {
+        let catalog = Catalog::embedded();
+        let (model, gpu) = (random.of(catalog.models()), random.of(catalog.gpus()));
+        let dtype = *random.of(&Dtype::ALL);
+        gpu.datasheet_tflops(dtype)?;
+        let is_routed = model.architecture.moe.is_some();
+        let (tp, pp, cp) = (random.power(3), random.power(4), random.power(2));
+        let degrees = Degrees {
+            gpus: tp * pp * cp * random.power(9),
+            tp,
+            pp,
+            cp,
+            ep: if is_routed { random.power(6) } else { 1 },
+            expert_tp: if is_routed { random.power(1) } else { 1 },
+            vp: if pp > 1 { random.power(2) } else { 1 },
+            ..Degrees::default()
+        };
+        let layout = Layout::new(&degrees, &model.architecture).ok()?;
+        let mbs = random.power(2);
+        let gbs = mbs * layout.dp() * (1 + random.below(64));
+        let batch = Batch::new(1024 * random.power(7), mbs, gbs, &layout).ok()?;
+        let options = Options {
+            recompute: *random.of(Recompute::ALL),
+            modules: Modules {
+                mlp: random.seldom(),
+                mla_up_proj: random.seldom(),
+                layernorm: random.seldom(),
+                moe_act: random.seldom(),
+                shared_experts: random.seldom(),
+                moe: random.seldom(),
+            },
+            fsdp: random.seldom(),
+            reshard: !random.seldom(),
+            zero_group: random.seldom().then(|| random.power(6)),
+            sequence_parallel: random.seldom().then(|| random.seldom()),
+            cuda_graphs: random.seldom().then(|| random.seldom()),
+            expert_overlap: random.seldom().then(|| random.seldom()),
+            token_drop: random.seldom(),
+            overlap: !random.seldom(),
+            stack: *random.of(Stack::ALL),
+            gemm_tflops: random.seldom().then(|| f64::from(300 + random.below(1000))),
+            cluster_factor: random.seldom().then(|| 0.8 + f64::from(random.below(100)) / 200.0),
+        };
+        Some(Drawn { model, gpu, dtype, layout, batch, options })
+    }
+
+    fn inputs(&self) -> Inputs<'_> {
+        Inputs {
+            architecture: &self.model.architecture,
+            gpu: self.gpu,
+            dtype: self.dtype,
+            layout: &self.layout,
+            batch: &self.batch,
+            options: &self.options,
+        }
+    }
+}
+
+/// Knuth's linear congruential generator, of whose state the upper half is used.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u32) -> u32 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 32) as u32 % end
+    }
+
+    fn power(&mut self, most: u32) -> u32 {
+        1 << self.below(most + 1)
+    }
+
+    fn seldom(&mut self) -> bool {
+        self.below(4) == 0
+    }
+
+    fn of<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
+        &choices[self.below(choices.len() as u32) as usize]
+    }
+}
+
+/// FNV-1a over the bits of numbers.
+struct Digest(u64);
+
+impl Default for Digest {
+    fn default() -> Digest {
+        Digest(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Digest {
+    /// Everything that is predicted.
+    fn estimate(&mut self, inputs: &Inputs<'_>) {
+        let Estimate { step_time_s, breakdown, memory, basis } = Estimate::from_embedded(inputs);
+        self.numbers([step_time_s.low, step_time_s.mid, step_time_s.high]);
+        self.numbers(breakdown.parts().map(|(_, seconds)| seconds));
+        for stage in &memory.stages {
+            self.numbers([stage.weights, stage.gradients, stage.optimizer]);
+            self.numbers([stage.activations, stage.logits, stage.buffers]);
+        }
+        self.numbers([memory.peak_stage as f64, memory.capacity_bytes, memory.reserved_bytes]);
+        self.numbers([peak_bytes(inputs), basis.modelled_s, basis.correction]);
+        self.numbers(basis.anchors.iter().map(|anchor| anchor.likeness));
+    }
+
+    fn numbers(&mut self, numbers: impl IntoIterator<Item = f64>) {
+        for byte in numbers.into_iter().flat_map(|number| number.to_bits().to_le_bytes()) {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}

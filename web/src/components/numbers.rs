@@ -1,0 +1,49 @@
+//! Tables of numbers, such as stand beside every chart.
+
+use leptos::prelude::*;
+
+/// What a table says.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Table {
+    /// What it is about.
+    pub(crate) caption: String,
+    /// The columns.
+    pub(crate) head: Vec<String>,
+    /// The rows; the first cell names its row.
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+/// A table of numbers that scrolls where it is too wide.
+#[component]
+pub(crate) fn Numbers(
+    /// What it says.
+    #[prop(into)]
+    table: Signal<Table>,
+    /// Whether rows are named by numbers too.
+    #[prop(optional)]
+    by_number: bool,
+    /// Whether it may have so many rows that it scrolls.
+    #[prop(optional)]
+    tall: bool,
+) -> impl IntoView {
+    let caption = move || table.with(|table| table.caption.clone());
+    let cells = move |cells: &[String], scope: &'static str| {
+        let cells = cells.iter().enumerate().map(|(index, cell)| {
+            let number = index > 0 || by_number;
+            match index == 0 || scope == "col" {
+                true => view! { <th scope=scope class:number=number>{cell.clone()}</th> }.into_any(),
+                false => view! { <td class="number">{cell.clone()}</td> }.into_any(),
+            }
+        });
+        view! { <tr>{cells.collect_view()}</tr> }
+    };
+    view! {
+        <div class="scroll" class:tall=tall tabindex="0" role="region" aria-label=caption>
+            <table class="numbers">
+                <caption>{caption}</caption>
+                <thead>{move || table.with(|table| cells(&table.head, "col"))}</thead>
+                <tbody>{move || table.with(|table| table.rows.iter().map(|row| cells(row, "row")).collect_view())}</tbody>
+            </table>
+        </div>
+    }
+}
