@@ -140,7 +140,7 @@ choices! {
         #[default]
         None "none" "none",
         /// The core of attention: scores, softmax and their product with the values. Fused attention recomputes them
-        /// in any case, so that this changes nothing where attention is fused.
+        /// in any case, so that this saves no memory where attention is fused, and costs time.
         Selective "selective" "selective",
         /// Every layer, from its input.
         Full "full" "full",

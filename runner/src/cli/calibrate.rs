@@ -137,11 +137,21 @@ impl Args {
             }
         }
         let factor = ClusterFactor::of(&pairs).ok_or(Failure::NothingScored)?;
+        if factor.outliers > 0 {
+            note(&format!(
+                "{} of {} runs lie far from the others and count little",
+                factor.outliers, factor.n
+            ));
+        }
+        if factor.is_doubtful() {
+            note("a factor so far from 1 more likely means that the runs are not what they were taken for");
+        }
         match self.format.choose() {
             Format::Json => output::json(&factor),
             Format::Csv => output::csv(
-                ["factor", "low", "high", "n"],
-                [[factor.factor, factor.low, factor.high, factor.n as f64].map(|value| value.to_string())],
+                ["factor", "low", "high", "n", "outliers"],
+                [[factor.factor, factor.low, factor.high, factor.n as f64, factor.outliers as f64]
+                    .map(|value| value.to_string())],
             ),
             Format::Table => output::text_line(&format!(
                 "{:.3} ({:.3} to {:.3}, from {} runs): give estimates --cluster-factor {:.3}",

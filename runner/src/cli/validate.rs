@@ -21,7 +21,10 @@ Examples:
   trainplan validate shared/data/measurements.csv --format csv > errors.csv
 
 A row needs: model, gpu, precision, framework, gpus, seq_len, tp, pp, cp, gbs; and step_time_s or memory_gib to be judged.
-layers, hidden, heads, ffn, vocab define or change the architecture.")]
+layers, hidden, heads, ffn, vocab define or change the architecture. framework is a software stack as estimate --stack
+takes it, or as measurements.csv names it.
+
+Exit codes: 0 done; 1 a file can't be read; 2 it is no such table; 4 no row could be judged.")]
 pub(super) struct Args {
     /// Measured runs
     #[arg(value_name = "FILE.csv")]
@@ -49,9 +52,13 @@ impl Args {
         let validated = side_by_side::map(&rows, |row| validator.row(row));
         let validation = summarize(&rows, validated);
         match self.format.choose() {
-            Format::Json => output::json(&validation),
-            Format::Csv => csv(&validation),
-            Format::Table => table(&validation),
+            Format::Json => output::json(&validation)?,
+            Format::Csv => csv(&validation)?,
+            Format::Table => table(&validation)?,
+        }
+        match (&validation.summary, &validation.memory) {
+            (None, None) => Err(Failure::NothingScored),
+            _ => Ok(()),
         }
     }
 }

@@ -46,6 +46,8 @@ pub struct Attention {
     pub kind: AttentionKind,
     /// Blocks that see only a sliding window.
     pub window: Option<Window>,
+    /// Whether each head has a learned sink that takes part of the softmax, which fused kernels long could not.
+    pub sinks: bool,
 }
 
 /// How keys and values are made.

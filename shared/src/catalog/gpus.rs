@@ -81,6 +81,8 @@ impl Gpu {
     /// The datasheet's dense peak; none where the GPU lacks the precision.
     pub fn datasheet_tflops(&self, dtype: Dtype) -> Option<f64> {
         match dtype.width() {
+            // Tensor cores scale blocks of 32 from Blackwell on.
+            Width::Fp8 if dtype == Dtype::Mxfp8 && self.nvfp4_tflops.is_none() => None,
             Width::Bf16 => Some(self.bf16_tflops),
             Width::Fp8 => self.fp8_tflops,
             Width::Nvfp4 => self.nvfp4_tflops,

@@ -83,6 +83,7 @@ fn attention(row: &Row<'_>, layers: u32) -> Result<Attention, DataError> {
         heads: row.value("heads")?,
         kind,
         window: window.map(|(tokens, layers)| Window { tokens, layers }),
+        sinks: row.optional::<u8>("sinks")? == Some(1),
     })
 }
 

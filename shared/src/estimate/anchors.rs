@@ -31,7 +31,7 @@ pub struct Basis {
 pub enum BasisKind {
     /// This very mapping was measured.
     Published,
-    /// The same shape was measured on the same GPUs in another mapping, by the same software or in a layout nearby.
+    /// The same shape was measured on the same GPUs by the same software, in a layout nearby.
     Interpolated,
     /// The physical model, at most corrected by runs of the shape that have less in common.
     Modelled,
@@ -47,7 +47,7 @@ pub struct Anchor {
 }
 
 /// How alike a measured run must be for a prediction to count as interpolated.
-const NEAR: f64 = 0.3;
+const NEAR: f64 = 0.6;
 
 /// How much of what the model misses, as a variance, runs have in common.
 #[derive(Debug, Clone, Copy, PartialEq)]

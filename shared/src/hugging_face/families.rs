@@ -226,6 +226,7 @@ impl Family {
             heads,
             kind: self.attention_kind(fields, hidden, heads)?,
             window: self.window(fields, layers)?,
+            sinks: self.types.contains(&"gpt_oss"),
         };
         let moe = self.moe(fields, layers)?;
         let dense = layers - moe.as_ref().map_or(0, |moe| moe.layers.min(layers));

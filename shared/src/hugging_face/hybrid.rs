@@ -39,6 +39,7 @@ pub(super) fn architecture(
             head_dim: fields.or_default(&["head_dim", "attention_head_dim"], Some(128))?,
         },
         window: None,
+        sinks: false,
     };
     // Files without such blocks carry the field all the same.
     let ffn = fields.whole(&["intermediate_size"])?;

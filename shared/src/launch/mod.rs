@@ -11,6 +11,7 @@ mod environment;
 mod facts;
 mod measuring;
 mod megatron_lm;
+mod memory;
 mod offers;
 mod options;
 mod outputs;
@@ -91,6 +92,12 @@ pub struct Comparable {
 /// # Errors
 /// Everything that can't work, with what would.
 pub fn launch(scenario: &Scenario, options: &Options) -> Result<Launch, Vec<Problem>> {
+    let mut launch = assemble(scenario, options)?;
+    launch.warnings.extend(memory::warning(scenario, launch.style));
+    Ok(launch)
+}
+
+fn assemble(scenario: &Scenario, options: &Options) -> Result<Launch, Vec<Problem>> {
     if options.style == Some(Style::MegatronLm) {
         return megatron_lm::launch(scenario, options);
     }

@@ -35,8 +35,16 @@ pub struct Measurement {
 impl FromRow for Measurement {
     fn from_row(row: &Row<'_>) -> Result<Measurement, DataError> {
         let cell = |column: &str| row.text(column).unwrap_or("").trim().to_string();
-        let number =
-            |column: &str| cell(column).parse::<f64>().ok().filter(|value| value.is_finite() && *value > 0.0);
+        // What is there and no positive number is a reason, not an absence.
+        let number = |column: &str| match &*cell(column) {
+            "" => Ok(None),
+            text => match text.parse::<f64>() {
+                Ok(value) if value.is_finite() && value > 0.0 => Ok(Some(value)),
+                _ => Err(format!("{column} “{text}” is no positive number")),
+            },
+        };
+        let (step_time_s, memory_gib) = (number("step_time_s"), number("memory_gib"));
+        let wrong = [&step_time_s, &memory_gib].into_iter().find_map(|number| number.as_ref().err().cloned());
         let id = match cell("id") {
             id if id.is_empty() => row.number().to_string(),
             id => id,
@@ -50,10 +58,10 @@ impl FromRow for Measurement {
             precision: cell("precision"),
             framework: cell("framework"),
             usage: cell("use"),
-            step_time_s: number("step_time_s"),
-            memory_bytes: number("memory_gib").map(|gib| gib * f64::from(1 << 30)),
+            step_time_s: step_time_s.unwrap_or_default(),
+            memory_bytes: memory_gib.unwrap_or_default().map(|gib| gib * f64::from(1 << 30)),
             memory_kind: cell("memory_kind"),
-            subject: Subject::read(&cell).map(Box::new),
+            subject: wrong.map_or_else(|| Subject::read(&cell).map(Box::new), Err),
         })
     }
 }

@@ -48,6 +48,11 @@ impl Subject {
         if cell("phase") != "pretrain" && !cell("phase").is_empty() {
             return Err(format!("{} is no pre-training", cell("phase")));
         }
+        if let Some(missing) =
+            ["model", "gpu", "precision", "framework"].into_iter().find(|column| cell(column).is_empty())
+        {
+            return Err(format!("{missing} is not given"));
+        }
         let catalog = Catalog::embedded();
         let mut gpu = catalog.gpu(&cell("gpu")).map_err(|problem| problem.message())?.clone();
         let dtype = dtype(&cell("precision"), &gpu)?;
@@ -197,6 +202,7 @@ fn architecture(cell: &dyn Fn(&str) -> String) -> Result<Architecture, String> {
                 heads,
                 kind: AttentionKind::Gqa { kv_heads: heads, head_dim: hidden / heads.max(1) },
                 window: None,
+                sinks: false,
             },
             mlp: Some(Mlp { layers, ffn: ffn.unwrap_or(4 * hidden), gated: false }),
             moe: None,

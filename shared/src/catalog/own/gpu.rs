@@ -6,7 +6,7 @@ use crate::problem::{Field, Problem};
 use std::fmt::Write as _;
 
 /// The columns of gpus.csv that are rates or sizes, in the order in which a text names them.
-const COLUMNS: [&str; 12] = [
+const COLUMNS: [&str; 9] = [
     "bf16_tflops",
     "fp8_tflops",
     "nvfp4_tflops",
@@ -16,9 +16,6 @@ const COLUMNS: [&str; 12] = [
     "nvlink_domain",
     "gpus_per_node",
     "nic_gbit",
-    "tdp_w",
-    "max_gemm_bf16_tflops",
-    "max_gemm_fp8_tflops",
 ];
 
 /// Beyond every GPU, on either side.
@@ -91,15 +88,12 @@ impl Gpu {
             "nvlink_domain" => self.nvlink_domain = value as u32,
             "gpus_per_node" => self.gpus_per_node = value as u32,
             "nic_gbit" => self.nic_gbit = value,
-            "tdp_w" => self.tdp_w = value,
-            "max_gemm_bf16_tflops" => self.max_gemm_bf16_tflops = Some(value),
-            "max_gemm_fp8_tflops" => self.max_gemm_fp8_tflops = Some(value),
             _ => {}
         }
     }
 
     /// Every column that may differ, with its value.
-    fn cells(&self) -> [(&'static str, Option<f64>); 12] {
+    fn cells(&self) -> [(&'static str, Option<f64>); 9] {
         let values = [
             Some(self.bf16_tflops),
             self.fp8_tflops,
@@ -110,9 +104,6 @@ impl Gpu {
             Some(f64::from(self.nvlink_domain)),
             Some(f64::from(self.gpus_per_node)),
             Some(self.nic_gbit),
-            Some(self.tdp_w),
-            self.max_gemm_bf16_tflops,
-            self.max_gemm_fp8_tflops,
         ];
         let mut values = values.into_iter();
         COLUMNS.map(|column| (column, values.next().flatten()))

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 pub(super) const PREFIX: &str = "own:";
 
 /// The columns of models.csv that make a model, in the order in which a text names them.
-const COLUMNS: [&str; 36] = [
+const COLUMNS: [&str; 37] = [
     "title",
     "layers",
     "hidden",
@@ -46,6 +46,7 @@ const COLUMNS: [&str; 36] = [
     "moe_latent",
     "window",
     "window_layers",
+    "sinks",
     "params_b",
     "active_b",
 ];
@@ -209,6 +210,7 @@ impl Model {
         if let Some(window) = &it.attention.window {
             cells.extend([("window", window.tokens), ("window_layers", window.layers)]);
         }
+        cells.extend(it.attention.sinks.then_some(("sinks", 1)));
         cells
     }
 }
@@ -360,6 +362,7 @@ mod tests {
                     heads: kv_heads * shares,
                     kind,
                     window: window.map(|tokens| Window { tokens, layers: attention.div_ceil(2) }),
+                    sinks: gated,
                 },
                 mlp: (mlp > 0).then_some(Mlp { layers: mlp, ffn: 4 * hidden, gated }),
                 moe: (moe > 0).then_some(Moe {

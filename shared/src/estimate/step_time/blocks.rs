@@ -86,8 +86,9 @@ pub(super) struct Blocks<'a> {
     hidden: f64,
     host_s: f64,
     graphed: bool,
-    /// Before 26.06, NVIDIA's stacks computed attention with windows unfused, all of it, and masked it.
-    masks_windows: bool,
+    /// Before 26.06, NVIDIA's stacks had no fused kernel for sinks with a window: they made all of the scores of such
+    /// blocks, and masked them.
+    unfuses_sinks: bool,
     /// Share of tensor parallelism's communication that is exposed.
     tp_exposed: f64,
 }
@@ -119,7 +120,7 @@ impl<'a> Blocks<'a> {
                 * (1.0 + constants.host_tp * (tp - 1.0))
                 * if graphed { constants.host_graphed } else { 1.0 },
             graphed,
-            masks_windows: options.stack.is_nvidia_megatron() && options.stack != Stack::Bridge2606,
+            unfuses_sinks: options.stack.is_nvidia_megatron() && options.stack != Stack::Bridge2606,
             tp_exposed: if overlaps { constants.tp_exposed } else { 1.0 },
         }
     }
@@ -183,7 +184,7 @@ impl<'a> Blocks<'a> {
         let whole = self.sequence / 2.0;
         let mut masked = 0.0;
         let context = match &attention.window {
-            Some(window) if attention.layers > 0 && self.masks_windows => {
+            Some(window) if attention.layers > 0 && attention.sinks && self.unfuses_sinks => {
                 let share = f64::from(window.layers.min(attention.layers)) / f64::from(attention.layers);
                 masked = share * self.unfused(heads, d_qk + d_v, full_again);
                 (1.0 - share) * whole
@@ -198,7 +199,12 @@ impl<'a> Blocks<'a> {
         };
         // Two products forward, five backward: the backward pass makes the scores again.
         let forward = 2.0 * self.tokens * context * heads * (d_qk + d_v);
-        masked + self.speed.attention_s(forward * (3.5 + full_again), (d_qk + d_v) / 2.0)
+        // Selective recomputation runs the fused kernel once more, though that keeps no scores anyway.
+        let again = match self.inputs.options.recompute {
+            Recompute::Selective => 1.0,
+            Recompute::None | Recompute::Full => full_again,
+        };
+        masked + self.speed.attention_s(forward * (3.5 + again), (d_qk + d_v) / 2.0)
     }
 
     /// Attention by batched products: all of the scores, masked after. Two products forward, four backward, and passes

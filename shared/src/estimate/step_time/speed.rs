@@ -74,7 +74,9 @@ impl Speed {
         let cast_passes = match dtype {
             Dtype::Bf16 => 0.0,
             Dtype::Fp8 | Dtype::Fp8Current | Dtype::Fp8Delayed => constants.passes_fp8,
-            Dtype::Mxfp8 | Dtype::Fp8Block => constants.passes_mxfp8,
+            Dtype::Mxfp8 => constants.passes_mxfp8,
+            // Scales of blocks are computed beside those casts, in software.
+            Dtype::Fp8Block => constants.passes_fp8 + constants.passes_mxfp8,
             Dtype::Nvfp4 => constants.passes_nvfp4,
         };
         Speed {
