@@ -165,10 +165,6 @@ mod tests {
         let gpu = own("h100:bf16_tflops=800").unwrap();
         assert_eq!((gpu.datasheet_tflops(Dtype::Bf16), gpu.recipe_tflops(Dtype::Bf16)), (Some(800.0), None));
         assert_eq!((gpu.max_gemm_bf16_tflops, gpu.max_gemm_fp8_tflops), (None, Some(1402.6)));
-        let gpu = own("h100:max_gemm_bf16_tflops=700,bf16_tflops=800").unwrap();
-        assert_eq!(gpu.max_gemm_bf16_tflops, Some(700.0));
-        let same_gemm = "h100:bf16_tflops=800,max_gemm_bf16_tflops=794.5";
-        assert_eq!(own(same_gemm).unwrap().id, same_gemm);
         assert_eq!(own("a100:fp8_tflops=600").unwrap().fp8_tflops, Some(600.0));
     }
 
