@@ -182,7 +182,9 @@ fn a_recipe_arrives_whole() {
     for line in ["--nodes=64", "--gpus-per-node=8", "--account=research", "--time=01:00:00", "--exclusive"] {
         assert!(lines.iter().any(|given| given == line), "{line} is not in {lines:?}");
     }
-    assert!(launch.release.is_none() && launch.needs == ["MEGATRON_PATH"] && launch.warnings.is_empty());
+    assert!(launch.release.is_none() && launch.needs == ["MEGATRON_PATH"]);
+    // Megatron-LM's own gradients in FP32 are more than the recipe's GPUs hold beside all else.
+    assert!(launch.warnings.len() == 1 && warns(&launch, "does not fit"));
     assert!(!launch.comparable.yes && launch.comparable.baseline.is_some());
 }
 
@@ -288,7 +290,6 @@ fn what_overlaps_and_what_the_gpus_need() {
 #[test]
 fn what_megatron_lm_can_not_do_is_refused() {
     for (text, field, says) in [
-        ("model=llama3.1-8b gpu=h100 gpus=8 gbs=8 dtype=mxfp8", Field::Dtype, "only Blackwell"),
         ("model=llama3.1-8b gpu=h100 gpus=16 gbs=16 pp=2 fsdp=yes", Field::Pp, "can't go with FSDP"),
         ("model=nemotron-h-56b gpu=h100 gpus=64 gbs=64 pp=4", Field::Pp, "uneven stages"),
         ("model=nemotron-h-56b gpu=h100 gpus=64 gbs=64 pp=2 vp=59", Field::Vp, "pretrain_mamba.py can't"),

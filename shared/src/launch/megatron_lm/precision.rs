@@ -19,7 +19,6 @@ pub(super) fn apply(job: &mut Job) {
             job.set("--fp4-recipe", "nvfp4");
         }
         Dtype::Mxfp8 => {
-            blackwell_only(job, dtype);
             eight_bits(job, "e4m3", "mxfp8");
             job.flag("--fp8-param-gather");
             if job.scenario.options.overlap && !job.scenario.options.fsdp {
@@ -66,12 +65,4 @@ fn of_recipe(job: &mut Job) -> Dtype {
 fn eight_bits(job: &mut Job, format: &str, recipe: &str) {
     job.set("--fp8-format", format);
     job.set("--fp8-recipe", recipe);
-}
-
-fn blackwell_only(job: &mut Job, dtype: Dtype) {
-    if !job.on_blackwell() {
-        let what =
-            format!("is no format of the {}: only Blackwell and later compute in it", job.scenario.gpu.name);
-        job.refuse(Problem::new(Field::Dtype, dtype, what).nearest(["fp8-block", "fp8-current"]));
-    }
 }
