@@ -3,7 +3,6 @@
 use super::job::Job;
 use crate::catalog::Release;
 use crate::precision::Dtype;
-use crate::problem::{Field, Problem};
 
 pub(super) fn apply(job: &mut Job) {
     job.group("Precision");
