@@ -1,0 +1,100 @@
+//! The recipes as a site has them installed, with a stand-in for what needs GPUs.
+
+use crate::Cluster;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// Releases, the directory of each recipe in them, and its family as in the name of an experiment.
+const RECIPES: [(&str, &str, &str); 5] = [
+    ("24.11", "nemotron", "nemotron4"),
+    ("25.04", "nemotron", "nemotron4"),
+    ("25.04", "llama3.1", "llama3.1"),
+    ("25.05", "nemotronh", "nemotronh"),
+    ("25.12", "nemotron4-340b", "nemotron4"),
+];
+
+/// How sbatch is to run launch.sh of 24.11.
+const JOB: &str = "#SBATCH --job-name=nemotron\n#SBATCH --dependency=singleton\n#SBATCH --exclusive\n\
+                   #SBATCH --mem=0\n#SBATCH --time=01:00:00\n";
+
+/// Every release, installed on a cluster: 24.11 into `site/24.11`, and so on.
+#[derive(Debug)]
+pub(crate) struct Site {
+    folder: PathBuf,
+}
+
+impl Site {
+    /// The account that the site's jobs go by, and their partition.
+    pub(crate) const ACCOUNT: &str = "team_loop";
+    pub(crate) const PARTITION: &str = "batch";
+
+    /// Installs the recipes. Variables that drive the stand-in (see workload.sh) hold unless a launch sets them.
+    pub(crate) fn install(cluster: &Cluster, variables: &[(&str, &str)]) -> Self {
+        let site = Self { folder: cluster.folder().join("site") };
+        let workload = site.folder.join("workload");
+        write_script(&workload, include_str!("workload.sh"));
+        let workload = workload.display();
+        let set: String = variables
+            .iter()
+            .map(|(name, value)| format!("export {name}=\"${{{name}:-{value}}}\"\n"))
+            .collect();
+        for (release, directory, family) in RECIPES {
+            let sbatch = if release == "24.11" { JOB } else { "" };
+            let script = format!("#!/bin/bash\n{sbatch}{set}exec {workload} launch {release} {family}\n");
+            write_script(&site.recipe(release, directory).join("launch.sh"), &script);
+            let config = format!(
+                "launcher:\n  gpu_type: h100\nslurm:\n  account: {}\n  gpu_partition: {}\n",
+                Self::ACCOUNT,
+                Self::PARTITION
+            );
+            fs::write(site.top(release).join("cluster_config.yaml"), config).unwrap();
+        }
+        let llmb_run = format!("#!/bin/bash\nexec {workload} llmb-run \"$@\"\n");
+        write_script(&cluster.folder().join("bin/llmb-run"), &llmb_run);
+        site
+    }
+
+    /// The top directory of a release: STAGE_PATH or LLMB_INSTALL.
+    pub(crate) fn top(&self, release: &str) -> PathBuf {
+        self.folder.join(release)
+    }
+
+    /// The directory of a recipe's launch.sh, by its name in the release.
+    pub(crate) fn recipe(&self, release: &str, directory: &str) -> PathBuf {
+        let top = self.top(release);
+        match release {
+            "24.11" => top,
+            "25.04" => top.join("checkout").join(directory),
+            _ => top.join("llmb_repo").join(directory),
+        }
+    }
+
+    /// What a launch of a recipe expects a user to have set, as a shell's commands.
+    pub(crate) fn exports(&self, release: &str, directory: &str) -> String {
+        let (account, partition) = (Self::ACCOUNT, Self::PARTITION);
+        let top = self.top(release);
+        let top = top.display();
+        let recipe = self.recipe(release, directory);
+        let recipe = recipe.display();
+        match release {
+            "24.11" => {
+                format!("export STAGE_PATH='{top}' SLURM_ACCOUNT={account} SLURM_PARTITION={partition}\n")
+            }
+            "25.04" => format!(
+                "export STAGE_PATH='{top}' RECIPE_DIR='{recipe}' HF_TOKEN=none\n\
+                 export SBATCH_ACCOUNT={account} SBATCH_PARTITION={partition}\n"
+            ),
+            _ => format!(
+                "export LLMB_INSTALL='{top}' LLMB_REPO='{top}/llmb_repo'\n\
+                 export SBATCH_ACCOUNT={account} SBATCH_PARTITION={partition}\n"
+            ),
+        }
+    }
+}
+
+fn write_script(path: &Path, content: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}

@@ -1,0 +1,240 @@
+#!/usr/bin/env bash
+# Stands in for the recipes: seen from outside, it launches and trains as each release does.
+#
+#   workload.sh launch RELEASE FAMILY   is launch.sh: submits a job; for 24.11, whose launch.sh is the job, the job itself
+#   workload.sh llmb-run ARGUMENT...    is llmb-run
+#   workload.sh train                   is the training, in every task of the job; the first writes the log
+#
+# Besides by what the recipes read, it is driven by these variables:
+#
+#   WORKLOAD_SUBMIT      refuse: sbatch refuses the job; silent: it takes it, but the launcher prints nothing and fails
+#   WORKLOAD_DELAY       seconds that a launcher takes before it submits, and again before it prints
+#   WORKLOAD_LATE        seconds until there is a log
+#   WORKLOAD_PACE        seconds that a step takes
+#   WORKLOAD_STEP_TIME   seconds that it takes by the log
+#   WORKLOAD_FAULT       oom, watchdog, exit or hang: the end of training; nan: a bad loss from there on;
+#                        rotate or truncate: what happens to the log; noise: exits with an error after the last step
+#   WORKLOAD_FAULT_STEP  how many steps are logged before that
+set -euo pipefail
+
+: "${WORKLOAD_SUBMIT:=}" "${WORKLOAD_DELAY:=0}" "${WORKLOAD_LATE:=0}" "${WORKLOAD_PACE:=0.02}"
+: "${WORKLOAD_STEP_TIME:=12.39}" "${WORKLOAD_FAULT:=}" "${WORKLOAD_FAULT_STEP:=20}"
+
+refuse() {
+  echo "$*" >&2
+  exit 1
+}
+
+# layout GPUS: sets what the release's script fixes for a model on so many GPUs, and the parts of a name that tell it.
+layout() {
+  local gpus=$1 pp=8
+  case $release/$family/$MODEL_SIZE in
+    */nemotron4/15b) gbs=$((gpus * 4)) ;;
+    24.11/nemotron4/340b) gbs=$((gpus / 4)) ;; # 2 a node
+    */nemotron4/340b)
+      gbs=${GBS:-$((gpus / 4))}
+      [ "${STRONG_SCALING:-false}" = false ] || gbs=512
+      [ "${GPU_TYPE:-h100}" = h100 ] || pp=4
+      parts=tp8_pp${pp}_cp1_vp12_mbs1_gbs$gbs ;;
+    */llama3.1/8b) gbs=$((gpus * 16)) ;;
+    */llama3.1/70b) gbs=$((gpus * 2)) ;;
+    */llama3.1/405b)
+      gbs=$((gpus / 2))
+      case $gpus in 32 | 64) gbs=64 ;; 128) gbs=128 ;; esac ;;
+    */nemotronh/56b)
+      gbs=$((gpus * 3))
+      parts=tp8_pp1_cp1_vpNone_mbs1_gbs$gbs ;;
+    *) refuse "MODEL_SIZE $MODEL_SIZE is unsupported" ;;
+  esac
+}
+
+# The job of 24.11: sbatch was called by the user.
+job_of_24_11() {
+  local gpus folder
+  export RELEASE=$release
+  gpus=$((SLURM_JOB_NUM_NODES * ${SLURM_GPUS_PER_NODE:-8}))
+  layout "$gpus"
+  folder=$STAGE_PATH/results/24.11/${DTYPE,,}/$MODEL_SIZE/$gpus
+  mkdir -p "$folder"
+  export STEPS=${RUN_CONF_MAX_STEPS:-50} GBS=$gbs
+  export LOG=$folder/log-nemo_nemotron4_${MODEL_SIZE}_${gpus}_$SLURM_JOB_ID.out
+  sleep "$WORKLOAD_LATE"
+  exec srun --ntasks-per-node=1 --open-mode=append --output="$LOG" --error="${LOG%.out}.err" "$self" train
+}
+
+# submit NUMBER EXPERIMENT STEPS GPUS TIME_LIMIT: what NeMo-Run does and prints for a task.
+submit() {
+  local number=$1 name=$2 steps=$3 gpus=$4 limit=$5 above folder prefix job nodes
+  nodes=$(((gpus + 7) / 8))
+  above=$results/experiments/$name/${name}_$(date +%s)
+  folder=$above/$name
+  prefix=$SBATCH_ACCOUNT-${SBATCH_ACCOUNT##*_}.
+  mkdir -p "$folder/code"
+  cat >"$above/${name}_sbatch.sh" <<END
+#!/bin/bash
+#SBATCH --account=$SBATCH_ACCOUNT
+#SBATCH --exclusive
+#SBATCH --job-name=$prefix$name
+#SBATCH --mem=0
+#SBATCH --nodes=$nodes
+#SBATCH --open-mode=append
+#SBATCH --output=$folder/sbatch_$prefix${name}_%j.out
+#SBATCH --partition=$SBATCH_PARTITION
+#SBATCH --time=$limit
+export RELEASE=$release STEPS=$steps GBS=$gbs
+export LOG=$folder/log-$prefix${name}_\${SLURM_JOB_ID}_\${SLURM_RESTART_COUNT:-0}.out
+sleep $WORKLOAD_LATE
+srun --ntasks-per-node=1 --open-mode=append --output="\$LOG" $self train
+END
+  sleep "$WORKLOAD_DELAY"
+  if [ "$WORKLOAD_SUBMIT" = refuse ]; then export SBATCH_PARTITION=nowhere; fi
+  job=$(sbatch --requeue --parsable "$above/${name}_sbatch.sh")
+  sleep "$WORKLOAD_DELAY"
+  if [ "$WORKLOAD_SUBMIT" = silent ]; then exit 1; fi
+  cat <<END
+
+Experiment Status for ${above##*/}
+
+Task $number: $name
+- Status: SUBMITTED
+- Executor: SlurmExecutor on localhost
+- Job id: $job
+- Local Directory: $folder
+
+END
+}
+
+# launch.sh from 25.04 on.
+launch() {
+  local gpus=${JOB_TOTAL_GPUS:-} steps=${MAX_STEPS:-50} limit=${TIME_LIMIT:-} name number=0 parts=
+  case $release/$family in
+    */llama3.1) : "${MODEL_SIZE:=8b}" "${DTYPE:=bf16}" "${gpus:=8}" ;;
+    25.04/*) : "${MODEL_SIZE:=15b}" "${gpus:=16}" ;;
+    25.05/*) : "${MODEL_SIZE:=56b}" "${gpus:=256}" ;;
+    *) MODEL_SIZE=340b ;; # it has no other
+  esac
+  : "${DTYPE:=fp8}" "${gpus:?set JOB_TOTAL_GPUS}" "${limit:=00:30:00}"
+  : "${SBATCH_ACCOUNT:?}" "${SBATCH_PARTITION:?}"
+  case $release in
+    25.04)
+      results=${STAGE_PATH:?}
+      [ "$family" != llama3.1 ] || : "${HF_TOKEN?}" ;;
+    *)
+      results=${LLMB_INSTALL:?}/workloads/$workload
+      [ -z "${STAGE_PATH+set}" ] || refuse "STAGE_PATH must not be set" ;;
+  esac
+  layout "$gpus"
+  name=pretrain_${family}_${MODEL_SIZE}_$DTYPE
+  if [ "$release" = 25.04 ]; then name+=_$gpus; else name+=_gpus${gpus}_$parts; fi
+  if [ "${ENABLE_PROFILE:-false}" = true ]; then
+    [ "$family" != llama3.1 ] || steps=${PROFILE_STOP_STEP:-25}
+    [ "$release/$family" != 25.04/nemotron4 ] || name+=_nsys
+  fi
+  if [ "$family" != llama3.1 ]; then
+    submit 0 "$name" "$steps" "$gpus" "$limit"
+    return
+  fi
+  # Each is an experiment of its own.
+  [ "${DISABLE_PERFRUN:-false}" = true ] || submit 0 "$name" "$steps" "$gpus" "$limit"
+  [ "${ENABLE_PROFILE:-false}" = false ] || submit 0 "${name}_nsys" "$steps" "$gpus" "$limit"
+  [ "${ENABLE_NCCLTRACE:-false}" = false ] || submit 0 "${name}_nccltrace" 5 "$gpus" 00:15:00
+}
+
+# setting KEY: of llmb-run's configuration.
+setting() { sed -n "s/^ *$1: *//p" "$LLMB_INSTALL/cluster_config.yaml"; }
+
+llmb_run() {
+  local command=${1:-} output job folder workload size dtype scale
+  shift || true
+  case $command in
+    single | submit) ;;
+    *) echo "llmb-run: no such command: $command" >&2 && exit 2 ;;
+  esac
+  while [ $# -gt 0 ]; do
+    case $1 in
+      -w) workload=$2 ;;
+      -s) size=$2 ;;
+      -d | --dtype) dtype=$2 ;;
+      --scale) scale=$2 ;;
+      *) echo "llmb-run: no such option: $1" >&2 && exit 2 ;;
+    esac
+    shift 2
+  done
+  [ -z "${SLURM_JOB_ID:-}" ] || refuse "llmb-run must not run inside a Slurm job"
+  cd "$LLMB_INSTALL/llmb_repo/${workload#pretrain_}"
+  SBATCH_ACCOUNT=$(setting account)
+  SBATCH_PARTITION=$(setting gpu_partition)
+  GPU_TYPE=$(setting gpu_type)
+  export SBATCH_ACCOUNT SBATCH_PARTITION GPU_TYPE MODEL_SIZE=$size DTYPE=$dtype JOB_TOTAL_GPUS=$scale
+  output=$(./launch.sh) || refuse "ERROR: ${workload}_$size dtype=$dtype scale=$scale"
+  job=$(sed -n 's/^- Job id: //p' <<<"$output")
+  folder=$(sed -n 's/^- Local Directory: //p' <<<"$output")
+  printf '\nLaunch Output:\n%s\n' "$output"
+  printf 'LAUNCHED: %-30s dtype=%-6s scale=%-6s profile=False   jobid=%s\n' "${workload}_$size" "$dtype" "$scale" "$job"
+  echo "JobID: $job, Workdir: $folder"
+  printf 'job_info:\n  job_id: %s\n' "$job" >"$folder/llmb-config_$job.yaml"
+}
+
+# line STEP: one step as the release logs it.
+line() {
+  local step=$1 last=$((STEPS - 1)) loss=11.96 samples=$((GBS * ($1 + 1)))
+  if [ "$WORKLOAD_FAULT" = nan ] && [ "$step" -ge "$WORKLOAD_FAULT_STEP" ]; then loss=nan; fi
+  if [ "$RELEASE" = 24.11 ]; then
+    # A bar, drawn again and again on one line.
+    printf '\rEpoch 0: : %3d%%|#####     | %d/%d [00:01<00:01, reduced_train_loss=%s, global_step=%d.00, ' \
+      $((100 * (step + 1) / STEPS)) $((step + 1)) "$STEPS" "$loss" "$step"
+    printf 'consumed_samples=%d.0, train_step_timing in s=%s]' "$samples" "$WORKLOAD_STEP_TIME"
+    [ "$step" -lt "$last" ] || echo
+  else
+    printf 'Training epoch 0, iteration %d/%d | lr: 7.496e-06 | global_batch_size: %d | global_step: %d | ' \
+      "$step" "$last" "$GBS" "$step"
+    printf 'reduced_train_loss: %s | train_step_timing in s: %s | consumed_samples: %d\n' \
+      "$loss" "$WORKLOAD_STEP_TIME" "$samples"
+  fi
+}
+
+train() {
+  local step
+  [ "$SLURM_PROCID" -eq 0 ] || exit 0 # one task is enough to hold the nodes
+  echo "stand-in workload, release $RELEASE, on $SLURM_JOB_NUM_NODES nodes" >>"$LOG"
+  for ((step = 0; step < STEPS; step++)); do
+    if [ "$step" -eq "$WORKLOAD_FAULT_STEP" ]; then fault >>"$LOG"; fi
+    sleep "$WORKLOAD_PACE"
+    line "$step" >>"$LOG"
+  done
+  if [ "$WORKLOAD_FAULT" = noise ]; then
+    echo "torch.distributed: destroy_process_group: connection reset by peer" >>"$LOG"
+    exit 1
+  fi
+}
+
+fault() {
+  case $WORKLOAD_FAULT in
+    oom)
+      echo "[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.25 GiB. GPU 0 has a total capacity of 79.11 GiB."
+      exit 1 ;;
+    watchdog)
+      echo "[rank0]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600001 milliseconds before timing out."
+      exit 1 ;;
+    exit) exit 7 ;;
+    hang) exec sleep infinity ;;
+    rotate) mv "$LOG" "$LOG.1" ;;
+    truncate) : >"$LOG" ;;
+  esac
+}
+
+self=$(readlink -f "$0")
+role=$1
+shift
+case $role in
+  launch)
+    release=$1 family=$2
+    case $release/$family in
+      */nemotronh) workload=pretrain_nemotronh ;;
+      *) workload=pretrain_nemotron4-340b ;;
+    esac
+    if [ "$release" = 24.11 ]; then job_of_24_11; else launch; fi ;;
+  llmb-run) llmb_run "$@" ;;
+  train) train ;;
+  *) refuse "no such role: $role" ;;
+esac
