@@ -5,6 +5,7 @@ pub mod architecture;
 pub mod batch;
 #[cfg(feature = "calibrate")]
 pub mod calibration;
+pub mod campaign;
 pub mod catalog;
 pub mod estimate;
 pub mod explain;

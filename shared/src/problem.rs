@@ -216,18 +216,23 @@ impl Problem {
 
     /// The sentence without the field, for a place that stands beside it.
     pub fn message(&self) -> String {
-        let mut message = match self.given.is_empty() {
-            true => self.what.clone(),
-            false => format!("“{}” {}", self.given, self.what),
-        };
-        if !self.nearest.is_empty() {
-            message += &format!("; nearest: {}", self.nearest.join(" or "));
-        }
-        if !self.allowed.is_empty() {
-            message += &format!("; allowed: {}", self.allowed);
-        }
-        message
+        sentence(&self.given, &self.what, &self.allowed, &self.nearest)
     }
+}
+
+/// What is wrong, the nearest that works and all that is allowed, as one sentence.
+pub(crate) fn sentence(given: &str, what: &str, allowed: &str, nearest: &[String]) -> String {
+    let mut message = match given.is_empty() {
+        true => what.to_string(),
+        false => format!("“{given}” {what}"),
+    };
+    if !nearest.is_empty() {
+        message += &format!("; nearest: {}", nearest.join(" or "));
+    }
+    if !allowed.is_empty() {
+        message += &format!("; allowed: {allowed}");
+    }
+    message
 }
 
 impl fmt::Display for Problem {

@@ -1,4 +1,5 @@
 use crate::refusal;
+use std::fs;
 use std::io::Read;
 use std::process::{Command, Stdio};
 use trainplan_tests::{binary, run_of, trainplan};
@@ -30,6 +31,11 @@ fn the_readmes_commands_work() {
     let commands: Vec<&str> = readme.lines().filter_map(|line| line.strip_prefix("trainplan ")).collect();
     assert!(commands.len() >= 4, "{commands:?}");
     let nowhere = tempfile::tempdir().unwrap();
+    // The files that it shows, each named in its first line.
+    for file in readme.split("```toml\n# ").skip(1) {
+        let (name, content) = file.split_once('\n').unwrap();
+        fs::write(nowhere.path().join(name), content.split("```").next().unwrap()).unwrap();
+    }
     for command in commands {
         let output = Command::new(binary()).args(command.split(' ')).current_dir(&nowhere).output().unwrap();
         let run = run_of(&output);
@@ -80,7 +86,7 @@ fn completions_and_the_man_page_know_every_command() {
     let man = trainplan(["man"]).stdout;
     for shell in ["bash", "zsh", "fish"] {
         let completions = trainplan(["completions", shell]).stdout;
-        for command in ["recipes", "flops", "metrics", "estimate", "launch", "parse", "serve"] {
+        for command in ["recipes", "flops", "metrics", "estimate", "launch", "run", "parse", "serve"] {
             assert!(completions.contains(command) && man.contains(command), "{shell}: {command}");
         }
     }

@@ -12,6 +12,7 @@ mod metrics;
 mod own;
 mod parse;
 mod recipes;
+mod run;
 mod validate;
 
 use serde_json::Value;

@@ -41,7 +41,7 @@ pub(super) struct Args {
 
 /// The contract of the command.
 #[derive(Debug, Serialize)]
-struct Output<'a> {
+pub(super) struct Output<'a> {
     step_time_s: Interval,
     tokens_per_s: f64,
     tokens_per_s_per_gpu: Option<f64>,
@@ -131,7 +131,7 @@ impl Args {
     }
 }
 
-fn contract(predicted: &Predicted) -> Output<'_> {
+pub(super) fn contract(predicted: &Predicted) -> Output<'_> {
     let Predicted { scenario, estimate, metrics, .. } = predicted;
     let memory = &estimate.memory;
     let peak = memory.peak();
@@ -240,7 +240,7 @@ fn table(predicted: &Predicted) -> Result<(), Failure> {
 }
 
 /// The scenario in a line: what is meant, with all that follows from what was given.
-fn in_words(scenario: &Scenario) -> String {
+pub(super) fn in_words(scenario: &Scenario) -> String {
     let Scenario { model, gpu, dtype, layout, batch, options, .. } = scenario;
     let degrees = [
         ("TP", layout.tp()),
@@ -295,7 +295,7 @@ fn percent(difference: f64) -> String {
 }
 
 /// A time with as many decimals as it is worth.
-fn rounded(value: f64) -> String {
+pub(super) fn rounded(value: f64) -> String {
     let decimals = match value {
         ..1.0 => 4,
         ..10.0 => 3,

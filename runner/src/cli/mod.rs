@@ -9,6 +9,7 @@ mod model_file;
 mod output;
 mod parse;
 mod recipes;
+mod run;
 mod scenario;
 mod shell;
 mod side_by_side;
@@ -37,6 +38,7 @@ Examples:
   trainplan metrics --recipe llama3.1-405b/h100/fp8/512 --tokens 15T
   trainplan estimate --recipe llama3.1-405b/h100/fp8/512 --tp 4 --pp 16
   trainplan launch --recipe llama3.1-405b/h100/fp8/512
+  trainplan run nightly.campaign.toml --dry-run
   trainplan parse experiments/
   trainplan serve
 
@@ -55,6 +57,7 @@ enum Command {
     Metrics(metrics::Args),
     Estimate(estimate::Args),
     Launch(launch::Args),
+    Run(run::Args),
     Parse(parse::Args),
     Validate(validate::Args),
     Calibrate(calibrate::Args),
@@ -100,6 +103,12 @@ enum Failure {
         /// What is wrong, and what is wanted.
         what: String,
     },
+    /// Several files that do not hold what they should: exit code 2.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n       "))]
+    Several(Vec<Failure>),
+    /// What can't be done as it is asked: exit code 2.
+    #[error("{0}")]
+    Refused(&'static str),
     /// A result that can't be kept: exit code 1.
     #[error(transparent)]
     Save(#[from] parse::SaveError),
@@ -132,7 +141,9 @@ pub(crate) fn run() -> ExitCode {
     match failure {
         // `trainplan recipes | head` has what it wanted.
         Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Failure::Invalid(_) | Failure::Contents { .. } => complain(&failure, 2),
+        Failure::Invalid(_) | Failure::Contents { .. } | Failure::Several(_) | Failure::Refused(_) => {
+            complain(&failure, 2)
+        }
         Failure::Serve(_)
         | Failure::File { .. }
         | Failure::Output(_)
@@ -150,6 +161,7 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Metrics(args) => args.run(),
         Command::Estimate(args) => args.run(),
         Command::Launch(args) => args.run(),
+        Command::Run(args) => args.run(),
         Command::Parse(args) => args.run(),
         Command::Validate(args) => args.run(),
         Command::Calibrate(args) => args.run(),

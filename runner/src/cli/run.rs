@@ -1,0 +1,332 @@
+//! `trainplan run`: a campaign on its cluster.
+
+use super::estimate::{self, contract, in_words, rounded};
+use super::output::{self, Format, FormatArg};
+use super::{Failure, model_file, note};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::env;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use trainplan_shared::campaign::{
+    Campaign, CampaignProblem, Cluster, Clusters, Name, Planned, Secret, Server, plan,
+};
+use trainplan_shared::catalog::Catalog;
+use trainplan_shared::estimate::Interval;
+use trainplan_shared::launch::{Launch, TimeLimit};
+use trainplan_shared::problem::{Field, Problem, most_alike};
+use trainplan_shared::units::significant;
+
+/// Far more than a person writes.
+const LARGEST: u64 = 4 << 20;
+
+/// Plan a campaign: what each of its runs launches on the cluster, how long it takes, and whether it fits
+///
+/// A campaign is a file *.campaign.toml of runs: each a recipe or a scenario, under the names of the flags of `trainplan
+/// estimate` and `trainplan launch`. The cluster's profile stands in clusters.toml, in the folder trainplan of your
+/// configuration (~/.config). Nothing is submitted and no secret is read: carrying a campaign out is still to come.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  trainplan run nightly.campaign.toml --dry-run
+  trainplan run nightly.campaign.toml --dry-run --clusters clusters.toml --format json
+
+Exit codes: 0 every run can be launched and fits; 2 invalid input; 3 a run does not fit (the plan is printed all the same).")]
+pub(super) struct Args {
+    /// The campaign
+    #[arg(value_name = "CAMPAIGN")]
+    campaign: PathBuf,
+    /// Print the plan and do nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// The profiles of your clusters [default: trainplan/clusters.toml in your configuration]
+    #[arg(long, value_name = "FILE")]
+    clusters: Option<PathBuf>,
+    #[command(flatten)]
+    format: FormatArg,
+}
+
+/// A run of the plan, for programs.
+#[derive(Debug, Serialize)]
+struct Output<'a> {
+    campaign: &'a Name,
+    cluster: &'a Name,
+    ssh: &'a str,
+    run: &'a Name,
+    recipe: Option<&'a str>,
+    repeats: u32,
+    after: &'a [Name],
+    singleton: bool,
+    queue_budget_s: Option<u32>,
+    upload: Option<&'a Server>,
+    gpus: u32,
+    fits: bool,
+    step_time_s: Interval,
+    steps: u32,
+    /// Of one repeat; starting the job comes besides.
+    training_time_s: Interval,
+    /// Of all jobs and repeats.
+    gpu_hours: Interval,
+    estimate: estimate::Output<'a>,
+    launch: &'a Launch,
+    /// Where the runner will find what is secret.
+    secrets: BTreeMap<&'a str, &'a Secret>,
+    warnings: &'a [String],
+}
+
+impl Args {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        if !self.dry_run {
+            return Err(Failure::Refused(
+                "this version plans a campaign and does not carry it out: --dry-run prints the plan with the scripts to \
+                 submit",
+            ));
+        }
+        let text = read(&self.campaign)?;
+        let profiles = self.clusters.map_or_else(usual_profiles, Ok)?;
+        let profiles_text = read_profiles(&profiles)?;
+        // Both files at once: a person mends them together.
+        let campaign = Campaign::parse_with_lines(&text).map_err(|found| mistakes(&self.campaign, &found));
+        let clusters = Clusters::parse(&profiles_text).map_err(|found| mistakes(&profiles, &found));
+        let ((campaign, lines), clusters) = match (campaign, clusters) {
+            (Ok(campaign), Ok(clusters)) => (campaign, clusters),
+            (Err(campaign), Err(clusters)) => return Err(Failure::Several(vec![campaign, clusters])),
+            (Err(failure), Ok(_)) | (Ok(_), Err(failure)) => return Err(failure),
+        };
+        let cluster = clusters.get(&campaign.cluster).ok_or_else(|| Failure::Contents {
+            path: profiles.clone(),
+            what: no_cluster(&campaign.cluster, &clusters),
+        })?;
+        let folder = self.campaign.parent().unwrap_or(Path::new("")).to_path_buf();
+        let planned = plan(&campaign, &lines, cluster, |model| own_model(&folder, model))
+            .map_err(|found| mistakes(&self.campaign, &found))?;
+        let outputs: Vec<Output> = planned.iter().map(|run| of(&campaign, cluster, run)).collect();
+        match self.format.choose() {
+            Format::Json => output::json(&outputs)?,
+            Format::Csv => csv(&outputs)?,
+            Format::Table => table(&campaign, cluster, &planned, &outputs)?,
+        }
+        warn(&planned);
+        if outputs.iter().all(|run| run.fits) { Ok(()) } else { Err(Failure::DoesNotFit) }
+    }
+}
+
+fn of<'a>(campaign: &'a Campaign, cluster: &'a Cluster, planned: &'a Planned) -> Output<'a> {
+    let Planned { run, repeats, singleton, queue_budget, upload, predicted, launch, env, .. } = planned;
+    Output {
+        campaign: &campaign.name,
+        cluster: &cluster.name,
+        ssh: &cluster.ssh,
+        run: &run.name,
+        recipe: planned.recipe.as_deref(),
+        repeats: *repeats,
+        after: &run.after,
+        singleton: *singleton,
+        queue_budget_s: queue_budget.map(TimeLimit::seconds),
+        upload: *upload,
+        gpus: predicted.scenario.layout.gpus(),
+        fits: predicted.estimate.memory.fits(),
+        step_time_s: predicted.estimate.step_time_s,
+        steps: launch.steps,
+        training_time_s: planned.training_s,
+        gpu_hours: planned.gpu_hours,
+        estimate: contract(predicted),
+        launch,
+        secrets: env.secrets().collect(),
+        warnings: &planned.warnings,
+    }
+}
+
+/// What to know of the runs, alike ones once.
+fn warn(planned: &[Planned]) {
+    let mut said: Vec<(String, Vec<&str>)> = Vec::new();
+    for planned in planned {
+        let of_launch = planned.launch.warnings.iter().map(|warning| {
+            let text = format!("{} {}", warning.text, warning.fix);
+            text.trim().to_string()
+        });
+        let own = planned.warnings.iter().chain(&planned.predicted.warnings).cloned();
+        for text in own.chain(of_launch) {
+            let name = planned.run.name.as_str();
+            match said.iter_mut().find(|(earlier, _)| *earlier == text) {
+                Some((_, names)) => names.push(name),
+                None => said.push((text, vec![name])),
+            }
+        }
+    }
+    for (text, names) in said {
+        note(&format!("{}: {text}", names.join(", ")));
+    }
+}
+
+fn csv(outputs: &[Output]) -> Result<(), Failure> {
+    let header = [
+        "run",
+        "recipe",
+        "repeats",
+        "gpus",
+        "fits",
+        "step_time_s",
+        "step_time_low_s",
+        "step_time_high_s",
+        "steps",
+        "training_time_s",
+        "gpu_hours",
+        "command",
+    ];
+    output::csv(
+        header,
+        outputs.iter().map(|run| {
+            [
+                run.run.to_string(),
+                run.recipe.unwrap_or_default().to_string(),
+                run.repeats.to_string(),
+                run.gpus.to_string(),
+                run.fits.to_string(),
+                run.step_time_s.mid.to_string(),
+                run.step_time_s.low.to_string(),
+                run.step_time_s.high.to_string(),
+                run.steps.to_string(),
+                run.training_time_s.mid.to_string(),
+                run.gpu_hours.mid.to_string(),
+                run.launch.commands.join("\n"),
+            ]
+        }),
+    )
+}
+
+fn table(
+    campaign: &Campaign,
+    cluster: &Cluster,
+    planned: &[Planned],
+    outputs: &[Output],
+) -> Result<(), Failure> {
+    let Campaign { name, .. } = campaign;
+    output::text_line(&format!("Campaign {name} on cluster {} (ssh {}).\n", cluster.name, cluster.ssh))?;
+    let header =
+        ["run", "times", "GPUs", "step, s", "low to high", "fits", "steps", "training, min", "GPU-hours"];
+    let rows = outputs.iter().map(|run| {
+        let step = run.step_time_s;
+        [
+            run.run.to_string(),
+            run.repeats.to_string(),
+            run.gpus.to_string(),
+            rounded(step.mid),
+            format!("{} to {}", rounded(step.low), rounded(step.high)),
+            if run.fits { "yes" } else { "NO" }.to_string(),
+            run.steps.to_string(),
+            format!("{:.1}", run.training_time_s.mid / 60.0),
+            rounded(run.gpu_hours.mid),
+        ]
+    });
+    output::table(header, &[1, 2, 3, 6, 7, 8], rows)?;
+    let hours = |of: fn(Interval) -> f64| {
+        significant(outputs.iter().map(|run| of(run.gpu_hours)).sum::<f64>(), 3).to_string()
+    };
+    let (low, mid, high) = (hours(|of| of.low), hours(|of| of.mid), hours(|of| of.high));
+    output::text_line(&format!(
+        "\n{mid} GPU-hours of training in all ({low} to {high}); queueing and starting up come besides."
+    ))?;
+    for (planned, output) in planned.iter().zip(outputs) {
+        details(planned, output)?;
+    }
+    Ok(())
+}
+
+/// One run: what it is, what decides when it runs, and its script.
+fn details(planned: &Planned, output: &Output) -> Result<(), Failure> {
+    let mut lines = vec![format!("\n{}: {}", output.run, in_words(&planned.predicted.scenario))];
+    let mut order = Vec::new();
+    if !output.after.is_empty() {
+        let names: Vec<&str> = output.after.iter().map(Name::as_str).collect();
+        order.push(format!("after {}", names.join(", ")));
+    }
+    order.extend(output.singleton.then(|| "alone among the singletons".to_string()));
+    order.extend(planned.queue_budget.map(|budget| format!("given up after {budget} in the queue")));
+    order.extend(output.upload.map(|server| format!("result to {}", server.as_str())));
+    if !order.is_empty() {
+        lines.push(format!("  {}", order.join("; ")));
+    }
+    for (name, secret) in &output.secrets {
+        lines.push(format!("  {name}: {}", place(secret)));
+    }
+    lines.extend(output.launch.script.lines().map(|line| format!("    {line}")));
+    output::text_line(&lines.join("\n"))
+}
+
+/// Where a secret will come from; a word of a command as a shell would show it, so that no control character acts.
+fn place(secret: &Secret) -> String {
+    match secret {
+        Secret::Env(name) => format!("secret, from ${name} of your environment"),
+        Secret::Command(words) => {
+            let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+            format!("secret, printed by {}", words.join(" "))
+        }
+    }
+}
+
+/// A model that is a file, beside the campaign unless its path is absolute.
+fn own_model(folder: &Path, model: &str) -> Result<Option<String>, Problem> {
+    if model.starts_with("own:") || Catalog::embedded().model(model).is_ok() {
+        return Ok(None);
+    }
+    match folder.join(model).to_str() {
+        Some(path) => model_file::read(path),
+        None => Err(Problem::new(Field::Model, model, "is in a folder whose name is no text in UTF-8")),
+    }
+}
+
+fn mistakes(path: &Path, found: &[CampaignProblem]) -> Failure {
+    let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+    Failure::Contents { path: path.to_path_buf(), what: found.join("\n       ") }
+}
+
+fn no_cluster(name: &Name, clusters: &Clusters) -> String {
+    let names: Vec<&str> = clusters.names().collect();
+    let nearest = most_alike(name.as_str(), names.iter().copied());
+    let nearest = nearest.map_or(String::new(), |nearest| format!("; nearest: {nearest}"));
+    match names.is_empty() {
+        true => {
+            format!("has no cluster {name}, nor any other: begin with [cluster.{name}] and ssh = \"HOST\"")
+        }
+        false => format!("has no cluster {name}{nearest}; it has: {}", names.join(", ")),
+    }
+}
+
+/// The profiles in the user's configuration.
+fn usual_profiles() -> Result<PathBuf, Failure> {
+    let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let configuration =
+        absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")));
+    configuration.map(|folder| folder.join("trainplan").join("clusters.toml")).ok_or(Failure::Refused(
+        "neither XDG_CONFIG_HOME nor HOME says where your configuration is: name the profiles with --clusters",
+    ))
+}
+
+fn read_profiles(path: &Path) -> Result<String, Failure> {
+    read(path).map_err(|failure| match failure {
+        Failure::File { path, error } if error.kind() == io::ErrorKind::NotFound => Failure::Contents {
+            what: "there are no profiles of clusters: write version = 1, [cluster.NAME] and ssh = \"HOST\" there, or \
+                   name another file with --clusters"
+                .into(),
+            path,
+        },
+        other => other,
+    })
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    let failed = |error| Failure::File { path: path.to_path_buf(), error };
+    let refuse = |what: String| Failure::Contents { path: path.to_path_buf(), what };
+    let mut bytes = Vec::new();
+    File::open(path).map_err(failed)?.take(LARGEST + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(refuse(format!("is larger than {} MiB", LARGEST >> 20)));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let line =
+            error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
+        refuse(format!("line {line}: is no text in UTF-8"))
+    })
+}

@@ -1,0 +1,178 @@
+//! What a campaign comes to on its cluster: every run's scenario, prediction and launch.
+
+use super::clusters::Cluster;
+use super::environment::Env;
+use super::parse::{Lines, in_order};
+use super::problem::CampaignProblem;
+use super::{Campaign, Run, Server};
+use crate::estimate::Interval;
+use crate::launch::{ClusterType, Launch, Options, TimeLimit, launch};
+use crate::problem::{Field, Problem};
+use crate::spec::{Predicted, Spec};
+
+/// A run with all that follows from it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Planned<'a> {
+    /// What the campaign says of it.
+    pub run: &'a Run,
+    /// How many times it runs.
+    pub repeats: u32,
+    /// Whether it shares the cluster with no other such run.
+    pub singleton: bool,
+    /// How long a job of it may wait in the queue.
+    pub queue_budget: Option<TimeLimit>,
+    /// The server that its result is sent to.
+    pub upload: Option<&'a Server>,
+    /// The recipe that it starts from, in full.
+    pub recipe: Option<String>,
+    /// Its prediction.
+    pub predicted: Predicted,
+    /// Its launch, in which secrets are references.
+    pub launch: Launch,
+    /// Its variables: the cluster's, the defaults' and its own.
+    pub env: Env,
+    /// Seconds that one repeat trains for; starting the job comes besides.
+    pub training_s: Interval,
+    /// GPU-hours of training, of all jobs and repeats.
+    pub gpu_hours: Interval,
+    /// What to know of it besides what the launch and the prediction say.
+    pub warnings: Vec<String>,
+}
+
+/// Plans every run.
+///
+/// `own_model` gives a model as text where a run names a file, which is read where the campaign is carried out.
+///
+/// # Errors
+/// All that can't work, with its line in the campaign.
+pub fn plan<'a>(
+    campaign: &'a Campaign,
+    lines: &Lines,
+    cluster: &Cluster,
+    own_model: impl Fn(&str) -> Result<Option<String>, Problem>,
+) -> Result<Vec<Planned<'a>>, Vec<CampaignProblem>> {
+    let (mut planned, mut problems) = (Vec::new(), Vec::new());
+    for (index, run) in campaign.runs.iter().enumerate() {
+        match plan_run(campaign, cluster, run, &own_model) {
+            Ok(run) => planned.push(run),
+            Err(found) => problems.extend(found.into_iter().map(|problem| {
+                let key = problem.field.flag();
+                let of_campaign = campaign.spec(run).get(problem.field).is_some();
+                let (line, mut path) = lines.of(campaign, index, key);
+                if !of_campaign && cluster.spec.get(problem.field).is_some() {
+                    path = format!("{path} (of cluster {})", cluster.name);
+                }
+                CampaignProblem::of(line, path, problem)
+            })),
+        }
+    }
+    if problems.is_empty() { Ok(planned) } else { Err(in_order(problems)) }
+}
+
+fn plan_run<'a>(
+    campaign: &'a Campaign,
+    cluster: &Cluster,
+    run: &'a Run,
+    own_model: impl Fn(&str) -> Result<Option<String>, Problem>,
+) -> Result<Planned<'a>, Vec<Problem>> {
+    let spec = on_cluster(&campaign.spec(run), cluster, own_model).map_err(|problem| vec![problem])?;
+    let predicted = spec.estimate()?;
+    let scenario = &predicted.scenario;
+    let mut problems = Vec::new();
+    problems.extend(other_gpu(&scenario.gpu.id, cluster));
+    let settings = [&campaign.defaults.env, &run.settings.env];
+    let env = settings.into_iter().fold(cluster.env.clone(), |env, over| env.overridden_by(over));
+    let options = |spec: &Spec| -> Result<Options, Vec<Problem>> {
+        let variables = env.lines().parse().map_err(|problem: Problem| vec![problem])?;
+        Ok(Options { env: variables, ..Options::from_spec(spec)? })
+    };
+    // Which release launches it decides where things are.
+    let first = options(&spec).and_then(|options| launch(scenario, &options));
+    let launched = first.and_then(|first| {
+        let installed = cluster.installed(first.release, &scenario.model.id);
+        let spec = under(&installed, &spec);
+        launch(scenario, &options(&spec)?)
+    });
+    let launch = match launched {
+        Ok(launch) => launch,
+        Err(found) => {
+            problems.extend(found);
+            return Err(problems);
+        }
+    };
+    if launch.cluster_type != ClusterType::Slurm {
+        let what = "is no kind of cluster that campaigns are carried out on";
+        problems.push(Problem::new(Field::ClusterType, launch.cluster_type, what).nearest(["slurm"]));
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let of_run = &run.settings;
+    let repeats = of_run.repeats.or(campaign.defaults.repeats).unwrap_or(1);
+    let training_s = predicted.estimate.step_time_s.times(f64::from(launch.steps));
+    let jobs = launch.outputs.jobs.len().max(1) as f64;
+    let gpus = f64::from(scenario.layout.gpus());
+    let recipe = scenario.recipe.map(|recipe| recipe.id.to_string());
+    let mut warnings = Vec::new();
+    if let (Some(full), Some(typed)) = (&recipe, spec.get(Field::Recipe))
+        && !typed.contains('@')
+    {
+        warnings
+            .push(format!("{typed} means {full}: name the release, or a later version may choose another."));
+    }
+    if !launch.needs.is_empty() {
+        warnings.push(format!(
+            "{} must be set on {}: the profile's install-path, recipe-dir, account and partition do it, and env does \
+             for everything else.",
+            launch.needs.join(", "),
+            cluster.name
+        ));
+    }
+    Ok(Planned {
+        run,
+        repeats,
+        singleton: of_run.singleton.or(campaign.defaults.singleton).unwrap_or(false),
+        queue_budget: of_run.queue_budget.or(campaign.defaults.queue_budget),
+        upload: of_run.upload.as_ref().or(campaign.defaults.upload.as_ref()),
+        recipe,
+        gpu_hours: training_s.times(gpus * jobs * f64::from(repeats) / 3600.0),
+        training_s,
+        launch,
+        env,
+        warnings,
+        predicted,
+    })
+}
+
+/// The fields with the cluster's where they say nothing, and a model's file read.
+fn on_cluster(
+    spec: &Spec,
+    cluster: &Cluster,
+    own_model: impl Fn(&str) -> Result<Option<String>, Problem>,
+) -> Result<Spec, Problem> {
+    let mut of_cluster = cluster.spec.clone();
+    if spec.get(Field::Recipe).is_some() {
+        // A recipe says its own.
+        of_cluster.set(Field::Gpu, "");
+    }
+    let mut spec = under(&of_cluster, spec);
+    if let Some(model) = spec.get(Field::Model).map(own_model).transpose()?.flatten() {
+        spec.set(Field::Model, model);
+    }
+    Ok(spec)
+}
+
+/// `spec`, with `base` where it says nothing.
+fn under(base: &Spec, spec: &Spec) -> Spec {
+    spec.iter().fold(base.clone(), |both, (field, text)| both.with(field, text))
+}
+
+/// A scenario for other GPUs than the cluster has; one's own variety of a type counts as the type.
+fn other_gpu(gpu: &str, cluster: &Cluster) -> Option<Problem> {
+    let kind = |id: &str| id.split(':').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let there = cluster.spec.get(Field::Gpu)?;
+    (kind(there) != kind(gpu)).then(|| {
+        let what = format!("is not what cluster {} has", cluster.name);
+        Problem::new(Field::Gpu, gpu, what).nearest([there])
+    })
+}

@@ -1,0 +1,319 @@
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use super::*;
+use crate::catalog::Catalog;
+use proptest::collection::{btree_map, vec};
+use proptest::option;
+use proptest::prelude::*;
+
+const GOOD: &str = r#"
+version = 1
+name = "nightly"
+cluster = "alpha"
+
+[defaults]
+max-steps = 50
+
+[[run]]
+name = "a"
+recipe = "llama3.1-405b/h100/fp8/512@25.04"
+
+[[run]]
+name = "b"
+after = "a"
+recipe = "llama3.1-8b/h100/bf16/8@25.04"
+time_limit = 00:20:00
+"#;
+
+const CLUSTERS: &str = r#"
+version = 1
+[cluster.alpha]
+ssh = "me@alpha"
+gpu = "h100"
+account = "research"
+partition = "batch"
+env = { HF_TOKEN = { command = ["pass", "show", "hf"] } }
+[cluster.alpha.release."25.04"]
+install-path = "/lustre/llmb"
+recipe-dir = { "llama3.1" = "/r/llama", "llama3.1-8b" = "/r/8b" }
+"#;
+
+fn said(problems: &[CampaignProblem]) -> String {
+    problems.iter().map(|problem| format!("{problem}\n")).collect()
+}
+
+/// What is said of the good campaign with one line in place of another.
+fn with(line: &str, instead: &str) -> String {
+    assert!(GOOD.contains(line), "{line}");
+    said(&Campaign::parse(&GOOD.replacen(line, instead, 1)).unwrap_err())
+}
+
+fn planned(campaign: &str, clusters: &str) -> Result<Vec<(String, String)>, String> {
+    let (campaign, lines) = Campaign::parse_with_lines(campaign).map_err(|problems| said(&problems))?;
+    let clusters = Clusters::parse(clusters).map_err(|problems| said(&problems))?;
+    let cluster = clusters.get(&campaign.cluster).unwrap();
+    let runs = plan(&campaign, &lines, cluster, |_| Ok(None)).map_err(|problems| said(&problems))?;
+    Ok(runs.iter().map(|run| (run.run.name.to_string(), run.launch.script.clone())).collect())
+}
+
+#[test]
+fn a_campaign_is_read() {
+    let campaign = Campaign::parse(GOOD).unwrap();
+    let [a, b] = &campaign.runs[..] else { panic!("{campaign:?}") };
+    assert_eq!(b.after, std::slice::from_ref(&a.name));
+    assert_eq!(b.settings.spec.get(Field::TimeLimit), Some("00:20:00"));
+    assert_eq!(campaign.spec(a).get(Field::MaxSteps), Some("50"));
+}
+
+#[test]
+fn each_mistake_names_its_line_and_what_would_be_right() {
+    for (line, instead, wanted) in [
+        (
+            "version = 1",
+            "version = 2",
+            "line 2: version: “2” is no version that this trainplan reads; allowed: 1",
+        ),
+        ("version = 1", "", "line 1: version: is needed; allowed: version = 1"),
+        ("name = \"nightly\"", "nam = \"nightly\"", "line 3: nam: is no known key; nearest: name"),
+        ("name = \"nightly\"", "name = \"../up\"", "line 3: name: “../up” is no name"),
+        ("max-steps = 50", "max-step = 50", "line 7: defaults.max-step: is no known key; nearest: max-steps"),
+        ("max-steps = 50", "max-steps = \"many\"", "line 7: defaults.max-steps: “many” is no whole number"),
+        ("max-steps = 50", "max-steps = [50]", "line 7: defaults.max-steps: is an array"),
+        ("max-steps = 50", "max_steps = 50\nmax-steps = 5", "is there twice: line 7 says it too"),
+        ("max-steps = 50", "tp = 0", "line 7: defaults.tp: “0” is too small; nearest: 1"),
+        ("max-steps = 50", "singleton = 3", "line 7: defaults.singleton: “3” is neither true nor false"),
+        (
+            "max-steps = 50",
+            "repeats = 0",
+            "“0” is out of range; nearest: 1; allowed: a whole number from 1 to 1000",
+        ),
+        ("max-steps = 50", "queue-budget = \"1h\"", "line 7: defaults.queue-budget: “1h” is no time limit"),
+        ("max-steps = 50", "upload = \"ftp://x\"", "“ftp://x” is no address of a server"),
+        ("max-steps = 50", "env = { \"A B\" = 1 }", "line 7: defaults.env.A B: is no name of a variable"),
+        ("max-steps = 50", "env = { A = \"x\\ny\" }", "“A” holds a control character"),
+        (
+            "max-steps = 50",
+            "env = { T = { file = \"x\" } }",
+            "is no reference to a secret; allowed: { env = \"NAME\" }",
+        ),
+        ("fp8/512@25.04", "fp8/512@25.4", "line 11: run.a.recipe: "),
+        ("405b/h100", "450b/h100", "nearest: llama3.1-405b/h100/fp8/512@25.04"),
+        (
+            "name = \"b\"",
+            "name = \"a\"",
+            "line 14: run.a.name: “a” is the name of the run in line 10 already",
+        ),
+        ("name = \"b\"", "", "line 13: run.2.name: is needed"),
+        (
+            "after = \"a\"",
+            "after = [\"aa\"]",
+            "line 15: run.b.after: “aa” is no run of this campaign; nearest: a",
+        ),
+        ("after = \"a\"", "after = \"b\"", "line 15: run.b.after: is the run itself"),
+        ("name = \"a\"", "name = \"a\"\nafter = [\"b\"]", "would wait for ever: a waits for b waits for a"),
+        ("after = \"a\"", "account = \"a b\"", "holds white space"),
+        ("after = \"a\"", "style = \"llmb\"", "nearest: llmb-run"),
+        ("after = \"a\"", "gpus = 7", "line 15: run.b.gpus: "),
+        ("[[run]]\nname = \"a\"", "[run]\nname = \"a\"", "line 13: is no TOML"),
+    ] {
+        let said = with(line, instead);
+        assert!(said.contains(wanted), "{instead}: {said}");
+    }
+}
+
+#[test]
+fn all_mistakes_are_said_at_once() {
+    let text = "version = 1\nname = \"a b\"\ncluster = 1\nx = 1\n[defaults]\ntp = \"x\"\n[[run]]\nrecipe = \"y\"\n\
+                [[run]]\nname = \"b\"\nmodel = \"llama3.1-8b\"\ngpu = \"h1000\"\nafter = [\"c\"]\n";
+    let problems = Campaign::parse(text).unwrap_err();
+    let lines: Vec<u32> = problems.iter().map(|problem| problem.line).collect();
+    assert_eq!(lines, [2, 4, 6, 7, 8, 12], "{}", said(&problems));
+}
+
+#[test]
+fn a_secret_is_refused_and_never_repeated() {
+    for secret in [
+        "HF_TOKEN = \"hunter2\"",
+        "MY_API_KEY = \"hunter2\"",
+        "DB_PASSWORD = \"hunter2\"",
+        "A = \"hf_hunter2hunter2hunter2\"",
+        "A = { command = [\"echo\", \"hf_hunter2hunter2hunter2\"] }",
+        "A = { env = \"hunter2 \" }",
+        "HF_TOKEN = { env = \"A\", command = [\"hunter2\"] }",
+        "HF_TOKEN = [\"hunter2\"]",
+    ] {
+        let said = with("max-steps = 50", &format!("env = {{ {secret} }}"));
+        assert!(said.contains("env") && !said.contains("hunter2"), "{secret}: {said}");
+    }
+    for line in [
+        "account = \"hf_hunter2hunter2hunter2\"",
+        "acount = \"hunter2\"",
+        "upload = \"https://me:hunter2@host\"",
+        "mounts = \"/a\" \"hunter2\"",
+    ] {
+        let said = with("max-steps = 50", line);
+        assert!(!said.contains("hunter2"), "{line}: {said}");
+    }
+    let reference = GOOD.replace("max-steps = 50", "env = { HF_TOKEN = \"$HF_TOKEN\", B = { env = \"B\" } }");
+    assert!(Campaign::parse(&reference).is_ok());
+}
+
+#[test]
+fn the_clusters_profile_fills_in_what_a_run_leaves_out() {
+    let scripts = planned(GOOD, CLUSTERS).unwrap();
+    for (name, script) in &scripts {
+        for line in [
+            "export SBATCH_ACCOUNT=research",
+            "export STAGE_PATH=/lustre/llmb",
+            "export HF_TOKEN=\"${HF_TOKEN}\"",
+            if name == "a" { "cd /r/llama" } else { "cd /r/8b" },
+        ] {
+            assert!(script.lines().any(|found| found == line), "{line} is not in {script}");
+        }
+    }
+    let own = GOOD.replace("after = \"a\"", "account = \"mine\"\nrecipe-dir = \"/mine\"");
+    let script = &planned(&own, CLUSTERS).unwrap()[1].1;
+    assert!(script.contains("SBATCH_ACCOUNT=mine\n") && script.contains("\ncd /mine\n"), "{script}");
+}
+
+#[test]
+fn a_run_for_other_gpus_is_refused_at_its_line() {
+    let said = planned(GOOD, &CLUSTERS.replace("\"h100\"", "\"gb200\"")).unwrap_err();
+    assert!(said.contains("line 11: run.a") || said.contains("line 9: run.a"), "{said}");
+    assert!(said.contains("“h100” is not what cluster alpha has; nearest: gb200"), "{said}");
+    let said = planned(&GOOD.replace("after = \"a\"", "tp = 2"), CLUSTERS).unwrap_err();
+    assert!(said.contains("line 15: run.b.tp: "), "{said}");
+}
+
+#[test]
+fn a_cluster_may_say_the_gpu() {
+    let own = GOOD.replace(
+        "recipe = \"llama3.1-8b/h100/bf16/8@25.04\"",
+        "model = \"llama3.1-8b\"\ngpus = 8\ngbs = 128\nstyle = \"megatron-lm\"",
+    );
+    assert!(planned(&own, CLUSTERS).is_ok());
+    let said = planned(&own, &CLUSTERS.replace("gpu = \"h100\"", "")).unwrap_err();
+    assert!(said.contains("run.b.gpu: is needed"), "{said}");
+}
+
+#[test]
+fn mistakes_in_profiles_name_their_lines() {
+    for (line, instead, wanted) in [
+        ("version = 1", "version = \"1\"", "is no version that this trainplan reads; allowed: 1"),
+        ("[cluster.alpha]\n", "[clusters.alpha]\n", "line 3: clusters: is no known key; nearest: cluster"),
+        ("ssh = \"me@alpha\"\n", "", "cluster.alpha.ssh: is needed"),
+        ("me@alpha", "-oProxyCommand=id", "line 4: cluster.alpha.ssh: “-oProxyCommand=id” is no host"),
+        ("me@alpha", "a; id", "“a; id” is no host"),
+        (
+            "gpu = \"h100\"",
+            "gpu = \"h10\"",
+            "line 5: cluster.alpha.gpu: “h10” is no known GPU; nearest: h100",
+        ),
+        ("gpu = \"h100\"", "gpus-per-nod = 8", "is no known key; nearest: gpus-per-node"),
+        ("gpu = \"h100\"", "gres = \"all\"", "“all” is no GRES of GPUs"),
+        ("gpu = \"h100\"", "cluster-factor = -1", "line 5: cluster.alpha.cluster-factor: "),
+        ("[cluster.alpha.release.\"25.04\"]", "[cluster.alpha.release.25.04]", "“25” is no known release"),
+        (
+            "\"/lustre/llmb\"",
+            "\"llmb\"",
+            "line 10: cluster.alpha.release.25.04.install-path: “llmb” is no absolute path",
+        ),
+        ("\"/r/8b\"", "\"r\"", "recipe-dir.llama3.1-8b: “r” is no absolute path"),
+        (
+            "\"llama3.1\"",
+            "\"lama3.1\"",
+            "is no model with a recipe, and none begins with it; nearest: llama3.1-",
+        ),
+        ("{ command = [\"pass\", \"show\", \"hf\"] }", "\"hunter2\"", "HF_TOKEN = { env = \"HF_TOKEN\" }"),
+    ] {
+        assert!(CLUSTERS.contains(line), "{line}");
+        let said = said(&Clusters::parse(&CLUSTERS.replacen(line, instead, 1)).unwrap_err());
+        assert!(said.contains(wanted) && !said.contains("hunter2"), "{instead}: {said}");
+    }
+}
+
+fn name() -> impl Strategy<Value = Name> {
+    "[a-zA-Z0-9][a-zA-Z0-9._-]{0,12}".prop_map(|text| text.parse().unwrap())
+}
+
+fn env() -> impl Strategy<Value = Env> {
+    let secret = prop_oneof![
+        "[A-Z_]{1,8}".prop_map(Secret::Env),
+        vec("[^\\x00]{1,10}", 0..3).prop_map(|more| Secret::Command([vec!["pass".into()], more].concat())),
+    ];
+    let text = "\\PC{0,20}".prop_filter("it begins no reference", |text| !text.starts_with('$'));
+    let setting = prop_oneof![text.prop_map(Setting::Text), secret.prop_map(Setting::Secret)];
+    btree_map("X_[A-Z]{1,6}_Z", setting, 0..4).prop_map(Env)
+}
+
+fn settings() -> impl Strategy<Value = Settings> {
+    let texts = (
+        option::of("[^\\s\\x00-\\x1f\\x7f-\\u{9f}*?\\[$-][^\\s\\x00-\\x1f\\x7f-\\u{9f}*?\\[$]{0,10}"),
+        option::of(1..500_u32),
+        option::of(any::<bool>()),
+        option::of(prop_oneof!["1:[0-5][0-9]:00", "2-00:00:00"]),
+        option::of("/[^\\s\\x00-\\x1f\\x7f-\\u{9f}*?\\[$]{0,10}"),
+    );
+    let spec = texts.prop_map(|(account, steps, profile, limit, path)| {
+        let fields = [
+            (Field::Account, account),
+            (Field::MaxSteps, steps.map(|steps| steps.to_string())),
+            (Field::Profile, profile.map(|profile| profile.to_string())),
+            (Field::TimeLimit, limit),
+            (Field::InstallPath, path),
+        ];
+        fields
+            .into_iter()
+            .fold(Spec::default(), |spec, (field, text)| spec.with(field, text.unwrap_or_default()))
+    });
+    let budget = option::of((1..90_000_u32).prop_map(|seconds| {
+        let text = format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+        text.parse().unwrap()
+    }));
+    let server = option::of("https://[a-z]{1,9}(/[a-z\"\\\\]{0,5})?".prop_map(|text| text.parse().unwrap()));
+    (spec, env(), option::of(1..1000_u32), option::of(any::<bool>()), budget, server).prop_map(
+        |(spec, env, repeats, singleton, queue_budget, upload)| Settings {
+            spec,
+            env,
+            repeats,
+            singleton,
+            queue_budget,
+            upload,
+        },
+    )
+}
+
+fn campaign() -> impl Strategy<Value = Campaign> {
+    let recipes = Catalog::embedded().recipes();
+    let run = (0..recipes.len(), settings(), any::<bool>());
+    (name(), name(), settings(), vec((name(), run), 1..5)).prop_map(move |(name, cluster, defaults, runs)| {
+        let mut made: Vec<Run> = Vec::new();
+        for (name, (recipe, mut settings, waits)) in runs {
+            if made.iter().any(|run| run.name == name) {
+                continue;
+            }
+            settings.spec.set(Field::Recipe, recipes[recipe].id.to_string());
+            let after = made.iter().filter(|_| waits).map(|run| run.name.clone()).collect();
+            made.push(Run { name, after, settings });
+        }
+        Campaign { name, cluster, defaults, runs: made }
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_back_equal(campaign in campaign()) {
+        let text = campaign.to_text();
+        let read = Campaign::parse(&text).map_err(|problems| TestCaseError::fail(format!("{text}\n{}", said(&problems))))?;
+        prop_assert_eq!(&read, &campaign, "{}", text);
+        prop_assert_eq!(read.to_text(), text);
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text in "(version = 1\n)?(.|[\\[\\]={}\"',\n#]|name|run|env|cluster|defaults| = 1){0,60}") {
+        for problems in [Campaign::parse(&text).err(), Clusters::parse(&text).err()].into_iter().flatten() {
+            prop_assert!(!problems.is_empty());
+            prop_assert!(!said(&problems).trim_end().chars().any(|c| c.is_control() && c != '\n'));
+        }
+    }
+}

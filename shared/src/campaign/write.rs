@@ -1,0 +1,117 @@
+//! A campaign as text, in the one form that there is for it: what is read and written again is the same file.
+
+use super::environment::{Env, Secret, Setting, is_variable};
+use super::{Campaign, Settings, VERSION, is_setting};
+use crate::problem::Field;
+use std::fmt::Write;
+
+impl Campaign {
+    /// The file's text.
+    pub fn to_text(&self) -> String {
+        let mut out = String::new();
+        line(&mut out, "version", &VERSION.to_string());
+        line(&mut out, "name", &quoted(self.name.as_str()));
+        line(&mut out, "cluster", &quoted(self.cluster.as_str()));
+        if self.defaults != Settings::default() {
+            out += "\n[defaults]\n";
+            settings(&mut out, &self.defaults);
+            env(&mut out, "defaults.env", &self.defaults.env);
+        }
+        for run in &self.runs {
+            out += "\n[[run]]\n";
+            line(&mut out, "name", &quoted(run.name.as_str()));
+            if !run.after.is_empty() {
+                line(&mut out, "after", &list(run.after.iter().map(super::Name::as_str)));
+            }
+            settings(&mut out, &run.settings);
+            env(&mut out, "run.env", &run.settings.env);
+        }
+        out
+    }
+}
+
+fn settings(out: &mut String, settings: &Settings) {
+    let Settings { spec, env: _, repeats, singleton, queue_budget, upload } = settings;
+    for (field, text) in spec.iter().filter(|(field, _)| is_setting(*field)) {
+        line(out, field.flag(), &value(field, text.trim()));
+    }
+    if let Some(repeats) = repeats {
+        line(out, "repeats", &repeats.to_string());
+    }
+    if let Some(singleton) = singleton {
+        line(out, "singleton", &singleton.to_string());
+    }
+    if let Some(budget) = queue_budget {
+        line(out, "queue-budget", &quoted(&budget.to_string()));
+    }
+    if let Some(upload) = upload {
+        line(out, "upload", &quoted(upload.as_str()));
+    }
+}
+
+fn env(out: &mut String, table: &str, env: &Env) {
+    if env.0.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n[{table}]");
+    for (name, setting) in &env.0 {
+        let name = if is_variable(name) { name.clone() } else { quoted(name) };
+        let value = match setting {
+            Setting::Text(text) => quoted(text),
+            Setting::Secret(Secret::Env(variable)) => format!("{{ env = {} }}", quoted(variable)),
+            Setting::Secret(Secret::Command(words)) => {
+                format!("{{ command = {} }}", list(words.iter().map(String::as_str)))
+            }
+        };
+        line(out, &name, &value);
+    }
+}
+
+fn line(out: &mut String, key: &str, value: &str) {
+    // Writing to a text does not fail.
+    let _ = writeln!(out, "{key} = {value}");
+}
+
+/// Whole numbers and switches bare, as a person would write them; everything else as text.
+fn value(field: Field, text: &str) -> String {
+    use Field::{
+        Cp, Ep, ExpertTp, Fsdp, Gbs, GpuMetrics, Gpus, GpusPerNode, Layers, MaxSteps, Mbs, NcclTrace,
+        Overlap, Pp, Profile, ProfileStartStep, ProfileStopStep, SaveCheckpoint, SeqLen, Tp, Vp,
+    };
+    let is_whole = || {
+        let digits = text.len() <= 9 && text.bytes().all(|byte| byte.is_ascii_digit());
+        digits && !text.is_empty() && (text == "0" || !text.starts_with('0'))
+    };
+    let bare = match field {
+        Gpus | Tp | Pp | Cp | Ep | ExpertTp | Vp | Mbs | Gbs | SeqLen | Layers | MaxSteps | GpusPerNode
+        | ProfileStartStep | ProfileStopStep => is_whole(),
+        Fsdp | Overlap | Profile | GpuMetrics | NcclTrace | SaveCheckpoint => {
+            matches!(text, "true" | "false")
+        }
+        _ => false,
+    };
+    if bare { text.to_string() } else { quoted(text) }
+}
+
+fn list<'a>(texts: impl Iterator<Item = &'a str>) -> String {
+    format!("[{}]", texts.map(quoted).collect::<Vec<_>>().join(", "))
+}
+
+/// A basic string of TOML.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => quoted += "\\\"",
+            '\\' => quoted += "\\\\",
+            '\n' => quoted += "\\n",
+            '\r' => quoted += "\\r",
+            '\t' => quoted += "\\t",
+            c if c.is_control() => {
+                let _ = write!(quoted, "\\u{:04X}", u32::from(c));
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted + "\""
+}

@@ -1,0 +1,244 @@
+use serde_json::Value;
+use std::fs;
+use std::process::Command;
+use tempfile::TempDir;
+use trainplan_tests::{Run, binary, run_of};
+
+const CAMPAIGN: &str = r#"version = 1
+name = "nightly"
+cluster = "alpha"
+
+[defaults]
+repeats = 3
+
+[defaults.env]
+HF_TOKEN = { env = "THE_TOKEN" }
+
+[[run]]
+name = "large"
+recipe = "llama3.1-405b/h100/fp8/512@25.04"
+after = ["small"]
+
+[[run]]
+name = "small"
+recipe = "llama3.1-8b/h100/bf16/8@25.04"
+repeats = 1
+env = { NOTE = "it's \"$(touch pwned)\" `id`; \\ $HOME" }
+"#;
+
+const CLUSTERS: &str = r#"version = 1
+
+[cluster.alpha]
+ssh = "alpha-login"
+account = "research"
+partition = "batch"
+gpu = "h100"
+env = { WANDB_API_KEY = { command = ["touch", "pwned"] } }
+
+[cluster.alpha.release."25.04"]
+install-path = "/lustre/llmb"
+recipe-dir = { "llama3.1" = "/lustre/recipes" }
+"#;
+
+fn place(campaign: &str, clusters: &str) -> TempDir {
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("a.campaign.toml"), campaign).unwrap();
+    fs::write(place.path().join("clusters.toml"), clusters).unwrap();
+    place
+}
+
+fn run_in(place: &TempDir, more: &[&str]) -> Run {
+    let output = Command::new(binary())
+        .args(["run", "a.campaign.toml"])
+        .args(more)
+        .current_dir(place)
+        .env("THE_TOKEN", "hunter2")
+        .env("XDG_CONFIG_HOME", place.path().join("config"))
+        .output()
+        .unwrap();
+    run_of(&output)
+}
+
+fn dry_run(campaign: &str, clusters: &str, format: &str) -> Run {
+    let place = place(campaign, clusters);
+    let run = run_in(&place, &["--dry-run", "--clusters", "clusters.toml", "--format", format]);
+    // No secret is read, and no program runs.
+    assert!(!run.stdout.contains("hunter2") && !run.stderr.contains("hunter2"), "{}", run.stdout);
+    assert!(!place.path().join("pwned").exists());
+    run
+}
+
+fn refused(campaign: &str, clusters: &str) -> String {
+    let run = dry_run(campaign, clusters, "table");
+    assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{}", run.stderr);
+    run.stderr
+}
+
+#[test]
+fn a_plan_says_what_would_run() {
+    let run = dry_run(CAMPAIGN, CLUSTERS, "json");
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let runs: Value = serde_json::from_str(&run.stdout).unwrap();
+    let [large, small] = &runs.as_array().unwrap()[..] else { panic!("{runs}") };
+    assert_eq!((large["run"].as_str(), small["run"].as_str()), (Some("large"), Some("small")));
+    assert_eq!((large["repeats"].as_u64(), small["repeats"].as_u64()), (Some(3), Some(1)));
+    assert_eq!((&large["after"][0], &large["ssh"]), (&"small".into(), &"alpha-login".into()));
+    assert_eq!((&large["cluster"], &large["campaign"]), (&"alpha".into(), &"nightly".into()));
+    let number = |value: &Value| value.as_f64().unwrap();
+    let step = &large["step_time_s"];
+    assert!(number(&step["low"]) < number(&step["mid"]) && number(&step["mid"]) < number(&step["high"]));
+    assert_eq!(large["estimate"]["step_time_s"], *step);
+    let training_s = number(&large["training_time_s"]["mid"]);
+    assert!((training_s / (50.0 * number(&step["mid"])) - 1.0).abs() < 1e-12);
+    assert!((number(&large["gpu_hours"]["mid"]) / (training_s * 512.0 * 3.0 / 3600.0) - 1.0).abs() < 1e-12);
+    assert_eq!(large["launch"]["commands"][0], "./launch.sh");
+    assert_eq!(large["launch"]["cwd"], "/lustre/recipes");
+    assert_eq!(large["launch"]["env"]["HF_TOKEN"], "$HF_TOKEN");
+    assert_eq!(large["secrets"]["HF_TOKEN"]["env"], "THE_TOKEN");
+    assert_eq!(large["secrets"]["WANDB_API_KEY"]["command"][0], "touch");
+    assert_eq!((&large["fits"], &large["launch"]["needs"]), (&true.into(), &Value::Array(Vec::new())));
+}
+
+#[test]
+fn people_get_a_table_and_every_script() {
+    let run = dry_run(CAMPAIGN, CLUSTERS, "table");
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    for text in [
+        "Campaign nightly on cluster alpha (ssh alpha-login).",
+        "after small",
+        "HF_TOKEN: secret, from $THE_TOKEN of your environment",
+        "WANDB_API_KEY: secret, printed by \"touch\" \"pwned\"",
+        "    export SBATCH_ACCOUNT=research",
+        "    export HF_TOKEN=\"${HF_TOKEN}\"",
+        "GPU-hours of training in all",
+    ] {
+        assert!(run.stdout.contains(text), "{text} is not in {}", run.stdout);
+    }
+    let rows = dry_run(CAMPAIGN, CLUSTERS, "csv").stdout;
+    assert_eq!(csv::Reader::from_reader(rows.as_bytes()).records().map(Result::unwrap).count(), 2);
+}
+
+#[test]
+fn hostile_values_reach_the_launcher_as_they_are() {
+    let run = dry_run(CAMPAIGN, CLUSTERS, "json");
+    let runs: Value = serde_json::from_str(&run.stdout).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let script = runs[1]["launch"]["script"].as_str().unwrap().replace("/lustre/recipes", ".");
+    fs::write(place.path().join("launch.sh"), "#!/bin/sh\nprintf %s \"$NOTE\"\n").unwrap();
+    let script = script.replace("./launch.sh", "sh ./launch.sh");
+    let output = Command::new("sh")
+        .args(["-c", &script])
+        .envs([("HF_TOKEN", "x"), ("WANDB_API_KEY", "x")])
+        .current_dir(&place)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "it's \"$(touch pwned)\" `id`; \\ $HOME");
+    assert!(!place.path().join("pwned").exists());
+}
+
+#[test]
+fn every_mistake_of_both_files_is_said_at_once() {
+    let campaign = CAMPAIGN
+        .replace("repeats = 3", "repeat = 3")
+        .replace("llama3.1-405b/h100", "llama3.1-450b/h100")
+        .replace("name = \"small\"", "name = \"large\"");
+    let said = refused(&campaign, &CLUSTERS.replace("account", "acount").replace("alpha-login", "-oX=y"));
+    for text in [
+        "a.campaign.toml: line 6: defaults.repeat: is no known key; nearest: repeats",
+        "line 13: run.large.recipe: “llama3.1-450b/h100/fp8/512@25.04”",
+        "nearest: llama3.1-405b/h100/fp8/512@25.04",
+        "line 14: run.large.after: “small” is no run of this campaign",
+        "line 17: run.large.name: “large” is the name of the run in line 12 already",
+        "clusters.toml: line 4: cluster.alpha.ssh: “-oX=y” is no host",
+        "line 5: cluster.alpha.acount: is no known key; nearest: account",
+    ] {
+        assert!(said.contains(text), "{text} is not in {said}");
+    }
+}
+
+#[test]
+fn what_can_not_be_is_refused() {
+    for (line, instead, wanted) in [
+        (
+            "version = 1",
+            "version = 7",
+            "line 1: version: “7” is no version that this trainplan reads; allowed: 1",
+        ),
+        ("repeats = 3", "account = \"a\\n$(id)\"", "“a\\n$(id)” holds a control character"),
+        ("repeats = 3", "account = \"a b\"", "holds white space"),
+        ("repeats = 3", "slurm-params = \"account=x\"", "has an option of its own: --account"),
+        ("repeats = 3", "model = \"none.json\"", "can't be read"),
+        ("{ env = \"THE_TOKEN\" }", "\"hunter2\"", "HF_TOKEN = { env = \"HF_TOKEN\" }"),
+        ("\"alpha\"", "\"alhpa\"", "clusters.toml: has no cluster alhpa; nearest: alpha; it has: alpha"),
+        ("repeats = 3", "repeats = 3 \"hunter2\"", "line 6: is no TOML"),
+        (
+            "repeats = 1",
+            "tp = 8",
+            "run.small.gpus: “8” does not divide by TP·PP·CP = 8·1·2 = 16; nearest: 16",
+        ),
+    ] {
+        assert!(CAMPAIGN.contains(line), "{line}");
+        let said = refused(&CAMPAIGN.replacen(line, instead, 1), CLUSTERS);
+        assert!(said.contains(wanted), "{wanted} is not in {said}");
+    }
+}
+
+#[test]
+fn a_run_that_does_not_fit_ends_with_3_and_the_whole_plan() {
+    let own = "model = \"llama3.1-70b\"\ngpus = 8\ngbs = 8\nstyle = \"megatron-lm\"";
+    let campaign = CAMPAIGN.replace("recipe = \"llama3.1-8b/h100/bf16/8@25.04\"", own);
+    let run = dry_run(&campaign, CLUSTERS, "json");
+    assert_eq!(run.code, Some(3), "{}", run.stderr);
+    let runs: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!((&runs[0]["fits"], &runs[1]["fits"]), (&true.into(), &false.into()));
+    assert!(run.stderr.contains("MEGATRON_PATH must be set on alpha"), "{}", run.stderr);
+}
+
+#[test]
+fn profiles_are_found_in_the_configuration() {
+    let place = place(CAMPAIGN, CLUSTERS);
+    let run = run_in(&place, &["--dry-run"]);
+    assert_eq!(run.code, Some(2));
+    assert!(run.stderr.contains("there are no profiles of clusters"), "{}", run.stderr);
+    fs::create_dir_all(place.path().join("config/trainplan")).unwrap();
+    fs::write(place.path().join("config/trainplan/clusters.toml"), CLUSTERS).unwrap();
+    assert_eq!(run_in(&place, &["--dry-run"]).code, Some(0));
+}
+
+#[test]
+fn carrying_out_is_refused_as_long_as_it_is_not_there() {
+    let place = place(CAMPAIGN, CLUSTERS);
+    let run = run_in(&place, &["--clusters", "clusters.toml"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""));
+    assert!(run.stderr.contains("--dry-run"), "{}", run.stderr);
+}
+
+#[test]
+fn a_model_file_lies_beside_the_campaign() {
+    let config = r#"{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 2048,
+        "intermediate_size": 8192, "num_attention_heads": 32, "num_hidden_layers": 16, "num_key_value_heads": 8,
+        "vocab_size": 128256, "max_position_embeddings": 8192, "tie_word_embeddings": true}"#;
+    let own = "model = \"config.json\"\ngpus = 8\ngbs = 8\nstyle = \"megatron-lm\"";
+    let campaign = CAMPAIGN.replace("recipe = \"llama3.1-8b/h100/bf16/8@25.04\"", own);
+    let place = place(&campaign, CLUSTERS);
+    fs::create_dir(place.path().join("elsewhere")).unwrap();
+    fs::write(place.path().join("config.json"), config).unwrap();
+    let output = Command::new(binary())
+        .args([
+            "run",
+            "../a.campaign.toml",
+            "--dry-run",
+            "--clusters",
+            "../clusters.toml",
+            "--format",
+            "json",
+        ])
+        .current_dir(place.path().join("elsewhere"))
+        .output()
+        .unwrap();
+    let run = run_of(&output);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let runs: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(runs[1]["estimate"]["scenario"]["layers"], 16);
+}
