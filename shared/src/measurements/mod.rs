@@ -1,6 +1,7 @@
 //! Measured training runs: what the estimate is fitted to and judged by.
 
 mod knobs;
+mod machine;
 mod row;
 mod subject;
 

@@ -1,6 +1,6 @@
 //! From a row's cells to what an estimate depends on.
 
-use super::knobs;
+use super::{knobs, machine};
 use crate::architecture::{Architecture, Attention, AttentionKind, Mlp};
 use crate::batch::Batch;
 use crate::catalog::{Catalog, Gpu};
@@ -80,7 +80,7 @@ impl Subject {
             overlap: !(knob("vanillaTP") || notes == "compile"),
             token_drop: knob("tokendrop") || knob("moe_token_drop"),
             stack,
-            gemm_tflops: (cell("source") == "simumax-b200").then_some(1098.0),
+            gemm_tflops: machine::gemm_tflops(&cell("source")),
             ..Options::default()
         };
 
