@@ -18,7 +18,10 @@ impl FromRow for Machine {
 /// What the machine behind a collection reaches in a large BF16 multiplication, where its owner published it.
 pub(super) fn gemm_tflops(source: &str) -> Option<f64> {
     static MACHINES: LazyLock<Vec<Machine>> = LazyLock::new(|| {
-        #[expect(clippy::expect_used, reason = "the file is fixed when this is built, and every test reads it")]
+        #[expect(
+            clippy::expect_used,
+            reason = "the file is fixed when this is built, and every test reads it"
+        )]
         read("machines.csv", include_str!("../../data/machines.csv")).expect("the machines are well formed")
     });
     MACHINES.iter().find(|machine| machine.source == source).map(|machine| machine.gemm_tflops)
