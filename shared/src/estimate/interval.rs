@@ -2,11 +2,11 @@
 
 use super::{Basis, BasisKind, Inputs};
 use crate::catalog::{DataError, FromRow, Row, read};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
 
 /// A number with the ends between which four of five measurements are expected.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// One of ten measurements is expected below.
     pub low: f64,

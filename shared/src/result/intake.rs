@@ -46,6 +46,7 @@ impl Intake {
             name,
             log,
             provenance: Provenance::here(),
+            carried: None,
         }
     }
 }

@@ -20,6 +20,7 @@
 //! # Ok::<(), trainplan_shared::result::FileError>(())
 //! ```
 
+mod carried;
 mod export;
 mod fields;
 mod file;
@@ -27,11 +28,12 @@ mod identity;
 mod intake;
 mod report;
 
+pub use carried::{Carried, Job, Launched, Predicted};
 pub use export::{csv, is_log_name, is_told_elsewhere};
 pub use file::{FileError, VERSION, read, write};
 pub use identity::Identity;
 pub use intake::Intake;
-pub use report::{Against, Checkpoints, Loss, Memory, Report, View};
+pub use report::{Against, AgainstPlan, Checkpoints, Loss, Memory, Report, View};
 
 use crate::log::{CheckpointAction, Log, Name, PARSER_VERSION};
 use serde::{Deserialize, Serialize};
@@ -57,9 +59,18 @@ pub struct RunResult {
     pub log: Log,
     /// What read it.
     pub provenance: Provenance,
+    /// What else is known of it, where we carried it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried: Option<Carried>,
 }
 
 impl RunResult {
+    /// The same as the result of a run that we carried out, under its name.
+    #[must_use]
+    pub fn of_run(self, id: Uuid, carried: Carried) -> Self {
+        Self { id, carried: Some(carried), ..self }
+    }
+
     /// The name of its file.
     #[must_use]
     pub fn file_name(&self) -> String {

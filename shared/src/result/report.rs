@@ -1,7 +1,8 @@
 //! A row of the results: what one view of a run shows of it, beside what is published.
 
-use super::{Comparable, Identity, RunResult, fields};
+use super::{Comparable, Identity, Predicted, RunResult, fields};
 use crate::catalog::{Baseline, Catalog, Recipe, Release};
+use crate::estimate::Interval;
 use crate::flops::Convention;
 use crate::log::{
     CheckpointAction, Failure, Format, Log, PARSER_VERSION, Score, Span, Stat, Status, StdKind, Window, score,
@@ -64,6 +65,9 @@ pub struct Report {
     pub scenario: Spec,
     /// The recipe's published measurement.
     pub baseline: Option<Against>,
+    /// What was predicted of it, where we carried it out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<AgainstPlan>,
     /// Whether its times can stand beside others.
     pub comparable: Comparable,
     /// What is not known and what to say to change that, and what else to know of the numbers.
@@ -89,6 +93,28 @@ pub struct Against {
     pub step_time_s: f64,
     /// The run's speed in percent of the published one, above 100 being faster; none where the two can't be compared.
     pub speed_percent: Option<f64>,
+}
+
+/// A run beside what was predicted before it started.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct AgainstPlan {
+    /// Seconds per step, as predicted.
+    pub step_time_s: Interval,
+    /// By how much it took longer than the middle of the prediction, as a fraction of that; none where it was not scored.
+    pub error: Option<f64>,
+    /// Whether it lies within the interval.
+    pub within: Option<bool>,
+}
+
+impl AgainstPlan {
+    fn of(plan: &Predicted, measured_s: Option<f64>) -> Self {
+        let Interval { low, mid, high } = plan.step_time_s;
+        Self {
+            step_time_s: plan.step_time_s,
+            error: measured_s.map(|measured| measured / mid - 1.0),
+            within: measured_s.map(|measured| (low..=high).contains(&measured)),
+        }
+    }
 }
 
 /// The checkpoints of a run.
@@ -159,6 +185,10 @@ impl Report {
             },
             loss: Loss { first: score.loss_first, last: score.loss_last },
             global_batch_size: score.global_batch_size,
+            plan: run
+                .carried
+                .as_ref()
+                .map(|carried| AgainstPlan::of(&carried.plan, score.step_time_s.map(|stat| stat.mean))),
             scenario: identity.scenario.clone(),
             ..Self::without(&run.source.path, score.status, None)
         };
@@ -193,6 +223,7 @@ impl Report {
             recipe: None,
             scenario: Spec::default(),
             baseline: None,
+            plan: None,
             comparable: Comparable::unless(Vec::new()),
             notes: Vec::new(),
             failures: Vec::new(),
