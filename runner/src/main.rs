@@ -1,9 +1,14 @@
 //! The `trainplan` program: plans LLM pre-training and carries the plan out.
 
 mod cli;
-#[expect(dead_code, reason = "its first users are on their way")]
+mod conduct;
 mod data;
+mod fetch;
+mod journal;
 mod serve;
+mod slurm;
+mod ssh;
+mod store;
 
 use std::process::ExitCode;
 

@@ -6,8 +6,10 @@
 #![allow(missing_docs, reason = "a test's name says what it shows")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod campaign;
 mod cluster;
 mod harness;
+mod laptop;
 mod site;
 mod workloads;
 

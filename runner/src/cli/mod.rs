@@ -1,8 +1,10 @@
 //! The command line: one file per command, data to stdout, everything else to stderr.
 
 mod calibrate;
+mod data_dir;
 mod estimate;
 mod flops;
+mod jobs;
 mod launch;
 mod metrics;
 mod model_file;
@@ -13,7 +15,9 @@ mod run;
 mod scenario;
 mod shell;
 mod side_by_side;
+mod summary;
 mod validate;
+mod watch;
 
 use crate::serve;
 use clap::{Parser, Subcommand};
@@ -38,11 +42,12 @@ Examples:
   trainplan metrics --recipe llama3.1-405b/h100/fp8/512 --tokens 15T
   trainplan estimate --recipe llama3.1-405b/h100/fp8/512 --tp 4 --pp 16
   trainplan launch --recipe llama3.1-405b/h100/fp8/512
-  trainplan run nightly.campaign.toml --dry-run
+  trainplan run nightly.campaign.toml
+  trainplan jobs list
   trainplan parse experiments/
   trainplan serve
 
-Exit codes: 0 done; 1 failed; 2 wrong use or invalid input; 3 the plan does not fit; 4 nothing could be scored."
+Exit codes: 0 done; 1 failed; 2 wrong use or invalid input; 3 the plan does not fit; 4 a run failed,\nor nothing could be scored; 5 the cluster can't be reached."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -58,6 +63,7 @@ enum Command {
     Estimate(estimate::Args),
     Launch(launch::Args),
     Run(run::Args),
+    Jobs(jobs::Args),
     Parse(parse::Args),
     Validate(validate::Args),
     Calibrate(calibrate::Args),
@@ -118,6 +124,44 @@ enum Failure {
     /// No log gave a number: exit code 4. The rows say why.
     #[error("nothing could be scored: each row says why")]
     NothingScored,
+    /// There is no such run: exit code 2.
+    #[error("{0}")]
+    NoRun(String),
+    /// A campaign was changed while a round of it is not over: exit code 2.
+    #[error(
+        "{campaign} was changed since the round that was begun at {since}, which is not over: `trainplan jobs follow \
+         {campaign}` goes on with that as it was, and --new begins another beside it"
+    )]
+    Changed {
+        /// The campaign.
+        campaign: String,
+        /// When the round was begun.
+        since: String,
+    },
+    /// The campaign is over, and a run of it has no score: exit code 4.
+    #[error("not every run was scored: the table says why")]
+    RunFailed,
+    /// The cluster can't be reached: exit code 5.
+    #[error("{0}")]
+    Unreachable(String),
+    /// There is no data directory: exit code 1.
+    #[error(transparent)]
+    DataDir(#[from] crate::data::DataDirError),
+    /// The journal: exit code 1.
+    #[error(transparent)]
+    Journal(#[from] crate::journal::JournalError),
+    /// The store: exit code 1.
+    #[error(transparent)]
+    Store(#[from] crate::store::StoreError),
+    /// Carrying out stopped: exit code 1.
+    #[error(transparent)]
+    Conduct(crate::conduct::ConductError),
+    /// Fetching stopped: exit code 1.
+    #[error(transparent)]
+    Fetch(#[from] crate::fetch::FetchError),
+    /// A secret can't be found: exit code 2.
+    #[error(transparent)]
+    Secret(#[from] crate::conduct::SecretError),
 }
 
 impl From<Problem> for Failure {
@@ -141,16 +185,26 @@ pub(crate) fn run() -> ExitCode {
     match failure {
         // `trainplan recipes | head` has what it wanted.
         Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Failure::Invalid(_) | Failure::Contents { .. } | Failure::Several(_) | Failure::Refused(_) => {
-            complain(&failure, 2)
-        }
+        Failure::Invalid(_)
+        | Failure::Contents { .. }
+        | Failure::Several(_)
+        | Failure::Refused(_)
+        | Failure::NoRun(_)
+        | Failure::Changed { .. }
+        | Failure::Secret(_) => complain(&failure, 2),
         Failure::Serve(_)
         | Failure::File { .. }
         | Failure::Output(_)
         | Failure::Format(_)
-        | Failure::Save(_) => complain(&failure, 1),
+        | Failure::Save(_)
+        | Failure::DataDir(_)
+        | Failure::Journal(_)
+        | Failure::Store(_)
+        | Failure::Conduct(_)
+        | Failure::Fetch(_) => complain(&failure, 1),
         Failure::DoesNotFit => complain(&failure, 3),
-        Failure::NothingScored => complain(&failure, 4),
+        Failure::NothingScored | Failure::RunFailed => complain(&failure, 4),
+        Failure::Unreachable(_) => complain(&failure, 5),
     }
 }
 
@@ -162,6 +216,7 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Estimate(args) => args.run(),
         Command::Launch(args) => args.run(),
         Command::Run(args) => args.run(),
+        Command::Jobs(args) => args.run(),
         Command::Parse(args) => args.run(),
         Command::Validate(args) => args.run(),
         Command::Calibrate(args) => args.run(),

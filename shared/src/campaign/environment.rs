@@ -1,7 +1,7 @@
 //! Variables for a run. A secret is only ever a reference: where to find it on the machine that carries the campaign
 //! out.
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 
 /// Variables by name.
@@ -19,7 +19,7 @@ pub enum Setting {
 }
 
 /// Where a secret is to be found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Secret {
     /// In a variable of the environment.

@@ -25,6 +25,8 @@ pub struct Planned<'a> {
     pub upload: Option<&'a Server>,
     /// The recipe that it starts from, in full.
     pub recipe: Option<String>,
+    /// Its scenario and its options, as typed and as the cluster's profile has them.
+    pub spec: Spec,
     /// Its prediction.
     pub predicted: Predicted,
     /// Its launch, in which secrets are references.
@@ -140,6 +142,7 @@ fn plan_run<'a>(
         launch,
         env,
         warnings,
+        spec,
         predicted,
     })
 }

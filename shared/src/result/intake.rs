@@ -29,6 +29,12 @@ impl Intake {
         self.hash.update(bytes);
     }
 
+    /// What the log told so far.
+    #[must_use]
+    pub fn so_far(&self) -> RunResult {
+        self.clone().finish()
+    }
+
     /// What the log told.
     #[must_use]
     pub fn finish(self) -> RunResult {

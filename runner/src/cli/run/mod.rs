@@ -1,5 +1,9 @@
 //! `trainplan run`: a campaign on its cluster.
 
+mod carry;
+
+pub(super) use carry::{CarryArgs, carry, carry_until, runtime};
+
 use super::estimate::{self, contract, in_words, rounded};
 use super::output::{self, Format, FormatArg};
 use super::{Failure, model_file, note};
@@ -21,18 +25,26 @@ use trainplan_shared::units::significant;
 /// Far more than a person writes.
 const LARGEST: u64 = 4 << 20;
 
-/// Plan a campaign: what each of its runs launches on the cluster, how long it takes, and whether it fits
+/// Carry a campaign out on its cluster, or go on with one that was begun
 ///
 /// A campaign is a file *.campaign.toml of runs: each a recipe or a scenario, under the names of the flags of `trainplan
 /// estimate` and `trainplan launch`. The cluster's profile stands in clusters.toml, in the folder trainplan of your
-/// configuration (~/.config). Nothing is submitted and no secret is read: carrying a campaign out is still to come.
+/// configuration (~/.config). Every run is submitted exactly once, followed, scored, compared with its plan and with the
+/// published number, and kept; `trainplan serve` shows it. Whatever interrupts this, the same command goes on.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   trainplan run nightly.campaign.toml --dry-run
-  trainplan run nightly.campaign.toml --dry-run --clusters clusters.toml --format json
+  trainplan run nightly.campaign.toml
+  trainplan run nightly.campaign.toml --format json --patience 120 >>nightly.jsonl
 
-Exit codes: 0 every run can be launched and fits; 2 invalid input; 3 a run does not fit (the plan is printed all the same).")]
+Exit codes:
+  0 every run was scored (with --dry-run: can be launched, and fits)
+  1 something failed here; jobs go on
+  2 invalid input
+  3 a run does not fit
+  4 a run failed, or was not scored
+  5 the cluster can't be reached; jobs go on")]
 pub(super) struct Args {
     /// The campaign
     #[arg(value_name = "CAMPAIGN")]
@@ -40,9 +52,17 @@ pub(super) struct Args {
     /// Print the plan and do nothing
     #[arg(long)]
     dry_run: bool,
+    /// Begin anew, though an earlier round of the campaign is not over
+    #[arg(long)]
+    new: bool,
+    /// Run even what is predicted not to fit
+    #[arg(long)]
+    anyway: bool,
     /// The profiles of your clusters [default: trainplan/clusters.toml in your configuration]
     #[arg(long, value_name = "FILE")]
     clusters: Option<PathBuf>,
+    #[command(flatten)]
+    carry: CarryArgs,
     #[command(flatten)]
     format: FormatArg,
 }
@@ -77,12 +97,6 @@ struct Output<'a> {
 
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
-        if !self.dry_run {
-            return Err(Failure::Refused(
-                "this version plans a campaign and does not carry it out: --dry-run prints the plan with the scripts to \
-                 submit",
-            ));
-        }
         let text = read(&self.campaign)?;
         let profiles = self.clusters.map_or_else(usual_profiles, Ok)?;
         let profiles_text = read_profiles(&profiles)?;
@@ -101,6 +115,26 @@ impl Args {
         let folder = self.campaign.parent().unwrap_or(Path::new("")).to_path_buf();
         let planned = plan(&campaign, &lines, cluster, |model| own_model(&folder, model))
             .map_err(|found| mistakes(&self.campaign, &found))?;
+        if !self.dry_run {
+            warn(&planned);
+            let unfit: Vec<&str> =
+                planned.iter().filter(|run| !may_run(run)).map(|run| run.run.name.as_str()).collect();
+            if !unfit.is_empty() && !self.anyway {
+                note(&format!(
+                    "{}: --dry-run shows by how much, and --anyway runs it all the same",
+                    unfit.join(", ")
+                ));
+                return Err(Failure::DoesNotFit);
+            }
+            return carry::campaign(
+                &campaign,
+                cluster,
+                &planned,
+                &self.carry,
+                self.new,
+                self.format.choose(),
+            );
+        }
         let outputs: Vec<Output> = planned.iter().map(|run| of(&campaign, cluster, run)).collect();
         match self.format.choose() {
             Format::Json => output::json(&outputs)?,
@@ -110,6 +144,11 @@ impl Args {
         warn(&planned);
         if outputs.iter().all(|run| run.fits) { Ok(()) } else { Err(Failure::DoesNotFit) }
     }
+}
+
+/// Whether a run fits; what is published ran.
+fn may_run(planned: &Planned) -> bool {
+    planned.predicted.estimate.memory.fits() || planned.predicted.published.is_some()
 }
 
 fn of<'a>(campaign: &'a Campaign, cluster: &'a Cluster, planned: &'a Planned) -> Output<'a> {

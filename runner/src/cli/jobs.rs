@@ -1,0 +1,384 @@
+//! `trainplan jobs`: what is being carried out, and what was.
+
+use super::data_dir::DataDirArg;
+use super::output::{self, Format, FormatArg};
+use super::run::{CarryArgs, carry, runtime};
+use super::summary::{Summary, table};
+use super::watch::{self, Lines, Screen};
+use super::{Failure, note};
+use crate::conduct::{self, Watch as _};
+use crate::data::DataDir;
+use crate::fetch::{self, Wanted};
+use crate::journal::{Event, Journal, JournalError, Round, Run};
+use crate::ssh::{Link, LinkOptions};
+use clap::Subcommand;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// List, show, follow, cancel or fetch the runs of campaigns
+///
+/// It works from any terminal of this machine, beside a `trainplan run` or without one. A run is named as its campaign names
+/// it, with #2 for its second repeat, or by the beginning of its id; of several rounds of a campaign the newest counts.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  trainplan jobs list
+  trainplan jobs show llama-405b
+  trainplan jobs follow
+  trainplan jobs cancel llama-405b#2
+  trainplan jobs fetch llama-405b --to results/
+
+Exit codes: 0 done; 1 failed; 2 no such run; 4 a followed run failed; 5 the cluster can't be reached.")]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List the runs of each campaign's newest round
+    List {
+        /// Of every round
+        #[arg(long)]
+        all: bool,
+        #[command(flatten)]
+        data: DataDirArg,
+        #[command(flatten)]
+        format: FormatArg,
+    },
+    /// Show all that happened to a run, and who said so
+    Show {
+        /// The run
+        #[arg(value_name = "RUN")]
+        run: String,
+        #[command(flatten)]
+        data: DataDirArg,
+        #[command(flatten)]
+        format: FormatArg,
+    },
+    /// Follow a campaign: go on with it, or watch the process that does
+    Follow {
+        /// The campaign [default: the newest that is not over]
+        #[arg(value_name = "CAMPAIGN")]
+        campaign: Option<String>,
+        #[command(flatten)]
+        carry: CarryArgs,
+        #[command(flatten)]
+        format: FormatArg,
+    },
+    /// Cancel runs, and wait until Slurm says that they are over
+    Cancel {
+        /// The runs
+        #[arg(value_name = "RUN", required = true)]
+        runs: Vec<String>,
+        #[command(flatten)]
+        carry: CarryArgs,
+        #[command(flatten)]
+        format: FormatArg,
+    },
+    /// Fetch what a run wrote; goes on where it was cut off
+    Fetch {
+        /// The run
+        #[arg(value_name = "RUN")]
+        run: String,
+        /// The folder to fetch into
+        #[arg(long, value_name = "DIR", default_value = ".")]
+        to: PathBuf,
+        /// Checkpoints too: terabytes, of large models
+        #[arg(long)]
+        checkpoints: bool,
+        /// Profiles too
+        #[arg(long)]
+        profiles: bool,
+        #[command(flatten)]
+        data: DataDirArg,
+        #[command(flatten)]
+        format: FormatArg,
+    },
+}
+
+impl Args {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let runtime = runtime()?;
+        match self.command {
+            Command::List { all, data, format } => {
+                runtime.block_on(list(&data.open()?, all, format.choose()))
+            }
+            Command::Show { run, data, format } => {
+                runtime.block_on(show(&data.open()?, &run, format.choose()))
+            }
+            Command::Follow { campaign, carry, format } => {
+                runtime.block_on(follow(campaign.as_deref(), &carry, format.choose()))
+            }
+            Command::Cancel { runs, carry, format } => {
+                runtime.block_on(cancel(&runs, &carry, format.choose()))
+            }
+            Command::Fetch { run, to, checkpoints, profiles, data, format } => {
+                let what = (checkpoints, profiles);
+                runtime.block_on(fetch_run(&data.open()?, &run, &to, what, format.choose()))
+            }
+        }
+    }
+}
+
+async fn list(data: &DataDir, all: bool, format: Format) -> Result<(), Failure> {
+    let journal = Journal::open(data).await?;
+    let mut rounds = journal.rounds().await?;
+    if !all {
+        let mut seen = Vec::new();
+        rounds.retain(|round| {
+            let key = (round.campaign.clone(), round.cluster.clone());
+            let newest = !seen.contains(&key);
+            seen.push(key);
+            newest || round.ended_ms.is_none()
+        });
+    }
+    let mut of_rounds = Vec::new();
+    for round in rounds {
+        let runs = journal.runs(&round.id).await?;
+        of_rounds.push((round, runs));
+    }
+    if format == Format::Json {
+        let every: Vec<Summary> = of_rounds
+            .iter()
+            .flat_map(|(round, runs)| runs.iter().map(|run| Summary::of(round, run)))
+            .collect();
+        return output::json(&every);
+    }
+    if of_rounds.is_empty() {
+        note("nothing was run yet: `trainplan run CAMPAIGN` does");
+    }
+    for (round, runs) in &of_rounds {
+        let state = match (round.ended_ms, journal.lock(&round.campaign, &round.cluster)) {
+            (Some(ended), _) => format!("over since {}", watch::clock(ended)),
+            (None, Err(JournalError::Busy { holder, .. })) => format!("carried out by process {holder}"),
+            (None, _) => "nobody carries it out: `trainplan jobs follow` goes on with it".into(),
+        };
+        output::text_line(&format!(
+            "Campaign {} on cluster {}, begun {}; {state}.\n",
+            round.campaign,
+            round.cluster,
+            watch::clock(round.begun_ms)
+        ))?;
+        let summaries: Vec<Summary> = runs.iter().map(|run| Summary::of(round, run)).collect();
+        table(&summaries)?;
+        output::text_line("")?;
+    }
+    Ok(())
+}
+
+/// A run with its events, for programs.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    summary: Summary<'a>,
+    log: Option<&'a String>,
+    copy: String,
+    events: Vec<Happened<'a>>,
+}
+
+#[derive(Serialize)]
+struct Happened<'a> {
+    at: String,
+    #[serde(flatten)]
+    event: &'a Event,
+}
+
+async fn show(data: &DataDir, name: &str, format: Format) -> Result<(), Failure> {
+    let journal = Journal::open(data).await?;
+    let (round, run) = find(&journal, name).await?;
+    let events = journal.events(&run.id, 0).await?;
+    let copy = journal.logs().join(&run.id).display().to_string();
+    let log = run.status.jobs.first().and_then(|(job, _)| run.status.logs.get(job));
+    let summary = Summary::of(&round, &run);
+    if format == Format::Json {
+        let happened = |(_, at_ms, event): &'_ (i64, i64, Event)| (watch::time(*at_ms), event.clone());
+        let kept: Vec<(String, Event)> = events.iter().map(happened).collect();
+        let events = kept.iter().map(|(at, event)| Happened { at: at.clone(), event }).collect();
+        return output::json(&Shown { summary, log, copy, events });
+    }
+    table(&[summary])?;
+    output::text_line(&format!(
+        "\nrun {} of campaign {}; copies of its logs: {copy}",
+        run.id, round.campaign
+    ))?;
+    for (_, at_ms, event) in &events {
+        let text = watch::sentence(&run, event).unwrap_or_else(|| match event {
+            Event::Planned => "planned".into(),
+            Event::Staged { folder, .. } => format!("its launch lies in {folder}"),
+            Event::CancelSent { answer } if answer.is_empty() => "scancel was called".into(),
+            Event::CancelSent { answer } => format!("scancel said: {answer}"),
+            _ => String::new(),
+        });
+        output::text_line(&format!("  {}  {text}", watch::clock(*at_ms)))?;
+    }
+    Ok(())
+}
+
+async fn follow(campaign: Option<&str>, args: &CarryArgs, format: Format) -> Result<(), Failure> {
+    let data = args.data.open()?;
+    let journal = Journal::open(&data).await?;
+    let rounds = journal.rounds().await?;
+    let wanted = |round: &&Round| match campaign {
+        Some(name) => round.campaign == name,
+        None => round.ended_ms.is_none(),
+    };
+    let Some(round) = rounds.iter().find(wanted).cloned() else {
+        let what = match campaign {
+            Some(name) => format!("no campaign {name} was run here: `trainplan jobs list` lists what was"),
+            None => "nothing is being carried out".into(),
+        };
+        return Err(Failure::NoRun(what));
+    };
+    match journal.lock(&round.campaign, &round.cluster) {
+        Ok(_lock) => carry(&data, &journal, round, args, format).await,
+        Err(JournalError::Busy { holder, .. }) => {
+            note(&format!(
+                "process {holder} carries {} out; this only watches it, and Ctrl-C ends the watching",
+                round.campaign
+            ));
+            watch_journal(&journal, &round, &[], format).await
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Tells what another process does, until all runs are over, or those of `only`.
+async fn watch_journal(
+    journal: &Journal,
+    round: &Round,
+    only: &[String],
+    format: Format,
+) -> Result<(), Failure> {
+    let mut lines = Lines::new(&round.campaign);
+    let mut screen = Screen::new(false);
+    let mut told: BTreeMap<String, i64> = BTreeMap::new();
+    loop {
+        let runs = journal.runs(&round.id).await?;
+        for run in &runs {
+            let after = told.entry(run.id.clone()).or_insert(0);
+            for (number, at_ms, event) in journal.events(&run.id, *after).await? {
+                match format {
+                    Format::Json => lines.event(run, at_ms, &event),
+                    _ => screen.event(run, at_ms, &event),
+                }
+                *after = number;
+            }
+        }
+        let counts = |run: &&Run| only.is_empty() || only.contains(&run.id);
+        if runs.iter().filter(counts).all(|run| run.status.is_over()) {
+            let failed =
+                runs.iter().filter(counts).any(|run| conduct::Outcome::of(run) != conduct::Outcome::Scored);
+            return if failed && only.is_empty() { Err(Failure::RunFailed) } else { Ok(()) };
+        }
+        if let Ok(_lock) = journal.lock(&round.campaign, &round.cluster) {
+            return Err(Failure::NoRun(format!(
+                "the process that carried {} out has ended: `trainplan jobs follow` goes on with it",
+                round.campaign
+            )));
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
+async fn cancel(names: &[String], args: &CarryArgs, format: Format) -> Result<(), Failure> {
+    let data = args.data.open()?;
+    let journal = Journal::open(&data).await?;
+    let mut by_round: BTreeMap<String, (Round, Vec<String>)> = BTreeMap::new();
+    for name in names {
+        let (round, run) = find(&journal, name).await?;
+        if run.status.is_over() {
+            note(&format!("{} is over: {}", run.plan.title(), watch::in_words(&run)));
+            continue;
+        }
+        by_round.entry(round.id.clone()).or_insert_with(|| (round, Vec::new())).1.push(run.id);
+    }
+    for (round, ids) in by_round.into_values() {
+        for id in &ids {
+            journal.wish_cancel(id).await?;
+        }
+        match journal.lock(&round.campaign, &round.cluster) {
+            Ok(_lock) => super::run::carry_until(&data, &journal, round, args, format, ids).await?,
+            Err(JournalError::Busy { .. }) => watch_journal(&journal, &round, &ids, format).await?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+async fn fetch_run(
+    data: &DataDir,
+    name: &str,
+    to: &std::path::Path,
+    (checkpoints, profiles): (bool, bool),
+    format: Format,
+) -> Result<(), Failure> {
+    let journal = Journal::open(data).await?;
+    let (round, run) = find(&journal, name).await?;
+    let Some((job, _)) = run.status.jobs.first() else {
+        return Err(Failure::NoRun(format!(
+            "{} has no job yet, so there is nothing to fetch",
+            run.plan.title()
+        )));
+    };
+    let wanted = Wanted {
+        experiment_dir: run.plan.experiment_dir.clone(),
+        log: run.status.logs.get(job).cloned(),
+        job: job.clone(),
+        checkpoints,
+        profiles,
+    };
+    let link =
+        Link::new(&round.ssh, LinkOptions { cluster: Some(round.cluster.clone()), ..LinkOptions::default() });
+    let (folder, entries) = fetch::list(&link, &wanted).await?;
+    let to = to.join(format!("{}-{job}", run.plan.title().replace('#', "-")));
+    let mut bytes = 0;
+    for entry in &entries {
+        bytes += fetch::fetch(&link, &folder, entry, &to).await?;
+        note(&format!("{} ({} bytes)", entry.path, entry.size));
+    }
+    let all: u64 = entries.iter().map(|entry| entry.size).sum();
+    if format == Format::Json {
+        let to = to.display().to_string();
+        return output::json(&serde_json::json!({
+            "run": run.plan.name, "id": run.id, "from": folder, "to": to, "files": entries.len(), "bytes": all, "fetched_bytes": bytes,
+        }));
+    }
+    output::text_line(&format!(
+        "{} files, {all} bytes, in {} ({bytes} bytes came now)",
+        entries.len(),
+        to.display()
+    ))
+}
+
+/// The run of a name: as its campaign names it, perhaps with its repeat, or the beginning of its id.
+async fn find(journal: &Journal, name: &str) -> Result<(Round, Run), Failure> {
+    let mut known: Vec<String> = Vec::new();
+    for round in journal.rounds().await? {
+        let runs = journal.runs(&round.id).await?;
+        let mut fitting: Vec<&Run> = runs
+            .iter()
+            .filter(|run| run.plan.title() == name || (name.len() >= 8 && run.id.starts_with(name)))
+            .collect();
+        if fitting.is_empty() {
+            fitting = runs.iter().filter(|run| run.plan.name == name).collect();
+        }
+        match fitting[..] {
+            [run] => return Ok((round, run.clone())),
+            [] => {}
+            _ => {
+                let titles: Vec<String> = fitting.iter().map(|run| run.plan.title()).collect();
+                return Err(Failure::NoRun(format!(
+                    "{name} has several repeats: say which of {}",
+                    titles.join(", ")
+                )));
+            }
+        }
+        known.extend(runs.iter().map(|run| run.plan.title()));
+    }
+    let nearest = trainplan_shared::problem::most_alike(name, known.iter().map(String::as_str));
+    let nearest = nearest.map_or(String::new(), |nearest| format!("; nearest: {nearest}"));
+    Err(Failure::NoRun(format!("there is no run {name}{nearest}; `trainplan jobs list` lists them")))
+}

@@ -1,0 +1,332 @@
+//! Carrying a campaign out: begin a round or go on with one, and tell what became of it.
+
+use super::super::data_dir::DataDirArg;
+use super::super::output::{self, Format};
+use super::super::summary::{self, Summary};
+use super::super::watch::{self, Lines, Screen};
+use super::super::{Failure, note};
+use crate::conduct::{self, ConductError, Conductor, Ending, Figures, Options, Order, Outcome, Watch};
+use crate::data::DataDir;
+use crate::journal::{Journal, Plan, Round, Run, now_ms};
+use crate::slurm::sha256;
+use crate::ssh::{Link, LinkOptions};
+use crate::store::Store;
+use serde::Serialize;
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use trainplan_shared::campaign::{Campaign, Cluster, Planned};
+use trainplan_shared::estimate::BasisKind;
+use trainplan_shared::launch::TimeLimit;
+use trainplan_shared::link;
+use trainplan_shared::result::{Comparable, Launched, Predicted};
+use uuid::Uuid;
+
+/// How to carry out and to tell of it.
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct CarryArgs {
+    #[command(flatten)]
+    pub(in crate::cli) data: DataDirArg,
+    /// Runs that may be in Slurm's hands at once
+    #[arg(long, value_name = "RUNS", default_value_t = 1000)]
+    at_once: usize,
+    /// Seconds between two looks at the cluster, at least
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
+    interval: f64,
+    /// Say that a run hangs after so many seconds without a step; ten times a step's time at least
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    hang_after: u64,
+    /// End with code 5 when the cluster is out of reach for so many minutes; what runs there goes on [default: for ever on a
+    /// terminal, else 60]
+    #[arg(long, value_name = "MINUTES", value_parser = seconds)]
+    patience: Option<f64>,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+    number.ok_or_else(|| "give a number, 0 or more".into())
+}
+
+impl CarryArgs {
+    fn options(&self) -> Options {
+        let usual = if io::stderr().is_terminal() { None } else { Some(60.0) };
+        Options {
+            interval_s: self.interval.max(0.2),
+            at_once: self.at_once.max(1),
+            hang_after_s: self.hang_after,
+            patience: self
+                .patience
+                .or(usual)
+                .map(|minutes| Duration::from_secs_f64((minutes * 60.0).min(1e9))),
+        }
+    }
+}
+
+/// Begins a round of a campaign, or goes on with the one that is not over.
+pub(super) fn campaign(
+    campaign: &Campaign,
+    cluster: &Cluster,
+    planned: &[Planned],
+    args: &CarryArgs,
+    new: bool,
+    format: Format,
+) -> Result<(), Failure> {
+    let data = args.data.open()?;
+    runtime()?.block_on(async {
+        let journal = Journal::open(&data).await?;
+        let _lock = journal.lock(campaign.name.as_str(), cluster.name.as_str())?;
+        let plans: Vec<Plan> = planned.iter().flat_map(plans_of).collect();
+        let secrets = plans.iter().flat_map(|plan| plan.secrets.iter().map(|(name, secret)| (name, secret)));
+        conduct::check_secrets(secrets).await?;
+        let text = serde_json::to_string(&plans).map_err(|error| Failure::Format(error.to_string()))?;
+        let digest = sha256(&text);
+        let open = journal.rounds().await?.into_iter().find(|round| {
+            round.ended_ms.is_none()
+                && round.campaign == campaign.name.as_str()
+                && round.cluster == cluster.name.as_str()
+        });
+        let round = match open {
+            Some(round) if !new => {
+                let since = watch::clock(round.begun_ms);
+                if round.sha256 != digest {
+                    return Err(Failure::Changed { campaign: round.campaign, since });
+                }
+                note(&format!("going on with what was begun at {since}"));
+                round
+            }
+            _ => {
+                let round = Round {
+                    id: Uuid::now_v7().to_string(),
+                    campaign: campaign.name.to_string(),
+                    cluster: cluster.name.to_string(),
+                    ssh: cluster.ssh.clone(),
+                    sha256: digest,
+                    begun_ms: now_ms(),
+                    ended_ms: None,
+                };
+                let runs: Vec<(String, Plan)> =
+                    plans.into_iter().map(|plan| (Uuid::now_v7().to_string(), plan)).collect();
+                journal.begin(&round, &runs).await?;
+                round
+            }
+        };
+        carry(&data, &journal, round, args, format).await
+    })
+}
+
+/// A runtime for everything that waits.
+pub(in crate::cli) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
+}
+
+/// Carries a round out, which is locked.
+pub(in crate::cli) async fn carry(
+    data: &DataDir,
+    journal: &Journal,
+    round: Round,
+    args: &CarryArgs,
+    format: Format,
+) -> Result<(), Failure> {
+    carry_until(data, journal, round, args, format, Vec::new()).await
+}
+
+/// Carries a round out, submitting nothing, until those of its runs are over; with none, until all are.
+pub(in crate::cli) async fn carry_until(
+    data: &DataDir,
+    journal: &Journal,
+    round: Round,
+    args: &CarryArgs,
+    format: Format,
+    only: Vec<String>,
+) -> Result<(), Failure> {
+    let leaves_early = !only.is_empty();
+    let store = Store::open(data).await?;
+    let link =
+        Link::new(&round.ssh, LinkOptions { cluster: Some(round.cluster.clone()), ..LinkOptions::default() });
+    let live = matches!(format, Format::Table) && io::stderr().is_terminal();
+    let mut watch: Box<dyn Tell> = match format {
+        Format::Json => Box::new(Lines::new(&round.campaign)),
+        _ => Box::new(Screen::new(live)),
+    };
+    let (orders, mut heard) = mpsc::unbounded_channel();
+    let ears = tokio::spawn(hear(orders, live));
+    let mut conductor =
+        Conductor::take_up(journal, &store, link.clone(), round.clone(), args.options()).await?.until(only);
+    let ended = conductor.conduct(watch.watch(), &mut heard).await;
+    ears.abort();
+    watch.done();
+    let figures = conductor.figures();
+    let runs: Vec<Run> = conductor.runs().iter().map(|live| live.run.clone()).collect();
+    tell(&round, &runs, format)?;
+    tell_figures(&link, &figures);
+    match ended? {
+        Ending::Over if runs.iter().all(|run| Outcome::of(run) == Outcome::Scored) => Ok(()),
+        Ending::Over => Err(Failure::RunFailed),
+        Ending::Left if leaves_early => Ok(()),
+        Ending::Left => {
+            note("left; jobs go on, and `trainplan run` again goes on with them");
+            Ok(())
+        }
+    }
+}
+
+/// A watch with an end.
+trait Tell {
+    fn watch(&mut self) -> &mut dyn Watch;
+    fn done(&mut self) {}
+}
+
+impl Tell for Lines {
+    fn watch(&mut self) -> &mut dyn Watch {
+        self
+    }
+}
+
+impl Tell for Screen {
+    fn watch(&mut self) -> &mut dyn Watch {
+        self
+    }
+
+    fn done(&mut self) {
+        self.clear();
+    }
+}
+
+fn tell_figures(link: &Link, figures: &Figures) {
+    let sent = link.figures();
+    tracing::info!(
+        "{} remote commands ({} looks), {} bytes received, {} reconnections in {:.0} s",
+        sent.commands,
+        figures.looks,
+        sent.received,
+        sent.reconnects,
+        figures.elapsed_s
+    );
+}
+
+/// Takes Ctrl-C and the like: on a terminal it asks what is meant, else it leaves.
+async fn hear(orders: mpsc::UnboundedSender<Order>, asks: bool) {
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        return;
+    };
+    loop {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {
+                let _ = orders.send(Order::Detach);
+                return;
+            }
+        }
+        if !asks {
+            let _ = orders.send(Order::Detach);
+            return;
+        }
+        let asked = tokio::task::spawn_blocking(ask);
+        tokio::select! {
+            answer = asked => match answer {
+                Ok(Some(order)) => drop(orders.send(order)),
+                _ => {}
+            },
+            // A second Ctrl-C needs no answer.
+            _ = interrupt.recv() => {
+                let _ = orders.send(Order::Detach);
+                return;
+            }
+        }
+    }
+}
+
+fn ask() -> Option<Order> {
+    let _ = write!(
+        io::stderr(),
+        "\n  d  detach: leave now; jobs go on, what is not submitted waits for the next `trainplan run`\n  \
+         q  quit: submit nothing more, leave when what runs is over\n  c  cancel: end every job, and wait until Slurm says so\n  \
+         Enter goes on.  [d/q/c] "
+    );
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).ok()?;
+    match answer.trim() {
+        "d" => Some(Order::Detach),
+        "q" => Some(Order::Quit),
+        "c" => Some(Order::Cancel),
+        _ => None,
+    }
+}
+
+fn tell(round: &Round, runs: &[Run], format: Format) -> Result<(), Failure> {
+    let summaries: Vec<Summary> = runs.iter().map(|run| Summary::of(round, run)).collect();
+    match format {
+        Format::Json => {
+            for summary in &summaries {
+                let line = serde_json::to_string(&Ended { event: "summary", summary })
+                    .map_err(|error| Failure::Format(error.to_string()))?;
+                output::text_line(&line)?;
+            }
+            Ok(())
+        }
+        Format::Csv | Format::Table => summary::table(&summaries),
+    }
+}
+
+#[derive(Serialize)]
+struct Ended<'a> {
+    event: &'static str,
+    #[serde(flatten)]
+    summary: &'a Summary<'a>,
+}
+
+/// The plans of a run's repeats.
+fn plans_of(planned: &Planned) -> Vec<Plan> {
+    let Planned { run, launch, predicted, .. } = planned;
+    let estimate = &predicted.estimate;
+    let basis = match estimate.basis.kind {
+        BasisKind::Published => "published",
+        BasisKind::Interpolated => "interpolated",
+        BasisKind::Modelled => "modelled",
+    };
+    let plan = |repeat| Plan {
+        name: run.name.to_string(),
+        repeat,
+        repeats: planned.repeats,
+        after: run.after.iter().map(ToString::to_string).collect(),
+        singleton: planned.singleton,
+        queue_budget_s: planned.queue_budget.map(TimeLimit::seconds).map(u64::from),
+        recipe: planned.recipe.clone(),
+        scenario: link::write(&planned.spec),
+        gpus: predicted.scenario.layout.gpus(),
+        script: launch.script.clone(),
+        secrets: planned.env.secrets().map(|(name, secret)| (name.to_string(), secret.clone())).collect(),
+        job_names: launch.outputs.jobs.clone(),
+        experiment_dir: launch.outputs.experiment_dir.shell(),
+        log_glob: launch.outputs.log_glob.shell(),
+        launched: Launched {
+            release: launch.release.map(|release| release.id().to_string()),
+            style: launch.style.to_string(),
+            script_sha256: sha256(&launch.script),
+            steps: launch.steps,
+            comparable: Comparable { yes: launch.comparable.yes, reasons: launch.comparable.reasons.clone() },
+        },
+        predicted: Predicted {
+            step_time_s: estimate.step_time_s,
+            memory_bytes: estimate.memory.total_bytes(),
+            capacity_bytes: estimate.memory.capacity_bytes,
+            basis: basis.into(),
+            calibration: concat!("trainplan ", env!("CARGO_PKG_VERSION")).into(),
+        },
+        baseline_s: predicted.published.map(|(_, baseline)| baseline.step_time_s),
+    };
+    (1..=planned.repeats).map(plan).collect()
+}
+
+impl From<ConductError> for Failure {
+    fn from(error: ConductError) -> Failure {
+        match error {
+            ConductError::Unreachable(why) => Failure::Unreachable(why),
+            ConductError::Journal(error) => Failure::Journal(error),
+            error => Failure::Conduct(error),
+        }
+    }
+}

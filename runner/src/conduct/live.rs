@@ -1,0 +1,275 @@
+//! A run that is being carried out: what the journal knows of it, and what only matters while this process lives.
+
+use super::ConductError;
+use super::copy::{Copy, Progress};
+use crate::journal::{Copied, Event, Journal, Phase, Run};
+use crate::slurm::{Chunk, End, Look, Sighting, Source, State, Tail, View};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use trainplan_shared::link;
+use trainplan_shared::spec::Spec;
+
+/// A run and what is under way for it.
+pub(crate) struct Live {
+    pub(crate) run: Run,
+    /// What its log tells so far.
+    pub(crate) progress: Progress,
+    /// The copy of the measured job's log.
+    pub(super) copy: Option<Copy>,
+    /// Whether its launch is being staged or started.
+    pub(super) busy: bool,
+    pub(super) not_before: Instant,
+    pub(super) tries: u32,
+    pub(super) cancelling: bool,
+    pub(super) cancel_not_before: Instant,
+    /// Whether the copy has more than the journal says.
+    pub(super) grown: bool,
+    /// Jobs that the queue answered without, since when and how many times.
+    missing: Vec<(String, Instant, u32)>,
+    /// Since its jobs are over: when that was seen, and how many looks found no more of the log.
+    over: Option<(Instant, u32)>,
+    /// When the last step came.
+    last_step: Option<Instant>,
+    /// When the first came.
+    first_step: Option<Instant>,
+    logs: std::path::PathBuf,
+}
+
+/// The queue answers without a job so many times, for so long, before it counts as over.
+const MISSING_LOOKS: u32 = 3;
+const MISSING: Duration = Duration::from_secs(20);
+/// The accounting may lag by so much.
+const LAG: Duration = Duration::from_secs(120);
+/// A log may appear so late where it is looked for.
+const LATE_LOG: Duration = Duration::from_secs(60);
+/// Looks at a log that found nothing more after the end.
+const DRAINED_LOOKS: u32 = 2;
+
+impl Live {
+    /// Takes a run up where the journal has it.
+    pub(super) async fn take_up(journal: &Journal, run: Run) -> Result<Live, ConductError> {
+        let now = Instant::now();
+        let logs = journal.logs().join(&run.id);
+        let mut live = Live {
+            progress: Progress::default(),
+            copy: None,
+            busy: false,
+            not_before: now,
+            tries: 0,
+            cancelling: false,
+            cancel_not_before: now,
+            grown: false,
+            missing: Vec::new(),
+            over: None,
+            last_step: None,
+            first_step: None,
+            logs,
+            run,
+        };
+        if matches!(live.run.status.phase, Phase::Stored | Phase::Failed) {
+            return Ok(live);
+        }
+        let copied = journal.copied(&live.run.id).await?;
+        let job = live.first_job().unwrap_or_default();
+        let known = live.run.status.logs.get(&job).cloned();
+        let copied =
+            copied.into_iter().find(|copied| copied.job == job && Some(&copied.path) == known.as_ref());
+        if let Some(path) = known {
+            let begun = Copied { job, path, inode: 0, offset: 0, kept: 0 };
+            live.open_copy(copied.unwrap_or(begun))?;
+            live.see_progress();
+        }
+        Ok(live)
+    }
+
+    /// What is known of its scenario, for whoever reads its log.
+    fn said(&self) -> Spec {
+        link::read(&self.run.plan.scenario).spec
+    }
+
+    /// The measured job.
+    pub(super) fn first_job(&self) -> Option<String> {
+        self.run.status.jobs.first().map(|(job, _)| job.clone())
+    }
+
+    /// Jobs that are not known to be over.
+    pub(super) fn open_jobs(&self) -> impl Iterator<Item = String> {
+        let open =
+            |(_, seen): &&(String, Option<Sighting>)| seen.as_ref().is_none_or(|seen| !seen.state.is_over());
+        self.run.status.jobs.iter().filter(open).map(|(job, _)| job.clone())
+    }
+
+    /// Lets some time pass before its launch is touched again.
+    pub(super) fn wait(&mut self, pause: Duration) {
+        self.not_before = Instant::now() + pause;
+    }
+
+    /// Adds to a look what is wanted of this run.
+    pub(super) fn add_to(&self, key: u64, look: &mut Look) {
+        let missing = self.missing.iter().map(|(job, ..)| job.clone());
+        // How a job ended is asked for once more than the queue tells it.
+        let ended = self.run.status.jobs.iter().filter(|(_, seen)| {
+            seen.as_ref().is_some_and(|seen| seen.state.is_over() && seen.exit_code.is_none())
+        });
+        look.ask.extend(missing.chain(ended.map(|(job, _)| job.clone())));
+        let over = self.run.status.phase == Phase::Ended;
+        if let Some(job) = self.first_job() {
+            // A job that was put back into the queue writes another log.
+            let requeued =
+                self.run.status.remarks.iter().any(|remark| remark.contains("back into the queue"));
+            if self.copy.is_none() || requeued || over {
+                look.finds.push((key, job, self.run.plan.log_glob.clone()));
+            }
+        }
+        if let Some(copy) = &self.copy {
+            let Copied { inode, offset, path, .. } = copy.copied.clone();
+            look.tails.push(Tail { key, force: over, inode, offset, path });
+        }
+    }
+
+    /// Whether a log is to be read in the place of the one that is: its name has a later restart of the job.
+    pub(super) fn is_better_log(&self, path: &str) -> bool {
+        self.copy.as_ref().is_none_or(|copy| (path.len(), path) > (copy.copied.path.len(), &copy.copied.path))
+    }
+
+    /// Begins to copy a log; an earlier one stays beside it.
+    pub(super) fn begin_copy(&mut self, _logs: &Path, job: &str, path: &str) -> Result<(), ConductError> {
+        if let Some(copy) = self.copy.take() {
+            let kept =
+                (1..).map(|n| copy.file().with_extension(format!("{n}.zst"))).find(|path| !path.exists());
+            if let Some(kept) = kept {
+                std::fs::rename(copy.file(), &kept)
+                    .map_err(|error| ConductError::Copy { path: kept.clone(), error })?;
+            }
+        }
+        self.open_copy(Copied { job: job.to_string(), path: path.to_string(), inode: 0, offset: 0, kept: 0 })
+    }
+
+    fn open_copy(&mut self, copied: Copied) -> Result<(), ConductError> {
+        let copy = Copy::open(&self.logs, copied, &self.said())
+            .map_err(|error| ConductError::Copy { path: self.logs.clone(), error })?;
+        self.copy = Some(copy);
+        Ok(())
+    }
+
+    /// Takes in what its log grew by; says so where it began anew.
+    pub(super) fn append(&mut self, chunk: &Chunk) -> Result<Option<String>, ConductError> {
+        let Some(copy) = &mut self.copy else { return Ok(None) };
+        let first = copy.copied.inode == 0;
+        let replaced = !first && chunk.inode != copy.copied.inode;
+        let cut = !first && !replaced && chunk.from < copy.copied.offset;
+        // What does not join on was asked for before something else happened.
+        if !replaced && !cut && chunk.from != copy.copied.offset {
+            return Ok(None);
+        }
+        if !chunk.bytes.is_empty() {
+            self.over = self.over.map(|(since, _)| (since, 0));
+        }
+        copy.append(&chunk.bytes, chunk.inode, chunk.from + chunk.bytes.len() as u64)
+            .map_err(|error| ConductError::Copy { path: self.logs.clone(), error })?;
+        self.grown = true;
+        Ok(match (replaced, cut) {
+            (true, _) => Some("another file took the place of its log; what was read before is kept".into()),
+            (_, true) => Some("its log was cut; what was read before is kept".into()),
+            _ => None,
+        })
+    }
+
+    /// Sees how far the log is.
+    pub(super) fn see_progress(&mut self) {
+        let Some(copy) = &self.copy else { return };
+        let progress = copy.progress();
+        if progress.steps > self.progress.steps {
+            let now = Instant::now();
+            self.first_step.get_or_insert(now);
+            self.last_step = Some(now);
+        }
+        self.progress = progress;
+    }
+
+    /// What the view says of its jobs that was not known.
+    pub(super) fn news(&mut self, view: &View) -> Vec<(String, Sighting)> {
+        let now = Instant::now();
+        let mut news = Vec::new();
+        for (job, known) in &self.run.status.jobs {
+            let seen = view.sighting(job, known.as_ref());
+            if seen.is_some() {
+                self.missing.retain(|(other, ..)| other != job);
+            }
+            let over = known.as_ref().is_some_and(|known| known.state.is_over());
+            let seen = match seen {
+                Some(seen) => Some(seen),
+                None if over => None,
+                None => {
+                    let (_, since, looks) = match self.missing.iter_mut().find(|(other, ..)| other == job) {
+                        Some(missing) => missing,
+                        None => {
+                            self.missing.push((job.clone(), now, 0));
+                            continue;
+                        }
+                    };
+                    *looks += 1;
+                    // An accounting that answers has the last word, and may be late with it.
+                    let patience = if matches!(view.accounting, Some(Ok(_))) { LAG } else { MISSING };
+                    (*looks >= MISSING_LOOKS && since.elapsed() >= patience).then(|| {
+                        let gone = Sighting::new(State::Ended(End::Unknown), Source::Absence);
+                        known.as_ref().map_or(gone.clone(), |known| gone.after(known))
+                    })
+                }
+            };
+            if let Some(seen) = seen.filter(|seen| Some(seen) != known.as_ref()) {
+                news.push((job.clone(), seen));
+            }
+        }
+        news
+    }
+
+    /// That no step came for much longer than steps take; once.
+    pub(super) fn quiet(&self, least_s: u64) -> Option<Event> {
+        const TIMES: f64 = 10.0;
+        let status = &self.run.status;
+        let running = matches!(status.jobs.first(), Some((_, Some(seen))) if seen.state == State::Running);
+        if !running || status.quiet.is_some() {
+            return None;
+        }
+        let since = self.last_step?.elapsed();
+        let pace = self.progress.step_time_s.unwrap_or(0.0);
+        let quiet = since.as_secs_f64() > (TIMES * pace).max(least_s as f64);
+        quiet.then(|| Event::Quiet { for_s: since.as_secs(), step: Some(self.progress.steps) })
+    }
+
+    /// Why it has waited in the queue for longer than it may.
+    pub(super) fn waits_too_long(&self, now_ms: i64) -> Option<String> {
+        let budget_s = self.run.plan.queue_budget_s?;
+        let waiting = |(_, seen): &(String, Option<Sighting>)| {
+            seen.as_ref().is_some_and(|seen| seen.state == State::Pending)
+        };
+        let since_s = (now_ms - self.run.status.submitted_ms?) / 1000;
+        (self.run.status.jobs.iter().all(waiting) && since_s > budget_s as i64)
+            .then(|| format!("it waited in the queue for longer than its budget of {budget_s} s"))
+    }
+
+    /// Once its jobs are over and no more comes: that its log is here, or that there is none.
+    pub(super) fn drained(&mut self, _view: &View) -> Option<Event> {
+        let (since, looks) = self.over.get_or_insert((Instant::now(), 0));
+        *looks += 1;
+        if let Some(copy) = &self.copy {
+            // The first look after the end was asked for before it was known.
+            return (*looks > DRAINED_LOOKS).then(|| Event::Drained { bytes: copy.copied.offset });
+        }
+        let never_ran = self.run.status.jobs.iter().all(|(_, seen)| {
+            seen.as_ref().is_some_and(|seen| seen.started.is_none() || seen.started == seen.ended)
+        });
+        let ended = self.run.status.jobs.first().and_then(|(_, seen)| seen.as_ref());
+        let ended = ended.map_or_else(|| "it ended".to_string(), |seen| format!("its job {}", seen.state));
+        let enough = if never_ran { *looks > DRAINED_LOOKS } else { since.elapsed() > LATE_LOG };
+        enough.then(|| {
+            let where_ = if never_ran {
+                "it did not start".into()
+            } else {
+                format!("no log is at {}", self.run.plan.log_glob)
+            };
+            Event::Failed { why: format!("{ended}, and {where_}") }
+        })
+    }
+}

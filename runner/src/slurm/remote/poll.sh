@@ -1,0 +1,62 @@
+# Looks at all jobs and logs at once. Needs: mark; ask, jobs to ask more of, with commas between them; finds, lines of
+# a key, a job and the pattern of its log, as a shell reads it; tails, lines of a key, whether to read whatever its size
+# is said to be (1), an inode, an offset and a path; cap, bytes of each at most.
+find_logs() {
+  printf '%s\n' "$finds" | while read -r key job pattern; do
+    [ -z "$pattern" ] || eval "for file in $pattern; do
+      case \${file##*/} in *_${job}_* | *_$job.* | *-$job.*)
+        [ ! -e \"\$file\" ] || printf '%s %s\\n' \"\$key\" \"\$file\" ;;
+      esac
+    done"
+  done
+}
+read_tails() {
+  printf '%s\n' "$tails" | cut -d' ' -f5- | tr '\n' '\0' | xargs -0 stat -L -c '%i %s %n' -- 2>/dev/null |
+    TAILS=$tails awk '
+      BEGIN {
+        n = split(ENVIRON["TAILS"], lines, "\n")
+        for (i = 1; i <= n; i++) {
+          split(lines[i], part, " ")
+          path = substr(lines[i], length(part[1] part[2] part[3] part[4]) + 5)
+          tail[path] = part[1] " " part[2] " " part[3] " " part[4]
+        }
+      }
+      {
+        path = substr($0, length($1 $2) + 3)
+        if (path in tail) print tail[path], $1, $2, path
+      }' |
+    while read -r key force known offset inode size path; do
+      if [ "$inode" != "$known" ] && [ "$known" != 0 ]; then
+        # Another file took its place: first what the old one has more, wherever it is now.
+        old=$(find "$(dirname "$path")" -maxdepth 1 -inum "$known" 2>/dev/null | head -n 1)
+        old_size=$([ -z "$old" ] || stat -L -c %s -- "$old" 2>/dev/null)
+        if [ "${old_size:-0}" -gt "$offset" ]; then
+          inode=$known size=$old_size path=$old
+        else
+          offset=0
+        fi
+      elif [ "$size" -lt "$offset" ]; then
+        offset=0 # it was cut, and begins anew
+      fi
+      [ "$size" -gt "$offset" ] || [ "$force" = 1 ] || [ "$inode" != "$known" ] || continue
+      printf '\n%s log %s %s %s %s\n' "$mark" "$key" "$inode" "$size" "$offset"
+      tail -c "+$((offset + 1))" -- "$path" 2>/dev/null | head -c "$cap"
+    done
+}
+poll() {
+  SLURM_TIME_FORMAT=%s
+  export SLURM_TIME_FORMAT
+  printf '%s clock %s\n' "$mark" "$(date +%s)"
+  text=$(squeue -h -r -t all -u "$(id -un)" -o '%A|%i|%T|%r|%V|%S|%e|%N|%k' 2>&1)
+  printf '%s squeue %s\n%s\n' "$mark" "$?" "$text"
+  if [ -n "$ask" ]; then
+    text=$(for job in $(printf %s "$ask" | tr , ' '); do scontrol -o show job "$job" 2>/dev/null; done)
+    printf '%s scontrol %s\n%s\n' "$mark" "$?" "$text"
+    text=$(sacct -X -n -P "--jobs=$ask" --format=JobID,State,ExitCode,Submit,Start,End,NodeList 2>&1)
+    printf '%s sacct %s\n%s\n' "$mark" "$?" "$text"
+  fi
+  find_logs | while IFS= read -r line; do printf '%s found %s\n' "$mark" "$line"; done
+  [ -z "$tails" ] || read_tails
+  printf '\n%s end\n' "$mark"
+}
+if command -v gzip >/dev/null 2>&1; then poll | gzip -c1; else poll; fi

@@ -1,0 +1,106 @@
+//! Campaigns, carried out from a user's machine on a healthy cluster.
+
+use crate::laptop::{Laptop, assert_submitted_once};
+use crate::{Cluster, Options, Site};
+use serde_json::Value;
+
+const WITH_ACCOUNTING: Options = Options { nodes: 64, accounting: true, slurm_conf: &[] };
+
+/// Runs of every release, by every way of launching.
+const TWELVE: [(&str, &str); 11] = [
+    (
+        "n4-340b-2411",
+        "recipe = \"nemotron4-340b/h100/bf16/256@24.11\"\nenv = { WORKLOAD_STEP_TIME = \"4.70\" }",
+    ),
+    (
+        "n4-340b-128",
+        "recipe = \"nemotron4-340b/h100/bf16/128@24.11\"\nenv = { WORKLOAD_STEP_TIME = \"4.65\" }",
+    ),
+    ("n4-15b-bf16", "recipe = \"nemotron4-15b/h100/bf16/64@25.04\"\nenv = { WORKLOAD_STEP_TIME = \"2.70\" }"),
+    ("n4-15b-fp8", "recipe = \"nemotron4-15b/h100/fp8/16@25.04\"\nenv = { WORKLOAD_STEP_TIME = \"2.00\" }"),
+    (
+        "n4-340b-fp8",
+        "recipe = \"nemotron4-340b/h100/fp8/256@25.04\"\nenv = { WORKLOAD_STEP_TIME = \"2.95\" }",
+    ),
+    (
+        "llama-8b",
+        "recipe = \"llama3.1-8b/h100/bf16/8@25.04\"\nrepeats = 2\nenv = { WORKLOAD_STEP_TIME = \"12.30\" }",
+    ),
+    ("llama-70b", "recipe = \"llama3.1-70b/h100/fp8/64@25.04\"\nenv = { WORKLOAD_STEP_TIME = \"9.90\" }"),
+    (
+        "llama-405b",
+        "recipe = \"llama3.1-405b/h100/fp8/512@25.04\"\nafter = [\"llama-8b\"]\nenv = { WORKLOAD_STEP_TIME = \"12.39\" }",
+    ),
+    ("nemotron-h", "recipe = \"nemotron-h-56b/h100/fp8/256@25.05\"\nenv = { WORKLOAD_STEP_TIME = \"5.60\" }"),
+    ("n4-2512", "recipe = \"nemotron4-340b/h100/fp8/256@25.12\"\nenv = { WORKLOAD_STEP_TIME = \"3.10\" }"),
+    (
+        "n4-2512-sh",
+        "recipe = \"nemotron4-340b/h100/bf16/256@25.12\"\nstyle = \"launch-sh\"\nenv = { WORKLOAD_STEP_TIME = \"4.40\" }",
+    ),
+];
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn twelve_runs_of_five_releases_are_scored_compared_and_stored() {
+    let cluster = Cluster::start(&WITH_ACCOUNTING);
+    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.05")]);
+    let laptop = Laptop::new(&cluster, &site);
+    laptop.campaign("nightly", &TWELVE);
+    let (code, events) = laptop.start("nightly", &[]).end();
+    assert_eq!(code, Some(0), "{}{events:#?}", laptop.errors());
+    let summaries: Vec<&Value> = events.iter().filter(|event| event["event"] == "summary").collect();
+    assert_eq!(summaries.len(), 12);
+    for summary in &summaries {
+        assert_eq!(summary["outcome"], "scored", "{summary:#}");
+        assert!(summary["step_time_s"].as_f64().unwrap() > 1.0);
+        assert!(summary["error"].as_f64().unwrap().abs() < 1.0, "{summary:#}");
+        assert_eq!(summary["result"], summary["id"]);
+    }
+    // The published ones stand beside what is published.
+    let of = |run: &str| summaries.iter().find(|summary| summary["run"] == run).unwrap();
+    assert_eq!(of("llama-405b")["published_step_time_s"], 12.37);
+    let speed = of("llama-405b")["speed_percent"].as_f64().unwrap();
+    assert!((speed - 100.0 * 12.37 / 12.39).abs() < 0.1, "{speed}");
+    assert_submitted_once(&cluster, 12);
+    // Order was kept: the large one began when both repeats were over.
+    let at = |run: &str, event: &str| {
+        events
+            .iter()
+            .filter(|e| e["run"] == run && e["event"] == event)
+            .map(|e| e["at"].as_str().unwrap())
+            .max()
+            .unwrap()
+    };
+    assert!(at("llama-405b", "intended") > at("llama-8b", "stored"));
+    // The secret is nowhere: neither here nor there.
+    for folder in [laptop.path("."), cluster.folder().join("home")] {
+        let grep =
+            std::process::Command::new("grep").args(["-rla", "hf_sesame"]).arg(folder).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&grep.stdout), "");
+    }
+    // Once more does nothing but begin anew.
+    assert_eq!(laptop.runs().len(), 12);
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn a_cluster_without_accounting_is_enough() {
+    let cluster = Cluster::start(&Options { nodes: 4, ..Options::default() });
+    let site = Site::install(&cluster, &[]);
+    let laptop = Laptop::new(&cluster, &site);
+    laptop.campaign(
+        "small",
+        &[
+            ("a", "recipe = \"llama3.1-8b/h100/bf16/8@25.04\""),
+            ("b", "recipe = \"nemotron4-15b/h100/fp8/16@25.04\""),
+        ],
+    );
+    let (code, events) = laptop.start("small", &[]).end();
+    assert_eq!(code, Some(0), "{}{events:#?}", laptop.errors());
+    let ended = events
+        .iter()
+        .find(|event| event["event"] == "observed" && !event["state"]["ended"].is_null())
+        .unwrap();
+    assert_eq!(ended["state"]["ended"], "completed");
+    assert_ne!(ended["source"], "sacct");
+}

@@ -1,0 +1,205 @@
+//! A user's machine: a home with ssh's configuration, profiles of clusters, and what trainplan keeps.
+
+use crate::{Cluster, Site};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader, Lines};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+use trainplan_tests::{Run, binary, run_of};
+
+use crate::cluster::wait_for;
+
+/// The machine; it has nothing of this one's home.
+#[derive(Debug)]
+pub(crate) struct Laptop {
+    home: TempDir,
+}
+
+impl Laptop {
+    /// A machine whose ssh knows the cluster as `loop`, with a profile for what the site has.
+    pub(crate) fn new(cluster: &Cluster, site: &Site) -> Laptop {
+        let home = tempfile::Builder::new().prefix("home.").tempdir_in("/tmp").unwrap();
+        let laptop = Laptop { home };
+        fs::create_dir_all(laptop.path(".ssh")).unwrap();
+        fs::copy(cluster.ssh_config(), laptop.path(".ssh/config")).unwrap();
+        let top = |release: &str| site.top(release).display().to_string();
+        let recipe = |release: &str, directory: &str| site.recipe(release, directory).display().to_string();
+        let (account, partition) = (Site::ACCOUNT, Site::PARTITION);
+        let profiles = format!(
+            "version = 1\n[cluster.loop]\nssh = \"loop\"\naccount = \"{account}\"\npartition = \"{partition}\"\ngpu = \"h100\"\n\
+             [cluster.loop.env]\nHF_TOKEN = {{ env = \"THE_TOKEN\" }}\n\
+             [cluster.loop.release.\"24.11\"]\ninstall-path = \"{}\"\n\
+             [cluster.loop.release.\"25.04\"]\ninstall-path = \"{}\"\nrecipe-dir = {{ nemotron4 = \"{}\", \"llama3.1\" = \"{}\" }}\n\
+             [cluster.loop.release.\"25.05\"]\ninstall-path = \"{}\"\nrecipe-dir = {{ nemotron-h = \"{}\" }}\n\
+             [cluster.loop.release.\"25.12\"]\ninstall-path = \"{}\"\nrecipe-dir = {{ nemotron4 = \"{}\" }}\n",
+            top("24.11"),
+            top("25.04"),
+            recipe("25.04", "nemotron"),
+            recipe("25.04", "llama3.1"),
+            top("25.05"),
+            recipe("25.05", "nemotronh"),
+            top("25.12"),
+            recipe("25.12", "nemotron4-340b"),
+        );
+        laptop.write(".config/trainplan/clusters.toml", &profiles);
+        laptop
+    }
+
+    /// A file's path below the home.
+    pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    /// Writes a file below the home.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// Writes a campaign of runs, each a name and the lines of its entry.
+    pub(crate) fn campaign(&self, name: &str, runs: &[(&str, &str)]) {
+        let mut text = format!("version = 1\nname = \"{name}\"\ncluster = \"loop\"\n");
+        for (run, lines) in runs {
+            text.push_str(&format!("\n[[run]]\nname = \"{run}\"\n{lines}\n"));
+        }
+        self.write(&format!("{name}.campaign.toml"), &text);
+    }
+
+    /// trainplan on this machine, to which arguments can be added.
+    pub(crate) fn trainplan(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(binary());
+        command
+            .args(arguments)
+            .current_dir(self.home.path())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", self.home.path())
+            .env("XDG_RUNTIME_DIR", self.home.path())
+            .env("THE_TOKEN", "hf_sesame")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs trainplan to its end.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Run {
+        run_of(&self.trainplan(arguments).output().unwrap())
+    }
+
+    /// Runs it for its JSON.
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        let run = self.run(&[arguments, &["--format", "json"]].concat());
+        serde_json::from_str(&run.stdout)
+            .unwrap_or_else(|_| panic!("{arguments:?}: {}{}", run.stdout, run.stderr))
+    }
+
+    /// Begins to carry a campaign out, for whoever reads its events.
+    pub(crate) fn start(&self, campaign: &str, more: &[&str]) -> Runner {
+        let file = format!("{campaign}.campaign.toml");
+        let mut command = self.trainplan(&["run", &file, "--format", "json", "--interval", "0.5"]);
+        let errors = fs::File::options().create(true).append(true).open(self.path("errors")).unwrap();
+        let mut child = command.args(more).stdout(Stdio::piped()).stderr(errors).spawn().unwrap();
+        let events = BufReader::new(child.stdout.take().unwrap()).lines();
+        Runner { child, events, seen: Vec::new() }
+    }
+
+    /// What it said on standard error, of every start.
+    pub(crate) fn errors(&self) -> String {
+        fs::read_to_string(self.path("errors")).unwrap_or_default()
+    }
+
+    /// Every run of the newest rounds, as `jobs list` has it.
+    pub(crate) fn runs(&self) -> Vec<Value> {
+        self.json(&["jobs", "list"]).as_array().unwrap().clone()
+    }
+
+    /// All that happened to a run.
+    pub(crate) fn events(&self, run: &str) -> Vec<Value> {
+        self.json(&["jobs", "show", run])["events"].as_array().unwrap().clone()
+    }
+}
+
+/// A `trainplan run` that is under way. It is killed where this ends before it does.
+pub(crate) struct Runner {
+    child: Child,
+    events: Lines<BufReader<ChildStdout>>,
+    seen: Vec<Value>,
+}
+
+impl Runner {
+    /// The next event, unless it has ended.
+    pub(crate) fn next(&mut self) -> Option<Value> {
+        let line = self.events.next()?.unwrap();
+        let event: Value = serde_json::from_str(&line).unwrap();
+        self.seen.push(event.clone());
+        Some(event)
+    }
+
+    /// Waits for an event of that name, and with it for `holds`.
+    pub(crate) fn wait_for(&mut self, name: &str, mut holds: impl FnMut(&Value) -> bool) -> Value {
+        loop {
+            match self.next() {
+                Some(event) if event["event"] == name && holds(&event) => return event,
+                Some(_) => {}
+                None => panic!("it ended without {name}: {:#?}", self.seen),
+            }
+        }
+    }
+
+    /// kill -9.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// A signal by its name.
+    pub(crate) fn signal(&self, name: &str) {
+        let process = self.child.id().to_string();
+        assert!(Command::new("kill").args([&format!("-{name}"), &process]).status().unwrap().success());
+    }
+
+    /// Its process.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until it ends: its exit code, and all its events.
+    pub(crate) fn end(mut self) -> (Option<i32>, Vec<Value>) {
+        while self.next().is_some() {}
+        (self.child.wait().unwrap().code(), std::mem::take(&mut self.seen))
+    }
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// What Slurm's accounting says of every job that ever was, as id, state and comment; the accounting is some seconds late.
+pub(crate) fn accounted(cluster: &Cluster) -> Vec<(String, String, String)> {
+    let text = cluster.text("sacct -X -n -P -a -S now-1days --format=JobIDRaw,State,Comment");
+    text.lines()
+        .map(|line| {
+            let cells: Vec<&str> = line.splitn(3, '|').collect();
+            (cells[0].to_string(), cells[1].to_string(), cells[2].to_string())
+        })
+        .collect()
+}
+
+/// Sees that Slurm had exactly these many jobs, and that each bears the mark of another run or of another part of one.
+pub(crate) fn assert_submitted_once(cluster: &Cluster, jobs: usize) {
+    let all = wait_for("accounting", Duration::from_secs(20), || {
+        let all = accounted(cluster);
+        (all.len() >= jobs && all.iter().all(|(_, _, comment)| !comment.is_empty())).then_some(all)
+    });
+    assert_eq!(all.len(), jobs, "{all:#?}");
+    let mut comments: Vec<&String> = all.iter().map(|(_, _, comment)| comment).collect();
+    comments.sort();
+    comments.dedup();
+    assert_eq!(comments.len(), jobs, "{all:#?}");
+}
