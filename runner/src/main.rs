@@ -3,6 +3,7 @@
 mod cli;
 mod conduct;
 mod data;
+mod doctor;
 mod fetch;
 mod journal;
 mod serve;

@@ -47,7 +47,7 @@ fn twelve_runs_of_five_releases_are_scored_compared_and_stored() {
     let laptop = Laptop::new(&cluster, &site);
     laptop.campaign("nightly", &TWELVE);
     let (code, events) = laptop.start("nightly", &[]).end();
-    assert_eq!(code, Some(0), "{}{events:#?}", laptop.errors());
+    assert_eq!(code, Some(0), "{}{events:?}", laptop.errors());
     let summaries: Vec<&Value> = events.iter().filter(|event| event["event"] == "summary").collect();
     assert_eq!(summaries.len(), 12);
     for summary in &summaries {
@@ -96,7 +96,7 @@ fn a_cluster_without_accounting_is_enough() {
         ],
     );
     let (code, events) = laptop.start("small", &[]).end();
-    assert_eq!(code, Some(0), "{}{events:#?}", laptop.errors());
+    assert_eq!(code, Some(0), "{}{events:?}", laptop.errors());
     let ended = events
         .iter()
         .find(|event| event["event"] == "observed" && !event["state"]["ended"].is_null())

@@ -162,6 +162,11 @@ impl Cluster {
         self.order(&format!("start {daemon}"));
     }
 
+    /// Gives root another login shell.
+    pub(crate) fn login_shell(&self, program: &str) {
+        self.order(&format!("shell {program}"));
+    }
+
     /// Kills every connection at the cluster's end; new ones are taken.
     pub(crate) fn hang_up(&self) {
         self.order("hang-up");

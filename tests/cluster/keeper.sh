@@ -6,6 +6,7 @@
 # It prints "ready" when every node is idle, and then obeys one command a line, answering "ok" or "error ...":
 #
 #   freeze|thaw|stop|start sshd|slurmctld|slurmdbd|nN
+#   shell PATH  makes a program root's login shell, for who logs in from now on
 #   hang-up     kills every ssh connection, but not the sshd that takes new ones
 #
 # The daemons live in namespaces of their own: no process outlives the first one there, which is this script; and the
@@ -213,7 +214,21 @@ send() {
   for process; do kill "-$signal" "$process" 2>/dev/null || true; done
 }
 
+# login_shell PROGRAM: another passwd lies over the machine's, for this namespace alone.
+login_shell() {
+  sed "s|^\(root:.*:\).*|\1$1|" /etc/passwd >"$folder/passwd.new"
+  if ! mountpoint -q /etc/passwd; then
+    cp "$folder/passwd.new" "$folder/passwd"
+    mount --bind "$folder/passwd" /etc/passwd
+  fi
+  cat "$folder/passwd.new" >"$folder/passwd"
+}
+
 obey() {
+  if [ "$1" = shell ]; then
+    if login_shell "$2"; then echo ok; else echo "error $2 is no login shell"; fi
+    return
+  fi
   local name=${2:-sshd} signal
   [[ -v pid[$name] ]] || { echo "error there is no $name"; return; }
   # shellcheck disable=SC2046 # process ids are words

@@ -2,11 +2,11 @@
 
 use crate::{Cluster, Site};
 use serde_json::Value;
-use std::fs;
 use std::io::{BufRead, BufReader, Lines};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
+use std::{fmt, fs};
 use tempfile::TempDir;
 use trainplan_tests::{Run, binary, run_of};
 
@@ -103,7 +103,7 @@ impl Laptop {
         let errors = fs::File::options().create(true).append(true).open(self.path("errors")).unwrap();
         let mut child = command.args(more).stdout(Stdio::piped()).stderr(errors).spawn().unwrap();
         let events = BufReader::new(child.stdout.take().unwrap()).lines();
-        Runner { child, events, seen: Vec::new() }
+        Runner { child, events, seen: Events::default() }
     }
 
     /// What it said on standard error, of every start.
@@ -122,11 +122,29 @@ impl Laptop {
     }
 }
 
+/// Events, which a failing test shows one a line.
+#[derive(Default, Clone)]
+pub(crate) struct Events(Vec<Value>);
+
+impl std::ops::Deref for Events {
+    type Target = [Value];
+
+    fn deref(&self) -> &[Value] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|event| writeln!(f, "{event}"))
+    }
+}
+
 /// A `trainplan run` that is under way. It is killed where this ends before it does.
 pub(crate) struct Runner {
     child: Child,
     events: Lines<BufReader<ChildStdout>>,
-    seen: Vec<Value>,
+    seen: Events,
 }
 
 impl Runner {
@@ -134,7 +152,7 @@ impl Runner {
     pub(crate) fn next(&mut self) -> Option<Value> {
         let line = self.events.next()?.unwrap();
         let event: Value = serde_json::from_str(&line).unwrap();
-        self.seen.push(event.clone());
+        self.seen.0.push(event.clone());
         Some(event)
     }
 
@@ -144,7 +162,7 @@ impl Runner {
             match self.next() {
                 Some(event) if event["event"] == name && holds(&event) => return event,
                 Some(_) => {}
-                None => panic!("it ended without {name}: {:#?}", self.seen),
+                None => panic!("it ended without {name}: {:?}", self.seen),
             }
         }
     }
@@ -167,7 +185,7 @@ impl Runner {
     }
 
     /// Waits until it ends: its exit code, and all its events.
-    pub(crate) fn end(mut self) -> (Option<i32>, Vec<Value>) {
+    pub(crate) fn end(mut self) -> (Option<i32>, Events) {
         while self.next().is_some() {}
         (self.child.wait().unwrap().code(), std::mem::take(&mut self.seen))
     }

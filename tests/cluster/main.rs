@@ -8,8 +8,12 @@
 
 mod campaign;
 mod cluster;
+mod doctor;
+mod faults;
 mod harness;
 mod laptop;
+mod link;
+mod scale;
 mod site;
 mod workloads;
 

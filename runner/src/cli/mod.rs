@@ -1,7 +1,9 @@
 //! The command line: one file per command, data to stdout, everything else to stderr.
 
 mod calibrate;
+mod connect;
 mod data_dir;
+mod doctor;
 mod estimate;
 mod flops;
 mod jobs;
@@ -10,6 +12,7 @@ mod metrics;
 mod model_file;
 mod output;
 mod parse;
+mod profiles;
 mod recipes;
 mod run;
 mod scenario;
@@ -20,6 +23,7 @@ mod validate;
 mod watch;
 
 use crate::serve;
+use crate::ssh::{KeptError, LinkError};
 use clap::{Parser, Subcommand};
 use std::io::{self, Write};
 use std::net::{SocketAddr, ToSocketAddrs as _};
@@ -50,6 +54,9 @@ Examples:
 Exit codes: 0 done; 1 failed; 2 wrong use or invalid input; 3 the plan does not fit; 4 a run failed,\nor nothing could be scored; 5 the cluster can't be reached."
 )]
 struct Cli {
+    /// Say more of what is done on standard error; twice for every remote command
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
     #[command(subcommand)]
     command: Command,
 }
@@ -64,6 +71,8 @@ enum Command {
     Launch(launch::Args),
     Run(run::Args),
     Jobs(jobs::Args),
+    Connect(connect::Args),
+    Doctor(doctor::Args),
     Parse(parse::Args),
     Validate(validate::Args),
     Calibrate(calibrate::Args),
@@ -141,9 +150,18 @@ enum Failure {
     /// The campaign is over, and a run of it has no score: exit code 4.
     #[error("not every run was scored: the table says why")]
     RunFailed,
-    /// The cluster can't be reached: exit code 5.
+    /// A cluster on which runs would fail: exit code 1. The findings say why.
+    #[error("{0} found: see what to do")]
+    Unfit(String),
+    /// A cluster that does not answer: exit code 5.
+    #[error(transparent)]
+    Unreachable(#[from] LinkError),
+    /// A cluster that did not answer for too long: exit code 5.
     #[error("{0}")]
-    Unreachable(String),
+    OutOfReach(String),
+    /// A connection that a person was to make: exit code 5.
+    #[error(transparent)]
+    Unconnected(#[from] KeptError),
     /// There is no data directory: exit code 1.
     #[error(transparent)]
     DataDir(#[from] crate::data::DataDirError),
@@ -178,7 +196,9 @@ impl From<Vec<Problem>> for Failure {
 
 /// Parses the arguments, carries the command out, and says what went wrong.
 pub(crate) fn run() -> ExitCode {
-    let failure = match execute(Cli::parse().command) {
+    let cli = Cli::parse();
+    speak(cli.verbose);
+    let failure = match execute(cli.command) {
         Ok(()) => return ExitCode::SUCCESS,
         Err(failure) => failure,
     };
@@ -197,6 +217,7 @@ pub(crate) fn run() -> ExitCode {
         | Failure::Output(_)
         | Failure::Format(_)
         | Failure::Save(_)
+        | Failure::Unfit(_)
         | Failure::DataDir(_)
         | Failure::Journal(_)
         | Failure::Store(_)
@@ -204,8 +225,21 @@ pub(crate) fn run() -> ExitCode {
         | Failure::Fetch(_) => complain(&failure, 1),
         Failure::DoesNotFit => complain(&failure, 3),
         Failure::NothingScored | Failure::RunFailed => complain(&failure, 4),
-        Failure::Unreachable(_) => complain(&failure, 5),
+        Failure::Unreachable(_) | Failure::OutOfReach(_) | Failure::Unconnected(_) => complain(&failure, 5),
     }
+}
+
+/// Lets the program speak of what it does; RUST_LOG says more exactly of what.
+fn speak(verbose: u8) {
+    let level = match verbose {
+        0 => "warn",
+        1 => "info",
+        _ => "debug",
+    };
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(format!("trainplan={level}")));
+    let colours = io::IsTerminal::is_terminal(&io::stderr()) && std::env::var_os("NO_COLOR").is_none();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(colours).init();
 }
 
 fn execute(command: Command) -> Result<(), Failure> {
@@ -217,6 +251,8 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Launch(args) => args.run(),
         Command::Run(args) => args.run(),
         Command::Jobs(args) => args.run(),
+        Command::Connect(args) => args.run(),
+        Command::Doctor(args) => args.run(),
         Command::Parse(args) => args.run(),
         Command::Validate(args) => args.run(),
         Command::Calibrate(args) => args.run(),

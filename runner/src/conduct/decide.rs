@@ -1,7 +1,7 @@
 //! What to do next, from what is known; pure.
 
 use super::live::Live;
-use crate::journal::{Phase, Status};
+use crate::journal::{Phase, Status, now_ms};
 use crate::slurm::{Launcher, Report, State};
 
 /// What is next for a run that Slurm does not have.
@@ -15,7 +15,7 @@ pub(super) enum Next {
     Launch { attempt: u32 },
 }
 
-/// A repeat starts so long after the one before: a release names its folders by the second.
+/// Runs that write to the same place start so long after one another: releases name their folders by the second.
 const APART_MS: i64 = 1_500;
 
 /// What is next for the run at `index`.
@@ -36,13 +36,16 @@ pub(super) fn next(runs: &[Live], index: usize, at_once: usize, quitting: bool) 
     if !run.plan.after.iter().all(is_over) {
         return Next::Nothing;
     }
-    let earlier_waits = runs[..index].iter().any(|other| {
+    let repeat_before = runs[..index]
+        .iter()
+        .any(|other| other.run.plan.name == run.plan.name && other.run.status.phase < Phase::Submitted);
+    let too_near = runs.iter().enumerate().any(|(place, other)| {
         let status = &other.run.status;
-        let since = status.submitted_ms.map_or(i64::MAX, |at| crate::journal::now_ms() - at);
-        other.run.plan.name == run.plan.name
-            && (status.phase < Phase::Submitted || (status.phase < Phase::Drained && since < APART_MS))
+        let at_work = other.busy || status.phase == Phase::Intended;
+        let just_now = status.submitted_ms.is_some_and(|at_ms| now_ms() - at_ms < APART_MS);
+        place != index && other.run.plan.log_glob == run.plan.log_glob && (at_work || just_now)
     });
-    if earlier_waits {
+    if repeat_before || too_near {
         return Next::Nothing;
     }
     let active = |other: &&Live| other.run.status.is_active();
@@ -172,14 +175,19 @@ pub(super) fn pause(runs: &[Live], least_s: f64, changed: bool) -> f64 {
             .any(|(_, seen)| seen.as_ref().is_some_and(|seen| seen.state == State::Running));
         match status.phase {
             Phase::Ended => 0.0,
-            Phase::Submitted if running => live.progress.step_time_s.unwrap_or(5.0).clamp(2.0, 15.0),
-            Phase::Submitted => 15.0,
+            Phase::Submitted if running => live.step_s().clamp(2.0, 15.0),
+            // What was submitted just now may start at once; what has waited for an hour may wait for another.
+            Phase::Submitted => waited_s(status).div_euclid(5.0).clamp(2.0, 15.0),
             _ => f64::INFINITY,
         }
     });
     let wanted = wanted.fold(30.0, f64::min);
     let wanted = if changed { 0.0 } else { wanted };
     wanted.max(least_s) * (0.85 + 0.3 * fastrand::f64())
+}
+
+fn waited_s(status: &Status) -> f64 {
+    status.submitted_ms.map_or(0.0, |at_ms| (now_ms() - at_ms) as f64 / 1000.0)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! A run that is being carried out: what the journal knows of it, and what only matters while this process lives.
 
 use super::ConductError;
-use super::copy::{Copy, Progress};
+use super::copy::{Copy, Joins, Progress};
 use crate::journal::{Copied, Event, Journal, Phase, Run};
 use crate::slurm::{Chunk, End, Look, Sighting, Source, State, Tail, View};
 use std::path::Path;
@@ -30,8 +30,10 @@ pub(crate) struct Live {
     over: Option<(Instant, u32)>,
     /// When the last step came.
     last_step: Option<Instant>,
-    /// When the first came.
-    first_step: Option<Instant>,
+    /// When the first were seen, and how many they were.
+    first_step: Option<(Instant, u64)>,
+    /// Seconds that steps take, as they come here.
+    pace_s: Option<f64>,
     logs: std::path::PathBuf,
 }
 
@@ -63,6 +65,7 @@ impl Live {
             over: None,
             last_step: None,
             first_step: None,
+            pace_s: None,
             logs,
             run,
         };
@@ -123,7 +126,7 @@ impl Live {
         }
         if let Some(copy) = &self.copy {
             let Copied { inode, offset, path, .. } = copy.copied.clone();
-            look.tails.push(Tail { key, force: over, inode, offset, path });
+            look.tails.push(Tail { key, force: over, inode, offset, overlap: copy.overlap(), path });
         }
     }
 
@@ -155,23 +158,20 @@ impl Live {
     /// Takes in what its log grew by; says so where it began anew.
     pub(super) fn append(&mut self, chunk: &Chunk) -> Result<Option<String>, ConductError> {
         let Some(copy) = &mut self.copy else { return Ok(None) };
-        let first = copy.copied.inode == 0;
-        let replaced = !first && chunk.inode != copy.copied.inode;
-        let cut = !first && !replaced && chunk.from < copy.copied.offset;
-        // What does not join on was asked for before something else happened.
-        if !replaced && !cut && chunk.from != copy.copied.offset {
-            return Ok(None);
-        }
-        if !chunk.bytes.is_empty() {
+        let had = copy.copied.clone();
+        let joins = copy
+            .append(&chunk.bytes, chunk.inode, chunk.from)
+            .map_err(|error| ConductError::Copy { path: self.logs.clone(), error })?;
+        if copy.copied != had {
+            self.grown = true;
             self.over = self.over.map(|(since, _)| (since, 0));
         }
-        copy.append(&chunk.bytes, chunk.inode, chunk.from + chunk.bytes.len() as u64)
-            .map_err(|error| ConductError::Copy { path: self.logs.clone(), error })?;
-        self.grown = true;
-        Ok(match (replaced, cut) {
-            (true, _) => Some("another file took the place of its log; what was read before is kept".into()),
-            (_, true) => Some("its log was cut; what was read before is kept".into()),
-            _ => None,
+        Ok(match joins {
+            Joins::On | Joins::Not => None,
+            Joins::Replaced => {
+                Some("another file took the place of its log; what was read before is kept".into())
+            }
+            Joins::Cut => Some("its log was cut; what was read before is kept".into()),
         })
     }
 
@@ -181,10 +181,17 @@ impl Live {
         let progress = copy.progress();
         if progress.steps > self.progress.steps {
             let now = Instant::now();
-            self.first_step.get_or_insert(now);
+            let (since, steps) = *self.first_step.get_or_insert((now, progress.steps));
+            let more = progress.steps - steps;
+            self.pace_s = (more > 0).then(|| since.elapsed().as_secs_f64() / more as f64);
             self.last_step = Some(now);
         }
         self.progress = progress;
+    }
+
+    /// Seconds between two steps.
+    pub(super) fn step_s(&self) -> f64 {
+        self.pace_s.or(self.progress.step_time_s).unwrap_or(0.0)
     }
 
     /// What the view says of its jobs that was not known.
@@ -233,8 +240,7 @@ impl Live {
             return None;
         }
         let since = self.last_step?.elapsed();
-        let pace = self.progress.step_time_s.unwrap_or(0.0);
-        let quiet = since.as_secs_f64() > (TIMES * pace).max(least_s as f64);
+        let quiet = since.as_secs_f64() > (TIMES * self.step_s()).max(least_s as f64);
         quiet.then(|| Event::Quiet { for_s: since.as_secs(), step: Some(self.progress.steps) })
     }
 

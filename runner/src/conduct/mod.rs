@@ -125,6 +125,8 @@ pub(crate) struct Conductor<'a> {
     only: Vec<String>,
     looking: Option<Looking>,
     next_look: Instant,
+    /// Whether the cluster ever answered.
+    reached_once: bool,
     /// Since when the cluster is out of reach, and why.
     out_of_reach: Option<(Instant, String)>,
     figures: Figures,
@@ -161,6 +163,7 @@ impl<'a> Conductor<'a> {
             only: Vec::new(),
             looking: None,
             next_look: now,
+            reached_once: false,
             out_of_reach: None,
             figures: Figures::default(),
             begun: now,
@@ -377,7 +380,7 @@ impl<'a> Conductor<'a> {
         self.runs[index].busy = false;
         match result {
             Ok(output) if output.code == 0 => {
-                self.reached(watch).await?;
+                self.reached(watch);
                 let folder = String::from_utf8_lossy(&output.stdout).trim().to_string();
                 let sha256 = slurm::sha256(&self.runs[index].run.plan.script);
                 self.note(index, Event::Staged { sha256, folder }, watch).await
@@ -406,7 +409,7 @@ impl<'a> Conductor<'a> {
                 return self.out_of_reach(&why, watch).await;
             }
         };
-        self.reached(watch).await?;
+        self.reached(watch);
         let live = &mut self.runs[index];
         match decide::doubt(&live.run.status, &report, now_ms()) {
             Doubt::Wait => {
@@ -444,7 +447,7 @@ impl<'a> Conductor<'a> {
                 return self.out_of_reach(&format!("{error}: {}", said(&output)), watch).await;
             }
         };
-        self.out_of_reach = None;
+        self.reached(watch);
         let more = self.copy_logs(&view, watch).await?;
         let mut changed = false;
         for index in 0..self.runs.len() {
@@ -574,11 +577,11 @@ impl<'a> Conductor<'a> {
     }
 
     /// The cluster answered.
-    async fn reached(&mut self, watch: &mut dyn Watch) -> Result<(), ConductError> {
+    fn reached(&mut self, watch: &mut dyn Watch) {
+        self.reached_once = true;
         if self.out_of_reach.take().is_some() {
             watch.say(&format!("cluster {} answers again", self.round.cluster));
         }
-        Ok(())
     }
 
     async fn not_reached(
@@ -590,7 +593,8 @@ impl<'a> Conductor<'a> {
         if let Some(index) = index {
             self.runs[index].wait(Duration::from_secs(2));
         }
-        if let LinkError::Refused { .. } = error {
+        // A host that let us in before may do so again, once somebody has connected; one that never did will not.
+        if !self.reached_once && matches!(error, LinkError::Refused { .. }) {
             return Err(ConductError::Unreachable(error.to_string()));
         }
         self.out_of_reach(&error.to_string(), watch).await

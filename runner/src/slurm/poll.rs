@@ -27,6 +27,8 @@ pub(crate) struct Tail {
     pub(crate) force: bool,
     pub(crate) inode: u64,
     pub(crate) offset: u64,
+    /// How many bytes before that are read once more: if they are others now, it is another log.
+    pub(crate) overlap: u64,
     pub(crate) path: String,
 }
 
@@ -76,8 +78,8 @@ impl Look {
         let lines = |lines: Vec<String>| lines.join("\n");
         let finds = self.finds.iter().map(|(key, job, pattern)| format!("{key} {job} {pattern}")).collect();
         let tail = |tail: &Tail| {
-            let Tail { key, force, inode, offset, path } = tail;
-            format!("{key} {} {inode} {offset} {path}", u8::from(*force))
+            let Tail { key, force, inode, offset, overlap, path } = tail;
+            format!("{key} {} {inode} {offset} {overlap} {path}", u8::from(*force))
         };
         let tails = self.tails.iter().map(tail).collect();
         Script::new("poll", include_str!("remote/poll.sh"))

@@ -8,6 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 use std::{env, fs, io, process};
 
 /// The system takes no longer path for the socket of a master: ssh appends 17 characters to it for a while.
@@ -39,25 +40,30 @@ LogLevel ERROR
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum ControlDirError {
     /// It belongs to somebody else, or others may use it.
-    #[error(
-        "{} is to hold connections that only you may use, but is not a directory of yours alone: remove it, or point \
-         XDG_RUNTIME_DIR elsewhere",
-        .0.display()
-    )]
+    #[error("{} is to hold connections that only you may use, but is not a directory of yours alone", .0.display())]
     NotPrivate(PathBuf),
-    /// It can't be made.
-    #[error("cannot make {}, where connections are kept: {error}", path.display())]
-    Make {
-        /// Where it was to be.
+    /// It can't be made or written to.
+    #[error("cannot write {}, where connections are kept: {error}", path.display())]
+    Write {
+        /// What was to be written.
         path: PathBuf,
         /// What the system said.
         error: String,
     },
-    /// ssh's configuration has no way to write it.
-    #[error(
-        "HOME is {0:?}, which cannot stand in a configuration of ssh: no \" and no line break may be in it"
-    )]
-    Home(PathBuf),
+    /// ssh's configuration has no way to write its name.
+    #[error("{0:?} cannot be named in a configuration of ssh, for a \" or a line break in it")]
+    Unwritable(PathBuf),
+}
+
+impl ControlDirError {
+    /// What a person can do.
+    pub(crate) fn what_to_do(&self) -> &'static str {
+        match self {
+            ControlDirError::NotPrivate(_) => "remove it, or point XDG_RUNTIME_DIR elsewhere",
+            ControlDirError::Write { .. } => "make room there, or point XDG_RUNTIME_DIR elsewhere",
+            ControlDirError::Unwritable(_) => "move it, or set HOME to a path without such characters",
+        }
+    }
 }
 
 /// The directory of the sockets by which masters are reached. Whoever may open one may act in the user's name.
@@ -74,7 +80,7 @@ impl ControlDir {
             .filter(short)
             .unwrap_or_else(|| format!("/tmp/trainplan-{}", getuid().as_raw()).into());
         let failed =
-            |error: io::Error| ControlDirError::Make { path: path.clone(), error: error.to_string() };
+            |error: io::Error| ControlDirError::Write { path: path.clone(), error: error.to_string() };
         // Not with those above it: in /tmp a directory that somebody else made first is refused below.
         match fs::DirBuilder::new().mode(0o700).create(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => make_private(&path).map_err(failed)?,
@@ -97,39 +103,52 @@ impl ControlDir {
         self.0.join(format!("c-{}", digest(destination)))
     }
 
-    /// Removes the sockets that nobody listens to any more: a master that is killed leaves its own.
+    /// Removes the sockets that nobody listens to any more, and logs that nobody came back for: what is killed leaves
+    /// its own.
     pub(crate) fn sweep(&self) {
         let Ok(entries) = fs::read_dir(&self.0) else { return };
         for entry in entries.filter_map(Result::ok) {
-            let name = entry.file_name();
-            let ours = name.to_str().is_some_and(|name| {
-                // ssh begins a socket under a name of its own, with a dot in it.
-                (name.starts_with("m-") || name.starts_with("c-")) && !name.contains('.')
-            });
-            let is_socket = entry.file_type().is_ok_and(|kind| kind.is_socket());
-            if ours && is_socket && is_dead(&entry.path()) {
-                let _ = fs::remove_file(entry.path());
+            let (name, path) = (entry.file_name(), entry.path());
+            let Some(name) = name.to_str().filter(|name| name.starts_with("m-") || name.starts_with("c-"))
+            else {
+                continue;
+            };
+            let Ok(found) = entry.metadata() else { continue };
+            let is_old = || {
+                let age = found.modified().ok().and_then(|modified| modified.elapsed().ok());
+                age.is_some_and(|age| age > Duration::from_secs(3600))
+            };
+            // ssh begins a socket under a name of its own, with a dot in it, before it listens.
+            let is_left = match found.file_type().is_socket() {
+                true => !name.contains('.') && is_dead(&path),
+                false => name.ends_with(".log") && is_old(),
+            };
+            if is_left {
+                let _ = fs::remove_file(path);
             }
         }
     }
 
     /// The configuration that has `ssh` ask nothing and trust only hosts that it knows.
-    pub(super) fn silent(&self) -> Result<Config, ControlDirError> {
-        self.config("BatchMode yes\nStrictHostKeyChecking yes\nUpdateHostKeys no\n")
+    pub(super) fn silent(&self, user: Option<&Path>) -> Result<Config, ControlDirError> {
+        self.config(user, "BatchMode yes\nStrictHostKeyChecking yes\nUpdateHostKeys no\n")
     }
 
     /// The configuration that has it ask the person at the terminal, of an unknown host too.
     pub(crate) fn asking(&self) -> Result<Config, ControlDirError> {
-        self.config("BatchMode no\nStrictHostKeyChecking ask\n")
+        self.config(None, "BatchMode no\nStrictHostKeyChecking ask\n")
     }
 
-    fn config(&self, first: &str) -> Result<Config, ControlDirError> {
+    fn config(&self, user: Option<&Path>, first: &str) -> Result<Config, ControlDirError> {
         let mut text = format!("{first}{SETTINGS}");
-        // `ssh -F` leaves both files out that it reads by itself. In the user's it knows ~, but not who HOME says we are.
-        if let Some(home) = env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute()) {
-            let home = home.to_str().filter(|home| !home.contains(['"', '\n'])).ok_or(&home);
-            let home = home.map_err(|home| ControlDirError::Home(home.clone()))?;
-            let _ = writeln!(text, "Include \"{home}/.ssh/config\"");
+        // `ssh -F` leaves both files out that it reads by itself. It would look for the user's in the home that the
+        // system knows, whatever HOME says.
+        let home = env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+        let user = user.map(Path::to_path_buf).or_else(|| Some(home?.join(".ssh/config")));
+        if let Some(user) = user {
+            let name = user.to_str().filter(|name| !name.contains(['"', '\n']));
+            let name = name.ok_or_else(|| ControlDirError::Unwritable(user.clone()))?;
+            let _ = writeln!(text, "Include \"{name}\"");
         }
         text.push_str("Include /etc/ssh/ssh_config\n");
         let path = self.0.join(format!("config-{}", digest(&text)));
@@ -143,7 +162,7 @@ impl ControlDir {
             fs::rename(&new, &path)
         };
         write()
-            .map_err(|error| ControlDirError::Make { path: path.clone(), error: error.to_string() })
+            .map_err(|error| ControlDirError::Write { path: path.clone(), error: error.to_string() })
             .map(|()| Config(path.clone()))
     }
 }

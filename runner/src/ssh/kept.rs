@@ -25,7 +25,7 @@ pub(crate) struct Kept {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeptError {
     /// There is no place for it.
-    #[error(transparent)]
+    #[error("{}: {}", .0, .0.what_to_do())]
     Directory(#[from] ControlDirError),
     /// ssh can't say where the host is.
     #[error(transparent)]

@@ -1,10 +1,11 @@
 //! A link to a host, which is made again when it breaks.
 
-use super::config::ControlDir;
-use super::master::{Destination, Master, PROBING};
+use super::config::{ControlDir, ControlDirError};
+use super::master::{Destination, Master, PROBING, ask_jump_host};
 use super::script::Script;
-use super::session::{Answer, Broken, exchange};
+use super::session::{Answer, Broken, exchange, offers_sftp};
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -24,20 +25,22 @@ pub(crate) struct LinkOptions {
     pub(crate) cluster: Option<String>,
     /// How long a connection that nobody ends outlives its last use.
     pub(crate) idle: Duration,
+    /// The user's own configuration, if it is not `~/.ssh/config`.
+    pub(crate) ssh_config: Option<PathBuf>,
 }
 
 impl Default for LinkOptions {
     fn default() -> Self {
-        LinkOptions { cluster: None, idle: Duration::from_secs(600) }
+        LinkOptions { cluster: None, idle: Duration::from_secs(600), ssh_config: None }
     }
 }
 
 /// What a script did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Output {
-    /// What it printed, and nothing that the login shell did.
+    /// What it printed, as it is, and nothing that the login shell did.
     pub(crate) stdout: Vec<u8>,
-    /// What it said besides.
+    /// What it said besides, without the secrets that it was given.
     pub(crate) stderr: String,
     /// Its exit code.
     pub(crate) code: i32,
@@ -135,6 +138,10 @@ impl Link {
     /// Whether it may have run is in the kind of the error.
     pub(crate) async fn run(&self, script: &Script, limit: Duration) -> Result<Output, LinkError> {
         let shared = &*self.0;
+        script.check().map_err(|why| LinkError::Refused {
+            why: format!("{}: {}: {why}", shared.host, script.name()),
+            what_to_do: "name it by letters, digits and _, and give it text without NUL".into(),
+        })?;
         // Nobody closes the semaphore.
         let _permit = shared.permits.acquire().await;
         let mut stale = true;
@@ -145,6 +152,8 @@ impl Link {
                 Ok(Answer { stdout, stderr, code }) => {
                     shared.commands.fetch_add(1, Ordering::Relaxed);
                     *self.trouble() = Trouble::default();
+                    let (bytes, ms) = (stdout.len(), start.elapsed().as_millis());
+                    tracing::debug!(host = shared.host, script = script.name(), code, bytes, ms, "ran");
                     return Ok(Output { stdout, stderr, code, duration: start.elapsed() });
                 }
                 // The connection broke while nobody looked: that is found out now, and nothing has started.
@@ -163,6 +172,15 @@ impl Link {
     /// There was none.
     pub(crate) async fn probe(&self, limit: Duration) -> Result<Duration, LinkError> {
         self.run(&Script::new("probe", "true"), limit).await.map(|output| output.duration)
+    }
+
+    /// Whether the host offers file transfer by sftp, which some sites turn off.
+    ///
+    /// # Errors
+    /// There is no connection.
+    pub(crate) async fn offers_sftp(&self) -> Result<bool, LinkError> {
+        let _permit = self.0.permits.acquire().await;
+        Ok(offers_sftp(self.master().await?.session()).await)
     }
 
     /// When a connection will be tried again after failures; none if the link works or was not used yet.
@@ -210,13 +228,13 @@ impl Link {
             Some(name) => format!("trainplan connect --cluster {name}"),
             None => format!("trainplan connect {host}"),
         };
-        let here = |error: super::config::ControlDirError| LinkError::Refused {
+        let here = |error: ControlDirError| LinkError::Refused {
             why: error.to_string(),
-            what_to_do: "then try again".into(),
+            what_to_do: error.what_to_do().into(),
         };
         let directory = ControlDir::open().map_err(here)?;
         directory.sweep();
-        let config = directory.silent().map_err(here)?;
+        let config = directory.silent(options.ssh_config.as_deref()).map_err(here)?;
         let destination = Destination::of(host, &config).await.map_err(|failed| failed.of(host, &connect))?;
         let kept = directory.kept(&destination.identity);
         for socket in [Some(kept), destination.control_path].into_iter().flatten() {
@@ -224,9 +242,13 @@ impl Link {
                 return Ok(master);
             }
         }
-        Master::start(host, &directory, &config, options.idle)
-            .await
-            .map_err(|failed| failed.of(host, &connect))
+        match Master::start(host, &directory, &config, options.idle).await {
+            Ok(master) => Ok(master),
+            Err(failed) if destination.is_behind => {
+                Err(ask_jump_host(failed, host, &config).await.of(host, &connect))
+            }
+            Err(failed) => Err(failed.of(host, &connect)),
+        }
     }
 
     /// What a broken exchange means, once it is clear whether the connection is to blame.
@@ -242,8 +264,9 @@ impl Link {
         if !matches!(broken, Broken::NotStarted(_)) {
             commands.fetch_add(1, Ordering::Relaxed);
         }
-        let blameless = !matches!(broken, Broken::NoShell(_));
-        let works = master.is_there() && (!blameless || master.answers(received).await);
+        // A host without a shell for us does not answer a probe either; that is no fault of the connection.
+        let works =
+            matches!(broken, Broken::NoShell(_)) || master.is_there() && master.answers(received).await;
         let error = match broken {
             Broken::NoShell(why) => LinkError::Refused {
                 why: format!("{host}: {name}: {why}"),
@@ -252,7 +275,10 @@ impl Link {
             Broken::NotStarted(why) => {
                 LinkError::Unreachable { why: format!("{host}: {name}: {why}"), retry_after: PAUSE }
             }
-            Broken::Lost(why) => LinkError::Lost { why: format!("{host}: {name}: {why}") },
+            Broken::Lost(why) => {
+                let why = if works { why } else { "the connection broke before the script ended".into() };
+                LinkError::Lost { why: format!("{host}: {name}: {why}") }
+            }
             Broken::Silent => {
                 let link = match works {
                     true => "the host itself answers".to_string(),
@@ -266,17 +292,22 @@ impl Link {
         if works {
             return error;
         }
-        self.forget(master).await;
-        self.trouble().failed(error)
+        // Of several scripts over one connection, one counts its break.
+        match self.forget(master).await {
+            true => self.trouble().broke(error),
+            false => in_time(error, Duration::ZERO),
+        }
     }
 
     /// Gives a master up, unless another task has done so already.
-    async fn forget(&self, master: &Arc<Master>) {
+    async fn forget(&self, master: &Arc<Master>) -> bool {
         let mut current = self.0.master.lock().await;
-        if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, master)) {
+        let is_current = current.as_ref().is_some_and(|current| Arc::ptr_eq(current, master));
+        if is_current {
             *current = None;
             master.evict().await;
         }
+        is_current
     }
 
     fn trouble(&self) -> MutexGuard<'_, Trouble> {
@@ -291,6 +322,15 @@ impl fmt::Debug for Link {
 }
 
 impl Trouble {
+    /// Counts the break of a connection. The first may be made good at once; one that breaks again and again may not.
+    fn broke(&mut self, error: LinkError) -> LinkError {
+        if self.failures > 0 {
+            return self.failed(error);
+        }
+        self.failures = 1;
+        in_time(error, Duration::ZERO)
+    }
+
     /// Counts a failure, and gives the error as the caller is to see it.
     fn failed(&mut self, error: LinkError) -> LinkError {
         let longest = matches!(error, LinkError::Refused { .. });

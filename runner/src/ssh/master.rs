@@ -120,6 +120,24 @@ impl Drop for Master {
     }
 }
 
+/// Says why a host behind a jump host can't be reached, if the jump host is to blame: of its ssh, one that leaves a
+/// master behind shows nothing.
+pub(super) async fn ask_jump_host(failed: Failed, host: &str, config: &Config) -> Failed {
+    let its_end = ["Connection closed by", "Connection reset by", "Broken pipe"];
+    if !its_end.iter().any(|words| failed.0.contains(words)) {
+        return failed;
+    }
+    let mut ssh = Command::new("ssh");
+    ssh.arg("-F").arg(config.path()).args(["-S", "none", "--", host, "exit"]);
+    ssh.stdin(Stdio::null()).stdout(Stdio::null()).kill_on_drop(true);
+    match timeout(ASKING, ssh.output()).await {
+        Ok(Ok(output)) if !output.status.success() => {
+            Failed(String::from_utf8_lossy(&output.stderr).replace('\r', ""))
+        }
+        _ => failed,
+    }
+}
+
 /// What ssh said when it failed.
 #[derive(Debug)]
 pub(super) struct Failed(String);
@@ -130,7 +148,11 @@ impl Failed {
     pub(super) fn of(self, host: &str, connect: &str) -> LinkError {
         let Failed(said) = self;
         let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        let last = lines.last().copied().unwrap_or("ssh failed and did not say why");
+        // A jump host's end is the last that is heard of it, and the least telling.
+        let telling =
+            |line: &&&str| !line.starts_with("kex_exchange_identification") && !line.contains("UNKNOWN port");
+        let last = lines.iter().rfind(telling).or(lines.last());
+        let last = last.map_or("ssh failed and did not say why", |line| line.trim_end_matches('.'));
         let has = |words: &[&str]| words.iter().any(|words| said.contains(words));
         let refused = |why: String, what_to_do: String| LinkError::Refused { why, what_to_do };
         if has(&["REMOTE HOST IDENTIFICATION HAS CHANGED"]) {
@@ -174,6 +196,8 @@ pub(super) struct Destination {
     pub(super) identity: String,
     /// Where the user's own configuration keeps a master.
     pub(super) control_path: Option<PathBuf>,
+    /// Whether it lies behind another host.
+    pub(super) is_behind: bool,
 }
 
 impl Destination {
@@ -198,6 +222,8 @@ impl Destination {
         Ok(Destination {
             identity: identity.map(|(key, value)| format!("{key} {value}\n")).collect(),
             control_path: control_path.map(|(_, path)| PathBuf::from(path)),
+            is_behind: settings()
+                .any(|(key, value)| ["proxyjump", "proxycommand"].contains(&key) && value != "none"),
         })
     }
 }

@@ -16,5 +16,6 @@ mod session;
 mod tests;
 
 pub(crate) use kept::{Kept, KeptError};
-pub(crate) use link::{Figures, Link, LinkError, LinkOptions, Output};
+pub(crate) use link::Output;
+pub(crate) use link::{Link, LinkError, LinkOptions};
 pub(crate) use script::Script;

@@ -43,9 +43,7 @@ struct Variable {
 enum Reach {
     /// The script alone knows it.
     Script,
-    /// The commands it runs as well.
-    Commands,
-    /// These too, but no log.
+    /// The commands it runs as well, but no log.
     Secret,
 }
 
@@ -55,17 +53,12 @@ impl Script {
         Script { name, body, variables: Vec::new() }
     }
 
-    /// Sets a variable of the script, that the commands it runs don't see.
+    /// Sets a variable of the script that the commands it runs don't see.
     pub(crate) fn set(self, name: &'static str, value: impl Into<String>) -> Script {
         self.with(name, value.into(), Reach::Script)
     }
 
-    /// Sets a variable for the script and the commands it runs.
-    pub(crate) fn export(self, name: &str, value: impl Into<String>) -> Script {
-        self.with(name, value.into(), Reach::Commands)
-    }
-
-    /// Sets a variable as [`Script::export`] does, and keeps its value out of logs and errors.
+    /// Sets a variable for the script and the commands it runs, and keeps its value out of logs and errors.
     pub(crate) fn secret(self, name: &str, value: impl Into<String>) -> Script {
         self.with(name, value.into(), Reach::Secret)
     }
@@ -88,20 +81,27 @@ impl Script {
         secrets.fold(text.to_string(), |text, secret| text.replace(secret, "(secret)"))
     }
 
-    /// The text for `/bin/sh`, as a program of two parts: definitions, and one compound command that the shell reads to
-    /// its end before it begins. A text that is cut off in transport runs nothing.
+    /// Whether a shell can be given it.
     ///
     /// # Errors
-    /// What no shell can be given.
-    pub(super) fn text(&self, frame: &Frame) -> Result<Vec<u8>, String> {
-        let mut text = PRELUDE.as_bytes().to_vec();
-        for Variable { name, value, reach } in &self.variables {
+    /// Which variable it can't be given.
+    pub(super) fn check(&self) -> Result<(), String> {
+        for Variable { name, value, .. } in &self.variables {
             if !is_name(name) {
-                return Err(format!("a shell has no variable “{name}”: letters, digits and _ make a name"));
+                return Err(format!("a shell has no variable “{name}”"));
             }
             if value.contains('\0') {
                 return Err(format!("{name}: a shell's variable can't hold a NUL byte"));
             }
+        }
+        Ok(())
+    }
+
+    /// The text for `/bin/sh`, as a program of two parts: definitions, and one compound command that the shell reads to
+    /// its end before it begins. A text that is cut off in transport runs nothing.
+    pub(super) fn text(&self, frame: &Frame) -> Vec<u8> {
+        let mut text = PRELUDE.as_bytes().to_vec();
+        for Variable { name, value, reach } in &self.variables {
             if *reach != Reach::Script {
                 text.extend_from_slice(b"export ");
             }
@@ -122,7 +122,7 @@ impl Script {
              }}\n"
         );
         text.extend_from_slice(program.as_bytes());
-        Ok(text)
+        text
     }
 }
 

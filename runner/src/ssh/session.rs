@@ -48,7 +48,7 @@ pub(super) async fn exchange(
     received: &AtomicU64,
 ) -> Result<Answer, Broken> {
     let frame = Frame::new();
-    let text = script.text(&frame).map_err(Broken::NoShell)?;
+    let text = script.text(&frame);
     let mut command = session.raw_command(SHELL);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let opened = timeout(OPENING.min(limit), command.spawn()).await;
@@ -108,6 +108,28 @@ pub(super) async fn exchange(
     })
 }
 
+/// Whether the host answers the greeting of the sftp protocol.
+pub(super) async fn offers_sftp(session: &Session) -> bool {
+    // A length, INIT, version 3; the answer is a length and VERSION.
+    const INIT: [u8; 9] = [0, 0, 0, 5, 1, 0, 0, 0, 3];
+    const VERSION: u8 = 2;
+    let greeting = async {
+        let mut subsystem = session.subsystem("sftp");
+        let mut child = subsystem
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .await
+            .ok()?;
+        child.stdin().as_mut()?.write_all(&INIT).await.ok()?;
+        let mut answer = [0; 5];
+        child.stdout().as_mut()?.read_exact(&mut answer).await.ok()?;
+        Some(answer[4] == VERSION)
+    };
+    timeout(OPENING, greeting).await.ok().flatten().unwrap_or(false)
+}
+
 /// Reads a stream up to its end frame, else to its end. Says whether it stayed within bounds.
 async fn gather(mut stream: impl AsyncRead + Unpin, gathered: &mut Gathered, received: &AtomicU64) -> bool {
     let mut chunk = vec![0; 64 << 10];
@@ -135,5 +157,6 @@ pub(super) fn in_full(error: &dyn Error) -> String {
 }
 
 fn last_line(text: &str) -> &str {
-    text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default()
+    let last = text.lines().rfind(|line| !line.trim().is_empty());
+    last.unwrap_or_default().trim_end_matches('.')
 }

@@ -6,6 +6,7 @@ use super::parse::{in_order, version};
 use super::problem::CampaignProblem;
 use super::read::{Entry, KeyLines, Reader};
 use crate::catalog::{Catalog, Release};
+use crate::launch::Options;
 use crate::problem::Field;
 use crate::spec::Spec;
 use std::collections::BTreeMap;
@@ -52,6 +53,17 @@ struct Installed {
     recipe_dirs: BTreeMap<String, String>,
 }
 
+/// Where a profile has a release, or Megatron-LM. Each path is a word as a POSIX shell reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installation {
+    /// The release; none for Megatron-LM.
+    pub release: Option<Release>,
+    /// Its top directory.
+    pub install_path: Option<String>,
+    /// The directories of recipes, by model or by how its name begins.
+    pub recipe_dirs: Vec<(String, String)>,
+}
+
 impl Clusters {
     /// Reads the profiles.
     ///
@@ -91,6 +103,20 @@ impl Clusters {
 }
 
 impl Cluster {
+    /// All that the profile says is installed there: the releases, oldest first, and Megatron-LM.
+    pub fn installations(&self) -> Vec<Installation> {
+        let releases = self.releases.iter().map(|(release, installed)| (Some(*release), installed));
+        let megatron_lm = (self.megatron_lm != Installed::default()).then_some((None, &self.megatron_lm));
+        let shown = |(release, installed): (Option<Release>, &Installed)| Installation {
+            release,
+            install_path: shell_word(Field::InstallPath, installed.spec.get(Field::InstallPath)),
+            recipe_dirs: (installed.recipe_dirs.iter())
+                .filter_map(|(model, path)| Some((model.clone(), shell_word(Field::RecipeDir, Some(path))?)))
+                .collect(),
+        };
+        releases.chain(megatron_lm).map(shown).collect()
+    }
+
     /// Where the release, or with none Megatron-LM, and the model's recipe are there.
     pub(super) fn installed(&self, release: Option<Release>, model: &str) -> Spec {
         let installed = match release {
@@ -103,6 +129,13 @@ impl Cluster {
         let directory = directory.map_or("", |(_, directory)| directory);
         installed.spec.clone().with(Field::RecipeDir, directory)
     }
+}
+
+/// A path of a profile, which was read without a mistake before.
+fn shell_word(field: Field, path: Option<&str>) -> Option<String> {
+    let options = Options::from_spec(&Spec::default().with(field, path?)).ok()?;
+    let word = if field == Field::RecipeDir { options.recipe_dir } else { options.install_path };
+    word.map(|word| word.shell())
 }
 
 /// Whether a model is `name`, or one of the models whose names begin with it.
@@ -222,7 +255,7 @@ fn read_recipe_dirs(reader: &mut Reader, entry: Entry) -> BTreeMap<String, Strin
         }
         let mut spec = Spec::default();
         reader.field(&mut spec, Field::RecipeDir, &entry);
-        if let Err(problems) = crate::launch::Options::from_spec(&spec) {
+        if let Err(problems) = Options::from_spec(&spec) {
             let of = |problem| CampaignProblem::of(entry.line, &entry.path, problem);
             reader.problems.extend(problems.into_iter().map(of));
         }

@@ -20,7 +20,7 @@ mod tests;
 mod write;
 
 #[cfg(feature = "campaign")]
-pub use clusters::{Cluster, Clusters};
+pub use clusters::{Cluster, Clusters, Installation};
 pub use environment::{Env, Secret, Setting};
 #[cfg(feature = "campaign")]
 pub use parse::Lines;

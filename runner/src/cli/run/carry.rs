@@ -324,7 +324,7 @@ fn plans_of(planned: &Planned) -> Vec<Plan> {
 impl From<ConductError> for Failure {
     fn from(error: ConductError) -> Failure {
         match error {
-            ConductError::Unreachable(why) => Failure::Unreachable(why),
+            ConductError::Unreachable(why) => Failure::OutOfReach(why),
             ConductError::Journal(error) => Failure::Journal(error),
             error => Failure::Conduct(error),
         }

@@ -6,24 +6,17 @@ pub(super) use carry::{CarryArgs, carry, carry_until, runtime};
 
 use super::estimate::{self, contract, in_words, rounded};
 use super::output::{self, Format, FormatArg};
+use super::profiles::{self, mistakes};
 use super::{Failure, model_file, note};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::env;
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use trainplan_shared::campaign::{
-    Campaign, CampaignProblem, Cluster, Clusters, Name, Planned, Secret, Server, plan,
-};
+use trainplan_shared::campaign::{Campaign, Cluster, Clusters, Name, Planned, Secret, Server, plan};
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::launch::{Launch, TimeLimit};
-use trainplan_shared::problem::{Field, Problem, most_alike};
+use trainplan_shared::problem::{Field, Problem};
 use trainplan_shared::units::significant;
-
-/// Far more than a person writes.
-const LARGEST: u64 = 4 << 20;
 
 /// Carry a campaign out on its cluster, or go on with one that was begun
 ///
@@ -97,20 +90,20 @@ struct Output<'a> {
 
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let text = read(&self.campaign)?;
-        let profiles = self.clusters.map_or_else(usual_profiles, Ok)?;
-        let profiles_text = read_profiles(&profiles)?;
+        let text = profiles::read(&self.campaign)?;
+        let file = self.clusters.map_or_else(profiles::usual, Ok)?;
+        let profiles_text = profiles::read_profiles(&file)?;
         // Both files at once: a person mends them together.
         let campaign = Campaign::parse_with_lines(&text).map_err(|found| mistakes(&self.campaign, &found));
-        let clusters = Clusters::parse(&profiles_text).map_err(|found| mistakes(&profiles, &found));
+        let clusters = Clusters::parse(&profiles_text).map_err(|found| mistakes(&file, &found));
         let ((campaign, lines), clusters) = match (campaign, clusters) {
             (Ok(campaign), Ok(clusters)) => (campaign, clusters),
             (Err(campaign), Err(clusters)) => return Err(Failure::Several(vec![campaign, clusters])),
             (Err(failure), Ok(_)) | (Ok(_), Err(failure)) => return Err(failure),
         };
         let cluster = clusters.get(&campaign.cluster).ok_or_else(|| Failure::Contents {
-            path: profiles.clone(),
-            what: no_cluster(&campaign.cluster, &clusters),
+            path: file.clone(),
+            what: profiles::no_cluster(&campaign.cluster, &clusters),
         })?;
         let folder = self.campaign.parent().unwrap_or(Path::new("")).to_path_buf();
         let planned = plan(&campaign, &lines, cluster, |model| own_model(&folder, model))
@@ -314,58 +307,4 @@ fn own_model(folder: &Path, model: &str) -> Result<Option<String>, Problem> {
         Some(path) => model_file::read(path),
         None => Err(Problem::new(Field::Model, model, "is in a folder whose name is no text in UTF-8")),
     }
-}
-
-fn mistakes(path: &Path, found: &[CampaignProblem]) -> Failure {
-    let found: Vec<String> = found.iter().map(ToString::to_string).collect();
-    Failure::Contents { path: path.to_path_buf(), what: found.join("\n       ") }
-}
-
-fn no_cluster(name: &Name, clusters: &Clusters) -> String {
-    let names: Vec<&str> = clusters.names().collect();
-    let nearest = most_alike(name.as_str(), names.iter().copied());
-    let nearest = nearest.map_or(String::new(), |nearest| format!("; nearest: {nearest}"));
-    match names.is_empty() {
-        true => {
-            format!("has no cluster {name}, nor any other: begin with [cluster.{name}] and ssh = \"HOST\"")
-        }
-        false => format!("has no cluster {name}{nearest}; it has: {}", names.join(", ")),
-    }
-}
-
-/// The profiles in the user's configuration.
-fn usual_profiles() -> Result<PathBuf, Failure> {
-    let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let configuration =
-        absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")));
-    configuration.map(|folder| folder.join("trainplan").join("clusters.toml")).ok_or(Failure::Refused(
-        "neither XDG_CONFIG_HOME nor HOME says where your configuration is: name the profiles with --clusters",
-    ))
-}
-
-fn read_profiles(path: &Path) -> Result<String, Failure> {
-    read(path).map_err(|failure| match failure {
-        Failure::File { path, error } if error.kind() == io::ErrorKind::NotFound => Failure::Contents {
-            what: "there are no profiles of clusters: write version = 1, [cluster.NAME] and ssh = \"HOST\" there, or \
-                   name another file with --clusters"
-                .into(),
-            path,
-        },
-        other => other,
-    })
-}
-
-fn read(path: &Path) -> Result<String, Failure> {
-    let failed = |error| Failure::File { path: path.to_path_buf(), error };
-    let refuse = |what: String| Failure::Contents { path: path.to_path_buf(), what };
-    let mut bytes = Vec::new();
-    File::open(path).map_err(failed)?.take(LARGEST + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() as u64 > LARGEST {
-        return Err(refuse(format!("is larger than {} MiB", LARGEST >> 20)));
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let line =
-            error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
-        refuse(format!("line {line}: is no text in UTF-8"))
-    })
 }

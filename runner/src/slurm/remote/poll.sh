@@ -1,6 +1,6 @@
 # Looks at all jobs and logs at once. Needs: mark; ask, jobs to ask more of, with commas between them; finds, lines of
 # a key, a job and the pattern of its log, as a shell reads it; tails, lines of a key, whether to read whatever its size
-# is said to be (1), an inode, an offset and a path; cap, bytes of each at most.
+# is said to be (1), an inode, an offset, how much before it is read again, and a path; cap, bytes of each at most.
 find_logs() {
   printf '%s\n' "$finds" | while read -r key job pattern; do
     [ -z "$pattern" ] || eval "for file in $pattern; do
@@ -11,21 +11,21 @@ find_logs() {
   done
 }
 read_tails() {
-  printf '%s\n' "$tails" | cut -d' ' -f5- | tr '\n' '\0' | xargs -0 stat -L -c '%i %s %n' -- 2>/dev/null |
+  printf '%s\n' "$tails" | cut -d' ' -f6- | tr '\n' '\0' | xargs -0 stat -L -c '%i %s %n' -- 2>/dev/null |
     TAILS=$tails awk '
       BEGIN {
         n = split(ENVIRON["TAILS"], lines, "\n")
         for (i = 1; i <= n; i++) {
           split(lines[i], part, " ")
-          path = substr(lines[i], length(part[1] part[2] part[3] part[4]) + 5)
-          tail[path] = part[1] " " part[2] " " part[3] " " part[4]
+          path = substr(lines[i], length(part[1] part[2] part[3] part[4] part[5]) + 6)
+          tail[path] = part[1] " " part[2] " " part[3] " " part[4] " " part[5]
         }
       }
       {
         path = substr($0, length($1 $2) + 3)
         if (path in tail) print tail[path], $1, $2, path
       }' |
-    while read -r key force known offset inode size path; do
+    while read -r key force known offset overlap inode size path; do
       if [ "$inode" != "$known" ] && [ "$known" != 0 ]; then
         # Another file took its place: first what the old one has more, wherever it is now.
         old=$(find "$(dirname "$path")" -maxdepth 1 -inum "$known" 2>/dev/null | head -n 1)
@@ -33,12 +33,13 @@ read_tails() {
         if [ "${old_size:-0}" -gt "$offset" ]; then
           inode=$known size=$old_size path=$old
         else
-          offset=0
+          offset=0 overlap=0
         fi
       elif [ "$size" -lt "$offset" ]; then
-        offset=0 # it was cut, and begins anew
+        offset=0 overlap=0 # it was cut, and begins anew
       fi
       [ "$size" -gt "$offset" ] || [ "$force" = 1 ] || [ "$inode" != "$known" ] || continue
+      offset=$((offset - overlap))
       printf '\n%s log %s %s %s %s\n' "$mark" "$key" "$inode" "$size" "$offset"
       tail -c "+$((offset + 1))" -- "$path" 2>/dev/null | head -c "$cap"
     done

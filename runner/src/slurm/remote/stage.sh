@@ -3,12 +3,12 @@ umask 077
 here=$HOME/.trainplan/runs/$run
 mkdir -p "$here/bin" || return 1
 partial=$here/partial.$$
-printf '%s' "$script" >"$partial" || { rm -f "$partial"; return 1; }
+printf '%s' "$script" | cat >"$partial" || { rm -f "$partial"; return 1; }
 if command -v sha256sum >/dev/null 2>&1; then
   sum=$(sha256sum <"$partial") || return 1
   [ "${sum%% *}" = "$sha256" ] || { rm -f "$partial"; echo "$here/launch.sh did not arrive whole" >&2; return 1; }
 fi
 mv -f "$partial" "$here/launch.sh" || return 1
-printf '%s' "$wrapper" >"$partial" || { rm -f "$partial"; return 1; }
+printf '%s' "$wrapper" | cat >"$partial" || { rm -f "$partial"; return 1; }
 chmod 700 "$partial" && mv -f "$partial" "$here/bin/sbatch" || return 1
 printf '%s\n' "$here"

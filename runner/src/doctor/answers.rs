@@ -1,0 +1,70 @@
+//! What the questions were answered, by key.
+
+use std::collections::BTreeMap;
+
+/// Lines by their keys.
+#[derive(Debug, Default)]
+pub(super) struct Answers(BTreeMap<String, Vec<String>>);
+
+/// What a command said.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Said<'a> {
+    pub(super) code: i32,
+    pub(super) lines: &'a [String],
+}
+
+impl Answers {
+    pub(super) fn read(text: &str) -> Answers {
+        let mut answers = Answers::default();
+        for (key, value) in text.lines().filter_map(|line| line.split_once('\t')) {
+            answers.0.entry(key.to_string()).or_default().push(value.trim_end().to_string());
+        }
+        answers
+    }
+
+    /// Every line of a key.
+    pub(super) fn all(&self, key: &str) -> &[String] {
+        self.0.get(key).map_or(&[], Vec::as_slice)
+    }
+
+    /// The first line of a key, unless it is empty.
+    pub(super) fn one(&self, key: &str) -> Option<&str> {
+        self.all(key).first().map(String::as_str).filter(|line| !line.is_empty())
+    }
+
+    /// What a command said, if it was asked.
+    pub(super) fn said(&self, key: &str) -> Option<Said<'_>> {
+        let code = self.one(&format!("{key}!"))?.parse().ok()?;
+        Some(Said { code, lines: self.all(key) })
+    }
+}
+
+impl<'a> Said<'a> {
+    /// What it said, on one line and without asterisks that are but ornament.
+    pub(super) fn text(self) -> String {
+        let words: Vec<&str> = (self.lines.iter())
+            .map(|line| line.trim_matches(|c: char| c == '*' || c.is_whitespace()))
+            .filter(|line| !line.is_empty())
+            .collect();
+        match (words.is_empty(), self.code) {
+            (_, 124) => "no answer within 15 s".into(),
+            (true, code) => format!("exit code {code} without a word"),
+            (false, _) => words.join("; "),
+        }
+    }
+
+    /// The value of `name=value` among its words.
+    pub(super) fn word(self, name: &str) -> Option<&'a str> {
+        let words = self.lines.iter().flat_map(|line| line.split_whitespace());
+        words.filter_map(|word| word.split_once('=')).find(|(key, _)| *key == name).map(|(_, value)| value)
+    }
+
+    /// The value of a line `name = value`.
+    pub(super) fn setting(self, name: &str) -> Option<&'a str> {
+        let lines = self.lines.iter().filter_map(|line| line.split_once('='));
+        lines
+            .map(|(key, value)| (key.trim(), value.trim()))
+            .find(|(key, _)| *key == name)
+            .map(|(_, value)| value)
+    }
+}

@@ -1,0 +1,416 @@
+//! What the answers mean for runs.
+
+use super::answers::{Answers, Said};
+use super::{Finding, Measured};
+use std::time::Duration;
+use trainplan_shared::campaign::{Cluster, Installation};
+use trainplan_shared::problem::Field;
+
+/// Above these, working with the cluster is slow.
+const SLOW_CONNECTING: Duration = Duration::from_secs(10);
+const SLOW_ROUND_TRIP: Duration = Duration::from_secs(2);
+
+/// Clocks further apart than this confuse times of the queue with times of a log.
+const MUCH_SKEW_S: f64 = 5.0;
+
+/// What the files of a campaign's runs take in a home directory, and what a release's results take where it is
+/// installed, by a wide margin.
+const HOME_KIB: u64 = 1 << 20;
+const INSTALL_KIB: u64 = 20 << 20;
+
+/// The least time for which Slurm must remember a job that is over, if nothing else does.
+const SHORT_MEMORY_S: u32 = 60;
+
+/// All findings, in the order in which one would mend them.
+pub(super) fn findings(cluster: &Cluster, measured: &Measured, answers: &Answers) -> Vec<Finding> {
+    let mut found = Vec::new();
+    connection(measured, answers, &mut found);
+    machine(answers, &mut found);
+    slurm(cluster, answers, &mut found);
+    for place in cluster.installations() {
+        installation(&place, answers, &mut found);
+    }
+    found
+}
+
+/// What an installation is called in keys and findings.
+pub(super) fn name_of(place: &Installation) -> String {
+    place.release.map_or_else(|| "megatron-lm".to_string(), |release| release.id().to_string())
+}
+
+fn connection(measured: &Measured, answers: &Answers, found: &mut Vec<Finding>) {
+    let Measured { connecting, round_trip, skew_s, sftp } = *measured;
+    let seen = format!(
+        "{} on {}; connected in {}, a command takes {}",
+        answers.one("user").unwrap_or("?"),
+        answers.one("host").unwrap_or("?"),
+        time(connecting),
+        time(round_trip)
+    );
+    found.push(if connecting > SLOW_CONNECTING || round_trip > SLOW_ROUND_TRIP {
+        Finding::warning(
+            "ssh",
+            seen,
+            "The login node is slow or far: expect every step to take that long, or try another login node.",
+        )
+    } else {
+        Finding::ok("ssh", seen)
+    });
+    found.push(match sftp {
+        true => Finding::ok("sftp", "offered"),
+        false => Finding::warning("sftp", "not offered", "Nothing: files go through the shell, only slower."),
+    });
+    found.push(match skew_s {
+        None => Finding::warning("clock", "date +%s tells nothing", "See what `date` is there."),
+        Some((skew, unsure)) if skew.abs() - unsure > MUCH_SKEW_S => Finding::warning(
+            "clock",
+            format!("{:.1} s {} the clock here", skew.abs(), if skew > 0.0 { "ahead of" } else { "behind" }),
+            "Set the clock that is wrong (NTP): times in the queue and in logs will not agree with those here.",
+        ),
+        Some((_, unsure)) => {
+            Finding::ok("clock", format!("as here, within {:.1} s", (unsure * 10.0).ceil().max(1.0) / 10.0))
+        }
+    });
+}
+
+fn machine(answers: &Answers, found: &mut Vec<Finding>) {
+    found.push(Finding::ok(
+        "system",
+        format!(
+            "{}, login shell {}",
+            answers.one("system").unwrap_or("unknown"),
+            answers.one("shell").unwrap_or("unknown")
+        ),
+    ));
+    let lacks = answers.all("lacks");
+    found.push(if lacks.is_empty() {
+        Finding::ok("tools", "all there")
+    } else {
+        Finding::problem(
+            "tools",
+            format!("missing: {}", lacks.join(", ")),
+            "Have coreutils and util-linux installed, or see that PATH names them for a shell that is no login shell.",
+        )
+    });
+    let home = answers.one("home").unwrap_or("?");
+    let free = answers.one("home-free").and_then(|free| free.parse::<u64>().ok());
+    found.push(match (answers.one("home-refuses"), free) {
+        (Some(refusal), _) => Finding::problem(
+            "home",
+            format!("{home} cannot be written to: {refusal}"),
+            "Free some of your quota there, or have the directory mended: what a run leaves behind for us lies in it.",
+        ),
+        (None, Some(free)) if free < HOME_KIB => Finding::warning(
+            "home",
+            format!("{home} has {} left", size(free)),
+            "Free some: a campaign's scripts and the records of its runs lie there.",
+        ),
+        (None, Some(free)) => Finding::ok("home", format!("{home}, writable, {} free", size(free))),
+        (None, None) => Finding::ok("home", format!("{home}, writable")),
+    });
+}
+
+fn slurm(cluster: &Cluster, answers: &Answers, found: &mut Vec<Finding>) {
+    let lacks = answers.all("lacks-slurm");
+    if !lacks.is_empty() {
+        found.push(Finding::problem(
+            "Slurm",
+            format!("missing: {}", lacks.join(", ")),
+            "Is this a login node? Name one under ssh in the profile; or put Slurm's directory into PATH in your \
+             ~/.bash_profile there.",
+        ));
+        return;
+    }
+    found.push(match answers.said("version") {
+        Some(said) if said.code == 0 => Finding::ok("Slurm", said.text()),
+        said => Finding::problem("Slurm", seen(said), "See that `sbatch --version` works there."),
+    });
+    let controller = answers.said("controller");
+    let Some(config) = answers.said("config") else {
+        found.push(Finding::problem(
+            "slurmctld",
+            seen(controller),
+            "Wait until Slurm's controller is up again: until then nothing can be submitted or asked.",
+        ));
+        return;
+    };
+    found.push(Finding::ok("slurmctld", seen(controller)));
+    if partition(cluster, answers, found) {
+        nodes(cluster, answers, found);
+    }
+    memory(config, answers, found);
+    account(cluster, config, answers, found);
+    found.push(match answers.said("comment") {
+        Some(said) if said.code == 0 => Finding::ok("comments", "squeue shows them"),
+        said => Finding::warning(
+            "comments",
+            seen(said),
+            "Jobs are told apart by their names instead: do not give other jobs of yours the names of runs.",
+        ),
+    });
+}
+
+/// Says whether there is one, so that it has nodes to look at.
+fn partition(cluster: &Cluster, answers: &Answers, found: &mut Vec<Finding>) -> bool {
+    let wanted = cluster.spec.get(Field::Partition);
+    let name = wanted.or_else(|| answers.one("partition-default"));
+    let (Some(name), Some(said)) = (name, answers.said("partition")) else {
+        found.push(Finding::problem(
+            "partition",
+            "the profile names none, and Slurm has no default",
+            "Set partition in the profile; `sinfo` lists them.",
+        ));
+        return false;
+    };
+    let Some(state) = said.word("State").filter(|_| said.code == 0) else {
+        found.push(Finding::problem(
+            "partition",
+            format!("{name}: {}", said.text()),
+            "Correct partition in the profile; `sinfo` lists those that you may use.",
+        ));
+        return false;
+    };
+    let of_it = |what| said.word(what).unwrap_or("?");
+    let origin = if wanted.is_some() { "" } else { " (the default)" };
+    let seen = format!(
+        "{name}{origin}: {}, {} nodes, jobs up to {}",
+        state.to_lowercase(),
+        of_it("TotalNodes"),
+        match of_it("MaxTime") {
+            "UNLIMITED" => "any length",
+            limit => limit,
+        }
+    );
+    found.push(match state {
+        "UP" => Finding::ok("partition", seen),
+        _ => Finding::problem("partition", seen, "Wait until it is up, or name another in the profile."),
+    });
+    true
+}
+
+/// Nodes by their state, and the GPUs that Slurm counts in them.
+fn nodes(cluster: &Cluster, answers: &Answers, found: &mut Vec<Finding>) {
+    let Some(said) = answers.said("nodes").filter(|said| said.code == 0) else { return };
+    let rows: Vec<(&str, &str, &str)> = (said.lines.iter())
+        .filter_map(|line| {
+            let mut words = line.split_whitespace();
+            Some((words.next()?, words.next()?, words.next()?))
+        })
+        .collect();
+    let is_out = |state: &str| {
+        ["down", "drain", "drng", "fail", "inval", "maint", "boot"].iter().any(|bad| state.starts_with(bad))
+    };
+    let mut states: Vec<String> = rows.iter().map(|(count, state, _)| format!("{count} {state}")).collect();
+    states.dedup();
+    let seen = states.join(", ");
+    found.push(if rows.is_empty() || rows.iter().all(|(_, state, _)| is_out(state)) {
+        let seen = if seen.is_empty() { "the partition has none".to_string() } else { seen };
+        Finding::problem("nodes", seen, "Ask the site: no node of the partition takes jobs now.")
+    } else {
+        Finding::ok("nodes", seen)
+    });
+
+    let mut kinds: Vec<&str> = rows.iter().map(|(_, _, gres)| *gres).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let wanted = cluster.spec.get(Field::GpusPerNode).and_then(|text| text.parse().ok()).unwrap_or(8);
+    let counted: Vec<u32> = kinds.iter().map(|gres| gpus(gres)).collect();
+    let seen = format!("{} a node", kinds.join(" or "));
+    found.push(if counted.iter().all(|count| *count == 0) {
+        Finding::warning(
+            "GPUs",
+            "Slurm counts none in these nodes",
+            "If the nodes have GPUs, jobs get them with the whole node; if jobs ask for GPUs by --gres, they are \
+             refused: leave gres out of the profile.",
+        )
+    } else if counted.iter().all(|count| *count == wanted) {
+        Finding::ok("GPUs", seen)
+    } else {
+        Finding::warning(
+            "GPUs",
+            seen,
+            format!("The profile means {wanted} a node: correct gpus-per-node, or name another partition."),
+        )
+    });
+}
+
+/// The GPUs in what sinfo shows of generic resources, such as `gpu:h100:8(S:0-1),shard:32`.
+fn gpus(gres: &str) -> u32 {
+    let entries = gres.split(',').map(|entry| entry.split('(').next().unwrap_or_default());
+    let counts = entries.filter(|entry| *entry == "gpu" || entry.starts_with("gpu:"));
+    counts.filter_map(|entry| entry.rsplit(':').next()?.parse::<u32>().ok()).sum()
+}
+
+/// Who remembers jobs that are over.
+fn memory(config: Said, answers: &Answers, found: &mut Vec<Finding>) {
+    let sacct = answers.said("sacct");
+    let accounts = sacct.is_some_and(|said| said.code == 0);
+    let age = config.setting("MinJobAge").and_then(|age| age.split_whitespace().next()?.parse::<u32>().ok());
+    let remembers = age.map_or("unknown".to_string(), |age| format!("{age} s"));
+    found.push(match accounts {
+        true => Finding::ok("accounting", "sacct answers"),
+        false => Finding::warning(
+            "accounting",
+            seen(sacct),
+            format!(
+                "Runs work without it; but Slurm itself forgets how a job ended after {remembers}, and a job that was \
+                 killed before it could say so will count as lost if nobody looked in that time."
+            ),
+        ),
+    });
+    let seen = format!("Slurm shows jobs that are over for {remembers} (MinJobAge)");
+    found.push(match age {
+        Some(age) if age < SHORT_MEMORY_S && !accounts => Finding::warning(
+            "memory of jobs",
+            seen,
+            "Ask the site for a MinJobAge of 300 s, its default, or for accounting.",
+        ),
+        _ => Finding::ok("memory of jobs", seen),
+    });
+}
+
+fn account(cluster: &Cluster, config: Said, answers: &Answers, found: &mut Vec<Finding>) {
+    let enforced =
+        config.setting("AccountingStorageEnforce").is_some_and(|what| what.contains("associations"));
+    let Some(name) = cluster.spec.get(Field::Account) else {
+        found.push(match enforced {
+            true => Finding::warning(
+                "account",
+                "the profile names none, and this Slurm wants one",
+                "Set account in the profile, unless your default one is meant; `sacctmgr show associations` lists \
+                 yours.",
+            ),
+            false => Finding::ok("account", "none in the profile"),
+        });
+        return;
+    };
+    found.push(match answers.said("account") {
+        Some(said) if said.code == 0 && said.lines.iter().any(|line| !line.is_empty()) => {
+            Finding::ok("account", format!("{name} is yours"))
+        }
+        Some(said) if said.code == 0 && enforced => Finding::problem(
+            "account",
+            format!("{name} is none of yours"),
+            "Correct account in the profile; `sacctmgr show associations user=$USER` lists yours.",
+        ),
+        said if enforced => Finding::warning(
+            "account",
+            format!("whether {name} is yours is not known: {}", seen(said)),
+            "See that a job is taken with it: sbatch --test-only --account=... --wrap=true",
+        ),
+        _ => Finding::ok("account", format!("{name}; this Slurm does not check it")),
+    });
+}
+
+fn installation(place: &Installation, answers: &Answers, found: &mut Vec<Finding>) {
+    let name = name_of(place);
+    let check = match place.release {
+        Some(_) => format!("release {name}"),
+        None => "Megatron-LM".to_string(),
+    };
+    let missing: Vec<&str> = (answers.all(&format!("{name} install lacks")).iter())
+        .chain(
+            place
+                .recipe_dirs
+                .iter()
+                .flat_map(|(model, _)| answers.all(&format!("{name} recipe:{model} lacks"))),
+        )
+        .map(String::as_str)
+        .collect();
+    if !missing.is_empty() {
+        let what_to_do = "Correct the path in the profile, or install what belongs there.";
+        found.push(Finding::problem(check, format!("not there: {}", missing.join(", ")), what_to_do));
+        return;
+    }
+    let path = answers.one(&format!("{name} install"));
+    let launches = answers.all(&format!("{name} launch"));
+    let workloads = answers.all(&format!("{name} workload"));
+    let free = answers.one(&format!("{name} free")).and_then(|free| free.parse::<u64>().ok());
+    let mut seen: Vec<String> = path.map(str::to_string).into_iter().collect();
+    seen.extend(free.map(|free| format!("{} free", size(free))));
+    if !place.recipe_dirs.is_empty() {
+        let models: Vec<&str> = place.recipe_dirs.iter().map(|(model, _)| model.as_str()).collect();
+        seen.push(format!("launch.sh of {}", models.join(", ")));
+    } else if !launches.is_empty() {
+        let directories: Vec<&str> =
+            launches.iter().map(|launch| launch.strip_suffix("/launch.sh").unwrap_or(".")).collect();
+        seen.push(format!("launch.sh in {}", directories.join(", ")));
+    }
+    if !workloads.is_empty() {
+        seen.push(format!("workloads {}", workloads.join(", ")));
+    }
+    let seen = seen.join("; ");
+    found.push(if place.release.is_some() && launches.is_empty() && place.recipe_dirs.is_empty() {
+        Finding::warning(
+            check,
+            format!("{seen}; no launch.sh below it"),
+            "Name the directories of the recipes under recipe-dir in the profile, or install the release there.",
+        )
+    } else if let [read_only, ..] = answers.all(&format!("{name} read-only")) {
+        Finding::problem(
+            check,
+            format!("{read_only} is not yours to write to"),
+            "Its scripts write results there: install it where you may write, and correct install-path.",
+        )
+    } else if free.is_some_and(|free| free < INSTALL_KIB) {
+        Finding::warning(check, seen, "Free some: checkpoints and profiles of a run can take more than is left.")
+    } else {
+        Finding::ok(check, seen)
+    });
+}
+
+fn seen(said: Option<Said>) -> String {
+    said.map_or_else(|| "no answer".to_string(), Said::text)
+}
+
+fn time(time: Duration) -> String {
+    match time.as_secs_f64() {
+        seconds if seconds < 1.0 => format!("{:.0} ms", seconds * 1e3),
+        seconds => format!("{seconds:.1} s"),
+    }
+}
+
+fn size(kib: u64) -> String {
+    match kib {
+        0..1024 => format!("{kib} KiB"),
+        1024..1_048_576 => format!("{} MiB", kib >> 10),
+        1_048_576..1_073_741_824 => format!("{} GiB", kib >> 20),
+        _ => format!("{} TiB", kib >> 30),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gpus_are_counted_however_they_are_written() {
+        let cases = [
+            ("(null)", 0),
+            ("gpu:8", 8),
+            ("gpu:h100:8(S:0-1)", 8),
+            ("gpu:a100:4(S:0),gpu:h100:4(S:1),shard:32", 8),
+            ("gpu_mem:80,craynetwork:4", 0),
+            ("gpu", 0),
+        ];
+        for (gres, count) in cases {
+            assert_eq!(gpus(gres), count, "{gres}");
+        }
+    }
+
+    #[test]
+    fn answers_are_found_in_their_lines() {
+        let text = "partition!\t0\npartition\tPartitionName=h100 State=UP MaxTime=1-00:00:00 TotalNodes=8\n\
+                    config!\t0\nconfig\tMinJobAge               = 300 sec\nnoise\nnodes!\t124\nnodes\t\n";
+        let answers = Answers::read(text);
+        assert_eq!(answers.said("partition").and_then(|said| said.word("TotalNodes")), Some("8"));
+        assert_eq!(answers.said("config").and_then(|said| said.setting("MinJobAge")), Some("300 sec"));
+        assert_eq!(answers.said("nodes").map(Said::text).as_deref(), Some("no answer within 15 s"));
+        assert!(answers.said("sacct").is_none());
+    }
+
+    #[test]
+    fn sizes_are_in_units_that_fit() {
+        assert_eq!([1, 2048, 3 << 20, 5 << 30].map(size), ["1 KiB", "2 MiB", "3 GiB", "5 TiB"]);
+    }
+}

@@ -1,0 +1,80 @@
+# What a machine and its Slurm say of themselves. Every line of the answer is KEY, a tab and a text; "KEY!" has the exit
+# code of the command that was asked. Values: partition, account, places.
+
+tell() { printf '%s\t%s\n' "$1" "$2"; }
+
+limited() {
+  if command -v timeout >/dev/null 2>&1; then timeout 15 "$@"; else "$@"; fi
+}
+
+# ask KEY COMMAND...
+ask() {
+  key=$1
+  shift
+  answer=$(limited "$@" 2>&1)
+  tell "$key!" $?
+  printf '%s\n' "$answer" | while IFS= read -r line; do tell "$key" "$line"; done
+}
+
+tell user "$(id -un)"
+tell shell "$(getent passwd "$(id -un)" 2>/dev/null | cut -d: -f7)"
+tell system "$( (. /etc/os-release && printf '%s' "$PRETTY_NAME") 2>/dev/null || uname -sr)"
+tell host "$(hostname 2>/dev/null || uname -n)"
+tell home "$HOME"
+if file=$(mktemp "$HOME/.trainplan.XXXXXX" 2>&1); then
+  rm -f "$file"
+else
+  tell home-refuses "$file"
+fi
+for tool in stat tail head cksum setsid nohup mktemp timeout sha256sum; do
+  command -v "$tool" >/dev/null 2>&1 || tell lacks "$tool"
+done
+[ "$(printf abc | tail -c +2 2>/dev/null | head -c 1 2>/dev/null)" = b ] || tell lacks "tail -c and head -c"
+stat -c %s / >/dev/null 2>&1 || tell lacks "stat -c"
+
+# free KEY PATH: kilobytes that are left where a path is, or would be.
+free() { tell "$1" "$(df -Pk "$2" 2>/dev/null | awk 'NR == 2 { print $4 }')"; }
+free home-free "$HOME"
+
+# A place is NAME, KIND and a word of a shell, between tabs.
+tab=$(printf '\t')
+printf '%s\n' "$places" | while IFS=$tab read -r name kind word; do
+  [ -n "$name" ] || continue
+  eval "path=$word"
+  # Without its slash: that is how a link to a directory is seen as one.
+  tell "$name $kind" "$path"
+  [ -d "$path" ] || { tell "$name $kind lacks" "$path"; continue; }
+  case $kind in
+    install)
+      free "$name free" "$path"
+      [ -w "$path" ] || tell "$name read-only" "$path"
+      for launch in "$path"/launch.sh "$path"/*/launch.sh "$path"/*/*/launch.sh; do
+        [ ! -f "$launch" ] || tell "$name launch" "${launch#"$path"/}"
+      done
+      for workload in "$path"/workloads/*/; do
+        [ ! -d "$workload" ] || tell "$name workload" "$(basename "$workload")"
+      done ;;
+    recipe:*)
+      [ -f "$path/launch.sh" ] || tell "$name $kind lacks" "$path/launch.sh" ;;
+  esac
+done
+
+for tool in sbatch squeue scancel scontrol sinfo; do
+  command -v "$tool" >/dev/null 2>&1 || tell lacks-slurm "$tool"
+done
+command -v sbatch >/dev/null 2>&1 || exit 0
+ask version sbatch --version
+ask controller scontrol ping
+case $answer in *" is UP"* | *" are UP"* | *"UP/"* | *"/UP"*) ;; *) exit 0 ;; esac
+ask config scontrol show config
+if [ -z "$partition" ]; then
+  partition=$(sinfo --noheader --format=%P 2>/dev/null | grep '\*$' | head -n 1 | tr -d '*')
+  tell partition-default "$partition"
+fi
+ask partition scontrol --oneliner show partition "$partition"
+ask nodes sinfo --noheader --partition="$partition" '--format=%D %t %G'
+ask comment squeue --noheader --user="$(id -un)" --format=%k
+ask sacct sacct -X -n -P --starttime=now-1hours --format=JobIDRaw
+if [ -n "$account" ] && command -v sacctmgr >/dev/null 2>&1; then
+  ask account sacctmgr --noheader --parsable2 show associations "user=$(id -un)" "account=$account" format=Account,Partition
+fi

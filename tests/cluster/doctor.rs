@@ -1,0 +1,232 @@
+//! `trainplan doctor`, and the words it has for a cluster that can't be reached.
+
+use crate::cluster::wait_for;
+use crate::{Cluster, Daemon, Options, Site};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use trainplan_tests::{Run, binary, run_of};
+
+const SMALL: Options = Options { nodes: 2, accounting: false, slurm_conf: &[] };
+
+/// The person at the other end: a home with an ssh configuration, and profiles.
+pub(crate) struct Person {
+    home: PathBuf,
+}
+
+impl Person {
+    /// Somebody who can log in to the cluster.
+    pub(crate) fn of(cluster: &Cluster, profile: &str) -> Self {
+        let home = cluster.folder().join("person");
+        fs::create_dir_all(home.join(".ssh")).unwrap();
+        fs::create_dir_all(home.join("run")).unwrap();
+        fs::copy(cluster.ssh_config(), home.join(".ssh/config")).unwrap();
+        let profiles = format!("version = 1\n[cluster.alpha]\nssh = \"loop\"\n{profile}");
+        fs::write(home.join("clusters.toml"), profiles).unwrap();
+        Self { home }
+    }
+
+    /// Trainplan as this person runs it.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(binary());
+        command.args(arguments).arg("--clusters").arg(self.home.join("clusters.toml"));
+        command.env("HOME", &self.home).env("XDG_RUNTIME_DIR", self.home.join("run")).stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn runs(&self, arguments: &[&str]) -> Run {
+        run_of(&self.command(arguments).output().unwrap())
+    }
+
+    fn doctor(&self) -> Report {
+        let run = self.runs(&["doctor", "--cluster", "alpha", "--format", "json"]);
+        let value: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}", run.stderr));
+        Report { run, findings: value["findings"].as_array().unwrap().clone() }
+    }
+
+    /// Waits until nothing is left of this person's connections: they end a moment after their command.
+    pub(crate) fn has_left(&self) {
+        wait_for("end of the connection", Duration::from_secs(15), || {
+            self.leftovers().is_empty().then_some(())
+        });
+    }
+
+    /// The processes and the sockets that are left of this person's connections.
+    pub(crate) fn leftovers(&self) -> Vec<String> {
+        let ours = self.home.to_str().unwrap();
+        let line = |entry: fs::DirEntry| fs::read_to_string(entry.path().join("cmdline")).ok();
+        let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| line(entry.unwrap()));
+        let sockets = fs::read_dir(self.home.join("run/trainplan")).into_iter().flatten();
+        let sockets = sockets.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        processes
+            .filter(|line| line.starts_with("ssh") && line.contains(ours))
+            .chain(sockets.filter(|name| !name.starts_with("config")))
+            .collect()
+    }
+}
+
+struct Report {
+    run: Run,
+    findings: Vec<Value>,
+}
+
+impl Report {
+    /// What the doctor says of one thing: its verdict and what was seen.
+    fn of(&self, check: &str) -> (&str, &str) {
+        let finding = self.findings.iter().find(|finding| finding["check"] == check);
+        let finding = finding.unwrap_or_else(|| panic!("no {check}: {}", self.run.stdout));
+        (finding["verdict"].as_str().unwrap(), finding["seen"].as_str().unwrap())
+    }
+
+    fn all_but_ok(&self) -> Vec<&str> {
+        let bad = self.findings.iter().filter(|finding| finding["verdict"] != "ok");
+        bad.map(|finding| finding["check"].as_str().unwrap()).collect()
+    }
+}
+
+fn profile(site: &Site) -> String {
+    let top = |release| site.top(release).display().to_string();
+    format!(
+        "account = \"{}\"\npartition = \"{}\"\n\
+         [cluster.alpha.release.\"24.11\"]\ninstall-path = \"{}\"\n\
+         [cluster.alpha.release.\"25.04\"]\ninstall-path = \"{}\"\nrecipe-dir = {{ \"llama3.1\" = \"{}\" }}\n\
+         [cluster.alpha.release.\"25.12\"]\ninstall-path = \"{}\"\n",
+        Site::ACCOUNT,
+        Site::PARTITION,
+        top("24.11"),
+        top("25.04"),
+        site.recipe("25.04", "llama3.1").display(),
+        top("25.12"),
+    )
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn doctor_finds_a_healthy_cluster_healthy() {
+    let cluster = Cluster::start(&Options { accounting: true, ..SMALL });
+    let site = Site::install(&cluster, &[]);
+    let person = Person::of(&cluster, &profile(&site));
+    let start = Instant::now();
+    let table = person.runs(&["doctor", "--cluster", "alpha", "--format", "table"]);
+    println!("{}{}took {:?}", table.stdout, table.stderr, start.elapsed());
+    let report = person.doctor();
+    assert_eq!(report.run.code, Some(0), "{}", report.run.stderr);
+    assert_eq!(report.of("partition"), ("ok", "batch: up, 2 nodes, jobs up to any length"));
+    assert_eq!(report.of("GPUs"), ("ok", "gpu:8 a node"));
+    assert_eq!(report.of("accounting").0, "ok");
+    assert!(report.of("release 25.04").1.contains("launch.sh of llama3.1"));
+    assert!(report.of("release 25.12").1.contains("launch.sh in llmb_repo/nemotron4-340b"));
+    assert_eq!(report.run.stderr, "");
+    person.has_left();
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn doctor_says_what_is_wrong() {
+    let cluster = Cluster::start(&Options { slurm_conf: &["MinJobAge=5"], ..SMALL });
+    let wrong = "partition = \"bach\"\ngpus-per-node = \"4\"\n[cluster.alpha.release.\"25.12\"]\ninstall-path = \"/nowhere\"\n";
+    let person = Person::of(&cluster, wrong);
+    let table = person.runs(&["doctor", "--cluster", "alpha", "--format", "table"]);
+    println!("{}{}", table.stdout, table.stderr);
+    let report = person.doctor();
+    assert_eq!(report.run.code, Some(1), "{}", report.run.stderr);
+    assert!(report.of("partition").0 == "problem" && report.of("partition").1.contains("bach"));
+    assert_eq!(report.of("release 25.12"), ("problem", "not there: /nowhere"));
+    assert_eq!(report.of("accounting"), ("warning", "Slurm accounting storage is disabled"));
+    assert_eq!(report.of("memory of jobs").0, "warning");
+
+    let person = Person::of(&cluster, "gpus-per-node = \"4\"\n");
+    let report = person.doctor();
+    assert_eq!(report.run.code, Some(0), "{}", report.run.stderr);
+    assert!(report.of("partition").1.starts_with("batch (the default): up"));
+    assert_eq!(report.of("GPUs"), ("warning", "gpu:8 a node"));
+
+    cluster.freeze(Daemon::Slurmctld);
+    let start = Instant::now();
+    let report = person.doctor();
+    println!("slurmctld frozen: {:?} after {:?}", report.of("slurmctld"), start.elapsed());
+    assert_eq!((report.run.code, report.of("slurmctld").0), (Some(1), "problem"), "{}", report.run.stdout);
+    cluster.thaw(Daemon::Slurmctld);
+
+    cluster.stop(Daemon::Slurmctld);
+    let report = person.doctor();
+    assert_eq!((report.run.code, report.of("slurmctld").0), (Some(1), "problem"), "{}", report.run.stdout);
+    println!("slurmctld stopped: {:?}", report.of("slurmctld"));
+}
+
+/// csh and fish read a command line differently from sh, and an rc file that prints is the rule.
+#[test]
+#[ignore = "needs root, Slurm, tcsh and fish"]
+fn doctor_minds_no_login_shell() {
+    let cluster = Cluster::start(&SMALL);
+    let person = Person::of(&cluster, "");
+    let home = cluster.folder().join("home");
+    fs::create_dir_all(home.join(".config/fish")).unwrap();
+    for (file, noise) in [
+        (".bashrc", "echo welcome; echo noise >&2\n"),
+        (".cshrc", "echo welcome\n"),
+        (".config/fish/config.fish", "echo welcome\n"),
+    ] {
+        fs::write(home.join(file), noise).unwrap();
+    }
+    for shell in ["/bin/dash", "/bin/bash", "/bin/csh", "/usr/bin/tcsh", "/usr/bin/fish"] {
+        cluster.login_shell(shell);
+        let report = person.doctor();
+        assert!(report.of("system").1.ends_with(shell), "{}", report.of("system").1);
+        assert_eq!(report.all_but_ok(), ["accounting"], "{shell}: {}", report.run.stdout);
+    }
+    cluster.login_shell("/usr/sbin/nologin");
+    let run = person.runs(&["doctor", "--cluster", "alpha"]);
+    println!("{}", run.stderr);
+    assert!(run.code == Some(5) && run.stderr.contains("not available"), "{}", run.stderr);
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn doctor_says_why_there_is_no_connection() {
+    let cluster = Cluster::start(&SMALL);
+    let person = Person::of(&cluster, "");
+    let doctor = ["doctor", "--cluster", "alpha"];
+    let refused = |words: &[&str], limit: u64| {
+        let start = Instant::now();
+        let run = person.runs(&doctor);
+        println!("{:?}: {}", start.elapsed(), run.stderr);
+        assert_eq!((run.code, run.stdout.as_str()), (Some(5), ""), "{}", run.stderr);
+        assert!(words.iter().all(|word| run.stderr.contains(word)), "{}", run.stderr);
+        assert!(start.elapsed() < Duration::from_secs(limit), "{:?}", start.elapsed());
+        person.has_left();
+    };
+    cluster.stop(Daemon::Sshd);
+    refused(&["loop: ", "Connection refused"], 2);
+    cluster.start_again(Daemon::Sshd);
+
+    cluster.freeze(Daemon::Sshd);
+    refused(&["loop: ", "timed out"], 20);
+    cluster.thaw(Daemon::Sshd);
+
+    let known = cluster.folder().join("ssh/known_hosts");
+    let right = fs::read_to_string(&known).unwrap();
+    fs::write(&known, "").unwrap();
+    refused(&["not in your known_hosts", "trainplan connect --cluster alpha"], 2);
+    let other = fs::read_to_string(cluster.folder().join("ssh/user.pub")).unwrap();
+    let port = right.split(' ').next().unwrap();
+    let other: Vec<&str> = other.split(' ').take(2).collect();
+    fs::write(&known, format!("{port} {}\n", other.join(" "))).unwrap();
+    refused(&["not the one that your known_hosts has", "ssh-keygen -R"], 2);
+    fs::write(&known, right).unwrap();
+
+    let keys = cluster.folder().join("ssh/authorized_keys");
+    let key = fs::read_to_string(&keys).unwrap();
+    fs::write(&keys, "").unwrap();
+    refused(&["Permission denied", "trainplan connect --cluster alpha", "ssh-add"], 5);
+    fs::write(&keys, key).unwrap();
+
+    let directory = cluster.folder().join("person/run/trainplan");
+    fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
+    refused(&["not a directory of yours alone"], 2);
+    fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)).unwrap();
+    assert_eq!(person.runs(&doctor).code, Some(0));
+}

@@ -1,0 +1,466 @@
+//! What breaks, and that nothing is submitted twice, lost, or told falsely.
+
+use crate::cluster::wait_for;
+use crate::laptop::{Events, Laptop, accounted, assert_submitted_once};
+use crate::{Cluster, Daemon, Options, Site};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+const SOON: Duration = Duration::from_secs(60);
+const SMALL: Options = Options { nodes: 4, accounting: true, slurm_conf: &[] };
+const EIGHT: &str = "recipe = \"llama3.1-8b/h100/bf16/8@25.04\"\n";
+
+/// A campaign of one run of eight GPUs, with variables for the stand-in.
+fn one(laptop: &Laptop, env: &str) {
+    laptop.campaign("one", &[("a", &format!("{EIGHT}env = {{ {env} }}"))]);
+}
+
+fn of<'a>(events: &'a [Value], name: &str) -> Vec<&'a Value> {
+    events.iter().filter(|event| event["event"] == name).collect()
+}
+
+fn summary(events: &Events) -> &Value {
+    of(events, "summary").first().unwrap_or_else(|| panic!("{events:?}"))
+}
+
+/// The states that were told of a run's jobs, in order, as the words of `state`.
+fn states(events: &[Value]) -> Vec<String> {
+    of(events, "observed").iter().map(|event| event["state"].to_string()).collect()
+}
+
+fn is_running(event: &Value) -> bool {
+    event["state"] == "running"
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn killed_at_every_event_it_goes_on_and_submits_once() {
+    let cluster = Cluster::start(&SMALL);
+    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.03"), ("WORKLOAD_DELAY", "0.2")]);
+    let laptop = Laptop::new(&cluster, &site);
+    // At the n-th event, at once or a little later, when the next act is under way, or done but not written down.
+    let killed_after: BTreeSet<String> = thread::scope(|scope| {
+        let loops = [0, 40, 300].map(|pause_ms| {
+            scope.spawn({
+                let laptop = &laptop;
+                move || kill_at_every_event(laptop, pause_ms)
+            })
+        });
+        loops.into_iter().flat_map(|kills| kills.join().unwrap()).collect()
+    });
+    let all = ["staged", "intended", "submitted", "observed", "found", "drained", "parsed", "stored"];
+    assert!(all.iter().all(|state| killed_after.contains(*state)), "{killed_after:?}");
+    let runs = laptop.json(&["jobs", "list", "--all"]).as_array().unwrap().len();
+    println!("{runs} runs, killed after each of {killed_after:?}");
+    assert_submitted_once(&cluster, runs);
+}
+
+/// Carries campaigns out, each killed at its n-th event and carried on; says after which events.
+fn kill_at_every_event(laptop: &Laptop, pause_ms: u64) -> BTreeSet<String> {
+    let mut killed_after = BTreeSet::new();
+    for place in 1.. {
+        let name = format!("k{pause_ms}-{place}");
+        laptop.campaign(&name, &[("a", EIGHT)]);
+        let mut runner = laptop.start(&name, &[]);
+        let mut last = Value::Null;
+        for _ in 0..place {
+            last = runner.next().map_or(last, |event| event["event"].clone());
+        }
+        let last = last.as_str().unwrap().to_string();
+        if last == "summary" {
+            assert_eq!(runner.end().0, Some(0), "{}", laptop.errors());
+            break;
+        }
+        thread::sleep(Duration::from_millis(pause_ms));
+        runner.kill();
+        let (code, events) = laptop.start(&name, &[]).end();
+        assert_eq!(code, Some(0), "killed {pause_ms} ms after {last}: {}{events:?}", laptop.errors());
+        assert_eq!(summary(&events)["outcome"], "scored");
+        assert_eq!(summary(&events)["jobs"].as_array().unwrap().len(), 1);
+        killed_after.insert(last);
+    }
+    killed_after
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn the_link_breaks_in_every_way_and_is_made_again() {
+    let cluster = Cluster::start(&SMALL);
+    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.6")]);
+    let laptop = Laptop::new(&cluster, &site);
+    one(&laptop, "");
+    let mut runner = laptop.start("one", &[]);
+    runner.wait_for("found", |_| true);
+    // Every connection is killed at the other end.
+    cluster.hang_up();
+    thread::sleep(Duration::from_secs(2));
+    // The master is killed at ours.
+    let masters = format!("-M -S {}", laptop.path("").display());
+    assert!(
+        Command::new("pkill")
+            .args(["-KILL", "-f", "--", masters.trim_end_matches('/')])
+            .status()
+            .unwrap()
+            .success()
+    );
+    thread::sleep(Duration::from_secs(3));
+    // sshd is gone, and comes back.
+    cluster.stop(Daemon::Sshd);
+    let unseen = runner.wait_for("unseen", |_| true);
+    assert!(!unseen["why"].as_str().unwrap().is_empty());
+    let told = laptop.runs();
+    assert!(told[0]["state"].as_str().unwrap().starts_with("unknown, last seen"), "{told:#?}");
+    cluster.start_again(Daemon::Sshd);
+    runner.wait_for("seen_again", |_| true);
+    // It is frozen, as if the network were gone, for long enough.
+    cluster.freeze(Daemon::Sshd);
+    runner.wait_for("unseen", |_| true);
+    thread::sleep(Duration::from_secs(5));
+    cluster.thaw(Daemon::Sshd);
+    let (code, events) = runner.end();
+    assert_eq!(code, Some(0), "{}{events:?}", laptop.errors());
+    assert_eq!(of(&events, "failed").len(), 0);
+    assert_submitted_once(&cluster, 1);
+}
+
+/// Puts a program before the cluster's sbatch, as a site has wrappers.
+fn wrap_sbatch(cluster: &Cluster, text: &str) {
+    let path = cluster.folder().join("bin/sbatch");
+    fs::write(&path, format!("#!/bin/bash\n{text}")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn sbatch_is_slow_fails_or_accepts_and_says_nothing() {
+    let cluster = Cluster::start(&SMALL);
+    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.02")]);
+    let laptop = Laptop::new(&cluster, &site);
+    // Slow: another run is followed meanwhile.
+    wrap_sbatch(&cluster, "sleep 8; exec /usr/bin/sbatch \"$@\"\n");
+    laptop.campaign("slow", &[("a", EIGHT)]);
+    assert_eq!(laptop.start("slow", &[]).end().0, Some(0), "{}", laptop.errors());
+    assert_submitted_once(&cluster, 1);
+    // It accepts, and its answer is lost.
+    wrap_sbatch(
+        &cluster,
+        "/usr/bin/sbatch \"$@\" >/dev/null\n\
+         echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2; exit 1\n",
+    );
+    laptop.campaign("mute", &[("a", EIGHT)]);
+    let (code, events) = laptop.start("mute", &[]).end();
+    assert_eq!(code, Some(0), "{}{events:?}", laptop.errors());
+    assert_submitted_once(&cluster, 2);
+    // It accepts, and is killed with all that called it: login node lost.
+    wrap_sbatch(
+        &cluster,
+        "/usr/bin/sbatch \"$@\" >/dev/null; kill -KILL -- -$(ps -o pgid= -p $$ | tr -d ' ')\n",
+    );
+    laptop.campaign("gone", &[("a", EIGHT)]);
+    let (code, events) = laptop.start("gone", &[]).end();
+    assert_eq!(code, Some(0), "{}{events:?}", laptop.errors());
+    assert_submitted_once(&cluster, 3);
+    // It fails for now: it is tried again, since surely no job was made.
+    let flag = cluster.folder().join("tmp/failed");
+    wrap_sbatch(
+        &cluster,
+        &format!(
+            "[ -e {0} ] && exec /usr/bin/sbatch \"$@\"\ntouch {0}\n\
+             echo 'sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)' >&2; exit 1\n",
+            flag.display()
+        ),
+    );
+    laptop.campaign("passing", &[("a", EIGHT)]);
+    let (code, events) = laptop.start("passing", &[]).end();
+    assert_eq!(code, Some(0), "{}{events:?}", laptop.errors());
+    assert_eq!(of(&events, "not_submitted")[0]["again"], true);
+    assert_submitted_once(&cluster, 4);
+    // It refuses for good.
+    wrap_sbatch(&cluster, "echo 'sbatch: error: Batch job submission failed: Invalid account' >&2; exit 1\n");
+    laptop.campaign("refused", &[("a", EIGHT)]);
+    let (code, events) = laptop.start("refused", &[]).end();
+    assert_eq!(code, Some(4), "{}{events:?}", laptop.errors());
+    assert!(summary(&events)["why"].as_str().unwrap().contains("Invalid account"), "{events:?}");
+    assert_submitted_once(&cluster, 4);
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn slurmctld_and_slurmdbd_go_away_and_come_back() {
+    let cluster = Cluster::start(&SMALL);
+    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.4")]);
+    let laptop = Laptop::new(&cluster, &site);
+    one(&laptop, "");
+    let mut runner = laptop.start("one", &[]);
+    runner.wait_for("observed", is_running);
+    cluster.stop(Daemon::Slurmctld);
+    runner.wait_for("unseen", |_| true);
+    cluster.start_again(Daemon::Slurmctld);
+    runner.wait_for("seen_again", |_| true);
+    cluster.stop(Daemon::Slurmdbd);
+    let (code, events) = runner.end();
+    assert_eq!(code, Some(0), "{}{events:?}", laptop.errors());
+    cluster.start_again(Daemon::Slurmdbd);
+    assert_submitted_once(&cluster, 1);
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn jobs_end_in_every_way_and_are_told_so() {
+    let cluster = Cluster::start(&Options { nodes: 8, accounting: true, slurm_conf: &["OverTimeLimit=0"] });
+    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.05")]);
+    let laptop = Laptop::new(&cluster, &site);
+    let run = |more: &str| format!("{EIGHT}{more}");
+    let slow = "env = { WORKLOAD_PACE = \"2\" }";
+    laptop.campaign(
+        "ends",
+        &[
+            ("oom", &run("env = { WORKLOAD_FAULT = \"oom\" }")),
+            ("exit", &run("env = { WORKLOAD_FAULT = \"exit\" }")),
+            ("noise", &run("env = { WORKLOAD_FAULT = \"noise\" }")),
+            ("nan", &run("env = { WORKLOAD_FAULT = \"nan\" }")),
+            ("other", &run(slow)),
+            ("node", &run(slow)),
+            ("ours", &run(slow)),
+            ("limit", &run("time-limit = \"00:01:00\"\nenv = { WORKLOAD_PACE = \"2\" }")),
+        ],
+    );
+    let runner = laptop.start("ends", &["--hang-after", "5"]);
+    let job = |run: &str| -> Option<String> {
+        let runs = laptop.runs();
+        let row = runs.iter().find(|row| row["run"] == run)?;
+        let started = row["state"].as_str()?.contains("running");
+        started.then(|| row["jobs"][0].as_str().unwrap().to_string())
+    };
+    let started = |run: &str| wait_for(run, SOON, || job(run));
+    // Somebody else cancels one; a node of another is lost; we cancel the third from another terminal.
+    let other = started("other");
+    cluster.text(&format!("scancel {other}"));
+    let node_job = started("node");
+    let node = cluster.text(&format!("squeue -h -j {node_job} -o %N"));
+    let number: u16 = node.trim_start_matches('n').parse().unwrap();
+    cluster.stop(Daemon::Node(number));
+    cluster.text(&format!("scontrol update nodename={node} state=down reason=test"));
+    started("ours");
+    let cancelled = laptop.run(&["jobs", "cancel", "ours"]);
+    assert_eq!(cancelled.code, Some(0), "{}", cancelled.stderr);
+    let ours = job("ours");
+    assert_eq!(ours, None);
+    let (code, events) = runner.end();
+    assert_eq!(code, Some(4));
+    let of_run = |run: &str| events.iter().find(|e| e["event"] == "summary" && e["run"] == run).unwrap();
+    let last_state = |run: &str| {
+        let seen = events.iter().rev().find(|e| e["event"] == "observed" && e["run"] == run);
+        seen.unwrap_or_else(|| panic!("{run}: {events:?}"))["state"]["ended"].as_str().unwrap().to_string()
+    };
+    assert_eq!(last_state("oom"), "failed");
+    assert!(of_run("oom")["why"].as_str().unwrap().to_lowercase().contains("memory"), "{:#}", of_run("oom"));
+    assert_eq!(last_state("exit"), "failed");
+    // What goes wrong after the last step harms no measurement.
+    assert_eq!(
+        (last_state("noise").as_str(), &of_run("noise")["outcome"]),
+        ("failed", &Value::from("scored"))
+    );
+    assert_eq!(last_state("nan"), "completed");
+    assert_eq!(of_run("nan")["outcome"], "failed");
+    assert_eq!(last_state("other"), "cancelled");
+    assert_eq!(last_state("node"), "node_fail");
+    assert_eq!(last_state("ours"), "cancelled");
+    assert_eq!(last_state("limit"), "time_limit");
+    // All that has steps is kept, scored or not.
+    assert!(of_run("exit")["result"].is_string(), "{:#}", of_run("exit"));
+    assert_submitted_once(&cluster, 8);
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn a_requeued_job_and_a_hanging_one_are_told() {
+    let cluster = Cluster::start(&SMALL);
+    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.05")]);
+    let laptop = Laptop::new(&cluster, &site);
+    laptop.campaign(
+        "odd",
+        &[
+            ("hang", &format!("{EIGHT}env = {{ WORKLOAD_FAULT = \"hang\" }}")),
+            ("again", &format!("{EIGHT}env = {{ WORKLOAD_PACE = \"0.5\" }}")),
+        ],
+    );
+    let mut runner = laptop.start("odd", &["--hang-after", "4"]);
+    // Nothing that we submit is requeued, even if its launcher wants it.
+    runner.wait_for("found", |event| event["run"] == "again");
+    let job = laptop.runs().iter().find(|run| run["run"] == "again").unwrap()["jobs"][0]
+        .as_str()
+        .unwrap()
+        .to_string();
+    assert!(cluster.text(&format!("scontrol show job {job}")).contains("Requeue=0"));
+    // A site's administrator can do so all the same.
+    cluster.text(&format!("scontrol update job={job} requeue=1; scontrol requeue {job}"));
+    runner.wait_for("quiet", |event| event["run"] == "hang" && event["step"] == 20);
+    let cancelled = laptop.run(&["jobs", "cancel", "hang"]);
+    assert_eq!(cancelled.code, Some(0), "{}", cancelled.stderr);
+    let (_, events) = runner.end();
+    let again = events.iter().find(|e| e["event"] == "summary" && e["run"] == "again").unwrap();
+    assert_eq!(again["phase"], "stored", "{events:?}");
+    let ids: BTreeSet<String> = accounted(&cluster).into_iter().map(|(id, _, _)| id).collect();
+    assert_eq!(ids.len(), 2);
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn logs_come_late_are_cut_replaced_and_hold_what_is_no_text() {
+    let cluster = Cluster::start(&SMALL);
+    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.3"), ("WORKLOAD_FAULT_STEP", "40")]);
+    let laptop = Laptop::new(&cluster, &site);
+    let run = |more: &str| format!("{EIGHT}env = {{ {more} }}");
+    laptop.campaign(
+        "logs",
+        &[
+            ("late", &run("WORKLOAD_LATE = \"6\"")),
+            ("truncate", &run("WORKLOAD_FAULT = \"truncate\"")),
+            ("rotate", &run("WORKLOAD_FAULT = \"rotate\"")),
+            ("bytes", &run("")),
+        ],
+    );
+    let mut runner = laptop.start("logs", &[]);
+    let found = runner.wait_for("found", |event| event["run"] == "bytes");
+    let log = fs::File::options().append(true).open(found["path"].as_str().unwrap());
+    std::io::Write::write_all(&mut log.unwrap(), b"\xff\xfe\x00\x1b]0;pwned\x07\x80\n").unwrap();
+    let (code, events) = runner.end();
+    assert_eq!(code, Some(0), "{}{events:?}", laptop.errors());
+    for run in ["truncate", "rotate"] {
+        let restarted = of(&events, "restarted").iter().any(|event| event["run"] == run);
+        assert!(restarted, "{run}: {events:?}");
+    }
+    // No step is lost, whatever became of the file.
+    for summary in of(&events, "summary") {
+        assert_eq!(summary["outcome"], "scored", "{summary:#}");
+    }
+    assert_submitted_once(&cluster, 4);
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn two_runners_do_not_meet() {
+    let cluster = Cluster::start(&SMALL);
+    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.2")]);
+    let laptop = Laptop::new(&cluster, &site);
+    one(&laptop, "");
+    let mut first = laptop.start("one", &[]);
+    first.wait_for("staged", |_| true);
+    let second = laptop.run(&["run", "one.campaign.toml"]);
+    assert_eq!(second.code, Some(1), "{}", second.stderr);
+    assert!(second.stderr.contains(&first.process().to_string()), "{}", second.stderr);
+    // Another terminal may watch.
+    let watching = laptop.run(&["jobs", "follow", "--format", "json"]);
+    assert_eq!(watching.code, Some(0), "{}", watching.stderr);
+    assert!(watching.stdout.contains("\"event\":\"stored\""));
+    assert_eq!(first.end().0, Some(0));
+    assert_submitted_once(&cluster, 1);
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn leaving_leaves_the_jobs() {
+    let cluster = Cluster::start(&SMALL);
+    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.2")]);
+    let laptop = Laptop::new(&cluster, &site);
+    one(&laptop, "WORKLOAD_PACE = \"1\"");
+    let mut runner = laptop.start("one", &[]);
+    runner.wait_for("found", |_| true);
+    runner.signal("INT");
+    let (code, events) = runner.end();
+    assert_eq!(code, Some(0), "{}", laptop.errors());
+    assert_eq!(summary(&events)["outcome"], "open");
+    assert_eq!(cluster.text("squeue -h -o %T"), "RUNNING");
+    let followed = laptop.run(&["jobs", "follow", "--format", "json"]);
+    assert_eq!(followed.code, Some(0), "{}", followed.stderr);
+    assert_eq!(laptop.runs()[0]["outcome"], "scored");
+    assert_submitted_once(&cluster, 1);
+}
+
+/// A file system of a few megabytes, in place of a folder that is there.
+struct Tight<'a>(&'a Path);
+
+impl<'a> Tight<'a> {
+    fn over(folder: &'a Path, size: &str) -> Tight<'a> {
+        fs::create_dir_all(folder).unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
+            .arg(folder)
+            .status();
+        assert!(mounted.unwrap().success());
+        Tight(folder)
+    }
+}
+
+impl Drop for Tight<'_> {
+    fn drop(&mut self) {
+        drop(Command::new("umount").arg("-l").arg(self.0).status());
+    }
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn a_full_disk_here_loses_nothing() {
+    let cluster = Cluster::start(&SMALL);
+    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.1")]);
+    let laptop = Laptop::new(&cluster, &site);
+    one(&laptop, "");
+    let data = laptop.path(".local/share/trainplan");
+    let tight = Tight::over(&data, "3m");
+    let mut runner = laptop.start("one", &[]);
+    runner.wait_for("found", |_| true);
+    let fill = data.join("fill");
+    drop(fs::write(&fill, vec![0; 4 << 20]));
+    let (code, events) = runner.end();
+    assert_eq!(code, Some(1), "{}{events:?}", laptop.errors());
+    fs::remove_file(&fill).unwrap();
+    let (code, events) = laptop.start("one", &[]).end();
+    assert_eq!(code, Some(0), "{}{events:?}", laptop.errors());
+    assert_eq!(summary(&events)["outcome"], "scored");
+    assert_submitted_once(&cluster, 1);
+    drop(tight);
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn a_full_disk_there_is_told_and_waited_for() {
+    let cluster = Cluster::start(&SMALL);
+    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.02")]);
+    let laptop = Laptop::new(&cluster, &site);
+    one(&laptop, "");
+    // The cluster's home has a space of its own, of no size.
+    cluster.text("mkdir -p ~/.trainplan && mount -t tmpfs -o size=16k tmpfs ~/.trainplan && head -c 1m /dev/zero >~/.trainplan/fill || true");
+    let mut runner = laptop.start("one", &[]);
+    wait_for("complaint", SOON, || laptop.errors().contains("No space left").then_some(()));
+    cluster.text("umount ~/.trainplan");
+    let event = runner.wait_for("stored", |_| true);
+    assert!(event["result"].is_string());
+    assert_eq!(runner.end().0, Some(0));
+    assert_submitted_once(&cluster, 1);
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn what_slurm_has_forgotten_is_over_and_its_log_still_counts() {
+    // Without accounting and with a short memory a job vanishes while nobody looks.
+    let cluster = Cluster::start(&Options { nodes: 2, accounting: false, slurm_conf: &["MinJobAge=2"] });
+    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.1")]);
+    let laptop = Laptop::new(&cluster, &site);
+    one(&laptop, "");
+    let mut runner = laptop.start("one", &[]);
+    runner.wait_for("observed", is_running);
+    runner.kill();
+    wait_for("oblivion", SOON, || cluster.text("squeue -h -t all").is_empty().then_some(()));
+    let (code, events) = laptop.start("one", &[]).end();
+    assert_eq!(code, Some(0), "{}{events:?}", laptop.errors());
+    assert_eq!(states(&events).last().unwrap(), "{\"ended\":\"unknown\"}");
+    assert_eq!(of(&events, "observed").last().unwrap()["source"], "absence");
+    assert_eq!(summary(&events)["outcome"], "scored");
+}
