@@ -1,8 +1,10 @@
 //! Campaigns, carried out from a user's machine on a healthy cluster.
 
+use crate::cluster::wait_for;
 use crate::laptop::{Laptop, assert_submitted_once};
 use crate::{Cluster, Options, Site};
 use serde_json::Value;
+use std::time::Duration;
 
 const WITH_ACCOUNTING: Options = Options { nodes: 64, accounting: true, slurm_conf: &[] };
 
@@ -103,4 +105,38 @@ fn a_cluster_without_accounting_is_enough() {
         .unwrap();
     assert_eq!(ended["state"]["ended"], "completed");
     assert_ne!(ended["source"], "sacct");
+}
+
+/// A scenario that no recipe has, by Megatron-LM itself.
+const OWN: &str = "model = \"llama3.1-8b\"\ngpu = \"h100\"\ngpus = 16\ntp = 2\nmbs = 1\ngbs = 64\nseq-len = 8192\nstyle = \"megatron-lm\"";
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn an_own_scenario_runs_by_megatron_lm_and_tells_of_itself() {
+    // Slurm forgets a job after two seconds and keeps no accounts: only the job's own file says how it ended.
+    let cluster = Cluster::start(&Options { nodes: 2, accounting: false, slurm_conf: &["MinJobAge=2"] });
+    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.1")]);
+    let laptop = Laptop::new(&cluster, &site);
+    laptop.profile("[cluster.loop.megatron-lm]\ninstall-path = \"/opt/megatron-lm\"\n");
+    laptop
+        .campaign("own", &[("good", OWN), ("bad", &format!("{OWN}\nenv = {{ WORKLOAD_FAULT = \"exit\" }}"))]);
+    let mut runner = laptop.start("own", &[]);
+    runner.wait_for("observed", |event| event["run"] == "bad" && event["state"] == "running");
+    runner.kill();
+    wait_for("oblivion", Duration::from_secs(60), || {
+        cluster.text("squeue -h -t all").is_empty().then_some(())
+    });
+    let (code, events) = laptop.start("own", &[]).end();
+    assert_eq!(code, Some(4), "{}{events:?}", laptop.errors());
+    let last =
+        |run: &str| laptop.events(run).into_iter().rfind(|event| event["event"] == "observed").unwrap();
+    assert_eq!(last("bad")["source"], "job", "{events:?}");
+    assert_eq!(
+        (&last("bad")["state"]["ended"], &last("bad")["exit_code"]),
+        (&Value::from("failed"), &Value::from(7))
+    );
+    let summary = |run: &str| events.iter().find(|e| e["event"] == "summary" && e["run"] == run).unwrap();
+    assert_eq!(summary("good")["outcome"], "scored", "{events:?}");
+    assert_eq!(summary("good")["step_time_s"], 12.0);
+    assert_eq!(summary("bad")["outcome"], "failed");
 }

@@ -60,6 +60,13 @@ impl Laptop {
         fs::write(path, text).unwrap();
     }
 
+    /// Adds to the profiles of clusters.
+    pub(crate) fn profile(&self, text: &str) {
+        let path = self.path(".config/trainplan/clusters.toml");
+        let all = fs::read_to_string(&path).unwrap() + text;
+        fs::write(path, all).unwrap();
+    }
+
     /// Writes a campaign of runs, each a name and the lines of its entry.
     pub(crate) fn campaign(&self, name: &str, runs: &[(&str, &str)]) {
         let mut text = format!("version = 1\nname = \"{name}\"\ncluster = \"loop\"\n");
@@ -99,7 +106,10 @@ impl Laptop {
     /// Begins to carry a campaign out, for whoever reads its events.
     pub(crate) fn start(&self, campaign: &str, more: &[&str]) -> Runner {
         let file = format!("{campaign}.campaign.toml");
-        let mut command = self.trainplan(&["run", &file, "--format", "json", "--interval", "0.5"]);
+        let mut command = self.trainplan(&["run", &file, "--format", "json"]);
+        if !more.contains(&"--interval") {
+            command.args(["--interval", "0.5"]);
+        }
         let errors = fs::File::options().create(true).append(true).open(self.path("errors")).unwrap();
         let mut child = command.args(more).stdout(Stdio::piped()).stderr(errors).spawn().unwrap();
         let events = BufReader::new(child.stdout.take().unwrap()).lines();

@@ -44,7 +44,7 @@ fn stress_500_jobs_are_followed_through_one_connection() {
         .map(|(n, recipe)| {
             (
                 format!("r{n}"),
-                format!("recipe = \"{recipe}\"\nrepeats = {repeats}\nenv = {{ MAX_STEPS = \"20\" }}"),
+                format!("recipe = \"{recipe}\"\nrepeats = {repeats}\nmax-steps = 20"),
             )
         })
         .collect();

@@ -52,6 +52,9 @@ impl Site {
         }
         let llmb_run = format!("#!/bin/bash\nexec {workload} llmb-run \"$@\"\n");
         write_script(&cluster.folder().join("bin/llmb-run"), &llmb_run);
+        // What Megatron-LM's job starts on every node.
+        let torchrun = format!("#!/bin/bash\n{set}exec {workload} torchrun \"$@\"\n");
+        write_script(&cluster.folder().join("bin/torchrun"), &torchrun);
         site
     }
 

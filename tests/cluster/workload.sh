@@ -3,6 +3,7 @@
 #
 #   workload.sh launch RELEASE FAMILY   is launch.sh: submits a job; for 24.11, whose launch.sh is the job, the job itself
 #   workload.sh llmb-run ARGUMENT...    is llmb-run
+#   workload.sh torchrun ARGUMENT...    is torchrun with Megatron-LM, on every node
 #   workload.sh train                   is the training, in every task of the job; the first writes the log
 #
 # Besides by what the recipes read, it is driven by these variables:
@@ -208,6 +209,26 @@ train() {
   fi
 }
 
+# Megatron-LM's training, seen from its standard output.
+torchrun() {
+  local steps=50 gbs=1 step
+  [ "$SLURM_PROCID" -eq 0 ] || exit 0
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --train-iters) steps=$2 ;;
+      --global-batch-size) gbs=$2 ;;
+    esac
+    shift
+  done
+  for ((step = 1; step <= steps; step++)); do
+    if [ "$step" -eq "$WORKLOAD_FAULT_STEP" ]; then fault; fi
+    sleep "$WORKLOAD_PACE"
+    printf ' [2026-01-01 00:00:00] iteration %8d/%8d | consumed samples: %12d | elapsed time per iteration (ms): %s000.0 | ' \
+      "$step" "$steps" $((gbs * step)) "${WORKLOAD_STEP_TIME%.*}"
+    printf 'learning rate: 3.0E-06 | global batch size: %5d | lm loss: 1.1E+01 | grad norm: 1.234 |\n' "$gbs"
+  done
+}
+
 fault() {
   case $WORKLOAD_FAULT in
     oom)
@@ -236,5 +257,6 @@ case $role in
     if [ "$release" = 24.11 ]; then job_of_24_11; else launch; fi ;;
   llmb-run) llmb_run "$@" ;;
   train) train ;;
+  torchrun) torchrun "$@" ;;
   *) refuse "no such role: $role" ;;
 esac

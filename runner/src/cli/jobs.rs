@@ -324,7 +324,7 @@ async fn fetch_run(
         )));
     };
     let wanted = Wanted {
-        experiment_dir: run.plan.experiment_dir.clone(),
+        experiment_dir: run.below_its_folder(&run.plan.experiment_dir),
         log: run.status.logs.get(job).cloned(),
         job: job.clone(),
         checkpoints,

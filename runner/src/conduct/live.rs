@@ -121,8 +121,11 @@ impl Live {
             let requeued =
                 self.run.status.remarks.iter().any(|remark| remark.contains("back into the queue"));
             if self.copy.is_none() || requeued || over {
-                look.finds.push((key, job, self.run.plan.log_glob.clone()));
+                look.finds.push((key, job, self.run.below_its_folder(&self.run.plan.log_glob)));
             }
+        }
+        if self.run.plan.is_job && self.missing.iter().any(|(_, _, looks)| *looks > 0) {
+            look.states.push((key, self.run.id.clone()));
         }
         if let Some(copy) = &self.copy {
             let Copied { inode, offset, path, .. } = copy.copied.clone();
@@ -195,7 +198,7 @@ impl Live {
     }
 
     /// What the view says of its jobs that was not known.
-    pub(super) fn news(&mut self, view: &View) -> Vec<(String, Sighting)> {
+    pub(super) fn news(&mut self, key: u64, view: &View) -> Vec<(String, Sighting)> {
         let now = Instant::now();
         let mut news = Vec::new();
         for (job, known) in &self.run.status.jobs {
@@ -204,7 +207,9 @@ impl Live {
                 self.missing.retain(|(other, ..)| other != job);
             }
             let over = known.as_ref().is_some_and(|known| known.state.is_over());
-            let seen = match seen {
+            let own =
+                || view.own(key, job).map(|own| known.as_ref().map_or(own.clone(), |known| own.after(known)));
+            let seen = match seen.or_else(|| own().filter(|_| !over)) {
                 Some(seen) => Some(seen),
                 None if over => None,
                 None => {
@@ -273,7 +278,7 @@ impl Live {
             let where_ = if never_ran {
                 "it did not start".into()
             } else {
-                format!("no log is at {}", self.run.plan.log_glob)
+                format!("no log is at {}", self.run.below_its_folder(&self.run.plan.log_glob))
             };
             Event::Failed { why: format!("{ended}, and {where_}") }
         })

@@ -277,7 +277,8 @@ impl<'a> Conductor<'a> {
                     let live = &mut self.runs[index];
                     live.busy = true;
                     let mark = fresh_mark();
-                    let script = slurm::submit(&live.run.id, attempt, LAUNCHER_WAIT_S, &mark);
+                    let script =
+                        slurm::submit(&live.run.id, live.run.plan.is_job, attempt, LAUNCHER_WAIT_S, &mark);
                     let secrets = live.run.plan.secrets.clone();
                     tasks.spawn(async move {
                         let script = match secrets::add(script, &secrets).await {
@@ -518,7 +519,7 @@ impl<'a> Conductor<'a> {
             self.note(index, Event::SeenAgain, watch).await?;
         }
         let mut changed = false;
-        for (job, sighting) in self.runs[index].news(view) {
+        for (job, sighting) in self.runs[index].news(index as u64, view) {
             changed = true;
             self.note(index, Event::Observed { job, sighting }, watch).await?;
         }

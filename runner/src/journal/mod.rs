@@ -106,6 +106,9 @@ pub(crate) struct Plan {
     pub(crate) gpus: u32,
     /// The script that launches it.
     pub(crate) script: String,
+    /// Whether that is the job's own script, for sbatch, which writes what it does into a file of its run's folder and what it
+    /// logs below that.
+    pub(crate) is_job: bool,
     /// Where its secrets are to be found here.
     pub(crate) secrets: Vec<(String, Secret)>,
     /// The jobs that the launch makes, by name, the measured one first.
@@ -142,6 +145,16 @@ pub(crate) struct Copied {
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
+}
+
+impl Run {
+    /// A pattern of its plan where the cluster's shell finds it: what a job's own script writes lies below the run's folder.
+    pub(crate) fn below_its_folder(&self, pattern: &str) -> String {
+        match self.plan.is_job {
+            true => format!("\"$HOME\"/.trainplan/runs/{}/{pattern}", self.id),
+            false => pattern.to_string(),
+        }
+    }
 }
 
 impl Plan {

@@ -25,10 +25,11 @@ pub(crate) fn stage(run: &str, script: &str) -> Script {
 
 /// The script that starts an attempt, unless it was started, waits for it so many seconds, and tells how far it is. It can
 /// be run again at any time. Secrets are to be added to it.
-pub(crate) fn submit(run: &str, attempt: u32, wait_s: u64, mark: &str) -> Script {
+pub(crate) fn submit(run: &str, is_job: bool, attempt: u32, wait_s: u64, mark: &str) -> Script {
     const BODY: &str = concat!(include_str!("remote/report.sh"), include_str!("remote/submit.sh"));
     Script::new("submit", BODY)
         .set("run", run)
+        .set("launcher", if is_job { "sbatch" } else { "sh" })
         .set("attempt", attempt.to_string())
         .set("token", token(run, attempt))
         .set("wait_s", wait_s.to_string())

@@ -13,6 +13,8 @@ pub(crate) struct Look {
     pub(crate) ask: Vec<String>,
     /// Logs that are not found yet: a key, the job, and the pattern as a shell reads it.
     pub(crate) finds: Vec<(u64, String, String)>,
+    /// Jobs that nobody may know any more: a key, and the run whose folder holds their own file.
+    pub(crate) states: Vec<(u64, String)>,
     /// Logs that are known.
     pub(crate) tails: Vec<Tail>,
     /// How many bytes of each log at most.
@@ -43,6 +45,8 @@ pub(crate) struct View {
     pub(crate) remembered: BTreeMap<String, Sighting>,
     /// Jobs in the accounting, or why it did not answer; none if it was not asked.
     pub(crate) accounting: Option<Result<BTreeMap<String, Sighting>, String>>,
+    /// What jobs wrote of themselves, by key.
+    pub(crate) own: Vec<(u64, String)>,
     /// Logs that were found, by key.
     pub(crate) found: Vec<(u64, String)>,
     /// What logs grew by.
@@ -86,6 +90,7 @@ impl Look {
             .set("mark", mark)
             .set("ask", self.ask.join(","))
             .set("finds", lines(finds))
+            .set("states", lines(self.states.iter().map(|(key, run)| format!("{key} {run}")).collect()))
             .set("tails", lines(tails))
             .set("cap", self.cap.to_string())
     }
@@ -122,6 +127,10 @@ impl View {
                     let rest = head.strip_prefix("found ").and_then(|rest| rest.split_once(' '));
                     let found = rest.and_then(|(key, path)| Some((key.parse().ok()?, path.to_string())));
                     view.found.extend(found);
+                }
+                "state" => {
+                    let key = words.next().and_then(|key| key.parse().ok());
+                    view.own.extend(key.map(|key| (key, text().into_owned())));
                 }
                 "log" => {
                     let numbers: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
@@ -165,6 +174,25 @@ impl View {
         Some(match earlier {
             Some(earlier) => seen.after(earlier),
             None => seen,
+        })
+    }
+
+    /// What a job that the queue answers without wrote of itself, in lines `start JOB TIME` and `end JOB TIME CODE`: how it
+    /// ended, if it came so far.
+    pub(crate) fn own(&self, key: u64, job: &str) -> Option<Sighting> {
+        let (_, text) = self.own.iter().find(|(own, _)| *own == key)?;
+        let of_job = |word: &str| {
+            let lines = text.lines().rev().map(|line| line.split(' ').collect::<Vec<_>>());
+            lines.into_iter().find(|words| words.first() == Some(&word) && words.get(1) == Some(&job))
+        };
+        let end = of_job("end")?;
+        let code: i32 = end.get(3)?.parse().ok()?;
+        let end_of = if code == 0 { super::End::Completed } else { super::End::Failed };
+        Some(Sighting {
+            exit_code: Some(code),
+            started: of_job("start").and_then(|words| time(words.get(2)?)),
+            ended: time(end.get(2)?),
+            ..Sighting::new(State::Ended(end_of), Source::Job)
         })
     }
 
@@ -359,6 +387,18 @@ mod tests {
         let cut = format!("{MARK} squeue 0\n7|7|RUNNING");
         assert_eq!(View::read(cut.as_bytes(), MARK), Err(Unreadable::Cut));
         assert!(matches!(View::read(&[0x1f, 0x8b, 8, 0], MARK), Err(Unreadable::Packed(_))));
+    }
+
+    #[test]
+    fn a_job_tells_of_itself_where_nobody_else_does() {
+        let view = view(&format!(
+            "{MARK} squeue 0\n\n{MARK} state 3\nstart 7 1700000000\nend 7 1700000050 9\nstart 70 1700000060"
+        ));
+        let own = view.own(3, "7").unwrap();
+        assert_eq!((own.state, own.source, own.exit_code), (State::Ended(End::Failed), Source::Job, Some(9)));
+        assert_eq!((own.started, own.ended), (Some(1_700_000_000), Some(1_700_000_050)));
+        assert_eq!(view.own(3, "70"), None, "it has not ended");
+        assert_eq!(view.own(4, "7"), None);
     }
 
     proptest! {

@@ -18,7 +18,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use trainplan_shared::campaign::{Campaign, Cluster, Planned};
 use trainplan_shared::estimate::BasisKind;
-use trainplan_shared::launch::TimeLimit;
+use trainplan_shared::launch::{Style, TimeLimit};
 use trainplan_shared::link;
 use trainplan_shared::result::{Comparable, Launched, Predicted};
 use uuid::Uuid;
@@ -287,6 +287,8 @@ fn plans_of(planned: &Planned) -> Vec<Plan> {
         BasisKind::Interpolated => "interpolated",
         BasisKind::Modelled => "modelled",
     };
+    let is_job = launch.style == Style::MegatronLm;
+    let script = if is_job { telling_of_itself(&launch.script) } else { launch.script.clone() };
     let plan = |repeat| Plan {
         name: run.name.to_string(),
         repeat,
@@ -297,7 +299,8 @@ fn plans_of(planned: &Planned) -> Vec<Plan> {
         recipe: planned.recipe.clone(),
         scenario: link::write(&planned.spec),
         gpus: predicted.scenario.layout.gpus(),
-        script: launch.script.clone(),
+        script: script.clone(),
+        is_job,
         secrets: planned.env.secrets().map(|(name, secret)| (name.to_string(), secret.clone())).collect(),
         job_names: launch.outputs.jobs.clone(),
         experiment_dir: launch.outputs.experiment_dir.shell(),
@@ -305,7 +308,7 @@ fn plans_of(planned: &Planned) -> Vec<Plan> {
         launched: Launched {
             release: launch.release.map(|release| release.id().to_string()),
             style: launch.style.to_string(),
-            script_sha256: sha256(&launch.script),
+            script_sha256: sha256(&script),
             steps: launch.steps,
             comparable: Comparable { yes: launch.comparable.yes, reasons: launch.comparable.reasons.clone() },
         },
@@ -319,6 +322,18 @@ fn plans_of(planned: &Planned) -> Vec<Plan> {
         baseline_s: predicted.published.map(|(_, baseline)| baseline.step_time_s),
     };
     (1..=planned.repeats).map(plan).collect()
+}
+
+/// A job's script that writes down when it starts and how it ends, for where Slurm forgets its jobs.
+fn telling_of_itself(script: &str) -> String {
+    const AFTER: &str = "\nset -eu\n";
+    const LINES: &str = "\
+if [ -n \"${TRAINPLAN_STATE:-}\" ]; then
+    echo \"start $SLURM_JOB_ID $(date +%s)\" >>\"$TRAINPLAN_STATE\"
+    trap 'code=$?; echo \"end $SLURM_JOB_ID $(date +%s) $code\" >>\"$TRAINPLAN_STATE\"' EXIT
+fi
+";
+    script.replacen(AFTER, &format!("{AFTER}{LINES}"), 1)
 }
 
 impl From<ConductError> for Failure {

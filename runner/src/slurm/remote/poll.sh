@@ -1,5 +1,6 @@
 # Looks at all jobs and logs at once. Needs: mark; ask, jobs to ask more of, with commas between them; finds, lines of
-# a key, a job and the pattern of its log, as a shell reads it; tails, lines of a key, whether to read whatever its size
+# a key, a job and the pattern of its log, as a shell reads it; states, lines of a key and a run; tails,
+# lines of a key, whether to read whatever its size
 # is said to be (1), an inode, an offset, how much before it is read again, and a path; cap, bytes of each at most.
 find_logs() {
   printf '%s\n' "$finds" | while read -r key job pattern; do
@@ -57,6 +58,10 @@ poll() {
     printf '%s sacct %s\n%s\n' "$mark" "$?" "$text"
   fi
   find_logs | while IFS= read -r line; do printf '%s found %s\n' "$mark" "$line"; done
+  [ -z "$states" ] || printf '%s\n' "$states" | while read -r key of; do
+    printf '%s state %s\n' "$mark" "$key"
+    cat "$HOME/.trainplan/runs/$of"/attempt-*/state 2>/dev/null
+  done
   [ -z "$tails" ] || read_tails
   printf '\n%s end\n' "$mark"
 }

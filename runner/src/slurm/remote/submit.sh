@@ -1,4 +1,5 @@
-# Starts a staged run's launch once, and tells what came of it. Needs: run, attempt, token, wait_s. What is exported
+# Starts a staged run's launch once, and tells what came of it. Needs: run, launcher (sh or sbatch),
+# attempt, token, wait_s. What is exported
 # beside them is the launch's environment.
 umask 077
 here=$HOME/.trainplan/runs/$run
@@ -13,10 +14,10 @@ if mkdir "$TRAINPLAN_ATTEMPT" 2>/dev/null; then
   command -v setsid >/dev/null 2>&1 && detach=setsid
   PATH=$here/bin:$PATH $detach sh -c '
     echo "$$ $(hostname)" >"$TRAINPLAN_ATTEMPT/process"
-    sh "$1"
+    cd "$(dirname "$1")" && "$2" "$1"
     echo "$?" >"$TRAINPLAN_ATTEMPT/code.new"
     mv "$TRAINPLAN_ATTEMPT/code.new" "$TRAINPLAN_ATTEMPT/code"
-  ' trainplan-launch "$here/launch.sh" </dev/null >"$TRAINPLAN_ATTEMPT/output" 2>&1 &
+  ' trainplan-launch "$here/launch.sh" "$launcher" </dev/null >"$TRAINPLAN_ATTEMPT/output" 2>&1 &
 elif [ ! -d "$TRAINPLAN_ATTEMPT" ]; then
   echo "cannot make $TRAINPLAN_ATTEMPT" >&2
   return 1
