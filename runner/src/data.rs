@@ -15,7 +15,7 @@ pub(crate) enum DataDirError {
     #[error("there is no HOME to keep data in: say where by --data-dir or TRAINPLAN_DATA_DIR")]
     Nowhere,
     /// It can't be made.
-    #[error("cannot make the data directory {}: {error}", path.display())]
+    #[error("cannot make the data directory {}: {error}; name another by --data-dir or TRAINPLAN_DATA_DIR", path.display())]
     Make {
         /// Where it was to be.
         path: PathBuf,
@@ -25,9 +25,11 @@ pub(crate) enum DataDirError {
 }
 
 impl DataDir {
-    /// Opens the directory, and makes it, for its owner alone, if there is none: as given, else where XDG has it.
+    /// Opens the directory, and makes it, for its owner alone, if there is none: as given, else as TRAINPLAN_DATA_DIR
+    /// says, else where XDG has it.
     pub(crate) fn open(given: Option<PathBuf>) -> Result<DataDir, DataDirError> {
-        let path = given.or_else(usual).ok_or(DataDirError::Nowhere)?;
+        let set = || env::var_os("TRAINPLAN_DATA_DIR").filter(|path| !path.is_empty()).map(PathBuf::from);
+        let path = given.or_else(set).or_else(usual).ok_or(DataDirError::Nowhere)?;
         make_private(&path).map_err(|error| DataDirError::Make { path: path.clone(), error })?;
         Ok(DataDir(path))
     }

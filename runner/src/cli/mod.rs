@@ -1,8 +1,10 @@
 //! The command line: one file per command, data to stdout, everything else to stderr.
 
 mod calibrate;
+mod data_dir;
 mod estimate;
 mod flops;
+mod import;
 mod launch;
 mod metrics;
 mod model_file;
@@ -15,7 +17,9 @@ mod shell;
 mod side_by_side;
 mod validate;
 
+use crate::data::DataDirError;
 use crate::serve;
+use crate::store::StoreError;
 use clap::{Parser, Subcommand};
 use std::io::{self, Write};
 use std::net::{SocketAddr, ToSocketAddrs as _};
@@ -39,7 +43,8 @@ Examples:
   trainplan estimate --recipe llama3.1-405b/h100/fp8/512 --tp 4 --pp 16
   trainplan launch --recipe llama3.1-405b/h100/fp8/512
   trainplan run nightly.campaign.toml --dry-run
-  trainplan parse experiments/
+  trainplan parse experiments/ --save results/
+  trainplan import results/
   trainplan serve
 
 Exit codes: 0 done; 1 failed; 2 wrong use or invalid input; 3 the plan does not fit; 4 nothing could be scored."
@@ -59,14 +64,17 @@ enum Command {
     Launch(launch::Args),
     Run(run::Args),
     Parse(parse::Args),
+    Import(import::Args),
     Validate(validate::Args),
     Calibrate(calibrate::Args),
-    /// Serve the planner to browsers
+    /// Serve the planner and the stored results to browsers
     #[command(after_help = "Example:\n  trainplan serve --listen 127.0.0.1:9000")]
     Serve {
         /// Address and port to listen on; port 0 takes a free one
         #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080", value_parser = address)]
         listen: SocketAddr,
+        #[command(flatten)]
+        data: data_dir::DataDirArg,
     },
     Completions(shell::Completions),
     Man(shell::Man),
@@ -109,6 +117,15 @@ enum Failure {
     /// What can't be done as it is asked: exit code 2.
     #[error("{0}")]
     Refused(&'static str),
+    /// There is no place for the store: exit code 1.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// The store failed: exit code 1.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Some results did not get into the store: exit code 1. The rows say why.
+    #[error("{0} of {1} results could not be stored: each row says why")]
+    NotStored(usize, usize),
     /// A result that can't be kept: exit code 1.
     #[error(transparent)]
     Save(#[from] parse::SaveError),
@@ -145,6 +162,9 @@ pub(crate) fn run() -> ExitCode {
             complain(&failure, 2)
         }
         Failure::Serve(_)
+        | Failure::DataDir(_)
+        | Failure::Store(_)
+        | Failure::NotStored(..)
         | Failure::File { .. }
         | Failure::Output(_)
         | Failure::Format(_)
@@ -163,10 +183,12 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Launch(args) => args.run(),
         Command::Run(args) => args.run(),
         Command::Parse(args) => args.run(),
+        Command::Import(args) => args.run(),
         Command::Validate(args) => args.run(),
         Command::Calibrate(args) => args.run(),
-        Command::Serve { listen } => {
-            tokio::runtime::Runtime::new()?.block_on(serve::serve(listen)).map_err(Failure::from)
+        Command::Serve { listen, data } => {
+            let serve = serve::serve(listen, data.given());
+            tokio::runtime::Runtime::new()?.block_on(serve).map_err(Failure::from)
         }
         Command::Completions(args) => args.run(),
         Command::Man(args) => args.run(),

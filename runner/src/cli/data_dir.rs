@@ -1,0 +1,25 @@
+//! Where results are kept, for every command that keeps or reads them.
+
+use crate::data::{DataDir, DataDirError};
+use std::path::PathBuf;
+
+/// The flag that names the data directory.
+#[derive(Debug, clap::Args)]
+pub(super) struct DataDirArg {
+    /// The folder that holds stored results and logs [default: $TRAINPLAN_DATA_DIR, or trainplan in your data folder
+    /// (~/.local/share)]
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+}
+
+impl DataDirArg {
+    /// Opens it, and makes it if there is none.
+    pub(super) fn open(self) -> Result<DataDir, DataDirError> {
+        DataDir::open(self.data_dir)
+    }
+
+    /// The folder that was named, if any.
+    pub(super) fn given(self) -> Option<PathBuf> {
+        self.data_dir
+    }
+}

@@ -1,0 +1,203 @@
+//! What lists show of a run: one row, without its steps.
+
+use serde::Serialize;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{FromRow, QueryBuilder, Row, Sqlite};
+use trainplan_shared::estimate::Interval;
+use trainplan_shared::log::{Stat, StdKind};
+use trainplan_shared::problem::Field;
+use trainplan_shared::result::{Against, AgainstPlan, Report, RunResult, View};
+use trainplan_shared::scenario::Scenario;
+
+/// What lists show of a run, under the names that a [`Report`] has for it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Summary {
+    /// The result's id.
+    pub(crate) id: String,
+    /// When the store received it, RFC 3339 in UTC.
+    pub(crate) received_at: String,
+    /// The log's path as given.
+    pub(crate) path: String,
+    /// The campaign that lists the run, where we carried it out; so the next three.
+    pub(crate) campaign: Option<String>,
+    /// Its name there.
+    pub(crate) run: Option<String>,
+    /// Which of its repeats, from 1.
+    pub(crate) repeat: Option<u32>,
+    /// The cluster.
+    pub(crate) cluster: Option<String>,
+    /// The published recipe that it is a run of, if it is one.
+    pub(crate) recipe: Option<String>,
+    /// The model's id, or an own model as text.
+    pub(crate) model: Option<String>,
+    /// The GPU type's id, or an own one as text.
+    pub(crate) gpu: Option<String>,
+    /// How many GPUs.
+    pub(crate) gpus: Option<u32>,
+    /// The precision.
+    pub(crate) dtype: Option<String>,
+    /// Whether there is a measurement: `scored`, `failed`, …
+    pub(crate) status: String,
+    /// Seconds per step.
+    pub(crate) step_time_s: Option<Stat>,
+    /// Tokens per second of all GPUs.
+    pub(crate) tokens_per_s: Option<f64>,
+    /// Model FLOPs utilization, a fraction.
+    pub(crate) mfu: Option<f64>,
+    /// How the MFU's FLOPs are counted.
+    pub(crate) convention: Option<String>,
+    /// The recipe's published measurement.
+    pub(crate) baseline: Option<Against>,
+    /// What was predicted before the run started.
+    pub(crate) plan: Option<AgainstPlan>,
+    /// Whether its times can stand beside others.
+    pub(crate) comparable: bool,
+    /// What made these numbers.
+    pub(crate) parser_version: u32,
+    /// Whether the raw log is here too.
+    pub(crate) has_log: bool,
+}
+
+impl Summary {
+    /// The columns, in the order of [`Summary::insert`].
+    const COLUMNS: &str = "id, received_at, sha256, log_sha256, path, campaign, run, repeat, cluster, recipe, model, gpu, \
+        gpus, dtype, status, step_time_s, step_time_std_s, step_time_std_kind, step_time_n, tokens_per_s, mfu, convention, \
+        baseline_step_time_s, speed_percent, plan_low_s, plan_mid_s, plan_high_s, plan_error, comparable, parser_version";
+
+    /// The summary of a run that is received at this time.
+    pub(super) fn of(run: &RunResult, received_at: String, has_log: bool) -> Summary {
+        let report = Report::of(run, &View::default());
+        let scenario = report.scenario.scenario().ok();
+        // What is in doubt leaves no scenario, but may leave single fields.
+        let known = |field: Field, of: fn(&Scenario) -> String| {
+            scenario.as_ref().map(of).or_else(|| report.scenario.get(field).map(str::to_owned))
+        };
+        let carried = run.carried.as_ref();
+        Summary {
+            id: run.id.to_string(),
+            received_at,
+            model: known(Field::Model, |scenario| scenario.model.id.clone()),
+            gpu: known(Field::Gpu, |scenario| scenario.gpu.id.clone()),
+            gpus: known(Field::Gpus, |scenario| scenario.layout.gpus().to_string())
+                .and_then(|gpus| gpus.parse().ok()),
+            dtype: known(Field::Dtype, |scenario| scenario.dtype.id().to_owned()),
+            path: report.path,
+            campaign: carried.map(|carried| carried.campaign.clone()),
+            run: carried.map(|carried| carried.run.clone()),
+            repeat: carried.map(|carried| carried.repeat),
+            cluster: carried.map(|carried| carried.cluster.clone()),
+            recipe: report.recipe,
+            status: report.status.id().to_owned(),
+            step_time_s: report.step_time_s,
+            tokens_per_s: report.tokens_per_s,
+            mfu: report.mfu,
+            convention: report.convention.map(|convention| convention.id().to_owned()),
+            baseline: report.baseline,
+            plan: report.plan,
+            comparable: report.comparable.yes,
+            parser_version: report.parser_version,
+            has_log,
+        }
+    }
+
+    /// The statement that enters it, with the hashes of the result's file and of the log that is here.
+    pub(super) fn insert<'a>(
+        &'a self,
+        sha256: &'a str,
+        log_sha256: Option<&'a str>,
+    ) -> QueryBuilder<'a, Sqlite> {
+        let step_time = self.step_time_s;
+        let plan = self.plan.map(|plan| plan.step_time_s);
+        let mut insert = QueryBuilder::new(format!("INSERT INTO runs ({}) ", Self::COLUMNS));
+        insert.push_values([self], |mut row, summary| {
+            row.push_bind(&summary.id)
+                .push_bind(&summary.received_at)
+                .push_bind(sha256)
+                .push_bind(log_sha256)
+                .push_bind(&summary.path)
+                .push_bind(&summary.campaign)
+                .push_bind(&summary.run)
+                .push_bind(summary.repeat)
+                .push_bind(&summary.cluster)
+                .push_bind(&summary.recipe)
+                .push_bind(&summary.model)
+                .push_bind(&summary.gpu)
+                .push_bind(summary.gpus)
+                .push_bind(&summary.dtype)
+                .push_bind(&summary.status)
+                .push_bind(step_time.map(|stat| stat.mean))
+                .push_bind(step_time.and_then(|stat| stat.std))
+                .push_bind(step_time.map(|stat| stat.std_kind.id()))
+                .push_bind(step_time.map(|stat| stat.n as i64))
+                .push_bind(summary.tokens_per_s)
+                .push_bind(summary.mfu)
+                .push_bind(&summary.convention)
+                .push_bind(summary.baseline.map(|baseline| baseline.step_time_s))
+                .push_bind(summary.baseline.and_then(|baseline| baseline.speed_percent))
+                .push_bind(plan.map(|plan| plan.low))
+                .push_bind(plan.map(|plan| plan.mid))
+                .push_bind(plan.map(|plan| plan.high))
+                .push_bind(summary.plan.and_then(|plan| plan.error))
+                .push_bind(summary.comparable)
+                .push_bind(summary.parser_version);
+        });
+        insert
+    }
+
+    /// The start of every statement that reads summaries.
+    pub(super) fn select<'a>() -> QueryBuilder<'a, Sqlite> {
+        QueryBuilder::new(format!("SELECT {} FROM runs WHERE TRUE", Self::COLUMNS))
+    }
+}
+
+impl FromRow<'_, SqliteRow> for Summary {
+    fn from_row(row: &SqliteRow) -> sqlx::Result<Summary> {
+        let number = |column| row.try_get::<Option<f64>, _>(column);
+        let std_kind = match row.try_get::<Option<&str>, _>("step_time_std_kind")? {
+            Some("population") => StdKind::Population,
+            _ => StdKind::Sample,
+        };
+        let (std, n) = (number("step_time_std_s")?, row.try_get::<Option<i64>, _>("step_time_n")?);
+        let step_time_s = number("step_time_s")?.map(|mean| Stat {
+            mean,
+            std,
+            std_kind,
+            n: n.unwrap_or_default().unsigned_abs(),
+        });
+        let speed_percent = number("speed_percent")?;
+        let plan = (number("plan_low_s")?, number("plan_mid_s")?, number("plan_high_s")?);
+        let plan = match plan {
+            (Some(low), Some(mid), Some(high)) => Some(AgainstPlan {
+                step_time_s: Interval { low, mid, high },
+                error: number("plan_error")?,
+                within: step_time_s.map(|stat| (low..=high).contains(&stat.mean)),
+            }),
+            _ => None,
+        };
+        Ok(Summary {
+            id: row.try_get("id")?,
+            received_at: row.try_get("received_at")?,
+            path: row.try_get("path")?,
+            campaign: row.try_get("campaign")?,
+            run: row.try_get("run")?,
+            repeat: row.try_get("repeat")?,
+            cluster: row.try_get("cluster")?,
+            recipe: row.try_get("recipe")?,
+            model: row.try_get("model")?,
+            gpu: row.try_get("gpu")?,
+            gpus: row.try_get("gpus")?,
+            dtype: row.try_get("dtype")?,
+            status: row.try_get("status")?,
+            step_time_s,
+            tokens_per_s: number("tokens_per_s")?,
+            mfu: number("mfu")?,
+            convention: row.try_get("convention")?,
+            baseline: number("baseline_step_time_s")?
+                .map(|step_time_s| Against { step_time_s, speed_percent }),
+            plan,
+            comparable: row.try_get("comparable")?,
+            parser_version: row.try_get("parser_version")?,
+            has_log: row.try_get::<Option<&str>, _>("log_sha256")?.is_some(),
+        })
+    }
+}

@@ -1,0 +1,351 @@
+use super::query::Cursor;
+use super::*;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+use trainplan_shared::estimate::Interval;
+use trainplan_shared::result::{Carried, Comparable, Intake, Job, Launched, Predicted};
+use trainplan_shared::spec::Spec;
+
+/// A log of 50 steps, each of these seconds.
+fn log(step_time_s: f64) -> Vec<u8> {
+    let line = |step| {
+        format!(
+            "Training epoch 0, iteration {step}/49 | lr: 0.0001 | global_batch_size: 128 | global_step: {step} | \
+             reduced_train_loss: 11.0 | train_step_timing in s: {step_time_s} |\n"
+        )
+    };
+    (0..50).map(line).collect::<String>().into_bytes()
+}
+
+fn result_of(log: &[u8]) -> RunResult {
+    let mut intake = Intake::new("e/log-acct.pretrain_llama3.1_8b_fp8_8_12345_0.out", &Spec::default());
+    intake.feed(log);
+    intake.finish()
+}
+
+/// A result as the runner makes it.
+fn carried_out(log: &[u8], cluster: &str) -> RunResult {
+    let carried = Carried {
+        campaign: "nightly".into(),
+        run: "llama-8b".into(),
+        repeat: 2,
+        cluster: cluster.into(),
+        jobs: vec![Job { id: "12345".into(), ..Job::default() }],
+        launch: Launched {
+            release: Some("25.04".into()),
+            style: "launch-sh".into(),
+            script_sha256: "0".repeat(64),
+            steps: 50,
+            comparable: Comparable { yes: true, reasons: Vec::new() },
+        },
+        plan: Predicted {
+            step_time_s: Interval { low: 9.0, mid: 10.0, high: 12.0 },
+            memory_bytes: 6e10,
+            capacity_bytes: 8e10,
+            basis: "published".into(),
+            calibration: "trainplan 0.1.0".into(),
+        },
+    };
+    result_of(log).of_run(Uuid::now_v7(), carried)
+}
+
+fn compressed(dir: &TempDir, log: &[u8]) -> PathBuf {
+    let path = dir.path().join("training.log.zst");
+    fs::write(&path, zstd::encode_all(log, 1).unwrap()).unwrap();
+    path
+}
+
+async fn open(dir: &TempDir) -> Store {
+    open_at(dir.path()).await.unwrap()
+}
+
+async fn open_at(path: &Path) -> Result<Store, StoreError> {
+    Store::open(&DataDir::open(Some(path.to_path_buf())).unwrap()).await
+}
+
+async fn ids(store: &Store, query: Query) -> Vec<String> {
+    store.list(&query).await.unwrap().items.into_iter().map(|run| run.id).collect()
+}
+
+fn drafts(dir: &TempDir) -> usize {
+    fs::read_dir(dir.path().join("blobs/drafts")).unwrap().count()
+}
+
+#[tokio::test]
+async fn what_is_put_is_there_after_the_store_is_opened_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = carried_out(&log(12.39), "eos");
+    assert_eq!(open(&dir).await.put(&run, None).await.unwrap(), Put::New);
+
+    let store = open(&dir).await;
+    assert_eq!(store.get(run.id).await.unwrap().as_ref(), Some(&run));
+    let file = zstd::decode_all(store.file(run.id).await.unwrap().unwrap().as_slice()).unwrap();
+    assert_eq!(file, result::write(&run).unwrap().into_bytes());
+    assert_eq!(store.log(run.id).await.unwrap(), None);
+    assert_eq!(store.get(Uuid::now_v7()).await.unwrap(), None);
+    assert_eq!(store.log(Uuid::now_v7()).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_summary_tells_what_the_report_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir).await;
+    let run = carried_out(&log(11.0), "eos");
+    store.put(&run, None).await.unwrap();
+    let report = result::Report::of(&run, &result::View::default());
+    let summary = store.list(&Query::default()).await.unwrap().items.remove(0);
+    assert_eq!(summary.id, run.id.to_string());
+    assert_eq!((summary.campaign.as_deref(), summary.run.as_deref()), (Some("nightly"), Some("llama-8b")));
+    assert_eq!((summary.repeat, summary.cluster.as_deref()), (Some(2), Some("eos")));
+    assert_eq!(summary.recipe.as_deref(), Some("llama3.1-8b/h100/fp8/8@25.04"));
+    assert_eq!((summary.model.as_deref(), summary.gpu.as_deref()), (Some("llama3.1-8b"), Some("h100")));
+    assert_eq!((summary.gpus, summary.dtype.as_deref()), (Some(8), Some("fp8")));
+    assert_eq!(summary.step_time_s, report.step_time_s);
+    assert_eq!(summary.tokens_per_s, report.tokens_per_s);
+    assert_eq!((summary.mfu, summary.convention.as_deref()), (report.mfu, Some("recipe")));
+    assert_eq!(summary.baseline, report.baseline);
+    assert!(summary.baseline.unwrap().speed_percent.is_some());
+    assert_eq!(summary.plan, report.plan);
+    assert_eq!(summary.plan.unwrap().within, Some(true));
+    assert!(summary.comparable && !summary.has_log);
+    let times = (summary.received_at.clone(), format!("{:.6}", Timestamp::now()));
+    assert!(times.0 <= times.1 && times.0.len() == times.1.len(), "{times:?}");
+}
+
+#[tokio::test]
+async fn a_log_that_tells_little_is_a_run_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir).await;
+    let run = result_of(b"srun: error: node down\n");
+    store.put(&run, None).await.unwrap();
+    let summary = store.list(&Query::default()).await.unwrap().items.remove(0);
+    assert_eq!((summary.step_time_s, summary.plan, summary.campaign), (None, None, None));
+    assert_ne!(summary.status, "scored");
+}
+
+#[tokio::test]
+async fn the_same_result_is_known_and_another_under_its_id_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir).await;
+    let run = result_of(&log(12.39));
+    assert_eq!(store.put(&run, None).await.unwrap(), Put::New);
+    assert_eq!(store.put(&run, None).await.unwrap(), Put::Known);
+    let mut other = run.clone();
+    other.source.path = "elsewhere.out".into();
+    let refused = store.put(&other, None).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Conflict { id } if id == run.id), "{refused}");
+    assert_eq!(store.get(run.id).await.unwrap(), Some(run));
+    assert_eq!(ids(&store, Query::default()).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_log_is_kept_under_the_hash_of_what_it_holds() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir).await;
+    let (log, other) = (log(12.39), log(13.0));
+    let (run, file) = (result_of(&log), compressed(&dir, &log));
+    // The result first, then its log as well, then both again.
+    store.put(&run, None).await.unwrap();
+    assert_eq!(store.put(&run, Some(&file)).await.unwrap(), Put::Known);
+    assert_eq!(store.put(&run, Some(&file)).await.unwrap(), Put::Known);
+    let kept = store.log(run.id).await.unwrap().unwrap();
+    let sha256 = &run.source.sha256;
+    assert!(kept.ends_with(format!("blobs/{}/{sha256}.zst", &sha256[..2])), "{}", kept.display());
+    assert_eq!(zstd::decode_all(fs::File::open(&kept).unwrap()).unwrap(), log);
+    assert!(store.list(&Query::default()).await.unwrap().items[0].has_log);
+    // Another run of the same log needs no second copy.
+    fs::remove_file(&file).unwrap();
+    store.put(&carried_out(&log, "eos"), Some(&file)).await.unwrap();
+    store.put(&carried_out(&other, "eos"), None).await.unwrap();
+    assert_eq!(drafts(&dir), 0);
+}
+
+#[tokio::test]
+async fn a_log_that_is_torn_or_another_one_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir).await;
+    let log = log(12.39);
+    let (run, file) = (result_of(&log), compressed(&dir, &log));
+    let whole = fs::read(&file).unwrap();
+    fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    let torn = store.put(&run, Some(&file)).await.unwrap_err();
+    assert!(matches!(torn, StoreError::Blob(BlobError::Read { .. })), "{torn}");
+    fs::write(&file, zstd::encode_all(&b"another log"[..], 1).unwrap()).unwrap();
+    let other = store.put(&run, Some(&file)).await.unwrap_err();
+    assert!(other.to_string().contains("is not the log that the result was made from"), "{other}");
+    let mut outside = run.clone();
+    outside.source.sha256 = "../../../../tmp/x".into();
+    let no_hash = store.put(&outside, Some(&file)).await.unwrap_err();
+    assert!(matches!(no_hash, StoreError::Blob(BlobError::NoHash(_))), "{no_hash}");
+    assert_eq!(store.list(&Query::default()).await.unwrap().items, []);
+    assert_eq!(drafts(&dir), 0);
+    // And what is right goes in afterwards.
+    fs::write(&file, whole).unwrap();
+    assert_eq!(store.put(&run, Some(&file)).await.unwrap(), Put::New);
+}
+
+#[tokio::test]
+async fn pages_are_newest_first_and_meet_without_gap_or_overlap() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir).await;
+    let mut put = Vec::new();
+    for step in 0..7 {
+        let run = result_of(&log(f64::from(step) + 10.0));
+        store.put(&run, None).await.unwrap();
+        put.insert(0, run.id.to_string());
+    }
+    let mut seen = Vec::new();
+    let mut query = Query { limit: Some(3), ..Query::default() };
+    loop {
+        let page = store.list(&query).await.unwrap();
+        seen.extend(page.items.into_iter().map(|run| run.id));
+        let Some(cursor) = page.next_cursor else { break };
+        // What comes meanwhile belongs to no later page.
+        store.put(&carried_out(&log(30.0), "eos"), None).await.unwrap();
+        query.cursor = Some(cursor.to_string().parse().unwrap());
+    }
+    assert_eq!(seen, put);
+    for text in ["", "x", "2026-01-01T00:00:00Z", "yesterday_0195d5a2-0000-7000-8000-000000000000"] {
+        assert_eq!(text.parse::<Cursor>(), Err(query::NoCursor), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn filters_hold_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir).await;
+    let (own, eos, dgx) =
+        (result_of(&log(12.0)), carried_out(&log(13.0), "eos"), carried_out(&log(14.0), "dgx"));
+    for run in [&own, &eos, &dgx] {
+        store.put(run, None).await.unwrap();
+    }
+    let some = |text: &str| Some(text.to_owned());
+    let (own, eos, dgx) = (own.id.to_string(), eos.id.to_string(), dgx.id.to_string());
+    let recipe = some("llama3.1-8b/h100/fp8/8@25.04");
+    assert_eq!(
+        ids(&store, Query { recipe: recipe.clone(), ..Query::default() }).await,
+        [dgx.as_str(), &eos, &own]
+    );
+    assert_eq!(
+        ids(&store, Query { campaign: some("nightly"), ..Query::default() }).await,
+        [dgx.as_str(), &eos]
+    );
+    assert_eq!(ids(&store, Query { cluster: some("eos"), recipe, ..Query::default() }).await, [eos.as_str()]);
+    assert_eq!(ids(&store, Query { status: some("failed"), ..Query::default() }).await, [""; 0]);
+    let injected = some("eos' OR '1'='1");
+    assert_eq!(ids(&store, Query { cluster: injected, ..Query::default() }).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_store_that_a_newer_program_made_is_refused_and_stays_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir).await;
+    sqlx::raw_sql("PRAGMA user_version = 99").execute(&store.writer).await.unwrap();
+    let error = open_at(dir.path()).await.unwrap_err();
+    assert!(matches!(error, StoreError::Newer { version: 99, .. }), "{error}");
+    assert!(error.to_string().contains("use a newer trainplan"), "{error}");
+    let version: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&store.readers).await.unwrap();
+    assert_eq!(version, 99);
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("store.sqlite"), "this is no database, although it is long enough".repeat(50))
+        .unwrap();
+    let error = open_at(dir.path()).await.unwrap_err();
+    assert!(error.to_string().contains("store.sqlite"), "{error}");
+    assert!(error.to_string().contains("not a database"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_stores_open_at_once_and_write_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let tasks: Vec<_> = (0..8)
+        .map(|task| {
+            let path = dir.path().to_path_buf();
+            tokio::spawn(async move {
+                // Each its own pools, as another program would have.
+                let store = open_at(&path).await.unwrap();
+                for step in 0..5 {
+                    let run = result_of(&log(10.0 + f64::from(task * 5 + step)));
+                    assert_eq!(store.put(&run, None).await.unwrap(), Put::New);
+                    store.list(&Query::default()).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(ids(&open(&dir).await, Query::default()).await.len(), 40);
+}
+
+#[tokio::test]
+async fn a_put_that_is_given_up_half_way_leaves_no_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir).await;
+    let run = result_of(&log(12.39));
+    let summary = Summary::of(&run, format!("{:.6}", Timestamp::now()), false);
+    let mut writing = store.writer.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    summary.insert("hash", None).build().execute(&mut *writing).await.unwrap();
+    drop(writing);
+    assert_eq!(store.list(&Query::default()).await.unwrap().items, []);
+    assert_eq!(store.put(&run, None).await.unwrap(), Put::New);
+}
+
+/// Where the child of the next test puts its runs.
+const CHILD: &str = "TRAINPLAN_TEST_STORE";
+
+#[test]
+fn a_program_that_is_killed_while_it_writes_leaves_whole_runs_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let mut written = BTreeSet::new();
+    for patience in [150, 220, 310] {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "store::tests::writes_until_it_is_killed", "--ignored", "--nocapture"])
+            .env(CHILD, dir.path())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(patience));
+        child.kill().unwrap();
+        child.wait().unwrap();
+
+        runtime.block_on(async {
+            let store = open(&dir).await;
+            let runs = store.list(&Query { limit: Some(100_000), ..Query::default() }).await.unwrap().items;
+            let now: BTreeSet<String> = runs.iter().map(|run| run.id.clone()).collect();
+            assert!(now.is_superset(&written), "nothing that was there is lost");
+            for run in runs {
+                let id = run.id.parse().unwrap();
+                let result = store.get(id).await.unwrap().unwrap();
+                let log = fs::File::open(store.log(id).await.unwrap().unwrap()).unwrap();
+                let log = zstd::decode_all(log).unwrap();
+                assert_eq!(hex(&Sha256::digest(&log)), result.source.sha256);
+            }
+            written = now;
+        });
+    }
+    assert!(!written.is_empty(), "the child had no time to write anything");
+}
+
+#[test]
+#[ignore = "runs as the child of another test, until that one kills it"]
+fn writes_until_it_is_killed() {
+    let Some(path) = std::env::var_os(CHILD) else { return };
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let store = open_at(Path::new(&path)).await.unwrap();
+        let scratch = tempfile::tempdir_in(&path).unwrap();
+        for number in 0.. {
+            let mut log = log(f64::from(number) + f64::from(std::process::id()));
+            writeln!(log, "{}", "x".repeat(100_000)).unwrap();
+            let file = compressed(&scratch, &log);
+            store.put(&result_of(&log), Some(&file)).await.unwrap();
+        }
+    });
+}
