@@ -13,9 +13,9 @@ export default defineConfig({
   // Generous: the machine may be busy, and speed is measured elsewhere.
   timeout: 120_000,
   expect: { timeout: 20_000 },
-  // The server takes a free port and says which.
+  // The server takes a free port and says which, and has no results of anyone's.
   webServer: {
-    command: `"${process.env.TRAINPLAN_BIN}" serve --listen 127.0.0.1:0`,
+    command: `"${process.env.TRAINPLAN_BIN}" serve --listen 127.0.0.1:0 --data-dir "$(mktemp -d)"`,
     wait: { stderr: /(?<TRAINPLAN_URL>http:\/\/127\.0\.0\.1:\d+)/ },
   },
   use: {

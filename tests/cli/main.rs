@@ -7,6 +7,7 @@ mod calibrate;
 mod estimate;
 mod flops;
 mod general;
+mod import;
 mod launch;
 mod metrics;
 mod own;

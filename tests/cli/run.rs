@@ -207,11 +207,28 @@ fn profiles_are_found_in_the_configuration() {
 }
 
 #[test]
-fn carrying_out_is_refused_as_long_as_it_is_not_there() {
-    let place = place(CAMPAIGN, CLUSTERS);
-    let run = run_in(&place, &["--clusters", "clusters.toml"]);
+fn a_secret_that_cannot_be_found_stops_a_campaign_before_it_begins() {
+    let place = place(&CAMPAIGN.replace("THE_TOKEN", "NO_SUCH_TOKEN"), CLUSTERS);
+    let run = run_in(&place, &["--clusters", "clusters.toml", "--data-dir", "data"]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""));
-    assert!(run.stderr.contains("--dry-run"), "{}", run.stderr);
+    assert!(run.stderr.contains("NO_SUCH_TOKEN"), "{}", run.stderr);
+}
+
+#[test]
+fn a_cluster_that_nobody_reaches_is_told_by_its_exit_code_and_the_campaign_waits() {
+    let clusters = CLUSTERS
+        .replace("alpha-login", "no-such-host.invalid")
+        .replace("[\"touch\", \"pwned\"]", "[\"echo\", \"key\"]");
+    let place = place(CAMPAIGN, &clusters);
+    let more =
+        ["--clusters", "clusters.toml", "--data-dir", "data", "--patience", "0.01", "--format", "json"];
+    let run = run_in(&place, &more);
+    assert_eq!(run.code, Some(5), "{}", run.stderr);
+    assert!(run.stderr.contains("no-such-host.invalid"), "{}", run.stderr);
+    // Nothing was lost or begun: the next one goes on.
+    let again = run_in(&place, &more);
+    assert_eq!(again.code, Some(5));
+    assert!(again.stderr.contains("going on with what was begun"), "{}", again.stderr);
 }
 
 #[test]

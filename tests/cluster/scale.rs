@@ -42,10 +42,7 @@ fn stress_500_jobs_are_followed_through_one_connection() {
         .iter()
         .enumerate()
         .map(|(n, recipe)| {
-            (
-                format!("r{n}"),
-                format!("recipe = \"{recipe}\"\nrepeats = {repeats}\nmax-steps = 20"),
-            )
+            (format!("r{n}"), format!("recipe = \"{recipe}\"\nrepeats = {repeats}\nmax-steps = 20"))
         })
         .collect();
     let entries: Vec<(&str, &str)> =
@@ -76,8 +73,7 @@ fn stress_500_jobs_are_followed_through_one_connection() {
     let (peak_kib, cpu) = watcher.join().unwrap();
     let seconds = start.elapsed().as_secs_f64();
     println!(
-        "{all} jobs: all submitted after {submitted:?}, over after {seconds:.0} s; {} KiB at most, {cpu:.1} s of CPU",
-        peak_kib
+        "{all} jobs: all submitted after {submitted:?}, over after {seconds:.0} s; {peak_kib} KiB at most, {cpu:.1} s of CPU"
     );
     println!(
         "{}",

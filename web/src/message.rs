@@ -19,6 +19,8 @@ pub(crate) enum ForWorker {
         /// The query.
         query: String,
     },
+    /// Take what is new on the server as well.
+    Ask,
     /// Write files: `csv`, `json` or `results`.
     Save {
         /// Which.
@@ -58,6 +60,8 @@ pub(crate) enum ForPage {
     },
     /// What to show of every file, looked at in another way.
     Rows(Vec<Row>),
+    /// The server was asked; what it says is wrong, if anything.
+    Server(String),
     /// The files that were asked for.
     Saved(Vec<Saved>),
     /// What is predicted of the scenario of a query.
@@ -152,6 +156,8 @@ pub(crate) struct Launch {
     pub(crate) release: String,
     pub(crate) style: String,
     pub(crate) script: String,
+    /// The run as a campaign file.
+    pub(crate) campaign: String,
     /// The name of the script's file.
     pub(crate) name: String,
     /// What the script trains, which is not the plan: releases ship measurements.
@@ -193,7 +199,7 @@ pub(crate) struct Imported {
     pub(crate) unknown: Vec<String>,
 }
 
-/// What the page shows of a file. What is not known is none.
+/// What the page shows of a file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Row {
     pub(crate) number: u32,
@@ -202,19 +208,16 @@ pub(crate) struct Row {
     pub(crate) status: String,
     /// Why it is not scored, not comparable, or what else to know.
     pub(crate) remarks: Vec<String>,
-    pub(crate) recipe: Option<String>,
-    pub(crate) steps: f64,
-    pub(crate) window: Option<String>,
-    pub(crate) step_time_s: Option<f64>,
-    pub(crate) step_time_std_s: Option<f64>,
-    /// `population` or `sample`.
-    pub(crate) std_kind: Option<String>,
-    pub(crate) tokens_per_s: Option<f64>,
-    /// A fraction.
-    pub(crate) mfu: Option<f64>,
-    pub(crate) convention: Option<String>,
-    /// The speed in percent of the published one.
-    pub(crate) speed_percent: Option<f64>,
+    /// What stands in its columns, in their order; nothing where there is nothing to tell.
+    pub(crate) cells: Vec<Cell>,
+}
+
+/// What stands in a column: what is not known is empty.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Cell {
+    pub(crate) text: String,
+    /// More about it, in small.
+    pub(crate) more: String,
 }
 
 /// Every step of a file.

@@ -1,20 +1,26 @@
-//! The flag that says where the program keeps what it keeps.
+//! Where results are kept, for every command that keeps or reads them.
 
 use super::Failure;
 use crate::data::DataDir;
 use std::path::PathBuf;
 
-/// Where journal, store and logs are.
+/// The flag that names the data directory.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct DataDirArg {
-    /// Where journal, results and logs are kept [default: TRAINPLAN_DATA_DIR, else ~/.local/share/trainplan]
+    /// The folder that holds the journal, stored results and logs [default: $TRAINPLAN_DATA_DIR, or trainplan in your data folder
+    /// (~/.local/share)]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 }
 
 impl DataDirArg {
-    /// Opens the directory.
+    /// Opens it, and makes it if there is none.
     pub(super) fn open(&self) -> Result<DataDir, Failure> {
         Ok(DataDir::open(self.data_dir.clone())?)
+    }
+
+    /// The folder that was named, if any.
+    pub(super) fn given(self) -> Option<PathBuf> {
+        self.data_dir
     }
 }

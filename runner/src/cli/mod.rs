@@ -6,6 +6,7 @@ mod data_dir;
 mod doctor;
 mod estimate;
 mod flops;
+mod import;
 mod jobs;
 mod launch;
 mod metrics;
@@ -46,9 +47,10 @@ Examples:
   trainplan metrics --recipe llama3.1-405b/h100/fp8/512 --tokens 15T
   trainplan estimate --recipe llama3.1-405b/h100/fp8/512 --tp 4 --pp 16
   trainplan launch --recipe llama3.1-405b/h100/fp8/512
+  trainplan parse experiments/ --save results/
+  trainplan import results/
   trainplan run nightly.campaign.toml
   trainplan jobs list
-  trainplan parse experiments/
   trainplan serve
 
 Exit codes: 0 done; 1 failed; 2 wrong use or invalid input; 3 the plan does not fit; 4 a run failed,\nor nothing could be scored; 5 the cluster can't be reached."
@@ -74,14 +76,17 @@ enum Command {
     Connect(connect::Args),
     Doctor(doctor::Args),
     Parse(parse::Args),
+    Import(import::Args),
     Validate(validate::Args),
     Calibrate(calibrate::Args),
-    /// Serve the planner to browsers
+    /// Serve the planner and the stored results to browsers
     #[command(after_help = "Example:\n  trainplan serve --listen 127.0.0.1:9000")]
     Serve {
         /// Address and port to listen on; port 0 takes a free one
         #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080", value_parser = address)]
         listen: SocketAddr,
+        #[command(flatten)]
+        data: data_dir::DataDirArg,
     },
     Completions(shell::Completions),
     Man(shell::Man),
@@ -124,6 +129,15 @@ enum Failure {
     /// What can't be done as it is asked: exit code 2.
     #[error("{0}")]
     Refused(&'static str),
+    /// There is no place for the store: exit code 1.
+    #[error(transparent)]
+    DataDir(#[from] crate::data::DataDirError),
+    /// The store failed: exit code 1.
+    #[error(transparent)]
+    Store(#[from] crate::store::StoreError),
+    /// Some results did not get into the store: exit code 1. The rows say why.
+    #[error("{0} of {1} results could not be stored: each row says why")]
+    NotStored(usize, usize),
     /// A result that can't be kept: exit code 1.
     #[error(transparent)]
     Save(#[from] parse::SaveError),
@@ -162,15 +176,9 @@ enum Failure {
     /// A connection that a person was to make: exit code 5.
     #[error(transparent)]
     Unconnected(#[from] KeptError),
-    /// There is no data directory: exit code 1.
-    #[error(transparent)]
-    DataDir(#[from] crate::data::DataDirError),
     /// The journal: exit code 1.
     #[error(transparent)]
     Journal(#[from] crate::journal::JournalError),
-    /// The store: exit code 1.
-    #[error(transparent)]
-    Store(#[from] crate::store::StoreError),
     /// Carrying out stopped: exit code 1.
     #[error(transparent)]
     Conduct(crate::conduct::ConductError),
@@ -213,14 +221,15 @@ pub(crate) fn run() -> ExitCode {
         | Failure::Changed { .. }
         | Failure::Secret(_) => complain(&failure, 2),
         Failure::Serve(_)
+        | Failure::DataDir(_)
+        | Failure::Store(_)
+        | Failure::NotStored(..)
         | Failure::File { .. }
         | Failure::Output(_)
         | Failure::Format(_)
         | Failure::Save(_)
         | Failure::Unfit(_)
-        | Failure::DataDir(_)
         | Failure::Journal(_)
-        | Failure::Store(_)
         | Failure::Conduct(_)
         | Failure::Fetch(_) => complain(&failure, 1),
         Failure::DoesNotFit => complain(&failure, 3),
@@ -254,10 +263,12 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Connect(args) => args.run(),
         Command::Doctor(args) => args.run(),
         Command::Parse(args) => args.run(),
+        Command::Import(args) => args.run(),
         Command::Validate(args) => args.run(),
         Command::Calibrate(args) => args.run(),
-        Command::Serve { listen } => {
-            tokio::runtime::Runtime::new()?.block_on(serve::serve(listen)).map_err(Failure::from)
+        Command::Serve { listen, data } => {
+            let serve = serve::serve(listen, data.given());
+            tokio::runtime::Runtime::new()?.block_on(serve).map_err(Failure::from)
         }
         Command::Completions(args) => args.run(),
         Command::Man(args) => args.run(),

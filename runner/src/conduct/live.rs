@@ -246,7 +246,7 @@ impl Live {
         }
         let since = self.last_step?.elapsed();
         let quiet = since.as_secs_f64() > (TIMES * self.step_s()).max(least_s as f64);
-        quiet.then(|| Event::Quiet { for_s: since.as_secs(), step: Some(self.progress.steps) })
+        quiet.then_some(Event::Quiet { for_s: since.as_secs(), step: Some(self.progress.steps) })
     }
 
     /// Why it has waited in the queue for longer than it may.
@@ -266,7 +266,7 @@ impl Live {
         *looks += 1;
         if let Some(copy) = &self.copy {
             // The first look after the end was asked for before it was known.
-            return (*looks > DRAINED_LOOKS).then(|| Event::Drained { bytes: copy.copied.offset });
+            return (*looks > DRAINED_LOOKS).then_some(Event::Drained { bytes: copy.copied.offset });
         }
         let never_ran = self.run.status.jobs.iter().all(|(_, seen)| {
             seen.as_ref().is_some_and(|seen| seen.started.is_none() || seen.started == seen.ended)

@@ -200,7 +200,7 @@ impl Journal {
         JournalError::Database { path: self.path(), error }
     }
 
-    fn damaged(&self, what: impl ToString) -> JournalError {
+    fn damaged(&self, what: &serde_json::Error) -> JournalError {
         JournalError::Damaged { path: self.path(), what: what.to_string() }
     }
 
@@ -229,7 +229,7 @@ impl Journal {
         .await
         .map_err(|e| self.error(e))?;
         for (position, (id, plan)) in plans.iter().enumerate() {
-            let text = serde_json::to_string(plan).map_err(|e| self.damaged(e))?;
+            let text = serde_json::to_string(plan).map_err(|e| self.damaged(&e))?;
             sqlx::query("INSERT INTO run (id, round, position, plan) VALUES (?, ?, ?, ?)")
                 .bind(id)
                 .bind(&round.id)
@@ -238,7 +238,7 @@ impl Journal {
                 .execute(&mut *transaction)
                 .await
                 .map_err(|e| self.error(e))?;
-            let event = serde_json::to_string(&Event::Planned).map_err(|e| self.damaged(e))?;
+            let event = serde_json::to_string(&Event::Planned).map_err(|e| self.damaged(&e))?;
             sqlx::query("INSERT INTO event (run, at_ms, event) VALUES (?, ?, ?)")
                 .bind(id)
                 .bind(round.begun_ms)
@@ -283,7 +283,7 @@ impl Journal {
         for row in rows {
             let id: String = row.try_get(0).map_err(|e| self.error(e))?;
             let plan: String = row.try_get(1).map_err(|e| self.error(e))?;
-            let plan = serde_json::from_str(&plan).map_err(|e| self.damaged(e))?;
+            let plan = serde_json::from_str(&plan).map_err(|e| self.damaged(&e))?;
             let mut status = Status::default();
             for (_, at_ms, event) in self.events(&id, 0).await? {
                 status.apply(at_ms, &event);
@@ -306,7 +306,7 @@ impl Journal {
         rows.into_iter()
             .map(|row| {
                 let text: String = row.try_get(2).map_err(|e| self.error(e))?;
-                let event = serde_json::from_str(&text).map_err(|e| self.damaged(e))?;
+                let event = serde_json::from_str(&text).map_err(|e| self.damaged(&e))?;
                 Ok((
                     row.try_get(0).map_err(|e| self.error(e))?,
                     row.try_get(1).map_err(|e| self.error(e))?,
@@ -318,7 +318,7 @@ impl Journal {
 
     /// Writes down what happened; on disk when this returns.
     pub(crate) async fn write(&self, run: &str, at_ms: i64, event: &Event) -> Result<(), JournalError> {
-        let text = serde_json::to_string(event).map_err(|e| self.damaged(e))?;
+        let text = serde_json::to_string(event).map_err(|e| self.damaged(&e))?;
         sqlx::query("INSERT INTO event (run, at_ms, event) VALUES (?, ?, ?)")
             .bind(run)
             .bind(at_ms)

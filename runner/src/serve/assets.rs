@@ -78,7 +78,7 @@ fn cache_control(path: &str) -> &'static str {
 }
 
 /// Whether the request takes this content coding: named, or else by `*`, with a weight above zero (RFC 9110, 12.5.3).
-fn accepts(request: &HeaderMap, coding: &str) -> bool {
+pub(super) fn accepts(request: &HeaderMap, coding: &str) -> bool {
     let weight = |wanted: &str| {
         values(request, &header::ACCEPT_ENCODING).find_map(|item| {
             let (name, parameters) = item.split_once(';').unwrap_or((item, ""));

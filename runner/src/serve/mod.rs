@@ -1,15 +1,21 @@
-//! The web app over HTTP, from the files embedded in this binary.
+//! The web app over HTTP, from the files embedded in this binary, and the results of the store.
 
+mod api;
 mod assets;
+mod host;
+mod problem;
 #[cfg(test)]
 mod tests;
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
+use crate::data::{DataDir, DataDirError};
+use crate::store::{Store, StoreError};
 use axum::Router;
 use axum::http::{HeaderName, HeaderValue, header};
-use axum::middleware::map_response;
+use axum::middleware::{from_fn, map_response};
 use axum::response::Response;
 use axum::routing::get;
 use rust_embed::Embed;
@@ -30,14 +36,20 @@ pub(crate) enum ServeError {
         /// What the system said.
         source: io::Error,
     },
+    /// There is no place for the store.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// The store can't be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// Serving or waiting for a signal failed.
     #[error("the server failed: {0}")]
     Io(#[from] io::Error),
 }
 
-/// Serves the web app on `addr` (port 0 takes a free one) until SIGINT or SIGTERM, answers what is under way, and
-/// returns. The URL goes to stderr as soon as it works.
-pub(crate) async fn serve(addr: SocketAddr) -> Result<(), ServeError> {
+/// Serves the web app and the store of a data directory on `addr` (port 0 takes a free one) until SIGINT or SIGTERM,
+/// answers what is under way, and returns. The URL goes to stderr as soon as it works.
+pub(crate) async fn serve(addr: SocketAddr, data_dir: Option<PathBuf>) -> Result<(), ServeError> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let told_to_end = async move {
@@ -50,15 +62,25 @@ pub(crate) async fn serve(addr: SocketAddr) -> Result<(), ServeError> {
         io::ErrorKind::AddrInUse => ServeError::AddressInUse(addr),
         _ => ServeError::Listen { addr, source },
     })?;
-    writeln!(io::stderr(), "Trainplan is at http://{} (Ctrl-C ends it)", listener.local_addr()?)?;
-    axum::serve(listener, router::<assets::Dist>()).with_graceful_shutdown(told_to_end).await?;
+    let addr = listener.local_addr()?;
+    let dir = DataDir::open(data_dir)?;
+    let mut router = router::<assets::Dist>(Store::open(&dir).await?);
+    if addr.ip().is_loopback() {
+        router = router.layer(from_fn(host::only_own));
+    } else {
+        let path = dir.path().display();
+        writeln!(io::stderr(), "note: whoever reaches {addr} can read the results and logs in {path}")?;
+    }
+    writeln!(io::stderr(), "Trainplan is at http://{addr} (Ctrl-C ends it)")?;
+    axum::serve(listener, router).with_graceful_shutdown(told_to_end).await?;
     Ok(())
 }
 
 /// Everything the server answers, with the web app taken from `App`.
-fn router<App: Embed + 'static>() -> Router {
+fn router<App: Embed + 'static>(store: Store) -> Router {
     Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
+        .nest("/api/v1", api::routes(store))
         .fallback_service(get(assets::respond::<App>))
         .layer(map_response(harden))
 }

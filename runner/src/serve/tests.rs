@@ -1,6 +1,10 @@
 use axum::body::Body;
 use axum::http::{Method, Request, Response, StatusCode};
+use serde_json::{Value, json};
+use tempfile::TempDir;
 use tower::ServiceExt;
+use trainplan_shared::result::{Intake, RunResult, write};
+use trainplan_shared::spec::Spec;
 
 use super::*;
 
@@ -22,11 +26,20 @@ async fn answer<App: Embed + 'static>(
     path: &str,
     headers: &[(&str, &str)],
 ) -> Response<Body> {
+    let dir = tempfile::tempdir().unwrap();
+    router::<App>(store(&dir).await).oneshot(request(method, path, headers)).await.unwrap()
+}
+
+fn request(method: Method, path: &str, headers: &[(&str, &str)]) -> Request<Body> {
     let mut request = Request::builder().method(method).uri(path);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    router::<App>().oneshot(request.body(Body::empty()).unwrap()).await.unwrap()
+    request.body(Body::empty()).unwrap()
+}
+
+async fn store(dir: &TempDir) -> Store {
+    Store::open(&DataDir::open(Some(dir.path().into())).unwrap()).await.unwrap()
 }
 
 async fn get(path: &str, headers: &[(&str, &str)]) -> Response<Body> {
@@ -177,7 +190,173 @@ async fn without_a_web_app_every_page_says_how_to_build_it() {
 async fn an_address_in_use_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = taken.local_addr().unwrap();
-    let error = serve(addr).await.unwrap_err();
+    let error = serve(addr, None).await.unwrap_err();
     assert!(matches!(error, ServeError::AddressInUse(in_use) if in_use == addr));
     assert!(error.to_string().contains("--listen"));
+}
+
+/// A store with three runs, of which the last has its log, and what answers for it.
+struct Stored {
+    dir: TempDir,
+    runs: Vec<RunResult>,
+    log: String,
+}
+
+impl Stored {
+    async fn make() -> Stored {
+        let dir = tempfile::tempdir().unwrap();
+        let store = store(&dir).await;
+        let (mut runs, mut log) = (Vec::new(), String::new());
+        for seconds in ["12.39", "11.5", "nan"] {
+            log = (0..50)
+                .map(|step| {
+                    format!("Training epoch 0, iteration {step}/49 | global_batch_size: 128 | train_step_timing in s: {seconds} |\n")
+                })
+                .collect();
+            let mut intake = Intake::new("log-acct.pretrain_llama3.1_8b_fp8_8_12345_0.out", &Spec::default());
+            intake.feed(log.as_bytes());
+            let run = intake.finish();
+            let file = dir.path().join("log.zst");
+            std::fs::write(&file, zstd::encode_all(log.as_bytes(), 3).unwrap()).unwrap();
+            store.put(&run, (seconds == "nan").then_some(file.as_path())).await.unwrap();
+            runs.push(run);
+        }
+        Stored { dir, runs, log }
+    }
+
+    async fn get(&self, path: &str, headers: &[(&str, &str)]) -> Response<Body> {
+        let router = router::<Fixture>(store(&self.dir).await);
+        router.oneshot(request(Method::GET, &format!("/api/v1{path}"), headers)).await.unwrap()
+    }
+
+    async fn list(&self, query: &str) -> Value {
+        let response = self.get(&format!("/runs{query}"), &[]).await;
+        assert_eq!(response.status(), StatusCode::OK, "{query}");
+        serde_json::from_str(&text(response).await).unwrap()
+    }
+}
+
+/// The detail of a problem, after making sure that it is one.
+async fn problem(response: Response<Body>, status: StatusCode) -> String {
+    assert_eq!(response.status(), status);
+    assert_eq!(header(&response, "content-type"), Some("application/problem+json"));
+    let problem: Value = serde_json::from_str(&text(response).await).unwrap();
+    assert_eq!(problem["status"], status.as_u16());
+    assert_eq!(problem["title"], status.canonical_reason().unwrap());
+    problem["detail"].as_str().unwrap().to_owned()
+}
+
+fn ids(page: &Value) -> Vec<&str> {
+    page["items"].as_array().unwrap().iter().map(|run| run["id"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn runs_are_listed_newest_first_page_by_page() {
+    let stored = Stored::make().await;
+    let put: Vec<String> = stored.runs.iter().rev().map(|run| run.id.to_string()).collect();
+    let all = stored.list("").await;
+    assert_eq!(ids(&all), put);
+    assert_eq!(all["next_cursor"], Value::Null);
+    assert_eq!(all["items"][2]["step_time_s"]["mean"], 12.39);
+    assert_eq!(all["items"][2]["recipe"], "llama3.1-8b/h100/fp8/8@25.04");
+    assert_eq!(all["items"][0]["has_log"], true);
+    let first = stored.list("?limit=2").await;
+    assert_eq!(ids(&first), put[..2]);
+    let cursor = first["next_cursor"].as_str().unwrap().replace(':', "%3A");
+    let last = stored.list(&format!("?limit=2&cursor={cursor}")).await;
+    assert_eq!((ids(&last), &last["next_cursor"]), (vec![put[2].as_str()], &Value::Null));
+}
+
+#[tokio::test]
+async fn runs_are_filtered_and_a_query_that_can_not_be_is_explained() {
+    let stored = Stored::make().await;
+    // A short form means what it means on the command line.
+    assert_eq!(
+        ids(&stored.list("?recipe=llama3.1-8b%2Fh100%2Ffp8%2F8%4025.04&status=scored").await).len(),
+        2
+    );
+    assert_eq!(stored.list("?cluster=eos").await["items"], json!([]));
+    for (query, told) in [
+        ("?limit=0", "1 to 1000"),
+        ("?limit=many", "1 to 1000"),
+        ("?cursor=x", "next_cursor"),
+        ("?status=great", "scored, invalid"),
+        ("?clutser=eos", "cluster"),
+    ] {
+        let response = stored.get(&format!("/runs{query}"), &[]).await;
+        let detail = problem(response, StatusCode::BAD_REQUEST).await;
+        assert!(detail.contains(told), "{query}: {detail}");
+    }
+}
+
+#[tokio::test]
+async fn a_result_comes_as_its_file_is() {
+    let stored = Stored::make().await;
+    let run = &stored.runs[0];
+    let path = format!("/runs/{}", run.id);
+    let response = stored.get(&path, &[]).await;
+    assert_eq!(header(&response, "content-type"), Some("application/json"));
+    assert_eq!(text(response).await, write(run).unwrap());
+    let packed = stored.get(&path, &[("accept-encoding", "gzip, zstd")]).await;
+    assert_eq!(header(&packed, "content-encoding"), Some("zstd"));
+    let packed = axum::body::to_bytes(packed.into_body(), usize::MAX).await.unwrap();
+    assert_eq!(zstd::decode_all(&packed[..]).unwrap(), write(run).unwrap().into_bytes());
+}
+
+#[tokio::test]
+async fn a_log_comes_as_text_to_be_saved() {
+    let stored = Stored::make().await;
+    let path = format!("/runs/{}/log", stored.runs[2].id);
+    let response = stored.get(&path, &[]).await;
+    assert_eq!(header(&response, "content-type"), Some("text/plain; charset=utf-8"));
+    assert_eq!(header(&response, "x-content-type-options"), Some("nosniff"));
+    assert!(header(&response, "content-disposition").unwrap().starts_with("attachment;"));
+    assert_eq!(header(&response, "content-encoding"), None);
+    assert_eq!(text(response).await, stored.log);
+    let packed = stored.get(&path, &[("accept-encoding", "zstd")]).await;
+    assert_eq!(header(&packed, "content-encoding"), Some("zstd"));
+    let packed = axum::body::to_bytes(packed.into_body(), usize::MAX).await.unwrap();
+    assert_eq!(zstd::decode_all(&packed[..]).unwrap(), stored.log.as_bytes());
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_a_problem_and_never_the_app() {
+    let stored = Stored::make().await;
+    let known = stored.runs[0].id;
+    for path in [
+        "/runs/0195d5a2-0000-7000-8000-000000000000",
+        "/runs/x",
+        "/runs/0195d5a2-0000-7000-8000-000000000000/log",
+        &format!("/runs/{known}/log"),
+        "/nowhere",
+        "",
+    ] {
+        let response = stored.get(path, &[("accept", "text/html")]).await;
+        assert!(!problem(response, StatusCode::NOT_FOUND).await.is_empty(), "{path}");
+    }
+    let router = router::<Fixture>(store(&stored.dir).await);
+    let put = router.oneshot(request(Method::PUT, &format!("/api/v1/runs/{known}"), &[])).await.unwrap();
+    assert!(problem(put, StatusCode::METHOD_NOT_ALLOWED).await.contains("GET"));
+}
+
+#[tokio::test]
+async fn on_loopback_only_names_of_the_loopback_are_answered() {
+    let dir = tempfile::tempdir().unwrap();
+    let router = router::<Fixture>(store(&dir).await).layer(from_fn(host::only_own));
+    let ask = async |host| {
+        let headers = [("host", host)];
+        router.clone().oneshot(request(Method::GET, "/api/v1/runs", &headers)).await.unwrap()
+    };
+    for host in ["localhost", "LOCALHOST:8080", "127.0.0.1:9", "127.8.8.8", "[::1]:8080", "[::1]"] {
+        assert_eq!(ask(host).await.status(), StatusCode::OK, "{host}");
+    }
+    for host in
+        ["evil.example", "localhost.evil.example:8080", "127.0.0.1.nip.io", "0.0.0.0:8080", "u@localhost", ""]
+    {
+        let detail = problem(ask(host).await, StatusCode::FORBIDDEN).await;
+        assert!(detail.contains("localhost"), "{host}: {detail}");
+    }
+    // What is no browser may leave it out.
+    let bare = router.clone().oneshot(request(Method::GET, "/healthz", &[])).await.unwrap();
+    assert_eq!(bare.status(), StatusCode::OK);
 }

@@ -125,11 +125,6 @@ impl Link {
         }))
     }
 
-    /// The host.
-    pub(crate) fn host(&self) -> &str {
-        &self.0.host
-    }
-
     /// Runs a script; `limit` is for the script itself, connecting and waiting for other sessions come besides.
     ///
     /// A script that may have started is never run again from here.
@@ -181,11 +176,6 @@ impl Link {
     pub(crate) async fn offers_sftp(&self) -> Result<bool, LinkError> {
         let _permit = self.0.permits.acquire().await;
         Ok(offers_sftp(self.master().await?.session()).await)
-    }
-
-    /// When a connection will be tried again after failures; none if the link works or was not used yet.
-    pub(crate) fn ready_at(&self) -> Option<Instant> {
-        self.trouble().ready_at
     }
 
     /// What it has cost so far.

@@ -347,7 +347,7 @@ async fn a_link_runs_scripts_and_comes_back() {
     // Within the pause it is said at once.
     let start = Instant::now();
     assert!(matches!(link.run(&count, LIMIT).await, Err(LinkError::Unreachable { .. })));
-    assert!(start.elapsed() < Duration::from_millis(100) && link.ready_at().is_some());
+    assert!(start.elapsed() < Duration::from_millis(100));
     sshd.signal("-CONT");
     let back = loop {
         match link.run(&count, LIMIT).await {
@@ -358,7 +358,6 @@ async fn a_link_runs_scripts_and_comes_back() {
     };
     println!("back after {:?}: {:?}", start.elapsed(), back.duration);
     assert_eq!(fs::read_to_string(folder.join("count")).unwrap().len(), 4, "once before, once now");
-    assert_eq!(link.ready_at(), None);
 
     // A script that is quick to be given up finds the frozen host out by a probe.
     sshd.signal("-STOP");

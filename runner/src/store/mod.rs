@@ -12,7 +12,7 @@ mod summary;
 mod tests;
 
 pub(crate) use blobs::BlobError;
-pub(crate) use query::{Cursor, Page, Query};
+pub(crate) use query::{Page, Query};
 pub(crate) use summary::Summary;
 
 use crate::data::DataDir;
@@ -20,6 +20,7 @@ use blobs::{Blobs, hex};
 use jiff::Timestamp;
 use migrations::{MigrationError, NEWEST};
 use sha2::{Digest, Sha256};
+use sqlx::error::DatabaseError;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, SqlitePool};
 use std::io;
@@ -253,7 +254,7 @@ impl Store {
     fn failed(&self, error: sqlx::Error) -> StoreError {
         const SQLITE_BUSY: &str = "5";
         let path = self.path.clone();
-        let code = error.as_database_error().and_then(|error| error.code());
+        let code = error.as_database_error().and_then(DatabaseError::code);
         if code.as_deref() == Some(SQLITE_BUSY) {
             StoreError::Locked { path }
         } else {

@@ -1,3 +1,4 @@
+use super::query::Cursor;
 use super::*;
 use std::collections::BTreeSet;
 use std::fs;

@@ -61,6 +61,16 @@ pub enum Status {
 }
 
 impl Status {
+    /// All of them.
+    pub const ALL: [Status; 6] = [
+        Status::Scored,
+        Status::Invalid,
+        Status::Incomplete,
+        Status::Failed,
+        Status::NoData,
+        Status::Unreadable,
+    ];
+
     /// Its name in files and on the command line.
     #[must_use]
     pub const fn id(self) -> &'static str {

@@ -2,19 +2,25 @@
 //! stands; messages are described in [`crate::message`], which both sides share.
 //!
 //! For the Plan page it predicts, launches and reads models ([`plan`]). For the Results page it reads logs, one at a time
-//! as the page hands them over, keeps what they measured, and says what of it to show.
+//! as the page hands them over, asks the server for its results ([`server`]), keeps what they measured, and says what of
+//! it to show.
 
 #[path = "../message.rs"]
 mod message;
 mod plan;
+mod server;
 
-use message::{Curve, ForPage, ForWorker, Row, Saved};
+use message::{Cell, Curve, ForPage, ForWorker, Row, Saved};
 use std::cell::RefCell;
+use trainplan_shared::estimate::Interval;
 use trainplan_shared::link;
 use trainplan_shared::log::{Column, Status, Window};
 use trainplan_shared::problem::Field;
-use trainplan_shared::result::{FILE_ENDING, Intake, Report, RunResult, View, csv, read, write};
+use trainplan_shared::result::{
+    AgainstPlan, Carried, FILE_ENDING, Intake, Report, RunResult, View, csv, read, write,
+};
 use trainplan_shared::spec::Spec;
+use trainplan_shared::units::{group_digits, significant};
 use wasm_bindgen::closure::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::{JsFuture, spawn_local};
@@ -54,6 +60,7 @@ fn main() {
         match ForWorker::from_js(data) {
             Some(ForWorker::Take { number, path }) => DESK.with_borrow_mut(|desk| desk.next = (number, path)),
             Some(ForWorker::View { query }) => look(&query),
+            Some(ForWorker::Ask) => spawn_local(server::ask()),
             Some(ForWorker::Save { form }) => post(&ForPage::Saved(save(&form))),
             Some(ForWorker::Predict { query }) => {
                 if let Some(prediction) = plan::predict(&query) {
@@ -88,8 +95,13 @@ fn post(message: &ForPage) {
 async fn take(file: File) {
     let (number, path) = DESK.with_borrow(|desk| desk.next.clone());
     let run = if path.ends_with(FILE_ENDING) { saved(&file).await } else { log(&file, &path).await };
+    settle(Taken { number, path, run });
+}
+
+/// Keeps what was read, and says what to show of it.
+fn settle(taken: Taken) {
     let (row, curve) = DESK.with_borrow_mut(|desk| {
-        desk.taken.push(Taken { number, path, run });
+        desk.taken.push(taken);
         desk.taken.last().map(|taken| (taken.row(&desk.view), taken.curve())).unzip()
     });
     if let (Some(row), Some(curve)) = (row, curve) {
@@ -187,6 +199,52 @@ fn results(taken: &[Taken]) -> Vec<Saved> {
     text.map(|text| Saved { name: "trainplan-results.tar".into(), text }).into_iter().collect()
 }
 
+/// What stands in the columns of the page's table, in their order.
+fn cells(report: &Report) -> Vec<Cell> {
+    let cell = |text: Option<String>, more: Option<String>| Cell {
+        text: text.unwrap_or_default(),
+        more: more.unwrap_or_default(),
+    };
+    let of_several = report.step_time_s.filter(|stat| stat.n > 1);
+    let step_time = report.step_time_s.map(|stat| {
+        let std = of_several.and_then(|stat| stat.std);
+        let spread = std.map_or(String::new(), |std| format!(" ± {}", significant(std, 2)));
+        format!("{}{spread}", significant(stat.mean, 5))
+    });
+    let convention = report.convention.filter(|_| report.mfu.is_some());
+    let speed = report.baseline.and_then(|baseline| baseline.speed_percent);
+    let seconds = |seconds| significant(seconds, 4);
+    let planned = report.plan.map(|AgainstPlan { step_time_s: Interval { low, mid, high }, .. }| {
+        format!("{} ({} to {})", seconds(mid), seconds(low), seconds(high))
+    });
+    let off_plan = report.plan.map(|plan| match plan.error {
+        Some(error) => {
+            format!("took {:.1} % {}", error.abs() * 100.0, if error < 0.0 { "less" } else { "more" })
+        }
+        None => "not scored".into(),
+    });
+    vec![
+        cell(report.recipe.clone(), None),
+        cell(Some(group_digits(report.steps as f64)), None),
+        cell(report.window.map(|window| window.to_string()), None),
+        cell(step_time, of_several.map(|stat| format!("{} std", stat.std_kind.id()))),
+        cell(report.tokens_per_s.map(group_digits), None),
+        cell(
+            report.mfu.map(|mfu| format!("{:.2}", mfu * 100.0)),
+            convention.map(|convention| convention.to_string()),
+        ),
+        cell(speed.map(|percent| format!("{percent:.1}")), None),
+        cell(planned, off_plan),
+    ]
+}
+
+/// What a run is called that we carried out: its name tells more than that of its log.
+fn title(carried: &Carried) -> String {
+    let Carried { campaign, run, repeat, cluster, .. } = carried;
+    let repeat = if *repeat > 1 { format!(" #{repeat}") } else { String::new() };
+    format!("{campaign}/{run} on {cluster}{repeat}")
+}
+
 impl Taken {
     fn report(&self, view: &View) -> Report {
         match &self.run {
@@ -197,34 +255,20 @@ impl Taken {
 
     fn row(&self, view: &View) -> Row {
         let report = self.report(view);
+        let cells = cells(&report);
         let mut remarks: Vec<String> = report.reason.into_iter().collect();
         // Of what was not scored the reason says enough.
         let reasons = report.comparable.reasons.iter().filter(|_| report.status == Status::Scored);
         remarks.extend(reasons.map(|reason| format!("Not comparable: {reason}.")));
         remarks.extend(report.notes);
-        let took = |what: &str, seconds: Option<f64>| {
-            seconds.map(|seconds| format!("{what} a checkpoint took {seconds} s."))
-        };
-        remarks.extend(took("saving", report.checkpoint.save_s));
-        remarks.extend(took("loading", report.checkpoint.load_s));
+        let carried = self.run.as_ref().ok().and_then(|run| run.carried.as_ref());
+        remarks.extend(carried.map(|_| format!("log: {}", report.path)));
         Row {
             number: self.number,
-            path: report.path,
             status: report.status.id().to_string(),
             remarks,
-            recipe: report.recipe,
-            steps: report.steps as f64,
-            window: report.window.map(|window| window.to_string()),
-            step_time_s: report.step_time_s.map(|stat| stat.mean),
-            std_kind: report.step_time_s.filter(|stat| stat.n > 1).map(|stat| stat.std_kind.id().to_string()),
-            step_time_std_s: report.step_time_s.filter(|stat| stat.n > 1).and_then(|stat| stat.std),
-            tokens_per_s: report.tokens_per_s,
-            mfu: report.mfu,
-            convention: report
-                .convention
-                .filter(|_| report.mfu.is_some())
-                .map(|convention| convention.to_string()),
-            speed_percent: report.baseline.and_then(|baseline| baseline.speed_percent),
+            cells,
+            path: carried.map_or(report.path, title),
         }
     }
 

@@ -226,10 +226,11 @@ async fn hear(orders: mpsc::UnboundedSender<Order>, asks: bool) {
         }
         let asked = tokio::task::spawn_blocking(ask);
         tokio::select! {
-            answer = asked => match answer {
-                Ok(Some(order)) => drop(orders.send(order)),
-                _ => {}
-            },
+            answer = asked => {
+                if let Ok(Some(order)) = answer {
+                    let _ = orders.send(order);
+                }
+            }
             // A second Ctrl-C needs no answer.
             _ = interrupt.recv() => {
                 let _ = orders.send(Order::Detach);

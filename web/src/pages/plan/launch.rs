@@ -143,6 +143,7 @@ fn Script() -> impl IntoView {
         <div class="buttons">
             <CopyButton text=script label="Copy command" primary=true disabled=is_old />
             <DownloadButton text=script name label="Download" disabled=is_old />
+            <DownloadButton text=of(|launch| launch.campaign) name="planned.campaign.toml" label="Download campaign" disabled=is_old />
         </div>
         <p class="basis">{of(|launch| launch.comparable)}</p>
         <details>

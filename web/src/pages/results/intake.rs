@@ -14,6 +14,7 @@ const UNREADABLE: &str = "unreadable";
 /// A file that someone gave.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Entry {
+    number: u32,
     pub(super) path: String,
     bytes: f64,
     state: State,
@@ -33,15 +34,18 @@ enum State {
 /// Every file that someone gave, and the worker that reads them one after the other.
 #[derive(Clone, Copy)]
 pub(crate) struct Entries {
-    /// By their number.
     entries: RwSignal<Vec<Entry>>,
     /// Files that wait, the next one first.
     queue: StoredValue<Vec<(u32, Found)>, LocalStorage>,
     reader: StoredValue<Option<Reader>, LocalStorage>,
+    /// Whether the worker hears: what is said to it before that is lost.
+    ready: RwSignal<bool>,
     /// The query that says how results are looked at.
     query: RwSignal<String>,
     /// Whether saving failed the last time.
     save_failed: RwSignal<bool>,
+    /// What the server says is wrong.
+    problem: RwSignal<String>,
 }
 
 impl Entries {
@@ -51,8 +55,10 @@ impl Entries {
             entries: RwSignal::new(Vec::new()),
             queue: StoredValue::new_local(Vec::new()),
             reader: StoredValue::new_local(None),
+            ready: RwSignal::new(false),
             query: RwSignal::new(String::new()),
             save_failed: RwSignal::new(false),
+            problem: RwSignal::new(String::new()),
         });
     }
 
@@ -85,6 +91,7 @@ impl Entries {
             for found in found {
                 let number = entries.len() as u32;
                 entries.push(Entry {
+                    number,
                     path: found.path.clone(),
                     bytes: found.file.size(),
                     state: State::Waiting,
@@ -100,7 +107,12 @@ impl Entries {
         self.entries.update(|entries| {
             let number = entries.len() as u32;
             let path = "what was dropped".to_string();
-            entries.push(Entry { bytes: 0.0, state: unread(number, &path, UNREADABLE, reason), path });
+            entries.push(Entry {
+                number,
+                bytes: 0.0,
+                state: unread(number, &path, UNREADABLE, reason),
+                path,
+            });
         });
     }
 
@@ -133,6 +145,27 @@ impl Entries {
             });
             (done, entries.len(), now)
         })
+    }
+
+    /// Has the worker look for what is new on the server, and starts it if there is none.
+    pub(super) fn ask(self) {
+        if self.reader.with_value(Option::is_none) {
+            self.start();
+        } else {
+            self.say(&ForWorker::Ask);
+        }
+    }
+
+    /// Has a worker that runs do so again, while someone may be looking.
+    pub(super) fn keep_up(self) {
+        if !document().hidden() {
+            self.say(&ForWorker::Ask);
+        }
+    }
+
+    /// What the server says is wrong.
+    pub(super) fn problem(self) -> String {
+        self.problem.get()
     }
 
     /// Looks at the results as a query of the page's address has it.
@@ -168,11 +201,9 @@ impl Entries {
             return;
         }
         if self.reader.with_value(Option::is_none) {
-            match Reader::start(move |message| self.hear(message)) {
-                // It says when it is ready.
-                Ok(reader) => self.reader.set_value(Some(reader)),
-                Err(_) => self.give_up(UNREADABLE, "this browser runs no workers"),
-            }
+            self.start();
+        }
+        if !self.ready.get_untracked() {
             return;
         }
         let Some((number, found)) = self.queue.try_update_value(|queue| queue.remove(0)) else { return };
@@ -189,11 +220,22 @@ impl Entries {
         }
     }
 
+    fn start(self) {
+        self.ready.set(false);
+        match Reader::start(move |message| self.hear(message)) {
+            // It says when it is ready.
+            Ok(reader) => self.reader.set_value(Some(reader)),
+            Err(_) => self.give_up(UNREADABLE, "this browser runs no workers"),
+        }
+    }
+
     fn hear(self, message: Option<ForPage>) {
         match message {
             None => self.give_up(UNREADABLE, "the reader broke down"),
             Some(ForPage::Ready) => {
+                self.ready.set(true);
                 self.say_view();
+                self.say(&ForWorker::Ask);
                 self.read_next();
             }
             Some(ForPage::Progress(bytes)) => {
@@ -207,13 +249,13 @@ impl Entries {
             }
             Some(ForPage::Rows(rows)) => self.entries.update(|entries| {
                 for row in rows {
-                    if let Some(State::Settled(old, _)) =
-                        entries.get_mut(row.number as usize).map(|entry| &mut entry.state)
-                    {
+                    let entry = entries.iter_mut().find(|entry| entry.number == row.number);
+                    if let Some(State::Settled(old, _)) = entry.map(|entry| &mut entry.state) {
                         *old = Arc::new(row);
                     }
                 }
             }),
+            Some(ForPage::Server(problem)) => self.problem.set(problem),
             Some(ForPage::Saved(files)) => {
                 let failed = files.iter().any(|file| as_file(&file.text, &file.name).is_err());
                 self.save_failed.set(failed || files.is_empty());
@@ -226,8 +268,8 @@ impl Entries {
     /// The file that the worker has.
     fn reading(self) -> Option<u32> {
         self.entries.with_untracked(|entries| {
-            let place = entries.iter().position(|entry| matches!(entry.state, State::Reading(_)))?;
-            u32::try_from(place).ok()
+            let entry = entries.iter().find(|entry| matches!(entry.state, State::Reading(_)))?;
+            Some(entry.number)
         })
     }
 
@@ -236,17 +278,17 @@ impl Entries {
         self.reader.set_value(None);
         self.queue.set_value(Vec::new());
         self.entries.update(|entries| {
-            for (number, entry) in entries.iter_mut().enumerate().filter(|(_, entry)| entry.is_open()) {
-                entry.state = unread(number as u32, &entry.path, status, reason);
+            for entry in entries.iter_mut().filter(|entry| entry.is_open()) {
+                entry.state = unread(entry.number, &entry.path, status, reason);
             }
         });
     }
 
+    /// How far a file is; what is not listed yet came from the server.
     fn set_state(self, number: u32, state: State) {
-        self.entries.update(|entries| {
-            if let Some(entry) = entries.get_mut(number as usize) {
-                entry.state = state;
-            }
+        self.entries.update(|entries| match entries.iter_mut().find(|entry| entry.number == number) {
+            Some(entry) => entry.state = state,
+            None => entries.push(Entry { number, path: String::new(), bytes: 0.0, state }),
         });
     }
 }

@@ -1,4 +1,5 @@
-//! The Results page: what runs measured, read from their logs in the browser. Nothing leaves it.
+//! The Results page: what runs measured, from logs read in the browser, which nothing leaves, and from the server that
+//! the page came from, if it has any.
 
 mod curves;
 pub(crate) mod intake;
@@ -16,12 +17,16 @@ use leptos::html::Input;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use std::sync::Arc;
+use std::time::Duration;
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::flops::Convention;
 use trainplan_shared::link;
 use trainplan_shared::log::Window;
 use trainplan_shared::problem::{Field, Problem};
 use trainplan_shared::spec::Spec;
+
+/// How often to look for what is new on the server.
+const EVERY: Duration = Duration::from_secs(15);
 
 /// What the parts of the page share.
 #[derive(Clone, Copy)]
@@ -46,11 +51,17 @@ pub(crate) fn ResultsPage() -> impl IntoView {
     provide_context(Problems(Memo::new(move |_| problems(&address.spec()))));
     provide_context(Results { rows: Memo::new(move |_| entries.rows()) });
     Effect::new(move |_| entries.look(link::write(&address.spec())));
+    // After the page stands.
+    Effect::new(move |_| entries.ask());
+    if let Ok(timer) = set_interval_with_handle(move || entries.keep_up(), EVERY) {
+        on_cleanup(move || timer.clear());
+    }
     view! {
         <div class="results-page">
             <h1>"Results"</h1>
             <AddressProblems address />
             <Drop />
+            <p class="error" role="alert">{move || entries.problem()}</p>
             <Show when=move || !entries.is_empty()>
                 <Progress />
                 <Options />

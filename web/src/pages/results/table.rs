@@ -1,10 +1,23 @@
-//! A row for every log: whether it was scored, what it measured, and how far that is from the published number.
+//! A row for every log: whether it was scored, what it measured, and how far that is from the published number and from
+//! its plan.
 
 use super::Results;
 use crate::message::Row;
 use leptos::prelude::*;
 use std::sync::Arc;
-use trainplan_shared::units::{group_digits, significant};
+
+/// The columns that the worker fills, and whether they hold numbers.
+const COLUMNS: [(&str, bool); 8] = [
+    ("Recipe", false),
+    ("Steps", true),
+    ("Window", false),
+    ("Step time, s", true),
+    ("Tokens/s", true),
+    ("MFU, %", true),
+    ("Of published, %", true),
+    // Styles hide the last one while no row has a plan.
+    ("Planned, s", true),
+];
 
 /// The reports of all files.
 #[component]
@@ -17,13 +30,7 @@ pub(super) fn ReportTable() -> impl IntoView {
                     <tr>
                         <th scope="col">"Log"</th>
                         <th scope="col">"Status"</th>
-                        <th scope="col">"Recipe"</th>
-                        <th scope="col" class="number">"Steps"</th>
-                        <th scope="col">"Window"</th>
-                        <th scope="col" class="number">"Step time, s"</th>
-                        <th scope="col" class="number">"Tokens/s"</th>
-                        <th scope="col" class="number">"MFU, %"</th>
-                        <th scope="col" class="number">"Of published, %"</th>
+                        {COLUMNS.map(|(label, number)| view! { <th scope="col" class:number=number>{label}</th> }).collect_view()}
                     </tr>
                 </thead>
                 <tbody>
@@ -40,38 +47,26 @@ pub(super) fn ReportTable() -> impl IntoView {
 #[component]
 fn ReportRow(row: Arc<Row>) -> impl IntoView {
     let (folder, file) = split(&row.path);
-    let dash = |text: Option<String>| text.unwrap_or_else(|| "–".into());
+    let cell = |(index, (label, number)): (usize, (&'static str, bool))| {
+        let cell = row.cells.get(index).cloned().unwrap_or_default();
+        let text = if cell.text.is_empty() { "–".into() } else { cell.text };
+        view! { <td data-label=label class:number=number>{text}{small(cell.more)}</td> }
+    };
     view! {
         <tr data-status=row.status.clone()>
             <th scope="row" data-label="Log">
                 {file}
-                {(!folder.is_empty()).then(|| view! { <small>{folder}</small> })}
+                {small(folder)}
                 {row.remarks.iter().map(|remark| view! { <small class="remark">{remark.clone()}</small> }).collect_view()}
             </th>
             <td data-label="Status"><span class="status">{row.status.replace('_', " ")}</span></td>
-            <td data-label="Recipe">{dash(row.recipe.clone())}</td>
-            <td data-label="Steps" class="number">{group_digits(row.steps)}</td>
-            <td data-label="Window">{dash(row.window.clone())}</td>
-            <td data-label="Step time, s" class="number">
-                {dash(step_time(&row))}
-                {row.std_kind.clone().map(|kind| view! { <small title="Kind of standard deviation">{kind}</small> })}
-            </td>
-            <td data-label="Tokens/s" class="number">{dash(row.tokens_per_s.map(group_digits))}</td>
-            <td data-label="MFU, %" class="number">
-                {dash(row.mfu.map(|mfu| format!("{:.2}", mfu * 100.0)))}
-                {row.convention.clone().map(|convention| view! { <small>{convention}</small> })}
-            </td>
-            <td data-label="Of published, %" class="number">
-                {dash(row.speed_percent.map(|percent| format!("{percent:.1}")))}
-            </td>
+            {COLUMNS.into_iter().enumerate().map(cell).collect_view()}
         </tr>
     }
 }
 
-/// Mean and standard deviation.
-fn step_time(row: &Row) -> Option<String> {
-    let spread = row.step_time_std_s.map_or(String::new(), |std| format!(" ± {}", significant(std, 2)));
-    Some(format!("{}{spread}", significant(row.step_time_s?, 5)))
+fn small(text: String) -> impl IntoView {
+    (!text.is_empty()).then(|| view! { <small>{text}</small> })
 }
 
 /// A path's folder and file.

@@ -1,5 +1,6 @@
 //! How to launch a scenario, in the words of the page.
 
+use super::campaign::campaign;
 use crate::message::{Launch as Shown, Launched, Refusal, Step as ShownStep, Warning as ShownWarning};
 use trainplan_shared::catalog::Release;
 use trainplan_shared::launch::{Comparable, Launch, Options, Step, Style, launch as release};
@@ -16,7 +17,10 @@ pub(crate) fn launch(query: &str) -> Option<Launched> {
     let (problems, launch) = launched(&spec, &scenario);
     Some(Launched {
         refusals: problems.into_iter().map(refusal).collect(),
-        launch: launch.map(|launch| shown(&launch)),
+        launch: launch.map(|launch| Shown {
+            campaign: campaign(&spec, &scenario, &launch).unwrap_or_default(),
+            ..shown(&launch)
+        }),
     })
 }
 
@@ -50,6 +54,7 @@ fn shown(launch: &Launch) -> Shown {
         release: launch.release.map_or("none", Release::id).to_string(),
         style: launch.style.to_string(),
         script: launch.script.clone(),
+        campaign: String::new(),
         name: format!("launch-{job}.sh"),
         runs: runs(launch),
         comparable: comparable(&launch.comparable),

@@ -1,5 +1,6 @@
 //! What the worker does for the Plan page: predict, launch, read models.
 
+mod campaign;
 mod launch;
 mod predict;
 

@@ -1,0 +1,138 @@
+//! `trainplan import`: saved results into the store.
+
+use super::data_dir::DataDirArg;
+use super::output::{self, Format, FormatArg};
+use super::{Failure, note};
+use crate::store::{Put, Store, StoreError};
+use serde::Serialize;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use trainplan_shared::result::{self, FILE_ENDING, RunResult};
+
+/// Put saved results into the store that `trainplan serve` shows
+///
+/// A result goes in once and never changes: importing it again does nothing, and another result under the same id is
+/// refused. Of a folder, the files *.result.json in it are imported, as `trainplan parse --save` writes them.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  trainplan parse experiments/ --save results/
+  trainplan import results/
+
+Exit codes: 0 every result is in the store; 1 one of them is not (its row says why); 2 wrong use.")]
+pub(super) struct Args {
+    /// Result files, or folders of them
+    #[arg(value_name = "RESULT", required = true)]
+    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    data: DataDirArg,
+    #[command(flatten)]
+    format: FormatArg,
+}
+
+/// What became of a file.
+#[derive(Debug, Serialize)]
+struct Row {
+    path: String,
+    /// The result's id, where it could be read.
+    id: Option<String>,
+    outcome: Outcome,
+    /// Why it is not in the store.
+    reason: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Outcome {
+    /// It is in the store now.
+    New,
+    /// It was there already.
+    Known,
+    /// The store has another result under its id.
+    Conflict,
+    /// It is no result.
+    Unreadable,
+}
+
+impl Outcome {
+    fn id(self) -> &'static str {
+        match self {
+            Outcome::New => "new",
+            Outcome::Known => "known",
+            Outcome::Conflict => "conflict",
+            Outcome::Unreadable => "unreadable",
+        }
+    }
+}
+
+impl Args {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let dir = self.data.open()?;
+        let rows = tokio::runtime::Runtime::new()?.block_on(async {
+            let store = Store::open(&dir).await?;
+            let mut rows = Vec::new();
+            for path in self.paths.iter().flat_map(|path| files(path)) {
+                rows.push(import(&store, &path).await?);
+            }
+            Ok::<_, StoreError>(rows)
+        })?;
+        match self.format.choose() {
+            Format::Json => output::json(&rows)?,
+            Format::Csv => output::csv(HEADER, rows.iter().map(cells))?,
+            Format::Table => output::table(HEADER, &[], rows.iter().map(cells))?,
+        }
+        let stored = rows.iter().filter(|row| row.reason.is_none()).count();
+        note(&format!("{stored} of {} results are in {}", rows.len(), dir.path().display()));
+        match rows.len() - stored {
+            0 => Ok(()),
+            missing => Err(Failure::NotStored(missing, rows.len())),
+        }
+    }
+}
+
+const HEADER: [&str; 4] = ["outcome", "id", "path", "reason"];
+
+fn cells(row: &Row) -> [String; 4] {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    [row.outcome.id().into(), text(&row.id), row.path.clone(), text(&row.reason)]
+}
+
+/// The files of a path: itself, or the results in it. A folder that can't be listed stands for itself, and reading it
+/// says why.
+fn files(path: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(path) else { return vec![path.to_path_buf()] };
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    files.retain(|file| file.to_string_lossy().ends_with(FILE_ENDING));
+    files.sort_unstable();
+    files
+}
+
+/// Puts a file's result into the store. Only what ends the whole command is an error.
+async fn import(store: &Store, path: &Path) -> Result<Row, StoreError> {
+    let row = |id: Option<&RunResult>, outcome, reason| Row {
+        path: path.to_string_lossy().into_owned(),
+        id: id.map(|run| run.id.to_string()),
+        outcome,
+        reason,
+    };
+    let read = fs::read(path)
+        .map_err(|error| could_not_read(&error))
+        .and_then(|bytes| result::read(&bytes).map_err(|error| error.to_string()));
+    let run = match read {
+        Ok(run) => run,
+        Err(reason) => return Ok(row(None, Outcome::Unreadable, Some(reason))),
+    };
+    match store.put(&run, None).await {
+        Ok(Put::New) => Ok(row(Some(&run), Outcome::New, None)),
+        Ok(Put::Known) => Ok(row(Some(&run), Outcome::Known, None)),
+        Err(error @ StoreError::Conflict { .. }) => {
+            Ok(row(Some(&run), Outcome::Conflict, Some(error.to_string())))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn could_not_read(error: &io::Error) -> String {
+    format!("it can't be read: {error}; give a result file, or a folder of them")
+}

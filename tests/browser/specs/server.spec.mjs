@@ -1,0 +1,125 @@
+import { execFileSync, spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+import { test as plain } from "@playwright/test";
+
+import { expect, expectAccessible, test as base } from "../fixtures.mjs";
+
+const binary = process.env.TRAINPLAN_BIN;
+
+/** A server of its own, with what `store` puts into its data directory. */
+const test = base.extend({
+  store: async ({}, use) => use(new Store()),
+  baseURL: async ({ store }, use) => {
+    const server = spawn(binary, ["serve", "--listen", "127.0.0.1:0", "--data-dir", store.data]);
+    for await (const line of createInterface({ input: server.stderr })) {
+      const url = line.match(/http:\/\/127\.0\.0\.1:\d+/);
+      if (!url) continue;
+      await use(url[0]);
+      break;
+    }
+    server.kill();
+  },
+});
+
+class Store {
+  data = mkdtempSync(join(tmpdir(), "trainplan-data-"));
+  runs = 0;
+
+  /** Puts the result of a run of so many seconds per step into the store; `carried` is what the runner adds to it. */
+  put(seconds, carried) {
+    const folder = mkdtempSync(join(tmpdir(), "trainplan-"));
+    const log = join(folder, `log-acct.pretrain_llama3.1_405b_fp8_512_${71 + this.runs++}_0.out`);
+    const steps = Array.from({ length: 50 }, (_, step) =>
+      `Training epoch 0, iteration ${step}/49 | lr: 1e-06 | global_batch_size: 256 | global_step: ${step} | ` +
+        `reduced_train_loss: ${(12 - step / 10).toFixed(3)} | train_step_timing in s: ${seconds} | consumed_samples: ${256 * (step + 1)}\n`,
+    );
+    writeFileSync(log, steps.join(""));
+    execFileSync(binary, ["parse", log, "--save", folder], { stdio: "pipe" });
+    const file = join(folder, readdirSync(folder).find((name) => name.endsWith(".result.json")));
+    if (carried) writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, "utf8")), carried }));
+    execFileSync(binary, ["import", file, "--data-dir", this.data], { stdio: "pipe" });
+  }
+}
+
+const carried = (run, repeat = 1) => ({
+  campaign: "nightly",
+  run,
+  repeat,
+  cluster: "eos",
+  jobs: [],
+  launch: { release: "25.04", style: "launch-sh", script_sha256: "0".repeat(64), steps: 50, comparable: { yes: true, reasons: [] } },
+  plan: {
+    step_time_s: { low: 11.4, mid: 12.0, high: 12.9 },
+    memory_bytes: 6e10,
+    capacity_bytes: 8e10,
+    basis: "published",
+    calibration: "trainplan 0.1.0",
+  },
+});
+
+const row = (page, text) => page.locator("table.reports tbody tr").filter({ hasText: text });
+const cell = (row, label) => row.locator(`td[data-label="${label}"]`);
+
+test("what the server has is shown beside its plan, and what comes later comes by itself", async ({ page, store }) => {
+  store.put("12.37", carried("llama-405b"));
+  store.put("13.5", carried("llama-405b", 2));
+  store.put("12.9");
+  await page.goto("/results");
+  const first = row(page, "_71_0.out");
+  await expect(first.getByRole("rowheader")).toContainText("llama-405b on eosnightly/");
+  await expect(cell(first, "Tokens/s")).toHaveText("169,535");
+  await expect(cell(first, "Of published, %")).toHaveText("100.0");
+  await expect(cell(first, "Planned, s")).toHaveText("12 (11.4 to 12.9)took 3.1 % more");
+  await expect(cell(row(page, "llama-405b on eos #2"), "Planned, s")).toContainText("took 12.5 % more");
+  await expect(cell(row(page, "_73_0.out"), "Planned, s")).toHaveText("–");
+  await expect(page.locator(".chart .legendtext").filter({ hasText: "llama-405b on eos" }).first()).toBeVisible();
+  await expect(page.locator("table.reports tbody tr")).toHaveCount(3);
+  await expectAccessible(page);
+
+  // Another view is made of them too.
+  await page.getByLabel("Window").fill("20-29");
+  await expect(cell(first, "Window")).toHaveText("20-29");
+
+  store.put("12.5", carried("llama-405b", 3));
+  await expect(row(page, "llama-405b on eos #3")).toBeVisible({ timeout: 30_000 });
+  await expect(page.locator("table.reports tbody tr")).toHaveCount(4);
+});
+
+test("without a plan there is no column for it, and dropped files stand beside the server's", async ({ page, store }) => {
+  store.put("12.9");
+  await page.goto("/results");
+  await expect(row(page, "_71_0.out")).toBeVisible();
+  await expect(page.getByRole("columnheader", { name: "Planned, s" })).toHaveCount(0);
+  await page.locator("[data-files]").setInputFiles({ name: "own.log", mimeType: "text/plain", buffer: Buffer.from("nothing\n") });
+  await expect(cell(row(page, "own.log"), "Status")).toHaveText("no data");
+  await expect(page.locator("table.reports tbody tr")).toHaveCount(2);
+});
+
+// Without the fixture that listens to the console: Chromium writes every answer of 400 and above there.
+plain("a host without results is silent, and a server that fails is heard", async ({ page }) => {
+  const error = page.locator("p.error");
+  const silent = [
+    { status: 404, contentType: "text/html", body: "<!doctype html><title>nothing here</title>" },
+    { status: 200, contentType: "text/html", body: "<!doctype html><title>the app</title>" },
+  ];
+  for (const answer of silent) {
+    await page.route("**/api/v1/**", (route) => route.fulfill(answer));
+    const answered = page.waitForResponse("**/api/v1/**");
+    await page.goto("/results");
+    await answered;
+    await page.waitForTimeout(300);
+    await expect(error).toHaveText("");
+    await expect(page.locator("table.reports")).toHaveCount(0);
+    await page.unroute("**/api/v1/**");
+  }
+  const problem = { title: "Service Unavailable", status: 503, detail: "another program kept the store locked" };
+  await page.route("**/api/v1/**", (route) =>
+    route.fulfill({ status: 503, contentType: "application/problem+json", body: JSON.stringify(problem) }),
+  );
+  await page.goto("/results");
+  await expect(error).toContainText("another program kept the store locked");
+});

@@ -1,0 +1,48 @@
+//! The planned run as a campaign, for `trainplan run` to carry out.
+
+use trainplan_shared::campaign::{Campaign, Env, Name, Run, Setting, Settings};
+use trainplan_shared::launch::{EnvOverrides, Launch};
+use trainplan_shared::problem::Field;
+use trainplan_shared::scenario::Scenario;
+use trainplan_shared::spec::Spec;
+
+const HEAD: &str = "\
+# Carry it out by: trainplan run THIS_FILE
+# The cluster is one of your clusters.toml: write its name below in the place of my-cluster.
+";
+
+/// The file's text.
+pub(super) fn campaign(spec: &Spec, scenario: &Scenario, launch: &Launch) -> Option<String> {
+    let mut spec = spec.clone();
+    if let Some(recipe) = scenario.recipe {
+        // In full, so that it stays the same one when there are newer releases.
+        spec.set(Field::Recipe, recipe.id.to_string());
+    }
+    if launch.release.is_none() {
+        spec.set(Field::Style, launch.style.to_string());
+    }
+    let env: EnvOverrides = spec.parse(Field::Env).ok()?.unwrap_or_default();
+    let env = env.iter().map(|(name, value)| (name.to_string(), Setting::Text(value.to_string())));
+    let env = Env(env.collect());
+    let gpus = scenario.layout.gpus();
+    let run = Run {
+        name: name(&format!("{}-{gpus}-{}", scenario.gpu.id, scenario.dtype.id()))?,
+        after: Vec::new(),
+        settings: Settings { spec, env, ..Settings::default() },
+    };
+    let campaign = Campaign {
+        name: name(&scenario.model.id)?,
+        cluster: name("my-cluster")?,
+        defaults: Settings::default(),
+        runs: vec![run],
+    };
+    Some(format!("{HEAD}{}", campaign.to_text()))
+}
+
+/// A text as a name, as near as names allow.
+fn name(text: &str) -> Option<Name> {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "._".contains(c) { c } else { '-' };
+    let text: String = text.chars().map(plain).collect();
+    let text = text.trim_start_matches(['.', '_', '-']);
+    text.get(..text.len().min(64))?.parse().ok()
+}
