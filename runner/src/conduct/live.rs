@@ -3,9 +3,10 @@
 use super::ConductError;
 use super::copy::{Copy, Joins, Progress};
 use crate::journal::{Copied, Event, Journal, Phase, Run};
-use crate::slurm::{Chunk, End, Look, Sighting, Source, State, Tail, View};
+use crate::slurm::{Chunk, End, Find, Look, Sighting, Source, State, Tail, View};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use trainplan_shared::catalog::Release;
 use trainplan_shared::link;
 use trainplan_shared::spec::Spec;
 
@@ -121,7 +122,10 @@ impl Live {
             let requeued =
                 self.run.status.remarks.iter().any(|remark| remark.contains("back into the queue"));
             if self.copy.is_none() || requeued || over {
-                look.finds.push((key, job, self.run.below_its_folder(&self.run.plan.log_glob)));
+                let pattern = self.run.below_its_folder(&self.run.plan.log_glob);
+                // Release 24.11 alone has no count of restarts in its logs' names.
+                let counted = self.run.plan.launched.release.as_deref() != Some(Release::R24_11.id());
+                look.finds.push(Find { key, job, counted, pattern });
             }
         }
         if self.run.plan.is_job && self.missing.iter().any(|(_, _, looks)| *looks > 0) {

@@ -5,5 +5,5 @@ mod poll;
 mod state;
 
 pub(crate) use attempt::{Launcher, Report, cancel, sha256, stage, submit, token};
-pub(crate) use poll::{Chunk, Look, Tail, View};
+pub(crate) use poll::{Chunk, Find, Look, Tail, View};
 pub(crate) use state::{End, Sighting, Source, State};

@@ -11,14 +11,25 @@ use std::io::Read;
 pub(crate) struct Look {
     /// Jobs of which the queue may no longer know.
     pub(crate) ask: Vec<String>,
-    /// Logs that are not found yet: a key, the job, and the pattern as a shell reads it.
-    pub(crate) finds: Vec<(u64, String, String)>,
+    /// Logs that are not found yet.
+    pub(crate) finds: Vec<Find>,
     /// Jobs that nobody may know any more: a key, and the run whose folder holds their own file.
     pub(crate) states: Vec<(u64, String)>,
     /// Logs that are known.
     pub(crate) tails: Vec<Tail>,
     /// How many bytes of each log at most.
     pub(crate) cap: u64,
+}
+
+/// A log that is looked for.
+#[derive(Debug, Clone)]
+pub(crate) struct Find {
+    pub(crate) key: u64,
+    pub(crate) job: String,
+    /// Whether its name ends with the count of the job's restarts, behind the job's number.
+    pub(crate) counted: bool,
+    /// Of its path, as a shell reads it.
+    pub(crate) pattern: String,
 }
 
 /// How far a log is read.
@@ -80,7 +91,9 @@ impl Look {
     /// The script that looks. `mark` is a word that no log holds.
     pub(crate) fn script(&self, mark: &str) -> Script {
         let lines = |lines: Vec<String>| lines.join("\n");
-        let finds = self.finds.iter().map(|(key, job, pattern)| format!("{key} {job} {pattern}")).collect();
+        let finds = self.finds.iter().map(|Find { key, job, counted, pattern }| {
+            format!("{key} {job} {} {pattern}", if *counted { "counted" } else { "plain" })
+        });
         let tail = |tail: &Tail| {
             let Tail { key, force, inode, offset, overlap, path } = tail;
             format!("{key} {} {inode} {offset} {overlap} {path}", u8::from(*force))
@@ -89,7 +102,7 @@ impl Look {
         Script::new("poll", include_str!("remote/poll.sh"))
             .set("mark", mark)
             .set("ask", self.ask.join(","))
-            .set("finds", lines(finds))
+            .set("finds", lines(finds.collect()))
             .set("states", lines(self.states.iter().map(|(key, run)| format!("{key} {run}")).collect()))
             .set("tails", lines(tails))
             .set("cap", self.cap.to_string())
@@ -399,6 +412,39 @@ mod tests {
         assert_eq!((own.started, own.ended), (Some(1_700_000_000), Some(1_700_000_050)));
         assert_eq!(view.own(3, "70"), None, "it has not ended");
         assert_eq!(view.own(4, "7"), None);
+    }
+
+    /// What the script finds of files, by real shells.
+    fn found(files: &[&str], job: &str, counted: bool) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        for file in files {
+            std::fs::write(folder.path().join(file), "").unwrap();
+        }
+        let script = include_str!("remote/poll.sh");
+        let script = &script[..script.find("read_tails()").unwrap()];
+        let form = if counted { "counted" } else { "plain" };
+        let text = format!("finds='5 {job} {form} ./log*.out'\n{script}\nfind_logs\n");
+        let outputs = ["sh", "bash"].map(|shell| {
+            let mut command = std::process::Command::new(shell);
+            String::from_utf8(command.args(["-c", &text]).current_dir(&folder).output().unwrap().stdout)
+                .unwrap()
+        });
+        assert_eq!(outputs[0], outputs[1]);
+        outputs[0].lines().map(|line| line.strip_prefix("5 ./").unwrap().to_string()).collect()
+    }
+
+    #[test]
+    fn a_job_has_its_own_log_whatever_other_numbers_names_have() {
+        let counted =
+            ["log-a.b_70b_fp8_64_16_0.out", "log-a.b_70b_fp8_64_64_0.out", "log-a.b_70b_fp8_64_64_1.out"];
+        assert_eq!(found(&counted, "64", true), counted[1..]);
+        assert_eq!(found(&counted, "16", true), counted[..1]);
+        assert_eq!(found(&counted, "1", true), [""; 0]);
+        let plain =
+            ["log-nemo_nemotron4_340b_256_256.out", "log-nemo_nemotron4_340b_256_25.out", "log-7-of.out"];
+        assert_eq!(found(&plain, "256", false), plain[..1]);
+        assert_eq!(found(&plain, "7", false), plain[2..]);
+        assert_eq!(found(&plain, "340", false), [""; 0]);
     }
 
     proptest! {

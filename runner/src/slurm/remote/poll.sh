@@ -1,13 +1,23 @@
-# Looks at all jobs and logs at once. Needs: mark; ask, jobs to ask more of, with commas between them; finds, lines of
-# a key, a job and the pattern of its log, as a shell reads it; states, lines of a key and a run; tails,
-# lines of a key, whether to read whatever its size
-# is said to be (1), an inode, an offset, how much before it is read again, and a path; cap, bytes of each at most.
+# Looks at all jobs and logs at once. Needs: mark; ask, jobs to ask more of, with commas between them; finds, lines of a
+# key, a job, the form of its log's name (counted or plain) and the pattern of its path, as a shell reads it; states, lines of
+# a key and a run; tails, lines of a key, whether to read whatever its size is said to be (1), an inode, an offset, how
+# much before it is read again, and a path; cap, bytes of each at most.
+# Whether a log's name is that of the job: its number is the last in the name, or, where the form is counted, the last
+# but the count of restarts. Other numbers, such as of GPUs, may well be the same.
+is_log_of() {
+  stem=${1##*/}
+  stem=${stem%.*}
+  if [ "$3" = counted ]; then
+    case ${stem##*_} in '' | *[!0-9]*) return 1 ;; esac
+    stem=${stem%_*}
+  fi
+  stem=${stem%"${stem##*[0-9]}"}
+  [ "${stem##*[!0-9]}" = "$2" ]
+}
 find_logs() {
-  printf '%s\n' "$finds" | while read -r key job pattern; do
+  printf '%s\n' "$finds" | while read -r key job form pattern; do
     [ -z "$pattern" ] || eval "for file in $pattern; do
-      case \${file##*/} in *_${job}_* | *_$job.* | *-$job.*)
-        [ ! -e \"\$file\" ] || printf '%s %s\\n' \"\$key\" \"\$file\" ;;
-      esac
+      ! is_log_of \"\$file\" \"\$job\" \"\$form\" || [ ! -e \"\$file\" ] || printf '%s %s\\n' \"\$key\" \"\$file\"
     done"
   done
 }

@@ -1,6 +1,6 @@
 # Tells how far an attempt at launching is. Needs: here, TRAINPLAN_ATTEMPT, mark.
 report_attempt() {
-  process= host=
+  process='' host=''
   if [ -e "$TRAINPLAN_ATTEMPT/code" ]; then
     printf '%s code %s\n' "$mark" "$(cat "$TRAINPLAN_ATTEMPT/code")"
   elif read -r process host <"$TRAINPLAN_ATTEMPT/process" && [ "$host" != "$(hostname)" ]; then

@@ -24,7 +24,7 @@ note=$TRAINPLAN_ATTEMPT/jobs/$number
 token=$TRAINPLAN_TOKEN/$number
 
 # The launcher's own comment is kept beside the token; a requeued job would be another measurement.
-parsable= commented= next=
+parsable='' commented='' next=''
 for argument; do
   shift
   case $next$argument in
