@@ -118,10 +118,10 @@ fn the_link_breaks_in_every_way_and_is_made_again() {
     assert!(told[0]["state"].as_str().unwrap().starts_with("unknown, last seen"), "{told:#?}");
     cluster.start_again(Daemon::Sshd);
     runner.wait_for("seen_again", |_| true);
-    // It is frozen, as if the network were gone, for long enough.
+    // It is frozen for a minute, as if the network were gone.
     cluster.freeze(Daemon::Sshd);
     runner.wait_for("unseen", |_| true);
-    thread::sleep(Duration::from_secs(5));
+    thread::sleep(Duration::from_secs(60));
     cluster.thaw(Daemon::Sshd);
     let (code, events) = runner.end();
     assert_eq!(code, Some(0), "{}{events:?}", laptop.errors());
@@ -463,4 +463,39 @@ fn what_slurm_has_forgotten_is_over_and_its_log_still_counts() {
     assert_eq!(states(&events).last().unwrap(), "{\"ended\":\"unknown\"}");
     assert_eq!(of(&events, "observed").last().unwrap()["source"], "absence");
     assert_eq!(summary(&events)["outcome"], "scored");
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn an_accounting_that_lags_is_waited_for() {
+    // The queue forgets a job after two seconds, and the accounting calls it running for twenty more.
+    let cluster = Cluster::start(&Options { nodes: 2, accounting: true, slurm_conf: &["MinJobAge=2"] });
+    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.1")]);
+    let laptop = Laptop::new(&cluster, &site);
+    let path = cluster.folder().join("bin/sacct");
+    let late = "#!/bin/bash\nif [ \"$(squeue -h | wc -l)\" -gt 0 ]; then touch /run/busy; fi\n\
+                if [ -n \"$(find /run/busy -newermt '-25 seconds' 2>/dev/null)\" ]; then\n\
+                /usr/bin/sacct \"$@\" | sed 's/|COMPLETED|/|RUNNING|/'\nelse /usr/bin/sacct \"$@\"; fi\n";
+    fs::write(&path, late).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    cluster.text("touch /run/busy");
+    one(&laptop, "");
+    let mut runner = laptop.start("one", &[]);
+    runner.wait_for("observed", is_running);
+    cluster.text("touch /run/busy");
+    // It is away while the job ends and is forgotten, so that only the accounting can tell.
+    runner.signal("STOP");
+    wait_for("oblivion", SOON, || cluster.text("squeue -h -t all").is_empty().then_some(()));
+    cluster.text("touch /run/busy");
+    runner.signal("CONT");
+    runner.wait_for("missing", |_| true);
+    assert!(laptop.runs()[0]["state"].as_str().unwrap().contains("left the queue"));
+    let (code, events) = runner.end();
+    assert_eq!(code, Some(0), "{}{events:?}", laptop.errors());
+    let last = of(&events, "observed").last().copied().unwrap().clone();
+    assert_eq!(
+        (&last["state"]["ended"], &last["source"]),
+        (&Value::from("completed"), &Value::from("sacct"))
+    );
+    assert_submitted_once(&cluster, 1);
 }

@@ -176,6 +176,7 @@ pub(super) fn in_words(run: &Run) -> String {
         Phase::Intended => "being submitted".into(),
         Phase::Submitted | Phase::Ended => {
             let jobs = status.jobs.iter().map(|(job, seen)| match seen {
+                _ if status.missing.contains(job) => format!("job {job} left the queue"),
                 None => format!("job {job} submitted"),
                 Some(seen) if seen.state == State::Pending && !seen.reason.is_empty() => {
                     format!("job {job} waiting ({})", seen.reason)
@@ -228,6 +229,7 @@ pub(super) fn sentence(run: &Run, event: &Event) -> Option<String> {
             };
             format!("job {job} {}{reason}, says {}", sighting.state, sighting.source.id())
         }
+        Event::Missing { job } => format!("job {job} left the queue; how it ended is not known yet"),
         Event::Unseen { why } => format!("can't be seen: {}", why.lines().next().unwrap_or_default()),
         Event::SeenAgain => "is seen again".into(),
         Event::Found { path, .. } => format!("its log is {path}"),

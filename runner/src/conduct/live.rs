@@ -240,6 +240,13 @@ impl Live {
         news
     }
 
+    /// Jobs that the queue answered without, more than once, which nobody was told.
+    pub(super) fn newly_missing(&self) -> Vec<String> {
+        let told = &self.run.status.missing;
+        let twice = self.missing.iter().filter(|(_, _, looks)| *looks > 0).map(|(job, ..)| job);
+        twice.filter(|job| !told.contains(job)).cloned().collect()
+    }
+
     /// That no step came for much longer than steps take; once.
     pub(super) fn quiet(&self, least_s: u64) -> Option<Event> {
         const TIMES: f64 = 10.0;

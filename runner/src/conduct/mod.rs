@@ -125,6 +125,7 @@ pub(crate) struct Conductor<'a> {
     only: Vec<String>,
     looking: Option<Looking>,
     next_look: Instant,
+    last_look: Instant,
     /// Whether the cluster ever answered.
     reached_once: bool,
     /// Since when the cluster is out of reach, and why.
@@ -163,6 +164,7 @@ impl<'a> Conductor<'a> {
             only: Vec::new(),
             looking: None,
             next_look: now,
+            last_look: now,
             reached_once: false,
             out_of_reach: None,
             figures: Figures::default(),
@@ -341,7 +343,14 @@ impl<'a> Conductor<'a> {
         let (link, script) = (self.link.clone(), look.script(&mark));
         self.looking = Some(Looking { mark });
         self.figures.looks += 1;
+        self.last_look = Instant::now();
         tasks.spawn(async move { Done::Looked(link.run(&script, LONG).await) });
+    }
+
+    /// Looks as soon as may be: something is likely to have changed.
+    fn look_soon(&mut self) {
+        self.next_look =
+            self.next_look.min(self.last_look + Duration::from_secs_f64(self.options.interval_s));
     }
 
     async fn take_in(&mut self, done: Done, watch: &mut dyn Watch) -> Result<(), ConductError> {
@@ -366,7 +375,7 @@ impl<'a> Conductor<'a> {
                         }
                     }
                 }
-                self.next_look = Instant::now();
+                self.look_soon();
                 Ok(())
             }
         }
@@ -418,7 +427,7 @@ impl<'a> Conductor<'a> {
                 Ok(())
             }
             Doubt::Jobs(jobs) => {
-                self.next_look = Instant::now();
+                self.look_soon();
                 self.note(index, Event::Submitted { jobs, launcher: report.launcher }, watch).await
             }
             Doubt::NoJob { why, again } => {
@@ -522,6 +531,9 @@ impl<'a> Conductor<'a> {
         for (job, sighting) in self.runs[index].news(index as u64, view) {
             changed = true;
             self.note(index, Event::Observed { job, sighting }, watch).await?;
+        }
+        for job in self.runs[index].newly_missing() {
+            self.note(index, Event::Missing { job }, watch).await?;
         }
         if let Some(event) = self.runs[index].quiet(self.options.hang_after_s) {
             self.note(index, event, watch).await?;

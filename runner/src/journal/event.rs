@@ -45,6 +45,8 @@ pub(crate) enum Event {
         #[serde(flatten)]
         sighting: Sighting,
     },
+    /// A job left the queue, and nobody says yet how it ended.
+    Missing { job: String },
     /// The cluster can't be seen, since then.
     Unseen { why: String },
     /// It is seen again.
@@ -126,6 +128,8 @@ pub(crate) struct Status {
     pub(crate) attempt: u32,
     /// Its jobs with what is known of them, in the order in which they were made.
     pub(crate) jobs: Vec<(String, Option<Sighting>)>,
+    /// Those of them that left the queue, and of which nobody says yet how they ended.
+    pub(crate) missing: Vec<String>,
     /// The paths of logs, by job.
     pub(crate) logs: BTreeMap<String, String>,
     /// Since when the cluster can't be seen, in milliseconds since 1970, and why.
@@ -154,6 +158,7 @@ impl Default for Status {
             phase: Phase::Planned,
             attempt: 0,
             jobs: Vec::new(),
+            missing: Vec::new(),
             logs: BTreeMap::new(),
             unseen: None,
             cancel: None,
@@ -193,7 +198,9 @@ impl Status {
                     self.phase = Phase::Failed;
                 }
             }
+            Event::Missing { job } => self.missing.push(job.clone()),
             Event::Observed { job, sighting } => {
+                self.missing.retain(|missing| missing != job);
                 if let Some((_, known)) = self.jobs.iter_mut().find(|(id, _)| id == job) {
                     let was_over = known.as_ref().is_some_and(|known| known.state.is_over());
                     if was_over && !sighting.state.is_over() {
