@@ -1,7 +1,7 @@
 # The commands people type. Each installs what it lacks (scripts/tools) before it does its work.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build web test lint stress
+.PHONY: help run build web test lint stress cluster
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,5 +26,8 @@ test: ## Run the whole test suite
 lint: ## Check formatting, lints, scripts and licences
 	scripts/tools test scripts/lint
 
-stress: ## Run what takes longer: 100,000 cases of every property, fuzzing, benchmarks
+cluster: ## Start a cluster of ssh and Slurm on loopback, to try the runner on (as root; Ctrl-C ends it)
+	scripts/tools test cargo test --package trainplan-tests --test cluster by_hand -- --ignored --nocapture
+
+stress: ## Run what takes longer: 100,000 cases of every property, fuzzing, benchmarks, 500 jobs
 	scripts/tools stress scripts/stress

@@ -33,7 +33,10 @@ const TWELVE: [(&str, &str); 11] = [
         "llama-405b",
         "recipe = \"llama3.1-405b/h100/fp8/512@25.04\"\nafter = [\"llama-8b\"]\nenv = { WORKLOAD_STEP_TIME = \"12.39\" }",
     ),
-    ("nemotron-h", "recipe = \"nemotron-h-56b/h100/fp8/256@25.05\"\nenv = { WORKLOAD_STEP_TIME = \"5.60\" }"),
+    (
+        "nemotron-h",
+        "recipe = \"nemotron-h-56b/h100/fp8/256@25.05\"\nenv = { WORKLOAD_STEP_TIME = \"15.90\" }",
+    ),
     ("n4-2512", "recipe = \"nemotron4-340b/h100/fp8/256@25.12\"\nenv = { WORKLOAD_STEP_TIME = \"3.10\" }"),
     (
         "n4-2512-sh",
@@ -80,8 +83,18 @@ fn twelve_runs_of_five_releases_are_scored_compared_and_stored() {
             std::process::Command::new("grep").args(["-rla", "hf_sesame"]).arg(folder).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&grep.stdout), "");
     }
-    // Once more does nothing but begin anew.
     assert_eq!(laptop.runs().len(), 12);
+    // The server has them, with what was planned.
+    let page = laptop.get("/api/v1/runs?campaign=nightly");
+    let items = page["items"].as_array().unwrap();
+    assert_eq!(items.len(), 12);
+    let large = items.iter().find(|item| item["run"] == "llama-405b").unwrap();
+    assert_eq!(
+        (&large["step_time_s"]["mean"], &large["plan"]["within"]),
+        (&Value::from(12.39), &Value::from(true))
+    );
+    let whole = laptop.get(&format!("/api/v1/runs/{}", large["id"].as_str().unwrap()));
+    assert_eq!(whole["carried"]["jobs"][0]["state"], "COMPLETED");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::{Cluster, Site};
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Lines};
+use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
@@ -119,6 +119,28 @@ impl Laptop {
     /// What it said on standard error, of every start.
     pub(crate) fn errors(&self) -> String {
         fs::read_to_string(self.path("errors")).unwrap_or_default()
+    }
+
+    /// What its own `trainplan serve` answers.
+    pub(crate) fn get(&self, path: &str) -> Value {
+        let mut command = self.trainplan(&["serve", "--listen", "127.0.0.1:0"]);
+        let mut server = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
+        let address = lines.find_map(|line| {
+            let rest = line.unwrap().split_once("http://")?.1.to_string();
+            Some(rest.split_whitespace().next().unwrap().to_string())
+        });
+        let address = address.unwrap();
+        let mut stream = std::net::TcpStream::connect(&address).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        drop(server.kill());
+        drop(server.wait());
+        // Chunks, if it comes in any, are told by lines that are no JSON.
+        let body = answer.split_once("\r\n\r\n").unwrap().1;
+        let json: String = body.split("\r\n").filter(|part| part.len() > 8).collect();
+        serde_json::from_str(&json).unwrap_or_else(|_| panic!("{answer}"))
     }
 
     /// Every run of the newest rounds, as `jobs list` has it.

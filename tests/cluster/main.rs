@@ -6,6 +6,7 @@
 #![allow(missing_docs, reason = "a test's name says what it shows")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod by_hand;
 mod campaign;
 mod cluster;
 mod doctor;

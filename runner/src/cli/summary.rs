@@ -13,6 +13,7 @@ pub(super) struct Summary<'a> {
     cluster: &'a str,
     run: &'a str,
     repeat: u32,
+    repeats: u32,
     id: &'a str,
     recipe: Option<&'a str>,
     outcome: Outcome,
@@ -39,6 +40,7 @@ impl<'a> Summary<'a> {
             cluster: &round.cluster,
             run: &run.plan.name,
             repeat: run.plan.repeat,
+            repeats: run.plan.repeats,
             id: &run.id,
             recipe: run.plan.recipe.as_deref(),
             outcome: Outcome::of(run),
@@ -66,6 +68,12 @@ impl<'a> Summary<'a> {
     }
 }
 
+impl Summary<'_> {
+    fn title(&self) -> String {
+        if self.repeats > 1 { format!("{}#{}", self.run, self.repeat) } else { self.run.to_string() }
+    }
+}
+
 /// Runs as a table, and below it why some have no result.
 pub(super) fn table(summaries: &[Summary]) -> Result<(), Failure> {
     let rounded = |value: Option<f64>| value.map_or_else(|| "-".into(), super::estimate::rounded);
@@ -74,7 +82,7 @@ pub(super) fn table(summaries: &[Summary]) -> Result<(), Failure> {
         ["run", "jobs", "state", "step, s", "planned, s", "off by, %", "published, s", "speed, %", "MFU, %"];
     let rows = summaries.iter().map(|run| {
         [
-            if run.repeat > 1 { format!("{}#{}", run.run, run.repeat) } else { run.run.to_string() },
+            run.title(),
             run.jobs.join(", "),
             run.state.clone(),
             rounded(run.step_time_s),
@@ -88,7 +96,7 @@ pub(super) fn table(summaries: &[Summary]) -> Result<(), Failure> {
     output::table(header, &[3, 4, 5, 6, 7, 8], rows)?;
     for run in summaries {
         if let (Some(why), false) = (run.why, run.outcome == Outcome::Scored) {
-            output::text_line(&format!("  {}: {why}", run.run))?;
+            output::text_line(&format!("  {}: {why}", run.title()))?;
         }
     }
     let kept = summaries.iter().filter(|run| run.result.is_some()).count();

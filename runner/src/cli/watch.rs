@@ -104,6 +104,10 @@ impl Screen {
 
 impl Watch for Screen {
     fn event(&mut self, run: &Run, at_ms: i64, event: &Event) {
+        // What is only worth looking up stays for `jobs show`.
+        if matches!(event, Event::Found { .. } | Event::Drained { .. } | Event::Stored { .. }) {
+            return;
+        }
         if let Some(text) = sentence(run, event) {
             self.print(&format!("{}  {}: {text}", clock(at_ms), run.plan.title()));
         }

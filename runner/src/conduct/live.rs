@@ -233,7 +233,8 @@ impl Live {
                     })
                 }
             };
-            if let Some(seen) = seen.filter(|seen| Some(seen) != known.as_ref()) {
+            let is_news = |seen: &Sighting| known.as_ref().is_none_or(|known| !seen.says_the_same(known));
+            if let Some(seen) = seen.filter(is_news) {
                 news.push((job.clone(), seen));
             }
         }

@@ -4,6 +4,8 @@
 //! each, so that two processes never carry out the same one.
 
 mod event;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use event::{Event, Phase, Status};
 

@@ -163,6 +163,16 @@ impl Sighting {
         }
     }
 
+    /// Whether this is no news after an earlier sighting. A job that waits is told now one and now the other of the usual
+    /// reasons.
+    pub(crate) fn says_the_same(&self, earlier: &Sighting) -> bool {
+        const USUAL: [&str; 3] = ["", "Priority", "Resources"];
+        let usual = |sighting: &Sighting| {
+            sighting.state == State::Pending && USUAL.contains(&sighting.reason.as_str())
+        };
+        self == earlier || (usual(self) && usual(earlier))
+    }
+
     /// This, with what it does not say taken from an earlier sighting.
     pub(crate) fn after(self, earlier: &Sighting) -> Sighting {
         Sighting {

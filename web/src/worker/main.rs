@@ -17,7 +17,7 @@ use trainplan_shared::link;
 use trainplan_shared::log::{Column, Status, Window};
 use trainplan_shared::problem::Field;
 use trainplan_shared::result::{
-    AgainstPlan, Carried, FILE_ENDING, Intake, Report, RunResult, View, csv, read, write,
+    AgainstPlan, Carried, FILE_ENDING, Intake, Job, Report, RunResult, View, csv, read, write,
 };
 use trainplan_shared::spec::Spec;
 use trainplan_shared::units::{group_digits, significant};
@@ -245,6 +245,12 @@ fn title(carried: &Carried) -> String {
     format!("{campaign}/{run} on {cluster}{repeat}")
 }
 
+/// Which job of the cluster it was, so that one finds its files there.
+fn job(job: &Job) -> String {
+    let nodes = job.nodes.as_ref().map_or(String::new(), |nodes| format!(" on {nodes}"));
+    format!("job {} {}{nodes}", job.id, job.state.to_lowercase())
+}
+
 impl Taken {
     fn report(&self, view: &View) -> Report {
         match &self.run {
@@ -262,7 +268,7 @@ impl Taken {
         remarks.extend(reasons.map(|reason| format!("Not comparable: {reason}.")));
         remarks.extend(report.notes);
         let carried = self.run.as_ref().ok().and_then(|run| run.carried.as_ref());
-        remarks.extend(carried.map(|_| format!("log: {}", report.path)));
+        remarks.extend(carried.into_iter().flat_map(|carried| &carried.jobs).map(job));
         Row {
             number: self.number,
             status: report.status.id().to_string(),

@@ -77,6 +77,9 @@ pub(super) fn campaign(
         let journal = Journal::open(&data).await?;
         let _lock = journal.lock(campaign.name.as_str(), cluster.name.as_str())?;
         let plans: Vec<Plan> = planned.iter().flat_map(plans_of).collect();
+        if planned.iter().any(|run| run.upload.is_some()) {
+            note("no server takes uploads yet: results are kept here, and sent nowhere");
+        }
         let secrets = plans.iter().flat_map(|plan| plan.secrets.iter().map(|(name, secret)| (name, secret)));
         conduct::check_secrets(secrets).await?;
         let text = serde_json::to_string(&plans).map_err(|error| Failure::Format(error.to_string()))?;

@@ -1,0 +1,145 @@
+use super::*;
+use crate::slurm::{End, Launcher, Sighting, Source, State};
+use trainplan_shared::estimate::Interval;
+use trainplan_shared::result::Comparable;
+
+fn plan(name: &str) -> Plan {
+    Plan {
+        name: name.into(),
+        repeat: 1,
+        repeats: 1,
+        after: Vec::new(),
+        singleton: false,
+        queue_budget_s: None,
+        recipe: None,
+        scenario: "m=llama3.1-8b".into(),
+        gpus: 8,
+        script: "#!/bin/sh\n".into(),
+        is_job: false,
+        secrets: vec![("HF_TOKEN".into(), Secret::Env("HF_TOKEN".into()))],
+        job_names: vec!["a".into()],
+        experiment_dir: "/x".into(),
+        log_glob: "/x/log*.out".into(),
+        launched: Launched {
+            release: None,
+            style: "launch-sh".into(),
+            script_sha256: "0".into(),
+            steps: 50,
+            comparable: Comparable { yes: true, reasons: Vec::new() },
+        },
+        predicted: Predicted {
+            step_time_s: Interval { low: 1.0, mid: 2.0, high: 3.0 },
+            memory_bytes: 1.0,
+            capacity_bytes: 2.0,
+            basis: "modelled".into(),
+            calibration: "here".into(),
+        },
+        baseline_s: None,
+    }
+}
+
+fn round(id: &str) -> Round {
+    let text = |text: &str| text.to_string();
+    Round {
+        id: text(id),
+        campaign: text("nightly"),
+        cluster: text("alpha"),
+        ssh: text("alpha-login"),
+        sha256: text("0"),
+        begun_ms: 1,
+        ended_ms: None,
+    }
+}
+
+fn observed(job: &str, state: State) -> Event {
+    Event::Observed { job: job.into(), sighting: Sighting::new(state, Source::Squeue) }
+}
+
+fn status(events: &[Event]) -> Status {
+    let mut status = Status::default();
+    for (at_ms, event) in events.iter().enumerate() {
+        status.apply(at_ms as i64, event);
+    }
+    status
+}
+
+#[tokio::test]
+async fn what_is_written_is_there_for_the_next_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = DataDir::open(Some(folder.path().into())).unwrap();
+    let journal = Journal::open(&data).await.unwrap();
+    let (one, two) = (("r1".to_string(), plan("a")), ("r2".to_string(), plan("b")));
+    journal.begin(&round("one"), &[one.clone(), two]).await.unwrap();
+    let events = [
+        Event::Intended { attempt: 1, token: "t".into() },
+        Event::Submitted { jobs: vec!["7".into()], launcher: Launcher::Ended(0) },
+        observed("7", State::Running),
+    ];
+    for (at, event) in events.iter().enumerate() {
+        journal.write("r1", at as i64 + 2, event).await.unwrap();
+    }
+    let copied =
+        Copied { job: "7".into(), path: "/x/log_7_0.out".into(), inode: u64::MAX, offset: 5, kept: 3 };
+    journal.set_copied([("r1", &copied)]).await.unwrap();
+    drop(journal);
+
+    let journal = Journal::open(&data).await.unwrap();
+    assert_eq!(journal.rounds().await.unwrap(), [round("one")]);
+    let runs = journal.runs("one").await.unwrap();
+    assert_eq!((runs.len(), &runs[0].plan), (2, &one.1));
+    assert_eq!(runs[0].status.phase, Phase::Submitted);
+    assert_eq!(runs[0].status.jobs[0].1.as_ref().unwrap().state, State::Running);
+    assert_eq!((runs[1].status.phase, runs[0].status.submitted_ms), (Phase::Planned, Some(3)));
+    assert_eq!(journal.copied("r1").await.unwrap(), [copied]);
+    let of_run: Vec<Event> =
+        journal.events("r1", 0).await.unwrap().into_iter().map(|(_, _, event)| event).collect();
+    assert_eq!(of_run[1..], events);
+}
+
+#[tokio::test]
+async fn a_campaign_is_carried_out_by_one_process_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = DataDir::open(Some(folder.path().into())).unwrap();
+    let (one, other) = (Journal::open(&data).await.unwrap(), Journal::open(&data).await.unwrap());
+    let lock = one.lock("nightly", "alpha").unwrap();
+    let busy = other.lock("nightly", "alpha").unwrap_err().to_string();
+    assert!(busy.contains(&std::process::id().to_string()), "{busy}");
+    other.lock("nightly", "beta").unwrap();
+    drop(lock);
+    other.lock("nightly", "alpha").unwrap();
+}
+
+#[tokio::test]
+async fn a_journal_of_a_newer_program_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = DataDir::open(Some(folder.path().into())).unwrap();
+    let journal = Journal::open(&data).await.unwrap();
+    journal.pool.execute("PRAGMA user_version = 9").await.unwrap();
+    let refused = Journal::open(&data).await.unwrap_err();
+    assert!(matches!(refused, JournalError::Newer { version: 9, .. }), "{refused}");
+}
+
+#[test]
+fn a_run_is_what_happened_to_it() {
+    let submitted = Event::Submitted { jobs: vec!["7".into(), "8".into()], launcher: Launcher::Gone };
+    let begun = [Event::Planned, Event::Intended { attempt: 1, token: "t".into() }, submitted];
+    let ended = |end| State::Ended(end);
+    let with = |more: &[Event]| status(&[&begun[..], more].concat());
+    // It is over when all its jobs are.
+    assert_eq!(with(&[observed("7", ended(End::Completed))]).phase, Phase::Submitted);
+    let both = [observed("7", ended(End::Completed)), observed("8", ended(End::Failed))];
+    assert_eq!(with(&both).phase, Phase::Ended);
+    // A job that comes back is not over, and the measurement is told so.
+    let back = with(&[&both[..], &[observed("8", State::Pending)]].concat());
+    assert_eq!((back.phase, back.remarks.len()), (Phase::Submitted, 1));
+    // Out of sight is no state of a job.
+    let unseen = with(&[observed("7", State::Running), Event::Unseen { why: "no network".into() }]);
+    assert_eq!(unseen.jobs[0].1.as_ref().unwrap().state, State::Running);
+    assert!(unseen.unseen.is_some());
+    let again = with(&[Event::Unseen { why: "no network".into() }, Event::SeenAgain]);
+    assert_eq!(again.unseen, None);
+    // An attempt that surely made no job is followed by another, or by none.
+    let not = |again| Event::NotSubmitted { why: "refused".into(), again };
+    assert_eq!(status(&[begun[1].clone(), not(true)]).phase, Phase::Staged);
+    assert_eq!(status(&[begun[1].clone(), not(false)]).phase, Phase::Failed);
+}
