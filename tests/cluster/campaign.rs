@@ -153,3 +153,64 @@ fn an_own_scenario_runs_by_megatron_lm_and_tells_of_itself() {
     assert_eq!(summary("good")["step_time_s"], 12.0);
     assert_eq!(summary("bad")["outcome"], "failed");
 }
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn a_profiled_run_owns_two_jobs() {
+    let cluster = Cluster::start(&Options { nodes: 4, accounting: true, slurm_conf: &[] });
+    let site = Site::install(&cluster, &[]);
+    let laptop = Laptop::new(&cluster, &site);
+    laptop.campaign("two", &[("a", "recipe = \"llama3.1-8b/h100/bf16/8@25.04\"\nprofile = true")]);
+    let (code, events) = laptop.start("two", &[]).end();
+    assert_eq!(code, Some(0), "{}{events:?}", laptop.errors());
+    let summary = events.iter().find(|event| event["event"] == "summary").unwrap();
+    assert_eq!(summary["jobs"].as_array().unwrap().len(), 2);
+    // The measured one is the plain one.
+    let found = events.iter().find(|event| event["event"] == "found").unwrap();
+    assert!(!found["path"].as_str().unwrap().contains("nsys"), "{found}");
+    let whole = laptop.get(&format!("/api/v1/runs/{}", summary["id"].as_str().unwrap()));
+    let jobs = whole["carried"]["jobs"].as_array().unwrap();
+    assert!(jobs[1]["name"].as_str().unwrap().ends_with("_nsys"), "{jobs:?}");
+    assert_eq!(
+        (&jobs[0]["state"], &jobs[1]["state"]),
+        (&Value::from("COMPLETED"), &Value::from("COMPLETED"))
+    );
+    assert_submitted_once(&cluster, 2);
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn limits_and_budgets_are_kept() {
+    let cluster = Cluster::start(&Options { nodes: 4, accounting: true, slurm_conf: &[] });
+    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.05")]);
+    let laptop = Laptop::new(&cluster, &site);
+    const SMALL: &str = "recipe = \"llama3.1-8b/h100/bf16/8@25.04\"";
+    // One at a time: none begins before the one before is over.
+    laptop.campaign(
+        "few",
+        &[("a", &format!("{SMALL}\nrepeats = 2")), ("b", "recipe = \"nemotron4-15b/h100/bf16/16@25.04\"")],
+    );
+    let (code, events) = laptop.start("few", &["--at-once", "1"]).end();
+    assert_eq!(code, Some(0), "{}{events:?}", laptop.errors());
+    let mut active: Vec<&Value> = Vec::new();
+    for event in events.iter() {
+        match event["event"].as_str().unwrap() {
+            "intended" => active.push(&event["id"]),
+            "observed" if event["state"]["ended"].is_string() => active.retain(|id| **id != event["id"]),
+            _ => {}
+        }
+        assert!(active.len() <= 1, "{events:?}");
+    }
+    // What waits for longer than its budget is given up, and nothing else is.
+    let blocker = cluster.text("sbatch --parsable --exclusive --nodes=4 --wrap='sleep 600'");
+    laptop.campaign("late", &[("a", &format!("{SMALL}\nqueue-budget = \"00:00:05\""))]);
+    let (code, events) = laptop.start("late", &[]).end();
+    assert_eq!(code, Some(4), "{}{events:?}", laptop.errors());
+    assert!(
+        events.iter().any(
+            |event| event["event"] == "cancel_asked" && event["why"].as_str().unwrap().contains("budget")
+        )
+    );
+    let states = cluster.text("squeue -h -o '%i %T'");
+    assert_eq!(states, format!("{blocker} RUNNING"));
+}

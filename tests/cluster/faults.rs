@@ -499,3 +499,26 @@ fn an_accounting_that_lags_is_waited_for() {
     );
     assert_submitted_once(&cluster, 1);
 }
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn a_clock_that_is_wrong_harms_nothing() {
+    let cluster = Cluster::start(&SMALL);
+    let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.05")]);
+    let laptop = Laptop::new(&cluster, &site);
+    for (name, skew) in [("ahead", "+5h"), ("behind", "-5h")] {
+        laptop.campaign(name, &[("a", EIGHT)]);
+        let file = format!("{name}.campaign.toml");
+        let command = laptop.trainplan(&["run", &file, "--format", "json", "--interval", "0.5"]);
+        let mut faked = Command::new("faketime");
+        faked
+            .args(["-f", skew])
+            .arg(command.get_program())
+            .args(command.get_args())
+            .current_dir(laptop.path(""));
+        faked.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let run = trainplan_tests::run_of(&faked.env("FAKETIME_DONT_FAKE_MONOTONIC", "1").output().unwrap());
+        assert_eq!(run.code, Some(0), "{skew}: {}{}", run.stdout, run.stderr);
+    }
+    assert_submitted_once(&cluster, 2);
+}

@@ -109,8 +109,10 @@ const SHORT: Duration = Duration::from_secs(60);
 const LONG: Duration = Duration::from_secs(120);
 /// Launches that are started at the same time.
 const LAUNCHES_AT_ONCE: usize = 3;
-/// Bytes of each log in one look.
-const CAP: u64 = 8 << 20;
+/// Bytes of all logs in one look, and of each at most and at least.
+const ALL: u64 = 32 << 20;
+const MOST: u64 = 8 << 20;
+const LEAST: u64 = 64 << 10;
 
 pub(crate) struct Conductor<'a> {
     journal: &'a Journal,
@@ -137,6 +139,7 @@ pub(crate) struct Conductor<'a> {
 /// A look that is under way.
 struct Looking {
     mark: String,
+    cap: u64,
 }
 
 impl<'a> Conductor<'a> {
@@ -283,12 +286,16 @@ impl<'a> Conductor<'a> {
                         slurm::submit(&live.run.id, live.run.plan.is_job, attempt, LAUNCHER_WAIT_S, &mark);
                     let secrets = live.run.plan.secrets.clone();
                     tasks.spawn(async move {
-                        let script = match secrets::add(script, &secrets).await {
-                            Ok(script) => script,
+                        let secrets = match secrets::Found::all(&secrets).await {
+                            Ok(secrets) => secrets,
                             Err(error) => return Done::Attempted(index, Err(error.to_string())),
                         };
+                        let script = secrets.add(script);
                         let report = match link.run(&script, SHORT).await {
-                            Ok(output) if output.code == 0 => Ok(Report::read(&output.stdout, &mark)),
+                            Ok(output) if output.code == 0 => {
+                                let report = Report::read(&output.stdout, &mark);
+                                Ok(Report { output: secrets.redact(&report.output), ..report })
+                            }
                             Ok(output) => Err(said(&output)),
                             Err(error) => Err(error.to_string()),
                         };
@@ -335,13 +342,14 @@ impl<'a> Conductor<'a> {
         if self.looking.is_some() || self.next_look > Instant::now() || !self.runs.iter().any(worth) {
             return;
         }
-        let mut look = Look { cap: CAP, ..Look::default() };
+        let mut look = Look::default();
         for (index, live) in self.runs.iter().enumerate().filter(|(_, live)| worth(live)) {
             live.add_to(index as u64, &mut look);
         }
+        look.cap = (ALL / (look.tails.len().max(1) as u64)).clamp(LEAST, MOST);
         let mark = fresh_mark();
         let (link, script) = (self.link.clone(), look.script(&mark));
-        self.looking = Some(Looking { mark });
+        self.looking = Some(Looking { mark, cap: look.cap });
         self.figures.looks += 1;
         self.last_look = Instant::now();
         tasks.spawn(async move { Done::Looked(link.run(&script, LONG).await) });
@@ -442,7 +450,7 @@ impl<'a> Conductor<'a> {
         result: Result<Output, LinkError>,
         watch: &mut dyn Watch,
     ) -> Result<(), ConductError> {
-        let Some(Looking { mark }) = self.looking.take() else { return Ok(()) };
+        let Some(Looking { mark, cap }) = self.looking.take() else { return Ok(()) };
         let output = match result {
             Ok(output) => output,
             Err(error) => {
@@ -458,7 +466,7 @@ impl<'a> Conductor<'a> {
             }
         };
         self.reached(watch);
-        let more = self.copy_logs(&view, watch).await?;
+        let more = self.copy_logs(&view, cap, watch).await?;
         let mut changed = false;
         for index in 0..self.runs.len() {
             changed |= self.observe(index, &view, watch).await?;
@@ -469,7 +477,12 @@ impl<'a> Conductor<'a> {
     }
 
     /// Takes in what logs grew by; says whether there is more already.
-    async fn copy_logs(&mut self, view: &View, watch: &mut dyn Watch) -> Result<bool, ConductError> {
+    async fn copy_logs(
+        &mut self,
+        view: &View,
+        cap: u64,
+        watch: &mut dyn Watch,
+    ) -> Result<bool, ConductError> {
         for (key, path) in &view.found {
             let index = *key as usize;
             let Some(live) = self.runs.get(index) else { continue };
@@ -490,7 +503,7 @@ impl<'a> Conductor<'a> {
                 let job = live.first_job().unwrap_or_default();
                 self.note(index, Event::Restarted { job, why }, watch).await?;
             }
-            more |= chunk.bytes.len() as u64 >= CAP;
+            more |= chunk.bytes.len() as u64 >= cap;
         }
         let grown = self.runs.iter().filter(|live| live.grown);
         let copied = grown.filter_map(|live| Some((live.run.id.as_str(), &live.copy.as_ref()?.copied)));

@@ -23,12 +23,30 @@ pub(crate) async fn check<'a>(
     Ok(())
 }
 
-/// Adds the secrets to a script's environment.
-pub(super) async fn add(mut script: Script, secrets: &[(String, Secret)]) -> Result<Script, SecretError> {
-    for (name, secret) in secrets {
-        script = script.secret(name, find(name, secret).await?);
+/// Secrets that were found.
+pub(super) struct Found(Vec<(String, String)>);
+
+impl Found {
+    /// Finds them.
+    pub(super) async fn all(secrets: &[(String, Secret)]) -> Result<Found, SecretError> {
+        let mut found = Vec::new();
+        for (name, secret) in secrets {
+            found.push((name.clone(), find(name, secret).await?));
+        }
+        Ok(Found(found))
     }
-    Ok(script)
+
+    /// Adds them to a script's environment.
+    pub(super) fn add(&self, script: Script) -> Script {
+        self.0.iter().fold(script, |script, (name, value)| script.secret(name, value.clone()))
+    }
+
+    /// What a launcher printed, without them: some print their environment.
+    pub(super) fn redact(&self, text: &str) -> String {
+        // A very short one would blot out half of what is said, and hide nothing.
+        let secrets = self.0.iter().map(|(_, value)| value).filter(|value| value.len() >= 4);
+        secrets.fold(text.to_string(), |text, value| text.replace(value.as_str(), "(secret)"))
+    }
 }
 
 async fn find(name: &str, secret: &Secret) -> Result<String, SecretError> {

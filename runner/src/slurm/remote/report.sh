@@ -1,11 +1,16 @@
-# Tells how far an attempt at launching is. Needs: here, TRAINPLAN_ATTEMPT, mark.
+# Tells how far an attempt at launching is. Needs: here, token, TRAINPLAN_ATTEMPT, mark.
+is_at_work() {
+  [ -n "$process" ] && kill -0 "$process" && return 0
+  # Its shell may be gone, and what it called go on.
+  ps -e -o args= | grep -F -- "$here/" | grep -v grep >/dev/null
+}
 report_attempt() {
   process='' host=''
   if [ -e "$TRAINPLAN_ATTEMPT/code" ]; then
     printf '%s code %s\n' "$mark" "$(cat "$TRAINPLAN_ATTEMPT/code")"
   elif read -r process host <"$TRAINPLAN_ATTEMPT/process" && [ "$host" != "$(hostname)" ]; then
     printf '%s elsewhere %s\n' "$mark" "$host"
-  elif [ -n "$process" ] && kill -0 "$process"; then
+  elif is_at_work; then
     printf '%s running\n' "$mark"
   else
     printf '%s killed\n' "$mark"
