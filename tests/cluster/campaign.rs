@@ -4,6 +4,8 @@ use crate::cluster::wait_for;
 use crate::laptop::{Laptop, assert_submitted_once};
 use crate::{Cluster, Options, Site};
 use serde_json::Value;
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 const WITH_ACCOUNTING: Options = Options { nodes: 64, accounting: true, slurm_conf: &[] };
@@ -213,4 +215,43 @@ fn limits_and_budgets_are_kept() {
     );
     let states = cluster.text("squeue -h -o '%i %T'");
     assert_eq!(states, format!("{blocker} RUNNING"));
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
+fn what_a_run_wrote_is_fetched_and_goes_on_where_it_was_cut_off() {
+    let cluster = Cluster::start(&Options { nodes: 4, ..Options::default() });
+    let site = Site::install(&cluster, &[]);
+    let laptop = Laptop::new(&cluster, &site);
+    laptop.campaign("files", &[("a", "recipe = \"llama3.1-8b/h100/bf16/8@25.04\"\nrepeats = 2")]);
+    let (code, events) = laptop.start("files", &[]).end();
+    assert_eq!(code, Some(0), "{}{events:?}", laptop.errors());
+    let found = events.iter().find(|event| event["event"] == "found" && event["repeat"] == 1).unwrap();
+    let log = Path::new(found["path"].as_str().unwrap());
+    let folder = log.ancestors().nth(2).unwrap();
+    // A name that no shell likes, much of it, and what is not wanted.
+    let odd = folder.join("it's $(odd) \u{e9}.bin");
+    let bytes: Vec<u8> = (0..20_000_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    fs::write(&odd, &bytes).unwrap();
+    fs::create_dir_all(folder.join("code/checkpoints")).unwrap();
+    fs::write(folder.join("code/checkpoints/weights.distcp"), "large").unwrap();
+    fs::write(folder.join("profile.nsys-rep"), "larger").unwrap();
+    let job = found["job"].as_str().unwrap();
+    let here = laptop.path(format!("a-1-{job}"));
+    // What an earlier fetch left half done.
+    fs::create_dir_all(&here).unwrap();
+    fs::write(here.join(odd.file_name().unwrap()).with_extension("bin.part"), &bytes[..7_000_000]).unwrap();
+    let fetched = laptop.json(&["jobs", "fetch", "a#1"]);
+    assert_eq!(fs::read(here.join(odd.file_name().unwrap())).unwrap(), bytes);
+    let all = fetched["bytes"].as_u64().unwrap();
+    assert_eq!(all - fetched["fetched_bytes"].as_u64().unwrap(), 7_000_000, "{fetched}");
+    let of_log = here.join(log.strip_prefix(folder).unwrap());
+    assert_eq!(fs::read(of_log).unwrap(), fs::read(log).unwrap());
+    assert!(!here.join("code/checkpoints").exists() && !here.join("profile.nsys-rep").exists());
+    // Once more there is nothing to do, but for what is asked for now.
+    let more = laptop.json(&["jobs", "fetch", "a#1", "--checkpoints", "--profiles"]);
+    assert_eq!(more["fetched_bytes"], 11, "{more}");
+    // The other repeat has a folder of its own.
+    let other = laptop.json(&["jobs", "fetch", "a#2"]);
+    assert_ne!(other["from"], fetched["from"]);
 }

@@ -301,7 +301,7 @@ fn a_requeued_job_and_a_hanging_one_are_told() {
     assert!(cluster.text(&format!("scontrol show job {job}")).contains("Requeue=0"));
     // A site's administrator can do so all the same.
     cluster.text(&format!("scontrol update job={job} requeue=1; scontrol requeue {job}"));
-    runner.wait_for("quiet", |event| event["run"] == "hang" && event["step"] == 20);
+    runner.wait_for("quiet", |event| event["run"] == "hang" && event["steps"] == 20);
     let cancelled = laptop.run(&["jobs", "cancel", "hang"]);
     assert_eq!(cancelled.code, Some(0), "{}", cancelled.stderr);
     let (_, events) = runner.end();

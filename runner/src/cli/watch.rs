@@ -187,7 +187,9 @@ pub(super) fn in_words(run: &Run) -> String {
                 }
                 Some(seen) => format!("job {job} {}", seen.state),
             });
-            jobs.collect::<Vec<_>>().join(", ")
+            let hangs = status.quiet.filter(|_| status.phase == Phase::Submitted);
+            let hangs = hangs.map(|for_s| format!("no step for {}", duration(for_s as f64)));
+            jobs.chain(hangs).collect::<Vec<_>>().join(", ")
         }
         Phase::Drained | Phase::Parsed => "log copied".into(),
         Phase::Stored => match Outcome::of(run) {
@@ -238,12 +240,12 @@ pub(super) fn sentence(run: &Run, event: &Event) -> Option<String> {
         Event::SeenAgain => "is seen again".into(),
         Event::Found { path, .. } => format!("its log is {path}"),
         Event::Restarted { why, .. } => why.clone(),
-        Event::Quiet { for_s, step } => format!(
-            "no step for {} (the log has {}): it may hang; `trainplan jobs cancel {}` ends it",
+        Event::Quiet { for_s, steps } => format!(
+            "no step for {} (the log has {steps}): it may hang; `trainplan jobs cancel {}` ends it",
             duration(*for_s as f64),
-            step.unwrap_or(0),
             run.plan.title()
         ),
+        Event::Moving => "steps come again".into(),
         Event::CancelAsked { why } => format!("is to be cancelled: {why}"),
         Event::Drained { bytes } => format!("its log is copied ({bytes} bytes)"),
         Event::Parsed { status, reason, step_time_s, mfu, speed_percent, error, within } => {

@@ -173,7 +173,7 @@ impl Copy {
     }
 }
 
-/// The names of statuses that are worth keeping.
+/// Whether a log of that status tells something.
 pub(super) fn is_worth_keeping(status: Status) -> bool {
     !matches!(status, Status::NoData | Status::Unreadable)
 }

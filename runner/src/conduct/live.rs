@@ -4,7 +4,7 @@ use super::ConductError;
 use super::copy::{Copy, Joins, Progress};
 use crate::journal::{Copied, Event, Journal, Phase, Run};
 use crate::slurm::{Chunk, End, Find, Look, Sighting, Source, State, Tail, View};
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use trainplan_shared::catalog::Release;
 use trainplan_shared::link;
@@ -31,11 +31,15 @@ pub(crate) struct Live {
     over: Option<(Instant, u32)>,
     /// When the last step came.
     last_step: Option<Instant>,
+    running_since: Option<Instant>,
+    /// When it was said that no step came.
+    quiet_since: Option<Instant>,
     /// When the first were seen, and how many they were.
     first_step: Option<(Instant, u64)>,
     /// Seconds that steps take, as they come here.
     pace_s: Option<f64>,
-    logs: std::path::PathBuf,
+    /// The folder of the copies of its logs.
+    logs: PathBuf,
 }
 
 /// The queue answers without a job so many times, for so long, before it counts as over.
@@ -65,6 +69,8 @@ impl Live {
             missing: Vec::new(),
             over: None,
             last_step: None,
+            running_since: None,
+            quiet_since: None,
             first_step: None,
             pace_s: None,
             logs,
@@ -143,7 +149,7 @@ impl Live {
     }
 
     /// Begins to copy a log; an earlier one stays beside it.
-    pub(super) fn begin_copy(&mut self, _logs: &Path, job: &str, path: &str) -> Result<(), ConductError> {
+    pub(super) fn begin_copy(&mut self, job: &str, path: &str) -> Result<(), ConductError> {
         if let Some(copy) = self.copy.take() {
             let kept =
                 (1..).map(|n| copy.file().with_extension(format!("{n}.zst"))).find(|path| !path.exists());
@@ -248,17 +254,31 @@ impl Live {
         twice.filter(|job| !told.contains(job)).cloned().collect()
     }
 
-    /// That no step came for much longer than steps take; once.
-    pub(super) fn quiet(&self, least_s: u64) -> Option<Event> {
+    /// That no step came for much longer than steps take, or that they come again; each once.
+    pub(super) fn quiet(&mut self, least_s: u64) -> Option<Event> {
         const TIMES: f64 = 10.0;
+        /// Until the first step containers are fetched and graphs compiled.
+        const BEFORE_THE_FIRST_S: u64 = 30 * 60;
         let status = &self.run.status;
         let running = matches!(status.jobs.first(), Some((_, Some(seen))) if seen.state == State::Running);
-        if !running || status.quiet.is_some() {
+        if !running {
+            self.running_since = None;
             return None;
         }
-        let since = self.last_step?.elapsed();
-        let quiet = since.as_secs_f64() > (TIMES * self.step_s()).max(least_s as f64);
-        quiet.then_some(Event::Quiet { for_s: since.as_secs(), step: Some(self.progress.steps) })
+        let begun = *self.running_since.get_or_insert_with(Instant::now);
+        if status.quiet.is_some() {
+            return (self.last_step > self.quiet_since).then_some(Event::Moving);
+        }
+        let limit_s = match self.last_step {
+            Some(_) => (TIMES * self.step_s()).max(least_s as f64),
+            None => BEFORE_THE_FIRST_S.max(least_s) as f64,
+        };
+        let since = self.last_step.unwrap_or(begun).elapsed();
+        if since.as_secs_f64() <= limit_s {
+            return None;
+        }
+        self.quiet_since = Some(Instant::now());
+        Some(Event::Quiet { for_s: since.as_secs(), steps: self.progress.steps })
     }
 
     /// Why it has waited in the queue for longer than it may.
@@ -273,7 +293,7 @@ impl Live {
     }
 
     /// Once its jobs are over and no more comes: that its log is here, or that there is none.
-    pub(super) fn drained(&mut self, _view: &View) -> Option<Event> {
+    pub(super) fn drained(&mut self) -> Option<Event> {
         let (since, looks) = self.over.get_or_insert((Instant::now(), 0));
         *looks += 1;
         if let Some(copy) = &self.copy {

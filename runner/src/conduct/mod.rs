@@ -491,8 +491,7 @@ impl<'a> Conductor<'a> {
                 && live.is_better_log(path)
             {
                 self.note(index, Event::Found { job: job.clone(), path: path.clone() }, watch).await?;
-                let logs = self.journal.logs();
-                self.runs[index].begin_copy(&logs, &job, path)?;
+                self.runs[index].begin_copy(&job, path)?;
             }
         }
         let mut more = false;
@@ -555,7 +554,7 @@ impl<'a> Conductor<'a> {
             self.ask_to_cancel(index, &why, watch).await?;
         }
         if self.runs[index].run.status.phase == Phase::Ended
-            && let Some(event) = self.runs[index].drained(view)
+            && let Some(event) = self.runs[index].drained()
         {
             self.note(index, event, watch).await?;
         }

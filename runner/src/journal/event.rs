@@ -59,9 +59,11 @@ pub(crate) enum Event {
     Quiet {
         /// How long, in seconds.
         for_s: u64,
-        /// The last step, as the log numbers it.
-        step: Option<u64>,
+        /// How many steps its log has.
+        steps: u64,
     },
+    /// Steps come again.
+    Moving,
     /// Someone wants it cancelled.
     CancelAsked { why: String },
     /// scancel was called; what became of the jobs is observed.
@@ -142,7 +144,7 @@ pub(crate) struct Status {
     pub(crate) failure: Option<String>,
     /// What to know of its measurement: that its log began anew, for one.
     pub(crate) remarks: Vec<String>,
-    /// Since when no step came, where that is too long.
+    /// For how long no step had come when that was said, if none has come since.
     pub(crate) quiet: Option<u64>,
     /// When the last event was written.
     pub(crate) at_ms: i64,
@@ -225,6 +227,7 @@ impl Status {
             }
             Event::Restarted { why, .. } => self.remarks.push(why.clone()),
             Event::Quiet { for_s, .. } => self.quiet = Some(*for_s),
+            Event::Moving => self.quiet = None,
             Event::CancelAsked { why } => self.cancel = Some((why.clone(), false)),
             Event::CancelSent { .. } => {
                 if let Some((_, sent)) = &mut self.cancel {
