@@ -53,32 +53,42 @@ pub(crate) struct Progress {
 
 impl Copy {
     /// Goes on with a copy, or begins it. What the journal does not know of is cut off: it was written as the process was
-    /// killed, and will be read again.
+    /// killed, and will be read again. A copy that is not what the journal says, because somebody touched it, is begun
+    /// anew: the log is still where it was.
     pub(super) fn open(folder: &Path, copied: Copied, said: &Spec) -> io::Result<Copy> {
         make_private(folder)?;
         let file = folder.join(format!("{}.log.zst", copied.job));
-        let mut copy =
-            Copy { intake: Intake::new(&copied.path, said), copied, file, last: Vec::new(), at_line: true };
-        let mut stream =
-            File::options().create(true).truncate(false).read(true).write(true).open(&copy.file)?;
-        if stream.metadata()?.len() < copy.copied.kept {
-            let what = format!("{} is shorter than the journal says: it was changed", copy.file.display());
-            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        let stream = File::options().create(true).truncate(false).read(true).write(true).open(&file)?;
+        let begin = |copied: Copied| Copy {
+            intake: Intake::new(&copied.path, said),
+            copied,
+            file: file.clone(),
+            last: Vec::new(),
+            at_line: true,
+        };
+        let mut copy = begin(copied);
+        if copy.copied.kept > 0 && stream.metadata()?.len() >= copy.copied.kept {
+            stream.set_len(copy.copied.kept)?;
+            match copy.read_all(&stream) {
+                Ok(()) => return Ok(copy),
+                Err(error) => tracing::warn!("{}: {error}; the log is copied anew", file.display()),
+            }
         }
-        stream.set_len(copy.copied.kept)?;
-        if copy.copied.kept == 0 {
-            return Ok(copy);
-        }
-        stream.seek(SeekFrom::Start(0))?;
+        let copied = Copied { inode: 0, offset: 0, kept: 0, ..copy.copied };
+        stream.set_len(0)?;
+        Ok(begin(copied))
+    }
+
+    fn read_all(&mut self, stream: &File) -> io::Result<()> {
         let mut reader = zstd::Decoder::new(stream)?;
         let mut piece = vec![0; 1 << 16];
         loop {
             let length = reader.read(&mut piece)?;
             if length == 0 {
-                copy.trim();
-                return Ok(copy);
+                self.trim();
+                return Ok(());
             }
-            copy.read(&piece[..length]);
+            self.read(&piece[..length]);
         }
     }
 
@@ -215,6 +225,22 @@ mod tests {
         look(&mut copy, b"step 3\nstep 4\nstep 5\nste", 5, 1000);
         assert_eq!(look(&mut copy, b"step 6\n", 6, 1000), Joins::Replaced);
         assert!(content(&copy).ends_with(b"step 5\nste\nstep 6\n"));
+    }
+
+    #[test]
+    fn a_copy_that_somebody_touched_is_begun_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut copy = begin(folder.path());
+        look(&mut copy, b"step 1\nstep 2\n", 5, 1000);
+        let touches: [fn(&Path); 2] =
+            [|file| std::fs::write(file, "x").unwrap(), |file| std::fs::write(file, vec![7; 500]).unwrap()];
+        for touch in touches {
+            touch(copy.file());
+            copy = Copy::open(folder.path(), copy.copied.clone(), &Spec::default()).unwrap();
+            assert_eq!((copy.copied.offset, copy.copied.kept), (0, 0));
+            look(&mut copy, b"step 1\nstep 2\n", 5, 1000);
+            assert_eq!(content(&copy), b"step 1\nstep 2\n");
+        }
     }
 
     proptest! {

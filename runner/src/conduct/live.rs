@@ -82,13 +82,16 @@ impl Live {
         let copied = journal.copied(&live.run.id).await?;
         let job = live.first_job().unwrap_or_default();
         let known = live.run.status.logs.get(&job).cloned();
-        let copied =
-            copied.into_iter().find(|copied| copied.job == job && Some(&copied.path) == known.as_ref());
-        if let Some(path) = known {
-            let begun = Copied { job, path, inode: 0, offset: 0, kept: 0 };
-            live.open_copy(copied.unwrap_or(begun))?;
-            live.see_progress();
+        let copied = copied.into_iter().find(|copied| copied.job == job);
+        if let Some(copied) = copied {
+            live.open_copy(copied)?;
         }
+        if let Some(path) = known
+            && live.copy.as_ref().is_none_or(|copy| copy.copied.path != path)
+        {
+            live.begin_copy(&job, &path)?;
+        }
+        live.see_progress();
         Ok(live)
     }
 
