@@ -151,7 +151,7 @@ test("options of the launch show what they do before the command is copied", asy
   await expect(page.getByText("can't be compared with a published number")).toBeVisible();
 
   const download = page.waitForEvent("download");
-  await page.getByRole("button", { name: "Download" }).click();
+  await page.getByRole("button", { name: "Download", exact: true }).click();
   expect((await download).suggestedFilename()).toMatch(/^launch-pretrain_llama3\.1_405b_fp8_512.*\.sh$/);
 
   await field(page, "TP").fill("4");

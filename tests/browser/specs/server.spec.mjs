@@ -50,7 +50,7 @@ const carried = (run, repeat = 1) => ({
   run,
   repeat,
   cluster: "eos",
-  jobs: [],
+  jobs: [{ id: "71", name: "pretrain", state: "COMPLETED", exit_code: 0, nodes: "n[1-64]" }],
   launch: { release: "25.04", style: "launch-sh", script_sha256: "0".repeat(64), steps: 50, comparable: { yes: true, reasons: [] } },
   plan: {
     step_time_s: { low: 11.4, mid: 12.0, high: 12.9 },
@@ -69,8 +69,9 @@ test("what the server has is shown beside its plan, and what comes later comes b
   store.put("13.5", carried("llama-405b", 2));
   store.put("12.9");
   await page.goto("/results");
-  const first = row(page, "_71_0.out");
+  const first = row(page, "llama-405b on eosnightly");
   await expect(first.getByRole("rowheader")).toContainText("llama-405b on eosnightly/");
+  await expect(first.getByRole("rowheader")).toContainText("ob 71 completed on n[1-64]");
   await expect(cell(first, "Tokens/s")).toHaveText("169,535");
   await expect(cell(first, "Of published, %")).toHaveText("100.0");
   await expect(cell(first, "Planned, s")).toHaveText("12 (11.4 to 12.9)took 3.1 % more");
