@@ -9,13 +9,15 @@ use super::{Failure, note};
 use crate::conduct::{self, Watch as _};
 use crate::data::DataDir;
 use crate::fetch::{self, Wanted};
-use crate::journal::{Event, Journal, JournalError, Round, Run};
+use crate::journal::{Event, Journal, JournalError, Phase, Round, Run};
 use crate::ssh::{Link, LinkOptions};
+use crate::store::Store;
 use clap::Subcommand;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
+use uuid::Uuid;
 
 /// List, show, follow, cancel or fetch the runs of campaigns
 ///
@@ -174,8 +176,10 @@ async fn list(data: &DataDir, all: bool, format: Format) -> Result<(), Failure> 
 struct Shown<'a> {
     #[serde(flatten)]
     summary: Summary<'a>,
+    /// Where its log is on the cluster.
     log: Option<&'a String>,
-    copy: String,
+    /// Where it is here, packed by zstd.
+    copy: Option<String>,
     events: Vec<Happened<'a>>,
 }
 
@@ -190,7 +194,7 @@ async fn show(data: &DataDir, name: &str, format: Format) -> Result<(), Failure>
     let journal = Journal::open(data).await?;
     let (round, run) = find(&journal, name).await?;
     let events = journal.events(&run.id, 0).await?;
-    let copy = journal.logs().join(&run.id).display().to_string();
+    let copy = copy_of_log(data, &journal, &run).await?;
     let log = run.status.jobs.first().and_then(|(job, _)| run.status.logs.get(job));
     let summary = Summary::of(&round, &run);
     if format == Format::Json {
@@ -201,8 +205,10 @@ async fn show(data: &DataDir, name: &str, format: Format) -> Result<(), Failure>
     }
     table(&[summary])?;
     output::text_line(&format!(
-        "\nrun {} of campaign {}; copies of its logs: {copy}",
-        run.id, round.campaign
+        "\nrun {} of campaign {}; its log here: {}",
+        run.id,
+        round.campaign,
+        copy.as_deref().unwrap_or("none")
     ))?;
     for (_, at_ms, event) in &events {
         let text = watch::sentence(&run, event).unwrap_or_else(|| match event {
@@ -215,6 +221,18 @@ async fn show(data: &DataDir, name: &str, format: Format) -> Result<(), Failure>
         output::text_line(&format!("  {}  {text}", watch::clock(*at_ms)))?;
     }
     Ok(())
+}
+
+/// Where a run's log is here: under way, or in the store.
+async fn copy_of_log(data: &DataDir, journal: &Journal, run: &Run) -> Result<Option<String>, Failure> {
+    if run.status.phase == Phase::Stored {
+        let store = Store::open(data).await?;
+        let id = Uuid::parse_str(&run.id).unwrap_or_default();
+        return Ok(store.log(id).await?.map(|path| path.display().to_string()));
+    }
+    let job = run.status.jobs.first().map_or("", |(job, _)| job.as_str());
+    let path = journal.logs().join(&run.id).join(format!("{job}.log.zst"));
+    Ok(path.exists().then(|| path.display().to_string()))
 }
 
 async fn follow(campaign: Option<&str>, args: &CarryArgs, format: Format) -> Result<(), Failure> {

@@ -171,6 +171,16 @@ impl Live {
         Ok(())
     }
 
+    /// Removes the copy of its log, which is kept elsewhere. One that stays harms nobody.
+    pub(super) fn drop_copy(&mut self) {
+        if let Some(copy) = self.copy.take() {
+            let removed = std::fs::remove_file(copy.file());
+            tracing::debug!(?removed, file = %copy.file().display(), "the copy is in the store");
+            // With what else it holds it stays.
+            let _ = std::fs::remove_dir(&self.logs);
+        }
+    }
+
     /// Takes in what its log grew by; says so where it began anew.
     pub(super) fn append(&mut self, chunk: &Chunk) -> Result<Option<String>, ConductError> {
         let Some(copy) = &mut self.copy else { return Ok(None) };

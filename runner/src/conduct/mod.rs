@@ -570,12 +570,21 @@ impl<'a> Conductor<'a> {
         if self.runs[index].run.status.phase == Phase::Parsed {
             let event = match outcome::result(&self.runs[index], &self.round) {
                 Some((result, log)) => {
-                    self.store.put(&result, Some(&log)).await?;
+                    match self.store.put(&result, Some(&log)).await {
+                        // A process before this one put it there, of an older version perhaps: the first stays.
+                        Ok(_) | Err(StoreError::Conflict { .. }) => {}
+                        Err(error) => return Err(error.into()),
+                    }
                     Event::Stored { result: result.id.to_string() }
                 }
                 None => Event::Failed { why: outcome::nothing_to_keep(&self.runs[index].run) },
             };
+            let stored = matches!(event, Event::Stored { .. });
             self.note(index, event, watch).await?;
+            if stored {
+                // The store has the log now.
+                self.runs[index].drop_copy();
+            }
         }
         Ok(())
     }

@@ -1,7 +1,8 @@
 # Tells how far an attempt at launching is. Needs: here, token, TRAINPLAN_ATTEMPT, mark.
 is_at_work() {
   [ -n "$process" ] && kill -0 "$process" && return 0
-  # Its shell may be gone, and what it called go on.
+  # Its shell may be gone, and what it called go on. pgrep would look at names alone.
+  # shellcheck disable=SC2009
   ps -e -o args= | grep -F -- "$here/" | grep -v grep >/dev/null
 }
 report_attempt() {
