@@ -31,20 +31,43 @@ fn the_readmes_commands_work() {
     let commands: Vec<&str> = readme.lines().filter_map(|line| line.strip_prefix("trainplan ")).collect();
     assert!(commands.len() >= 4, "{commands:?}");
     let nowhere = tempfile::tempdir().unwrap();
+    let profiles = nowhere.path().join(".config/trainplan");
+    fs::create_dir_all(&profiles).unwrap();
     // The files that it shows, each named in its first line.
     for file in readme.split("```toml\n# ").skip(1) {
         let (name, content) = file.split_once('\n').unwrap();
-        fs::write(nowhere.path().join(name), content.split("```").next().unwrap()).unwrap();
+        let content = content.split("```").next().unwrap();
+        fs::write(nowhere.path().join(name), content).unwrap();
+        fs::write(profiles.join(name), content).unwrap();
     }
     for command in commands {
-        let output = Command::new(binary()).args(command.split(' ')).current_dir(&nowhere).output().unwrap();
-        let run = run_of(&output);
-        // No logs and no measurements lie where this runs: what reads them then says so.
-        let expected = match command.split(' ').next() {
-            Some("parse" | "calibrate") => 4,
-            Some("validate") => 1,
+        let command = command.split(" #").next().unwrap();
+        let mut words: Vec<&str> = command.split_whitespace().collect();
+        // No logs, no measurements and no cluster are where this runs: what needs them then says so.
+        let expected = match words[..] {
+            ["parse" | "calibrate", ..] => 4,
+            ["validate", ..] => 1,
+            ["doctor", ..] => 5,
+            ["run", _] => {
+                words.extend(["--patience", "0"]);
+                5
+            }
+            ["serve"] => {
+                words.push("--help"); // else it would serve for ever
+                0
+            }
             _ => 0,
         };
+        let output = Command::new(binary())
+            .args(words)
+            .current_dir(&nowhere)
+            .env("HOME", nowhere.path())
+            .env_remove("XDG_CONFIG_HOME")
+            .env_remove("XDG_DATA_HOME")
+            .env("HF_TOKEN", "none")
+            .output()
+            .unwrap();
+        let run = run_of(&output);
         assert_eq!(run.code, Some(expected), "{command}: {}", run.stderr);
     }
 }
@@ -86,7 +109,10 @@ fn completions_and_the_man_page_know_every_command() {
     let man = trainplan(["man"]).stdout;
     for shell in ["bash", "zsh", "fish"] {
         let completions = trainplan(["completions", shell]).stdout;
-        for command in ["recipes", "flops", "metrics", "estimate", "launch", "run", "parse", "serve"] {
+        for command in [
+            "recipes", "flops", "metrics", "estimate", "launch", "run", "jobs", "doctor", "connect", "parse",
+            "import", "serve",
+        ] {
             assert!(completions.contains(command) && man.contains(command), "{shell}: {command}");
         }
     }

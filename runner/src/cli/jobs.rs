@@ -2,7 +2,7 @@
 
 use super::data_dir::DataDirArg;
 use super::output::{self, Format, FormatArg};
-use super::run::{CarryArgs, carry, runtime};
+use super::run::{CarryArgs, block_on, carry};
 use super::summary::{Summary, table};
 use super::watch::{self, Lines, Screen};
 use super::{Failure, note};
@@ -103,23 +103,16 @@ enum Command {
 
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let runtime = runtime()?;
         match self.command {
-            Command::List { all, data, format } => {
-                runtime.block_on(list(&data.open()?, all, format.choose()))
-            }
-            Command::Show { run, data, format } => {
-                runtime.block_on(show(&data.open()?, &run, format.choose()))
-            }
+            Command::List { all, data, format } => block_on(list(&data.open()?, all, format.choose())),
+            Command::Show { run, data, format } => block_on(show(&data.open()?, &run, format.choose())),
             Command::Follow { campaign, carry, format } => {
-                runtime.block_on(follow(campaign.as_deref(), &carry, format.choose()))
+                block_on(follow(campaign.as_deref(), &carry, format.choose()))
             }
-            Command::Cancel { runs, carry, format } => {
-                runtime.block_on(cancel(&runs, &carry, format.choose()))
-            }
+            Command::Cancel { runs, carry, format } => block_on(cancel(&runs, &carry, format.choose())),
             Command::Fetch { run, to, checkpoints, profiles, data, format } => {
                 let what = (checkpoints, profiles);
-                runtime.block_on(fetch_run(&data.open()?, &run, &to, what, format.choose()))
+                block_on(fetch_run(&data.open()?, &run, &to, what, format.choose()))
             }
         }
     }

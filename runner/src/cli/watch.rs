@@ -8,6 +8,8 @@ use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 /// A line of JSON for every event, on standard output.
@@ -65,6 +67,39 @@ pub(super) struct Screen {
     bars: Option<MultiProgress>,
     lines: BTreeMap<String, ProgressBar>,
     rest: Option<ProgressBar>,
+    pause: Pause,
+    /// What is to be said after a pause.
+    later: Vec<String>,
+}
+
+/// Keeps a screen quiet while the person is asked something.
+#[derive(Clone, Default)]
+pub(super) struct Pause(Arc<AtomicU8>);
+
+const GOES_ON: u8 = 0;
+const WANTED: u8 = 1;
+const QUIET: u8 = 2;
+
+impl Pause {
+    /// Waits until the screen is quiet.
+    pub(super) async fn begin(&self) {
+        self.0.store(WANTED, Ordering::SeqCst);
+        for _ in 0..100 {
+            if self.0.load(Ordering::SeqCst) == QUIET {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Lets it go on.
+    pub(super) fn end(&self) {
+        self.0.store(GOES_ON, Ordering::SeqCst);
+    }
+
+    fn is_on(&self) -> bool {
+        self.0.load(Ordering::SeqCst) != GOES_ON
+    }
 }
 
 /// Runs that have a line of their own.
@@ -74,19 +109,38 @@ impl Screen {
     /// With lines if `live`.
     pub(super) fn new(live: bool) -> Screen {
         let bars = live.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(4)));
-        Screen { bars, lines: BTreeMap::new(), rest: None }
+        Screen { bars, lines: BTreeMap::new(), rest: None, pause: Pause::default(), later: Vec::new() }
+    }
+
+    /// What keeps it quiet.
+    pub(super) fn pause(&self) -> Pause {
+        self.pause.clone()
     }
 
     /// Takes the lines away, so that something else can be shown.
-    pub(super) fn clear(&mut self) {
+    fn clear(&mut self) {
+        for bar in std::mem::take(&mut self.lines).into_values().chain(self.rest.take()) {
+            bar.finish_and_clear();
+        }
         if let Some(bars) = &self.bars {
             let _ = bars.clear();
         }
-        self.lines.clear();
-        self.rest = None;
     }
 
-    fn print(&self, text: &str) {
+    /// Says what is still to be said, and takes the lines away.
+    pub(super) fn finish(&mut self) {
+        self.pause.end();
+        self.clear();
+        for text in std::mem::take(&mut self.later) {
+            self.print(&text);
+        }
+    }
+
+    fn print(&mut self, text: &str) {
+        if self.pause.is_on() {
+            self.later.push(text.to_string());
+            return;
+        }
         match &self.bars {
             Some(bars) => drop(bars.println(text)),
             None => drop(writeln!(io::stderr(), "{text}")),
@@ -114,6 +168,14 @@ impl Watch for Screen {
     }
 
     fn tick(&mut self, runs: &[Live], _figures: &Figures) {
+        if self.pause.is_on() {
+            self.clear();
+            self.pause.0.store(QUIET, Ordering::SeqCst);
+            return;
+        }
+        for text in std::mem::take(&mut self.later) {
+            self.print(&text);
+        }
         let Some(bars) = &self.bars else { return };
         let under_way =
             |live: &&Live| !matches!(live.run.status.phase, Phase::Planned | Phase::Stored | Phase::Failed);

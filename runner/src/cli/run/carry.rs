@@ -3,7 +3,7 @@
 use super::super::data_dir::DataDirArg;
 use super::super::output::{self, Format};
 use super::super::summary::{self, Summary};
-use super::super::watch::{self, Lines, Screen};
+use super::super::watch::{self, Lines, Pause, Screen};
 use super::super::{Failure, note};
 use crate::conduct::{self, ConductError, Conductor, Ending, Figures, Options, Order, Outcome, Watch};
 use crate::data::DataDir;
@@ -73,7 +73,7 @@ pub(super) fn campaign(
     format: Format,
 ) -> Result<(), Failure> {
     let data = args.data.open()?;
-    runtime()?.block_on(async {
+    block_on(async {
         let journal = Journal::open(&data).await?;
         let _lock = journal.lock(campaign.name.as_str(), cluster.name.as_str())?;
         let plans: Vec<Plan> = planned.iter().flat_map(plans_of).collect();
@@ -118,9 +118,13 @@ pub(super) fn campaign(
     })
 }
 
-/// A runtime for everything that waits.
-pub(in crate::cli) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
+/// Runs what waits to its end.
+pub(in crate::cli) fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let done = runtime.block_on(future);
+    // A question that nobody answered would keep it.
+    runtime.shutdown_background();
+    done
 }
 
 /// Carries a round out, which is locked.
@@ -148,12 +152,14 @@ pub(in crate::cli) async fn carry_until(
     let link =
         Link::new(&round.ssh, LinkOptions { cluster: Some(round.cluster.clone()), ..LinkOptions::default() });
     let live = matches!(format, Format::Table) && io::stderr().is_terminal();
+    let screen = Screen::new(live);
+    let pause = live.then(|| screen.pause());
     let mut watch: Box<dyn Tell> = match format {
         Format::Json => Box::new(Lines::new(&round.campaign)),
-        _ => Box::new(Screen::new(live)),
+        _ => Box::new(screen),
     };
     let (orders, mut heard) = mpsc::unbounded_channel();
-    let ears = tokio::spawn(hear(orders, live));
+    let ears = tokio::spawn(hear(orders, pause));
     let mut conductor =
         Conductor::take_up(journal, &store, link.clone(), round.clone(), args.options()).await?.until(only);
     let ended = conductor.conduct(watch.watch(), &mut heard).await;
@@ -192,7 +198,7 @@ impl Tell for Screen {
     }
 
     fn done(&mut self) {
-        self.clear();
+        self.finish();
     }
 }
 
@@ -208,35 +214,36 @@ fn tell_figures(link: &Link, figures: &Figures) {
     );
 }
 
-/// Takes Ctrl-C and the like: on a terminal it asks what is meant, else it leaves.
-async fn hear(orders: mpsc::UnboundedSender<Order>, asks: bool) {
+/// Takes Ctrl-C and the like: where a screen can be paused it asks what is meant, else it leaves.
+async fn hear(orders: mpsc::UnboundedSender<Order>, pause: Option<Pause>) {
     let (Ok(mut interrupt), Ok(mut terminate)) =
         (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {
         return;
     };
     loop {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {
-                let _ = orders.send(Order::Detach);
-                return;
-            }
-        }
-        if !asks {
+        let interrupted = tokio::select! {
+            _ = interrupt.recv() => true,
+            _ = terminate.recv() => false,
+        };
+        let Some(pause) = pause.as_ref().filter(|_| interrupted) else {
             let _ = orders.send(Order::Detach);
             return;
-        }
+        };
+        pause.begin().await;
         let asked = tokio::task::spawn_blocking(ask);
-        tokio::select! {
-            answer = asked => {
-                if let Ok(Some(order)) = answer {
-                    let _ = orders.send(order);
-                }
-            }
+        let order = tokio::select! {
+            answer = asked => answer.ok().flatten(),
             // A second Ctrl-C needs no answer.
             _ = interrupt.recv() => {
-                let _ = orders.send(Order::Detach);
+                let _ = writeln!(io::stderr());
+                Some(Order::Detach)
+            }
+        };
+        pause.end();
+        if let Some(order) = order {
+            let _ = orders.send(order);
+            if order == Order::Detach {
                 return;
             }
         }
@@ -248,7 +255,7 @@ fn ask() -> Option<Order> {
         io::stderr(),
         "\n  d  detach: leave now; jobs go on, what is not submitted waits for the next `trainplan run`\n  \
          q  quit: submit nothing more, leave when what runs is over\n  c  cancel: end every job, and wait until Slurm says so\n  \
-         Enter goes on.  [d/q/c] "
+         Enter alone goes on. Ctrl-C again detaches.\n  [d, q or c, and Enter] "
     );
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer).ok()?;

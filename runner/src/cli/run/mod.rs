@@ -2,7 +2,7 @@
 
 mod carry;
 
-pub(super) use carry::{CarryArgs, carry, carry_until, runtime};
+pub(super) use carry::{CarryArgs, block_on, carry, carry_until};
 
 use super::estimate::{self, contract, in_words, rounded};
 use super::output::{self, Format, FormatArg};
