@@ -378,6 +378,9 @@ fn leaving_leaves_the_jobs() {
     assert_eq!(code, Some(0), "{}", laptop.errors());
     assert_eq!(summary(&events)["outcome"], "open");
     assert_eq!(cluster.text("squeue -h -o %T"), "RUNNING");
+    // Nobody looks any more: it says so, and not that it still runs.
+    let told = laptop.runs()[0]["state"].as_str().unwrap().to_string();
+    assert!(told.starts_with("unknown, last seen") && told.contains("running"), "{told}");
     let followed = laptop.run(&["jobs", "follow", "--format", "json"]);
     assert_eq!(followed.code, Some(0), "{}", followed.stderr);
     assert_eq!(laptop.runs()[0]["outcome"], "scored");

@@ -138,7 +138,10 @@ async fn list(data: &DataDir, all: bool, format: Format) -> Result<(), Failure> 
     if format == Format::Json {
         let every: Vec<Summary> = of_rounds
             .iter()
-            .flat_map(|(round, runs)| runs.iter().map(|run| Summary::of(round, run)))
+            .flat_map(|(round, runs)| {
+                let unwatched = unwatched(&journal, round);
+                runs.iter().map(move |run| Summary::of(round, run, unwatched))
+            })
             .collect();
         return output::json(&every);
     }
@@ -146,9 +149,9 @@ async fn list(data: &DataDir, all: bool, format: Format) -> Result<(), Failure> 
         note("nothing was run yet: `trainplan run CAMPAIGN` does");
     }
     for (round, runs) in &of_rounds {
-        let state = match (round.ended_ms, journal.lock(&round.campaign, &round.cluster)) {
+        let state = match (round.ended_ms, journal.carried_out_by(&round.campaign, &round.cluster)) {
             (Some(ended), _) => format!("over since {}", watch::clock(ended)),
-            (None, Err(JournalError::Busy { holder, .. })) => format!("carried out by process {holder}"),
+            (None, Some(holder)) => format!("carried out by process {holder}"),
             (None, _) => "nobody carries it out: `trainplan jobs follow` goes on with it".into(),
         };
         output::text_line(&format!(
@@ -157,11 +160,18 @@ async fn list(data: &DataDir, all: bool, format: Format) -> Result<(), Failure> 
             round.cluster,
             watch::clock(round.begun_ms)
         ))?;
-        let summaries: Vec<Summary> = runs.iter().map(|run| Summary::of(round, run)).collect();
+        let unwatched = unwatched(&journal, round);
+        let summaries: Vec<Summary> = runs.iter().map(|run| Summary::of(round, run, unwatched)).collect();
         table(&summaries)?;
         output::text_line("")?;
     }
     Ok(())
+}
+
+/// Since when nobody has looked at a round's jobs; none if somebody does.
+fn unwatched(journal: &Journal, round: &Round) -> Option<i64> {
+    let free = round.ended_ms.is_none() && journal.carried_out_by(&round.campaign, &round.cluster).is_none();
+    free.then(|| round.seen_ms.unwrap_or(round.begun_ms))
 }
 
 /// A run with its events, for programs.
@@ -189,7 +199,7 @@ async fn show(data: &DataDir, name: &str, format: Format) -> Result<(), Failure>
     let events = journal.events(&run.id, 0).await?;
     let copy = copy_of_log(data, &journal, &run).await?;
     let log = run.status.jobs.first().and_then(|(job, _)| run.status.logs.get(job));
-    let summary = Summary::of(&round, &run);
+    let summary = Summary::of(&round, &run, unwatched(&journal, &round));
     if format == Format::Json {
         let happened = |(_, at_ms, event): &'_ (i64, i64, Event)| (watch::time(*at_ms), event.clone());
         let kept: Vec<(String, Event)> = events.iter().map(happened).collect();
@@ -284,7 +294,7 @@ async fn watch_journal(
                 runs.iter().filter(counts).any(|run| conduct::Outcome::of(run) != conduct::Outcome::Scored);
             return if failed && only.is_empty() { Err(Failure::RunFailed) } else { Ok(()) };
         }
-        if let Ok(_lock) = journal.lock(&round.campaign, &round.cluster) {
+        if journal.carried_out_by(&round.campaign, &round.cluster).is_none() {
             return Err(Failure::NoRun(format!(
                 "the process that carried {} out has ended: `trainplan jobs follow` goes on with it",
                 round.campaign

@@ -33,7 +33,7 @@ pub(super) struct Summary<'a> {
 }
 
 impl<'a> Summary<'a> {
-    pub(super) fn of(round: &'a Round, run: &'a Run) -> Summary<'a> {
+    pub(super) fn of(round: &'a Round, run: &'a Run, unwatched: Option<i64>) -> Summary<'a> {
         let status = &run.status;
         let mut summary = Summary {
             campaign: &round.campaign,
@@ -45,7 +45,7 @@ impl<'a> Summary<'a> {
             recipe: run.plan.recipe.as_deref(),
             outcome: Outcome::of(run),
             phase: status.phase,
-            state: watch::in_words(run),
+            state: unwatched.map_or_else(|| watch::in_words(run), |since| watch::in_words_since(run, since)),
             jobs: status.jobs.iter().map(|(job, _)| job.as_str()).collect(),
             step_time_s: None,
             mfu: None,

@@ -226,6 +226,18 @@ pub(super) fn state_of(live: &Live) -> String {
     parts.join(", ")
 }
 
+/// How far a run is that nobody has looked at since then, in words.
+pub(super) fn in_words_since(run: &Run, since_ms: i64) -> String {
+    let words = in_words(run);
+    match run.status.phase {
+        // What Slurm has goes on, and may long be over.
+        Phase::Submitted if run.status.unseen.is_none() => {
+            format!("unknown, last seen {} ({words})", clock(since_ms))
+        }
+        _ => words,
+    }
+}
+
 /// How far a run is, in words.
 pub(super) fn in_words(run: &Run) -> String {
     let status = &run.status;

@@ -471,6 +471,9 @@ impl<'a> Conductor<'a> {
         for index in 0..self.runs.len() {
             changed |= self.observe(index, &view, watch).await?;
         }
+        if view.queue_answered() {
+            self.journal.see(&self.round.id, now_ms()).await?;
+        }
         let pause = if more { 0.0 } else { decide::pause(&self.runs, self.options.interval_s, changed) };
         self.next_look = Instant::now() + Duration::from_secs_f64(pause);
         Ok(())

@@ -86,6 +86,8 @@ pub(crate) struct Round {
     pub(crate) ssh: String,
     pub(crate) sha256: String,
     pub(crate) begun_ms: i64,
+    /// When the cluster last told how its jobs are.
+    pub(crate) seen_ms: Option<i64>,
     pub(crate) ended_ms: Option<i64>,
 }
 
@@ -255,7 +257,7 @@ impl Journal {
     /// The rounds, newest first.
     pub(crate) async fn rounds(&self) -> Result<Vec<Round>, JournalError> {
         let rows = sqlx::query(
-            "SELECT id, campaign, cluster, ssh, sha256, begun_ms, ended_ms FROM round ORDER BY begun_ms DESC, id DESC",
+            "SELECT id, campaign, cluster, ssh, sha256, begun_ms, seen_ms, ended_ms FROM round ORDER BY begun_ms DESC, id DESC",
         )
         .fetch_all(&self.pool)
         .await
@@ -268,7 +270,8 @@ impl Journal {
                 ssh: row.try_get(3)?,
                 sha256: row.try_get(4)?,
                 begun_ms: row.try_get(5)?,
-                ended_ms: row.try_get(6)?,
+                seen_ms: row.try_get(6)?,
+                ended_ms: row.try_get(7)?,
             })
         };
         rows.into_iter().map(round).collect::<Result<_, _>>().map_err(|e| self.error(e))
@@ -325,6 +328,17 @@ impl Journal {
             .bind(run)
             .bind(at_ms)
             .bind(text)
+            .execute(&self.pool)
+            .await
+            .map(drop)
+            .map_err(|e| self.error(e))
+    }
+
+    /// Writes down when the cluster told how a round's jobs are.
+    pub(crate) async fn see(&self, round: &str, at_ms: i64) -> Result<(), JournalError> {
+        sqlx::query("UPDATE round SET seen_ms = ? WHERE id = ?")
+            .bind(at_ms)
+            .bind(round)
             .execute(&self.pool)
             .await
             .map(drop)
@@ -402,24 +416,39 @@ impl Journal {
             .map_err(|e| self.error(e))
     }
 
+    /// The process that carries a campaign out, if one does.
+    pub(crate) fn carried_out_by(&self, campaign: &str, cluster: &str) -> Option<String> {
+        let path = self.lock_path(campaign, cluster);
+        let file = File::open(&path).ok()?;
+        matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)).then(|| holder(&path))
+    }
+
+    fn lock_path(&self, campaign: &str, cluster: &str) -> PathBuf {
+        self.folder.join("locks").join(format!("{campaign}@{cluster}.lock"))
+    }
+
     /// Takes a campaign for this process.
     ///
     /// # Errors
     /// Another process has it, or the lock can't be made.
     pub(crate) fn lock(&self, campaign: &str, cluster: &str) -> Result<Lock, JournalError> {
-        let folder = self.folder.join("locks");
-        let path = folder.join(format!("{campaign}@{cluster}.lock"));
+        let path = self.lock_path(campaign, cluster);
         let of = |error| JournalError::File { path: path.clone(), error };
-        make_private(&folder).map_err(of)?;
+        make_private(&self.folder.join("locks")).map_err(of)?;
         let mut file =
             File::options().create(true).truncate(false).read(true).write(true).open(&path).map_err(of)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let holder = holder(&path);
-                return Err(JournalError::Busy { campaign: campaign.to_string(), holder });
+        // Whoever only looks whether it is held holds it for a moment.
+        let mut tries = 5;
+        while let Err(error) = file.try_lock() {
+            tries -= 1;
+            match error {
+                TryLockError::WouldBlock if tries > 0 => std::thread::sleep(Duration::from_millis(20)),
+                TryLockError::WouldBlock => {
+                    let holder = holder(&path);
+                    return Err(JournalError::Busy { campaign: campaign.to_string(), holder });
+                }
+                TryLockError::Error(error) => return Err(of(error)),
             }
-            Err(TryLockError::Error(error)) => return Err(of(error)),
         }
         file.set_len(0).and_then(|()| write!(file, "{}", std::process::id())).map_err(of)?;
         Ok(Lock { _file: file })

@@ -7,6 +7,8 @@ CREATE TABLE round (
   -- The SHA-256 of what was planned, so that a changed campaign is noticed.
   sha256 TEXT NOT NULL,
   begun_ms INTEGER NOT NULL,
+  -- When the cluster last told how its jobs are.
+  seen_ms INTEGER,
   ended_ms INTEGER
 ) STRICT;
 

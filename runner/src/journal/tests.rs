@@ -47,6 +47,7 @@ fn round(id: &str) -> Round {
         ssh: text("alpha-login"),
         sha256: text("0"),
         begun_ms: 1,
+        seen_ms: None,
         ended_ms: None,
     }
 }
@@ -104,6 +105,8 @@ async fn a_campaign_is_carried_out_by_one_process_at_a_time() {
     let lock = one.lock("nightly", "alpha").unwrap();
     let busy = other.lock("nightly", "alpha").unwrap_err().to_string();
     assert!(busy.contains(&std::process::id().to_string()), "{busy}");
+    assert_eq!(other.carried_out_by("nightly", "alpha"), Some(std::process::id().to_string()));
+    assert_eq!(other.carried_out_by("nightly", "beta"), None);
     other.lock("nightly", "beta").unwrap();
     drop(lock);
     other.lock("nightly", "alpha").unwrap();

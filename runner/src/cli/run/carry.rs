@@ -106,6 +106,7 @@ pub(super) fn campaign(
                     ssh: cluster.ssh.clone(),
                     sha256: digest,
                     begun_ms: now_ms(),
+                    seen_ms: None,
                     ended_ms: None,
                 };
                 let runs: Vec<(String, Plan)> =
@@ -268,7 +269,7 @@ fn ask() -> Option<Order> {
 }
 
 fn tell(round: &Round, runs: &[Run], format: Format) -> Result<(), Failure> {
-    let summaries: Vec<Summary> = runs.iter().map(|run| Summary::of(round, run)).collect();
+    let summaries: Vec<Summary> = runs.iter().map(|run| Summary::of(round, run, None)).collect();
     match format {
         Format::Json => {
             for summary in &summaries {
