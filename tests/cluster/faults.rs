@@ -273,6 +273,8 @@ fn jobs_end_in_every_way_and_are_told_so() {
     assert_eq!(last_state("node"), "node_fail");
     assert_eq!(last_state("ours"), "cancelled");
     assert_eq!(last_state("limit"), "time_limit");
+    assert!(of_run("exit")["why"].as_str().unwrap().contains("exit code 7"), "{:#}", of_run("exit"));
+    assert!(of_run("ours")["why"].as_str().unwrap().contains("was cancelled"), "{:#}", of_run("ours"));
     // All that has steps is kept, scored or not.
     assert!(of_run("exit")["result"].is_string(), "{:#}", of_run("exit"));
     assert_submitted_once(&cluster, 8);
@@ -375,7 +377,7 @@ fn leaving_leaves_the_jobs() {
     runner.wait_for("found", |_| true);
     runner.signal("INT");
     let (code, events) = runner.end();
-    assert_eq!(code, Some(0), "{}", laptop.errors());
+    assert_eq!(code, Some(1), "{}", laptop.errors());
     assert_eq!(summary(&events)["outcome"], "open");
     assert_eq!(cluster.text("squeue -h -o %T"), "RUNNING");
     // Nobody looks any more: it says so, and not that it still runs.

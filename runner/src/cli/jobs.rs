@@ -22,7 +22,8 @@ use uuid::Uuid;
 /// List, show, follow, cancel or fetch the runs of campaigns
 ///
 /// It works from any terminal of this machine, beside a `trainplan run` or without one. A run is named as its campaign names
-/// it, with #2 for its second repeat, or by the beginning of its id; of several rounds of a campaign the newest counts.
+/// it, with #2 for its second repeat and CAMPAIGN/ before it where several campaigns have one, or by the beginning of its id; of
+/// several rounds of a campaign the newest counts.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -254,7 +255,10 @@ async fn follow(campaign: Option<&str>, args: &CarryArgs, format: Format) -> Res
         return Err(Failure::NoRun(what));
     };
     match journal.lock(&round.campaign, &round.cluster) {
-        Ok(_lock) => carry(&data, &journal, round, args, format).await,
+        Ok(_lock) => {
+            note(&format!("going on with campaign {} on cluster {}", round.campaign, round.cluster));
+            carry(&data, &journal, round, args, format).await
+        }
         Err(JournalError::Busy { holder, .. }) => {
             note(&format!(
                 "process {holder} carries {} out; this only watches it, and Ctrl-C ends the watching",
@@ -275,20 +279,24 @@ async fn watch_journal(
 ) -> Result<(), Failure> {
     let mut lines = Lines::new(&round.campaign);
     let mut screen = Screen::new(false);
+    let counts = |run: &&Run| only.is_empty() || only.contains(&run.id);
     let mut told: BTreeMap<String, i64> = BTreeMap::new();
     loop {
         let runs = journal.runs(&round.id).await?;
-        for run in &runs {
-            let after = told.entry(run.id.clone()).or_insert(0);
-            for (number, at_ms, event) in journal.events(&run.id, *after).await? {
-                match format {
-                    Format::Json => lines.event(run, at_ms, &event),
-                    _ => screen.event(run, at_ms, &event),
-                }
-                *after = number;
-            }
+        let mut news = Vec::new();
+        for run in runs.iter().filter(counts) {
+            let after = told.get(&run.id).copied().unwrap_or(0);
+            let events = journal.events(&run.id, after).await?;
+            news.extend(events.into_iter().map(|(number, at_ms, event)| (number, at_ms, run, event)));
         }
-        let counts = |run: &&Run| only.is_empty() || only.contains(&run.id);
+        news.sort_by_key(|(number, ..)| *number);
+        for (number, at_ms, run, event) in news {
+            match format {
+                Format::Json => lines.event(run, at_ms, &event),
+                _ => screen.event(run, at_ms, &event),
+            }
+            told.insert(run.id.clone(), number);
+        }
         if runs.iter().filter(counts).all(|run| run.status.is_over()) {
             let failed =
                 runs.iter().filter(counts).any(|run| conduct::Outcome::of(run) != conduct::Outcome::Scored);
@@ -374,32 +382,42 @@ async fn fetch_run(
     ))
 }
 
-/// The run of a name: as its campaign names it, perhaps with its repeat, or the beginning of its id.
+/// The run of a name: as its campaign names it, perhaps with its repeat or behind the campaign's name and a slash, of the
+/// newest round of each campaign; or the beginning of an id, of any round.
 async fn find(journal: &Journal, name: &str) -> Result<(Round, Run), Failure> {
-    let mut known: Vec<String> = Vec::new();
+    let (mut exact, mut alike, mut known, mut seen) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for round in journal.rounds().await? {
-        let runs = journal.runs(&round.id).await?;
-        let mut fitting: Vec<&Run> = runs
-            .iter()
-            .filter(|run| run.plan.title() == name || (name.len() >= 8 && run.id.starts_with(name)))
-            .collect();
-        if fitting.is_empty() {
-            fitting = runs.iter().filter(|run| run.plan.name == name).collect();
-        }
-        match fitting[..] {
-            [run] => return Ok((round, run.clone())),
-            [] => {}
-            _ => {
-                let titles: Vec<String> = fitting.iter().map(|run| run.plan.title()).collect();
-                return Err(Failure::NoRun(format!(
-                    "{name} has several repeats: say which of {}",
-                    titles.join(", ")
-                )));
+        let key = (round.campaign.clone(), round.cluster.clone());
+        let newest = !seen.contains(&key);
+        seen.push(key);
+        for run in journal.runs(&round.id).await? {
+            let named =
+                |title: &str| newest && (name == title || name == format!("{}/{title}", round.campaign));
+            if named(&run.plan.title()) || (name.len() >= 8 && run.id.starts_with(name)) {
+                exact.push((round.clone(), run));
+            } else if named(&run.plan.name) {
+                alike.push((round.clone(), run));
+            } else {
+                known.push(run.plan.title());
             }
         }
-        known.extend(runs.iter().map(|run| run.plan.title()));
     }
-    let nearest = trainplan_shared::problem::most_alike(name, known.iter().map(String::as_str));
-    let nearest = nearest.map_or(String::new(), |nearest| format!("; nearest: {nearest}"));
-    Err(Failure::NoRun(format!("there is no run {name}{nearest}; `trainplan jobs list` lists them")))
+    let mut fitting = if exact.is_empty() { alike } else { exact };
+    match fitting.len() {
+        1 => Ok(fitting.remove(0)),
+        0 => {
+            let nearest = trainplan_shared::problem::most_alike(name, known.iter().map(String::as_str));
+            let nearest = nearest.map_or(String::new(), |nearest| format!("; nearest: {nearest}"));
+            Err(Failure::NoRun(format!("there is no run {name}{nearest}; `trainplan jobs list` lists them")))
+        }
+        _ => {
+            let which =
+                |(round, run): &(Round, Run)| format!("{}/{} ({})", round.campaign, run.plan.title(), run.id);
+            let which: Vec<String> = fitting.iter().map(which).collect();
+            Err(Failure::NoRun(format!(
+                "{name} may be several runs: say which of\n       {}",
+                which.join("\n       ")
+            )))
+        }
+    }
 }

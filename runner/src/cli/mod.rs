@@ -161,6 +161,19 @@ enum Failure {
         /// When the round was begun.
         since: String,
     },
+    /// A campaign was left by order: exit code 1, since not every run is over.
+    #[error(
+        "left with {open} of {all} runs not over; jobs go on, and `trainplan run` or `trainplan jobs follow {campaign}` goes on \
+         with them"
+    )]
+    Left {
+        /// Runs that are not over.
+        open: usize,
+        /// All runs.
+        all: usize,
+        /// The campaign.
+        campaign: String,
+    },
     /// The campaign is over, and a run of it has no score: exit code 4.
     #[error("not every run was scored: the table says why")]
     RunFailed,
@@ -229,6 +242,7 @@ pub(crate) fn run() -> ExitCode {
         | Failure::Format(_)
         | Failure::Save(_)
         | Failure::Unfit(_)
+        | Failure::Left { .. }
         | Failure::Journal(_)
         | Failure::Conduct(_)
         | Failure::Fetch(_) => complain(&failure, 1),

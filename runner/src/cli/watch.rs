@@ -2,7 +2,7 @@
 
 use crate::conduct::{Figures, Live, Outcome, Watch};
 use crate::journal::{Event, Phase, Run};
-use crate::slurm::{Launcher, State};
+use crate::slurm::{End, Launcher, State};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
@@ -268,11 +268,12 @@ pub(super) fn in_words(run: &Run) -> String {
         Phase::Drained | Phase::Parsed => "log copied".into(),
         Phase::Stored => match Outcome::of(run) {
             Outcome::Scored => "scored".into(),
-            _ => match &status.parsed {
-                Some(Event::Parsed { status, .. }) => format!("not scored: {status}"),
+            _ => match &status.jobs.first() {
+                Some((_, Some(seen))) if seen.state != State::Ended(End::Completed) => seen.state.to_string(),
                 _ => "not scored".into(),
             },
         },
+        Phase::Failed if status.cancel.is_some() => "cancelled".into(),
         Phase::Failed => "failed".into(),
     }
 }

@@ -172,7 +172,11 @@ impl Copy {
         let report = Report::of(&run, &View::default());
         Progress {
             steps: report.steps,
-            step_time_s: report.step_time_s.map(|stat| stat.mean),
+            // Before there is a score, the last step tells about what the others take.
+            step_time_s: report.step_time_s.map(|stat| stat.mean).or_else(|| {
+                let steps = &run.log.steps;
+                (0..steps.len()).rev().find_map(|row| steps.step_time_s.get(row))
+            }),
             mfu: report.mfu,
         }
     }

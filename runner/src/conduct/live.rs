@@ -1,7 +1,7 @@
 //! A run that is being carried out: what the journal knows of it, and what only matters while this process lives.
 
-use super::ConductError;
 use super::copy::{Copy, Joins, Progress};
+use super::{ConductError, outcome};
 use crate::journal::{Copied, Event, Journal, Phase, Run};
 use crate::slurm::{Chunk, End, Find, Look, Sighting, Source, State, Tail, View};
 use std::path::PathBuf;
@@ -274,7 +274,7 @@ impl Live {
         const BEFORE_THE_FIRST_S: u64 = 30 * 60;
         let status = &self.run.status;
         let running = matches!(status.jobs.first(), Some((_, Some(seen))) if seen.state == State::Running);
-        if !running {
+        if !running || status.cancel.is_some() {
             self.running_since = None;
             return None;
         }
@@ -316,8 +316,7 @@ impl Live {
         let never_ran = self.run.status.jobs.iter().all(|(_, seen)| {
             seen.as_ref().is_some_and(|seen| seen.started.is_none() || seen.started == seen.ended)
         });
-        let ended = self.run.status.jobs.first().and_then(|(_, seen)| seen.as_ref());
-        let ended = ended.map_or_else(|| "it ended".to_string(), |seen| format!("its job {}", seen.state));
+        let ended = outcome::ended(&self.run).unwrap_or_else(|| "its job completed".into());
         let enough = if never_ran { *looks > DRAINED_LOOKS } else { since.elapsed() > LATE_LOG };
         enough.then(|| {
             let where_ = if never_ran {

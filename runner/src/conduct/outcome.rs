@@ -3,7 +3,7 @@
 use super::copy::is_worth_keeping;
 use super::live::Live;
 use crate::journal::{Event, Phase, Round, Run};
-use crate::slurm::{End, Sighting, State};
+use crate::slurm::{End, State};
 use jiff::Timestamp;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -51,8 +51,8 @@ pub(super) fn parsed(live: &Live, round: &Round) -> Event {
     };
     let report = Report::of(&result, &View::default());
     Event::Parsed {
+        reason: reason(&live.run, &report),
         status: report.status.id().into(),
-        reason: report.reason,
         step_time_s: report.step_time_s.map(|stat| stat.mean),
         mfu: report.mfu,
         speed_percent: report.baseline.and_then(|baseline| baseline.speed_percent),
@@ -68,16 +68,41 @@ pub(super) fn result(live: &Live, round: &Round) -> Option<(RunResult, PathBuf)>
     is_worth_keeping(report.status).then_some((result, log))
 }
 
+/// Why a run has no score: how its job ended, where it did not complete, and what the log tells.
+fn reason(run: &Run, report: &Report) -> Option<String> {
+    let told = report.reason.clone();
+    let Some(ended) = ended(run).filter(|_| report.status != Status::Scored) else { return told };
+    Some(match (report.status, told) {
+        // The log alone could as well be of a job that still runs.
+        (Status::Incomplete, _) | (_, None) => {
+            format!("{ended} after {} of {} steps", report.steps, run.plan.launched.steps)
+        }
+        (_, Some(told)) => format!("{ended}; {told}"),
+    })
+}
+
+/// How the measured job ended, unless it completed.
+pub(crate) fn ended(run: &Run) -> Option<String> {
+    let seen = run.status.jobs.first()?.1.as_ref()?;
+    let State::Ended(end) = seen.state else { return None };
+    Some(match (end, seen.exit_code) {
+        (End::Completed, _) => return None,
+        (End::Failed, Some(code)) => format!("its job failed with exit code {code}"),
+        (End::Failed, None) => "its job failed".into(),
+        (End::Cancelled, _) => "its job was cancelled".into(),
+        (End::TimeLimit, _) => "its job was ended by its time limit".into(),
+        (End::NodeFail, _) => "its job lost a node".into(),
+        (End::OutOfMemory, _) => "its job ran out of memory".into(),
+        (End::Preempted, _) => "its job was preempted".into(),
+        (End::Unknown, _) => "its job ended, Slurm no longer says how".into(),
+    })
+}
+
 /// Why there is nothing to keep.
 pub(super) fn nothing_to_keep(run: &Run) -> String {
-    let told = match &run.status.parsed {
+    match &run.status.parsed {
         Some(Event::Parsed { reason: Some(reason), .. }) => reason.clone(),
         _ => "its log tells nothing".into(),
-    };
-    let ended = run.status.jobs.first().and_then(|(_, seen)| seen.as_ref());
-    match ended {
-        Some(Sighting { state: State::Ended(End::Completed), .. }) | None => told,
-        Some(seen) => format!("its job {}; {told}", seen.state),
     }
 }
 

@@ -29,10 +29,10 @@ pub(in crate::cli) struct CarryArgs {
     #[command(flatten)]
     pub(in crate::cli) data: DataDirArg,
     /// Runs that may be in Slurm's hands at once
-    #[arg(long, value_name = "RUNS", default_value_t = 1000)]
-    at_once: usize,
+    #[arg(long, value_name = "RUNS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    at_once: u32,
     /// Seconds between two looks at the cluster, at least
-    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = interval)]
     interval: f64,
     /// Say that a run hangs after so many seconds without a step; ten times a step's time at least
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
@@ -48,12 +48,16 @@ fn seconds(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "give a number, 0 or more".into())
 }
 
+fn interval(text: &str) -> Result<f64, String> {
+    seconds(text).ok().filter(|seconds| *seconds >= 0.2).ok_or_else(|| "give a number, 0.2 or more".into())
+}
+
 impl CarryArgs {
     fn options(&self) -> Options {
         let usual = if io::stderr().is_terminal() { None } else { Some(60.0) };
         Options {
-            interval_s: self.interval.max(0.2),
-            at_once: self.at_once.max(1),
+            interval_s: self.interval,
+            at_once: self.at_once as usize,
             hang_after_s: self.hang_after,
             patience: self
                 .patience
@@ -175,8 +179,8 @@ pub(in crate::cli) async fn carry_until(
         Ending::Over => Err(Failure::RunFailed),
         Ending::Left if leaves_early => Ok(()),
         Ending::Left => {
-            note("left; jobs go on, and `trainplan run` again goes on with them");
-            Ok(())
+            let open = runs.iter().filter(|run| !run.status.is_over()).count();
+            Err(Failure::Left { open, all: runs.len(), campaign: round.campaign })
         }
     }
 }

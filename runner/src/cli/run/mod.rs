@@ -33,7 +33,7 @@ Examples:
 
 Exit codes:
   0 every run was scored (with --dry-run: can be launched, and fits)
-  1 something failed here; jobs go on
+  1 something failed here, or it was told to leave; jobs go on
   2 invalid input
   3 a run does not fit
   4 a run failed, or was not scored
