@@ -183,9 +183,20 @@ impl Journal {
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(Duration::from_secs(20));
         let of = |error| JournalError::Database { path: path.clone(), error };
-        let pool = SqlitePoolOptions::new().max_connections(2).connect_with(options).await.map_err(of)?;
+        let pool = SqlitePoolOptions::new().max_connections(2).connect_lazy_with(options);
         let journal = Journal { pool, folder: data.path().to_path_buf() };
-        let mut transaction = journal.pool.begin_with("BEGIN IMMEDIATE").await.map_err(of)?;
+        // Where two processes open a new one at once, SQLite may call it locked instead of waiting.
+        let mut tries = 200;
+        let mut transaction = loop {
+            match journal.pool.begin_with("BEGIN IMMEDIATE").await {
+                Ok(transaction) => break transaction,
+                Err(sqlx::Error::Database(error)) if tries > 0 && error.message().contains("locked") => {
+                    tries -= 1;
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                Err(error) => return Err(of(error)),
+            }
+        };
         let version: i64 =
             sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *transaction).await.map_err(of)?;
         match version {

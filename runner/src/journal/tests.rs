@@ -112,6 +112,18 @@ async fn a_campaign_is_carried_out_by_one_process_at_a_time() {
     other.lock("nightly", "alpha").unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_processes_open_a_new_journal_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let opened = (0..8).map(|_| {
+        let data = DataDir::open(Some(folder.path().into())).unwrap();
+        tokio::spawn(async move { Journal::open(&data).await.map(drop) })
+    });
+    for opened in opened.collect::<Vec<_>>() {
+        opened.await.unwrap().unwrap();
+    }
+}
+
 #[tokio::test]
 async fn a_journal_of_a_newer_program_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();

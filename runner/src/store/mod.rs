@@ -25,7 +25,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use sqlx::{ConnectOptions, SqlitePool};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use trainplan_shared::result::{self, FileError, RunResult};
 use uuid::Uuid;
 
@@ -139,11 +139,27 @@ impl Store {
             path,
             blobs,
         };
-        migrations::migrate(&store.writer).await.map_err(|error| match error {
-            MigrationError::Newer(version) => StoreError::Newer { path: store.path.clone(), version },
-            MigrationError::Database(error) => store.failed(error),
-        })?;
+        store.migrate().await?;
         Ok(store)
+    }
+
+    /// Brings the database up to date. Where several programs open a new one at once, SQLite may call it locked at once
+    /// instead of waiting: changing the journal's mode is not what it waits for.
+    async fn migrate(&self) -> Result<(), StoreError> {
+        let begun = Instant::now();
+        loop {
+            let error = match migrations::migrate(&self.writer).await {
+                Ok(()) => return Ok(()),
+                Err(MigrationError::Newer(version)) => {
+                    return Err(StoreError::Newer { path: self.path.clone(), version });
+                }
+                Err(MigrationError::Database(error)) => self.failed(error),
+            };
+            if !matches!(error, StoreError::Locked { .. }) || begun.elapsed() > PATIENCE {
+                return Err(error);
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 
     /// Enters a result, and its raw log from a file that holds it compressed by zstd. The same result again is no second
