@@ -11,10 +11,12 @@ pub(crate) use event::{Event, Phase, Status};
 
 use crate::data::{DataDir, make_private};
 use serde::{Deserialize, Serialize};
+use sqlx::query::Query;
 use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+    SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
+    SqliteSynchronous,
 };
-use sqlx::{Executor as _, Row as _};
+use sqlx::{Executor as _, Row as _, Sqlite};
 use std::fs::{File, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -215,6 +217,11 @@ impl Journal {
         JournalError::Database { path: self.path(), error }
     }
 
+    /// Changes something; on disk when this returns.
+    async fn execute<'q>(&self, query: Query<'q, Sqlite, SqliteArguments<'q>>) -> Result<(), JournalError> {
+        query.execute(&self.pool).await.map(drop).map_err(|e| self.error(e))
+    }
+
     fn damaged(&self, what: &serde_json::Error) -> JournalError {
         JournalError::Damaged { path: self.path(), what: what.to_string() }
     }
@@ -335,36 +342,23 @@ impl Journal {
     /// Writes down what happened; on disk when this returns.
     pub(crate) async fn write(&self, run: &str, at_ms: i64, event: &Event) -> Result<(), JournalError> {
         let text = serde_json::to_string(event).map_err(|e| self.damaged(&e))?;
-        sqlx::query("INSERT INTO event (run, at_ms, event) VALUES (?, ?, ?)")
-            .bind(run)
-            .bind(at_ms)
-            .bind(text)
-            .execute(&self.pool)
-            .await
-            .map(drop)
-            .map_err(|e| self.error(e))
+        self.execute(
+            sqlx::query("INSERT INTO event (run, at_ms, event) VALUES (?, ?, ?)")
+                .bind(run)
+                .bind(at_ms)
+                .bind(text),
+        )
+        .await
     }
 
     /// Writes down when the cluster told how a round's jobs are.
     pub(crate) async fn see(&self, round: &str, at_ms: i64) -> Result<(), JournalError> {
-        sqlx::query("UPDATE round SET seen_ms = ? WHERE id = ?")
-            .bind(at_ms)
-            .bind(round)
-            .execute(&self.pool)
-            .await
-            .map(drop)
-            .map_err(|e| self.error(e))
+        self.execute(sqlx::query("UPDATE round SET seen_ms = ? WHERE id = ?").bind(at_ms).bind(round)).await
     }
 
     /// Writes down that a round is over.
     pub(crate) async fn end(&self, round: &str, at_ms: i64) -> Result<(), JournalError> {
-        sqlx::query("UPDATE round SET ended_ms = ? WHERE id = ?")
-            .bind(at_ms)
-            .bind(round)
-            .execute(&self.pool)
-            .await
-            .map(drop)
-            .map_err(|e| self.error(e))
+        self.execute(sqlx::query("UPDATE round SET ended_ms = ? WHERE id = ?").bind(at_ms).bind(round)).await
     }
 
     /// How far a run's logs are copied.
@@ -411,12 +405,7 @@ impl Journal {
 
     /// Asks whoever carries a run out to cancel it.
     pub(crate) async fn wish_cancel(&self, run: &str) -> Result<(), JournalError> {
-        sqlx::query("INSERT OR REPLACE INTO wish (run, cancel) VALUES (?, 1)")
-            .bind(run)
-            .execute(&self.pool)
-            .await
-            .map(drop)
-            .map_err(|e| self.error(e))
+        self.execute(sqlx::query("INSERT OR REPLACE INTO wish (run, cancel) VALUES (?, 1)").bind(run)).await
     }
 
     /// The runs that someone wants cancelled.
