@@ -38,14 +38,6 @@ impl Summary {
     }
 }
 
-/// The value below which `share` of the sorted `values` lie, between neighbours in proportion.
-pub fn quantile(values: &[f64], share: f64) -> f64 {
-    let place = share * (values.len().max(1) - 1) as f64;
-    let (below, part) = (place as usize, place.fract());
-    let at = |index: usize| values.get(index.min(values.len().saturating_sub(1))).copied().unwrap_or(0.0);
-    at(below) + part * (at(below + 1) - at(below))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -33,6 +33,7 @@ pub use export::{csv, is_log_name, is_told_elsewhere};
 pub use file::{FileError, VERSION, read, write};
 pub use identity::Identity;
 pub use intake::Intake;
+pub(crate) use report::Seen;
 pub use report::{Against, AgainstPlan, Checkpoints, Loss, Memory, Report, View};
 
 use crate::log::{CheckpointAction, Log, Name, PARSER_VERSION};
