@@ -1,6 +1,6 @@
 //! `trainplan import`: saved results into the store.
 
-use super::data_dir::DataDirArg;
+use super::data_dir::StoreArgs;
 use super::output::{self, Format, FormatArg};
 use super::{Failure, note};
 use crate::store::{Put, Store, StoreError};
@@ -26,7 +26,7 @@ pub(super) struct Args {
     #[arg(value_name = "RESULT", required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]
-    data: DataDirArg,
+    store: StoreArgs,
     #[command(flatten)]
     format: FormatArg,
 }
@@ -68,14 +68,13 @@ impl Outcome {
 
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let dir = self.data.open()?;
         let rows = tokio::runtime::Runtime::new()?.block_on(async {
-            let store = Store::open(&dir).await?;
+            let store = self.store.open().await?;
             let mut rows = Vec::new();
             for path in self.paths.iter().flat_map(|path| files(path)) {
                 rows.push(import(&store, &path).await?);
             }
-            Ok::<_, StoreError>(rows)
+            Ok::<_, Failure>(rows)
         })?;
         match self.format.choose() {
             Format::Json => output::json(&rows)?,
@@ -83,7 +82,7 @@ impl Args {
             Format::Table => output::table(HEADER, &[], rows.iter().map(cells))?,
         }
         let stored = rows.iter().filter(|row| row.reason.is_none()).count();
-        note(&format!("{stored} of {} results are in {}", rows.len(), dir.path().display()));
+        note(&format!("{stored} of {} results are in the store", rows.len()));
         match rows.len() - stored {
             0 => Ok(()),
             missing => Err(Failure::NotStored(missing, rows.len())),

@@ -17,13 +17,14 @@ mod profiles;
 mod recipes;
 mod run;
 mod scenario;
+mod serve;
 mod shell;
 mod side_by_side;
 mod summary;
+mod token;
 mod validate;
 mod watch;
 
-use crate::serve;
 use crate::ssh::{KeptError, LinkError};
 use clap::{Parser, Subcommand};
 use std::io::{self, Write};
@@ -79,15 +80,8 @@ enum Command {
     Import(import::Args),
     Validate(validate::Args),
     Calibrate(calibrate::Args),
-    /// Serve the planner and the stored results to browsers
-    #[command(after_help = "Example:\n  trainplan serve --listen 127.0.0.1:9000")]
-    Serve {
-        /// Address and port to listen on; port 0 takes a free one
-        #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080", value_parser = address)]
-        listen: SocketAddr,
-        #[command(flatten)]
-        data: data_dir::DataDirArg,
-    },
+    Serve(serve::Args),
+    Token(token::Args),
     Completions(shell::Completions),
     Man(shell::Man),
 }
@@ -100,7 +94,7 @@ enum Failure {
     Invalid(Vec<Problem>),
     /// The server did not start or failed: exit code 1.
     #[error(transparent)]
-    Serve(#[from] serve::ServeError),
+    Serve(#[from] crate::serve::ServeError),
     /// stdout can't be written: exit code 1, and silence if its reader has left.
     #[error("cannot write the result: {0}")]
     Output(#[from] io::Error),
@@ -280,10 +274,8 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Import(args) => args.run(),
         Command::Validate(args) => args.run(),
         Command::Calibrate(args) => args.run(),
-        Command::Serve { listen, data } => {
-            let serve = serve::serve(listen, data.given());
-            tokio::runtime::Runtime::new()?.block_on(serve).map_err(Failure::from)
-        }
+        Command::Serve(args) => args.run(),
+        Command::Token(args) => args.run(),
         Command::Completions(args) => args.run(),
         Command::Man(args) => args.run(),
     }

@@ -1,16 +1,18 @@
 //! What lists show of a run: one row, without its steps.
 
 use serde::Serialize;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{FromRow, QueryBuilder, Row, Sqlite};
+use sqlx::any::AnyRow;
+use sqlx::{Any, FromRow, QueryBuilder, Row};
 use trainplan_shared::estimate::Interval;
+use trainplan_shared::link;
 use trainplan_shared::log::{Stat, StdKind};
 use trainplan_shared::problem::Field;
 use trainplan_shared::result::{Against, AgainstPlan, Report, RunResult, View};
 use trainplan_shared::scenario::Scenario;
+use utoipa::ToSchema;
 
 /// What lists show of a run, under the names that a [`Report`] has for it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub(crate) struct Summary {
     /// The result's id.
     pub(crate) id: String,
@@ -39,6 +41,7 @@ pub(crate) struct Summary {
     /// Whether there is a measurement: `scored`, `failed`, …
     pub(crate) status: String,
     /// Seconds per step.
+    #[schema(value_type = Option<Object>)]
     pub(crate) step_time_s: Option<Stat>,
     /// Tokens per second of all GPUs.
     pub(crate) tokens_per_s: Option<f64>,
@@ -47,13 +50,17 @@ pub(crate) struct Summary {
     /// How the MFU's FLOPs are counted.
     pub(crate) convention: Option<String>,
     /// The recipe's published measurement.
+    #[schema(value_type = Option<Object>)]
     pub(crate) baseline: Option<Against>,
     /// What was predicted before the run started.
+    #[schema(value_type = Option<Object>)]
     pub(crate) plan: Option<AgainstPlan>,
     /// Whether its times can stand beside others.
     pub(crate) comparable: bool,
     /// What made these numbers.
     pub(crate) parser_version: u32,
+    /// What it is one of: the query of a link to its scenario. Runs of one line on one cluster make a history.
+    pub(crate) line: Option<String>,
     /// Whether the raw log is here too.
     pub(crate) has_log: bool,
 }
@@ -62,7 +69,10 @@ impl Summary {
     /// The columns, in the order of [`Summary::insert`].
     const COLUMNS: &str = "id, received_at, sha256, log_sha256, path, campaign, run, repeat, cluster, recipe, model, gpu, \
         gpus, dtype, status, step_time_s, step_time_std_s, step_time_std_kind, step_time_n, tokens_per_s, mfu, convention, \
-        baseline_step_time_s, speed_percent, plan_low_s, plan_mid_s, plan_high_s, plan_error, comparable, parser_version";
+        baseline_step_time_s, speed_percent, plan_low_s, plan_mid_s, plan_high_s, plan_error, is_comparable, parser_version, line, summary_version, token";
+
+    /// The way of making summaries: one more whenever a column changes its meaning or comes in.
+    pub(super) const VERSION: i64 = 2;
 
     /// The summary of a run that is received at this time.
     pub(super) fn of(run: &RunResult, received_at: String, has_log: bool) -> Summary {
@@ -86,6 +96,7 @@ impl Summary {
             run: carried.map(|carried| carried.run.clone()),
             repeat: carried.map(|carried| carried.repeat),
             cluster: carried.map(|carried| carried.cluster.clone()),
+            line: Some(link::write(&report.scenario)).filter(|line| !line.is_empty()),
             recipe: report.recipe,
             status: report.status.id().to_owned(),
             step_time_s: report.step_time_s,
@@ -100,12 +111,36 @@ impl Summary {
         }
     }
 
-    /// The statement that enters it, with the hashes of the result's file and of the log that is here.
+    /// The statement that enters it, with the hashes of the result's file and of the log that is here, unless it is there.
     pub(super) fn insert<'a>(
         &'a self,
         sha256: &'a str,
         log_sha256: Option<&'a str>,
-    ) -> QueryBuilder<'a, Sqlite> {
+        token: Option<&'a str>,
+    ) -> QueryBuilder<'a, Any> {
+        let mut insert = self.values(sha256, log_sha256, token);
+        insert.push(" ON CONFLICT (id) DO NOTHING");
+        insert
+    }
+
+    /// The statement that makes the summary of a run that is there anew.
+    pub(super) fn update(&self) -> QueryBuilder<'_, Any> {
+        const STAY: [&str; 5] = ["id", "received_at", "sha256", "log_sha256", "token"];
+        let mut update = self.values("", None, None);
+        update.push(" ON CONFLICT (id) DO UPDATE SET ");
+        let mut columns = update.separated(", ");
+        for column in Self::COLUMNS.split(", ").filter(|column| !STAY.contains(column)) {
+            columns.push(format_args!("{column} = excluded.{column}"));
+        }
+        update
+    }
+
+    fn values<'a>(
+        &'a self,
+        sha256: &'a str,
+        log_sha256: Option<&'a str>,
+        token: Option<&'a str>,
+    ) -> QueryBuilder<'a, Any> {
         let step_time = self.step_time_s;
         let plan = self.plan.map(|plan| plan.step_time_s);
         let mut insert = QueryBuilder::new(format!("INSERT INTO runs ({}) ", Self::COLUMNS));
@@ -117,12 +152,12 @@ impl Summary {
                 .push_bind(&summary.path)
                 .push_bind(&summary.campaign)
                 .push_bind(&summary.run)
-                .push_bind(summary.repeat)
+                .push_bind(summary.repeat.map(i64::from))
                 .push_bind(&summary.cluster)
                 .push_bind(&summary.recipe)
                 .push_bind(&summary.model)
                 .push_bind(&summary.gpu)
-                .push_bind(summary.gpus)
+                .push_bind(summary.gpus.map(i64::from))
                 .push_bind(&summary.dtype)
                 .push_bind(&summary.status)
                 .push_bind(step_time.map(|stat| stat.mean))
@@ -138,21 +173,28 @@ impl Summary {
                 .push_bind(plan.map(|plan| plan.mid))
                 .push_bind(plan.map(|plan| plan.high))
                 .push_bind(summary.plan.and_then(|plan| plan.error))
-                .push_bind(summary.comparable)
-                .push_bind(summary.parser_version);
+                .push_bind(i64::from(summary.comparable))
+                .push_bind(i64::from(summary.parser_version))
+                .push_bind(&summary.line)
+                .push_bind(Self::VERSION)
+                .push_bind(token);
         });
         insert
     }
 
     /// The start of every statement that reads summaries.
-    pub(super) fn select<'a>() -> QueryBuilder<'a, Sqlite> {
+    pub(super) fn select<'a>() -> QueryBuilder<'a, Any> {
         QueryBuilder::new(format!("SELECT {} FROM runs WHERE TRUE", Self::COLUMNS))
     }
 }
 
-impl FromRow<'_, SqliteRow> for Summary {
-    fn from_row(row: &SqliteRow) -> sqlx::Result<Summary> {
+impl FromRow<'_, AnyRow> for Summary {
+    fn from_row(row: &AnyRow) -> sqlx::Result<Summary> {
         let number = |column| row.try_get::<Option<f64>, _>(column);
+        let small = |column| {
+            let number: Option<i64> = row.try_get(column)?;
+            Ok::<_, sqlx::Error>(number.and_then(|number| u32::try_from(number).ok()))
+        };
         let std_kind = match row.try_get::<Option<&str>, _>("step_time_std_kind")? {
             Some("population") => StdKind::Population,
             _ => StdKind::Sample,
@@ -180,12 +222,12 @@ impl FromRow<'_, SqliteRow> for Summary {
             path: row.try_get("path")?,
             campaign: row.try_get("campaign")?,
             run: row.try_get("run")?,
-            repeat: row.try_get("repeat")?,
+            repeat: small("repeat")?,
             cluster: row.try_get("cluster")?,
             recipe: row.try_get("recipe")?,
             model: row.try_get("model")?,
             gpu: row.try_get("gpu")?,
-            gpus: row.try_get("gpus")?,
+            gpus: small("gpus")?,
             dtype: row.try_get("dtype")?,
             status: row.try_get("status")?,
             step_time_s,
@@ -195,8 +237,9 @@ impl FromRow<'_, SqliteRow> for Summary {
             baseline: number("baseline_step_time_s")?
                 .map(|step_time_s| Against { step_time_s, speed_percent }),
             plan,
-            comparable: row.try_get("comparable")?,
-            parser_version: row.try_get("parser_version")?,
+            comparable: row.try_get::<i64, _>("is_comparable")? != 0,
+            parser_version: small("parser_version")?.unwrap_or_default(),
+            line: row.try_get("line")?,
             has_log: row.try_get::<Option<&str>, _>("log_sha256")?.is_some(),
         })
     }
