@@ -5,6 +5,7 @@ mod connect;
 mod data_dir;
 mod doctor;
 mod estimate;
+mod export;
 mod flops;
 mod import;
 mod jobs;
@@ -15,6 +16,7 @@ mod output;
 mod parse;
 mod profiles;
 mod recipes;
+mod reparse;
 mod run;
 mod scenario;
 mod serve;
@@ -78,6 +80,8 @@ enum Command {
     Doctor(doctor::Args),
     Parse(parse::Args),
     Import(import::Args),
+    Export(export::Args),
+    Reparse(reparse::Args),
     Validate(validate::Args),
     Calibrate(calibrate::Args),
     Serve(serve::Args),
@@ -272,6 +276,8 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Doctor(args) => args.run(),
         Command::Parse(args) => args.run(),
         Command::Import(args) => args.run(),
+        Command::Export(args) => args.run(),
+        Command::Reparse(args) => args.run(),
         Command::Validate(args) => args.run(),
         Command::Calibrate(args) => args.run(),
         Command::Serve(args) => args.run(),

@@ -180,7 +180,7 @@ impl Blobs {
     /// The log, compressed by zstd.
     pub(super) async fn read(&self, sha256: &LogHash) -> Result<Log, BlobError> {
         let found = self.objects.get(&sha256.key()).await.map_err(|error| self.failed(error))?;
-        Ok(Log { bytes: found.meta.size, pieces: found.into_stream().map_err(io::Error::from).boxed() })
+        Ok(Log { pieces: found.into_stream().map_err(io::Error::from).boxed() })
     }
 
     /// Removes the log, if it is there.
@@ -203,9 +203,7 @@ impl Blobs {
 
 /// A raw log, compressed by zstd, as it is read.
 pub(crate) struct Log {
-    /// How many bytes it has, compressed.
-    pub(crate) bytes: u64,
-    /// They.
+    /// Its bytes.
     pub(crate) pieces: BoxStream<'static, io::Result<Bytes>>,
 }
 

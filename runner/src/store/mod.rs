@@ -23,8 +23,7 @@ pub(crate) use alerts::{Delivery, KeptAlert};
 pub(crate) use arriving::Arriving;
 pub(crate) use blobs::{BlobError, Log, LogHash, hex};
 pub(crate) use changes::{Change, Kind as ChangeKind};
-pub(crate) use progress::Live;
-pub(crate) use query::{Cursor, Page, Query};
+pub(crate) use query::{Page, Query};
 pub(crate) use scores::Score;
 pub(crate) use summary::Summary;
 
@@ -176,7 +175,19 @@ impl Store {
     /// Another result has its id; the log is not the one that it was made from; the disk or the database fails. What was
     /// in the store stays as it is.
     pub(crate) async fn put(&self, run: &RunResult, log: Option<&Path>) -> Result<Put, StoreError> {
-        let text = result::write(run)?;
+        self.put_file(run, result::write(run)?.as_bytes(), log).await
+    }
+
+    /// Enters a result by its file, whose bytes stay as they are for ever, and its raw log.
+    ///
+    /// # Errors
+    /// As [`Store::put`]'s.
+    pub(crate) async fn put_file(
+        &self,
+        run: &RunResult,
+        file: &[u8],
+        log: Option<&Path>,
+    ) -> Result<Put, StoreError> {
         // The log first: no run may name one that is not there.
         let log = match log {
             Some(log) => {
@@ -186,15 +197,14 @@ impl Store {
             }
             None => None,
         };
-        self.enter(run, text.as_bytes(), log, None).await
+        self.enter(run, file, log, None).await
     }
 
-    /// Enters a result as it came over the network, its file's bytes for ever as they are. If its log is here already, it
-    /// has that one.
+    /// Enters a result as it came over the network. If its log is here already, it has that one.
     ///
     /// # Errors
     /// As [`Store::put`]'s.
-    pub(crate) async fn put_file(
+    pub(crate) async fn put_upload(
         &self,
         run: &RunResult,
         file: &[u8],

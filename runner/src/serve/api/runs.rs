@@ -83,7 +83,7 @@ pub(super) async fn put(
     if run.id != id {
         return Err(unprocessable(&format!("the result's own id is {}: put it there", run.id)));
     }
-    let put = server.store.put_file(&run, &file, Some(by.name())).await?;
+    let put = server.store.put_upload(&run, &file, Some(by.name())).await?;
     server.stir();
     let outcome = match put {
         Put::New => "new",
@@ -247,7 +247,7 @@ pub(super) fn stream(mut reader: impl Read + Send + 'static) -> Body {
 }
 
 /// A query of the address.
-fn read(text: &str, most: u32) -> Result<Query, Problem> {
+pub(super) fn read(text: &str, most: u32) -> Result<Query, Problem> {
     let mut query = Query::default();
     for (name, value) in form_urlencoded::parse(text.as_bytes()) {
         let refuse = |why: String| Problem::new(StatusCode::BAD_REQUEST, format!("{name}={value}: {why}"));
