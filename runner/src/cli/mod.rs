@@ -9,6 +9,7 @@ mod flops;
 mod import;
 mod jobs;
 mod launch;
+mod licenses;
 mod metrics;
 mod model_file;
 mod output;
@@ -88,6 +89,7 @@ enum Command {
         #[command(flatten)]
         data: data_dir::DataDirArg,
     },
+    Licenses(licenses::Args),
     Completions(shell::Completions),
     Man(shell::Man),
 }
@@ -284,6 +286,7 @@ fn execute(command: Command) -> Result<(), Failure> {
             let serve = serve::serve(listen, data.given());
             tokio::runtime::Runtime::new()?.block_on(serve).map_err(Failure::from)
         }
+        Command::Licenses(args) => args.run(),
         Command::Completions(args) => args.run(),
         Command::Man(args) => args.run(),
     }
