@@ -6,7 +6,7 @@ use trainplan_tests::{binary, run_of, trainplan};
 
 #[test]
 fn help_has_examples_that_work() {
-    for command in ["recipes", "flops", "metrics", "estimate", "launch"] {
+    for command in ["recipes", "flops", "metrics", "estimate", "launch", "licenses"] {
         let help = trainplan([command, "--help"]);
         assert_eq!(help.code, Some(0));
         let examples: Vec<&str> = help
@@ -111,7 +111,7 @@ fn completions_and_the_man_page_know_every_command() {
         let completions = trainplan(["completions", shell]).stdout;
         for command in [
             "recipes", "flops", "metrics", "estimate", "launch", "run", "jobs", "doctor", "connect", "parse",
-            "import", "serve",
+            "import", "serve", "licenses",
         ] {
             assert!(completions.contains(command) && man.contains(command), "{shell}: {command}");
         }

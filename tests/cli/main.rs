@@ -4,11 +4,13 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod calibrate;
+mod deploy;
 mod estimate;
 mod flops;
 mod general;
 mod import;
 mod launch;
+mod licenses;
 mod metrics;
 mod own;
 mod parse;

@@ -10,6 +10,7 @@ mod flops;
 mod import;
 mod jobs;
 mod launch;
+mod licenses;
 mod metrics;
 mod model_file;
 mod output;
@@ -86,6 +87,7 @@ enum Command {
     Calibrate(calibrate::Args),
     Serve(serve::Args),
     Token(token::Args),
+    Licenses(licenses::Args),
     Completions(shell::Completions),
     Man(shell::Man),
 }
@@ -282,6 +284,7 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Calibrate(args) => args.run(),
         Command::Serve(args) => args.run(),
         Command::Token(args) => args.run(),
+        Command::Licenses(args) => args.run(),
         Command::Completions(args) => args.run(),
         Command::Man(args) => args.run(),
     }

@@ -110,6 +110,8 @@ pub(crate) enum Access {
     Share(BTreeSet<Uuid>),
 }
 
+type ShareRow = (String, String, String, String, String);
+
 type TokenRow =
     (String, String, String, String, Option<String>, Option<String>, Option<String>, Option<i64>, String);
 
