@@ -21,7 +21,7 @@ pub(crate) fn point(run: &Summary) -> (Key, Point) {
     let scored = run.step_time_s.filter(|_| run.status == Status::Scored.id());
     let point = Point {
         id: run.id.clone(),
-        at: run.received_at.clone(),
+        at: run.ran_at.clone(),
         step_time_s: scored.map(|stat| stat.mean),
         std_s: scored.and_then(|stat| stat.std),
         n: scored.map_or(0, |stat| stat.n),

@@ -23,7 +23,7 @@ pub(crate) use alerts::{Delivery, KeptAlert};
 pub(crate) use arriving::Arriving;
 pub(crate) use blobs::{BlobError, Log, LogHash, hex};
 pub(crate) use changes::{Change, Kind as ChangeKind};
-pub(crate) use query::{Page, Query};
+pub(crate) use query::{Page, Query, Sort};
 pub(crate) use scores::Score;
 pub(crate) use summary::Summary;
 
@@ -220,15 +220,15 @@ impl Store {
     /// The runs of a query, as summaries.
     pub(crate) async fn list(&self, query: &Query) -> Result<Page, StoreError> {
         let mut select = query.select();
-        let rows = select.build_query_as().fetch_all(&self.database.readers).await;
+        let rows = select.rows().fetch_all(&self.database.readers).await;
         Ok(Page::of(rows.map_err(|error| self.failed(error))?, query))
     }
 
     /// A run's summary.
     pub(crate) async fn summary(&self, id: Uuid) -> Result<Option<Summary>, StoreError> {
         let mut select = Summary::select();
-        select.push(" AND id = ").push_bind(id.to_string());
-        let row = select.build_query_as().fetch_optional(&self.database.readers).await;
+        select.push(" AND id = ").bind(id.to_string());
+        let row = select.rows().fetch_optional(&self.database.readers).await;
         row.map_err(|error| self.failed(error))
     }
 
@@ -358,7 +358,7 @@ impl Store {
         let summary = Summary::of(run, now(), log.is_some());
         let failed = |error| self.failed(error);
         let mut writing = self.database.write().await?;
-        let insert = summary.insert(&sha256, log, token).build().execute(&mut *writing).await;
+        let insert = summary.insert(&sha256, log, token).query().execute(&mut *writing).await;
         if insert.map_err(failed)?.rows_affected() > 0 {
             let insert = sqlx::query("INSERT INTO results (id, file) VALUES ($1, $2)");
             let insert = insert.bind(&summary.id).bind(packed).execute(&mut *writing).await;
@@ -406,7 +406,7 @@ impl Store {
                 let updated = match run {
                     Some(run) => {
                         let summary = Summary::of(&run, received_at, log.is_some());
-                        summary.update().build().execute(&mut *writing).await
+                        summary.update().query().execute(&mut *writing).await
                     }
                     None => {
                         tracing::warn!("the store's result {id} can't be read; its summary stays as it is");

@@ -4,7 +4,7 @@ use super::super::Server;
 use super::super::problem::Problem;
 use super::{By, NEVER_KEPT, runs};
 use crate::history::point;
-use crate::store::{KeptAlert, Query, Scope};
+use crate::store::{KeptAlert, Query, Scope, Sort};
 use axum::Json;
 use axum::extract::{Extension, RawQuery, State};
 use axum::http::StatusCode;
@@ -54,6 +54,7 @@ pub(super) async fn history(
     let (thresholds, filters) = split(&query.unwrap_or_default())?;
     let mut query = runs::read(&filters, MOST_RUNS)?;
     query.limit = query.limit.or(Some(MOST_RUNS));
+    query.sort = Sort::NEWEST_RUN;
     let _turn = server.turns.acquire().await;
     let page = server.store.list(&query).await?;
     let is_cut = page.next_cursor.is_some();
@@ -127,6 +128,7 @@ pub(crate) async fn judge(server: &Server, run: uuid::Uuid) -> Result<(), crate:
         recipe: key.recipe.clone(),
         campaign: key.campaign.clone(),
         cluster: key.cluster.clone(),
+        sort: Sort::NEWEST_RUN,
         limit: Some(BEFORE),
         ..Query::default()
     };

@@ -110,7 +110,7 @@ pub(super) async fn put(
         ("line" = Option<String>, Query, description = "The query of a link to the scenario, as in `line` of a run"),
         ("since" = Option<String>, Query, description = "Received then or later, RFC 3339"),
         ("until" = Option<String>, Query, description = "Received before"),
-        ("sort" = Option<String>, Query, description = "received_at, step_time_s, tokens_per_s, mfu, speed_percent, plan_error; with - before it the largest first; by default -received_at. Runs without the number come last"),
+        ("sort" = Option<String>, Query, description = "received_at, ran_at, step_time_s, tokens_per_s, mfu, speed_percent, plan_error; with - before it the largest first; by default -received_at. Runs without the number come last"),
         ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before"),
     ),
     responses((status = 200, body = Page))
