@@ -5,6 +5,7 @@ mod conduct;
 mod data;
 mod doctor;
 mod fetch;
+mod history;
 mod journal;
 mod serve;
 mod slurm;

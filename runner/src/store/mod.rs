@@ -195,7 +195,6 @@ impl Store {
     }
 
     /// A result.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the runner and comparisons are its users to come"))]
     pub(crate) async fn get(&self, id: Uuid) -> Result<Option<RunResult>, StoreError> {
         let damaged = |what| StoreError::Damaged { id, what };
         let Some(file) = self.file(id).await? else { return Ok(None) };

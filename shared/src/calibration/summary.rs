@@ -1,5 +1,6 @@
 //! Errors in a few numbers.
 
+use crate::statistics::quantile;
 use serde::Serialize;
 
 /// How far predictions lie from measurements, as fractions.
