@@ -4,14 +4,12 @@ use crate::store::Summary;
 use trainplan_shared::history::{Key, Point};
 use trainplan_shared::log::Status;
 
-/// A stored run as a point, and the time line that it belongs to: that of its recipe, or else of its name in its campaign, on
-/// its cluster.
+/// A stored run as a point, and the time line that it belongs to: that of its recipe, or else of its scenario, on its
+/// cluster.
 pub(crate) fn point(run: &Summary) -> (Key, Point) {
-    let named = |name: &Option<String>| name.clone().filter(|_| run.recipe.is_none());
     let key = Key {
         recipe: run.recipe.clone(),
-        campaign: named(&run.campaign),
-        run: named(&run.run),
+        scenario: run.line.clone().filter(|_| run.recipe.is_none()),
         model: run.model.clone(),
         gpu: run.gpu.clone(),
         gpus: run.gpus,

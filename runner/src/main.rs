@@ -11,11 +11,10 @@ mod serve;
 mod slurm;
 mod ssh;
 mod store;
+mod tls;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Whoever opens a TLS connection uses this one; nobody else has chosen one before.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     cli::run()
 }

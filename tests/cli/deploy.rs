@@ -13,7 +13,6 @@ fn flags<'a>(text: &'a str, command: &str) -> Vec<&'a str> {
 }
 
 #[test]
-#[ignore = "until the server has its flags"]
 fn every_flag_that_is_shown_is_there() {
     let shown = [
         include_str!("../../docs/serving.md"),

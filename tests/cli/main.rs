@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod calibrate;
+mod check;
+mod compare;
 mod deploy;
 mod estimate;
 mod flops;

@@ -33,6 +33,7 @@ impl Webhooks {
         for url in urls {
             check(url, allow_private).map_err(|why| format!("--webhook {url}: {why}"))?;
         }
+        crate::tls::ready();
         let client = Client::builder()
             .user_agent(concat!("trainplan/", env!("CARGO_PKG_VERSION")))
             .timeout(ANSWER)

@@ -133,6 +133,7 @@ impl Blobs {
             return Err(refuse("it names no bucket".into()));
         }
         let prefix = Key::parse(prefix.trim_matches('/')).map_err(|error| refuse(error.to_string()))?;
+        crate::tls::ready();
         let bucket = AmazonS3Builder::from_env().with_bucket_name(bucket).build();
         let bucket = bucket.map_err(|error| refuse(error.to_string()))?;
         Ok(Blobs { objects: Arc::new(PrefixStore::new(bucket, prefix)), name: url.to_owned() })

@@ -56,7 +56,7 @@ impl Kind {
 pub(super) struct Database {
     pub(super) kind: Kind,
     /// What to call it: its file, or its address without the password.
-    name: String,
+    pub(super) name: String,
     /// With SQLite one connection, so that this program's writers queue here and not at the file's lock.
     writer: AnyPool,
     pub(super) readers: AnyPool,

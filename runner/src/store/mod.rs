@@ -161,6 +161,11 @@ impl Store {
         Ok(store)
     }
 
+    /// What to call it: its file, or its address without a password.
+    pub(crate) fn name(&self) -> &str {
+        &self.database.name
+    }
+
     /// Whether database and logs can be reached.
     pub(crate) async fn is_well(&self) -> Result<(), StoreError> {
         let asked = sqlx::query_scalar("SELECT 1").fetch_one(&self.database.readers).await;

@@ -63,7 +63,7 @@ pub(crate) struct Summary {
     pub(crate) comparable: bool,
     /// What made these numbers.
     pub(crate) parser_version: u32,
-    /// What it is one of: the query of a link to its scenario. Runs of one line on one cluster make a history.
+    /// What it is one of: the query of a link to its scenario, where that is whole. Runs of one line on one cluster make a history.
     pub(crate) line: Option<String>,
     /// Whether the raw log is here too.
     pub(crate) has_log: bool,
@@ -101,7 +101,7 @@ impl Summary {
             run: carried.map(|carried| carried.run.clone()),
             repeat: carried.map(|carried| carried.repeat),
             cluster: carried.map(|carried| carried.cluster.clone()),
-            line: Some(link::write(&report.scenario)).filter(|line| !line.is_empty()),
+            line: scenario.is_some().then(|| link::write(&report.scenario)),
             recipe: report.recipe,
             status: report.status.id().to_owned(),
             step_time_s: report.step_time_s,

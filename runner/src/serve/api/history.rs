@@ -125,8 +125,7 @@ pub(crate) async fn judge(server: &Server, run: uuid::Uuid) -> Result<(), crate:
         return Ok(());
     }
     let query = Query {
-        recipe: key.recipe.clone(),
-        campaign: key.campaign.clone(),
+        line: summary.line.clone(),
         cluster: key.cluster.clone(),
         sort: Sort::NEWEST_RUN,
         limit: Some(BEFORE),
