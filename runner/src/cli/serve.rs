@@ -6,6 +6,7 @@ use crate::serve::{Limits, Options, serve};
 use axum::http::HeaderName;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
+use trainplan_shared::history::Thresholds;
 
 /// Serve the planner and the results in a browser
 ///
@@ -40,6 +41,9 @@ pub(super) struct Args {
     /// Delete results that were received more than so many days ago, with their logs
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
     retain_days: Option<u32>,
+    /// From when on a run is a regression, as `trainplan check` has it: baseline-percent=90, sigma=off (more than once for several)
+    #[arg(long, value_name = "NAME=VALUE")]
+    threshold: Vec<String>,
     /// Tell this address of every regression, by a POST of JSON (more than once for several)
     #[arg(long, value_name = "URL")]
     webhook: Vec<String>,
@@ -70,7 +74,10 @@ enum Reading {
 
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
+        let pairs = self.threshold.iter().map(|text| text.split_once('=').unwrap_or((text, "")));
+        let thresholds = Thresholds::parse(pairs)?;
         let options = Options {
+            thresholds,
             place: self.store.place(),
             public: self.read.map(|read| read == Reading::Public),
             behind_tls: self.behind_tls,

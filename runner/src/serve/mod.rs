@@ -37,6 +37,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, watch as flag};
 use tracing::Instrument;
+use trainplan_shared::history::Thresholds;
 use uuid::Uuid;
 use watch::Watch;
 use webhooks::Webhooks;
@@ -60,6 +61,8 @@ pub(crate) struct Options {
     pub(crate) webhooks: Vec<String>,
     /// Whether those may be in this network.
     pub(crate) webhook_allow_private: bool,
+    /// From when on a run is a regression.
+    pub(crate) thresholds: Thresholds,
     /// What the server takes.
     pub(crate) limits: Limits,
 }
@@ -120,6 +123,7 @@ struct Settled {
     behind_tls: bool,
     trusted_proxies: Vec<IpAddr>,
     login_header: Option<HeaderName>,
+    thresholds: Thresholds,
     limits: Limits,
 }
 
@@ -147,6 +151,7 @@ impl Server {
                 behind_tls: options.behind_tls,
                 trusted_proxies: options.trusted_proxies.clone(),
                 login_header: options.login_header.clone(),
+                thresholds: options.thresholds,
                 limits: options.limits,
             },
             owner,

@@ -45,7 +45,6 @@ pub(crate) struct Summary {
     /// Whether there is a measurement: `scored`, `failed`, …
     pub(crate) status: String,
     /// Seconds per step.
-    #[schema(value_type = Option<Object>)]
     pub(crate) step_time_s: Option<Stat>,
     /// Tokens per second of all GPUs.
     pub(crate) tokens_per_s: Option<f64>,
@@ -54,10 +53,8 @@ pub(crate) struct Summary {
     /// How the MFU's FLOPs are counted.
     pub(crate) convention: Option<String>,
     /// The recipe's published measurement.
-    #[schema(value_type = Option<Object>)]
     pub(crate) baseline: Option<Against>,
     /// What was predicted before the run started.
-    #[schema(value_type = Option<Object>)]
     pub(crate) plan: Option<AgainstPlan>,
     /// Whether its times can stand beside others.
     pub(crate) comparable: bool,

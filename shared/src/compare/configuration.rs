@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 /// One key, with its value in every run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Setting {
     /// What it belongs to.
     pub group: Group,
@@ -24,6 +25,7 @@ pub struct Setting {
 
 /// What a key belongs to, in the order in which people look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Group {
     /// What is trained, on what, how.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Every run's figures by step, and what to draw beside them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Curves {
     /// Seconds per step.
     pub step_time_s: Vec<Curve>,
@@ -20,6 +21,7 @@ pub struct Curves {
 
 /// One figure of one run by step. The columns are equally long, and a step that lacks the figure is in neither.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Curve {
     /// The place of the run among the items.
     pub item: usize,
@@ -31,6 +33,7 @@ pub struct Curve {
 
 /// A step time that a run has to be held against.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Level {
     /// The place of the run among the items.
     pub item: usize,
@@ -46,6 +49,7 @@ pub struct Level {
 
 /// Where a level comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LevelKind {
     /// Predicted before the run started.

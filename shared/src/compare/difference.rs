@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 /// The runs against the first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Difference {
     /// The place of the reference among the items.
     pub reference: usize,
@@ -26,6 +27,7 @@ pub struct Difference {
 
 /// How far repeats of the same run lie apart.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct RunToRun {
     /// The standard deviation of their mean step times, percent.
     pub percent: f64,
@@ -37,6 +39,7 @@ pub struct RunToRun {
 
 /// A run against the reference.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = ComparedWith))]
 pub struct Against {
     /// The place of the run among the items.
     pub item: usize,
@@ -67,6 +70,7 @@ pub struct Against {
 
 /// What holds of a run against the reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Its steps take less time.

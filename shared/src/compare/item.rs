@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// A run, under the names that a report has for its figures. Everything that is not known is null.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Item {
     /// What to call it: no other run of the comparison has the same.
     pub label: String,
@@ -75,6 +76,7 @@ pub struct Item {
 
 /// The steps of a run that differences are taken of.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Steady {
     /// The label of the first, as the log prints it.
     pub first: u64,

@@ -77,6 +77,7 @@ impl Default for Options {
 
 /// Runs beside each other. The same runs in the same order give the same bits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Comparison {
     /// The runs, in the order given; the first is the reference.
     pub items: Vec<Item>,

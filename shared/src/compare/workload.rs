@@ -11,6 +11,7 @@ const FIELDS: [Field; 7] =
 
 /// One thing in which two workloads differ, or of which that can't be told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Unlike {
     /// What, as a flag is called: `gbs`.
     pub key: String,

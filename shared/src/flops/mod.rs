@@ -17,6 +17,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// How model FLOPs are counted.
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Convention {

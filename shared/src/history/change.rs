@@ -21,6 +21,7 @@ const MOST_POINTS: usize = 1000;
 
 /// A place in a time line from which on runs take another time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ChangePoint {
     /// The place of the first run that takes the new time, among the points.
     pub index: usize,

@@ -10,6 +10,7 @@ const DEVIATION_OF_MAD: f64 = 1.4826;
 
 /// What a run is judged by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = ThresholdKind))]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// The published speed.
@@ -37,6 +38,7 @@ impl Kind {
 
 /// What came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// It is within the limit.
@@ -61,6 +63,7 @@ impl Outcome {
 
 /// The newest run by one threshold.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Check {
     /// Which.
     pub kind: Kind,
@@ -78,6 +81,7 @@ pub struct Check {
 
 /// A regression.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Regression))]
 pub struct Alert {
     /// By which threshold.
     pub kind: Kind,

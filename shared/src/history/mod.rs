@@ -37,6 +37,7 @@ use std::collections::BTreeMap;
 
 /// What the runs of a time line have in common. What is none is not known, and alike in all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Key {
     /// The published recipe; runs of one have the same scenario.
     pub recipe: Option<String>,
@@ -76,6 +77,7 @@ impl Key {
 
 /// One run of a time line.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Point {
     /// The result's id.
     pub id: String,
@@ -103,6 +105,7 @@ impl Point {
 
 /// The same run over time, judged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TimeLine {
     /// What its runs have in common.
     pub key: Key,

@@ -8,6 +8,7 @@ use thiserror::Error;
 
 /// From when on a run counts as a regression. A threshold that is none judges nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Thresholds {
     /// The least speed in percent of the published one.
     pub baseline_percent: Option<f64>,

@@ -111,6 +111,7 @@ impl Provenance {
 
 /// Whether a run's times can stand beside those of other runs and published ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Comparable {
     /// Whether they can.
     pub yes: bool,

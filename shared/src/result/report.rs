@@ -88,6 +88,7 @@ pub struct Report {
 
 /// A run beside the published measurement of its recipe.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Against {
     /// Seconds per step, as published.
     pub step_time_s: f64,
@@ -97,6 +98,7 @@ pub struct Against {
 
 /// A run beside what was predicted before it started.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct AgainstPlan {
     /// Seconds per step, as predicted.
     pub step_time_s: Interval,
@@ -132,6 +134,7 @@ pub struct Checkpoints {
 
 /// The most memory that a log tells of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Memory {
     /// The largest peak.
     pub peak_bytes: Option<f64>,
@@ -141,6 +144,7 @@ pub struct Memory {
 
 /// The loss of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Loss {
     /// The first that the log prints.
     pub first: Option<f64>,

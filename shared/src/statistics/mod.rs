@@ -15,6 +15,7 @@ const MOST_BLOCKS: usize = 4096;
 
 /// A series of measurements, summed up.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Sample {
     /// How many values.
     pub n: u64,
@@ -172,6 +173,7 @@ pub struct Variance {
 
 /// By how much one mean differs from another, in percent of that.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Change {
     /// How much more it is.
     pub percent: f64,

@@ -18,7 +18,7 @@ use trainplan_shared::result::RunResult;
         ("window" = Option<String>, Query, description = "The steps that count: last, 11-44, …; by default each release's own"),
         ("convention" = Option<String>, Query, description = "recipe, full or causal"),
     ),
-    responses((status = 200, description = "As `trainplan compare --format json` prints it", body = Object))
+    responses((status = 200, description = "As `trainplan compare --format json` prints it", body = Comparison))
 )]
 pub(super) async fn compare(
     State(server): State<Server>,

@@ -24,7 +24,6 @@ const MOST_ALERTS: u32 = 1000;
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Histories {
     /// By what their runs have in common.
-    #[schema(value_type = Vec<Object>)]
     series: Vec<TimeLine>,
     /// Whether there are older runs that were left out.
     is_cut: bool,
@@ -51,7 +50,7 @@ pub(super) async fn history(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     by.may(Scope::Read)?;
-    let (thresholds, filters) = split(&query.unwrap_or_default())?;
+    let (thresholds, filters) = split(&query.unwrap_or_default(), server.options.thresholds)?;
     let mut query = runs::read(&filters, MOST_RUNS)?;
     query.limit = query.limit.or(Some(MOST_RUNS));
     query.sort = Sort::NEWEST_RUN;
@@ -63,9 +62,8 @@ pub(super) async fn history(
     Ok((NEVER_KEPT, Json(Histories { series, is_cut })).into_response())
 }
 
-/// Thresholds and filters of one query.
-fn split(query: &str) -> Result<(Thresholds, String), Problem> {
-    let mut thresholds = Thresholds::default();
+/// Thresholds and filters of one query, on top of the server's own.
+fn split(query: &str, mut thresholds: Thresholds) -> Result<(Thresholds, String), Problem> {
     let mut filters = form_urlencoded::Serializer::new(String::new());
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         if Thresholds::NAMES.contains(&name.as_ref()) {
@@ -133,7 +131,7 @@ pub(crate) async fn judge(server: &Server, run: uuid::Uuid) -> Result<(), crate:
     };
     let runs = server.store.list(&query).await?.items;
     let points = runs.iter().map(point).filter(|(other, _)| *other == key).map(|(_, point)| point).collect();
-    let line = TimeLine::of(key, points, &Thresholds::default());
+    let line = TimeLine::of(key, points, &server.options.thresholds);
     for alert in line.alerts.iter().filter(|alert| alert.point == summary.id) {
         let body = serde_json::json!({
             "run": summary.id, "what": line.label, "kind": alert.kind, "text": alert.text, "at": alert.at,
