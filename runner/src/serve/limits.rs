@@ -2,7 +2,7 @@
 
 use super::problem::Problem;
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use http_body_util::BodyExt;
@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use std::io::Read;
 use std::num::NonZeroU32;
 use std::time::Duration;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use utoipa::ToSchema;
 
 /// Who sends nothing for so long is gone.
@@ -50,6 +51,38 @@ impl Default for Limits {
             max_compared: 16,
             requests_per_minute: REQUESTS,
             max_uploaded_bytes_per_day: 1 << 40,
+        }
+    }
+}
+
+/// The memory that bodies may take all together: who finds none waits, and is then told to come again.
+pub(super) struct Room(Semaphore);
+
+/// Room is given by so many bytes.
+const SHARE: usize = 1024;
+
+impl Room {
+    pub(super) fn new(bytes: usize) -> Room {
+        Room(Semaphore::new(bytes / SHARE))
+    }
+
+    /// Room for a body, as long as what this gives is kept. Whoever does not say how long it is gets room for the longest.
+    pub(super) async fn take(
+        &self,
+        headers: &HeaderMap,
+        most: usize,
+    ) -> Result<SemaphorePermit<'_>, Problem> {
+        let length =
+            headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        let shares = length.unwrap_or(most).min(most) / SHARE + 1;
+        let taken = self.0.acquire_many(u32::try_from(shares).unwrap_or(u32::MAX));
+        match tokio::time::timeout(IDLE, taken).await {
+            Ok(Ok(room)) => Ok(room),
+            _ => Err(Problem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too much is being uploaded: try again in a while",
+            )
+            .with(header::RETRY_AFTER, HeaderValue::from(5))),
         }
     }
 }

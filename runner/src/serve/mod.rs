@@ -17,6 +17,8 @@ mod webhooks;
 
 pub(crate) use limits::Limits;
 
+use limits::Room;
+
 use crate::data::{DataDir, DataDirError};
 use crate::store::{Place, Store, StoreError, secret};
 use axum::Router;
@@ -41,6 +43,9 @@ use trainplan_shared::history::Thresholds;
 use uuid::Uuid;
 use watch::Watch;
 use webhooks::Webhooks;
+
+/// The memory that uploads may take.
+const ROOM: usize = 512 << 20;
 
 /// How to serve.
 #[derive(Debug, Clone, Default)]
@@ -111,7 +116,8 @@ struct Shared {
     meter: Meter,
     watch: Watch,
     webhooks: Webhooks,
-    /// What takes memory or time is done by few at once.
+    room: Room,
+    /// What takes time is done by few at once.
     turns: Semaphore,
     /// True when the server is about to end.
     ends: flag::Receiver<bool>,
@@ -158,6 +164,8 @@ impl Server {
             meter: Meter::new(),
             watch: Watch::new(),
             webhooks: webhooks.map_err(ServeError::Webhook)?,
+            // Always room for one.
+            room: Room::new(ROOM.max(2 * options.limits.max_result_bytes)),
             turns: Semaphore::new(8),
             ends,
         })))

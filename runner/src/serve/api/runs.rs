@@ -66,13 +66,13 @@ pub(super) async fn put(
 ) -> Result<Response, Problem> {
     by.may(Scope::Upload)?;
     let id = id(&path)?;
-    // Few at a time: each may be as large as the limit, in memory.
-    let _turn = server.turns.acquire().await;
     let most = server.options.limits.max_result_bytes;
     let is_packed = is_packed(&headers)?;
+    let _room = server.room.take(&headers, most).await?;
     let sent = whole(body, most).await?;
     quota::count(&server, &by, sent.len() as u64).await?;
     check_digest(&headers, &sent)?;
+    let _turn = server.turns.acquire().await;
     let (file, run) = tokio::task::spawn_blocking(move || {
         let file = if is_packed { unpacked(&sent, most)? } else { sent };
         let run = result::read(&file).map_err(|error| unprocessable(&error.to_string()))?;
