@@ -240,6 +240,7 @@ pub(crate) fn run() -> ExitCode {
         Err(failure) => failure,
     };
     match failure {
+        Failure::Store(crate::store::StoreError::Gone { .. }) => complain(&failure, 5),
         // `trainplan recipes | head` has what it wanted.
         Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Failure::Invalid(_)

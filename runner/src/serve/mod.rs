@@ -269,7 +269,7 @@ async fn keep_house(server: Server, retain_days: Option<u32>) {
     loop {
         server.rates.forget();
         let done = async {
-            server.store.forget_changes().await?;
+            server.store.tidy().await?;
             if let Some(days) = retain_days {
                 let deleted = server.store.delete_older(days).await?;
                 if deleted > 0 {

@@ -11,9 +11,13 @@ use object_store::path::Path as Key;
 use sha2::{Digest, Sha256};
 use std::io;
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 use uuid::Uuid;
 
 const FOLDER: &str = "arriving";
+
+/// Who sends no more of a log for so long begins anew.
+const ABANDONED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// How hard zstd tries: more makes little smaller and takes much longer.
 const LEVEL: i32 = 3;
@@ -95,6 +99,22 @@ impl Arriving {
             match self.blobs.objects.delete(&meta.location).await {
                 Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
                 Err(error) => return Err(self.blobs.failed(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Throws away the pieces of logs that nobody went on with.
+    pub(super) async fn clear_abandoned(blobs: &Blobs) -> Result<(), BlobError> {
+        let failed = |error| blobs.failed(error);
+        let mut pieces = blobs.objects.list(Some(&Key::from(FOLDER)));
+        while let Some(meta) = pieces.try_next().await.map_err(failed)? {
+            let age = SystemTime::now().duration_since(meta.last_modified.into());
+            if age.is_ok_and(|age| age > ABANDONED) {
+                match blobs.objects.delete(&meta.location).await {
+                    Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
+                    Err(error) => return Err(failed(error)),
+                }
             }
         }
         Ok(())

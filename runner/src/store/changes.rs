@@ -65,7 +65,7 @@ impl Store {
     }
 
     /// Forgets what happened long ago.
-    pub(crate) async fn forget_changes(&self) -> Result<(), StoreError> {
+    pub(super) async fn forget_changes(&self) -> Result<(), StoreError> {
         let mut writing = self.database.write().await?;
         // The newest stays, so that the order goes on behind it.
         let delete = "DELETE FROM changes WHERE at < $1 AND seq < (SELECT max(seq) FROM changes)";

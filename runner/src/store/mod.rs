@@ -284,6 +284,12 @@ impl Store {
         Ok(Arriving::open(self.blobs.clone(), id).await?)
     }
 
+    /// Forgets what happened long ago, and logs that nobody went on with.
+    pub(crate) async fn tidy(&self) -> Result<(), StoreError> {
+        self.forget_changes().await?;
+        Ok(Arriving::clear_abandoned(&self.blobs).await?)
+    }
+
     /// Makes what has arrived the log of a run that is in the store, if it is that.
     pub(crate) async fn finish_log(
         &self,
