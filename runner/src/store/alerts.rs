@@ -63,6 +63,17 @@ impl Store {
         self.commit(writing).await
     }
 
+    /// Whether a run has an alert of a kind.
+    pub(crate) async fn has_alert(&self, run: &str, kind: &str) -> Result<bool, StoreError> {
+        let count: i64 = sqlx::query_scalar("SELECT count(*) FROM alerts WHERE run = $1 AND kind = $2")
+            .bind(run)
+            .bind(kind)
+            .fetch_one(&self.database.readers)
+            .await
+            .map_err(|error| self.failed(error))?;
+        Ok(count > 0)
+    }
+
     /// The newest alerts.
     pub(crate) async fn alerts(&self, limit: u32) -> Result<Vec<KeptAlert>, StoreError> {
         sqlx::query_as("SELECT id, at, run, kind, body FROM alerts ORDER BY at DESC, id DESC LIMIT $1")

@@ -132,12 +132,19 @@ pub(crate) async fn judge(server: &Server, run: uuid::Uuid) -> Result<(), crate:
     let runs = server.store.list(&query).await?.items;
     let points = runs.iter().map(point).filter(|(other, _)| *other == key).map(|(_, point)| point).collect();
     let line = TimeLine::of(key, points, &server.options.thresholds);
+    let before = line.points.iter().rev().skip(1).find(|point| point.measured_s().is_some());
     for alert in line.alerts.iter().filter(|alert| alert.point == summary.id) {
         let body = serde_json::json!({
             "run": summary.id, "what": line.label, "kind": alert.kind, "text": alert.text, "at": alert.at,
             "measured_s": alert.measured_s, "expected_s": alert.expected_s, "limit_s": alert.limit_s,
         });
-        server.store.alert(run, alert.kind.id(), &body.to_string(), server.webhooks.urls()).await?;
+        // What was so the time before is no news.
+        let is_news = match before {
+            Some(before) => !server.store.has_alert(&before.id, alert.kind.id()).await?,
+            None => true,
+        };
+        let urls = if is_news { server.webhooks.urls() } else { &[] };
+        server.store.alert(run, alert.kind.id(), &body.to_string(), urls).await?;
     }
     server.stir();
     Ok(())
