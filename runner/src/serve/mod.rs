@@ -119,6 +119,8 @@ struct Shared {
     room: Room,
     /// What takes time is done by few at once.
     turns: Semaphore,
+    /// Whoever judges a run.
+    judging: Semaphore,
     /// True when the server is about to end.
     ends: flag::Receiver<bool>,
 }
@@ -167,6 +169,7 @@ impl Server {
             // Always room for one.
             room: Room::new(ROOM.max(2 * options.limits.max_result_bytes)),
             turns: Semaphore::new(8),
+            judging: Semaphore::new(1),
             ends,
         })))
     }

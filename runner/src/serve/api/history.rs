@@ -115,8 +115,8 @@ pub(super) async fn alerts(State(server): State<Server>, Extension(by): By) -> R
 
 /// Looks whether a run that came in is slower than it should be, and keeps what is to be told of it.
 pub(crate) async fn judge(server: &Server, run: uuid::Uuid) -> Result<(), crate::store::StoreError> {
-    /// No threshold looks back further.
-    const BEFORE: u32 = 1000;
+    /// What was before these is no news.
+    const BEFORE: u32 = 100;
     let Some(summary) = server.store.summary(run).await? else { return Ok(()) };
     let (key, _) = point(&summary);
     if !key.is_one_scenario() {
@@ -131,7 +131,12 @@ pub(crate) async fn judge(server: &Server, run: uuid::Uuid) -> Result<(), crate:
     };
     let runs = server.store.list(&query).await?.items;
     let points = runs.iter().map(point).filter(|(other, _)| *other == key).map(|(_, point)| point).collect();
-    let line = TimeLine::of(key, points, &server.options.thresholds);
+    let thresholds = server.options.thresholds;
+    // One after another, where nobody waits for it.
+    let _turn = server.judging.acquire().await;
+    let Ok(line) = tokio::task::spawn_blocking(move || TimeLine::of(key, points, &thresholds)).await else {
+        return Ok(());
+    };
     let before = line.points.iter().rev().skip(1).find(|point| point.measured_s().is_some());
     for alert in line.alerts.iter().filter(|alert| alert.point == summary.id) {
         let body = serde_json::json!({
