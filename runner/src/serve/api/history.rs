@@ -117,6 +117,8 @@ pub(super) async fn alerts(State(server): State<Server>, Extension(by): By) -> R
 pub(crate) async fn judge(server: &Server, run: uuid::Uuid) -> Result<(), crate::store::StoreError> {
     /// What was before these is no news.
     const BEFORE: u32 = 100;
+    // One after another, where nobody waits for it.
+    let _turn = server.judging.acquire().await;
     let Some(summary) = server.store.summary(run).await? else { return Ok(()) };
     let (key, _) = point(&summary);
     if !key.is_one_scenario() {
@@ -132,8 +134,6 @@ pub(crate) async fn judge(server: &Server, run: uuid::Uuid) -> Result<(), crate:
     let runs = server.store.list(&query).await?.items;
     let points = runs.iter().map(point).filter(|(other, _)| *other == key).map(|(_, point)| point).collect();
     let thresholds = server.options.thresholds;
-    // One after another, where nobody waits for it.
-    let _turn = server.judging.acquire().await;
     let Ok(line) = tokio::task::spawn_blocking(move || TimeLine::of(key, points, &thresholds)).await else {
         return Ok(());
     };

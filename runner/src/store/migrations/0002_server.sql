@@ -15,7 +15,8 @@ ALTER TABLE runs ADD COLUMN summary_version BIGINT NOT NULL DEFAULT 1;
 -- The token that uploaded it.
 ALTER TABLE runs ADD COLUMN token TEXT;
 
-CREATE INDEX runs_by_line      ON runs (line, cluster, ran_at, id);
+CREATE INDEX runs_by_line      ON runs (line, ran_at, id);
+CREATE INDEX runs_by_run_time  ON runs (ran_at, id);
 CREATE INDEX runs_by_step_time ON runs (step_time_s, id);
 CREATE INDEX runs_by_mfu       ON runs (mfu, id);
 CREATE INDEX runs_by_speed     ON runs (speed_percent, id);
