@@ -5,11 +5,13 @@ mod conduct;
 mod data;
 mod doctor;
 mod fetch;
+mod history;
 mod journal;
 mod serve;
 mod slurm;
 mod ssh;
 mod store;
+mod tls;
 
 use std::process::ExitCode;
 

@@ -2,6 +2,7 @@
 
 use super::Failure;
 use crate::data::DataDir;
+use crate::store::{Place, Store};
 use std::path::PathBuf;
 
 /// The flag that names the data directory.
@@ -18,9 +19,35 @@ impl DataDirArg {
     pub(super) fn open(&self) -> Result<DataDir, Failure> {
         Ok(DataDir::open(self.data_dir.clone())?)
     }
+}
 
-    /// The folder that was named, if any.
-    pub(super) fn given(self) -> Option<PathBuf> {
-        self.data_dir
+/// The flags that name a store: in the data directory unless they say otherwise.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct StoreArgs {
+    #[command(flatten)]
+    data: DataDirArg,
+    /// Keep results in this PostgreSQL instead of the data directory's own database
+    #[arg(long, value_name = "postgres://...", env = "TRAINPLAN_DATABASE_URL", hide_env_values = true)]
+    database_url: Option<String>,
+    /// Keep raw logs there instead of in the data directory: s3://BUCKET/PREFIX (keys and endpoint as AWS_ACCESS_KEY_ID,
+    /// AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT, AWS_REGION say), or another folder
+    #[arg(long, value_name = "PLACE", env = "TRAINPLAN_STORE")]
+    store: Option<String>,
+}
+
+impl StoreArgs {
+    /// The data directory.
+    pub(super) fn dir(&self) -> Result<DataDir, Failure> {
+        self.data.open()
+    }
+
+    /// Where the store is.
+    pub(super) fn place(&self) -> Place {
+        Place { database_url: self.database_url.clone(), blobs: self.store.clone() }
+    }
+
+    /// Opens the store.
+    pub(super) async fn open(&self) -> Result<Store, Failure> {
+        Ok(Store::open_at(&self.dir()?, &self.place()).await?)
     }
 }

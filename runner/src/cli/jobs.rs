@@ -232,7 +232,7 @@ async fn copy_of_log(data: &DataDir, journal: &Journal, run: &Run) -> Result<Opt
     if run.status.phase == Phase::Stored {
         let store = Store::open(data).await?;
         let id = Uuid::parse_str(&run.id).unwrap_or_default();
-        return Ok(store.log(id).await?.map(|path| path.display().to_string()));
+        return Ok(store.log_name(id).await?);
     }
     let job = run.status.jobs.first().map_or("", |(job, _)| job.as_str());
     let path = journal.logs().join(&run.id).join(format!("{job}.log.zst"));

@@ -1,29 +1,36 @@
 //! The command line: one file per command, data to stdout, everything else to stderr.
 
 mod calibrate;
+mod check;
+mod compare;
 mod connect;
 mod data_dir;
 mod doctor;
 mod estimate;
+mod export;
 mod flops;
 mod import;
 mod jobs;
 mod launch;
+mod licenses;
 mod metrics;
 mod model_file;
 mod output;
 mod parse;
 mod profiles;
 mod recipes;
+mod reparse;
 mod run;
 mod scenario;
+mod serve;
 mod shell;
 mod side_by_side;
+mod stored;
 mod summary;
+mod token;
 mod validate;
 mod watch;
 
-use crate::serve;
 use crate::ssh::{KeptError, LinkError};
 use clap::{Parser, Subcommand};
 use std::io::{self, Write};
@@ -48,12 +55,14 @@ Examples:
   trainplan estimate --recipe llama3.1-405b/h100/fp8/512 --tp 4 --pp 16
   trainplan launch --recipe llama3.1-405b/h100/fp8/512
   trainplan parse experiments/ --save results/
+  trainplan compare before.log after.log
   trainplan import results/
+  trainplan check
   trainplan run nightly.campaign.toml
   trainplan jobs list
   trainplan serve
 
-Exit codes: 0 done; 1 failed; 2 wrong use or invalid input; 3 the plan does not fit; 4 a run failed,\nor nothing could be scored; 5 the cluster can't be reached."
+Exit codes: 0 done; 1 failed; 2 wrong use or invalid input; 3 the plan does not fit; 4 a run failed,\nor nothing could be scored; 5 the cluster can't be reached; 6 a regression was found."
 )]
 struct Cli {
     /// Say more of what is done on standard error; twice for every remote command
@@ -76,18 +85,16 @@ enum Command {
     Connect(connect::Args),
     Doctor(doctor::Args),
     Parse(parse::Args),
+    Compare(compare::Args),
     Import(import::Args),
+    Export(export::Args),
+    Reparse(reparse::Args),
+    Check(check::Args),
     Validate(validate::Args),
     Calibrate(calibrate::Args),
-    /// Serve the planner and the stored results to browsers
-    #[command(after_help = "Example:\n  trainplan serve --listen 127.0.0.1:9000")]
-    Serve {
-        /// Address and port to listen on; port 0 takes a free one
-        #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080", value_parser = address)]
-        listen: SocketAddr,
-        #[command(flatten)]
-        data: data_dir::DataDirArg,
-    },
+    Serve(serve::Args),
+    Token(token::Args),
+    Licenses(licenses::Args),
     Completions(shell::Completions),
     Man(shell::Man),
 }
@@ -100,7 +107,7 @@ enum Failure {
     Invalid(Vec<Problem>),
     /// The server did not start or failed: exit code 1.
     #[error(transparent)]
-    Serve(#[from] serve::ServeError),
+    Serve(#[from] crate::serve::ServeError),
     /// stdout can't be written: exit code 1, and silence if its reader has left.
     #[error("cannot write the result: {0}")]
     Output(#[from] io::Error),
@@ -147,6 +154,15 @@ enum Failure {
     /// No log gave a number: exit code 4. The rows say why.
     #[error("nothing could be scored: each row says why")]
     NothingScored,
+    /// No run could be judged: exit code 4. The rows say why, if there are any.
+    #[error("{0}")]
+    NothingJudged(&'static str),
+    /// Runs became slower: exit code 6. The rows say by how much.
+    #[error("{0} of {1} time lines became slower: each row says by how much")]
+    Regression(usize, usize),
+    /// A threshold can't be: exit code 2.
+    #[error("--{0}")]
+    Threshold(#[from] trainplan_shared::history::ThresholdError),
     /// There is no such run: exit code 2.
     #[error("{0}")]
     NoRun(String),
@@ -224,6 +240,7 @@ pub(crate) fn run() -> ExitCode {
         Err(failure) => failure,
     };
     match failure {
+        Failure::Store(crate::store::StoreError::Gone { .. }) => complain(&failure, 5),
         // `trainplan recipes | head` has what it wanted.
         Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Failure::Invalid(_)
@@ -231,6 +248,7 @@ pub(crate) fn run() -> ExitCode {
         | Failure::Several(_)
         | Failure::Refused(_)
         | Failure::NoRun(_)
+        | Failure::Threshold(_)
         | Failure::Changed { .. }
         | Failure::Secret(_) => complain(&failure, 2),
         Failure::Serve(_)
@@ -247,7 +265,8 @@ pub(crate) fn run() -> ExitCode {
         | Failure::Conduct(_)
         | Failure::Fetch(_) => complain(&failure, 1),
         Failure::DoesNotFit => complain(&failure, 3),
-        Failure::NothingScored | Failure::RunFailed => complain(&failure, 4),
+        Failure::NothingScored | Failure::NothingJudged(_) | Failure::RunFailed => complain(&failure, 4),
+        Failure::Regression(..) => complain(&failure, 6),
         Failure::Unreachable(_) | Failure::OutOfReach(_) | Failure::Unconnected(_) => complain(&failure, 5),
     }
 }
@@ -277,13 +296,16 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Connect(args) => args.run(),
         Command::Doctor(args) => args.run(),
         Command::Parse(args) => args.run(),
+        Command::Compare(args) => args.run(),
         Command::Import(args) => args.run(),
+        Command::Export(args) => args.run(),
+        Command::Reparse(args) => args.run(),
+        Command::Check(args) => args.run(),
         Command::Validate(args) => args.run(),
         Command::Calibrate(args) => args.run(),
-        Command::Serve { listen, data } => {
-            let serve = serve::serve(listen, data.given());
-            tokio::runtime::Runtime::new()?.block_on(serve).map_err(Failure::from)
-        }
+        Command::Serve(args) => args.run(),
+        Command::Token(args) => args.run(),
+        Command::Licenses(args) => args.run(),
         Command::Completions(args) => args.run(),
         Command::Man(args) => args.run(),
     }

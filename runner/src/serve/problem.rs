@@ -1,42 +1,90 @@
 //! What went wrong, as programs are told of it: RFC 9457.
 
-use crate::store::StoreError;
+use super::rates::seconds;
+use crate::store::{BlobError, StoreError};
 use axum::Json;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use std::fmt::Display;
+use std::time::Duration;
+use utoipa::ToSchema;
 
 /// An answer that says what went wrong.
-#[derive(Debug, Serialize)]
-pub(super) struct Problem {
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Problem {
     /// The status in words: the status says what kind of problem it is, so no page has to.
     title: &'static str,
+    /// The status.
     status: u16,
     /// What is wrong, and what to do.
     detail: String,
+    #[serde(skip)]
+    header: Option<(HeaderName, HeaderValue)>,
 }
 
 impl Problem {
     pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Problem {
         let title = status.canonical_reason().unwrap_or("Error");
-        Problem { title, status: status.as_u16(), detail: detail.into() }
+        Problem { title, status: status.as_u16(), detail: detail.into(), header: None }
+    }
+
+    /// Nobody that we know.
+    pub(super) fn unknown(detail: &str) -> Problem {
+        let header = (header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        Problem { header: Some(header), ..Problem::new(StatusCode::UNAUTHORIZED, detail) }
+    }
+
+    /// Asked too often.
+    pub(super) fn too_often(wait: Duration) -> Problem {
+        let seconds = seconds(wait);
+        let detail = format!("that is more often than this server answers: ask again in {seconds} s");
+        let header = (header::RETRY_AFTER, HeaderValue::from(seconds));
+        Problem { header: Some(header), ..Problem::new(StatusCode::TOO_MANY_REQUESTS, detail) }
+    }
+
+    /// What went wrong here, and is nobody's business but the server's keeper's.
+    pub(super) fn broken(error: impl Display) -> Problem {
+        tracing::error!("{error}");
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the server failed; its own output says why")
+    }
+
+    /// With another header.
+    pub(super) fn with(self, name: HeaderName, value: impl Into<HeaderValue>) -> Problem {
+        Problem { header: Some((name, value.into())), ..self }
     }
 }
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Problem {
-        let status = match error {
-            StoreError::Locked { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        let status = match &error {
+            StoreError::Conflict { .. } => StatusCode::CONFLICT,
+            StoreError::Blob(BlobError::OtherLog { .. } | BlobError::NoHash(_)) => {
+                return Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string());
+            }
+            StoreError::Locked { .. } | StoreError::Gone { .. } | StoreError::Blob(_) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        Problem::new(status, error.to_string())
+        if status == StatusCode::CONFLICT {
+            return Problem::new(status, error.to_string());
+        }
+        if status != StatusCode::SERVICE_UNAVAILABLE {
+            return Problem::broken(error);
+        }
+        // Whoever keeps the server reads why; whoever asks needs no paths and addresses.
+        tracing::error!("{error}");
+        let problem = Problem::new(status, "the store does not answer: try again in a while");
+        problem.with(header::RETRY_AFTER, HeaderValue::from(5))
     }
 }
 
 impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
+    fn into_response(mut self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let kind = [(header::CONTENT_TYPE, "application/problem+json"), (header::CACHE_CONTROL, "no-store")];
-        (status, kind, Json(self)).into_response()
+        let header = self.header.take();
+        (status, kind, header.map(|header| [header]), Json(self)).into_response()
     }
 }

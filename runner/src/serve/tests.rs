@@ -27,7 +27,15 @@ async fn answer<App: Embed + 'static>(
     headers: &[(&str, &str)],
 ) -> Response<Body> {
     let dir = tempfile::tempdir().unwrap();
-    router::<App>(store(&dir).await).oneshot(request(method, path, headers)).await.unwrap()
+    router::<App>(&server(&dir).await).oneshot(request(method, path, headers)).await.unwrap()
+}
+
+/// A server on loopback, and the token that it would print.
+const OWNER: &str = "tp_owner";
+
+async fn server(dir: &TempDir) -> Server {
+    let (_, ends) = flag::channel(false);
+    Server::new(store(dir).await, &Options::default(), Some(OWNER.into()), ends).unwrap()
 }
 
 fn request(method: Method, path: &str, headers: &[(&str, &str)]) -> Request<Body> {
@@ -190,7 +198,9 @@ async fn without_a_web_app_every_page_says_how_to_build_it() {
 async fn an_address_in_use_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = taken.local_addr().unwrap();
-    let error = serve(addr, None).await.unwrap_err();
+    let dir = tempfile::tempdir().unwrap();
+    let data = DataDir::open(Some(dir.path().into())).unwrap();
+    let error = serve(addr, data, Options::default()).await.unwrap_err();
     assert!(matches!(error, ServeError::AddressInUse(in_use) if in_use == addr));
     assert!(error.to_string().contains("--listen"));
 }
@@ -225,7 +235,7 @@ impl Stored {
     }
 
     async fn get(&self, path: &str, headers: &[(&str, &str)]) -> Response<Body> {
-        let router = router::<Fixture>(store(&self.dir).await);
+        let router = router::<Fixture>(&server(&self.dir).await);
         router.oneshot(request(Method::GET, &format!("/api/v1{path}"), headers)).await.unwrap()
     }
 
@@ -334,15 +344,15 @@ async fn what_is_not_there_is_a_problem_and_never_the_app() {
         let response = stored.get(path, &[("accept", "text/html")]).await;
         assert!(!problem(response, StatusCode::NOT_FOUND).await.is_empty(), "{path}");
     }
-    let router = router::<Fixture>(store(&stored.dir).await);
-    let put = router.oneshot(request(Method::PUT, &format!("/api/v1/runs/{known}"), &[])).await.unwrap();
-    assert!(problem(put, StatusCode::METHOD_NOT_ALLOWED).await.contains("GET"));
+    let router = router::<Fixture>(&server(&stored.dir).await);
+    let post = router.oneshot(request(Method::POST, &format!("/api/v1/runs/{known}"), &[])).await.unwrap();
+    assert!(problem(post, StatusCode::METHOD_NOT_ALLOWED).await.contains("openapi.json"));
 }
 
 #[tokio::test]
 async fn on_loopback_only_names_of_the_loopback_are_answered() {
     let dir = tempfile::tempdir().unwrap();
-    let router = router::<Fixture>(store(&dir).await).layer(from_fn(host::only_own));
+    let router = router::<Fixture>(&server(&dir).await).layer(from_fn(host::only_own));
     let ask = async |host| {
         let headers = [("host", host)];
         router.clone().oneshot(request(Method::GET, "/api/v1/runs", &headers)).await.unwrap()

@@ -1,48 +1,59 @@
-//! The store of results: what runs measured, in an SQLite database, and their raw logs in files beside it.
+//! The store of results: what runs measured, in a database, and their raw logs beside it.
 //!
-//! A result is entered whole or not at all, and never changes. Its steps are one compressed column that lists do not
-//! touch; they read summaries alone. Several programs may use a store at once: SQLite's write-ahead log lets them read
-//! while one writes, and writers wait for each other.
+//! On one machine that is an SQLite file and a folder; several servers share a PostgreSQL and a bucket. A result is
+//! entered whole or not at all, and never changes; what a newer parser makes of its log stands beside it. Results are
+//! compressed columns that lists do not touch: they read summaries alone.
 
+mod access;
+mod alerts;
+mod arriving;
 mod blobs;
+mod changes;
+mod database;
 mod migrations;
+mod progress;
 mod query;
+mod scores;
 mod summary;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use blobs::BlobError;
-pub(crate) use query::{Page, Query};
+pub(crate) use access::{Access, NewShare, NewToken, Scope, Share, Token, secret};
+pub(crate) use alerts::{Delivery, KeptAlert};
+pub(crate) use arriving::Arriving;
+pub(crate) use blobs::{BlobError, Log, LogHash, hex};
+pub(crate) use changes::{Change, Kind as ChangeKind};
+pub(crate) use query::{Page, Query, Sort};
+pub(crate) use scores::Score;
 pub(crate) use summary::Summary;
 
 use crate::data::DataDir;
-use blobs::{Blobs, hex};
-use jiff::Timestamp;
-use migrations::{MigrationError, NEWEST};
+use blobs::Blobs;
+use database::Database;
+use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha256};
-use sqlx::error::DatabaseError;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{ConnectOptions, SqlitePool};
+use sqlx::{Any, Transaction};
 use std::io;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::Path;
 use trainplan_shared::result::{self, FileError, RunResult};
 use uuid::Uuid;
-
-/// How long to wait while another program writes. Entering a result takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How hard zstd tries: more makes little smaller and takes much longer.
 const LEVEL: i32 = 3;
 
-/// The results on this machine.
+/// Where a store is: in the data directory, unless somewhere else is named.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Place {
+    /// A PostgreSQL, by its address.
+    pub(crate) database_url: Option<String>,
+    /// A bucket, or another folder, for the raw logs.
+    pub(crate) blobs: Option<String>,
+}
+
+/// A store of results.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
-    /// The database's file.
-    path: PathBuf,
-    /// One connection, so that this program's writers queue here and not at the file's lock.
-    writer: SqlitePool,
-    readers: SqlitePool,
+    database: Database,
     blobs: Blobs,
 }
 
@@ -60,37 +71,46 @@ pub(crate) enum Put {
 pub(crate) enum StoreError {
     /// A newer program made the database.
     #[error(
-        "the store {} is of version {version}, and this program works with version {NEWEST}: use a newer trainplan, or \
-         another --data-dir",
-        path.display()
+        "the store {store} is of version {version}, and this program works with version {newest}: use a newer trainplan, or \
+         another store"
     )]
     Newer {
-        /// The database's file.
-        path: PathBuf,
+        /// The database.
+        store: String,
         /// Its version.
         version: i64,
+        /// The version that this program makes.
+        newest: usize,
     },
     /// Another program does not stop writing.
-    #[error("another program kept the store {} locked for {} s: end it, or try again", path.display(), PATIENCE.as_secs())]
+    #[error("another program keeps the store {store} locked: end it, or try again")]
     Locked {
-        /// The database's file.
-        path: PathBuf,
+        /// The database.
+        store: String,
     },
-    /// The database failed.
-    #[error("the store {} failed: {error}", path.display())]
-    Database {
-        /// The database's file.
-        path: PathBuf,
-        /// What it said.
+    /// The database is out of reach, for now.
+    #[error("the store {store} does not answer: {error}; see whether it runs, and try again")]
+    Gone {
+        /// The database.
+        store: String,
+        /// What went wrong.
         error: sqlx::Error,
     },
-    /// The folder of raw logs can't be made.
-    #[error("cannot make the folder {}: {error}", path.display())]
-    Folder {
-        /// Where it was to be.
-        path: PathBuf,
-        /// What the system said.
-        error: io::Error,
+    /// What was given is no address.
+    #[error("{url} is no address of a database: {what}")]
+    Address {
+        /// What was given, without a password.
+        url: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// The database failed.
+    #[error("the store {store} failed: {error}")]
+    Database {
+        /// The database.
+        store: String,
+        /// What it said.
+        error: sqlx::Error,
     },
     /// Another result has the same id.
     #[error(
@@ -100,12 +120,15 @@ pub(crate) enum StoreError {
         /// The id.
         id: Uuid,
     },
-    /// The raw log can't be kept.
+    /// The raw log can't be kept or read.
     #[error(transparent)]
     Blob(#[from] BlobError),
     /// The result can't be put into a file.
     #[error(transparent)]
     Result(#[from] FileError),
+    /// The system gives no randomness, and so there are no secrets.
+    #[error("the system gives no random bytes: {0}")]
+    NoRandomness(#[from] getrandom::Error),
     /// What the store holds was changed from outside.
     #[error("the store's result {id} can't be read: {what}; import its file again into a new --data-dir")]
     Damaged {
@@ -119,47 +142,35 @@ pub(crate) enum StoreError {
 impl Store {
     /// Opens the store of a data directory: makes it if there is none, and brings an older one up to date.
     pub(crate) async fn open(dir: &DataDir) -> Result<Store, StoreError> {
-        let folder = dir.path().join("blobs");
-        let blobs =
-            Blobs::open(folder.clone()).map_err(|error| StoreError::Folder { path: folder, error })?;
-        let path = dir.path().join("store.sqlite");
-        let options = SqliteConnectOptions::new()
-            .filename(&path)
-            .create_if_missing(true)
-            .journal_mode(SqliteJournalMode::Wal)
-            // A result that was entered outlives a power cut too.
-            .synchronous(SqliteSynchronous::Full)
-            .busy_timeout(PATIENCE)
-            .foreign_keys(true)
-            .disable_statement_logging();
-        let pool = |most| SqlitePoolOptions::new().max_connections(most).acquire_timeout(2 * PATIENCE);
-        let store = Store {
-            writer: pool(1).connect_lazy_with(options.clone()),
-            readers: pool(4).connect_lazy_with(options),
-            path,
-            blobs,
+        Self::open_at(dir, &Place::default()).await
+    }
+
+    /// Opens a store that may be elsewhere.
+    pub(crate) async fn open_at(dir: &DataDir, place: &Place) -> Result<Store, StoreError> {
+        let blobs = match &place.blobs {
+            None => Blobs::folder(&dir.path().join("blobs"))?,
+            Some(url) if url.starts_with("s3://") => Blobs::bucket(url)?,
+            Some(path) => Blobs::folder(Path::new(path))?,
         };
-        store.migrate().await?;
+        let database = match &place.database_url {
+            None => Database::file(&dir.path().join("store.sqlite")).await?,
+            Some(url) => Database::server(url).await?,
+        };
+        let store = Store { database, blobs };
+        store.summarise().await?;
         Ok(store)
     }
 
-    /// Brings the database up to date. Where several programs open a new one at once, SQLite may call it locked at once
-    /// instead of waiting: changing the journal's mode is not what it waits for.
-    async fn migrate(&self) -> Result<(), StoreError> {
-        let begun = Instant::now();
-        loop {
-            let error = match migrations::migrate(&self.writer).await {
-                Ok(()) => return Ok(()),
-                Err(MigrationError::Newer(version)) => {
-                    return Err(StoreError::Newer { path: self.path.clone(), version });
-                }
-                Err(MigrationError::Database(error)) => self.failed(error),
-            };
-            if !matches!(error, StoreError::Locked { .. }) || begun.elapsed() > PATIENCE {
-                return Err(error);
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+    /// What to call it: its file, or its address without a password.
+    pub(crate) fn name(&self) -> &str {
+        &self.database.name
+    }
+
+    /// Whether database and logs can be reached.
+    pub(crate) async fn is_well(&self) -> Result<(), StoreError> {
+        let asked = sqlx::query_scalar("SELECT 1").fetch_one(&self.database.readers).await;
+        let _: i32 = asked.map_err(|error| self.failed(error))?;
+        Ok(())
     }
 
     /// Enters a result, and its raw log from a file that holds it compressed by zstd. The same result again is no second
@@ -169,112 +180,279 @@ impl Store {
     /// Another result has its id; the log is not the one that it was made from; the disk or the database fails. What was
     /// in the store stays as it is.
     pub(crate) async fn put(&self, run: &RunResult, log: Option<&Path>) -> Result<Put, StoreError> {
-        let text = result::write(run)?;
-        let sha256 = hex(&Sha256::digest(&text));
-        let file =
-            zstd::encode_all(text.as_bytes(), LEVEL).map_err(|error| self.failed(sqlx::Error::Io(error)))?;
-        // The log first: no run may name one that is not there.
-        let log_sha256 = log.is_some().then_some(run.source.sha256.as_str());
-        if let Some(log) = log {
-            self.keep(&run.source.sha256, log).await?;
-        }
-        let received_at = format!("{:.6}", Timestamp::now());
-        let summary = Summary::of(run, received_at, log.is_some());
-        match self.enter(&summary, &sha256, log_sha256, &file).await {
-            Ok(Some(put)) => Ok(put),
-            Ok(None) => Err(StoreError::Conflict { id: run.id }),
-            Err(error) => Err(self.failed(error)),
-        }
+        self.put_file(run, result::write(run)?.as_bytes(), log).await
     }
 
-    /// The runs of a query, newest first, as summaries.
+    /// Enters a result by its file, whose bytes stay as they are for ever, and its raw log.
+    ///
+    /// # Errors
+    /// As [`Store::put`]'s.
+    pub(crate) async fn put_file(
+        &self,
+        run: &RunResult,
+        file: &[u8],
+        log: Option<&Path>,
+    ) -> Result<Put, StoreError> {
+        // The log first: no run may name one that is not there.
+        let log = match log {
+            Some(log) => {
+                let sha256 = LogHash::parse(&run.source.sha256)?;
+                self.blobs.keep(&sha256, log).await?;
+                Some(sha256)
+            }
+            None => None,
+        };
+        self.enter(run, file, log, None).await
+    }
+
+    /// Enters a result as it came over the network. If its log is here already, it has that one.
+    ///
+    /// # Errors
+    /// As [`Store::put`]'s.
+    pub(crate) async fn put_upload(
+        &self,
+        run: &RunResult,
+        file: &[u8],
+        token: Option<&str>,
+    ) -> Result<Put, StoreError> {
+        let log = match LogHash::parse(&run.source.sha256) {
+            Ok(sha256) if self.blobs.has(&sha256).await? => Some(sha256),
+            _ => None,
+        };
+        self.enter(run, file, log, token).await
+    }
+
+    /// The runs of a query, as summaries.
     pub(crate) async fn list(&self, query: &Query) -> Result<Page, StoreError> {
         let mut select = query.select();
-        let rows = select.build_query_as().fetch_all(&self.readers).await;
-        Ok(Page::of(rows.map_err(|error| self.failed(error))?, query.limit()))
+        let rows = select.rows().fetch_all(&self.database.readers).await;
+        Ok(Page::of(rows.map_err(|error| self.failed(error))?, query))
     }
 
-    /// A result.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the runner and comparisons are its users to come"))]
+    /// A run's summary.
+    pub(crate) async fn summary(&self, id: Uuid) -> Result<Option<Summary>, StoreError> {
+        let mut select = Summary::select();
+        select.push(" AND id = ").bind(id.to_string());
+        let row = select.rows().fetch_optional(&self.database.readers).await;
+        row.map_err(|error| self.failed(error))
+    }
+
+    /// A result, by the newest parser that made one of its log.
     pub(crate) async fn get(&self, id: Uuid) -> Result<Option<RunResult>, StoreError> {
-        let damaged = |what| StoreError::Damaged { id, what };
-        let Some(file) = self.file(id).await? else { return Ok(None) };
-        let text = zstd::decode_all(file.as_slice()).map_err(|error| damaged(error.to_string()))?;
-        result::read(&text).map(Some).map_err(|error| damaged(error.to_string()))
+        self.newest_file(id).await?.map(|file| unpack(id, &file)).transpose()
     }
 
     /// A result's file as it came, compressed by zstd.
     pub(crate) async fn file(&self, id: Uuid) -> Result<Option<Vec<u8>>, StoreError> {
         sqlx::query_scalar("SELECT file FROM results WHERE id = $1")
             .bind(id.to_string())
-            .fetch_optional(&self.readers)
+            .fetch_optional(&self.database.readers)
             .await
             .map_err(|error| self.failed(error))
     }
 
-    /// Where a result's raw log is, compressed by zstd.
-    pub(crate) async fn log(&self, id: Uuid) -> Result<Option<PathBuf>, StoreError> {
-        let sha256: Option<Option<String>> = sqlx::query_scalar("SELECT log_sha256 FROM runs WHERE id = $1")
-            .bind(id.to_string())
-            .fetch_optional(&self.readers)
-            .await
-            .map_err(|error| self.failed(error))?;
-        Ok(sha256.flatten().map(|sha256| self.blobs.path(&sha256)))
+    /// A result's file by the newest parser that made one of its log, compressed by zstd.
+    pub(crate) async fn newest_file(&self, id: Uuid) -> Result<Option<Vec<u8>>, StoreError> {
+        match self.newest_score(id).await? {
+            Some(file) => Ok(Some(file)),
+            None => self.file(id).await,
+        }
     }
 
-    /// Copies a log, without keeping others from their work meanwhile.
-    async fn keep(&self, sha256: &str, log: &Path) -> Result<(), StoreError> {
-        let (blobs, sha256, path) = (self.blobs.clone(), sha256.to_owned(), log.to_path_buf());
-        match tokio::task::spawn_blocking(move || blobs.keep(&sha256, &path)).await {
-            Ok(kept) => Ok(kept?),
-            Err(stopped) => {
-                let (path, error) = (log.to_path_buf(), io::Error::other(stopped));
-                Err(BlobError::Read { path, error }.into())
+    /// Which raw log a result has, where that is here.
+    pub(crate) async fn log(&self, id: Uuid) -> Result<Option<LogHash>, StoreError> {
+        let sha256: Option<Option<String>> = sqlx::query_scalar("SELECT log_sha256 FROM runs WHERE id = $1")
+            .bind(id.to_string())
+            .fetch_optional(&self.database.readers)
+            .await
+            .map_err(|error| self.failed(error))?;
+        Ok(sha256.flatten().map(|sha256| LogHash::parse(&sha256)).transpose()?)
+    }
+
+    /// What to call a result's raw log, where that is here: the path of its file, or its address.
+    pub(crate) async fn log_name(&self, id: Uuid) -> Result<Option<String>, StoreError> {
+        Ok(self.log(id).await?.map(|sha256| self.blobs.name_of(&sha256)))
+    }
+
+    /// A raw log.
+    pub(crate) async fn read_log(&self, sha256: &LogHash) -> Result<Log, StoreError> {
+        Ok(self.blobs.read(sha256).await?)
+    }
+
+    /// What has arrived of a run's log.
+    pub(crate) async fn arriving(&self, id: Uuid) -> Result<Arriving, StoreError> {
+        Ok(Arriving::open(self.blobs.clone(), id).await?)
+    }
+
+    /// Forgets what happened long ago, and logs that nobody went on with.
+    pub(crate) async fn tidy(&self) -> Result<(), StoreError> {
+        self.forget_changes().await?;
+        Ok(Arriving::clear_abandoned(&self.blobs).await?)
+    }
+
+    /// Makes what has arrived the log of a run that is in the store, if it is that.
+    pub(crate) async fn finish_log(
+        &self,
+        id: Uuid,
+        arriving: Arriving,
+        sha256: &LogHash,
+    ) -> Result<(), StoreError> {
+        arriving.finish(sha256).await?;
+        let mut writing = self.database.write().await?;
+        let update = sqlx::query("UPDATE runs SET log_sha256 = $2 WHERE id = $1");
+        let update = update.bind(id.to_string()).bind(sha256.as_str()).execute(&mut *writing).await;
+        update.map_err(|error| self.failed(error))?;
+        self.change(&mut writing, ChangeKind::Run, &id.to_string()).await?;
+        self.commit(writing).await
+    }
+
+    /// Removes a run with all that is known of it, and its log unless another run has the same. Whether it was there.
+    pub(crate) async fn delete(&self, id: Uuid) -> Result<bool, StoreError> {
+        let text = id.to_string();
+        let mut writing = self.database.write().await?;
+        let log: Option<Option<String>> = sqlx::query_scalar("SELECT log_sha256 FROM runs WHERE id = $1")
+            .bind(&text)
+            .fetch_optional(&mut *writing)
+            .await
+            .map_err(|error| self.failed(error))?;
+        let Some(log) = log else { return Ok(false) };
+        // What refers to it goes with it.
+        let deleted = sqlx::query("DELETE FROM runs WHERE id = $1").bind(&text).execute(&mut *writing).await;
+        deleted.map_err(|error| self.failed(error))?;
+        let others: i64 = match &log {
+            None => 0,
+            Some(sha256) => sqlx::query_scalar("SELECT count(*) FROM runs WHERE log_sha256 = $1")
+                .bind(sha256)
+                .fetch_one(&mut *writing)
+                .await
+                .map_err(|error| self.failed(error))?,
+        };
+        self.change(&mut writing, ChangeKind::Deleted, &text).await?;
+        self.commit(writing).await?;
+        self.arriving(id).await?.clear().await?;
+        if let (Some(sha256), 0) = (log, others) {
+            self.blobs.remove(&LogHash::parse(&sha256)?).await?;
+        }
+        Ok(true)
+    }
+
+    /// Removes the runs that were received more than so many days ago. How many there were.
+    pub(crate) async fn delete_older(&self, days: u32) -> Result<usize, StoreError> {
+        let until = time(Timestamp::now() - SignedDuration::from_hours(24 * i64::from(days)));
+        let mut deleted = 0;
+        loop {
+            let query = Query { until: Some(until.clone()), ..Query::default() };
+            let page = self.list(&query).await?;
+            for run in &page.items {
+                if let Ok(id) = run.id.parse() {
+                    deleted += usize::from(self.delete(id).await?);
+                }
+            }
+            if page.next_cursor.is_none() {
+                return Ok(deleted);
             }
         }
     }
 
-    /// Enters a result in one go, unless it is there. None: another one is, under the same id.
+    /// Enters a result in one go, unless it is there.
     async fn enter(
         &self,
-        summary: &Summary,
-        sha256: &str,
-        log_sha256: Option<&str>,
+        run: &RunResult,
         file: &[u8],
-    ) -> sqlx::Result<Option<Put>> {
-        // A transaction that asks first and writes then could find the file locked between the two.
-        let mut writing = self.writer.begin_with("BEGIN IMMEDIATE").await?;
-        let known: Option<String> = sqlx::query_scalar("SELECT sha256 FROM runs WHERE id = $1")
+        log: Option<LogHash>,
+        token: Option<&str>,
+    ) -> Result<Put, StoreError> {
+        let sha256 = hex(&Sha256::digest(file));
+        let log = log.as_ref().map(LogHash::as_str);
+        let packed =
+            zstd::bulk::compress(file, LEVEL).map_err(|error| self.failed(sqlx::Error::Io(error)))?;
+        let summary = Summary::of(run, now(), log.is_some());
+        let failed = |error| self.failed(error);
+        let mut writing = self.database.write().await?;
+        let insert = summary.insert(&sha256, log, token).query().execute(&mut *writing).await;
+        if insert.map_err(failed)?.rows_affected() > 0 {
+            let insert = sqlx::query("INSERT INTO results (id, file) VALUES ($1, $2)");
+            let insert = insert.bind(&summary.id).bind(packed).execute(&mut *writing).await;
+            insert.map_err(failed)?;
+            // It is over.
+            let delete = sqlx::query("DELETE FROM progress WHERE id = $1").bind(&summary.id);
+            delete.execute(&mut *writing).await.map_err(failed)?;
+            self.change(&mut writing, ChangeKind::Run, &summary.id).await?;
+            self.commit(writing).await?;
+            return Ok(Put::New);
+        }
+        let known: String = sqlx::query_scalar("SELECT sha256 FROM runs WHERE id = $1")
             .bind(&summary.id)
-            .fetch_optional(&mut *writing)
-            .await?;
-        let put = match known {
-            None => {
-                summary.insert(sha256, log_sha256).build().execute(&mut *writing).await?;
-                let insert = sqlx::query("INSERT INTO results (id, file) VALUES ($1, $2)");
-                insert.bind(&summary.id).bind(file).execute(&mut *writing).await?;
-                Put::New
+            .fetch_one(&mut *writing)
+            .await
+            .map_err(failed)?;
+        if known != sha256 {
+            return Err(StoreError::Conflict { id: run.id });
+        }
+        let update = sqlx::query("UPDATE runs SET log_sha256 = $2 WHERE id = $1 AND log_sha256 IS NULL");
+        update.bind(&summary.id).bind(log).execute(&mut *writing).await.map_err(failed)?;
+        self.commit(writing).await?;
+        Ok(Put::Known)
+    }
+
+    /// Makes the summaries anew that an older program made. A few at a time: whoever is interrupted goes on later.
+    async fn summarise(&self) -> Result<(), StoreError> {
+        loop {
+            let old: Vec<(String, String, Option<String>)> = sqlx::query_as(
+                "SELECT id, received_at, log_sha256 FROM runs WHERE summary_version < $1 ORDER BY id LIMIT 200",
+            )
+            .bind(Summary::VERSION)
+            .fetch_all(&self.database.readers)
+            .await
+            .map_err(|error| self.failed(error))?;
+            if old.is_empty() {
+                return Ok(());
             }
-            Some(known) if known == sha256 => {
-                let update =
-                    sqlx::query("UPDATE runs SET log_sha256 = $2 WHERE id = $1 AND log_sha256 IS NULL");
-                update.bind(&summary.id).bind(log_sha256).execute(&mut *writing).await?;
-                Put::Known
+            let mut writing = self.database.write().await?;
+            for (id, received_at, log) in old {
+                let run = match Uuid::parse_str(&id) {
+                    Ok(id) => self.get(id).await.ok().flatten(),
+                    Err(_) => None,
+                };
+                let updated = match run {
+                    Some(run) => {
+                        let summary = Summary::of(&run, received_at, log.is_some());
+                        summary.update().query().execute(&mut *writing).await
+                    }
+                    None => {
+                        tracing::warn!("the store's result {id} can't be read; its summary stays as it is");
+                        let update = sqlx::query("UPDATE runs SET summary_version = $2 WHERE id = $1");
+                        update.bind(&id).bind(Summary::VERSION).execute(&mut *writing).await
+                    }
+                };
+                updated.map_err(|error| self.failed(error))?;
             }
-            Some(_) => return Ok(None),
-        };
-        writing.commit().await?;
-        Ok(Some(put))
+            self.commit(writing).await?;
+        }
+    }
+
+    async fn commit(&self, writing: Transaction<'static, Any>) -> Result<(), StoreError> {
+        writing.commit().await.map_err(|error| self.failed(error))
     }
 
     fn failed(&self, error: sqlx::Error) -> StoreError {
-        const SQLITE_BUSY: &str = "5";
-        let path = self.path.clone();
-        let code = error.as_database_error().and_then(DatabaseError::code);
-        if code.as_deref() == Some(SQLITE_BUSY) {
-            StoreError::Locked { path }
-        } else {
-            StoreError::Database { path, error }
-        }
+        self.database.failed(error)
     }
+}
+
+/// The result in a compressed file.
+fn unpack(id: Uuid, file: &[u8]) -> Result<RunResult, StoreError> {
+    let damaged = |what| StoreError::Damaged { id, what };
+    let text = zstd::decode_all(file).map_err(|error: io::Error| damaged(error.to_string()))?;
+    result::read(&text).map_err(|error| damaged(error.to_string()))
+}
+
+/// The time as the store writes it: in UTC with microseconds, so that it sorts as a text.
+fn now() -> String {
+    time(Timestamp::now())
+}
+
+/// A time as the store writes it.
+pub(crate) fn time(time: Timestamp) -> String {
+    format!("{time:.6}")
 }

@@ -1,14 +1,15 @@
-//! Which runs to list, and a page of them.
+//! Which runs to list, in which order, and a page of them.
 
 use super::Summary;
+use super::database::Statement;
 use serde::{Serialize, Serializer};
-use sqlx::{QueryBuilder, Sqlite};
 use std::fmt;
 use std::str::FromStr;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// Which runs to list, newest first. What is none does not matter.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Which runs to list. What is none does not matter.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Query {
     /// The recipe, by its whole id.
     pub(crate) recipe: Option<String>,
@@ -18,6 +19,22 @@ pub(crate) struct Query {
     pub(crate) campaign: Option<String>,
     /// The status, by its id.
     pub(crate) status: Option<String>,
+    /// The model, by its id.
+    pub(crate) model: Option<String>,
+    /// The GPU type, by its id.
+    pub(crate) gpu: Option<String>,
+    /// How many GPUs.
+    pub(crate) gpus: Option<u32>,
+    /// The precision.
+    pub(crate) dtype: Option<String>,
+    /// The line: the query of a link to the scenario.
+    pub(crate) line: Option<String>,
+    /// Received then or later, RFC 3339.
+    pub(crate) since: Option<String>,
+    /// Received before, RFC 3339.
+    pub(crate) until: Option<String>,
+    /// In which order; by default the newest first.
+    pub(crate) sort: Sort,
     /// The most runs in a page; none means [`Query::LIMIT`].
     pub(crate) limit: Option<u32>,
     /// Where the page before ended.
@@ -29,25 +46,55 @@ impl Query {
     pub(crate) const LIMIT: u32 = 100;
 
     /// The statement that reads the page, and one run more that tells whether there is another.
-    pub(super) fn select(&self) -> QueryBuilder<'_, Sqlite> {
+    pub(super) fn select(&self) -> Statement<'_> {
         let mut select = Summary::select();
         let filters = [
             (" AND recipe = ", &self.recipe),
             (" AND cluster = ", &self.cluster),
             (" AND campaign = ", &self.campaign),
             (" AND status = ", &self.status),
+            (" AND model = ", &self.model),
+            (" AND gpu = ", &self.gpu),
+            (" AND dtype = ", &self.dtype),
+            (" AND line = ", &self.line),
+            (" AND received_at >= ", &self.since),
+            (" AND received_at < ", &self.until),
         ];
         for (column, wanted) in filters {
             if let Some(wanted) = wanted {
-                select.push(column).push_bind(wanted);
+                select.push(column).bind(wanted);
             }
         }
-        if let Some(Cursor { received_at, id }) = &self.cursor {
-            let mut tuple = select.push(" AND (received_at, id) < (").separated(", ");
-            tuple.push_bind(received_at).push_bind(id.to_string());
+        if let Some(gpus) = self.gpus {
+            select.push(" AND gpus = ").bind(i64::from(gpus));
+        }
+        let Sort { key, descending } = self.sort;
+        let (column, direction, beyond) =
+            if descending { (key.column(), "DESC", "<") } else { (key.column(), "ASC", ">") };
+        if let Some(Cursor { value, id }) = &self.cursor {
+            // Runs without a value come last in either direction.
+            match value {
+                Some(value) => {
+                    select.push(format_args!(" AND (({column}, id) {beyond} ("));
+                    match value {
+                        Value::Text(text) => select.bind(text),
+                        Value::Number(number) => select.bind(number),
+                    };
+                    select.push(", ").bind(id.to_string()).push(")");
+                    if !key.is_time() {
+                        select.push(format_args!(" OR {column} IS NULL"));
+                    }
+                }
+                None => {
+                    select.push(format_args!(" AND ({column} IS NULL AND id {beyond} "));
+                    select.bind(id.to_string());
+                }
+            }
             select.push(")");
         }
-        select.push(" ORDER BY received_at DESC, id DESC LIMIT ").push_bind(i64::from(self.limit()) + 1);
+        let nulls = if key.is_time() { "" } else { " NULLS LAST" };
+        select.push(format_args!(" ORDER BY {column} {direction}{nulls}, id {direction} LIMIT "));
+        select.bind(i64::from(self.limit()) + 1);
         select
     }
 
@@ -56,52 +103,174 @@ impl Query {
     }
 }
 
-/// Runs, newest first.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// An order of runs: `step_time_s`, or `-step_time_s` with the largest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sort {
+    key: Key,
+    descending: bool,
+}
+
+impl Sort {
+    /// The one that ran last first.
+    pub(crate) const NEWEST_RUN: Sort = Sort { key: Key::RanAt, descending: true };
+}
+
+impl Default for Sort {
+    fn default() -> Sort {
+        Sort { key: Key::ReceivedAt, descending: true }
+    }
+}
+
+/// What runs can be sorted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Key {
+    ReceivedAt,
+    RanAt,
+    StepTime,
+    TokensPerS,
+    Mfu,
+    SpeedPercent,
+    PlanError,
+}
+
+impl Key {
+    const ALL: [Key; 7] = [
+        Key::ReceivedAt,
+        Key::RanAt,
+        Key::StepTime,
+        Key::TokensPerS,
+        Key::Mfu,
+        Key::SpeedPercent,
+        Key::PlanError,
+    ];
+
+    /// Whether every run has it.
+    fn is_time(self) -> bool {
+        matches!(self, Key::ReceivedAt | Key::RanAt)
+    }
+
+    fn column(self) -> &'static str {
+        match self {
+            Key::ReceivedAt => "received_at",
+            Key::RanAt => "ran_at",
+            Key::StepTime => "step_time_s",
+            Key::TokensPerS => "tokens_per_s",
+            Key::Mfu => "mfu",
+            Key::SpeedPercent => "speed_percent",
+            Key::PlanError => "plan_error",
+        }
+    }
+
+    fn value(self, run: &Summary) -> Option<Value> {
+        match self {
+            Key::ReceivedAt => return Some(Value::Text(run.received_at.clone())),
+            Key::RanAt => return Some(Value::Text(run.ran_at.clone())),
+            Key::StepTime => run.step_time_s.map(|stat| stat.mean),
+            Key::TokensPerS => run.tokens_per_s,
+            Key::Mfu => run.mfu,
+            Key::SpeedPercent => run.baseline.and_then(|baseline| baseline.speed_percent),
+            Key::PlanError => run.plan.and_then(|plan| plan.error),
+        }
+        .map(Value::Number)
+    }
+}
+
+/// That a text is no order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "runs can't be sorted so; allowed: received_at, ran_at, step_time_s, tokens_per_s, mfu, speed_percent, plan_error, each also with \
+     a - before it"
+)]
+pub(crate) struct NoSort;
+
+impl FromStr for Sort {
+    type Err = NoSort;
+
+    fn from_str(text: &str) -> Result<Sort, NoSort> {
+        let name = text.strip_prefix('-');
+        let key = Key::ALL.into_iter().find(|key| key.column() == name.unwrap_or(text)).ok_or(NoSort)?;
+        Ok(Sort { key, descending: name.is_some() })
+    }
+}
+
+/// Some of the runs that were asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub(crate) struct Page {
     /// The runs.
     pub(crate) items: Vec<Summary>,
     /// Where the next page starts; none if this is the last one.
+    #[schema(value_type = Option<String>)]
     pub(crate) next_cursor: Option<Cursor>,
 }
 
 impl Page {
     /// The page in what the statement read.
-    pub(super) fn of(mut items: Vec<Summary>, limit: u32) -> Page {
-        let is_last = items.len() <= limit as usize;
-        items.truncate(limit as usize);
-        let next_cursor = items.last().filter(|_| !is_last).and_then(|last| {
-            Some(Cursor { received_at: last.received_at.clone(), id: last.id.parse().ok()? })
-        });
+    pub(super) fn of(mut items: Vec<Summary>, query: &Query) -> Page {
+        let limit = query.limit() as usize;
+        let is_last = items.len() <= limit;
+        items.truncate(limit);
+        let next_cursor = items
+            .last()
+            .filter(|_| !is_last)
+            .and_then(|last| Some(Cursor { value: query.sort.key.value(last), id: last.id.parse().ok()? }));
         Page { items, next_cursor }
     }
 }
 
-/// The end of a page. Runs that come in later do not move it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The end of a page: what it is sorted by, and an id. Runs that come in later do not move it.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cursor {
-    received_at: String,
+    value: Option<Value>,
     id: Uuid,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Value {
+    Text(String),
+    Number(f64),
+}
+
+impl Cursor {
+    /// Whether it is of pages in this order.
+    pub(crate) fn suits(&self, sort: Sort) -> bool {
+        match &self.value {
+            Some(Value::Text(_)) => sort.key.is_time(),
+            Some(Value::Number(_)) | None => !sort.key.is_time(),
+        }
+    }
 }
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}_{}", self.received_at, self.id)
+        match &self.value {
+            Some(Value::Text(text)) => write!(f, "{text}_{}", self.id),
+            // The shortest text that reads as the same number.
+            Some(Value::Number(number)) => write!(f, "{number:?}_{}", self.id),
+            None => write!(f, "_{}", self.id),
+        }
     }
 }
 
 /// That a text is no cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("is no cursor: give the next_cursor of the page before, as it is")]
+#[error("is no cursor: give the next_cursor of the page before, as it is, with the same order")]
 pub(crate) struct NoCursor;
 
 impl FromStr for Cursor {
     type Err = NoCursor;
 
     fn from_str(text: &str) -> Result<Cursor, NoCursor> {
-        let (received_at, id) = text.split_once('_').ok_or(NoCursor)?;
-        received_at.parse::<jiff::Timestamp>().map_err(|_| NoCursor)?;
-        Ok(Cursor { received_at: received_at.to_owned(), id: id.parse().map_err(|_| NoCursor)? })
+        let (value, id) = text.split_once('_').ok_or(NoCursor)?;
+        let id = id.parse().map_err(|_| NoCursor)?;
+        let value = if value.is_empty() {
+            None
+        } else if let Some(number) = value.parse().ok().filter(|number: &f64| number.is_finite()) {
+            Some(Value::Number(number))
+        } else {
+            value.parse::<jiff::Timestamp>().map_err(|_| NoCursor)?;
+            Some(Value::Text(value.to_owned()))
+        };
+        Ok(Cursor { value, id })
     }
 }
 

@@ -2,8 +2,10 @@ use super::query::Cursor;
 use super::*;
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 use tempfile::TempDir;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::result::{Carried, Comparable, Intake, Job, Launched, Predicted};
@@ -70,8 +72,27 @@ async fn ids(store: &Store, query: Query) -> Vec<String> {
     store.list(&query).await.unwrap().items.into_iter().map(|run| run.id).collect()
 }
 
+/// Files that are no whole logs.
 fn drafts(dir: &TempDir) -> usize {
-    fs::read_dir(dir.path().join("blobs/drafts")).unwrap().count()
+    fn count(folder: &Path) -> usize {
+        let count_one = |entry: fs::DirEntry| match entry.path() {
+            path if path.is_dir() => count(&path),
+            path => usize::from(path.extension().is_none_or(|ending| ending != "zst")),
+        };
+        fs::read_dir(folder).unwrap().map(|entry| count_one(entry.unwrap())).sum()
+    }
+    count(&dir.path().join("blobs"))
+}
+
+async fn read_log(store: &Store, id: Uuid) -> Vec<u8> {
+    let sha256 = store.log(id).await.unwrap().unwrap();
+    let log = store.read_log(&sha256).await.unwrap();
+    let read = move || {
+        let mut raw = Vec::new();
+        log.raw().unwrap().read_to_end(&mut raw).unwrap();
+        raw
+    };
+    tokio::task::spawn_blocking(read).await.unwrap()
 }
 
 #[tokio::test]
@@ -151,10 +172,11 @@ async fn a_log_is_kept_under_the_hash_of_what_it_holds() {
     store.put(&run, None).await.unwrap();
     assert_eq!(store.put(&run, Some(&file)).await.unwrap(), Put::Known);
     assert_eq!(store.put(&run, Some(&file)).await.unwrap(), Put::Known);
-    let kept = store.log(run.id).await.unwrap().unwrap();
+    let kept = store.log_name(run.id).await.unwrap().unwrap();
     let sha256 = &run.source.sha256;
-    assert!(kept.ends_with(format!("blobs/{}/{sha256}.zst", &sha256[..2])), "{}", kept.display());
+    assert!(kept.ends_with(&format!("blobs/{}/{sha256}.zst", &sha256[..2])), "{kept}");
     assert_eq!(zstd::decode_all(fs::File::open(&kept).unwrap()).unwrap(), log);
+    assert_eq!(read_log(&store, run.id).await, log);
     assert!(store.list(&Query::default()).await.unwrap().items[0].has_log);
     // Another run of the same log needs no second copy.
     fs::remove_file(&file).unwrap();
@@ -243,11 +265,14 @@ async fn filters_hold_together() {
 async fn a_store_that_a_newer_program_made_is_refused_and_stays_as_it_is() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir).await;
-    sqlx::raw_sql("PRAGMA user_version = 99").execute(&store.writer).await.unwrap();
+    let mut writing = store.database.write().await.unwrap();
+    sqlx::raw_sql("PRAGMA user_version = 99").execute(&mut *writing).await.unwrap();
+    writing.commit().await.unwrap();
     let error = open_at(dir.path()).await.unwrap_err();
     assert!(matches!(error, StoreError::Newer { version: 99, .. }), "{error}");
     assert!(error.to_string().contains("use a newer trainplan"), "{error}");
-    let version: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&store.readers).await.unwrap();
+    let version = "SELECT user_version FROM pragma_user_version";
+    let version: i64 = sqlx::query_scalar(version).fetch_one(&store.database.readers).await.unwrap();
     assert_eq!(version, 99);
 }
 
@@ -290,8 +315,8 @@ async fn a_put_that_is_given_up_half_way_leaves_no_run() {
     let store = open(&dir).await;
     let run = result_of(&log(12.39));
     let summary = Summary::of(&run, format!("{:.6}", Timestamp::now()), false);
-    let mut writing = store.writer.begin_with("BEGIN IMMEDIATE").await.unwrap();
-    summary.insert("hash", None).build().execute(&mut *writing).await.unwrap();
+    let mut writing = store.database.write().await.unwrap();
+    summary.insert("hash", None, None).query().execute(&mut *writing).await.unwrap();
     drop(writing);
     assert_eq!(store.list(&Query::default()).await.unwrap().items, []);
     assert_eq!(store.put(&run, None).await.unwrap(), Put::New);
@@ -324,8 +349,7 @@ fn a_program_that_is_killed_while_it_writes_leaves_whole_runs_alone() {
             for run in runs {
                 let id = run.id.parse().unwrap();
                 let result = store.get(id).await.unwrap().unwrap();
-                let log = fs::File::open(store.log(id).await.unwrap().unwrap()).unwrap();
-                let log = zstd::decode_all(log).unwrap();
+                let log = read_log(&store, id).await;
                 assert_eq!(hex(&Sha256::digest(&log)), result.source.sha256);
             }
             written = now;

@@ -11,9 +11,10 @@ mod split;
 mod summary;
 pub mod validate;
 
+pub use crate::statistics::quantile;
 pub use held_out::{Fold, HeldOut};
 pub use split::{By, Split};
-pub use summary::{Summary, quantile};
+pub use summary::Summary;
 
 use crate::estimate::{Anchors, BasisKind, Class, Constant, Constants, Kinship, fits};
 use crate::measurements::Measurement;

@@ -1,5 +1,6 @@
 //! Errors in a few numbers.
 
+use crate::statistics::quantile;
 use serde::Serialize;
 
 /// How far predictions lie from measurements, as fractions.
@@ -36,14 +37,6 @@ impl Summary {
             bias: errors.iter().sum::<f64>() / count,
         })
     }
-}
-
-/// The value below which `share` of the sorted `values` lie, between neighbours in proportion.
-pub fn quantile(values: &[f64], share: f64) -> f64 {
-    let place = share * (values.len().max(1) - 1) as f64;
-    let (below, part) = (place as usize, place.fract());
-    let at = |index: usize| values.get(index.min(values.len().saturating_sub(1))).copied().unwrap_or(0.0);
-    at(below) + part * (at(below + 1) - at(below))
 }
 
 #[cfg(test)]

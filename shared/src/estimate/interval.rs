@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 /// A number with the ends between which four of five measurements are expected.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Interval {
     /// One of ten measurements is expected below.
     pub low: f64,

@@ -44,6 +44,7 @@ pub struct Score {
 
 /// Whether a log was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// It was.
@@ -87,6 +88,7 @@ impl Status {
 
 /// The two standard deviations in use. For ten steps they differ by 5.4 %.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StdKind {
     /// Divided by n: NeMo's script.
@@ -108,6 +110,7 @@ impl StdKind {
 
 /// The mean of a figure over the window.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Stat {
     /// The mean.
     pub mean: f64,

@@ -33,6 +33,7 @@ pub use export::{csv, is_log_name, is_told_elsewhere};
 pub use file::{FileError, VERSION, read, write};
 pub use identity::Identity;
 pub use intake::Intake;
+pub(crate) use report::Seen;
 pub use report::{Against, AgainstPlan, Checkpoints, Loss, Memory, Report, View};
 
 use crate::log::{CheckpointAction, Log, Name, PARSER_VERSION};
@@ -110,6 +111,7 @@ impl Provenance {
 
 /// Whether a run's times can stand beside those of other runs and published ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Comparable {
     /// Whether they can.
     pub yes: bool,

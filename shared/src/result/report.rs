@@ -11,7 +11,7 @@ use crate::metrics::Metrics;
 use crate::problem::{Field, Problem};
 use crate::scenario::Scenario;
 use crate::spec::{DEFAULT_TOKENS, Spec};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use std::borrow::Cow;
 
 /// How to look at a run.
@@ -87,7 +87,8 @@ pub struct Report {
 }
 
 /// A run beside the published measurement of its recipe.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Against {
     /// Seconds per step, as published.
     pub step_time_s: f64,
@@ -96,7 +97,8 @@ pub struct Against {
 }
 
 /// A run beside what was predicted before it started.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct AgainstPlan {
     /// Seconds per step, as predicted.
     pub step_time_s: Interval,
@@ -131,7 +133,8 @@ pub struct Checkpoints {
 }
 
 /// The most memory that a log tells of.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Memory {
     /// The largest peak.
     pub peak_bytes: Option<f64>,
@@ -140,7 +143,8 @@ pub struct Memory {
 }
 
 /// The loss of a run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Loss {
     /// The first that the log prints.
     pub first: Option<f64>,
@@ -152,6 +156,23 @@ impl Report {
     /// What a view shows of a run.
     #[must_use]
     pub fn of(run: &RunResult, view: &View) -> Self {
+        Seen::of(run, view).report
+    }
+}
+
+/// A run by a view: what it shows, and what that was made of.
+pub(crate) struct Seen<'a> {
+    pub(crate) report: Report,
+    /// What the log tells, with the step times that follow from its tokens per second.
+    pub(crate) log: Cow<'a, Log>,
+    /// What it is a run of, as far as that is known.
+    pub(crate) identity: Cow<'a, Identity>,
+    /// Its scenario, where nothing of it is in doubt.
+    pub(crate) scenario: Option<Scenario>,
+}
+
+impl<'a> Seen<'a> {
+    pub(crate) fn of(run: &'a RunResult, view: &View) -> Self {
         let identity = match view.spec.iter().next() {
             Some(_) => Cow::Owned(Identity::of(&run.source.path, &run.name, &run.log, &view.spec)),
             None => Cow::Borrowed(&run.identity),
@@ -166,7 +187,7 @@ impl Report {
         if score.status != Status::Scored {
             reasons.push("it was not scored".into());
         }
-        let mut report = Self {
+        let mut report = Report {
             id: (!matches!(score.status, Status::NoData | Status::Unreadable)).then(|| run.id.to_string()),
             status: score.status,
             reason: score.reason.clone(),
@@ -190,7 +211,7 @@ impl Report {
                 .as_ref()
                 .map(|carried| AgainstPlan::of(&carried.plan, score.step_time_s.map(|stat| stat.mean))),
             scenario: identity.scenario.clone(),
-            ..Self::without(&run.source.path, score.status, None)
+            ..Report::without(&run.source.path, score.status, None)
         };
         report.measure(&score, &known);
         if window != identity.window() {
@@ -199,9 +220,11 @@ impl Report {
                 .push(format!("scored by window {window}; its release scores by {}", identity.window()));
         }
         report.compare(known.baseline);
-        report
+        Self { report, scenario: known.scenario, log, identity }
     }
+}
 
+impl Report {
     /// The row of what gave no result: a path that can't be read, for one.
     #[must_use]
     pub fn without(path: &str, status: Status, reason: Option<String>) -> Self {

@@ -1,0 +1,305 @@
+//! Results: putting, listing, reading and deleting them.
+
+use super::super::assets::accepts;
+use super::super::limits::{check_digest, is_packed, unpacked, whole};
+use super::super::problem::Problem;
+use super::super::{Server, quota};
+use super::{By, NEVER_KEPT, id, no_run};
+use crate::store::{Page, Put, Query, Scope, Score, Summary, time};
+use axum::Json;
+use axum::body::{Body, Bytes};
+use axum::extract::{Extension, Path, RawQuery, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
+use serde::Serialize;
+use std::io::{self, Read};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use trainplan_shared::catalog::Catalog;
+use trainplan_shared::log::Status;
+use trainplan_shared::result::{self, RunResult};
+use utoipa::ToSchema;
+
+/// What is sent on is sent in pieces of this many bytes.
+const PIECE: usize = 64 * 1024;
+
+/// What became of an upload.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Uploaded {
+    /// The run.
+    id: String,
+    /// `new`, or `known` where the same was here already.
+    outcome: &'static str,
+    /// What is here of its raw log.
+    log: LogState,
+}
+
+/// What is here of a raw log.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct LogState {
+    /// The SHA-256 that it must have.
+    sha256: String,
+    /// How many of its bytes are here.
+    offset: u64,
+    /// Whether it is whole.
+    complete: bool,
+}
+
+/// Put a result, once and for ever: the same again is no second one, and another under its id is refused (409)
+#[utoipa::path(
+    put, path = "/runs/{id}",
+    params(
+        ("id" = String, Path, description = "The id in the result file"),
+        ("content-digest" = String, Header, description = "`sha-256=:BASE64:` over the body's bytes (RFC 9530)"),
+        ("content-encoding" = Option<String>, Header, description = "`zstd`, where the body is compressed so"),
+    ),
+    request_body(content = Object, description = "A result file, as `trainplan parse --save` writes it"),
+    responses((status = 201, body = Uploaded), (status = 200, description = "It was here already", body = Uploaded))
+)]
+pub(super) async fn put(
+    State(server): State<Server>,
+    Extension(by): By,
+    Path(path): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    by.may(Scope::Upload)?;
+    let id = id(&path)?;
+    let most = server.options.limits.max_result_bytes;
+    let is_packed = is_packed(&headers)?;
+    let _room = server.room.take(&headers, most).await?;
+    let sent = whole(body, most).await?;
+    quota::count(&server, &by, sent.len() as u64).await?;
+    check_digest(&headers, &sent)?;
+    let _turn = server.turns.acquire().await;
+    let (file, run) = tokio::task::spawn_blocking(move || {
+        let file = if is_packed { unpacked(&sent, most)? } else { sent };
+        let run = result::read(&file).map_err(|error| unprocessable(&error.to_string()))?;
+        Ok::<_, Problem>((file, run))
+    })
+    .await
+    .map_err(Problem::broken)??;
+    if run.id != id {
+        return Err(unprocessable(&format!("the result's own id is {}: put it there", run.id)));
+    }
+    let put = server.store.put_upload(&run, &file, Some(by.name())).await?;
+    server.stir();
+    let outcome = match put {
+        Put::New => "new",
+        Put::Known => "known",
+    };
+    server.meter.uploaded(outcome);
+    if put == Put::New {
+        server.judge(id);
+    }
+    let log = log_state(&server, &run).await?;
+    let status = if put == Put::New { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, NEVER_KEPT, Json(Uploaded { id: id.to_string(), outcome, log })).into_response())
+}
+
+/// List runs, as summaries
+#[utoipa::path(
+    get, path = "/runs",
+    params(
+        ("recipe" = Option<String>, Query, description = "A recipe; short forms mean what they mean on the command line"),
+        ("cluster" = Option<String>, Query), ("campaign" = Option<String>, Query),
+        ("status" = Option<String>, Query, description = "scored, incomplete, invalid, failed, no_data, unreadable"),
+        ("model" = Option<String>, Query), ("gpu" = Option<String>, Query), ("gpus" = Option<u32>, Query),
+        ("dtype" = Option<String>, Query),
+        ("line" = Option<String>, Query, description = "The query of a link to the scenario, as in `line` of a run"),
+        ("since" = Option<String>, Query, description = "Received then or later, RFC 3339"),
+        ("until" = Option<String>, Query, description = "Received before"),
+        ("sort" = Option<String>, Query, description = "received_at, ran_at, step_time_s, tokens_per_s, mfu, speed_percent, plan_error; with - before it the largest first; by default -received_at. Runs without the number come last"),
+        ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before"),
+    ),
+    responses((status = 200, body = Page))
+)]
+pub(super) async fn list(
+    State(server): State<Server>,
+    Extension(by): By,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    by.may(Scope::Read)?;
+    let query = read(&query.unwrap_or_default(), server.options.limits.max_page)?;
+    Ok((NEVER_KEPT, Json(server.store.list(&query).await?)).into_response())
+}
+
+/// Read a result file
+#[utoipa::path(
+    get, path = "/runs/{id}",
+    params(
+        ("id" = String, Path),
+        ("upload" = Option<String>, Query, description = "Given: the file as it came, also where a newer parser read its log again"),
+    ),
+    responses((status = 200, description = "The result file", body = Object))
+)]
+pub(super) async fn result(
+    State(server): State<Server>,
+    Extension(by): By,
+    Path(path): Path<String>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let id = id(&path)?;
+    by.may_read(&[id])?;
+    let as_it_came =
+        form_urlencoded::parse(query.unwrap_or_default().as_bytes()).any(|(name, _)| name == "upload");
+    let file = match as_it_came {
+        true => server.store.file(id).await?,
+        false => server.store.newest_file(id).await?,
+    };
+    let file = file.ok_or_else(|| no_run(&path))?;
+    let json = [(header::CONTENT_TYPE, "application/json")];
+    if accepts(&headers, "zstd") {
+        return Ok((NEVER_KEPT, json, [(header::CONTENT_ENCODING, "zstd")], file).into_response());
+    }
+    let raw = zstd::Decoder::new(io::Cursor::new(file)).map_err(Problem::broken)?;
+    Ok((NEVER_KEPT, json, stream(raw)).into_response())
+}
+
+/// Read a run's summary
+#[utoipa::path(
+    get, path = "/runs/{id}/summary", params(("id" = String, Path)),
+    responses((status = 200, body = Summary))
+)]
+pub(super) async fn summary(
+    State(server): State<Server>,
+    Extension(by): By,
+    Path(path): Path<String>,
+) -> Result<Response, Problem> {
+    let id = id(&path)?;
+    by.may_read(&[id])?;
+    let summary = server.store.summary(id).await?.ok_or_else(|| no_run(&path))?;
+    Ok((NEVER_KEPT, Json(summary)).into_response())
+}
+
+/// All that versions of the parser made of a run.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Scores {
+    /// The newest first; the last one is the upload's own.
+    #[schema(value_type = Vec<Object>)]
+    items: Vec<Score>,
+}
+
+/// Read what each version of the parser made of a run
+#[utoipa::path(
+    get, path = "/runs/{id}/scores", params(("id" = String, Path)),
+    responses((status = 200, body = Scores))
+)]
+pub(super) async fn scores(
+    State(server): State<Server>,
+    Extension(by): By,
+    Path(path): Path<String>,
+) -> Result<Response, Problem> {
+    let id = id(&path)?;
+    by.may_read(&[id])?;
+    let items = server.store.scores(id).await?;
+    if items.is_empty() {
+        return Err(no_run(&path));
+    }
+    Ok((NEVER_KEPT, Json(Scores { items })).into_response())
+}
+
+/// Delete a run, its log and all that was made of them, for good
+#[utoipa::path(
+    delete, path = "/runs/{id}", params(("id" = String, Path)),
+    responses((status = 204, description = "It is gone"))
+)]
+pub(super) async fn delete(
+    State(server): State<Server>,
+    Extension(by): By,
+    Path(path): Path<String>,
+) -> Result<Response, Problem> {
+    by.may(Scope::Admin)?;
+    if !server.store.delete(id(&path)?).await? {
+        return Err(no_run(&path));
+    }
+    server.stir();
+    tracing::info!("run {path} was deleted by {}", by.name());
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+async fn log_state(server: &Server, run: &RunResult) -> Result<LogState, Problem> {
+    let complete = server.store.log(run.id).await?.is_some();
+    let offset = if complete { 0 } else { server.store.arriving(run.id).await?.offset() };
+    Ok(LogState { sha256: run.source.sha256.clone(), offset, complete })
+}
+
+/// A body of all that a reader gives, which is read where waiting hinders nobody.
+pub(super) fn stream(mut reader: impl Read + Send + 'static) -> Body {
+    let (sender, receiver) = mpsc::channel(4);
+    tokio::task::spawn_blocking(move || {
+        loop {
+            let mut piece = vec![0; PIECE];
+            let read = reader.read(&mut piece).map(|count| {
+                piece.truncate(count);
+                Bytes::from(piece)
+            });
+            let is_last = read.as_ref().map_or(true, Bytes::is_empty);
+            // Whoever asked may have gone.
+            if sender.blocking_send(read).is_err() || is_last {
+                break;
+            }
+        }
+    });
+    Body::from_stream(ReceiverStream::<io::Result<Bytes>>::new(receiver))
+}
+
+/// A query of the address.
+pub(super) fn read(text: &str, most: u32) -> Result<Query, Problem> {
+    let mut query = Query::default();
+    for (name, value) in form_urlencoded::parse(text.as_bytes()) {
+        let refuse = |why: String| Problem::new(StatusCode::BAD_REQUEST, format!("{name}={value}: {why}"));
+        let text = Some(value.clone().into_owned());
+        let at = || {
+            let read = value.parse::<Timestamp>();
+            read.map(time).map_err(|_| refuse("give a time such as 2026-11-01T00:00:00Z".into()))
+        };
+        match name.as_ref() {
+            // Short forms mean what they mean on the command line.
+            "recipe" => {
+                query.recipe =
+                    Catalog::embedded().recipe(&value).map(|recipe| recipe.id.to_string()).ok().or(text);
+            }
+            "cluster" => query.cluster = text,
+            "campaign" => query.campaign = text,
+            "model" => query.model = text,
+            "gpu" => query.gpu = text,
+            "dtype" => query.dtype = text,
+            "line" => query.line = text,
+            "gpus" => match value.parse() {
+                Ok(gpus) => query.gpus = Some(gpus),
+                Err(_) => return Err(refuse("give a whole number".into())),
+            },
+            "since" => query.since = Some(at()?),
+            "until" => query.until = Some(at()?),
+            "status" if Status::ALL.iter().any(|status| status.id() == value) => query.status = text,
+            "status" => {
+                let all = Status::ALL.map(Status::id).join(", ");
+                return Err(refuse(format!("there is no such status; allowed: {all}")));
+            }
+            "sort" => query.sort = value.parse().map_err(|error| refuse(format!("{error}")))?,
+            "limit" => match value.parse() {
+                Ok(limit) if (1..=most).contains(&limit) => query.limit = Some(limit),
+                _ => return Err(refuse(format!("allowed: 1 to {most}"))),
+            },
+            "cursor" => {
+                query.cursor = Some(value.parse().map_err(|error| refuse(format!("it {error}")))?);
+            }
+            _ => {
+                let all = "recipe, cluster, campaign, status, model, gpu, gpus, dtype, line, since, until, sort, limit, cursor";
+                return Err(refuse(format!("there is no such parameter; allowed: {all}")));
+            }
+        }
+    }
+    if query.cursor.as_ref().is_some_and(|cursor| !cursor.suits(query.sort)) {
+        let detail = "the cursor is of another order: give the same sort with it";
+        return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
+    }
+    Ok(query)
+}
+
+pub(super) fn unprocessable(detail: &str) -> Problem {
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
+}

@@ -1,0 +1,180 @@
+//! What the server takes, and how it reads what is sent: never more than that, and never waiting for ever.
+
+use super::problem::Problem;
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use http_body_util::BodyExt;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use std::io::Read;
+use std::num::NonZeroU32;
+use std::time::Duration;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use utoipa::ToSchema;
+
+/// Who sends nothing for so long is gone.
+const IDLE: Duration = Duration::from_secs(30);
+
+/// Who sends less than this, over and over, keeps a connection from others.
+const WHOLE_BODY: Duration = Duration::from_secs(5 * 60);
+
+/// What zstd may need to remember: a frame that wants more is refused.
+pub(super) const WINDOW_LOG: u32 = 27;
+
+/// What the server takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct Limits {
+    /// The largest result file, before any compression.
+    pub(crate) max_result_bytes: usize,
+    /// The largest raw log.
+    pub(crate) max_log_bytes: u64,
+    /// The most runs in a page of a list.
+    pub(crate) max_page: u32,
+    /// The most runs in a comparison or a share.
+    pub(crate) max_compared: usize,
+    /// How often one caller may ask.
+    #[schema(value_type = u32)]
+    pub(crate) requests_per_minute: NonZeroU32,
+    /// The most bytes that one token may upload in a day (UTC), unless the token has its own quota.
+    pub(crate) max_uploaded_bytes_per_day: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        const REQUESTS: NonZeroU32 = NonZeroU32::new(3000).unwrap();
+        Limits {
+            max_result_bytes: 64 << 20,
+            max_log_bytes: 64 << 30,
+            max_page: 1000,
+            max_compared: 16,
+            requests_per_minute: REQUESTS,
+            max_uploaded_bytes_per_day: 1 << 40,
+        }
+    }
+}
+
+/// The memory that bodies may take all together: who finds none waits, and is then told to come again.
+pub(super) struct Room(Semaphore);
+
+/// Room is given by so many bytes.
+const SHARE: usize = 1024;
+
+impl Room {
+    pub(super) fn new(bytes: usize) -> Room {
+        Room(Semaphore::new(bytes / SHARE))
+    }
+
+    /// Room for a body, as long as what this gives is kept. Whoever does not say how long it is gets room for the longest.
+    pub(super) async fn take(
+        &self,
+        headers: &HeaderMap,
+        most: usize,
+    ) -> Result<SemaphorePermit<'_>, Problem> {
+        let length =
+            headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        let shares = length.unwrap_or(most).min(most) / SHARE + 1;
+        let taken = self.0.acquire_many(u32::try_from(shares).unwrap_or(u32::MAX));
+        match tokio::time::timeout(IDLE, taken).await {
+            Ok(Ok(room)) => Ok(room),
+            _ => Err(Problem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too much is being uploaded: try again in a while",
+            )
+            .with(header::RETRY_AFTER, HeaderValue::from(5))),
+        }
+    }
+}
+
+/// A whole body of at most so many bytes.
+pub(super) async fn whole(body: Body, most: usize) -> Result<Vec<u8>, Problem> {
+    let read = async {
+        let mut all = Vec::new();
+        let mut body = body;
+        while let Some(piece) = next(&mut body).await? {
+            if all.len() + piece.len() > most {
+                return Err(too_large(most as u64));
+            }
+            all.extend_from_slice(&piece);
+        }
+        Ok(all)
+    };
+    tokio::time::timeout(WHOLE_BODY, read).await.unwrap_or_else(|_| Err(too_slow()))
+}
+
+/// The next bytes of a body; none at its end.
+pub(super) async fn next(body: &mut Body) -> Result<Option<Bytes>, Problem> {
+    loop {
+        let frame = tokio::time::timeout(IDLE, body.frame()).await.map_err(|_| too_slow())?;
+        match frame {
+            None => return Ok(None),
+            Some(Ok(frame)) => {
+                // What is no data are trailers, and nobody reads them.
+                if let Ok(data) = frame.into_data() {
+                    return Ok(Some(data));
+                }
+            }
+            Some(Err(error)) => {
+                let detail = format!("the body broke off: {error}");
+                return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
+            }
+        }
+    }
+}
+
+/// Whether a body is compressed by zstd, the only coding that is taken.
+pub(super) fn is_packed(headers: &HeaderMap) -> Result<bool, Problem> {
+    match headers.get(header::CONTENT_ENCODING).map(|value| value.to_str().unwrap_or_default().trim()) {
+        None | Some("" | "identity") => Ok(false),
+        Some("zstd") => Ok(true),
+        Some(_) => {
+            let detail = "send the body as it is, or with `Content-Encoding: zstd`";
+            Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
+        }
+    }
+}
+
+/// What a body compressed by zstd holds: at most so many bytes, however well they were compressed.
+pub(super) fn unpacked(packed: &[u8], most: usize) -> Result<Vec<u8>, Problem> {
+    let torn =
+        |error| Problem::new(StatusCode::BAD_REQUEST, format!("the body can't be read as zstd: {error}"));
+    let mut decoder = zstd::Decoder::new(packed).map_err(torn)?;
+    decoder.window_log_max(WINDOW_LOG).map_err(torn)?;
+    let mut all = Vec::new();
+    decoder.take(most as u64 + 1).read_to_end(&mut all).map_err(torn)?;
+    if all.len() > most {
+        return Err(too_large(most as u64));
+    }
+    Ok(all)
+}
+
+/// Holds a body to the hash that was sent with it (RFC 9530).
+pub(super) fn check_digest(headers: &HeaderMap, body: &[u8]) -> Result<(), Problem> {
+    const HOW: &str = "send `Content-Digest: sha-256=:BASE64:` over the bytes of the body (RFC 9530)";
+    let refuse = |what: &str| Problem::new(StatusCode::BAD_REQUEST, format!("{what}: {HOW}"));
+    let header = headers.get("content-digest").ok_or_else(|| refuse("the body has no hash"))?;
+    let digest = header.to_str().unwrap_or_default().split(',').find_map(|item| {
+        let value = item.trim().strip_prefix("sha-256=:")?.strip_suffix(':')?;
+        BASE64_STANDARD.decode(value).ok()
+    });
+    let digest = digest.ok_or_else(|| refuse("the body's hash can't be read"))?;
+    if digest.as_slice() != Sha256::digest(body).as_slice() {
+        return Err(Problem::new(
+            StatusCode::BAD_REQUEST,
+            "the body is not the one that was hashed: send it again",
+        ));
+    }
+    Ok(())
+}
+
+pub(super) fn too_large(most: u64) -> Problem {
+    Problem::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        format!("this server takes at most {most} bytes of it: see /api/v1/limits"),
+    )
+}
+
+fn too_slow() -> Problem {
+    Problem::new(StatusCode::REQUEST_TIMEOUT, "the body took too long to come")
+}

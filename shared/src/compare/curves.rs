@@ -1,0 +1,159 @@
+//! Figures by step, thinned so that no peak is lost.
+
+use super::{Item, Options};
+use crate::log::{Column, Steps};
+use crate::result::{RunResult, Seen};
+use serde::{Deserialize, Serialize};
+
+/// Every run's figures by step, and what to draw beside them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Curves {
+    /// Seconds per step.
+    pub step_time_s: Vec<Curve>,
+    /// The training loss.
+    pub loss: Vec<Curve>,
+    /// TFLOPS per GPU as the log prints them.
+    pub tflops_per_gpu: Vec<Curve>,
+    /// The predicted and published step times: horizontal lines.
+    pub levels: Vec<Level>,
+}
+
+/// One figure of one run by step. The columns are equally long, and a step that lacks the figure is in neither.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Curve {
+    /// The place of the run among the items.
+    pub item: usize,
+    /// The step, as its log labels it.
+    pub steps: Vec<u64>,
+    /// The figure.
+    pub values: Vec<f64>,
+}
+
+/// A step time that a run has to be held against.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Level {
+    /// The place of the run among the items.
+    pub item: usize,
+    /// What it is.
+    pub kind: LevelKind,
+    /// Seconds per step.
+    pub step_time_s: f64,
+    /// The lower end of its interval, if it has one.
+    pub low_s: Option<f64>,
+    /// The upper end.
+    pub high_s: Option<f64>,
+}
+
+/// Where a level comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum LevelKind {
+    /// Predicted before the run started.
+    Plan,
+    /// Published for the recipe.
+    Published,
+}
+
+impl Curves {
+    pub(super) fn of(seen: &[(&RunResult, Seen<'_>)], items: &[Item], options: &Options) -> Self {
+        let mut curves = Self::default();
+        for (item, (_, seen)) in seen.iter().enumerate() {
+            let steps = &seen.log.steps;
+            let curve = |column: &Column| Curve::of(item, steps, column, options.points);
+            curves.step_time_s.extend(curve(&steps.step_time_s));
+            curves.loss.extend(curve(&steps.loss));
+            // The report leaves out those that are known to be wrong.
+            if seen.report.tflops_per_gpu.is_some() {
+                curves.tflops_per_gpu.extend(curve(&steps.tflops_per_gpu));
+            }
+        }
+        for (place, item) in items.iter().enumerate() {
+            let plan = item.plan.map(|plan| plan.step_time_s);
+            curves.levels.extend(plan.map(|plan| Level {
+                item: place,
+                kind: LevelKind::Plan,
+                step_time_s: plan.mid,
+                low_s: Some(plan.low),
+                high_s: Some(plan.high),
+            }));
+            curves.levels.extend(item.baseline.map(|baseline| Level {
+                item: place,
+                kind: LevelKind::Published,
+                step_time_s: baseline.step_time_s,
+                low_s: None,
+                high_s: None,
+            }));
+        }
+        curves
+    }
+}
+
+impl Curve {
+    /// The curve of a column with at most `points` points, or two; none if no step has the figure.
+    fn of(item: usize, steps: &Steps, column: &Column, points: usize) -> Option<Self> {
+        let all = (0..steps.len()).filter_map(|row| Some((*steps.label.get(row)?, column.get(row)?)));
+        let kept = thin(all.collect(), points);
+        let (steps, values): (Vec<u64>, Vec<f64>) = kept.into_iter().unzip();
+        (!steps.is_empty()).then_some(Self { item, steps, values })
+    }
+}
+
+/// The least and the greatest value of each of as many stretches as there is room for.
+fn thin(all: Vec<(u64, f64)>, points: usize) -> Vec<(u64, f64)> {
+    let stretches = (points / 2).max(1);
+    if all.len() <= 2 * stretches {
+        return all;
+    }
+    let mut kept = Vec::with_capacity(2 * stretches);
+    for stretch in all.chunks(all.len().div_ceil(stretches)) {
+        let least = stretch.iter().min_by(|one, other| one.1.total_cmp(&other.1));
+        // The first of the greatest, as of the least.
+        let greatest = stretch.iter().rev().max_by(|one, other| one.1.total_cmp(&other.1));
+        let (Some(least), Some(greatest)) = (least, greatest) else { continue };
+        let mut pair = [*least, *greatest];
+        pair.sort_by_key(|(step, _)| *step);
+        kept.push(pair[0]);
+        if pair[1].0 != pair[0].0 {
+            kept.push(pair[1]);
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn short_curves_stay_whole() {
+        let all: Vec<(u64, f64)> = (0..10).map(|step| (step, 1.0)).collect();
+        assert_eq!(thin(all.clone(), 10), all);
+        assert_eq!(thin(all, 9), [(0, 1.0), (3, 1.0), (6, 1.0), (9, 1.0)]);
+        assert_eq!(thin(Vec::new(), 0), []);
+    }
+
+    proptest! {
+        #[test]
+        fn a_thinned_curve_has_the_same_ends_in_height_and_steps_that_ascend(
+            values in prop::collection::vec(-1e3..1e3_f64, 1..500),
+            points in 0..200_usize,
+        ) {
+            let all: Vec<(u64, f64)> =
+                values.iter().enumerate().map(|(step, value)| (step as u64 * 3, *value)).collect();
+            let kept = thin(all.clone(), points);
+            prop_assert!(kept.len() <= points.max(2));
+            prop_assert!(kept.is_sorted_by(|one, next| one.0 < next.0));
+            prop_assert!(kept.iter().all(|point| all.contains(point)));
+            let ends = |points: &[(u64, f64)]| {
+                let values = points.iter().map(|point| point.1);
+                (values.clone().fold(f64::INFINITY, f64::min), values.fold(f64::NEG_INFINITY, f64::max))
+            };
+            prop_assert_eq!(ends(&kept), ends(&all));
+        }
+    }
+}

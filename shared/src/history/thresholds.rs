@@ -1,0 +1,133 @@
+//! From when on a run counts as a regression.
+
+use crate::compare::Options;
+use crate::units::significant;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use thiserror::Error;
+
+/// From when on a run counts as a regression. A threshold that is none judges nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Thresholds {
+    /// The least speed in percent of the published one.
+    pub baseline_percent: Option<f64>,
+    /// By how many percent a step may take longer than the median of the runs before it.
+    pub previous_percent: Option<f64>,
+    /// By how many standard deviations of the runs before it a step may take longer than their median.
+    pub sigma: Option<f64>,
+    /// Whether a change for the worse among the newest runs counts.
+    pub change: bool,
+    /// How many runs before the newest one are looked at.
+    pub previous: usize,
+    /// How many there must be at least.
+    pub minimum: usize,
+    /// A difference below this is none that matters, percent.
+    pub margin_percent: f64,
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Self {
+            baseline_percent: Some(95.0),
+            previous_percent: Some(5.0),
+            sigma: Some(3.0),
+            change: true,
+            previous: 10,
+            minimum: 5,
+            margin_percent: Options::MARGIN_PERCENT,
+        }
+    }
+}
+
+/// Why a threshold can't be set.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ThresholdError {
+    /// There is none of that name.
+    #[error("there is no threshold '{given}': there are {}", Thresholds::NAMES.join(", "))]
+    Unknown {
+        /// What was given.
+        given: String,
+    },
+    /// Its value can't be.
+    #[error("{name}: cannot read '{given}': give {wanted}")]
+    Value {
+        /// Which.
+        name: &'static str,
+        /// What was given.
+        given: String,
+        /// What is allowed.
+        wanted: &'static str,
+    },
+}
+
+impl Thresholds {
+    /// The names under which [`Thresholds::set`] knows them: flags, and keys of a query.
+    pub const NAMES: [&str; 7] =
+        ["baseline-percent", "previous-percent", "sigma", "change", "previous", "minimum", "margin-percent"];
+
+    /// Sets one by its name.
+    ///
+    /// # Errors
+    /// There is none of that name, or the text is no value of it.
+    pub fn set(&mut self, name: &str, text: &str) -> Result<(), ThresholdError> {
+        let Some(name) = Self::NAMES.into_iter().find(|known| *known == name) else {
+            return Err(ThresholdError::Unknown { given: name.chars().take(40).collect() });
+        };
+        let text = text.trim();
+        let refuse = |wanted| ThresholdError::Value { name, given: text.chars().take(40).collect(), wanted };
+        let above_0 =
+            || text.parse::<f64>().ok().filter(|value| *value > 0.0 && value.is_finite() && *value <= 1e6);
+        let or_off = || match text {
+            "off" => Ok(None),
+            _ => above_0().map(Some).ok_or_else(|| refuse("a number above 0, or off")),
+        };
+        let count = || {
+            let count = text.parse::<usize>().ok().filter(|count| (1..=1000).contains(count));
+            count.ok_or_else(|| refuse("a whole number from 1 to 1000"))
+        };
+        match name {
+            "baseline-percent" => self.baseline_percent = or_off()?,
+            "previous-percent" => self.previous_percent = or_off()?,
+            "sigma" => self.sigma = or_off()?,
+            "change" => {
+                self.change = match text {
+                    "on" => true,
+                    "off" => false,
+                    _ => return Err(refuse("on or off")),
+                }
+            }
+            "previous" => self.previous = count()?,
+            "minimum" => self.minimum = count()?,
+            _ => self.margin_percent = above_0().ok_or_else(|| refuse("a number above 0"))?,
+        }
+        Ok(())
+    }
+
+    /// Thresholds by name and text, on top of the default ones.
+    ///
+    /// # Errors
+    /// As [`Thresholds::set`].
+    pub fn parse<'a>(texts: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, ThresholdError> {
+        let mut thresholds = Self::default();
+        texts.into_iter().try_for_each(|(name, text)| thresholds.set(name, text))?;
+        Ok(thresholds)
+    }
+}
+
+impl fmt::Display for Thresholds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = |value: Option<f64>| value.map_or("off".to_owned(), |value| significant(value, 6));
+        write!(
+            f,
+            "baseline-percent {}, previous-percent {}, sigma {}, change {}, previous {}, minimum {}, margin-percent {}",
+            number(self.baseline_percent),
+            number(self.previous_percent),
+            number(self.sigma),
+            if self.change { "on" } else { "off" },
+            self.previous,
+            self.minimum,
+            number(Some(self.margin_percent)),
+        )
+    }
+}

@@ -1,0 +1,297 @@
+//! Runs beside each other: verdicts, what may be compared, configuration and curves.
+
+use proptest::prelude::*;
+use trainplan_shared::compare::{Comparison, LevelKind, Options, Verdict};
+use trainplan_shared::estimate::Interval;
+use trainplan_shared::result::{
+    Carried, Comparable, Intake, Job, Launched, Predicted, RunResult, View, read, write,
+};
+use trainplan_shared::spec::Spec;
+use uuid::Uuid;
+
+const LLAMA_8B: &str = "pretrain_llama3.1_8b_fp8_8";
+
+/// The log of a run of `experiment` as NeMo 2 prints it, with these step times.
+fn run(experiment: &str, job: u32, times: &[f64]) -> RunResult {
+    let mut intake = Intake::new(format!("log-acct.{experiment}_{job}_0.out"), &Spec::default());
+    for (step, time) in times.iter().enumerate() {
+        let line = format!(
+            "Training epoch 0, iteration {step}/{} | global_step: {step} | reduced_train_loss: {} | train_step_timing in s: \
+             {time}\n",
+            times.len() - 1,
+            12.0 - step as f64 / 100.0,
+        );
+        intake.feed(line.as_bytes());
+    }
+    intake.finish()
+}
+
+/// Fifty step times around `mean`, a slow start before them.
+fn times(mean: f64) -> Vec<f64> {
+    let wobble = |step: u32| f64::from(step * 7919 % 13) / 13.0 - 0.46;
+    (0..50).map(|step| mean * (1.0 + 0.01 * wobble(step)) + if step < 5 { 20.0 } else { 0.0 }).collect()
+}
+
+/// The same as one of `nightly`'s runs.
+fn carried(run: RunResult, number: u128, name: &str, repeat: u32) -> RunResult {
+    let carried = Carried {
+        campaign: "nightly".into(),
+        run: name.into(),
+        repeat,
+        cluster: "alpha".into(),
+        jobs: vec![Job { id: "77".into(), nodes: Some("n1".into()), ..Job::default() }],
+        launch: Launched {
+            release: Some("25.04".into()),
+            style: "launch-sh".into(),
+            script_sha256: "0".repeat(64),
+            steps: 50,
+            comparable: Comparable { yes: true, reasons: Vec::new() },
+        },
+        plan: Predicted {
+            step_time_s: Interval { low: 9.0, mid: 10.0, high: 12.0 },
+            memory_bytes: 6e10,
+            capacity_bytes: 8e10,
+            basis: "published".into(),
+            calibration: "trainplan 0.1.0".into(),
+        },
+    };
+    run.of_run(Uuid::from_u128(number), carried)
+}
+
+fn compare(runs: &[&RunResult]) -> Comparison {
+    Comparison::of(runs, &Options::default())
+}
+
+#[test]
+fn a_slower_run_is_told_with_its_interval() {
+    let (one, other) = (run(LLAMA_8B, 1, &times(10.0)), run(LLAMA_8B, 2, &times(10.5)));
+    let comparison = compare(&[&one, &other]);
+    let against = &comparison.difference.each[0];
+    assert_eq!((against.verdict, comparison.verdict), (Verdict::Slower, Some(Verdict::Slower)));
+    assert!(comparison.comparable && comparison.reason.is_none());
+    let change = against.step_time.unwrap();
+    assert!((change.percent - 5.0).abs() < 1e-9, "{change:?}");
+    assert!(change.low > Some(4.5) && change.high < Some(5.5), "{change:?}");
+    assert!((against.tokens_per_s_per_gpu_percent.unwrap() + 100.0 / 21.0).abs() < 1e-9);
+    assert!(against.effect_size > Some(3.0) && (against.median_percent.unwrap() - 5.0).abs() < 1e-9);
+    assert!(against.text.starts_with("slower: step time +5.00 % (+4."), "{}", against.text);
+    // The slow start is left out of the difference, and the same steps of both count.
+    let steady = comparison.items[1].steady.unwrap();
+    assert_eq!((steady.first, steady.last, steady.step_time_s.n), (10, 49, 40));
+    assert!(steady.step_time_s.max < 11.0);
+
+    let faster = compare(&[&other, &one]);
+    assert_eq!(faster.verdict, Some(Verdict::Faster));
+    assert!(faster.difference.each[0].text.starts_with("faster: step time -4.76 %"));
+}
+
+#[test]
+fn small_and_unsure_differences_are_none() {
+    let one = run(LLAMA_8B, 1, &times(10.0));
+    let small = compare(&[&one, &run(LLAMA_8B, 2, &times(10.05))]);
+    assert_eq!(small.verdict, Some(Verdict::NoDifference));
+    let text = &small.difference.each[0].text;
+    assert!(text.starts_with("no difference of 1 % or more: step time +0.50 %"), "{text}");
+
+    let strict = Options { margin_percent: 0.1, ..Options::default() };
+    let strict = Comparison::of(&[&one, &run(LLAMA_8B, 2, &times(10.05))], &strict);
+    assert_eq!(strict.verdict, Some(Verdict::Slower));
+
+    let same = compare(&[&one, &one]);
+    assert_eq!(same.verdict, Some(Verdict::NoDifference));
+    assert!(same.difference.each[0].text.starts_with("no difference shown: step time +0.00 %"));
+    assert_eq!(same.difference.each[0].notes, ["it is the same run as the reference"]);
+    assert_eq!(same.items[1].label, format!("{LLAMA_8B} (2)"));
+}
+
+#[test]
+fn unlike_workloads_are_not_compared_in_silence() {
+    let (one, other) = (run(LLAMA_8B, 1, &times(10.0)), run("pretrain_llama3.1_8b_fp8_16", 2, &times(10.2)));
+    let comparison = compare(&[&one, &other]);
+    assert_eq!((comparison.verdict, comparison.comparable), (Some(Verdict::NotComparable), false));
+    let against = &comparison.difference.each[0];
+    let unlike: Vec<&str> = against.unlike.iter().map(|unlike| unlike.key.as_str()).collect();
+    assert_eq!(unlike, ["gbs", "gpus"]);
+    let reason = comparison.reason.unwrap();
+    assert!(reason.contains("GBS 256 and not 128, GPUs 16 and not 8"), "{reason}");
+    // Twice the batch on twice the GPUs: a GPU's tokens per second can still stand beside the other's.
+    let tokens = against.tokens_per_s_per_gpu_percent.unwrap();
+    assert!((tokens - 100.0 * (10.0 / 10.2 - 1.0)).abs() < 1e-9, "{tokens}");
+    assert!(against.text.contains("step time +2.00 %"), "{}", against.text);
+
+    let unknown = run("custom", 3, &times(10.0));
+    let comparison = compare(&[&one, &unknown]);
+    let reason = comparison.reason.unwrap();
+    assert!(reason.contains("its model is not known: say --model"), "{reason}");
+}
+
+#[test]
+fn another_layout_or_cluster_is_what_comparisons_are_for() {
+    let said = |tp: &str| {
+        let spec = ["recipe=llama3.1-8b/h100/fp8/8@25.04", tp].map(|text| text.split_once('=').unwrap());
+        let mut said = Spec::default();
+        for (flag, text) in spec {
+            said.set(trainplan_shared::problem::Field::from_flag(flag).unwrap(), text);
+        }
+        let mut intake = Intake::new("a.log", &said);
+        for (step, time) in times(10.0).iter().enumerate() {
+            let line = format!("Training epoch 0, iteration {step}/49 | train_step_timing in s: {time}\n");
+            intake.feed(line.as_bytes());
+        }
+        intake.finish()
+    };
+    let comparison = compare(&[&said("tp=1"), &said("tp=2")]);
+    assert!(comparison.comparable, "{:?}", comparison.reason);
+    let first = &comparison.configuration[0];
+    assert_eq!((first.key.as_str(), first.differs), ("tp", true));
+    assert_eq!(first.values, [Some("1".to_owned()), Some("2".to_owned())]);
+}
+
+#[test]
+fn repeats_tell_how_sure_a_difference_between_runs_is() {
+    let repeat = |number, repeat, mean| carried(run(LLAMA_8B, 9, &times(mean)), number, "a", repeat);
+    let other = carried(run(LLAMA_8B, 9, &times(10.2)), 9, "b", 1);
+    let one = repeat(1, 1, 10.0);
+    assert_eq!(compare(&[&one, &other]).verdict, Some(Verdict::Slower));
+
+    let repeats = [repeat(2, 2, 10.3), repeat(3, 3, 9.8)];
+    let comparison = compare(&[&one, &other, &repeats[0], &repeats[1]]);
+    let run_to_run = comparison.difference.run_to_run.unwrap();
+    assert_eq!((run_to_run.runs, run_to_run.freedom), (3, 2.0));
+    assert!((2.0..3.0).contains(&run_to_run.percent), "{run_to_run:?}");
+    assert_eq!(comparison.difference.each[0].verdict, Verdict::NoDifference);
+    assert!(comparison.difference.method.contains("repeats of a run differ are counted in"));
+    let labels: Vec<&str> = comparison.items.iter().map(|item| item.label.as_str()).collect();
+    assert_eq!(labels, ["nightly/a#1", "nightly/b#1", "nightly/a#2", "nightly/a#3"]);
+}
+
+#[test]
+fn what_the_file_tells_of_its_launch_is_configuration() {
+    let one = carried(run(LLAMA_8B, 1, &times(10.0)), 1, "a", 1);
+    let other = run(LLAMA_8B, 2, &times(10.0));
+    let comparison = compare(&[&one, &other]);
+    let setting =
+        |key: &str| comparison.configuration.iter().find(|setting| setting.key == key).unwrap().clone();
+    assert_eq!(setting("launch.steps").values, [Some("50".to_owned()), None]);
+    assert_eq!(setting("jobs.1.nodes").values, [Some("n1".to_owned()), None]);
+    assert!(!setting("model").differs);
+    let differing: Vec<bool> = comparison.configuration.iter().map(|setting| setting.differs).collect();
+    assert!(differing.is_sorted_by(|one, next| one >= next));
+    let plan = comparison.curves.levels.iter().find(|level| level.kind == LevelKind::Plan).unwrap();
+    assert_eq!((plan.item, plan.low_s, plan.high_s), (0, Some(9.0), Some(12.0)));
+    assert_eq!(comparison.items[0].plan.unwrap().within, Some(true));
+    assert_eq!(comparison.curves.levels.len(), 3);
+}
+
+#[test]
+fn what_was_not_scored_or_was_slowed_is_not_compared() {
+    let one = run(LLAMA_8B, 1, &times(10.0));
+    for (other, why) in [
+        (run(LLAMA_8B, 2, &[]), "it was not scored"),
+        (run("pretrain_llama3.1_8b_fp8_8_nsys", 3, &times(10.0)), "Nsight Systems"),
+        (run(LLAMA_8B, 4, &[10.0]), "a single step"),
+    ] {
+        let comparison = compare(&[&one, &other]);
+        assert_eq!(comparison.verdict, Some(Verdict::NotComparable), "{why}");
+        let reason = comparison.reason.unwrap();
+        assert!(reason.contains(why), "{reason}");
+        let turned = compare(&[&other, &one]);
+        assert_eq!(turned.verdict, Some(Verdict::NotComparable), "{why}");
+    }
+    let alone = compare(&[&one]);
+    assert_eq!((alone.verdict, alone.comparable), (None, true));
+    let nothing = compare(&[]);
+    assert_eq!((nothing.verdict, nothing.comparable), (None, false));
+}
+
+#[test]
+fn a_window_that_is_asked_for_is_the_one_that_counts() {
+    let (one, other) = (run(LLAMA_8B, 1, &times(10.0)), run(LLAMA_8B, 2, &times(10.5)));
+    let view = View { window: Some("35-44".parse().unwrap()), ..View::default() };
+    let comparison = Comparison::of(&[&one, &other], &Options { view, ..Options::default() });
+    let steady = comparison.items[0].steady.unwrap();
+    assert_eq!((steady.first, steady.last, steady.step_time_s.n), (35, 44, 10));
+    assert_eq!(comparison.items[0].step_time_s.map(|stat| stat.mean), Some(steady.step_time_s.mean));
+    assert_eq!(comparison.verdict, Some(Verdict::Slower));
+}
+
+const GOLDEN: &str = include_str!("fixtures/version-1.compare.json");
+
+#[test]
+fn the_fixture_compared_with_a_changed_copy_of_itself() {
+    let one = read(include_bytes!("fixtures/version-1.result.json")).unwrap();
+    let text = write(&one).unwrap().replace("[12.41,12.4,12.39]", "[13.41,13.4,13.38]");
+    let other = read(text.as_bytes()).unwrap();
+    let made = serde_json::to_string_pretty(&compare(&[&one, &other])).unwrap() + "\n";
+    if std::env::var_os("TRAINPLAN_BLESS").is_some() {
+        std::fs::write("tests/fixtures/version-1.compare.json", &made).unwrap();
+        return;
+    }
+    assert_eq!(made, GOLDEN, "TRAINPLAN_BLESS=1 writes it anew");
+    assert_eq!(serde_json::from_str::<Comparison>(GOLDEN).unwrap(), compare(&[&one, &other]));
+}
+
+fn any_run() -> impl Strategy<Value = RunResult> {
+    let times = prop::collection::vec(
+        prop_oneof![5 => 0.001..100.0_f64, 1 => Just(f64::NAN), 1 => Just(0.0), 1 => Just(f64::INFINITY), 1 => Just(1e300)],
+        0..40,
+    );
+    let experiment = prop_oneof![
+        Just(LLAMA_8B),
+        Just("pretrain_llama3.1_8b_fp8_16"),
+        Just("x"),
+        Just("pretrain_nemotron4_340b_fp8_gpus128_tp8_pp4_cp1_vp12_mbs1_gbs512")
+    ];
+    (experiment, times, 0..4_u32, any::<bool>()).prop_map(|(experiment, times, job, ours)| {
+        let run = run(experiment, job, &times);
+        let id = run.id.as_u128();
+        if ours { carried(run, id, "a", job) } else { run }
+    })
+}
+
+proptest! {
+    #[test]
+    fn anything_can_be_compared(runs in prop::collection::vec(any_run(), 0..5), points in 0..50_usize, warm_up in 0..99_u64) {
+        let runs: Vec<&RunResult> = runs.iter().collect();
+        let options = Options { points, warm_up_steps: warm_up, ..Options::default() };
+        let comparison = Comparison::of(&runs, &options);
+        prop_assert_eq!(comparison.items.len(), runs.len());
+        prop_assert_eq!(comparison.difference.each.len(), runs.len().saturating_sub(1));
+        prop_assert!(comparison.configuration.iter().all(|setting| setting.values.len() == runs.len()));
+        let json = serde_json::to_string(&comparison).unwrap();
+        prop_assert_eq!(&serde_json::from_str::<Comparison>(&json).unwrap(), &comparison);
+        prop_assert_eq!(comparison, Comparison::of(&runs, &options));
+    }
+
+    #[test]
+    fn the_order_of_the_others_changes_nothing_but_the_order(mut runs in prop::collection::vec(any_run(), 2..5)) {
+        let told = |runs: &[RunResult]| {
+            let comparison = compare(&runs.iter().collect::<Vec<_>>());
+            let mut told: Vec<_> = comparison
+                .difference
+                .each
+                .iter()
+                .map(|against| (comparison.items[against.item].id.clone(), against.text.clone()))
+                .collect();
+            told.sort();
+            (told, comparison.verdict)
+        };
+        let before = told(&runs);
+        runs[1..].reverse();
+        prop_assert_eq!(told(&runs), before);
+    }
+
+    #[test]
+    fn turned_around_slower_is_faster(one in any_run(), other in any_run()) {
+        let (there, back) = (compare(&[&one, &other]), compare(&[&other, &one]));
+        let sides = (there.verdict.unwrap(), back.verdict.unwrap());
+        let opposite = match sides.0 {
+            Verdict::Slower => Verdict::Faster,
+            Verdict::Faster => Verdict::Slower,
+            same => same,
+        };
+        // What is just at the margin one way may be just below it the other way.
+        let margin = there.difference.each[0].step_time.is_some_and(|change| (0.9..1.1).contains(&change.percent.abs()));
+        prop_assert!(margin || sides.1 == opposite, "{:?}", sides);
+    }
+}
