@@ -24,7 +24,9 @@ for (const url of process.argv.slice(2)) {
   for (const [width, viewport] of Object.entries(views)) {
     for (const colorScheme of ["light", "dark"]) {
       const page = await browser.newPage({ viewport, colorScheme });
-      await page.goto(url, { waitUntil: "networkidle" });
+      await page.goto(url);
+      // Not until the network is idle: it never is where the server tells what happens.
+      await page.waitForTimeout(3000);
       const path = join(folder, `${name}-${width}-${colorScheme}.png`);
       await page.screenshot({ path, fullPage: true });
       await page.close();

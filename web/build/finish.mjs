@@ -1,34 +1,32 @@
-// Runs after Trunk, on the folder that is about to become `dist`: adds Plotly and licences, and for a release makes the
-// folder one that any static host can serve under a strict content security policy, compressed.
+// Runs after Trunk, on the folder that is about to become `dist`: adds Plotly and licences, makes a page of every route,
+// and for a release makes the folder one that any static host can serve under a strict content security policy,
+// compressed.
 
 import { createHash } from "node:crypto";
-import { copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { extname, join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 
-// Each is a page of its own for a host that knows files only; an unknown path opens the app too, which says so.
-const PAGES = ["recipes/index.html", "results/index.html", "404.html"];
+// Each is a page of its own for a host that knows files only; an unknown path opens the planner too, which says so.
+const PLANNER_PAGES = ["index.html", "recipes/index.html", "404.html"];
+const RESULTS_PAGES = ["results", "compare", "run", "history"].map((page) => `${page}/index.html`);
 const COMPRESSED = new Set([".css", ".html", ".js", ".json", ".svg", ".txt", ".wasm", ".webmanifest"]);
 
 const web = join(import.meta.dirname, "..");
 const dist = process.env.TRUNK_STAGING_DIR;
-const indexFile = join(dist, "index.html");
+const isRelease = process.env.TRUNK_PROFILE === "release";
 
-let index = readFileSync(indexFile, "utf8");
-index = addPlotly(index);
-index = addWorker(index);
-if (process.env.TRUNK_PROFILE === "release") {
-  index = addPolicy(moveInlineScript(index));
-}
-writeFileSync(indexFile, index);
-addLicences();
-if (process.env.TRUNK_PROFILE === "release") {
-  for (const page of PAGES) {
-    mkdirSync(join(dist, page, ".."), { recursive: true });
-    copyFileSync(indexFile, join(dist, page));
+const planner = addWorker(addPlotly(readFileSync(join(dist, "index.html"), "utf8")));
+const results = openResults(planner);
+for (const [html, pages] of [[planner, PLANNER_PAGES], [results, RESULTS_PAGES]]) {
+  const page = isRelease ? addPolicy(moveInlineScript(html)) : html;
+  for (const path of pages) {
+    mkdirSync(join(dist, path, ".."), { recursive: true });
+    writeFileSync(join(dist, path), page);
   }
-  compress();
 }
+addLicences();
+if (isRelease) compress();
 
 /** Puts Plotly beside the app and its address where the app looks for it when it draws the first chart. */
 function addPlotly(html) {
@@ -53,18 +51,32 @@ function addLicences() {
   writeFileSync(join(dist, "licenses.txt"), shown.join(`\n${"=".repeat(80)}\n`));
 }
 
-/** Trunk names the worker's files without a hash: old ones would meet new pages. */
+/** Puts the worker's address where pages look for it. */
 function addWorker(html) {
-  const take = (name) => {
-    const content = readFileSync(join(dist, name));
-    rmSync(join(dist, name));
-    return content;
-  };
-  const wasm = writeHashed("trainplan-worker", take("trainplan-worker_bg.wasm"), ".wasm");
-  const glue = writeHashed("trainplan-worker", take("trainplan-worker.js"));
+  const { wasm, glue } = program("trainplan-worker");
   const start = `import init from "/${glue}";\nawait init({ module_or_path: "/${wasm}" });\n`;
   const script = writeHashed("worker", start);
   return replaceOnce(html, /(<meta name="worker-src" content=")"/, (_, tag) => `${tag}/${script}"`);
+}
+
+/** The page that Trunk made starts the planner; the same page with another program shows what ran. */
+function openResults(html) {
+  const { wasm, glue } = program("trainplan-results");
+  const [planner] = html.match(/trainplan-planner-[0-9a-f]+(?=\.js)/);
+  return html.replaceAll(`${planner}_bg.wasm`, wasm).replaceAll(`${planner}.js`, glue);
+}
+
+/** The files of a program that Trunk did not put on the page: their names lack a hash, and old ones would meet new pages. */
+function program(name) {
+  const take = (file) => {
+    const content = readFileSync(join(dist, file));
+    rmSync(join(dist, file));
+    return content;
+  };
+  return {
+    wasm: writeHashed(name, take(`${name}_bg.wasm`), ".wasm"),
+    glue: writeHashed(name, take(`${name}.js`)),
+  };
 }
 
 /** Trunk starts the app from an inline script, which a policy would have to name by its hash: a file needs no naming. */

@@ -11,6 +11,8 @@ use trainplan_shared::spec::Spec;
 #[derive(Clone, Copy)]
 pub(crate) struct Address {
     link: Memo<Link>,
+    /// What the page keeps there besides fields, in the order of its keys.
+    own: Memo<Vec<(&'static str, String)>>,
     go: StoredValue<Go>,
 }
 
@@ -20,14 +22,21 @@ type Go = Box<dyn Fn(&str, bool) + Send + Sync>;
 impl Address {
     /// Reads the address of the page at `path`. Call it where the page begins; its parts then find it in the context.
     pub(crate) fn provide(path: &'static str) -> Address {
+        Address::provide_with(path, &[])
+    }
+
+    /// The same of a page that keeps more there than fields, under `keys` of its own.
+    pub(crate) fn provide_with(path: &'static str, keys: &'static [&'static str]) -> Address {
         let query = use_location().search;
         let navigate = use_navigate();
         let go = move |query: &str, replace: bool| {
             let to = if query.is_empty() { path.to_string() } else { format!("{path}?{query}") };
             navigate(&to, NavigateOptions { replace, scroll: false, ..Default::default() });
         };
+        let parts = Memo::new(move |_| split(&query.get(), keys));
         let address = Address {
-            link: Memo::new(move |_| link::read(&query.get())),
+            link: Memo::new(move |_| parts.with(|(fields, _)| link::read(fields))),
+            own: Memo::new(move |_| parts.with(|(_, own)| own.clone())),
             go: StoredValue::new(Box::new(go)),
         };
         provide_context(address);
@@ -70,11 +79,69 @@ impl Address {
         self.go(change, false);
     }
 
+    /// What the page keeps under a key of its own; empty if nothing.
+    pub(crate) fn own(self, key: &str) -> String {
+        self.own.with(|own| of_key(own, key))
+    }
+
+    /// Keeps a text under a key of the page's own.
+    pub(crate) fn set_own(self, key: &'static str, text: impl Into<String>) {
+        self.go_own(&[(key, text.into())], true);
+    }
+
+    /// The same as something that the browser's way back undoes.
+    pub(crate) fn turn_to_own(self, changes: &[(&'static str, String)]) {
+        self.go_own(changes, false);
+    }
+
     fn go(self, change: impl FnOnce(&mut Spec), replace: bool) {
         let mut spec = self.link.with_untracked(|link| link.spec.clone());
         change(&mut spec);
-        self.go.with_value(|go| go(&link::write(&spec), replace));
+        let query = self.own.with_untracked(|own| query(&spec, own));
+        self.go.with_value(|go| go(&query, replace));
     }
+
+    fn go_own(self, changes: &[(&'static str, String)], replace: bool) {
+        let mut own = self.own.get_untracked();
+        own.retain(|(key, _)| changes.iter().all(|(changed, _)| key != changed));
+        own.extend(changes.iter().cloned());
+        let query = self.link.with_untracked(|link| query(&link.spec, &own));
+        self.go.with_value(|go| go(&query, replace));
+    }
+}
+
+/// A query without a page's own keys, and what it has under them.
+fn split(query: &str, keys: &'static [&'static str]) -> (String, Vec<(&'static str, String)>) {
+    let mut fields = form_urlencoded::Serializer::new(String::new());
+    let mut own = Vec::new();
+    for (key, value) in form_urlencoded::parse(query.as_bytes()) {
+        match keys.iter().find(|own| **own == key) {
+            Some(own_key) => own.push((*own_key, value.into_owned())),
+            None => {
+                fields.append_pair(&key, &value);
+            }
+        }
+    }
+    (fields.finish(), own)
+}
+
+/// The query of fields and of what a page keeps besides; what is empty is left out.
+pub(crate) fn query(spec: &Spec, own: &[(&'static str, String)]) -> String {
+    let mut more = form_urlencoded::Serializer::new(String::new());
+    for (key, value) in own.iter().filter(|(_, value)| !value.is_empty()) {
+        more.append_pair(key, value);
+    }
+    // As in links of fields: these stay readable.
+    let more = more.finish().replace("%2C", ",").replace("%2F", "/").replace("%40", "@");
+    match (link::write(spec), more) {
+        (fields, more) if more.is_empty() => fields,
+        (fields, more) if fields.is_empty() => format!("v={}&{more}", link::VERSION),
+        (fields, more) => format!("{fields}&{more}"),
+    }
+}
+
+fn of_key(own: &[(&'static str, String)], key: &str) -> String {
+    own.iter().find(|(own, _)| *own == key).map_or_else(String::new, |(_, value)| value.clone())
 }
 
 /// Names the page in tabs, bookmarks and history.

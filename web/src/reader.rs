@@ -1,6 +1,7 @@
 //! A page's side of its worker, which reads logs, predicts and launches: the program that pages do not wait for.
 
-use crate::message::{ForPage, ForWorker};
+use crate::message::Message;
+use crate::message::results::ForWorker;
 use leptos::prelude::document;
 use leptos::wasm_bindgen::closure::Closure;
 use leptos::wasm_bindgen::{JsCast, JsValue};
@@ -18,7 +19,7 @@ impl Reader {
     ///
     /// # Errors
     /// The browser has no workers, or the page lacks the address of the script.
-    pub(crate) fn start(hear: impl Fn(Option<ForPage>) + Clone + 'static) -> Result<Reader, JsValue> {
+    pub(crate) fn start<M: Message>(hear: impl Fn(Option<M>) + Clone + 'static) -> Result<Reader, JsValue> {
         let meta = document().query_selector("meta[name=worker-src]")?.ok_or(JsValue::NULL)?;
         let options = WorkerOptions::new();
         options.set_type(WorkerType::Module);
@@ -28,7 +29,7 @@ impl Reader {
             Closure::<dyn FnMut()>::new(move || hear(None))
         };
         let hear = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
-            if let Some(message) = ForPage::from_js(event.data()) {
+            if let Some(message) = M::from_js(event.data()) {
                 hear(Some(message));
             }
         });
@@ -41,7 +42,7 @@ impl Reader {
     ///
     /// # Errors
     /// The browser can't pass it on.
-    pub(crate) fn say(&self, message: &ForWorker) -> Result<(), JsValue> {
+    pub(crate) fn say(&self, message: &impl Message) -> Result<(), JsValue> {
         self.worker.post_message(&message.to_js()?)
     }
 

@@ -189,14 +189,17 @@ test("reading can be stopped, and what was read stays", async ({ page }) => {
   await expect(cell(row(page, "a.out"), "Steps")).toHaveText("50");
 });
 
-test("other pages can be visited meanwhile, and no chart is fetched before the first log", async ({ page }) => {
+test("no chart is fetched before the first log, and files are not lost without a question", async ({ page }) => {
   const paths = [];
   page.on("request", (request) => paths.push(new URL(request.url()).pathname));
   await page.goto("/results");
   expect(paths.filter((path) => path.endsWith(".js") && path.includes("plotly"))).toEqual([]);
   await files(page).setInputFiles({ name: name(512, 5), mimeType: "text/plain", buffer: Buffer.from(log({})) });
-  await page.getByRole("navigation").getByRole("link", { name: "Plan" }).click();
-  await expect(page.getByRole("heading", { level: 1 })).toContainText("Llama 3.1 405B");
-  await page.getByRole("navigation").getByRole("link", { name: "Results" }).click();
   await expect(cell(row(page, name(512, 5)), "Status")).toHaveText("scored");
+  const asked = page.waitForEvent("dialog");
+  const leaving = page.getByRole("navigation").getByRole("link", { name: "Plan" }).click();
+  expect((await asked).type()).toBe("beforeunload");
+  await (await asked).accept();
+  await leaving;
+  await expect(page.getByRole("heading", { level: 1 })).toContainText("Llama 3.1 405B");
 });

@@ -61,6 +61,7 @@ const carried = (run, repeat = 1) => ({
   },
 });
 
+/** A run of the server or a dropped log. */
 const row = (page, text) => page.locator("table.reports tbody tr").filter({ hasText: text });
 const cell = (row, label) => row.locator(`td[data-label="${label}"]`);
 
@@ -71,19 +72,16 @@ test("what the server has is shown beside its plan, and what comes later comes b
   await page.goto("/results");
   const first = row(page, "llama-405b on eosnightly");
   await expect(first.getByRole("rowheader")).toContainText("llama-405b on eosnightly/");
-  await expect(first.getByRole("rowheader")).toContainText("ob 71 completed on n[1-64]");
   await expect(cell(first, "Tokens/s")).toHaveText("169,535");
   await expect(cell(first, "Of published, %")).toHaveText("100.0");
   await expect(cell(first, "Planned, s")).toHaveText("12 (11.4 to 12.9)took 3.1 % more");
   await expect(cell(row(page, "llama-405b on eos #2"), "Planned, s")).toContainText("took 12.5 % more");
   await expect(cell(row(page, "_73_0.out"), "Planned, s")).toHaveText("–");
-  await expect(page.locator(".chart .legendtext").filter({ hasText: "llama-405b on eos" }).first()).toBeVisible();
+  // The newest comparison is drawn already.
+  await expect(page.getByRole("region", { name: "Newest" })).toContainText("pretrain_llama3.1_405b_fp8_512 takes 4.44 % less per step than nightly/llama-405b#2");
+  await expect(page.locator(".chart .legendtext").filter({ hasText: "nightly/llama-405b" }).first()).toBeVisible();
   await expect(page.locator("table.reports tbody tr")).toHaveCount(3);
   await expectAccessible(page);
-
-  // Another view is made of them too.
-  await page.getByLabel("Window").fill("20-29");
-  await expect(cell(first, "Window")).toHaveText("20-29");
 
   store.put("12.5", carried("llama-405b", 3));
   await expect(row(page, "llama-405b on eos #3")).toBeVisible({ timeout: 30_000 });
@@ -113,7 +111,7 @@ plain("a host without results is silent, and a server that fails is heard", asyn
     await page.goto("/results");
     await answered;
     await page.waitForTimeout(300);
-    await expect(error).toHaveText("");
+    await expect(error).toHaveCount(0);
     await expect(page.locator("table.reports")).toHaveCount(0);
     await page.unroute("**/api/v1/**");
   }
@@ -122,5 +120,5 @@ plain("a host without results is silent, and a server that fails is heard", asyn
     route.fulfill({ status: 503, contentType: "application/problem+json", body: JSON.stringify(problem) }),
   );
   await page.goto("/results");
-  await expect(error).toContainText("another program kept the store locked");
+  await expect(error).toContainText("another program kept the store locked", { ignoreCase: true });
 });

@@ -3,6 +3,10 @@ import { expect, expectAccessible, test } from "../fixtures.mjs";
 for (const [path, heading] of [
   ["/", "Llama 3.1 405B"],
   ["/recipes", "recipes"],
+  ["/results", "Results"],
+  ["/compare", "Compare"],
+  ["/run", "Run"],
+  ["/history", "History"],
 ]) {
   test(`${path} opens by its address`, async ({ page }) => {
     await page.goto(path);
@@ -14,20 +18,33 @@ for (const [path, heading] of [
 
 test("the navigation leads from page to page", async ({ page }) => {
   await page.goto("/");
-  await page.getByRole("navigation").getByRole("link", { name: "Recipes" }).click();
-  await expect(page).toHaveURL(/\/recipes/);
-  await expect(page.getByRole("heading", { level: 1 })).toHaveText("Published recipes");
+  const navigation = page.getByRole("navigation");
+  for (const [name, heading] of [
+    ["Recipes", "Published recipes"],
+    ["Results", "Results"],
+    ["Plan", "Llama 3.1 405B"],
+  ]) {
+    await navigation.getByRole("link", { name }).click();
+    await expect(page.getByRole("heading", { level: 1 })).toContainText(heading);
+    await expect(navigation.locator("[aria-current=page]")).toHaveText(name);
+  }
 });
 
-test("each file of the app is fetched once", async ({ page }) => {
-  const paths = [];
-  page.on("request", (request) => paths.push(new URL(request.url()).pathname));
-  await page.goto("/", { waitUntil: "networkidle" });
-  await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
-  // The page's own first; the worker's comes after it.
-  const programs = paths.filter((path) => path.endsWith(".wasm")).map((path) => path.split("-")[1]);
-  expect(programs).toEqual(["web", "worker"]);
-  // The icon is asked for twice, as the tab's and as the header's.
-  const files = paths.filter((path) => path !== "/icon.svg");
-  expect(files).toEqual([...new Set(files)]);
-});
+for (const [path, program] of [
+  ["/", "planner"],
+  ["/results", "results"],
+]) {
+  test(`each file of ${path} is fetched once`, async ({ page }) => {
+    const paths = [];
+    page.on("request", (request) => paths.push(new URL(request.url()).pathname));
+    await page.goto(path);
+    await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
+    // The page's own first; the worker's comes after it.
+    const programs = () => paths.filter((path) => path.endsWith(".wasm")).map((path) => path.split("-")[1]);
+    await expect.poll(programs).toEqual([program, "worker"]);
+    await page.waitForTimeout(1000);
+    // The icon is asked for twice, as the tab's and as the header's; a server tells what it has to whoever asks.
+    const files = paths.filter((path) => path !== "/icon.svg" && !path.startsWith("/api/"));
+    expect(files).toEqual([...new Set(files)]);
+  });
+}

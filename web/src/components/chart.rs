@@ -3,7 +3,7 @@
 //! A chart is a picture for those who see it: whoever shows one puts the same numbers in a table beside it.
 
 use crate::components::theme::Theme;
-use crate::message::Bars;
+use crate::message::{Bars, Plot, PlotLevel, PlotLine};
 use leptos::html::Div;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -62,12 +62,20 @@ pub(crate) struct LineChart {
     lines: Vec<ChartLine>,
     /// A point that stands out, with its name.
     mark: Option<(String, f64, f64)>,
+    /// Points of a kind that stand out.
+    marks: Vec<Marks>,
+    /// Values that the lines have to be held against.
+    levels: Vec<PlotLevel>,
+    /// A stretch of x that matters more than the rest.
+    window: Option<(f64, f64)>,
     /// What x is.
     x: X,
     /// What y is, with its unit.
     y_title: String,
     /// Whether y spans orders of magnitude.
     y_log: bool,
+    /// From where to where y goes, if not from the least value to the greatest.
+    range: Option<(f64, f64)>,
 }
 
 /// What lines run over.
@@ -77,23 +85,75 @@ enum X {
     Gpus,
     /// Many steps.
     Steps,
+    /// Points in time.
+    Time,
 }
 
 impl LineChart {
     /// Lines over GPU counts.
     pub(crate) fn over_gpus(lines: Vec<ChartLine>, y_title: &str, y_log: bool) -> LineChart {
-        LineChart { lines, mark: None, x: X::Gpus, y_title: y_title.to_string(), y_log }
+        LineChart { y_log, ..LineChart::new(lines, X::Gpus, y_title) }
     }
 
-    /// Lines over steps.
-    pub(crate) fn over_steps(lines: Vec<ChartLine>, y_title: &str) -> LineChart {
-        LineChart { lines, mark: None, x: X::Steps, y_title: y_title.to_string(), y_log: false }
+    fn new(lines: Vec<ChartLine>, x: X, y_title: &str) -> LineChart {
+        let (y_title, y_log) = (y_title.to_string(), false);
+        let (mark, marks, levels, window, range) = (None, Vec::new(), Vec::new(), None, None);
+        LineChart { lines, mark, marks, levels, window, x, y_title, y_log, range }
+    }
+
+    /// Runs of a plot over their steps.
+    pub(crate) fn of_plot(plot: &Plot, y_title: &str, y_log: bool) -> LineChart {
+        let line = |(index, line): (usize, &PlotLine)| ChartLine {
+            name: line.name.clone(),
+            group: index,
+            style: index,
+            points: line.steps.iter().copied().zip(line.values.iter().copied()).collect(),
+        };
+        let lines = plot.lines.iter().enumerate().map(line).collect();
+        let (levels, window) = (plot.levels.clone(), plot.window);
+        let range = LineChart::range(plot).filter(|_| !y_log);
+        LineChart { levels, window, y_log, range, ..LineChart::new(lines, X::Steps, y_title) }
+    }
+
+    /// From where to where a chart of the plot should go because few values lie far above all others.
+    pub(crate) fn range(plot: &Plot) -> Option<(f64, f64)> {
+        let mut values: Vec<f64> = plot.lines.iter().flat_map(|line| &line.values).copied().collect();
+        values.sort_by(f64::total_cmp);
+        let (least, most) = (*values.first()?, *values.last()?);
+        let usual = values[values.len() * 19 / 20];
+        let ends = plot.levels.iter().map(|level| level.interval.unwrap_or((level.value, level.value)));
+        let (low, high) = ends.fold((least, usual), |(low, high), (from, to)| (low.min(from), high.max(to)));
+        let span = high - low;
+        (most > high + 2.0 * span).then_some((low - 0.1 * span, high + 0.2 * span))
+    }
+
+    /// Lines over time, in milliseconds, with points that stand out and values to hold them against.
+    pub(crate) fn over_time(
+        lines: Vec<ChartLine>,
+        marks: Vec<Marks>,
+        levels: Vec<PlotLevel>,
+        y_title: &str,
+    ) -> LineChart {
+        LineChart { marks, levels, ..LineChart::new(lines, X::Time, y_title) }
     }
 
     /// Has a point stand out, with its name.
     pub(crate) fn with_mark(self, mark: Option<(String, f64, f64)>) -> LineChart {
         LineChart { mark, ..self }
     }
+}
+
+/// Points of a kind that stand out.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Marks {
+    /// What they are called.
+    pub(crate) name: &'static str,
+    /// How they look, in Plotly's word.
+    pub(crate) symbol: &'static str,
+    /// Whether they are bad.
+    pub(crate) is_bad: bool,
+    /// Where they are.
+    pub(crate) points: Vec<(f64, f64)>,
 }
 
 /// One line.
@@ -189,8 +249,9 @@ fn lines(chart: &LineChart, ink: &str) -> (Vec<Value>, Value) {
     let hover = match chart.x {
         X::Gpus => "%{y:,.4~g} at %{x} GPUs",
         X::Steps => "%{y:,.5~g} at step %{x}",
+        X::Time => "%{y:,.5~g} at %{x}",
     };
-    let mode = if chart.x == X::Gpus { "lines+markers" } else { "lines" };
+    let mode = if chart.x == X::Steps { "lines" } else { "lines+markers" };
     let mut traces: Vec<Value> = chart.lines.iter().map(|line| trace(line, mode, hover)).collect();
     if let Some((name, x, y)) = &chart.mark {
         traces.push(json!({
@@ -198,7 +259,22 @@ fn lines(chart: &LineChart, ink: &str) -> (Vec<Value>, Value) {
             "marker": { "color": ink, "size": 15, "symbol": "circle-open", "line": { "width": 2 } },
         }));
     }
-    let mut x = axis(if chart.x == X::Gpus { "GPUs" } else { "Step, as the log numbers it" });
+    traces.extend(chart.marks.iter().filter(|marks| !marks.points.is_empty()).map(|marks| {
+        let (x, y): (Vec<f64>, Vec<f64>) = marks.points.iter().copied().unzip();
+        let colour = if marks.is_bad { COLOURS[5] } else { ink };
+        json!({
+            "type": "scatter", "mode": "markers", "name": marks.name, "x": x, "y": y, "hovertemplate": hover,
+            "marker": { "color": colour, "size": 14, "symbol": marks.symbol, "line": { "width": 2 } },
+        })
+    }));
+    let mut x = axis(match chart.x {
+        X::Gpus => "GPUs",
+        X::Steps => "Step, as the log numbers it",
+        X::Time => "When the run was received",
+    });
+    if chart.x == X::Time {
+        x["type"] = "date".into();
+    }
     if chart.x == X::Gpus {
         // A tick at every GPU count that was measured, and nowhere else; Plotly minds neither their order nor repeats.
         let points = chart.lines.iter().flat_map(|line| &line.points).map(|point| point.0);
@@ -210,6 +286,11 @@ fn lines(chart: &LineChart, ink: &str) -> (Vec<Value>, Value) {
     let mut y = axis(&chart.y_title);
     if chart.y_log {
         y["type"] = "log".into();
+    }
+    if let Some((low, high)) = chart.range {
+        y["range"] = json!([low, high]);
+    }
+    if chart.y_log && chart.x == X::Gpus {
         // Ticks at 1, 2 and 5 of every decade.
         y["dtick"] = "D2".into();
         y["tickformat"] = "~s".into();
@@ -217,7 +298,40 @@ fn lines(chart: &LineChart, ink: &str) -> (Vec<Value>, Value) {
         y["rangemode"] = "tozero".into();
     }
     let margin = json!({ "l": 56, "r": 12, "t": 12, "b": 48 });
-    (traces, json!({ "xaxis": x, "yaxis": y, "hovermode": "closest", "margin": margin }))
+    let mut shapes: Vec<Value> = chart.levels.iter().filter_map(interval).collect();
+    if let Some((from, to)) = chart.window {
+        shapes.push(json!({
+            "type": "rect", "layer": "below", "x0": from - 0.5, "x1": to + 0.5, "yref": "paper", "y0": 0, "y1": 1,
+            "fillcolor": GRID, "line": { "width": 0 },
+        }));
+    }
+    traces.extend(chart.levels.iter().enumerate().map(|(index, of)| level(of, index, &chart.lines, ink)));
+    (traces, json!({ "xaxis": x, "yaxis": y, "hovermode": "closest", "margin": margin, "shapes": shapes }))
+}
+
+/// A level from the first step to the last.
+fn level(level: &PlotLevel, index: usize, lines: &[ChartLine], ink: &str) -> Value {
+    let steps = || lines.iter().flat_map(|line| &line.points).map(|point| point.0);
+    let ends = [steps().fold(f64::INFINITY, f64::min), steps().fold(f64::NEG_INFINITY, f64::max)];
+    let dashes = ["dash", "dot", "dashdot", "longdash"];
+    json!({
+        "type": "scatter", "mode": "lines", "name": plain(&level.name), "x": ends, "y": [level.value, level.value],
+        "hovertemplate": "%{y:,.5~g}", "line": { "color": ink, "width": 1.5, "dash": dashes[index % dashes.len()] },
+    })
+}
+
+/// The interval of a level, if it has one.
+fn interval(level: &PlotLevel) -> Option<Value> {
+    let (low, high) = level.interval?;
+    Some(json!({
+        "type": "rect", "layer": "below", "xref": "paper", "x0": 0, "x1": 1, "y0": low, "y1": high,
+        "fillcolor": "rgba(22,153,90,0.18)", "line": { "width": 0 },
+    }))
+}
+
+/// Plotly takes names for a kind of HTML, and log files have all kinds of names.
+fn plain(name: &str) -> String {
+    name.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 fn bars(chart: &BarChart, ink: &str) -> (Vec<Value>, Value) {
@@ -285,8 +399,7 @@ fn trace(line: &ChartLine, mode: &str, hover: &str) -> Value {
     let (x, y): (Vec<f64>, Vec<f64>) = line.points.iter().copied().unzip();
     let colour = COLOURS[line.group % COLOURS.len()];
     let (dash, symbol) = STYLES[line.style % STYLES.len()];
-    // Plotly takes names for a kind of HTML, and log files have all kinds of names.
-    let name = line.name.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let name = plain(&line.name);
     json!({
         "type": "scatter", "mode": mode, "name": name, "x": x, "y": y, "hovertemplate": hover,
         "line": { "color": colour, "width": 2, "dash": dash },

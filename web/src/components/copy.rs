@@ -87,9 +87,15 @@ pub(crate) fn as_file(text: &str, name: &str) -> Result<(), JsValue> {
     options.set_type("text/plain;charset=utf-8");
     let parts = web_sys::js_sys::Array::of1(&JsValue::from_str(text));
     let url = Url::create_object_url_with_blob(&Blob::new_with_str_sequence_and_options(&parts, &options)?)?;
+    save_address(&url, name)?;
+    Url::revoke_object_url(&url)
+}
+
+/// Has the browser save what lies at an address.
+pub(crate) fn save_address(url: &str, name: &str) -> Result<(), JsValue> {
     let anchor: HtmlAnchorElement = document().create_element("a")?.dyn_into()?;
-    anchor.set_href(&url);
+    anchor.set_href(url);
     anchor.set_download(name);
     anchor.click();
-    Url::revoke_object_url(&url)
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! Fields that write into the address, keep what was typed, and say beside it what is wrong with it.
 
 use crate::address::Address;
+use crate::message::Refusal;
 use leptos::prelude::*;
 use trainplan_shared::problem::{Field, Problem};
 
@@ -235,4 +236,26 @@ pub(crate) fn ProblemText(problem: Problem, address: Address) -> impl IntoView {
         {buttons.collect_view()}
         {(!allowed.is_empty()).then(|| view! { <span class="allowed">{format!("Allowed: {allowed}")}</span> })}
     }
+}
+
+/// What of the address could not be understood, and a recipe that is none.
+#[component]
+pub(crate) fn AddressProblems(address: Address) -> impl IntoView {
+    let recipe = move || {
+        let problems: Option<Problems> = use_context();
+        problems
+            .and_then(|problems| problems.0.get().into_iter().find(|problem| problem.field == Field::Recipe))
+    };
+    view! {
+        <div aria-live="polite">
+            {move || address.problems().into_iter().map(|problem| view! { <p class="notice wrong">{problem}</p> }).collect_view()}
+            {move || recipe().map(|problem| view! { <p class="notice wrong"><ProblemText problem address /></p> })}
+        </div>
+    }
+}
+
+/// What the worker refuses, as the page's own problems are.
+pub(crate) fn problem(refusal: &Refusal) -> Option<Problem> {
+    let Refusal { flag, given, what, allowed, nearest } = refusal.clone();
+    Some(Problem { field: Field::from_flag(&flag)?, given, what, allowed, nearest })
 }

@@ -3,6 +3,12 @@
 pub(crate) mod chart;
 pub(crate) mod copy;
 pub(crate) mod field;
+pub(crate) mod frame;
 pub(crate) mod maths;
 pub(crate) mod numbers;
+pub(crate) mod plots;
+pub(crate) mod run_table;
+pub(crate) mod settings;
+pub(crate) mod share;
 pub(crate) mod theme;
+pub(crate) mod trouble;

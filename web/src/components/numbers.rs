@@ -1,17 +1,7 @@
 //! Tables of numbers, such as stand beside every chart.
 
+pub(crate) use crate::message::Table;
 use leptos::prelude::*;
-
-/// What a table says.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Table {
-    /// What it is about.
-    pub(crate) caption: String,
-    /// The columns.
-    pub(crate) head: Vec<String>,
-    /// The rows; the first cell names its row.
-    pub(crate) rows: Vec<Vec<String>>,
-}
 
 /// A table of numbers that scrolls where it is too wide.
 #[component]

@@ -1,6 +1,9 @@
 //! One module per page.
 
+pub(crate) mod compare;
+pub(crate) mod history;
 pub(crate) mod not_found;
 pub(crate) mod plan;
 pub(crate) mod recipes;
 pub(crate) mod results;
+pub(crate) mod run;

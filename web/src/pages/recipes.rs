@@ -2,8 +2,7 @@
 
 use crate::address::{Address, href, name_page};
 use crate::components::chart::{Chart, ChartLine, LineChart};
-use crate::components::field::{ChoiceField, Problems, SwitchField};
-use crate::pages::plan::AddressProblems;
+use crate::components::field::{AddressProblems, ChoiceField, Problems, SwitchField};
 use crate::pages::plan::scaling::{QuantityChoice, SeriesTable, summary};
 use leptos::prelude::*;
 use leptos_router::components::A;

@@ -1,117 +1,98 @@
-//! What the server has: its newest results, taken as if someone had dropped their files.
+//! The server that the page came from, if it has results.
 
-use crate::message::ForPage;
-use crate::{DESK, Taken, post, scope, settle};
+use super::scope;
+use crate::message::Trouble;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::cell::RefCell;
-use trainplan_shared::result::read;
-use wasm_bindgen::JsCast;
+use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
-use web_sys::Response;
 use web_sys::js_sys::Uint8Array;
-
-/// As many results as are shown without being asked for.
-const MOST: usize = 100;
-
-/// A page of the server's list: short, since most often nothing is new.
-const RUNS: &str = "/api/v1/runs";
-const LIMIT: usize = 20;
+use web_sys::{Headers, RequestInit, Response};
 
 thread_local! {
-    /// Whether an answer is awaited; for ever where there is nobody to answer.
-    static ASKING: RefCell<bool> = const { RefCell::new(false) };
+    static TOKEN: RefCell<String> = RefCell::default();
 }
 
-/// Why there is no answer.
-enum Silence {
-    /// Whoever serves the page has no results: a static host.
-    NoServer,
-    /// The network failed; it may work the next time.
-    NoNetwork,
-    /// The server says that something is wrong.
-    Problem(String),
-}
-
-#[derive(Deserialize)]
-struct Page {
-    items: Vec<Item>,
-    next_cursor: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Item {
-    id: String,
-    path: String,
-}
-
+/// An error as RFC 9457 has it.
 #[derive(Deserialize)]
 struct Problem {
-    detail: String,
+    detail: Option<String>,
+    title: Option<String>,
 }
 
-/// Takes what the server has and the desk has not.
-pub(crate) async fn ask() {
-    if ASKING.replace(true) {
-        return;
-    }
-    let problem = match take_new().await {
-        Err(Silence::NoServer) => return,
-        Err(Silence::Problem(problem)) => format!("The server can't give its results: {problem}."),
-        Err(Silence::NoNetwork) | Ok(()) => String::new(),
-    };
-    post(&ForPage::Server(problem));
-    ASKING.set(false);
+/// Shows this from now on.
+pub(super) fn sign_in(token: String) {
+    TOKEN.set(token);
 }
 
-async fn take_new() -> Result<(), Silence> {
-    let mut address = format!("{RUNS}?limit={LIMIT}");
-    for _ in 0..MOST / LIMIT {
-        let page = get(&address).await?;
-        let page: Page = serde_json::from_slice(&page).map_err(|_| Silence::NoServer)?;
-        let count = page.items.len();
-        let new: Vec<Item> = page.items.into_iter().filter(|item| !is_taken(number(&item.id))).collect();
-        // Whoever has a run has those before it.
-        let is_end = new.len() < count;
-        for Item { id, path } in new {
-            let run = match get(&format!("{RUNS}/{id}")).await {
-                Ok(file) => read(&file).map_err(|error| error.to_string()),
-                Err(Silence::Problem(problem)) => Err(problem),
-                Err(silence) => return Err(silence),
-            };
-            settle(Taken { number: number(&id), path, run });
-        }
-        match page.next_cursor {
-            Some(cursor) if !is_end => address = format!("{RUNS}?limit={LIMIT}&cursor={cursor}"),
-            _ => break,
-        }
-    }
-    Ok(())
+/// What lies at a path below `/api/v1`.
+pub(super) async fn get<T: DeserializeOwned>(path: &str) -> Result<T, Trouble> {
+    let bytes = bytes(path).await?;
+    serde_json::from_slice(&bytes).map_err(|error| {
+        Trouble::Other(format!("what the server answers is not understood, reload the page: {error}"))
+    })
 }
 
-fn is_taken(number: u32) -> bool {
-    DESK.with_borrow(|desk| desk.taken.iter().any(|taken| taken.number == number))
+/// The same as it comes.
+pub(super) async fn bytes(path: &str) -> Result<Vec<u8>, Trouble> {
+    body(&send("GET", path, None).await?).await
 }
 
-/// What the page calls a result: always the same, and none of the small numbers that the page gives to files. The end
-/// of an id differs even where its beginning is the time.
-fn number(id: &str) -> u32 {
-    let end = id.get(id.len().saturating_sub(8)..).and_then(|end| u32::from_str_radix(end, 16).ok());
-    end.unwrap_or_default() | 1 << 31
+/// Has the server make something, and gives what it says of it.
+pub(super) async fn create<T: DeserializeOwned>(path: &str, of: &serde_json::Value) -> Result<T, Trouble> {
+    let response = send("POST", path, Some(&of.to_string())).await?;
+    let told = body(&response).await?;
+    serde_json::from_slice(&told).map_err(|error| Trouble::Other(error.to_string()))
 }
 
-async fn get(address: &str) -> Result<Vec<u8>, Silence> {
-    let response = JsFuture::from(scope().fetch_with_str(address)).await.map_err(|_| Silence::NoNetwork)?;
-    let response: Response = response.unchecked_into();
+pub(super) async fn delete(path: &str) -> Result<(), Trouble> {
+    send("DELETE", path, None).await.map(|_| ())
+}
+
+/// Sends a request; only a response that says yes comes back.
+pub(super) async fn send(method: &str, path: &str, json: Option<&str>) -> Result<Response, Trouble> {
+    let request = request(method, json).map_err(|_| Trouble::NoNetwork)?;
+    let address = format!("/api/v1{path}");
+    let response = scope().fetch_with_str_and_init(&address, &request);
+    let response: Response = JsFuture::from(response).await.map_err(|_| Trouble::NoNetwork)?.unchecked_into();
     let kind = response.headers().get("content-type").ok().flatten().unwrap_or_default();
-    if !kind.contains("json") && (response.ok() || response.status() == 404) {
-        return Err(Silence::NoServer);
+    // A static host answers with a page of its own.
+    if kind.starts_with("text/html") {
+        return Err(Trouble::NoServer);
     }
-    let body = response.array_buffer().map_err(|_| Silence::NoNetwork)?;
-    let body = JsFuture::from(body).await.map_err(|_| Silence::NoNetwork)?;
-    let body = Uint8Array::new(&body).to_vec();
     if response.ok() {
-        return Ok(body);
+        return Ok(response);
     }
-    let told = serde_json::from_slice(&body).map(|problem: Problem| problem.detail);
-    Err(Silence::Problem(told.unwrap_or_else(|_| format!("it answers with status {}", response.status()))))
+    let status = response.status();
+    let problem = body(&response).await.ok().and_then(|body| serde_json::from_slice::<Problem>(&body).ok());
+    let told = problem.and_then(|problem| problem.detail.or(problem.title));
+    Err(match (status, told) {
+        (401, told) => Trouble::SignIn(told.unwrap_or_else(|| "this server asks for a token".into())),
+        (404, None) => Trouble::NoServer,
+        (_, Some(told)) => Trouble::Other(told),
+        (status, None) => Trouble::Other(format!("the server answers with status {status}")),
+    })
+}
+
+fn request(method: &str, json: Option<&str>) -> Result<RequestInit, JsValue> {
+    let headers = Headers::new()?;
+    let token = TOKEN.with_borrow(String::clone);
+    if !token.is_empty() {
+        headers.set("Authorization", &format!("Bearer {token}"))?;
+    }
+    let request = RequestInit::new();
+    request.set_method(method);
+    if let Some(json) = json {
+        headers.set("Content-Type", "application/json")?;
+        request.set_body(&json.into());
+    }
+    request.set_headers(&headers);
+    Ok(request)
+}
+
+async fn body(response: &Response) -> Result<Vec<u8>, Trouble> {
+    let body = response.array_buffer().map_err(|_| Trouble::NoNetwork)?;
+    let body = JsFuture::from(body).await.map_err(|_| Trouble::NoNetwork)?;
+    Ok(Uint8Array::new(&body).to_vec())
 }

@@ -1,7 +1,8 @@
 //! What the page has its worker compute: the prediction, the launch, a model from a `config.json`. Together they weigh
 //! more than the rest of the page, so that they come after it.
 
-use crate::message::{ForPage, ForWorker, Imported, Launched, Prediction};
+use crate::message::plan::{ForPage, ForWorker};
+use crate::message::{Imported, Launched, Prediction};
 use crate::reader::Reader;
 use leptos::prelude::*;
 use std::sync::Arc;
@@ -97,7 +98,6 @@ impl Helper {
             Some(ForPage::Predicted { query, prediction }) => self.prediction.hear(query, prediction),
             Some(ForPage::Launched { query, launched }) => self.launch.hear(query, launched),
             Some(ForPage::Imported(imported)) => self.imported.set(Some(imported)),
-            Some(_) => {}
         }
     }
 }

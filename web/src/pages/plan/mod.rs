@@ -10,8 +10,7 @@ mod recipe;
 pub(crate) mod scaling;
 
 use crate::address::Address;
-use crate::components::field::{ProblemText, Problems};
-use crate::message::Refusal;
+use crate::components::field::{AddressProblems, Problems, problem};
 use helper::Helper;
 use leptos::prelude::*;
 use trainplan_shared::catalog::{Catalog, Recipe};
@@ -147,12 +146,6 @@ fn scenario_of(spec: &Spec) -> Spec {
     fields.fold(Spec::default(), |spec, (field, text)| spec.with(field, text))
 }
 
-/// What the worker refuses, as the page's own problems are.
-fn problem(refusal: &Refusal) -> Option<Problem> {
-    let Refusal { flag, given, what, allowed, nearest } = refusal.clone();
-    Some(Problem { field: Field::from_flag(&flag)?, given, what, allowed, nearest })
-}
-
 /// What the scenario's step time is: given, published, or predicted. Until it is predicted, what was `before` stands;
 /// where nothing predicts, it is what it would be at the recipe's MFU.
 fn outcome(
@@ -202,22 +195,6 @@ pub(crate) fn PlanPage() -> impl IntoView {
                 <scaling::Scaling />
                 <launch::LaunchPanel />
             </div>
-        </div>
-    }
-}
-
-/// What of the address could not be understood, and a recipe that is none.
-#[component]
-pub(crate) fn AddressProblems(address: Address) -> impl IntoView {
-    let recipe = move || {
-        let problems: Option<Problems> = use_context();
-        problems
-            .and_then(|problems| problems.0.get().into_iter().find(|problem| problem.field == Field::Recipe))
-    };
-    view! {
-        <div aria-live="polite">
-            {move || address.problems().into_iter().map(|problem| view! { <p class="notice wrong">{problem}</p> }).collect_view()}
-            {move || recipe().map(|problem| view! { <p class="notice wrong"><ProblemText problem address /></p> })}
         </div>
     }
 }

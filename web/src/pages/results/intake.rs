@@ -2,9 +2,10 @@
 //! another one meanwhile.
 
 use crate::components::copy::as_file;
+use crate::desk::Desk;
 use crate::files::Found;
-use crate::message::{Curve, ForPage, ForWorker, Row};
-use crate::reader::Reader;
+use crate::message::results::{ForPage, ForWorker};
+use crate::message::{Curve, Row};
 use leptos::prelude::*;
 use std::sync::Arc;
 
@@ -37,32 +38,34 @@ pub(crate) struct Entries {
     entries: RwSignal<Vec<Entry>>,
     /// Files that wait, the next one first.
     queue: StoredValue<Vec<(u32, Found)>, LocalStorage>,
-    reader: StoredValue<Option<Reader>, LocalStorage>,
-    /// Whether the worker hears: what is said to it before that is lost.
-    ready: RwSignal<bool>,
+    desk: Desk,
     /// The query that says how results are looked at.
     query: RwSignal<String>,
     /// Whether saving failed the last time.
     save_failed: RwSignal<bool>,
-    /// What the server says is wrong.
-    problem: RwSignal<String>,
 }
 
 impl Entries {
     /// For the whole app.
-    pub(crate) fn provide() {
-        provide_context(Entries {
+    pub(crate) fn provide(desk: Desk) {
+        let entries = Entries {
             entries: RwSignal::new(Vec::new()),
             queue: StoredValue::new_local(Vec::new()),
-            reader: StoredValue::new_local(None),
-            ready: RwSignal::new(false),
+            desk,
             query: RwSignal::new(String::new()),
             save_failed: RwSignal::new(false),
-            problem: RwSignal::new(String::new()),
+        };
+        provide_context(entries);
+        desk.hear_of_files(move |message| entries.hear(message));
+        // Whoever leaves for the planner or closes the tab would have to drop everything again.
+        window_event_listener(leptos::ev::beforeunload, move |event| {
+            if entries.entries.with_untracked(|entries| !entries.is_empty()) {
+                event.prevent_default();
+            }
         });
     }
 
-    pub(super) fn of_app() -> Entries {
+    pub(crate) fn of_app() -> Entries {
         #[expect(clippy::expect_used, reason = "the app provides it before its pages are made")]
         use_context().expect("the app provides its entries")
     }
@@ -72,8 +75,15 @@ impl Entries {
         self.entries.with(Vec::is_empty)
     }
 
+    /// How many files are settled, in a signal that changes with nothing else.
+    pub(crate) fn settled(self) -> Memo<usize> {
+        Memo::new(move |_| {
+            self.entries.with(|entries| entries.iter().filter(|entry| !entry.is_open()).count())
+        })
+    }
+
     /// What to show of every file that is settled, by path.
-    pub(super) fn rows(self) -> Vec<(Arc<Row>, Arc<Curve>)> {
+    pub(crate) fn rows(self) -> Vec<(Arc<Row>, Arc<Curve>)> {
         let mut rows: Vec<_> = self.entries.with(|entries| {
             let settled = entries.iter().filter_map(|entry| match &entry.state {
                 State::Settled(row, curve) => Some((row.clone(), curve.clone())),
@@ -116,15 +126,15 @@ impl Entries {
         });
     }
 
-    /// Stops reading; what waits is listed as not read. What is read stays, but can no longer be looked at in another
-    /// way or saved as a result: the worker that kept it ends.
+    /// Stops reading; what waits is listed as not read, and what is read stays.
     pub(super) fn cancel(self) {
+        self.desk.say(&ForWorker::Stop);
         self.give_up("not_read", "reading was stopped");
     }
 
     /// Forgets all files.
     pub(super) fn clear(self) {
-        self.reader.set_value(None);
+        self.desk.say(&ForWorker::Clear);
         self.entries.set(Vec::new());
     }
 
@@ -147,27 +157,6 @@ impl Entries {
         })
     }
 
-    /// Has the worker look for what is new on the server, and starts it if there is none.
-    pub(super) fn ask(self) {
-        if self.reader.with_value(Option::is_none) {
-            self.start();
-        } else {
-            self.say(&ForWorker::Ask);
-        }
-    }
-
-    /// Has a worker that runs do so again, while someone may be looking.
-    pub(super) fn keep_up(self) {
-        if !document().hidden() {
-            self.say(&ForWorker::Ask);
-        }
-    }
-
-    /// What the server says is wrong.
-    pub(super) fn problem(self) -> String {
-        self.problem.get()
-    }
-
     /// Looks at the results as a query of the page's address has it.
     pub(super) fn look(self, query: String) {
         if self.query.get_untracked() != query {
@@ -178,7 +167,7 @@ impl Entries {
 
     /// Has the worker write files: `csv`, `json` or `results`.
     pub(super) fn save(self, form: &str) {
-        let said = self.say(&ForWorker::Save { form: form.to_string() });
+        let said = self.desk.say(&ForWorker::Save { form: form.to_string() });
         self.save_failed.set(!said);
     }
 
@@ -188,30 +177,18 @@ impl Entries {
     }
 
     fn say_view(self) {
-        self.say(&ForWorker::View { query: self.query.get_untracked() });
-    }
-
-    fn say(self, message: &ForWorker) -> bool {
-        self.reader.with_value(|reader| reader.as_ref().is_some_and(|reader| reader.say(message).is_ok()))
+        self.desk.say(&ForWorker::View { query: self.query.get_untracked() });
     }
 
     /// Hands the next waiting file to the worker, unless it has one.
     fn read_next(self) {
-        if self.reading().is_some() || self.queue.with_value(Vec::is_empty) {
-            return;
-        }
-        if self.reader.with_value(Option::is_none) {
-            self.start();
-        }
-        if !self.ready.get_untracked() {
+        let is_ready = untrack(|| self.desk.is_ready());
+        if !is_ready || self.reading().is_some() || self.queue.with_value(Vec::is_empty) {
             return;
         }
         let Some((number, found)) = self.queue.try_update_value(|queue| queue.remove(0)) else { return };
         self.set_state(number, State::Reading(0.0));
-        let handed = self.reader.with_value(|reader| {
-            reader.as_ref().is_some_and(|reader| reader.hand_over(number, &found.path, &found.file).is_ok())
-        });
-        if !handed {
+        if !self.desk.hand_over(number, &found.path, &found.file) {
             self.set_state(
                 number,
                 unread(number, &found.path, UNREADABLE, "the browser could not pass it to the reader"),
@@ -220,22 +197,11 @@ impl Entries {
         }
     }
 
-    fn start(self) {
-        self.ready.set(false);
-        match Reader::start(move |message| self.hear(message)) {
-            // It says when it is ready.
-            Ok(reader) => self.reader.set_value(Some(reader)),
-            Err(_) => self.give_up(UNREADABLE, "this browser runs no workers"),
-        }
-    }
-
     fn hear(self, message: Option<ForPage>) {
         match message {
             None => self.give_up(UNREADABLE, "the reader broke down"),
             Some(ForPage::Ready) => {
-                self.ready.set(true);
                 self.say_view();
-                self.say(&ForWorker::Ask);
                 self.read_next();
             }
             Some(ForPage::Progress(bytes)) => {
@@ -255,12 +221,11 @@ impl Entries {
                     }
                 }
             }),
-            Some(ForPage::Server(problem)) => self.problem.set(problem),
             Some(ForPage::Saved(files)) => {
                 let failed = files.iter().any(|file| as_file(&file.text, &file.name).is_err());
                 self.save_failed.set(failed || files.is_empty());
             }
-            // What the Plan page asks for.
+            // What others ask for.
             Some(_) => {}
         }
     }
@@ -273,9 +238,8 @@ impl Entries {
         })
     }
 
-    /// Ends the worker, and lists everything that waits as unreadable.
+    /// Lists everything that waits as unread.
     fn give_up(self, status: &str, reason: &str) {
-        self.reader.set_value(None);
         self.queue.set_value(Vec::new());
         self.entries.update(|entries| {
             for entry in entries.iter_mut().filter(|entry| entry.is_open()) {
@@ -284,11 +248,12 @@ impl Entries {
         });
     }
 
-    /// How far a file is; what is not listed yet came from the server.
+    /// How far a file is; one that was cleared meanwhile is of no interest any more.
     fn set_state(self, number: u32, state: State) {
-        self.entries.update(|entries| match entries.iter_mut().find(|entry| entry.number == number) {
-            Some(entry) => entry.state = state,
-            None => entries.push(Entry { number, path: String::new(), bytes: 0.0, state }),
+        self.entries.update(|entries| {
+            if let Some(entry) = entries.iter_mut().find(|entry| entry.number == number) {
+                entry.state = state;
+            }
         });
     }
 }

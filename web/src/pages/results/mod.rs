@@ -3,14 +3,19 @@
 
 mod curves;
 pub(crate) mod intake;
+mod live;
+mod newest;
+mod picks;
 mod save;
-mod table;
+mod server;
 
 use crate::address::{Address, name_page};
-use crate::components::field::{ChoiceField, Problems, TextField};
+use crate::components::field::{AddressProblems, ChoiceField, Problems, TextField, problem};
+use crate::components::plots::SCALE;
+use crate::components::run_table::{Column, RunTable};
+use crate::desk::Desk;
 use crate::files;
-use crate::message::{Curve, Row};
-use crate::pages::plan::AddressProblems;
+use crate::message::{Answer, Curve, Question, Row};
 use intake::Entries;
 use leptos::ev::DragEvent;
 use leptos::html::Input;
@@ -18,15 +23,38 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 use std::sync::Arc;
 use std::time::Duration;
-use trainplan_shared::catalog::Catalog;
 use trainplan_shared::flops::Convention;
 use trainplan_shared::link;
 use trainplan_shared::log::Window;
 use trainplan_shared::problem::{Field, Problem};
-use trainplan_shared::spec::Spec;
 
-/// How often to look for what is new on the server.
+/// How often to look for what is new on a server that does not tell.
 const EVERY: Duration = Duration::from_secs(15);
+
+/// The keys of the address: the runs that are chosen, where the page of the server's runs begins, which it shows.
+const PICKS: &str = "pick";
+const AFTER: &str = "after";
+const FILTERS: [(&str, &str); 6] = [
+    ("recipe", "Recipe"),
+    ("model", "Model"),
+    ("gpu", "GPU"),
+    ("cluster", "Cluster"),
+    ("campaign", "Campaign"),
+    ("status", "Status"),
+];
+const KEYS: [&str; 9] = [PICKS, AFTER, SCALE, "recipe", "model", "gpu", "cluster", "campaign", "status"];
+
+/// The columns of dropped files.
+const COLUMNS: [Column; 8] = [
+    ("Recipe", false),
+    ("Steps", true),
+    ("Window", false),
+    ("Step time, s", true),
+    ("Tokens/s", true),
+    ("MFU, %", true),
+    ("Of published, %", true),
+    ("Planned, s", true),
+];
 
 /// What the parts of the page share.
 #[derive(Clone, Copy)]
@@ -45,48 +73,69 @@ impl Results {
 /// The Results page.
 #[component]
 pub(crate) fn ResultsPage() -> impl IntoView {
-    let address = Address::provide("/results");
+    let address = Address::provide_with("/results", &KEYS);
     name_page(|| "Results".into());
-    let entries = Entries::of_app();
-    provide_context(Problems(Memo::new(move |_| problems(&address.spec()))));
-    provide_context(Results { rows: Memo::new(move |_| entries.rows()) });
+    let (desk, entries) = (Desk::of_app(), Entries::of_app());
+    provide_problems(address);
+    let rows = Memo::new(move |_| entries.rows());
+    provide_context(Results { rows });
+    let dropped =
+        Memo::new(move |_| rows.with(|rows| rows.iter().map(|(row, _)| row.clone()).collect::<Vec<_>>()));
     Effect::new(move |_| entries.look(link::write(&address.spec())));
-    // After the page stands.
-    Effect::new(move |_| entries.ask());
-    if let Ok(timer) = set_interval_with_handle(move || entries.keep_up(), EVERY) {
+    if let Ok(timer) = set_interval_with_handle(
+        move || {
+            if !document().hidden() {
+                desk.keep_up();
+            }
+        },
+        EVERY,
+    ) {
         on_cleanup(move || timer.clear());
     }
+    let on_server = server::ask(address);
     view! {
         <div class="results-page">
             <h1>"Results"</h1>
             <AddressProblems address />
+            <newest::Newest />
+            <live::Live />
             <Drop />
-            <p class="error" role="alert">{move || entries.problem()}</p>
             <Show when=move || !entries.is_empty()>
                 <Progress />
-                <Options />
-                <table::ReportTable />
+                <ViewFields />
+                <RunTable label="Results" first="Log" columns=&COLUMNS rows=dropped more=move |row: &Row| picks::pick(address, row) />
                 <save::SaveButtons />
                 <curves::Curves />
             </Show>
+            <server::ServerRuns runs=on_server />
+            <picks::ComparePicked />
         </div>
     }
 }
 
-/// What of the address can't be understood.
-fn problems(spec: &Spec) -> Vec<Problem> {
-    let window = spec.get(Field::Window).and_then(|text| {
-        let error = text.parse::<Window>().err()?;
-        Some(Problem::new(Field::Window, text, error.to_string()))
-    });
-    let convention = spec.parse::<Convention>(Field::Convention).err();
-    let recipe = spec.get(Field::Recipe).and_then(|id| Catalog::embedded().recipe(id).err());
-    window.into_iter().chain(convention).chain(recipe).collect()
+/// What of the view can't be understood, beside its fields. Recipes are known to the worker.
+pub(crate) fn provide_problems(address: Address) {
+    let name = Memo::new(move |_| address.text(Field::Recipe));
+    let recipe = Desk::of_app().answer(
+        move || name.with(|name| !name.trim().is_empty()).then(|| Question::Recipe { text: name.get() }),
+        |answer| if let Answer::Recipe(refusal) = answer { Some(refusal) } else { None },
+    );
+    provide_context(Problems(Memo::new(move |_| {
+        let refusal = recipe.get().filter(|_| !recipe.is_open());
+        let recipe = refusal.and_then(|refusal| problem(refusal.as_ref().as_ref()?));
+        let spec = address.spec();
+        let window = spec.get(Field::Window).and_then(|text| {
+            let error = text.parse::<Window>().err()?;
+            Some(Problem::new(Field::Window, text, error.to_string()))
+        });
+        let convention = spec.parse::<Convention>(Field::Convention).err();
+        window.into_iter().chain(convention).chain(recipe).collect()
+    })));
 }
 
 /// Where files are dropped or chosen.
 #[component]
-fn Drop() -> impl IntoView {
+pub(crate) fn Drop() -> impl IntoView {
     let entries = Entries::of_app();
     let over = RwSignal::new(false);
     let (files_input, folder_input) = (NodeRef::<Input>::new(), NodeRef::<Input>::new());
@@ -164,9 +213,9 @@ fn Progress() -> impl IntoView {
     }
 }
 
-/// How the results are looked at.
+/// How runs are looked at.
 #[component]
-fn Options() -> impl IntoView {
+pub(crate) fn ViewFields() -> impl IntoView {
     let conventions =
         Convention::ALL.map(|convention| (convention.id().to_string(), convention.id().to_string()));
     view! {

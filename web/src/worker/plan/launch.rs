@@ -11,7 +11,7 @@ use trainplan_shared::spec::Spec;
 
 /// The launch of a query's scenario, or why there is none: by a release, or by Megatron-LM where nobody chose and no
 /// release runs it. None where the query describes no scenario.
-pub(crate) fn launch(query: &str) -> Option<Launched> {
+pub(super) fn launch(query: &str) -> Option<Launched> {
     let spec = link::read(query).spec;
     let scenario = spec.scenario().ok()?;
     let (problems, launch) = launched(&spec, &scenario);
@@ -42,7 +42,7 @@ fn launched(spec: &Spec, scenario: &Scenario) -> (Vec<Problem>, Option<Launch>) 
     }
 }
 
-fn refusal(problem: Problem) -> Refusal {
+pub(in crate::worker) fn refusal(problem: Problem) -> Refusal {
     let Problem { field, given, what, allowed, nearest } = problem;
     Refusal { flag: field.flag().to_string(), given, what, allowed, nearest }
 }

@@ -1,31 +1,12 @@
-//! What pages and their worker say to each other. A file that is handed over comes beside its message.
+//! What the planner and the worker say to each other.
 
+use super::Message;
 use serde::{Deserialize, Serialize};
-use wasm_bindgen::JsValue;
 
 /// To the worker.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ForWorker {
-    /// Read the file that comes next.
-    Take {
-        /// What the page calls it.
-        number: u32,
-        /// Where it was.
-        path: String,
-    },
-    /// Look at the results as this query of the page's address has it.
-    View {
-        /// The query.
-        query: String,
-    },
-    /// Take what is new on the server as well.
-    Ask,
-    /// Write files: `csv`, `json` or `results`.
-    Save {
-        /// Which.
-        form: String,
-    },
     /// Predict the scenario that this query of the page's address describes.
     Predict {
         /// The query.
@@ -47,23 +28,8 @@ pub(crate) enum ForWorker {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ForPage {
-    /// The worker takes files now.
+    /// The worker listens now.
     Ready,
-    /// So many bytes of the file are read.
-    Progress(f64),
-    /// The file is read.
-    Read {
-        /// What to show of it.
-        row: Row,
-        /// Its steps.
-        curve: Curve,
-    },
-    /// What to show of every file, looked at in another way.
-    Rows(Vec<Row>),
-    /// The server was asked; what it says is wrong, if anything.
-    Server(String),
-    /// The files that were asked for.
-    Saved(Vec<Saved>),
     /// What is predicted of the scenario of a query.
     Predicted {
         /// The query.
@@ -81,6 +47,9 @@ pub(crate) enum ForPage {
     /// The model of a `config.json`, or what is wrong with the file.
     Imported(Result<Imported, String>),
 }
+
+impl Message for ForWorker {}
+impl Message for ForPage {}
 
 /// What is predicted of a scenario. Sentences are made where the numbers are.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -198,61 +167,3 @@ pub(crate) struct Imported {
     /// What was not understood.
     pub(crate) unknown: Vec<String>,
 }
-
-/// What the page shows of a file.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Row {
-    pub(crate) number: u32,
-    pub(crate) path: String,
-    /// By its name on the command line: `scored`, `no_data`, …
-    pub(crate) status: String,
-    /// Why it is not scored, not comparable, or what else to know.
-    pub(crate) remarks: Vec<String>,
-    /// What stands in its columns, in their order; nothing where there is nothing to tell.
-    pub(crate) cells: Vec<Cell>,
-}
-
-/// What stands in a column: what is not known is empty.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Cell {
-    pub(crate) text: String,
-    /// More about it, in small.
-    pub(crate) more: String,
-}
-
-/// Every step of a file.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Curve {
-    /// As the log numbers them.
-    pub(crate) labels: Vec<f64>,
-    pub(crate) step_time_s: Vec<Option<f64>>,
-    pub(crate) loss: Vec<Option<f64>>,
-}
-
-/// A file to save.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Saved {
-    pub(crate) name: String,
-    pub(crate) text: String,
-}
-
-macro_rules! posted {
-    ($message:ty) => {
-        impl $message {
-            /// An object to post.
-            #[allow(dead_code, reason = "each side posts one kind of message and hears the other")]
-            pub(crate) fn to_js(&self) -> Result<JsValue, JsValue> {
-                Ok(serde_wasm_bindgen::to_value(self)?)
-            }
-
-            /// The message in what was posted.
-            #[allow(dead_code, reason = "each side posts one kind of message and hears the other")]
-            pub(crate) fn from_js(message: JsValue) -> Option<Self> {
-                serde_wasm_bindgen::from_value(message).ok()
-            }
-        }
-    };
-}
-
-posted!(ForWorker);
-posted!(ForPage);

@@ -1,0 +1,94 @@
+// A server of a test's own, with runs that the test brings.
+
+import { execFileSync, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { mkdtempSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+import { test as base } from "./fixtures.mjs";
+
+const binary = process.env.TRAINPLAN_BIN;
+
+/** Playwright's `test`, whose pages come from a `server` of their own; `options` are more of what `serve` takes. */
+export const test = base.extend({
+  options: [[], { option: true }],
+  server: async ({ options }, use) => {
+    const server = await Server.start(options);
+    await use(server);
+    server.end();
+  },
+  baseURL: async ({ server }, use) => use(server.url),
+});
+
+/** What the runner adds to a result. */
+export const carried = (run, repeat = 1, cluster = "eos") => ({
+  campaign: "nightly",
+  run,
+  repeat,
+  cluster,
+  jobs: [{ id: "71", name: "pretrain", state: "COMPLETED", exit_code: 0, nodes: "n[1-64]" }],
+  launch: { release: "25.04", style: "launch-sh", script_sha256: "0".repeat(64), steps: 50, comparable: { yes: true, reasons: [] } },
+  plan: {
+    step_time_s: { low: 11.4, mid: 12.0, high: 12.9 },
+    memory_bytes: 6e10,
+    capacity_bytes: 8e10,
+    basis: "published",
+    calibration: "trainplan 0.1.0",
+  },
+});
+
+export class Server {
+  runs = 0;
+  data = mkdtempSync(join(tmpdir(), "trainplan-data-"));
+
+  static async start(options = []) {
+    const server = new Server();
+    server.process = spawn(binary, ["serve", "--listen", "127.0.0.1:0", "--data-dir", server.data, ...options]);
+    for await (const line of createInterface({ input: server.process.stderr })) {
+      server.url ??= line.match(/http:\/\/127\.0\.0\.1:\d+/)?.[0];
+      server.token = line.match(/#token=(\w+)/)?.[1];
+      if (server.token) break;
+    }
+    return server;
+  }
+
+  end() {
+    this.process.kill();
+  }
+
+  /** Uploads a run of 50 steps of so many seconds, and gives its id; `wave` makes steps differ by so much. */
+  async put(seconds, { carried, gpus = 512, gbs = gpus / 2, wave = 0.1, log = true } = {}) {
+    // No two logs are alike: the same log would be the same run.
+    const run = this.runs++;
+    const folder = mkdtempSync(join(tmpdir(), "trainplan-"));
+    const path = join(folder, `log-acct.pretrain_llama3.1_405b_fp8_${gpus}_${71 + run}_0.out`);
+    const steps = Array.from({ length: 50 }, (_, step) => {
+      const time = step === 0 ? 4 * seconds : step === 49 ? seconds : seconds + wave * Math.sin(step * step * 1.7);
+      return (
+        `Training epoch 0, iteration ${step}/49 | lr: ${run}e-06 | global_batch_size: ${gbs} | global_step: ${step} | ` +
+        `reduced_train_loss: ${(12 - step / 10 + 0.05 * Math.sin(step * 3)).toFixed(3)} | train_step_timing in s: ${time.toFixed(3)} | ` +
+        `consumed_samples: ${gbs * (step + 1)}\n`
+      );
+    });
+    writeFileSync(path, steps.join(""));
+    execFileSync(binary, ["parse", path, "--save", folder], { stdio: "pipe" });
+    const file = join(folder, readdirSync(folder).find((name) => name.endsWith(".result.json")));
+    const result = JSON.parse(readFileSync(file, "utf8"));
+    const body = Buffer.from(JSON.stringify(carried ? { ...result, carried } : result));
+    const digest = createHash("sha256").update(body).digest("base64");
+    await this.send("PUT", `/runs/${result.id}`, body, { "content-digest": `sha-256=:${digest}:` });
+    if (log) {
+      await this.send("PUT", `/runs/${result.id}/log`, readFileSync(path), { "upload-offset": "0", "upload-complete": "?1" });
+    }
+    return result.id;
+  }
+
+  async send(method, path, body, headers = {}) {
+    const authorization = `Bearer ${this.token}`;
+    const response = await fetch(`${this.url}/api/v1${path}`, { method, body, headers: { authorization, ...headers } });
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+    return response;
+  }
+}

@@ -1,0 +1,107 @@
+import { expect, expectAccessible } from "../fixtures.mjs";
+import { carried, test } from "../server.mjs";
+
+const row = (page, text) => page.locator("table.reports tbody tr").filter({ hasText: text });
+
+test.describe("a server that knows who reads", () => {
+  test.use({ options: [["--read", "private"], { option: true }] });
+
+  test("asks for a token, which the tab keeps and the address does not", async ({ page, server }) => {
+    // Chromium writes every answer of 400 and above to the console.
+    page.removeAllListeners("console");
+    await server.put(12.4, { carried: carried("llama-405b") });
+    await page.goto("/results");
+    const token = page.getByLabel("Token", { exact: true });
+    await expect(token).toBeVisible();
+    await expectAccessible(page);
+    await token.fill("tp_wrong");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await expect(token).toBeVisible();
+    await token.fill(server.token);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await expect(row(page, "llama-405b on eos")).toBeVisible();
+    await page.reload();
+    await expect(row(page, "llama-405b on eos")).toBeVisible();
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await expect(token).toBeVisible();
+
+    await page.goto("/history");
+    await page.goto(`/results#token=${server.token}`);
+    await expect(row(page, "llama-405b on eos")).toBeVisible();
+    expect(page.url()).toBe(`${server.url}/results`);
+  });
+
+  test("lets others see what is shared by a link, until that is revoked", async ({ page, server, browser }) => {
+    page.removeAllListeners("console");
+    const id = await server.put(12.4, { carried: carried("shown") });
+    await server.put(12.5, { carried: carried("hidden") });
+    await page.goto(`/run?id=${id}#token=${server.token}`);
+    await page.getByText("Share by a link that ends").click();
+    await page.getByRole("button", { name: "Make a link" }).click();
+    const link = await page.locator(".secret").textContent();
+    expect(link).toMatch(/\/run\?v=1&id=[0-9a-f-]+#share=tps_\w+$/);
+    await expect(page.getByText("1 run, until")).toBeVisible();
+    await expectAccessible(page);
+
+    const guest = await (await browser.newContext()).newPage();
+    await guest.goto(link);
+    await expect(guest.getByRole("heading", { level: 1 })).toHaveText("nightly/shown#1");
+    await expect(guest.locator(".lines li")).toHaveCount(50);
+    expect(guest.url()).not.toContain("share");
+    await guest.goto("/results");
+    await expect(guest.locator("table.reports")).toHaveCount(0);
+
+    await page.getByRole("button", { name: "Revoke" }).click();
+    await expect(page.getByText("1 run, until")).toHaveCount(0);
+    const late = await (await browser.newContext()).newPage();
+    await late.goto(link);
+    await expect(late.getByLabel("Token", { exact: true })).toBeVisible();
+  });
+});
+
+test("what is under way is shown as it goes on, and new results come by themselves", async ({ page, server }) => {
+  await server.put(12.3, { carried: carried("first") });
+  await page.goto("/results");
+  await expect(row(page, "first on eos")).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Running now" })).toHaveCount(0);
+  const say = (step) =>
+    server.send(
+      "POST",
+      "/runs/018f0000-0000-7000-8000-000000000001/progress",
+      JSON.stringify({
+        campaign: "nightly", run: "llama-405b", repeat: 2, cluster: "eos", recipe: null, state: "running",
+        step, steps: 50, step_time_s: 12.43, planned_s: 12, jobs: ["812"], at: "2026-11-21T16:15:00Z",
+      }),
+      { "content-type": "application/json" },
+    );
+  await say(23);
+  const live = page.getByRole("row", { name: /nightly\/llama-405b#2/ });
+  await expect(live).toContainText("23 of 50", { timeout: 10_000 });
+  await expect(live).toContainText("eos, job 812");
+  await expectAccessible(page);
+  await say(24);
+  await expect(live).toContainText("24 of 50", { timeout: 10_000 });
+  await server.put(12.4, { carried: carried("second") });
+  await expect(row(page, "second on eos")).toBeVisible({ timeout: 10_000 });
+  await expect(page.locator(".headline")).toContainText("nightly/second#1");
+});
+
+test("runs are filtered by the server, a page at a time", async ({ page, server }) => {
+  for (let run = 0; run < 52; run++) await server.put(12 + run / 100, { carried: carried(`r${run}`, 1, run % 2 ? "eos" : "oci"), log: false });
+  await page.goto("/results");
+  await expect(page.locator("table.reports tbody tr")).toHaveCount(50);
+  await page.getByRole("button", { name: "Older runs" }).click();
+  await expect(page.locator("table.reports tbody tr")).toHaveCount(2);
+  await page.reload();
+  await expect(row(page, "r0 on oci")).toBeVisible();
+  await page.getByRole("button", { name: "Newest runs" }).click();
+  await expect(row(page, "r51 on eos")).toBeVisible();
+  await page.getByLabel("Cluster").fill("oci");
+  await page.getByLabel("Cluster").press("Enter");
+  await expect(page.locator("table.reports tbody tr")).toHaveCount(26);
+  await expect(page).toHaveURL("/results?v=1&cluster=oci");
+  await page.getByLabel("Status").selectOption("failed");
+  await expect(page.getByText("No run is all of this.")).toBeVisible();
+  await page.getByRole("button", { name: "Show all runs" }).click();
+  await expect(page.locator("table.reports tbody tr")).toHaveCount(50);
+});

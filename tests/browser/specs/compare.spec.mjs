@@ -1,0 +1,143 @@
+import { readFileSync } from "node:fs";
+
+import { expect, expectAccessible, test as plain } from "../fixtures.mjs";
+import { carried, test } from "../server.mjs";
+
+const row = (page, text) => page.locator("table.reports tbody tr").filter({ hasText: text });
+const cell = (row, label) => row.locator(`td[data-label="${label}"]`);
+const headline = (page) => page.locator(".headline");
+
+test("without ids the newest comparison is drawn, with plan, published number, curves and differences", async ({ page, server }) => {
+  await server.put(12.9);
+  const before = await server.put(12.3, { carried: carried("llama-405b") });
+  await server.put(12.5, { gpus: 1024 });
+  const newest = await server.put(12.9, { carried: carried("llama-405b-new") });
+  await page.goto("/compare");
+  await expect(headline(page)).toContainText(/nightly\/llama-405b-new#1 takes 4\.8\d % longer per step than nightly\/llama-405b#1 \(\d/);
+  await expect(headline(page)).toContainText("runs at 95.9 % of the published speed and took 7.5 % more than planned, within the interval.");
+  await expect(row(page, "llama-405b#1")).toBeVisible();
+  const other = row(page, "llama-405b-new#1");
+  await expect(cell(row(page, "llama-405b#1"), "Against reference")).toHaveText("reference");
+  await expect(cell(other, "Against reference")).toContainText(/\+4\.8\d %\+4\.\d\d to \+5\.\d\d %, slower/);
+  await expect(cell(other, "MFU, %")).toHaveText(/42\.\d\drecipe of 1,979 TFLOPS/);
+  await expect(cell(other, "Of published, %")).toHaveText("95.9of 12.37 s");
+  await expect(cell(other, "Planned, s")).toContainText("12 (11.4 to 12.9)");
+  for (const name of ["nightly/llama-405b#1", "nightly/llama-405b-new#1", "Planned", "Published"]) {
+    await expect(page.locator(".chart").first().locator(".legendtext").filter({ hasText: name }).first()).toBeVisible();
+  }
+  await expect(page.getByText("Shaded: what is scored, step 49.").first()).toBeVisible();
+  await expect(page.getByText("2 steps lie above the chart: the table has all.")).toBeVisible();
+  const differing = page.getByRole("region", { name: "What differs", exact: true });
+  await expect(differing.getByRole("row", { name: /^run ?Run/ })).toContainText("llama-405b-new");
+  await expect(differing).not.toContainText("GBS");
+  await page.getByText(/Show the \d+ equal ones/).click();
+  await expect(page.getByRole("region", { name: "What is equal" })).toContainText("GBS");
+  await page.locator("summary", { hasText: "The chart's numbers" }).first().click();
+  await expect(page.getByRole("region", { name: "Step time, s by step; Planned 12; Published 12.37" }).locator("tbody tr")).toHaveCount(50);
+  await expectAccessible(page);
+
+  await page.getByRole("button", { name: "Make it the reference" }).click();
+  await expect(page).toHaveURL(`/compare?v=1&ids=${newest},${before}`);
+  await expect(headline(page)).toContainText(/nightly\/llama-405b#1 takes 4\.6\d % less per step than nightly\/llama-405b-new#1/);
+  await page.goBack();
+  await expect(headline(page)).toContainText("longer");
+});
+
+test("unlike runs are flagged loudly, and window, convention and scale stand in the address", async ({ page, server }) => {
+  const small = await server.put(12.4);
+  const large = await server.put(12.4, { gpus: 1024 });
+  await page.goto(`/compare?v=1&w=20-29&ids=${small},${large}&y=log`);
+  await expect(page.locator(".verdict .notice.wrong")).toContainText("GBS 512 and not 256, GPUs 1024 and not 512");
+  await expect(page.locator('[data-verdict="not_comparable"]')).toBeVisible();
+  await expect(cell(row(page, "Remove").first(), "Window")).toContainText("20-29");
+  await expect(page.getByRole("button", { name: "Logarithmic" })).toHaveAttribute("aria-pressed", "true");
+  await page.getByRole("button", { name: "Linear" }).click();
+  await page.locator("#field-convention").selectOption("full");
+  await expect(cell(row(page, "Remove").first(), "MFU, %")).toContainText("full");
+  await expect(page).toHaveURL(`/compare?v=1&c=full&w=20-29&ids=${small},${large}`);
+  await expectAccessible(page);
+});
+
+test("runs are added, removed and saved, and one alone stands beside its plan", async ({ page, server }) => {
+  const ids = [];
+  for (const [name, seconds] of [["a", 12.2], ["b", 12.4], ["c", 12.9]]) ids.push(await server.put(seconds, { carried: carried(name) }));
+  await page.goto(`/compare?v=1&ids=${ids[0]}`);
+  await expect(headline(page)).toHaveText("nightly/a#1 runs at 101.4 % of the published speed and took 1.7 % more than planned, within the interval.");
+  await expect(page.getByRole("button", { name: "Remove" })).toHaveCount(0);
+  for (const id of ids.slice(1)) await page.getByLabel("Add a run").selectOption(id);
+  await expect(page).toHaveURL(`/compare?v=1&ids=${ids.join(",")}`);
+  await expect(headline(page)).toContainText("Of 2 runs against nightly/a#1: 2 slower.");
+
+  const csv = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Save as CSV" }).click();
+  const lines = readFileSync(await (await csv).path(), "utf8").trim().split("\n");
+  expect(lines).toHaveLength(4);
+  expect(lines[3]).toContain("slower");
+  const json = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Save as JSON" }).click();
+  const saved = JSON.parse(readFileSync(await (await json).path(), "utf8"));
+  expect(saved.verdict).toBe("slower");
+  // The server says the very same.
+  const served = await (await server.send("GET", `/compare?ids=${ids.join(",")}`)).json();
+  expect(served).toEqual(saved);
+
+  await page.getByRole("button", { name: "Copy link" }).click();
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(`${server.url}/compare?v=1&ids=${ids.join(",")}`);
+  await page.getByRole("button", { name: "Remove nightly/b#1" }).click();
+  await expect(page).toHaveURL(`/compare?v=1&ids=${ids[0]},${ids[2]}`);
+});
+
+test("runs are chosen on the Results page, dropped ones beside those of the server", async ({ page, server }) => {
+  const served = await server.put(12.4, { carried: carried("llama-405b") });
+  await page.goto("/results");
+  const text = Array.from(
+    { length: 50 },
+    (_, step) =>
+      `Training epoch 0, iteration ${step}/49 | global_batch_size: 256 | global_step: ${step} | reduced_train_loss: 5.0 | train_step_timing in s: ${13 + 0.01 * Math.sin(step)}`,
+  ).join("\n");
+  await page.locator("[data-files]").setInputFiles({
+    name: "log-acct.pretrain_llama3.1_405b_fp8_512_900_0.out",
+    mimeType: "text/plain",
+    buffer: Buffer.from(`${text}\n`),
+  });
+  await page.getByLabel("Compare llama-405b on eos").or(row(page, "llama-405b on eos").getByRole("checkbox")).first().check();
+  await row(page, "_900_0.out").getByRole("checkbox").check();
+  await expectAccessible(page);
+  await page.getByRole("link", { name: "Compare 2 runs" }).click();
+  await expect(page).toHaveURL(new RegExp(`/compare\\?v=1&ids=${served},`));
+  await expect(headline(page)).toContainText("pretrain_llama3.1_405b_fp8_512 takes 4.9");
+
+  // What was dropped is still there, and a run of its own.
+  await row(page, "pretrain_llama3.1_405b").getByRole("link").click();
+  await expect(page.getByRole("heading", { level: 1 })).toHaveText("pretrain_llama3.1_405b_fp8_512");
+  await page.getByRole("navigation").getByRole("link", { name: "Results" }).click();
+  await expect(row(page, "_900_0.out")).toBeVisible();
+});
+
+test("a run that is not there is said, and left out by a click", async ({ page, server }) => {
+  page.removeAllListeners("console");
+  const id = await server.put(12.4);
+  const gone = "018f0000-0000-7000-8000-000000000000";
+  await page.goto(`/compare?v=1&ids=${gone},${id}`);
+  await expect(page.locator(".notice.wrong")).toContainText(`${gone} is not shown`);
+  await expect(row(page, "pretrain_llama3.1_405b")).toBeVisible();
+  await page.getByRole("button", { name: "Leave it out" }).click();
+  await expect(page).toHaveURL(`/compare?v=1&ids=${id}`);
+  await expect(page.locator(".notice.wrong")).toHaveCount(0);
+});
+
+plain("where nobody has runs, files can be dropped, and are compared", async ({ page }) => {
+  await page.goto("/compare");
+  await expect(page.locator(".drop")).toBeVisible();
+  await expectAccessible(page);
+  const log = (seconds) =>
+    Array.from({ length: 50 }, (_, step) => `Training epoch 0, iteration ${step}/49 | global_batch_size: 256 | train_step_timing in s: ${seconds + 0.01 * Math.sin(step)}\n`).join("");
+  await page.locator("[data-files]").setInputFiles(
+    [[1, 12.5], [2, 12.1]].map(([job, seconds]) => ({
+      name: `log-acct.pretrain_llama3.1_405b_fp8_512_${job}_0.out`,
+      mimeType: "text/plain",
+      buffer: Buffer.from(log(seconds)),
+    })),
+  );
+  await expect(headline(page)).toContainText(/pretrain_llama3.1_405b_fp8_512 \(2\) takes 3\.\d+ % less per step than pretrain_llama3.1_405b_fp8_512/);
+});

@@ -1,0 +1,5 @@
+//! The program of the Plan and Recipes pages.
+
+fn main() {
+    trainplan_web::planner();
+}

@@ -1,0 +1,40 @@
+//! The frame around every page, with the way between pages.
+
+use crate::components::theme::{Theme, ThemeButton};
+use leptos::prelude::*;
+use leptos_router::components::{A, Router};
+
+/// Every page that the header leads to.
+const PAGES: [(&str, &str); 5] = [
+    ("/", "Plan"),
+    ("/recipes", "Recipes"),
+    ("/results", "Results"),
+    ("/compare", "Compare"),
+    ("/history", "History"),
+];
+
+/// The frame of a program that draws some of the pages; the others are loaded.
+#[component]
+pub(crate) fn Frame<const N: usize>(
+    /// Where the program's own pages are.
+    pages: [&'static str; N],
+    /// The page.
+    children: Children,
+) -> impl IntoView {
+    Theme::provide();
+    let link = move |(path, title): (&'static str, &'static str)| match pages.contains(&path) {
+        true => view! { <A href=path exact={path == "/"}>{title}</A> }.into_any(),
+        false => view! { <a href=path rel="external">{title}</a> }.into_any(),
+    };
+    view! {
+        <Router>
+            <header>
+                <a class="skip" href="#main">"Skip to content"</a>
+                <span class="brand"><img src="/icon.svg" alt="" width="24" height="24" />"Trainplan"</span>
+                <nav aria-label="Pages">{PAGES.map(link).collect_view()}</nav>
+                <ThemeButton />
+            </header>
+            <main id="main" tabindex="-1">{children()}</main>
+        </Router>
+    }
+}

@@ -1,0 +1,75 @@
+//! What is known of runs, what differs first.
+
+use crate::message::{Compared, Setting};
+use leptos::prelude::*;
+use std::sync::Arc;
+
+/// Configuration and provenance of the runs of a comparison.
+#[component]
+pub(crate) fn Settings(
+    /// The comparison.
+    #[prop(into)]
+    compared: Signal<Arc<Compared>>,
+) -> impl IntoView {
+    let of = move |differs: bool| {
+        compared.with(|compared| {
+            let settings = compared.settings.iter().filter(|setting| setting.differs == differs);
+            settings.cloned().collect::<Vec<_>>()
+        })
+    };
+    let names = move || {
+        compared.with(|compared| compared.rows.iter().map(|row| row.path.clone()).collect::<Vec<_>>())
+    };
+    let is_alone = move || names().len() < 2;
+    view! {
+        <section class="scaling" aria-labelledby="settings">
+            <h2 id="settings">
+                {move || if is_alone() { "Configuration and provenance" } else { "What differs between them" }}
+            </h2>
+            {move || {
+                let (differing, equal) = (of(true), of(false));
+                let count = equal.len();
+                match (is_alone(), differing.is_empty()) {
+                    (true, _) => view! { <SettingsTable caption="What is known of the run" names=names() settings=equal /> }.into_any(),
+                    (false, nothing) => view! {
+                        {nothing.then(|| view! { <p>"Nothing that is known of them."</p> })}
+                        {(!nothing).then(|| view! { <SettingsTable caption="What differs" names=names() settings=differing /> })}
+                        <details>
+                            <summary>{format!("Show the {count} equal ones")}</summary>
+                            <SettingsTable caption="What is equal" names=names() settings=equal />
+                        </details>
+                    }.into_any(),
+                }
+            }}
+        </section>
+    }
+}
+
+#[component]
+fn SettingsTable(caption: &'static str, names: Vec<String>, settings: Vec<Setting>) -> impl IntoView {
+    let is_alone = names.len() < 2;
+    let row = |setting: Setting| {
+        let cell = |value: &String| {
+            let value = if value.is_empty() { "–".to_string() } else { value.clone() };
+            view! { <td>{value}</td> }
+        };
+        view! {
+            <tr>
+                <th scope="row">{setting.label}<small>{setting.group}</small></th>
+                {setting.values.iter().map(cell).collect_view()}
+            </tr>
+        }
+    };
+    let head = names
+        .into_iter()
+        .map(|name| view! { <th scope="col">{if is_alone { "Value".to_string() } else { name }}</th> });
+    view! {
+        <div class="scroll tall" tabindex="0" role="region" aria-label=caption>
+            <table class="settings">
+                <caption class="visually-hidden">{caption}</caption>
+                <thead><tr><th scope="col">"Setting"</th>{head.collect_view()}</tr></thead>
+                <tbody>{settings.into_iter().map(row).collect_view()}</tbody>
+            </table>
+        </div>
+    }
+}

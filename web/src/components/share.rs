@@ -1,0 +1,88 @@
+//! Links by which others see runs of a server that they have no token for.
+
+use super::copy::CopyButton;
+use super::trouble::TroubleNote;
+use crate::desk::Desk;
+use crate::message::{Answer, Question, Share, Trouble};
+use leptos::prelude::*;
+
+/// For how many days a link works.
+const DAYS: [u32; 4] = [1, 7, 30, 365];
+
+/// Makes links to this page that open `ids`, and takes them back.
+#[component]
+pub(crate) fn ShareLinks(
+    /// The runs that it opens.
+    #[prop(into)]
+    ids: Signal<Vec<String>>,
+    /// The page's address that it leads to, without the secret.
+    #[prop(into)]
+    to: Signal<String>,
+) -> impl IntoView {
+    let desk = Desk::of_app();
+    let (is_open, days) = (RwSignal::new(false), RwSignal::new(7_u32));
+    let (secret, trouble) = (RwSignal::new(String::new()), RwSignal::new(None::<Trouble>));
+    let changes = RwSignal::new(0_u32);
+    // A link to other runs is another one.
+    Effect::new(move |_| {
+        ids.track();
+        secret.set(String::new());
+    });
+    let shares = desk.answer(
+        move || {
+            changes.track();
+            is_open.get().then_some(Question::Shares)
+        },
+        |answer| if let Answer::Shares(shares) = answer { Some(shares) } else { None },
+    );
+    let heard = move |answer: Result<Answer, Trouble>| {
+        match answer {
+            Ok(Answer::Shared { secret: new }) => secret.set(new),
+            Ok(_) => {}
+            Err(wrong) => trouble.set(Some(wrong)),
+        }
+        changes.update(|count| *count += 1);
+    };
+    let ask = move |question: Question| {
+        trouble.set(None);
+        desk.ask(question, heard);
+    };
+    let make = move |_| ask(Question::Share { ids: ids.get_untracked(), days: days.get_untracked() });
+    let link = Signal::derive(move || format!("{}#share={}", to.get(), secret.get()));
+    let row = move |share: Share| {
+        let id = share.id.clone();
+        let runs = if share.runs == 1 { "1 run".to_string() } else { format!("{} runs", share.runs) };
+        view! {
+            <li>
+                {format!("{runs}, until {} ", share.expires_at)}
+                <button type="button" class="action" on:click=move |_| ask(Question::Revoke { id: id.clone() })>"Revoke"</button>
+            </li>
+        }
+    };
+    view! {
+        <details class="share" on:toggle=move |_| is_open.set(true)>
+            <summary>"Share by a link that ends"</summary>
+            <p class="basis">"Who has the link sees these runs and their logs, and nothing else, until it ends or you revoke it."</p>
+            <div class="buttons">
+                <label class="label" for="share-days">"Days"</label>
+                <select id="share-days" on:change=move |event| days.set(event_target_value(&event).parse().unwrap_or(7))>
+                    {DAYS.map(|count| view! { <option value=count.to_string() selected={count == 7}>{count}</option> }).collect_view()}
+                </select>
+                <button type="button" class="action primary" on:click=make>"Make a link"</button>
+            </div>
+            <TroubleNote trouble=trouble />
+            <Show when=move || !secret.with(String::is_empty)>
+                <p class="notice">
+                    <code class="secret">{link}</code>
+                    " It is shown only now. "
+                    <CopyButton text=link label="Copy the link" />
+                </p>
+            </Show>
+            <TroubleNote trouble=Signal::derive(move || shares.trouble()) />
+            {move || shares.get().filter(|shares| !shares.is_empty()).map(|shares| view! {
+                <h3>"Links that work"</h3>
+                <ul class="plain">{shares.iter().cloned().map(row).collect_view()}</ul>
+            })}
+        </details>
+    }
+}

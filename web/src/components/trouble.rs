@@ -1,0 +1,74 @@
+//! Why the server gives no answer, with the way to change that.
+
+use crate::desk::Desk;
+use crate::message::Trouble;
+use leptos::ev::SubmitEvent;
+use leptos::html::Input;
+use leptos::prelude::*;
+
+/// Says what is wrong; asks for a token where that is missing. Where there is no server, `alone` is said.
+#[component]
+pub(crate) fn TroubleNote(
+    /// What is wrong, if anything.
+    #[prop(into)]
+    trouble: Signal<Option<Trouble>>,
+    /// What to say where nobody has results.
+    #[prop(optional)]
+    alone: &'static str,
+) -> impl IntoView {
+    move || match trouble.get() {
+        None => ().into_any(),
+        Some(Trouble::NoServer) if alone.is_empty() => ().into_any(),
+        Some(Trouble::NoServer) => view! { <p class="notice">{alone}</p> }.into_any(),
+        // It may work the next time, and what is shown stays.
+        Some(Trouble::NoNetwork) => {
+            view! { <p class="basis" role="status">"The server does not answer; it is asked again."</p> }
+                .into_any()
+        }
+        Some(Trouble::SignIn(why)) => view! { <SignIn why /> }.into_any(),
+        Some(Trouble::Other(why)) => view! { <p class="error" role="alert">{sentence(&why)}</p> }.into_any(),
+    }
+}
+
+/// Words of the server as a sentence.
+pub(crate) fn sentence(why: &str) -> String {
+    let mut chars = why.chars();
+    let first: String = chars.next().map(|first| first.to_uppercase().collect()).unwrap_or_default();
+    let end = if why.ends_with(['.', '!', '?']) { "" } else { "." };
+    format!("{first}{}{end}", chars.as_str())
+}
+
+/// Where someone shows the server a token.
+#[component]
+fn SignIn(why: String) -> impl IntoView {
+    let desk = Desk::of_app();
+    let input = NodeRef::<Input>::new();
+    let submit = move |event: SubmitEvent| {
+        event.prevent_default();
+        if let Some(input) = input.get_untracked() {
+            desk.sign_in(input.value().trim());
+        }
+    };
+    view! {
+        <form class="notice sign-in" on:submit=submit>
+            <p role="status">{sentence(&why)} " Whoever runs it makes one by " <code>"trainplan token create"</code> "."</p>
+            <div class="field">
+                <label for="token">"Token"</label>
+                <input id="token" type="password" autocomplete="off" spellcheck="false" node_ref=input placeholder="tp_…" />
+                <div class="field-note">"It is kept until this tab is closed, and shown to this server only."</div>
+            </div>
+            <div class="buttons"><button type="submit" class="action primary">"Sign in"</button></div>
+        </form>
+    }
+}
+
+/// The way out, for who signed in.
+#[component]
+pub(crate) fn SignOut() -> impl IntoView {
+    let desk = Desk::of_app();
+    view! {
+        <Show when=move || desk.is_signed_in()>
+            <button type="button" class="action" on:click=move |_| desk.sign_in("")>"Sign out"</button>
+        </Show>
+    }
+}

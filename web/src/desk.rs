@@ -1,0 +1,325 @@
+//! The worker of the pages that show what ran: one for all of them, so that what was dropped or fetched stays while
+//! someone looks at another page. It is asked questions, and says what changes on the server.
+
+use crate::message::results::{ForPage, ForWorker};
+use crate::message::{Answer, Change, Question, Trouble};
+use crate::reader::Reader;
+use gloo_storage::{SessionStorage, Storage};
+use leptos::prelude::*;
+use leptos::wasm_bindgen::JsValue;
+use leptos::web_sys::File;
+use std::sync::Arc;
+
+/// Where a token is kept until the tab is closed, and a shared link's secret.
+const TOKEN: &str = "token";
+const SHARE: &str = "share";
+
+/// The worker, and who waits for what.
+#[derive(Clone, Copy)]
+pub(crate) struct Desk {
+    reader: StoredValue<Option<Reader>, LocalStorage>,
+    /// Whether the worker hears: what is said to it before that is lost.
+    is_ready: RwSignal<bool>,
+    /// Those who asked, by the number of their question.
+    waiting: StoredValue<Vec<(u32, Hear)>, LocalStorage>,
+    asked: StoredValue<u32>,
+    /// Hears of files.
+    files: StoredValue<Option<Callback<Option<ForPage>>>>,
+    /// What the reader signed in with.
+    token: RwSignal<String>,
+    /// Whether the server answered, as far as that is known.
+    has_server: RwSignal<Option<bool>>,
+    /// Whether the server tells what changes.
+    is_listening: RwSignal<bool>,
+    /// Counts the changes of what the server has, and of what is under way.
+    runs: RwSignal<u32>,
+    live: RwSignal<u32>,
+}
+
+type Hear = Box<dyn FnOnce(Result<Answer, Trouble>)>;
+
+impl Desk {
+    /// For the whole program.
+    pub(crate) fn provide() -> Desk {
+        take_secret();
+        let desk = Desk {
+            reader: StoredValue::new_local(None),
+            is_ready: RwSignal::new(false),
+            waiting: StoredValue::new_local(Vec::new()),
+            asked: StoredValue::new(0),
+            files: StoredValue::new(None),
+            token: RwSignal::new(SessionStorage::get(TOKEN).unwrap_or_default()),
+            has_server: RwSignal::new(None),
+            is_listening: RwSignal::new(false),
+            runs: RwSignal::new(0),
+            live: RwSignal::new(0),
+        };
+        provide_context(desk);
+        // After the page stands.
+        Effect::new(move |_| desk.start());
+        desk
+    }
+
+    pub(crate) fn of_app() -> Desk {
+        #[expect(clippy::expect_used, reason = "the program provides it before its pages are made")]
+        use_context().expect("the program provides its desk")
+    }
+
+    /// Has everything that is no answer heard by whoever keeps the files.
+    pub(crate) fn hear_of_files(self, hear: impl Fn(Option<ForPage>) + Send + Sync + 'static) {
+        self.files.set_value(Some(Callback::new(hear)));
+    }
+
+    /// Whether the worker takes messages.
+    pub(crate) fn is_ready(self) -> bool {
+        self.is_ready.get()
+    }
+
+    /// Whether there is a server with results, as far as that is known.
+    pub(crate) fn has_server(self) -> Option<bool> {
+        self.has_server.get()
+    }
+
+    /// Whether someone signed in.
+    pub(crate) fn is_signed_in(self) -> bool {
+        self.token.with(|token| !token.is_empty())
+    }
+
+    /// Shows this token to the server from now on, until the tab is closed; nothing signs out.
+    pub(crate) fn sign_in(self, token: &str) {
+        // Where storage is closed it is asked for again on the next page.
+        if token.is_empty() {
+            SessionStorage::delete(TOKEN);
+            SessionStorage::delete(SHARE);
+        } else {
+            let _ = SessionStorage::set(TOKEN, token);
+        }
+        self.show_token(token);
+        // Whoever asked in vain asks anew.
+        self.token.set(token.to_string());
+    }
+
+    fn show_token(self, token: &str) {
+        let share = || SessionStorage::get(SHARE).unwrap_or_default();
+        let token = if token.is_empty() { share() } else { token.to_string() };
+        self.say(&ForWorker::SignIn { token });
+    }
+
+    /// Changes whenever the server's results do.
+    pub(crate) fn track_runs(self) {
+        self.runs.track();
+    }
+
+    /// Changes whenever something under way went on.
+    pub(crate) fn track_live(self) {
+        self.live.track();
+    }
+
+    /// Keeps up with the server: it tells what changes, or is asked anew.
+    pub(crate) fn keep_up(self) {
+        if self.has_server.get_untracked() != Some(false) && !self.is_listening.get_untracked() {
+            self.runs.update(|count| *count += 1);
+            self.live.update(|count| *count += 1);
+            if self.has_server.get_untracked() == Some(true) {
+                self.listen();
+            }
+        }
+    }
+
+    /// Has the worker listen to the server.
+    pub(crate) fn listen(self) {
+        self.say(&ForWorker::Listen);
+    }
+
+    /// Says something; false if the worker can't hear it.
+    pub(crate) fn say(self, message: &ForWorker) -> bool {
+        let said = self
+            .reader
+            .try_with_value(|reader| reader.as_ref().is_some_and(|reader| reader.say(message).is_ok()));
+        said == Some(true)
+    }
+
+    /// Hands a file over; false if the browser can't.
+    pub(crate) fn hand_over(self, number: u32, path: &str, file: &File) -> bool {
+        self.reader.with_value(|reader| {
+            reader.as_ref().is_some_and(|reader| reader.hand_over(number, path, file).is_ok())
+        })
+    }
+
+    /// Asks once; `hear` hears the answer.
+    pub(crate) fn ask(self, question: Question, hear: impl FnOnce(Result<Answer, Trouble>) + 'static) {
+        let number = self.asked.get_value() + 1;
+        self.asked.set_value(number);
+        if self.say(&ForWorker::Ask { number, question }) {
+            self.waiting.update_value(|waiting| waiting.push((number, Box::new(hear))));
+        } else {
+            hear(Err(Trouble::Other(
+                "this browser runs no workers, or ours broke down: reload the page".into(),
+            )));
+        }
+    }
+
+    /// Asks whenever the question is another one. `take` takes the answer apart.
+    pub(crate) fn answer<T: Send + Sync + 'static>(
+        self,
+        question: impl Fn() -> Option<Question> + 'static,
+        take: fn(Answer) -> Option<T>,
+    ) -> Asked<T> {
+        let asked = Asked::new();
+        Effect::new(move |_| {
+            self.token.track();
+            if !self.is_ready.get() {
+                return;
+            }
+            let number = asked.latest.get_value() + 1;
+            asked.latest.set_value(number);
+            let Some(question) = question() else {
+                asked.answer.set(None);
+                asked.trouble.set(None);
+                return;
+            };
+            asked.is_open.set(true);
+            self.ask(question, move |answer| {
+                // Only the latest counts; and the page may have gone meanwhile.
+                if asked.latest.try_get_value() == Some(number) {
+                    let of_no_use = || Trouble::Other("the answer is of no use".into());
+                    asked.hear(answer.and_then(|answer| take(answer).ok_or_else(of_no_use)));
+                }
+            });
+        });
+        asked
+    }
+
+    fn start(self) {
+        match Reader::start(move |message| self.hear(message)) {
+            // It says when it is ready.
+            Ok(reader) => self.reader.set_value(Some(reader)),
+            Err(_) => self.hear(None),
+        }
+    }
+
+    fn hear(self, message: Option<ForPage>) {
+        match message {
+            None => {
+                self.reader.set_value(None);
+                let waiting = self.waiting.try_update_value(std::mem::take).unwrap_or_default();
+                for (_, hear) in waiting {
+                    hear(Err(Trouble::Other(
+                        "the program that reads and asks broke down: reload the page".into(),
+                    )));
+                }
+                self.hear_file(None);
+            }
+            Some(ForPage::Answer { number, answer }) => {
+                match &answer {
+                    Ok(Answer::Runs(_)) => self.note_server(true),
+                    Err(Trouble::NoServer) => self.note_server(false),
+                    _ => {}
+                }
+                let hear = self.waiting.try_update_value(|waiting| {
+                    let place = waiting.iter().position(|(other, _)| *other == number)?;
+                    Some(waiting.swap_remove(place).1)
+                });
+                if let Some(hear) = hear.flatten() {
+                    hear(answer);
+                }
+            }
+            Some(ForPage::Listening(is_listening)) => self.is_listening.set(is_listening),
+            Some(ForPage::Changed(Change::Runs)) => self.runs.update(|count| *count += 1),
+            Some(ForPage::Changed(Change::Live)) => self.live.update(|count| *count += 1),
+            Some(ForPage::Ready) => {
+                let token = self.token.get_untracked();
+                self.show_token(&token);
+                self.is_ready.set(true);
+                self.hear_file(Some(ForPage::Ready));
+            }
+            other => self.hear_file(other),
+        }
+    }
+
+    /// What answered once is a server, whatever it lacks.
+    fn note_server(self, is_there: bool) {
+        let known = self.has_server.get_untracked();
+        if known != Some(is_there) && (is_there || known.is_none()) {
+            self.has_server.set(Some(is_there));
+        }
+    }
+
+    fn hear_file(self, message: Option<ForPage>) {
+        if let Some(files) = self.files.get_value() {
+            files.run(message);
+        }
+    }
+}
+
+/// Something that is asked again whenever the question changes.
+pub(crate) struct Asked<T: Send + Sync + 'static> {
+    answer: RwSignal<Option<Arc<T>>>,
+    trouble: RwSignal<Option<Trouble>>,
+    latest: StoredValue<u32>,
+    is_open: RwSignal<bool>,
+}
+
+impl<T: Send + Sync + 'static> Clone for Asked<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T: Send + Sync + 'static> Copy for Asked<T> {}
+
+impl<T: Send + Sync + 'static> Asked<T> {
+    fn new() -> Asked<T> {
+        Asked {
+            answer: RwSignal::new(None),
+            trouble: RwSignal::new(None),
+            latest: StoredValue::new(0),
+            is_open: RwSignal::new(true),
+        }
+    }
+
+    fn hear(self, answer: Result<T, Trouble>) {
+        self.is_open.set(false);
+        match answer {
+            Ok(answer) => {
+                self.answer.set(Some(Arc::new(answer)));
+                self.trouble.set(None);
+            }
+            Err(trouble) => {
+                // What stands there stays true while the network is away.
+                if trouble != Trouble::NoNetwork {
+                    self.answer.set(None);
+                }
+                self.trouble.set(Some(trouble));
+            }
+        }
+    }
+
+    /// The answer; while there is none yet, that to what was asked before.
+    pub(crate) fn get(self) -> Option<Arc<T>> {
+        self.answer.get()
+    }
+
+    /// Why there is none, or no newer one.
+    pub(crate) fn trouble(self) -> Option<Trouble> {
+        self.trouble.get()
+    }
+
+    /// Whether the answer is on its way.
+    pub(crate) fn is_open(self) -> bool {
+        self.is_open.get()
+    }
+}
+
+/// Takes `#token=…` or `#share=…` out of the address: nobody should copy it with the link, and no history keep it.
+fn take_secret() {
+    let location = window().location();
+    let hash = location.hash().unwrap_or_default();
+    for (mark, key) in [("#token=", TOKEN), ("#share=", SHARE)] {
+        let Some(secret) = hash.strip_prefix(mark) else { continue };
+        let _ = SessionStorage::set(key, secret);
+        let path = location.pathname().unwrap_or_default() + &location.search().unwrap_or_default();
+        if let Ok(history) = window().history() {
+            let _ = history.replace_state_with_url(&JsValue::NULL, "", Some(&path));
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! The Compare page: what was measured beside what was predicted, published, and measured before.
+
+use crate::address::{Address, name_page};
+use crate::components::copy::{CopyButton, as_file};
+use crate::components::field::AddressProblems;
+use crate::components::plots::{Plots, SCALE};
+use crate::components::run_table::{Column, RunTable, compare_href, view_of};
+use crate::components::settings::Settings;
+use crate::components::share::ShareLinks;
+use crate::components::trouble::TroubleNote;
+use crate::desk::{Asked, Desk};
+use crate::message::{Answer, Compared, Question, Row, Runs};
+use crate::pages::results::intake::Entries;
+use crate::pages::results::{Drop, ViewFields, provide_problems};
+use leptos::prelude::*;
+use std::sync::Arc;
+use trainplan_shared::link;
+
+/// The key of the address that names the runs, the reference first.
+const IDS: &str = "ids";
+const KEYS: [&str; 2] = [IDS, SCALE];
+
+pub(crate) const COLUMNS: [Column; 9] = [
+    ("Recipe", false),
+    ("Window", false),
+    ("Step time, s", true),
+    ("Against reference", true),
+    ("Tokens/s", true),
+    ("MFU, %", true),
+    ("Of published, %", true),
+    ("Loss", true),
+    ("Planned, s", true),
+];
+
+/// What the parts of the page share.
+#[derive(Clone, Copy)]
+struct Shown {
+    address: Address,
+    compared: Memo<Arc<Compared>>,
+}
+
+impl Shown {
+    /// The runs that are shown, also where the address names none.
+    fn ids(self) -> Vec<String> {
+        let named = ids(self.address);
+        if named.is_empty() {
+            self.compared.with(|compared| compared.rows.iter().map(|row| row.id.clone()).collect())
+        } else {
+            named
+        }
+    }
+
+    fn turn_to(self, ids: &[String]) {
+        self.address.turn_to_own(&[(IDS, ids.join(","))]);
+    }
+}
+
+fn ids(address: Address) -> Vec<String> {
+    address.own(IDS).split(',').filter(|id| !id.is_empty()).map(str::to_string).collect()
+}
+
+/// Asks for the comparison of `ids`, looked at as the address has it.
+pub(crate) fn ask(address: Address, ids: impl Fn() -> Option<Vec<String>> + 'static) -> Asked<Compared> {
+    let desk = Desk::of_app();
+    let query = Memo::new(move |_| link::write(&view_of(address)));
+    desk.answer(
+        move || Some(Question::Comparison { ids: ids()?, query: query.get() }),
+        |answer| if let Answer::Comparison(compared) = answer { Some(*compared) } else { None },
+    )
+}
+
+/// The Compare page.
+#[component]
+pub(crate) fn ComparePage() -> impl IntoView {
+    let address = Address::provide_with("/compare", &KEYS);
+    provide_problems(address);
+    let settled = Entries::of_app().settled();
+    let named = Memo::new(move |_| ids(address));
+    let asked = ask(address, move || {
+        // What is dropped may be what was missing.
+        settled.track();
+        Some(named.get())
+    });
+    let compared = Memo::new(move |_| asked.get().unwrap_or_default());
+    let shown = Shown { address, compared };
+    name_page(move || {
+        let names =
+            compared.with(|compared| compared.rows.iter().map(|row| row.path.clone()).collect::<Vec<_>>());
+        if names.len() < 2 { "Compare".into() } else { names.join(" beside ") }
+    });
+    let is_empty = Memo::new(move |_| compared.with(|compared| compared.rows.is_empty()));
+    view! {
+        <div class="results-page">
+            <h1>"Compare"</h1>
+            <AddressProblems address />
+            <TroubleNote trouble=Signal::derive(move || asked.trouble()) alone="There is no server with results here: drop logs or result files, and they are compared." />
+            <Missing shown />
+            <Show when=move || !is_empty.get() fallback=move || view! { <Nothing asked /> }>
+                <div class="results-page" class:stale=move || asked.is_open()>
+                    <Verdict compared />
+                    <Export shown />
+                    <ViewFields />
+                    <Members shown />
+                    <AddRun shown />
+                    <Plots compared />
+                    <Settings compared />
+                </div>
+            </Show>
+        </div>
+    }
+}
+
+/// Where there is nothing to compare: the way to have something.
+#[component]
+fn Nothing(asked: Asked<Compared>) -> impl IntoView {
+    view! {
+        <Show when=move || !asked.is_open()>
+            <p>"Two runs, or one beside its plan and the published number: drop their logs or result files here, or choose some on the " <a href="/results">"Results"</a> " page."</p>
+            <Drop />
+        </Show>
+    }
+}
+
+/// Runs of the address of which there is no result.
+#[component]
+fn Missing(shown: Shown) -> impl IntoView {
+    let remove = move |id: String| {
+        let ids: Vec<String> = shown.ids().into_iter().filter(|other| *other != id).collect();
+        shown.turn_to(&ids);
+    };
+    let note = move |(id, why): (String, String)| {
+        let gone = id.clone();
+        view! {
+            <p class="notice wrong">
+                <span>{format!("{id} is not shown: {why}.")}</span>
+                <button type="button" class="nearest" on:click=move |_| remove(gone.clone())>"Leave it out"</button>
+            </p>
+        }
+    };
+    view! { <div aria-live="polite">{move || shown.compared.get().missing.iter().cloned().map(note).collect_view()}</div> }
+}
+
+/// What holds of the runs, and what to know about it.
+#[component]
+pub(crate) fn Verdict(#[prop(into)] compared: Signal<Arc<Compared>>) -> impl IntoView {
+    move || {
+        let compared = compared.get();
+        let list = |lines: &[String], class: &'static str| {
+            lines.iter().map(|line| view! { <p class=class>{line.clone()}</p> }).collect_view()
+        };
+        view! {
+            <section class="answers verdict" data-verdict=compared.verdict.clone() aria-label="What holds of them">
+                <p class="headline" role="status">{compared.headline.clone()}</p>
+                {list(&compared.unlike, "notice wrong")}
+                {list(&compared.notes, "basis")}
+                {(compared.rows.len() > 1).then(|| view! { <p class="basis">{compared.method.clone()}</p> })}
+            </section>
+        }
+    }
+}
+
+/// Taking the comparison out of the page.
+#[component]
+fn Export(shown: Shown) -> impl IntoView {
+    let desk = Desk::of_app();
+    let failed = RwSignal::new(false);
+    let save = move |form: &'static str| {
+        move |_| {
+            let query = link::write(&view_of(shown.address));
+            let question = Question::ComparisonFile { ids: shown.ids(), query, form: form.into() };
+            desk.ask(question, move |answer| {
+                failed.set(
+                    !matches!(answer, Ok(Answer::File(file)) if as_file(&file.text, &file.name).is_ok()),
+                );
+            });
+        }
+    };
+    let to = Signal::derive(move || {
+        let origin = window().location().origin().unwrap_or_default();
+        format!("{origin}{}", compare_href(shown.address, &shown.ids()))
+    });
+    let on_server = Memo::new(move |_| shown.compared.with(|compared| compared.on_server.clone()));
+    view! {
+        <div class="buttons">
+            <CopyButton text=to label="Copy link" />
+            <button type="button" class="action" on:click=save("csv")>"Save as CSV"</button>
+            <button type="button" class="action" on:click=save("json")>"Save as JSON"</button>
+            {move || failed.get().then(|| view! { <span class="error" role="status">"It could not be saved."</span> })}
+        </div>
+        <Show when=move || !on_server.with(Vec::is_empty)>
+            <ShareLinks ids=on_server to=to />
+        </Show>
+    }
+}
+
+/// The runs side by side.
+#[component]
+fn Members(shown: Shown) -> impl IntoView {
+    let rows = Memo::new(move |_| {
+        shown.compared.with(|compared| compared.rows.iter().cloned().map(Arc::new).collect::<Vec<_>>())
+    });
+    let more = move |row: &Row| {
+        let (id, is_reference) = (row.id.clone(), shown.ids().first() == Some(&row.id));
+        let name = row.path.clone();
+        let first = {
+            let id = id.clone();
+            move |_| {
+                let others = shown.ids().into_iter().filter(|other| *other != id);
+                shown.turn_to(&std::iter::once(id.clone()).chain(others).collect::<Vec<_>>());
+            }
+        };
+        let remove = move |_| {
+            shown.turn_to(&shown.ids().into_iter().filter(|other| *other != id).collect::<Vec<_>>());
+        };
+        let is_only = shown.compared.with(|compared| compared.rows.len() < 2);
+        view! {
+            <span class="buttons">
+                {(!is_reference).then(|| view! {
+                    <button type="button" class="link" on:click=first>"Make it the reference"<span class="visually-hidden">{format!(": {name}")}</span></button>
+                })}
+                {(!is_only).then(|| view! {
+                    <button type="button" class="link" on:click=remove>"Remove"<span class="visually-hidden">{format!(" {name}")}</span></button>
+                })}
+            </span>
+        }.into_any()
+    };
+    view! { <RunTable label="Runs side by side" first="Run" columns=&COLUMNS rows more below=true /> }
+}
+
+/// Other runs to add: first those of the reference's recipe.
+#[component]
+fn AddRun(shown: Shown) -> impl IntoView {
+    let (desk, entries) = (Desk::of_app(), Entries::of_app());
+    let runs = desk.answer(
+        move || (desk.has_server() != Some(false)).then(|| Question::Runs { query: String::new() }),
+        |answer| if let Answer::Runs(runs) = answer { Some(runs) } else { None },
+    );
+    let others = Memo::new(move |_| others(shown, runs.get().as_deref(), entries));
+    let add = move |event| {
+        let id = event_target_value(&event);
+        if !id.is_empty() {
+            let ids: Vec<String> = shown.ids().into_iter().chain([id]).collect();
+            shown.turn_to(&ids);
+        }
+    };
+    view! {
+        <div class="field inline">
+            <label for="add-run">"Add a run"</label>
+            <select id="add-run" on:change=add>
+                <option value="">{move || if others.with(Vec::is_empty) { "there is no other" } else { "choose" }}</option>
+                <For each=move || others.get() key=|(id, _)| id.clone() let((id, name))>
+                    <option value=id>{name}</option>
+                </For>
+            </select>
+        </div>
+    }
+}
+
+/// Ids and names of runs that are not shown yet.
+fn others(shown: Shown, on_server: Option<&Runs>, entries: Entries) -> Vec<(String, String)> {
+    let shown_ids = shown.ids();
+    let recipe = shown.compared.with(|compared| recipe(compared.rows.first()?));
+    let dropped = entries.rows();
+    let rows =
+        dropped.iter().map(|(row, _)| row.as_ref()).chain(on_server.into_iter().flat_map(|runs| &runs.rows));
+    let mut rows: Vec<&Row> = rows.filter(|row| !row.id.is_empty() && !shown_ids.contains(&row.id)).collect();
+    rows.sort_by_key(|row| self::recipe(row) != recipe);
+    let name = |row: &Row| {
+        let told =
+            [Some(row.path.clone()), self::recipe(row), row.cells.get(1).map(|cell| cell.text.clone())];
+        told.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    };
+    rows.into_iter().map(|row| (row.id.clone(), name(row))).collect()
+}
+
+fn recipe(row: &Row) -> Option<String> {
+    row.cells.first().map(|cell| cell.text.clone()).filter(|recipe| !recipe.is_empty())
+}

@@ -1,0 +1,164 @@
+//! The History page: whether the same runs take as long as they used to.
+
+use crate::address::{Address, name_page};
+use crate::components::chart::{Chart, ChartLine, LineChart, Marks};
+use crate::components::field::AddressProblems;
+use crate::components::run_table::{compare_href, run_href};
+use crate::components::trouble::{TroubleNote, sentence};
+use crate::desk::Desk;
+use crate::message::{Answer, PlotLevel, Question, TimeLine, TimePoint};
+use leptos::prelude::*;
+use leptos_router::components::A;
+use trainplan_shared::units::significant;
+
+/// The keys of the address: what is shown.
+const FILTERS: [(&str, &str); 2] = [("recipe", "Recipe"), ("cluster", "Cluster")];
+const KEYS: [&str; 2] = ["recipe", "cluster"];
+
+/// The History page.
+#[component]
+pub(crate) fn HistoryPage() -> impl IntoView {
+    let address = Address::provide_with("/history", &KEYS);
+    name_page(|| "History".into());
+    let desk = Desk::of_app();
+    let query = Memo::new(move |_| {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        for (key, _) in FILTERS {
+            let value = address.own(key);
+            if !value.trim().is_empty() {
+                query.append_pair(key, value.trim());
+            }
+        }
+        query.finish()
+    });
+    let asked = desk.answer(
+        move || Some(Question::History { query: query.get() }),
+        |answer| if let Answer::History(lines) = answer { Some(lines) } else { None },
+    );
+    let nothing = move || asked.get().is_some_and(|lines| lines.is_empty());
+    view! {
+        <div class="results-page">
+            <h1>"History"</h1>
+            <AddressProblems address />
+            <TroubleNote trouble=Signal::derive(move || asked.trouble()) alone="There is no server with results here: a history is made of what one collects." />
+            <div class="controls">{FILTERS.map(|(key, label)| view! { <Filter key=key label /> }).collect_view()}</div>
+            <Show when=nothing>
+                <p class="notice">"There is no run of a known scenario yet of which this could be told. " <A href="/results">"All results"</A></p>
+            </Show>
+            {move || asked.get().map(|lines| lines.iter().enumerate().map(|(place, line)| {
+                view! { <TimeLineSection place line=line.clone() /> }
+            }).collect_view())}
+        </div>
+    }
+}
+
+#[component]
+fn Filter(key: &'static str, label: &'static str) -> impl IntoView {
+    let address = Address::of_page();
+    let id = format!("filter-{key}");
+    view! {
+        <div class="field" class:changed=move || !address.own(key).is_empty()>
+            <label for=id.clone()>{label}</label>
+            <input
+                id=id type="text" autocomplete="off" autocapitalize="off" spellcheck="false" placeholder="any"
+                prop:value=move || address.own(key)
+                on:change=move |event| address.set_own(key, event_target_value(&event))
+            />
+        </div>
+    }
+}
+
+/// One time line: what holds of its newest run, its chart and its table.
+#[component]
+fn TimeLineSection(place: usize, line: TimeLine) -> impl IntoView {
+    let address = Address::of_page();
+    let id = format!("time-line-{place}");
+    let newest: Vec<String> = line.points.iter().rev().take(2).rev().map(|point| point.id.clone()).collect();
+    let (of_chart, of_summary) = (line.clone(), line.clone());
+    let chart = Signal::derive(move || chart(&of_chart).into());
+    let summary = Signal::derive(move || summary(&of_summary));
+    let has_several = line.points.len() > 1;
+    // An alert says it loudly already.
+    let checks: Vec<String> =
+        line.checks.iter().filter(|check| !line.alerts.contains(check)).cloned().collect();
+    view! {
+        <section class="scaling" aria-labelledby=id.clone()>
+            <h2 id=id.clone()>{line.title.clone()}</h2>
+            {line.alerts.iter().map(|alert| view! { <p class="notice wrong">{format!("Regression: {alert}.")}</p> }).collect_view()}
+            <ul class="plain basis">{checks.iter().map(|check| view! { <li>{sentence(check)}</li> }).collect_view()}</ul>
+            {has_several.then(|| view! { <Chart chart summary /> })}
+            <p>
+                <A href=compare_href(address, &newest)>
+                    {if has_several { "Compare the newest two" } else { "See the only run beside its plan" }}
+                </A>
+            </p>
+            <details>
+                <summary>"The chart's numbers"</summary>
+                <div class="scroll tall" tabindex="0" role="region" aria-label=format!("Runs of {}", line.title)>
+                    <table class="numbers">
+                        <thead><tr><th scope="col">"Received"</th><th scope="col">"Run"</th><th scope="col" class="number">"Step time, s"</th><th scope="col">"What happened"</th></tr></thead>
+                        <tbody>{line.points.iter().rev().map(|point| row(address, point.clone())).collect_view()}</tbody>
+                    </table>
+                </div>
+            </details>
+        </section>
+    }
+}
+
+fn row(address: Address, point: TimePoint) -> impl IntoView {
+    let what = point.is_alert.then(|| "Regression".to_string()).into_iter().chain(point.change);
+    let step_time = point.step_time_s.map_or("not comparable".to_string(), |seconds| significant(seconds, 5));
+    view! {
+        <tr>
+            <th scope="row">{point.at.clone()}</th>
+            <td><A href=run_href(address, &point.id)>{point.id.get(..8).unwrap_or_default().to_string()}</A></td>
+            <td class="number">{step_time}</td>
+            <td>{what.collect::<Vec<_>>().join(". ")}</td>
+        </tr>
+    }
+}
+
+fn chart(line: &TimeLine) -> LineChart {
+    let points = |of: fn(&TimePoint) -> Option<f64>| -> Vec<(f64, f64)> {
+        line.points.iter().filter_map(|point| Some((point.at_ms, of(point)?))).collect()
+    };
+    let runs =
+        ChartLine { name: "Runs".into(), group: 0, style: 0, points: points(|point| point.step_time_s) };
+    let usual = ChartLine { name: "Usual".into(), group: 1, style: 1, points: points(|point| point.usual_s) };
+    let lines = [runs, usual].into_iter().filter(|line| !line.points.is_empty()).collect();
+    let marks = vec![
+        Marks {
+            name: "Change",
+            symbol: "triangle-up-open",
+            is_bad: false,
+            points: points(|point| point.step_time_s.filter(|_| point.change.is_some())),
+        },
+        Marks {
+            name: "Regression",
+            symbol: "circle-open",
+            is_bad: true,
+            points: points(|point| point.step_time_s.filter(|_| point.is_alert)),
+        },
+    ];
+    let published =
+        line.published_s.map(|value| PlotLevel { name: "Published".into(), value, interval: None });
+    LineChart::over_time(lines, marks, published.into_iter().collect(), "Step time, s")
+}
+
+fn summary(line: &TimeLine) -> String {
+    let times: Vec<(&str, f64)> =
+        line.points.iter().filter_map(|point| Some((point.at.as_str(), point.step_time_s?))).collect();
+    let at = |(at, seconds): &(&str, f64)| format!("{} s at {at}", significant(*seconds, 4));
+    match (times.first(), times.last()) {
+        (Some(first), Some(last)) => {
+            let changes = line.points.iter().filter(|point| point.change.is_some()).count();
+            format!(
+                "Chart of the step time of {} over time: {}, {}; it changed {changes} times.",
+                line.title,
+                at(first),
+                at(last)
+            )
+        }
+        _ => format!("Chart of {}: no run was scored.", line.title),
+    }
+}

@@ -1,0 +1,81 @@
+//! What is running now.
+
+use crate::desk::Desk;
+use crate::message::{Answer, LiveRun, Question};
+use leptos::prelude::*;
+
+/// The runs that report their progress; nothing while none does.
+#[component]
+pub(super) fn Live() -> impl IntoView {
+    let desk = Desk::of_app();
+    // Whether the server tells of progress at all: an older one need not be asked again.
+    let is_told = RwSignal::new(true);
+    let runs = desk.answer(
+        move || {
+            desk.track_live();
+            desk.track_runs();
+            (desk.has_server() == Some(true) && is_told.get_untracked()).then_some(Question::Live)
+        },
+        |answer| if let Answer::Live(runs) = answer { Some(runs) } else { None },
+    );
+    Effect::new(move |_| {
+        if runs.trouble().is_some() {
+            is_told.set(false);
+        }
+    });
+    Effect::new(move |_| {
+        if desk.has_server() == Some(true) {
+            desk.listen();
+        }
+    });
+    let runs = Memo::new(move |_| runs.get().map(|runs| runs.to_vec()).unwrap_or_default());
+    view! {
+        <Show when=move || !runs.with(Vec::is_empty)>
+            <section class="server" aria-labelledby="live">
+                <h2 id="live">"Running now"</h2>
+                <div class="scroll" tabindex="0" role="region" aria-label="Runs that are under way">
+                    <table class="cards live">
+                        <thead>
+                            <tr>
+                                <th scope="col">"Run"</th>
+                                <th scope="col">"State"</th>
+                                <th scope="col">"Step"</th>
+                                <th scope="col" class="number">"Step time, s"</th>
+                                <th scope="col" class="number">"Planned, s"</th>
+                                <th scope="col">"Heard of"</th>
+                            </tr>
+                        </thead>
+                        <tbody>{move || runs.get().into_iter().map(|run| view! { <LiveRow run /> }).collect_view()}</tbody>
+                    </table>
+                </div>
+            </section>
+        </Show>
+    }
+}
+
+#[component]
+fn LiveRow(run: LiveRun) -> impl IntoView {
+    let or_none = |text: &str| if text.is_empty() { "–".to_string() } else { text.to_string() };
+    let step = match (run.step, run.steps) {
+        (Some(step), Some(steps)) => view! {
+            <progress value=step.to_string() max=steps.to_string() aria-label=format!("Steps of {}", run.name)></progress>
+            {format!(" {step} of {steps}")}
+        }.into_any(),
+        (Some(step), None) => step.to_string().into_any(),
+        _ => "–".into_any(),
+    };
+    view! {
+        <tr data-status=run.state.clone()>
+            <th scope="row" data-label="Run">
+                {run.name.clone()}
+                <small>{run.place.clone()}</small>
+                {(!run.recipe.is_empty()).then(|| view! { <small>{run.recipe.clone()}</small> })}
+            </th>
+            <td data-label="State"><span class="status">{run.state.replace('_', " ")}</span></td>
+            <td data-label="Step">{step}</td>
+            <td data-label="Step time, s" class="number">{or_none(&run.step_time)}</td>
+            <td data-label="Planned, s" class="number">{or_none(&run.planned)}</td>
+            <td data-label="Heard of">{run.seen}</td>
+        </tr>
+    }
+}

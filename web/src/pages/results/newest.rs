@@ -1,0 +1,42 @@
+//! The newest comparison, already drawn.
+
+use crate::address::Address;
+use crate::components::plots::PlotSection;
+use crate::components::run_table::compare_href;
+use crate::desk::Desk;
+use crate::message::{Answer, Compared, Question};
+use leptos::prelude::*;
+use leptos_router::components::A;
+use std::sync::Arc;
+
+/// What the newest run is worth: beside the one before it, its plan and the published number.
+#[component]
+pub(super) fn Newest() -> impl IntoView {
+    let desk = Desk::of_app();
+    let compared = desk.answer(
+        move || {
+            desk.track_runs();
+            (desk.has_server() == Some(true))
+                .then(|| Question::Comparison { ids: Vec::new(), query: String::new() })
+        },
+        |answer| if let Answer::Comparison(compared) = answer { Some(*compared) } else { None },
+    );
+    let compared = Memo::new(move |_| compared.get().filter(|compared| !compared.rows.is_empty()));
+    view! { {move || compared.get().map(|compared| view! { <NewestOf compared /> })} }
+}
+
+#[component]
+fn NewestOf(compared: Arc<Compared>) -> impl IntoView {
+    let address = Address::of_page();
+    let ids: Vec<String> = compared.rows.iter().map(|row| row.id.clone()).collect();
+    let step_time = compared.step_time.clone();
+    let plot = Memo::new(move |_| step_time.clone());
+    view! {
+        <section class="answers verdict" aria-labelledby="newest" data-verdict=compared.verdict.clone()>
+            <h2 id="newest">"Newest"</h2>
+            <p class="headline">{compared.headline.clone()}</p>
+            <p><A href=compare_href(address, &ids)>"Open the comparison"</A></p>
+            <PlotSection id="newest-step-time" title="Step time, s" plot />
+        </section>
+    }
+}

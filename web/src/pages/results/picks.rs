@@ -1,0 +1,58 @@
+//! Choosing runs to compare. What is chosen stands in the address.
+
+use super::PICKS;
+use crate::address::Address;
+use crate::components::run_table::compare_href;
+use crate::message::Row;
+use leptos::prelude::*;
+
+fn picks(address: Address) -> Vec<String> {
+    address.own(PICKS).split(',').filter(|id| !id.is_empty()).map(str::to_string).collect()
+}
+
+/// A box that chooses a run, where it has an id.
+pub(super) fn pick(address: Address, row: &Row) -> AnyView {
+    if row.id.is_empty() {
+        return ().into_any();
+    }
+    let id = row.id.clone();
+    let is_picked = {
+        let id = id.clone();
+        move || picks(address).contains(&id)
+    };
+    let change = move |event| {
+        let mut all = picks(address);
+        all.retain(|other| *other != id);
+        if event_target_checked(&event) {
+            all.push(id.clone());
+        }
+        address.set_own(PICKS, all.join(","));
+    };
+    view! {
+        <label class="pick">
+            <input type="checkbox" prop:checked=is_picked on:change=change />
+            "Compare"
+            <span class="visually-hidden">{format!(" {}", row.path)}</span>
+        </label>
+    }
+    .into_any()
+}
+
+/// The way to the comparison of what is chosen.
+#[component]
+pub(super) fn ComparePicked() -> impl IntoView {
+    let address = Address::of_page();
+    let picked = Memo::new(move |_| picks(address));
+    let label = move || match picked.with(Vec::len) {
+        1 => "Compare 1 run with its plan".to_string(),
+        count => format!("Compare {count} runs"),
+    };
+    view! {
+        <Show when=move || !picked.with(Vec::is_empty)>
+            <div class="picked" role="region" aria-label="Chosen runs">
+                <a class="action primary" href=move || compare_href(address, &picked.get())>{label}</a>
+                <button type="button" class="action" on:click=move |_| address.set_own(PICKS, "")>"Choose none"</button>
+            </div>
+        </Show>
+    }
+}

@@ -1,0 +1,156 @@
+//! The Run page: what one run measured, beside its plan and the published number, and where that comes from.
+
+mod log;
+
+pub(crate) use log::LINES;
+
+use crate::address::{Address, name_page};
+use crate::components::copy::{CopyButton, as_file};
+use crate::components::field::AddressProblems;
+use crate::components::numbers::Numbers;
+use crate::components::plots::{Plots, SCALE};
+use crate::components::run_table::{compare_href, run_href};
+use crate::components::settings::Settings;
+use crate::components::share::ShareLinks;
+use crate::components::trouble::TroubleNote;
+use crate::desk::Desk;
+use crate::message::{Answer, Cell, Question, Row};
+use crate::pages::compare::{COLUMNS, Verdict, ask};
+use crate::pages::results::intake::Entries;
+use crate::pages::results::{ViewFields, provide_problems};
+use leptos::prelude::*;
+use leptos_router::components::A;
+use std::sync::Arc;
+
+/// The keys of the address: the run, and what of its log is shown.
+const ID: &str = "id";
+pub(super) const FROM: &str = "from";
+pub(super) const FIND: &str = "find";
+const KEYS: [&str; 4] = [ID, FROM, FIND, SCALE];
+
+/// The Run page.
+#[component]
+pub(crate) fn RunPage() -> impl IntoView {
+    let address = Address::provide_with("/run", &KEYS);
+    provide_problems(address);
+    let settled = Entries::of_app().settled();
+    let id = Memo::new(move |_| address.own(ID));
+    let asked = ask(address, move || {
+        settled.track();
+        Some(vec![id.get()]).filter(|_| !id.with(String::is_empty))
+    });
+    let compared = Memo::new(move |_| asked.get().unwrap_or_default());
+    let name = Memo::new(move |_| {
+        compared
+            .with(|compared| compared.rows.first().map_or_else(|| "Run".to_string(), |row| row.path.clone()))
+    });
+    name_page(move || name.get());
+    let rows = Memo::new(move |_| {
+        compared.with(|compared| compared.rows.iter().cloned().map(Arc::new).collect::<Vec<_>>())
+    });
+    let is_on_server = Memo::new(move |_| compared.with(|compared| !compared.on_server.is_empty()));
+    let why = move || match id.with(String::is_empty) {
+        true => Some("the address names none".to_string()),
+        false => compared.with(|compared| compared.missing.first().map(|(_, why)| why.clone())),
+    };
+    view! {
+        <div class="results-page">
+            <h1>{name}</h1>
+            <AddressProblems address />
+            <TroubleNote trouble=Signal::derive(move || asked.trouble()) />
+            {move || why().map(|why| view! {
+                <p class="notice wrong">{format!("There is no such run: {why}.")} <A href="/results">"All results"</A></p>
+            })}
+            <Show when=move || rows.with(|rows| !rows.is_empty())>
+                <Verdict compared />
+                <Takeout id is_on_server />
+                <ViewFields />
+                <Figures rows />
+                <Show when=move || is_on_server.get()>
+                    <Scores id />
+                </Show>
+                <Plots compared />
+                <Settings compared />
+                <Show when=move || is_on_server.get()>
+                    <log::LogView id />
+                </Show>
+            </Show>
+        </div>
+    }
+}
+
+/// What the run measured.
+#[component]
+fn Figures(rows: Memo<Vec<Arc<Row>>>) -> impl IntoView {
+    let figure = |(label, cell): (&'static str, Cell)| {
+        view! {
+            <div class="figure">
+                <dt>{label}</dt>
+                <dd>{cell.text}</dd>
+                {(!cell.more.is_empty()).then(|| view! { <dd class="more">{cell.more}</dd> })}
+            </div>
+        }
+    };
+    // The recipe is no figure: it says what of.
+    let figures = move |row: &Row| {
+        let cells = COLUMNS.iter().zip(&row.cells).skip(1).filter(|(_, cell)| !cell.text.is_empty());
+        cells.map(|((label, _), cell)| figure((*label, cell.clone()))).collect_view()
+    };
+    let of =
+        |row: &Row| row.cells.first().map(|cell| format!(" {} {}", cell.text, cell.more)).unwrap_or_default();
+    move || {
+        rows.get().first().map(|row| view! {
+            <section class="answers" aria-label="Score" data-status=row.status.clone()>
+                <p><span class="status">{row.status.replace('_', " ")}</span>{of(row)}</p>
+                {row.remarks.iter().map(|remark| view! { <p class="notice">{remark.clone()}</p> }).collect_view()}
+                <dl class="figures run-figures">{figures(row)}</dl>
+            </section>
+        })
+    }
+}
+
+/// What leads away from the page: the comparison, files, links.
+#[component]
+fn Takeout(id: Memo<String>, is_on_server: Memo<bool>) -> impl IntoView {
+    let (address, desk) = (Address::of_page(), Desk::of_app());
+    let failed = RwSignal::new(String::new());
+    let save_result = move |_| {
+        desk.ask(Question::ResultFile { id: id.get_untracked() }, move |answer| {
+            let saved = matches!(answer, Ok(Answer::File(file)) if as_file(&file.text, &file.name).is_ok());
+            failed.set(if saved { String::new() } else { "The result could not be saved.".into() });
+        });
+    };
+    let to = Signal::derive(move || {
+        format!("{}{}", window().location().origin().unwrap_or_default(), run_href(address, &id.get()))
+    });
+    let ids = Signal::derive(move || vec![id.get()]);
+    view! {
+        <div class="buttons">
+            <a class="action primary" href=move || compare_href(address, &[id.get()])>"Compare with…"</a>
+            <button type="button" class="action" on:click=save_result>"Save result file"</button>
+            <CopyButton text=to label="Copy link" />
+            <span class="error" role="status">{failed}</span>
+        </div>
+        <Show when=move || is_on_server.get()>
+            <ShareLinks ids to />
+        </Show>
+    }
+}
+
+/// What every version of the parser made of the log, where the server tells.
+#[component]
+fn Scores(id: Memo<String>) -> impl IntoView {
+    let scores = Desk::of_app().answer(
+        move || Some(Question::Scores { id: id.get() }),
+        |answer| if let Answer::Scores(table) = answer { Some(table) } else { None },
+    );
+    let table = Signal::derive(move || scores.get().map(|table| table.as_ref().clone()).unwrap_or_default());
+    view! {
+        <Show when=move || table.with(|table| !table.rows.is_empty())>
+            <details>
+                <summary>"Versions of the score"</summary>
+                <Numbers table />
+            </details>
+        </Show>
+    }
+}

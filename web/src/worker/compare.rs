@@ -1,0 +1,394 @@
+//! Runs beside each other, beside their plan and beside what is published.
+
+use super::{cells, files, runs};
+use crate::message::{Cell, Compared, Plot, PlotLevel, PlotLine, Row, Saved, Setting, Trouble};
+use std::rc::Rc;
+use trainplan_shared::compare::{Against, Comparison, Curve, Item, LevelKind, Options, Verdict};
+use trainplan_shared::log::Status;
+use trainplan_shared::result::{Report, RunResult, View};
+use trainplan_shared::units::{group_digits, significant};
+
+/// Among how many of the server's runs the newest comparison is looked for.
+const RECENT: usize = 50;
+
+/// The runs of these ids beside each other, by a view; of no ids the newest that there is something to say of.
+pub(super) async fn compare(ids: Vec<String>, view: View) -> Result<Compared, Trouble> {
+    let ids = if ids.is_empty() { newest().await? } else { ids };
+    let Found { runs, on_server, missing } = Found::of(ids).await?;
+    let comparison = comparison(&runs, view);
+    let rows: Vec<Row> = (0..comparison.items.len()).map(|place| row(&comparison, place)).collect();
+    Ok(Compared {
+        headline: headline(&comparison),
+        verdict: comparison.verdict.map_or("alone", Verdict::id).to_string(),
+        unlike: unlike(&comparison),
+        notes: notes(&comparison),
+        method: format!(
+            "Intervals are {:.0} %: {}.",
+            comparison.difference.level * 100.0,
+            comparison.difference.method
+        ),
+        step_time: Plot { levels: levels(&comparison), ..plot(&comparison, &comparison.curves.step_time_s) },
+        loss: plot(&comparison, &comparison.curves.loss),
+        settings: comparison.configuration.iter().map(setting).collect(),
+        rows,
+        missing,
+        on_server,
+    })
+}
+
+/// The same as a file.
+pub(super) async fn file(ids: Vec<String>, view: View, form: &str) -> Result<Saved, Trouble> {
+    let comparison = comparison(&Found::of(ids).await?.runs, view);
+    let failed = |error: &dyn std::fmt::Display| Trouble::Other(error.to_string());
+    let text = match form {
+        "csv" => csv(&comparison).map_err(|error| failed(&error))?,
+        _ => serde_json::to_string_pretty(&comparison).map_err(|error| failed(&error))?,
+    };
+    Ok(Saved { name: format!("trainplan-comparison.{form}"), text })
+}
+
+fn comparison(runs: &[Rc<RunResult>], view: View) -> Comparison {
+    let runs: Vec<&RunResult> = runs.iter().map(Rc::as_ref).collect();
+    Comparison::of(&runs, &Options { view, ..Options::default() })
+}
+
+/// Runs that were looked for.
+#[derive(Default)]
+struct Found {
+    runs: Vec<Rc<RunResult>>,
+    /// Those that the server has.
+    on_server: Vec<String>,
+    /// Those that nobody has, each with the reason.
+    missing: Vec<(String, String)>,
+}
+
+impl Found {
+    async fn of(ids: Vec<String>) -> Result<Found, Trouble> {
+        let mut found = Found::default();
+        for id in ids {
+            match runs::find(&id).await {
+                Ok((run, is_on_server)) => {
+                    found.runs.push(run);
+                    found.on_server.extend(is_on_server.then_some(id));
+                }
+                Err(Trouble::Other(why)) => found.missing.push((id, why)),
+                Err(Trouble::NoServer) => {
+                    found
+                        .missing
+                        .push((id, "there is no server here, and it was not dropped in this tab".into()));
+                }
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The two newest comparable runs of the newest run's recipe, the older one first; or the newest run, to stand beside its
+/// plan and the published number. What was dropped here is newer than what the server has.
+async fn newest() -> Result<Vec<String>, Trouble> {
+    let dropped: Vec<(String, Option<String>)> = files::runs()
+        .into_iter()
+        .rev()
+        .map(|run| (Report::of(&run, &View::default()), run))
+        .filter(|(report, _)| report.status == Status::Scored && report.comparable.yes)
+        .map(|(report, run)| (run.id.to_string(), report.recipe))
+        .collect();
+    if !dropped.is_empty() {
+        return Ok(newest_of(&dropped));
+    }
+    let items = runs::list("status=scored", RECENT).await?.items;
+    let comparable: Vec<(String, Option<String>)> = items
+        .iter()
+        .filter(|item| item.comparable)
+        .map(|item| (item.id.clone(), item.recipe.clone()))
+        .collect();
+    Ok(match comparable.is_empty() {
+        true => items.into_iter().take(1).map(|item| item.id).collect(),
+        false => newest_of(&comparable),
+    })
+}
+
+/// The same of ids and recipes, the newest first.
+fn newest_of(runs: &[(String, Option<String>)]) -> Vec<String> {
+    let Some((newest, recipe)) = runs.first() else { return Vec::new() };
+    let before = runs.iter().skip(1).find(|(_, other)| recipe.is_some() && other == recipe);
+    before.into_iter().map(|(id, _)| id).chain([newest]).cloned().collect()
+}
+
+fn label(comparison: &Comparison, place: usize) -> &str {
+    comparison.items.get(place).map_or("", |item| &item.label)
+}
+
+/// What holds of the runs, in a sentence or two.
+fn headline(comparison: &Comparison) -> String {
+    let reference = label(comparison, 0);
+    let mut said = match comparison.difference.each.as_slice() {
+        [] => String::new(),
+        [one] => of_pair(reference, label(comparison, one.item), one),
+        several => {
+            let verdicts = [Verdict::Faster, Verdict::Slower, Verdict::NoDifference, Verdict::NotComparable];
+            let count = |verdict| several.iter().filter(|one| one.verdict == verdict).count();
+            let counted = verdicts.map(|verdict| (count(verdict), verdict));
+            let counted: Vec<String> = counted
+                .iter()
+                .filter(|(count, _)| *count > 0)
+                .map(|(count, verdict)| format!("{count} {}", verdict.title()))
+                .collect();
+            format!("Of {} runs against {reference}: {}.", several.len(), counted.join(", "))
+        }
+    };
+    if let Some(last) = comparison.items.last() {
+        let of_plan = last.plan.and_then(|plan| {
+            let where_to = if plan.within? { "within" } else { "outside" };
+            Some(format!("{} than planned, {where_to} the interval", cells::off(plan)))
+        });
+        let speed = last.baseline.and_then(|baseline| baseline.speed_percent);
+        let of_published = speed.map(|speed| format!("runs at {speed:.1} % of the published speed"));
+        let both: Vec<String> = of_published.into_iter().chain(of_plan).collect();
+        if !both.is_empty() {
+            said = format!("{said} {} {}.", last.label, both.join(" and "));
+        } else if comparison.items.len() == 1 {
+            said = last.reason.clone().unwrap_or_else(|| format!("{} stands beside nothing yet", last.label));
+            said.push('.');
+        }
+    }
+    said.trim().to_string()
+}
+
+/// Which of two runs is faster, by how much, and how sure that is.
+fn of_pair(reference: &str, other: &str, against: &Against) -> String {
+    let change = against.step_time;
+    let interval = change.and_then(|change| Some((change.low?, change.high?)));
+    match (against.verdict, change, interval) {
+        (verdict @ (Verdict::Faster | Verdict::Slower), Some(change), Some((low, high))) => {
+            let (word, sign) = if verdict == Verdict::Slower { ("longer", 1.0) } else { ("less", -1.0) };
+            let mut ends = [low * sign, high * sign];
+            ends.sort_by(f64::total_cmp);
+            let [low, high] = ends;
+            format!(
+                "{other} takes {:.2} % {word} per step than {reference} ({low:.2} to {high:.2} %).",
+                change.percent * sign
+            )
+        }
+        _ => format!("{other} against {reference}: {}.", against.text.trim_end_matches('.')),
+    }
+}
+
+/// What makes the comparison doubtful, loudly.
+fn unlike(comparison: &Comparison) -> Vec<String> {
+    let of = |against: &Against| {
+        let other = label(comparison, against.item);
+        format!("{other} is no run like {}: {}.", label(comparison, 0), against.reasons.join(", "))
+    };
+    comparison.difference.each.iter().filter(|against| !against.comparable).map(of).collect()
+}
+
+fn notes(comparison: &Comparison) -> Vec<String> {
+    let of = |against: &Against| {
+        let other = label(comparison, against.item).to_string();
+        against.notes.iter().map(move |note| format!("{other}: {note}.")).collect::<Vec<_>>()
+    };
+    comparison.difference.each.iter().flat_map(of).collect()
+}
+
+/// A run and its figures.
+fn row(comparison: &Comparison, place: usize) -> Row {
+    let item = &comparison.items[place];
+    let against = comparison.difference.each.iter().find(|against| against.item == place);
+    let mut remarks: Vec<String> = item.reason.iter().cloned().collect();
+    let reasons = item.comparable.reasons.iter().filter(|_| item.status == Status::Scored);
+    remarks.extend(reasons.map(|reason| format!("Not comparable: {reason}.")));
+    remarks.extend(item.notes.iter().cloned());
+    let steady = item.steady.map(|steady| {
+        let sample = steady.step_time_s;
+        let mean = significant(sample.mean, 5);
+        let ends = sample.low.zip(sample.high).map_or(String::new(), |(low, high)| {
+            format!(", {} to {}", significant(low, 5), significant(high, 5))
+        });
+        format!("steps {}-{}: {mean}{ends}", steady.first, steady.last)
+    });
+    let change = against.map(|against| match against.step_time {
+        Some(change) => format!("{:+.2} %", change.percent),
+        None => "–".into(),
+    });
+    let sure = against.map(|against| {
+        let ends = against.step_time.and_then(|change| Some((change.low?, change.high?)));
+        let ends = ends.map_or(String::new(), |(low, high)| format!("{low:+.2} to {high:+.2} %, "));
+        format!("{ends}{}", against.verdict.title())
+    });
+    let loss = |value: f64| significant(value, 4);
+    let loss =
+        item.loss.first.zip(item.loss.last).map(|(first, last)| format!("{} to {}", loss(first), loss(last)));
+    Row {
+        number: 0,
+        id: item.id.clone(),
+        path: item.label.clone(),
+        status: item.status.id().to_string(),
+        remarks,
+        cells: vec![
+            cells::cell(item.recipe.clone(), item.cluster.as_ref().map(|cluster| format!("on {cluster}"))),
+            cells::cell(item.window.clone(), Some(format!("of {} steps", group_digits(item.steps as f64)))),
+            Cell { more: steady.unwrap_or_default(), ..cells::step_time(item.step_time_s) },
+            // A run alone is held against nothing.
+            cells::cell(change.or_else(|| (comparison.items.len() > 1).then(|| "reference".into())), sure),
+            cells::cell(
+                item.tokens_per_s.map(group_digits),
+                item.tokens_per_s_per_gpu.map(|per_gpu| format!("{} a GPU", group_digits(per_gpu))),
+            ),
+            cells::mfu(item.mfu, item.convention, item.peak_tflops),
+            Cell {
+                more: item.baseline.map_or(String::new(), |baseline| {
+                    format!("of {} s", significant(baseline.step_time_s, 5))
+                }),
+                ..cells::published(item.baseline)
+            },
+            cells::cell(loss, None),
+            cells::planned(item.plan),
+        ],
+    }
+}
+
+fn plot(comparison: &Comparison, curves: &[Curve]) -> Plot {
+    let line = |curve: &Curve| PlotLine {
+        name: label(comparison, curve.item).to_string(),
+        steps: curve.steps.iter().map(|step| *step as f64).collect(),
+        values: curve.values.clone(),
+    };
+    Plot { lines: curves.iter().map(line).collect(), levels: Vec::new(), window: window(&comparison.items) }
+}
+
+/// The scored steps, where they are the same of every run.
+fn window(items: &[Item]) -> Option<(f64, f64)> {
+    let window = items.first()?.window.as_ref()?;
+    let same = items.iter().all(|item| item.window.as_ref() == Some(window));
+    let (first, last) = window.split_once('-').unwrap_or((window, window));
+    same.then_some((first.parse().ok()?, last.parse().ok()?))
+}
+
+/// Plans and published numbers; what several runs have in common once.
+fn levels(comparison: &Comparison) -> Vec<PlotLevel> {
+    let mut levels: Vec<PlotLevel> = Vec::new();
+    for (kind, what) in [(LevelKind::Plan, "Planned"), (LevelKind::Published, "Published")] {
+        let mut of_kind: Vec<(PlotLevel, Vec<&str>)> = Vec::new();
+        for level in comparison.curves.levels.iter().filter(|level| level.kind == kind) {
+            let (of, value) = (label(comparison, level.item), level.step_time_s);
+            let interval = level.low_s.zip(level.high_s);
+            match of_kind.iter_mut().find(|(other, _)| (other.value, other.interval) == (value, interval)) {
+                Some((_, runs)) => runs.push(of),
+                None => of_kind.push((PlotLevel { name: what.into(), value, interval }, vec![of])),
+            }
+        }
+        let is_one = of_kind.len() < 2;
+        levels.extend(of_kind.into_iter().map(|(level, runs)| match is_one {
+            true => level,
+            false => PlotLevel { name: format!("{what}: {}", runs.join(", ")), ..level },
+        }));
+    }
+    levels
+}
+
+fn setting(setting: &trainplan_shared::compare::Setting) -> Setting {
+    Setting {
+        group: setting.group.title().to_string(),
+        label: setting.label.clone(),
+        values: setting.values.iter().map(|value| value.clone().unwrap_or_default()).collect(),
+        differs: setting.differs,
+    }
+}
+
+/// A row for every run, with its difference from the first.
+fn csv(comparison: &Comparison) -> Result<String, csv::Error> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record([
+        "label",
+        "id",
+        "path",
+        "campaign",
+        "run",
+        "repeat",
+        "cluster",
+        "recipe",
+        "gpus",
+        "status",
+        "window",
+        "steps",
+        "step_time_s_mean",
+        "step_time_s_std",
+        "steady_first",
+        "steady_last",
+        "steady_step_time_s_mean",
+        "steady_step_time_s_low",
+        "steady_step_time_s_high",
+        "change_percent",
+        "change_low_percent",
+        "change_high_percent",
+        "p",
+        "verdict",
+        "not_comparable_because",
+        "tokens_per_s",
+        "tokens_per_s_per_gpu",
+        "mfu",
+        "convention",
+        "peak_tflops",
+        "published_step_time_s",
+        "speed_percent",
+        "planned_low_s",
+        "planned_mid_s",
+        "planned_high_s",
+        "plan_error",
+        "loss_first",
+        "loss_last",
+    ])?;
+    for (place, item) in comparison.items.iter().enumerate() {
+        let against = comparison.difference.each.iter().find(|against| against.item == place);
+        let change = against.and_then(|against| against.step_time);
+        let steady = item.steady.map(|steady| steady.step_time_s);
+        let plan = item.plan.map(|plan| plan.step_time_s);
+        let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+        let whole = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
+        let text = |value: &Option<String>| value.clone().unwrap_or_default();
+        writer.write_record([
+            item.label.clone(),
+            item.id.clone(),
+            item.path.clone(),
+            text(&item.campaign),
+            text(&item.run),
+            whole(item.repeat.map(u64::from)),
+            text(&item.cluster),
+            text(&item.recipe),
+            whole(item.gpus.map(u64::from)),
+            item.status.id().to_string(),
+            text(&item.window),
+            item.steps.to_string(),
+            number(item.step_time_s.map(|stat| stat.mean)),
+            number(item.step_time_s.and_then(|stat| stat.std)),
+            whole(item.steady.map(|steady| steady.first)),
+            whole(item.steady.map(|steady| steady.last)),
+            number(steady.map(|sample| sample.mean)),
+            number(steady.and_then(|sample| sample.low)),
+            number(steady.and_then(|sample| sample.high)),
+            number(change.map(|change| change.percent)),
+            number(change.and_then(|change| change.low)),
+            number(change.and_then(|change| change.high)),
+            number(change.and_then(|change| change.p)),
+            against.map_or("reference", |against| against.verdict.id()).to_string(),
+            against.map_or(String::new(), |against| against.reasons.join("; ")),
+            number(item.tokens_per_s),
+            number(item.tokens_per_s_per_gpu),
+            number(item.mfu),
+            item.convention.map_or(String::new(), |convention| convention.to_string()),
+            number(item.peak_tflops),
+            number(item.baseline.map(|baseline| baseline.step_time_s)),
+            number(item.baseline.and_then(|baseline| baseline.speed_percent)),
+            number(plan.map(|plan| plan.low)),
+            number(plan.map(|plan| plan.mid)),
+            number(plan.map(|plan| plan.high)),
+            number(item.plan.and_then(|plan| plan.error)),
+            number(item.loss.first),
+            number(item.loss.last),
+        ])?;
+    }
+    let bytes = writer.into_inner().map_err(|error| csv::Error::from(error.into_error()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,232 @@
+//! What was dropped on the page: logs and result files, read one at a time and kept for as long as the page stands.
+
+use super::{cells, post};
+use crate::message::results::ForPage;
+use crate::message::{Cell, Curve, Row, Saved};
+use std::cell::RefCell;
+use std::rc::Rc;
+use trainplan_shared::log::{Column, Status};
+use trainplan_shared::result::{FILE_ENDING, Intake, Job, Report, RunResult, View, csv, read, write};
+use trainplan_shared::spec::Spec;
+use trainplan_shared::units::group_digits;
+use wasm_bindgen::JsValue;
+use wasm_bindgen_futures::JsFuture;
+use web_sys::File;
+use web_sys::js_sys::{Reflect, Uint8Array};
+
+/// Bytes that are read at a time: enough to be fast, little enough to say often how far it is.
+const CHUNK: f64 = 4.0 * 1024.0 * 1024.0;
+
+/// A file that has been taken.
+struct Taken {
+    number: u32,
+    path: String,
+    /// What it measured, or why it can't be read.
+    run: Result<Rc<RunResult>, String>,
+}
+
+/// Everything taken, and how the page looks at it.
+#[derive(Default)]
+struct Desk {
+    taken: Vec<Taken>,
+    view: View,
+    /// The number and the path of the file that comes next.
+    next: (u32, String),
+    /// How often reading was stopped: what was begun before is of no interest any more.
+    stops: u32,
+}
+
+thread_local! {
+    static DESK: RefCell<Desk> = RefCell::default();
+}
+
+/// Says which file comes next.
+pub(super) fn expect(number: u32, path: String) {
+    DESK.with_borrow_mut(|desk| desk.next = (number, path));
+}
+
+/// Has the file that is being read count as not read.
+pub(super) fn stop() {
+    DESK.with_borrow_mut(|desk| desk.stops += 1);
+}
+
+/// Forgets everything.
+pub(super) fn clear() {
+    DESK.with_borrow_mut(|desk| desk.taken.clear());
+}
+
+/// The dropped run of this id.
+pub(super) fn run(id: &str) -> Option<Rc<RunResult>> {
+    runs().into_iter().find(|run| run.id.to_string() == id)
+}
+
+/// Every dropped run.
+pub(super) fn runs() -> Vec<Rc<RunResult>> {
+    DESK.with_borrow(|desk| desk.taken.iter().filter_map(|taken| taken.run.clone().ok()).collect())
+}
+
+/// Looks at everything in another way.
+pub(super) fn look(view: View) {
+    let rows = DESK.with_borrow_mut(|desk| {
+        desk.view = view;
+        desk.taken.iter().map(|taken| taken.row(&desk.view)).collect()
+    });
+    post(&ForPage::Rows(rows));
+}
+
+/// Reads a file to its end and says what it measured.
+pub(super) async fn take(file: File) {
+    let ((number, path), stops) = DESK.with_borrow(|desk| (desk.next.clone(), desk.stops));
+    let is_stopped = || DESK.with_borrow(|desk| desk.stops != stops);
+    let run =
+        if path.ends_with(FILE_ENDING) { saved(&file).await } else { log(&file, &path, is_stopped).await };
+    if !is_stopped() {
+        settle(Taken { number, path, run: run.map(Rc::new) });
+    }
+}
+
+/// Keeps what was read, and says what to show of it.
+fn settle(taken: Taken) {
+    let (row, curve) = DESK.with_borrow_mut(|desk| {
+        desk.taken.push(taken);
+        desk.taken.last().map(|taken| (taken.row(&desk.view), taken.curve())).unzip()
+    });
+    if let (Some(row), Some(curve)) = (row, curve) {
+        post(&ForPage::Read { row, curve });
+    }
+}
+
+async fn log(file: &File, path: &str, is_stopped: impl Fn() -> bool) -> Result<RunResult, String> {
+    let mut intake = Intake::new(path, &Spec::default());
+    let mut done = 0.0;
+    while done < file.size() && !is_stopped() {
+        intake.feed(&piece(file, done).await?);
+        done = (done + CHUNK).min(file.size());
+        post(&ForPage::Progress(done));
+    }
+    Ok(intake.finish())
+}
+
+/// A result that was saved before.
+async fn saved(file: &File) -> Result<RunResult, String> {
+    let mut bytes = Vec::new();
+    while (bytes.len() as f64) < file.size() {
+        bytes.extend(piece(file, bytes.len() as f64).await?);
+    }
+    read(&bytes).map_err(|error| error.to_string())
+}
+
+async fn piece(file: &File, from: f64) -> Result<Vec<u8>, String> {
+    let broken = |error: JsValue| {
+        let message = Reflect::get(&error, &"message".into()).ok().and_then(|message| message.as_string());
+        let message = message.unwrap_or_else(|| "it may have moved, or lacks permission".into());
+        format!("the browser could not read it: {message}")
+    };
+    let piece = file.slice_with_f64_and_f64(from, (from + CHUNK).min(file.size())).map_err(broken)?;
+    let bytes = JsFuture::from(piece.array_buffer()).await.map_err(broken)?;
+    Ok(Uint8Array::new(&bytes).to_vec())
+}
+
+/// The files that the page asked for.
+pub(super) fn save(form: &str) -> Vec<Saved> {
+    DESK.with_borrow(|desk| {
+        let reports: Vec<Report> = desk.taken.iter().map(|taken| taken.report(&desk.view)).collect();
+        let file = |name: &str, text: Option<String>| text.map(|text| Saved { name: name.to_string(), text });
+        match form {
+            "csv" => file("trainplan-results.csv", csv(&reports).ok()).into_iter().collect(),
+            "json" => file("trainplan-results.json", serde_json::to_string_pretty(&reports).ok())
+                .into_iter()
+                .collect(),
+            _ => results(&desk.taken),
+        }
+    })
+}
+
+/// The result files: one as it is, several in an archive, since browsers refuse more than a few files at once. What
+/// holds no step is not kept, and what came twice is kept once.
+fn results(taken: &[Taken]) -> Vec<Saved> {
+    let mut files: Vec<Saved> = Vec::new();
+    for run in
+        taken.iter().filter_map(|taken| taken.run.as_ref().ok()).filter(|run| !run.log.steps.is_empty())
+    {
+        let name = run.file_name();
+        if let (false, Ok(text)) = (files.iter().any(|file| file.name == name), write(run)) {
+            files.push(Saved { name, text });
+        }
+    }
+    if files.len() < 2 {
+        return files;
+    }
+    let mut archive = tar::Builder::new(Vec::new());
+    for Saved { name, text } in &files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        // Writing to memory does not fail.
+        let _ = archive.append_data(&mut header, name, text.as_bytes());
+    }
+    // Names, texts and the zeros between them are text as well.
+    let text = archive.into_inner().ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    text.map(|text| Saved { name: "trainplan-results.tar".into(), text }).into_iter().collect()
+}
+
+/// What stands in the columns of the page's table, in their order.
+fn cells(report: &Report) -> Vec<Cell> {
+    vec![
+        cells::cell(report.recipe.clone(), None),
+        cells::cell(Some(group_digits(report.steps as f64)), None),
+        cells::cell(report.window.map(|window| window.to_string()), None),
+        cells::step_time(report.step_time_s),
+        cells::tokens(report.tokens_per_s),
+        cells::mfu(report.mfu, report.convention, None),
+        cells::published(report.baseline),
+        cells::planned(report.plan),
+    ]
+}
+
+/// Which job of the cluster it was, so that one finds its files there.
+fn job(job: &Job) -> String {
+    let nodes = job.nodes.as_ref().map_or(String::new(), |nodes| format!(" on {nodes}"));
+    format!("job {} {}{nodes}", job.id, job.state.to_lowercase())
+}
+
+impl Taken {
+    fn report(&self, view: &View) -> Report {
+        match &self.run {
+            Ok(run) => Report::of(run, view),
+            Err(reason) => Report::without(&self.path, Status::Unreadable, Some(reason.clone())),
+        }
+    }
+
+    fn row(&self, view: &View) -> Row {
+        let report = self.report(view);
+        let cells = cells(&report);
+        let mut remarks: Vec<String> = report.reason.into_iter().collect();
+        // Of what was not scored the reason says enough.
+        let reasons = report.comparable.reasons.iter().filter(|_| report.status == Status::Scored);
+        remarks.extend(reasons.map(|reason| format!("Not comparable: {reason}.")));
+        remarks.extend(report.notes);
+        let carried = self.run.as_ref().ok().and_then(|run| run.carried.as_ref());
+        remarks.extend(carried.into_iter().flat_map(|carried| &carried.jobs).map(job));
+        let title = carried.map(|of| cells::title(&of.campaign, &of.run, of.repeat, &of.cluster));
+        Row {
+            number: self.number,
+            id: report.id.unwrap_or_default(),
+            status: report.status.id().to_string(),
+            remarks,
+            cells,
+            path: title.unwrap_or(report.path),
+        }
+    }
+
+    fn curve(&self) -> Curve {
+        let Ok(run) = &self.run else { return Curve::default() };
+        let steps = &run.log.steps;
+        let column = |column: &Column| (0..steps.len()).map(|row| column.get(row)).collect();
+        Curve {
+            labels: steps.label.iter().map(|label| *label as f64).collect(),
+            step_time_s: column(&steps.step_time_s),
+            loss: column(&steps.loss),
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! How step times went over time, as the server judges them.
+
+use super::{cells, server};
+use crate::message::{TimeLine, TimePoint, Trouble};
+use serde::Deserialize;
+use std::cmp::Reverse;
+use trainplan_shared::history::{Alert, ChangePoint, Check, Key, Outcome, Point};
+use trainplan_shared::units::significant;
+use web_sys::js_sys::Date;
+
+#[derive(Deserialize)]
+struct History {
+    series: Vec<Series>,
+}
+
+#[derive(Deserialize)]
+struct Series {
+    key: Key,
+    points: Vec<Point>,
+    #[serde(default)]
+    change_points: Vec<ChangePoint>,
+    #[serde(default)]
+    checks: Vec<Check>,
+    #[serde(default)]
+    alerts: Vec<Alert>,
+}
+
+/// The time lines of a query of the server's.
+pub(super) async fn read(query: &str) -> Result<Vec<TimeLine>, Trouble> {
+    let History { series } = server::get(&format!("/history?{query}")).await?;
+    let mut lines: Vec<TimeLine> = series.iter().map(time_line).collect();
+    // Regressions first, then what there is most of.
+    lines.sort_by_key(|line| (line.alerts.is_empty(), Reverse(line.points.len())));
+    Ok(lines)
+}
+
+fn time_line(series: &Series) -> TimeLine {
+    let points = series.points.iter().enumerate().map(|(place, point)| TimePoint {
+        id: point.id.clone(),
+        at_ms: Date::parse(&point.at),
+        at: cells::time(&point.at),
+        step_time_s: point.measured_s(),
+        usual_s: usual(&series.change_points, place),
+        change: series.change_points.iter().find(|change| change.index == place).map(|change| {
+            format!(
+                "From here on {:+.1} %: {} s after {} s",
+                change.percent,
+                significant(change.after_s, 4),
+                significant(change.before_s, 4)
+            )
+        }),
+        is_alert: series.alerts.iter().any(|alert| alert.point == point.id),
+    });
+    TimeLine {
+        title: series.key.label(),
+        points: points.collect(),
+        published_s: series.points.iter().rev().find_map(|point| point.baseline_step_time_s),
+        checks: series
+            .checks
+            .iter()
+            .filter(|check| check.outcome != Outcome::NotJudged)
+            .map(|check| check.text.clone())
+            .collect(),
+        alerts: series.alerts.iter().map(|alert| alert.text.clone()).collect(),
+    }
+}
+
+/// The step time between the changes before and after a place.
+fn usual(changes: &[ChangePoint], place: usize) -> Option<f64> {
+    let before = changes.iter().rev().find(|change| change.index <= place).map(|change| change.after_s);
+    before.or_else(|| changes.first().map(|change| change.before_s))
+}

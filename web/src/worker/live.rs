@@ -1,0 +1,117 @@
+//! What is under way: the runs that report their progress, and what the server tells as it happens.
+
+use super::{cells, post, runs, server};
+use crate::message::results::ForPage;
+use crate::message::{Change, LiveRun, Trouble};
+use serde::Deserialize;
+use std::cell::Cell;
+use trainplan_shared::units::significant;
+use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen_futures::JsFuture;
+use web_sys::ReadableStreamDefaultReader;
+use web_sys::js_sys::{Reflect, Uint8Array};
+
+#[derive(Deserialize)]
+struct List {
+    items: Vec<Item>,
+}
+
+#[derive(Deserialize)]
+struct Item {
+    id: String,
+    campaign: Option<String>,
+    run: Option<String>,
+    repeat: Option<u32>,
+    cluster: Option<String>,
+    recipe: Option<String>,
+    state: String,
+    step: Option<f64>,
+    steps: Option<f64>,
+    step_time_s: Option<f64>,
+    planned_s: Option<f64>,
+    #[serde(default)]
+    jobs: Vec<String>,
+    at: String,
+}
+
+/// What is running.
+pub(super) async fn running() -> Result<Vec<LiveRun>, Trouble> {
+    let List { items } = server::get("/progress").await?;
+    Ok(items.into_iter().map(live).collect())
+}
+
+fn live(item: Item) -> LiveRun {
+    let name = format!("{}/{}", item.campaign.unwrap_or_default(), item.run.unwrap_or_default());
+    let repeat =
+        item.repeat.filter(|repeat| *repeat > 1).map_or(String::new(), |repeat| format!("#{repeat}"));
+    let jobs: Vec<String> = item.jobs.iter().map(|job| format!("job {job}")).collect();
+    let place: Vec<String> = item.cluster.into_iter().chain(jobs).collect();
+    let seconds = |seconds: Option<f64>| seconds.map_or(String::new(), |seconds| significant(seconds, 4));
+    LiveRun {
+        id: item.id,
+        name: format!("{name}{repeat}"),
+        place: place.join(", "),
+        recipe: item.recipe.unwrap_or_default(),
+        state: item.state,
+        step: item.step,
+        steps: item.steps,
+        step_time: seconds(item.step_time_s),
+        planned: seconds(item.planned_s),
+        seen: cells::time(&item.at),
+    }
+}
+
+thread_local! {
+    /// Whether the server is heard.
+    static HEARS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Says what the server tells for as long as it tells; a browser's own way of hearing it can't show a token.
+pub(super) async fn listen() {
+    if HEARS.replace(true) {
+        return;
+    }
+    // Whoever can't hear asks from time to time.
+    let _ = hear().await;
+    HEARS.set(false);
+    post(&ForPage::Listening(false));
+}
+
+async fn hear() -> Result<(), JsValue> {
+    let response = server::send("GET", "/events", None).await.map_err(|_| JsValue::NULL)?;
+    let kind = response.headers().get("content-type")?.unwrap_or_default();
+    if !kind.starts_with("text/event-stream") {
+        return Ok(());
+    }
+    let body = response.body().ok_or(JsValue::NULL)?;
+    let reader: ReadableStreamDefaultReader = body.get_reader().unchecked_into();
+    post(&ForPage::Listening(true));
+    let mut told = Vec::new();
+    loop {
+        let piece = JsFuture::from(reader.read()).await?;
+        if Reflect::get(&piece, &"done".into())?.is_truthy() {
+            return Ok(());
+        }
+        let bytes: Uint8Array = Reflect::get(&piece, &"value".into())?.dyn_into()?;
+        told.extend(bytes.to_vec());
+        while let Some(end) = told.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = told.drain(..=end).collect();
+            if let Some(change) = change(String::from_utf8_lossy(&line).trim()) {
+                if change == Change::Runs {
+                    runs::forget();
+                }
+                post(&ForPage::Changed(change));
+            }
+        }
+    }
+}
+
+/// What a line of the stream says has changed: only the kind of an event matters, since pages ask anew.
+fn change(line: &str) -> Option<Change> {
+    match line.strip_prefix("event:")?.trim() {
+        // Of what was missed nothing is told.
+        "run" | "deleted" | "alert" | "again" => Some(Change::Runs),
+        "progress" => Some(Change::Live),
+        _ => None,
+    }
+}

@@ -1,0 +1,110 @@
+//! The worker of pages: what would make them too large to wait for. It is a program of its own, fetched after the page
+//! stands; messages are described in [`crate::message`], which both sides share.
+//!
+//! For the Plan page it predicts, launches and reads models ([`plan`]). For the pages that show what ran it reads logs,
+//! one at a time as the page hands them over ([`files`]), asks the server ([`server`]), sets runs beside each other
+//! ([`compare`]), and says what of all that to show.
+
+mod cells;
+mod compare;
+mod files;
+mod history;
+mod live;
+mod plan;
+mod runs;
+mod server;
+mod share;
+
+use crate::message::results::{ForPage, ForWorker};
+use crate::message::{Answer, Message, Question, Refusal, Trouble, plan as planner};
+use trainplan_shared::catalog::Catalog;
+use trainplan_shared::link;
+use trainplan_shared::log::Window;
+use trainplan_shared::problem::Field;
+use trainplan_shared::result::View;
+use trainplan_shared::spec::Spec;
+use wasm_bindgen::JsCast;
+use wasm_bindgen::closure::Closure;
+use wasm_bindgen_futures::spawn_local;
+use web_sys::js_sys::global;
+use web_sys::{DedicatedWorkerGlobalScope, File, MessageEvent};
+
+/// Hears what the page says, for as long as the worker lives.
+pub(crate) fn start() {
+    let hear = Closure::<dyn FnMut(MessageEvent)>::new(|event: MessageEvent| {
+        let data = match event.data().dyn_into::<File>() {
+            Ok(file) => return spawn_local(files::take(file)),
+            Err(data) => data,
+        };
+        match ForWorker::from_js(data.clone()) {
+            Some(message) => hear(message),
+            None => planner::ForWorker::from_js(data).map_or((), plan::hear),
+        }
+    });
+    scope().set_onmessage(Some(hear.as_ref().unchecked_ref()));
+    hear.forget();
+    post(&ForPage::Ready);
+}
+
+fn hear(message: ForWorker) {
+    match message {
+        ForWorker::Take { number, path } => files::expect(number, path),
+        ForWorker::Stop => files::stop(),
+        ForWorker::Clear => files::clear(),
+        ForWorker::View { query } => files::look(view(&query)),
+        ForWorker::Save { form } => post(&ForPage::Saved(files::save(&form))),
+        ForWorker::SignIn { token } => server::sign_in(token),
+        ForWorker::Listen => spawn_local(live::listen()),
+        ForWorker::Ask { number, question } => spawn_local(async move {
+            let answer = answer(question).await;
+            post(&ForPage::Answer { number, answer });
+        }),
+    }
+}
+
+async fn answer(question: Question) -> Result<Answer, Trouble> {
+    match question {
+        Question::Runs { query } => runs::page(&query).await.map(Answer::Runs),
+        Question::Comparison { ids, query } => {
+            compare::compare(ids, view(&query)).await.map(|compared| Answer::Comparison(Box::new(compared)))
+        }
+        Question::ComparisonFile { ids, query, form } => {
+            compare::file(ids, view(&query), &form).await.map(Answer::File)
+        }
+        Question::ResultFile { id } => runs::file(&id).await.map(Answer::File),
+        Question::Scores { id } => runs::scores(&id).await.map(Answer::Scores),
+        Question::Lines { id, from, find } => runs::lines(&id, from, &find).await.map(Answer::Lines),
+        Question::LogFile { id } => runs::log_address(&id).await.map(Answer::Address),
+        Question::Live => live::running().await.map(Answer::Live),
+        Question::History { query } => history::read(&query).await.map(Answer::History),
+        Question::Shares => share::list().await.map(Answer::Shares),
+        Question::Share { ids, days } => share::create(ids, days).await,
+        Question::Revoke { id } => share::revoke(&id).await,
+        Question::Recipe { text } => Ok(Answer::Recipe(recipe(&text))),
+    }
+}
+
+fn scope() -> DedicatedWorkerGlobalScope {
+    global().unchecked_into()
+}
+
+fn post(message: &impl Message) {
+    // If the page has gone, nobody is left to be told.
+    let _ = message.to_js().and_then(|message| scope().post_message(&message));
+}
+
+/// What is wrong with a recipe's name, if anything.
+fn recipe(text: &str) -> Option<Refusal> {
+    let problem = Catalog::embedded().recipe(text).err()?;
+    Some(plan::refusal(problem))
+}
+
+/// How a query of the page's address looks at runs. What of it can't be understood the page has marked already.
+fn view(query: &str) -> View {
+    let typed = link::read(query).spec;
+    View {
+        window: typed.get(Field::Window).and_then(|text| text.parse::<Window>().ok()),
+        convention: typed.parse(Field::Convention).ok().flatten(),
+        spec: Spec::default().with(Field::Recipe, typed.get(Field::Recipe).unwrap_or_default()),
+    }
+}

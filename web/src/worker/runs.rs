@@ -1,0 +1,194 @@
+//! Runs, wherever they are: dropped on the page, or on the server.
+
+use super::{cells, files, server};
+use crate::message::{Lines, Row, Runs, Saved, Table, Trouble};
+use crate::pages::run::LINES;
+use serde::Deserialize;
+use std::cell::RefCell;
+use std::rc::Rc;
+use trainplan_shared::flops::Convention;
+use trainplan_shared::log::Stat;
+use trainplan_shared::result::{Against, AgainstPlan, RunResult, read};
+use trainplan_shared::units::significant;
+use wasm_bindgen::JsCast;
+use wasm_bindgen_futures::JsFuture;
+use web_sys::{Blob, Url};
+
+/// How many of the server's runs are kept, so that looking at them in another way asks for none again.
+const KEPT: usize = 32;
+
+/// As many rows as a page of them has.
+const ROWS: usize = 50;
+
+thread_local! {
+    static FETCHED: RefCell<Vec<Rc<RunResult>>> = RefCell::default();
+}
+
+/// A run as the server lists it.
+#[derive(Debug, Deserialize)]
+pub(super) struct Summary {
+    pub(super) id: String,
+    received_at: String,
+    path: String,
+    campaign: Option<String>,
+    run: Option<String>,
+    repeat: Option<u32>,
+    pub(super) cluster: Option<String>,
+    pub(super) recipe: Option<String>,
+    status: String,
+    step_time_s: Option<Stat>,
+    tokens_per_s: Option<f64>,
+    mfu: Option<f64>,
+    convention: Option<String>,
+    baseline: Option<Against>,
+    plan: Option<AgainstPlan>,
+    pub(super) comparable: bool,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct List {
+    pub(super) items: Vec<Summary>,
+    pub(super) next_cursor: Option<String>,
+}
+
+/// A page of the server's runs, by a query of its own.
+pub(super) async fn page(query: &str) -> Result<Runs, Trouble> {
+    let List { items, next_cursor } = list(query, ROWS).await?;
+    Ok(Runs { rows: items.into_iter().map(row).collect(), next: next_cursor })
+}
+
+pub(super) async fn list(query: &str, limit: usize) -> Result<List, Trouble> {
+    let and = if query.is_empty() { "" } else { "&" };
+    server::get(&format!("/runs?{query}{and}limit={limit}")).await
+}
+
+fn row(summary: Summary) -> Row {
+    let convention: Option<Convention> = summary.convention.and_then(|id| id.parse().ok());
+    let title = match (&summary.campaign, &summary.run, &summary.cluster) {
+        (Some(campaign), Some(run), Some(cluster)) => {
+            cells::title(campaign, run, summary.repeat.unwrap_or(1), cluster)
+        }
+        _ => summary.path,
+    };
+    let is_unlike = !summary.comparable && summary.status == "scored";
+    Row {
+        number: 0,
+        id: summary.id,
+        path: title,
+        remarks: is_unlike.then(|| "Not comparable".to_string()).into_iter().collect(),
+        status: summary.status,
+        cells: vec![
+            cells::cell(summary.recipe, None),
+            cells::cell(Some(cells::time(&summary.received_at)), None),
+            cells::step_time(summary.step_time_s),
+            cells::tokens(summary.tokens_per_s),
+            cells::mfu(summary.mfu, convention, None),
+            cells::published(summary.baseline),
+            cells::planned(summary.plan),
+        ],
+    }
+}
+
+/// A run, and whether the server has it.
+pub(super) async fn find(id: &str) -> Result<(Rc<RunResult>, bool), Trouble> {
+    if let Some(run) = files::run(id) {
+        return Ok((run, false));
+    }
+    let kept = FETCHED.with_borrow(|kept| kept.iter().find(|run| run.id.to_string() == id).cloned());
+    if let Some(run) = kept {
+        return Ok((run, true));
+    }
+    let file = server::bytes(&format!("/runs/{}", segment(id))).await?;
+    let run = Rc::new(read(&file).map_err(|error| Trouble::Other(error.to_string()))?);
+    FETCHED.with_borrow_mut(|kept| {
+        if kept.len() >= KEPT {
+            kept.remove(0);
+        }
+        kept.push(run.clone());
+    });
+    Ok((run, true))
+}
+
+/// Forgets what may have changed on the server.
+pub(super) fn forget() {
+    FETCHED.with_borrow_mut(Vec::clear);
+}
+
+/// The result file of a run.
+pub(super) async fn file(id: &str) -> Result<Saved, Trouble> {
+    let (run, _) = find(id).await?;
+    let text = trainplan_shared::result::write(&run).map_err(|error| Trouble::Other(error.to_string()))?;
+    Ok(Saved { name: run.file_name(), text })
+}
+
+/// A version of a score.
+#[derive(Deserialize)]
+struct Score {
+    parser_version: u32,
+    /// None of the result as it was uploaded.
+    scored_at: Option<String>,
+    report: Scored,
+}
+
+/// What of a report tells one score from another.
+#[derive(Deserialize)]
+struct Scored {
+    status: String,
+    step_time_s: Option<Stat>,
+    mfu: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct Scores {
+    items: Vec<Score>,
+}
+
+/// The versions of a run's score.
+pub(super) async fn scores(id: &str) -> Result<Table, Trouble> {
+    let Scores { items } = server::get(&format!("/runs/{}/scores", segment(id))).await?;
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| "–".to_string());
+    let row = |Score { parser_version, scored_at, report }: Score| {
+        vec![
+            format!("Parser {parser_version}"),
+            report.status.replace('_', " "),
+            or_none(report.step_time_s.map(|stat| significant(stat.mean, 5))),
+            or_none(report.mfu.map(|mfu| format!("{:.2}", mfu * 100.0))),
+            scored_at.map_or_else(|| "as uploaded".to_string(), |at| cells::time(&at)),
+        ]
+    };
+    Ok(Table {
+        caption: "What each version of the parser made of the log".into(),
+        head: ["Scored by", "Status", "Step time, s", "MFU, %", "When"].map(String::from).into(),
+        rows: items.into_iter().map(row).collect(),
+    })
+}
+
+/// Whether the server has a run's log too.
+#[derive(Deserialize)]
+struct HasLog {
+    has_log: bool,
+}
+
+/// Lines of a run's log.
+pub(super) async fn lines(id: &str, from: u64, find: &str) -> Result<Lines, Trouble> {
+    // Asking for a log that is not there would be an error in the browser's eyes.
+    let HasLog { has_log } = server::get(&format!("/runs/{}/summary", segment(id))).await?;
+    if !has_log {
+        return Err(Trouble::NoServer);
+    }
+    let find = if find.is_empty() { String::new() } else { format!("&q={}", segment(find)) };
+    server::get(&format!("/runs/{}/log/lines?from={from}&count={LINES}{find}", segment(id))).await
+}
+
+/// An address from which the browser saves a run's log: it would not show our token by itself.
+pub(super) async fn log_address(id: &str) -> Result<String, Trouble> {
+    let response = server::send("GET", &format!("/runs/{}/log", segment(id)), None).await?;
+    let blob = response.blob().map_err(|_| Trouble::NoNetwork)?;
+    let blob: Blob = JsFuture::from(blob).await.map_err(|_| Trouble::NoNetwork)?.unchecked_into();
+    Url::create_object_url_with_blob(&blob).map_err(|_| Trouble::NoNetwork)
+}
+
+/// A text as a part of an address.
+pub(super) fn segment(text: &str) -> String {
+    web_sys::js_sys::encode_uri_component(text).into()
+}

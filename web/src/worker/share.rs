@@ -1,0 +1,44 @@
+//! Links that let others see runs.
+
+use super::runs::segment;
+use super::{cells, server};
+use crate::message::{Answer, Share, Trouble};
+use serde::Deserialize;
+use serde_json::json;
+
+#[derive(Deserialize)]
+struct Shares {
+    items: Vec<Item>,
+}
+
+#[derive(Deserialize)]
+struct Item {
+    id: String,
+    runs: Vec<String>,
+    expires_at: String,
+}
+
+#[derive(Deserialize)]
+struct New {
+    #[serde(alias = "token")]
+    secret: String,
+}
+
+pub(super) async fn list() -> Result<Vec<Share>, Trouble> {
+    let Shares { items } = server::get("/shares").await?;
+    let share = |Item { id, runs, expires_at }: Item| Share {
+        id,
+        runs: runs.len(),
+        expires_at: cells::time(&expires_at),
+    };
+    Ok(items.into_iter().map(share).collect())
+}
+
+pub(super) async fn create(ids: Vec<String>, days: u32) -> Result<Answer, Trouble> {
+    let New { secret } = server::create("/shares", &json!({ "ids": ids, "expires_in_days": days })).await?;
+    Ok(Answer::Shared { secret })
+}
+
+pub(super) async fn revoke(id: &str) -> Result<Answer, Trouble> {
+    server::delete(&format!("/shares/{}", segment(id))).await.map(|()| Answer::Done)
+}
