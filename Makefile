@@ -1,7 +1,7 @@
 # The commands people type. Each installs what it lacks (scripts/tools) before it does its work.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build web test lint stress cluster
+.PHONY: help run build web test lint licenses stress cluster
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -14,7 +14,7 @@ build: web ## Build the binary target/release/trainplan with the web app inside
 
 web: dist/index.html ## Build the web app into dist/, for any static host
 
-WEB_SOURCES := $(shell find web shared static Trunk.toml Cargo.toml Cargo.lock rust-toolchain.toml \
+WEB_SOURCES := $(shell find web shared static runner/data Trunk.toml Cargo.toml Cargo.lock rust-toolchain.toml \
 	-name node_modules -prune -o -type f -print)
 
 dist/index.html: $(WEB_SOURCES)
@@ -25,6 +25,10 @@ test: ## Run the whole test suite
 
 lint: ## Check formatting, lints, scripts and licences
 	scripts/tools test scripts/lint
+
+licenses: ## Gather the licences of all that is shipped again, after a change to the dependencies
+	scripts/tools build scripts/npm-ci web
+	scripts/tools build scripts/licenses.mjs
 
 cluster: ## Start a cluster of ssh and Slurm on loopback, to try the runner on (as root; Ctrl-C ends it)
 	scripts/tools test cargo test --package trainplan-tests --test cluster by_hand -- --ignored --nocapture

@@ -5,16 +5,16 @@ mod conduct;
 mod data;
 mod doctor;
 mod fetch;
+mod history;
 mod journal;
 mod serve;
 mod slurm;
 mod ssh;
 mod store;
+mod tls;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Whoever opens a TLS connection uses this one; nobody else has chosen one before.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     cli::run()
 }

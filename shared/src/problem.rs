@@ -258,7 +258,8 @@ pub fn most_alike<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>
         .map(|(_, candidate)| candidate)
 }
 
-trait Wording {
+/// A label within a sentence.
+pub(crate) trait Wording {
     fn to_lowercase_unless_acronym(&self) -> String;
 }
 

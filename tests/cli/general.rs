@@ -6,7 +6,7 @@ use trainplan_tests::{binary, run_of, trainplan};
 
 #[test]
 fn help_has_examples_that_work() {
-    for command in ["recipes", "flops", "metrics", "estimate", "launch"] {
+    for command in ["recipes", "flops", "metrics", "estimate", "launch", "licenses"] {
         let help = trainplan([command, "--help"]);
         assert_eq!(help.code, Some(0));
         let examples: Vec<&str> = help
@@ -45,7 +45,8 @@ fn the_readmes_commands_work() {
         let mut words: Vec<&str> = command.split_whitespace().collect();
         // No logs, no measurements and no cluster are where this runs: what needs them then says so.
         let expected = match words[..] {
-            ["parse" | "calibrate", ..] => 4,
+            ["parse" | "calibrate" | "check", ..] => 4,
+            ["compare", ..] => 2,
             ["validate", ..] => 1,
             ["doctor", ..] => 5,
             ["run", _] => {
@@ -111,7 +112,7 @@ fn completions_and_the_man_page_know_every_command() {
         let completions = trainplan(["completions", shell]).stdout;
         for command in [
             "recipes", "flops", "metrics", "estimate", "launch", "run", "jobs", "doctor", "connect", "parse",
-            "import", "serve",
+            "compare", "import", "export", "reparse", "check", "serve", "token", "licenses",
         ] {
             assert!(completions.contains(command) && man.contains(command), "{shell}: {command}");
         }

@@ -4,11 +4,15 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod calibrate;
+mod check;
+mod compare;
+mod deploy;
 mod estimate;
 mod flops;
 mod general;
 mod import;
 mod launch;
+mod licenses;
 mod metrics;
 mod own;
 mod parse;

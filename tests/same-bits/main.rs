@@ -1,5 +1,5 @@
-//! Estimates 10,000 random scenarios, always the same, and prints a digest of every hundred: the same lines wherever it
-//! runs, or what people read in the browser is not what the command line says. How fast it was goes to standard error.
+//! Estimates 10,000 random scenarios, always the same, and prints a digest of every hundred, and one of 1,000 random runs
+//! held against each other: the same lines wherever it runs, or what people read in the browser is not what the command line says. How fast it was goes to standard error.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,9 +9,11 @@ use std::hint::black_box;
 use trainplan_shared::batch::Batch;
 use trainplan_shared::catalog::{Catalog, Gpu, Model};
 use trainplan_shared::estimate::{Breakdown, Constants, Estimate, Inputs, peak_bytes};
+use trainplan_shared::history::{Key, Point, Thresholds, TimeLine};
 use trainplan_shared::layout::{Degrees, Layout};
 use trainplan_shared::options::{Modules, Options, Recompute, Stack};
 use trainplan_shared::precision::Dtype;
+use trainplan_shared::statistics::{Change, Sample};
 
 const DIGESTS: usize = 100;
 const SCENARIOS_PER_DIGEST: usize = 100;
@@ -30,7 +32,34 @@ fn main() {
         let first = number * SCENARIOS_PER_DIGEST;
         host::say(&format!("{first} to {}: {:016x}", first + SCENARIOS_PER_DIGEST - 1, digest.0));
     }
+    host::say(&format!("runs against each other: {:016x}", runs_against_each_other(&mut random).0));
     report_speed(&scenarios);
+}
+
+/// What comparisons and time lines rest on.
+fn runs_against_each_other(random: &mut Random) -> Digest {
+    let mut digest = Digest::default();
+    for _ in 0..1000 {
+        let [one, other] = [random.step_times(), random.step_times()];
+        let [from, to] = [Sample::of(&one).unwrap(), Sample::of(&other).unwrap()];
+        for sample in [from, to] {
+            digest.numbers([sample.mean, sample.median, sample.p95]);
+            digest.numbers([sample.n_effective, sample.low, sample.high].into_iter().flatten());
+        }
+        let change = Change::between(&from, &to, None).unwrap();
+        digest.numbers([Some(change.percent), change.low, change.high, change.p].into_iter().flatten());
+        let points = one.iter().chain(&other).enumerate().map(|(place, time)| Point {
+            id: place.to_string(),
+            at: format!("{place:04}"),
+            step_time_s: Some(*time),
+            comparable: true,
+            ..Point::default()
+        });
+        for found in TimeLine::of(Key::default(), points.collect(), &Thresholds::default()).change_points {
+            digest.numbers([found.index as f64, found.before_s, found.after_s, found.p]);
+        }
+    }
+    digest
 }
 
 /// What a search asks of each layout that it looks at: step time and memory.
@@ -133,6 +162,12 @@ impl Random {
 
     fn seldom(&mut self) -> bool {
         self.below(4) == 0
+    }
+
+    /// Up to a hundred step times around one that is drawn too.
+    fn step_times(&mut self) -> Vec<f64> {
+        let (steps, mean) = (1 + self.below(100), 1.0 + f64::from(self.below(8)) / 8.0);
+        (0..steps).map(|_| mean * (1.0 + f64::from(self.below(1000)) / 1e4)).collect()
     }
 
     fn of<'a, T>(&mut self, choices: &'a [T]) -> &'a T {

@@ -1,5 +1,5 @@
-// Runs after Trunk, on the folder that is about to become `dist`: adds Plotly, and for a release makes the folder one
-// that any static host can serve under a strict content security policy, compressed.
+// Runs after Trunk, on the folder that is about to become `dist`: adds Plotly and licences, and for a release makes the
+// folder one that any static host can serve under a strict content security policy, compressed.
 
 import { createHash } from "node:crypto";
 import { copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -21,6 +21,7 @@ if (process.env.TRUNK_PROFILE === "release") {
   index = addPolicy(moveInlineScript(index));
 }
 writeFileSync(indexFile, index);
+addLicences();
 if (process.env.TRUNK_PROFILE === "release") {
   for (const page of PAGES) {
     mkdirSync(join(dist, page, ".."), { recursive: true });
@@ -33,8 +34,23 @@ if (process.env.TRUNK_PROFILE === "release") {
 function addPlotly(html) {
   const from = join(web, "node_modules", "plotly.js-basic-dist-min");
   const script = writeHashed("plotly", readFileSync(join(from, "plotly-basic.min.js")));
-  copyFileSync(join(from, "LICENSE"), join(dist, "plotly-license.txt"));
   return replaceOnce(html, /(<meta name="plotly-src"[^>]* content=")"/, (_, tag) => `${tag}/${script}"`);
+}
+
+/** Puts the licences of the app and of what it contains beside it, for whoever passes it on. */
+function addLicences() {
+  const root = join(web, "..");
+  const { packages, texts } = JSON.parse(readFileSync(join(root, "runner", "data", "licenses.json"), "utf8"));
+  const contained = packages.filter(({ parts }) => parts.includes("web app"));
+  const sections = [
+    ...["LICENSE-APACHE", "LICENSE-MIT"].map((name) => ["Trainplan", readFileSync(join(root, name), "utf8").trim()]),
+    ...texts.map((text, number) => {
+      const under = contained.filter(({ texts }) => texts.includes(number));
+      return [under.map(({ name, version }) => `${name} ${version}`).join("\n"), text];
+    }),
+  ];
+  const shown = sections.filter(([names]) => names).map(([names, text]) => `${names}\n\n${text}\n`);
+  writeFileSync(join(dist, "licenses.txt"), shown.join(`\n${"=".repeat(80)}\n`));
 }
 
 /** Trunk names the worker's files without a hash: old ones would meet new pages. */

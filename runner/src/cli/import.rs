@@ -3,7 +3,7 @@
 use super::data_dir::StoreArgs;
 use super::output::{self, Format, FormatArg};
 use super::{Failure, note};
-use crate::store::{Put, Store, StoreError};
+use crate::store::{BlobError, Put, Store, StoreError};
 use serde::Serialize;
 use std::fs;
 use std::io;
@@ -13,7 +13,8 @@ use trainplan_shared::result::{self, FILE_ENDING, RunResult};
 /// Put saved results into the store that `trainplan serve` shows
 ///
 /// A result goes in once and never changes: importing it again does nothing, and another result under the same id is
-/// refused. Of a folder, the files *.result.json in it are imported, as `trainplan parse --save` writes them.
+/// refused. Of a folder, the files *.result.json in it are imported, as `trainplan parse --save` and `trainplan export` write them; the raw
+/// log NAME.log.zst beside NAME.result.json goes in with it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -51,6 +52,8 @@ enum Outcome {
     Known,
     /// The store has another result under its id.
     Conflict,
+    /// The raw log beside it is not the one that it was made from.
+    BadLog,
     /// It is no result.
     Unreadable,
 }
@@ -61,6 +64,7 @@ impl Outcome {
             Outcome::New => "new",
             Outcome::Known => "known",
             Outcome::Conflict => "conflict",
+            Outcome::BadLog => "bad_log",
             Outcome::Unreadable => "unreadable",
         }
     }
@@ -117,19 +121,31 @@ async fn import(store: &Store, path: &Path) -> Result<Row, StoreError> {
     };
     let read = fs::read(path)
         .map_err(|error| could_not_read(&error))
-        .and_then(|bytes| result::read(&bytes).map_err(|error| error.to_string()));
-    let run = match read {
-        Ok(run) => run,
+        .and_then(|bytes| Ok((result::read(&bytes).map_err(|error| error.to_string())?, bytes)));
+    let (run, file) = match read {
+        Ok(read) => read,
         Err(reason) => return Ok(row(None, Outcome::Unreadable, Some(reason))),
     };
-    match store.put(&run, None).await {
+    let log = log_of(path);
+    match store.put_file(&run, &file, log.as_deref()).await {
         Ok(Put::New) => Ok(row(Some(&run), Outcome::New, None)),
         Ok(Put::Known) => Ok(row(Some(&run), Outcome::Known, None)),
         Err(error @ StoreError::Conflict { .. }) => {
             Ok(row(Some(&run), Outcome::Conflict, Some(error.to_string())))
         }
+        Err(
+            error @ StoreError::Blob(
+                BlobError::OtherLog { .. } | BlobError::NoHash(_) | BlobError::Read { .. },
+            ),
+        ) => Ok(row(Some(&run), Outcome::BadLog, Some(error.to_string()))),
         Err(error) => Err(error),
     }
+}
+
+/// The raw log beside a result file: NAME.log.zst beside NAME.result.json.
+fn log_of(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?.strip_suffix(FILE_ENDING)?;
+    Some(path.with_file_name(format!("{name}.log.zst"))).filter(|log| log.exists())
 }
 
 fn could_not_read(error: &io::Error) -> String {

@@ -1,25 +1,31 @@
 //! The command line: one file per command, data to stdout, everything else to stderr.
 
 mod calibrate;
+mod check;
+mod compare;
 mod connect;
 mod data_dir;
 mod doctor;
 mod estimate;
+mod export;
 mod flops;
 mod import;
 mod jobs;
 mod launch;
+mod licenses;
 mod metrics;
 mod model_file;
 mod output;
 mod parse;
 mod profiles;
 mod recipes;
+mod reparse;
 mod run;
 mod scenario;
 mod serve;
 mod shell;
 mod side_by_side;
+mod stored;
 mod summary;
 mod token;
 mod validate;
@@ -49,12 +55,14 @@ Examples:
   trainplan estimate --recipe llama3.1-405b/h100/fp8/512 --tp 4 --pp 16
   trainplan launch --recipe llama3.1-405b/h100/fp8/512
   trainplan parse experiments/ --save results/
+  trainplan compare before.log after.log
   trainplan import results/
+  trainplan check
   trainplan run nightly.campaign.toml
   trainplan jobs list
   trainplan serve
 
-Exit codes: 0 done; 1 failed; 2 wrong use or invalid input; 3 the plan does not fit; 4 a run failed,\nor nothing could be scored; 5 the cluster can't be reached."
+Exit codes: 0 done; 1 failed; 2 wrong use or invalid input; 3 the plan does not fit; 4 a run failed,\nor nothing could be scored; 5 the cluster can't be reached; 6 a regression was found."
 )]
 struct Cli {
     /// Say more of what is done on standard error; twice for every remote command
@@ -77,11 +85,16 @@ enum Command {
     Connect(connect::Args),
     Doctor(doctor::Args),
     Parse(parse::Args),
+    Compare(compare::Args),
     Import(import::Args),
+    Export(export::Args),
+    Reparse(reparse::Args),
+    Check(check::Args),
     Validate(validate::Args),
     Calibrate(calibrate::Args),
     Serve(serve::Args),
     Token(token::Args),
+    Licenses(licenses::Args),
     Completions(shell::Completions),
     Man(shell::Man),
 }
@@ -141,6 +154,15 @@ enum Failure {
     /// No log gave a number: exit code 4. The rows say why.
     #[error("nothing could be scored: each row says why")]
     NothingScored,
+    /// No run could be judged: exit code 4. The rows say why, if there are any.
+    #[error("{0}")]
+    NothingJudged(&'static str),
+    /// Runs became slower: exit code 6. The rows say by how much.
+    #[error("{0} of {1} time lines became slower: each row says by how much")]
+    Regression(usize, usize),
+    /// A threshold can't be: exit code 2.
+    #[error("--{0}")]
+    Threshold(#[from] trainplan_shared::history::ThresholdError),
     /// There is no such run: exit code 2.
     #[error("{0}")]
     NoRun(String),
@@ -225,6 +247,7 @@ pub(crate) fn run() -> ExitCode {
         | Failure::Several(_)
         | Failure::Refused(_)
         | Failure::NoRun(_)
+        | Failure::Threshold(_)
         | Failure::Changed { .. }
         | Failure::Secret(_) => complain(&failure, 2),
         Failure::Serve(_)
@@ -241,7 +264,8 @@ pub(crate) fn run() -> ExitCode {
         | Failure::Conduct(_)
         | Failure::Fetch(_) => complain(&failure, 1),
         Failure::DoesNotFit => complain(&failure, 3),
-        Failure::NothingScored | Failure::RunFailed => complain(&failure, 4),
+        Failure::NothingScored | Failure::NothingJudged(_) | Failure::RunFailed => complain(&failure, 4),
+        Failure::Regression(..) => complain(&failure, 6),
         Failure::Unreachable(_) | Failure::OutOfReach(_) | Failure::Unconnected(_) => complain(&failure, 5),
     }
 }
@@ -271,11 +295,16 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Connect(args) => args.run(),
         Command::Doctor(args) => args.run(),
         Command::Parse(args) => args.run(),
+        Command::Compare(args) => args.run(),
         Command::Import(args) => args.run(),
+        Command::Export(args) => args.run(),
+        Command::Reparse(args) => args.run(),
+        Command::Check(args) => args.run(),
         Command::Validate(args) => args.run(),
         Command::Calibrate(args) => args.run(),
         Command::Serve(args) => args.run(),
         Command::Token(args) => args.run(),
+        Command::Licenses(args) => args.run(),
         Command::Completions(args) => args.run(),
         Command::Man(args) => args.run(),
     }

@@ -61,6 +61,15 @@ pub(super) fn table<const N: usize>(
     numbers: &[usize],
     rows: impl IntoIterator<Item = [String; N]>,
 ) -> Result<(), Failure> {
+    wide_table(&header.map(String::from), numbers, rows.into_iter().map(Vec::from))
+}
+
+/// The same with as many columns as there turn out to be.
+pub(super) fn wide_table(
+    header: &[String],
+    numbers: &[usize],
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> Result<(), Failure> {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
@@ -77,6 +86,11 @@ pub(super) fn table<const N: usize>(
     let lines = table.to_string();
     let lines: Vec<&str> = lines.lines().map(str::trim_end).collect();
     text_line(&lines.join("\n"))
+}
+
+/// What stands in a file may be anything; a terminal must not obey it.
+pub(super) fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 /// Writes text and a line end.

@@ -40,6 +40,12 @@ pub(super) struct Args {
     /// Delete results that were received more than so many days ago, with their logs
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
     retain_days: Option<u32>,
+    /// Tell this address of every regression, by a POST of JSON (more than once for several)
+    #[arg(long, value_name = "URL")]
+    webhook: Vec<String>,
+    /// Let webhooks be in this network, and not only on the public internet
+    #[arg(long)]
+    webhook_allow_private: bool,
     /// How often one caller may ask in a minute
     #[arg(long, value_name = "N", default_value_t = Limits::default().requests_per_minute)]
     requests_per_minute: NonZeroU32,
@@ -71,6 +77,8 @@ impl Args {
             trusted_proxies: self.trusted_proxy,
             login_header: self.login_header,
             retain_days: self.retain_days,
+            webhooks: self.webhook,
+            webhook_allow_private: self.webhook_allow_private,
             limits: Limits {
                 requests_per_minute: self.requests_per_minute,
                 max_result_bytes: self.max_result_bytes,

@@ -13,6 +13,7 @@ mod rates;
 #[cfg(test)]
 mod tests;
 mod watch;
+mod webhooks;
 
 pub(crate) use limits::Limits;
 
@@ -38,6 +39,7 @@ use tokio::sync::{Semaphore, watch as flag};
 use tracing::Instrument;
 use uuid::Uuid;
 use watch::Watch;
+use webhooks::Webhooks;
 
 /// How to serve.
 #[derive(Debug, Clone, Default)]
@@ -54,6 +56,10 @@ pub(crate) struct Options {
     pub(crate) login_header: Option<HeaderName>,
     /// Results received longer ago are deleted.
     pub(crate) retain_days: Option<u32>,
+    /// Whom to tell of alerts.
+    pub(crate) webhooks: Vec<String>,
+    /// Whether those may be in this network.
+    pub(crate) webhook_allow_private: bool,
     /// What the server takes.
     pub(crate) limits: Limits,
 }
@@ -75,6 +81,9 @@ pub(crate) enum ServeError {
     /// A header that nobody is believed to have sent.
     #[error("--login-header needs --trusted-proxy ADDRESS: whoever else sends the header is not believed")]
     NoProxy,
+    /// An address that can't be told anything.
+    #[error("{0}")]
+    Webhook(String),
     /// There is no place for the store.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
@@ -98,6 +107,7 @@ struct Shared {
     rates: Rates,
     meter: Meter,
     watch: Watch,
+    webhooks: Webhooks,
     /// What takes memory or time is done by few at once.
     turns: Semaphore,
     /// True when the server is about to end.
@@ -122,8 +132,14 @@ impl std::ops::Deref for Server {
 }
 
 impl Server {
-    fn new(store: Store, options: &Options, owner: Option<String>, ends: flag::Receiver<bool>) -> Server {
-        Server(Arc::new(Shared {
+    fn new(
+        store: Store,
+        options: &Options,
+        owner: Option<String>,
+        ends: flag::Receiver<bool>,
+    ) -> Result<Server, ServeError> {
+        let webhooks = Webhooks::new(&options.webhooks, options.webhook_allow_private);
+        Ok(Server(Arc::new(Shared {
             store,
             rates: Rates::new(options.limits.requests_per_minute),
             options: Settled {
@@ -136,9 +152,10 @@ impl Server {
             owner,
             meter: Meter::new(),
             watch: Watch::new(),
+            webhooks: webhooks.map_err(ServeError::Webhook)?,
             turns: Semaphore::new(8),
             ends,
-        }))
+        })))
     }
 
     /// Says that something happened, to all who watch.
@@ -147,7 +164,14 @@ impl Server {
     }
 
     /// Looks whether a run that came in is slower than it should be.
-    fn judge(&self, _run: Uuid) {}
+    fn judge(&self, run: Uuid) {
+        let server = self.clone();
+        tokio::spawn(async move {
+            if let Err(error) = api::judge(&server, run).await {
+                tracing::warn!("run {run} can't be judged: {error}");
+            }
+        });
+    }
 }
 
 /// Serves the web app and a store on `addr` (port 0 takes a free one) until SIGINT or SIGTERM, answers what is under
@@ -169,7 +193,7 @@ pub(crate) async fn serve(addr: SocketAddr, dir: DataDir, options: Options) -> R
         true => Some(secret("tp_").map_err(StoreError::from)?),
         false => None,
     };
-    let server = Server::new(store, &options, owner, ends);
+    let server = Server::new(store, &options, owner, ends)?;
     let mut router = router::<assets::Dist>(&server);
     if server.owner.is_some() {
         router = router.layer(from_fn(host::only_own));
@@ -180,6 +204,7 @@ pub(crate) async fn serve(addr: SocketAddr, dir: DataDir, options: Options) -> R
         let server = server.clone();
         async move { server.watch.read(&server.store).await }
     });
+    let telling = tokio::spawn(webhooks::tell(server.clone()));
     let told_to_end = async move {
         tokio::select! {
             _ = interrupt.recv() => {}
@@ -191,6 +216,7 @@ pub(crate) async fn serve(addr: SocketAddr, dir: DataDir, options: Options) -> R
     listen::serve(listener, router, told_to_end).await;
     housekeeping.abort();
     watching.abort();
+    telling.abort();
     Ok(())
 }
 

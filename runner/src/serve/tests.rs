@@ -35,7 +35,7 @@ const OWNER: &str = "tp_owner";
 
 async fn server(dir: &TempDir) -> Server {
     let (_, ends) = flag::channel(false);
-    Server::new(store(dir).await, &Options::default(), Some(OWNER.into()), ends)
+    Server::new(store(dir).await, &Options::default(), Some(OWNER.into()), ends).unwrap()
 }
 
 fn request(method: Method, path: &str, headers: &[(&str, &str)]) -> Request<Body> {

@@ -110,6 +110,8 @@ pub(crate) enum Access {
     Share(BTreeSet<Uuid>),
 }
 
+type ShareRow = (String, String, String, String, String);
+
 type TokenRow =
     (String, String, String, String, Option<String>, Option<String>, Option<String>, Option<i64>, String);
 
@@ -271,7 +273,7 @@ impl Store {
     pub(crate) async fn shares(&self, created_by: Option<&str>) -> Result<Vec<Share>, StoreError> {
         let select = "SELECT id, runs, created_by, created_at, expires_at FROM shares WHERE expires_at > $1 \
             ORDER BY created_at DESC, id DESC";
-        let rows: Result<Vec<(String, String, String, String, String)>, _> =
+        let rows: Result<Vec<ShareRow>, _> =
             sqlx::query_as(select).bind(now()).fetch_all(&self.database.readers).await;
         let shares = rows.map_err(|error| self.failed(error))?.into_iter().map(
             |(id, runs, created_by, created_at, expires_at)| Share {

@@ -133,6 +133,7 @@ impl Blobs {
             return Err(refuse("it names no bucket".into()));
         }
         let prefix = Key::parse(prefix.trim_matches('/')).map_err(|error| refuse(error.to_string()))?;
+        crate::tls::ready();
         let bucket = AmazonS3Builder::from_env().with_bucket_name(bucket).build();
         let bucket = bucket.map_err(|error| refuse(error.to_string()))?;
         Ok(Blobs { objects: Arc::new(PrefixStore::new(bucket, prefix)), name: url.to_owned() })
@@ -180,7 +181,7 @@ impl Blobs {
     /// The log, compressed by zstd.
     pub(super) async fn read(&self, sha256: &LogHash) -> Result<Log, BlobError> {
         let found = self.objects.get(&sha256.key()).await.map_err(|error| self.failed(error))?;
-        Ok(Log { bytes: found.meta.size, pieces: found.into_stream().map_err(io::Error::from).boxed() })
+        Ok(Log { pieces: found.into_stream().map_err(io::Error::from).boxed() })
     }
 
     /// Removes the log, if it is there.
@@ -203,9 +204,7 @@ impl Blobs {
 
 /// A raw log, compressed by zstd, as it is read.
 pub(crate) struct Log {
-    /// How many bytes it has, compressed.
-    pub(crate) bytes: u64,
-    /// They.
+    /// Its bytes.
     pub(crate) pieces: BoxStream<'static, io::Result<Bytes>>,
 }
 

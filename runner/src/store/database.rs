@@ -2,9 +2,14 @@
 
 use super::StoreError;
 use super::migrations::{MigrationError, NEWEST, migrate};
-use sqlx::any::{AnyConnectOptions, AnyPoolOptions, install_default_drivers};
+use sqlx::any::{AnyArguments, AnyConnectOptions, AnyPoolOptions, AnyRow, install_default_drivers};
 use sqlx::error::DatabaseError;
-use sqlx::{Any, AnyConnection, AnyPool, ConnectOptions, Connection, Executor, Transaction};
+use sqlx::query::{Query, QueryAs};
+use sqlx::{
+    Any, AnyConnection, AnyPool, Arguments, ConnectOptions, Connection, Encode, Executor, FromRow,
+    Transaction, Type,
+};
+use std::fmt::{Display, Write as _};
 use std::path::Path;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -51,7 +56,7 @@ impl Kind {
 pub(super) struct Database {
     pub(super) kind: Kind,
     /// What to call it: its file, or its address without the password.
-    name: String,
+    pub(super) name: String,
     /// With SQLite one connection, so that this program's writers queue here and not at the file's lock.
     writer: AnyPool,
     pub(super) readers: AnyPool,
@@ -145,6 +150,46 @@ impl Database {
             }
             _ => StoreError::Database { store, error },
         }
+    }
+}
+
+/// A statement that is put together. Whatever comes from outside is bound, never written into it.
+#[derive(Default)]
+pub(super) struct Statement<'a> {
+    text: String,
+    arguments: AnyArguments<'a>,
+}
+
+impl<'a> Statement<'a> {
+    pub(super) fn new(text: impl Into<String>) -> Self {
+        Statement { text: text.into(), arguments: AnyArguments::default() }
+    }
+
+    /// Writes what this program says itself.
+    pub(super) fn push(&mut self, text: impl Display) -> &mut Self {
+        // Writing to a text does not fail.
+        let _ = write!(self.text, "{text}");
+        self
+    }
+
+    /// Binds a value at this place: `$1` and so on, as both databases have it.
+    pub(super) fn bind<T: Encode<'a, Any> + Type<Any> + 'a>(&mut self, value: T) -> &mut Self {
+        // Texts and numbers can always be encoded; if one could not, the database would miss it and say so.
+        if self.arguments.add(value).is_ok() {
+            let number = self.arguments.len();
+            self.push(format_args!("${number}"));
+        }
+        self
+    }
+
+    pub(super) fn query(&'a mut self) -> Query<'a, Any, AnyArguments<'a>> {
+        sqlx::query_with(&self.text, std::mem::take(&mut self.arguments))
+    }
+
+    pub(super) fn rows<T: for<'r> FromRow<'r, AnyRow>>(
+        &'a mut self,
+    ) -> QueryAs<'a, Any, T, AnyArguments<'a>> {
+        sqlx::query_as_with(&self.text, std::mem::take(&mut self.arguments))
     }
 }
 

@@ -23,8 +23,7 @@ pub(crate) use alerts::{Delivery, KeptAlert};
 pub(crate) use arriving::Arriving;
 pub(crate) use blobs::{BlobError, Log, LogHash, hex};
 pub(crate) use changes::{Change, Kind as ChangeKind};
-pub(crate) use progress::Live;
-pub(crate) use query::{Cursor, Page, Query};
+pub(crate) use query::{Page, Query, Sort};
 pub(crate) use scores::Score;
 pub(crate) use summary::Summary;
 
@@ -162,6 +161,11 @@ impl Store {
         Ok(store)
     }
 
+    /// What to call it: its file, or its address without a password.
+    pub(crate) fn name(&self) -> &str {
+        &self.database.name
+    }
+
     /// Whether database and logs can be reached.
     pub(crate) async fn is_well(&self) -> Result<(), StoreError> {
         let asked = sqlx::query_scalar("SELECT 1").fetch_one(&self.database.readers).await;
@@ -176,7 +180,19 @@ impl Store {
     /// Another result has its id; the log is not the one that it was made from; the disk or the database fails. What was
     /// in the store stays as it is.
     pub(crate) async fn put(&self, run: &RunResult, log: Option<&Path>) -> Result<Put, StoreError> {
-        let text = result::write(run)?;
+        self.put_file(run, result::write(run)?.as_bytes(), log).await
+    }
+
+    /// Enters a result by its file, whose bytes stay as they are for ever, and its raw log.
+    ///
+    /// # Errors
+    /// As [`Store::put`]'s.
+    pub(crate) async fn put_file(
+        &self,
+        run: &RunResult,
+        file: &[u8],
+        log: Option<&Path>,
+    ) -> Result<Put, StoreError> {
         // The log first: no run may name one that is not there.
         let log = match log {
             Some(log) => {
@@ -186,15 +202,14 @@ impl Store {
             }
             None => None,
         };
-        self.enter(run, text.as_bytes(), log, None).await
+        self.enter(run, file, log, None).await
     }
 
-    /// Enters a result as it came over the network, its file's bytes for ever as they are. If its log is here already, it
-    /// has that one.
+    /// Enters a result as it came over the network. If its log is here already, it has that one.
     ///
     /// # Errors
     /// As [`Store::put`]'s.
-    pub(crate) async fn put_file(
+    pub(crate) async fn put_upload(
         &self,
         run: &RunResult,
         file: &[u8],
@@ -210,15 +225,15 @@ impl Store {
     /// The runs of a query, as summaries.
     pub(crate) async fn list(&self, query: &Query) -> Result<Page, StoreError> {
         let mut select = query.select();
-        let rows = select.build_query_as().fetch_all(&self.database.readers).await;
+        let rows = select.rows().fetch_all(&self.database.readers).await;
         Ok(Page::of(rows.map_err(|error| self.failed(error))?, query))
     }
 
     /// A run's summary.
     pub(crate) async fn summary(&self, id: Uuid) -> Result<Option<Summary>, StoreError> {
         let mut select = Summary::select();
-        select.push(" AND id = ").push_bind(id.to_string());
-        let row = select.build_query_as().fetch_optional(&self.database.readers).await;
+        select.push(" AND id = ").bind(id.to_string());
+        let row = select.rows().fetch_optional(&self.database.readers).await;
         row.map_err(|error| self.failed(error))
     }
 
@@ -348,7 +363,7 @@ impl Store {
         let summary = Summary::of(run, now(), log.is_some());
         let failed = |error| self.failed(error);
         let mut writing = self.database.write().await?;
-        let insert = summary.insert(&sha256, log, token).build().execute(&mut *writing).await;
+        let insert = summary.insert(&sha256, log, token).query().execute(&mut *writing).await;
         if insert.map_err(failed)?.rows_affected() > 0 {
             let insert = sqlx::query("INSERT INTO results (id, file) VALUES ($1, $2)");
             let insert = insert.bind(&summary.id).bind(packed).execute(&mut *writing).await;
@@ -396,7 +411,7 @@ impl Store {
                 let updated = match run {
                     Some(run) => {
                         let summary = Summary::of(&run, received_at, log.is_some());
-                        summary.update().build().execute(&mut *writing).await
+                        summary.update().query().execute(&mut *writing).await
                     }
                     None => {
                         tracing::warn!("the store's result {id} can't be read; its summary stays as it is");

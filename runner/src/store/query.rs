@@ -1,8 +1,8 @@
 //! Which runs to list, in which order, and a page of them.
 
 use super::Summary;
+use super::database::Statement;
 use serde::{Serialize, Serializer};
-use sqlx::{Any, QueryBuilder};
 use std::fmt;
 use std::str::FromStr;
 use utoipa::ToSchema;
@@ -46,7 +46,7 @@ impl Query {
     pub(crate) const LIMIT: u32 = 100;
 
     /// The statement that reads the page, and one run more that tells whether there is another.
-    pub(super) fn select(&self) -> QueryBuilder<'_, Any> {
+    pub(super) fn select(&self) -> Statement<'_> {
         let mut select = Summary::select();
         let filters = [
             (" AND recipe = ", &self.recipe),
@@ -62,11 +62,11 @@ impl Query {
         ];
         for (column, wanted) in filters {
             if let Some(wanted) = wanted {
-                select.push(column).push_bind(wanted);
+                select.push(column).bind(wanted);
             }
         }
         if let Some(gpus) = self.gpus {
-            select.push(" AND gpus = ").push_bind(i64::from(gpus));
+            select.push(" AND gpus = ").bind(i64::from(gpus));
         }
         let Sort { key, descending } = self.sort;
         let (column, direction, beyond) =
@@ -77,24 +77,24 @@ impl Query {
                 Some(value) => {
                     select.push(format_args!(" AND (({column}, id) {beyond} ("));
                     match value {
-                        Value::Text(text) => select.push_bind(text),
-                        Value::Number(number) => select.push_bind(number),
+                        Value::Text(text) => select.bind(text),
+                        Value::Number(number) => select.bind(number),
                     };
-                    select.push(", ").push_bind(id.to_string()).push(")");
-                    if key != Key::ReceivedAt {
+                    select.push(", ").bind(id.to_string()).push(")");
+                    if !key.is_time() {
                         select.push(format_args!(" OR {column} IS NULL"));
                     }
                 }
                 None => {
                     select.push(format_args!(" AND ({column} IS NULL AND id {beyond} "));
-                    select.push_bind(id.to_string());
+                    select.bind(id.to_string());
                 }
             }
             select.push(")");
         }
-        let nulls = if key == Key::ReceivedAt { "" } else { " NULLS LAST" };
+        let nulls = if key.is_time() { "" } else { " NULLS LAST" };
         select.push(format_args!(" ORDER BY {column} {direction}{nulls}, id {direction} LIMIT "));
-        select.push_bind(i64::from(self.limit()) + 1);
+        select.bind(i64::from(self.limit()) + 1);
         select
     }
 
@@ -110,6 +110,11 @@ pub(crate) struct Sort {
     descending: bool,
 }
 
+impl Sort {
+    /// The one that ran last first.
+    pub(crate) const NEWEST_RUN: Sort = Sort { key: Key::RanAt, descending: true };
+}
+
 impl Default for Sort {
     fn default() -> Sort {
         Sort { key: Key::ReceivedAt, descending: true }
@@ -120,6 +125,7 @@ impl Default for Sort {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Key {
     ReceivedAt,
+    RanAt,
     StepTime,
     TokensPerS,
     Mfu,
@@ -128,12 +134,25 @@ enum Key {
 }
 
 impl Key {
-    const ALL: [Key; 6] =
-        [Key::ReceivedAt, Key::StepTime, Key::TokensPerS, Key::Mfu, Key::SpeedPercent, Key::PlanError];
+    const ALL: [Key; 7] = [
+        Key::ReceivedAt,
+        Key::RanAt,
+        Key::StepTime,
+        Key::TokensPerS,
+        Key::Mfu,
+        Key::SpeedPercent,
+        Key::PlanError,
+    ];
+
+    /// Whether every run has it.
+    fn is_time(self) -> bool {
+        matches!(self, Key::ReceivedAt | Key::RanAt)
+    }
 
     fn column(self) -> &'static str {
         match self {
             Key::ReceivedAt => "received_at",
+            Key::RanAt => "ran_at",
             Key::StepTime => "step_time_s",
             Key::TokensPerS => "tokens_per_s",
             Key::Mfu => "mfu",
@@ -145,6 +164,7 @@ impl Key {
     fn value(self, run: &Summary) -> Option<Value> {
         match self {
             Key::ReceivedAt => return Some(Value::Text(run.received_at.clone())),
+            Key::RanAt => return Some(Value::Text(run.ran_at.clone())),
             Key::StepTime => run.step_time_s.map(|stat| stat.mean),
             Key::TokensPerS => run.tokens_per_s,
             Key::Mfu => run.mfu,
@@ -158,7 +178,7 @@ impl Key {
 /// That a text is no order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "runs can't be sorted so; allowed: received_at, step_time_s, tokens_per_s, mfu, speed_percent, plan_error, each also with \
+    "runs can't be sorted so; allowed: received_at, ran_at, step_time_s, tokens_per_s, mfu, speed_percent, plan_error, each also with \
      a - before it"
 )]
 pub(crate) struct NoSort;
@@ -214,8 +234,8 @@ impl Cursor {
     /// Whether it is of pages in this order.
     pub(crate) fn suits(&self, sort: Sort) -> bool {
         match &self.value {
-            Some(Value::Text(_)) => sort.key == Key::ReceivedAt,
-            Some(Value::Number(_)) | None => sort.key != Key::ReceivedAt,
+            Some(Value::Text(_)) => sort.key.is_time(),
+            Some(Value::Number(_)) | None => !sort.key.is_time(),
         }
     }
 }

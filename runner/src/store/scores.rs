@@ -72,7 +72,7 @@ impl Store {
             ON CONFLICT (id, parser_version) DO UPDATE SET scored_at = excluded.scored_at, file = excluded.file";
         let insert = sqlx::query(insert).bind(&id).bind(i64::from(PARSER_VERSION)).bind(now()).bind(packed);
         insert.execute(&mut *writing).await.map_err(|error| self.failed(error))?;
-        summary.update().build().execute(&mut *writing).await.map_err(|error| self.failed(error))?;
+        summary.update().query().execute(&mut *writing).await.map_err(|error| self.failed(error))?;
         self.change(&mut writing, ChangeKind::Run, &id).await?;
         self.commit(writing).await
     }

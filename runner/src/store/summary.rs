@@ -1,8 +1,10 @@
 //! What lists show of a run: one row, without its steps.
 
+use super::database::Statement;
+use super::time;
 use serde::Serialize;
 use sqlx::any::AnyRow;
-use sqlx::{Any, FromRow, QueryBuilder, Row};
+use sqlx::{FromRow, Row};
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::link;
 use trainplan_shared::log::{Stat, StdKind};
@@ -18,6 +20,8 @@ pub(crate) struct Summary {
     pub(crate) id: String,
     /// When the store received it, RFC 3339 in UTC.
     pub(crate) received_at: String,
+    /// When the run ran, as far as that is known; else when it was received.
+    pub(crate) ran_at: String,
     /// The log's path as given.
     pub(crate) path: String,
     /// The campaign that lists the run, where we carried it out; so the next three.
@@ -59,7 +63,7 @@ pub(crate) struct Summary {
     pub(crate) comparable: bool,
     /// What made these numbers.
     pub(crate) parser_version: u32,
-    /// What it is one of: the query of a link to its scenario. Runs of one line on one cluster make a history.
+    /// What it is one of: the query of a link to its scenario, where that is whole. Runs of one line on one cluster make a history.
     pub(crate) line: Option<String>,
     /// Whether the raw log is here too.
     pub(crate) has_log: bool,
@@ -67,7 +71,7 @@ pub(crate) struct Summary {
 
 impl Summary {
     /// The columns, in the order of [`Summary::insert`].
-    const COLUMNS: &str = "id, received_at, sha256, log_sha256, path, campaign, run, repeat, cluster, recipe, model, gpu, \
+    const COLUMNS: &str = "id, received_at, ran_at, sha256, log_sha256, path, campaign, run, repeat, cluster, recipe, model, gpu, \
         gpus, dtype, status, step_time_s, step_time_std_s, step_time_std_kind, step_time_n, tokens_per_s, mfu, convention, \
         baseline_step_time_s, speed_percent, plan_low_s, plan_mid_s, plan_high_s, plan_error, is_comparable, parser_version, line, summary_version, token";
 
@@ -85,6 +89,7 @@ impl Summary {
         let carried = run.carried.as_ref();
         Summary {
             id: run.id.to_string(),
+            ran_at: ran_at(run).unwrap_or_else(|| received_at.clone()),
             received_at,
             model: known(Field::Model, |scenario| scenario.model.id.clone()),
             gpu: known(Field::Gpu, |scenario| scenario.gpu.id.clone()),
@@ -96,7 +101,7 @@ impl Summary {
             run: carried.map(|carried| carried.run.clone()),
             repeat: carried.map(|carried| carried.repeat),
             cluster: carried.map(|carried| carried.cluster.clone()),
-            line: Some(link::write(&report.scenario)).filter(|line| !line.is_empty()),
+            line: scenario.is_some().then(|| link::write(&report.scenario)),
             recipe: report.recipe,
             status: report.status.id().to_owned(),
             step_time_s: report.step_time_s,
@@ -117,21 +122,20 @@ impl Summary {
         sha256: &'a str,
         log_sha256: Option<&'a str>,
         token: Option<&'a str>,
-    ) -> QueryBuilder<'a, Any> {
+    ) -> Statement<'a> {
         let mut insert = self.values(sha256, log_sha256, token);
         insert.push(" ON CONFLICT (id) DO NOTHING");
         insert
     }
 
     /// The statement that makes the summary of a run that is there anew.
-    pub(super) fn update(&self) -> QueryBuilder<'_, Any> {
+    pub(super) fn update(&self) -> Statement<'_> {
         const STAY: [&str; 5] = ["id", "received_at", "sha256", "log_sha256", "token"];
         let mut update = self.values("", None, None);
         update.push(" ON CONFLICT (id) DO UPDATE SET ");
-        let mut columns = update.separated(", ");
-        for column in Self::COLUMNS.split(", ").filter(|column| !STAY.contains(column)) {
-            columns.push(format_args!("{column} = excluded.{column}"));
-        }
+        let columns = Self::COLUMNS.split(", ").filter(|column| !STAY.contains(column));
+        let columns: Vec<String> = columns.map(|column| format!("{column} = excluded.{column}")).collect();
+        update.push(columns.join(", "));
         update
     }
 
@@ -140,51 +144,51 @@ impl Summary {
         sha256: &'a str,
         log_sha256: Option<&'a str>,
         token: Option<&'a str>,
-    ) -> QueryBuilder<'a, Any> {
+    ) -> Statement<'a> {
         let step_time = self.step_time_s;
         let plan = self.plan.map(|plan| plan.step_time_s);
-        let mut insert = QueryBuilder::new(format!("INSERT INTO runs ({}) ", Self::COLUMNS));
-        insert.push_values([self], |mut row, summary| {
-            row.push_bind(&summary.id)
-                .push_bind(&summary.received_at)
-                .push_bind(sha256)
-                .push_bind(log_sha256)
-                .push_bind(&summary.path)
-                .push_bind(&summary.campaign)
-                .push_bind(&summary.run)
-                .push_bind(summary.repeat.map(i64::from))
-                .push_bind(&summary.cluster)
-                .push_bind(&summary.recipe)
-                .push_bind(&summary.model)
-                .push_bind(&summary.gpu)
-                .push_bind(summary.gpus.map(i64::from))
-                .push_bind(&summary.dtype)
-                .push_bind(&summary.status)
-                .push_bind(step_time.map(|stat| stat.mean))
-                .push_bind(step_time.and_then(|stat| stat.std))
-                .push_bind(step_time.map(|stat| stat.std_kind.id()))
-                .push_bind(step_time.map(|stat| stat.n as i64))
-                .push_bind(summary.tokens_per_s)
-                .push_bind(summary.mfu)
-                .push_bind(&summary.convention)
-                .push_bind(summary.baseline.map(|baseline| baseline.step_time_s))
-                .push_bind(summary.baseline.and_then(|baseline| baseline.speed_percent))
-                .push_bind(plan.map(|plan| plan.low))
-                .push_bind(plan.map(|plan| plan.mid))
-                .push_bind(plan.map(|plan| plan.high))
-                .push_bind(summary.plan.and_then(|plan| plan.error))
-                .push_bind(i64::from(summary.comparable))
-                .push_bind(i64::from(summary.parser_version))
-                .push_bind(&summary.line)
-                .push_bind(Self::VERSION)
-                .push_bind(token);
-        });
+        let mut insert = Statement::new(format!("INSERT INTO runs ({}) ", Self::COLUMNS));
+        insert.push("VALUES (");
+        insert.bind(&self.id).push(", ");
+        insert.bind(&self.received_at).push(", ");
+        insert.bind(&self.ran_at).push(", ");
+        insert.bind(sha256).push(", ");
+        insert.bind(log_sha256).push(", ");
+        insert.bind(&self.path).push(", ");
+        insert.bind(&self.campaign).push(", ");
+        insert.bind(&self.run).push(", ");
+        insert.bind(self.repeat.map(i64::from)).push(", ");
+        insert.bind(&self.cluster).push(", ");
+        insert.bind(&self.recipe).push(", ");
+        insert.bind(&self.model).push(", ");
+        insert.bind(&self.gpu).push(", ");
+        insert.bind(self.gpus.map(i64::from)).push(", ");
+        insert.bind(&self.dtype).push(", ");
+        insert.bind(&self.status).push(", ");
+        insert.bind(step_time.map(|stat| stat.mean)).push(", ");
+        insert.bind(step_time.and_then(|stat| stat.std)).push(", ");
+        insert.bind(step_time.map(|stat| stat.std_kind.id())).push(", ");
+        insert.bind(step_time.map(|stat| stat.n as i64)).push(", ");
+        insert.bind(self.tokens_per_s).push(", ");
+        insert.bind(self.mfu).push(", ");
+        insert.bind(&self.convention).push(", ");
+        insert.bind(self.baseline.map(|baseline| baseline.step_time_s)).push(", ");
+        insert.bind(self.baseline.and_then(|baseline| baseline.speed_percent)).push(", ");
+        insert.bind(plan.map(|plan| plan.low)).push(", ");
+        insert.bind(plan.map(|plan| plan.mid)).push(", ");
+        insert.bind(plan.map(|plan| plan.high)).push(", ");
+        insert.bind(self.plan.and_then(|plan| plan.error)).push(", ");
+        insert.bind(i64::from(self.comparable)).push(", ");
+        insert.bind(i64::from(self.parser_version)).push(", ");
+        insert.bind(&self.line).push(", ");
+        insert.bind(Self::VERSION).push(", ");
+        insert.bind(token).push(")");
         insert
     }
 
     /// The start of every statement that reads summaries.
-    pub(super) fn select<'a>() -> QueryBuilder<'a, Any> {
-        QueryBuilder::new(format!("SELECT {} FROM runs WHERE TRUE", Self::COLUMNS))
+    pub(super) fn select<'a>() -> Statement<'a> {
+        Statement::new(format!("SELECT {} FROM runs WHERE TRUE", Self::COLUMNS))
     }
 }
 
@@ -219,6 +223,7 @@ impl FromRow<'_, AnyRow> for Summary {
         Ok(Summary {
             id: row.try_get("id")?,
             received_at: row.try_get("received_at")?,
+            ran_at: row.try_get("ran_at")?,
             path: row.try_get("path")?,
             campaign: row.try_get("campaign")?,
             run: row.try_get("run")?,
@@ -243,4 +248,10 @@ impl FromRow<'_, AnyRow> for Summary {
             has_log: row.try_get::<Option<&str>, _>("log_sha256")?.is_some(),
         })
     }
+}
+
+/// When the first of its jobs started.
+fn ran_at(run: &RunResult) -> Option<String> {
+    let job = run.carried.as_ref()?.jobs.first()?;
+    Some(time(job.started.as_ref()?.parse().ok()?))
 }

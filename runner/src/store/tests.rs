@@ -316,7 +316,7 @@ async fn a_put_that_is_given_up_half_way_leaves_no_run() {
     let run = result_of(&log(12.39));
     let summary = Summary::of(&run, format!("{:.6}", Timestamp::now()), false);
     let mut writing = store.database.write().await.unwrap();
-    summary.insert("hash", None, None).build().execute(&mut *writing).await.unwrap();
+    summary.insert("hash", None, None).query().execute(&mut *writing).await.unwrap();
     drop(writing);
     assert_eq!(store.list(&Query::default()).await.unwrap().items, []);
     assert_eq!(store.put(&run, None).await.unwrap(), Put::New);

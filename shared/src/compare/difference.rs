@@ -229,7 +229,7 @@ impl Pair<'_> {
         Some((&from.step_time_s, &to.step_time_s))
     }
 
-    /// Where the step time is the same work, its own percentage turned around; else by the tokens of each.
+    /// Over the same steps as the step times, whatever steps the tokens per second of the two stand for.
     fn tokens_percent(&self, samples: Option<(&Sample, &Sample)>) -> Option<f64> {
         let (from, to) = samples?;
         percent(self.reference.tokens_per_gpu()? / from.mean, self.item.tokens_per_gpu()? / to.mean)
@@ -251,9 +251,9 @@ impl Pair<'_> {
     fn text(&self, verdict: Verdict, step_time: Option<Change>, reasons: &[String]) -> String {
         let figures = step_time.map(|change| match (change.low, change.high) {
             (Some(low), Some(high)) => {
-                format!("step time {:+.2} % ({low:+.2} to {high:+.2} %)", change.percent)
+                format!("step time {} % ({} to {} %)", signed(change.percent), signed(low), signed(high))
             }
-            _ => format!("step time {:+.2} %", change.percent),
+            _ => format!("step time {} %", signed(change.percent)),
         });
         let told = match verdict {
             Verdict::NotComparable => format!("not comparable: {}", reasons.join(", ")),
@@ -298,6 +298,11 @@ impl Pair<'_> {
         }
         notes
     }
+}
+
+/// Percent with their sign; what rounds to nothing is not a little less than nothing.
+fn signed(percent: f64) -> String {
+    format!("{:+.2}", if percent.abs() < 0.005 { 0.0 } else { percent })
 }
 
 /// By how much `to` is more than `from`, percent.

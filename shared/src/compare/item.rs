@@ -165,10 +165,10 @@ pub(super) fn all(seen: &[(&RunResult, Seen<'_>)], options: &Options) -> Vec<Ite
     items
 }
 
-/// What people call a run: by its campaign, else by its experiment, else by its file.
+/// What people call a run: by its campaign, as the command line takes it, else by its experiment, else by its file.
 fn label(run: &RunResult) -> String {
     if let Some(carried) = &run.carried {
-        return format!("{}/{} #{}", carried.campaign, carried.run, carried.repeat);
+        return format!("{}/{}#{}", carried.campaign, carried.run, carried.repeat);
     }
     let file = run.source.path.rsplit(['/', '\\']).next().unwrap_or_default();
     let names = [run.name.experiment.as_str(), file];

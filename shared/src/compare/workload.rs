@@ -1,6 +1,6 @@
 //! What a run trains on what: two runs of the same workload may be compared by their step times.
 
-use crate::problem::Field;
+use crate::problem::{Field, Wording as _};
 use crate::result::Seen;
 use serde::{Deserialize, Serialize};
 
@@ -25,11 +25,12 @@ pub struct Unlike {
 impl Unlike {
     /// It as a clause.
     pub(super) fn what(&self) -> String {
+        let (label, key) = (self.label.to_lowercase_unless_acronym(), &self.key);
         match (&self.reference, &self.other) {
-            (Some(reference), Some(other)) => format!("{} is {other} and not {reference}", self.label),
-            (Some(_), None) => format!("its {} is not known: say --{}", self.label, self.key),
-            (None, Some(_)) => format!("the reference's {} is not known: say --{}", self.label, self.key),
-            (None, None) => format!("the {} of neither is known: say --{}", self.label, self.key),
+            (Some(reference), Some(other)) => format!("{label} {other} and not {reference}"),
+            (Some(_), None) => format!("its {label} is not known: say --{key}"),
+            (None, Some(_)) => format!("the reference's {label} is not known: say --{key}"),
+            (None, None) => format!("the {label} of neither is known: say --{key}"),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! drawn by lot.
 
 use super::Point;
-use crate::statistics::{Change, Sample};
+use crate::statistics::two_sided_p;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -12,6 +12,9 @@ const LEAST: usize = 3;
 
 /// How unlikely a change must be to come by chance. The place is chosen among many, so it takes more than at a single one.
 const MOST_P: f64 = 0.001;
+
+/// How unlikely it must be to be looked at more closely: beside another change it shows less clearly than by itself.
+const WORTH_A_LOOK: f64 = 0.1;
 
 /// The newest runs that changes are looked for in: the time it takes grows with the square.
 const MOST_POINTS: usize = 1000;
@@ -25,13 +28,13 @@ pub struct ChangePoint {
     pub point: String,
     /// When.
     pub at: String,
-    /// Mean seconds per step since the change before.
+    /// Geometric mean of the seconds per step since the change before.
     pub before_s: f64,
-    /// Mean seconds per step until the next one.
+    /// The same until the next one.
     pub after_s: f64,
     /// By how much they take longer, percent.
     pub percent: f64,
-    /// The p of Welch's test of the two stretches.
+    /// The p of Student's test of the two stretches.
     pub p: f64,
 }
 
@@ -44,7 +47,7 @@ pub(super) fn find(points: &[Point], margin_percent: f64) -> Vec<ChangePoint> {
         (places.get(skipped..).unwrap_or_default(), times.get(skipped..).unwrap_or_default());
 
     let mut cuts = Vec::new();
-    split(times, 0..times.len(), margin_percent, &mut cuts);
+    split(times, 0..times.len(), &mut cuts);
     cuts.sort_unstable();
     prune(times, &mut cuts, margin_percent);
     let told = (0..cuts.len()).filter_map(|place| {
@@ -64,16 +67,16 @@ pub(super) fn find(points: &[Point], margin_percent: f64) -> Vec<ChangePoint> {
     told.collect()
 }
 
-/// Cuts a stretch where that is called for, and the two parts likewise.
-fn split(times: &[f64], stretch: Range<usize>, margin_percent: f64, cuts: &mut Vec<usize>) {
+/// Cuts a stretch where that is worth a look, and the two parts likewise.
+fn split(times: &[f64], stretch: Range<usize>, cuts: &mut Vec<usize>) {
     let part = times.get(stretch.clone()).unwrap_or_default();
     let Some(cut) = most_divided(part) else { return };
     let (before, after) = part.split_at(cut);
-    if Tested::of(before, after).is_some_and(|tested| tested.counts(margin_percent)) {
+    if Tested::of(before, after).is_some_and(|tested| tested.p < WORTH_A_LOOK) {
         let cut = stretch.start + cut;
         cuts.push(cut);
-        split(times, stretch.start..cut, margin_percent, cuts);
-        split(times, cut..stretch.end, margin_percent, cuts);
+        split(times, stretch.start..cut, cuts);
+        split(times, cut..stretch.end, cuts);
     }
 }
 
@@ -83,7 +86,7 @@ fn prune(times: &[f64], cuts: &mut Vec<usize>, margin_percent: f64) {
         let weak = (0..cuts.len()).filter_map(|place| {
             let (before, after) = beside(times, cuts, place);
             let tested = Tested::of(before, after)?;
-            (!tested.counts(margin_percent)).then_some((place, tested.p))
+            (!tested.counts(MOST_P, margin_percent)).then_some((place, tested.p))
         });
         let Some((weakest, _)) = weak.max_by(|one, other| one.1.total_cmp(&other.1)) else { return };
         cuts.remove(weakest);
@@ -142,13 +145,46 @@ struct Tested {
 }
 
 impl Tested {
+    /// Student's t test of the times' logarithms, as Hunter has it: the noise is taken to be the same on both sides, so that
+    /// three runs that happen to be alike prove nothing. None where a side has no time.
     fn of(before: &[f64], after: &[f64]) -> Option<Self> {
-        let (before, after) = (Sample::of(before)?, Sample::of(after)?);
-        let change = Change::between(&before, &after, None)?;
-        Some(Self { before_s: before.mean, after_s: after.mean, percent: change.percent, p: change.p? })
+        let (one, other) = (Side::of(before)?, Side::of(after)?);
+        let (difference, freedom) = (other.mean - one.mean, one.n + other.n - 2.0);
+        let variance = (one.squares + other.squares) / freedom.max(1.0);
+        let error = (variance * (1.0 / one.n + 1.0 / other.n)).sqrt();
+        let p = match error > 0.0 {
+            true => two_sided_p(difference / error, freedom),
+            false if difference == 0.0 => 1.0,
+            false => 0.0,
+        };
+        Some(Self {
+            before_s: libm::exp(one.mean),
+            after_s: libm::exp(other.mean),
+            percent: 100.0 * libm::expm1(difference),
+            p,
+        })
     }
 
-    fn counts(&self, margin_percent: f64) -> bool {
-        self.p < MOST_P && self.percent.abs() >= margin_percent
+    fn counts(&self, most_p: f64, margin_percent: f64) -> bool {
+        self.p < most_p && self.percent.abs() >= margin_percent
+    }
+}
+
+/// The logarithms of a stretch of times.
+struct Side {
+    n: f64,
+    mean: f64,
+    /// The squares of their distances from their mean, added up.
+    squares: f64,
+}
+
+impl Side {
+    fn of(times: &[f64]) -> Option<Self> {
+        let logarithms: Vec<f64> = times.iter().map(|time| libm::log(*time)).collect();
+        let (n, first) = (times.len() as f64, *logarithms.first()?);
+        // From the first on, so that equal times do not differ at all.
+        let mean = first + logarithms.iter().map(|value| value - first).sum::<f64>() / n;
+        let squares = logarithms.iter().map(|value| (value - mean) * (value - mean)).sum();
+        Some(Self { n, mean, squares })
     }
 }

@@ -250,7 +250,8 @@ impl Newest<'_> {
     fn median(&self) -> Result<f64, String> {
         let (n, least) = (self.previous.len(), self.thresholds.minimum.min(self.thresholds.previous));
         if n < least {
-            return Err(format!("only {n} runs came before it, and it takes {least} to judge it by"));
+            let came = if n == 1 { "run came" } else { "runs came" };
+            return Err(format!("only {n} {came} before it, and it takes {least} to judge it by"));
         }
         Ok(quantile(&self.previous, 0.5))
     }

@@ -1,6 +1,6 @@
 //! The same run over time: when it became slower or faster, and whether the newest one is a regression.
 //!
-//! A [`TimeLine`] holds what is expected to take the same time: one recipe, or one run of a campaign, on one cluster. Its
+//! A [`TimeLine`] holds what is expected to take the same time: one recipe, or one scenario of your own, on one cluster. Its
 //! change points are found as Hunter does, and its newest point is judged by each of the [`Thresholds`].
 //!
 //! ```
@@ -40,10 +40,8 @@ use std::collections::BTreeMap;
 pub struct Key {
     /// The published recipe; runs of one have the same scenario.
     pub recipe: Option<String>,
-    /// The campaign of runs that are none of a recipe: there its run has one scenario.
-    pub campaign: Option<String>,
-    /// The run's name in that campaign.
-    pub run: Option<String>,
+    /// The scenario of runs that are none of a recipe: the query of a link to it.
+    pub scenario: Option<String>,
     /// The model.
     pub model: Option<String>,
     /// The GPU type.
@@ -60,14 +58,15 @@ impl Key {
     /// Whether runs under it are known to be of one scenario.
     #[must_use]
     pub fn is_one_scenario(&self) -> bool {
-        self.recipe.is_some() || self.run.is_some()
+        self.recipe.is_some() || self.scenario.is_some()
     }
 
     /// What to call the time line.
     #[must_use]
     pub fn label(&self) -> String {
-        let run = self.campaign.iter().chain(&self.run).cloned().collect::<Vec<_>>().join("/");
-        let what = self.recipe.clone().unwrap_or(run);
+        let own =
+            || self.scenario.as_deref().unwrap_or_default().trim_start_matches("v=1&").replace('&', ", ");
+        let what = self.recipe.clone().unwrap_or_else(own);
         match &self.cluster {
             Some(cluster) => format!("{what} on {cluster}"),
             None => what,

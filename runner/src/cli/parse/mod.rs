@@ -11,11 +11,11 @@ use super::output::{self, Format, FormatArg};
 use super::scenario::ScenarioArgs;
 use super::{Failure, note};
 use shelf::Shelf;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use trainplan_shared::flops::Convention;
 use trainplan_shared::log::{Status, Window};
 use trainplan_shared::problem::{Field, Problem};
-use trainplan_shared::result::{Report, View, csv};
+use trainplan_shared::result::{Report, RunResult, View, csv};
 use trainplan_shared::spec::Spec;
 
 /// Turn training logs into step times, tokens per second and MFU
@@ -59,6 +59,12 @@ pub(super) fn reports(paths: &[PathBuf]) -> Result<Vec<Report>, Failure> {
     Ok(read::read_all(&walk::find(paths), &view, None))
 }
 
+/// What the logs and saved results of one path tell, each; what gave nothing as the row that says why.
+pub(super) fn runs(path: &Path, view: &View) -> Vec<Result<RunResult, Box<Report>>> {
+    let found = walk::find(&[path.to_path_buf()]);
+    found.iter().map(|found| read::run_of(found, view)).collect()
+}
+
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         let view = view(self.scenario.spec()?, self.window)?;
@@ -91,7 +97,7 @@ impl Args {
 ///
 /// # Errors
 /// A flag can't be read, or the flags do not fit each other. What is missing may stand in the logs.
-fn view(mut spec: Spec, window: Option<Window>) -> Result<View, Vec<Problem>> {
+pub(super) fn view(mut spec: Spec, window: Option<Window>) -> Result<View, Vec<Problem>> {
     let convention = spec.parse::<Convention>(Field::Convention).map_err(|problem| vec![problem])?;
     spec.set(Field::Convention, "");
     let mut problems = spec.scenario().err().unwrap_or_default();

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 use trainplan_shared::log::Status;
-use trainplan_shared::result::{self, FILE_ENDING, Intake, Report, RunResult, View};
+use trainplan_shared::result::{self, Intake, Report, RunResult, View};
 
 /// A log is read in pieces of this many bytes.
 const PIECE: usize = 256 * 1024;
@@ -20,29 +20,34 @@ pub(super) fn read_all(found: &[Found], view: &View, shelf: Option<&Shelf>) -> V
 
 /// Reads one, and saves what a log has to tell.
 fn read(place: usize, found: &Found, view: &View, shelf: Option<&Shelf>) -> Report {
-    let (path, run) = match found {
-        Found::Nothing { path, reason } => {
-            return Report::without(&path.to_string_lossy(), reason.status(), Some(reason.to_string()));
-        }
-        Found::Stdin => ("-".into(), intake("-", io::stdin().lock(), view)),
-        Found::File(path) => {
-            let shown = path.to_string_lossy();
-            if shown.ends_with(FILE_ENDING) {
-                return saved(path, view);
-            }
-            let run = File::open(path).and_then(|file| intake(&shown, file, view));
-            (shown, run)
-        }
-    };
-    match run {
+    match run_of(found, view) {
         Ok(run) => {
             let report = Report::of(&run, view);
-            if let (Some(shelf), Some(_)) = (shelf, &report.id) {
+            if let (Some(shelf), Some(_), false) = (shelf, &report.id, found.is_saved()) {
                 shelf.save(place, &run);
             }
             report
         }
-        Err(error) => Report::without(&path, Status::Unreadable, Some(explain(&error))),
+        Err(report) => *report,
+    }
+}
+
+/// What a log tells, or a saved result; else the row that says why there is nothing.
+pub(super) fn run_of(found: &Found, view: &View) -> Result<RunResult, Box<Report>> {
+    let unread = |path: &Path, reason| {
+        Box::new(Report::without(&path.to_string_lossy(), Status::Unreadable, Some(reason)))
+    };
+    match found {
+        Found::Nothing { path, reason } => {
+            Err(Box::new(Report::without(&path.to_string_lossy(), reason.status(), Some(reason.to_string()))))
+        }
+        Found::Stdin => {
+            intake("-", io::stdin().lock(), view).map_err(|error| unread(Path::new("-"), explain(&error)))
+        }
+        Found::File(path) if found.is_saved() => saved(path).map_err(|reason| unread(path, reason)),
+        Found::File(path) => File::open(path)
+            .and_then(|file| intake(&path.to_string_lossy(), file, view))
+            .map_err(|error| unread(path, explain(&error))),
     }
 }
 
@@ -60,12 +65,7 @@ fn intake(path: &str, mut log: impl Read, view: &View) -> io::Result<RunResult> 
 }
 
 /// A result that was saved before.
-fn saved(path: &Path, view: &View) -> Report {
-    let run = fs::read(path)
-        .map_err(|error| explain(&error))
-        .and_then(|bytes| result::read(&bytes).map_err(|error| error.to_string()));
-    match run {
-        Ok(run) => Report::of(&run, view),
-        Err(reason) => Report::without(&path.to_string_lossy(), Status::Unreadable, Some(reason)),
-    }
+fn saved(path: &Path) -> Result<RunResult, String> {
+    let bytes = fs::read(path).map_err(|error| explain(&error))?;
+    result::read(&bytes).map_err(|error| error.to_string())
 }

@@ -1,5 +1,6 @@
 //! Reports for people: a few columns, and beneath them what to know of each.
 
+use super::super::output::printable;
 use trainplan_shared::log::{Stat, Status};
 use trainplan_shared::result::Report;
 use trainplan_shared::units::{group_digits, significant};
@@ -46,9 +47,4 @@ pub(super) fn remarks(report: &Report) -> Vec<String> {
     let reasons = reasons.map(|reason| format!("not comparable: {reason}"));
     let remarks = report.reason.iter().cloned().chain(reasons).chain(report.notes.iter().cloned());
     remarks.map(|remark| printable(&format!("{}: {remark}", report.path))).collect()
-}
-
-/// A path may hold anything; a terminal must not obey it.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }

@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use trainplan_shared::log::{Name, Status};
-use trainplan_shared::result::{is_log_name, is_told_elsewhere};
+use trainplan_shared::result::{FILE_ENDING, is_log_name, is_told_elsewhere};
 
 /// Something to list.
 #[derive(Debug)]
@@ -24,6 +24,13 @@ pub(super) enum Found {
         /// Why.
         reason: Why,
     },
+}
+
+impl Found {
+    /// Whether it is a saved result rather than a log.
+    pub(super) fn is_saved(&self) -> bool {
+        matches!(self, Found::File(path) if path.to_string_lossy().ends_with(FILE_ENDING))
+    }
 }
 
 /// Why nothing can be read at a path.

@@ -3,9 +3,12 @@
 mod access;
 mod compare;
 mod events;
+mod history;
 mod log;
 mod progress;
 mod runs;
+
+pub(super) use history::judge;
 
 use super::Server;
 use super::guard::{Caller, identify};
@@ -59,6 +62,8 @@ fn described() -> (Router<Server>, utoipa::openapi::OpenApi) {
         .routes(routes!(progress::list))
         .routes(routes!(events::watch))
         .routes(routes!(compare::compare))
+        .routes(routes!(history::history))
+        .routes(routes!(history::alerts))
         .routes(routes!(access::me))
         .routes(routes!(access::tokens, access::create_token))
         .routes(routes!(access::revoke_token))

@@ -83,7 +83,7 @@ pub(super) async fn put(
     if run.id != id {
         return Err(unprocessable(&format!("the result's own id is {}: put it there", run.id)));
     }
-    let put = server.store.put_file(&run, &file, Some(by.name())).await?;
+    let put = server.store.put_upload(&run, &file, Some(by.name())).await?;
     server.stir();
     let outcome = match put {
         Put::New => "new",
@@ -110,7 +110,7 @@ pub(super) async fn put(
         ("line" = Option<String>, Query, description = "The query of a link to the scenario, as in `line` of a run"),
         ("since" = Option<String>, Query, description = "Received then or later, RFC 3339"),
         ("until" = Option<String>, Query, description = "Received before"),
-        ("sort" = Option<String>, Query, description = "received_at, step_time_s, tokens_per_s, mfu, speed_percent, plan_error; with - before it the largest first; by default -received_at. Runs without the number come last"),
+        ("sort" = Option<String>, Query, description = "received_at, ran_at, step_time_s, tokens_per_s, mfu, speed_percent, plan_error; with - before it the largest first; by default -received_at. Runs without the number come last"),
         ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before"),
     ),
     responses((status = 200, body = Page))
@@ -247,7 +247,7 @@ pub(super) fn stream(mut reader: impl Read + Send + 'static) -> Body {
 }
 
 /// A query of the address.
-fn read(text: &str, most: u32) -> Result<Query, Problem> {
+pub(super) fn read(text: &str, most: u32) -> Result<Query, Problem> {
     let mut query = Query::default();
     for (name, value) in form_urlencoded::parse(text.as_bytes()) {
         let refuse = |why: String| Problem::new(StatusCode::BAD_REQUEST, format!("{name}={value}: {why}"));

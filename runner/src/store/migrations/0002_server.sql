@@ -5,6 +5,9 @@ ALTER TABLE runs ADD COLUMN is_comparable BIGINT NOT NULL DEFAULT 0;
 UPDATE runs SET is_comparable = CASE WHEN comparable THEN 1 ELSE 0 END;
 ALTER TABLE runs DROP COLUMN comparable;
 
+-- When the run ran.
+ALTER TABLE runs ADD COLUMN ran_at TEXT NOT NULL DEFAULT '';
+UPDATE runs SET ran_at = received_at;
 -- What the run is one of: the query of a link to its scenario. Runs of the same line and cluster make a history.
 ALTER TABLE runs ADD COLUMN line TEXT;
 -- The program's way of making summaries when this one was made: an older one is made again.
@@ -12,7 +15,7 @@ ALTER TABLE runs ADD COLUMN summary_version BIGINT NOT NULL DEFAULT 1;
 -- The token that uploaded it.
 ALTER TABLE runs ADD COLUMN token TEXT;
 
-CREATE INDEX runs_by_line      ON runs (line, cluster, received_at, id);
+CREATE INDEX runs_by_line      ON runs (line, cluster, ran_at, id);
 CREATE INDEX runs_by_step_time ON runs (step_time_s, id);
 CREATE INDEX runs_by_mfu       ON runs (mfu, id);
 CREATE INDEX runs_by_speed     ON runs (speed_percent, id);

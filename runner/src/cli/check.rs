@@ -1,0 +1,210 @@
+//! `trainplan check`: whether the newest runs are regressions.
+
+use super::data_dir::StoreArgs;
+use super::output::{self, Format, FormatArg, printable};
+use super::stored::Stored;
+use super::{Failure, note};
+use crate::history::point;
+use crate::store::Summary;
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use serde::Serialize;
+use trainplan_shared::history::{Check, Thresholds, TimeLine, time_lines};
+use trainplan_shared::units::significant;
+
+/// Judge the newest run of every recipe in the store: did it become slower?
+///
+/// Runs of one recipe, or of one scenario of your own, on one cluster make a time line. Its newest run is judged by the published
+/// speed, by the median of the runs before it, by how far those lie apart, and by change points (found as Hunter does:
+/// E-divisive and a t test). What can't stand beside others, such as a profiled run, is passed over.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  trainplan check
+  trainplan check --recipe llama3.1-405b/h100/fp8/512 --cluster alpha --format json
+  trainplan check --since 2026-03-01 --baseline-percent 90 --sigma off
+
+Exit codes:
+  0 no regression among what could be judged
+  2 wrong use or invalid input
+  4 no run could be judged
+  6 a regression was found")]
+pub(super) struct Args {
+    /// Only runs of this recipe; without its release, of every release
+    #[arg(long, value_name = "ID")]
+    recipe: Option<String>,
+    /// Only runs on this cluster
+    #[arg(long, value_name = "NAME")]
+    cluster: Option<String>,
+    /// Only runs of this campaign
+    #[arg(long, value_name = "NAME")]
+    campaign: Option<String>,
+    /// Only time lines whose newest run ran since then, a day (in UTC) or a time: 2026-03-01, 2026-03-01T06:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    since: Option<Timestamp>,
+    #[command(flatten)]
+    thresholds: ThresholdArgs,
+    #[command(flatten)]
+    store: StoreArgs,
+    #[command(flatten)]
+    format: FormatArg,
+}
+
+/// From when on a run is a regression. Taken as text, so that a mistake in one is answered as the server answers it.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Thresholds")]
+struct ThresholdArgs {
+    /// Least speed in percent of the published one, or off [default: 95]
+    #[arg(long, value_name = "PERCENT|off", allow_negative_numbers = true)]
+    baseline_percent: Option<String>,
+    /// By how many percent a step may take longer than the median of the runs before it, or off [default: 5]
+    #[arg(long, value_name = "PERCENT|off", allow_negative_numbers = true)]
+    previous_percent: Option<String>,
+    /// By how many robust standard deviations of the runs before it (from their median absolute deviation), or off
+    /// [default: 3]
+    #[arg(long, value_name = "N|off", allow_negative_numbers = true)]
+    sigma: Option<String>,
+    /// Whether a lasting change for the worse among these runs counts [default: on]
+    #[arg(long, value_name = "on|off")]
+    change: Option<String>,
+    /// How many runs before the newest one are looked at [default: 10]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    previous: Option<String>,
+    /// How many there must be at least [default: 5]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    minimum: Option<String>,
+    /// A difference below this is none that matters; it bounds --sigma and --change [default: 1]
+    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true)]
+    margin_percent: Option<String>,
+}
+
+impl ThresholdArgs {
+    fn read(&self) -> Result<Thresholds, Failure> {
+        let texts = [
+            ("baseline-percent", &self.baseline_percent),
+            ("previous-percent", &self.previous_percent),
+            ("sigma", &self.sigma),
+            ("change", &self.change),
+            ("previous", &self.previous),
+            ("minimum", &self.minimum),
+            ("margin-percent", &self.margin_percent),
+        ];
+        let given = texts.into_iter().filter_map(|(name, text)| Some((name, text.as_deref()?)));
+        Ok(Thresholds::parse(given)?)
+    }
+}
+
+/// What is printed as JSON.
+#[derive(Debug, Serialize)]
+struct Judged<'a> {
+    thresholds: Thresholds,
+    /// How many time lines could be judged.
+    judged: usize,
+    /// How many of them became slower.
+    regressions: usize,
+    series: &'a [TimeLine],
+}
+
+impl Args {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let thresholds = self.thresholds.read()?;
+        let runs = Stored::open(&self.store)?.summaries()?;
+        let mut lines = time_lines(runs.iter().filter(|run| self.wants(run)).map(point), &thresholds);
+        lines.retain(|line| self.is_recent(line));
+        let judged = lines.iter().filter(|line| line.is_judged()).count();
+        let regressions = lines.iter().filter(|line| !line.alerts.is_empty()).count();
+
+        let rows = lines.iter().flat_map(|line| line.checks.iter().map(move |check| (line, check)));
+        match self.format.choose() {
+            Format::Json => output::json(&Judged { thresholds, judged, regressions, series: &lines })?,
+            Format::Csv => output::csv(CSV_HEADER, rows.map(csv_row))?,
+            Format::Table => {
+                output::table(TABLE_HEADER, &[3], rows.map(table_row))?;
+                note(&format!("by {thresholds}"));
+            }
+        }
+        match (judged, regressions) {
+            (0, _) if lines.is_empty() => Err(Failure::NothingJudged(
+                "there is nothing to judge: the store has no such runs of a known scenario; `trainplan import` and \
+                 `trainplan run` put runs there",
+            )),
+            (0, _) => Err(Failure::NothingJudged("no run could be judged: each row says why")),
+            (_, 0) => Ok(()),
+            (judged, regressions) => Err(Failure::Regression(regressions, judged)),
+        }
+    }
+
+    fn wants(&self, run: &Summary) -> bool {
+        let is = |wanted: &Option<String>, it: &Option<String>| wanted.is_none() || wanted == it;
+        let of_recipe = self.recipe.as_ref().is_none_or(|wanted| {
+            let recipe = run.recipe.as_deref().unwrap_or_default();
+            recipe == wanted || recipe.split('@').next() == Some(wanted)
+        });
+        of_recipe && is(&self.cluster, &run.cluster) && is(&self.campaign, &run.campaign)
+    }
+
+    fn is_recent(&self, line: &TimeLine) -> bool {
+        let Some(since) = self.since else { return true };
+        let newest = line.points.last().and_then(|point| point.at.parse::<Timestamp>().ok());
+        newest.is_some_and(|newest| newest >= since)
+    }
+}
+
+/// Reads a day or a time.
+fn since(text: &str) -> Result<Timestamp, String> {
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Ok(time);
+    }
+    let day: Result<Date, _> = text.parse();
+    let start = day.and_then(|day| day.to_zoned(TimeZone::UTC));
+    start
+        .map(|start| start.timestamp())
+        .map_err(|_| "give a day or a time: 2026-03-01, 2026-03-01T06:00:00Z".into())
+}
+
+const TABLE_HEADER: [&str; 6] = ["outcome", "time line", "judged by", "step s", "newest run", "why"];
+
+fn table_row((line, check): (&TimeLine, &Check)) -> [String; 6] {
+    [
+        check.outcome.id().into(),
+        printable(&line.label),
+        check.kind.id().into(),
+        check.measured_s.map_or("–".into(), |time| significant(time, 5)),
+        line.points.last().map_or(String::new(), |point| point.id.clone()),
+        check.text.clone(),
+    ]
+}
+
+const CSV_HEADER: [&str; 11] = [
+    "outcome",
+    "judged_by",
+    "recipe",
+    "scenario",
+    "cluster",
+    "id",
+    "at",
+    "measured_s",
+    "expected_s",
+    "limit_s",
+    "text",
+];
+
+fn csv_row((line, check): (&TimeLine, &Check)) -> [String; 11] {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let number = |number: Option<f64>| number.map_or(String::new(), |number| number.to_string());
+    let newest = line.points.last();
+    [
+        check.outcome.id().into(),
+        check.kind.id().into(),
+        text(&line.key.recipe),
+        text(&line.key.scenario),
+        text(&line.key.cluster),
+        newest.map_or(String::new(), |point| point.id.clone()),
+        newest.map_or(String::new(), |point| point.at.clone()),
+        number(check.measured_s),
+        number(check.expected_s),
+        number(check.limit_s),
+        check.text.clone(),
+    ]
+}

@@ -1,0 +1,108 @@
+//! `trainplan export`: a store as a folder of plain files, for whoever keeps or moves it.
+
+use super::data_dir::StoreArgs;
+use super::{Failure, note};
+use crate::store::{Query, Store};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use trainplan_shared::result::FILE_ENDING;
+use uuid::Uuid;
+
+/// Copy the store into a folder of plain files
+///
+/// Every run becomes ID.result.json, as it came, and ID.log.zst, its raw log, where that is here. `trainplan import FOLDER` puts them into any
+/// store, whatever its database. What is in the folder already is not written again: a second export adds what is new.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  trainplan export backup/
+  trainplan export backup/ --database-url postgres://trainplan@db/trainplan --store s3://results/logs
+
+Exit codes: 0 done; 1 a file can't be written, or the store failed.")]
+pub(super) struct Args {
+    /// Where to put the files
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+impl Args {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let folder = &self.folder;
+        fs::create_dir_all(folder).map_err(|error| unwritten(folder, error))?;
+        let (runs, logs) = tokio::runtime::Runtime::new()?.block_on(async {
+            let store = self.store.open().await?;
+            let mut query = Query { limit: Some(1000), ..Query::default() };
+            let (mut runs, mut logs) = (0, 0);
+            loop {
+                let page = store.list(&query).await?;
+                for run in &page.items {
+                    let Ok(id) = run.id.parse() else { continue };
+                    runs += usize::from(result(&store, id, folder).await?);
+                    logs += usize::from(log(&store, id, folder).await?);
+                }
+                query.cursor = page.next_cursor;
+                if query.cursor.is_none() {
+                    return Ok::<_, Failure>((runs, logs));
+                }
+            }
+        })?;
+        note(&format!("{runs} results and {logs} raw logs were written to {}", folder.display()));
+        Ok(())
+    }
+}
+
+/// Writes a result, unless it is there.
+async fn result(store: &Store, id: Uuid, folder: &Path) -> Result<bool, Failure> {
+    let path = folder.join(format!("{id}{FILE_ENDING}"));
+    if path.exists() {
+        return Ok(false);
+    }
+    let Some(packed) = store.file(id).await? else { return Ok(false) };
+    let write = |mut file: File| {
+        io::copy(&mut zstd::Decoder::new(packed.as_slice())?, &mut file)?;
+        file.sync_all()
+    };
+    whole(&path, write).map_err(|error| unwritten(&path, error))?;
+    Ok(true)
+}
+
+/// Writes a raw log as it is kept, unless it is there or not here.
+async fn log(store: &Store, id: Uuid, folder: &Path) -> Result<bool, Failure> {
+    let path = folder.join(format!("{id}.log.zst"));
+    if path.exists() {
+        return Ok(false);
+    }
+    let Some(sha256) = store.log(id).await? else { return Ok(false) };
+    let mut pieces = store.read_log(&sha256).await?.pieces;
+    let draft = draft(&path);
+    let written = async {
+        let mut file = File::create(&draft)?;
+        while let Some(piece) = futures_util::StreamExt::next(&mut pieces).await {
+            file.write_all(&piece?)?;
+        }
+        file.sync_all()?;
+        fs::rename(&draft, &path)
+    };
+    written.await.map_err(|error| unwritten(&path, error))?;
+    Ok(true)
+}
+
+/// Writes a file that is there whole or not at all.
+fn whole(path: &Path, write: impl FnOnce(File) -> io::Result<()>) -> io::Result<()> {
+    let draft = draft(path);
+    write(File::create(&draft)?)?;
+    fs::rename(&draft, path)
+}
+
+fn draft(path: &Path) -> PathBuf {
+    let mut draft = path.as_os_str().to_owned();
+    draft.push(".part");
+    draft.into()
+}
+
+fn unwritten(path: &Path, error: io::Error) -> Failure {
+    Failure::File { path: path.to_path_buf(), error }
+}

@@ -1,0 +1,104 @@
+//! `trainplan reparse`: stored logs read again by this program's parser.
+
+use super::data_dir::StoreArgs;
+use super::output::{self, Format, FormatArg};
+use super::{Failure, note};
+use crate::store::{Query, Store};
+use serde::Serialize;
+use trainplan_shared::log::PARSER_VERSION;
+use uuid::Uuid;
+
+/// Read the stored raw logs again, with this program's parser
+///
+/// What was uploaded stays as it came; what the newer parser makes of its log is kept beside it, under the parser's version, and counts
+/// from then on. Runs without a raw log stay as they are.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  trainplan reparse
+  trainplan reparse 01a1fecf-58d1-7228-a880-f1777eebc734
+
+Exit codes: 0 done; 1 a log could not be read (its row says why); 2 there is no such run.")]
+pub(super) struct Args {
+    /// Runs, by their ids [default: all that an older parser made]
+    #[arg(value_name = "ID")]
+    ids: Vec<Uuid>,
+    #[command(flatten)]
+    store: StoreArgs,
+    #[command(flatten)]
+    format: FormatArg,
+}
+
+/// What became of a run.
+#[derive(Debug, Serialize)]
+struct Row {
+    id: String,
+    /// changed, same, no_log or failed.
+    outcome: &'static str,
+    /// Why it failed.
+    reason: Option<String>,
+}
+
+impl Args {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let rows = tokio::runtime::Runtime::new()?.block_on(async {
+            let store = self.store.open().await?;
+            let ids = if self.ids.is_empty() { outdated(&store).await? } else { self.ids.clone() };
+            let mut rows = Vec::new();
+            for id in ids {
+                if store.summary(id).await?.is_none() {
+                    return Err(Failure::NoRun(format!("there is no run {id} in the store")));
+                }
+                rows.push(row(&store, id).await);
+            }
+            Ok::<_, Failure>(rows)
+        })?;
+        match self.format.choose() {
+            Format::Json => output::json(&rows)?,
+            Format::Csv => output::csv(HEADER, rows.iter().map(cells))?,
+            Format::Table => output::table(HEADER, &[], rows.iter().map(cells))?,
+        }
+        let count = |outcome| rows.iter().filter(|row| row.outcome == outcome).count();
+        note(&format!(
+            "{} of {} runs have a new score by parser {PARSER_VERSION}; {} have no raw log here",
+            count("changed"),
+            rows.len(),
+            count("no_log")
+        ));
+        match count("failed") {
+            0 => Ok(()),
+            failed => Err(Failure::NotStored(failed, rows.len())),
+        }
+    }
+}
+
+const HEADER: [&str; 3] = ["outcome", "id", "reason"];
+
+fn cells(row: &Row) -> [String; 3] {
+    [row.outcome.into(), row.id.clone(), row.reason.clone().unwrap_or_default()]
+}
+
+async fn row(store: &Store, id: Uuid) -> Row {
+    let (outcome, reason) = match store.reparse(id).await {
+        Ok(Some(true)) => ("changed", None),
+        Ok(Some(false)) => ("same", None),
+        Ok(None) => ("no_log", None),
+        Err(error) => ("failed", Some(error.to_string())),
+    };
+    Row { id: id.to_string(), outcome, reason }
+}
+
+/// Every run that an older parser made.
+async fn outdated(store: &Store) -> Result<Vec<Uuid>, Failure> {
+    let mut query = Query { limit: Some(1000), ..Query::default() };
+    let mut ids = Vec::new();
+    loop {
+        let page = store.list(&query).await?;
+        let old = page.items.iter().filter(|run| run.parser_version < PARSER_VERSION);
+        ids.extend(old.filter_map(|run| run.id.parse::<Uuid>().ok()));
+        query.cursor = page.next_cursor;
+        if query.cursor.is_none() {
+            return Ok(ids);
+        }
+    }
+}

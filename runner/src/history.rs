@@ -1,0 +1,30 @@
+//! Stored runs as points of time lines.
+
+use crate::store::Summary;
+use trainplan_shared::history::{Key, Point};
+use trainplan_shared::log::Status;
+
+/// A stored run as a point, and the time line that it belongs to: that of its recipe, or else of its scenario, on its
+/// cluster.
+pub(crate) fn point(run: &Summary) -> (Key, Point) {
+    let key = Key {
+        recipe: run.recipe.clone(),
+        scenario: run.line.clone().filter(|_| run.recipe.is_none()),
+        model: run.model.clone(),
+        gpu: run.gpu.clone(),
+        gpus: run.gpus,
+        dtype: run.dtype.clone(),
+        cluster: run.cluster.clone(),
+    };
+    let scored = run.step_time_s.filter(|_| run.status == Status::Scored.id());
+    let point = Point {
+        id: run.id.clone(),
+        at: run.ran_at.clone(),
+        step_time_s: scored.map(|stat| stat.mean),
+        std_s: scored.and_then(|stat| stat.std),
+        n: scored.map_or(0, |stat| stat.n),
+        comparable: run.comparable,
+        baseline_step_time_s: run.baseline.map(|baseline| baseline.step_time_s),
+    };
+    (key, point)
+}

@@ -1,0 +1,195 @@
+use crate::{csv, json, refusal};
+use serde_json::Value;
+use std::fs;
+use tempfile::TempDir;
+use trainplan_tests::trainplan;
+
+/// A log of release 25.04, of fifty steps around `ms` milliseconds.
+pub(crate) fn log(gbs: u32, ms: u32) -> String {
+    let step = |step: u32| {
+        let time = f64::from(ms) * f64::from(1000 + step * 7919 % 13) / 1e6;
+        format!(
+            "Training epoch 0, iteration {step}/49 | global_batch_size: {gbs} | global_step: {step} | \
+             reduced_train_loss: 11.96 | train_step_timing in s: {time}\n"
+        )
+    };
+    (0..50).map(step).collect()
+}
+
+/// Three logs, two of them of the same workload, and a data directory.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Place {
+        let place = Place(tempfile::tempdir().unwrap());
+        fs::write(place.path("log-acct.pretrain_llama3.1_8b_fp8_8_1_0.out"), log(128, 9400)).unwrap();
+        fs::write(place.path("log-acct.pretrain_llama3.1_8b_fp8_8_2_0.out"), log(128, 9870)).unwrap();
+        fs::write(place.path("log-acct.pretrain_llama3.1_8b_fp8_16_3_0.out"), log(256, 9400)).unwrap();
+        place
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_string_lossy().into_owned()
+    }
+
+    fn log(&self, gpus: u32, job: u32) -> String {
+        self.path(&format!("log-acct.pretrain_llama3.1_8b_fp8_{gpus}_{job}_0.out"))
+    }
+}
+
+#[test]
+fn two_logs_beside_each_other() {
+    let place = Place::new();
+    let (one, other) = (place.log(8, 1), place.log(8, 2));
+    let comparison = json(&["compare", &one, &other]);
+    for key in ["items", "difference", "verdict", "comparable", "reason", "configuration", "curves"] {
+        assert!(comparison.get(key).is_some(), "{key}");
+    }
+    assert_eq!((&comparison["verdict"], &comparison["comparable"]), (&"slower".into(), &true.into()));
+    let change = &comparison["difference"]["each"][0]["step_time"];
+    let number = |key: &str| change[key].as_f64().unwrap();
+    assert!(number("low") < 5.0 && 5.0 < number("high"), "{change}");
+    assert_eq!(comparison["items"][0]["baseline"]["step_time_s"].as_f64(), Some(9.33));
+    assert_eq!(comparison["curves"]["step_time_s"][1]["steps"].as_array().unwrap().len(), 50);
+    assert_eq!(comparison["configuration"][0]["differs"], true);
+
+    let table = trainplan(["compare", &one, &other, "--format", "table"]).stdout;
+    for words in ["recipe", "llama3.1-8b/h100/fp8/8@25.04", "what differs", "slower: step time +5.0", "Welch"]
+    {
+        assert!(table.contains(words), "{words}: {table}");
+    }
+    let (header, rows) = csv(&["compare", &one, &other]);
+    let verdict = header.iter().position(|name| name == "verdict").unwrap();
+    assert_eq!((rows[0][verdict].as_str(), rows[1][verdict].as_str()), ("", "slower"));
+}
+
+#[test]
+fn unlike_runs_say_what_differs() {
+    let place = Place::new();
+    let comparison = json(&["compare", &place.log(8, 1), &place.log(16, 3)]);
+    assert_eq!(
+        (&comparison["verdict"], &comparison["comparable"]),
+        (&"not_comparable".into(), &false.into())
+    );
+    let reason = comparison["reason"].as_str().unwrap();
+    assert!(reason.contains("GBS 256 and not 128, GPUs 16 and not 8"), "{reason}");
+    let tokens = &comparison["difference"]["each"][0]["tokens_per_s_per_gpu_percent"];
+    assert!(tokens.as_f64().unwrap().abs() < 1e-9, "{tokens}");
+}
+
+#[test]
+fn windows_conventions_and_margins_are_those_asked_for() {
+    let place = Place::new();
+    let logs = [place.log(8, 1), place.log(8, 2)];
+    let [one, other] = logs.each_ref().map(String::as_str);
+    let window = json(&["compare", one, other, "--window", "35-44", "--convention", "full"]);
+    let item = &window["items"][0];
+    assert_eq!((&item["window"], &item["convention"]), (&"35-44".into(), &"full".into()));
+    assert_eq!(item["steady"]["step_time_s"]["n"], 10);
+    assert_eq!(json(&["compare", one, other, "--margin-percent", "10"])["verdict"], "no_difference");
+    assert_eq!(json(&["compare", one, other, "--warm-up", "0"])["items"][0]["steady"]["first"], 0);
+}
+
+#[test]
+fn runs_come_from_the_store_too() {
+    let place = Place::new();
+    let (results, data) = (place.path("results"), place.path("data"));
+    trainplan(["parse", &place.log(8, 1), &place.log(8, 2), "--save", &results]);
+    let files: Vec<String> = fs::read_dir(&results)
+        .unwrap()
+        .map(|file| file.unwrap().path().to_string_lossy().into_owned())
+        .collect();
+    assert_eq!(trainplan(["import", &results, "--data-dir", &data]).code, Some(0));
+    let run: Value = serde_json::from_str(&fs::read_to_string(&files[0]).unwrap()).unwrap();
+    let id = run["id"].as_str().unwrap();
+
+    // The same run as a file, by its id, and by what its id begins with.
+    let comparison = json(&["compare", &files[0], id, &id[..8], &place.log(8, 1), "--data-dir", &data]);
+    let ids: Vec<&str> =
+        comparison["items"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap()).collect();
+    assert_eq!(ids[..3], [id, id, id]);
+    assert_eq!(comparison["difference"]["each"][0]["notes"][0], "it is the same run as the reference");
+
+    let refused = refusal(&["compare", "abcd1234", &place.path("nothing.log"), "--data-dir", &data]);
+    assert!(refused.contains("abcd1234: there is no such file, and in the store"), "{refused}");
+    assert!(refused.contains("nothing.log: there is no such file"), "{refused}");
+}
+
+#[test]
+fn runs_of_campaigns_go_by_their_names() {
+    let place = Place::new();
+    let (results, data) = (place.path("results"), place.path("data"));
+    trainplan(["parse", &place.log(8, 1), "--save", &results]);
+    let file = fs::read_dir(&results).unwrap().next().unwrap().unwrap().path();
+    let mut run: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    for (repeat, id) in
+        [(1, "0197f2c1-5a3e-7cc0-9d43-1f0b8f0a2b11"), (2, "0197f2c1-6a3e-7cc0-9d43-1f0b8f0a2b11")]
+    {
+        run["id"] = id.into();
+        run["carried"] = serde_json::json!({
+            "campaign": "nightly", "run": "llama-8b", "repeat": repeat, "cluster": "alpha",
+            "jobs": [{"id": "77", "name": "a", "state": "COMPLETED", "nodes": "n1"}],
+            "launch": {
+                "release": "25.04", "style": "launch-sh", "script_sha256": "00", "steps": 50,
+                "comparable": {"yes": true, "reasons": []}
+            },
+            "plan": {
+                "step_time_s": {"low": 9.0, "mid": 10.0, "high": 11.0}, "memory_bytes": 6e10,
+                "capacity_bytes": 8e10, "basis": "published", "calibration": "trainplan 0.1.0"
+            }
+        });
+        let saved = place.path(&format!("{id}.result.json"));
+        fs::write(&saved, run.to_string()).unwrap();
+        let imported = trainplan(["import", &saved, "--data-dir", &data]);
+        assert_eq!(imported.code, Some(0), "{}", imported.stdout);
+    }
+    let run = trainplan([
+        "compare",
+        "nightly/llama-8b",
+        "llama-8b#1",
+        "0197f2c1-5",
+        "--data-dir",
+        &data,
+        "--format",
+        "json",
+    ]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stderr.contains("nightly/llama-8b means 0197f2c1-6a3e"), "{}", run.stderr);
+    let comparison: Value = serde_json::from_str(&run.stdout).unwrap();
+    let labels: Vec<&str> =
+        comparison["items"].as_array().unwrap().iter().map(|item| item["label"].as_str().unwrap()).collect();
+    assert_eq!(labels, ["nightly/llama-8b#2", "nightly/llama-8b#1", "nightly/llama-8b#1 (2)"]);
+    assert_eq!(comparison["items"][0]["plan"]["within"], true);
+    assert_eq!(comparison["difference"]["run_to_run"]["runs"], 2);
+    let configuration = comparison["configuration"].as_array().unwrap();
+    assert!(configuration.iter().any(|setting| setting["key"] == "jobs.1.nodes"));
+    let table = trainplan(["compare", "llama-8b", "--data-dir", &data, "--format", "table"]).stdout;
+    assert!(table.contains("10 (9 to 11)") && table.contains("alpha"), "{table}");
+
+    let ambiguous = refusal(&["compare", "0197f2c1", "--data-dir", &data]);
+    assert!(ambiguous.contains("2 ids begin so, such as 0197f2c1-6a3e"), "{ambiguous}");
+    let judged = json(&["check", "--data-dir", &data, "--campaign", "nightly", "--baseline-percent", "80"]);
+    assert_eq!(judged["series"][0]["label"], "llama3.1-8b/h100/fp8/8@25.04 on alpha");
+}
+
+#[test]
+fn what_can_not_be_read_is_refused_and_what_has_no_score_told() {
+    let place = Place::new();
+    let folder = refusal(&["compare", &place.path(""), &place.log(8, 1)]);
+    assert!(folder.contains("it holds 3 logs: name one of them"), "{folder}");
+    let broken = place.path("broken.result.json");
+    fs::write(&broken, "{}").unwrap();
+    assert!(refusal(&["compare", &broken]).contains("it is no result file"));
+    assert!(
+        refusal(&["compare", &place.log(8, 1), "--margin-percent", "x"]).contains("percent from 0 to 100")
+    );
+
+    let empty = place.path("empty.log");
+    fs::write(&empty, "").unwrap();
+    let run = trainplan(["compare", &empty, &empty, "--format", "table"]);
+    assert_eq!(run.code, Some(4), "{}", run.stderr);
+    assert!(run.stdout.contains("the file is empty"), "{}", run.stdout);
+    let one = trainplan(["compare", &empty, &place.log(8, 1), "--format", "json"]);
+    assert_eq!(one.code, Some(0), "{}", one.stderr);
+    assert!(one.stdout.contains("it was not scored"));
+}
