@@ -84,6 +84,16 @@ impl Place {
         }
     }
 
+    /// Another directory, with the same database and bucket.
+    pub(crate) fn beside(&self) -> Place {
+        Place { dir: Arc::new(tempfile::tempdir().unwrap()), ..self.clone() }
+    }
+
+    /// In a folder of this one.
+    pub(crate) fn in_folder(folder: &Path) -> Place {
+        Place { dir: Arc::new(tempfile::tempdir_in(folder).unwrap()), ..Place::local() }
+    }
+
     pub(crate) fn with_database(self, address: String) -> Place {
         let mut environment = self.environment;
         environment.push(("TRAINPLAN_DATABASE_URL".into(), address.clone()));
@@ -112,13 +122,16 @@ impl Place {
         number(&self.address(), sql).unwrap()
     }
 
-    /// The files of raw logs, whole or in pieces: on disk or in the bucket.
+    /// The names of the files of raw logs, whole or in pieces: on disk or in the bucket.
     pub(crate) fn blobs(&self) -> Vec<String> {
-        let folder =
-            self.bucket.as_ref().map_or_else(|| self.dir().join("blobs"), |bucket| S3.folder(bucket));
-        let names = files(&folder).into_iter().map(|path| path.display().to_string());
+        let name = |path: PathBuf| path.strip_prefix(self.blob_folder()).unwrap().display().to_string();
         // The S3 server keeps notes of its own beside the objects.
-        names.filter(|name| !name.contains("/.")).collect()
+        files(&self.blob_folder()).into_iter().map(name).filter(|name| !name.contains(".s3s")).collect()
+    }
+
+    /// The folder in which they are.
+    pub(crate) fn blob_folder(&self) -> PathBuf {
+        self.bucket.as_ref().map_or_else(|| self.dir().join("blobs"), |bucket| S3.folder(bucket))
     }
 
     /// Runs another command of the program on the same store.
@@ -130,7 +143,7 @@ impl Place {
 
     /// Makes a token by the command line.
     pub(crate) fn token(&self, scope: &str, more: &[&str]) -> String {
-        let create = ["token", "create", "--name", scope, "--scope", scope];
+        let create = ["token", "create", "--name", scope, "--scope", scope, "--format", "table"];
         let made = self.trainplan(&[&create[..], more].concat());
         assert_eq!(made.code, Some(0), "{}", made.stderr);
         made.stdout.trim().to_owned()
@@ -290,7 +303,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        if thread::panicking() {
+        if thread::panicking() || std::env::var_os("SHOW").is_some() {
             eprintln!("-- the server at {} said:\n{}", self.address, self.output());
         }
     }
@@ -502,7 +515,10 @@ impl Events {
     /// The next event: its number, its kind, and the id of a run. None if the stream ended.
     pub(crate) fn next(&mut self) -> Option<(i64, String, String)> {
         let (mut seq, mut kind) = (0, String::new());
+        let start = Instant::now();
         loop {
+            // What only shows that the server lives comes for ever.
+            assert!(start.elapsed() < SOON, "no event within {SOON:?}");
             let mut line = String::new();
             if self.lines.read_line(&mut line).unwrap() == 0 {
                 return None;
@@ -520,10 +536,14 @@ impl Events {
         }
     }
 
-    /// The next one, without its number.
+    /// The next one, without its number. Alerts are another matter.
     pub(crate) fn told(&mut self) -> (String, String) {
-        let (_, kind, id) = self.next().unwrap();
-        (kind, id)
+        loop {
+            let (_, kind, id) = self.next().unwrap();
+            if kind != "alert" {
+                return (kind, id);
+            }
+        }
     }
 }
 

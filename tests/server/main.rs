@@ -8,5 +8,9 @@
 
 mod api;
 mod document;
+mod faults;
 mod harness;
+mod load;
+mod migrations;
+mod security;
 mod services;

@@ -29,10 +29,11 @@ struct Kept {
 }
 
 impl Kept {
-    fn start(folder: &Path, command: &Command) -> Kept {
+    fn start(folder: &Path, signal: &str, command: &Command) -> Kept {
         let mut keeper = Command::new("sh")
             .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/server/keeper.sh"))
             .arg(folder)
+            .arg(signal)
             .arg(command.get_program())
             .args(command.get_args())
             .stdin(Stdio::piped())
@@ -107,7 +108,7 @@ impl Postgres {
         // What a test waits for is never a disk that could lose power.
         postgres.args(["-c", "fsync=off", "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=300"]);
         postgres.arg("-k").arg(&folder).arg("-p").arg(port.to_string()).arg("-D").arg(&data);
-        let kept = Kept::start(&folder, &postgres);
+        let kept = Kept::start(&folder, "QUIT", &postgres);
         let postgres = Postgres { kept, folder, port };
         postgres.wait();
         postgres
@@ -189,7 +190,7 @@ impl S3 {
         let mut server = Command::new(program("s3s-fs"));
         server.args(["--host", "127.0.0.1", "--port", &port.to_string(), "--access-key", "trainplan"]);
         server.args(["--secret-key", S3_SECRET]).arg(folder.join("data"));
-        let s3 = S3 { kept: Kept::start(&folder, &server), folder, port };
+        let s3 = S3 { kept: Kept::start(&folder, "KILL", &server), folder, port };
         s3.wait();
         s3
     }

@@ -2,7 +2,7 @@
 
 use super::problem::Problem;
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use http_body_util::BodyExt;
@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use std::io::Read;
 use std::num::NonZeroU32;
 use std::time::Duration;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use utoipa::ToSchema;
 
 /// Who sends nothing for so long is gone.
@@ -54,18 +55,36 @@ impl Default for Limits {
     }
 }
 
-/// A whole body of at most so many bytes.
-pub(super) async fn whole(body: Body, most: usize) -> Result<Vec<u8>, Problem> {
+/// How many bytes of bodies are in memory at once, in pieces of [`ROOM_PIECE`]: 1 GiB.
+pub(super) const ROOM: usize = 16 << 10;
+const ROOM_PIECE: usize = 64 << 10;
+
+/// A whole body of at most so many bytes, and the room that it takes. Only what has come takes any: who is slow takes none
+/// from others.
+pub(super) async fn whole(
+    body: Body,
+    most: usize,
+    room: &Semaphore,
+) -> Result<(Vec<u8>, SemaphorePermit<'_>), Problem> {
+    let no_room = |_| {
+        let detail = "the server has no room for more uploads at once: try again in a while";
+        let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail);
+        problem.with(header::RETRY_AFTER, HeaderValue::from(5))
+    };
     let read = async {
         let mut all = Vec::new();
+        let mut taken = room.try_acquire().map_err(no_room)?;
         let mut body = body;
         while let Some(piece) = next(&mut body).await? {
             if all.len() + piece.len() > most {
                 return Err(too_large(most as u64));
             }
+            while taken.num_permits() * ROOM_PIECE < all.len() + piece.len() {
+                taken.merge(room.try_acquire().map_err(no_room)?);
+            }
             all.extend_from_slice(&piece);
         }
-        Ok(all)
+        Ok((all, taken))
     };
     tokio::time::timeout(WHOLE_BODY, read).await.unwrap_or_else(|_| Err(too_slow()))
 }

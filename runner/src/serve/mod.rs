@@ -110,6 +110,8 @@ struct Shared {
     webhooks: Webhooks,
     /// What takes memory or time is done by few at once.
     turns: Semaphore,
+    /// What bodies take of the memory.
+    room: Semaphore,
     /// True when the server is about to end.
     ends: flag::Receiver<bool>,
 }
@@ -154,6 +156,7 @@ impl Server {
             watch: Watch::new(),
             webhooks: webhooks.map_err(ServeError::Webhook)?,
             turns: Semaphore::new(8),
+            room: Semaphore::new(limits::ROOM),
             ends,
         })))
     }
@@ -198,11 +201,12 @@ pub(crate) async fn serve(addr: SocketAddr, dir: DataDir, options: Options) -> R
     if server.owner.is_some() {
         router = router.layer(from_fn(host::only_own));
     }
+    let told = server.watch.begin(&server.store).await?;
     announce(&server, addr).await?;
     let housekeeping = tokio::spawn(keep_house(server.clone(), options.retain_days));
     let watching = tokio::spawn({
         let server = server.clone();
-        async move { server.watch.read(&server.store).await }
+        async move { server.watch.read(&server.store, told).await }
     });
     let telling = tokio::spawn(webhooks::tell(server.clone()));
     let told_to_end = async move {
