@@ -1,7 +1,7 @@
 # The commands people type. Each installs what it lacks (scripts/tools) before it does its work.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build web test lint licenses stress cluster
+.PHONY: help run build web test lint licenses stress cluster load
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ licenses: ## Gather the licences of all that is shipped again, after a change to
 
 cluster: ## Start a cluster of ssh and Slurm on loopback, to try the runner on (as root; Ctrl-C ends it)
 	scripts/tools test cargo test --package trainplan-tests --test cluster by_hand -- --ignored --nocapture
+
+load: ## Measure the server: uploads, lists and comparisons with 100,000 runs, a log of 1 GB
+	scripts/tools test scripts/load
 
 stress: ## Run what takes longer: 100,000 cases of every property, fuzzing, benchmarks, 500 jobs
 	scripts/tools stress scripts/stress

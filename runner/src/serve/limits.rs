@@ -55,50 +55,36 @@ impl Default for Limits {
     }
 }
 
-/// The memory that bodies may take all together: who finds none waits, and is then told to come again.
-pub(super) struct Room(Semaphore);
+/// How many bytes of bodies are in memory at once, in pieces of [`ROOM_PIECE`]: 1 GiB.
+pub(super) const ROOM: usize = 16 << 10;
+const ROOM_PIECE: usize = 64 << 10;
 
-/// Room is given by so many bytes.
-const SHARE: usize = 1024;
-
-impl Room {
-    pub(super) fn new(bytes: usize) -> Room {
-        Room(Semaphore::new(bytes / SHARE))
-    }
-
-    /// Room for a body, as long as what this gives is kept. Whoever does not say how long it is gets room for the longest.
-    pub(super) async fn take(
-        &self,
-        headers: &HeaderMap,
-        most: usize,
-    ) -> Result<SemaphorePermit<'_>, Problem> {
-        let length =
-            headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        let shares = length.unwrap_or(most).min(most) / SHARE + 1;
-        let taken = self.0.acquire_many(u32::try_from(shares).unwrap_or(u32::MAX));
-        match tokio::time::timeout(IDLE, taken).await {
-            Ok(Ok(room)) => Ok(room),
-            _ => Err(Problem::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "too much is being uploaded: try again in a while",
-            )
-            .with(header::RETRY_AFTER, HeaderValue::from(5))),
-        }
-    }
-}
-
-/// A whole body of at most so many bytes.
-pub(super) async fn whole(body: Body, most: usize) -> Result<Vec<u8>, Problem> {
+/// A whole body of at most so many bytes, and the room that it takes. Only what has come takes any: who is slow takes none
+/// from others.
+pub(super) async fn whole(
+    body: Body,
+    most: usize,
+    room: &Semaphore,
+) -> Result<(Vec<u8>, SemaphorePermit<'_>), Problem> {
+    let no_room = |_| {
+        let detail = "the server has no room for more uploads at once: try again in a while";
+        let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail);
+        problem.with(header::RETRY_AFTER, HeaderValue::from(5))
+    };
     let read = async {
         let mut all = Vec::new();
+        let mut taken = room.try_acquire().map_err(no_room)?;
         let mut body = body;
         while let Some(piece) = next(&mut body).await? {
             if all.len() + piece.len() > most {
                 return Err(too_large(most as u64));
             }
+            while taken.num_permits() * ROOM_PIECE < all.len() + piece.len() {
+                taken.merge(room.try_acquire().map_err(no_room)?);
+            }
             all.extend_from_slice(&piece);
         }
-        Ok(all)
+        Ok((all, taken))
     };
     tokio::time::timeout(WHOLE_BODY, read).await.unwrap_or_else(|_| Err(too_slow()))
 }

@@ -7,6 +7,8 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
+use rustix::net::sockopt::set_tcp_user_timeout;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -19,11 +21,23 @@ const CONNECTIONS: usize = 2048;
 /// Who does not say what they want for so long is gone.
 const HEADERS: Duration = Duration::from_secs(20);
 
+/// Who takes nothing of an answer for so long is gone too.
+const UNREAD: Duration = Duration::from_secs(60);
+
 /// How long what is under way may take when the server ends.
 const LAST: Duration = Duration::from_secs(20);
 
+/// Lets this process have as many connections and files open as it may: many systems start programs with few.
+fn open_many() {
+    let limit = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+        tracing::warn!("no more files can be open at once than {:?}: {error}", limit.current);
+    }
+}
+
 /// Answers connections until `end`, then what is under way.
 pub(super) async fn serve(listener: TcpListener, router: Router, end: impl Future<Output = ()>) {
+    open_many();
     let graceful = GracefulShutdown::new();
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let mut end = std::pin::pin!(end);
@@ -46,6 +60,8 @@ pub(super) async fn serve(listener: TcpListener, router: Router, end: impl Futur
                 continue;
             }
         };
+        // Who takes nothing of an answer for so long is gone.
+        let _ = set_tcp_user_timeout(&stream, UNREAD.as_millis() as u32);
         // Answers are small; who waits for more to send makes every one late.
         let _ = stream.set_nodelay(true);
         let router = router.clone();

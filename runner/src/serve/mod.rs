@@ -17,8 +17,6 @@ mod webhooks;
 
 pub(crate) use limits::Limits;
 
-use limits::Room;
-
 use crate::data::{DataDir, DataDirError};
 use crate::store::{Place, Store, StoreError, secret};
 use axum::Router;
@@ -43,9 +41,6 @@ use trainplan_shared::history::Thresholds;
 use uuid::Uuid;
 use watch::Watch;
 use webhooks::Webhooks;
-
-/// The memory that uploads may take.
-const ROOM: usize = 512 << 20;
 
 /// How to serve.
 #[derive(Debug, Clone, Default)]
@@ -116,7 +111,8 @@ struct Shared {
     meter: Meter,
     watch: Watch,
     webhooks: Webhooks,
-    room: Room,
+    /// What bodies take of the memory.
+    room: Semaphore,
     /// What takes time is done by few at once.
     turns: Semaphore,
     /// Whoever judges a run.
@@ -166,8 +162,7 @@ impl Server {
             meter: Meter::new(),
             watch: Watch::new(),
             webhooks: webhooks.map_err(ServeError::Webhook)?,
-            // Always room for one.
-            room: Room::new(ROOM.max(2 * options.limits.max_result_bytes)),
+            room: Semaphore::new(limits::ROOM),
             turns: Semaphore::new(8),
             judging: Semaphore::new(1),
             ends,
@@ -214,11 +209,12 @@ pub(crate) async fn serve(addr: SocketAddr, dir: DataDir, options: Options) -> R
     if server.owner.is_some() {
         router = router.layer(from_fn(host::only_own));
     }
+    let told = server.watch.begin(&server.store).await?;
     announce(&server, addr).await?;
     let housekeeping = tokio::spawn(keep_house(server.clone(), options.retain_days));
     let watching = tokio::spawn({
         let server = server.clone();
-        async move { server.watch.read(&server.store).await }
+        async move { server.watch.read(&server.store, told).await }
     });
     let telling = tokio::spawn(webhooks::tell(server.clone()));
     let told_to_end = async move {

@@ -65,16 +65,10 @@ impl Watch {
         self.sender.receiver_count()
     }
 
-    /// Reads changes for ever.
-    pub(super) async fn read(&self, store: &Store) {
-        let mut told = None;
+    /// Reads changes for ever, after what [`Watch::begin`] found.
+    pub(super) async fn read(&self, store: &Store, mut told: BTreeSet<i64>) {
         loop {
-            let looked = match &mut told {
-                // What was there when this began is nobody's news.
-                None => self.begin(store).await.map(|seen| told = Some(seen)),
-                Some(told) => self.look(store, told).await,
-            };
-            if let Err(error) = looked {
+            if let Err(error) = self.look(store, &mut told).await {
                 tracing::warn!("what happens can't be watched: {error}");
             }
             // A stir may come between two looks; one look sees all that was before it.
@@ -82,7 +76,8 @@ impl Watch {
         }
     }
 
-    async fn begin(&self, store: &Store) -> Result<BTreeSet<i64>, StoreError> {
+    /// What was there before anyone could watch, and is nobody's news.
+    pub(super) async fn begin(&self, store: &Store) -> Result<BTreeSet<i64>, StoreError> {
         let newest = store.newest_change().await?;
         let seen = store.changes(newest, OVERLAP).await?;
         self.newest.store(newest, Ordering::Relaxed);

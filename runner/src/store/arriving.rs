@@ -66,7 +66,7 @@ impl Arriving {
     }
 
     /// Makes one blob of the pieces, if they are the log with this hash; otherwise they are thrown away.
-    pub(super) async fn finish(self, sha256: &LogHash) -> Result<(), BlobError> {
+    pub(super) async fn finish(&self, sha256: &LogHash) -> Result<(), BlobError> {
         let parts = self.parts().await?;
         let mut blob = self.blobs.begin(sha256);
         let mut hash = Sha256::new();
@@ -87,12 +87,11 @@ impl Arriving {
             let name = "what was sent".to_owned();
             return Err(BlobError::OtherLog { name, is, wanted: sha256.as_str().to_owned() });
         }
-        blob.finish().await?;
-        self.clear().await
+        blob.finish().await
     }
 
     /// Throws the pieces away.
-    pub(super) async fn clear(&self) -> Result<(), BlobError> {
+    pub(crate) async fn clear(&self) -> Result<(), BlobError> {
         let folder = self.folder();
         let mut keys = self.blobs.objects.list(Some(&folder));
         while let Some(meta) = keys.try_next().await.map_err(|error| self.blobs.failed(error))? {

@@ -8,7 +8,7 @@ use object_store::aws::AmazonS3Builder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as Key;
 use object_store::prefix::PrefixStore;
-use object_store::{ObjectStore, ObjectStoreExt, WriteMultipart};
+use object_store::{ObjectStore, ObjectStoreExt, RetryConfig, WriteMultipart};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -134,7 +134,10 @@ impl Blobs {
         }
         let prefix = Key::parse(prefix.trim_matches('/')).map_err(|error| refuse(error.to_string()))?;
         crate::tls::ready();
-        let bucket = AmazonS3Builder::from_env().with_bucket_name(bucket).build();
+        // Whoever asked is better told soon, and asks again.
+        let retry =
+            RetryConfig { max_retries: 3, retry_timeout: Duration::from_secs(15), ..RetryConfig::default() };
+        let bucket = AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retry).build();
         let bucket = bucket.map_err(|error| refuse(error.to_string()))?;
         Ok(Blobs { objects: Arc::new(PrefixStore::new(bucket, prefix)), name: url.to_owned() })
     }

@@ -46,11 +46,15 @@ pub(crate) struct Change {
 }
 
 impl Store {
+    /// No reading of changes gives more.
+    pub(crate) const MOST_CHANGES: usize = 1000;
+
     /// What happened after a place in the order. PostgreSQL may show a later change before an earlier one that is still
     /// being written: `overlap` of them are read again, and whoever asks knows which ones are new.
     pub(crate) async fn changes(&self, after: i64, overlap: i64) -> Result<Vec<Change>, StoreError> {
-        sqlx::query_as("SELECT seq, kind, id FROM changes WHERE seq > $1 ORDER BY seq LIMIT 1000")
+        sqlx::query_as("SELECT seq, kind, id FROM changes WHERE seq > $1 ORDER BY seq LIMIT $2")
             .bind(after.saturating_sub(overlap))
+            .bind(Self::MOST_CHANGES as i64)
             .fetch_all(&self.database.readers)
             .await
             .map_err(|error| self.failed(error))

@@ -73,6 +73,11 @@ impl Database {
             AnyPoolOptions::new()
                 .max_connections(most)
                 .acquire_timeout(2 * PATIENCE)
+                // SQLite ends a transaction itself where the disk is full, and the connection does not know.
+                .before_acquire(|connection, _| {
+                    let is_sound = !connection.is_in_transaction();
+                    Box::pin(async move { Ok(is_sound) })
+                })
                 .after_connect(|connection, _| {
                     Box::pin(async { connection.execute(PRAGMAS).await.map(|_| ()) })
                 })
@@ -139,6 +144,8 @@ impl Database {
         match (&error, code.as_deref(), self.kind) {
             // SQLITE_BUSY, and its extended codes for a recovery and for a snapshot.
             (_, Some("5" | "261" | "517"), Kind::Sqlite) => StoreError::Locked { store },
+            // SQLITE_FULL: there may be room later.
+            (_, Some("13"), Kind::Sqlite) => StoreError::Gone { store, error },
             // Class 57 is an operator's doing, 53 too many connections or a full disk, 08 a lost connection.
             (_, Some(code), Kind::Postgres)
                 if ["57", "53", "08"].contains(&code.get(..2).unwrap_or_default()) =>

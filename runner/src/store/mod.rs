@@ -290,11 +290,12 @@ impl Store {
         Ok(Arriving::clear_abandoned(&self.blobs).await?)
     }
 
-    /// Makes what has arrived the log of a run that is in the store, if it is that.
+    /// Makes what has arrived the log of a run that is in the store, if it is that. The pieces stay until they are cleared:
+    /// who is interrupted goes on with them.
     pub(crate) async fn finish_log(
         &self,
         id: Uuid,
-        arriving: Arriving,
+        arriving: &Arriving,
         sha256: &LogHash,
     ) -> Result<(), StoreError> {
         arriving.finish(sha256).await?;

@@ -84,6 +84,9 @@ impl Summary {
             scenario.as_ref().map(of).or_else(|| report.scenario.get(field).map(str::to_owned))
         };
         let carried = run.carried.as_ref();
+        // PostgreSQL takes no text with a NUL in it.
+        let text = |text: &str| text.replace('\0', "\u{fffd}");
+        let known = |field, of| known(field, of).map(|known| text(&known));
         Summary {
             id: run.id.to_string(),
             ran_at: ran_at(run).unwrap_or_else(|| received_at.clone()),
@@ -93,11 +96,11 @@ impl Summary {
             gpus: known(Field::Gpus, |scenario| scenario.layout.gpus().to_string())
                 .and_then(|gpus| gpus.parse().ok()),
             dtype: known(Field::Dtype, |scenario| scenario.dtype.id().to_owned()),
-            path: report.path,
-            campaign: carried.map(|carried| carried.campaign.clone()),
-            run: carried.map(|carried| carried.run.clone()),
+            path: text(&report.path),
+            campaign: carried.map(|carried| text(&carried.campaign)),
+            run: carried.map(|carried| text(&carried.run)),
             repeat: carried.map(|carried| carried.repeat),
-            cluster: carried.map(|carried| carried.cluster.clone()),
+            cluster: carried.map(|carried| text(&carried.cluster)),
             line: scenario.is_some().then(|| link::write(&report.scenario)),
             recipe: report.recipe,
             status: report.status.id().to_owned(),

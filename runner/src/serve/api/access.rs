@@ -82,9 +82,9 @@ pub(super) async fn create_token(
     body: Body,
 ) -> Result<Response, Problem> {
     by.may(Scope::Admin)?;
-    let wanted: WantedToken = json(body).await?;
-    if wanted.name.trim().is_empty() || wanted.name.len() > 100 {
-        return Err(unprocessable("name: give it 1 to 100 characters"));
+    let wanted: WantedToken = json(&server, body).await?;
+    if wanted.name.trim().is_empty() || wanted.name.len() > 100 || wanted.name.contains(char::is_control) {
+        return Err(unprocessable("name: give it 1 to 100 characters that can be printed"));
     }
     let lasts = wanted.expires_in_days.map(days);
     let token =
@@ -143,7 +143,7 @@ pub(super) async fn create_share(
     body: Body,
 ) -> Result<Response, Problem> {
     shares_of(&by)?;
-    let wanted: WantedShare = json(body).await?;
+    let wanted: WantedShare = json(&server, body).await?;
     if !(1..=LONGEST_SHARE_DAYS).contains(&wanted.expires_in_days) {
         return Err(unprocessable(&format!("expires_in_days: allowed: 1 to {LONGEST_SHARE_DAYS}")));
     }
@@ -196,7 +196,7 @@ fn days(days: u32) -> SignedDuration {
     SignedDuration::from_hours(24 * i64::from(days))
 }
 
-async fn json<T: DeserializeOwned>(body: Body) -> Result<T, Problem> {
-    let body = whole(body, LARGEST).await?;
+async fn json<T: DeserializeOwned>(server: &Server, body: Body) -> Result<T, Problem> {
+    let (body, _room) = whole(body, LARGEST, &server.room).await?;
     serde_json::from_slice(&body).map_err(|error| unprocessable(&error.to_string()))
 }

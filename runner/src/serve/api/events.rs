@@ -4,7 +4,7 @@ use super::super::Server;
 use super::super::problem::Problem;
 use super::super::watch::Happening;
 use super::{By, NEVER_KEPT};
-use crate::store::Scope;
+use crate::store::{Scope, Store};
 use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -35,13 +35,17 @@ pub(super) async fn watch(
         Some(last) => server.store.changes(last, 0).await?,
         None => Vec::new(),
     };
-    let newest_missed = missed.last().map_or(0, |change| change.seq);
-    let missed = tokio_stream::iter(missed).map(|change| Happening::from(&change));
+    // One reading gives no more: what follows it would be passed over.
+    let missed: Vec<Happening> = match missed.len() < Store::MOST_CHANGES {
+        true => missed.iter().map(Happening::from).collect(),
+        false => vec![Happening::again(now)],
+    };
+    let newest_missed = missed.last().map_or(0, |happening| happening.seq);
     let coming = BroadcastStream::new(listener).filter_map(move |happening| match happening {
         Ok(happening) => Some(happening).filter(|happening| happening.seq > newest_missed),
         Err(_) => Some(Happening::again(now)),
     });
-    let events = missed.chain(coming).map(|happening| {
+    let events = tokio_stream::iter(missed).chain(coming).map(|happening| {
         let event = Event::default().id(happening.seq.to_string()).event(happening.kind);
         Ok::<_, Infallible>(event.data(json!({ "id": happening.id }).to_string()))
     });

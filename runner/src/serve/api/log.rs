@@ -6,7 +6,7 @@ use super::super::{Server, quota};
 use super::runs::{stream, unprocessable};
 use super::{By, NEVER_KEPT, id, no_run, nowhere};
 use crate::serve::assets::accepts;
-use crate::store::{Arriving, LogHash, Scope};
+use crate::store::{Arriving, LogHash, Scope, StoreError};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, Path, RawQuery, State};
@@ -92,14 +92,24 @@ pub(super) async fn put(
     }
     let (sent, taken) = take(&server, &mut arriving, body, is_packed).await;
     quota::count(&server, &by, sent).await?;
-    taken?;
-    let offset = arriving.offset();
-    if is_last {
-        let sha256 = LogHash::parse(&wanted).map_err(|error| unprocessable(&error.to_string()))?;
-        server.store.finish_log(id, arriving, &sha256).await?;
-        server.stir();
+    let ended = match taken {
+        Ok(()) if is_last => finish(&server, id, &arriving, &wanted).await,
+        taken => taken,
+    };
+    // Another client may have made it whole meanwhile, of pieces that this one then misses.
+    if server.store.log(id).await?.is_some() {
+        arriving.clear().await.map_err(StoreError::from)?;
+        return Ok(arrived_so_far(arriving.offset(), true));
     }
-    Ok(arrived_so_far(offset, is_last))
+    ended?;
+    Ok(arrived_so_far(arriving.offset(), false))
+}
+
+async fn finish(server: &Server, id: Uuid, arriving: &Arriving, wanted: &str) -> Result<(), Problem> {
+    let sha256 = LogHash::parse(wanted).map_err(|error| unprocessable(&error.to_string()))?;
+    server.store.finish_log(id, arriving, &sha256).await?;
+    server.stir();
+    Ok(())
 }
 
 fn arrived_so_far(offset: u64, complete: bool) -> Response {
@@ -148,7 +158,7 @@ async fn take(
 async fn keep(arriving: &mut Arriving, reader: &mut Unpacking, least: usize) -> Result<(), Problem> {
     while reader.raw().len() >= least {
         let count = reader.raw().len().min(Arriving::PIECE);
-        arriving.take(&reader.raw()[..count]).await.map_err(crate::store::StoreError::from)?;
+        arriving.take(&reader.raw()[..count]).await.map_err(StoreError::from)?;
         reader.raw().drain(..count);
     }
     Ok(())

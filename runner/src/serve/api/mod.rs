@@ -16,7 +16,7 @@ use super::limits::Limits;
 use super::problem::Problem;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderName, StatusCode, header};
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
@@ -47,6 +47,7 @@ pub(super) fn routes(server: &Server) -> Router<Server> {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail)
         })
         .layer(from_fn_with_state(server.clone(), identify))
+        .layer(map_response(as_problem))
 }
 
 fn described() -> (Router<Server>, utoipa::openapi::OpenApi) {
@@ -109,6 +110,16 @@ fn id(text: &str) -> Result<Uuid, Problem> {
 
 fn no_run(id: &str) -> Problem {
     nowhere(&format!("there is no run {id}"))
+}
+
+/// What was refused before any of our functions saw it, such as a path that is no text, is refused in the same form.
+async fn as_problem(response: Response) -> Response {
+    let status = response.status();
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    if status.as_u16() < 400 || kind.is_some_and(|kind| kind == "application/problem+json") {
+        return response;
+    }
+    Problem::new(status, "this request can't be read: see /api/v1/openapi.json").into_response()
 }
 
 fn nowhere(detail: &str) -> Problem {

@@ -60,7 +60,7 @@ pub(super) async fn post(
 ) -> Result<Response, Problem> {
     by.may(Scope::Upload)?;
     let id = id(&path)?;
-    let body = whole(body, LARGEST).await?;
+    let (body, _room) = whole(body, LARGEST, &server.room).await?;
     let progress: Progress = serde_json::from_slice(&body)
         .map_err(|error| unprocessable(&format!("that is no progress: {error}")))?;
     let text = serde_json::to_string(&progress).map_err(Problem::broken)?;

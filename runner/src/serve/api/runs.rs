@@ -11,11 +11,10 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Extension, Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use futures_util::stream::try_unfold;
 use jiff::Timestamp;
 use serde::Serialize;
 use std::io::{self, Read};
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::log::Status;
 use trainplan_shared::result::{self, RunResult};
@@ -68,11 +67,11 @@ pub(super) async fn put(
     let id = id(&path)?;
     let most = server.options.limits.max_result_bytes;
     let is_packed = is_packed(&headers)?;
-    let _room = server.room.take(&headers, most).await?;
-    let sent = whole(body, most).await?;
+    let (sent, _room) = whole(body, most, &server.room).await?;
+    // Reading it is work: few at a time, and none of them waits for a slow network.
+    let _turn = server.turns.acquire().await;
     quota::count(&server, &by, sent.len() as u64).await?;
     check_digest(&headers, &sent)?;
-    let _turn = server.turns.acquire().await;
     let (file, run) = tokio::task::spawn_blocking(move || {
         let file = if is_packed { unpacked(&sent, most)? } else { sent };
         let run = result::read(&file).map_err(|error| unprocessable(&error.to_string()))?;
@@ -226,24 +225,19 @@ async fn log_state(server: &Server, run: &RunResult) -> Result<LogState, Problem
     Ok(LogState { sha256: run.source.sha256.clone(), offset, complete })
 }
 
-/// A body of all that a reader gives, which is read where waiting hinders nobody.
-pub(super) fn stream(mut reader: impl Read + Send + 'static) -> Body {
-    let (sender, receiver) = mpsc::channel(4);
-    tokio::task::spawn_blocking(move || {
-        loop {
+/// A body of all that a reader gives, which is read where waiting hinders nobody, and only as fast as it is taken: who takes
+/// nothing holds no thread.
+pub(super) fn stream(reader: impl Read + Send + 'static) -> Body {
+    Body::from_stream(try_unfold(reader, async |mut reader| {
+        let read = tokio::task::spawn_blocking(move || {
             let mut piece = vec![0; PIECE];
-            let read = reader.read(&mut piece).map(|count| {
-                piece.truncate(count);
-                Bytes::from(piece)
-            });
-            let is_last = read.as_ref().map_or(true, Bytes::is_empty);
-            // Whoever asked may have gone.
-            if sender.blocking_send(read).is_err() || is_last {
-                break;
-            }
-        }
-    });
-    Body::from_stream(ReceiverStream::<io::Result<Bytes>>::new(receiver))
+            let count = reader.read(&mut piece)?;
+            piece.truncate(count);
+            Ok::<_, io::Error>((Bytes::from(piece), reader))
+        });
+        let (piece, reader) = read.await.map_err(io::Error::other)??;
+        Ok::<_, io::Error>((!piece.is_empty()).then_some((piece, reader)))
+    }))
 }
 
 /// A query of the address.
@@ -251,6 +245,10 @@ pub(super) fn read(text: &str, most: u32) -> Result<Query, Problem> {
     let mut query = Query::default();
     for (name, value) in form_urlencoded::parse(text.as_bytes()) {
         let refuse = |why: String| Problem::new(StatusCode::BAD_REQUEST, format!("{name}={value}: {why}"));
+        // No text in the store has one, and PostgreSQL fails at it.
+        if value.contains('\0') {
+            return Err(refuse("there is a NUL in it".into()));
+        }
         let text = Some(value.clone().into_owned());
         let at = || {
             let read = value.parse::<Timestamp>();

@@ -1,0 +1,83 @@
+//! The API's document, as the server serves it: every answer that any test gets is held to it.
+
+use crate::harness::{Answer, Server};
+use serde_json::{Value, json};
+use std::sync::LazyLock;
+
+/// As one server serves it; it does not depend on the store.
+static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
+    let server = Server::start();
+    let agent = ureq::agent();
+    let mut answer = agent.get(format!("http://{}/api/v1/openapi.json", server.address)).call().unwrap();
+    serde_json::from_str(&answer.body_mut().read_to_string().unwrap()).unwrap()
+});
+
+/// All operations: method, and path below `/api/v1` with names in braces.
+pub(crate) fn operations() -> Vec<(String, String)> {
+    let paths = DOCUMENT["paths"].as_object().unwrap();
+    let of = |(path, item): (&String, &Value)| {
+        let methods = item.as_object().unwrap().keys().filter(|key| *key != "parameters");
+        methods.map(|method| (method.to_uppercase(), path.clone())).collect::<Vec<_>>()
+    };
+    paths.iter().flat_map(of).collect()
+}
+
+/// Holds an answer to what the document says of its operation: the status, the content's type, and its schema.
+pub(crate) fn check(method: &str, path: &str, answer: &Answer) {
+    let path = path.split('?').next().unwrap();
+    if path.starts_with("//") || path == "/openapi.json" {
+        return;
+    }
+    assert!(answer.headers.contains_key("x-request-id"), "{method} {path}: an answer without a name");
+    let Some(operation) = find(method, path) else {
+        // What is not in the document is a problem.
+        assert!(
+            [400, 401, 403, 404, 405, 429, 503].contains(&answer.status),
+            "{method} {path}: {}",
+            answer.status
+        );
+        if method != "HEAD" {
+            assert_schema(method, path, &json!({ "$ref": "#/components/schemas/Problem" }), answer);
+        }
+        return;
+    };
+    let responses = &operation["responses"];
+    let response = match responses.get(answer.status.to_string()) {
+        Some(response) => response,
+        None if answer.status >= 400 => &responses["default"],
+        None => panic!("{method} {path}: the document knows no {}: {}", answer.status, answer.text()),
+    };
+    let Some(content) = response["content"].as_object() else {
+        assert_eq!(answer.body, b"", "{method} {path}: a body that the document does not know");
+        return;
+    };
+    if method == "HEAD" {
+        return;
+    }
+    let (kind, content) = content.iter().next().unwrap();
+    let has = answer.header("content-type").unwrap_or_default();
+    assert_eq!(has.split(';').next().unwrap(), kind, "{method} {path}: {}", answer.text());
+    if kind.ends_with("json") && answer.header("content-encoding").is_none() {
+        assert_schema(method, path, &content["schema"], answer);
+    }
+}
+
+fn find(method: &str, path: &str) -> Option<&'static Value> {
+    let wanted: Vec<&str> = path.split('/').collect();
+    let is_path = |known: &str| {
+        let known: Vec<&str> = known.split('/').collect();
+        known.len() == wanted.len()
+            && known.iter().zip(&wanted).all(|(known, part)| known.starts_with('{') || known == part)
+    };
+    let (_, item) = DOCUMENT["paths"].as_object()?.iter().find(|(known, _)| is_path(known))?;
+    item.get(method.to_lowercase())
+}
+
+fn assert_schema(method: &str, path: &str, schema: &Value, answer: &Answer) {
+    let mut schema = schema.clone();
+    schema["components"] = DOCUMENT["components"].clone();
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    if let Err(error) = validator.validate(&answer.json()) {
+        panic!("{method} {path}: {error} at {}: {}", error.instance_path(), answer.text());
+    }
+}

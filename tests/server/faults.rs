@@ -1,0 +1,362 @@
+//! What fails around the server, and what the server makes of it.
+
+use crate::harness::{
+    Client, Kind, Made, Options, Place, SOON, Server, carried, digest, file_of, made_long, progress, wait_for,
+};
+use crate::services::{Postgres, S3 as S3Server};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Mutex;
+use std::thread;
+use uuid::Uuid;
+
+/// That an answer says that the store is out of reach, and when to ask again.
+fn is_out_of_reach(answer: &crate::harness::Answer) {
+    answer.problem(503);
+    assert!(answer.header("retry-after").unwrap().parse::<u32>().unwrap() > 0);
+}
+
+#[test]
+fn the_server_is_killed_while_many_upload_to_sqlite() {
+    killed_while_many_upload(Kind::Local);
+}
+
+#[test]
+fn the_server_is_killed_while_many_upload_to_postgres() {
+    killed_while_many_upload(Kind::Shared);
+}
+
+fn killed_while_many_upload(kind: Kind) {
+    let mut place = Place::new(kind);
+    // What the server said that it has: of each run, and whether of its log too.
+    let acknowledged: Mutex<BTreeMap<Uuid, (Made, bool)>> = Mutex::default();
+    let mut interrupted: Vec<Made> = Vec::new();
+    for round in 1..=3 {
+        let server = Server::at(&place);
+        thread::scope(|scope| {
+            let uploads: Vec<_> = (0..6)
+                .map(|_| {
+                    let (owner, acknowledged) = (server.owner(), &acknowledged);
+                    scope.spawn(move || upload_until_it_fails(&owner, acknowledged))
+                })
+                .collect();
+            wait_for("uploads", SOON, || (acknowledged.lock().unwrap().len() >= 25 * round).then_some(()));
+            place = server.kill();
+            interrupted.extend(uploads.into_iter().map(|upload| upload.join().unwrap()));
+        });
+        let server = Server::at(&place);
+        let owner = server.owner();
+        let listed = owner.all("limit=50");
+        let known = acknowledged.lock().unwrap();
+        for (id, (made, has_log)) in known.iter() {
+            let id = id.to_string();
+            assert_eq!(listed.iter().filter(|listed| **listed == id).count(), 1, "{id}");
+            assert_eq!(owner.get(&format!("/runs/{id}")).body, file_of(&made.run));
+            if *has_log {
+                assert!(owner.get(&format!("/runs/{id}/log")).body == made.log, "the log of {id} is whole");
+            }
+        }
+        drop(known);
+        // Whoever had no answer asks again, and it is as if nothing had happened.
+        for made in interrupted.drain(..) {
+            assert!([200, 201].contains(&owner.put(&made.run).status));
+            if let Some(offset) = owner.offset(made.run.id) {
+                assert_eq!(owner.put_log(made.run.id, offset, true, &made.log[offset..]).status, 200);
+            }
+            assert!(owner.get(&format!("/runs/{}/log", made.run.id)).body == made.log);
+            acknowledged.lock().unwrap().insert(made.run.id, (made, true));
+        }
+        no_blob_is_half(&place);
+        assert_eq!(owner.all("limit=50").len(), acknowledged.lock().unwrap().len(), "none is there twice");
+    }
+}
+
+/// The upload that had no answer.
+fn upload_until_it_fails(owner: &Client, acknowledged: &Mutex<BTreeMap<Uuid, (Made, bool)>>) -> Made {
+    loop {
+        let made = carried(10.0 + fastrand::f64(), "eos");
+        let id = made.run.id;
+        let Ok(answer) = owner.try_put(&made.run) else { return made };
+        assert_eq!(answer.status, 201);
+        acknowledged.lock().unwrap().insert(id, (made.clone(), false));
+        let half = made.log.len() / 2;
+        for (offset, end) in [(0, half), (half, made.log.len())] {
+            let is_last = end == made.log.len();
+            let Ok(answer) = owner.try_put_log(id, offset, is_last, &made.log[offset..end]) else {
+                return made;
+            };
+            assert_eq!(answer.status, 200, "{}", answer.text());
+        }
+        acknowledged.lock().unwrap().insert(id, (made, true));
+    }
+}
+
+/// That what has a log's name holds that log.
+fn no_blob_is_half(place: &Place) {
+    for name in place.blobs() {
+        let Some((_, hash)) = name.split_once('/').filter(|(folder, _)| folder.len() == 2) else { continue };
+        // What was being written when the server was killed has no log's name.
+        let Some(hash) = hash.strip_suffix(".zst") else { continue };
+        let raw = zstd::decode_all(&fs::read(place.blob_folder().join(&name)).unwrap()[..]).unwrap();
+        let is: String = Sha256::digest(&raw).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(is, hash);
+    }
+}
+
+/// A disk of so many bytes, until this value ends.
+struct Disk(PathBuf);
+
+impl Disk {
+    /// None where only root could make one.
+    fn make(bytes: usize) -> Option<Disk> {
+        let folder = tempfile::tempdir().unwrap().keep();
+        let size = format!("size={bytes}");
+        let mount =
+            Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(&folder).output().unwrap();
+        mount.status.success().then_some(Disk(folder))
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn the_disk_is_full() {
+    let Some(disk) = Disk::make(48 << 20) else {
+        println!("left out: only root can mount a small disk");
+        return;
+    };
+    let filler = disk.0.join("filler");
+    let server = Server::at(&Place::in_folder(&disk.0));
+    let (owner, first) = (server.owner(), carried(12.0, "eos"));
+    owner.put_all(&first);
+    let long = made_long(16 << 20);
+    assert_eq!(owner.put(&long.run).status, 201);
+    let free = |left: usize| {
+        let stat =
+            Command::new("stat").args(["--file-system", "--format=%a %S"]).arg(&disk.0).output().unwrap();
+        let text = String::from_utf8(stat.stdout).unwrap();
+        let (blocks, size) = text.trim().split_once(' ').unwrap();
+        let free = blocks.parse::<usize>().unwrap() * size.parse::<usize>().unwrap();
+        fs::write(&filler, vec![b'x'; free.saturating_sub(left)]).unwrap();
+    };
+    free(2 << 20);
+    is_out_of_reach(&owner.put_log(long.run.id, 0, true, &long.log));
+    fs::remove_file(&filler).unwrap();
+    free(0);
+    // Results too, sooner or later: the database may have some room in its own file.
+    let refused = (0..200).map(|_| owner.put(&carried(12.0, "eos").run)).find(|answer| answer.status != 201);
+    is_out_of_reach(&refused.unwrap());
+    // Reading goes on.
+    let listed = owner.all("");
+    assert!(listed.contains(&first.run.id.to_string()));
+    assert_eq!(owner.get(&format!("/runs/{}/log", first.run.id)).body, first.log);
+    // And all else, as soon as there is room again.
+    fs::remove_file(&filler).unwrap();
+    let offset = owner.offset(long.run.id).unwrap();
+    assert_eq!(owner.put_log(long.run.id, offset, true, &long.log[offset..]).status, 200);
+    assert!(owner.get(&format!("/runs/{}/log", long.run.id)).body == long.log);
+    owner.put_all(&carried(12.5, "eos"));
+    no_blob_is_half(&server.place);
+    let count = owner.all("").len();
+    assert_eq!(server.again().anyone().all("").len(), count);
+}
+
+#[test]
+fn the_database_goes_and_comes_back() {
+    let postgres = Postgres::start();
+    let place = Place::local().with_database(postgres.database());
+    let server = Server::at(&place);
+    let token = place.token("upload", &[]);
+    let (owner, by_token) = (server.owner(), server.by(&token));
+    let made = carried(12.0, "eos");
+    owner.put_all(&made);
+    let mut events = owner.watch(None);
+    postgres.stop();
+    let other = carried(13.0, "eos");
+    for path in ["/runs", "/progress", &format!("/runs/{}", made.run.id), "//healthz"] {
+        is_out_of_reach(&owner.get(path));
+    }
+    is_out_of_reach(&owner.put(&other.run));
+    is_out_of_reach(&owner.post(&format!("/runs/{}/progress", other.run.id), &progress(1)));
+    // Nobody's token is called wrong because it can't be looked up.
+    is_out_of_reach(&by_token.get("/runs"));
+    assert_eq!(server.anyone().get("/limits").status, 200);
+    let said = Server::try_with(&place.beside(), &Options::default()).unwrap_err();
+    assert!(said.contains("does not answer"), "{said}");
+
+    postgres.start_again();
+    wait_for("recovery", SOON, || (owner.get("//healthz").status == 200).then_some(()));
+    assert_eq!(owner.all(""), [made.run.id.to_string()]);
+    assert_eq!(by_token.put(&other.run).status, 201);
+    assert_eq!(events.told(), ("run".to_owned(), other.run.id.to_string()));
+}
+
+#[test]
+fn the_bucket_goes_and_comes_back() {
+    let s3 = S3Server::start();
+    let server = Server::at(&Place::local().with_bucket(s3.place(), s3.environment()));
+    let (owner, made, other) = (server.owner(), carried(12.0, "eos"), carried(13.0, "eos"));
+    owner.put_all(&made);
+    assert_eq!(owner.put(&other.run).status, 201);
+    assert_eq!(owner.put_log(other.run.id, 0, false, &other.log[..500]).status, 200);
+    s3.stop();
+    thread::scope(|scope| {
+        // Each of them takes its time to give up.
+        scope.spawn(|| is_out_of_reach(&owner.put_log(other.run.id, 500, true, &other.log[500..])));
+        scope.spawn(|| is_out_of_reach(&owner.get(&format!("/runs/{}/log", made.run.id))));
+        scope.spawn(|| is_out_of_reach(&owner.put(&carried(14.0, "eos").run)));
+    });
+    // What needs no log goes on.
+    assert_eq!(owner.all("").len(), 2);
+    assert_eq!(owner.get(&format!("/compare?ids={},{}", made.run.id, other.run.id)).status, 200);
+    s3.start_again();
+    assert_eq!(owner.offset(other.run.id), Some(500));
+    assert_eq!(owner.put_log(other.run.id, 500, true, &other.log[500..]).status, 200);
+    for made in [&made, &other] {
+        assert_eq!(owner.get(&format!("/runs/{}/log", made.run.id)).body, made.log);
+    }
+}
+
+#[test]
+fn two_servers_share_a_database_and_a_bucket() {
+    let place = Place::new(Kind::Shared);
+    let servers = [Server::at(&place), Server::at(&place.beside())];
+    let owners = [servers[0].owner(), servers[1].owner()];
+    // The same run to both at once: it comes in once.
+    for number in 0..10 {
+        let made = carried(12.0 + f64::from(number), "eos");
+        let mut answers = at_once(&owners, |owner| owner.put(&made.run).status);
+        answers.sort_unstable();
+        assert_eq!(answers, [200, 201]);
+        // Two runs of one name: one of them comes in.
+        let id = Uuid::now_v7();
+        let files = ["eos", "dgx"].map(|cluster| {
+            let mut run = carried(12.0, cluster).run;
+            run.id = id;
+            file_of(&run)
+        });
+        let mut answers = at_once(&[(0, &owners[0]), (1, &owners[1])], |(which, owner)| {
+            let file = &files[*which];
+            owner.ask("PUT", &format!("/runs/{id}"), &[("content-digest", &digest(file))], Some(file)).status
+        });
+        answers.sort_unstable();
+        assert_eq!(answers, [201, 409]);
+    }
+    assert_eq!(owners[0].all("limit=3"), owners[1].all("limit=7"));
+
+    let mut events = owners[1].watch(None);
+    let made = made_long(1 << 20);
+    assert_eq!(owners[0].put(&made.run).status, 201);
+    let told = |kind: &str| (kind.to_owned(), made.run.id.to_string());
+    assert_eq!(events.told(), told("run"));
+    let mut offset = 0;
+    for number in 0.. {
+        let end = made.log.len().min(offset + 100_000);
+        let is_last = end == made.log.len();
+        let owner = &owners[number % 2];
+        assert_eq!(owner.offset(made.run.id), Some(offset));
+        assert_eq!(owner.put_log(made.run.id, offset, is_last, &made.log[offset..end]).status, 200);
+        if is_last {
+            break;
+        }
+        offset = end;
+    }
+    assert!(owners.iter().all(|owner| owner.get(&format!("/runs/{}/log", made.run.id)).body == made.log));
+    assert_eq!(events.told(), told("run"));
+
+    let token = owners[0].post("/tokens", &json!({ "name": "x", "scope": "read" })).json();
+    let reader = servers[1].by(token["secret"].as_str().unwrap());
+    assert_eq!(reader.get("/runs").status, 200);
+    assert_eq!(owners[0].delete(&format!("/tokens/{}", token["id"].as_str().unwrap())).status, 204);
+    reader.get("/runs").problem(401);
+    assert_eq!(owners[0].delete(&format!("/runs/{}", made.run.id)).status, 204);
+    assert_eq!(events.told(), told("deleted"));
+    owners[1].get(&format!("/runs/{}/log", made.run.id)).problem(404);
+}
+
+/// What each gives when all are asked at once.
+fn at_once<A: Sync, B: Send>(all: &[A], ask: impl Fn(&A) -> B + Sync) -> Vec<B> {
+    let start = std::sync::Barrier::new(all.len());
+    thread::scope(|scope| {
+        let asked: Vec<_> = all
+            .iter()
+            .map(|one| {
+                scope.spawn(|| {
+                    start.wait();
+                    ask(one)
+                })
+            })
+            .collect();
+        asked.into_iter().map(|asked| asked.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn servers_start_at_once_on_a_new_database() {
+    let place = Place::new(Kind::Shared);
+    let places = [place.clone(), place.beside(), place.beside(), place.beside()];
+    let servers = at_once(&places, Server::at);
+    for (number, server) in servers.iter().enumerate() {
+        server.owner().put_all(&carried(12.0 + number as f64, "eos"));
+    }
+    let all = servers[0].owner().all("");
+    assert_eq!(all.len(), servers.len());
+    assert!(servers.iter().all(|server| server.owner().all("") == all));
+}
+
+#[test]
+fn the_clock_is_moved() {
+    if Command::new("faketime").arg("--version").output().is_err() {
+        println!("left out: there is no faketime here");
+        return;
+    }
+    let place = Place::local();
+    let at = |shift: &str| {
+        let by = ["faketime", "-f", shift];
+        Server::with(
+            &place,
+            &Options { by: &by, environment: &[("DONT_FAKE_MONOTONIC", "1")], arguments: &[] },
+        )
+    };
+    let token = place.token("upload", &["--expires", "1h"]);
+    let mut put = Vec::new();
+    for (shift, is_good) in [("+0h", true), ("+5h", false), ("-5h", true)] {
+        let server = at(shift);
+        assert_eq!(server.by(&token).get("/me").status == 200, is_good, "{shift}");
+        let (owner, made) = (server.owner(), carried(12.0, "eos"));
+        let mut events = owner.watch(None);
+        owner.put_all(&made);
+        assert_eq!(events.told(), ("run".to_owned(), made.run.id.to_string()), "{shift}");
+        let live = Uuid::now_v7();
+        assert_eq!(owner.post(&format!("/runs/{live}/progress"), &progress(1)).status, 204);
+        let shown = owner.json("/progress");
+        assert!(
+            shown["items"].as_array().unwrap().iter().any(|run| run["id"] == live.to_string()),
+            "{shift}"
+        );
+        let day = json!({ "ids": [made.run.id], "expires_in_days": 1 });
+        let share = owner.post("/shares", &day).json();
+        let guest = server.by(share["secret"].as_str().unwrap());
+        assert_eq!(guest.get(&format!("/runs/{}", made.run.id)).status, 200, "{shift}");
+        put.push(made.run.id.to_string());
+    }
+    // By the time that each was received at, whatever the clock was; each once, in pages of any size.
+    let server = at("+0h");
+    let wanted = [&put[1], &put[0], &put[2]];
+    for limit in 1..=3 {
+        assert_eq!(server.owner().all(&format!("limit={limit}")).iter().collect::<Vec<_>>(), wanted);
+    }
+    let page = server.owner().json("/runs");
+    let times: Vec<&Value> =
+        page["items"].as_array().unwrap().iter().map(|run| &run["received_at"]).collect();
+    assert!(times.is_sorted_by(|a, b| a.as_str() > b.as_str()), "{times:?}");
+}

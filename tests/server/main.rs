@@ -1,0 +1,16 @@
+//! The results server through its own front: HTTP against a running `trainplan serve`, on SQLite and a folder, and on a
+//! real PostgreSQL and a real S3 server that the tests start themselves.
+//!
+//! `cargo test --package trainplan-tests --test server`; what takes longer: `make load`.
+
+#![allow(missing_docs, reason = "a test's name says what it shows")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod api;
+mod document;
+mod faults;
+mod harness;
+mod load;
+mod migrations;
+mod security;
+mod services;

@@ -1,0 +1,707 @@
+//! What someone may try who should not get what they want; each test is named for what it tries.
+
+use crate::harness::{
+    Answer, Client, Kind, Made, Options, Place, SOON, Server, carried, digest, encoded, file_of, log, made,
+    made_long, made_of, progress, read_all, wait_for,
+};
+use crate::services::{PASSWORD, S3_SECRET};
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use serde_json::{Value, json};
+use std::io::Write;
+use std::net::TcpStream;
+use uuid::Uuid;
+
+/// A server that lets nobody read, with a run and its log, and a client with a token of each scope.
+struct Private {
+    server: Server,
+    made: Made,
+    read: Client,
+    upload: Client,
+    admin: Client,
+}
+
+const PRIVATE: Options<'static> = Options { arguments: &["--read", "private"], environment: &[], by: &[] };
+
+impl Private {
+    fn start() -> Private {
+        let server = Server::with(&Place::local(), &PRIVATE);
+        let client = |scope| server.by(&server.place.token(scope, &[]));
+        let (read, upload, admin) = (client("read"), client("upload"), client("admin"));
+        let made = carried(12.0, "eos");
+        upload.put_all(&made);
+        Private { server, made, read, upload, admin }
+    }
+
+    /// Every request that shows or changes something, by the scope that it needs.
+    fn requests(&self) -> Vec<(&'static str, &'static str, String, Vec<u8>)> {
+        let id = self.made.run.id;
+        let share = json!({ "ids": [id], "expires_in_days": 1 }).to_string().into_bytes();
+        let token = json!({ "name": "x", "scope": "admin" }).to_string().into_bytes();
+        let mut all: Vec<_> = ["", "/summary", "/scores", "/log", "/log/lines"]
+            .map(|page| ("read", "GET", format!("/runs/{id}{page}"), Vec::new()))
+            .into();
+        all.extend(
+            ["/runs", "/progress", "/events", "//metrics"]
+                .map(|page| ("read", "GET", page.to_owned(), Vec::new())),
+        );
+        all.push(("read", "GET", format!("/compare?ids={id}"), Vec::new()));
+        all.push(("read", "GET", "/shares".into(), Vec::new()));
+        all.push(("read", "POST", "/shares".into(), share));
+        all.push(("upload", "HEAD", format!("/runs/{id}/log"), Vec::new()));
+        all.push(("upload", "PUT", format!("/runs/{id}"), file_of(&self.made.run)));
+        all.push(("upload", "PUT", format!("/runs/{id}/log"), self.made.log.clone()));
+        all.push((
+            "upload",
+            "POST",
+            format!("/runs/{}/progress", Uuid::now_v7()),
+            progress(1).to_string().into_bytes(),
+        ));
+        all.push(("admin", "GET", "/tokens".into(), Vec::new()));
+        all.push(("admin", "POST", "/tokens".into(), token));
+        all.push(("admin", "DELETE", format!("/tokens/{}", Uuid::now_v7()), Vec::new()));
+        all.push(("admin", "DELETE", format!("/runs/{id}"), Vec::new()));
+        all
+    }
+
+    /// What `client` is answered to each of them; nothing of what streams for ever is read.
+    fn answers(&self, client: &Client) -> Vec<(&'static str, String, u16)> {
+        let ask = |(scope, method, path, body): (&'static str, &'static str, String, Vec<u8>)| {
+            let digest = digest(&body);
+            let headers =
+                [("content-digest", digest.as_str()), ("upload-offset", "0"), ("upload-complete", "?1")];
+            let has_body = matches!(method, "PUT" | "POST");
+            let status = match path.as_str() {
+                "/events" => stream_status(client),
+                _ => client.ask(method, &path, &headers, has_body.then_some(body.as_slice())).status,
+            };
+            (scope, format!("{method} {path}"), status)
+        };
+        self.requests().into_iter().map(ask).collect()
+    }
+}
+
+/// The status of a stream of events, of which nothing else is read.
+fn stream_status(client: &Client) -> u16 {
+    let mut wire = TcpStream::connect(client.address).unwrap();
+    let token =
+        client.token.as_ref().map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
+    write!(wire, "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n{token}\r\n").unwrap();
+    let head = crate::harness::read_head(&mut std::io::BufReader::new(wire));
+    head.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn without_a_token() {
+    let private = Private::start();
+    for (_, request, status) in private.answers(&private.server.anyone()) {
+        assert_eq!(status, 401, "{request}");
+    }
+    for path in ["/limits", "/me", "/openapi.json", "//healthz"] {
+        assert_eq!(private.server.anyone().get(path).status, 200, "{path}");
+    }
+}
+
+#[test]
+fn with_a_token_of_a_lower_scope() {
+    let private = Private::start();
+    let allowed = |client: &Client, scopes: &[&str]| {
+        for (needed, request, status) in private.answers(client) {
+            let is_refused = [401, 403].contains(&status);
+            assert_eq!(!is_refused, scopes.contains(&needed), "{request}: {status}");
+        }
+    };
+    allowed(&private.read, &["read"]);
+    allowed(&private.upload, &["read", "upload"]);
+    allowed(&private.admin, &["read", "upload", "admin"]);
+}
+
+#[test]
+fn with_a_token_that_was_revoked_has_expired_or_is_made_up() {
+    let private = Private::start();
+    let server = &private.server;
+    let expired = server.place.token("admin", &["--expires", "1s"]);
+    let revoked = private.admin.post("/tokens", &json!({ "name": "y", "scope": "admin" })).json();
+    let id = revoked["id"].as_str().unwrap();
+    assert_eq!(private.admin.delete(&format!("/tokens/{id}")).status, 204);
+    let good = private.admin.token.clone().unwrap();
+    wait_for("end of a token", SOON, || (server.by(&expired).get("/me").status == 401).then_some(()));
+    let (shorter, longer, other) = (&good[..good.len() - 1], format!("{good}x"), good.to_lowercase());
+    for token in [&expired, revoked["secret"].as_str().unwrap(), "", "tp_", "x", shorter, &longer, &other, id]
+    {
+        let path = format!("/runs/{}", private.made.run.id);
+        server.by(token).get(&path).problem(401);
+        server.by(token).delete(&path).problem(401);
+    }
+    // Nor is a token's hash, as it is in the database, a token.
+    let hash: String = digest(good.as_bytes());
+    server.by(&hash).get("/runs").problem(401);
+    for header in [format!("Basic {good}"), good.clone(), "Bearer".into(), format!("Bearer {good} {good}")] {
+        server.anyone().ask("GET", "/runs", &[("authorization", &header)], None).problem(401);
+    }
+    assert_eq!(private.admin.get("/runs").status, 200);
+}
+
+#[test]
+fn with_a_link_beyond_its_runs() {
+    let private = Private::start();
+    let hidden = carried(13.0, "eos");
+    private.upload.put_all(&hidden);
+    let (shown, hidden) = (private.made.run.id, hidden.run.id);
+    let share = private.read.post("/shares", &json!({ "ids": [shown], "expires_in_days": 1 })).json();
+    let guest = private.server.by(share["secret"].as_str().unwrap());
+    for page in ["", "/summary", "/scores", "/log", "/log/lines"] {
+        assert_eq!(guest.get(&format!("/runs/{shown}{page}")).status, 200);
+        guest.get(&format!("/runs/{hidden}{page}")).problem(403);
+        // Whether there is a run is nothing that a guest learns.
+        guest.get(&format!("/runs/{}{page}", Uuid::now_v7())).problem(403);
+    }
+    assert_eq!(guest.get(&format!("/compare?ids={shown}")).status, 200);
+    guest.get(&format!("/compare?ids={shown},{hidden}")).problem(403);
+    guest.get(&format!("/compare?ids={hidden}")).problem(403);
+    for path in ["/runs", "/progress", "/shares", "/tokens", "//metrics", &format!("/runs?recipe={shown}")] {
+        guest.get(path).problem(403);
+    }
+    assert_eq!(stream_status(&guest), 403);
+    assert_eq!(guest.put(&made(12.39).run).status, 403);
+    assert_eq!(guest.delete(&format!("/runs/{shown}")).status, 403);
+    guest.post("/shares", &json!({ "ids": [shown], "expires_in_days": 1 })).problem(403);
+    // A run that is deleted is gone for a guest too.
+    assert_eq!(private.admin.delete(&format!("/runs/{shown}")).status, 204);
+    guest.get(&format!("/runs/{shown}")).problem(404);
+}
+
+#[test]
+fn with_anothers_link() {
+    let private = Private::start();
+    let ids = json!({ "ids": [private.made.run.id], "expires_in_days": 1 });
+    let share = private.read.post("/shares", &ids).json();
+    let path = format!("/shares/{}", share["id"].as_str().unwrap());
+    assert_eq!(private.upload.json("/shares")["items"], json!([]), "it is not theirs");
+    private.upload.delete(&path).problem(404);
+    private.server.by(share["secret"].as_str().unwrap()).delete(&path).problem(403);
+    assert_eq!(private.read.json("/shares")["items"].as_array().unwrap().len(), 1);
+    assert!(!private.admin.json("/shares").to_string().contains(share["secret"].as_str().unwrap()));
+    assert_eq!(private.admin.delete(&path).status, 204);
+}
+
+#[test]
+fn a_path_out_of_the_store() {
+    let server = Server::start();
+    let owner = server.owner();
+    let secret = server.place.dir().join("secret.zst");
+    std::fs::write(&secret, zstd::encode_all(&b"secret"[..], 1).unwrap()).unwrap();
+    for id in
+        ["..", "%2e%2e", "..%2f..%2fsecret", "%2e%2e%2fsecret.zst", "..%5csecret", "%00", "a%00b", "%ff", "."]
+    {
+        for page in ["", "/log", "/log/lines", "/summary", "/scores"] {
+            let answer = owner.get(&format!("/runs/{id}{page}"));
+            assert!([400, 404].contains(&answer.status), "{id}{page}: {}", answer.status);
+            assert!(!answer.text().contains("secret\n"), "{id}{page}");
+        }
+    }
+    for path in
+        ["//../../etc/passwd", "//%2e%2e/%2e%2e/etc/passwd", "//..%2f..%2fetc/passwd", "//assets/../../x"]
+    {
+        assert_ne!(owner.get(path).status, 200, "{path}");
+    }
+    // What is not even a path.
+    for target in ["../../etc/passwd", "*", "http://[::1", "/api/v1/runs/\u{1}"] {
+        let mut wire = server.wire();
+        write!(wire, "GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+        let answer = read_all(&mut wire);
+        assert!(!answer.starts_with("HTTP/1.1 2") && !answer.contains("root:"), "{target}: {answer}");
+    }
+    // The log's hash in a result file names a file.
+    let text = String::from_utf8(file_of(&made(12.39).run)).unwrap();
+    let hash = made(12.39).run.source.sha256;
+    for other in ["../../secret", "", "../store.sqlite", &hash.to_uppercase(), &"../".repeat(21), "\\u0000"] {
+        let file = text.replace(&hash, other).into_bytes();
+        let id = made(12.39).run.id;
+        let put =
+            owner.ask("PUT", &format!("/runs/{id}"), &[("content-digest", &digest(&file))], Some(&file));
+        assert_eq!(put.status, 201, "{other}: {}", put.text());
+        owner.get(&format!("/runs/{id}/log")).problem(404);
+        owner.put_log(id, 0, true, b"secret").problem(422);
+        assert_eq!(owner.delete(&format!("/runs/{id}")).status, 204);
+        assert!(secret.exists());
+    }
+    assert!(server.place.blobs().is_empty(), "{:?}", server.place.blobs());
+}
+
+/// The first line of the answer to a request whose body may not be read to its end.
+fn refused(server: &Server, head: &str, body: &[u8]) -> String {
+    let mut wire = server.wire();
+    // The server may stop reading at any time.
+    let _ = write!(wire, "{head}Host: localhost\r\nAuthorization: Bearer {}\r\n\r\n", server.owner);
+    let _ = wire.write_all(body);
+    let _ = wire.flush();
+    read_all(&mut wire).lines().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_body_beyond_the_limit() {
+    let small = Options {
+        arguments: &["--max-result-bytes", "100000", "--max-log-bytes", "200000"],
+        ..Options::default()
+    };
+    let server = Server::with(&Place::local(), &small);
+    let (owner, id) = (server.owner(), made(12.39).run.id);
+    assert_eq!(owner.put(&made(12.39).run).status, 201);
+    let path = format!("/api/v1/runs/{}", Uuid::now_v7());
+    let declared = format!("PUT {path} HTTP/1.1\r\nContent-Length: 99999999999\r\n");
+    assert_eq!(refused(&server, &declared, &[b'x'; 150_000]), "HTTP/1.1 413 Payload Too Large");
+    let chunked = format!("PUT {path} HTTP/1.1\r\nTransfer-Encoding: chunked\r\n");
+    let chunks = [b"10000\r\n".to_vec(), vec![b'x'; 1 << 16], b"\r\n".to_vec()].concat().repeat(3);
+    assert_eq!(refused(&server, &chunked, &chunks), "HTTP/1.1 413 Payload Too Large");
+    let log = format!("PUT /api/v1/runs/{id}/log HTTP/1.1\r\nUpload-Offset: 0\r\nUpload-Complete: ?1\r\n");
+    let chunked = format!("{log}Transfer-Encoding: chunked\r\n");
+    let chunks = [b"10000\r\n".to_vec(), vec![b'x'; 1 << 16], b"\r\n".to_vec()].concat().repeat(5);
+    assert_eq!(refused(&server, &chunked, &chunks), "HTTP/1.1 413 Payload Too Large");
+    let both = format!("{log}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n");
+    let answer = refused(&server, &both, b"0\r\n\r\nGET /api/v1/tokens HTTP/1.1\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 4"), "a request inside of another: {answer}");
+    let huge = Client::post(&owner, "/tokens", &json!({ "name": "x".repeat(100_000), "scope": "read" }));
+    huge.problem(413);
+    assert_eq!(owner.get("/runs").status, 200);
+}
+
+#[test]
+fn a_header_beyond_every_limit() {
+    let server = Server::start();
+    let head = format!("GET /api/v1/limits HTTP/1.1\r\nX-Long: {}\r\n", "x".repeat(1 << 20));
+    let answer = refused(&server, &head, b"");
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{answer}");
+    let head: String = (0..2000).map(|number| format!("X-{number}: x\r\n")).collect();
+    let answer = refused(&server, &format!("GET /api/v1/limits HTTP/1.1\r\n{head}"), b"");
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{answer}");
+    assert_eq!(server.anyone().get("/limits").status, 200);
+}
+
+#[test]
+fn a_small_body_that_becomes_a_large_one() {
+    let server = Server::start();
+    let (owner, run) = (server.owner(), made(12.39).run);
+    // 4 GiB of zeros.
+    let mut bomb = zstd::Encoder::new(Vec::new(), 19).unwrap();
+    let zeros = vec![0; 1 << 24];
+    for _ in 0..256 {
+        bomb.write_all(&zeros).unwrap();
+    }
+    let bomb = bomb.finish().unwrap();
+    assert!(bomb.len() < 1 << 20, "{}", bomb.len());
+    let (digest, path) = (digest(&bomb), format!("/runs/{}", run.id));
+    let headers = [("content-digest", digest.as_str()), ("content-encoding", "zstd")];
+    owner.ask("PUT", &path, &headers, Some(&bomb)).problem(413);
+    assert!(server.peak_memory() < 512 << 20, "{} bytes", server.peak_memory());
+
+    let small = Options { arguments: &["--max-log-bytes", "1000000000"], ..Options::default() };
+    let server = Server::with(&Place::local(), &small);
+    assert_eq!(server.owner().put(&run).status, 201);
+    let headers = [("upload-offset", "0"), ("upload-complete", "?1"), ("content-encoding", "zstd")];
+    server.owner().ask("PUT", &format!("{path}/log"), &headers, Some(&bomb)).problem(413);
+    assert!(server.peak_memory() < 512 << 20, "{} bytes", server.peak_memory());
+    // A frame that wants more memory than any needs.
+    let mut wide = zstd::Encoder::new(Vec::new(), 1).unwrap();
+    wide.window_log(30).unwrap();
+    wide.write_all(&zeros).unwrap();
+    let wide = wide.finish().unwrap();
+    let offset = server.owner().offset(run.id).unwrap().to_string();
+    let headers =
+        [("upload-offset", offset.as_str()), ("upload-complete", "?0"), ("content-encoding", "zstd")];
+    server.owner().ask("PUT", &format!("{path}/log"), &headers, Some(&wide)).problem(422);
+}
+
+#[test]
+fn a_login_that_no_proxy_made() {
+    let place = Place::local();
+    let behind = |proxy| {
+        let arguments = ["--read", "private", "--login-header", "x-user", "--trusted-proxy", proxy];
+        Server::with(&place, &Options { arguments: &arguments, ..Options::default() })
+    };
+    let ann = [("x-user", "ann")];
+    let server = behind("10.0.0.1");
+    server.anyone().ask("GET", "/runs", &ann, None).problem(401);
+    let forwarded = [("x-user", "ann"), ("x-forwarded-for", "10.0.0.1"), ("forwarded", "for=10.0.0.1")];
+    server.anyone().ask("GET", "/runs", &forwarded, None).problem(401);
+    drop(server);
+
+    let server = behind("127.0.0.1");
+    assert_eq!(server.anyone().ask("GET", "/runs", &ann, None).status, 200);
+    assert_eq!(server.anyone().ask("GET", "/me", &ann, None).json()["name"], "ann");
+    // Whoever is logged in reads, and no more; one that the person sent beside the proxy's own counts for nobody.
+    server.anyone().ask("GET", "/tokens", &ann, None).problem(403);
+    server.anyone().ask("DELETE", &format!("/runs/{}", Uuid::now_v7()), &ann, None).problem(403);
+    server.anyone().ask("GET", "/runs", &[("x-user", "ann"), ("x-user", "bob")], None).problem(401);
+    server.anyone().ask("GET", "/runs", &[("x-user", " ")], None).problem(401);
+    drop(server);
+
+    let alone =
+        Server::try_with(&place, &Options { arguments: &["--login-header", "x-user"], ..Options::default() });
+    assert!(alone.unwrap_err().contains("--trusted-proxy"));
+}
+
+#[test]
+fn another_sites_page_asks_for_a_person() {
+    let place = Place::local();
+    let arguments = ["--login-header", "x-user", "--trusted-proxy", "127.0.0.1"];
+    let server = Server::with(&place, &Options { arguments: &arguments, ..Options::default() });
+    let run = made(12.39).run;
+    assert_eq!(server.owner().put(&run).status, 201);
+    let share = json!({ "ids": [run.id], "expires_in_days": 1 }).to_string();
+    let ask = |more: &[(&str, &str)]| {
+        let headers = [&[("x-user", "ann")], more].concat();
+        server.anyone().ask("POST", "/shares", &headers, Some(share.as_bytes())).status
+    };
+    for site in ["cross-site", "same-site", "anything"] {
+        assert_eq!(ask(&[("sec-fetch-site", site)]), 403, "{site}");
+    }
+    let own = format!("http://{}", server.address);
+    for origin in ["http://evil.example", "null", "http://127.0.0.1:1", &own.replace("http://", "")] {
+        assert_eq!(ask(&[("origin", origin)]), 403, "{origin}");
+    }
+    assert_eq!(server.owner().json("/shares")["items"], json!([]));
+    assert_eq!(ask(&[("sec-fetch-site", "same-origin")]), 201);
+    assert_eq!(ask(&[("origin", &own)]), 201);
+    // No page reads what is here either: nothing allows it to.
+    let answer =
+        server.anyone().ask("GET", "/runs", &[("origin", "http://evil.example"), ("x-user", "ann")], None);
+    assert_eq!(answer.header("access-control-allow-origin"), None);
+    assert_eq!(answer.header("cross-origin-resource-policy"), Some("same-origin"));
+}
+
+#[test]
+fn a_name_that_points_here() {
+    let server = Server::start();
+    assert_eq!(server.owner().put(&made(12.39).run).status, 201);
+    for host in ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "0.0.0.0", "x@localhost"]
+    {
+        for path in ["/runs", "//", "//healthz", "//metrics"] {
+            let path = path
+                .strip_prefix('/')
+                .filter(|path| path.starts_with('/'))
+                .map_or(format!("/api/v1{path}"), str::to_owned);
+            let mut wire = server.wire();
+            write!(wire, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+            assert!(read_all(&mut wire).starts_with("HTTP/1.1 403"), "{host} {path}");
+        }
+    }
+    let mut wire = server.wire();
+    write!(wire, "GET /api/v1/runs HTTP/1.1\r\nHost: localhost:1\r\nConnection: close\r\n\r\n").unwrap();
+    assert!(read_all(&mut wire).starts_with("HTTP/1.1 200"));
+}
+
+#[test]
+fn asking_more_often_than_the_rate_in_others_names() {
+    let few = Options { arguments: &["--requests-per-minute", "20"], ..Options::default() };
+    let server = Server::with(&Place::local(), &few);
+    let token = server.by(&server.place.token("read", &[]));
+    let ask = |number: u32| {
+        let spoofed = format!("10.0.0.{number}");
+        let headers = [("x-forwarded-for", &*spoofed), ("forwarded", &spoofed), ("x-real-ip", &spoofed)];
+        server.anyone().ask("GET", "/runs", &headers, None)
+    };
+    let answers: Vec<Answer> = (0..60).map(ask).collect();
+    assert_eq!(answers[0].status, 200);
+    // On a slow machine some of the last ones are in the next minute.
+    let refused = answers.iter().find(|answer| answer.status != 200).unwrap();
+    refused.problem(429);
+    assert!((1..=60).contains(&refused.header("retry-after").unwrap().parse::<u32>().unwrap()));
+    // Each token has a rate of its own.
+    assert_eq!(token.get("/runs").status, 200);
+    drop(server);
+
+    let behind = ["--requests-per-minute", "20", "--trusted-proxy", "127.0.0.1"];
+    let server = Server::with(&Place::local(), &Options { arguments: &behind, ..Options::default() });
+    // A proxy adds what it saw behind what it was sent.
+    let ask = |number: u32, seen: &str| {
+        let header = format!("10.0.0.{number}, {seen}");
+        server.anyone().ask("GET", "/runs", &[("x-forwarded-for", &header)], None).status
+    };
+    assert!((0..60).any(|number| ask(number, "192.0.2.1") == 429));
+    assert_eq!(ask(0, "192.0.2.2"), 200);
+}
+
+#[test]
+fn guessing_tokens() {
+    let server = Server::start();
+    let token = server.place.token("read", &[]);
+    let guess = |number| server.by(&format!("tp_{number:030}")).get("/runs").status;
+    let answers: Vec<u16> = (0..100).map(guess).collect();
+    assert_eq!(answers[0], 401);
+    assert!(answers.contains(&429));
+    // Who has one is not hindered by who has none.
+    assert_eq!(server.by(&token).get("/runs").status, 200);
+    assert_eq!(server.anyone().get("/runs").status, 200);
+}
+
+#[test]
+fn clients_that_are_slow() {
+    let server = Server::start();
+    let (owner, made) = (server.owner(), made_long(8 << 20));
+    owner.put_all(&made);
+    let id = made.run.id;
+    let mut slow = Vec::new();
+    let mut begin = |text: String| {
+        let mut wire = server.wire();
+        wire.write_all(text.as_bytes()).unwrap();
+        slow.push(wire);
+    };
+    for _ in 0..100 {
+        begin("GET /api/v1/runs HTTP/1.1\r\nHost: local".into());
+        let head = format!("HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n", server.owner);
+        let other = Uuid::now_v7();
+        begin(format!("PUT /api/v1/runs/{other} {head}Content-Length: 60000000\r\n\r\nx"));
+        begin(format!(
+            "PUT /api/v1/runs/{id}/log {head}Upload-Offset: 0\r\nUpload-Complete: ?1\r\nContent-Length: 1000\r\n\r\nx"
+        ));
+        begin(format!("POST /api/v1/runs/{other}/progress {head}Content-Length: 1000\r\n\r\nx"));
+    }
+    // Who takes no answer, which is larger than all buffers on its way: more of them than there are threads.
+    for _ in 0..600 {
+        begin(format!("GET /api/v1/runs/{id}/log HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+    }
+    // All others go on.
+    let other = carried(12.0, "eos");
+    owner.put_all(&other);
+    assert_eq!(owner.get(&format!("/compare?ids={}", other.run.id)).status, 200);
+    assert_eq!(owner.get(&format!("/runs/{}/log", other.run.id)).body, other.log);
+    assert_eq!(owner.get(&format!("/runs/{}/log/lines", other.run.id)).status, 200);
+    assert_eq!(server.anyone().get("//healthz").status, 200);
+}
+
+#[test]
+fn more_connections_than_a_process_may_open_at_first() {
+    let few = Options { by: &["prlimit", "--nofile=64:4096"], ..Options::default() };
+    let server = Server::with(&Place::local(), &few);
+    let idle: Vec<TcpStream> = (0..300).map(|_| server.wire()).collect();
+    server.owner().put_all(&made(12.39));
+    assert_eq!(idle.len(), 300);
+}
+
+#[test]
+#[ignore = "waits for as long as the server has patience"]
+fn stress_a_client_that_says_nothing_is_let_go() {
+    let server = Server::start();
+    let mut silent = server.wire();
+    let mut half = server.wire();
+    write!(half, "GET / HTTP/1.1\r\nHost").unwrap();
+    let mut body = server.wire();
+    let head =
+        format!("Host: localhost\r\nAuthorization: Bearer {}\r\nContent-Length: 9\r\n\r\n", server.owner);
+    write!(body, "POST /api/v1/tokens HTTP/1.1\r\n{head}x").unwrap();
+    assert!(read_all(&mut body).starts_with("HTTP/1.1 408"));
+    read_all(&mut half);
+    read_all(&mut silent);
+    let made = made_long(32 << 20);
+    server.owner().put_all(&made);
+    let mut unread = server.wire();
+    write!(unread, "GET /api/v1/runs/{}/log HTTP/1.1\r\nHost: localhost\r\n\r\n", made.run.id).unwrap();
+    let connections = || {
+        let sockets = std::fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap().flatten();
+        sockets.filter(|fd| std::fs::read_link(fd.path()).is_ok_and(|to| to.starts_with("socket:"))).count()
+    };
+    wait_for("answer that nobody takes", SOON, || (connections() > 1).then_some(()));
+    let before = connections();
+    wait_for("end of an answer that nobody takes", 3 * SOON, || (connections() < before).then_some(()));
+}
+
+#[test]
+fn json_that_is_torn_deep_or_huge() {
+    let server = Server::start();
+    let owner = server.owner();
+    let run = carried(12.39, "eos").run;
+    let (path, good) = (format!("/runs/{}", run.id), file_of(&run));
+    let put = |body: &[u8]| {
+        let answer = owner.ask("PUT", &path, &[("content-digest", &digest(body))], Some(body));
+        answer.problem(422);
+    };
+    let deep = |open: &str| format!("{{\"version\":1,\"x\":{}", open.repeat(200_000));
+    put(deep("[").as_bytes());
+    put(deep("{\"a\":").as_bytes());
+    let text = String::from_utf8(good.clone()).unwrap();
+    put(text.replacen("12.39", "1e999", 1).as_bytes());
+    put(text.replacen("\"version\":1", "\"version\":99999999999999999999999", 1).as_bytes());
+    put(text.replacen("\"repeat\":1", "\"repeat\":-1", 1).as_bytes());
+    put(text.replacen("\"repeat\":1", "\"repeat\":4294967296", 1).as_bytes());
+    let mut bad = good.clone();
+    bad[good.len() / 2] = 0xff;
+    put(&bad);
+    for body in [
+        &b"\xff\xfe"[..],
+        b"null",
+        b"[]",
+        b"\"",
+        b"{\"name\":\"x\",\"name\":\"y\",\"scope\":\"read\"}",
+        deep("[").as_bytes(),
+    ] {
+        let answer = owner.ask("POST", "/tokens", &[], Some(body));
+        assert!([413, 422].contains(&answer.status), "{}", answer.text());
+    }
+
+    // Wherever a file is torn or changed, it is refused, or taken as another result; never anything else.
+    let mut runner = TestRunner::new(ProptestConfig {
+        cases: 200,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    });
+    let changes = (0..good.len(), any::<u8>(), 0..3_u8);
+    let result = runner.run(&changes, |(at, byte, how)| {
+        let body = match how {
+            0 => good[..at].to_vec(),
+            1 => [&good[..at], &[byte], &good[at..]].concat(),
+            _ => [&good[..at], &[byte], &good[at + 1..]].concat(),
+        };
+        let answer = owner.ask("PUT", &path, &[("content-digest", &digest(&body))], Some(&body));
+        match answer.status {
+            201 => {
+                // What was taken is whole, and can be listed, read and compared.
+                assert_eq!(owner.get(&format!("{path}?upload")).body, body);
+                assert_eq!(owner.get(&format!("/compare?ids={}", run.id)).status, 200);
+                assert_eq!(owner.all(""), [run.id.to_string()]);
+                assert_eq!(owner.delete(&path).status, 204);
+            }
+            status => prop_assert_eq!(status, 422, "{}", answer.text()),
+        }
+        Ok(())
+    });
+    result.unwrap();
+}
+
+/// Texts that mean something to SQL, or to what is around it.
+const INJECTIONS: [&str; 12] = [
+    "'",
+    "' OR '1'='1",
+    "\" OR 1=1 --",
+    "x'; DROP TABLE runs; --",
+    "x') UNION SELECT secret FROM tokens --",
+    "$1",
+    "?",
+    "%",
+    "_",
+    "\\",
+    "\0",
+    "eos\u{202e}'\u{0}",
+];
+
+#[test]
+fn sql_in_every_filter_on_sqlite() {
+    sql_in_every_filter(Kind::Local);
+}
+
+#[test]
+fn sql_in_every_filter_on_postgres() {
+    sql_in_every_filter(Kind::Shared);
+}
+
+fn sql_in_every_filter(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, made) = (server.owner(), carried(12.39, "eos"));
+    owner.put_all(&made);
+    let id = made.run.id;
+    for text in INJECTIONS {
+        let value = encoded(text);
+        for filter in [
+            "recipe", "cluster", "campaign", "status", "model", "gpu", "gpus", "dtype", "line", "since",
+            "until", "sort", "limit", "cursor",
+        ] {
+            let answer = owner.get(&format!("/runs?{filter}={value}"));
+            match answer.status {
+                200 => assert_eq!(answer.json()["items"], json!([]), "{filter}={text}"),
+                _ => assert!(!answer.problem(400).is_empty()),
+            }
+        }
+        for cursor in
+            [format!("2026-01-01T00:00:00Z{text}_{id}"), format!("_{id}{text}"), format!("1{text}_{id}")]
+        {
+            owner.get(&format!("/runs?sort=mfu&cursor={}", encoded(&cursor))).problem(400);
+        }
+        let lines = owner.json(&format!("/runs/{id}/log/lines?q={value}"));
+        let plain = String::from_utf8(made.log.clone()).unwrap();
+        let expected = plain.lines().filter(|line| line.contains(text)).count();
+        assert_eq!(lines["items"].as_array().unwrap().len(), expected, "{text}");
+        for path in [format!("/runs/{value}"), format!("/compare?ids={value}")] {
+            owner.get(&path).problem(404);
+        }
+        for path in [format!("/tokens/{value}"), format!("/shares/{value}")] {
+            owner.delete(&path).problem(404);
+        }
+        let token = owner.post("/tokens", &json!({ "name": text, "scope": "read" }));
+        assert!([201, 422].contains(&token.status), "{text}: {}", token.text());
+        // In a result it is data, and is found as that.
+        let mut other = carried(12.0, text);
+        let carried = other.run.carried.as_mut().unwrap();
+        (carried.campaign, carried.run) = (text.into(), text.into());
+        other.run.source.path = text.into();
+        assert_eq!(owner.put(&other.run).status, 201, "{text}");
+        let summary = owner.json(&format!("/runs/{}/summary", other.run.id));
+        if !text.contains('\0') {
+            assert_eq!((&summary["cluster"], &summary["path"]), (&json!(text), &json!(text)));
+            assert_eq!(owner.all(&format!("cluster={value}&campaign={value}")), [other.run.id.to_string()]);
+        }
+        let mut word = progress(1);
+        for field in ["campaign", "run", "cluster", "recipe", "state"] {
+            word[field] = Value::from(text);
+        }
+        let live = Uuid::now_v7();
+        assert_eq!(owner.post(&format!("/runs/{live}/progress"), &word).status, 204, "{text}");
+        assert_eq!(owner.json("/progress")["items"][0]["cluster"], text);
+        assert_eq!(owner.delete(&format!("/runs/{}", other.run.id)).status, 204);
+    }
+    assert_eq!(owner.all(""), [id.to_string()]);
+}
+
+#[test]
+fn secrets_in_what_the_server_says() {
+    let place = Place::new(Kind::Shared);
+    let arguments = ["--requests-per-minute", "100"];
+    let environment = [("RUST_LOG", "trace")];
+    let server = Server::with(&place, &Options { arguments: &arguments, environment: &environment, by: &[] });
+    let (owner, made) = (server.owner(), carried(12.39, "eos"));
+    owner.put_all(&made);
+    let token = owner.post("/tokens", &json!({ "name": "x", "scope": "upload" })).json();
+    let token = token["secret"].as_str().unwrap();
+    let share = owner.post("/shares", &json!({ "ids": [made.run.id], "expires_in_days": 1 })).json();
+    let share = share["secret"].as_str().unwrap();
+    let guess = "tp_guessedguessedguessedguessed01";
+    for secret in [token, share, guess] {
+        server.by(secret).get(&format!("/runs/{}", made.run.id));
+        // Someone may put it where it does not belong.
+        server.anyone().get(&format!("/runs?token={secret}"));
+    }
+    assert_eq!(owner.get(&format!("/runs/{}/log", made.run.id)).body, made.log);
+    owner.delete("/runs/x").problem(404);
+    let announced = format!("#token={}", server.owner);
+    let said = server.output();
+    assert!(said.contains("answered with"), "{said}");
+    assert_eq!(said.matches(&announced).count(), 1);
+    let said = said.replace(&announced, "");
+    for secret in [&*server.owner, token, share, guess, PASSWORD, S3_SECRET] {
+        let line = said.lines().find(|line| line.contains(secret));
+        assert_eq!(line, None, "{secret}");
+    }
+    // Nor where it fails.
+    let wrong =
+        Place::local().with_database(place.database.clone().unwrap().replace("127.0.0.1:", "127.0.0.1:1"));
+    let said =
+        Server::try_with(&wrong, &Options { environment: &environment, ..Options::default() }).unwrap_err();
+    assert!(said.contains("postgres://trainplan@") && !said.contains(PASSWORD), "{said}");
+}
+
+#[test]
+fn a_log_that_is_no_text() {
+    let server = Server::start();
+    let owner = server.owner();
+    let long = vec![b'y'; 100_000];
+    let odd = [&log(12.39, 50)[..], b"\xff\xfe\0\x1b[31m<script>alert(1)</script>\r\n", &long].concat();
+    let made = made_of(odd);
+    owner.put_all(&made);
+    let answer = owner.get(&format!("/runs/{}/log", made.run.id));
+    assert_eq!(answer.body, made.log);
+    assert_eq!(answer.header("content-type"), Some("text/plain; charset=utf-8"));
+    assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+    assert!(answer.header("content-disposition").unwrap().starts_with("attachment"));
+    let lines = owner.json(&format!("/runs/{}/log/lines?from=51", made.run.id));
+    assert_eq!(lines["items"].as_array().unwrap().len(), 2);
+    assert_eq!(lines["items"][1]["text"].as_str().unwrap().len(), 4096);
+}
