@@ -25,7 +25,7 @@ pub(crate) fn ShareLinks(
     let changes = RwSignal::new(0_u32);
     // A link to other runs is another one.
     Effect::new(move |_| {
-        ids.track();
+        let _ = ids.get();
         secret.set(String::new());
     });
     let shares = desk.answer(

@@ -78,7 +78,7 @@ pub(crate) fn ComparePage() -> impl IntoView {
     let named = Memo::new(move |_| ids(address));
     let asked = ask(address, move || {
         // What is dropped may be what was missing.
-        settled.track();
+        let _ = settled.get();
         Some(named.get())
     });
     let compared = Memo::new(move |_| asked.get().unwrap_or_default());

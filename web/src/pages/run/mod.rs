@@ -36,7 +36,7 @@ pub(crate) fn RunPage() -> impl IntoView {
     let settled = Entries::of_app().settled();
     let id = Memo::new(move |_| address.own(ID));
     let asked = ask(address, move || {
-        settled.track();
+        let _ = settled.get();
         Some(vec![id.get()]).filter(|_| !id.with(String::is_empty))
     });
     let compared = Memo::new(move |_| asked.get().unwrap_or_default());
