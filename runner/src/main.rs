@@ -10,6 +10,7 @@ mod serve;
 mod slurm;
 mod ssh;
 mod store;
+mod upload;
 
 use std::process::ExitCode;
 

@@ -43,10 +43,11 @@ fn the_readmes_commands_work() {
     for command in commands {
         let command = command.split(" #").next().unwrap();
         let mut words: Vec<&str> = command.split_whitespace().collect();
-        // No logs, no measurements and no cluster are where this runs: what needs them then says so.
+        // No logs, no results, no measurements and no cluster are where this runs: what needs them then says so.
         let expected = match words[..] {
             ["parse" | "calibrate", ..] => 4,
             ["validate", ..] => 1,
+            ["upload", ..] => 2,
             ["doctor", ..] => 5,
             ["run", _] => {
                 words.extend(["--patience", "0"]);
@@ -111,7 +112,7 @@ fn completions_and_the_man_page_know_every_command() {
         let completions = trainplan(["completions", shell]).stdout;
         for command in [
             "recipes", "flops", "metrics", "estimate", "launch", "run", "jobs", "doctor", "connect", "parse",
-            "import", "serve",
+            "import", "serve", "upload",
         ] {
             assert!(completions.contains(command) && man.contains(command), "{shell}: {command}");
         }

@@ -14,6 +14,7 @@ mod rates;
 mod tests;
 mod watch;
 
+pub(crate) use api::Progress;
 pub(crate) use limits::Limits;
 
 use crate::data::{DataDir, DataDirError};

@@ -7,6 +7,8 @@ mod log;
 mod progress;
 mod runs;
 
+pub(crate) use progress::Progress;
+
 use super::Server;
 use super::guard::{Caller, identify};
 use super::limits::Limits;
