@@ -12,6 +12,7 @@ mod slurm;
 mod ssh;
 mod store;
 mod tls;
+mod upload;
 
 use std::process::ExitCode;
 

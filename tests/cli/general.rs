@@ -43,11 +43,12 @@ fn the_readmes_commands_work() {
     for command in commands {
         let command = command.split(" #").next().unwrap();
         let mut words: Vec<&str> = command.split_whitespace().collect();
-        // No logs, no measurements and no cluster are where this runs: what needs them then says so.
+        // No logs, no results, no measurements and no cluster are where this runs: what needs them then says so.
         let expected = match words[..] {
             ["parse" | "calibrate" | "check", ..] => 4,
             ["compare", ..] => 2,
             ["validate", ..] => 1,
+            ["upload", ..] => 2,
             ["doctor", ..] => 5,
             ["run", _] => {
                 words.extend(["--patience", "0"]);
@@ -112,7 +113,7 @@ fn completions_and_the_man_page_know_every_command() {
         let completions = trainplan(["completions", shell]).stdout;
         for command in [
             "recipes", "flops", "metrics", "estimate", "launch", "run", "jobs", "doctor", "connect", "parse",
-            "compare", "import", "export", "reparse", "check", "serve", "token", "licenses",
+            "compare", "import", "export", "reparse", "check", "serve", "token", "upload", "licenses",
         ] {
             assert!(completions.contains(command) && man.contains(command), "{shell}: {command}");
         }

@@ -100,6 +100,27 @@ fn a_plan_says_what_would_run() {
 }
 
 #[test]
+fn results_go_to_the_server_that_is_named_with_a_token_that_is_found() {
+    let upload = "[upload]\nto = \"https://results.example\"\nlogs = false\n\n[defaults]";
+    let campaign = CAMPAIGN.replacen("[defaults]", upload, 1);
+    let plan: Value = serde_json::from_str(&dry_run(&campaign, CLUSTERS, "json").stdout).unwrap();
+    let wanted = serde_json::json!({
+        "to": "https://results.example", "token": { "env": "TRAINPLAN_TOKEN" }, "logs": false, "progress": true
+    });
+    assert_eq!((&plan[0]["upload"], &plan[1]["upload"]), (&wanted, &wanted));
+    let table = dry_run(&campaign, CLUSTERS, "table").stdout;
+    assert!(table.contains("result to https://results.example"), "{table}");
+    // Before anything is begun, not when the first result is there.
+    let place =
+        place(&campaign, &CLUSTERS.replace("WANDB", "X").replace("\"touch\", \"pwned\"", "\"echo\", \"x\""));
+    let run = run_in(&place, &["--clusters", "clusters.toml", "--data-dir", "data"]);
+    assert_eq!(run.code, Some(2), "{}", run.stderr);
+    assert!(run.stderr.contains("the token for https://results.example"), "{}", run.stderr);
+    let old = CAMPAIGN.replacen("repeats = 1", "upload = \"https://results.example\"", 1);
+    assert!(refused(&old, CLUSTERS).contains("run.small.upload: is a text; allowed: a table"));
+}
+
+#[test]
 fn people_get_a_table_and_every_script() {
     let run = dry_run(CAMPAIGN, CLUSTERS, "table");
     assert_eq!(run.code, Some(0), "{}", run.stderr);

@@ -16,6 +16,7 @@ mod laptop;
 mod link;
 mod scale;
 mod site;
+mod upload;
 mod workloads;
 
 use cluster::{Cluster, Daemon, Options};

@@ -4,6 +4,7 @@
 //! `cargo test --package trainplan-tests --test server`; what takes longer: `make load`.
 
 #![allow(missing_docs, reason = "a test's name says what it shows")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "figures, and what was left out")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod api;
@@ -14,3 +15,4 @@ mod load;
 mod migrations;
 mod security;
 mod services;
+mod upload;

@@ -1,5 +1,9 @@
 //! What the behaviour tests share: the binary under test.
 
+mod served;
+
+pub use served::Served;
+
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::{Command, Output};

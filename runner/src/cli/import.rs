@@ -103,7 +103,7 @@ fn cells(row: &Row) -> [String; 4] {
 
 /// The files of a path: itself, or the results in it. A folder that can't be listed stands for itself, and reading it
 /// says why.
-fn files(path: &Path) -> Vec<PathBuf> {
+pub(super) fn files(path: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(path) else { return vec![path.to_path_buf()] };
     let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     files.retain(|file| file.to_string_lossy().ends_with(FILE_ENDING));
@@ -148,6 +148,6 @@ fn log_of(path: &Path) -> Option<PathBuf> {
     Some(path.with_file_name(format!("{name}.log.zst"))).filter(|log| log.exists())
 }
 
-fn could_not_read(error: &io::Error) -> String {
+pub(super) fn could_not_read(error: &io::Error) -> String {
     format!("it can't be read: {error}; give a result file, or a folder of them")
 }

@@ -28,6 +28,7 @@ mod side_by_side;
 mod stored;
 mod summary;
 mod token;
+mod upload;
 mod validate;
 mod watch;
 
@@ -61,8 +62,9 @@ Examples:
   trainplan run nightly.campaign.toml
   trainplan jobs list
   trainplan serve
+  trainplan upload results/ --to https://results.example
 
-Exit codes: 0 done; 1 failed; 2 wrong use or invalid input; 3 the plan does not fit; 4 a run failed,\nor nothing could be scored; 5 the cluster can't be reached; 6 a regression was found."
+Exit codes: 0 done; 1 failed; 2 wrong use or invalid input; 3 the plan does not fit; 4 a run failed,\nor nothing could be scored; 5 the cluster or the server can't be reached; 6 a regression was found."
 )]
 struct Cli {
     /// Say more of what is done on standard error; twice for every remote command
@@ -94,6 +96,7 @@ enum Command {
     Calibrate(calibrate::Args),
     Serve(serve::Args),
     Token(token::Args),
+    Upload(upload::Args),
     Licenses(licenses::Args),
     Completions(shell::Completions),
     Man(shell::Man),
@@ -145,6 +148,9 @@ enum Failure {
     /// Some results did not get into the store: exit code 1. The rows say why.
     #[error("{0} of {1} results could not be stored: each row says why")]
     NotStored(usize, usize),
+    /// Some results are not on the server: exit code 1. The rows say why.
+    #[error("{0} of {1} results are not on the server: each row says why")]
+    NotUploaded(usize, usize),
     /// A result that can't be kept: exit code 1.
     #[error(transparent)]
     Save(#[from] parse::SaveError),
@@ -255,6 +261,7 @@ pub(crate) fn run() -> ExitCode {
         | Failure::DataDir(_)
         | Failure::Store(_)
         | Failure::NotStored(..)
+        | Failure::NotUploaded(..)
         | Failure::File { .. }
         | Failure::Output(_)
         | Failure::Format(_)
@@ -305,6 +312,7 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Calibrate(args) => args.run(),
         Command::Serve(args) => args.run(),
         Command::Token(args) => args.run(),
+        Command::Upload(args) => args.run(),
         Command::Licenses(args) => args.run(),
         Command::Completions(args) => args.run(),
         Command::Man(args) => args.run(),

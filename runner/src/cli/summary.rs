@@ -3,8 +3,9 @@
 use super::output;
 use super::{Failure, watch};
 use crate::conduct::Outcome;
-use crate::journal::{Event, Phase, Round, Run};
+use crate::journal::{Event, Phase, Round, Run, Sending};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// What became of a run, for programs.
 #[derive(Debug, Serialize)]
@@ -30,6 +31,31 @@ pub(super) struct Summary<'a> {
     speed_percent: Option<f64>,
     result: Option<&'a str>,
     why: Option<&'a str>,
+    /// How far its result is on its way to a server, where it is sent to one.
+    upload: Option<Upload<'a>>,
+}
+
+/// How far a result is on its way.
+#[derive(Debug, Serialize)]
+struct Upload<'a> {
+    to: &'a str,
+    state: Way,
+    /// Since when the server has it.
+    at: Option<String>,
+    why: Option<&'a str>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Way {
+    /// There is no result to send.
+    None,
+    /// It is to be sent.
+    Waiting,
+    /// The server has it.
+    Sent,
+    /// The server does not take it.
+    Refused,
 }
 
 impl<'a> Summary<'a> {
@@ -56,6 +82,7 @@ impl<'a> Summary<'a> {
             speed_percent: None,
             result: (status.phase == Phase::Stored).then_some(run.id.as_str()),
             why: status.failure.as_deref(),
+            upload: run.plan.upload.as_ref().map(|upload| on_its_way(upload.to.as_str(), run)),
         };
         if let Some(Event::Parsed { reason, step_time_s, mfu, speed_percent, error, within, .. }) =
             &status.parsed
@@ -66,6 +93,17 @@ impl<'a> Summary<'a> {
         }
         summary
     }
+}
+
+fn on_its_way<'a>(to: &'a str, run: &'a Run) -> Upload<'a> {
+    let (state, at, why) = match &run.status.sending {
+        None if run.status.phase == Phase::Stored => (Way::Waiting, None, None),
+        None => (Way::None, None, None),
+        Some(Sending::Sent { at_ms }) => (Way::Sent, Some(watch::time(*at_ms)), None),
+        Some(Sending::PutOff { why }) => (Way::Waiting, None, Some(why.as_str())),
+        Some(Sending::Refused { why }) => (Way::Refused, None, Some(why.as_str())),
+    };
+    Upload { to, state, at, why }
 }
 
 impl Summary<'_> {
@@ -105,6 +143,32 @@ pub(super) fn table(summaries: &[Summary]) -> Result<(), Failure> {
             "{kept} of {} results kept: `trainplan serve` shows them at /results",
             summaries.len()
         ))?;
+    }
+    uploads(summaries)
+}
+
+/// What became of sending results, by server.
+fn uploads(summaries: &[Summary]) -> Result<(), Failure> {
+    let mut servers: BTreeMap<&str, Vec<&Upload>> = BTreeMap::new();
+    for upload in summaries.iter().filter_map(|run| run.upload.as_ref()) {
+        servers.entry(upload.to).or_default().push(upload);
+    }
+    for (to, uploads) in servers {
+        let of = |state| uploads.iter().filter(move |upload| upload.state == state);
+        let all = uploads.len() - of(Way::None).count();
+        if all == 0 {
+            continue;
+        }
+        let mut line = format!("{} of {all} results uploaded to {to}", of(Way::Sent).count());
+        for (state, what) in [(Way::Waiting, "will be sent later"), (Way::Refused, "refused")] {
+            // One reason is enough: the others have mostly the same.
+            let why = of(state).find_map(|upload| upload.why).map_or(String::new(), |why| format!(": {why}"));
+            match of(state).count() {
+                0 => {}
+                count => line += &format!("; {count} {what}{why}"),
+            }
+        }
+        output::text_line(&line)?;
     }
     Ok(())
 }

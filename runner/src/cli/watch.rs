@@ -159,7 +159,10 @@ impl Screen {
 impl Watch for Screen {
     fn event(&mut self, run: &Run, at_ms: i64, event: &Event) {
         // What is only worth looking up stays for `jobs show`.
-        if matches!(event, Event::Found { .. } | Event::Drained { .. } | Event::Stored { .. }) {
+        if matches!(
+            event,
+            Event::Found { .. } | Event::Drained { .. } | Event::Stored { .. } | Event::Uploaded { .. }
+        ) {
             return;
         }
         if let Some(text) = sentence(run, event) {
@@ -337,6 +340,9 @@ pub(super) fn sentence(run: &Run, event: &Event) -> Option<String> {
         }
         Event::Stored { result } => format!("result {result} is kept"),
         Event::Failed { why } => format!("failed: {why}"),
+        Event::Uploaded { to } => format!("its result is on {to}"),
+        Event::NotUploaded { why, again: true, .. } => format!("its result will be sent later: {why}"),
+        Event::NotUploaded { to, why, .. } => format!("its result is not taken by {to}: {why}"),
     })
 }
 

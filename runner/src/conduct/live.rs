@@ -2,13 +2,16 @@
 
 use super::copy::{Copy, Joins, Progress};
 use super::{ConductError, outcome};
-use crate::journal::{Copied, Event, Journal, Phase, Run};
+use crate::journal::{Copied, Event, Journal, Phase, Round, Run};
+use crate::serve;
 use crate::slurm::{Chunk, End, Find, Look, Sighting, Source, State, Tail, View};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use trainplan_shared::campaign::Upload;
 use trainplan_shared::catalog::Release;
 use trainplan_shared::link;
 use trainplan_shared::spec::Spec;
+use uuid::Uuid;
 
 /// A run and what is under way for it.
 pub(crate) struct Live {
@@ -38,9 +41,14 @@ pub(crate) struct Live {
     first_step: Option<(Instant, u64)>,
     /// Seconds that steps take, as they come here.
     pace_s: Option<f64>,
+    /// When its server was last told where it is.
+    told: Option<Instant>,
     /// The folder of the copies of its logs.
     logs: PathBuf,
 }
+
+/// A server is told where a run is no more often than this.
+const TOLD_APART: Duration = Duration::from_secs(15);
 
 /// The queue answers without a job so many times, for so long, before it counts as over.
 const MISSING_LOOKS: u32 = 3;
@@ -73,6 +81,7 @@ impl Live {
             quiet_since: None,
             first_step: None,
             pace_s: None,
+            told: None,
             logs,
             run,
         };
@@ -93,6 +102,42 @@ impl Live {
         }
         live.see_progress();
         Ok(live)
+    }
+
+    /// What its server is to be told of it now, if anything.
+    pub(super) fn word(&mut self, round: &Round) -> Option<(Upload, Uuid, serve::Progress)> {
+        let upload = self.run.plan.upload.as_ref().filter(|upload| upload.progress)?;
+        let Run { plan, status, .. } = &self.run;
+        match status.phase {
+            // A result says more. Of one that failed there is none, and no one else would say that it is over.
+            Phase::Planned | Phase::Staged | Phase::Stored => return None,
+            Phase::Failed => drop(self.told.take()?),
+            _ if self.told.is_some_and(|told| told.elapsed() < TOLD_APART) => return None,
+            _ => self.told = Some(Instant::now()),
+        }
+        let state = match (status.phase, &status.unseen, status.jobs.first()) {
+            (Phase::Failed, ..) => "failed".into(),
+            (Phase::Intended, ..) => "being submitted".into(),
+            (Phase::Drained | Phase::Parsed, ..) => "log copied".into(),
+            (_, Some(_), _) => "unknown".into(),
+            (.., Some((_, Some(seen)))) => seen.state.to_string(),
+            _ => "submitted".into(),
+        };
+        let progress = serve::Progress {
+            campaign: round.campaign.clone(),
+            run: plan.name.clone(),
+            repeat: plan.repeat,
+            cluster: round.cluster.clone(),
+            recipe: plan.recipe.clone(),
+            state,
+            step: Some(self.progress.steps),
+            steps: Some(plan.launched.steps.into()),
+            step_time_s: self.progress.step_time_s,
+            planned_s: Some(plan.predicted.step_time_s.mid),
+            jobs: status.jobs.iter().map(|(job, _)| job.clone()).collect(),
+            at: jiff::Timestamp::now().to_string(),
+        };
+        Some((upload.clone(), Uuid::parse_str(&self.run.id).ok()?, progress))
     }
 
     /// What is known of its scenario, for whoever reads its log.

@@ -9,14 +9,17 @@ mod secrets;
 
 pub(crate) use live::Live;
 pub(crate) use outcome::Outcome;
-pub(crate) use secrets::{SecretError, check as check_secrets};
+pub(crate) use secrets::{SecretError, check as check_secrets, find as find_secret};
 
 use crate::journal::{Event, Journal, JournalError, Phase, Round, Run, now_ms};
 use crate::slurm::{self, Look, Report, View};
 use crate::ssh::{Link, LinkError, Output};
 use crate::store::{Store, StoreError};
+use crate::upload::{Herald, News, Outbox};
 use decide::{Doubt, Next};
+use futures_util::FutureExt as _;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -125,6 +128,8 @@ pub(crate) struct Conductor<'a> {
     quitting: bool,
     /// The runs after whose end this leaves; with none, all.
     only: Vec<String>,
+    outbox: Outbox,
+    herald: Herald,
     looking: Option<Looking>,
     next_look: Instant,
     last_look: Instant,
@@ -165,6 +170,8 @@ impl<'a> Conductor<'a> {
             runs,
             quitting: false,
             only: Vec::new(),
+            outbox: Outbox::begin(journal, store),
+            herald: Herald::begin(),
             looking: None,
             next_look: now,
             last_look: now,
@@ -194,6 +201,7 @@ impl<'a> Conductor<'a> {
             for index in 0..self.runs.len() {
                 self.finish(index, watch).await?;
             }
+            self.tell_servers();
             let open = |live: &Live| !live.run.status.is_over();
             if !self.runs.iter().any(open) {
                 self.journal.end(&self.round.id, now_ms()).await?;
@@ -215,6 +223,7 @@ impl<'a> Conductor<'a> {
                     Ok(done) => self.take_in(done, watch).await?,
                     Err(error) => tracing::error!("a task broke down: {error}"),
                 },
+                Some(news) = self.outbox.next() => self.hear(&news, watch),
                 Some(order) = orders.recv() => match order {
                     Order::Detach => return Ok(Ending::Left),
                     Order::Quit => self.quitting = true,
@@ -234,9 +243,52 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// The runs.
-    pub(crate) fn runs(&self) -> &[Live] {
-        &self.runs
+    /// Tries once more what could not be sent to a server. It ends soon where no server answers, or with the next order.
+    pub(crate) async fn send_off(
+        &mut self,
+        watch: &mut dyn Watch,
+        orders: &mut mpsc::UnboundedReceiver<Order>,
+    ) {
+        self.outbox.finish();
+        let mut silence = pin!(self.outbox.silence());
+        let mut slow = pin!(tokio::time::sleep(Duration::from_secs(2)).fuse());
+        loop {
+            tokio::select! {
+                () = &mut slow => watch.say("results are still being sent; Ctrl-C leaves the rest for later"),
+                news = self.outbox.next() => match news {
+                    Some(news) => self.hear(&news, watch),
+                    None => break,
+                },
+                () = &mut silence => {
+                    watch.say("the results server says nothing: what is left will be sent later");
+                    break;
+                }
+                _ = orders.recv() => return,
+            }
+        }
+        let told = async {
+            while !self.herald.is_idle() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        // Nobody waits for a word.
+        let _ = tokio::time::timeout(Duration::from_secs(1), told).await;
+    }
+
+    /// Takes in what became of sending a result; it is written down already.
+    fn hear(&mut self, news: &News, watch: &mut dyn Watch) {
+        // It may be of an earlier round.
+        let Some(live) = self.runs.iter_mut().find(|live| live.run.id == news.run) else { return };
+        live.run.status.apply(news.at_ms, &news.event);
+        watch.event(&live.run, news.at_ms, &news.event);
+    }
+
+    /// Tells servers where runs are, where they are to be told and it is time.
+    fn tell_servers(&mut self) {
+        for live in &mut self.runs {
+            let Some((upload, id, progress)) = live.word(&self.round) else { continue };
+            self.herald.tell(&upload, id, progress);
+        }
     }
 
     /// What it cost the cluster.
@@ -585,6 +637,7 @@ impl<'a> Conductor<'a> {
             let stored = matches!(event, Event::Stored { .. });
             self.note(index, event, watch).await?;
             if stored {
+                self.outbox.stir();
                 // The store has the log now.
                 self.runs[index].drop_copy();
             }

@@ -49,7 +49,8 @@ impl Found {
     }
 }
 
-async fn find(name: &str, secret: &Secret) -> Result<String, SecretError> {
+/// Finds one; its name is for who is told that it can't be found.
+pub(crate) async fn find(name: &str, secret: &Secret) -> Result<String, SecretError> {
     let fail = |why: String| SecretError { name: name.to_string(), why };
     let value = match secret {
         Secret::Env(variable) => {

@@ -96,6 +96,15 @@ pub(crate) enum Event {
     Stored { result: String },
     /// It is over without a result.
     Failed { why: String },
+    /// The server has its result, and its log where that is sent.
+    Uploaded { to: String },
+    /// Its result could not be sent.
+    NotUploaded {
+        to: String,
+        why: String,
+        /// Whether it is tried again.
+        again: bool,
+    },
 }
 
 /// How far a run is.
@@ -122,6 +131,17 @@ pub(crate) enum Phase {
     Failed,
 }
 
+/// How far a result is on its way to a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Sending {
+    /// The server has it, since then.
+    Sent { at_ms: i64 },
+    /// It could not be sent yet.
+    PutOff { why: String },
+    /// The server does not take it.
+    Refused { why: String },
+}
+
 /// What a run is after all that happened to it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Status {
@@ -146,6 +166,8 @@ pub(crate) struct Status {
     pub(crate) remarks: Vec<String>,
     /// For how long no step had come when that was said, if none has come since.
     pub(crate) quiet: Option<u64>,
+    /// What became of sending its result, once that was tried.
+    pub(crate) sending: Option<Sending>,
     /// When the last event was written.
     pub(crate) at_ms: i64,
     /// When the last attempt was begun.
@@ -168,6 +190,7 @@ impl Default for Status {
             failure: None,
             remarks: Vec::new(),
             quiet: None,
+            sending: None,
             at_ms: 0,
             intended_ms: 0,
             submitted_ms: None,
@@ -244,6 +267,11 @@ impl Status {
                 self.failure = Some(why.clone());
                 self.phase = Phase::Failed;
             }
+            Event::Uploaded { .. } => self.sending = Some(Sending::Sent { at_ms }),
+            Event::NotUploaded { why, again: true, .. } => {
+                self.sending = Some(Sending::PutOff { why: why.clone() });
+            }
+            Event::NotUploaded { why, .. } => self.sending = Some(Sending::Refused { why: why.clone() }),
         }
     }
 

@@ -4,10 +4,12 @@
 //! each, so that two processes never carry out the same one.
 
 mod event;
+mod outbox;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
-pub(crate) use event::{Event, Phase, Status};
+pub(crate) use event::{Event, Phase, Sending, Status};
+pub(crate) use outbox::Due;
 
 use crate::data::{DataDir, make_private};
 use serde::{Deserialize, Serialize};
@@ -16,16 +18,17 @@ use sqlx::sqlite::{
     SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
     SqliteSynchronous,
 };
-use sqlx::{Executor as _, Row as _, Sqlite};
+use sqlx::{Executor as _, Row as _, Sqlite, SqliteConnection};
 use std::fs::{File, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use trainplan_shared::campaign::Secret;
+use trainplan_shared::campaign::{Secret, Upload};
 use trainplan_shared::result::{Launched, Predicted};
 
-const SCHEMA: &str = include_str!("schema.sql");
-const VERSION: i64 = 1;
+/// What makes a journal of each version one of the next; a step that was released never changes.
+const STEPS: [&str; 2] = [include_str!("schema.sql"), include_str!("outbox.sql")];
+const VERSION: i64 = STEPS.len() as i64;
 
 /// The journal of a user.
 #[derive(Debug, Clone)]
@@ -126,6 +129,9 @@ pub(crate) struct Plan {
     pub(crate) predicted: Predicted,
     /// The published time of a step.
     pub(crate) baseline_s: Option<f64>,
+    /// Where its result is sent to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) upload: Option<Upload>,
 }
 
 /// A run of the journal.
@@ -201,13 +207,13 @@ impl Journal {
         };
         let version: i64 =
             sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *transaction).await.map_err(of)?;
-        match version {
-            0 => {
-                transaction.execute(SCHEMA).await.map_err(of)?;
-                transaction.execute("PRAGMA user_version = 1").await.map_err(of)?;
-            }
-            VERSION => {}
-            version => return Err(JournalError::Newer { path: path.clone(), version }),
+        let steps = usize::try_from(version).ok().and_then(|version| STEPS.get(version..));
+        let Some(steps) = steps else { return Err(JournalError::Newer { path: path.clone(), version }) };
+        for step in steps {
+            transaction.execute(*step).await.map_err(of)?;
+        }
+        if version < VERSION {
+            transaction.execute(&*format!("PRAGMA user_version = {VERSION}")).await.map_err(of)?;
         }
         transaction.commit().await.map_err(of)?;
         Ok(journal)
@@ -260,14 +266,7 @@ impl Journal {
                 .execute(&mut *transaction)
                 .await
                 .map_err(|e| self.error(e))?;
-            let event = serde_json::to_string(&Event::Planned).map_err(|e| self.damaged(&e))?;
-            sqlx::query("INSERT INTO event (run, at_ms, event) VALUES (?, ?, ?)")
-                .bind(id)
-                .bind(round.begun_ms)
-                .bind(event)
-                .execute(&mut *transaction)
-                .await
-                .map_err(|e| self.error(e))?;
+            self.add(&mut transaction, id, round.begun_ms, &Event::Planned).await?;
         }
         transaction.commit().await.map_err(|e| self.error(e))
     }
@@ -339,16 +338,36 @@ impl Journal {
             .collect()
     }
 
-    /// Writes down what happened; on disk when this returns.
+    /// Writes down what happened; on disk when this returns. A result that is kept is due where its plan has it sent.
     pub(crate) async fn write(&self, run: &str, at_ms: i64, event: &Event) -> Result<(), JournalError> {
+        let mut transaction = self.pool.begin().await.map_err(|e| self.error(e))?;
+        self.add(&mut transaction, run, at_ms, event).await?;
+        if matches!(event, Event::Stored { .. }) {
+            sqlx::query(
+                "INSERT OR IGNORE INTO outbox (run, since_ms) SELECT id, ? FROM run \
+                 WHERE id = ? AND json_extract(plan, '$.upload') IS NOT NULL",
+            )
+            .bind(at_ms)
+            .bind(run)
+            .execute(&mut *transaction)
+            .await
+            .map_err(|e| self.error(e))?;
+        }
+        transaction.commit().await.map_err(|e| self.error(e))
+    }
+
+    /// Adds to what happened.
+    async fn add(
+        &self,
+        connection: &mut SqliteConnection,
+        run: &str,
+        at_ms: i64,
+        event: &Event,
+    ) -> Result<(), JournalError> {
         let text = serde_json::to_string(event).map_err(|e| self.damaged(&e))?;
-        self.execute(
-            sqlx::query("INSERT INTO event (run, at_ms, event) VALUES (?, ?, ?)")
-                .bind(run)
-                .bind(at_ms)
-                .bind(text),
-        )
-        .await
+        let insert = sqlx::query("INSERT INTO event (run, at_ms, event) VALUES (?, ?, ?)");
+        let insert = insert.bind(run).bind(at_ms).bind(text);
+        insert.execute(connection).await.map(drop).map_err(|e| self.error(e))
     }
 
     /// Writes down when the cluster told how a round's jobs are.

@@ -3,7 +3,7 @@ use crate::slurm::{End, Launcher, Sighting, Source, State};
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::result::Comparable;
 
-fn plan(name: &str) -> Plan {
+pub(crate) fn plan(name: &str) -> Plan {
     Plan {
         name: name.into(),
         repeat: 1,
@@ -35,10 +35,11 @@ fn plan(name: &str) -> Plan {
             calibration: "here".into(),
         },
         baseline_s: None,
+        upload: None,
     }
 }
 
-fn round(id: &str) -> Round {
+pub(crate) fn round(id: &str) -> Round {
     let text = |text: &str| text.to_string();
     Round {
         id: text(id),
@@ -122,6 +123,24 @@ async fn many_processes_open_a_new_journal_at_once() {
     for opened in opened.collect::<Vec<_>>() {
         opened.await.unwrap().unwrap();
     }
+}
+
+#[tokio::test]
+async fn an_older_journal_is_brought_up_to_date_and_keeps_what_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = DataDir::open(Some(folder.path().into())).unwrap();
+    let journal = Journal::open(&data).await.unwrap();
+    journal.begin(&round("one"), &[("r1".to_string(), plan("a"))]).await.unwrap();
+    // As version 1 was.
+    journal.pool.execute("DROP TABLE outbox; PRAGMA user_version = 1").await.unwrap();
+    let stored = Event::Stored { result: "r1".into() };
+    assert!(journal.write("r1", 2, &stored).await.is_err());
+    drop(journal);
+    let journal = Journal::open(&data).await.unwrap();
+    journal.write("r1", 2, &stored).await.unwrap();
+    assert_eq!(journal.runs("one").await.unwrap()[0].status.phase, Phase::Stored);
+    // Its plan has it sent nowhere.
+    assert_eq!(journal.due().await.unwrap(), Vec::new());
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ mod tests;
 mod watch;
 mod webhooks;
 
+pub(crate) use api::Progress;
 pub(crate) use limits::Limits;
 
 use crate::data::{DataDir, DataDirError};

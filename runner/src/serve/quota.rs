@@ -3,7 +3,8 @@
 use super::Server;
 use super::guard::Caller;
 use super::problem::Problem;
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode, header};
+use jiff::Timestamp;
 
 /// Counts bytes that came, and refuses them where they are too many. Who started the server has no quota.
 pub(super) async fn count(server: &Server, by: &Caller, bytes: u64) -> Result<(), Problem> {
@@ -14,5 +15,8 @@ pub(super) async fn count(server: &Server, by: &Caller, bytes: u64) -> Result<()
     }
     let detail =
         format!("this token uploads at most {most} bytes a day (UTC): go on tomorrow, or with another token");
-    Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, detail))
+    let day = 24 * 60 * 60;
+    let rest = day - Timestamp::now().as_second().rem_euclid(day);
+    Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, detail)
+        .with(header::RETRY_AFTER, HeaderValue::from(rest)))
 }

@@ -9,6 +9,8 @@ use futures_util::TryStreamExt;
 use object_store::ObjectStoreExt;
 use object_store::path::Path as Key;
 use sha2::{Digest, Sha256};
+use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -31,6 +33,7 @@ pub(crate) struct Arriving {
     offset: u64,
 }
 
+#[derive(Debug)]
 struct Part {
     offset: u64,
     end: u64,
@@ -80,6 +83,10 @@ impl Arriving {
             hash = self.hashed(hash, packed.clone()).await?;
             blob.write(packed).await?;
         }
+        if parts.is_empty() {
+            let nothing = zstd::bulk::compress(&[], LEVEL).map_err(|error| self.torn(error))?;
+            blob.write(nothing.into()).await?;
+        }
         let is = hex(&hash.finalize());
         if is != sha256.as_str() {
             blob.drop().await;
@@ -119,23 +126,11 @@ impl Arriving {
         Ok(())
     }
 
-    /// The pieces that follow each other from the start. Where a connection broke there may be others that begin inside
-    /// of one: they are left out.
+    /// The pieces that follow each other from the start, as far as any do.
     async fn parts(&self) -> Result<Vec<Part>, BlobError> {
         let listed = self.blobs.objects.list(Some(&self.folder()));
         let listed: Vec<_> = listed.try_collect().await.map_err(|error| self.blobs.failed(error))?;
-        let mut parts: Vec<Part> = listed.into_iter().filter_map(|meta| read(meta.location)).collect();
-        // Of two that begin alike the longer one first.
-        parts.sort_unstable_by_key(|part| (part.offset, u64::MAX - part.end));
-        let mut end = 0;
-        parts.retain(|part| {
-            let follows = part.offset == end;
-            if follows {
-                end = part.end;
-            }
-            follows
-        });
-        Ok(parts)
+        Ok(farthest(listed.into_iter().filter_map(|meta| read(meta.location)).collect()))
     }
 
     /// Hashing is work that would keep others waiting.
@@ -156,8 +151,67 @@ impl Arriving {
     }
 }
 
+/// The chain of pieces that reaches farthest. Where a connection broke, whoever took from it may still have been writing
+/// while its successor went on: then pieces overlap, and some lead nowhere.
+fn farthest(mut parts: Vec<Part>) -> Vec<Part> {
+    parts.sort_unstable_by_key(|part| Reverse(part.offset));
+    // By where a piece begins: how far one gets from there, and by which piece.
+    let mut best: HashMap<u64, (u64, usize)> = HashMap::new();
+    for (index, part) in parts.iter().enumerate().filter(|(_, part)| part.end > part.offset) {
+        let reach = best.get(&part.end).map_or(part.end, |(reach, _)| *reach);
+        let known = best.entry(part.offset).or_insert((reach, index));
+        if reach > known.0 {
+            *known = (reach, index);
+        }
+    }
+    let mut next = 0;
+    let mut chain = Vec::new();
+    while let Some((_, index)) = best.get(&next) {
+        chain.push(*index);
+        next = parts[*index].end;
+    }
+    let mut parts: Vec<Option<Part>> = parts.into_iter().map(Some).collect();
+    chain.into_iter().filter_map(|index| parts[index].take()).collect()
+}
+
 fn read(key: Key) -> Option<Part> {
     let (offset, end) = key.filename()?.split_once('-')?;
     let (offset, end) = (offset.parse().ok()?, end.parse().ok()?);
     Some(Part { offset, end, key })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ends(pieces: &[(u64, u64)]) -> Vec<u64> {
+        let part = |(offset, end): &(u64, u64)| Part { offset: *offset, end: *end, key: Key::default() };
+        farthest(pieces.iter().map(part).collect()).iter().map(|part| part.end).collect()
+    }
+
+    #[test]
+    fn a_piece_that_leads_nowhere_is_passed_by() {
+        // The one that was cut off wrote on to 16 after its successor had begun at 8.
+        assert_eq!(ends(&[(0, 8), (8, 16), (8, 12), (12, 20)]), [8, 12, 20]);
+        assert_eq!(ends(&[(0, 8), (8, 10), (8, 16), (16, 18)]), [8, 16, 18]);
+        assert_eq!(ends(&[(0, 4), (5, 9)]), [4]);
+        assert_eq!(ends(&[(0, 0), (3, 9)]), [0; 0]);
+        assert_eq!(ends(&[]), [0; 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_stray_piece_hides_a_whole_chain(
+            lengths in prop::collection::vec(1_u64..9, 1..12),
+            strays in prop::collection::vec((0_u64..60, 1_u64..20), 0..12),
+        ) {
+            let mut end = 0;
+            let mut pieces: Vec<_> = lengths.iter().map(|length| { end += length; (end - length, end) }).collect();
+            pieces.extend(strays.iter().map(|(offset, length)| (*offset, offset + length)));
+            let chain = ends(&pieces);
+            prop_assert!(*chain.last().unwrap() >= end);
+            prop_assert!(chain.is_sorted());
+        }
+    }
 }

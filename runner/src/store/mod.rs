@@ -237,6 +237,20 @@ impl Store {
         row.map_err(|error| self.failed(error))
     }
 
+    /// The runs whose ids begin so; no more than two, which is one too many for a name.
+    pub(crate) async fn named(&self, beginning: &str) -> Result<Vec<Uuid>, StoreError> {
+        let is_beginning = beginning.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+        if !is_beginning {
+            return Ok(Vec::new());
+        }
+        let ids: Vec<String> = sqlx::query_scalar("SELECT id FROM runs WHERE id LIKE $1 ORDER BY id LIMIT 2")
+            .bind(format!("{}%", beginning.to_ascii_lowercase()))
+            .fetch_all(&self.database.readers)
+            .await
+            .map_err(|error| self.failed(error))?;
+        Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
+    }
+
     /// A result, by the newest parser that made one of its log.
     pub(crate) async fn get(&self, id: Uuid) -> Result<Option<RunResult>, StoreError> {
         self.newest_file(id).await?.map(|file| unpack(id, &file)).transpose()

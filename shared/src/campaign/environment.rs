@@ -19,7 +19,7 @@ pub enum Setting {
 }
 
 /// Where a secret is to be found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Secret {
     /// In a variable of the environment.

@@ -32,7 +32,7 @@ pub use problem::CampaignProblem;
 use crate::launch::TimeLimit;
 use crate::problem::Field;
 use crate::spec::Spec;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
@@ -76,8 +76,31 @@ pub struct Settings {
     pub singleton: Option<bool>,
     /// How long a job of it may wait in the queue before it is given up.
     pub queue_budget: Option<TimeLimit>,
-    /// The server that its result is sent to.
-    pub upload: Option<Server>,
+    /// Where its result is sent to. Of the defaults this is the file's own table `upload`.
+    pub upload: Option<Upload>,
+}
+
+/// What is sent to a server, and how it lets us in.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Upload {
+    /// The server.
+    pub to: Server,
+    /// Where its token is to be found.
+    pub token: Secret,
+    /// Whether raw logs go with the results.
+    pub logs: bool,
+    /// Whether the server is told where runs are while they run.
+    pub progress: bool,
+}
+
+impl Upload {
+    /// The variable that holds a server's token, where nothing else is said.
+    pub const TOKEN: &str = "TRAINPLAN_TOKEN";
+
+    /// Everything to a server.
+    pub fn to(server: Server) -> Upload {
+        Upload { to: server, token: Secret::Env(Self::TOKEN.into()), logs: true, progress: true }
+    }
 }
 
 /// Whether a field is a key of a campaign: those of a scenario and of a launch.
@@ -134,7 +157,7 @@ impl FromStr for Name {
 }
 
 /// The address of a Trainplan server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Server(String);
 
@@ -142,6 +165,12 @@ impl Server {
     /// The address as text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::environment::names_secret;
 use super::problem::CampaignProblem;
 use super::read::{Entry, KeyLines, Reader, kind};
-use super::{Campaign, Name, Run, Settings, VERSION, is_setting};
+use super::{Campaign, Name, Run, Settings, Upload, VERSION, is_setting};
 use crate::problem::{Field, Problem};
 use crate::spec::Spec;
 use std::collections::BTreeSet;
@@ -12,9 +12,10 @@ use toml::de::DeValue;
 /// The most repeats of a run.
 const MOST_REPEATS: u32 = 1000;
 
-const TOP: [&str; 5] = ["version", "name", "cluster", "defaults", "run"];
-const POLICY: [&str; 5] = ["env", "repeats", "singleton", "queue-budget", "upload"];
-const OF_A_RUN: [&str; 2] = ["name", "after"];
+const TOP: [&str; 6] = ["version", "name", "cluster", "upload", "defaults", "run"];
+const POLICY: [&str; 4] = ["env", "repeats", "singleton", "queue-budget"];
+const OF_A_RUN: [&str; 3] = ["name", "after", "upload"];
+const OF_AN_UPLOAD: [&str; 4] = ["to", "token", "logs", "progress"];
 
 /// Where a campaign's keys stand in its file, for what is found out only later.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -64,6 +65,7 @@ impl Campaign {
                 "version" => {}
                 "name" => name = reader.named(&entry),
                 "cluster" => cluster = reader.named(&entry),
+                "upload" => defaults.upload = upload(&mut reader, entry),
                 "defaults" => {
                     for entry in reader.table(entry, true).unwrap_or_default() {
                         lines.defaults.insert(entry.key.clone(), entry.line);
@@ -176,6 +178,7 @@ fn read_runs(reader: &mut Reader, entry: Entry, lines: &mut Lines) -> Vec<Run> {
             match entry.key.as_str() {
                 "name" => name = reader.named(&entry),
                 "after" => after = reader.names(&entry),
+                "upload" => settings.upload = upload(reader, entry),
                 _ => {
                     if let Some(entry) = setting(reader, &mut settings, entry) {
                         unknown(reader, &entry, &OF_A_RUN);
@@ -189,6 +192,33 @@ fn read_runs(reader: &mut Reader, entry: Entry, lines: &mut Lines) -> Vec<Run> {
         lines.runs.push((line, keys));
     }
     runs
+}
+
+/// Where results are sent to.
+fn upload(reader: &mut Reader, entry: Entry) -> Option<Upload> {
+    let (line, path) = (entry.line, entry.path.clone());
+    let entries = reader.table(entry, true)?;
+    if !entries.iter().any(|entry| entry.key == "to") {
+        let problem = CampaignProblem::new(line, format!("{path}.to"), "is needed: the server's address");
+        reader.problems.push(problem.allowed("to = \"https://results.example\""));
+    }
+    let (mut to, mut token, mut logs, mut progress) = (None, None, None, None);
+    for entry in entries {
+        match entry.key.as_str() {
+            "to" => to = reader.named(&entry),
+            "token" => token = reader.secret(&entry),
+            "logs" => logs = reader.switch(&entry),
+            "progress" => progress = reader.switch(&entry),
+            _ => reader.unknown(&entry, OF_AN_UPLOAD),
+        }
+    }
+    let all = Upload::to(to?);
+    Some(Upload {
+        token: token.unwrap_or(all.token),
+        logs: logs.unwrap_or(all.logs),
+        progress: progress.unwrap_or(all.progress),
+        to: all.to,
+    })
 }
 
 /// A key that is none of settings, in a table with `more` of its own.
@@ -212,7 +242,6 @@ fn setting<'i>(reader: &mut Reader, settings: &mut Settings, entry: Entry<'i>) -
         "repeats" => settings.repeats = reader.whole(&entry, 1, MOST_REPEATS),
         "singleton" => settings.singleton = reader.switch(&entry),
         "queue-budget" => settings.queue_budget = reader.parsed(&entry),
-        "upload" => settings.upload = reader.named(&entry),
         key => match Field::from_flag(key).filter(|field| is_setting(*field) && field.flag() == key) {
             Some(field) => reader.field(&mut settings.spec, field, &entry),
             None => return Some(entry),

@@ -4,7 +4,7 @@ use super::clusters::Cluster;
 use super::environment::Env;
 use super::parse::{Lines, in_order};
 use super::problem::CampaignProblem;
-use super::{Campaign, Run, Server};
+use super::{Campaign, Run, Upload};
 use crate::estimate::Interval;
 use crate::launch::{ClusterType, Launch, Options, TimeLimit, launch};
 use crate::problem::{Field, Problem};
@@ -21,8 +21,8 @@ pub struct Planned<'a> {
     pub singleton: bool,
     /// How long a job of it may wait in the queue.
     pub queue_budget: Option<TimeLimit>,
-    /// The server that its result is sent to.
-    pub upload: Option<&'a Server>,
+    /// Where its result is sent to.
+    pub upload: Option<&'a Upload>,
     /// The recipe that it starts from, in full.
     pub recipe: Option<String>,
     /// Its scenario and its options, as typed and as the cluster's profile has them.

@@ -278,11 +278,15 @@ impl Reader {
         }
     }
 
-    fn secret(&mut self, entry: &Entry) -> Option<Secret> {
+    /// A reference to a secret, and never one itself.
+    pub(super) fn secret(&mut self, entry: &Entry) -> Option<Secret> {
         const WANTED: &str = "{ env = \"NAME\" } or { command = [\"PROGRAM\", \"ARGUMENT\"] }";
-        let DeValue::Table(table) = &entry.value else { return None };
         let mut found = Vec::new();
-        for (key, value) in table.iter() {
+        let table = match &entry.value {
+            DeValue::Table(table) => table.iter().collect(),
+            _ => Vec::new(),
+        };
+        for (key, value) in table {
             let texts = |value: &DeValue| match value {
                 DeValue::String(text) => Some(text.to_string()),
                 _ => None,

@@ -88,7 +88,37 @@ fn each_mistake_names_its_line_and_what_would_be_right() {
             "“0” is out of range; nearest: 1; allowed: a whole number from 1 to 1000",
         ),
         ("max-steps = 50", "queue-budget = \"1h\"", "line 7: defaults.queue-budget: “1h” is no time limit"),
-        ("max-steps = 50", "upload = \"ftp://x\"", "“ftp://x” is no address of a server"),
+        (
+            "[defaults]",
+            "[upload]\nto = \"ftp://x\"\n[defaults]",
+            "line 7: upload.to: “ftp://x” is no address of a server",
+        ),
+        (
+            "[defaults]",
+            "[upload]\nlogs = true\n[defaults]",
+            "line 6: upload.to: is needed: the server's address",
+        ),
+        (
+            "[defaults]",
+            "[upload]\nto = \"https://x\"\nlog = true\n[defaults]",
+            "line 8: upload.log: is no known key; nearest: logs",
+        ),
+        (
+            "[defaults]",
+            "[upload]\nto = \"https://x\"\nlogs = 1\n[defaults]",
+            "upload.logs: “1” is neither true nor false",
+        ),
+        (
+            "cluster = \"alpha\"",
+            "cluster = \"alpha\"\nupload = \"https://x\"",
+            "line 5: upload: is a text; allowed: a table",
+        ),
+        (
+            "after = \"a\"",
+            "upload = { to = \"x\" }",
+            "line 15: run.b.upload.to: “x” is no address of a server",
+        ),
+        ("max-steps = 50", "upload = { to = \"https://x\" }", "line 7: defaults.upload: is no known key"),
         ("max-steps = 50", "env = { \"A B\" = 1 }", "line 7: defaults.env.A B: is no name of a variable"),
         ("max-steps = 50", "env = { A = \"x\\ny\" }", "“A” holds a control character"),
         (
@@ -145,14 +175,15 @@ fn a_secret_is_refused_and_never_repeated() {
         let said = with("max-steps = 50", &format!("env = {{ {secret} }}"));
         assert!(said.contains("env") && !said.contains("hunter2"), "{secret}: {said}");
     }
-    for line in [
-        "account = \"hf_hunter2hunter2hunter2\"",
-        "acount = \"hunter2\"",
-        "upload = \"https://me:hunter2@host\"",
-        "mounts = \"/a\" \"hunter2\"",
-    ] {
+    for line in
+        ["account = \"hf_hunter2hunter2hunter2\"", "acount = \"hunter2\"", "mounts = \"/a\" \"hunter2\""]
+    {
         let said = with("max-steps = 50", line);
         assert!(!said.contains("hunter2"), "{line}: {said}");
+    }
+    for upload in ["to = \"https://me:hunter2@host\"", "to = \"https://x\"\ntoken = \"hunter2\""] {
+        let said = with("[defaults]", &format!("[upload]\n{upload}\n[defaults]"));
+        assert!(said.contains("upload.t") && !said.contains("hunter2"), "{upload}: {said}");
     }
     let reference = GOOD.replace("max-steps = 50", "env = { HF_TOKEN = \"$HF_TOKEN\", B = { env = \"B\" } }");
     assert!(Campaign::parse(&reference).is_ok());
@@ -236,13 +267,16 @@ fn name() -> impl Strategy<Value = Name> {
     "[a-zA-Z0-9][a-zA-Z0-9._-]{0,12}".prop_map(|text| text.parse().unwrap())
 }
 
-fn env() -> impl Strategy<Value = Env> {
-    let secret = prop_oneof![
+fn secret() -> impl Strategy<Value = Secret> {
+    prop_oneof![
         "[A-Z_]{1,8}".prop_map(Secret::Env),
         vec("[^\\x00]{1,10}", 0..3).prop_map(|more| Secret::Command([vec!["pass".into()], more].concat())),
-    ];
+    ]
+}
+
+fn env() -> impl Strategy<Value = Env> {
     let text = "\\PC{0,20}".prop_filter("it begins no reference", |text| !text.starts_with('$'));
-    let setting = prop_oneof![text.prop_map(Setting::Text), secret.prop_map(Setting::Secret)];
+    let setting = prop_oneof![text.prop_map(Setting::Text), secret().prop_map(Setting::Secret)];
     btree_map("X_[A-Z]{1,6}_Z", setting, 0..4).prop_map(Env)
 }
 
@@ -270,8 +304,10 @@ fn settings() -> impl Strategy<Value = Settings> {
         let text = format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
         text.parse().unwrap()
     }));
-    let server = option::of("https://[a-z]{1,9}(/[a-z\"\\\\]{0,5})?".prop_map(|text| text.parse().unwrap()));
-    (spec, env(), option::of(1..1000_u32), option::of(any::<bool>()), budget, server).prop_map(
+    let server = "https://[a-z]{1,9}(/[a-z\"\\\\]{0,5})?".prop_map(|text| text.parse().unwrap());
+    let upload = (server, secret(), any::<bool>(), any::<bool>())
+        .prop_map(|(to, token, logs, progress)| Upload { to, token, logs, progress });
+    (spec, env(), option::of(1..1000_u32), option::of(any::<bool>()), budget, option::of(upload)).prop_map(
         |(spec, env, repeats, singleton, queue_budget, upload)| Settings {
             spec,
             env,

@@ -1,7 +1,7 @@
 //! A campaign as text, in the one form that there is for it: what is read and written again is the same file.
 
 use super::environment::{Env, Secret, Setting, is_variable};
-use super::{Campaign, Settings, VERSION, is_setting};
+use super::{Campaign, Settings, Upload, VERSION, is_setting};
 use crate::problem::Field;
 use std::fmt::Write;
 
@@ -12,7 +12,8 @@ impl Campaign {
         line(&mut out, "version", &VERSION.to_string());
         line(&mut out, "name", &quoted(self.name.as_str()));
         line(&mut out, "cluster", &quoted(self.cluster.as_str()));
-        if self.defaults != Settings::default() {
+        upload(&mut out, "upload", self.defaults.upload.as_ref());
+        if (Settings { upload: None, ..self.defaults.clone() }) != Settings::default() {
             out += "\n[defaults]\n";
             settings(&mut out, &self.defaults);
             env(&mut out, "defaults.env", &self.defaults.env);
@@ -24,6 +25,7 @@ impl Campaign {
                 line(&mut out, "after", &list(run.after.iter().map(super::Name::as_str)));
             }
             settings(&mut out, &run.settings);
+            upload(&mut out, "run.upload", run.settings.upload.as_ref());
             env(&mut out, "run.env", &run.settings.env);
         }
         out
@@ -31,7 +33,7 @@ impl Campaign {
 }
 
 fn settings(out: &mut String, settings: &Settings) {
-    let Settings { spec, env: _, repeats, singleton, queue_budget, upload } = settings;
+    let Settings { spec, env: _, repeats, singleton, queue_budget, upload: _ } = settings;
     for (field, text) in spec.iter().filter(|(field, _)| is_setting(*field)) {
         line(out, field.flag(), &value(field, text.trim()));
     }
@@ -44,8 +46,22 @@ fn settings(out: &mut String, settings: &Settings) {
     if let Some(budget) = queue_budget {
         line(out, "queue-budget", &quoted(&budget.to_string()));
     }
-    if let Some(upload) = upload {
-        line(out, "upload", &quoted(upload.as_str()));
+}
+
+fn upload(out: &mut String, table: &str, upload: Option<&Upload>) {
+    let Some(upload) = upload else { return };
+    // What a reader would take for granted is left out.
+    let Upload { token, logs, progress, .. } = Upload::to(upload.to.clone());
+    let _ = writeln!(out, "\n[{table}]");
+    line(out, "to", &quoted(upload.to.as_str()));
+    if upload.token != token {
+        line(out, "token", &reference(&upload.token));
+    }
+    if upload.logs != logs {
+        line(out, "logs", &upload.logs.to_string());
+    }
+    if upload.progress != progress {
+        line(out, "progress", &upload.progress.to_string());
     }
 }
 
@@ -58,12 +74,16 @@ fn env(out: &mut String, table: &str, env: &Env) {
         let name = if is_variable(name) { name.clone() } else { quoted(name) };
         let value = match setting {
             Setting::Text(text) => quoted(text),
-            Setting::Secret(Secret::Env(variable)) => format!("{{ env = {} }}", quoted(variable)),
-            Setting::Secret(Secret::Command(words)) => {
-                format!("{{ command = {} }}", list(words.iter().map(String::as_str)))
-            }
+            Setting::Secret(secret) => reference(secret),
         };
         line(out, &name, &value);
+    }
+}
+
+fn reference(secret: &Secret) -> String {
+    match secret {
+        Secret::Env(variable) => format!("{{ env = {} }}", quoted(variable)),
+        Secret::Command(words) => format!("{{ command = {} }}", list(words.iter().map(String::as_str))),
     }
 }
 

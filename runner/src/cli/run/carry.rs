@@ -11,12 +11,14 @@ use crate::journal::{Journal, Plan, Round, Run, now_ms};
 use crate::slurm::sha256;
 use crate::ssh::{Link, LinkOptions};
 use crate::store::Store;
+use crate::upload;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
-use trainplan_shared::campaign::{Campaign, Cluster, Planned};
+use trainplan_shared::campaign::{Campaign, Cluster, Planned, Upload};
 use trainplan_shared::estimate::BasisKind;
 use trainplan_shared::launch::{Style, TimeLimit};
 use trainplan_shared::link;
@@ -81,11 +83,9 @@ pub(super) fn campaign(
         let journal = Journal::open(&data).await?;
         let _lock = journal.lock(campaign.name.as_str(), cluster.name.as_str())?;
         let plans: Vec<Plan> = planned.iter().flat_map(plans_of).collect();
-        if planned.iter().any(|run| run.upload.is_some()) {
-            note("no server takes uploads yet: results are kept here, and sent nowhere");
-        }
         let secrets = plans.iter().flat_map(|plan| plan.secrets.iter().map(|(name, secret)| (name, secret)));
         conduct::check_secrets(secrets).await?;
+        check_uploads(planned).await?;
         let text = serde_json::to_string(&plans).map_err(|error| Failure::Format(error.to_string()))?;
         let digest = sha256(&text);
         let open = journal.rounds().await?.into_iter().find(|round| {
@@ -121,6 +121,18 @@ pub(super) fn campaign(
         };
         carry(&data, &journal, round, args, format).await
     })
+}
+
+/// Sees whether servers will let us in, as far as that can be seen here.
+async fn check_uploads(planned: &[Planned<'_>]) -> Result<(), Failure> {
+    let uploads: BTreeSet<&Upload> = planned.iter().filter_map(|run| run.upload).collect();
+    for upload in uploads {
+        conduct::find_secret(&upload::token_of(&upload.to), &upload.token).await?;
+        if let Some(warning) = upload::goes_open(&upload.to) {
+            note(&warning);
+        }
+    }
+    Ok(())
 }
 
 /// Runs what waits to its end.
@@ -168,12 +180,20 @@ pub(in crate::cli) async fn carry_until(
     let mut conductor =
         Conductor::take_up(journal, &store, link.clone(), round.clone(), args.options()).await?.until(only);
     let ended = conductor.conduct(watch.watch(), &mut heard).await;
+    if let Ok(Ending::Over) = ended {
+        conductor.send_off(watch.watch(), &mut heard).await;
+    }
     ears.abort();
     watch.done();
     let figures = conductor.figures();
-    let runs: Vec<Run> = conductor.runs().iter().map(|live| live.run.clone()).collect();
+    // Another process may have sent a result of ours.
+    let runs = journal.runs(&round.id).await?;
     tell(&round, &runs, format)?;
     tell_figures(&link, &figures);
+    let others = journal.due().await?.iter().filter(|due| runs.iter().all(|run| run.id != due.run)).count();
+    if others > 0 {
+        note(&format!("{others} results of other rounds are still to be sent: `trainplan upload --pending`"));
+    }
     match ended? {
         Ending::Over if runs.iter().all(|run| Outcome::of(run) == Outcome::Scored) => Ok(()),
         Ending::Over => Err(Failure::RunFailed),
@@ -336,6 +356,7 @@ fn plans_of(planned: &Planned) -> Vec<Plan> {
             calibration: concat!("trainplan ", env!("CARGO_PKG_VERSION")).into(),
         },
         baseline_s: predicted.published.map(|(_, baseline)| baseline.step_time_s),
+        upload: planned.upload.cloned(),
     };
     (1..=planned.repeats).map(plan).collect()
 }

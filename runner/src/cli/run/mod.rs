@@ -11,7 +11,7 @@ use super::{Failure, model_file, note};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use trainplan_shared::campaign::{Campaign, Cluster, Clusters, Name, Planned, Secret, Server, plan};
+use trainplan_shared::campaign::{Campaign, Cluster, Clusters, Name, Planned, Secret, Upload, plan};
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::launch::{Launch, TimeLimit};
@@ -72,7 +72,7 @@ struct Output<'a> {
     after: &'a [Name],
     singleton: bool,
     queue_budget_s: Option<u32>,
-    upload: Option<&'a Server>,
+    upload: Option<&'a Upload>,
     gpus: u32,
     fits: bool,
     step_time_s: Interval,
@@ -276,7 +276,10 @@ fn details(planned: &Planned, output: &Output) -> Result<(), Failure> {
     }
     order.extend(output.singleton.then(|| "alone among the singletons".to_string()));
     order.extend(planned.queue_budget.map(|budget| format!("given up after {budget} in the queue")));
-    order.extend(output.upload.map(|server| format!("result to {}", server.as_str())));
+    order.extend(output.upload.map(|upload| match upload.logs {
+        true => format!("result and log to {}", upload.to),
+        false => format!("result to {}", upload.to),
+    }));
     if !order.is_empty() {
         lines.push(format!("  {}", order.join("; ")));
     }

@@ -9,6 +9,7 @@ mod progress;
 mod runs;
 
 pub(super) use history::judge;
+pub(crate) use progress::Progress;
 
 use super::Server;
 use super::guard::{Caller, identify};

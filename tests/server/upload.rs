@@ -1,0 +1,186 @@
+//! Results and logs on their way to a server that is killed, and by a sender that is.
+
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use trainplan_tests::{Run, Served, binary, run_of, trainplan};
+
+const LOG: &str = "log-acct.pretrain_llama3.1_8b_fp8_8_12345_0.out";
+
+/// A folder with a log, the folder of its result, and a server.
+struct Place {
+    dir: TempDir,
+    served: Served,
+}
+
+impl Place {
+    /// A log of that many lines that are hard to compress, besides its steps.
+    fn make(lines: u64) -> Place {
+        let dir = tempfile::tempdir().unwrap();
+        let mut text: String = (0..50)
+            .map(|step| {
+                format!("Training epoch 0, iteration {step}/49 | global_batch_size: 128 | train_step_timing in s: 12.39 |\n")
+            })
+            .collect();
+        let mut state = 1_u64;
+        for _ in 0..lines {
+            for _ in 0..6 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                write!(text, "{state:016x}").unwrap();
+            }
+            text.push('\n');
+        }
+        fs::write(dir.path().join(LOG), text).unwrap();
+        let path = |name: &str| dir.path().join(name).to_string_lossy().into_owned();
+        let parsed = trainplan(["parse", &path(LOG), "--save", &path("results")]);
+        assert_eq!(parsed.code, Some(0), "{}", parsed.stderr);
+        let served = Served::start(&dir.path().join("server"));
+        Place { dir, served }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn result(&self) -> PathBuf {
+        fs::read_dir(self.path("results")).unwrap().next().unwrap().unwrap().path()
+    }
+
+    fn id(&self) -> String {
+        self.result().file_name().unwrap().to_str().unwrap().split('.').next().unwrap().to_owned()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(binary());
+        command
+            .arg("upload")
+            .args(arguments)
+            .args([Path::new("--data-dir"), &self.path("data")])
+            .args(["--format", "json"])
+            .env("TRAINPLAN_SERVER", self.served.url())
+            .env("TRAINPLAN_TOKEN", &self.served.token)
+            .current_dir(&self.dir);
+        command
+    }
+
+    fn upload(&self, arguments: &[&str]) -> (Run, Value) {
+        let run = run_of(&self.command(arguments).output().unwrap());
+        let rows = serde_json::from_str(&run.stdout).unwrap_or(Value::Null);
+        (run, rows)
+    }
+
+    /// How much of the log is there; none where all of it is.
+    fn offset(&self) -> Option<u64> {
+        let (head, _) = self.served.ask("HEAD", &format!("/api/v1/runs/{}/log", self.id()));
+        let offset = head.lines().find_map(|line| line.strip_prefix("upload-offset: "));
+        offset.map(|offset| offset.trim().parse().unwrap())
+    }
+
+    fn wait_for_some_of_the_log(&self) {
+        let begun = Instant::now();
+        while self.offset() == Some(0) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "nothing comes");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn assert_the_log_is_there(&self) {
+        let (_, log) = self.served.ask("GET", &format!("/api/v1/runs/{}/log", self.id()));
+        assert!(log.as_bytes() == fs::read(self.path(LOG)).unwrap());
+    }
+}
+
+#[test]
+fn files_folders_and_kept_runs_go_up_once() {
+    let place = Place::make(0);
+    let (run, rows) = place.upload(&["results"]);
+    assert_eq!((run.code, &rows[0]["outcome"], &rows[0]["log"]), (Some(0), &"new".into(), &Value::Null));
+    let (run, rows) = place.upload(&["results"]);
+    assert_eq!((run.code, &rows[0]["outcome"]), (Some(0), &"known".into()), "{}", run.stderr);
+    // A log may come later; another one does not.
+    let file = place.result().to_string_lossy().into_owned();
+    fs::write(place.path("other"), "another log\n").unwrap();
+    let (run, rows) = place.upload(&[&file, "--log", "other"]);
+    assert_eq!((run.code, &rows[0]["outcome"]), (Some(1), &"refused".into()), "{}", run.stderr);
+    assert!(rows[0]["reason"].as_str().unwrap().contains("is not the log"), "{rows}");
+    for log in ["sent", "known"] {
+        let (run, rows) = place.upload(&[&file, "--log", LOG]);
+        assert_eq!((run.code, &rows[0]["log"]), (Some(0), &log.into()), "{}", run.stderr);
+    }
+    place.assert_the_log_is_there();
+    // A run that is kept here, by the beginning of its id.
+    let kept = trainplan(["import", &file, "--data-dir", place.path("data").to_str().unwrap()]);
+    assert_eq!(kept.code, Some(0), "{}", kept.stderr);
+    let (run, rows) = place.upload(&[&place.id()[..13]]);
+    assert_eq!((run.code, &rows[0]["outcome"]), (Some(0), &"known".into()), "{}", run.stderr);
+    let page: Value = serde_json::from_str(&place.served.ask("GET", "/api/v1/runs").1).unwrap();
+    assert_eq!(page["items"].as_array().unwrap().len(), 1);
+    // Results never change.
+    let changed = fs::read_to_string(&file).unwrap().replace("12.39", "11.39");
+    fs::write(&file, changed).unwrap();
+    let (run, rows) = place.upload(&["results"]);
+    assert_eq!((run.code, &rows[0]["outcome"]), (Some(1), &"conflict".into()), "{}", run.stderr);
+}
+
+#[test]
+fn each_way_to_fail_has_its_code() {
+    let mut place = Place::make(0);
+    let code = |arguments: &[&str]| place.upload(arguments).0;
+    assert!(code(&["--pending"]).stderr.contains("nothing to send"));
+    for wrong in [&["nothing"][..], &["00000000"], &[], &["results", "--pending"], &["results", "--to", "x"]]
+    {
+        assert_eq!(code(wrong).code, Some(2), "{wrong:?}");
+    }
+    assert_eq!(code(&[LOG]).code, Some(1), "a log is no result");
+    let with =
+        |token: &str| run_of(&place.command(&["results"]).env("TRAINPLAN_TOKEN", token).output().unwrap());
+    let stranger = with("tp_nobody");
+    assert_eq!(stranger.code, Some(1));
+    assert!(
+        stranger.stdout.contains("\"refused\"") && stranger.stdout.contains("token"),
+        "{}",
+        stranger.stdout
+    );
+    let nobody = with("");
+    assert_eq!(nobody.code, Some(2), "{}", nobody.stderr);
+    place.served.kill();
+    let away = place.upload(&["results"]);
+    assert_eq!((away.0.code, &away.1[0]["outcome"]), (Some(5), &"unreachable".into()), "{}", away.0.stderr);
+    assert!(!away.0.stderr.contains(&place.served.token) && !away.0.stdout.contains(&place.served.token));
+}
+
+#[test]
+fn a_log_goes_on_where_it_was_when_its_sender_was_killed() {
+    let place = Place::make(250_000);
+    let file = place.result().to_string_lossy().into_owned();
+    let mut child =
+        place.command(&[&file, "--log", LOG]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    place.wait_for_some_of_the_log();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    if let Some(offset) = place.offset() {
+        assert!(offset > 0, "what arrived stays");
+    }
+    let (run, rows) = place.upload(&[&file, "--log", LOG]);
+    assert_eq!((run.code, &rows[0]["outcome"]), (Some(0), &"known".into()), "{}", run.stderr);
+    place.assert_the_log_is_there();
+}
+
+#[test]
+fn a_log_arrives_though_its_server_is_killed_and_comes_back() {
+    let mut place = Place::make(250_000);
+    let file = place.result().to_string_lossy().into_owned();
+    let child =
+        place.command(&[&file, "--log", LOG]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    place.wait_for_some_of_the_log();
+    place.served.kill();
+    std::thread::sleep(Duration::from_secs(1));
+    place.served.start_again(&place.dir.path().join("server"));
+    let run = run_of(&child.wait_with_output().unwrap());
+    assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
+    place.assert_the_log_is_there();
+}
