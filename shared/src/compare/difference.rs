@@ -5,7 +5,7 @@ use super::{Item, Options};
 use crate::log::Status;
 use crate::statistics::{Change, LEVEL, Sample, Variance, deviation};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The runs against the first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -155,20 +155,29 @@ impl Difference {
     }
 }
 
+/// With one degree of freedom an interval is so wide that nothing differs.
+const LEAST_FREEDOM: f64 = 2.0;
+
 impl RunToRun {
-    /// From the repeats among the items: the pooled variance of the logarithms of their mean step times.
+    /// From the repeats among the items: the pooled variance of the logarithms of their mean step times. Runs of the same
+    /// repeat are of different rounds, where more may have changed than chance; and two repeats alone tell too little.
     fn of(items: &[Item]) -> Option<Self> {
-        let mut repeats: BTreeMap<_, BTreeMap<&str, f64>> = BTreeMap::new();
+        let mut repeats: BTreeMap<_, BTreeMap<&str, (Option<u32>, f64)>> = BTreeMap::new();
         for item in items.iter().filter(|item| item.comparable.yes) {
             let (Some(campaign), Some(run), Some(steady)) = (&item.campaign, &item.run, item.steady) else {
                 continue;
             };
             let logarithm = libm::log(steady.step_time_s.mean);
-            repeats.entry((campaign, run, &item.cluster)).or_default().insert(&item.id, logarithm);
+            let group = repeats.entry((campaign, run, &item.cluster)).or_default();
+            group.insert(&item.id, (item.repeat, logarithm));
         }
         let (mut squares, mut freedom, mut runs) = (0.0, 0.0, 0);
-        for means in repeats.into_values() {
-            let means: Vec<f64> = means.into_values().collect();
+        for group in repeats.into_values() {
+            let numbers: BTreeSet<Option<u32>> = group.values().map(|(repeat, _)| *repeat).collect();
+            if numbers.len() < group.len() {
+                continue;
+            }
+            let means: Vec<f64> = group.into_values().map(|(_, mean)| mean).collect();
             if let Some(deviation) = deviation(&means).filter(|deviation| deviation.is_finite()) {
                 squares += deviation * deviation * (means.len() - 1) as f64;
                 freedom += (means.len() - 1) as f64;
@@ -176,7 +185,7 @@ impl RunToRun {
             }
         }
         let percent = 100.0 * (squares / freedom).sqrt();
-        (freedom > 0.0).then_some(Self { percent, runs, freedom })
+        (freedom >= LEAST_FREEDOM).then_some(Self { percent, runs, freedom })
     }
 
     /// The variance that it adds to the logarithm of a ratio of two runs.

@@ -7,6 +7,7 @@ use crate::problem::Field;
 use crate::result::{Against, AgainstPlan, Comparable, Loss, Memory, RunResult, Seen};
 use crate::statistics::Sample;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// A run, under the names that a report has for its figures. Everything that is not known is null.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -151,20 +152,32 @@ impl Item {
     }
 }
 
-/// The runs as items, no two under the same label.
+/// The runs as items, no two under the same label: what is called alike is told apart by its job.
 pub(super) fn all(seen: &[(&RunResult, Seen<'_>)], options: &Options) -> Vec<Item> {
+    let plain: Vec<String> = seen.iter().map(|(run, _)| label(run)).collect();
     let mut items: Vec<Item> = Vec::with_capacity(seen.len());
-    for (run, seen) in seen {
-        let mut item = Item::of(run, seen, options);
-        let plain = item.label.clone();
+    for (place, (run, view)) in seen.iter().enumerate() {
+        let mut item = Item::of(run, view, options);
+        let alike = || seen.iter().zip(&plain).filter(|(_, other)| **other == plain[place]);
+        let jobs: BTreeSet<Option<String>> = alike().map(|((run, _), _)| job(run)).collect();
+        if let (Some(job), true) = (job(run), jobs.len() > 1 && jobs.len() == alike().count()) {
+            item.label = format!("{} (job {job})", plain[place]);
+        }
+        let own = item.label.clone();
         let mut count = 1;
         while items.iter().any(|other| other.label == item.label) {
             count += 1;
-            item.label = format!("{plain} ({count})");
+            item.label = format!("{own} ({count})");
         }
         items.push(item);
     }
     items
+}
+
+/// The job that ran it, as far as that is known.
+fn job(run: &RunResult) -> Option<String> {
+    let carried = run.carried.as_ref().and_then(|carried| carried.jobs.first()).map(|job| job.id.clone());
+    carried.or_else(|| run.name.job_id.map(|job| job.to_string()))
 }
 
 /// What people call a run: by its campaign, as the command line takes it, else by its experiment, else by its file.

@@ -270,7 +270,7 @@ fn lines(chart: &LineChart, ink: &str) -> (Vec<Value>, Value) {
     let mut x = axis(match chart.x {
         X::Gpus => "GPUs",
         X::Steps => "Step, as the log numbers it",
-        X::Time => "When the run was received",
+        X::Time => "When the run ran",
     });
     if chart.x == X::Time {
         x["type"] = "date".into();

@@ -135,7 +135,7 @@ fn headline(comparison: &Comparison) -> String {
                 .filter(|(count, _)| *count > 0)
                 .map(|(count, verdict)| format!("{count} {}", verdict.title()))
                 .collect();
-            format!("Of {} runs against {reference}: {}.", several.len(), counted.join(", "))
+            format!("{} runs against {reference}: {}.", several.len(), counted.join(", "))
         }
     };
     if let Some(last) = comparison.items.last() {
