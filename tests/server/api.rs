@@ -28,6 +28,7 @@ on_every_store! {
     filters_hold_alone_and_together
     every_order_has_pages_that_meet
     pages_meet_while_runs_come_in
+    runs_with_and_without_figures_come_in_any_order
     a_log_arrives_over_a_connection_that_breaks
     a_piece_from_elsewhere_than_the_server_is_is_refused_with_where_it_is
     another_log_than_the_results_is_thrown_away
@@ -290,6 +291,22 @@ fn pages_meet_while_runs_come_in(kind: Kind) {
         }
         is_over.store(true, Ordering::Relaxed);
     });
+}
+
+fn runs_with_and_without_figures_come_in_any_order(kind: Kind) {
+    let server = start(kind);
+    let owner = server.owner();
+    for number in 0..5 {
+        let (without, none) = (
+            made(12.0 + f64::from(number)),
+            made_of([log(f64::NAN, 50), vec![b'\n'; number as usize]].concat()),
+        );
+        for made in [none, without, carried(12.0, "eos")] {
+            let answer = owner.put(&made.run);
+            assert_eq!(answer.status, 201, "{}", answer.text());
+        }
+    }
+    assert_eq!(owner.all("").len(), 15);
 }
 
 fn newest(owner: &Client) -> String {

@@ -1,7 +1,8 @@
 //! What fails around the server, and what the server makes of it.
 
 use crate::harness::{
-    Client, Kind, Made, Options, Place, SOON, Server, carried, digest, file_of, made_long, progress, wait_for,
+    Client, Events, Kind, Made, Options, Place, SOON, Server, carried, digest, file_of, made_long, progress,
+    wait_for,
 };
 use crate::services::{Postgres, S3 as S3Server};
 use serde_json::{Value, json};
@@ -35,7 +36,7 @@ fn killed_while_many_upload(kind: Kind) {
     // What the server said that it has: of each run, and whether of its log too.
     let acknowledged: Mutex<BTreeMap<Uuid, (Made, bool)>> = Mutex::default();
     let mut interrupted: Vec<Made> = Vec::new();
-    for round in 1..=3 {
+    for round in 1..=2 {
         let server = Server::at(&place);
         thread::scope(|scope| {
             let uploads: Vec<_> = (0..6)
@@ -44,7 +45,7 @@ fn killed_while_many_upload(kind: Kind) {
                     scope.spawn(move || upload_until_it_fails(&owner, acknowledged))
                 })
                 .collect();
-            wait_for("uploads", SOON, || (acknowledged.lock().unwrap().len() >= 25 * round).then_some(()));
+            wait_for("uploads", SOON, || (acknowledged.lock().unwrap().len() >= 15 * round).then_some(()));
             place = server.kill();
             interrupted.extend(uploads.into_iter().map(|upload| upload.join().unwrap()));
         });
@@ -138,7 +139,7 @@ fn the_disk_is_full() {
     let server = Server::at(&Place::in_folder(&disk.0));
     let (owner, first) = (server.owner(), carried(12.0, "eos"));
     owner.put_all(&first);
-    let long = made_long(16 << 20);
+    let long = made_long(7 << 20);
     assert_eq!(owner.put(&long.run).status, 201);
     let free = |left: usize| {
         let stat =
@@ -257,7 +258,7 @@ fn two_servers_share_a_database_and_a_bucket() {
     let made = made_long(1 << 20);
     assert_eq!(owners[0].put(&made.run).status, 201);
     let told = |kind: &str| (kind.to_owned(), made.run.id.to_string());
-    assert_eq!(events.told(), told("run"));
+    heard(&mut events, &told("run"));
     let mut offset = 0;
     for number in 0.. {
         let end = made.log.len().min(offset + 100_000);
@@ -271,7 +272,7 @@ fn two_servers_share_a_database_and_a_bucket() {
         offset = end;
     }
     assert!(owners.iter().all(|owner| owner.get(&format!("/runs/{}/log", made.run.id)).body == made.log));
-    assert_eq!(events.told(), told("run"));
+    heard(&mut events, &told("run"));
 
     let token = owners[0].post("/tokens", &json!({ "name": "x", "scope": "read" })).json();
     let reader = servers[1].by(token["secret"].as_str().unwrap());
@@ -279,8 +280,13 @@ fn two_servers_share_a_database_and_a_bucket() {
     assert_eq!(owners[0].delete(&format!("/tokens/{}", token["id"].as_str().unwrap())).status, 204);
     reader.get("/runs").problem(401);
     assert_eq!(owners[0].delete(&format!("/runs/{}", made.run.id)).status, 204);
-    assert_eq!(events.told(), told("deleted"));
+    heard(&mut events, &told("deleted"));
     owners[1].get(&format!("/runs/{}/log", made.run.id)).problem(404);
+}
+
+/// Waits for an event; what happened elsewhere before may be told late.
+fn heard(events: &mut Events, wanted: &(String, String)) {
+    while events.told() != *wanted {}
 }
 
 /// What each gives when all are asked at once.
@@ -315,17 +321,16 @@ fn servers_start_at_once_on_a_new_database() {
 
 #[test]
 fn the_clock_is_moved() {
-    if Command::new("faketime").arg("--version").output().is_err() {
+    // What faketime starts outlives it: the server is started as it would start it.
+    let Ok(told) = Command::new("faketime").args(["-f", "+0h", "printenv", "LD_PRELOAD"]).output() else {
         println!("left out: there is no faketime here");
         return;
-    }
+    };
+    let library = String::from_utf8(told.stdout).unwrap();
     let place = Place::local();
     let at = |shift: &str| {
-        let by = ["faketime", "-f", shift];
-        Server::with(
-            &place,
-            &Options { by: &by, environment: &[("DONT_FAKE_MONOTONIC", "1")], arguments: &[] },
-        )
+        let environment = [("LD_PRELOAD", library.trim()), ("FAKETIME", shift), ("DONT_FAKE_MONOTONIC", "1")];
+        Server::with(&place, &Options { environment: &environment, ..Options::default() })
     };
     let token = place.token("upload", &["--expires", "1h"]);
     let mut put = Vec::new();

@@ -157,7 +157,7 @@ pub(crate) struct Options<'a> {
     pub(crate) arguments: &'a [&'a str],
     /// Further environment.
     pub(crate) environment: &'a [(&'a str, &'a str)],
-    /// A command that starts it, such as `faketime`, with its own arguments.
+    /// A command that becomes it, such as `prlimit`, with its own arguments.
     pub(crate) by: &'a [&'a str],
 }
 
@@ -303,7 +303,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        if thread::panicking() || std::env::var_os("SHOW").is_some() {
+        if thread::panicking() {
             eprintln!("-- the server at {} said:\n{}", self.address, self.output());
         }
     }
@@ -368,6 +368,19 @@ impl Client {
         headers: &[(&str, &str)],
         body: Option<&[u8]>,
     ) -> Result<Answer, ureq::Error> {
+        let answer = self.send(method, path, headers, body)?;
+        document::check(method, path, &answer);
+        Ok(answer)
+    }
+
+    /// The same, without holding the answer to the document.
+    pub(crate) fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&[u8]>,
+    ) -> Result<Answer, ureq::Error> {
         let at = match path.strip_prefix("//") {
             Some(path) => format!("http://{}/{path}", self.address),
             None => format!("http://{}/api/v1{path}", self.address),
@@ -385,9 +398,7 @@ impl Client {
         };
         let (head, mut body) = answer?.into_parts();
         let body = body.with_config().limit(u64::MAX).read_to_vec()?;
-        let answer = Answer { status: head.status.as_u16(), headers: head.headers, body };
-        document::check(method, path, &answer);
-        Ok(answer)
+        Ok(Answer { status: head.status.as_u16(), headers: head.headers, body })
     }
 
     pub(crate) fn get(&self, path: &str) -> Answer {

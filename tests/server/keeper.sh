@@ -8,6 +8,7 @@ shift 2
 start() { "$@" >>"$folder/output" 2>&1 </dev/null & child=$!; }
 stop() { kill -"$signal" "$child"; wait "$child"; }
 trap '' INT TERM # Ctrl-C is for the tests
+exec 2>/dev/null # a shell tells of every child that was killed
 start "$@"
 while read -r order; do
   case $order in

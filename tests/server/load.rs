@@ -1,6 +1,8 @@
 //! How much the server carries: `make load`. Figures are printed; none is judged.
 
-use crate::harness::{Client, Kind, Made, Options, Place, SOON, Server, log, made_of, wait_for};
+use crate::harness::{
+    Client, Kind, Made, Options, Place, SOON, Server, digest, file_of, log, made_of, wait_for,
+};
 use crate::services::execute;
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,14 +34,14 @@ fn load_on_postgres() {
 
 fn measure(name: &str, place: &Place) {
     let wanted = setting("LOAD_RUNS", 100_000);
-    let uploads = wanted.min(5_000);
+    let uploads = wanted.min(1_000);
     let server = Server::with(place, &UNLIMITED);
     println!("== {name}");
     let start = Instant::now();
     let times = put_many(&server, uploads);
     let rate = uploads as f64 / start.elapsed().as_secs_f64();
     row(&format!("upload of a result, {CLIENTS} clients: {rate:.0} a second"), times);
-    // The rest is copied in the database, each under a name, a time and a step time of its own: through the API it would
+    // The rest is copied in the database, each under a name of its own: through the API it would
     // take much longer, and the rows would be the same.
     multiply(place, uploads, wanted);
     let owner = server.owner();
@@ -78,11 +80,17 @@ fn put_many(server: &Server, count: usize) -> Vec<Duration> {
                     while let Some(number) =
                         Some(next.fetch_add(1, Ordering::Relaxed)).filter(|next| *next < count)
                     {
-                        let mut run =
-                            crate::harness::carried(10.0 + (number % 977) as f64 / 500.0, "eos").run;
+                        let mut run = crate::harness::carried(
+                            10.0 + (number % 977) as f64 / 500.0,
+                            &format!("cluster{}", number % 20),
+                        )
+                        .run;
                         run.id = Uuid::now_v7();
+                        let file = file_of(&run);
+                        let (digest, path) = (digest(&file), format!("/runs/{}", run.id));
                         let start = Instant::now();
-                        assert_eq!(owner.put(&run).status, 201);
+                        let answer = owner.send("PUT", &path, &[("content-digest", &digest)], Some(&file));
+                        assert_eq!(answer.unwrap().status, 201);
                         times.push(start.elapsed());
                     }
                     times
@@ -96,7 +104,7 @@ fn put_many(server: &Server, count: usize) -> Vec<Duration> {
 /// Copies what is stored until there is so much.
 fn multiply(place: &Place, mut count: usize, wanted: usize) {
     let is_postgres = place.database.is_some();
-    let columns = "path, campaign, run, repeat, cluster, recipe, model, gpu, gpus, dtype, status, step_time_std_s, \
+    let columns = "ran_at, path, campaign, run, repeat, cluster, recipe, model, gpu, gpus, dtype, status, step_time_std_s, \
         step_time_std_kind, step_time_n, tokens_per_s, mfu, convention, baseline_step_time_s, speed_percent, plan_low_s, \
         plan_mid_s, plan_high_s, plan_error, is_comparable, parser_version, line, summary_version, token";
     let new_id = if is_postgres {
@@ -110,7 +118,7 @@ fn multiply(place: &Place, mut count: usize, wanted: usize) {
         let copies = format!(
             "CREATE TEMPORARY TABLE copies AS SELECT id AS old, {new_id} AS id FROM runs LIMIT {more}; \
              INSERT INTO runs (id, received_at, sha256, step_time_s, {columns}) \
-               SELECT copies.id, substr(received_at, 1, 20) || substr(received_at, 21, 6) || 'Z', sha256, step_time_s, {columns} \
+               SELECT copies.id, received_at, sha256, step_time_s, {columns} \
                FROM copies JOIN runs ON runs.id = copies.old; \
              INSERT INTO results (id, file) SELECT copies.id, file FROM copies JOIN results ON results.id = copies.old; \
              DROP TABLE copies"
@@ -131,7 +139,7 @@ fn asked(owner: &Client, path: &str, times: usize) -> Vec<Duration> {
                 scope.spawn(|| {
                     let ask = || {
                         let start = Instant::now();
-                        assert_eq!(owner.get(path).status, 200);
+                        assert_eq!(owner.send("GET", path, &[], None).unwrap().status, 200);
                         start.elapsed()
                     };
                     (0..times / 4).map(|_| ask()).collect::<Vec<_>>()

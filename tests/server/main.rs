@@ -6,6 +6,11 @@
 #![allow(missing_docs, reason = "a test's name says what it shows")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "figures, and what was left out")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "figures, and what a server said when a test failed"
+)]
 
 mod api;
 mod document;

@@ -189,8 +189,10 @@ impl<'a> Statement<'a> {
         self
     }
 
+    /// The connection does not keep it: what it keeps has the types of the first time, and sqlx 0.8 tells PostgreSQL another
+    /// type for a number that is missing (`float4`) than for one that is there (`float8`).
     pub(super) fn query(&'a mut self) -> Query<'a, Any, AnyArguments<'a>> {
-        sqlx::query_with(&self.text, std::mem::take(&mut self.arguments))
+        sqlx::query_with(&self.text, std::mem::take(&mut self.arguments)).persistent(false)
     }
 
     pub(super) fn rows<T: for<'r> FromRow<'r, AnyRow>>(
