@@ -4,7 +4,6 @@
 //! `cargo test --package trainplan-tests --test server`; what takes longer: `make load`.
 
 #![allow(missing_docs, reason = "a test's name says what it shows")]
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "figures, and what was left out")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(
     clippy::print_stdout,

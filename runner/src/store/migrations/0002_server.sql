@@ -20,6 +20,8 @@ CREATE INDEX runs_by_run_time  ON runs (ran_at, id);
 CREATE INDEX runs_by_step_time ON runs (step_time_s, id);
 CREATE INDEX runs_by_mfu       ON runs (mfu, id);
 CREATE INDEX runs_by_speed     ON runs (speed_percent, id);
+CREATE INDEX runs_by_tokens    ON runs (tokens_per_s, id);
+CREATE INDEX runs_by_error     ON runs (plan_error, id);
 CREATE INDEX runs_by_log       ON runs (log_sha256);
 CREATE INDEX runs_by_summary   ON runs (summary_version);
 
