@@ -85,6 +85,12 @@ export class Server {
     return result.id;
   }
 
+  /** Sends files as a runner does. */
+  upload(...files) {
+    const env = { ...process.env, TRAINPLAN_TOKEN: this.token, TRAINPLAN_DATA_DIR: mkdtempSync(join(tmpdir(), "trainplan-")) };
+    return execFileSync(binary, ["upload", ...files, "--to", this.url, "--format", "csv"], { env, stdio: "pipe" }).toString();
+  }
+
   async send(method, path, body, headers = {}) {
     const authorization = `Bearer ${this.token}`;
     const response = await fetch(`${this.url}/api/v1${path}`, { method, body, headers: { authorization, ...headers } });

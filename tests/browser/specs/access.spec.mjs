@@ -1,3 +1,7 @@
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
 import { expect, expectAccessible } from "../fixtures.mjs";
 import { carried, test } from "../server.mjs";
 
@@ -104,4 +108,20 @@ test("runs are filtered by the server, a page at a time", async ({ page, server 
   await expect(page.getByText("No run is all of this.")).toBeVisible();
   await page.getByRole("button", { name: "Show all runs" }).click();
   await expect(page.locator("table.reports tbody tr")).toHaveCount(50);
+});
+
+test("what a runner uploads appears by itself, and once", async ({ page, server }) => {
+  await server.put(12.3, { carried: carried("first") });
+  await page.goto("/results");
+  await expect(row(page, "first on eos")).toBeVisible();
+  const folder = mkdtempSync(join(tmpdir(), "trainplan-"));
+  const result = await (await server.send("GET", "/runs?limit=1")).json();
+  const file = await (await server.send("GET", `/runs/${result.items[0].id}`)).json();
+  file.id = "018f0000-0000-7000-8000-000000000abc";
+  file.carried.run = "nightly-run";
+  writeFileSync(join(folder, "one.result.json"), JSON.stringify(file));
+  expect(server.upload(join(folder, "one.result.json"))).toContain("new");
+  await expect(row(page, "nightly-run on eos")).toBeVisible({ timeout: 10_000 });
+  expect(server.upload(join(folder, "one.result.json"))).toContain("known");
+  await expect(row(page, "nightly-run on eos")).toHaveCount(1);
 });
