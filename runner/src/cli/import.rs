@@ -72,10 +72,11 @@ impl Outcome {
 
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
+        let paths = all_files(self.paths.iter().map(PathBuf::as_path))?;
         let rows = tokio::runtime::Runtime::new()?.block_on(async {
             let store = self.store.open().await?;
             let mut rows = Vec::new();
-            for path in self.paths.iter().flat_map(|path| files(path)) {
+            for path in paths {
                 rows.push(import(&store, &path).await?);
             }
             Ok::<_, Failure>(rows)
@@ -99,6 +100,25 @@ const HEADER: [&str; 4] = ["outcome", "id", "path", "reason"];
 fn cells(row: &Row) -> [String; 4] {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     [row.outcome.id().into(), text(&row.id), row.path.clone(), text(&row.reason)]
+}
+
+/// The files of all paths.
+///
+/// # Errors
+/// A folder has no result in it.
+pub(super) fn all_files<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<Vec<PathBuf>, Failure> {
+    let mut all = Vec::new();
+    for path in paths {
+        let found = files(path);
+        if found.is_empty() {
+            return Err(Failure::NoRun(format!(
+                "there is no *{FILE_ENDING} in {0}: `trainplan parse {0} --save RESULTS` makes them of logs",
+                path.display()
+            )));
+        }
+        all.extend(found);
+    }
+    Ok(all)
 }
 
 /// The files of a path: itself, or the results in it. A folder that can't be listed stands for itself, and reading it
@@ -143,7 +163,7 @@ async fn import(store: &Store, path: &Path) -> Result<Row, StoreError> {
 }
 
 /// The raw log beside a result file: NAME.log.zst beside NAME.result.json.
-fn log_of(path: &Path) -> Option<PathBuf> {
+pub(super) fn log_of(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?.strip_suffix(FILE_ENDING)?;
     Some(path.with_file_name(format!("{name}.log.zst"))).filter(|log| log.exists())
 }

@@ -75,7 +75,8 @@ enum Reading {
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         let pairs = self.threshold.iter().map(|text| text.split_once('=').unwrap_or((text, "")));
-        let thresholds = Thresholds::parse(pairs)?;
+        let thresholds = Thresholds::parse(pairs)
+            .map_err(|error| Failure::NoRun(format!("--threshold NAME=VALUE: {error}")))?;
         let options = Options {
             thresholds,
             place: self.store.place(),

@@ -1,7 +1,7 @@
 //! `trainplan upload`: results and their logs to a results server.
 
 use super::data_dir::StoreArgs;
-use super::import::{could_not_read, files};
+use super::import::{all_files, could_not_read, log_of};
 use super::output::{self, Format, FormatArg};
 use super::run::block_on;
 use super::{Failure, note};
@@ -14,14 +14,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use trainplan_shared::campaign::{Server, Upload};
-use trainplan_shared::result;
+use trainplan_shared::result::{self, RunResult};
 use uuid::Uuid;
 
 /// Send results to a server, with their raw logs where those are here
 ///
 /// A RESULT is a result file, a folder of them, or the id of a run that is kept here (`trainplan jobs list` and the Results page
 /// show it), or its beginning. A result goes in once and never changes: sent again it does nothing, and a log that was cut off goes
-/// on where it was. The server's token is read from the variable TRAINPLAN_TOKEN and from nowhere else; `trainplan token create`
+/// on where it was. The log of a result file is NAME.log.zst beside NAME.result.json, or the file that it was read from, if that is still
+/// there and the same. The server's token is read from the variable TRAINPLAN_TOKEN and from nowhere else; `trainplan token create`
 /// makes one where the server is.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -197,7 +198,7 @@ impl Args {
         for given in &self.results {
             let path = Path::new(given);
             if path.exists() {
-                items.extend(files(path).into_iter().map(Item::File));
+                items.extend(all_files([path])?.into_iter().map(Item::File));
                 continue;
             }
             // A few digits would soon name another run.
@@ -233,6 +234,9 @@ impl Args {
             Err(error) => return unreadable(could_not_read(&error)),
         };
         let mut log = self.log.as_deref().map(RawLog::of_file);
+        if log.is_none() && !self.no_log {
+            log = self.found_log(path, &run).await;
+        }
         if let (Some(log), Some(path)) = (&log, &self.log) {
             // Better seen now than after gigabytes.
             let why = match log.sha256().await {
@@ -253,6 +257,19 @@ impl Args {
             Ok(Sent { put, log })
         };
         outcome(Some(run.id), sent.await)
+    }
+
+    /// The raw log that a result file does not name on the command line: beside it, as `export` writes it, or where it was when
+    /// it was read, if that is still the same.
+    async fn found_log(&self, path: &Path, run: &RunResult) -> Option<RawLog> {
+        let source = Some(PathBuf::from(&run.source.path)).filter(|source| source.is_file());
+        for log in log_of(path).into_iter().chain(source) {
+            let log = RawLog::of_file(&log);
+            if log.sha256().await.is_ok_and(|sha256| sha256 == run.source.sha256) {
+                return Some(log);
+            }
+        }
+        None
     }
 
     /// Sends what campaigns still have to send.

@@ -247,9 +247,10 @@ async fn announce(server: &Server, addr: SocketAddr) -> Result<(), ServeError> {
                 writeln!(out, "note: whoever reaches it can read its results and logs")?;
             }
             if !server.store.has_tokens().await? {
+                let what = if server.options.is_public { "upload" } else { "read or upload" };
                 writeln!(
                     out,
-                    "note: there is no token yet, and nobody can upload: see `trainplan token create --help`"
+                    "note: there is no token yet, and nobody can {what}: see `trainplan token create --help`"
                 )?;
             }
             if !server.options.behind_tls {
@@ -266,10 +267,15 @@ async fn announce(server: &Server, addr: SocketAddr) -> Result<(), ServeError> {
 /// What is to be done from time to time. What fails is done the next time.
 async fn keep_house(server: Server, retain_days: Option<u32>) {
     const EVERY: Duration = Duration::from_secs(10 * 60);
-    loop {
+    // Looking at every log takes a while: at the start, and once a day.
+    const SWEEP: usize = 24 * 6;
+    for round in (0..SWEEP).cycle() {
         server.rates.forget();
         let done = async {
             server.store.tidy().await?;
+            if round == 0 {
+                server.store.sweep().await?;
+            }
             if let Some(days) = retain_days {
                 let deleted = server.store.delete_older(days).await?;
                 if deleted > 0 {

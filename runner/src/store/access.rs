@@ -195,9 +195,12 @@ impl Store {
     pub(crate) async fn access(&self, secret: &str) -> Result<Option<Access>, StoreError> {
         let hash = hash(secret);
         if secret.starts_with(SHARE) {
-            let select = "SELECT sha256, runs, expires_at FROM shares WHERE sha256 = $1";
+            // A link ends with the token that made it.
+            let select = "SELECT sha256, runs, expires_at FROM shares WHERE sha256 = $1 AND NOT EXISTS \
+                (SELECT 1 FROM tokens WHERE tokens.id = created_by AND (revoked_at IS NOT NULL OR tokens.expires_at <= $2))";
             let row: Option<(String, String, String)> = sqlx::query_as(select)
                 .bind(&hash)
+                .bind(now())
                 .fetch_optional(&self.database.readers)
                 .await
                 .map_err(|error| self.failed(error))?;

@@ -8,14 +8,14 @@ use object_store::aws::AmazonS3Builder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as Key;
 use object_store::prefix::PrefixStore;
-use object_store::{ObjectStore, ObjectStoreExt, RetryConfig, WriteMultipart};
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, RetryConfig, WriteMultipart};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::io::AsyncReadExt;
 use tokio_util::io::{StreamReader, SyncIoBridge};
 
@@ -193,6 +193,17 @@ impl Blobs {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(self.failed(error)),
         }
+    }
+
+    /// The logs that came more than a day ago: whatever was to name them does by now.
+    pub(super) fn settled(&self) -> BoxStream<'_, Result<LogHash, BlobError>> {
+        let settled = |meta: ObjectMeta| {
+            let age = SystemTime::now().duration_since(meta.last_modified.into());
+            let name = meta.location.filename()?.strip_suffix(".zst")?;
+            LogHash::parse(name).ok().filter(|_| age.is_ok_and(|age| age > ABANDONED))
+        };
+        let listed = self.objects.list(None).map_err(|error| self.failed(error));
+        listed.try_filter_map(move |meta| std::future::ready(Ok(settled(meta)))).boxed()
     }
 
     /// What to call a log: the path of its file, or its address.

@@ -30,6 +30,7 @@ pub(crate) use summary::Summary;
 use crate::data::DataDir;
 use blobs::Blobs;
 use database::Database;
+use futures_util::TryStreamExt;
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha256};
 use sqlx::{Any, Transaction};
@@ -330,25 +331,47 @@ impl Store {
             .fetch_optional(&mut *writing)
             .await
             .map_err(|error| self.failed(error))?;
-        let Some(log) = log else { return Ok(false) };
+        let Some(log) = log else {
+            // It may be one that is not over, or whose result will never come.
+            let deleted =
+                sqlx::query("DELETE FROM progress WHERE id = $1").bind(&text).execute(&mut *writing);
+            let was_live = deleted.await.map_err(|error| self.failed(error))?.rows_affected() > 0;
+            if was_live {
+                self.change(&mut writing, ChangeKind::Progress, &text).await?;
+                self.commit(writing).await?;
+            }
+            return Ok(was_live);
+        };
         // What refers to it goes with it.
         let deleted = sqlx::query("DELETE FROM runs WHERE id = $1").bind(&text).execute(&mut *writing).await;
         deleted.map_err(|error| self.failed(error))?;
-        let others: i64 = match &log {
-            None => 0,
-            Some(sha256) => sqlx::query_scalar("SELECT count(*) FROM runs WHERE log_sha256 = $1")
-                .bind(sha256)
-                .fetch_one(&mut *writing)
-                .await
-                .map_err(|error| self.failed(error))?,
-        };
         self.change(&mut writing, ChangeKind::Deleted, &text).await?;
         self.commit(writing).await?;
         self.arriving(id).await?.clear().await?;
-        if let (Some(sha256), 0) = (log, others) {
-            self.blobs.remove(&LogHash::parse(&sha256)?).await?;
+        if let Some(sha256) = log {
+            self.drop_log(&LogHash::parse(&sha256)?).await?;
         }
         Ok(true)
+    }
+
+    /// Removes a log that no run names any more. Whoever is ended before it does leaves it to [`Store::sweep`].
+    async fn drop_log(&self, sha256: &LogHash) -> Result<(), StoreError> {
+        let named =
+            sqlx::query_scalar("SELECT count(*) FROM runs WHERE log_sha256 = $1").bind(sha256.as_str());
+        let named: i64 = named.fetch_one(&self.database.readers).await.map_err(|error| self.failed(error))?;
+        if named == 0 {
+            self.blobs.remove(sha256).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes the logs that no run names: of runs that were deleted by a server that was then killed, for one.
+    pub(crate) async fn sweep(&self) -> Result<(), StoreError> {
+        let mut logs = self.blobs.settled();
+        while let Some(sha256) = logs.try_next().await? {
+            self.drop_log(&sha256).await?;
+        }
+        Ok(())
     }
 
     /// Removes the runs that were received more than so many days ago. How many there were.

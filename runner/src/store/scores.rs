@@ -89,6 +89,7 @@ impl Store {
 
 /// A result of the same log, with what the log does not tell.
 fn again(run: &RunResult, read: RunResult) -> RunResult {
+    let read = RunResult { source: run.source.clone(), ..read };
     let Some(carried) = run.carried.clone() else { return RunResult { id: run.id, ..read } };
     let mut new = read.of_run(run.id, carried);
     // What was seen of the run itself stays true.

@@ -250,8 +250,8 @@ impl FromRow<'_, AnyRow> for Summary {
     }
 }
 
-/// When the first of its jobs started.
+/// When the first of its jobs started, or else when its log was last written to.
 fn ran_at(run: &RunResult) -> Option<String> {
-    let job = run.carried.as_ref()?.jobs.first()?;
-    Some(time(job.started.as_ref()?.parse().ok()?))
+    let started = run.carried.as_ref().and_then(|carried| carried.jobs.first()?.started.as_ref());
+    Some(time(started.or(run.source.written_at.as_ref())?.parse().ok()?))
 }

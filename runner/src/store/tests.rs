@@ -210,6 +210,33 @@ async fn a_log_that_is_torn_or_another_one_leaves_nothing_behind() {
 }
 
 #[tokio::test]
+async fn logs_that_no_run_names_are_swept_away_after_a_day() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir).await;
+    let (kept, left, fresh) = (log(12.39), log(13.0), log(14.0));
+    let run = result_of(&kept);
+    store.put(&run, Some(&compressed(&dir, &kept))).await.unwrap();
+    let path = |log: &[u8]| {
+        let sha256 = hex(&Sha256::digest(log));
+        dir.path().join(format!("blobs/{}/{sha256}.zst", &sha256[..2]))
+    };
+    // As a server leaves them that was killed before it could remove them.
+    for log in [&left, &fresh] {
+        fs::create_dir_all(path(log).parent().unwrap()).unwrap();
+        fs::write(path(log), zstd::encode_all(log.as_slice(), 1).unwrap()).unwrap();
+    }
+    let long_ago = std::time::SystemTime::now() - Duration::from_secs(2 * 24 * 60 * 60);
+    for log in [&kept, &left] {
+        fs::File::open(path(log)).unwrap().set_modified(long_ago).unwrap();
+    }
+    store.sweep().await.unwrap();
+    assert_eq!([&kept, &left, &fresh].map(|log| path(log).exists()), [true, false, true]);
+    assert_eq!(read_log(&store, run.id).await, kept);
+    assert!(store.delete(run.id).await.unwrap());
+    assert!(!path(&kept).exists());
+}
+
+#[tokio::test]
 async fn pages_are_newest_first_and_meet_without_gap_or_overlap() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir).await;

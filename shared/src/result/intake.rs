@@ -10,6 +10,7 @@ use uuid::{Builder, Uuid};
 #[derive(Clone)]
 pub struct Intake {
     path: String,
+    written_at: Option<String>,
     said: Spec,
     parser: Parser,
     hash: Sha256,
@@ -20,7 +21,14 @@ impl Intake {
     /// and that count for more than what they do tell.
     #[must_use]
     pub fn new(path: impl Into<String>, said: &Spec) -> Self {
-        Self { path: path.into(), said: said.clone(), parser: Parser::new(), hash: Sha256::new() }
+        let (path, said) = (path.into(), said.clone());
+        Self { path, written_at: None, said, parser: Parser::new(), hash: Sha256::new() }
+    }
+
+    /// The same of a log that was last written to then, RFC 3339 in UTC.
+    #[must_use]
+    pub fn written_at(self, written_at: Option<String>) -> Self {
+        Self { written_at, ..self }
     }
 
     /// Takes in the next bytes.
@@ -48,6 +56,7 @@ impl Intake {
             source: Source {
                 path: self.path,
                 sha256: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+                written_at: self.written_at,
             },
             name,
             log,

@@ -89,6 +89,10 @@ pub struct Source {
     pub path: String,
     /// The SHA-256 of its bytes, in hexadecimal.
     pub sha256: String,
+    /// When it was last written to, RFC 3339 in UTC, as its file says: some time after the run, and nearer to it than when
+    /// it was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_at: Option<String>,
 }
 
 /// What made a result.

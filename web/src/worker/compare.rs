@@ -127,15 +127,13 @@ fn headline(comparison: &Comparison) -> String {
         [] => String::new(),
         [one] => of_pair(reference, label(comparison, one.item), one),
         several => {
-            let verdicts = [Verdict::Faster, Verdict::Slower, Verdict::NoDifference, Verdict::NotComparable];
-            let count = |verdict| several.iter().filter(|one| one.verdict == verdict).count();
-            let counted = verdicts.map(|verdict| (count(verdict), verdict));
-            let counted: Vec<String> = counted
-                .iter()
-                .filter(|(count, _)| *count > 0)
-                .map(|(count, verdict)| format!("{count} {}", verdict.title()))
-                .collect();
-            format!("{} runs against {reference}: {}.", several.len(), counted.join(", "))
+            let told = |one: &Against| {
+                let percent = one.step_time.map(|change| change.percent).filter(|_| one.comparable);
+                let percent = percent.map_or(String::new(), |percent| format!(" ({percent:+.1} % a step)"));
+                format!("{} {}{percent}", label(comparison, one.item), one.verdict.title())
+            };
+            let counted: Vec<String> = several.iter().map(told).collect();
+            format!("Against {reference}: {}.", counted.join("; "))
         }
     };
     if let Some(last) = comparison.items.last() {

@@ -3,6 +3,7 @@
 use super::super::side_by_side;
 use super::shelf::Shelf;
 use super::walk::{Found, explain};
+use jiff::Timestamp;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
@@ -41,18 +42,23 @@ pub(super) fn run_of(found: &Found, view: &View) -> Result<RunResult, Box<Report
         Found::Nothing { path, reason } => {
             Err(Box::new(Report::without(&path.to_string_lossy(), reason.status(), Some(reason.to_string()))))
         }
-        Found::Stdin => {
-            intake("-", io::stdin().lock(), view).map_err(|error| unread(Path::new("-"), explain(&error)))
-        }
+        Found::Stdin => intake("-", None, io::stdin().lock(), view)
+            .map_err(|error| unread(Path::new("-"), explain(&error))),
         Found::File(path) if found.is_saved() => saved(path).map_err(|reason| unread(path, reason)),
         Found::File(path) => File::open(path)
-            .and_then(|file| intake(&path.to_string_lossy(), file, view))
+            .and_then(|file| intake(&path.to_string_lossy(), written_at(&file), file, view))
             .map_err(|error| unread(path, explain(&error))),
     }
 }
 
-fn intake(path: &str, mut log: impl Read, view: &View) -> io::Result<RunResult> {
-    let mut intake = Intake::new(path, &view.spec);
+/// When a file was last written to.
+fn written_at(file: &File) -> Option<String> {
+    let modified = file.metadata().and_then(|data| data.modified()).ok()?;
+    Some(format!("{:.0}", Timestamp::try_from(modified).ok()?))
+}
+
+fn intake(path: &str, written_at: Option<String>, mut log: impl Read, view: &View) -> io::Result<RunResult> {
+    let mut intake = Intake::new(path, &view.spec).written_at(written_at);
     let mut piece = vec![0; PIECE];
     loop {
         match log.read(&mut piece) {

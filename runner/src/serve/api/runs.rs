@@ -200,7 +200,7 @@ pub(super) async fn scores(
     Ok((NEVER_KEPT, Json(Scores { items })).into_response())
 }
 
-/// Delete a run, its log and all that was made of them, for good
+/// Delete a run, its log and all that was made of them, for good; of one that is not over what it said of itself
 #[utoipa::path(
     delete, path = "/runs/{id}", params(("id" = String, Path)),
     responses((status = 204, description = "It is gone"))
