@@ -54,7 +54,8 @@ pub(super) fn run_of(found: &Found, view: &View) -> Result<RunResult, Box<Report
 /// When a file was last written to.
 fn written_at(file: &File) -> Option<String> {
     let modified = file.metadata().and_then(|data| data.modified()).ok()?;
-    Some(format!("{:.0}", Timestamp::try_from(modified).ok()?))
+    // Logs of a batch may be written within one second.
+    Some(format!("{:.6}", Timestamp::try_from(modified).ok()?))
 }
 
 fn intake(path: &str, written_at: Option<String>, mut log: impl Read, view: &View) -> io::Result<RunResult> {
