@@ -22,7 +22,7 @@ use crate::data::{DataDir, DataDirError};
 use crate::store::{Place, Store, StoreError, secret};
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -313,7 +313,7 @@ async fn health(State(server): State<Server>) -> Result<&'static str, Problem> {
     let asked = tokio::time::timeout(Duration::from_secs(5), server.store.is_well()).await;
     match asked {
         Ok(well) => Ok(well.map(|()| "ok\n")?),
-        Err(_) => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the store does not answer")),
+        Err(_) => Err(Problem::out_of_reach()),
     }
 }
 

@@ -49,6 +49,13 @@ impl Problem {
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the server failed; its own output says why")
     }
 
+    /// The store is out of reach. Whoever keeps the server is told why elsewhere; whoever asks needs no paths and addresses.
+    pub(super) fn out_of_reach() -> Problem {
+        let detail = "the store does not answer: try again in a while";
+        let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail);
+        problem.with(header::RETRY_AFTER, HeaderValue::from(5))
+    }
+
     /// With another header.
     pub(super) fn with(self, name: HeaderName, value: impl Into<HeaderValue>) -> Problem {
         Problem { header: Some((name, value.into())), ..self }
@@ -73,10 +80,8 @@ impl From<StoreError> for Problem {
         if status != StatusCode::SERVICE_UNAVAILABLE {
             return Problem::broken(error);
         }
-        // Whoever keeps the server reads why; whoever asks needs no paths and addresses.
         tracing::error!("{error}");
-        let problem = Problem::new(status, "the store does not answer: try again in a while");
-        problem.with(header::RETRY_AFTER, HeaderValue::from(5))
+        Problem::out_of_reach()
     }
 }
 
