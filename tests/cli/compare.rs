@@ -60,7 +60,7 @@ fn two_logs_beside_each_other() {
     }
     let (header, rows) = csv(&["compare", &one, &other]);
     let verdict = header.iter().position(|name| name == "verdict").unwrap();
-    assert_eq!((rows[0][verdict].as_str(), rows[1][verdict].as_str()), ("", "slower"));
+    assert_eq!((rows[0][verdict].as_str(), rows[1][verdict].as_str()), ("reference", "slower"));
 }
 
 #[test]

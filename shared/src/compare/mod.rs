@@ -27,6 +27,7 @@
 mod configuration;
 mod curves;
 mod difference;
+mod export;
 mod item;
 mod workload;
 

@@ -41,7 +41,7 @@ pub(super) async fn file(ids: Vec<String>, view: View, form: &str) -> Result<Sav
     let comparison = comparison(&Found::of(ids).await?.runs, view);
     let failed = |error: &dyn std::fmt::Display| Trouble::Other(error.to_string());
     let text = match form {
-        "csv" => csv(&comparison).map_err(|error| failed(&error))?,
+        "csv" => comparison.csv().map_err(|error| failed(&error))?,
         _ => serde_json::to_string_pretty(&comparison).map_err(|error| failed(&error))?,
     };
     Ok(Saved { name: format!("trainplan-comparison.{form}"), text })
@@ -293,100 +293,4 @@ fn setting(setting: &trainplan_shared::compare::Setting) -> Setting {
         values: setting.values.iter().map(|value| value.clone().unwrap_or_default()).collect(),
         differs: setting.differs,
     }
-}
-
-/// A row for every run, with its difference from the first.
-fn csv(comparison: &Comparison) -> Result<String, csv::Error> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record([
-        "label",
-        "id",
-        "path",
-        "campaign",
-        "run",
-        "repeat",
-        "cluster",
-        "recipe",
-        "gpus",
-        "status",
-        "window",
-        "steps",
-        "step_time_s_mean",
-        "step_time_s_std",
-        "steady_first",
-        "steady_last",
-        "steady_step_time_s_mean",
-        "steady_step_time_s_low",
-        "steady_step_time_s_high",
-        "change_percent",
-        "change_low_percent",
-        "change_high_percent",
-        "p",
-        "verdict",
-        "not_comparable_because",
-        "tokens_per_s",
-        "tokens_per_s_per_gpu",
-        "mfu",
-        "convention",
-        "peak_tflops",
-        "published_step_time_s",
-        "speed_percent",
-        "planned_low_s",
-        "planned_mid_s",
-        "planned_high_s",
-        "plan_error",
-        "loss_first",
-        "loss_last",
-    ])?;
-    for (place, item) in comparison.items.iter().enumerate() {
-        let against = comparison.difference.each.iter().find(|against| against.item == place);
-        let change = against.and_then(|against| against.step_time);
-        let steady = item.steady.map(|steady| steady.step_time_s);
-        let plan = item.plan.map(|plan| plan.step_time_s);
-        let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
-        let whole = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
-        let text = |value: &Option<String>| value.clone().unwrap_or_default();
-        writer.write_record([
-            item.label.clone(),
-            item.id.clone(),
-            item.path.clone(),
-            text(&item.campaign),
-            text(&item.run),
-            whole(item.repeat.map(u64::from)),
-            text(&item.cluster),
-            text(&item.recipe),
-            whole(item.gpus.map(u64::from)),
-            item.status.id().to_string(),
-            text(&item.window),
-            item.steps.to_string(),
-            number(item.step_time_s.map(|stat| stat.mean)),
-            number(item.step_time_s.and_then(|stat| stat.std)),
-            whole(item.steady.map(|steady| steady.first)),
-            whole(item.steady.map(|steady| steady.last)),
-            number(steady.map(|sample| sample.mean)),
-            number(steady.and_then(|sample| sample.low)),
-            number(steady.and_then(|sample| sample.high)),
-            number(change.map(|change| change.percent)),
-            number(change.and_then(|change| change.low)),
-            number(change.and_then(|change| change.high)),
-            number(change.and_then(|change| change.p)),
-            against.map_or("reference", |against| against.verdict.id()).to_string(),
-            against.map_or(String::new(), |against| against.reasons.join("; ")),
-            number(item.tokens_per_s),
-            number(item.tokens_per_s_per_gpu),
-            number(item.mfu),
-            item.convention.map_or(String::new(), |convention| convention.to_string()),
-            number(item.peak_tflops),
-            number(item.baseline.map(|baseline| baseline.step_time_s)),
-            number(item.baseline.and_then(|baseline| baseline.speed_percent)),
-            number(plan.map(|plan| plan.low)),
-            number(plan.map(|plan| plan.mid)),
-            number(plan.map(|plan| plan.high)),
-            number(item.plan.and_then(|plan| plan.error)),
-            number(item.loss.first),
-            number(item.loss.last),
-        ])?;
-    }
-    let bytes = writer.into_inner().map_err(|error| csv::Error::from(error.into_error()))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

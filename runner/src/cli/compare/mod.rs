@@ -64,7 +64,9 @@ impl Args {
         let comparison = Comparison::of(&runs.iter().collect::<Vec<&RunResult>>(), &options);
         match self.format.choose() {
             Format::Json => output::json(&comparison)?,
-            Format::Csv => output::csv(rows::CSV_HEADER, rows::csv(&comparison))?,
+            Format::Csv => {
+                output::text(&comparison.csv().map_err(|error| Failure::Format(error.to_string()))?)?;
+            }
             Format::Table => rows::table(&comparison)?,
         }
         match comparison.items.iter().any(|item| item.status == Status::Scored) {
