@@ -131,6 +131,30 @@ fn files_folders_and_kept_runs_go_up_once() {
 }
 
 #[test]
+fn a_log_goes_up_as_it_is_and_once_wherever_it_lies() {
+    let place = Place::make(0);
+    let (run, rows) = place.upload(&[LOG]);
+    let row = &rows[0];
+    assert_eq!((run.code, &row["outcome"], &row["log"]), (Some(0), &"new".into(), &"sent".into()), "{rows}");
+    assert_eq!(row["id"], place.id());
+    place.assert_the_log_is_there();
+    // Copied and touched it is the same run; so is what was saved of it before.
+    fs::create_dir(place.path("elsewhere")).unwrap();
+    fs::write(place.path("elsewhere").join(LOG), fs::read(place.path(LOG)).unwrap()).unwrap();
+    for again in ["elsewhere", "results"] {
+        let (run, rows) = place.upload(&[again]);
+        let row = &rows[0];
+        let became = (run.code, &row["outcome"], &row["log"]);
+        assert_eq!(became, (Some(0), &"known".into(), &"known".into()), "{rows}");
+    }
+    // Said to be another run it is another result, and results never change.
+    let (run, rows) = place.upload(&[LOG, "--recipe", "llama3.1-70b/h100/fp8/256"]);
+    assert_eq!((run.code, &rows[0]["outcome"]), (Some(1), &"conflict".into()), "{}", run.stderr);
+    let page: Value = serde_json::from_str(&place.served.ask("GET", "/api/v1/runs").1).unwrap();
+    assert_eq!(page["items"].as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn each_way_to_fail_has_its_code() {
     let mut place = Place::make(0);
     let code = |arguments: &[&str]| place.upload(arguments).0;
@@ -139,7 +163,9 @@ fn each_way_to_fail_has_its_code() {
     {
         assert_eq!(code(wrong).code, Some(2), "{wrong:?}");
     }
-    assert_eq!(code(&[LOG]).code, Some(1), "a log is no result");
+    fs::write(place.dir.path().join("notes.txt"), "nothing that trains\n").unwrap();
+    let notes = place.upload(&["notes.txt"]);
+    assert_eq!((notes.0.code, &notes.1[0]["outcome"]), (Some(1), &"unreadable".into()), "{}", notes.0.stderr);
     let with =
         |token: &str| run_of(&place.command(&["results"]).env("TRAINPLAN_TOKEN", token).output().unwrap());
     let stranger = with("tp_nobody");

@@ -1,6 +1,6 @@
 //! Where results are kept, for every command that keeps or reads them.
 
-use super::Failure;
+use super::{Failure, note};
 use crate::data::DataDir;
 use crate::store::{Place, Store};
 use std::path::PathBuf;
@@ -15,9 +15,14 @@ pub(super) struct DataDirArg {
 }
 
 impl DataDirArg {
-    /// Opens it, and makes it if there is none.
+    /// Opens it, and makes it if there is none. That says so where it was named, since the name may be mistyped.
     pub(super) fn open(&self) -> Result<DataDir, Failure> {
-        Ok(DataDir::open(self.data_dir.clone())?)
+        let new = self.data_dir.as_deref().filter(|path| !path.exists());
+        let dir = DataDir::open(self.data_dir.clone())?;
+        if let Some(path) = new {
+            note(&format!("{} is new, and so nothing is kept in it yet", path.display()));
+        }
+        Ok(dir)
     }
 }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use trainplan_shared::result::{self, FILE_ENDING, RunResult};
+use trainplan_shared::result::{self, FILE_ENDING, FileError, RunResult};
 
 /// Put saved results into the store that `trainplan serve` shows
 ///
@@ -106,7 +106,7 @@ fn cells(row: &Row) -> [String; 4] {
 ///
 /// # Errors
 /// A folder has no result in it.
-pub(super) fn all_files<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<Vec<PathBuf>, Failure> {
+fn all_files<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<Vec<PathBuf>, Failure> {
     let mut all = Vec::new();
     for path in paths {
         let found = files(path);
@@ -141,7 +141,7 @@ async fn import(store: &Store, path: &Path) -> Result<Row, StoreError> {
     };
     let read = fs::read(path)
         .map_err(|error| could_not_read(&error))
-        .and_then(|bytes| Ok((result::read(&bytes).map_err(|error| error.to_string())?, bytes)));
+        .and_then(|bytes| Ok((result::read(&bytes).map_err(|error| no_result(path, &error))?, bytes)));
     let (run, file) = match read {
         Ok(read) => read,
         Err(reason) => return Ok(row(None, Outcome::Unreadable, Some(reason))),
@@ -159,6 +159,19 @@ async fn import(store: &Store, path: &Path) -> Result<Row, StoreError> {
             ),
         ) => Ok(row(Some(&run), Outcome::BadLog, Some(error.to_string()))),
         Err(error) => Err(error),
+    }
+}
+
+/// Why a file is no result, and what makes one of a log.
+fn no_result(path: &Path, error: &FileError) -> String {
+    match error {
+        FileError::NotAResult(_) => {
+            format!(
+                "it is no result file: `trainplan parse {} --save RESULTS` makes one of a log",
+                path.display()
+            )
+        }
+        error => error.to_string(),
     }
 }
 

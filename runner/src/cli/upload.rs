@@ -1,10 +1,11 @@
 //! `trainplan upload`: results and their logs to a results server.
 
 use super::data_dir::StoreArgs;
-use super::import::{all_files, could_not_read, log_of};
+use super::import::{could_not_read, files, log_of};
 use super::output::{self, Format, FormatArg};
 use super::run::block_on;
-use super::{Failure, note};
+use super::scenario::ScenarioArgs;
+use super::{Failure, note, parse};
 use crate::journal::{Due, Journal};
 use crate::store::{Put, Store};
 use crate::upload::{RawLog, Remote, Sent, UploadError, goes_open, remote, send_due, send_stored, settle};
@@ -14,19 +15,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use trainplan_shared::campaign::{Server, Upload};
-use trainplan_shared::result::{self, RunResult};
+use trainplan_shared::result::{self, FILE_ENDING, RunResult, View};
 use uuid::Uuid;
 
 /// Send results to a server, with their raw logs where those are here
 ///
-/// A RESULT is a result file, a folder of them, or the id of a run that is kept here (`trainplan jobs list` and the Results page
-/// show it), or its beginning. A result goes in once and never changes: sent again it does nothing, and a log that was cut off goes
-/// on where it was. The log of a result file is NAME.log.zst beside NAME.result.json, or the file that it was read from, if that is still
-/// there and the same. The server's token is read from the variable TRAINPLAN_TOKEN and from nowhere else; `trainplan token create`
-/// makes one where the server is.
+/// A RESULT is a log, a result file, a folder, or the id of a run that is kept here (`trainplan jobs list` and the Results page
+/// show it), or its beginning. Of a folder its result files go, and where it has none, its logs, as `trainplan parse` finds them. A
+/// result goes in once and never changes: sent again it does nothing, and a log that was cut off goes on where it was. The log of a
+/// result file is NAME.log.zst beside NAME.result.json, or the file that it was read from, if that is still there and the same. The
+/// server's token is read from the variable TRAINPLAN_TOKEN and from nowhere else; `trainplan token create` makes one where the
+/// server is.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  trainplan upload experiments/ --to https://results.example
+  trainplan upload train.log --recipe llama3.1-70b/h100/fp8/256 --to https://results.example
   trainplan upload results/ --to https://results.example
   trainplan upload 0199a7b2-3c4d --to https://results.example
   trainplan upload a.result.json --log log-acct.pretrain_llama3.1_8b_fp8_8_12345_0.out --to https://results.example
@@ -34,7 +38,7 @@ Examples:
 
 Exit codes: 0 every result is on the server; 1 one of them is not (its row says why); 2 wrong use; 5 the server can't be reached.")]
 pub(super) struct Args {
-    /// Result files, folders of them, or ids of runs that are kept here
+    /// Logs, result files, folders of them, or ids of runs that are kept here
     #[arg(value_name = "RESULT", required_unless_present = "pending", conflicts_with = "pending")]
     results: Vec<String>,
     /// The server
@@ -58,6 +62,8 @@ pub(super) struct Args {
     /// Leave the raw logs here
     #[arg(long)]
     no_log: bool,
+    #[command(flatten)]
+    scenario: ScenarioArgs,
     #[command(flatten)]
     store: StoreArgs,
     #[command(flatten)]
@@ -158,6 +164,7 @@ impl Args {
 
     /// Sends what was named.
     async fn send(&self, to: Server) -> Result<Vec<Row>, Failure> {
+        let view = parse::view(self.scenario.spec()?, None)?;
         let store = self.store.open().await?;
         let items = self.items(&store).await?;
         if self.log.is_some() && !matches!(items[..], [Item::File(_)]) {
@@ -184,7 +191,7 @@ impl Args {
                     let sent = send_stored(&remote, &store, *id, !self.no_log).await;
                     outcome(Some(*id), sent)
                 }
-                (None, Item::File(path)) => self.send_file(&remote, path).await,
+                (None, Item::File(path)) => self.send_file(&remote, path, &view).await,
             };
             let (id, outcome, log, reason) = row;
             rows.push(Row { result: name, id, to: upload.to.to_string(), outcome, log, reason });
@@ -198,7 +205,11 @@ impl Args {
         for given in &self.results {
             let path = Path::new(given);
             if path.exists() {
-                items.extend(all_files([path])?.into_iter().map(Item::File));
+                let found = match files(path) {
+                    results if results.is_empty() => parse::logs(path)?,
+                    results => results,
+                };
+                items.extend(found.into_iter().map(Item::File));
                 continue;
             }
             // A few digits would soon name another run.
@@ -218,14 +229,9 @@ impl Args {
         Ok(items)
     }
 
-    async fn send_file(&self, remote: &Remote, path: &Path) -> Became {
+    async fn send_file(&self, remote: &Remote, path: &Path, view: &View) -> Became {
         let unreadable = |why| (None, Outcome::Unreadable, None, Some(why));
-        let read = fs::read(path).map_err(|error| could_not_read(&error));
-        let read = read.and_then(|bytes| match result::read(&bytes) {
-            Ok(run) => Ok((bytes, run)),
-            Err(error) => Err(error.to_string()),
-        });
-        let (bytes, run) = match read {
+        let (bytes, run) = match read(path, view) {
             Ok(read) => read,
             Err(why) => return unreadable(why),
         };
@@ -314,6 +320,18 @@ impl Args {
         }
         Ok(rows)
     }
+}
+
+/// What a file tells, and the result file that says so: its own bytes, or those that we make of a log.
+fn read(path: &Path, view: &View) -> Result<(Vec<u8>, RunResult), String> {
+    if path.to_string_lossy().ends_with(FILE_ENDING) {
+        let bytes = fs::read(path).map_err(|error| could_not_read(&error))?;
+        let run = result::read(&bytes).map_err(|error| error.to_string())?;
+        return Ok((bytes, run));
+    }
+    let run = parse::log(path, view)?;
+    let file = result::write(&run).map_err(|error| error.to_string())?;
+    Ok((file.into_bytes(), run))
 }
 
 async fn send_one(store: &Store, due: &Due) -> Result<Sent, UploadError> {

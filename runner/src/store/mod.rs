@@ -115,7 +115,7 @@ pub(crate) enum StoreError {
     },
     /// Another result has the same id.
     #[error(
-        "the store has another result under the id {id}: results never change, so the one that came first stays"
+        "the store has another result under the id {id}: results never change, so the one that came first stays until it is deleted"
     )]
     Conflict {
         /// The id.
@@ -425,7 +425,11 @@ impl Store {
             .await
             .map_err(failed)?;
         if known != sha256 {
-            return Err(StoreError::Conflict { id: run.id });
+            let file = sqlx::query_scalar("SELECT file FROM results WHERE id = $1").bind(&summary.id);
+            let file: Vec<u8> = file.fetch_one(&mut *writing).await.map_err(failed)?;
+            if !unpack(run.id, &file)?.tells_the_same(run) {
+                return Err(StoreError::Conflict { id: run.id });
+            }
         }
         let update = sqlx::query("UPDATE runs SET log_sha256 = $2 WHERE id = $1 AND log_sha256 IS NULL");
         update.bind(&summary.id).bind(log).execute(&mut *writing).await.map_err(failed)?;

@@ -154,8 +154,12 @@ async fn the_same_result_is_known_and_another_under_its_id_is_refused() {
     let run = result_of(&log(12.39));
     assert_eq!(store.put(&run, None).await.unwrap(), Put::New);
     assert_eq!(store.put(&run, None).await.unwrap(), Put::Known);
-    let mut other = run.clone();
-    other.source.path = "elsewhere.out".into();
+    let mut copied = run.clone();
+    copied.source.path = "elsewhere.out".into();
+    copied.source.written_at = Some("2026-11-21T12:00:00Z".into());
+    assert_eq!(store.put(&copied, None).await.unwrap(), Put::Known);
+    let mut other = copied;
+    other.identity.doubts.push("the number of GPUs".into());
     let refused = store.put(&other, None).await.unwrap_err();
     assert!(matches!(refused, StoreError::Conflict { id } if id == run.id), "{refused}");
     assert_eq!(store.get(run.id).await.unwrap(), Some(run));

@@ -65,6 +65,34 @@ pub(super) fn runs(path: &Path, view: &View) -> Vec<Result<RunResult, Box<Report
     found.iter().map(|found| read::run_of(found, view)).collect()
 }
 
+/// The logs of a folder.
+///
+/// # Errors
+/// It has none.
+pub(super) fn logs(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let found = walk::find(&[folder.to_path_buf()]);
+    let logs: Vec<PathBuf> = found.iter().filter_map(walk::Found::file).map(Path::to_path_buf).collect();
+    match logs.is_empty() {
+        true => {
+            let wrong = found.iter().filter_map(walk::Found::reason).next();
+            let what = wrong.map_or_else(|| "there is no log in it".to_owned(), ToString::to_string);
+            Err(Failure::Contents { path: folder.to_path_buf(), what })
+        }
+        false => Ok(logs),
+    }
+}
+
+/// What one log tells.
+///
+/// # Errors
+/// Why it tells nothing.
+pub(super) fn log(path: &Path, view: &View) -> Result<RunResult, String> {
+    let told = |report: &Report| report.reason.clone().unwrap_or_else(|| "it holds no run".into());
+    let run = read::run_of(&walk::Found::File(path.to_path_buf()), view).map_err(|report| told(&report))?;
+    let report = Report::of(&run, view);
+    if report.id.is_some() { Ok(run) } else { Err(told(&report)) }
+}
+
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         let view = view(self.scenario.spec()?, self.window)?;
