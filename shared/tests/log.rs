@@ -335,6 +335,21 @@ fn the_tables_of_the_documents_are_no_steps() {
     assert_eq!(score.status, Status::NoData);
 }
 
+/// What Nsight and NeMo say as they begin to record: a profiled run is told, whatever its file is called.
+#[test]
+fn profiling_is_seen() {
+    let steps =
+        "Training epoch 0, iteration 0/49 | global_batch_size: 128 | train_step_timing in s: 12.39 |\n";
+    assert!(!parse(steps.as_bytes()).profiled);
+    for says in [
+        "Capture range started in the application.",
+        "[NeMo I 2025-06-01 12:00:00 nemo_logging:393] ====== Start nsys profiling ======",
+    ] {
+        let log = parse(format!("{steps}{says}\n{steps}").as_bytes());
+        assert!(log.profiled, "{says}");
+    }
+}
+
 /// The documents' own trace line: a traced run is told, whatever its file is called.
 #[test]
 fn a_trace_is_noticed() {

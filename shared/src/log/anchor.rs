@@ -40,6 +40,7 @@ pub(super) fn all() -> Vec<(&'static [u8], Anchor)> {
         (b"[after training is done]", Anchor::Ended),
         (b"Training completed", Anchor::Ended),
         (b"Capture range started in the application", Anchor::Profiled),
+        (b"====== Start nsys profiling ======", Anchor::Profiled),
         (b": opCount ", Anchor::Traced),
     ];
     anchors.extend(checkpoint::ANCHORS.iter().map(|text| (*text, Anchor::Checkpoint)));
