@@ -123,7 +123,7 @@ fn unlike_workloads_are_not_compared_in_silence() {
     let comparison = compare(&[&one, &unknown]);
     let reason = comparison.reason.unwrap();
     assert!(reason.contains("its model is not known, "), "{reason}");
-    assert!(reason.contains(", say --model, --seq-len"), "{reason}");
+    assert!(reason.contains(", say --model, --layers, "), "{reason}");
     // Who has no flags is told what else to do.
     let options = Options { remedy: Some("name its recipe"), ..Options::default() };
     let reason = Comparison::of(&[&one, &unknown], &options).reason.unwrap();
