@@ -94,7 +94,9 @@ fn TimeLineSection(place: usize, line: TimeLine) -> impl IntoView {
         <section class="scaling" aria-labelledby=id.clone()>
             <h2 id=id.clone()>{line.title.clone()}</h2>
             {(!line.alerts.is_empty()).then(|| view! { <div class="notice wrong">{alerts}</div> })}
-            <ul class="plain basis">{checks.iter().map(|check| view! { <li>{sentence(check)}</li> }).collect_view()}</ul>
+            {(!checks.is_empty()).then(|| view! {
+                <ul class="plain basis">{checks.iter().map(|check| view! { <li>{sentence(check)}</li> }).collect_view()}</ul>
+            })}
             {has_several.then(|| view! { <Chart chart summary /> })}
             <p>
                 <A href=compare_href(address, &newest)>
@@ -105,7 +107,7 @@ fn TimeLineSection(place: usize, line: TimeLine) -> impl IntoView {
                 <summary>"The chart's numbers"</summary>
                 <div class="scroll tall" tabindex="0" role="region" aria-label=format!("Runs of {}", line.title)>
                     <table class="numbers">
-                        <thead><tr><th scope="col">"Received"</th><th scope="col">"Run"</th><th scope="col" class="number">"Step time, s"</th><th scope="col">"What happened"</th></tr></thead>
+                        <thead><tr><th scope="col">"Ran"</th><th scope="col">"Run"</th><th scope="col" class="number">"Step time, s"</th><th scope="col">"What happened"</th></tr></thead>
                         <tbody>{line.points.iter().rev().map(|point| row(address, point.clone())).collect_view()}</tbody>
                     </table>
                 </div>
