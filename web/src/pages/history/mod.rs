@@ -106,7 +106,7 @@ fn TimeLineSection(place: usize, line: TimeLine) -> impl IntoView {
             <details>
                 <summary>"The chart's numbers"</summary>
                 <div class="scroll tall" tabindex="0" role="region" aria-label=format!("Runs of {}", line.title)>
-                    <table class="numbers">
+                    <table class="numbers times">
                         <thead><tr><th scope="col">"Ran"</th><th scope="col">"Run"</th><th scope="col" class="number">"Step time, s"</th><th scope="col">"What happened"</th></tr></thead>
                         <tbody>{line.points.iter().rev().map(|point| row(address, point.clone())).collect_view()}</tbody>
                     </table>
