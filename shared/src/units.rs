@@ -79,6 +79,14 @@ pub fn significant(value: f64, digits: usize) -> String {
     }
 }
 
+/// A time as people read it, to the minute; what is not RFC 3339 in UTC stays as it is.
+pub fn minute(rfc3339: &str) -> String {
+    match (rfc3339.get(..16), rfc3339.ends_with('Z')) {
+        (Some(minute), true) => format!("{} UTC", minute.replace('T', " ")),
+        _ => rfc3339.to_owned(),
+    }
+}
+
 /// The greatest multiple of `step` at or below `near` and the least above it, without zero.
 pub fn nearest_multiples(near: u32, step: u32) -> Vec<u32> {
     let step = step.max(1);

@@ -122,7 +122,12 @@ fn unlike_workloads_are_not_compared_in_silence() {
     let unknown = run("custom", 3, &times(10.0));
     let comparison = compare(&[&one, &unknown]);
     let reason = comparison.reason.unwrap();
-    assert!(reason.contains("its model is not known: say --model"), "{reason}");
+    assert!(reason.contains("its model is not known, "), "{reason}");
+    assert!(reason.contains(", say --model, --layers, "), "{reason}");
+    // Who has no flags is told what else to do.
+    let options = Options { remedy: Some("name its recipe"), ..Options::default() };
+    let reason = Comparison::of(&[&one, &unknown], &options).reason.unwrap();
+    assert!(reason.contains(", name its recipe") && !reason.contains("--"), "{reason}");
 }
 
 #[test]

@@ -333,7 +333,7 @@ fn a_file_that_is_no_result_says_what_it_is() {
         assert!(matches!(read(VERSION_1.replacen(good, bad, 1).as_bytes()), Err(FileError::Steps)), "{bad}");
     }
     let cut = &VERSION_1.as_bytes()[..VERSION_1.len() / 2];
-    assert!(read(cut).unwrap_err().to_string().contains("parse"));
+    assert!(read(cut).unwrap_err().to_string().contains("or the log itself"));
 }
 
 proptest! {

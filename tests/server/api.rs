@@ -35,6 +35,7 @@ on_every_store! {
     two_that_send_one_log_at_once_leave_one_log
     lines_are_read_and_searched
     progress_shows_until_the_result_is_there
+    what_ended_without_a_result_says_so
     who_watches_is_told_and_can_come_back
     who_missed_too_much_is_told_to_look_again
     scores_tell_by_which_parser
@@ -178,6 +179,15 @@ fn filters_hold_alone_and_together(kind: Kind) {
         (format!("recipe={short}&cluster=eos"), vec![&eos]),
         ("cluster=eos".into(), vec![&eos]),
         ("cluster=EOS".into(), vec![]),
+        // With a * a part of the name is enough, in any case; nothing else stands for anything.
+        ("cluster=EO*".into(), vec![&eos]),
+        ("recipe=*LLAMA*fp8*".into(), vec![&failed, &dgx, &eos, &own]),
+        ("recipe=*llama*&cluster=*g*&gpu=H100*".into(), vec![&dgx]),
+        ("recipe=llama*fp8".into(), vec![]),
+        ("cluster=e_s*".into(), vec![]),
+        ("cluster=%25*".into(), vec![]),
+        ("cluster=%5C*".into(), vec![]),
+        ("campaign=*".into(), vec![&dgx, &eos]),
         ("campaign=nightly".into(), vec![&dgx, &eos]),
         ("campaign=nightly&cluster=dgx".into(), vec![&dgx]),
         ("status=scored".into(), vec![&dgx, &eos, &own]),
@@ -205,6 +215,7 @@ fn filters_hold_alone_and_together(kind: Kind) {
         ("sort=name", "step_time_s"),
         ("cursor=x", "next_cursor"),
         ("clutser=eos", "cluster"),
+        (&format!("cluster=*{}", "a".repeat(500)), "500 bytes"),
     ] {
         let detail = owner.get(&format!("/runs?{query}")).problem(400);
         assert!(detail.contains(told), "{query}: {detail}");
@@ -479,6 +490,23 @@ fn progress_shows_until_the_result_is_there(kind: Kind) {
     // What comes late of a run that is over is no news.
     assert_eq!(owner.post(&path, &progress(8)).status, 204);
     assert_eq!(owner.json("/progress")["items"], json!([]));
+}
+
+fn what_ended_without_a_result_says_so(kind: Kind) {
+    let server = start(kind);
+    let owner = server.owner();
+    for (state, is_over) in
+        [("running", false), ("unknown", false), ("cancelled", true), ("ran out of memory", true)]
+    {
+        let mut word = progress(7);
+        word["state"] = json!(state);
+        assert_eq!(owner.post(&format!("/runs/{}/progress", Uuid::now_v7()), &word).status, 204);
+        let live = owner.json("/progress");
+        assert_eq!(
+            (&live["items"][0]["state"], &live["items"][0]["is_over"]),
+            (&json!(state), &json!(is_over))
+        );
+    }
 }
 
 fn who_watches_is_told_and_can_come_back(kind: Kind) {

@@ -26,6 +26,7 @@ for (const [html, pages] of [[planner, PLANNER_PAGES], [results, RESULTS_PAGES]]
   }
 }
 addLicences();
+addNoServer();
 if (isRelease) compress();
 
 /** Puts Plotly beside the app and its address where the app looks for it when it draws the first chart. */
@@ -49,6 +50,14 @@ function addLicences() {
   ];
   const shown = sections.filter(([names]) => names).map(([names, text]) => `${names}\n\n${text}\n`);
   writeFileSync(join(dist, "licenses.txt"), shown.join(`\n${"=".repeat(80)}\n`));
+}
+
+/** Answers for a server where there is none: what pages ask it first is a page then, and no error in the browser's console. */
+function addNoServer() {
+  for (const path of ["api/v1/runs", "api/v1/history"]) {
+    mkdirSync(join(dist, path), { recursive: true });
+    writeFileSync(join(dist, path, "index.html"), "<!doctype html><title>No server</title><p>Only files are served here.</p>\n");
+  }
 }
 
 /** Puts the worker's address where pages look for it. */

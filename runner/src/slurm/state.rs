@@ -63,6 +63,18 @@ impl State {
 }
 
 impl End {
+    /// Every one.
+    pub(crate) const ALL: [End; 8] = [
+        End::Completed,
+        End::Failed,
+        End::Cancelled,
+        End::TimeLimit,
+        End::NodeFail,
+        End::OutOfMemory,
+        End::Preempted,
+        End::Unknown,
+    ];
+
     /// Slurm's own word.
     pub(crate) fn word(self) -> &'static str {
         match self {

@@ -8,7 +8,8 @@ use std::str::FromStr;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// Which runs to list. What is none does not matter.
+/// Which runs to list. What is none does not matter. In a recipe, cluster, campaign, model, GPU type and precision `*` stands
+/// for any text, and then upper and lower case are the same.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Query {
     /// The recipe, by its whole id.
@@ -48,14 +49,29 @@ impl Query {
     /// The statement that reads the page, and one run more that tells whether there is another.
     pub(super) fn select(&self) -> Statement<'_> {
         let mut select = Summary::select();
+        let names = [
+            ("recipe", &self.recipe),
+            ("cluster", &self.cluster),
+            ("campaign", &self.campaign),
+            ("model", &self.model),
+            ("gpu", &self.gpu),
+            ("dtype", &self.dtype),
+        ];
+        for (column, wanted) in names {
+            match wanted {
+                // Only the database knows its own lower case.
+                Some(like) if like.contains('*') => {
+                    select.push(format_args!(" AND lower({column}) LIKE lower("));
+                    select.bind(pattern(like)).push(") ESCAPE '\\'");
+                }
+                Some(name) => {
+                    select.push(format_args!(" AND {column} = ")).bind(name);
+                }
+                None => {}
+            }
+        }
         let filters = [
-            (" AND recipe = ", &self.recipe),
-            (" AND cluster = ", &self.cluster),
-            (" AND campaign = ", &self.campaign),
             (" AND status = ", &self.status),
-            (" AND model = ", &self.model),
-            (" AND gpu = ", &self.gpu),
-            (" AND dtype = ", &self.dtype),
             (" AND line = ", &self.line),
             (" AND received_at >= ", &self.since),
             (" AND received_at < ", &self.until),
@@ -101,6 +117,19 @@ impl Query {
     pub(super) fn limit(&self) -> u32 {
         self.limit.unwrap_or(Query::LIMIT)
     }
+}
+
+/// What LIKE has for a text with `*`, where `\` takes its meaning from a character.
+fn pattern(like: &str) -> String {
+    let mut pattern = String::new();
+    for char in like.chars() {
+        match char {
+            '*' => pattern.push('%'),
+            '%' | '_' | '\\' => pattern.extend(['\\', char]),
+            _ => pattern.push(char),
+        }
+    }
+    pattern
 }
 
 /// An order of runs: `step_time_s`, or `-step_time_s` with the largest first.

@@ -210,6 +210,7 @@ impl Pair<'_> {
         let step_time =
             samples.and_then(|(from, to)| Change::between(from, to, self.run_to_run.map(RunToRun::variance)));
         let mut reasons: Vec<String> = unlike.iter().map(Unlike::what).collect();
+        reasons.extend(Unlike::remedy(&unlike, self.options));
         reasons.extend(item.comparable.reasons.iter().cloned());
         reasons
             .extend(reference.comparable.reasons.iter().map(|reason| format!("of the reference: {reason}")));

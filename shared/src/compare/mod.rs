@@ -52,6 +52,8 @@ pub struct Options {
     pub margin_percent: f64,
     /// How many points a curve has at most.
     pub points: usize,
+    /// What whoever looks can do about what is not known of a run, as a clause, where that is not to give its flag.
+    pub remedy: Option<&'static str>,
 }
 
 impl Options {
@@ -72,6 +74,7 @@ impl Default for Options {
             warm_up_steps: Self::WARM_UP_STEPS,
             margin_percent: Self::MARGIN_PERCENT,
             points: Self::POINTS,
+            remedy: None,
         }
     }
 }

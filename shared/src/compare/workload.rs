@@ -1,5 +1,6 @@
 //! What a run trains on what: two runs of the same workload may be compared by their step times.
 
+use super::Options;
 use crate::problem::{Field, Wording as _};
 use crate::result::Seen;
 use serde::{Deserialize, Serialize};
@@ -26,13 +27,21 @@ pub struct Unlike {
 impl Unlike {
     /// It as a clause.
     pub(super) fn what(&self) -> String {
-        let (label, key) = (self.label.to_lowercase_unless_acronym(), &self.key);
+        let label = self.label.to_lowercase_unless_acronym();
         match (&self.reference, &self.other) {
             (Some(reference), Some(other)) => format!("{label} {other} and not {reference}"),
-            (Some(_), None) => format!("its {label} is not known: say --{key}"),
-            (None, Some(_)) => format!("the reference's {label} is not known: say --{key}"),
-            (None, None) => format!("the {label} of neither is known: say --{key}"),
+            (Some(_), None) => format!("its {label} is not known"),
+            (None, Some(_)) => format!("the reference's {label} is not known"),
+            (None, None) => format!("the {label} of neither is known"),
         }
+    }
+
+    /// What to do about all that is not known, as a clause; none where everything is.
+    pub(super) fn remedy(unlike: &[Self], options: &Options) -> Option<String> {
+        let unknown = unlike.iter().filter(|unlike| unlike.reference.is_none() || unlike.other.is_none());
+        let flags: Vec<String> = unknown.map(|unlike| format!("--{}", unlike.key)).collect();
+        let by_flags = || format!("say {}", flags.join(", "));
+        (!flags.is_empty()).then(|| options.remedy.map_or_else(by_flags, str::to_owned))
     }
 }
 

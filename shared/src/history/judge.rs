@@ -2,7 +2,7 @@
 
 use super::{ChangePoint, Point, Thresholds};
 use crate::statistics::quantile;
-use crate::units::significant;
+use crate::units::{minute, significant};
 use serde::{Deserialize, Serialize};
 
 /// The standard deviation of normal numbers, in medians of their distances from their median.
@@ -232,7 +232,7 @@ impl Newest<'_> {
                 Ok(judged.told(format!(
                     "runs take {:+.1} % since {}: {} s before, {} s from then on",
                     change.percent,
-                    change.at,
+                    minute(&change.at),
                     significant(change.before_s, 4),
                     significant(change.after_s, 4),
                 )))

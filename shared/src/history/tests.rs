@@ -47,7 +47,7 @@ fn a_step_is_found_where_it_is() {
     let fresh = super::TimeLine::of(key(), line.points[..28].to_vec(), &Thresholds::default());
     assert_eq!(outcome(&fresh, Kind::Change), Outcome::Regression);
     let alert = fresh.alerts.iter().find(|alert| alert.kind == Kind::Change).unwrap();
-    assert!(alert.text.starts_with("runs take +5.7 % since 2026-01-01T00:20:00Z: "), "{}", alert.text);
+    assert!(alert.text.starts_with("runs take +5.7 % since 2026-01-01 00:20 UTC: "), "{}", alert.text);
 }
 
 #[test]

@@ -13,7 +13,7 @@ pub const VERSION: u32 = 1;
 #[non_exhaustive]
 pub enum FileError {
     /// It is no result file at all.
-    #[error("it is no result file: {0}; give a file that `trainplan parse --save` wrote, or the log itself")]
+    #[error("it is no result file: {0}; give a *.result.json as it was saved, or the log itself")]
     NotAResult(#[source] serde_json::Error),
     /// A newer program wrote it.
     #[error("it is of version {0}, and this program reads up to version {VERSION}: use a newer trainplan")]

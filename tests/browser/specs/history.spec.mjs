@@ -10,6 +10,7 @@ test("a change of the step time is marked, in the chart and in its table", async
   await page.goto("/history");
   const line = page.getByRole("region", { name: "llama3.1-405b/h100/fp8/512@25.04 on eos", exact: true });
   await expect(line.locator(".notice.wrong").first()).toContainText("Regression: ");
+  await expect(line.locator(".notice.wrong")).toContainText(/Runs take \+8\.\d % since \d{4}-\d\d-\d\d \d\d:\d\d UTC/i);
   for (const name of ["Runs", "Usual", "Change", "Regression", "Published"]) {
     await expect(line.locator(".legendtext").filter({ hasText: name })).toBeVisible();
   }
@@ -19,9 +20,12 @@ test("a change of the step time is marked, in the chart and in its table", async
   await expect(table.locator("tbody tr").filter({ hasText: "From here on +8." })).toHaveCount(1);
   await expect(table.locator("tbody tr").first()).toContainText("Regression");
   await expectAccessible(page);
-  await page.getByLabel("Cluster").fill("oci");
+  await page.getByLabel("Cluster").fill("nowhere");
   await page.getByLabel("Cluster").press("Enter");
-  await expect(page).toHaveURL("/history?v=1&cluster=oci");
+  await expect(page.getByText("Cluster “nowhere” matches no run.")).toBeVisible();
+  await page.getByLabel("Cluster").fill("oc");
+  await page.getByLabel("Cluster").press("Enter");
+  await expect(page).toHaveURL("/history?v=1&cluster=oc");
   await expect(page.getByRole("heading", { level: 2 })).toHaveCount(1);
   await expect(page.getByRole("heading", { level: 2 })).toHaveText("llama3.1-405b/h100/fp8/512@25.04 on oci");
   await page.getByRole("link", { name: "See the only run beside its plan" }).click();

@@ -1,17 +1,17 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 
-import { expect } from "../fixtures.mjs";
+import { expect, expectAccessible } from "../fixtures.mjs";
 import { carried, test } from "../server.mjs";
 
-// Copies a stored run ten thousand times, each with another id, time and step time.
+// Copies a stored run as often as is asked, each with another id, time and step time.
 const COPY = `
 import sqlite3, sys
 store = sqlite3.connect(sys.argv[1], timeout=60)
 names = [row[1] for row in store.execute("PRAGMA table_info(runs)")]
 first = dict(zip(names, store.execute("SELECT * FROM runs").fetchone()))
 insert = f"INSERT INTO runs ({','.join(names)}) VALUES ({','.join('?' * len(names))})"
-for run in range(10000):
+for run in range(int(sys.argv[2])):
     row = first | {
         "id": f"018f0000-0000-7000-8000-{run:012x}",
         "received_at": f"2026-01-01T{run // 3600:02}:{run // 60 % 60:02}:{run % 60:02}.000000Z",
@@ -24,9 +24,11 @@ for run in range(10000):
 store.commit()
 `;
 
+const copy = (server, times) => execFileSync("python3", ["-c", COPY, join(server.data, "store.sqlite"), `${times}`]);
+
 test("ten thousand runs cost no more than the page that is shown", async ({ page, server }) => {
   await server.put(12.4, { carried: carried("newest"), log: false });
-  execFileSync("python3", ["-c", COPY, join(server.data, "store.sqlite")]);
+  copy(server, 10_000);
   const lists = [];
   const files = [];
   page.on("request", (request) => {
@@ -48,4 +50,62 @@ test("ten thousand runs cost no more than the page that is shown", async ({ page
   await expect(rows.first()).toContainText("copy-9900 on oci");
   expect(await rows.count()).toBeLessThanOrEqual(50);
   expect(await page.locator("*").count()).toBeLessThan(5000);
+});
+
+test("a press on a column's head sorts by it, a page at a time, and the way back leads back", async ({ page, server }) => {
+  await server.put(14, { carried: carried("newest"), log: false });
+  copy(server, 120);
+  await page.goto("/results");
+  const first = page.locator("table.reports tbody tr").first();
+  const head = (name) => page.getByRole("columnheader", { name });
+  await expect(first).toContainText("newest on eos");
+  await expect(head("Received")).toHaveAttribute("aria-sort", "descending");
+  await head("Step time, s").getByRole("button").click();
+  await expect(first).toContainText("copy-0 on oci");
+  await expect(page).toHaveURL("/results?v=1&sort=step_time_s");
+  await expect(head("Step time, s")).toHaveAttribute("aria-sort", "ascending");
+  await expect(head("Received")).toHaveAttribute("aria-sort", "none");
+  await expectAccessible(page);
+  await page.getByRole("button", { name: "Next page" }).click();
+  await expect(first).toContainText("copy-50 on eos");
+  await head("Step time, s").getByRole("button").press("Enter");
+  await expect(first).toContainText("newest on eos");
+  await expect(head("Step time, s")).toHaveAttribute("aria-sort", "descending");
+  await page.goBack();
+  await expect(first).toContainText("copy-50 on eos");
+  await page.goBack();
+  await expect(first).toContainText("copy-0 on oci");
+  await page.goBack();
+  await expect(page).toHaveURL("/results");
+  await expect(first).toContainText("newest on eos");
+  await page.goto("/results?v=1&sort=size");
+  await expect(first).toContainText("newest on eos");
+});
+
+test("a part of a name is enough for a filter, and one that leaves nothing is named", async ({ page, server }) => {
+  await server.put(12.4, { carried: carried("newest"), log: false });
+  copy(server, 120);
+  await page.goto("/results");
+  const rows = page.locator("table.reports tbody tr");
+  const fill = async (label, text) => {
+    await page.getByLabel(label, { exact: true }).fill(text);
+    await page.getByLabel(label, { exact: true }).press("Enter");
+  };
+  await fill("Recipe", "LLAMA fp8");
+  await fill("Cluster", "oc");
+  await expect(rows).toHaveCount(2);
+  await expect(page).toHaveURL("/results?v=1&recipe=LLAMA+fp8&cluster=oc");
+  await fill("Recipe", "llama99");
+  await expect(page.getByText("Recipe “llama99” matches no run.")).toBeVisible();
+  await expectAccessible(page);
+  await page.getByRole("button", { name: "Clear Recipe" }).click();
+  await expect(rows).toHaveCount(2);
+  // Of a GPU it is the start that counts: B200 is no part of GB200.
+  await fill("GPU", "H1");
+  await expect(rows).toHaveCount(2);
+  await fill("GPU", "100");
+  await expect(page.getByText("GPU “100” matches no run.")).toBeVisible();
+  await expect(page.getByText("Cluster “oc” matches no run.")).toHaveCount(0);
+  await page.getByRole("button", { name: "Show all runs" }).click();
+  await expect(rows).toHaveCount(50);
 });

@@ -7,6 +7,7 @@ import { createInterface } from "node:readline";
 import { test as plain } from "@playwright/test";
 
 import { expect, expectAccessible, test as base } from "../fixtures.mjs";
+import { test as owned } from "../server.mjs";
 
 const binary = process.env.TRAINPLAN_BIN;
 
@@ -96,6 +97,69 @@ test("without a plan there is no column for it, and dropped files stand beside t
   await page.locator("[data-files]").setInputFiles({ name: "own.log", mimeType: "text/plain", buffer: Buffer.from("nothing\n") });
   await expect(cell(row(page, "own.log"), "Status")).toHaveText("no data");
   await expect(page.locator("table.reports tbody tr")).toHaveCount(2);
+});
+
+owned("a run that ended without a result reads as ended and leaves, and one that went silent says since when", async ({ page, server }) => {
+  const id = (run) => `018f0000-0000-7000-8000-00000000000${run}`;
+  const say = (run, state) => {
+    const word = { campaign: "nightly", run: `run-${run}`, repeat: 1, cluster: "eos", state, step: 12, steps: 50, at: "2026-11-21T12:34:00Z" };
+    return server.send("POST", `/runs/${id(run)}/progress`, JSON.stringify(word));
+  };
+  /** Has it be so many minutes since the server heard of a run. */
+  const age = (run, minutes) => {
+    const time = new Date(Date.now() - minutes * 60_000).toISOString();
+    const update = "import sqlite3, sys; store = sqlite3.connect(sys.argv[1], timeout=60); store.execute('UPDATE progress SET received_at = ? WHERE id = ?', sys.argv[2:]); store.commit()";
+    execFileSync("python3", ["-c", update, join(server.data, "store.sqlite"), time, id(run)]);
+  };
+  await say(1, "running");
+  await say(2, "running");
+  await say(3, "cancelled");
+  age(2, 190);
+  await page.goto("/results");
+  const running = page.getByRole("region", { name: "Running now", exact: true });
+  const ended = page.getByRole("region", { name: "Ended without a result", exact: true });
+  await expect(running.locator("tbody tr")).toHaveCount(2);
+  await expect(running.getByRole("row", { name: /run-1/ })).toContainText("just now");
+  await expect(running.getByRole("row", { name: /run-2/ })).toContainText("3 h ago");
+  await expect(ended.locator("tbody tr")).toHaveCount(1);
+  await expect(ended.getByRole("row", { name: /run-3/ })).toContainText(/cancelled.*12 of 50.*2026-11-21 12:34 UTC/);
+  await expectAccessible(page);
+  age(3, 61);
+  await say(1, "ran out of memory");
+  await expect(ended.getByRole("row", { name: /run-1/ })).toContainText("ran out of memory");
+  await expect(ended.locator("tbody tr")).toHaveCount(1);
+  await expect(running.locator("tbody tr")).toHaveCount(1);
+});
+
+base("what is empty says what to do next", async ({ page }) => {
+  await page.goto("/results");
+  await expect(page.getByText("The server has no results yet")).toBeVisible();
+  await expect(page.getByLabel("Recipe", { exact: true })).toHaveCount(0);
+  await page.goto("/history");
+  await expect(page.getByText("There is no history yet")).toBeVisible();
+});
+
+base.describe("a host of files alone", () => {
+  base.use({
+    baseURL: async ({}, use) => {
+      const dist = join(import.meta.dirname, "../../../dist");
+      const host = spawn("python3", ["-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory", dist]);
+      for await (const line of createInterface({ input: host.stdout })) {
+        await use(`http://127.0.0.1:${line.match(/port (\d+)/)[1]}`);
+        break;
+      }
+      host.kill();
+    },
+  });
+
+  base("is asked for no results in vain", async ({ page }) => {
+    const answered = page.waitForResponse("**/api/v1/runs/**");
+    await page.goto("/results/");
+    expect((await answered).status()).toBe(200);
+    await expect(page.getByText("Drop training logs here")).toBeVisible();
+    await page.goto("/history/");
+    await expect(page.getByText("There is no server with results here")).toBeVisible();
+  });
 });
 
 // Without the fixture that listens to the console: Chromium writes every answer of 400 and above there.

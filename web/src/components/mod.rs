@@ -3,6 +3,7 @@
 pub(crate) mod chart;
 pub(crate) mod copy;
 pub(crate) mod field;
+pub(crate) mod filters;
 pub(crate) mod frame;
 pub(crate) mod maths;
 pub(crate) mod numbers;

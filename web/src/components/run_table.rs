@@ -20,6 +20,9 @@ pub(crate) fn RunTable(
     first: &'static str,
     /// The other columns, after name and status.
     columns: &'static [Column],
+    /// How a column's head is made where it is more than its title.
+    #[prop(optional)]
+    head: Option<fn(Column) -> AnyView>,
     /// The rows.
     #[prop(into)]
     rows: Signal<Vec<Arc<Row>>>,
@@ -37,7 +40,7 @@ pub(crate) fn RunTable(
                     <tr>
                         <th scope="col">{first}</th>
                         <th scope="col">"Status"</th>
-                        {columns.iter().map(|(label, number)| view! { <th scope="col" class:number=*number>{*label}</th> }).collect_view()}
+                        {columns.iter().map(|column| head.unwrap_or(plain_head)(*column)).collect_view()}
                     </tr>
                 </thead>
                 <tbody>
@@ -48,6 +51,10 @@ pub(crate) fn RunTable(
             </table>
         </div>
     }
+}
+
+fn plain_head((title, number): Column) -> AnyView {
+    view! { <th scope="col" class:number=number>{title}</th> }.into_any()
 }
 
 /// What a page adds to a row.

@@ -51,7 +51,7 @@ fn SignIn(why: String) -> impl IntoView {
     };
     view! {
         <form class="notice sign-in" on:submit=submit>
-            <p role="status">{sentence(&why)} " Whoever runs it makes one by " <code>"trainplan token create"</code> "."</p>
+            <p role="status">{sentence(&why)} " Whoever runs the server makes one by " <code>"trainplan token create"</code> "."</p>
             <div class="field">
                 <label for="token">"Token"</label>
                 <input id="token" type="password" autocomplete="off" spellcheck="false" node_ref=input placeholder="tp_…" />

@@ -89,6 +89,11 @@ pub(crate) enum Question {
         /// The query.
         query: String,
     },
+    /// Which filters of such a query match no run, each by itself.
+    Unmet {
+        /// The query.
+        query: String,
+    },
     /// Runs beside each other, the reference first; the newest that there is to say if none is named.
     Comparison {
         /// Their ids.
@@ -162,6 +167,8 @@ pub(crate) enum Question {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Answer {
     Runs(Runs),
+    /// The keys of filters.
+    Unmet(Vec<String>),
     Comparison(Box<Compared>),
     /// To save.
     File(Saved),
@@ -303,7 +310,7 @@ pub(crate) struct Line {
     pub(crate) text: String,
 }
 
-/// A run that is under way.
+/// A run that has no result yet.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LiveRun {
     pub(crate) id: String,
@@ -316,7 +323,9 @@ pub(crate) struct LiveRun {
     pub(crate) steps: Option<f64>,
     pub(crate) step_time: String,
     pub(crate) planned: String,
-    /// When it was heard of last.
+    /// Whether it ended.
+    pub(crate) is_over: bool,
+    /// When it was heard of last; of one that ended, when it did.
     pub(crate) seen: String,
 }
 

@@ -5,7 +5,9 @@ use trainplan_shared::estimate::Interval;
 use trainplan_shared::flops::Convention;
 use trainplan_shared::log::Stat;
 use trainplan_shared::result::{Against, AgainstPlan};
+pub(super) use trainplan_shared::units::minute;
 use trainplan_shared::units::{group_digits, significant};
+use web_sys::js_sys::Date;
 
 pub(super) fn cell(text: Option<String>, more: Option<String>) -> Cell {
     Cell { text: text.unwrap_or_default(), more: more.unwrap_or_default() }
@@ -64,10 +66,12 @@ pub(super) fn title(campaign: &str, run: &str, repeat: u32, cluster: &str) -> St
     format!("{campaign}/{run} on {cluster}{repeat}")
 }
 
-/// A time of the server's, as people read it.
-pub(super) fn time(rfc3339: &str) -> String {
-    match (rfc3339.get(..16), rfc3339.ends_with('Z')) {
-        (Some(minute), true) => format!("{} UTC", minute.replace('T', " ")),
-        _ => rfc3339.to_string(),
+/// How long ago a time of the server's is, as people say it.
+pub(super) fn ago(rfc3339: &str) -> String {
+    let minutes = (Date::now() - Date::parse(rfc3339)) / 60_000.0;
+    match minutes {
+        ..1.0 => "just now".into(),
+        ..60.0 => format!("{minutes:.0} min ago"),
+        _ => format!("{:.0} h ago", minutes / 60.0),
     }
 }

@@ -49,7 +49,8 @@ pub(super) async fn file(ids: Vec<String>, view: View, form: &str) -> Result<Sav
 
 fn comparison(runs: &[Rc<RunResult>], view: View) -> Comparison {
     let runs: Vec<&RunResult> = runs.iter().map(Rc::as_ref).collect();
-    Comparison::of(&runs, &Options { view, ..Options::default() })
+    let remedy = Some("fill in under Recipe what it ran");
+    Comparison::of(&runs, &Options { view, remedy, ..Options::default() })
 }
 
 /// Runs that were looked for.

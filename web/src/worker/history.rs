@@ -38,7 +38,7 @@ fn time_line(series: &Series) -> TimeLine {
     let points = series.points.iter().enumerate().map(|(place, point)| TimePoint {
         id: point.id.clone(),
         at_ms: Date::parse(&point.at),
-        at: cells::time(&point.at),
+        at: cells::minute(&point.at),
         step_time_s: point.measured_s(),
         usual_s: usual(&series.change_points, place),
         change: series.change_points.iter().find(|change| change.index == place).map(|change| {

@@ -32,9 +32,12 @@ struct Item {
     #[serde(default)]
     jobs: Vec<String>,
     at: String,
+    received_at: String,
+    #[serde(default)]
+    is_over: bool,
 }
 
-/// What is running.
+/// What is running, or ended without a result a short while ago.
 pub(super) async fn running() -> Result<Vec<LiveRun>, Trouble> {
     let List { items } = server::get("/progress").await?;
     Ok(items.into_iter().map(live).collect())
@@ -57,7 +60,8 @@ fn live(item: Item) -> LiveRun {
         steps: item.steps,
         step_time: seconds(item.step_time_s),
         planned: seconds(item.planned_s),
-        seen: cells::time(&item.at),
+        is_over: item.is_over,
+        seen: if item.is_over { cells::minute(&item.at) } else { cells::ago(&item.received_at) },
     }
 }
 

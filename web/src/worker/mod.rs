@@ -65,6 +65,7 @@ fn hear(message: ForWorker) {
 async fn answer(question: Question) -> Result<Answer, Trouble> {
     match question {
         Question::Runs { query } => runs::page(&query).await.map(Answer::Runs),
+        Question::Unmet { query } => runs::unmet(&query).await.map(Answer::Unmet),
         Question::Comparison { ids, query } => {
             compare::compare(ids, view(&query)).await.map(|compared| Answer::Comparison(Box::new(compared)))
         }

@@ -29,6 +29,7 @@ thread_local! {
 pub(super) struct Summary {
     pub(super) id: String,
     received_at: String,
+    ran_at: String,
     path: String,
     campaign: Option<String>,
     run: Option<String>,
@@ -62,6 +63,17 @@ pub(super) async fn list(query: &str, limit: usize) -> Result<List, Trouble> {
     server::get(&format!("/runs?{query}{and}limit={limit}")).await
 }
 
+/// Which filters of a query of the server's match no run, each by itself.
+pub(super) async fn unmet(query: &str) -> Result<Vec<String>, Trouble> {
+    let mut unmet = Vec::new();
+    for filter in query.split('&').filter(|filter| !filter.is_empty()) {
+        if list(filter, 1).await?.items.is_empty() {
+            unmet.extend(filter.split('=').next().map(str::to_string));
+        }
+    }
+    Ok(unmet)
+}
+
 fn row(summary: Summary) -> Row {
     let convention: Option<Convention> = summary.convention.and_then(|id| id.parse().ok());
     let title = match (&summary.campaign, &summary.run, &summary.cluster) {
@@ -79,7 +91,8 @@ fn row(summary: Summary) -> Row {
         status: summary.status,
         cells: vec![
             cells::cell(summary.recipe, None),
-            cells::cell(Some(cells::time(&summary.received_at)), None),
+            cells::cell(Some(cells::minute(&summary.ran_at)), None),
+            cells::cell(Some(cells::minute(&summary.received_at)), None),
             cells::step_time(summary.step_time_s),
             cells::tokens(summary.tokens_per_s),
             cells::mfu(summary.mfu, convention, None),
@@ -153,7 +166,7 @@ pub(super) async fn scores(id: &str) -> Result<Table, Trouble> {
             report.status.replace('_', " "),
             or_none(report.step_time_s.map(|stat| significant(stat.mean, 5))),
             or_none(report.mfu.map(|mfu| format!("{:.2}", mfu * 100.0))),
-            scored_at.map_or_else(|| "as uploaded".to_string(), |at| cells::time(&at)),
+            scored_at.map_or_else(|| "as uploaded".to_string(), |at| cells::minute(&at)),
         ]
     };
     Ok(Table {

@@ -29,7 +29,7 @@ pub(super) async fn list() -> Result<Vec<Share>, Trouble> {
     let share = |Item { id, runs, expires_at }: Item| Share {
         id,
         runs: runs.len(),
-        expires_at: cells::time(&expires_at),
+        expires_at: cells::minute(&expires_at),
     };
     Ok(items.into_iter().map(share).collect())
 }

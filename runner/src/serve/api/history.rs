@@ -31,7 +31,7 @@ pub(super) struct Histories {
 
 /// Read the same runs over time, with change points, and the newest run judged by every threshold
 ///
-/// Takes what a list of runs is filtered by, and the thresholds of `trainplan check`: `baseline-percent`, `previous-percent`,
+/// Takes what a list of runs is filtered by, `*` included, and the thresholds of `trainplan check`: `baseline-percent`, `previous-percent`,
 /// `sigma`, `change`, `previous`, `minimum`, `margin-percent`.
 #[utoipa::path(
     get, path = "/history",

@@ -5,12 +5,14 @@ use super::super::limits::whole;
 use super::super::problem::Problem;
 use super::runs::unprocessable;
 use super::{By, NEVER_KEPT, id};
-use crate::store::Scope;
+use crate::slurm::{End, State as JobState};
+use crate::store::{Scope, time};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -44,6 +46,16 @@ pub(crate) struct Progress {
     pub(crate) at: String,
 }
 
+impl Progress {
+    /// Whether its job has ended, by one of the words that a runner has for that.
+    fn is_over(&self) -> bool {
+        End::ALL.iter().any(|end| JobState::Ended(*end).to_string() == self.state)
+    }
+}
+
+/// A run that ended without a result is shown for so long.
+const SHOWN_AFTER: SignedDuration = SignedDuration::from_hours(1);
+
 /// No run has more to say of itself.
 const LARGEST: usize = 64 * 1024;
 
@@ -69,31 +81,36 @@ pub(super) async fn post(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// A run that is not over.
+/// A run that has no result yet.
 #[derive(Debug, Serialize, ToSchema)]
 struct Live {
     /// The id that its result will have.
     id: String,
     /// When the server last heard of it.
     received_at: String,
+    /// Whether it ended: then this is its last word.
+    is_over: bool,
     #[serde(flatten)]
     progress: Progress,
 }
 
-/// The runs that are not over.
+/// The runs that have no result yet.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct LiveRuns {
     /// The one that was last heard of first.
     items: Vec<Live>,
 }
 
-/// List the runs that are not over
+/// List the runs that are not over, and for an hour those that ended without a result
 #[utoipa::path(get, path = "/progress", responses((status = 200, body = LiveRuns)))]
 pub(super) async fn list(State(server): State<Server>, Extension(by): By) -> Result<Response, Problem> {
     by.may(Scope::Read)?;
+    let ended_since = time(Timestamp::now() - SHOWN_AFTER);
     let items = server.store.live().await?.into_iter().filter_map(|live| {
-        let progress = serde_json::from_str(&live.body).ok()?;
-        Some(Live { id: live.id, received_at: live.received_at, progress })
+        let progress: Progress = serde_json::from_str(&live.body).ok()?;
+        let is_over = progress.is_over();
+        let is_shown = !is_over || live.received_at > ended_since;
+        is_shown.then_some(Live { id: live.id, received_at: live.received_at, is_over, progress })
     });
     Ok((NEVER_KEPT, Json(LiveRuns { items: items.collect() })).into_response())
 }

@@ -20,6 +20,9 @@ use trainplan_shared::log::Status;
 use trainplan_shared::result::{self, RunResult};
 use utoipa::ToSchema;
 
+/// No text with `*` that names are looked through for is longer.
+const LONGEST_PATTERN: usize = 500;
+
 /// What is sent on is sent in pieces of this many bytes.
 const PIECE: usize = 64 * 1024;
 
@@ -98,6 +101,9 @@ pub(super) async fn put(
 }
 
 /// List runs, as summaries
+///
+/// In `recipe`, `cluster`, `campaign`, `model`, `gpu` and `dtype` a `*` stands for any text, and then case does not matter:
+/// `recipe=*llama*`.
 #[utoipa::path(
     get, path = "/runs",
     params(
@@ -248,6 +254,10 @@ pub(super) fn read(text: &str, most: u32) -> Result<Query, Problem> {
         // No text in the store has one, and PostgreSQL fails at it.
         if value.contains('\0') {
             return Err(refuse("there is a NUL in it".into()));
+        }
+        // Databases refuse those that are much longer.
+        if value.contains('*') && value.len() > LONGEST_PATTERN && name != "line" {
+            return Err(refuse(format!("with a * in it, it may have {LONGEST_PATTERN} bytes")));
         }
         let text = Some(value.clone().into_owned());
         let at = || {

@@ -3,6 +3,7 @@
 use crate::address::{Address, name_page};
 use crate::components::chart::{Chart, ChartLine, LineChart, Marks};
 use crate::components::field::AddressProblems;
+use crate::components::filters::{Filter, Filters, NothingFound, asked, is_any};
 use crate::components::run_table::{compare_href, run_href};
 use crate::components::trouble::{TroubleNote, sentence};
 use crate::desk::Desk;
@@ -12,7 +13,7 @@ use leptos_router::components::A;
 use trainplan_shared::units::significant;
 
 /// The keys of the address: what is shown.
-const FILTERS: [(&str, &str); 2] = [("recipe", "Recipe"), ("cluster", "Cluster")];
+const FILTERS: [Filter; 2] = [("recipe", "Recipe"), ("cluster", "Cluster")];
 const KEYS: [&str; 2] = ["recipe", "cluster"];
 
 /// The History page.
@@ -21,51 +22,54 @@ pub(crate) fn HistoryPage() -> impl IntoView {
     let address = Address::provide_with("/history", &KEYS);
     name_page(|| "History".into());
     let desk = Desk::of_app();
-    let query = Memo::new(move |_| {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        for (key, _) in FILTERS {
-            let value = address.own(key);
-            if !value.trim().is_empty() {
-                query.append_pair(key, value.trim());
-            }
-        }
-        query.finish()
-    });
-    let asked = desk.answer(
-        move || Some(Question::History { query: query.get() }),
+    let lines = desk.answer(
+        move || Some(Question::History { query: asked(address, &FILTERS) }),
         |answer| if let Answer::History(lines) = answer { Some(lines) } else { None },
     );
-    let nothing = move || asked.get().is_some_and(|lines| lines.is_empty());
+    let has_any = move || lines.get().is_some_and(|lines| !lines.is_empty());
+    let has_filters = move || is_any(address, &FILTERS);
+    let known = Callback::new(move |key| known(&lines.get().unwrap_or_default(), key));
     view! {
         <div class="results-page">
             <h1>"History"</h1>
             <AddressProblems address />
-            <TroubleNote trouble=Signal::derive(move || asked.trouble()) alone="There is no server with results here: a history is made of what one collects." />
-            <div class="controls">{FILTERS.map(|(key, label)| view! { <Filter key=key label /> }).collect_view()}</div>
-            <Show when=nothing>
-                <p class="notice">"There is no run of a known scenario yet of which this could be told. " <A href="/results">"All results"</A></p>
+            <TroubleNote trouble=Signal::derive(move || lines.trouble()) alone="There is no server with results here: a history is made of what one collects. Start one by “trainplan serve”, or look at logs on the Results page." />
+            <Show when=move || has_any() || has_filters()>
+                <Filters filters=&FILTERS known />
             </Show>
-            {move || asked.get().map(|lines| lines.iter().enumerate().map(|(place, line)| {
+            <Show when=move || lines.get().is_some() && !has_any()>
+                <Show when=has_filters fallback=begin>
+                    <NothingFound filters=&FILTERS />
+                </Show>
+            </Show>
+            {move || lines.get().map(|lines| lines.iter().enumerate().map(|(place, line)| {
                 view! { <TimeLineSection place line=line.clone() /> }
             }).collect_view())}
         </div>
     }
 }
 
-#[component]
-fn Filter(key: &'static str, label: &'static str) -> impl IntoView {
-    let address = Address::of_page();
-    let id = format!("filter-{key}");
+/// How a history begins.
+fn begin() -> impl IntoView {
     view! {
-        <div class="field" class:changed=move || !address.own(key).is_empty()>
-            <label for=id.clone()>{label}</label>
-            <input
-                id=id type="text" autocomplete="off" autocapitalize="off" spellcheck="false" placeholder="any"
-                prop:value=move || address.own(key)
-                on:change=move |event| address.set_own(key, event_target_value(&event))
-            />
-        </div>
+        <p class="notice">
+            "There is no history yet: it begins with the first run of a known scenario that the server gets, from "
+            <code>"trainplan run"</code> ", " <code>"import"</code> " or " <code>"upload"</code> ". "
+            <A href="/results">"All results"</A>
+        </p>
     }
+}
+
+/// The recipes or the clusters of what is shown, each once.
+fn known(lines: &[TimeLine], key: &str) -> Vec<String> {
+    let of = |line: &TimeLine| {
+        let (what, cluster) = line.title.rsplit_once(" on ")?;
+        Some(if key == "cluster" { cluster } else { what }.to_string())
+    };
+    let mut values: Vec<String> = lines.iter().filter_map(of).collect();
+    values.sort_unstable();
+    values.dedup();
+    values
 }
 
 /// One time line: what holds of its newest run, its chart and its table.
@@ -78,14 +82,21 @@ fn TimeLineSection(place: usize, line: TimeLine) -> impl IntoView {
     let chart = Signal::derive(move || chart(&of_chart).into());
     let summary = Signal::derive(move || summary(&of_summary));
     let has_several = line.points.len() > 1;
+    let alerts = line.alerts.iter().enumerate().map(|(place, alert)| match place {
+        0 => view! { <p>{format!("Regression: {alert}.")}</p> },
+        _ => view! { <p>{sentence(alert)}</p> },
+    });
+    let alerts = alerts.collect_view();
     // An alert says it loudly already.
     let checks: Vec<String> =
         line.checks.iter().filter(|check| !line.alerts.contains(check)).cloned().collect();
     view! {
         <section class="scaling" aria-labelledby=id.clone()>
             <h2 id=id.clone()>{line.title.clone()}</h2>
-            {line.alerts.iter().map(|alert| view! { <p class="notice wrong">{format!("Regression: {alert}.")}</p> }).collect_view()}
-            <ul class="plain basis">{checks.iter().map(|check| view! { <li>{sentence(check)}</li> }).collect_view()}</ul>
+            {(!line.alerts.is_empty()).then(|| view! { <div class="notice wrong">{alerts}</div> })}
+            {(!checks.is_empty()).then(|| view! {
+                <ul class="plain basis">{checks.iter().map(|check| view! { <li>{sentence(check)}</li> }).collect_view()}</ul>
+            })}
             {has_several.then(|| view! { <Chart chart summary /> })}
             <p>
                 <A href=compare_href(address, &newest)>
@@ -95,8 +106,8 @@ fn TimeLineSection(place: usize, line: TimeLine) -> impl IntoView {
             <details>
                 <summary>"The chart's numbers"</summary>
                 <div class="scroll tall" tabindex="0" role="region" aria-label=format!("Runs of {}", line.title)>
-                    <table class="numbers">
-                        <thead><tr><th scope="col">"Received"</th><th scope="col">"Run"</th><th scope="col" class="number">"Step time, s"</th><th scope="col">"What happened"</th></tr></thead>
+                    <table class="numbers times">
+                        <thead><tr><th scope="col">"Ran"</th><th scope="col">"Run"</th><th scope="col" class="number">"Step time, s"</th><th scope="col">"What happened"</th></tr></thead>
                         <tbody>{line.points.iter().rev().map(|point| row(address, point.clone())).collect_view()}</tbody>
                     </table>
                 </div>
@@ -153,7 +164,7 @@ fn summary(line: &TimeLine) -> String {
         (Some(first), Some(last)) => {
             let changes = line.points.iter().filter(|point| point.change.is_some()).count();
             format!(
-                "Chart of the step time of {} over time: {}, {}; it changed {changes} times.",
+                "Chart of the step time of {} over time: {}, {}; changes: {changes}.",
                 line.title,
                 at(first),
                 at(last)

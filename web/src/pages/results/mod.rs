@@ -11,6 +11,7 @@ mod server;
 
 use crate::address::{Address, name_page};
 use crate::components::field::{AddressProblems, ChoiceField, Problems, TextField, problem};
+use crate::components::filters::{AFTER, Filter};
 use crate::components::plots::SCALE;
 use crate::components::run_table::{Column, RunTable};
 use crate::desk::Desk;
@@ -31,18 +32,20 @@ use trainplan_shared::problem::{Field, Problem};
 /// How often to look for what is new on a server that does not tell.
 const EVERY: Duration = Duration::from_secs(15);
 
-/// The keys of the address: the runs that are chosen, where the page of the server's runs begins, which it shows.
+/// The keys of the address: the runs that are chosen, which ones of the server it shows, in which order.
 const PICKS: &str = "pick";
-const AFTER: &str = "after";
-const FILTERS: [(&str, &str); 6] = [
+const SORT: &str = "sort";
+const FILTERS: [Filter; 7] = [
     ("recipe", "Recipe"),
     ("model", "Model"),
     ("gpu", "GPU"),
+    ("dtype", "Precision"),
     ("cluster", "Cluster"),
     ("campaign", "Campaign"),
     ("status", "Status"),
 ];
-const KEYS: [&str; 9] = [PICKS, AFTER, SCALE, "recipe", "model", "gpu", "cluster", "campaign", "status"];
+const KEYS: [&str; 11] =
+    [PICKS, AFTER, SORT, SCALE, "recipe", "model", "gpu", "dtype", "cluster", "campaign", "status"];
 
 /// The columns of dropped files.
 const COLUMNS: [Column; 8] = [

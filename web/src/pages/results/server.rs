@@ -1,8 +1,9 @@
 //! What the server has, a page at a time.
 
 use super::picks::pick;
-use super::{AFTER, FILTERS};
+use super::{FILTERS, SORT};
 use crate::address::Address;
+use crate::components::filters::{AFTER, Filters, NothingFound, asked, is_any};
 use crate::components::run_table::{Column, RunTable};
 use crate::components::trouble::{SignOut, TroubleNote};
 use crate::desk::{Asked, Desk};
@@ -10,8 +11,9 @@ use crate::message::{Answer, Question, Row, Runs};
 use leptos::prelude::*;
 use std::sync::Arc;
 
-const COLUMNS: [Column; 7] = [
+const COLUMNS: [Column; 8] = [
     ("Recipe", false),
+    ("Ran", false),
     ("Received", false),
     ("Step time, s", true),
     ("Tokens/s", true),
@@ -20,20 +22,38 @@ const COLUMNS: [Column; 7] = [
     ("Planned, s", true),
 ];
 
-/// As the command line names them.
-const STATUSES: [&str; 6] = ["scored", "incomplete", "invalid", "failed", "no_data", "unreadable"];
+/// What the server sorts by for a column, and what a first press asks for: the newest, the fastest, the farthest off its plan.
+const ORDERS: [(&str, &str); 7] = [
+    ("Ran", "-ran_at"),
+    ("Received", NEWEST),
+    ("Step time, s", "step_time_s"),
+    ("Tokens/s", "-tokens_per_s"),
+    ("MFU, %", "-mfu"),
+    ("Of published, %", "-speed_percent"),
+    ("Planned, s", "-plan_error"),
+];
+
+/// The server's own order.
+const NEWEST: &str = "-received_at";
+
+/// The order that the address asks for; what is none counts as nothing.
+fn order(address: Address) -> String {
+    let order = address.own(SORT);
+    let is_known = ORDERS.iter().any(|(_, key)| bare(key) == bare(&order));
+    if is_known { order } else { NEWEST.into() }
+}
+
+/// An order without its direction.
+fn bare(order: &str) -> &str {
+    order.strip_prefix('-').unwrap_or(order)
+}
 
 /// The page of runs that the address asks for.
 pub(super) fn ask(address: Address) -> Asked<Runs> {
     let desk = Desk::of_app();
     let query = Memo::new(move |_| {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        for (key, _) in FILTERS {
-            let value = address.own(key);
-            if !value.trim().is_empty() {
-                query.append_pair(key, value.trim());
-            }
-        }
+        let mut query = form_urlencoded::Serializer::new(asked(address, &FILTERS));
+        query.append_pair("sort", &order(address));
         let after = address.own(AFTER);
         if !after.is_empty() {
             query.append_pair("cursor", &after);
@@ -57,20 +77,13 @@ pub(super) fn ServerRuns(runs: Asked<Runs>) -> impl IntoView {
         let runs = runs.get();
         runs.map_or_else(Vec::new, |runs| runs.rows.iter().cloned().map(Arc::new).collect::<Vec<_>>())
     });
-    let is_filtered = move || FILTERS.iter().any(|(key, _)| !address.own(key).is_empty());
+    let known = Callback::new(move |key| known(&rows.get(), key));
     let next = move || runs.get().and_then(|runs| runs.next.clone());
+    let turn = move |after: String| address.turn_to_own(&[(AFTER, after)]);
+    let is_newest = move || order(address) == NEWEST;
+    let has_filters = move || is_any(address, &FILTERS);
     let nothing = move || {
-        match is_filtered() {
-        true => view! {
-            <p class="notice">
-                "No run is all of this. "
-                <button type="button" class="action" on:click=move |_| clear(address)>"Show all runs"</button>
-            </p>
-        }.into_any(),
-        false => view! {
-            <p class="notice">"The server has no results yet: " <code>"trainplan run"</code> " brings them, " <code>"trainplan import"</code> " and " <code>"trainplan upload"</code> " do too."</p>
-        }.into_any(),
-    }
+        view! { <Show when=has_filters fallback=begin><NothingFound filters=&FILTERS /></Show> }
     };
     view! {
         <TroubleNote trouble=Signal::derive(move || runs.trouble()) />
@@ -80,18 +93,24 @@ pub(super) fn ServerRuns(runs: Asked<Runs>) -> impl IntoView {
                     <h2 id="server-runs">"On the server"</h2>
                     <SignOut />
                 </div>
-                <Filters rows />
+                <Show when=move || !rows.with(Vec::is_empty) || has_filters()>
+                    <Filters filters=&FILTERS known />
+                </Show>
                 <Show when=move || !rows.with(Vec::is_empty) fallback=nothing>
                     <div class:stale=move || runs.is_open()>
-                        <RunTable label="Results on the server" first="Run" columns=&COLUMNS rows more=move |row: &Row| pick(address, row) />
+                        <RunTable label="Results on the server" first="Run" columns=&COLUMNS head=head rows more=move |row: &Row| pick(address, row) />
                     </div>
                 </Show>
                 <div class="buttons">
                     <Show when=move || !address.own(AFTER).is_empty()>
-                        <button type="button" class="action" on:click=move |_| address.turn_to_own(&[(AFTER, String::new())])>"Newest runs"</button>
+                        <button type="button" class="action" on:click=move |_| turn(String::new())>
+                            {move || if is_newest() { "Newest runs" } else { "First page" }}
+                        </button>
                     </Show>
                     {move || next().map(|next| view! {
-                        <button type="button" class="action" on:click=move |_| address.turn_to_own(&[(AFTER, next.clone())])>"Older runs"</button>
+                        <button type="button" class="action" on:click=move |_| turn(next.clone())>
+                            {move || if is_newest() { "Older runs" } else { "Next page" }}
+                        </button>
                     })}
                 </div>
             </section>
@@ -99,41 +118,46 @@ pub(super) fn ServerRuns(runs: Asked<Runs>) -> impl IntoView {
     }
 }
 
-/// What the server should list.
-#[component]
-fn Filters(rows: Memo<Vec<Arc<Row>>>) -> impl IntoView {
+/// How results come to a server that has none.
+fn begin() -> impl IntoView {
+    view! {
+        <p class="notice">
+            "The server has no results yet: " <code>"trainplan run"</code> " brings them, "
+            <code>"trainplan import"</code> " and " <code>"trainplan upload"</code> " do too."
+        </p>
+    }
+}
+
+/// The head of a column; a press has the server sort by it, another turns the order round.
+fn head((title, number): Column) -> AnyView {
+    let Some((_, first)) = ORDERS.into_iter().find(|(column, _)| *column == title) else {
+        return view! { <th scope="col" class:number=number>{title}</th> }.into_any();
+    };
     let address = Address::of_page();
-    // Another filter begins at its first page.
-    let set = move |key: &'static str, value: String| {
-        address.set_own(AFTER, "");
-        address.set_own(key, value);
-    };
-    let field = move |(key, label): (&'static str, &'static str)| {
-        let id = format!("filter-{key}");
-        let input = match key {
-            "status" => view! {
-                <select id=id.clone() on:change=move |event| set(key, event_target_value(&event))>
-                    <option value="" selected=move || address.own(key).is_empty()>"any"</option>
-                    {STATUSES.map(|status| view! {
-                        <option value=status selected=move || address.own(key) == status>{status.replace('_', " ")}</option>
-                    }).collect_view()}
-                </select>
-            }.into_any(),
-            _ => view! {
-                <input
-                    id=id.clone() type="text" autocomplete="off" autocapitalize="off" spellcheck="false" placeholder="any"
-                    list=format!("{id}-known")
-                    prop:value=move || address.own(key)
-                    on:change=move |event| set(key, event_target_value(&event))
-                />
-                <datalist id=format!("{id}-known")>
-                    {move || known(&rows.get(), key).into_iter().map(|value| view! { <option value=value></option> }).collect_view()}
-                </datalist>
-            }.into_any(),
+    let current = move || Some(order(address)).filter(|order| bare(order) == bare(first));
+    let press = move |_| {
+        let next = match current() {
+            None => first.to_string(),
+            Some(order) if order.starts_with('-') => bare(first).to_string(),
+            Some(order) => format!("-{order}"),
         };
-        view! { <div class="field" class:changed=move || !address.own(key).is_empty()><label for=id>{label}</label>{input}</div> }
+        let next = if next == NEWEST { String::new() } else { next };
+        address.turn_to_own(&[(SORT, next), (AFTER, String::new())]);
     };
-    view! { <div class="controls">{FILTERS.map(field).collect_view()}</div> }
+    // Whether it is descending, in words and as an arrow.
+    let turned = move || match current() {
+        None => ("none", ""),
+        Some(order) if order.starts_with('-') => ("descending", " ↓"),
+        Some(_) => ("ascending", " ↑"),
+    };
+    // What stands there is not what it is sorted by.
+    let what = if title == "Planned, s" { "By how much longer than planned" } else { "" };
+    view! {
+        <th scope="col" class:number=number aria-sort=move || turned().0>
+            <button type="button" title=what on:click=press>{title}<span aria-hidden="true">{move || turned().1}</span></button>
+        </th>
+    }
+    .into_any()
 }
 
 /// What the listed runs have of it, each once.
@@ -154,9 +178,4 @@ fn known(rows: &[Arc<Row>], key: &str) -> Vec<String> {
     values.sort_unstable();
     values.dedup();
     values
-}
-
-fn clear(address: Address) {
-    let all: Vec<(&'static str, String)> = FILTERS.iter().map(|(key, _)| (*key, String::new())).collect();
-    address.turn_to_own(&all);
 }

@@ -1,0 +1,118 @@
+//! What the server is asked for: filters in the address, and which of them leaves nothing.
+
+use crate::address::Address;
+use crate::desk::Desk;
+use crate::message::{Answer, Question};
+use leptos::prelude::*;
+
+/// What runs can be filtered by: its key in the address and in the server's queries, and its label.
+pub(crate) type Filter = (&'static str, &'static str);
+
+/// The key of the address under which a list begins elsewhere than at its start: another filter begins there again.
+pub(crate) const AFTER: &str = "after";
+
+/// As the command line names them.
+const STATUSES: [&str; 6] = ["scored", "incomplete", "invalid", "failed", "no_data", "unreadable"];
+
+/// The filters that are set, as a query of the server's. Of a name any part is enough.
+pub(crate) fn asked(address: Address, filters: &[Filter]) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    for (key, _) in filters {
+        let words = address.own(key);
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let value = match (*key, words.join("*")) {
+            (_, words) if words.is_empty() => continue,
+            ("status", status) if STATUSES.contains(&status.as_str()) => status,
+            ("status", _) => continue,
+            // B200 is no part of GB200, nor FP8 of MXFP8.
+            ("gpu" | "dtype", start) => format!("{start}*"),
+            (_, words) => format!("*{words}*"),
+        };
+        query.append_pair(key, &value);
+    }
+    query.finish()
+}
+
+/// Whether any filter is set.
+pub(crate) fn is_any(address: Address, filters: &[Filter]) -> bool {
+    filters.iter().any(|(key, _)| !address.own(key).is_empty())
+}
+
+/// Sets filters; a list begins at its start then.
+fn set(address: Address, filters: impl Iterator<Item = (&'static str, String)>) {
+    address.turn_to_own(&filters.chain([(AFTER, String::new())]).collect::<Vec<_>>());
+}
+
+/// A field for each filter.
+#[component]
+pub(crate) fn Filters(
+    filters: &'static [Filter],
+    /// Values of a filter that are there to choose.
+    known: Callback<&'static str, Vec<String>>,
+) -> impl IntoView {
+    let address = Address::of_page();
+    let field = move |(key, label): Filter| {
+        let id = format!("filter-{key}");
+        let change = move |event| set(address, [(key, event_target_value(&event))].into_iter());
+        let input = match key {
+            "status" => view! {
+                <select id=id.clone() on:change=change>
+                    <option value="" selected=move || address.own(key).is_empty()>"any"</option>
+                    {STATUSES.map(|status| view! {
+                        <option value=status selected=move || address.own(key) == status>{status.replace('_', " ")}</option>
+                    }).collect_view()}
+                </select>
+            }.into_any(),
+            _ => view! {
+                <input
+                    id=id.clone() type="text" autocomplete="off" autocapitalize="off" spellcheck="false" placeholder="any"
+                    list=format!("{id}-known")
+                    prop:value=move || address.own(key)
+                    on:change=change
+                />
+                <datalist id=format!("{id}-known")>
+                    {move || known.run(key).into_iter().map(|value| view! { <option value=value></option> }).collect_view()}
+                </datalist>
+            }.into_any(),
+        };
+        view! { <div class="field" class:changed=move || !address.own(key).is_empty()><label for=id>{label}</label>{input}</div> }
+    };
+    view! { <div class="controls filters">{filters.iter().map(|filter| field(*filter)).collect_view()}</div> }
+}
+
+/// That no run is what the filters ask for, and which of them matches none, with the way to clear each.
+#[component]
+pub(crate) fn NothingFound(filters: &'static [Filter]) -> impl IntoView {
+    let address = Address::of_page();
+    let unmet = Desk::of_app().answer(
+        move || Some(Question::Unmet { query: asked(address, filters) }),
+        |answer| if let Answer::Unmet(keys) = answer { Some(keys) } else { None },
+    );
+    let unmet = move || {
+        let keys = unmet.get().unwrap_or_default();
+        let unmet = filters.iter().filter(|(key, _)| keys.iter().any(|unmet| unmet == key));
+        unmet.copied().collect::<Vec<_>>()
+    };
+    let culprit = move |(key, label): Filter| {
+        view! {
+            <p>
+                {format!("{label} “{}” matches no run. ", address.own(key))}
+                <button type="button" class="action" on:click=move |_| set(address, [(key, String::new())].into_iter())>
+                    {format!("Clear {label}")}
+                </button>
+            </p>
+        }
+    };
+    // Of a single filter that says it all.
+    let is_said =
+        move || unmet().len() == filters.iter().filter(|(key, _)| !address.own(key).is_empty()).count();
+    let clear = move |_| set(address, filters.iter().map(|(key, _)| (*key, String::new())));
+    view! {
+        <div class="notice nothing" role="status">
+            {move || unmet().into_iter().map(culprit).collect_view()}
+            <Show when=move || !is_said()>
+                <p>"No run is all of this. " <button type="button" class="action" on:click=clear>"Show all runs"</button></p>
+            </Show>
+        </div>
+    }
+}
