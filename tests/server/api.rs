@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufReader, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use trainplan_shared::result::RunResult;
 use uuid::Uuid;
 
 /// Makes tests of functions that take a kind of store: one for each.
@@ -67,11 +68,19 @@ fn a_result_is_put_once_and_for_ever(kind: Kind) {
     let again = owner.put(&made.run);
     assert_eq!((again.status, again.json()["outcome"].as_str()), (200, Some("known")));
 
-    // The same result in other bytes is another upload.
-    let other = [&file[..], b" "].concat();
     let path = format!("/runs/{id}");
-    let refused = owner.ask("PUT", &path, &[("content-digest", &digest(&other))], Some(&other));
-    assert!(refused.problem(409).contains(&id.to_string()));
+    let put = |run: &RunResult| {
+        let file = file_of(run);
+        owner.ask("PUT", &path, &[("content-digest", &digest(&file))], Some(&file))
+    };
+    // Read of the same log elsewhere it is the same, and what came first stays.
+    let mut run = made.run.clone();
+    run.source.path = "elsewhere.out".into();
+    let known = put(&run);
+    assert_eq!((known.status, known.json()["outcome"].as_str()), (200, Some("known")));
+    // Told otherwise it is another.
+    run.identity.doubts.push("the number of GPUs".into());
+    assert!(put(&run).problem(409).contains(&id.to_string()));
     assert_eq!(owner.get(&path).body, file);
     assert_eq!(owner.get(&format!("{path}?upload")).body, file);
     assert_eq!(owner.all(""), [id.to_string()]);

@@ -225,9 +225,14 @@ impl Store {
 
     /// The runs of a query, as summaries.
     pub(crate) async fn list(&self, query: &Query) -> Result<Page, StoreError> {
-        let mut select = query.select();
-        let rows = select.rows().fetch_all(&self.database.readers).await;
-        Ok(Page::of(rows.map_err(|error| self.failed(error))?, query))
+        let mut runs = Vec::new();
+        for mut select in query.selects() {
+            if runs.len() <= query.limit() as usize {
+                let rows = select.rows().fetch_all(&self.database.readers).await;
+                runs.extend(rows.map_err(|error| self.failed(error))?);
+            }
+        }
+        Ok(Page::of(runs, query))
     }
 
     /// A run's summary.

@@ -46,8 +46,48 @@ impl Query {
     /// As many runs as a page has unless something else is asked for.
     pub(crate) const LIMIT: u32 = 100;
 
-    /// The statement that reads the page, and one run more that tells whether there is another.
-    pub(super) fn select(&self) -> Statement<'_> {
+    /// The statements that read the page and one run more, which tells whether there is another: one after the other, until
+    /// there are enough. Runs without what the order goes by come last in either direction, by a statement of their own: there
+    /// is no index that both databases use for both directions with them in it.
+    pub(super) fn selects(&self) -> Vec<Statement<'_>> {
+        let Sort { key, descending } = self.sort;
+        let (column, direction, beyond) =
+            if descending { (key.column(), "DESC", "<") } else { (key.column(), "ASC", ">") };
+        let mut selects = Vec::new();
+        let is_among_empty = matches!(self.cursor, Some(Cursor { value: None, .. }));
+        if !is_among_empty {
+            let mut select = self.filtered();
+            if !key.is_time() {
+                select.push(format_args!(" AND {column} IS NOT NULL"));
+            }
+            if let Some(Cursor { value: Some(value), id }) = &self.cursor {
+                select.push(format_args!(" AND ({column}, id) {beyond} ("));
+                match value {
+                    Value::Text(text) => select.bind(text),
+                    Value::Number(number) => select.bind(number),
+                };
+                select.push(", ").bind(id.to_string()).push(")");
+            }
+            select.push(format_args!(" ORDER BY {column} {direction}, id {direction} LIMIT "));
+            selects.push(select);
+        }
+        if !key.is_time() {
+            let mut select = self.filtered();
+            select.push(format_args!(" AND {column} IS NULL"));
+            if let Some(Cursor { value: None, id }) = &self.cursor {
+                select.push(format_args!(" AND id {beyond} ")).bind(id.to_string());
+            }
+            select.push(format_args!(" ORDER BY id {direction} LIMIT "));
+            selects.push(select);
+        }
+        for select in &mut selects {
+            select.bind(i64::from(self.limit()) + 1);
+        }
+        selects
+    }
+
+    /// The runs that pass the filters.
+    fn filtered(&self) -> Statement<'_> {
         let mut select = Summary::select();
         let names = [
             ("recipe", &self.recipe),
@@ -84,33 +124,6 @@ impl Query {
         if let Some(gpus) = self.gpus {
             select.push(" AND gpus = ").bind(i64::from(gpus));
         }
-        let Sort { key, descending } = self.sort;
-        let (column, direction, beyond) =
-            if descending { (key.column(), "DESC", "<") } else { (key.column(), "ASC", ">") };
-        if let Some(Cursor { value, id }) = &self.cursor {
-            // Runs without a value come last in either direction.
-            match value {
-                Some(value) => {
-                    select.push(format_args!(" AND (({column}, id) {beyond} ("));
-                    match value {
-                        Value::Text(text) => select.bind(text),
-                        Value::Number(number) => select.bind(number),
-                    };
-                    select.push(", ").bind(id.to_string()).push(")");
-                    if !key.is_time() {
-                        select.push(format_args!(" OR {column} IS NULL"));
-                    }
-                }
-                None => {
-                    select.push(format_args!(" AND ({column} IS NULL AND id {beyond} "));
-                    select.bind(id.to_string());
-                }
-            }
-            select.push(")");
-        }
-        let nulls = if key.is_time() { "" } else { " NULLS LAST" };
-        select.push(format_args!(" ORDER BY {column} {direction}{nulls}, id {direction} LIMIT "));
-        select.bind(i64::from(self.limit()) + 1);
         select
     }
 
