@@ -32,6 +32,10 @@ pub(crate) const COLUMNS: [Column; 9] = [
     ("Planned, s", true),
 ];
 
+/// Why there is no link to what is here alone.
+pub(crate) const NO_LINK: &str =
+    "Dropped in this tab, so that a link would open nothing for others: save the files and send those.";
+
 /// What the parts of the page share.
 #[derive(Clone, Copy)]
 struct Shown {
@@ -148,10 +152,20 @@ pub(crate) fn Verdict(#[prop(into)] compared: Signal<Arc<Compared>>) -> impl Int
         let list = |lines: &[String], class: &'static str| {
             lines.iter().map(|line| view! { <p class=class>{line.clone()}</p> }).collect_view()
         };
+        let unlike = &compared.unlike;
+        let reasons = match unlike.len() {
+            0..=2 => list(unlike, "notice wrong").into_any(),
+            count => view! {
+                <details class="notice wrong">
+                    <summary>{format!("{count} of {} runs are not comparable with {}: why", compared.rows.len() - 1, compared.rows[0].path)}</summary>
+                    <ul>{unlike.iter().map(|line| view! { <li>{line.clone()}</li> }).collect_view()}</ul>
+                </details>
+            }.into_any(),
+        };
         view! {
             <section class="answers verdict" data-verdict=compared.verdict.clone() aria-label="What holds of them">
                 <p class="headline" role="status">{compared.headline.clone()}</p>
-                {list(&compared.unlike, "notice wrong")}
+                {reasons}
                 {list(&compared.notes, "basis")}
                 {(compared.rows.len() > 1).then(|| view! { <p class="basis">{compared.method.clone()}</p> })}
             </section>
@@ -175,19 +189,32 @@ fn Export(shown: Shown) -> impl IntoView {
             });
         }
     };
+    let on_server = Memo::new(move |_| shown.compared.with(|compared| compared.on_server.clone()));
     let to = Signal::derive(move || {
         let origin = window().location().origin().unwrap_or_default();
-        format!("{origin}{}", compare_href(shown.address, &shown.ids()))
+        format!("{origin}{}", on_server.with(|ids| compare_href(shown.address, ids)))
     });
-    let on_server = Memo::new(move |_| shown.compared.with(|compared| compared.on_server.clone()));
+    let only_here = Memo::new(move |_| {
+        shown.compared.with(|compared| {
+            let rows = compared.rows.iter().filter(|row| !compared.on_server.contains(&row.id));
+            rows.map(|row| row.path.clone()).collect::<Vec<_>>()
+        })
+    });
+    let is_of_none = Signal::derive(move || on_server.with(Vec::is_empty));
     view! {
         <div class="buttons">
-            <CopyButton text=to label="Copy link" />
+            <CopyButton text=to label="Copy link" disabled=is_of_none />
             <button type="button" class="action" on:click=save("csv")>"Save as CSV"</button>
             <button type="button" class="action" on:click=save("json")>"Save as JSON"</button>
             {move || failed.get().then(|| view! { <span class="error" role="status">"It could not be saved."</span> })}
         </div>
-        <Show when=move || !on_server.with(Vec::is_empty)>
+        <Show when=move || !only_here.with(Vec::is_empty)>
+            <p class="basis">{move || match is_of_none.get() {
+                true => NO_LINK.to_string(),
+                false => format!("Dropped in this tab, and left out of links: {}.", only_here.get().join(", ")),
+            }}</p>
+        </Show>
+        <Show when=move || !is_of_none.get() && desk.shared().is_none()>
             <ShareLinks ids=on_server to=to />
         </Show>
     }
@@ -232,7 +259,11 @@ fn Members(shown: Shown) -> impl IntoView {
 fn AddRun(shown: Shown) -> impl IntoView {
     let (desk, entries) = (Desk::of_app(), Entries::of_app());
     let runs = desk.answer(
-        move || (desk.has_server() != Some(false)).then(|| Question::Runs { query: String::new() }),
+        // A guest is told of no others.
+        move || {
+            (desk.has_server() != Some(false) && desk.shared().is_none())
+                .then(|| Question::Runs { query: String::new() })
+        },
         |answer| if let Answer::Runs(runs) = answer { Some(runs) } else { None },
     );
     let others = Memo::new(move |_| others(shown, runs.get().as_deref(), entries));

@@ -15,7 +15,7 @@ use crate::components::share::ShareLinks;
 use crate::components::trouble::TroubleNote;
 use crate::desk::Desk;
 use crate::message::{Answer, Cell, Question, Row};
-use crate::pages::compare::{COLUMNS, Verdict, ask};
+use crate::pages::compare::{COLUMNS, NO_LINK, Verdict, ask};
 use crate::pages::results::intake::Entries;
 use crate::pages::results::{ViewFields, provide_problems};
 use leptos::prelude::*;
@@ -124,14 +124,18 @@ fn Takeout(id: Memo<String>, is_on_server: Memo<bool>) -> impl IntoView {
         format!("{}{}", window().location().origin().unwrap_or_default(), run_href(address, &id.get()))
     });
     let ids = Signal::derive(move || vec![id.get()]);
+    let is_only_here = Signal::derive(move || !is_on_server.get());
     view! {
         <div class="buttons">
             <a class="action primary" href=move || compare_href(address, &[id.get()])>"Compare with…"</a>
             <button type="button" class="action" on:click=save_result>"Save result file"</button>
-            <CopyButton text=to label="Copy link" />
+            <CopyButton text=to label="Copy link" disabled=is_only_here />
             <span class="error" role="status">{failed}</span>
         </div>
-        <Show when=move || is_on_server.get()>
+        <Show when=move || is_only_here.get()>
+            <p class="basis">{NO_LINK}</p>
+        </Show>
+        <Show when=move || is_on_server.get() && desk.shared().is_none()>
             <ShareLinks ids to />
         </Show>
     }
