@@ -53,7 +53,7 @@ test.describe("a server that knows who reads", () => {
     await expect(guest.locator(".lines li")).toHaveCount(50);
     expect(guest.url()).not.toContain("share");
     await expect(guest.getByText(/^You came by a link that opens 1 run until 20[\d-]+ [\d:]+ UTC, and nothing else here\.$/)).toBeVisible();
-    await expect(guest.getByText("Share by a link that ends")).toHaveCount(0);
+    for (const name of ["Share by a link that ends", "Compare with…"]) await expect(guest.getByText(name)).toHaveCount(0);
     const pages = guest.getByRole("navigation").getByRole("link");
     await expect(pages).toHaveText(["Plan", "Recipes", "Shared with you"]);
     await expectAccessible(guest);
@@ -62,7 +62,7 @@ test.describe("a server that knows who reads", () => {
     await guest.goto("/");
     await pages.filter({ hasText: "Shared with you" }).click();
     await expect(guest.getByRole("heading", { level: 1 })).toHaveText("nightly/shown#1 (job 71)");
-    await guest.getByRole("button", { name: "Put the link aside" }).click();
+    await guest.getByRole("button", { name: "Stop using this link" }).click();
     await expect(guest.getByLabel("Token", { exact: true })).toBeVisible();
     await expect(pages.filter({ hasText: "Results" })).toBeVisible();
 

@@ -64,7 +64,8 @@ test("many unlike runs are told in one box, which opens", async ({ page, server 
   await page.goto(`/compare?v=1&ids=${ids.join(",")}`);
   const box = page.locator(".verdict .notice.wrong");
   await expect(box).toHaveCount(1);
-  const summary = box.getByText("4 of 5 runs are not comparable with pretrain_llama3.1_405b_fp8_512 (job 71): why");
+  const summary = box.getByText("4 of 5 runs are not comparable with pretrain_llama3.1_405b_fp8_512 (job 71): see why");
+  await expect(headline(page)).toContainText(/_512 \(job 72\) .+; 4 runs not comparable\./);
   await expect(summary).toBeVisible();
   await expect(box.getByText("GPUs 1024 and not 512")).toBeHidden();
   await summary.click();

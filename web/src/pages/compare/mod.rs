@@ -149,27 +149,37 @@ fn Missing(shown: Shown) -> impl IntoView {
 pub(crate) fn Verdict(#[prop(into)] compared: Signal<Arc<Compared>>) -> impl IntoView {
     move || {
         let compared = compared.get();
-        let list = |lines: &[String], class: &'static str| {
-            lines.iter().map(|line| view! { <p class=class>{line.clone()}</p> }).collect_view()
-        };
-        let unlike = &compared.unlike;
-        let reasons = match unlike.len() {
-            0..=2 => list(unlike, "notice wrong").into_any(),
-            count => view! {
-                <details class="notice wrong">
-                    <summary>{format!("{count} of {} runs are not comparable with {}: why", compared.rows.len() - 1, compared.rows[0].path)}</summary>
-                    <ul>{unlike.iter().map(|line| view! { <li>{line.clone()}</li> }).collect_view()}</ul>
-                </details>
-            }.into_any(),
-        };
+        let others = compared.rows.len().saturating_sub(1);
+        let reference = compared.rows.first().map_or("", |row| &row.path);
+        let unlike = format!(
+            "{} of {others} runs are not comparable with {reference}: see why",
+            compared.unlike.len()
+        );
+        let notes = format!("{} notes on how they are compared", compared.notes.len());
         view! {
             <section class="answers verdict" data-verdict=compared.verdict.clone() aria-label="What holds of them">
                 <p class="headline" role="status">{compared.headline.clone()}</p>
-                {reasons}
-                {list(&compared.notes, "basis")}
-                {(compared.rows.len() > 1).then(|| view! { <p class="basis">{compared.method.clone()}</p> })}
+                {few_or_folded(&compared.unlike, "notice wrong", unlike)}
+                {few_or_folded(&compared.notes, "basis", notes)}
+                {(others > 0).then(|| view! { <p class="basis">{compared.method.clone()}</p> })}
             </section>
         }
+    }
+}
+
+/// A paragraph for each of two lines; more of them would fill the page, and are told in one, which opens.
+fn few_or_folded(lines: &[String], class: &'static str, summary: String) -> AnyView {
+    if lines.len() > 2 {
+        let lines = lines.iter().map(|line| view! { <li>{line.clone()}</li> }).collect_view();
+        view! {
+            <details class=class>
+                <summary>{summary}</summary>
+                <ul class="plain">{lines}</ul>
+            </details>
+        }
+        .into_any()
+    } else {
+        lines.iter().map(|line| view! { <p class=class>{line.clone()}</p> }).collect_view().into_any()
     }
 }
 
@@ -275,15 +285,17 @@ fn AddRun(shown: Shown) -> impl IntoView {
         }
     };
     view! {
-        <div class="field inline">
-            <label for="add-run">"Add a run"</label>
-            <select id="add-run" on:change=add>
-                <option value="">{move || if others.with(Vec::is_empty) { "there is no other" } else { "choose" }}</option>
-                <For each=move || others.get() key=|(id, _)| id.clone() let((id, name))>
-                    <option value=id>{name}</option>
-                </For>
-            </select>
-        </div>
+        <Show when=move || desk.shared().is_none() || !others.with(Vec::is_empty)>
+            <div class="field inline">
+                <label for="add-run">"Add a run"</label>
+                <select id="add-run" on:change=add>
+                    <option value="">{move || if others.with(Vec::is_empty) { "there is no other" } else { "choose" }}</option>
+                    <For each=move || others.get() key=|(id, _)| id.clone() let((id, name))>
+                        <option value=id>{name}</option>
+                    </For>
+                </select>
+            </div>
+        </Show>
     }
 }
 

@@ -33,6 +33,7 @@ const KEYS: [&str; 4] = [ID, FROM, FIND, SCALE];
 pub(crate) fn RunPage() -> impl IntoView {
     let address = Address::provide_with("/run", &KEYS);
     provide_problems(address);
+    let desk = Desk::of_app();
     let settled = Entries::of_app().settled();
     let id = Memo::new(move |_| address.own(ID));
     let asked = ask(address, move || {
@@ -59,7 +60,7 @@ pub(crate) fn RunPage() -> impl IntoView {
             <AddressProblems address />
             <TroubleNote trouble=Signal::derive(move || asked.trouble()) />
             {move || why().map(|why| view! {
-                <p class="notice wrong">{format!("There is no such run: {why}.")} <A href="/results">"All results"</A></p>
+                <p class="notice wrong">{format!("There is no such run: {why}.")} {desk.shared().is_none().then(|| view! { " " <A href="/results">"All results"</A> })}</p>
             })}
             <Show when=move || rows.with(|rows| !rows.is_empty())>
                 <Verdict compared />
@@ -127,7 +128,9 @@ fn Takeout(id: Memo<String>, is_on_server: Memo<bool>) -> impl IntoView {
     let is_only_here = Signal::derive(move || !is_on_server.get());
     view! {
         <div class="buttons">
-            <a class="action primary" href=move || compare_href(address, &[id.get()])>"Compare with…"</a>
+            <Show when=move || desk.shared().is_none()>
+                <a class="action primary" href=move || compare_href(address, &[id.get()])>"Compare with…"</a>
+            </Show>
             <button type="button" class="action" on:click=save_result>"Save result file"</button>
             <CopyButton text=to label="Copy link" disabled=is_only_here />
             <span class="error" role="status">{failed}</span>
