@@ -205,6 +205,7 @@ fn what_was_not_scored_or_was_slowed_is_not_compared() {
     }
     let alone = compare(&[&one]);
     assert_eq!((alone.verdict, alone.comparable), (None, true));
+    assert_eq!(alone.items[0].label, format!("{LLAMA_8B} (job 1)"));
     let nothing = compare(&[]);
     assert_eq!((nothing.verdict, nothing.comparable), (None, false));
 }

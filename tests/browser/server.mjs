@@ -58,21 +58,21 @@ export class Server {
     this.process.kill();
   }
 
-  /** Uploads a run of 50 steps of so many seconds, and gives its id; `wave` makes steps differ by so much. */
-  async put(seconds, { carried, gpus = 512, gbs = gpus / 2, wave = 0.1, log = true } = {}) {
+  /** Uploads a run of 50 steps, or so many, of so many seconds, and gives its id; `wave` makes steps differ by so much. */
+  async put(seconds, { carried, gpus = 512, gbs = gpus / 2, wave = 0.1, log = true, steps = 50 } = {}) {
     // No two logs are alike: the same log would be the same run.
     const run = this.runs++;
     const folder = mkdtempSync(join(tmpdir(), "trainplan-"));
     const path = join(folder, `log-acct.pretrain_llama3.1_405b_fp8_${gpus}_${71 + run}_0.out`);
-    const steps = Array.from({ length: 50 }, (_, step) => {
-      const time = step === 0 ? 4 * seconds : step === 49 ? seconds : seconds + wave * Math.sin(step * step * 1.7);
+    const lines = Array.from({ length: steps }, (_, step) => {
+      const time = step === 0 ? 4 * seconds : step === steps - 1 ? seconds : seconds + wave * Math.sin(step * step * 1.7);
       return (
-        `Training epoch 0, iteration ${step}/49 | lr: ${run}e-06 | global_batch_size: ${gbs} | global_step: ${step} | ` +
+        `Training epoch 0, iteration ${step}/${steps - 1} | lr: ${run}e-06 | global_batch_size: ${gbs} | global_step: ${step} | ` +
         `reduced_train_loss: ${(12 - step / 10 + 0.05 * Math.sin(step * 3)).toFixed(3)} | train_step_timing in s: ${time.toFixed(3)} | ` +
         `consumed_samples: ${gbs * (step + 1)}\n`
       );
     });
-    writeFileSync(path, steps.join(""));
+    writeFileSync(path, lines.join(""));
     execFileSync(binary, ["parse", path, "--save", folder], { stdio: "pipe" });
     const file = join(folder, readdirSync(folder).find((name) => name.endsWith(".result.json")));
     const result = JSON.parse(readFileSync(file, "utf8"));

@@ -691,6 +691,7 @@ fn a_link_shows_its_runs_until_it_is_ended(kind: Kind) {
     let share = share.json();
     let guest = server.by(share["secret"].as_str().unwrap());
     assert_eq!(guest.json("/me")["runs"], json!([shown.run.id]));
+    assert_eq!(guest.json("/me")["until"], share["expires_at"]);
     let path = format!("/runs/{}", shown.run.id);
     for page in ["", "/summary", "/scores", "/log", "/log/lines"] {
         assert_eq!(guest.get(&format!("{path}{page}")).status, 200, "{page}");

@@ -14,6 +14,9 @@ use std::sync::Arc;
 const TOKEN: &str = "token";
 const SHARE: &str = "share";
 
+/// Where the page is kept that such a link led to.
+const SHARED: &str = "shared";
+
 /// The worker, and who waits for what.
 #[derive(Clone, Copy)]
 pub(crate) struct Desk {
@@ -85,12 +88,19 @@ impl Desk {
         self.token.with(|token| !token.is_empty())
     }
 
+    /// The page that a shared link led to, for a guest: who has only that link to show.
+    pub(crate) fn shared(self) -> Option<String> {
+        self.token.track();
+        shared()
+    }
+
     /// Shows this token to the server from now on, until the tab is closed; nothing signs out.
     pub(crate) fn sign_in(self, token: &str) {
         // Where storage is closed it is asked for again on the next page.
         if token.is_empty() {
             SessionStorage::delete(TOKEN);
             SessionStorage::delete(SHARE);
+            SessionStorage::delete(SHARED);
         } else {
             let _ = SessionStorage::set(TOKEN, token);
         }
@@ -310,6 +320,12 @@ impl<T: Send + Sync + 'static> Asked<T> {
     }
 }
 
+/// The page that a shared link led to, unless someone signed in by more.
+pub(crate) fn shared() -> Option<String> {
+    let signed_in = SessionStorage::get::<String>(TOKEN).is_ok();
+    SessionStorage::get(SHARED).ok().filter(|_| !signed_in)
+}
+
 /// Takes `#token=…` or `#share=…` out of the address: nobody should copy it with the link, and no history keep it.
 fn take_secret() {
     let location = window().location();
@@ -318,6 +334,9 @@ fn take_secret() {
         let Some(secret) = hash.strip_prefix(mark) else { continue };
         let _ = SessionStorage::set(key, secret);
         let path = location.pathname().unwrap_or_default() + &location.search().unwrap_or_default();
+        if key == SHARE {
+            let _ = SessionStorage::set(SHARED, &path);
+        }
         if let Ok(history) = window().history() {
             let _ = history.replace_state_with_url(&JsValue::NULL, "", Some(&path));
         }

@@ -15,6 +15,7 @@ mod reader;
 mod worker;
 
 use components::frame::Frame;
+use components::share::Guest;
 use desk::Desk;
 use leptos::prelude::*;
 use leptos_router::components::{Route, Routes};
@@ -50,6 +51,7 @@ pub fn results() {
         Entries::provide(Desk::provide());
         view! {
             <Frame pages=["/results", "/compare", "/history"]>
+                <Guest />
                 <Routes fallback=NotFound>
                     <Route path=path!("/results") view=ResultsPage />
                     <Route path=path!("/compare") view=ComparePage />

@@ -35,7 +35,12 @@ pub(super) enum Caller {
     /// Who started the server, by the token that it printed.
     Owner,
     /// Who has a link to some runs.
-    Guest(BTreeSet<Uuid>),
+    Guest {
+        /// The runs.
+        runs: BTreeSet<Uuid>,
+        /// When the link ends.
+        until: String,
+    },
     /// Whom the proxy lets in.
     Person(String),
 }
@@ -44,7 +49,7 @@ impl Caller {
     /// What the caller is called where something is kept under its name.
     pub(super) fn name(&self) -> &str {
         match self {
-            Caller::Anyone { .. } | Caller::Guest(_) => "anyone",
+            Caller::Anyone { .. } | Caller::Guest { .. } => "anyone",
             Caller::Token { id, .. } => id,
             Caller::Owner => "owner",
             Caller::Person(name) => name,
@@ -57,7 +62,7 @@ impl Caller {
             Caller::Owner => return Ok(()),
             Caller::Token { scope, .. } => Some(*scope),
             Caller::Person(_) | Caller::Anyone { reads: true } => Some(Scope::Read),
-            Caller::Guest(_) => {
+            Caller::Guest { .. } => {
                 return Err(Problem::new(StatusCode::FORBIDDEN, "this link shows its runs and nothing else"));
             }
             Caller::Anyone { reads: false } => None,
@@ -76,8 +81,10 @@ impl Caller {
     pub(super) fn may_read(&self, runs: &[Uuid]) -> Result<(), Problem> {
         match self {
             // Whether there are others is nothing that a guest learns.
-            Caller::Guest(shown) if runs.iter().all(|run| shown.contains(run)) => Ok(()),
-            Caller::Guest(_) => Err(Problem::new(StatusCode::FORBIDDEN, "this link does not show that run")),
+            Caller::Guest { runs: shown, .. } if runs.iter().all(|run| shown.contains(run)) => Ok(()),
+            Caller::Guest { .. } => {
+                Err(Problem::new(StatusCode::FORBIDDEN, "this link does not show that run"))
+            }
             _ => self.may(Scope::Read),
         }
     }
@@ -136,7 +143,7 @@ async fn caller(server: &Server, secret: &str) -> Result<Option<Caller>, Problem
         Access::Token(token) => {
             Caller::Token { id: token.id, scope: token.scope, quota_bytes: token.quota_bytes }
         }
-        Access::Share(runs) => Caller::Guest(runs),
+        Access::Share { runs, expires_at } => Caller::Guest { runs, until: expires_at },
     }))
 }
 

@@ -106,8 +106,13 @@ pub(crate) struct NewShare {
 pub(crate) enum Access {
     /// What a token's scope allows.
     Token(Token),
-    /// These runs, to read.
-    Share(BTreeSet<Uuid>),
+    /// These runs, to read, until then.
+    Share {
+        /// The runs.
+        runs: BTreeSet<Uuid>,
+        /// When it ends.
+        expires_at: String,
+    },
 }
 
 type ShareRow = (String, String, String, String, String);
@@ -206,8 +211,9 @@ impl Store {
                 .map_err(|error| self.failed(error))?;
             return Ok(row
                 .filter(|(known, _, expires_at)| is_same(known, &hash) && !is_past(Some(expires_at)))
-                .map(|(_, runs, _)| {
-                    Access::Share(runs.split(',').filter_map(|id| id.parse().ok()).collect())
+                .map(|(_, runs, expires_at)| {
+                    let runs = runs.split(',').filter_map(|id| id.parse().ok()).collect();
+                    Access::Share { runs, expires_at }
                 }));
         }
         let select = format!("SELECT {TOKEN_COLUMNS} FROM tokens WHERE sha256 = $1");

@@ -92,7 +92,6 @@ fn settings(run: &RunResult, seen: &Seen<'_>) -> Vec<(Place, String, String)> {
         }
     }
     let log = &run.log;
-    let yes = |yes: bool| Some(if yes { "yes" } else { "no" }.to_owned());
     let format = log.format.map(|format| format.name().to_owned());
     let named = Some(run.name.experiment.clone()).filter(|name| !name.is_empty());
     let told = [
@@ -105,8 +104,8 @@ fn settings(run: &RunResult, seen: &Seen<'_>) -> Vec<(Place, String, String)> {
         (Group::Log, "planned_last_step", log.planned_last.map(|last| last.to_string())),
         (Group::Log, "window", seen.report.window.map(|window| window.to_string())),
         (Group::Log, "restarts", Some(log.restarts.to_string())),
-        (Group::Log, "profiled", yes(log.profiled || run.name.profiled)),
-        (Group::Log, "nccl_traced", yes(log.traced || run.name.traced)),
+        (Group::Log, "profiled", Some(yes_or_no(log.profiled || run.name.profiled))),
+        (Group::Log, "nccl_traced", Some(yes_or_no(log.traced || run.name.traced))),
         (Group::Log, "checkpoint_saves", Some(seen.report.checkpoint.saves.to_string())),
         (Group::Log, "checkpoint_loads", Some(seen.report.checkpoint.loads.to_string())),
         (Group::Log, "sha256", Some(run.source.sha256.clone())),
@@ -152,10 +151,55 @@ fn flatten(place: String, value: &Value, into: &mut Vec<(String, String)>) {
 fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
+        Value::Bool(yes) => yes_or_no(*yes),
         other => other.to_string(),
     }
 }
 
+fn yes_or_no(yes: bool) -> String {
+    if yes { "yes" } else { "no" }.to_owned()
+}
+
+/// What people call a key; one that a later program wrote goes by its own words.
 fn words(key: &str) -> String {
-    key.replace(['_', '.'], " ")
+    let label = match key {
+        "nccl_traced" => "NCCL traced",
+        "job_id" => "Job",
+        "sha256" => "SHA-256 of the log",
+        "run" => "Run in the campaign",
+        "launch.release" => "Release that launched it",
+        "launch.style" => "Style",
+        "launch.script_sha256" => "SHA-256 of the script",
+        "launch.steps" => "Steps to run",
+        "launch.comparable.yes" => "Comparable with the published number",
+        "launch.comparable.reasons" => "Why not comparable",
+        "plan.step_time_s.low" => "Step time, s: low",
+        "plan.step_time_s.mid" => "Step time, s",
+        "plan.step_time_s.high" => "Step time, s: high",
+        "plan.memory_bytes" => "Memory needed per GPU, bytes",
+        "plan.capacity_bytes" => "Memory of a GPU, bytes",
+        "plan.basis" => "Rests on",
+        "plan.calibration" => "Calibration",
+        _ => {
+            let plain = key.replace("jobs.", "job ").replace(['_', '.'], " ");
+            let mut letters = plain.chars();
+            let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+            return first + letters.as_str();
+        }
+    };
+    label.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words;
+
+    #[test]
+    fn keys_have_words() {
+        assert_eq!(words("launch.comparable.yes"), "Comparable with the published number");
+        assert_eq!(words("jobs.2.exit_code"), "Job 2 exit code");
+        assert_eq!(words("parser_version"), "Parser version");
+        // What this program does not know yet.
+        assert_eq!(words("weather.wind_speed"), "Weather wind speed");
+    }
 }

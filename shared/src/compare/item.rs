@@ -152,7 +152,8 @@ impl Item {
     }
 }
 
-/// The runs as items, no two under the same label: what is called alike is told apart by its job.
+/// The runs as items, no two under the same label: what is called alike is told apart by its job, and so is a run alone from
+/// those of its name that are not here.
 pub(super) fn all(seen: &[(&RunResult, Seen<'_>)], options: &Options) -> Vec<Item> {
     let plain: Vec<String> = seen.iter().map(|(run, _)| label(run)).collect();
     let mut items: Vec<Item> = Vec::with_capacity(seen.len());
@@ -160,7 +161,8 @@ pub(super) fn all(seen: &[(&RunResult, Seen<'_>)], options: &Options) -> Vec<Ite
         let mut item = Item::of(run, view, options);
         let alike = || seen.iter().zip(&plain).filter(|(_, other)| **other == plain[place]);
         let jobs: BTreeSet<Option<String>> = alike().map(|((run, _), _)| job(run)).collect();
-        if let (Some(job), true) = (job(run), jobs.len() > 1 && jobs.len() == alike().count()) {
+        let tell = seen.len() == 1 || (jobs.len() > 1 && jobs.len() == alike().count());
+        if let (Some(job), true) = (job(run), tell) {
             item.label = format!("{} (job {job})", plain[place]);
         }
         let own = item.label.clone();

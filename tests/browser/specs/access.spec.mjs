@@ -49,18 +49,60 @@ test.describe("a server that knows who reads", () => {
 
     const guest = await (await browser.newContext()).newPage();
     await guest.goto(link);
-    await expect(guest.getByRole("heading", { level: 1 })).toHaveText("nightly/shown#1");
+    await expect(guest.getByRole("heading", { level: 1 })).toHaveText("nightly/shown#1 (job 71)");
     await expect(guest.locator(".lines li")).toHaveCount(50);
     expect(guest.url()).not.toContain("share");
+    await expect(guest.getByText(/^You came by a link that opens 1 run until 20[\d-]+ [\d:]+ UTC, and nothing else here\.$/)).toBeVisible();
+    for (const name of ["Share by a link that ends", "Compare with…"]) await expect(guest.getByText(name)).toHaveCount(0);
+    const pages = guest.getByRole("navigation").getByRole("link");
+    await expect(pages).toHaveText(["Plan", "Recipes", "Shared with you"]);
+    await expectAccessible(guest);
     await guest.goto("/results");
     await expect(guest.locator("table.reports")).toHaveCount(0);
+    await guest.goto("/");
+    await pages.filter({ hasText: "Shared with you" }).click();
+    await expect(guest.getByRole("heading", { level: 1 })).toHaveText("nightly/shown#1 (job 71)");
+    await guest.getByRole("button", { name: "Stop using this link" }).click();
+    await expect(guest.getByLabel("Token", { exact: true })).toBeVisible();
+    await expect(pages.filter({ hasText: "Results" })).toBeVisible();
 
     await page.getByRole("button", { name: "Revoke" }).click();
     await expect(page.getByText("1 run, until")).toHaveCount(0);
     const late = await (await browser.newContext()).newPage();
     await late.goto(link);
     await expect(late.getByLabel("Token", { exact: true })).toBeVisible();
+    await expect(late.getByText("The link by which you came has ended or was revoked")).toBeVisible();
   });
+
+  test("leads a guest from a run back to the shared comparison", async ({ page, server, browser }) => {
+    const ids = [await server.put(12.4, { carried: carried("a") }), await server.put(12.6, { carried: carried("b") })];
+    await page.goto(`/compare?v=1&w=20-29&ids=${ids.join(",")}#token=${server.token}`);
+    await page.getByText("Share by a link that ends").click();
+    await page.getByRole("button", { name: "Make a link" }).click();
+    const guest = await (await browser.newContext()).newPage();
+    await guest.goto(await page.locator(".secret").textContent());
+    await expect(guest.getByText("You came by a link that opens 2 runs until")).toBeVisible();
+    await expect(guest.getByRole("link", { name: "Back to the comparison" })).toHaveCount(0);
+    await row(guest, "nightly/").first().getByRole("link").click();
+    await expect(guest.getByRole("heading", { level: 1 })).toHaveText("nightly/a#1 (job 71)");
+    await guest.getByRole("link", { name: "Back to the comparison" }).click();
+    await expect(guest).toHaveURL(`${server.url}/compare?v=1&w=20-29&ids=${ids.join(",")}`);
+    await expect(row(guest, "b#1")).toBeVisible();
+  });
+});
+
+test("who has not signed in is asked for a token once before sharing", async ({ page, server }) => {
+  page.removeAllListeners("console");
+  const id = await server.put(12.4);
+  await page.goto(`/compare?v=1&ids=${id}`);
+  await page.getByText("Share by a link that ends").click();
+  const token = page.getByLabel("Token", { exact: true });
+  await expect(token).toHaveCount(1);
+  await token.fill(server.token);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("button", { name: "Make a link" }).click();
+  await expect(page.locator(".secret")).toBeVisible();
+  await expect(token).toHaveCount(0);
 });
 
 test("what is under way is shown as it goes on, and new results come by themselves", async ({ page, server }) => {

@@ -28,7 +28,7 @@ test("without ids the newest comparison is drawn, with plan, published number, c
   await expect(page.getByText("Shaded: what is scored, step 49.").first()).toBeVisible();
   await expect(page.getByText("2 steps lie above the chart: the table has all.")).toBeVisible();
   const differing = page.getByRole("region", { name: "What differs", exact: true });
-  await expect(differing.getByRole("row", { name: /^run ?Run/ })).toContainText("llama-405b-new");
+  await expect(differing.getByRole("row", { name: /^Run in the campaign/ })).toContainText("llama-405b-new");
   await expect(differing).not.toContainText("GBS");
   await page.getByText(/Show the \d+ equal ones/).click();
   await expect(page.getByRole("region", { name: "What is equal" })).toContainText("GBS");
@@ -58,11 +58,27 @@ test("unlike runs are flagged loudly, and window, convention and scale stand in 
   await expectAccessible(page);
 });
 
+test("many unlike runs are told in one box, which opens", async ({ page, server }) => {
+  const ids = [await server.put(12.4), await server.put(12.5)];
+  for (const gpus of [1024, 256, 128, 64]) ids.push(await server.put(12.4, { gpus }));
+  await page.goto(`/compare?v=1&ids=${ids.join(",")}`);
+  const box = page.locator(".verdict .notice.wrong");
+  await expect(box).toHaveCount(1);
+  const summary = box.getByText("4 of 5 runs are not comparable with pretrain_llama3.1_405b_fp8_512 (job 71): see why");
+  await expect(headline(page)).toContainText(/_512 \(job 72\) .+; 4 runs not comparable\./);
+  await expect(summary).toBeVisible();
+  await expect(box.getByText("GPUs 1024 and not 512")).toBeHidden();
+  await summary.click();
+  await expect(box.getByText("GPUs 1024 and not 512")).toBeVisible();
+  await expect(box.getByRole("listitem")).toHaveCount(4);
+  await expectAccessible(page);
+});
+
 test("runs are added, removed and saved, and one alone stands beside its plan", async ({ page, server }) => {
   const ids = [];
   for (const [name, seconds] of [["a", 12.2], ["b", 12.4], ["c", 12.9]]) ids.push(await server.put(seconds, { carried: carried(name) }));
   await page.goto(`/compare?v=1&ids=${ids[0]}`);
-  await expect(headline(page)).toHaveText("nightly/a#1 runs at 101.4 % of the published speed and took 1.7 % more than planned, within the interval.");
+  await expect(headline(page)).toHaveText("nightly/a#1 (job 71) runs at 101.4 % of the published speed and took 1.7 % more than planned, within the interval.");
   await expect(page.getByRole("button", { name: "Remove" })).toHaveCount(0);
   for (const id of ids.slice(1)) await page.getByLabel("Add a run").selectOption(id);
   await expect(page).toHaveURL(`/compare?v=1&ids=${ids.join(",")}`);
@@ -107,9 +123,16 @@ test("runs are chosen on the Results page, dropped ones beside those of the serv
   await expect(page).toHaveURL(new RegExp(`/compare\\?v=1&ids=${served},`));
   await expect(headline(page)).toContainText("pretrain_llama3.1_405b_fp8_512 takes 4.9");
 
+  // Others have only what the server has.
+  await page.getByRole("button", { name: "Copy link" }).click();
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(`${server.url}/compare?v=1&ids=${served}`);
+  await expect(page.getByText("Dropped in this tab, and left out of links: pretrain_llama3.1_405b_fp8_512.")).toBeVisible();
+
   // What was dropped is still there, and a run of its own.
   await row(page, "pretrain_llama3.1_405b").getByRole("link").click();
-  await expect(page.getByRole("heading", { level: 1 })).toHaveText("pretrain_llama3.1_405b_fp8_512");
+  await expect(page.getByRole("heading", { level: 1 })).toHaveText("pretrain_llama3.1_405b_fp8_512 (job 900)");
+  await expect(page.getByRole("button", { name: "Copy link" })).toBeDisabled();
+  await expect(page.getByText("a link would open nothing for others")).toBeVisible();
   await page.getByRole("navigation").getByRole("link", { name: "Results" }).click();
   await expect(row(page, "_900_0.out")).toBeVisible();
 });

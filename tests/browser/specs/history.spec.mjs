@@ -29,5 +29,5 @@ test("a change of the step time is marked, in the chart and in its table", async
   await expect(page.getByRole("heading", { level: 2 })).toHaveCount(1);
   await expect(page.getByRole("heading", { level: 2 })).toHaveText("llama3.1-405b/h100/fp8/512@25.04 on oci");
   await page.getByRole("link", { name: "See the only run beside its plan" }).click();
-  await expect(page.locator(".headline")).toContainText("nightly/other#1 runs at");
+  await expect(page.locator(".headline")).toContainText("nightly/other#1 (job 71) runs at");
 });

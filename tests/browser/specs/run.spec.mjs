@@ -8,7 +8,9 @@ test("a run shows its score, where it comes from, and its log", async ({ page, s
   await page.goto("/results");
   await page.locator("table.reports").getByRole("link", { name: "llama-405b on eos" }).click();
   await expect(page).toHaveURL(`/run?v=1&id=${id}`);
-  await expect(page).toHaveTitle("nightly/llama-405b#1 · Trainplan");
+  // So do another night's runs of the same name.
+  await expect(page).toHaveTitle("nightly/llama-405b#1 (job 71) · Trainplan");
+  await expect(page.getByRole("heading", { level: 1 })).toHaveText("nightly/llama-405b#1 (job 71)");
   const figure = (label) => page.locator(".figure").filter({ hasText: label });
   await expect(figure("Step time, s")).toContainText("12.4");
   await expect(figure("MFU, %")).toContainText("recipe of 1,979 TFLOPS");
@@ -17,6 +19,9 @@ test("a run shows its score, where it comes from, and its log", async ({ page, s
   for (const text of ["llama3.1-405b/h100/fp8/512@25.04", "COMPLETED", "launch-sh", "trainplan 0.1.0"]) await expect(known).toContainText(text);
   await page.getByText("Versions of the score").click();
   await expect(page.getByRole("row", { name: /Parser \d+ scored 12.4 .* as uploaded/ })).toBeVisible();
+  for (const label of ["Comparable with the published number", "Job 1 nodes", "Run in the campaign"]) {
+    await expect(known.getByRole("rowheader", { name: label })).toBeVisible();
+  }
   await expectAccessible(page);
 
   const lines = page.locator(".lines li");
@@ -26,6 +31,7 @@ test("a run shows its score, where it comes from, and its log", async ({ page, s
   await page.getByRole("button", { name: "Find" }).click();
   await expect(lines).toHaveCount(1);
   await expect(lines.first()).toHaveAttribute("id", "L43");
+  await expect(page.getByText('1 line contains "iteration 42/"', { exact: true })).toBeVisible();
   await expect(page).toHaveURL(`/run?v=1&id=${id}&find=iteration+42/`);
   const log = page.waitForEvent("download");
   await page.getByRole("button", { name: "Save the whole log" }).click();
@@ -38,6 +44,50 @@ test("a run shows its score, where it comes from, and its log", async ({ page, s
   await expect(page.locator("#L12")).toBeInViewport();
   await page.getByRole("link", { name: "Compare with…" }).click();
   await expect(page).toHaveURL(`/compare?v=1&ids=${id}`);
+});
+
+test("lines of a log are marked by the address, and by clicks that make one", async ({ page, server }) => {
+  const id = await server.put(12.4, { steps: 1200 });
+  const marked = page.locator(".lines li:has([aria-current])");
+  const numbers = () => marked.evaluateAll((lines) => lines.map(({ id }) => id));
+  await page.goto(`/run?v=1&id=${id}#L20-L24`);
+  await expect(marked).toHaveCount(5);
+  await expect(page.locator("#L20")).toBeInViewport();
+  const line = (number) => page.getByRole("link", { name: `Line ${number}`, exact: true });
+  await line(22).click();
+  await expect(page).toHaveURL(`/run?v=1&id=${id}#L22`);
+  await line(19).click({ modifiers: ["Shift"] });
+  await expect(page).toHaveURL(`/run?v=1&id=${id}#L19-L22`);
+  expect(await numbers()).toEqual(["L19", "L20", "L21", "L22"]);
+  await expectAccessible(page);
+  await page.getByRole("button", { name: "Copy link to what is marked" }).click();
+  const copied = await page.evaluate(() => navigator.clipboard.readText());
+  expect(copied).toBe(`${server.url}/run?v=1&id=${id}#L19-L22`);
+
+  // What is elsewhere in the log is fetched: on the same page, on another piece of it, and afresh.
+  await page.evaluate(() => (location.hash = "#L700-L701"));
+  await expect(page.getByText("Lines 501 to 1,000", { exact: true })).toBeVisible();
+  await expect(page.locator("#L700")).toBeInViewport();
+  await page.getByRole("button", { name: "Next lines" }).click();
+  await expect(page.getByText("Lines 1,001 to 1,200 of 1,200")).toBeVisible();
+  await expect(marked).toHaveCount(0);
+  await page.goto("about:blank");
+  await page.goto(`/run?v=1&id=${id}&from=501#L1100`);
+  await expect(page.locator("#L1100")).toBeInViewport();
+  expect(await numbers()).toEqual(["L1100"]);
+
+  // From what was found to what is around it.
+  await page.getByLabel("Find in the log").fill("iteration 80");
+  await page.getByRole("button", { name: "Find" }).click();
+  await expect(page.getByText('11 lines contain "iteration 80"', { exact: true })).toBeVisible();
+  await line(805).click();
+  await page.getByRole("button", { name: "Show what is around it" }).click();
+  await expect(page).toHaveURL(`/run?v=1&id=${id}#L805`);
+  await expect(page.locator("#L804")).toBeInViewport();
+  expect(await numbers()).toEqual(["L805"]);
+  await page.getByLabel("Find in the log").fill("nowhere");
+  await page.getByRole("button", { name: "Find" }).click();
+  await expect(page.getByText('No line contains "nowhere"', { exact: true })).toBeVisible();
 });
 
 test("a run without its log on the server says so, and an unknown one too", async ({ page, server }) => {

@@ -1,10 +1,11 @@
 //! The frame around every page, with the way between pages.
 
 use crate::components::theme::{Theme, ThemeButton};
+use crate::desk::{Desk, shared};
 use leptos::prelude::*;
 use leptos_router::components::{A, Router};
 
-/// Every page that the header leads to.
+/// Every page that the header leads to; a guest's way to what is shared takes the place of those that show all that ran.
 const PAGES: [(&str, &str); 5] = [
     ("/", "Plan"),
     ("/recipes", "Recipes"),
@@ -12,6 +13,9 @@ const PAGES: [(&str, &str); 5] = [
     ("/compare", "Compare"),
     ("/history", "History"),
 ];
+
+/// Those that need no server.
+const PLANNER: [&str; 2] = ["/", "/recipes"];
 
 /// The frame of a program that draws some of the pages; the others are loaded.
 #[component]
@@ -22,6 +26,7 @@ pub(crate) fn Frame<const N: usize>(
     children: Children,
 ) -> impl IntoView {
     Theme::provide();
+    let desk = use_context::<Desk>();
     let link = move |(path, title): (&'static str, &'static str)| match pages.contains(&path) {
         true => view! { <A href=path exact={path == "/"}>{title}</A> }.into_any(),
         false => view! { <a href=path rel="external">{title}</a> }.into_any(),
@@ -31,7 +36,14 @@ pub(crate) fn Frame<const N: usize>(
             <header>
                 <a class="skip" href="#main">"Skip to content"</a>
                 <span class="brand"><img src="/icon.svg" alt="" width="24" height="24" />"Trainplan"</span>
-                <nav aria-label="Pages">{PAGES.map(link).collect_view()}</nav>
+                <nav aria-label="Pages">{move || {
+                    let shared = desk.map_or_else(shared, Desk::shared);
+                    let is_open = |(path, _): &(&str, &str)| shared.is_none() || PLANNER.contains(path);
+                    view! {
+                        {PAGES.into_iter().filter(is_open).map(link).collect_view()}
+                        {shared.clone().map(|path| view! { <a href=path rel=(desk.is_none()).then_some("external")>"Shared with you"</a> })}
+                    }
+                }}</nav>
                 <ThemeButton />
             </header>
             <main id="main" tabindex="-1">{children()}</main>

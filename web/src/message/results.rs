@@ -141,6 +141,8 @@ pub(crate) enum Question {
         /// The query.
         query: String,
     },
+    /// What the link opens by which someone came.
+    Opened,
     /// The links that are shared.
     Shares,
     /// Share runs.
@@ -178,6 +180,7 @@ pub(crate) enum Answer {
     Address(String),
     Live(Vec<LiveRun>),
     History(Vec<TimeLine>),
+    Opened(Share),
     Shares(Vec<Share>),
     Recipe(Option<Refusal>),
     /// What was shared just now: its secret is told once.

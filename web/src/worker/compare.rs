@@ -133,7 +133,13 @@ fn headline(comparison: &Comparison) -> String {
                 let percent = percent.map_or(String::new(), |percent| format!(" ({percent:+.1} % a step)"));
                 format!("{} {}{percent}", label(comparison, one.item), one.verdict.title())
             };
-            let counted: Vec<String> = several.iter().map(told).collect();
+            let (alike, unlike): (Vec<&Against>, _) = several.iter().partition(|one| one.comparable);
+            let mut counted: Vec<String> = alike.into_iter().map(told).collect();
+            match unlike.len() {
+                0..=2 => counted.extend(unlike.into_iter().map(told)),
+                // Which ones stands below, each with its reason.
+                count => counted.push(format!("{count} runs not comparable")),
+            }
             format!("Against {reference}: {}.", counted.join("; "))
         }
     };

@@ -19,9 +19,22 @@ struct Item {
 }
 
 #[derive(Deserialize)]
+struct Me {
+    #[serde(default)]
+    runs: Vec<String>,
+    until: String,
+}
+
+#[derive(Deserialize)]
 struct New {
     #[serde(alias = "token")]
     secret: String,
+}
+
+/// What the link that is shown to the server opens.
+pub(super) async fn opened() -> Result<Share, Trouble> {
+    let Me { runs, until } = server::get("/me").await?;
+    Ok(Share { runs: runs.len(), expires_at: cells::time(&until), ..Share::default() })
 }
 
 pub(super) async fn list() -> Result<Vec<Share>, Trouble> {

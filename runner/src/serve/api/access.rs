@@ -33,17 +33,21 @@ pub(super) struct Me {
     scope: Option<Scope>,
     /// The runs that a link shows, for who has one.
     runs: Option<Vec<String>>,
+    /// When that link ends.
+    until: Option<String>,
 }
 
 /// Ask what the token that is sent allows
 #[utoipa::path(get, path = "/me", responses((status = 200, body = Me)))]
 pub(super) async fn me(Extension(by): By) -> Response {
     let scope = [Scope::Admin, Scope::Upload, Scope::Read].into_iter().find(|scope| by.may(*scope).is_ok());
-    let runs = match &by {
-        Caller::Guest(runs) => Some(runs.iter().map(Uuid::to_string).collect()),
-        _ => None,
+    let (runs, until) = match &by {
+        Caller::Guest { runs, until } => {
+            (Some(runs.iter().map(Uuid::to_string).collect()), Some(until.clone()))
+        }
+        _ => (None, None),
     };
-    (NEVER_KEPT, Json(Me { name: by.name().to_owned(), scope, runs })).into_response()
+    (NEVER_KEPT, Json(Me { name: by.name().to_owned(), scope, runs, until })).into_response()
 }
 
 /// All tokens.

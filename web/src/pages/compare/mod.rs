@@ -32,6 +32,10 @@ pub(crate) const COLUMNS: [Column; 9] = [
     ("Planned, s", true),
 ];
 
+/// Why there is no link to what is here alone.
+pub(crate) const NO_LINK: &str =
+    "Dropped in this tab, so that a link would open nothing for others: save the files and send those.";
+
 /// What the parts of the page share.
 #[derive(Clone, Copy)]
 struct Shown {
@@ -145,17 +149,37 @@ fn Missing(shown: Shown) -> impl IntoView {
 pub(crate) fn Verdict(#[prop(into)] compared: Signal<Arc<Compared>>) -> impl IntoView {
     move || {
         let compared = compared.get();
-        let list = |lines: &[String], class: &'static str| {
-            lines.iter().map(|line| view! { <p class=class>{line.clone()}</p> }).collect_view()
-        };
+        let others = compared.rows.len().saturating_sub(1);
+        let reference = compared.rows.first().map_or("", |row| &row.path);
+        let unlike = format!(
+            "{} of {others} runs are not comparable with {reference}: see why",
+            compared.unlike.len()
+        );
+        let notes = format!("{} notes on how they are compared", compared.notes.len());
         view! {
             <section class="answers verdict" data-verdict=compared.verdict.clone() aria-label="What holds of them">
                 <p class="headline" role="status">{compared.headline.clone()}</p>
-                {list(&compared.unlike, "notice wrong")}
-                {list(&compared.notes, "basis")}
-                {(compared.rows.len() > 1).then(|| view! { <p class="basis">{compared.method.clone()}</p> })}
+                {few_or_folded(&compared.unlike, "notice wrong", unlike)}
+                {few_or_folded(&compared.notes, "basis", notes)}
+                {(others > 0).then(|| view! { <p class="basis">{compared.method.clone()}</p> })}
             </section>
         }
+    }
+}
+
+/// A paragraph for each of two lines; more of them would fill the page, and are told in one, which opens.
+fn few_or_folded(lines: &[String], class: &'static str, summary: String) -> AnyView {
+    if lines.len() > 2 {
+        let lines = lines.iter().map(|line| view! { <li>{line.clone()}</li> }).collect_view();
+        view! {
+            <details class=class>
+                <summary>{summary}</summary>
+                <ul class="plain">{lines}</ul>
+            </details>
+        }
+        .into_any()
+    } else {
+        lines.iter().map(|line| view! { <p class=class>{line.clone()}</p> }).collect_view().into_any()
     }
 }
 
@@ -175,19 +199,32 @@ fn Export(shown: Shown) -> impl IntoView {
             });
         }
     };
+    let on_server = Memo::new(move |_| shown.compared.with(|compared| compared.on_server.clone()));
     let to = Signal::derive(move || {
         let origin = window().location().origin().unwrap_or_default();
-        format!("{origin}{}", compare_href(shown.address, &shown.ids()))
+        format!("{origin}{}", on_server.with(|ids| compare_href(shown.address, ids)))
     });
-    let on_server = Memo::new(move |_| shown.compared.with(|compared| compared.on_server.clone()));
+    let only_here = Memo::new(move |_| {
+        shown.compared.with(|compared| {
+            let rows = compared.rows.iter().filter(|row| !compared.on_server.contains(&row.id));
+            rows.map(|row| row.path.clone()).collect::<Vec<_>>()
+        })
+    });
+    let is_of_none = Signal::derive(move || on_server.with(Vec::is_empty));
     view! {
         <div class="buttons">
-            <CopyButton text=to label="Copy link" />
+            <CopyButton text=to label="Copy link" disabled=is_of_none />
             <button type="button" class="action" on:click=save("csv")>"Save as CSV"</button>
             <button type="button" class="action" on:click=save("json")>"Save as JSON"</button>
             {move || failed.get().then(|| view! { <span class="error" role="status">"It could not be saved."</span> })}
         </div>
-        <Show when=move || !on_server.with(Vec::is_empty)>
+        <Show when=move || !only_here.with(Vec::is_empty)>
+            <p class="basis">{move || match is_of_none.get() {
+                true => NO_LINK.to_string(),
+                false => format!("Dropped in this tab, and left out of links: {}.", only_here.get().join(", ")),
+            }}</p>
+        </Show>
+        <Show when=move || !is_of_none.get() && desk.shared().is_none()>
             <ShareLinks ids=on_server to=to />
         </Show>
     }
@@ -232,7 +269,11 @@ fn Members(shown: Shown) -> impl IntoView {
 fn AddRun(shown: Shown) -> impl IntoView {
     let (desk, entries) = (Desk::of_app(), Entries::of_app());
     let runs = desk.answer(
-        move || (desk.has_server() != Some(false)).then(|| Question::Runs { query: String::new() }),
+        // A guest is told of no others.
+        move || {
+            (desk.has_server() != Some(false) && desk.shared().is_none())
+                .then(|| Question::Runs { query: String::new() })
+        },
         |answer| if let Answer::Runs(runs) = answer { Some(runs) } else { None },
     );
     let others = Memo::new(move |_| others(shown, runs.get().as_deref(), entries));
@@ -244,15 +285,17 @@ fn AddRun(shown: Shown) -> impl IntoView {
         }
     };
     view! {
-        <div class="field inline">
-            <label for="add-run">"Add a run"</label>
-            <select id="add-run" on:change=add>
-                <option value="">{move || if others.with(Vec::is_empty) { "there is no other" } else { "choose" }}</option>
-                <For each=move || others.get() key=|(id, _)| id.clone() let((id, name))>
-                    <option value=id>{name}</option>
-                </For>
-            </select>
-        </div>
+        <Show when=move || desk.shared().is_none() || !others.with(Vec::is_empty)>
+            <div class="field inline">
+                <label for="add-run">"Add a run"</label>
+                <select id="add-run" on:change=add>
+                    <option value="">{move || if others.with(Vec::is_empty) { "there is no other" } else { "choose" }}</option>
+                    <For each=move || others.get() key=|(id, _)| id.clone() let((id, name))>
+                        <option value=id>{name}</option>
+                    </For>
+                </select>
+            </div>
+        </Show>
     }
 }
 

@@ -2,47 +2,58 @@
 
 use super::{FIND, FROM};
 use crate::address::Address;
-use crate::components::copy::save_address;
+use crate::components::copy::{CopyButton, save_address};
 use crate::components::trouble::TroubleNote;
 use crate::desk::Desk;
-use crate::message::{Answer, Line, Question, Trouble};
-use leptos::ev::SubmitEvent;
+use crate::message::{Answer, Line, Lines, Question, Trouble};
+use leptos::ev::{MouseEvent, SubmitEvent, popstate};
 use leptos::html::Input;
 use leptos::prelude::*;
+use leptos::wasm_bindgen::JsValue;
+use leptos_router::hooks::use_location;
 use trainplan_shared::units::group_digits;
 
 /// As many lines as a page has, as the worker asks for them.
 pub(crate) const LINES: u64 = 500;
 
-/// Lines of the log, with search. `#L120` in the address leads to a line.
+/// Lines of the log, with search. `#L120` in the address leads to a line and marks it, `#L120-L124` a range.
 #[component]
 pub(super) fn LogView(id: Memo<String>) -> impl IntoView {
-    let (address, desk) = (Address::of_page(), Desk::of_app());
+    let (address, desk, marks) = (Address::of_page(), Desk::of_app(), Marks::of_page());
     let find = Memo::new(move |_| address.own(FIND));
-    let from = Memo::new(move |_| first(address, &find.get()));
+    let from = Memo::new(move |_| {
+        let from = address.own(FROM).parse().unwrap_or(1).max(1);
+        // What is found need not be what is marked.
+        let marked = marks.lines.get().filter(|_| find.with(String::is_empty));
+        piece(from, marked)
+    });
     let lines = desk.answer(
         move || Some(Question::Lines { id: id.get(), from: from.get(), find: find.get() }),
         |answer| if let Answer::Lines(lines) = answer { Some(lines) } else { None },
     );
-    // Where the lines are, once they are there.
+    // To what the address marks, once it is there.
     Effect::new(move |_| {
         let there = lines.get().is_some();
-        let hash = window().location().hash().unwrap_or_default();
-        if let (true, Some(line)) =
-            (there, hash.strip_prefix('#').and_then(|id| document().get_element_by_id(id)))
-        {
+        let line = marks.goal.get().and_then(|line| document().get_element_by_id(&format!("L{line}")));
+        if let (true, Some(line)) = (there, line) {
             line.scroll_into_view();
         }
     });
     let shown = move || lines.get().map(|lines| lines.lines.clone()).unwrap_or_default();
-    let place = move || {
-        let lines = lines.get()?;
-        let (first, last) = (lines.lines.first()?.number as f64, lines.lines.last()?.number as f64);
-        let total = lines.total.map_or(String::new(), |total| format!(" of {}", group_digits(total as f64)));
-        Some(format!("Lines {} to {}{total}", group_digits(first), group_digits(last)))
+    let told = move || match lines.get() {
+        Some(answer) if !lines.is_open() => told(&answer, from.get(), &find.get()),
+        _ => "Reading the log.".to_string(),
     };
     let go = move |from: u64| {
         address.turn_to_own(&[(FROM, if from > 1 { from.to_string() } else { String::new() })]);
+    };
+    // Around what is marked among the lines that were found.
+    let whole = move |_| {
+        let marked = marks.lines.get_untracked();
+        address.turn_to_own(&[(FIND, String::new()), (FROM, String::new())]);
+        if let Some(marked) = marked {
+            marks.set(marked);
+        }
     };
     let next = move || lines.get().and_then(|lines| lines.next);
     let failed = RwSignal::new(None::<Trouble>);
@@ -57,19 +68,21 @@ pub(super) fn LogView(id: Memo<String>) -> impl IntoView {
             failed.set(saved.err());
         });
     };
+    let href = Signal::derive(move || {
+        marks.lines.track();
+        window().location().href().unwrap_or_default()
+    });
     view! {
         <section class="scaling log" aria-labelledby="log">
             <h2 id="log">"Log"</h2>
             <TroubleNote trouble=Signal::derive(move || lines.trouble()) alone="The server has no log of this run." />
             <Show when=move || lines.get().is_some()>
                 <Search />
-                <p class="basis" role="status">
-                    {move || place().unwrap_or_else(|| "No line has this text.".into())}
-                </p>
+                <p class="basis" role="status">{told}</p>
                 <div class="scroll tall" tabindex="0" role="region" aria-label="Lines of the log" class:stale=move || lines.is_open()>
                     <ol class="lines">
                         <For each=shown key=|line| (line.number, line.text.clone()) let(line)>
-                            <LogLine line />
+                            <LogLine line marks />
                         </For>
                     </ol>
                 </div>
@@ -83,6 +96,12 @@ pub(super) fn LogView(id: Memo<String>) -> impl IntoView {
                     {move || next().map(|next| view! {
                         <button type="button" class="action" on:click=move |_| go(next)>"Next lines"</button>
                     })}
+                    <Show when=move || marks.lines.get().is_some()>
+                        <Show when=move || !find.with(String::is_empty)>
+                            <button type="button" class="action" on:click=whole>"Show what is around it"</button>
+                        </Show>
+                        <CopyButton text=href label="Copy link to what is marked" />
+                    </Show>
                     <button type="button" class="action" on:click=save>"Save the whole log"</button>
                 </div>
                 <TroubleNote trouble=failed />
@@ -91,12 +110,93 @@ pub(super) fn LogView(id: Memo<String>) -> impl IntoView {
     }
 }
 
-/// The first line to show: as the address has it, or so that the line that it names stands in the page.
-fn first(address: Address, find: &str) -> u64 {
-    let hash = window().location().hash().unwrap_or_default();
-    let named = hash.strip_prefix("#L").and_then(|line| line.parse::<u64>().ok()).filter(|_| find.is_empty());
-    let typed = address.own(FROM).parse().ok();
-    typed.or(named.map(|line| (line.saturating_sub(1) / LINES) * LINES + 1)).unwrap_or(1).max(1)
+/// What the address marks of the log.
+#[derive(Clone, Copy)]
+struct Marks {
+    /// The first line and the last, if any.
+    lines: RwSignal<Option<(u64, u64)>>,
+    /// The line to bring into view: none after a click, whose line stands there.
+    goal: RwSignal<Option<u64>>,
+}
+
+impl Marks {
+    fn of_page() -> Marks {
+        let marks = Marks { lines: RwSignal::new(None), goal: RwSignal::new(None) };
+        marks.read();
+        // The page may turn to something else, or someone go back or type another address.
+        let search = use_location().search;
+        Effect::new(move |_| {
+            search.track();
+            marks.read();
+        });
+        let listener = window_event_listener(popstate, move |_| marks.read());
+        on_cleanup(move || listener.remove());
+        marks
+    }
+
+    fn read(self) {
+        let lines = named(&window().location().hash().unwrap_or_default());
+        self.goal.set(lines.map(|(first, _)| first));
+        self.lines.set(lines);
+    }
+
+    /// Marks in the address too. That is no step to go back over.
+    fn set(self, lines: (u64, u64)) {
+        let hash = match lines {
+            (first, last) if first == last => format!("#L{first}"),
+            (first, last) => format!("#L{first}-L{last}"),
+        };
+        let location = window().location();
+        let path = location.pathname().unwrap_or_default() + &location.search().unwrap_or_default() + &hash;
+        if let Ok(history) = window().history() {
+            let _ = history.replace_state_with_url(&JsValue::NULL, "", Some(&path));
+        }
+        self.goal.set(None);
+        self.lines.set(Some(lines));
+    }
+}
+
+/// The lines that the hash of an address names: `#L120`, `#L120-L124`.
+fn named(hash: &str) -> Option<(u64, u64)> {
+    let (first, last) =
+        hash.strip_prefix("#L").map(|lines| lines.split_once("-L").unwrap_or((lines, lines)))?;
+    let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
+    Some((first.min(last), first.max(last)))
+}
+
+/// The first line to show: as the address has it, unless what it marks begins elsewhere.
+fn piece(from: u64, marked: Option<(u64, u64)>) -> u64 {
+    match marked {
+        Some((line, _)) if !(from..from.saturating_add(LINES)).contains(&line) => {
+            line.saturating_sub(1) / LINES * LINES + 1
+        }
+        _ => from,
+    }
+}
+
+/// What is shown, in words.
+fn told(Lines { lines, next, total }: &Lines, from: u64, find: &str) -> String {
+    let number = |number: u64| group_digits(number as f64);
+    if find.is_empty() {
+        let total = total.map_or(String::new(), |total| format!(" of {}", number(total)));
+        return match (lines.first(), lines.last()) {
+            (Some(first), Some(last)) => {
+                format!("Lines {} to {}{total}", number(first.number), number(last.number))
+            }
+            _ => format!("The log has no line {}.", number(from)),
+        };
+    }
+    let count = match lines.len() {
+        0 => "No line contains".to_string(),
+        1 => "1 line contains".to_string(),
+        count => format!("{count} lines contain"),
+    };
+    let part = match next {
+        Some(next) => format!(" in lines {} to {}", number(from), number(next - 1)),
+        None if from > 1 => format!(" from line {} on", number(from)),
+        None => String::new(),
+    };
+    format!("{count} \"{find}\"{part}")
 }
 
 #[component]
@@ -119,11 +219,33 @@ fn Search() -> impl IntoView {
 }
 
 #[component]
-fn LogLine(line: Line) -> impl IntoView {
-    let id = format!("L{}", line.number);
+fn LogLine(line: Line, marks: Marks) -> impl IntoView {
+    let number = line.number;
+    let id = format!("L{number}");
+    let current = move || {
+        marks.lines.get().is_some_and(|(first, last)| (first..=last).contains(&number)).then_some("true")
+    };
+    let mark = move |event: MouseEvent| {
+        // The browser opens another tab by these.
+        if event.ctrl_key() || event.meta_key() {
+            return;
+        }
+        event.prevent_default();
+        let first =
+            marks.lines.get_untracked().filter(|_| event.shift_key()).map_or(number, |(first, _)| first);
+        marks.set((first.min(number), first.max(number)));
+    };
+    // Else shift selects all text between.
+    let press = |event: MouseEvent| {
+        if event.shift_key() {
+            event.prevent_default();
+        }
+    };
     view! {
         <li id=id.clone()>
-            <a href=format!("#{id}") aria-label=format!("Line {}", line.number) rel="external">{line.number}</a>
+            <a href=format!("#{id}") aria-label=format!("Line {number}") rel="external" aria-current=current on:mousedown=press on:click=mark>
+                {number}
+            </a>
             <code>{line.text}</code>
         </li>
     }

@@ -15,7 +15,7 @@ use crate::components::share::ShareLinks;
 use crate::components::trouble::TroubleNote;
 use crate::desk::Desk;
 use crate::message::{Answer, Cell, Question, Row};
-use crate::pages::compare::{COLUMNS, Verdict, ask};
+use crate::pages::compare::{COLUMNS, NO_LINK, Verdict, ask};
 use crate::pages::results::intake::Entries;
 use crate::pages::results::{ViewFields, provide_problems};
 use leptos::prelude::*;
@@ -33,6 +33,7 @@ const KEYS: [&str; 4] = [ID, FROM, FIND, SCALE];
 pub(crate) fn RunPage() -> impl IntoView {
     let address = Address::provide_with("/run", &KEYS);
     provide_problems(address);
+    let desk = Desk::of_app();
     let settled = Entries::of_app().settled();
     let id = Memo::new(move |_| address.own(ID));
     let asked = ask(address, move || {
@@ -59,7 +60,7 @@ pub(crate) fn RunPage() -> impl IntoView {
             <AddressProblems address />
             <TroubleNote trouble=Signal::derive(move || asked.trouble()) />
             {move || why().map(|why| view! {
-                <p class="notice wrong">{format!("There is no such run: {why}.")} <A href="/results">"All results"</A></p>
+                <p class="notice wrong">{format!("There is no such run: {why}.")} {desk.shared().is_none().then(|| view! { " " <A href="/results">"All results"</A> })}</p>
             })}
             <Show when=move || rows.with(|rows| !rows.is_empty())>
                 <Verdict compared />
@@ -124,14 +125,20 @@ fn Takeout(id: Memo<String>, is_on_server: Memo<bool>) -> impl IntoView {
         format!("{}{}", window().location().origin().unwrap_or_default(), run_href(address, &id.get()))
     });
     let ids = Signal::derive(move || vec![id.get()]);
+    let is_only_here = Signal::derive(move || !is_on_server.get());
     view! {
         <div class="buttons">
-            <a class="action primary" href=move || compare_href(address, &[id.get()])>"Compare with…"</a>
+            <Show when=move || desk.shared().is_none()>
+                <a class="action primary" href=move || compare_href(address, &[id.get()])>"Compare with…"</a>
+            </Show>
             <button type="button" class="action" on:click=save_result>"Save result file"</button>
-            <CopyButton text=to label="Copy link" />
+            <CopyButton text=to label="Copy link" disabled=is_only_here />
             <span class="error" role="status">{failed}</span>
         </div>
-        <Show when=move || is_on_server.get()>
+        <Show when=move || is_only_here.get()>
+            <p class="basis">{NO_LINK}</p>
+        </Show>
+        <Show when=move || is_on_server.get() && desk.shared().is_none()>
             <ShareLinks ids to />
         </Show>
     }
