@@ -34,7 +34,7 @@ struct New {
 /// What the link that is shown to the server opens.
 pub(super) async fn opened() -> Result<Share, Trouble> {
     let Me { runs, until } = server::get("/me").await?;
-    Ok(Share { runs: runs.len(), expires_at: cells::time(&until), ..Share::default() })
+    Ok(Share { runs: runs.len(), expires_at: cells::minute(&until), ..Share::default() })
 }
 
 pub(super) async fn list() -> Result<Vec<Share>, Trouble> {
