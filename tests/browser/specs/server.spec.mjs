@@ -77,7 +77,7 @@ test("what the server has is shown beside its plan, and what comes later comes b
   await expect(cell(first, "Of published, %")).toHaveText("100.0");
   await expect(cell(first, "Planned, s")).toHaveText("12 (11.4 to 12.9)took 3.1 % more");
   await expect(cell(row(page, "llama-405b on eos #2"), "Planned, s")).toContainText("took 12.5 % more");
-  await expect(cell(row(page, "_73_0.out"), "Planned, s")).toHaveText("–");
+  await expect(cell(row(page, "(job 73)"), "Planned, s")).toHaveText("–");
   // The newest comparison is drawn already.
   await expect(page.getByRole("region", { name: "Newest" })).toContainText("pretrain_llama3.1_405b_fp8_512 takes 4.44 % less per step than nightly/llama-405b#2");
   await expect(page.locator(".chart .legendtext").filter({ hasText: "nightly/llama-405b" }).first()).toBeVisible();
@@ -92,7 +92,7 @@ test("what the server has is shown beside its plan, and what comes later comes b
 test("without a plan there is no column for it, and dropped files stand beside the server's", async ({ page, store }) => {
   store.put("12.9");
   await page.goto("/results");
-  await expect(row(page, "_71_0.out")).toBeVisible();
+  await expect(row(page, "(job 71)")).toBeVisible();
   await expect(page.getByRole("columnheader", { name: "Planned, s" })).toHaveCount(0);
   await page.locator("[data-files]").setInputFiles({ name: "own.log", mimeType: "text/plain", buffer: Buffer.from("nothing\n") });
   await expect(cell(row(page, "own.log"), "Status")).toHaveText("no data");

@@ -108,6 +108,7 @@ impl LineChart {
             group: index,
             style: index,
             points: line.steps.iter().copied().zip(line.values.iter().copied()).collect(),
+            is_level: false,
         };
         let lines = plot.lines.iter().enumerate().map(line).collect();
         let (levels, window) = (plot.levels.clone(), plot.window);
@@ -167,6 +168,8 @@ pub(crate) struct ChartLine {
     pub(crate) style: usize,
     /// GPUs or step, and value.
     pub(crate) points: Vec<(f64, f64)>,
+    /// Whether a value holds until the next, and so the line goes in steps without marks.
+    pub(crate) is_level: bool,
 }
 
 // Each stands out on white as well as on the dark ground: 3:1 or better.
@@ -400,9 +403,10 @@ fn trace(line: &ChartLine, mode: &str, hover: &str) -> Value {
     let colour = COLOURS[line.group % COLOURS.len()];
     let (dash, symbol) = STYLES[line.style % STYLES.len()];
     let name = plain(&line.name);
+    let (mode, shape) = if line.is_level { ("lines", "hv") } else { (mode, "linear") };
     json!({
         "type": "scatter", "mode": mode, "name": name, "x": x, "y": y, "hovertemplate": hover,
-        "line": { "color": colour, "width": 2, "dash": dash },
+        "line": { "color": colour, "width": 2, "dash": dash, "shape": shape },
         "marker": { "color": colour, "size": 7, "symbol": symbol },
     })
 }

@@ -363,6 +363,7 @@ fn chart(measured: &[Series], quantity: Quantity) -> LineChart {
                 .iter()
                 .map(|point| (point.recipe.id.gpus.into(), point.value(quantity)))
                 .collect(),
+            is_level: false,
         }
     });
     LineChart::over_gpus(lines.collect(), quantity.axis(), quantity.spans_decades())

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use std::cell::RefCell;
 use std::rc::Rc;
 use trainplan_shared::flops::Convention;
-use trainplan_shared::log::Stat;
+use trainplan_shared::log::{Name, Stat};
 use trainplan_shared::result::{Against, AgainstPlan, RunResult, read};
 use trainplan_shared::units::significant;
 use wasm_bindgen::JsCast;
@@ -80,7 +80,7 @@ fn row(summary: Summary) -> Row {
         (Some(campaign), Some(run), Some(cluster)) => {
             cells::title(campaign, run, summary.repeat.unwrap_or(1), cluster)
         }
-        _ => summary.path,
+        _ => called(summary.path),
     };
     let is_unlike = !summary.comparable && summary.status == "scored";
     Row {
@@ -99,6 +99,15 @@ fn row(summary: Summary) -> Row {
             cells::published(summary.baseline),
             cells::planned(summary.plan),
         ],
+    }
+}
+
+/// What a log is a run of and its job, as comparisons call it; else its path.
+fn called(path: String) -> String {
+    let Name { experiment, job_id, .. } = Name::of(&path);
+    match job_id.filter(|_| !experiment.is_empty()) {
+        Some(job) => format!("{experiment} (job {job})"),
+        None => path,
     }
 }
 

@@ -133,9 +133,15 @@ fn chart(line: &TimeLine) -> LineChart {
     let points = |of: fn(&TimePoint) -> Option<f64>| -> Vec<(f64, f64)> {
         line.points.iter().filter_map(|point| Some((point.at_ms, of(point)?))).collect()
     };
-    let runs =
-        ChartLine { name: "Runs".into(), group: 0, style: 0, points: points(|point| point.step_time_s) };
-    let usual = ChartLine { name: "Usual".into(), group: 1, style: 1, points: points(|point| point.usual_s) };
+    let line_of = |name: &str, number, points| ChartLine {
+        name: name.into(),
+        group: number,
+        style: number,
+        points,
+        is_level: number > 0,
+    };
+    let runs = line_of("Runs", 0, points(|point| point.step_time_s));
+    let usual = line_of("Usual", 1, points(|point| point.usual_s));
     let lines = [runs, usual].into_iter().filter(|line| !line.points.is_empty()).collect();
     let marks = vec![
         Marks {

@@ -99,6 +99,7 @@ fn chart(measured: &[Series], quantity: Quantity, mark: Option<(String, f64, f64
             .iter()
             .map(|point| (point.recipe.id.gpus.into(), point.value(quantity)))
             .collect(),
+        is_level: false,
     });
     LineChart::over_gpus(lines.collect(), quantity.axis(), quantity.spans_decades()).with_mark(mark)
 }

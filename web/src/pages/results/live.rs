@@ -12,23 +12,16 @@ const EVERY: Duration = Duration::from_mins(1);
 #[component]
 pub(super) fn Live() -> impl IntoView {
     let desk = Desk::of_app();
-    // Whether the server tells of progress at all: an older one need not be asked again.
-    let is_told = RwSignal::new(true);
     let minutes = RwSignal::new(0_u32);
     let runs = desk.answer(
         move || {
             desk.track_live();
             desk.track_runs();
             minutes.track();
-            (desk.has_server() == Some(true) && is_told.get_untracked()).then_some(Question::Live)
+            (desk.has_server() == Some(true)).then_some(Question::Live)
         },
         |answer| if let Answer::Live(runs) = answer { Some(runs) } else { None },
     );
-    Effect::new(move |_| {
-        if runs.trouble().is_some() {
-            is_told.set(false);
-        }
-    });
     Effect::new(move |_| {
         if desk.has_server() == Some(true) {
             desk.listen();
