@@ -51,6 +51,8 @@ test("a log is scored beside the published number, saved, and read again", async
   const result = JSON.parse(readFileSync(saved, "utf8"));
   expect(result.version).toBe(1);
   expect(result.log.steps.label).toHaveLength(50);
+  // The file was made just now.
+  expect(Math.abs(Date.now() - Date.parse(result.source.written_at))).toBeLessThan(60_000);
 
   await page.getByRole("button", { name: "Clear" }).click();
   await expect(scored).toHaveCount(0);

@@ -12,7 +12,7 @@ use trainplan_shared::units::group_digits;
 use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::File;
-use web_sys::js_sys::{Reflect, Uint8Array};
+use web_sys::js_sys::{Date, Reflect, Uint8Array};
 
 /// Bytes that are read at a time: enough to be fast, little enough to say often how far it is.
 const CHUNK: f64 = 4.0 * 1024.0 * 1024.0;
@@ -97,7 +97,7 @@ fn settle(taken: Taken) {
 }
 
 async fn log(file: &File, path: &str, is_stopped: impl Fn() -> bool) -> Result<RunResult, String> {
-    let mut intake = Intake::new(path, &Spec::default());
+    let mut intake = Intake::new(path, &Spec::default()).written_at(written_at(file));
     let mut done = 0.0;
     while done < file.size() && !is_stopped() {
         intake.feed(&piece(file, done).await?);
@@ -105,6 +105,12 @@ async fn log(file: &File, path: &str, is_stopped: impl Fn() -> bool) -> Result<R
         post(&ForPage::Progress(done));
     }
     Ok(intake.finish())
+}
+
+/// When a file was last written to, as far as there is such a time.
+fn written_at(file: &File) -> Option<String> {
+    let written = Date::new(&file.last_modified().into());
+    written.get_time().is_finite().then(|| written.to_iso_string().into())
 }
 
 /// A result that was saved before.
