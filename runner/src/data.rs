@@ -14,6 +14,9 @@ pub(crate) enum DataDirError {
     /// Nothing says where it would be.
     #[error("there is no HOME to keep data in: say where by --data-dir or TRAINPLAN_DATA_DIR")]
     Nowhere,
+    /// It was named, and is not there.
+    #[error("there is no folder {}: name the one that `trainplan serve` or `trainplan run` keeps its data in", .0.display())]
+    Missing(PathBuf),
     /// It can't be made.
     #[error("cannot make the data directory {}: {error}; name another by --data-dir or TRAINPLAN_DATA_DIR", path.display())]
     Make {
@@ -28,16 +31,27 @@ impl DataDir {
     /// Opens the directory, and makes it, for its owner alone, if there is none: as given, else as TRAINPLAN_DATA_DIR
     /// says, else where XDG has it.
     pub(crate) fn open(given: Option<PathBuf>) -> Result<DataDir, DataDirError> {
-        let set = || env::var_os("TRAINPLAN_DATA_DIR").filter(|path| !path.is_empty()).map(PathBuf::from);
         let path = given.or_else(set).or_else(usual).ok_or(DataDirError::Nowhere)?;
         make_private(&path).map_err(|error| DataDirError::Make { path: path.clone(), error })?;
         Ok(DataDir(path))
+    }
+
+    /// Opens the directory for a command that only works with what is there. One that was named and is not there is a mistake.
+    pub(crate) fn existing(given: Option<PathBuf>) -> Result<DataDir, DataDirError> {
+        match given.or_else(set) {
+            Some(named) if !named.exists() => Err(DataDirError::Missing(named)),
+            named => DataDir::open(named),
+        }
     }
 
     /// The directory.
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
+}
+
+fn set() -> Option<PathBuf> {
+    env::var_os("TRAINPLAN_DATA_DIR").filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
 fn usual() -> Option<PathBuf> {

@@ -206,6 +206,11 @@ fn what_was_not_scored_or_was_slowed_is_not_compared() {
     let alone = compare(&[&one]);
     assert_eq!((alone.verdict, alone.comparable), (None, true));
     assert_eq!(alone.items[0].label, format!("{LLAMA_8B} (job 1)"));
+    // A log that was read before it was whole is another run of the same job.
+    let (torn, next) = (run(LLAMA_8B, 1, &[10.0]), run(LLAMA_8B, 2, &times(10.0)));
+    let labels = compare(&[&one, &torn, &next]).items.into_iter().map(|item| item.label);
+    let wanted = ["(job 1)", "(job 1) (2)", "(job 2)"].map(|end| format!("{LLAMA_8B} {end}"));
+    assert_eq!(labels.collect::<Vec<_>>(), wanted);
     let nothing = compare(&[]);
     assert_eq!((nothing.verdict, nothing.comparable), (None, false));
 }

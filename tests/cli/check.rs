@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use trainplan_tests::{Run, trainplan};
 
 /// A store with a run of the 8B for each of these milliseconds per step, in this order; no two alike, or they are one log.
-fn store(times_ms: &[u32]) -> (TempDir, String) {
+pub(crate) fn store(times_ms: &[u32]) -> (TempDir, String) {
     let place = tempfile::tempdir().unwrap();
     let path = |name: &str| place.path().join(name).to_string_lossy().into_owned();
     let (results, data) = (path("results"), path("data"));

@@ -113,7 +113,8 @@ fn completions_and_the_man_page_know_every_command() {
         let completions = trainplan(["completions", shell]).stdout;
         for command in [
             "recipes", "flops", "metrics", "estimate", "launch", "run", "jobs", "doctor", "connect", "parse",
-            "compare", "import", "export", "reparse", "check", "serve", "token", "upload", "licenses",
+            "compare", "import", "results", "export", "reparse", "check", "serve", "token", "upload",
+            "licenses",
         ] {
             assert!(completions.contains(command) && man.contains(command), "{shell}: {command}");
         }

@@ -17,6 +17,7 @@ mod metrics;
 mod own;
 mod parse;
 mod recipes;
+mod results;
 mod run;
 mod validate;
 

@@ -150,6 +150,8 @@ fn a_log_goes_up_as_it_is_and_once_wherever_it_lies() {
     // Said to be another run it is another result, and results never change.
     let (run, rows) = place.upload(&[LOG, "--recipe", "llama3.1-70b/h100/fp8/256"]);
     assert_eq!((run.code, &rows[0]["outcome"]), (Some(1), &"conflict".into()), "{}", run.stderr);
+    let reason = rows[0]["reason"].as_str().unwrap();
+    assert!(reason.contains("this log, read as a run of llama3.1-8b/h100/fp8/8@25.04 and not"), "{reason}");
     let page: Value = serde_json::from_str(&place.served.ask("GET", "/api/v1/runs").1).unwrap();
     assert_eq!(page["items"].as_array().unwrap().len(), 1);
 }
@@ -166,12 +168,20 @@ fn each_way_to_fail_has_its_code() {
     fs::write(place.dir.path().join("notes.txt"), "nothing that trains\n").unwrap();
     let notes = place.upload(&["notes.txt"]);
     assert_eq!((notes.0.code, &notes.1[0]["outcome"]), (Some(1), &"unreadable".into()), "{}", notes.0.stderr);
+    // What else lies in a folder is told, and is no failure.
+    fs::create_dir(place.path("experiments")).unwrap();
+    fs::copy(place.path(LOG), place.path("experiments").join(LOG)).unwrap();
+    fs::copy(place.path("notes.txt"), place.path("experiments").join("notes.txt")).unwrap();
+    let (run, rows) = place.upload(&["experiments"]);
+    let outcomes: Vec<_> =
+        rows.as_array().unwrap().iter().map(|row| row["outcome"].as_str().unwrap()).collect();
+    assert_eq!((run.code, outcomes), (Some(0), vec!["new", "no_run"]), "{}", run.stderr);
     let with =
         |token: &str| run_of(&place.command(&["results"]).env("TRAINPLAN_TOKEN", token).output().unwrap());
     let stranger = with("tp_nobody");
     assert_eq!(stranger.code, Some(1));
     assert!(
-        stranger.stdout.contains("\"refused\"") && stranger.stdout.contains("token"),
+        stranger.stdout.contains("\"denied\"") && stranger.stdout.contains("token"),
         "{}",
         stranger.stdout
     );

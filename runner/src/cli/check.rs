@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::Serialize;
+use trainplan_shared::catalog::Catalog;
 use trainplan_shared::history::{Check, Thresholds, TimeLine, time_lines};
 use trainplan_shared::units::significant;
 
@@ -110,6 +111,10 @@ impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         let thresholds = self.thresholds.read()?;
         let runs = Stored::open(&self.store)?.summaries()?;
+        if let (Some(recipe), false) = (&self.recipe, runs.iter().any(|run| self.wants(run))) {
+            // A name that nothing has may be mistyped.
+            Catalog::embedded().recipe(recipe)?;
+        }
         let mut lines = time_lines(runs.iter().filter(|run| self.wants(run)).map(point), &thresholds);
         lines.retain(|line| self.is_recent(line));
         let judged = lines.iter().filter(|line| line.is_judged()).count();
@@ -126,8 +131,8 @@ impl Args {
         }
         match (judged, regressions) {
             (0, _) if lines.is_empty() => Err(Failure::NothingJudged(
-                "there is nothing to judge: the store has no such runs of a known scenario; `trainplan import` and \
-                 `trainplan run` put runs there",
+                "there is nothing to judge: the store has no such runs of a known scenario; `trainplan import`, \
+                 `trainplan upload` and `trainplan run` put runs there",
             )),
             (0, _) => Err(Failure::NothingJudged("no run could be judged: each row says why")),
             (_, 0) => Ok(()),

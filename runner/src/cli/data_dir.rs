@@ -24,6 +24,11 @@ impl DataDirArg {
         }
         Ok(dir)
     }
+
+    /// Opens it for a command that only works with what is there.
+    pub(super) fn existing(&self) -> Result<DataDir, Failure> {
+        Ok(DataDir::existing(self.data_dir.clone())?)
+    }
 }
 
 /// The flags that name a store: in the data directory unless they say otherwise.
@@ -51,7 +56,12 @@ impl StoreArgs {
         Place { database_url: self.database_url.clone(), blobs: self.store.clone() }
     }
 
-    /// Opens the store.
+    /// Opens the store for a command that only works with what is there.
+    pub(super) async fn existing(&self) -> Result<Store, Failure> {
+        Ok(Store::open_at(&self.data.existing()?, &self.place()).await?)
+    }
+
+    /// Opens the store, and makes it if there is none.
     pub(super) async fn open(&self) -> Result<Store, Failure> {
         Ok(Store::open_at(&self.dir()?, &self.place()).await?)
     }

@@ -33,7 +33,7 @@ impl Args {
         let folder = &self.folder;
         fs::create_dir_all(folder).map_err(|error| unwritten(folder, error))?;
         let (runs, logs) = tokio::runtime::Runtime::new()?.block_on(async {
-            let store = self.store.open().await?;
+            let store = self.store.existing().await?;
             let mut query = Query { limit: Some(1000), ..Query::default() };
             let (mut runs, mut logs) = (0, 0);
             loop {

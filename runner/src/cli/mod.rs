@@ -20,6 +20,7 @@ mod parse;
 mod profiles;
 mod recipes;
 mod reparse;
+mod results;
 mod run;
 mod scenario;
 mod serve;
@@ -58,11 +59,12 @@ Examples:
   trainplan parse experiments/ --save results/
   trainplan compare before.log after.log
   trainplan import results/
+  trainplan results list
   trainplan check
   trainplan run nightly.campaign.toml
   trainplan jobs list
   trainplan serve
-  trainplan upload results/ --to https://results.example
+  trainplan upload experiments/ --to https://results.example
 
 Exit codes: 0 done; 1 failed; 2 wrong use or invalid input; 3 the plan does not fit; 4 a run failed,\nor nothing could be scored; 5 the cluster or the server can't be reached; 6 a regression was found."
 )]
@@ -89,6 +91,7 @@ enum Command {
     Parse(parse::Args),
     Compare(compare::Args),
     Import(import::Args),
+    Results(results::Args),
     Export(export::Args),
     Reparse(reparse::Args),
     Check(check::Args),
@@ -256,6 +259,7 @@ pub(crate) fn run() -> ExitCode {
         | Failure::NoRun(_)
         | Failure::Threshold(_)
         | Failure::Changed { .. }
+        | Failure::DataDir(crate::data::DataDirError::Missing(_))
         | Failure::Secret(_) => complain(&failure, 2),
         Failure::Serve(_)
         | Failure::DataDir(_)
@@ -305,6 +309,7 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Parse(args) => args.run(),
         Command::Compare(args) => args.run(),
         Command::Import(args) => args.run(),
+        Command::Results(args) => args.run(),
         Command::Export(args) => args.run(),
         Command::Reparse(args) => args.run(),
         Command::Check(args) => args.run(),

@@ -2,6 +2,7 @@
 
 use super::data_dir::StoreArgs;
 use super::output::{self, Format, FormatArg};
+use super::stored::by_id;
 use super::{Failure, note};
 use crate::store::{Query, Store};
 use serde::Serialize;
@@ -16,13 +17,13 @@ use uuid::Uuid;
 #[command(after_help = "\
 Examples:
   trainplan reparse
-  trainplan reparse 01a1fecf-58d1-7228-a880-f1777eebc734
+  trainplan reparse 01a1fecf-58d1
 
 Exit codes: 0 done; 1 a log could not be read (its row says why); 2 there is no such run.")]
 pub(super) struct Args {
-    /// Runs, by their ids [default: all that an older parser made]
+    /// Runs, by their ids or the first eight digits [default: all that an older parser made]
     #[arg(value_name = "ID")]
-    ids: Vec<Uuid>,
+    ids: Vec<String>,
     #[command(flatten)]
     store: StoreArgs,
     #[command(flatten)]
@@ -42,13 +43,16 @@ struct Row {
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         let rows = tokio::runtime::Runtime::new()?.block_on(async {
-            let store = self.store.open().await?;
-            let ids = if self.ids.is_empty() { outdated(&store).await? } else { self.ids.clone() };
+            let store = self.store.existing().await?;
+            let mut ids = Vec::new();
+            for id in &self.ids {
+                ids.push(by_id(&store, id).await?);
+            }
+            if self.ids.is_empty() {
+                ids = outdated(&store).await?;
+            }
             let mut rows = Vec::new();
             for id in ids {
-                if store.summary(id).await?.is_none() {
-                    return Err(Failure::NoRun(format!("there is no run {id} in the store")));
-                }
                 rows.push(row(&store, id).await);
             }
             Ok::<_, Failure>(rows)

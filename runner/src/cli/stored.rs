@@ -7,6 +7,21 @@ use tokio::runtime::Runtime;
 use trainplan_shared::result::RunResult;
 use uuid::Uuid;
 
+/// As much of an id as names a run: a few digits would soon name another.
+const SHORTEST: usize = 8;
+
+/// The run whose id is this, or begins so.
+pub(super) async fn by_id(store: &Store, text: &str) -> Result<Uuid, Failure> {
+    let found = if text.len() < SHORTEST { Vec::new() } else { store.named(text).await? };
+    match found[..] {
+        [id] => Ok(id),
+        [] => Err(Failure::NoRun(format!(
+            "{text} names no run that is kept here: give eight digits of an id at least; `trainplan results list` has them"
+        ))),
+        _ => Err(Failure::NoRun(format!("{text} may be several runs: give more of the id"))),
+    }
+}
+
 /// A store, open to read.
 pub(super) struct Stored {
     place: String,
@@ -17,7 +32,7 @@ pub(super) struct Stored {
 impl Stored {
     pub(super) fn open(args: &StoreArgs) -> Result<Stored, Failure> {
         let runtime = Runtime::new()?;
-        let store = runtime.block_on(args.open())?;
+        let store = runtime.block_on(args.existing())?;
         Ok(Stored { place: store.name().to_owned(), runtime, store })
     }
 

@@ -28,7 +28,7 @@ enum Command {
     /// Make a token, and print it: this once
     Create {
         /// Its name for people
-        #[arg(long, value_name = "NAME")]
+        #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
         name: String,
         /// What it allows
         #[arg(long, value_enum)]
@@ -75,12 +75,12 @@ impl Args {
                     note("this is the only time that it is shown; a server or runner takes it as TRAINPLAN_TOKEN");
                     Ok(())
                 }
-                Command::List { store, format } => list(&store.open().await?, format).await,
+                Command::List { store, format } => list(&store.existing().await?, format).await,
                 Command::Revoke { which, store } => {
-                    let revoked = store.open().await?.revoke_token(&which).await?;
+                    let revoked = store.existing().await?.revoke_token(&which).await?;
                     let token = revoked.ok_or_else(|| {
                         Failure::NoRun(format!(
-                            "there is no one token {which}: `trainplan token list` lists them; give its id where several have \
+                            "{which} names no token, or several: `trainplan token list` has them; give the id where several have \
                              one name"
                         ))
                     })?;
@@ -121,7 +121,7 @@ fn cells(token: &Token) -> [String; 7] {
 /// Reads a time span.
 fn lasts(text: &str) -> Result<SignedDuration, String> {
     const HOW: &str = "give a time such as 90d, 12h or 4w";
-    let span: Span = text.parse().map_err(|error| format!("{error}; {HOW}"))?;
+    let span: Span = text.parse().map_err(|_| HOW)?;
     let days = jiff::SpanRelativeTo::days_are_24_hours();
     let lasts = span.to_duration(days).map_err(|_| HOW.to_owned())?;
     if lasts.is_positive() { Ok(lasts) } else { Err(HOW.into()) }

@@ -5,6 +5,7 @@ use super::import::{could_not_read, files, log_of};
 use super::output::{self, Format, FormatArg};
 use super::run::block_on;
 use super::scenario::ScenarioArgs;
+use super::stored::by_id;
 use super::{Failure, note, parse};
 use crate::journal::{Due, Journal};
 use crate::store::{Put, Store};
@@ -15,13 +16,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use trainplan_shared::campaign::{Server, Upload};
-use trainplan_shared::result::{self, FILE_ENDING, RunResult, View};
+use trainplan_shared::log::Status;
+use trainplan_shared::result::{self, FILE_ENDING, Report, RunResult, View};
 use uuid::Uuid;
 
 /// Send results to a server, with their raw logs where those are here
 ///
-/// A RESULT is a log, a result file, a folder, or the id of a run that is kept here (`trainplan jobs list` and the Results page
-/// show it), or its beginning. Of a folder its result files go, and where it has none, its logs, as `trainplan parse` finds them. A
+/// A RESULT is a log, a result file, a folder, or the id of a run that is kept here (`trainplan results list`
+/// shows it), or its beginning. Of a folder its result files go, and where it has none, its logs, as `trainplan parse` finds them. A
 /// result goes in once and never changes: sent again it does nothing, and a log that was cut off goes on where it was. The log of a
 /// result file is NAME.log.zst beside NAME.result.json, or the file that it was read from, if that is still there and the same. The
 /// server's token is read from the variable TRAINPLAN_TOKEN and from nowhere else; `trainplan token create` makes one where the
@@ -108,6 +110,10 @@ enum Outcome {
     Refused,
     /// It can't be read here.
     Unreadable,
+    /// It lies in a folder, and holds no run: something else that lay there.
+    NoRun,
+    /// The server lets nobody in with this token.
+    Denied,
     /// The server can't be reached.
     Unreachable,
     /// It was to be sent, and no longer is.
@@ -123,15 +129,32 @@ impl Outcome {
             Outcome::Refused => "refused",
             Outcome::Unreadable => "unreadable",
             Outcome::Unreachable => "unreachable",
+            Outcome::NoRun => "no_run",
+            Outcome::Denied => "denied",
             Outcome::Forgotten => "forgotten",
         }
     }
 }
 
+impl Outcome {
+    /// Whether it would be the same of every result.
+    fn is_of_server(self) -> bool {
+        matches!(self, Outcome::Unreachable | Outcome::Denied)
+    }
+}
+
 /// Something to send.
 enum Item {
-    File(PathBuf),
-    Stored(String, Uuid),
+    File {
+        path: PathBuf,
+        /// Whether it was named itself, and not only a folder that it lies in.
+        is_named: bool,
+    },
+    Stored {
+        name: String,
+        id: Uuid,
+        store: Store,
+    },
 }
 
 impl Args {
@@ -148,7 +171,8 @@ impl Args {
             Format::Table => output::table(HEADER, &[], rows.iter().map(cells))?,
         }
         let there = rows.iter().filter(|row| row.reason.is_none()).count();
-        match rows.len() {
+        let wanted = rows.iter().filter(|row| row.outcome != Outcome::NoRun).count();
+        match wanted {
             0 => note("there is nothing to send"),
             all if self.forget => note(&format!("{all} results are no longer to be sent")),
             all => note(&format!("{there} of {all} results are on the server")),
@@ -156,18 +180,17 @@ impl Args {
         if let Some(row) = rows.iter().find(|row| row.outcome == Outcome::Unreachable) {
             return Err(Failure::OutOfReach(row.reason.clone().unwrap_or_default()));
         }
-        match rows.len() - there {
+        match wanted - there {
             0 => Ok(()),
-            missing => Err(Failure::NotUploaded(missing, rows.len())),
+            missing => Err(Failure::NotUploaded(missing, wanted)),
         }
     }
 
     /// Sends what was named.
     async fn send(&self, to: Server) -> Result<Vec<Row>, Failure> {
         let view = parse::view(self.scenario.spec()?, None)?;
-        let store = self.store.open().await?;
-        let items = self.items(&store).await?;
-        if self.log.is_some() && !matches!(items[..], [Item::File(_)]) {
+        let items = self.items().await?;
+        if self.log.is_some() && !matches!(items[..], [Item::File { .. }]) {
             return Err(Failure::Refused("--log is the log of one result file: name that file alone"));
         }
         if let Some(warning) = goes_open(&to) {
@@ -178,20 +201,24 @@ impl Args {
         let mut rows: Vec<Row> = Vec::new();
         for item in &items {
             let (name, id) = match item {
-                Item::File(path) => (path.display().to_string(), None),
-                Item::Stored(name, id) => (name.clone(), Some(*id)),
+                Item::File { path, .. } => (path.display().to_string(), None),
+                Item::Stored { name, id, .. } => (name.clone(), Some(*id)),
             };
-            // A server that was tried long enough is not tried again for every result.
-            let silent = rows.last().filter(|row| row.outcome == Outcome::Unreachable);
-            let row = match (silent, item) {
-                (Some(row), _) => {
-                    (id.map(|id| id.to_string()), Outcome::Unreachable, None, row.reason.clone())
-                }
-                (None, Item::Stored(_, id)) => {
-                    let sent = send_stored(&remote, &store, *id, !self.no_log).await;
+            // A server that was tried long enough, or lets nobody in, is not tried again for every result.
+            let closed = rows.last().filter(|row| row.outcome.is_of_server());
+            let row = match (closed, item) {
+                (Some(row), _) => (id.map(|id| id.to_string()), row.outcome, None, row.reason.clone()),
+                (None, Item::Stored { id, store, .. }) => {
+                    let sent = send_stored(&remote, store, *id, !self.no_log).await;
                     outcome(Some(*id), sent)
                 }
-                (None, Item::File(path)) => self.send_file(&remote, path, &view).await,
+                (None, Item::File { path, is_named }) => {
+                    let row = self.send_file(&remote, path, &view).await;
+                    match row {
+                        (None, Outcome::NoRun, ..) if *is_named => (None, Outcome::Unreadable, None, row.3),
+                        row => row,
+                    }
+                }
             };
             let (id, outcome, log, reason) = row;
             rows.push(Row { result: name, id, to: upload.to.to_string(), outcome, log, reason });
@@ -200,8 +227,9 @@ impl Args {
     }
 
     /// What was named: paths first, else runs that are kept here.
-    async fn items(&self, store: &Store) -> Result<Vec<Item>, Failure> {
+    async fn items(&self) -> Result<Vec<Item>, Failure> {
         let mut items = Vec::new();
+        let mut store = None;
         for given in &self.results {
             let path = Path::new(given);
             if path.exists() {
@@ -209,22 +237,19 @@ impl Args {
                     results if results.is_empty() => parse::logs(path)?,
                     results => results,
                 };
-                items.extend(found.into_iter().map(Item::File));
+                let is_named = !path.is_dir();
+                items.extend(found.into_iter().map(|path| Item::File { path, is_named }));
                 continue;
             }
-            // A few digits would soon name another run.
-            let found = if given.len() < 8 { Vec::new() } else { store.named(given).await? };
-            match found[..] {
-                [id] => items.push(Item::Stored(given.clone(), id)),
-                [] => {
-                    return Err(Failure::NoRun(format!(
-                        "{given} is no file, and no run that is kept here begins so: give a path, or eight digits of an id at least"
-                    )));
-                }
-                _ => {
-                    return Err(Failure::NoRun(format!("{given} may be several runs: give more of the id")));
-                }
-            }
+            let store = match &store {
+                Some(store) => store,
+                None => store.insert(self.store.existing().await?),
+            };
+            let id = by_id(store, given).await.map_err(|failure| match failure {
+                Failure::NoRun(why) => Failure::NoRun(format!("there is no file {given}, and {why}")),
+                failure => failure,
+            })?;
+            items.push(Item::Stored { name: given.clone(), id, store: store.clone() });
         }
         Ok(items)
     }
@@ -233,8 +258,12 @@ impl Args {
         let unreadable = |why| (None, Outcome::Unreadable, None, Some(why));
         let (bytes, run) = match read(path, view) {
             Ok(read) => read,
-            Err(why) => return unreadable(why),
+            Err(NotRead::NoRun(why)) => return (None, Outcome::NoRun, None, Some(why)),
+            Err(NotRead::Broken(why)) => return unreadable(why),
         };
+        for doubt in &run.identity.doubts {
+            note(&format!("{}: {doubt}", path.display()));
+        }
         let packed = match zstd::bulk::compress(&bytes, 3) {
             Ok(packed) => packed,
             Err(error) => return unreadable(could_not_read(&error)),
@@ -322,16 +351,31 @@ impl Args {
     }
 }
 
+/// Why a file gives no result.
+enum NotRead {
+    /// It is no log of a run.
+    NoRun(String),
+    /// It can't be read.
+    Broken(String),
+}
+
 /// What a file tells, and the result file that says so: its own bytes, or those that we make of a log.
-fn read(path: &Path, view: &View) -> Result<(Vec<u8>, RunResult), String> {
+fn read(path: &Path, view: &View) -> Result<(Vec<u8>, RunResult), NotRead> {
+    let broken = |why| NotRead::Broken(why);
     if path.to_string_lossy().ends_with(FILE_ENDING) {
-        let bytes = fs::read(path).map_err(|error| could_not_read(&error))?;
-        let run = result::read(&bytes).map_err(|error| error.to_string())?;
+        let bytes = fs::read(path).map_err(|error| broken(could_not_read(&error)))?;
+        let run = result::read(&bytes).map_err(|error| broken(error.to_string()))?;
         return Ok((bytes, run));
     }
-    let run = parse::log(path, view)?;
-    let file = result::write(&run).map_err(|error| error.to_string())?;
-    Ok((file.into_bytes(), run))
+    let report = |report: &Report| report.reason.clone().unwrap_or_else(|| "it holds no run".into());
+    match parse::log(path, view) {
+        Ok(run) => {
+            let file = result::write(&run).map_err(|error| broken(error.to_string()))?;
+            Ok((file.into_bytes(), run))
+        }
+        Err(told) if told.status == Status::NoData => Err(NotRead::NoRun(report(&told))),
+        Err(told) => Err(broken(report(&told))),
+    }
 }
 
 async fn send_one(store: &Store, due: &Due) -> Result<Sent, UploadError> {
@@ -353,9 +397,8 @@ fn outcome(id: Option<Uuid>, sent: Result<Sent, UploadError>) -> Became {
             let outcome = match &error {
                 UploadError::Unreachable { .. } => Outcome::Unreachable,
                 UploadError::Conflict(_) => Outcome::Conflict,
-                UploadError::Denied { .. } | UploadError::Refused(_) | UploadError::Token(_) => {
-                    Outcome::Refused
-                }
+                UploadError::Denied { .. } => Outcome::Denied,
+                UploadError::Refused(_) | UploadError::Token(_) => Outcome::Refused,
                 UploadError::Log(_) | UploadError::Store(_) => Outcome::Unreadable,
             };
             (outcome, None, Some(error.to_string()))

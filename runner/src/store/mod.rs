@@ -36,7 +36,7 @@ use sha2::{Digest, Sha256};
 use sqlx::{Any, Transaction};
 use std::io;
 use std::path::Path;
-use trainplan_shared::result::{self, FileError, RunResult};
+use trainplan_shared::result::{self, FileError, Report, RunResult, View};
 use uuid::Uuid;
 
 /// How hard zstd tries: more makes little smaller and takes much longer.
@@ -115,11 +115,14 @@ pub(crate) enum StoreError {
     },
     /// Another result has the same id.
     #[error(
-        "the store has another result under the id {id}: results never change, so the one that came first stays until it is deleted"
+        "the store has {what} under the id {id}: results never change, so the one that came first stays until it is deleted (on its \
+         page, or by `trainplan results delete {id}` where the store is)"
     )]
     Conflict {
         /// The id.
         id: Uuid,
+        /// What it has there.
+        what: String,
     },
     /// The raw log can't be kept or read.
     #[error(transparent)]
@@ -432,8 +435,9 @@ impl Store {
         if known != sha256 {
             let file = sqlx::query_scalar("SELECT file FROM results WHERE id = $1").bind(&summary.id);
             let file: Vec<u8> = file.fetch_one(&mut *writing).await.map_err(failed)?;
-            if !unpack(run.id, &file)?.tells_the_same(run) {
-                return Err(StoreError::Conflict { id: run.id });
+            let kept = unpack(run.id, &file)?;
+            if !kept.tells_the_same(run) {
+                return Err(StoreError::Conflict { id: run.id, what: difference(&kept, run) });
             }
         }
         let update = sqlx::query("UPDATE runs SET log_sha256 = $2 WHERE id = $1 AND log_sha256 IS NULL");
@@ -484,6 +488,23 @@ impl Store {
 
     fn failed(&self, error: sqlx::Error) -> StoreError {
         self.database.failed(error)
+    }
+}
+
+/// What a kept result is beside another under its id.
+fn difference(kept: &RunResult, other: &RunResult) -> String {
+    if kept.source.sha256 != other.source.sha256 {
+        return "the result of another log".into();
+    }
+    let read_as = |run: &RunResult| match Report::of(run, &View::default()).recipe {
+        Some(recipe) => format!("as a run of {recipe}"),
+        None => "as a run of no known recipe".into(),
+    };
+    let (kept, other) = (read_as(kept), read_as(other));
+    if kept == other {
+        "this log, read otherwise,".into()
+    } else {
+        format!("this log, read {kept} and not {other},")
     }
 }
 

@@ -161,7 +161,7 @@ async fn the_same_result_is_known_and_another_under_its_id_is_refused() {
     let mut other = copied;
     other.identity.doubts.push("the number of GPUs".into());
     let refused = store.put(&other, None).await.unwrap_err();
-    assert!(matches!(refused, StoreError::Conflict { id } if id == run.id), "{refused}");
+    assert!(matches!(refused, StoreError::Conflict { id, .. } if id == run.id), "{refused}");
     assert_eq!(store.get(run.id).await.unwrap(), Some(run));
     assert_eq!(ids(&store, Query::default()).await.len(), 1);
 }

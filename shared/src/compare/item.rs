@@ -161,7 +161,7 @@ pub(super) fn all(seen: &[(&RunResult, Seen<'_>)], options: &Options) -> Vec<Ite
         let mut item = Item::of(run, view, options);
         let alike = || seen.iter().zip(&plain).filter(|(_, other)| **other == plain[place]);
         let jobs: BTreeSet<Option<String>> = alike().map(|((run, _), _)| job(run)).collect();
-        let tell = seen.len() == 1 || (jobs.len() > 1 && jobs.len() == alike().count());
+        let tell = seen.len() == 1 || jobs.len() > 1;
         if let (Some(job), true) = (job(run), tell) {
             item.label = format!("{} (job {job})", plain[place]);
         }

@@ -77,6 +77,7 @@ impl FromStore<'_> {
 fn identify<'a>(name: &str, runs: &'a [Summary]) -> Result<&'a str, String> {
     let lower = name.to_ascii_lowercase();
     let begins = |run: &&Summary| name.len() >= SHORTEST && run.id.starts_with(&lower);
+    let is_short = name.len() < SHORTEST && name.bytes().all(|byte| byte.is_ascii_hexdigit());
     let by_id: Vec<&Summary> = runs.iter().filter(begins).collect();
     match by_id[..] {
         [run] => return Ok(&run.id),
@@ -103,11 +104,11 @@ fn identify<'a>(name: &str, runs: &'a [Summary]) -> Result<&'a str, String> {
     if let [newest, _, ..] = by_name[..] {
         note(&format!("{name} means {}, the newest of {} such runs", newest.id, by_name.len()));
     }
-    by_name.first().map(|run| run.id.as_str()).ok_or_else(|| {
-        format!(
-            "none of {} runs has an id that begins so, or such a name: `trainplan jobs list` has names, the Results page \
-             of `trainplan serve` ids",
+    by_name.first().map(|run| run.id.as_str()).ok_or_else(|| match is_short {
+        true => format!("no run has such a name; of an id give {SHORTEST} digits at least"),
+        false => format!(
+            "none of {} runs has an id that begins so, or such a name: `trainplan results list` has both",
             runs.len()
-        )
+        ),
     })
 }

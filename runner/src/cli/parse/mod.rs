@@ -85,12 +85,11 @@ pub(super) fn logs(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 /// What one log tells.
 ///
 /// # Errors
-/// Why it tells nothing.
-pub(super) fn log(path: &Path, view: &View) -> Result<RunResult, String> {
-    let told = |report: &Report| report.reason.clone().unwrap_or_else(|| "it holds no run".into());
-    let run = read::run_of(&walk::Found::File(path.to_path_buf()), view).map_err(|report| told(&report))?;
+/// What says why it tells nothing.
+pub(super) fn log(path: &Path, view: &View) -> Result<RunResult, Box<Report>> {
+    let run = read::run_of(&walk::Found::File(path.to_path_buf()), view)?;
     let report = Report::of(&run, view);
-    if report.id.is_some() { Ok(run) } else { Err(told(&report)) }
+    if report.id.is_some() { Ok(run) } else { Err(Box::new(report)) }
 }
 
 impl Args {
