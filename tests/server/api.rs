@@ -79,7 +79,7 @@ fn a_result_is_put_once_and_for_ever(kind: Kind) {
     let known = put(&run);
     assert_eq!((known.status, known.json()["outcome"].as_str()), (200, Some("known")));
     // Told otherwise it is another.
-    run.identity.doubts.push("the number of GPUs".into());
+    run.comparable.reasons.push("it was profiled".into());
     assert!(put(&run).problem(409).contains(&id.to_string()));
     assert_eq!(owner.get(&path).body, file);
     assert_eq!(owner.get(&format!("{path}?upload")).body, file);

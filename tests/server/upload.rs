@@ -147,6 +147,12 @@ fn a_log_goes_up_as_it_is_and_once_wherever_it_lies() {
         let became = (run.code, &row["outcome"], &row["log"]);
         assert_eq!(became, (Some(0), &"known".into(), &"known".into()), "{rows}");
     }
+    // So it is under another name, which tells less of it or the same.
+    fs::copy(place.path(LOG), place.path("train.log")).unwrap();
+    for more in [&[][..], &["--recipe", "llama3.1-8b/h100/fp8/8"]] {
+        let (run, rows) = place.upload(&[&["train.log"], more].concat());
+        assert_eq!((run.code, &rows[0]["outcome"]), (Some(0), &"known".into()), "{rows}");
+    }
     // Said to be another run it is another result, and results never change.
     let (run, rows) = place.upload(&[LOG, "--recipe", "llama3.1-70b/h100/fp8/256"]);
     assert_eq!((run.code, &rows[0]["outcome"]), (Some(1), &"conflict".into()), "{}", run.stderr);

@@ -159,7 +159,7 @@ async fn the_same_result_is_known_and_another_under_its_id_is_refused() {
     copied.source.written_at = Some("2026-11-21T12:00:00Z".into());
     assert_eq!(store.put(&copied, None).await.unwrap(), Put::Known);
     let mut other = copied;
-    other.identity.doubts.push("the number of GPUs".into());
+    other.comparable.reasons.push("it was profiled".into());
     let refused = store.put(&other, None).await.unwrap_err();
     assert!(matches!(refused, StoreError::Conflict { id, .. } if id == run.id), "{refused}");
     assert_eq!(store.get(run.id).await.unwrap(), Some(run));

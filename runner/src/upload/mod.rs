@@ -308,6 +308,9 @@ impl Remote {
             StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT => self.unreachable(why, wait),
             _ if status.is_server_error() => self.unreachable(why, wait),
             // Something before the server says that, and may have been set up wrongly.
+            StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED if !is_known => {
+                self.denied(format!("{why}: give the server's own address, without the path of a page"))
+            }
             _ if !is_known => self.denied(why),
             StatusCode::CONFLICT => UploadError::Conflict(why),
             _ => UploadError::Refused(why),
@@ -449,7 +452,12 @@ fn cause(error: &reqwest::Error) -> String {
     while let Some(next) = source.and_then(|error| error.source()) {
         source = Some(next);
     }
-    source.map_or_else(|| error.to_string(), ToString::to_string)
+    let why = source.map_or_else(|| error.to_string(), ToString::to_string);
+    // What TLS calls an answer that is none of its own.
+    match why.contains("InvalidContentType") {
+        true => "it speaks no TLS at this port: is its address http://?".into(),
+        false => why,
+    }
 }
 
 /// That a token would be read by whoever listens on the way.
