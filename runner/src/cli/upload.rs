@@ -22,12 +22,12 @@ use uuid::Uuid;
 
 /// Send results to a server, with their raw logs where those are here
 ///
-/// A RESULT is a log, a result file, a folder, or the id of a run that is kept here (`trainplan results list`
-/// shows it), or its beginning. Of a folder its result files go, and where it has none, its logs, as `trainplan parse` finds them. A
-/// result goes in once and never changes: sent again it does nothing, and a log that was cut off goes on where it was. The log of a
-/// result file is NAME.log.zst beside NAME.result.json, or the file that it was read from, if that is still there and the same. The
-/// server's token is read from the variable TRAINPLAN_TOKEN and from nowhere else; `trainplan token create` makes one where the
-/// server is.
+/// A RESULT is a log, a result file, a folder, or the id of a run that is kept here (`trainplan results list` shows it), or its
+/// beginning. Of a folder its result files go, and where it has none, its logs, as `trainplan parse` finds them. A result goes in
+/// once and never changes: sent again it does nothing, and a log that was cut off goes on where it was. The log of a result file
+/// is NAME.log.zst beside NAME.result.json, or the file that it was read from, if that is still there and the same. When a run
+/// ran is when its log was last written, as its file says: `cp -p` and `rsync -t` keep that. The server's token is read from the
+/// variable TRAINPLAN_TOKEN and from nowhere else; `trainplan token create` makes one where the server is.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -134,9 +134,7 @@ impl Outcome {
             Outcome::Forgotten => "forgotten",
         }
     }
-}
 
-impl Outcome {
     /// Whether it would be the same of every result.
     fn is_of_server(self) -> bool {
         matches!(self, Outcome::Unreachable | Outcome::Denied)
