@@ -332,9 +332,11 @@ fn interval(level: &PlotLevel) -> Option<Value> {
     }))
 }
 
-/// Plotly takes names for a kind of HTML, and log files have all kinds of names.
+/// Plotly takes names for a kind of HTML, and log files have all kinds of names. It breaks no long ones, and a narrow
+/// page would cut the job off, which tells runs apart.
 fn plain(name: &str) -> String {
-    name.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    let name = name.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    if name.len() > 30 { name.replace(" (job ", "<br>(job ") } else { name }
 }
 
 fn bars(chart: &BarChart, ink: &str) -> (Vec<Value>, Value) {

@@ -78,6 +78,8 @@ async fn answer(question: Question) -> Result<Answer, Trouble> {
         Question::LogFile { id } => runs::log_address(&id).await.map(Answer::Address),
         Question::Live => live::running().await.map(Answer::Live),
         Question::History { query } => history::read(&query).await.map(Answer::History),
+        Question::Delete { id } => runs::delete(&id).await.map(|()| Answer::Done),
+        Question::Scope => server::scope().await.map(Answer::Scope),
         Question::Opened => share::opened().await.map(Answer::Opened),
         Question::Shares => share::list().await.map(Answer::Shares),
         Question::Share { ids, days } => share::create(ids, days).await,

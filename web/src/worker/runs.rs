@@ -136,6 +136,13 @@ pub(super) fn forget() {
     FETCHED.with_borrow_mut(Vec::clear);
 }
 
+/// Deletes a run from the server.
+pub(super) async fn delete(id: &str) -> Result<(), Trouble> {
+    server::delete(&format!("/runs/{}", segment(id))).await?;
+    forget();
+    Ok(())
+}
+
 /// The result file of a run.
 pub(super) async fn file(id: &str) -> Result<Saved, Trouble> {
     let (run, _) = find(id).await?;

@@ -1,7 +1,6 @@
 //! The server that the page came from, if it has results.
 
-use super::scope;
-use crate::message::Trouble;
+use crate::message::{Scope, Trouble};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::cell::RefCell;
@@ -24,6 +23,16 @@ struct Problem {
 /// Shows this from now on.
 pub(super) fn sign_in(token: String) {
     TOKEN.set(token);
+}
+
+/// What the server lets us do.
+pub(super) async fn scope() -> Result<Scope, Trouble> {
+    #[derive(Deserialize)]
+    struct Me {
+        scope: Option<Scope>,
+    }
+    let Me { scope } = get("/me").await?;
+    Ok(scope.unwrap_or_default())
 }
 
 /// What lies at a path below `/api/v1`.
@@ -54,7 +63,7 @@ pub(super) async fn delete(path: &str) -> Result<(), Trouble> {
 pub(super) async fn send(method: &str, path: &str, json: Option<&str>) -> Result<Response, Trouble> {
     let request = request(method, json).map_err(|_| Trouble::NoNetwork)?;
     let address = format!("/api/v1{path}");
-    let response = scope().fetch_with_str_and_init(&address, &request);
+    let response = super::scope().fetch_with_str_and_init(&address, &request);
     let response: Response = JsFuture::from(response).await.map_err(|_| Trouble::NoNetwork)?.unchecked_into();
     let kind = response.headers().get("content-type").ok().flatten().unwrap_or_default();
     // A static host answers with a page of its own.
