@@ -141,6 +141,8 @@ pub(crate) enum Question {
         /// The query.
         query: String,
     },
+    /// Upload what was dropped.
+    Upload,
     /// Delete a run from the server.
     Delete {
         /// Its id.
@@ -187,6 +189,7 @@ pub(crate) enum Answer {
     Address(String),
     Live(Vec<LiveRun>),
     History(Vec<TimeLine>),
+    Uploaded(Uploaded),
     Scope(Scope),
     Opened(Share),
     Shares(Vec<Share>),
@@ -222,6 +225,17 @@ pub(crate) enum Scope {
     Read,
     Upload,
     Admin,
+}
+
+/// What became of an upload.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Uploaded {
+    /// How many results came to the server.
+    pub(crate) new: usize,
+    /// How many it had.
+    pub(crate) known: usize,
+    /// What it did not take, each with the reason.
+    pub(crate) refused: Vec<String>,
 }
 
 /// What changed on the server.

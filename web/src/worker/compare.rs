@@ -1,6 +1,7 @@
 //! Runs beside each other, beside their plan and beside what is published.
 
 use super::{cells, files, runs};
+use crate::components::trouble::sentence;
 use crate::message::{Cell, Compared, Plot, PlotLevel, PlotLine, Row, Saved, Setting, Source, Trouble};
 use std::rc::Rc;
 use trainplan_shared::compare::{Against, Comparison, Curve, Item, LevelKind, Options, Verdict};
@@ -20,7 +21,7 @@ pub(super) async fn compare(ids: Vec<String>, view: View) -> Result<Compared, Tr
     let mut rows: Vec<Row> = (0..comparison.items.len()).map(|place| row(&comparison, place)).collect();
     if let [alone] = rows.as_mut_slice() {
         // What the headline says already.
-        alone.remarks.retain(|remark| !headline.starts_with(remark.as_str()));
+        alone.remarks.retain(|remark| sentence(remark) != headline);
     }
     Ok(Compared {
         headline,
@@ -181,8 +182,7 @@ fn headline(comparison: &Comparison) -> String {
         if !both.is_empty() {
             said = format!("{said} {} {}.", last.label, both.join(" and "));
         } else if comparison.items.len() == 1 {
-            said = alone(last);
-            said.push('.');
+            said = sentence(&alone(last));
         }
     }
     said.trim().to_string()
@@ -219,6 +219,8 @@ fn of_pair(reference: &str, other: &str, against: &Against) -> String {
                 change.percent * sign
             )
         }
+        // Why stands below.
+        (Verdict::NotComparable, ..) => format!("{other} is not comparable with {reference}."),
         _ => format!("{other} against {reference}: {}.", against.text.trim_end_matches('.')),
     }
 }

@@ -113,8 +113,8 @@ fn called(path: String) -> String {
 
 /// A run, and whether the server has it.
 pub(super) async fn find(id: &str) -> Result<(Rc<RunResult>, bool), Trouble> {
-    if let Some(run) = files::run(id) {
-        return Ok((run, false));
+    if let Some(found) = files::run(id) {
+        return Ok(found);
     }
     let kept = FETCHED.with_borrow(|kept| kept.iter().find(|run| run.id.to_string() == id).cloned());
     if let Some(run) = kept {
@@ -139,6 +139,7 @@ pub(super) fn forget() {
 /// Deletes a run from the server.
 pub(super) async fn delete(id: &str) -> Result<(), Trouble> {
     server::delete(&format!("/runs/{}", segment(id))).await?;
+    files::note(id, false);
     forget();
     Ok(())
 }

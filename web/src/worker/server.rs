@@ -61,7 +61,28 @@ pub(super) async fn delete(path: &str) -> Result<(), Trouble> {
 
 /// Sends a request; only a response that says yes comes back.
 pub(super) async fn send(method: &str, path: &str, json: Option<&str>) -> Result<Response, Trouble> {
-    let request = request(method, json).map_err(|_| Trouble::NoNetwork)?;
+    let headers = json.map(|_| ("Content-Type", "application/json"));
+    send_body(method, path, json.map(JsValue::from), headers.as_slice()).await
+}
+
+/// Puts a body under a path, and gives what the server says of it.
+pub(super) async fn put<T: DeserializeOwned>(
+    path: &str,
+    of: JsValue,
+    headers: &[(&str, &str)],
+) -> Result<T, Trouble> {
+    let response = send_body("PUT", path, Some(of), headers).await?;
+    let told = body(&response).await?;
+    serde_json::from_slice(&told).map_err(|error| Trouble::Other(error.to_string()))
+}
+
+async fn send_body(
+    method: &str,
+    path: &str,
+    of: Option<JsValue>,
+    headers: &[(&str, &str)],
+) -> Result<Response, Trouble> {
+    let request = request(method, of, headers).map_err(|_| Trouble::NoNetwork)?;
     let address = format!("/api/v1{path}");
     let response = super::scope().fetch_with_str_and_init(&address, &request);
     let response: Response = JsFuture::from(response).await.map_err(|_| Trouble::NoNetwork)?.unchecked_into();
@@ -84,17 +105,19 @@ pub(super) async fn send(method: &str, path: &str, json: Option<&str>) -> Result
     })
 }
 
-fn request(method: &str, json: Option<&str>) -> Result<RequestInit, JsValue> {
+fn request(method: &str, of: Option<JsValue>, more: &[(&str, &str)]) -> Result<RequestInit, JsValue> {
     let headers = Headers::new()?;
+    for (name, value) in more {
+        headers.set(name, value)?;
+    }
     let token = TOKEN.with_borrow(String::clone);
     if !token.is_empty() {
         headers.set("Authorization", &format!("Bearer {token}"))?;
     }
     let request = RequestInit::new();
     request.set_method(method);
-    if let Some(json) = json {
-        headers.set("Content-Type", "application/json")?;
-        request.set_body(&json.into());
+    if let Some(of) = of {
+        request.set_body(&of);
     }
     request.set_headers(&headers);
     Ok(request)

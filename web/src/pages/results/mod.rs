@@ -182,7 +182,7 @@ pub(crate) fn Drop() -> impl IntoView {
             <p>
                 <strong>"Drop training logs here"</strong>
                 ": files, folders, a whole " <code>"experiments/"</code> " tree, or saved " <code>"*.result.json"</code>
-                ". They are read in this browser and leave it nowhere."
+                ". They are read in this browser, and leave it only if you upload them."
             </p>
             <div class="buttons">
                 <button type="button" class="action primary" on:click=press(files_input)>"Choose files"</button>
