@@ -172,7 +172,9 @@ test("what a runner uploads appears by itself, and once", async ({ page, server 
 });
 
 test("whoever may upload sends what was dropped with its log, once", async ({ page, server }) => {
-  await server.put(12.3);
+  // Chromium writes every answer of 400 and above to the console.
+  page.removeAllListeners("console");
+  const before = await server.put(12.3);
   await page.goto("/results");
   // More than the browser sends at a time.
   const filler = `[NeMo I] ${"nothing of interest ".repeat(50)}\n`.repeat(9000);
@@ -202,8 +204,14 @@ test("whoever may upload sends what was dropped with its log, once", async ({ pa
   expect(items).toHaveLength(2);
   const there = await (await server.send("GET", `/runs/${run.id}/log`)).arrayBuffer();
   expect(Buffer.from(there).equals(log.buffer)).toBe(true);
+  // Another result under an id that the server has is refused, and the rest is not.
+  const other = await (await server.send("GET", `/runs/${before}`)).json();
+  other.provenance.program = "another";
+  await page.locator("[data-files]").setInputFiles([{ name: "other.result.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(other)) }]);
+  await expect(page.getByText("Read 3 of 3 files")).toBeVisible();
   await upload.click();
-  await expect(page.getByText("Uploaded: 0, there already: 1.", { exact: true })).toBeVisible();
+  await expect(page.getByText("Uploaded: 0, there already: 1, refused: 1.", { exact: true })).toBeVisible();
+  await expect(page.locator(".notice.wrong")).toContainText("pretrain_llama3.1_405b_fp8_512_71_0.out: ");
   // It is a run of the server's now, which a link opens.
   await dropped.click();
   await expect(page.getByRole("button", { name: "Copy link", exact: true })).toBeEnabled();

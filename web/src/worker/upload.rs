@@ -35,8 +35,15 @@ pub(super) async fn upload() -> Result<Uploaded, Trouble> {
                 files::note(&run.id.to_string(), true);
             }
             Err(Trouble::Other(why)) => uploaded.refused.push(format!("{}: {why}", run.source.path)),
+            Err(trouble @ Trouble::SignIn(_)) => return Err(trouble),
             // Nothing else would arrive either.
-            Err(trouble) => return Err(trouble),
+            Err(_) => {
+                let path = &run.source.path;
+                uploaded
+                    .refused
+                    .push(format!("{path}: the server did not answer; upload again, and it goes on there"));
+                break;
+            }
         }
     }
     Ok(uploaded)

@@ -122,6 +122,9 @@ fn Delete(id: Memo<String>, deleted: RwSignal<String>) -> impl IntoView {
         let id = id.get_untracked();
         desk.ask(Question::Delete { id: id.clone() }, move |answer| match answer {
             Ok(_) => deleted.set(id),
+            Err(Trouble::NoNetwork) => {
+                failed.set(Some(Trouble::Other("the server did not answer: try again".into())));
+            }
             Err(trouble) => failed.set(Some(trouble)),
         });
     };
