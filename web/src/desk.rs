@@ -2,7 +2,7 @@
 //! someone looks at another page. It is asked questions, and says what changes on the server.
 
 use crate::message::results::{ForPage, ForWorker};
-use crate::message::{Answer, Change, Question, Trouble};
+use crate::message::{Answer, Change, Question, Scope, Trouble};
 use crate::reader::Reader;
 use gloo_storage::{SessionStorage, Storage};
 use leptos::prelude::*;
@@ -198,6 +198,15 @@ impl Desk {
             });
         });
         asked
+    }
+
+    /// Whether the server lets us do as much as `scope` names; asked once `is_there` says that there is a server.
+    pub(crate) fn may(self, scope: Scope, is_there: impl Fn() -> bool + 'static) -> Memo<bool> {
+        let own = self.answer(
+            move || is_there().then_some(Question::Scope),
+            |answer| if let Answer::Scope(scope) = answer { Some(scope) } else { None },
+        );
+        Memo::new(move |_| own.get().is_some_and(|own| *own >= scope))
     }
 
     fn start(self) {

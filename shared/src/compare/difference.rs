@@ -211,9 +211,13 @@ impl Pair<'_> {
             samples.and_then(|(from, to)| Change::between(from, to, self.run_to_run.map(RunToRun::variance)));
         let mut reasons: Vec<String> = unlike.iter().map(Unlike::what).collect();
         reasons.extend(Unlike::remedy(&unlike, self.options));
-        reasons.extend(item.comparable.reasons.iter().cloned());
-        reasons
-            .extend(reference.comparable.reasons.iter().map(|reason| format!("of the reference: {reason}")));
+        let (own, of_reference) = (&item.comparable.reasons, &reference.comparable.reasons);
+        reasons.extend(own.iter().map(|reason| match of_reference.contains(reason) {
+            true => format!("of both: {reason}"),
+            false => reason.clone(),
+        }));
+        let rest = of_reference.iter().filter(|reason| !own.contains(reason));
+        reasons.extend(rest.map(|reason| format!("of the reference: {reason}")));
         if reasons.is_empty() && step_time.is_none_or(|change| change.low.is_none()) {
             reasons
                 .push("a single step tells nothing of how sure a difference is: log every step".to_owned());

@@ -68,10 +68,13 @@ test.describe("a server that knows who reads", () => {
 
     await page.getByRole("button", { name: "Revoke" }).click();
     await expect(page.getByText("1 run, until")).toHaveCount(0);
+    await expect(page.locator(".secret")).toHaveCount(0);
     const late = await (await browser.newContext()).newPage();
     await late.goto(link);
-    await expect(late.getByLabel("Token", { exact: true })).toBeVisible();
     await expect(late.getByText("The link by which you came has ended or was revoked")).toBeVisible();
+    await expect(late.getByText("is none of this server's")).toHaveCount(0);
+    await late.getByRole("button", { name: "Stop using this link" }).click();
+    await expect(late.getByLabel("Token", { exact: true })).toBeVisible();
   });
 
   test("leads a guest from a run back to the shared comparison", async ({ page, server, browser }) => {
@@ -166,4 +169,73 @@ test("what a runner uploads appears by itself, and once", async ({ page, server 
   await expect(row(page, "nightly-run on eos")).toBeVisible({ timeout: 10_000 });
   expect(server.upload(join(folder, "one.result.json"))).toContain("known");
   await expect(row(page, "nightly-run on eos")).toHaveCount(1);
+});
+
+test("whoever may upload sends what was dropped with its log, once", async ({ page, server }) => {
+  // Chromium writes every answer of 400 and above to the console.
+  page.removeAllListeners("console");
+  const before = await server.put(12.3);
+  await page.goto("/results");
+  // More than the browser sends at a time.
+  const filler = `[NeMo I] ${"nothing of interest ".repeat(50)}\n`.repeat(9000);
+  const lines = Array.from(
+    { length: 50 },
+    (_, step) => `Training epoch 0, iteration ${step}/49 | global_batch_size: 256 | global_step: ${step} | train_step_timing in s: 12.4 | consumed_samples: ${256 * (step + 1)}\n`,
+  );
+  const log = { name: "log-acct.pretrain_llama3.1_405b_fp8_512_4711_0.out", mimeType: "text/plain", buffer: Buffer.from(filler + lines.join("")) };
+  const empty = { name: "empty.out", mimeType: "text/plain", buffer: Buffer.from("nothing\n") };
+  await page.locator("[data-files]").setInputFiles([log, empty]);
+  const dropped = page.getByRole("region", { name: "Results", exact: true }).getByRole("link", { name: log.name });
+  await expect(dropped).toBeVisible();
+  const upload = page.getByRole("button", { name: "Upload to this server" });
+  await expect(page.getByText("Read 2 of 2 files")).toBeVisible();
+  await expect(upload).toHaveCount(0);
+
+  await page.goto("about:blank");
+  await page.goto(`/results#token=${server.token}`);
+  await page.locator("[data-files]").setInputFiles([log, empty]);
+  await expect(page.getByText("Read 2 of 2 files")).toBeVisible();
+  expect((await (await server.send("GET", "/runs")).json()).items).toHaveLength(1);
+  await upload.click();
+  await expect(page.getByText("Uploaded: 1.", { exact: true })).toBeVisible();
+  await expectAccessible(page);
+  const { items } = await (await server.send("GET", "/runs")).json();
+  const run = items.find(({ path }) => path === log.name);
+  expect(items).toHaveLength(2);
+  const there = await (await server.send("GET", `/runs/${run.id}/log`)).arrayBuffer();
+  expect(Buffer.from(there).equals(log.buffer)).toBe(true);
+  // Another result under an id that the server has is refused, and the rest is not.
+  const other = await (await server.send("GET", `/runs/${before}`)).json();
+  other.provenance.program = "another";
+  await page.locator("[data-files]").setInputFiles([{ name: "other.result.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(other)) }]);
+  await expect(page.getByText("Read 3 of 3 files")).toBeVisible();
+  await upload.click();
+  await expect(page.getByText("Uploaded: 0, there already: 1, refused: 1.", { exact: true })).toBeVisible();
+  await expect(page.locator(".notice.wrong")).toContainText("pretrain_llama3.1_405b_fp8_512_71_0.out: ");
+  // It is a run of the server's now, which a link opens.
+  await dropped.click();
+  await expect(page.getByRole("button", { name: "Copy link", exact: true })).toBeEnabled();
+  await expect(page.getByRole("heading", { name: "Log" })).toBeVisible();
+});
+
+test("an administrator deletes a run, with its log, on its page", async ({ page, server }) => {
+  page.removeAllListeners("console");
+  const id = await server.put(12.4);
+  await page.goto(`/run?id=${id}`);
+  await expect(page.locator(".lines li")).toHaveCount(50);
+  const summary = page.getByText("Delete this run");
+  await expect(summary).toHaveCount(0);
+  await page.goto("about:blank");
+  await page.goto(`/run?id=${id}#token=${server.token}`);
+  await summary.click();
+  await expect(page.getByText("Its result and its raw log go for good")).toBeVisible();
+  await expectAccessible(page);
+  await page.getByRole("button", { name: "Delete for good" }).click();
+  await expect(page.getByText("It is deleted, with its log.")).toBeVisible();
+  await expect(page.locator(".lines")).toHaveCount(0);
+  await expect(server.send("GET", `/runs/${id}`)).rejects.toThrow(": 404 ");
+  await page.getByRole("link", { name: "All results" }).click();
+  await expect(page.getByText("The server has no results yet")).toBeVisible();
+  await page.goBack();
+  await expect(page.locator(".notice.wrong")).toContainText(`There is no run ${id}.`);
 });

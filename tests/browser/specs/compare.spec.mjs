@@ -19,6 +19,7 @@ test("without ids the newest comparison is drawn, with plan, published number, c
   const other = row(page, "llama-405b-new#1");
   await expect(cell(row(page, "llama-405b#1"), "Against reference")).toHaveText("reference");
   await expect(cell(other, "Against reference")).toContainText(/\+4\.8\d %\+4\.\d\d to \+5\.\d\d %, slower/);
+  await expect(cell(other, "Step time, s")).toContainText(/: mean 12\.8\d+, 95 % interval 12\.8\d+ to 12\.9\d+/);
   await expect(cell(other, "MFU, %")).toHaveText(/42\.\d\drecipe of 1,979 TFLOPS/);
   await expect(cell(other, "Of published, %")).toHaveText("95.9of 12.37 s");
   await expect(cell(other, "Planned, s")).toContainText("12 (11.4 to 12.9)");
@@ -142,7 +143,7 @@ test("a run that is not there is said, and left out by a click", async ({ page, 
   const id = await server.put(12.4);
   const gone = "018f0000-0000-7000-8000-000000000000";
   await page.goto(`/compare?v=1&ids=${gone},${id}`);
-  await expect(page.locator(".notice.wrong")).toContainText(`${gone} is not shown`);
+  await expect(page.locator(".notice.wrong")).toContainText(`There is no run ${gone}.Leave it out`);
   await expect(row(page, "pretrain_llama3.1_405b")).toBeVisible();
   await page.getByRole("button", { name: "Leave it out" }).click();
   await expect(page).toHaveURL(`/compare?v=1&ids=${id}`);

@@ -109,6 +109,8 @@ test("the window and the convention are the reader's choice, and stand in the ad
   await expect(cell(scored, "MFU, %")).toContainText("21.96");
   await page.locator("#field-window").fill("44-35");
   await expect(page.locator("#field-window-note")).toContainText("44-35");
+  await page.locator("#field-window").fill("abc");
+  await expect(page.locator("#field-window-note")).toHaveText(/^Cannot read the window 'abc': write 'last', or [^“]+\.$/);
   await expectAccessible(page);
 });
 

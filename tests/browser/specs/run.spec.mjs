@@ -1,4 +1,6 @@
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 
 import { expect, expectAccessible } from "../fixtures.mjs";
 import { carried, test } from "../server.mjs";
@@ -22,6 +24,11 @@ test("a run shows its score, where it comes from, and its log", async ({ page, s
   for (const label of ["Comparable with the published number", "Job 1 nodes", "Run in the campaign"]) {
     await expect(known.getByRole("rowheader", { name: label })).toBeVisible();
   }
+  const origin = page.locator(".origin");
+  await expect(origin.locator(`[title="${id}"]`)).toHaveText(id.slice(0, 13));
+  await expect(origin).toContainText(/20[\d-]+ [\d:]+ UTC/);
+  await expect(origin).toContainText("pretrain_llama3.1_405b_fp8_512_71_0.out");
+  await expect(origin.getByRole("link", { name: "History of this recipe" })).toHaveAttribute("href", "/history?v=1&recipe=llama3.1-405b/h100/fp8/512@25.04");
   await expectAccessible(page);
 
   const lines = page.locator(".lines li");
@@ -96,5 +103,29 @@ test("a run without its log on the server says so, and an unknown one too", asyn
   await page.goto(`/run?id=${id}`);
   await expect(page.getByText("The server has no log of this run.")).toBeVisible();
   await page.goto("/run?id=018f0000-0000-7000-8000-000000000000");
-  await expect(page.locator(".notice.wrong")).toContainText("There is no such run");
+  await expect(page.locator(".notice.wrong")).toContainText("There is no run 018f0000-0000-7000-8000-000000000000. All results");
+});
+
+test("a run that was not scored says why once, and leads to the line that tells it", async ({ page, server }) => {
+  const folder = mkdtempSync(join(tmpdir(), "trainplan-"));
+  const log = join(folder, "train.log");
+  const lines = Array.from({ length: 12 }, (_, step) => `Training epoch 0, iteration ${step}/49 | global_batch_size: 256 | train_step_timing in s: 12.4\n`);
+  writeFileSync(log, `${lines.join("")}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n`);
+  server.upload(log);
+  const { items } = await (await server.send("GET", "/runs")).json();
+  await page.goto(`/run?id=${items[0].id}`);
+  const line = page.locator(".headline").getByRole("link", { name: "line 13" });
+  await expect(page.locator('.verdict[data-verdict="failed"]')).toBeVisible();
+  await expect(page.getByText("ran out of memory")).toHaveCount(1);
+  await line.click();
+  await expect(page.locator(".lines li:has([aria-current])")).toHaveAttribute("id", "L13");
+
+  // One that was scored, of what is not known.
+  writeFileSync(log, Array.from({ length: 50 }, (_, step) => `Training epoch 0, iteration ${step}/49 | train_step_timing in s: 12.4\n`).join(""));
+  server.upload(log);
+  const { items: [newest] } = await (await server.send("GET", "/runs")).json();
+  await page.goto(`/run?id=${newest.id}`);
+  await expect(page.locator(".headline")).toHaveText(
+    "There is no published number to hold it against, since what it ran is not known: fill in its recipe under Recipe.",
+  );
 });

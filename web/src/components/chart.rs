@@ -332,9 +332,22 @@ fn interval(level: &PlotLevel) -> Option<Value> {
     }))
 }
 
-/// Plotly takes names for a kind of HTML, and log files have all kinds of names.
+/// As many characters of a name stand on a line of the legend of a narrow page.
+const LINE: usize = 34;
+
+/// Plotly takes names for a kind of HTML, and log files have all kinds of names. It breaks no long ones, and would cut off
+/// their ends, which tell runs apart.
 fn plain(name: &str) -> String {
-    name.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    let mut lines = vec![String::new()];
+    for word in name.split_inclusive([' ', '/', '_', '-']) {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() || line.chars().count() + word.chars().count() <= LINE => {
+                *line += word;
+            }
+            _ => lines.push(word.to_string()),
+        }
+    }
+    lines.join("\n").replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\n', "<br>")
 }
 
 fn bars(chart: &BarChart, ink: &str) -> (Vec<Value>, Value) {

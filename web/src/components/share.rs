@@ -22,12 +22,13 @@ pub(crate) fn ShareLinks(
 ) -> impl IntoView {
     let desk = Desk::of_app();
     let (is_open, days) = (RwSignal::new(false), RwSignal::new(7_u32));
-    let (secret, trouble) = (RwSignal::new(String::new()), RwSignal::new(None::<Trouble>));
+    // The link that was made just now: its id and its secret.
+    let (made, trouble) = (RwSignal::new(None::<(String, String)>), RwSignal::new(None::<Trouble>));
     let changes = RwSignal::new(0_u32);
     // A link to other runs is another one.
     Effect::new(move |_| {
         let _ = ids.get();
-        secret.set(String::new());
+        made.set(None);
     });
     let shares = desk.answer(
         move || {
@@ -38,18 +39,20 @@ pub(crate) fn ShareLinks(
     );
     let heard = move |answer: Result<Answer, Trouble>| {
         match answer {
-            Ok(Answer::Shared { secret: new }) => secret.set(new),
+            Ok(Answer::Shared { id, secret }) => made.set(Some((id, secret))),
             Ok(_) => {}
             Err(wrong) => trouble.set(Some(wrong)),
         }
         changes.update(|count| *count += 1);
     };
-    let ask = move |question: Question| {
+    let make = move |_| {
         trouble.set(None);
-        desk.ask(question, heard);
+        desk.ask(Question::Share { ids: ids.get_untracked(), days: days.get_untracked() }, heard);
     };
-    let make = move |_| ask(Question::Share { ids: ids.get_untracked(), days: days.get_untracked() });
-    let link = Signal::derive(move || format!("{}#share={}", to.get(), secret.get()));
+    let link = Signal::derive(move || {
+        let secret = made.get().map(|(_, secret)| secret).unwrap_or_default();
+        format!("{}#share={secret}", to.get())
+    });
     // A missing token is asked for once, by what lists the links.
     let wrong = Signal::derive(move || {
         let of_change = trouble.get().filter(|trouble| !matches!(trouble, Trouble::SignIn(_)));
@@ -57,10 +60,23 @@ pub(crate) fn ShareLinks(
     });
     let row = move |share: Share| {
         let id = share.id.clone();
+        let revoke = move |_| {
+            let id = id.clone();
+            trouble.set(None);
+            desk.ask(Question::Revoke { id: id.clone() }, move |answer| {
+                // Nobody should send a link on that opens nothing.
+                if answer.is_ok()
+                    && made.with_untracked(|made| made.as_ref().is_some_and(|made| made.0 == id))
+                {
+                    made.set(None);
+                }
+                heard(answer);
+            });
+        };
         view! {
             <li>
                 {format!("{}, until {} ", runs(&share), share.expires_at)}
-                <button type="button" class="action" on:click=move |_| ask(Question::Revoke { id: id.clone() })>"Revoke"</button>
+                <button type="button" class="action" on:click=revoke>"Revoke"</button>
             </li>
         }
     };
@@ -78,7 +94,7 @@ pub(crate) fn ShareLinks(
                 </div>
             </Show>
             <TroubleNote trouble=wrong />
-            <Show when=move || !secret.with(String::is_empty)>
+            <Show when=move || made.with(Option::is_some)>
                 <p class="notice">
                     <code class="secret">{link}</code>
                     " It is shown only now. "

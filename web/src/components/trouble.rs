@@ -16,6 +16,7 @@ pub(crate) fn TroubleNote(
     #[prop(optional)]
     alone: &'static str,
 ) -> impl IntoView {
+    let desk = Desk::of_app();
     move || match trouble.get() {
         None => ().into_any(),
         Some(Trouble::NoServer) if alone.is_empty() => ().into_any(),
@@ -25,6 +26,8 @@ pub(crate) fn TroubleNote(
             view! { <p class="basis" role="status">"The server does not answer; it is asked again."</p> }
                 .into_any()
         }
+        // The frame says of the link that it opens this no more.
+        Some(Trouble::SignIn(_)) if desk.shared().is_some() => ().into_any(),
         Some(Trouble::SignIn(why)) => view! { <SignIn why /> }.into_any(),
         Some(Trouble::Other(why)) => view! { <p class="error" role="alert">{sentence(&why)}</p> }.into_any(),
     }

@@ -141,6 +141,15 @@ pub(crate) enum Question {
         /// The query.
         query: String,
     },
+    /// Upload what was dropped.
+    Upload,
+    /// Delete a run from the server.
+    Delete {
+        /// Its id.
+        id: String,
+    },
+    /// What the server lets us do.
+    Scope,
     /// What the link opens by which someone came.
     Opened,
     /// The links that are shared.
@@ -180,11 +189,14 @@ pub(crate) enum Answer {
     Address(String),
     Live(Vec<LiveRun>),
     History(Vec<TimeLine>),
+    Uploaded(Uploaded),
+    Scope(Scope),
     Opened(Share),
     Shares(Vec<Share>),
     Recipe(Option<Refusal>),
     /// What was shared just now: its secret is told once.
     Shared {
+        id: String,
         secret: String,
     },
     Done,
@@ -202,6 +214,28 @@ pub(crate) enum Trouble {
     SignIn(String),
     /// Something else, in words.
     Other(String),
+}
+
+/// What a server lets someone do, each more than the one before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Scope {
+    #[default]
+    None,
+    Read,
+    Upload,
+    Admin,
+}
+
+/// What became of an upload.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Uploaded {
+    /// How many results came to the server.
+    pub(crate) new: usize,
+    /// How many it had.
+    pub(crate) known: usize,
+    /// What it did not take, each with the reason.
+    pub(crate) refused: Vec<String>,
 }
 
 /// What changed on the server.
@@ -256,6 +290,19 @@ pub(crate) struct Compared {
     pub(crate) missing: Vec<(String, String)>,
     /// Runs that the server has.
     pub(crate) on_server: Vec<String>,
+    /// Where a run alone comes from.
+    pub(crate) source: Source,
+}
+
+/// Where a run comes from.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Source {
+    /// Its log's path.
+    pub(crate) path: String,
+    /// When it ran, or else when its log was last written to, in words.
+    pub(crate) ran: String,
+    /// The recipe that it is a run of.
+    pub(crate) recipe: String,
 }
 
 /// Curves over the steps of runs.

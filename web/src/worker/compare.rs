@@ -1,7 +1,8 @@
 //! Runs beside each other, beside their plan and beside what is published.
 
 use super::{cells, files, runs};
-use crate::message::{Cell, Compared, Plot, PlotLevel, PlotLine, Row, Saved, Setting, Trouble};
+use crate::components::trouble::sentence;
+use crate::message::{Cell, Compared, Plot, PlotLevel, PlotLine, Row, Saved, Setting, Source, Trouble};
 use std::rc::Rc;
 use trainplan_shared::compare::{Against, Comparison, Curve, Item, LevelKind, Options, Verdict};
 use trainplan_shared::log::Status;
@@ -16,10 +17,15 @@ pub(super) async fn compare(ids: Vec<String>, view: View) -> Result<Compared, Tr
     let ids = if ids.is_empty() { newest().await? } else { ids };
     let Found { runs, on_server, missing } = Found::of(ids).await?;
     let comparison = comparison(&runs, view);
-    let rows: Vec<Row> = (0..comparison.items.len()).map(|place| row(&comparison, place)).collect();
+    let headline = headline(&comparison);
+    let mut rows: Vec<Row> = (0..comparison.items.len()).map(|place| row(&comparison, place)).collect();
+    if let [alone] = rows.as_mut_slice() {
+        // What the headline says already.
+        alone.remarks.retain(|remark| sentence(remark) != headline);
+    }
     Ok(Compared {
-        headline: headline(&comparison),
-        verdict: comparison.verdict.map_or("alone", Verdict::id).to_string(),
+        headline,
+        verdict: verdict(&comparison).to_string(),
         unlike: unlike(&comparison),
         notes: notes(&comparison),
         method: format!(
@@ -33,7 +39,29 @@ pub(super) async fn compare(ids: Vec<String>, view: View) -> Result<Compared, Tr
         rows,
         missing,
         on_server,
+        source: source(&runs, &comparison),
     })
+}
+
+/// Where a run alone comes from.
+fn source(runs: &[Rc<RunResult>], comparison: &Comparison) -> Source {
+    let ([run], [item]) = (runs, comparison.items.as_slice()) else { return Source::default() };
+    let jobs = run.carried.as_ref().map_or(&[][..], |carried| &carried.jobs);
+    let started = jobs.first().and_then(|job| job.started.as_deref());
+    Source {
+        path: item.path.clone(),
+        ran: started.or(run.source.written_at.as_deref()).map_or_else(String::new, cells::minute),
+        recipe: item.recipe.clone().unwrap_or_default(),
+    }
+}
+
+/// What holds of the runs, as a word; of one alone whether it was scored.
+fn verdict(comparison: &Comparison) -> &'static str {
+    match (comparison.verdict, comparison.items.first()) {
+        (Some(verdict), _) => verdict.id(),
+        (None, Some(item)) if item.status != Status::Scored => item.status.id(),
+        (None, _) => "alone",
+    }
 }
 
 /// The same as a file.
@@ -154,11 +182,26 @@ fn headline(comparison: &Comparison) -> String {
         if !both.is_empty() {
             said = format!("{said} {} {}.", last.label, both.join(" and "));
         } else if comparison.items.len() == 1 {
-            said = last.reason.clone().unwrap_or_else(|| format!("{} stands beside nothing yet", last.label));
-            said.push('.');
+            said = sentence(&alone(last));
         }
     }
     said.trim().to_string()
+}
+
+/// Why a run alone was not scored, or what there is nothing to hold it against for.
+fn alone(item: &Item) -> String {
+    match (&item.reason, &item.recipe) {
+        (Some(reason), _) => reason.clone(),
+        (None, None) => {
+            "There is no published number to hold it against, since what it ran is not known: fill in its \
+            recipe under Recipe"
+                .to_string()
+        }
+        (None, Some(recipe)) if item.baseline.is_some() => {
+            format!("It is not comparable with what is published for {recipe}")
+        }
+        (None, Some(recipe)) => format!("Nothing is published for {recipe} to hold it against"),
+    }
 }
 
 /// Which of two runs is faster, by how much, and how sure that is.
@@ -176,6 +219,8 @@ fn of_pair(reference: &str, other: &str, against: &Against) -> String {
                 change.percent * sign
             )
         }
+        // Why stands below.
+        (Verdict::NotComparable, ..) => format!("{other} is not comparable with {reference}."),
         _ => format!("{other} against {reference}: {}.", against.text.trim_end_matches('.')),
     }
 }
@@ -209,9 +254,10 @@ fn row(comparison: &Comparison, place: usize) -> Row {
         let sample = steady.step_time_s;
         let mean = significant(sample.mean, 5);
         let ends = sample.low.zip(sample.high).map_or(String::new(), |(low, high)| {
-            format!(", {} to {}", significant(low, 5), significant(high, 5))
+            let level = comparison.difference.level * 100.0;
+            format!(", {level:.0} % interval {} to {}", significant(low, 5), significant(high, 5))
         });
-        format!("steps {}-{}: {mean}{ends}", steady.first, steady.last)
+        format!("steps {}-{}: mean {mean}{ends}", steady.first, steady.last)
     });
     let change = against.map(|against| match against.step_time {
         Some(change) => format!("{:+.2} %", change.percent),

@@ -4,6 +4,7 @@ use super::{cells, post};
 use crate::message::results::ForPage;
 use crate::message::{Cell, Curve, Row, Saved};
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use trainplan_shared::log::{Column, Status};
 use trainplan_shared::result::{FILE_ENDING, Intake, Job, Report, RunResult, View, csv, read, write};
@@ -23,6 +24,10 @@ struct Taken {
     path: String,
     /// What it measured, or why it can't be read.
     run: Result<Rc<RunResult>, String>,
+    /// The file, if it is a log.
+    log: Option<File>,
+    /// Whether the server has it too, as far as we brought it there.
+    is_on_server: bool,
 }
 
 /// Everything taken, and how the page looks at it.
@@ -55,9 +60,26 @@ pub(super) fn clear() {
     DESK.with_borrow_mut(|desk| desk.taken.clear());
 }
 
-/// The dropped run of this id.
-pub(super) fn run(id: &str) -> Option<Rc<RunResult>> {
-    runs().into_iter().find(|run| run.id.to_string() == id)
+/// The dropped run of this id, and whether the server has it too.
+pub(super) fn run(id: &str) -> Option<(Rc<RunResult>, bool)> {
+    DESK.with_borrow(|desk| {
+        let taken = desk.taken.iter().find(|taken| taken.is(id))?;
+        Some((taken.run.clone().ok()?, taken.is_on_server))
+    })
+}
+
+/// What is worth keeping, each once, with its log where that was dropped.
+pub(super) fn worth_keeping() -> Vec<(Rc<RunResult>, Option<File>)> {
+    DESK.with_borrow(|desk| worth(&desk.taken).map(|(run, taken)| (run.clone(), taken.log.clone())).collect())
+}
+
+/// Notes whether the server has the run of this id.
+pub(super) fn note(id: &str, is_on_server: bool) {
+    DESK.with_borrow_mut(|desk| {
+        for taken in desk.taken.iter_mut().filter(|taken| taken.is(id)) {
+            taken.is_on_server = is_on_server;
+        }
+    });
 }
 
 /// Every dropped run.
@@ -78,10 +100,11 @@ pub(super) fn look(view: View) {
 pub(super) async fn take(file: File) {
     let ((number, path), stops) = DESK.with_borrow(|desk| (desk.next.clone(), desk.stops));
     let is_stopped = || DESK.with_borrow(|desk| desk.stops != stops);
-    let run =
-        if path.ends_with(FILE_ENDING) { saved(&file).await } else { log(&file, &path, is_stopped).await };
+    let is_log = !path.ends_with(FILE_ENDING);
+    let run = if is_log { log(&file, &path, is_stopped).await } else { saved(&file).await };
     if !is_stopped() {
-        settle(Taken { number, path, run: run.map(Rc::new) });
+        let log = is_log.then_some(file);
+        settle(Taken { number, path, run: run.map(Rc::new), log, is_on_server: false });
     }
 }
 
@@ -148,18 +171,19 @@ pub(super) fn save(form: &str) -> Vec<Saved> {
     })
 }
 
-/// The result files: one as it is, several in an archive, since browsers refuse more than a few files at once. What
-/// holds no step is not kept, and what came twice is kept once.
+/// What is worth keeping: what holds no step is not, and what came twice is kept once.
+fn worth(taken: &[Taken]) -> impl Iterator<Item = (&Rc<RunResult>, &Taken)> {
+    let mut seen = BTreeSet::new();
+    // Of what came as a log and as a result file, the log tells more.
+    let (logs, others): (Vec<_>, Vec<_>) = taken.iter().partition(|taken| taken.log.is_some());
+    let runs = logs.into_iter().chain(others).filter_map(|taken| Some((taken.run.as_ref().ok()?, taken)));
+    runs.filter(move |(run, _)| !run.log.steps.is_empty() && seen.insert(run.id))
+}
+
+/// The result files: one as it is, several in an archive, since browsers refuse more than a few files at once.
 fn results(taken: &[Taken]) -> Vec<Saved> {
-    let mut files: Vec<Saved> = Vec::new();
-    for run in
-        taken.iter().filter_map(|taken| taken.run.as_ref().ok()).filter(|run| !run.log.steps.is_empty())
-    {
-        let name = run.file_name();
-        if let (false, Ok(text)) = (files.iter().any(|file| file.name == name), write(run)) {
-            files.push(Saved { name, text });
-        }
-    }
+    let file = |(run, _): (&Rc<RunResult>, _)| Some(Saved { name: run.file_name(), text: write(run).ok()? });
+    let files: Vec<Saved> = worth(taken).filter_map(file).collect();
     if files.len() < 2 {
         return files;
     }
@@ -197,6 +221,11 @@ fn job(job: &Job) -> String {
 }
 
 impl Taken {
+    /// Whether it is the run of this id.
+    fn is(&self, id: &str) -> bool {
+        self.run.as_ref().is_ok_and(|run| run.id.to_string() == id)
+    }
+
     fn report(&self, view: &View) -> Report {
         match &self.run {
             Ok(run) => Report::of(run, view),

@@ -14,6 +14,7 @@ mod plan;
 mod runs;
 mod server;
 mod share;
+mod upload;
 
 use crate::message::results::{ForPage, ForWorker};
 use crate::message::{Answer, Message, Question, Refusal, Trouble, plan as planner};
@@ -78,6 +79,9 @@ async fn answer(question: Question) -> Result<Answer, Trouble> {
         Question::LogFile { id } => runs::log_address(&id).await.map(Answer::Address),
         Question::Live => live::running().await.map(Answer::Live),
         Question::History { query } => history::read(&query).await.map(Answer::History),
+        Question::Upload => upload::upload().await.map(Answer::Uploaded),
+        Question::Delete { id } => runs::delete(&id).await.map(|()| Answer::Done),
+        Question::Scope => server::scope().await.map(Answer::Scope),
         Question::Opened => share::opened().await.map(Answer::Opened),
         Question::Shares => share::list().await.map(Answer::Shares),
         Question::Share { ids, days } => share::create(ids, days).await,

@@ -113,8 +113,8 @@ fn called(path: String) -> String {
 
 /// A run, and whether the server has it.
 pub(super) async fn find(id: &str) -> Result<(Rc<RunResult>, bool), Trouble> {
-    if let Some(run) = files::run(id) {
-        return Ok((run, false));
+    if let Some(found) = files::run(id) {
+        return Ok(found);
     }
     let kept = FETCHED.with_borrow(|kept| kept.iter().find(|run| run.id.to_string() == id).cloned());
     if let Some(run) = kept {
@@ -134,6 +134,14 @@ pub(super) async fn find(id: &str) -> Result<(Rc<RunResult>, bool), Trouble> {
 /// Forgets what may have changed on the server.
 pub(super) fn forget() {
     FETCHED.with_borrow_mut(Vec::clear);
+}
+
+/// Deletes a run from the server.
+pub(super) async fn delete(id: &str) -> Result<(), Trouble> {
+    server::delete(&format!("/runs/{}", segment(id))).await?;
+    files::note(id, false);
+    forget();
+    Ok(())
 }
 
 /// The result file of a run.

@@ -1,7 +1,6 @@
 //! The server that the page came from, if it has results.
 
-use super::scope;
-use crate::message::Trouble;
+use crate::message::{Scope, Trouble};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::cell::RefCell;
@@ -24,6 +23,16 @@ struct Problem {
 /// Shows this from now on.
 pub(super) fn sign_in(token: String) {
     TOKEN.set(token);
+}
+
+/// What the server lets us do.
+pub(super) async fn scope() -> Result<Scope, Trouble> {
+    #[derive(Deserialize)]
+    struct Me {
+        scope: Option<Scope>,
+    }
+    let Me { scope } = get("/me").await?;
+    Ok(scope.unwrap_or_default())
 }
 
 /// What lies at a path below `/api/v1`.
@@ -52,9 +61,30 @@ pub(super) async fn delete(path: &str) -> Result<(), Trouble> {
 
 /// Sends a request; only a response that says yes comes back.
 pub(super) async fn send(method: &str, path: &str, json: Option<&str>) -> Result<Response, Trouble> {
-    let request = request(method, json).map_err(|_| Trouble::NoNetwork)?;
+    let headers = json.map(|_| ("Content-Type", "application/json"));
+    send_body(method, path, json.map(JsValue::from), headers.as_slice()).await
+}
+
+/// Puts a body under a path, and gives what the server says of it.
+pub(super) async fn put<T: DeserializeOwned>(
+    path: &str,
+    of: JsValue,
+    headers: &[(&str, &str)],
+) -> Result<T, Trouble> {
+    let response = send_body("PUT", path, Some(of), headers).await?;
+    let told = body(&response).await?;
+    serde_json::from_slice(&told).map_err(|error| Trouble::Other(error.to_string()))
+}
+
+async fn send_body(
+    method: &str,
+    path: &str,
+    of: Option<JsValue>,
+    headers: &[(&str, &str)],
+) -> Result<Response, Trouble> {
+    let request = request(method, of, headers).map_err(|_| Trouble::NoNetwork)?;
     let address = format!("/api/v1{path}");
-    let response = scope().fetch_with_str_and_init(&address, &request);
+    let response = super::scope().fetch_with_str_and_init(&address, &request);
     let response: Response = JsFuture::from(response).await.map_err(|_| Trouble::NoNetwork)?.unchecked_into();
     let kind = response.headers().get("content-type").ok().flatten().unwrap_or_default();
     // A static host answers with a page of its own.
@@ -75,17 +105,19 @@ pub(super) async fn send(method: &str, path: &str, json: Option<&str>) -> Result
     })
 }
 
-fn request(method: &str, json: Option<&str>) -> Result<RequestInit, JsValue> {
+fn request(method: &str, of: Option<JsValue>, more: &[(&str, &str)]) -> Result<RequestInit, JsValue> {
     let headers = Headers::new()?;
+    for (name, value) in more {
+        headers.set(name, value)?;
+    }
     let token = TOKEN.with_borrow(String::clone);
     if !token.is_empty() {
         headers.set("Authorization", &format!("Bearer {token}"))?;
     }
     let request = RequestInit::new();
     request.set_method(method);
-    if let Some(json) = json {
-        headers.set("Content-Type", "application/json")?;
-        request.set_body(&json.into());
+    if let Some(of) = of {
+        request.set_body(&of);
     }
     request.set_headers(&headers);
     Ok(request)

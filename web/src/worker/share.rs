@@ -27,6 +27,7 @@ struct Me {
 
 #[derive(Deserialize)]
 struct New {
+    id: String,
     #[serde(alias = "token")]
     secret: String,
 }
@@ -48,8 +49,9 @@ pub(super) async fn list() -> Result<Vec<Share>, Trouble> {
 }
 
 pub(super) async fn create(ids: Vec<String>, days: u32) -> Result<Answer, Trouble> {
-    let New { secret } = server::create("/shares", &json!({ "ids": ids, "expires_in_days": days })).await?;
-    Ok(Answer::Shared { secret })
+    let New { id, secret } =
+        server::create("/shares", &json!({ "ids": ids, "expires_in_days": days })).await?;
+    Ok(Answer::Shared { id, secret })
 }
 
 pub(super) async fn revoke(id: &str) -> Result<Answer, Trouble> {

@@ -7,7 +7,7 @@ use crate::components::plots::{Plots, SCALE};
 use crate::components::run_table::{Column, RunTable, compare_href, view_of};
 use crate::components::settings::Settings;
 use crate::components::share::ShareLinks;
-use crate::components::trouble::TroubleNote;
+use crate::components::trouble::{TroubleNote, sentence};
 use crate::desk::{Asked, Desk};
 use crate::message::{Answer, Compared, Question, Row, Runs};
 use crate::pages::results::intake::Entries;
@@ -117,10 +117,14 @@ pub(crate) fn ComparePage() -> impl IntoView {
 /// Where there is nothing to compare: the way to have something.
 #[component]
 fn Nothing(asked: Asked<Compared>) -> impl IntoView {
+    let desk = Desk::of_app();
     view! {
         <Show when=move || !asked.is_open()>
-            <p>"Two runs, or one beside its plan and the published number: drop their logs or result files here, or choose some on the " <a href="/results">"Results"</a> " page."</p>
-            <Drop />
+            // A guest has no other runs, and came for what the link opens.
+            <Show when=move || desk.shared().is_none()>
+                <p>"Two runs, or one beside its plan and the published number: drop their logs or result files here, or choose some on the " <a href="/results">"Results"</a> " page."</p>
+                <Drop />
+            </Show>
         </Show>
     }
 }
@@ -136,7 +140,7 @@ fn Missing(shown: Shown) -> impl IntoView {
         let gone = id.clone();
         view! {
             <p class="notice wrong">
-                <span>{format!("{id} is not shown: {why}.")}</span>
+                <span>{if why.contains(&id) { sentence(&why) } else { format!("{id} is not shown: {why}.") }}</span>
                 <button type="button" class="nearest" on:click=move |_| remove(gone.clone())>"Leave it out"</button>
             </p>
         }
@@ -146,7 +150,14 @@ fn Missing(shown: Shown) -> impl IntoView {
 
 /// What holds of the runs, and what to know about it.
 #[component]
-pub(crate) fn Verdict(#[prop(into)] compared: Signal<Arc<Compared>>) -> impl IntoView {
+pub(crate) fn Verdict(
+    /// The comparison.
+    #[prop(into)]
+    compared: Signal<Arc<Compared>>,
+    /// Whether the page shows a log, whose lines are linked to.
+    #[prop(optional, into)]
+    has_log: Signal<bool>,
+) -> impl IntoView {
     move || {
         let compared = compared.get();
         let others = compared.rows.len().saturating_sub(1);
@@ -158,13 +169,28 @@ pub(crate) fn Verdict(#[prop(into)] compared: Signal<Arc<Compared>>) -> impl Int
         let notes = format!("{} notes on how they are compared", compared.notes.len());
         view! {
             <section class="answers verdict" data-verdict=compared.verdict.clone() aria-label="What holds of them">
-                <p class="headline" role="status">{compared.headline.clone()}</p>
+                <p class="headline" role="status">{match has_log.get() {
+                    true => with_line(&compared.headline),
+                    false => compared.headline.clone().into_any(),
+                }}</p>
                 {few_or_folded(&compared.unlike, "notice wrong", unlike)}
                 {few_or_folded(&compared.notes, "basis", notes)}
                 {(others > 0).then(|| view! { <p class="basis">{compared.method.clone()}</p> })}
             </section>
         }
     }
+}
+
+/// A text whose mention of a line leads there in the log on the same page.
+fn with_line(text: &str) -> AnyView {
+    let place = text.find("(line ").map(|start| start + 1);
+    let Some((before, rest)) = place.and_then(|start| text.split_at_checked(start)) else {
+        return text.to_string().into_any();
+    };
+    let number: String = rest.chars().skip("line ".len()).take_while(char::is_ascii_digit).collect();
+    let line = format!("line {number}");
+    let after = rest.strip_prefix(&line).unwrap_or_default().to_string();
+    view! { {before.to_string()}<a href=format!("#L{number}") rel="external">{line}</a>{after} }.into_any()
 }
 
 /// A paragraph for each of two lines; more of them would fill the page, and are told in one, which opens.

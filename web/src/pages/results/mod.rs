@@ -14,6 +14,7 @@ use crate::components::field::{AddressProblems, ChoiceField, Problems, TextField
 use crate::components::filters::{AFTER, Filter};
 use crate::components::plots::SCALE;
 use crate::components::run_table::{Column, RunTable};
+use crate::components::trouble::sentence;
 use crate::desk::Desk;
 use crate::files;
 use crate::message::{Answer, Curve, Question, Row};
@@ -129,7 +130,8 @@ pub(crate) fn provide_problems(address: Address) {
         let spec = address.spec();
         let window = spec.get(Field::Window).and_then(|text| {
             let error = text.parse::<Window>().err()?;
-            Some(Problem::new(Field::Window, text, error.to_string()))
+            // It says itself what was given.
+            Some(Problem::new(Field::Window, "", sentence(&error.to_string())))
         });
         let convention = spec.parse::<Convention>(Field::Convention).err();
         window.into_iter().chain(convention).chain(recipe).collect()
@@ -180,7 +182,7 @@ pub(crate) fn Drop() -> impl IntoView {
             <p>
                 <strong>"Drop training logs here"</strong>
                 ": files, folders, a whole " <code>"experiments/"</code> " tree, or saved " <code>"*.result.json"</code>
-                ". They are read in this browser and leave it nowhere."
+                ". They are read in this browser, and leave it only if you upload them."
             </p>
             <div class="buttons">
                 <button type="button" class="action primary" on:click=press(files_input)>"Choose files"</button>

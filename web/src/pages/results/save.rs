@@ -1,19 +1,65 @@
-//! Taking results out of the page.
+//! Taking results out of the page: to files, and to the server for whoever may.
 
 use super::intake::Entries;
+use crate::components::trouble::TroubleNote;
+use crate::desk::Desk;
+use crate::message::{Answer, Question, Scope, Trouble, Uploaded};
 use leptos::prelude::*;
 
-/// Buttons that save what the page shows.
+/// Buttons that save what the page shows, or send it to the server.
 #[component]
 pub(super) fn SaveButtons() -> impl IntoView {
-    let entries = Entries::of_app();
+    let (desk, entries) = (Desk::of_app(), Entries::of_app());
+    let may_upload = desk.may(Scope::Upload, move || desk.has_server() == Some(true));
+    let is_sending = RwSignal::new(false);
+    let (uploaded, trouble) = (RwSignal::new(None::<Uploaded>), RwSignal::new(None::<Trouble>));
+    let upload = move |_| {
+        is_sending.set(true);
+        uploaded.set(None);
+        trouble.set(None);
+        desk.ask(Question::Upload, move |answer| {
+            let (told, wrong) = match answer {
+                Ok(Answer::Uploaded(told)) => (Some(told), None),
+                Ok(_) => (None, None),
+                Err(wrong) => (None, Some(wrong)),
+            };
+            // The page may have gone meanwhile.
+            is_sending.try_set(false);
+            uploaded.try_set(told);
+            trouble.try_set(wrong);
+        });
+    };
     let save = move |form: &'static str| move |_| entries.save(form);
     view! {
         <div class="buttons">
             <button type="button" class="action" on:click=save("csv")>"Save as CSV"</button>
             <button type="button" class="action" on:click=save("json")>"Save as JSON"</button>
             <button type="button" class="action" on:click=save("results") title="A *.result.json for each log; several come as a tar archive">"Save result files"</button>
+            <Show when=move || may_upload.get()>
+                <button type="button" class="action" disabled=move || is_sending.get() || entries.is_busy() title="Results and raw logs, for everyone who may read there" on:click=upload>
+                    {move || if is_sending.get() { "Uploading…" } else { "Upload to this server" }}
+                </button>
+            </Show>
             {move || entries.save_failed().then(|| view! { <span class="error" role="status">"There was nothing that could be saved."</span> })}
         </div>
+        <div aria-live="polite">{move || uploaded.get().map(|uploaded| view! {
+            <p>{told(&uploaded)}</p>
+            {uploaded.refused.iter().map(|refused| view! { <p class="notice wrong">{refused.clone()}</p> }).collect_view()}
+        })}</div>
+        <TroubleNote trouble />
     }
+}
+
+/// What became of an upload, in words.
+fn told(Uploaded { new, known, refused }: &Uploaded) -> String {
+    let mut counts = vec![format!("Uploaded: {new}")];
+    if *known > 0 {
+        counts.push(format!("there already: {known}"));
+    }
+    if !refused.is_empty() {
+        counts.push(format!("refused: {}", refused.len()));
+    } else if new + known == 0 {
+        return "There is nothing to upload: no file has a step.".to_string();
+    }
+    format!("{}.", counts.join(", "))
 }

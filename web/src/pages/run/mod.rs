@@ -4,7 +4,7 @@ mod log;
 
 pub(crate) use log::LINES;
 
-use crate::address::{Address, name_page};
+use crate::address::{Address, name_page, query};
 use crate::components::copy::{CopyButton, as_file};
 use crate::components::field::AddressProblems;
 use crate::components::numbers::Numbers;
@@ -12,15 +12,16 @@ use crate::components::plots::{Plots, SCALE};
 use crate::components::run_table::{compare_href, run_href};
 use crate::components::settings::Settings;
 use crate::components::share::ShareLinks;
-use crate::components::trouble::TroubleNote;
+use crate::components::trouble::{TroubleNote, sentence};
 use crate::desk::Desk;
-use crate::message::{Answer, Cell, Question, Row};
+use crate::message::{Answer, Cell, Compared, Question, Row, Scope, Trouble};
 use crate::pages::compare::{COLUMNS, NO_LINK, Verdict, ask};
 use crate::pages::results::intake::Entries;
 use crate::pages::results::{ViewFields, provide_problems};
 use leptos::prelude::*;
 use leptos_router::components::A;
 use std::sync::Arc;
+use trainplan_shared::spec::Spec;
 
 /// The keys of the address: the run, and what of its log is shown.
 const ID: &str = "id";
@@ -51,19 +52,25 @@ pub(crate) fn RunPage() -> impl IntoView {
     });
     let is_on_server = Memo::new(move |_| compared.with(|compared| !compared.on_server.is_empty()));
     let why = move || match id.with(String::is_empty) {
-        true => Some("the address names none".to_string()),
+        true => Some("the address names no run".to_string()),
         false => compared.with(|compared| compared.missing.first().map(|(_, why)| why.clone())),
     };
+    let deleted = RwSignal::new(String::new());
+    let is_gone = move || deleted.with(|deleted| !deleted.is_empty() && *deleted == id.get());
     view! {
         <div class="results-page">
             <h1>{name}</h1>
             <AddressProblems address />
+            <Show when=is_gone>
+                <p class="notice" role="status">"It is deleted, with its log. " <A href="/results">"All results"</A></p>
+            </Show>
             <TroubleNote trouble=Signal::derive(move || asked.trouble()) />
             {move || why().map(|why| view! {
-                <p class="notice wrong">{format!("There is no such run: {why}.")} {desk.shared().is_none().then(|| view! { " " <A href="/results">"All results"</A> })}</p>
+                <p class="notice wrong">{sentence(&why)} {desk.shared().is_none().then(|| view! { " " <A href="/results">"All results"</A> })}</p>
             })}
-            <Show when=move || rows.with(|rows| !rows.is_empty())>
-                <Verdict compared />
+            <Show when=move || !is_gone() && rows.with(|rows| !rows.is_empty())>
+                <Origin id compared is_on_server />
+                <Verdict compared has_log=is_on_server />
                 <Takeout id is_on_server />
                 <ViewFields />
                 <Figures rows />
@@ -74,9 +81,64 @@ pub(crate) fn RunPage() -> impl IntoView {
                 <Settings compared />
                 <Show when=move || is_on_server.get()>
                     <log::LogView id />
+                    <Delete id deleted />
                 </Show>
             </Show>
         </div>
+    }
+}
+
+/// Which run it is, and where it comes from.
+#[component]
+fn Origin(id: Memo<String>, compared: Memo<Arc<Compared>>, is_on_server: Memo<bool>) -> impl IntoView {
+    let desk = Desk::of_app();
+    // Ids of runs of ours begin with their time, those of logs do not: what is enough to tell two apart.
+    let short = move || id.with(|id| id.get(..13).unwrap_or(id).to_string());
+    view! {
+        <p class="origin basis">
+            <span>"Run " <code title=id>{short}</code></span>
+            <CopyButton text=id label="Copy id" />
+            {move || {
+                let source = compared.with(|compared| compared.source.clone());
+                let has_history = !source.recipe.is_empty() && is_on_server.get() && desk.shared().is_none();
+                let history = format!("/history?{}", query(&Spec::default(), &[("recipe", source.recipe)]));
+                view! {
+                    {(!source.ran.is_empty()).then(|| view! { <span>{source.ran}</span> })}
+                    <code>{source.path}</code>
+                    {has_history.then(|| view! { <A href=history>"History of this recipe"</A> })}
+                }
+            }}
+        </p>
+    }
+}
+
+/// Deleting the run from the server, for whoever may.
+#[component]
+fn Delete(id: Memo<String>, deleted: RwSignal<String>) -> impl IntoView {
+    let desk = Desk::of_app();
+    let may = desk.may(Scope::Admin, || true);
+    let failed = RwSignal::new(None::<Trouble>);
+    let delete = move |_| {
+        let id = id.get_untracked();
+        desk.ask(Question::Delete { id: id.clone() }, move |answer| match answer {
+            Ok(_) => deleted.set(id),
+            Err(Trouble::NoNetwork) => {
+                failed.set(Some(Trouble::Other("the server did not answer: try again".into())));
+            }
+            Err(trouble) => failed.set(Some(trouble)),
+        });
+    };
+    view! {
+        <Show when=move || may.get()>
+            <details>
+                <summary>"Delete this run"</summary>
+                <div class="buttons">
+                    <p>"Its result and its raw log go for good, and links to it open nothing any more."</p>
+                    <button type="button" class="action danger" on:click=delete>"Delete for good"</button>
+                </div>
+                <TroubleNote trouble=failed />
+            </details>
+        </Show>
     }
 }
 
