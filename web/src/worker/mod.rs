@@ -78,6 +78,7 @@ async fn answer(question: Question) -> Result<Answer, Trouble> {
         Question::LogFile { id } => runs::log_address(&id).await.map(Answer::Address),
         Question::Live => live::running().await.map(Answer::Live),
         Question::History { query } => history::read(&query).await.map(Answer::History),
+        Question::Regressions => history::regressions().await.map(Answer::History),
         Question::Opened => share::opened().await.map(Answer::Opened),
         Question::Shares => share::list().await.map(Answer::Shares),
         Question::Share { ids, days } => share::create(ids, days).await,
