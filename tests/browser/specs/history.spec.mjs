@@ -82,3 +82,12 @@ test("Results says what takes longer than it should, until that is over", async 
   await page.goto("/history?v=1&cluster=eos");
   await expect(page.getByText(/Runs took \+7\.\d % since .*; the newest took 12\.\d+ s, as before\./)).toBeVisible();
 });
+
+test("of many regressions Results tells three at once, and the others on request", async ({ page, server }) => {
+  for (const cluster of ["ams", "eos", "fra", "oci"]) await server.put(13.5, { carried: carried("llama-405b", 1, cluster), log: false });
+  await page.goto("/results");
+  const regressions = page.getByRole("region", { name: "Regressions" }).getByRole("link");
+  await expect(regressions).toHaveCount(3);
+  await page.getByText("1 more").click();
+  await expect(regressions).toHaveCount(4);
+});
