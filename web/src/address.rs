@@ -86,7 +86,12 @@ impl Address {
 
     /// Keeps a text under a key of the page's own.
     pub(crate) fn set_own(self, key: &'static str, text: impl Into<String>) {
-        self.go_own(&[(key, text.into())], true);
+        self.set_owns(&[(key, text.into())]);
+    }
+
+    /// Keeps several texts at once.
+    pub(crate) fn set_owns(self, changes: &[(&'static str, String)]) {
+        self.go_own(changes, true);
     }
 
     /// The same as something that the browser's way back undoes.

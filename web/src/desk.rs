@@ -4,13 +4,18 @@
 use crate::message::results::{ForPage, ForWorker};
 use crate::message::{Answer, Change, Question, Scope, Trouble};
 use crate::reader::Reader;
-use gloo_storage::{SessionStorage, Storage};
+use gloo_storage::{LocalStorage as BrowserStorage, SessionStorage, Storage};
+use leptos::ev::storage;
 use leptos::prelude::*;
 use leptos::wasm_bindgen::JsValue;
 use leptos::web_sys::File;
 use std::sync::Arc;
+use std::time::Duration;
 
-/// Where a token is kept until the tab is closed, and a shared link's secret.
+/// How often to look for what is new on a server that does not tell.
+const EVERY: Duration = Duration::from_secs(15);
+
+/// Where a token is kept, until the tab is closed or in this browser, and a shared link's secret.
 const TOKEN: &str = "token";
 const SHARE: &str = "share";
 
@@ -51,7 +56,7 @@ impl Desk {
             waiting: StoredValue::new_local(Vec::new()),
             asked: StoredValue::new(0),
             files: StoredValue::new(None),
-            token: RwSignal::new(SessionStorage::get(TOKEN).unwrap_or_default()),
+            token: RwSignal::new(kept_token().unwrap_or_default()),
             has_server: RwSignal::new(None),
             is_listening: RwSignal::new(false),
             runs: RwSignal::new(0),
@@ -60,6 +65,13 @@ impl Desk {
         provide_context(desk);
         // After the page stands.
         Effect::new(move |_| desk.start());
+        // Whoever signs in or out for the whole browser does so in its other tabs too.
+        let heard = window_event_listener(storage, move |event| {
+            if event.key().is_some_and(|key| key == TOKEN) {
+                desk.take_token(&kept_token().unwrap_or_default());
+            }
+        });
+        on_cleanup(move || heard.remove());
         desk
     }
 
@@ -94,16 +106,23 @@ impl Desk {
         shared()
     }
 
-    /// Shows this token to the server from now on, until the tab is closed; nothing signs out.
-    pub(crate) fn sign_in(self, token: &str) {
+    /// Shows this token to the server from now on: in this tab until it is closed, or in this browser, where it `stays`.
+    pub(crate) fn sign_in(self, token: &str, stays: bool) {
+        forget_token();
         // Where storage is closed it is asked for again on the next page.
-        if token.is_empty() {
-            SessionStorage::delete(TOKEN);
-            SessionStorage::delete(SHARE);
-            SessionStorage::delete(SHARED);
-        } else {
-            let _ = SessionStorage::set(TOKEN, token);
-        }
+        let _ = if stays { BrowserStorage::set(TOKEN, token) } else { SessionStorage::set(TOKEN, token) };
+        self.take_token(token);
+    }
+
+    /// Shows the server nothing any more, neither a token nor a shared link's secret.
+    pub(crate) fn sign_out(self) {
+        forget_token();
+        SessionStorage::delete(SHARE);
+        SessionStorage::delete(SHARED);
+        self.take_token("");
+    }
+
+    fn take_token(self, token: &str) {
         self.show_token(token);
         // Whoever asked in vain asks anew.
         self.token.set(token.to_string());
@@ -125,8 +144,25 @@ impl Desk {
         self.live.track();
     }
 
+    /// Follows what changes on the server while the page that calls it is open.
+    pub(crate) fn follow(self) {
+        Effect::new(move |_| {
+            if self.has_server() == Some(true) {
+                self.listen();
+            }
+        });
+        let keep_up = move || {
+            if !document().hidden() {
+                self.keep_up();
+            }
+        };
+        if let Ok(timer) = set_interval_with_handle(keep_up, EVERY) {
+            on_cleanup(move || timer.clear());
+        }
+    }
+
     /// Keeps up with the server: it tells what changes, or is asked anew.
-    pub(crate) fn keep_up(self) {
+    fn keep_up(self) {
         if self.has_server.get_untracked() != Some(false) && !self.is_listening.get_untracked() {
             self.runs.update(|count| *count += 1);
             self.live.update(|count| *count += 1);
@@ -137,7 +173,7 @@ impl Desk {
     }
 
     /// Has the worker listen to the server.
-    pub(crate) fn listen(self) {
+    fn listen(self) {
         self.say(&ForWorker::Listen);
     }
 
@@ -231,7 +267,10 @@ impl Desk {
             }
             Some(ForPage::Answer { number, answer }) => {
                 match &answer {
-                    Ok(Answer::Runs(_)) => self.note_server(true),
+                    Ok(Answer::Runs(_) | Answer::History(_)) => self.note_server(true),
+                    Ok(Answer::Comparison(compared)) if !compared.on_server.is_empty() => {
+                        self.note_server(true);
+                    }
                     Err(Trouble::NoServer) => self.note_server(false),
                     _ => {}
                 }
@@ -331,8 +370,17 @@ impl<T: Send + Sync + 'static> Asked<T> {
 
 /// The page that a shared link led to, unless someone signed in by more.
 pub(crate) fn shared() -> Option<String> {
-    let signed_in = SessionStorage::get::<String>(TOKEN).is_ok();
-    SessionStorage::get(SHARED).ok().filter(|_| !signed_in)
+    SessionStorage::get(SHARED).ok().filter(|_| kept_token().is_none())
+}
+
+/// The token that this tab has, or else the browser.
+fn kept_token() -> Option<String> {
+    SessionStorage::get(TOKEN).or_else(|_| BrowserStorage::get(TOKEN)).ok()
+}
+
+fn forget_token() {
+    SessionStorage::delete(TOKEN);
+    BrowserStorage::delete(TOKEN);
 }
 
 /// Takes `#token=…` or `#share=…` out of the address: nobody should copy it with the link, and no history keep it.

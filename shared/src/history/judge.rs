@@ -229,8 +229,14 @@ impl Newest<'_> {
                 let judged = self.judged(change.before_s, limit_s);
                 // A run that is fast again ends the matter, even before there are enough of them for another change.
                 let judged = Judged { regression: judged.regression && change.percent > 0.0, ..judged };
+                let is_over = change.percent > 0.0 && !judged.regression;
+                let newest = match is_over {
+                    true => format!("; the newest took {} s, as before", significant(self.measured_s, 4)),
+                    false => String::new(),
+                };
                 Ok(judged.told(format!(
-                    "runs take {:+.1} % since {}: {} s before, {} s from then on",
+                    "runs {} {:+.1} % since {}: {} s before, {} s from then on{newest}",
+                    if is_over { "took" } else { "take" },
                     change.percent,
                     minute(&change.at),
                     significant(change.before_s, 4),

@@ -51,6 +51,14 @@ fn a_step_is_found_where_it_is() {
 }
 
 #[test]
+fn a_run_that_is_fast_again_is_told_beside_the_change() {
+    let line = line(&[&[10.0; 20][..], &[10.6; 8], &[10.01]].concat());
+    let text = "runs took +5.3 % since 2026-01-01 00:20 UTC: 10 s before, 10.53 s from then on; the newest took 10.01 s, as before";
+    let check = line.checks.iter().find(|check| check.kind == Kind::Change).unwrap();
+    assert_eq!((check.outcome, check.text.as_str()), (Outcome::Fine, text));
+}
+
+#[test]
 fn up_and_down_are_two_changes() {
     let times = [around(10.0, 0.5, 15, 1), around(11.0, 0.5, 8, 2), around(10.0, 0.5, 15, 3)].concat();
     let line = line(&times);

@@ -35,6 +35,35 @@ test.describe("a server that knows who reads", () => {
     expect(page.url()).toBe(`${server.url}/results`);
   });
 
+  test("keeps who wants it signed in on the browser, until they sign out there", async ({ page, server, context }) => {
+    page.removeAllListeners("console");
+    await server.put(12.4, { carried: carried("llama-405b") });
+    await page.goto("/results");
+    const stays = page.getByLabel("Stay signed in on this browser");
+    const signIn = async (stay) => {
+      await page.getByLabel("Token", { exact: true }).fill(server.token);
+      await expect(stays).not.toBeChecked();
+      if (stay) await stays.check();
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await expect(row(page, "llama-405b on eos")).toBeVisible();
+    };
+    await signIn(false);
+    const other = await context.newPage();
+    await other.goto("/results");
+    await expect(other.getByLabel("Token", { exact: true })).toBeVisible();
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await signIn(true);
+    await expect(row(other, "llama-405b on eos")).toBeVisible();
+    const third = await context.newPage();
+    await third.goto("/results");
+    await expect(row(third, "llama-405b on eos")).toBeVisible();
+    await third.getByRole("button", { name: "Sign out" }).click();
+    for (const tab of [page, other, third]) await expect(tab.getByLabel("Token", { exact: true })).toBeVisible();
+    await page.reload();
+    await expect(stays).toBeVisible();
+    expect(await page.evaluate(() => localStorage.getItem("token") ?? sessionStorage.getItem("token"))).toBeNull();
+  });
+
   test("lets others see what is shared by a link, until that is revoked", async ({ page, server, browser }) => {
     page.removeAllListeners("console");
     const id = await server.put(12.4, { carried: carried("shown") });

@@ -1,11 +1,18 @@
 import { expect, expectAccessible } from "../fixtures.mjs";
 import { carried, test } from "../server.mjs";
 
-test("a change of the step time is marked, in the chart and in its table", async ({ page, server }) => {
+/** Fourteen runs, from the ninth on slower; gives their ids. */
+async function nights(server, cluster = "eos") {
+  const ids = [];
   for (let run = 0; run < 14; run++) {
     const seconds = (run < 8 ? 12.3 : 13.3) + 0.03 * Math.sin(run * 5);
-    await server.put(seconds, { carried: carried("llama-405b", run + 1), log: false });
+    ids.push(await server.put(seconds, { carried: carried("llama-405b", run + 1, cluster), log: false }));
   }
+  return ids;
+}
+
+test("a change of the step time is marked, in the chart and in its table", async ({ page, server }) => {
+  const ids = await nights(server);
   await server.put(12.4, { carried: carried("other", 1, "oci"), log: false });
   await page.goto("/history");
   const line = page.getByRole("region", { name: "llama3.1-405b/h100/fp8/512@25.04 on eos", exact: true });
@@ -16,10 +23,18 @@ test("a change of the step time is marked, in the chart and in its table", async
   }
   await line.getByText("The chart's numbers").click();
   const table = line.getByRole("table");
+  await expect(line.getByText("The chart's numbers: 14 runs")).toBeVisible();
   await expect(table.locator("tbody tr")).toHaveCount(14);
   await expect(table.locator("tbody tr").filter({ hasText: "From here on +8." })).toHaveCount(1);
   await expect(table.locator("tbody tr").first()).toContainText("Regression");
   await expectAccessible(page);
+  // What changed leads to the run at which it did, and to what was before it.
+  const since = line.locator(".notice.wrong").getByRole("link");
+  await expect(since).toHaveText(/^\d{4}-\d\d-\d\d \d\d:\d\d UTC$/);
+  await expect(since).toHaveAttribute("href", `/run?v=1&id=${ids[8]}`);
+  const around = line.getByRole("link", { name: "Compare before and after the change" });
+  await expect(around).toHaveAttribute("href", `/compare?v=1&ids=${ids[7]},${ids[13]}`);
+  await expect(line.getByRole("link", { name: "Compare the newest two" })).toHaveAttribute("href", `/compare?v=1&ids=${ids[12]},${ids[13]}`);
   await page.getByLabel("Cluster").fill("nowhere");
   await page.getByLabel("Cluster").press("Enter");
   await expect(page.getByText("Cluster “nowhere” matches no run.")).toBeVisible();
@@ -30,4 +45,49 @@ test("a change of the step time is marked, in the chart and in its table", async
   await expect(page.getByRole("heading", { level: 2 })).toHaveText("llama3.1-405b/h100/fp8/512@25.04 on oci");
   await page.getByRole("link", { name: "See the only run beside its plan" }).click();
   await expect(page.locator(".headline")).toContainText("nightly/other#1 (job 71) runs at");
+});
+
+test("what comes in appears by itself, on History and where the newest are compared, and what is open stays open", async ({ page, server }) => {
+  await server.put(12.4, { carried: carried("llama-405b", 1), log: false });
+  await page.goto("/history");
+  await page.getByText("The chart's numbers: 1 run").click();
+  const rows = page.locator("table.times tbody tr");
+  await expect(rows).toHaveCount(1);
+  await server.put(12.5, { carried: carried("llama-405b", 2), log: false });
+  await expect(rows).toHaveCount(2);
+  await expect(rows.first()).toBeVisible();
+  await expect(page.getByRole("link", { name: "Compare the newest two" })).toBeVisible();
+  await page.goto("/compare");
+  await expect(page.locator(".headline")).toContainText("llama-405b#2");
+  await server.put(12.6, { carried: carried("llama-405b", 3), log: false });
+  await expect(page.locator(".headline")).toContainText("llama-405b#3");
+});
+
+test("Results says what takes longer than it should, until that is over", async ({ page, server }) => {
+  await page.goto("/results");
+  await server.put(12.4, { carried: carried("other", 1, "oci"), log: false });
+  await expect(page.locator("table.reports tbody tr")).toHaveCount(1);
+  const regressions = page.getByRole("region", { name: "Regressions" });
+  await expect(regressions).toHaveCount(0);
+  await nights(server);
+  await expect(regressions.locator("p")).toHaveText(/^Regression of llama3.1-405b\/h100\/fp8\/512@25.04 on eos: .*13.\d* s .*\.$/);
+  await expectAccessible(page);
+  await regressions.getByRole("link").click();
+  await expect(page).toHaveURL("/history?v=1&recipe=llama3.1-405b/h100/fp8/512@25.04&cluster=eos");
+  await expect(page.getByText("Regression: ")).toBeVisible();
+  await page.goto("/results");
+  await expect(regressions).toBeVisible();
+  await server.put(12.3, { carried: carried("llama-405b", 15), log: false });
+  await expect(regressions).toHaveCount(0);
+  await page.goto("/history?v=1&cluster=eos");
+  await expect(page.getByText(/Runs took \+7\.\d % since .*; the newest took 12\.\d+ s, as before\./)).toBeVisible();
+});
+
+test("of many regressions Results tells three at once, and the others on request", async ({ page, server }) => {
+  for (const cluster of ["ams", "eos", "fra", "oci"]) await server.put(13.5, { carried: carried("llama-405b", 1, cluster), log: false });
+  await page.goto("/results");
+  const regressions = page.getByRole("region", { name: "Regressions" }).getByRole("link");
+  await expect(regressions).toHaveCount(3);
+  await page.getByText("1 more").click();
+  await expect(regressions).toHaveCount(4);
 });

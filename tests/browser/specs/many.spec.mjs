@@ -109,3 +109,22 @@ test("a part of a name is enough for a filter, and one that leaves nothing is na
   await page.getByRole("button", { name: "Show all runs" }).click();
   await expect(rows).toHaveCount(50);
 });
+
+test("a filter acts while someone types, who stays in its field, and is no step to go back over", async ({ page, server }) => {
+  await server.put(12.4, { carried: carried("newest"), log: false });
+  copy(server, 120);
+  await page.goto("/recipes");
+  await page.goto("/results");
+  const rows = page.locator("table.reports tbody tr");
+  const cluster = page.getByLabel("Cluster", { exact: true });
+  await cluster.pressSequentially("oci", { delay: 350 });
+  await expect(rows).toHaveCount(2);
+  await expect(page).toHaveURL("/results?v=1&cluster=oci");
+  await cluster.pressSequentially("x");
+  await expect(page.getByText("Cluster “ocix” matches no run.")).toBeVisible();
+  for (let letter = 0; letter < 4; letter++) await cluster.press("Backspace");
+  await expect(rows).toHaveCount(50);
+  await expect(cluster).toBeFocused();
+  await page.goBack();
+  await expect(page).toHaveURL("/recipes");
+});

@@ -4,12 +4,16 @@ use crate::address::Address;
 use crate::desk::Desk;
 use crate::message::{Answer, Question};
 use leptos::prelude::*;
+use std::time::Duration;
 
 /// What runs can be filtered by: its key in the address and in the server's queries, and its label.
 pub(crate) type Filter = (&'static str, &'static str);
 
 /// The key of the address under which a list begins elsewhere than at its start: another filter begins there again.
 pub(crate) const AFTER: &str = "after";
+
+/// How long nobody types before a filter is set.
+const PAUSE: Duration = Duration::from_millis(300);
 
 /// As the command line names them.
 const STATUSES: [&str; 6] = ["scored", "incomplete", "invalid", "failed", "no_data", "unreadable"];
@@ -53,31 +57,68 @@ pub(crate) fn Filters(
     let address = Address::of_page();
     let field = move |(key, label): Filter| {
         let id = format!("filter-{key}");
-        let change = move |event| set(address, [(key, event_target_value(&event))].into_iter());
         let input = match key {
             "status" => view! {
-                <select id=id.clone() on:change=change>
+                <select id=id.clone() on:change=move |event| set(address, [(key, event_target_value(&event))].into_iter())>
                     <option value="" selected=move || address.own(key).is_empty()>"any"</option>
                     {STATUSES.map(|status| view! {
                         <option value=status selected=move || address.own(key) == status>{status.replace('_', " ")}</option>
                     }).collect_view()}
                 </select>
             }.into_any(),
-            _ => view! {
-                <input
-                    id=id.clone() type="text" autocomplete="off" autocapitalize="off" spellcheck="false" placeholder="any"
-                    list=format!("{id}-known")
-                    prop:value=move || address.own(key)
-                    on:change=change
-                />
-                <datalist id=format!("{id}-known")>
-                    {move || known.run(key).into_iter().map(|value| view! { <option value=value></option> }).collect_view()}
-                </datalist>
-            }.into_any(),
+            _ => view! { <Typed id=id.clone() key known /> }.into_any(),
         };
         view! { <div class="field" class:changed=move || !address.own(key).is_empty()><label for=id>{label}</label>{input}</div> }
     };
     view! { <div class="controls filters">{filters.iter().map(|filter| field(*filter)).collect_view()}</div> }
+}
+
+/// A filter that acts while someone types.
+#[component]
+fn Typed(id: String, key: &'static str, known: Callback<&'static str, Vec<String>>) -> impl IntoView {
+    let address = Address::of_page();
+    let typed = RwSignal::new(String::new());
+    // What the address says, unless it only follows what is typed here: meanwhile there may be more of that.
+    let set_last = StoredValue::new(String::new());
+    Effect::new(move |_| {
+        let now = address.own(key);
+        if now != set_last.get_value() {
+            set_last.set_value(now.clone());
+            typed.set(now);
+        }
+    });
+    let waiting = StoredValue::new(None::<TimeoutHandle>);
+    let stop = move || {
+        if let Some(timer) = waiting.try_update_value(Option::take).flatten() {
+            timer.clear();
+        }
+    };
+    on_cleanup(stop);
+    let act = move || {
+        stop();
+        let text = typed.get_untracked();
+        if text != set_last.get_value() {
+            set_last.set_value(text.clone());
+            address.set_owns(&[(key, text), (AFTER, String::new())]);
+        }
+    };
+    let input = move |event| {
+        typed.set(event_target_value(&event));
+        stop();
+        waiting.set_value(set_timeout_with_handle(act, PAUSE).ok());
+    };
+    view! {
+        <input
+            id=id.clone() type="text" autocomplete="off" autocapitalize="off" spellcheck="false" placeholder="any"
+            list=format!("{id}-known")
+            prop:value=typed
+            on:input=input
+            on:change=move |_| act()
+        />
+        <datalist id=format!("{id}-known")>
+            {move || known.run(key).into_iter().map(|value| view! { <option value=value></option> }).collect_view()}
+        </datalist>
+    }
 }
 
 /// That no run is what the filters ask for, and which of them matches none, with the way to clear each.

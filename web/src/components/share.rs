@@ -140,7 +140,7 @@ pub(crate) fn Guest() -> impl IntoView {
                 <div class="notice guest buttons">
                     <p role="status">{said}</p>
                     {(here() != path).then(|| view! { <a class="action primary" href=path>{to}</a> })}
-                    <button type="button" class="action" on:click=move |_| desk.sign_in("")>"Stop using this link"</button>
+                    <button type="button" class="action" on:click=move |_| desk.sign_out()>"Stop using this link"</button>
                 </div>
             }
         })}

@@ -46,10 +46,11 @@ pub(crate) fn sentence(why: &str) -> String {
 fn SignIn(why: String) -> impl IntoView {
     let desk = Desk::of_app();
     let input = NodeRef::<Input>::new();
+    let stays = RwSignal::new(false);
     let submit = move |event: SubmitEvent| {
         event.prevent_default();
         if let Some(input) = input.get_untracked() {
-            desk.sign_in(input.value().trim());
+            desk.sign_in(input.value().trim(), stays.get_untracked());
         }
     };
     view! {
@@ -58,7 +59,16 @@ fn SignIn(why: String) -> impl IntoView {
             <div class="field">
                 <label for="token">"Token"</label>
                 <input id="token" type="password" autocomplete="off" spellcheck="false" node_ref=input placeholder="tp_…" />
-                <div class="field-note">"It is kept until this tab is closed, and shown to this server only."</div>
+                <div class="field-note">
+                    {move || if stays.get() { "It is kept in this browser until you sign out" } else { "It is kept until this tab is closed" }}
+                    ", and shown to this server only."
+                </div>
+            </div>
+            <div class="switch">
+                <label>
+                    <input type="checkbox" prop:checked=stays on:change=move |event| stays.set(event_target_checked(&event)) />
+                    "Stay signed in on this browser"
+                </label>
             </div>
             <div class="buttons"><button type="submit" class="action primary">"Sign in"</button></div>
         </form>
@@ -71,7 +81,7 @@ pub(crate) fn SignOut() -> impl IntoView {
     let desk = Desk::of_app();
     view! {
         <Show when=move || desk.is_signed_in()>
-            <button type="button" class="action" on:click=move |_| desk.sign_in("")>"Sign out"</button>
+            <button type="button" class="action" on:click=move |_| desk.sign_out()>"Sign out"</button>
         </Show>
     }
 }

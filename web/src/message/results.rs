@@ -150,6 +150,8 @@ pub(crate) enum Question {
     },
     /// What the server lets us do.
     Scope,
+    /// The time lines whose newest run is a regression.
+    Regressions,
     /// What the link opens by which someone came.
     Opened,
     /// The links that are shared.
@@ -382,8 +384,13 @@ pub(crate) struct LiveRun {
 /// How the step time of one thing went over time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TimeLine {
+    /// What tells it from every other.
+    pub(crate) key: String,
     /// What it is of.
     pub(crate) title: String,
+    /// The recipe and the cluster, where they are known.
+    pub(crate) recipe: Option<String>,
+    pub(crate) cluster: Option<String>,
     /// The runs, the oldest first.
     pub(crate) points: Vec<TimePoint>,
     /// The published step time, if there is one.

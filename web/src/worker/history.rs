@@ -8,6 +8,9 @@ use trainplan_shared::history::{Alert, ChangePoint, Check, Key, Outcome, Point};
 use trainplan_shared::units::significant;
 use web_sys::js_sys::Date;
 
+/// The runs among which regressions are looked for: more is asked for by who looks at the whole history.
+const NEWEST: &str = "limit=1000";
+
 #[derive(Deserialize)]
 struct History {
     series: Vec<Series>,
@@ -34,13 +37,24 @@ pub(super) async fn read(query: &str) -> Result<Vec<TimeLine>, Trouble> {
     Ok(lines)
 }
 
+/// Those of the newest runs whose newest run is a regression, without their runs.
+pub(super) async fn regressions() -> Result<Vec<TimeLine>, Trouble> {
+    let mut lines = read(NEWEST).await?;
+    lines.retain(|line| !line.alerts.is_empty());
+    for line in &mut lines {
+        line.points.clear();
+    }
+    Ok(lines)
+}
+
 fn time_line(series: &Series) -> TimeLine {
     let points = series.points.iter().enumerate().map(|(place, point)| TimePoint {
         id: point.id.clone(),
         at_ms: Date::parse(&point.at),
         at: cells::minute(&point.at),
         step_time_s: point.measured_s(),
-        usual_s: usual(&series.change_points, place),
+        // What is not drawn has nothing to be held against.
+        usual_s: point.measured_s().and_then(|_| usual(&series.change_points, place)),
         change: series.change_points.iter().find(|change| change.index == place).map(|change| {
             format!(
                 "From here on {:+.1} %: {} s after {} s",
@@ -52,7 +66,10 @@ fn time_line(series: &Series) -> TimeLine {
         is_alert: series.alerts.iter().any(|alert| alert.point == point.id),
     });
     TimeLine {
+        key: format!("{:?}", series.key),
         title: series.key.label(),
+        recipe: series.key.recipe.clone(),
+        cluster: series.key.cluster.clone(),
         points: points.collect(),
         published_s: series.points.iter().rev().find_map(|point| point.baseline_step_time_s),
         checks: series

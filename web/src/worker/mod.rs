@@ -82,6 +82,7 @@ async fn answer(question: Question) -> Result<Answer, Trouble> {
         Question::Upload => upload::upload().await.map(Answer::Uploaded),
         Question::Delete { id } => runs::delete(&id).await.map(|()| Answer::Done),
         Question::Scope => server::scope().await.map(Answer::Scope),
+        Question::Regressions => history::regressions().await.map(Answer::History),
         Question::Opened => share::opened().await.map(Answer::Opened),
         Question::Shares => share::list().await.map(Answer::Shares),
         Question::Share { ids, days } => share::create(ids, days).await,

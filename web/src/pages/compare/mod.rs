@@ -80,7 +80,12 @@ pub(crate) fn ComparePage() -> impl IntoView {
     provide_problems(address);
     let settled = Entries::of_app().settled();
     let named = Memo::new(move |_| ids(address));
+    let desk = Desk::of_app();
+    desk.follow();
     let asked = ask(address, move || {
+        if named.with(Vec::is_empty) {
+            desk.track_runs();
+        }
         // What is dropped may be what was missing.
         let _ = settled.get();
         Some(named.get())

@@ -22,19 +22,34 @@ pub(crate) fn HistoryPage() -> impl IntoView {
     let address = Address::provide_with("/history", &KEYS);
     name_page(|| "History".into());
     let desk = Desk::of_app();
+    desk.follow();
+    let query = Memo::new(move |_| asked(address, &FILTERS));
     let lines = desk.answer(
-        move || Some(Question::History { query: asked(address, &FILTERS) }),
+        move || {
+            desk.track_runs();
+            Some(Question::History { query: query.get() })
+        },
         |answer| if let Answer::History(lines) = answer { Some(lines) } else { None },
     );
     let has_any = move || lines.get().is_some_and(|lines| !lines.is_empty());
     let has_filters = move || is_any(address, &FILTERS);
     let known = Callback::new(move |key| known(&lines.get().unwrap_or_default(), key));
+    // Who empties the last filter is still in its field when the time lines come.
+    let is_filtered = Memo::new(move |before| before == Some(&true) || has_any() || has_filters());
+    let shown = Memo::new(move |_| lines.get().unwrap_or_default());
+    let keys = move || shown.with(|lines| lines.iter().map(|line| line.key.clone()).collect::<Vec<_>>());
+    let of = move |key: String| {
+        Memo::new(move |_| {
+            let line = shown.with(|lines| lines.iter().find(|line| line.key == key).cloned());
+            line.unwrap_or_default()
+        })
+    };
     view! {
         <div class="results-page">
             <h1>"History"</h1>
             <AddressProblems address />
             <TroubleNote trouble=Signal::derive(move || lines.trouble()) alone="There is no server with results here: a history is made of what one collects. Start one by “trainplan serve”, or look at logs on the Results page." />
-            <Show when=move || has_any() || has_filters()>
+            <Show when=move || is_filtered.get()>
                 <Filters filters=&FILTERS known />
             </Show>
             <Show when=move || lines.get().is_some() && !has_any()>
@@ -42,9 +57,8 @@ pub(crate) fn HistoryPage() -> impl IntoView {
                     <NothingFound filters=&FILTERS />
                 </Show>
             </Show>
-            {move || lines.get().map(|lines| lines.iter().enumerate().map(|(place, line)| {
-                view! { <TimeLineSection place line=line.clone() /> }
-            }).collect_view())}
+            // What someone opened stays open while runs come in.
+            <For each=keys key=String::clone children=move |key| view! { <TimeLineSection line=of(key) /> } />
         </div>
     }
 }
@@ -74,46 +88,85 @@ fn known(lines: &[TimeLine], key: &str) -> Vec<String> {
 
 /// One time line: what holds of its newest run, its chart and its table.
 #[component]
-fn TimeLineSection(place: usize, line: TimeLine) -> impl IntoView {
+fn TimeLineSection(line: Memo<TimeLine>) -> impl IntoView {
     let address = Address::of_page();
-    let id = format!("time-line-{place}");
-    let newest: Vec<String> = line.points.iter().rev().take(2).rev().map(|point| point.id.clone()).collect();
-    let (of_chart, of_summary) = (line.clone(), line.clone());
-    let chart = Signal::derive(move || chart(&of_chart).into());
-    let summary = Signal::derive(move || summary(&of_summary));
-    let has_several = line.points.len() > 1;
-    let alerts = line.alerts.iter().enumerate().map(|(place, alert)| match place {
-        0 => view! { <p>{format!("Regression: {alert}.")}</p> },
-        _ => view! { <p>{sentence(alert)}</p> },
-    });
-    let alerts = alerts.collect_view();
-    // An alert says it loudly already.
-    let checks: Vec<String> =
-        line.checks.iter().filter(|check| !line.alerts.contains(check)).cloned().collect();
+    let chart = Signal::derive(move || line.with(chart).into());
+    let summary = Signal::derive(move || line.with(summary));
+    let count = Memo::new(move |_| line.with(|line| line.points.len()));
+    let title = line.with_untracked(|line| line.title.clone());
+    let rows = move || {
+        line.with(|line| line.points.iter().rev().map(|point| row(address, point.clone())).collect_view())
+    };
     view! {
-        <section class="scaling" aria-labelledby=id.clone()>
-            <h2 id=id.clone()>{line.title.clone()}</h2>
-            {(!line.alerts.is_empty()).then(|| view! { <div class="notice wrong">{alerts}</div> })}
-            {(!checks.is_empty()).then(|| view! {
-                <ul class="plain basis">{checks.iter().map(|check| view! { <li>{sentence(check)}</li> }).collect_view()}</ul>
-            })}
-            {has_several.then(|| view! { <Chart chart summary /> })}
-            <p>
-                <A href=compare_href(address, &newest)>
-                    {if has_several { "Compare the newest two" } else { "See the only run beside its plan" }}
-                </A>
-            </p>
+        <section class="scaling" aria-label=title.clone()>
+            <h2>{title.clone()}</h2>
+            {move || line.with(|line| judged(address, line))}
+            <Show when=move || { count.get() > 1 }><Chart chart summary /></Show>
+            <p class="buttons">{move || line.with(|line| comparisons(address, line))}</p>
             <details>
-                <summary>"The chart's numbers"</summary>
-                <div class="scroll tall" tabindex="0" role="region" aria-label=format!("Runs of {}", line.title)>
+                <summary>{move || format!("The chart's numbers: {}", runs(count.get()))}</summary>
+                <div class="scroll tall" tabindex="0" role="region" aria-label=format!("Runs of {title}")>
                     <table class="numbers times">
                         <thead><tr><th scope="col">"Ran"</th><th scope="col">"Run"</th><th scope="col" class="number">"Step time, s"</th><th scope="col">"What happened"</th></tr></thead>
-                        <tbody>{line.points.iter().rev().map(|point| row(address, point.clone())).collect_view()}</tbody>
+                        <tbody>{rows}</tbody>
                     </table>
                 </div>
             </details>
         </section>
     }
+}
+
+/// What came out for the newest run: regressions loudly, and what else was looked at.
+fn judged(address: Address, line: &TimeLine) -> impl IntoView + use<> {
+    let alerts = line.alerts.iter().enumerate().map(|(place, alert)| {
+        let text = if place == 0 { format!("Regression: {alert}.") } else { sentence(alert) };
+        view! { <p>{told(address, line, &text)}</p> }
+    });
+    let alerts = alerts.collect_view();
+    // An alert says it loudly already.
+    let checks = line.checks.iter().filter(|check| !line.alerts.contains(check));
+    let checks =
+        checks.map(|check| view! { <li>{told(address, line, &sentence(check))}</li> }).collect_view();
+    view! {
+        {(!alerts.is_empty()).then(|| view! { <div class="notice wrong">{alerts}</div> })}
+        {(!checks.is_empty()).then(|| view! { <ul class="plain basis">{checks}</ul> })}
+    }
+}
+
+/// A sentence; the time of the newest change in it leads to the run at which that began.
+fn told(address: Address, line: &TimeLine, text: &str) -> AnyView {
+    let change = line.points.iter().rfind(|point| point.change.is_some());
+    let Some((point, (before, after))) = change.and_then(|point| Some((point, text.split_once(&point.at)?)))
+    else {
+        return text.to_string().into_any();
+    };
+    let (href, at) = (run_href(address, &point.id), point.at.clone());
+    view! { {before.to_string()} <A href=href>{at}</A> {after.to_string()} }.into_any()
+}
+
+/// The ways to comparisons of what was scored: of the newest two, and of what was before the newest change and what is now.
+fn comparisons(address: Address, line: &TimeLine) -> impl IntoView + use<> {
+    let scored: Vec<&TimePoint> = line.points.iter().filter(|point| point.step_time_s.is_some()).collect();
+    let compare = |points: &[&TimePoint], label| {
+        let ids: Vec<String> = points.iter().map(|point| point.id.clone()).collect();
+        view! { <A href=compare_href(address, &ids)>{label}</A> }
+    };
+    let newest = match scored.as_slice() {
+        [] => None,
+        [only] if line.points.len() == 1 => Some(compare(&[only], "See the only run beside its plan")),
+        [only] => Some(compare(&[only], "See the only scored run beside its plan")),
+        [.., before, newest] => Some(compare(&[before, newest], "Compare the newest two")),
+    };
+    let change = scored.iter().rposition(|point| point.change.is_some());
+    let around = change.and_then(|place| {
+        let pair = [scored.get(place.checked_sub(1)?)?, *scored.last()?];
+        Some(compare(&pair, "Compare before and after the change"))
+    });
+    (newest, around)
+}
+
+fn runs(count: usize) -> String {
+    if count == 1 { "1 run".into() } else { format!("{count} runs") }
 }
 
 fn row(address: Address, point: TimePoint) -> impl IntoView {

@@ -22,11 +22,6 @@ pub(super) fn Live() -> impl IntoView {
         },
         |answer| if let Answer::Live(runs) = answer { Some(runs) } else { None },
     );
-    Effect::new(move |_| {
-        if desk.has_server() == Some(true) {
-            desk.listen();
-        }
-    });
     let runs = Memo::new(move |_| runs.get().map(|runs| runs.to_vec()).unwrap_or_default());
     let of = move |is_over| {
         let runs = runs.get().into_iter().filter(|run| run.is_over == is_over);

@@ -6,12 +6,13 @@ pub(crate) mod intake;
 mod live;
 mod newest;
 mod picks;
+mod regressions;
 mod save;
 mod server;
 
 use crate::address::{Address, name_page};
 use crate::components::field::{AddressProblems, ChoiceField, Problems, TextField, problem};
-use crate::components::filters::{AFTER, Filter};
+use crate::components::filters::{AFTER, Filter, is_any};
 use crate::components::plots::SCALE;
 use crate::components::run_table::{Column, RunTable};
 use crate::components::trouble::sentence;
@@ -24,14 +25,10 @@ use leptos::html::Input;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use std::sync::Arc;
-use std::time::Duration;
 use trainplan_shared::flops::Convention;
 use trainplan_shared::link;
 use trainplan_shared::log::Window;
 use trainplan_shared::problem::{Field, Problem};
-
-/// How often to look for what is new on a server that does not tell.
-const EVERY: Duration = Duration::from_secs(15);
 
 /// The keys of the address: the runs that are chosen, which ones of the server it shows, in which order.
 const PICKS: &str = "pick";
@@ -86,24 +83,19 @@ pub(crate) fn ResultsPage() -> impl IntoView {
     let dropped =
         Memo::new(move |_| rows.with(|rows| rows.iter().map(|(row, _)| row.clone()).collect::<Vec<_>>()));
     Effect::new(move |_| entries.look(link::write(&address.spec())));
-    if let Ok(timer) = set_interval_with_handle(
-        move || {
-            if !document().hidden() {
-                desk.keep_up();
-            }
-        },
-        EVERY,
-    ) {
-        on_cleanup(move || timer.clear());
-    }
+    desk.follow();
     let on_server = server::ask(address);
+    let has_runs = Memo::new(move |_| {
+        on_server.get().is_some_and(|runs| !runs.rows.is_empty() || is_any(address, &FILTERS))
+    });
     view! {
         <div class="results-page">
             <h1>"Results"</h1>
             <AddressProblems address />
+            <regressions::Regressions />
             <newest::Newest />
             <live::Live />
-            <Drop />
+            <Drop is_small=has_runs />
             <Show when=move || !entries.is_empty()>
                 <Progress />
                 <ViewFields />
@@ -140,7 +132,11 @@ pub(crate) fn provide_problems(address: Address) {
 
 /// Where files are dropped or chosen.
 #[component]
-pub(crate) fn Drop() -> impl IntoView {
+pub(crate) fn Drop(
+    /// Whether it is a line above what is there already.
+    #[prop(optional, into)]
+    is_small: Signal<bool>,
+) -> impl IntoView {
     let entries = Entries::of_app();
     let over = RwSignal::new(false);
     let (files_input, folder_input) = (NodeRef::<Input>::new(), NodeRef::<Input>::new());
@@ -175,13 +171,14 @@ pub(crate) fn Drop() -> impl IntoView {
         <div
             class="drop"
             class:over=over
+            class:small=is_small
             on:dragover=move |event: DragEvent| { event.prevent_default(); over.set(true); }
             on:dragleave=move |_| over.set(false)
             on:drop=drop
         >
             <p>
                 <strong>"Drop training logs here"</strong>
-                ": files, folders, a whole " <code>"experiments/"</code> " tree, or saved " <code>"*.result.json"</code>
+                <span class="kinds">": files, folders, a whole " <code>"experiments/"</code> " tree, or saved " <code>"*.result.json"</code></span>
                 ". They are read in this browser, and leave it only if you upload them."
             </p>
             <div class="buttons">

@@ -82,6 +82,9 @@ pub(super) fn ServerRuns(runs: Asked<Runs>) -> impl IntoView {
     let turn = move |after: String| address.turn_to_own(&[(AFTER, after)]);
     let is_newest = move || order(address) == NEWEST;
     let has_filters = move || is_any(address, &FILTERS);
+    // Who empties the last filter is still in its field when the runs come.
+    let has_any =
+        Memo::new(move |before| before == Some(&true) || !rows.with(Vec::is_empty) || has_filters());
     let nothing = move || {
         view! { <Show when=has_filters fallback=begin><NothingFound filters=&FILTERS /></Show> }
     };
@@ -93,7 +96,7 @@ pub(super) fn ServerRuns(runs: Asked<Runs>) -> impl IntoView {
                     <h2 id="server-runs">"On the server"</h2>
                     <SignOut />
                 </div>
-                <Show when=move || !rows.with(Vec::is_empty) || has_filters()>
+                <Show when=move || has_any.get()>
                     <Filters filters=&FILTERS known />
                 </Show>
                 <Show when=move || !rows.with(Vec::is_empty) fallback=nothing>

@@ -1,0 +1,58 @@
+//! What takes longer than it should, of all that the server has a history of.
+
+use crate::address::query;
+use crate::desk::Desk;
+use crate::message::{Answer, Question, TimeLine};
+use leptos::prelude::*;
+use trainplan_shared::spec::Spec;
+
+/// As many are told at once, and more on request.
+const OPEN: usize = 3;
+
+/// A line for each history whose newest run is a regression; nothing where there is none.
+#[component]
+pub(super) fn Regressions() -> impl IntoView {
+    let desk = Desk::of_app();
+    let lines = desk.answer(
+        move || {
+            desk.track_runs();
+            (desk.has_server() == Some(true)).then_some(Question::Regressions)
+        },
+        |answer| if let Answer::History(lines) = answer { Some(lines) } else { None },
+    );
+    let lines = Memo::new(move |_| lines.get().unwrap_or_default());
+    move || {
+        let lines = lines.get();
+        let (first, more) = lines.split_at(lines.len().min(OPEN));
+        let more = (!more.is_empty()).then(|| {
+            view! {
+                <details>
+                    <summary>{format!("{} more", more.len())}</summary>
+                    {more.iter().map(regression).collect_view()}
+                </details>
+            }
+        });
+        (!first.is_empty()).then(|| {
+            view! {
+                <section class="notice wrong" aria-label="Regressions">
+                    {first.iter().map(regression).collect_view()}
+                    {more}
+                </section>
+            }
+        })
+    }
+}
+
+/// Whose it is, by its first reason.
+fn regression(line: &TimeLine) -> impl IntoView + use<> {
+    let or_any = |filter: &Option<String>| filter.clone().unwrap_or_default();
+    let filters = [("recipe", or_any(&line.recipe)), ("cluster", or_any(&line.cluster))];
+    let why = line.alerts.first().cloned().unwrap_or_default();
+    view! {
+        <p>
+            "Regression of "
+            <a href=format!("/history?{}", query(&Spec::default(), &filters))>{line.title.clone()}</a>
+            {format!(": {why}.")}
+        </p>
+    }
+}
