@@ -43,11 +43,11 @@ pub(super) fn Regressions() -> impl IntoView {
     }
 }
 
-/// Whose it is, by its first reason.
+/// Whose it is, by the last of its reasons: the lasting change, where there is one.
 fn regression(line: &TimeLine) -> impl IntoView + use<> {
     let or_any = |filter: &Option<String>| filter.clone().unwrap_or_default();
     let filters = [("recipe", or_any(&line.recipe)), ("cluster", or_any(&line.cluster))];
-    let why = line.alerts.first().cloned().unwrap_or_default();
+    let why = line.alerts.last().cloned().unwrap_or_default();
     view! {
         <p>
             "Regression of "
