@@ -72,7 +72,7 @@ impl Outcome {
 
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let paths = all_files(self.paths.iter().map(PathBuf::as_path))?;
+        let paths = all_files(&self.paths)?;
         let rows = tokio::runtime::Runtime::new()?.block_on(async {
             let store = self.store.open().await?;
             let mut rows = Vec::new();
@@ -106,7 +106,7 @@ fn cells(row: &Row) -> [String; 4] {
 ///
 /// # Errors
 /// A folder has no result in it.
-fn all_files<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<Vec<PathBuf>, Failure> {
+fn all_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut all = Vec::new();
     for path in paths {
         let found = files(path);

@@ -4,7 +4,7 @@ use super::data_dir::StoreArgs;
 use super::output::{self, Format, FormatArg, printable};
 use super::stored::by_id;
 use super::{Failure, note};
-use crate::store::{Query, Summary};
+use crate::store::{Query, Sort, Summary};
 use serde::Serialize;
 use trainplan_shared::units::{group_digits, minute, significant};
 
@@ -87,7 +87,7 @@ impl List {
             cluster: self.cluster,
             campaign: self.campaign,
             status: self.status,
-            sort: crate::store::Sort::NEWEST_RUN,
+            sort: Sort::NEWEST_RUN,
             limit: Some(self.limit),
             ..Query::default()
         };

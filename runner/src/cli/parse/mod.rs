@@ -70,14 +70,16 @@ pub(super) fn runs(path: &Path, view: &View) -> Vec<Result<RunResult, Box<Report
 /// # Errors
 /// It has none.
 pub(super) fn logs(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let found = walk::find(&[folder.to_path_buf()]);
-    let logs: Vec<PathBuf> = found.iter().filter_map(walk::Found::file).map(Path::to_path_buf).collect();
-    match logs.is_empty() {
-        true => {
-            let wrong = found.iter().filter_map(walk::Found::reason).next();
-            let what = wrong.map_or_else(|| "there is no log in it".to_owned(), ToString::to_string);
-            Err(Failure::Contents { path: folder.to_path_buf(), what })
+    let (mut logs, mut what) = (Vec::new(), "there is no log in it".to_owned());
+    for found in walk::find(&[folder.to_path_buf()]) {
+        match found {
+            walk::Found::File(path) => logs.push(path),
+            walk::Found::Nothing { reason, .. } => what = reason.to_string(),
+            walk::Found::Stdin => {}
         }
+    }
+    match logs.is_empty() {
+        true => Err(Failure::Contents { path: folder.to_path_buf(), what }),
         false => Ok(logs),
     }
 }

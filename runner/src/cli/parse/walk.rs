@@ -31,22 +31,6 @@ impl Found {
     pub(super) fn is_saved(&self) -> bool {
         matches!(self, Found::File(path) if path.to_string_lossy().ends_with(FILE_ENDING))
     }
-
-    /// The file to read.
-    pub(super) fn file(&self) -> Option<&Path> {
-        match self {
-            Found::File(path) => Some(path),
-            Found::Stdin | Found::Nothing { .. } => None,
-        }
-    }
-
-    /// Why there is nothing to read.
-    pub(super) fn reason(&self) -> Option<&Why> {
-        match self {
-            Found::Nothing { reason, .. } => Some(reason),
-            Found::Stdin | Found::File(_) => None,
-        }
-    }
 }
 
 /// Why nothing can be read at a path.
