@@ -137,6 +137,17 @@ impl Database {
         self.writer.begin_with(self.kind.begin()).await.map_err(|error| self.failed(error))
     }
 
+    /// Starts to write about a thing, by its name, that other writers leave alone until this is written.
+    pub(super) async fn write_of(&self, name: &str) -> Result<Transaction<'static, Any>, StoreError> {
+        let mut writing = self.write().await?;
+        // SQLite has one writer in all.
+        if self.kind == Kind::Postgres {
+            let lock = sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))::text").bind(name);
+            lock.execute(&mut *writing).await.map_err(|error| self.failed(error))?;
+        }
+        Ok(writing)
+    }
+
     /// What the database's error means.
     pub(super) fn failed(&self, error: sqlx::Error) -> StoreError {
         let store = self.name.clone();

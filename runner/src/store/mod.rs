@@ -197,16 +197,17 @@ impl Store {
         file: &[u8],
         log: Option<&Path>,
     ) -> Result<Put, StoreError> {
-        // The log first: no run may name one that is not there.
-        let log = match log {
-            Some(log) => {
-                let sha256 = LogHash::parse(&run.source.sha256)?;
-                self.blobs.keep(&sha256, log).await?;
-                Some(sha256)
-            }
-            None => None,
+        let entry = self.entry(run, file)?;
+        let Some(log) = log else {
+            return self.enter(self.database.write().await?, entry, None, None).await;
         };
-        self.enter(run, file, log, None).await
+        let sha256 = LogHash::parse(&run.source.sha256)?;
+        loop {
+            self.blobs.keep(&sha256, log).await?;
+            if let Some(writing) = self.write_naming(&sha256).await? {
+                return self.enter(writing, entry, Some(&sha256), None).await;
+            }
+        }
     }
 
     /// Enters a result as it came over the network. If its log is here already, it has that one.
@@ -219,11 +220,14 @@ impl Store {
         file: &[u8],
         token: Option<&str>,
     ) -> Result<Put, StoreError> {
-        let log = match LogHash::parse(&run.source.sha256) {
-            Ok(sha256) if self.blobs.has(&sha256).await? => Some(sha256),
-            _ => None,
-        };
-        self.enter(run, file, log, token).await
+        let entry = self.entry(run, file)?;
+        // What names no hash has no log.
+        if let Ok(sha256) = LogHash::parse(&run.source.sha256)
+            && let Some(writing) = self.write_naming(&sha256).await?
+        {
+            return self.enter(writing, entry, Some(&sha256), token).await;
+        }
+        self.enter(self.database.write().await?, entry, None, token).await
     }
 
     /// The runs of a query, as summaries.
@@ -321,8 +325,12 @@ impl Store {
         arriving: &Arriving,
         sha256: &LogHash,
     ) -> Result<(), StoreError> {
-        arriving.finish(sha256).await?;
-        let mut writing = self.database.write().await?;
+        let mut writing = loop {
+            arriving.finish(sha256).await?;
+            if let Some(writing) = self.write_naming(sha256).await? {
+                break writing;
+            }
+        };
         let update = sqlx::query("UPDATE runs SET log_sha256 = $2 WHERE id = $1");
         let update = update.bind(id.to_string()).bind(sha256.as_str()).execute(&mut *writing).await;
         update.map_err(|error| self.failed(error))?;
@@ -364,13 +372,21 @@ impl Store {
 
     /// Removes a log that no run names any more. Whoever is ended before it does leaves it to [`Store::sweep`].
     async fn drop_log(&self, sha256: &LogHash) -> Result<(), StoreError> {
+        let mut writing = self.database.write_of(sha256.as_str()).await?;
         let named =
             sqlx::query_scalar("SELECT count(*) FROM runs WHERE log_sha256 = $1").bind(sha256.as_str());
-        let named: i64 = named.fetch_one(&self.database.readers).await.map_err(|error| self.failed(error))?;
+        let named: i64 = named.fetch_one(&mut *writing).await.map_err(|error| self.failed(error))?;
         if named == 0 {
             self.blobs.remove(sha256).await?;
         }
-        Ok(())
+        self.commit(writing).await
+    }
+
+    /// Starts to write that a run has this log, which nobody removes until that is written. None if it is not here: no
+    /// run may name a log that is not.
+    async fn write_naming(&self, sha256: &LogHash) -> Result<Option<Transaction<'static, Any>>, StoreError> {
+        let writing = self.database.write_of(sha256.as_str()).await?;
+        Ok(self.blobs.has(sha256).await?.then_some(writing))
     }
 
     /// Removes the logs that no run names: of runs that were deleted by a server that was then killed, for one.
@@ -400,21 +416,25 @@ impl Store {
         }
     }
 
+    /// What is work before a result is entered: nobody waits for it.
+    fn entry<'a>(&self, run: &'a RunResult, file: &[u8]) -> Result<Entry<'a>, StoreError> {
+        let packed = zstd::bulk::compress(file, LEVEL);
+        let packed = packed.map_err(|error| self.failed(sqlx::Error::Io(error)))?;
+        Ok(Entry { run, sha256: hex(&Sha256::digest(file)), packed, summary: Summary::of(run, now(), false) })
+    }
+
     /// Enters a result in one go, unless it is there.
     async fn enter(
         &self,
-        run: &RunResult,
-        file: &[u8],
-        log: Option<LogHash>,
+        mut writing: Transaction<'static, Any>,
+        entry: Entry<'_>,
+        log: Option<&LogHash>,
         token: Option<&str>,
     ) -> Result<Put, StoreError> {
-        let sha256 = hex(&Sha256::digest(file));
-        let log = log.as_ref().map(LogHash::as_str);
-        let packed =
-            zstd::bulk::compress(file, LEVEL).map_err(|error| self.failed(sqlx::Error::Io(error)))?;
-        let summary = Summary::of(run, now(), log.is_some());
+        let Entry { run, sha256, packed, summary } = entry;
+        let summary = Summary { has_log: log.is_some(), ..summary };
+        let log = log.map(LogHash::as_str);
         let failed = |error| self.failed(error);
-        let mut writing = self.database.write().await?;
         let insert = summary.insert(&sha256, log, token).query().execute(&mut *writing).await;
         if insert.map_err(failed)?.rows_affected() > 0 {
             let insert = sqlx::query("INSERT INTO results (id, file) VALUES ($1, $2)");
@@ -489,6 +509,16 @@ impl Store {
     fn failed(&self, error: sqlx::Error) -> StoreError {
         self.database.failed(error)
     }
+}
+
+/// A result that is ready to be entered.
+struct Entry<'a> {
+    run: &'a RunResult,
+    /// Of its file.
+    sha256: String,
+    /// Its file, compressed by zstd.
+    packed: Vec<u8>,
+    summary: Summary,
 }
 
 /// What a kept result is beside another under its id.

@@ -240,6 +240,38 @@ async fn logs_that_no_run_names_are_swept_away_after_a_day() {
     assert!(!path(&kept).exists());
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_log_stays_that_comes_again_while_its_other_run_is_deleted() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir).await;
+    let log = log(12.39);
+    let file = compressed(&dir, &log);
+    let upload = async |run: &RunResult| store.put_upload(run, result::write(run)?.as_bytes(), None).await;
+    for round in 0..60 {
+        let [old, new] = [(); 2].map(|()| carried_out(&log, "eos"));
+        store.put(&old, Some(&file)).await.unwrap();
+        let come = async {
+            match round % 3 {
+                0 => store.put(&new, Some(&file)).await.map(drop),
+                1 => upload(&new).await.map(drop),
+                _ => {
+                    upload(&new).await?;
+                    let mut arriving = store.arriving(new.id).await?;
+                    arriving.take(&log).await?;
+                    store.finish_log(new.id, &arriving, &LogHash::parse(&new.source.sha256)?).await
+                }
+            }
+        };
+        let (deleted, came) = tokio::join!(store.delete(old.id), come);
+        assert!(deleted.unwrap() && came.is_ok(), "{came:?}");
+        // One that came without its log may have come too late for that.
+        if store.log(new.id).await.unwrap().is_some() || round % 3 != 1 {
+            assert_eq!(read_log(&store, new.id).await, log);
+        }
+        assert!(store.delete(new.id).await.unwrap());
+    }
+}
+
 #[tokio::test]
 async fn pages_are_newest_first_and_meet_without_gap_or_overlap() {
     let dir = tempfile::tempdir().unwrap();
