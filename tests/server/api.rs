@@ -3,7 +3,7 @@
 use crate::document::operations;
 use crate::harness::{
     Client, Kind, Made, Place, SOON, Server, carried, digest, encoded, file_of, ids, log, made, made_long,
-    made_of, progress, read_all, read_head, wait_for,
+    made_of, on_every_store, progress, read_all, read_head, wait_for,
 };
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,14 +12,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use trainplan_shared::result::RunResult;
 use uuid::Uuid;
-
-/// Makes tests of functions that take a kind of store: one for each.
-macro_rules! on_every_store {
-    ($($test:ident)*) => {
-        mod sqlite_and_folder { $( #[test] fn $test() { super::$test(crate::harness::Kind::Local); } )* }
-        mod postgres_and_bucket { $( #[test] fn $test() { super::$test(crate::harness::Kind::Shared); } )* }
-    };
-}
 
 on_every_store! {
     a_result_is_put_once_and_for_ever

@@ -55,6 +55,15 @@ pub(crate) enum Kind {
     Shared,
 }
 
+/// Makes tests of functions that take a kind of store: one for each.
+macro_rules! on_every_store {
+    ($($test:ident)*) => {
+        mod sqlite_and_folder { $( #[test] fn $test() { super::$test(crate::harness::Kind::Local); } )* }
+        mod postgres_and_bucket { $( #[test] fn $test() { super::$test(crate::harness::Kind::Shared); } )* }
+    };
+}
+pub(crate) use on_every_store;
+
 /// Where a server keeps its store, and how to look at it from outside.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {

@@ -11,6 +11,7 @@
     reason = "figures, and what a server said when a test failed"
 )]
 
+mod alerts;
 mod api;
 mod document;
 mod faults;

@@ -4,6 +4,7 @@ use super::data_dir::StoreArgs;
 use super::{Failure, address};
 use crate::serve::{Limits, Options, serve};
 use axum::http::HeaderName;
+use reqwest::Url;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
 use trainplan_shared::history::Thresholds;
@@ -44,12 +45,16 @@ pub(super) struct Args {
     /// From when on a run is a regression, as `trainplan check` has it: baseline-percent=90, sigma=off (more than once for several)
     #[arg(long, value_name = "NAME=VALUE")]
     threshold: Vec<String>,
-    /// Tell this address of every regression, by a POST of JSON (more than once for several)
+    /// Tell this address of every regression, by a POST of JSON (more than once for several); signed with
+    /// TRAINPLAN_WEBHOOK_SECRET, where there is one
     #[arg(long, value_name = "URL")]
     webhook: Vec<String>,
     /// Let webhooks be in this network, and not only on the public internet
     #[arg(long)]
     webhook_allow_private: bool,
+    /// Where people reach this server, such as https://trainplan.example.org: what webhooks tell links there
+    #[arg(long, value_name = "URL", value_parser = public_url)]
+    public_url: Option<Url>,
     /// How often one caller may ask in a minute
     #[arg(long, value_name = "N", default_value_t = Limits::default().requests_per_minute)]
     requests_per_minute: NonZeroU32,
@@ -87,6 +92,9 @@ impl Args {
             retain_days: self.retain_days,
             webhooks: self.webhook,
             webhook_allow_private: self.webhook_allow_private,
+            // From nowhere else: arguments are seen by all users of a machine.
+            webhook_secret: std::env::var("TRAINPLAN_WEBHOOK_SECRET").ok().filter(|text| !text.is_empty()),
+            public_url: self.public_url,
             limits: Limits {
                 requests_per_minute: self.requests_per_minute,
                 max_result_bytes: self.max_result_bytes,
@@ -98,4 +106,12 @@ impl Args {
         let dir = self.store.dir()?;
         tokio::runtime::Runtime::new()?.block_on(serve(self.listen, dir, options)).map_err(Failure::from)
     }
+}
+
+fn public_url(text: &str) -> Result<Url, String> {
+    let wanted = "give an address of the web, such as https://trainplan.example.org";
+    let url = Url::parse(text).map_err(|error| format!("{error}; {wanted}"))?;
+    let is_plain =
+        matches!(url.scheme(), "http" | "https") && url.query().is_none() && url.fragment().is_none();
+    is_plain.then_some(url).ok_or_else(|| wanted.into())
 }

@@ -4,6 +4,7 @@ mod api;
 mod assets;
 mod guard;
 mod host;
+mod judging;
 mod limits;
 mod listen;
 mod meter;
@@ -29,6 +30,7 @@ use axum::routing::get;
 use meter::Meter;
 use problem::Problem;
 use rates::Rates;
+use reqwest::Url;
 use rust_embed::Embed;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -36,7 +38,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Semaphore, watch as flag};
+use tokio::sync::{Notify, Semaphore, watch as flag};
 use tracing::Instrument;
 use trainplan_shared::history::Thresholds;
 use uuid::Uuid;
@@ -62,6 +64,10 @@ pub(crate) struct Options {
     pub(crate) webhooks: Vec<String>,
     /// Whether those may be in this network.
     pub(crate) webhook_allow_private: bool,
+    /// What alerts are signed with.
+    pub(crate) webhook_secret: Option<String>,
+    /// Where people reach this server.
+    pub(crate) public_url: Option<Url>,
     /// From when on a run is a regression.
     pub(crate) thresholds: Thresholds,
     /// What the server takes.
@@ -116,8 +122,8 @@ struct Shared {
     room: Semaphore,
     /// What takes time is done by few at once.
     turns: Semaphore,
-    /// Whoever judges a run.
-    judging: Semaphore,
+    /// That a run came in, for whoever judges it.
+    came_in: Notify,
     /// True when the server is about to end.
     ends: flag::Receiver<bool>,
 }
@@ -147,7 +153,7 @@ impl Server {
         owner: Option<String>,
         ends: flag::Receiver<bool>,
     ) -> Result<Server, ServeError> {
-        let webhooks = Webhooks::new(&options.webhooks, options.webhook_allow_private);
+        let webhooks = Webhooks::new(options);
         Ok(Server(Arc::new(Shared {
             store,
             rates: Rates::new(options.limits.requests_per_minute),
@@ -165,7 +171,7 @@ impl Server {
             webhooks: webhooks.map_err(ServeError::Webhook)?,
             room: Semaphore::new(limits::ROOM),
             turns: Semaphore::new(8),
-            judging: Semaphore::new(1),
+            came_in: Notify::new(),
             ends,
         })))
     }
@@ -173,16 +179,6 @@ impl Server {
     /// Says that something happened, to all who watch.
     fn stir(&self) {
         self.watch.stir();
-    }
-
-    /// Looks whether a run that came in is slower than it should be.
-    fn judge(&self, run: Uuid) {
-        let server = self.clone();
-        tokio::spawn(async move {
-            if let Err(error) = api::judge(&server, run).await {
-                tracing::warn!("run {run} can't be judged: {error}");
-            }
-        });
     }
 }
 
@@ -217,6 +213,7 @@ pub(crate) async fn serve(addr: SocketAddr, dir: DataDir, options: Options) -> R
         let server = server.clone();
         async move { server.watch.read(&server.store, told).await }
     });
+    let judging = tokio::spawn(judging::judge(server.clone()));
     let telling = tokio::spawn(webhooks::tell(server.clone()));
     let told_to_end = async move {
         tokio::select! {
@@ -229,6 +226,7 @@ pub(crate) async fn serve(addr: SocketAddr, dir: DataDir, options: Options) -> R
     listen::serve(listener, router, told_to_end).await;
     housekeeping.abort();
     watching.abort();
+    judging.abort();
     telling.abort();
     Ok(())
 }

@@ -1,13 +1,19 @@
 //! Alerts, told to addresses that the server's keeper named.
 //!
 //! An address may be wrong, or its name may come to point elsewhere: what is not on the public internet is not asked,
-//! unless that was allowed, so that nobody reaches this network's own services through the server.
+//! unless that was allowed, so that nobody reaches this network's own services through the server. Who knows the secret
+//! can tell that an alert came from here: they are signed as standardwebhooks.com has it.
 
-use super::Server;
+use super::{Options, Server};
 use crate::store::Delivery;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use jiff::Timestamp;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
+use ring::hmac;
+use serde_json::Value;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
@@ -18,21 +24,25 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// How often to look for what is due.
 const EVERY: Duration = Duration::from_secs(2);
 
-/// Whom to tell.
+/// Whom to tell, and how.
 pub(super) struct Webhooks {
     client: Client,
     urls: Vec<String>,
+    secret: Option<hmac::Key>,
+    public_url: Option<Url>,
 }
 
 impl Webhooks {
-    /// Ready to tell these addresses.
+    /// Ready to tell the addresses that the options name.
     ///
     /// # Errors
-    /// One of them can't be told, with the reason.
-    pub(super) fn new(urls: &[String], allow_private: bool) -> Result<Webhooks, String> {
+    /// One of them can't be told, or the secret is none, with the reason.
+    pub(super) fn new(options: &Options) -> Result<Webhooks, String> {
+        let (urls, allow_private) = (&options.webhooks, options.webhook_allow_private);
         for url in urls {
             check(url, allow_private).map_err(|why| format!("--webhook {url}: {why}"))?;
         }
+        let secret = options.webhook_secret.as_deref().map(key).transpose()?;
         crate::tls::ready();
         let client = Client::builder()
             .user_agent(concat!("trainplan/", env!("CARGO_PKG_VERSION")))
@@ -42,7 +52,7 @@ impl Webhooks {
             .no_proxy();
         let client = if allow_private { client } else { client.dns_resolver(PublicOnly) };
         let client = client.build().map_err(|error| format!("no HTTP client: {error}"))?;
-        Ok(Webhooks { client, urls: urls.to_vec() })
+        Ok(Webhooks { client, urls: urls.clone(), secret, public_url: options.public_url.clone() })
     }
 
     /// All addresses.
@@ -67,9 +77,15 @@ pub(super) async fn tell(server: Server) {
 }
 
 async fn tell_one(server: &Server, delivery: &Delivery) {
-    let client = &server.webhooks.client;
-    let asked =
-        client.post(&delivery.url).header("content-type", "application/json").body(delivery.body.clone());
+    let webhooks = &server.webhooks;
+    let body = message(&delivery.body, webhooks.public_url.as_ref());
+    let now = Timestamp::now().as_second().to_string();
+    let mut asked = webhooks.client.post(&delivery.url).header("content-type", "application/json");
+    asked = asked.header("webhook-id", &delivery.alert).header("webhook-timestamp", &now);
+    if let Some(secret) = &webhooks.secret {
+        asked = asked.header("webhook-signature", signature(secret, &delivery.alert, &now, &body));
+    }
+    let asked = asked.body(body);
     // An address may hold a secret: only its host is told.
     let host =
         Url::parse(&delivery.url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
@@ -86,6 +102,36 @@ async fn tell_one(server: &Server, delivery: &Delivery) {
             tracing::warn!("{host} does not take an alert (try {tries}): {}", error.without_url());
         }
     }
+}
+
+/// What an address is told: the alert, its text such that it can stand alone in a chat, and where to read more.
+fn message(alert: &str, public_url: Option<&Url>) -> String {
+    let Ok(mut alert) = serde_json::from_str::<Value>(alert) else { return alert.to_owned() };
+    let word = |name: &str| alert[name].as_str().unwrap_or_default();
+    let mut text = format!("{}: {}", word("what"), word("text"));
+    // Behind the path that a proxy may have given it.
+    let link = public_url.map(|url| format!("{}/run?id={}", url.as_str().trim_end_matches('/'), word("run")));
+    if let Some(link) = &link {
+        text.push_str(&format!("\n{link}"));
+    }
+    alert["link"] = link.into();
+    alert["text"] = text.into();
+    alert.to_string()
+}
+
+/// Reads a secret: `whsec_` and at least 24 bytes in base64.
+fn key(secret: &str) -> Result<hmac::Key, String> {
+    let bytes = secret.strip_prefix("whsec_").and_then(|text| BASE64.decode(text).ok());
+    let bytes = bytes.filter(|bytes| bytes.len() >= 24).ok_or(
+        "TRAINPLAN_WEBHOOK_SECRET is no secret: give whsec_ and at least 24 random bytes in base64, such as \
+         whsec_$(openssl rand -base64 32)",
+    )?;
+    Ok(hmac::Key::new(hmac::HMAC_SHA256, &bytes))
+}
+
+fn signature(secret: &hmac::Key, id: &str, at: &str, body: &str) -> String {
+    let tag = hmac::sign(secret, format!("{id}.{at}.{body}").as_bytes());
+    format!("v1,{}", BASE64.encode(tag))
 }
 
 /// Refuses what can't be told.
@@ -220,6 +266,36 @@ mod tests {
         }
         assert_eq!(check("https://hooks.example.com/x", false), Ok(()));
         assert_eq!(check("http://127.0.0.1/", true), Ok(()));
+    }
+
+    #[test]
+    fn a_signature_is_the_standards() {
+        // The example of standardwebhooks.com's specification.
+        let secret = key("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
+        let signed =
+            signature(&secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", r#"{"test": 2432232314}"#);
+        assert_eq!(signed, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+        for secret in ["", "secret", "whsec_", "whsec_c2hvcnQ=", "whsec_*"] {
+            assert!(key(secret).is_err(), "{secret}");
+        }
+    }
+
+    #[test]
+    fn a_message_says_what_it_is_about_and_links_there() {
+        let alert = r#"{"run": "01a1", "what": "llama3.1-8b on alpha", "kind": "previous", "text": "13.2 s is too slow"}"#;
+        let told = |url: Option<&str>| -> Value {
+            let url = url.map(|url| Url::parse(url).unwrap());
+            serde_json::from_str(&message(alert, url.as_ref())).unwrap()
+        };
+        let there = told(Some("https://example.org/trainplan/"));
+        assert_eq!(there["link"], "https://example.org/trainplan/run?id=01a1");
+        let text = "llama3.1-8b on alpha: 13.2 s is too slow\nhttps://example.org/trainplan/run?id=01a1";
+        assert_eq!((&there["text"], &there["kind"]), (&text.into(), &"previous".into()));
+        let nowhere = told(None);
+        assert_eq!(
+            (&nowhere["link"], &nowhere["text"]),
+            (&Value::Null, &"llama3.1-8b on alpha: 13.2 s is too slow".into())
+        );
     }
 
     #[tokio::test]

@@ -36,6 +36,30 @@ pub(crate) struct Delivery {
 }
 
 impl Store {
+    /// Runs that came over the network and were not judged yet, in the order in which they came; at most so many.
+    pub(crate) async fn unjudged(&self) -> Result<Vec<Uuid>, StoreError> {
+        let select = "SELECT runs.id FROM unjudged JOIN runs ON runs.id = unjudged.id \
+            ORDER BY received_at, runs.id LIMIT 100";
+        let ids: Vec<String> = sqlx::query_scalar(select)
+            .fetch_all(&self.database.readers)
+            .await
+            .map_err(|error| self.failed(error))?;
+        Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
+    }
+
+    /// Notes that these runs were judged.
+    pub(crate) async fn judged(&self, runs: &[Uuid]) -> Result<(), StoreError> {
+        if runs.is_empty() {
+            return Ok(());
+        }
+        let mut writing = self.database.write().await?;
+        for run in runs {
+            let delete = sqlx::query("DELETE FROM unjudged WHERE id = $1").bind(run.to_string());
+            delete.execute(&mut *writing).await.map_err(|error| self.failed(error))?;
+        }
+        self.commit(writing).await
+    }
+
     /// Keeps an alert, to be told to addresses, unless the run has one of this kind already.
     pub(crate) async fn alert(
         &self,

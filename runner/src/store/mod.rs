@@ -23,7 +23,7 @@ pub(crate) use alerts::{Delivery, KeptAlert};
 pub(crate) use arriving::Arriving;
 pub(crate) use blobs::{BlobError, Log, LogHash, hex};
 pub(crate) use changes::{Change, Kind as ChangeKind};
-pub(crate) use query::{Page, Query, Sort};
+pub(crate) use query::{Cursor, Page, Query, Sort};
 pub(crate) use scores::Score;
 pub(crate) use summary::Summary;
 
@@ -440,6 +440,10 @@ impl Store {
             let insert = sqlx::query("INSERT INTO results (id, file) VALUES ($1, $2)");
             let insert = insert.bind(&summary.id).bind(packed).execute(&mut *writing).await;
             insert.map_err(failed)?;
+            if token.is_some() {
+                let insert = sqlx::query("INSERT INTO unjudged (id) VALUES ($1)").bind(&summary.id);
+                insert.execute(&mut *writing).await.map_err(failed)?;
+            }
             // It is over.
             let delete = sqlx::query("DELETE FROM progress WHERE id = $1").bind(&summary.id);
             delete.execute(&mut *writing).await.map_err(failed)?;

@@ -251,10 +251,7 @@ impl Page {
         let limit = query.limit() as usize;
         let is_last = items.len() <= limit;
         items.truncate(limit);
-        let next_cursor = items
-            .last()
-            .filter(|_| !is_last)
-            .and_then(|last| Some(Cursor { value: query.sort.key.value(last), id: last.id.parse().ok()? }));
+        let next_cursor = items.last().filter(|_| !is_last).and_then(|last| Cursor::after(last, query.sort));
         Page { items, next_cursor }
     }
 }
@@ -273,6 +270,11 @@ enum Value {
 }
 
 impl Cursor {
+    /// Where what comes after a run begins.
+    pub(crate) fn after(run: &Summary, sort: Sort) -> Option<Cursor> {
+        Some(Cursor { value: sort.key.value(run), id: run.id.parse().ok()? })
+    }
+
     /// Whether it is of pages in this order.
     pub(crate) fn suits(&self, sort: Sort) -> bool {
         match &self.value {

@@ -1,4 +1,3 @@
-use super::query::Cursor;
 use super::*;
 use std::collections::BTreeSet;
 use std::fs;

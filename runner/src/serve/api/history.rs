@@ -4,7 +4,7 @@ use super::super::Server;
 use super::super::problem::Problem;
 use super::{By, NEVER_KEPT, runs};
 use crate::history::point;
-use crate::store::{KeptAlert, Query, Scope, Sort};
+use crate::store::{KeptAlert, Scope, Sort};
 use axum::Json;
 use axum::extract::{Extension, RawQuery, State};
 use axum::http::StatusCode;
@@ -111,46 +111,4 @@ pub(super) async fn alerts(State(server): State<Server>, Extension(by): By) -> R
     by.may(Scope::Read)?;
     let items = server.store.alerts(MOST_ALERTS).await?.into_iter().map(Alert::from).collect();
     Ok((NEVER_KEPT, Json(Alerts { items })).into_response())
-}
-
-/// Looks whether a run that came in is slower than it should be, and keeps what is to be told of it.
-pub(crate) async fn judge(server: &Server, run: uuid::Uuid) -> Result<(), crate::store::StoreError> {
-    /// What was before these is no news.
-    const BEFORE: u32 = 100;
-    // One after another, where nobody waits for it.
-    let _turn = server.judging.acquire().await;
-    let Some(summary) = server.store.summary(run).await? else { return Ok(()) };
-    let (key, _) = point(&summary);
-    if !key.is_one_scenario() {
-        return Ok(());
-    }
-    let query = Query {
-        line: summary.line.clone(),
-        cluster: key.cluster.clone(),
-        sort: Sort::NEWEST_RUN,
-        limit: Some(BEFORE),
-        ..Query::default()
-    };
-    let runs = server.store.list(&query).await?.items;
-    let points = runs.iter().map(point).filter(|(other, _)| *other == key).map(|(_, point)| point).collect();
-    let thresholds = server.options.thresholds;
-    let Ok(line) = tokio::task::spawn_blocking(move || TimeLine::of(key, points, &thresholds)).await else {
-        return Ok(());
-    };
-    let before = line.points.iter().rev().skip(1).find(|point| point.measured_s().is_some());
-    for alert in line.alerts.iter().filter(|alert| alert.point == summary.id) {
-        let body = serde_json::json!({
-            "run": summary.id, "what": line.label, "kind": alert.kind, "text": alert.text, "at": alert.at,
-            "measured_s": alert.measured_s, "expected_s": alert.expected_s, "limit_s": alert.limit_s,
-        });
-        // What was so the time before is no news.
-        let is_news = match before {
-            Some(before) => !server.store.has_alert(&before.id, alert.kind.id()).await?,
-            None => true,
-        };
-        let urls = if is_news { server.webhooks.urls() } else { &[] };
-        server.store.alert(run, alert.kind.id(), &body.to_string(), urls).await?;
-    }
-    server.stir();
-    Ok(())
 }

@@ -8,7 +8,6 @@ mod log;
 mod progress;
 mod runs;
 
-pub(super) use history::judge;
 pub(crate) use progress::Progress;
 
 use super::Server;

@@ -93,7 +93,7 @@ pub(super) async fn put(
     };
     server.meter.uploaded(outcome);
     if put == Put::New {
-        server.judge(id);
+        server.came_in.notify_one();
     }
     let log = log_state(&server, &run).await?;
     let status = if put == Put::New { StatusCode::CREATED } else { StatusCode::OK };

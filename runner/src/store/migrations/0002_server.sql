@@ -78,6 +78,11 @@ CREATE TABLE shares (
     expires_at TEXT NOT NULL
 );
 
+-- Runs that came over the network, until it was looked whether they are slower than they should be.
+CREATE TABLE unjudged (
+    id TEXT PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE
+);
+
 -- Runs that were slower than they should have been, by a rule.
 CREATE TABLE alerts (
     id   TEXT PRIMARY KEY,

@@ -1,0 +1,163 @@
+//! Runs that came in slower than they should be: kept, told once to whoever is to know, and never forgotten.
+
+use crate::harness::{
+    Client, Kind, Options, Place, SOON, Server, carried, on_every_store, read_head, wait_for,
+};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use ring::hmac;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::io::{BufReader, Read, Write};
+use std::net::TcpListener;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+on_every_store! {
+    a_regression_is_told_once_signed_and_with_a_link
+    a_server_that_is_killed_judges_when_it_is_back
+}
+
+/// Somebody who is told alerts.
+struct Ear {
+    url: String,
+    heard: Receiver<Told>,
+}
+
+/// A request that came to it.
+struct Told {
+    head: String,
+    body: String,
+}
+
+impl Told {
+    fn header(&self, name: &str) -> &str {
+        let line = self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        line.unwrap_or_else(|| panic!("no {name}: {}", self.head))
+    }
+}
+
+impl Ear {
+    /// One that answers with these in turn, and then takes everything.
+    fn new(answers: &'static [u16]) -> Ear {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/hook?key=s3cret", listener.local_addr().unwrap());
+        let (tell, heard) = channel();
+        thread::spawn(move || {
+            for (place, wire) in listener.incoming().enumerate() {
+                let mut wire = BufReader::new(wire.unwrap());
+                let head = read_head(&mut wire);
+                let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+                let mut body = vec![0; length.parse().unwrap()];
+                wire.read_exact(&mut body).unwrap();
+                let status = answers.get(place).unwrap_or(&204);
+                let answer = format!("HTTP/1.1 {status} -\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+                wire.get_mut().write_all(answer.as_bytes()).unwrap();
+                if tell.send(Told { head, body: String::from_utf8(body).unwrap() }).is_err() {
+                    return;
+                }
+            }
+        });
+        Ear { url, heard }
+    }
+
+    fn next(&self) -> Told {
+        self.heard.recv_timeout(SOON).unwrap()
+    }
+}
+
+/// Puts runs of one time line, one after another, and gives the id of the last.
+fn put(owner: &Client, cluster: &str, step_times_s: &[f64]) -> String {
+    let ids = step_times_s.iter().map(|step_time_s| {
+        let run = carried(*step_time_s, cluster).run;
+        assert_eq!(owner.put(&run).status, 201);
+        run.id.to_string()
+    });
+    ids.last().unwrap()
+}
+
+/// Waits until a run has an alert.
+fn wait_for_alert(owner: &Client, run: &str) {
+    wait_for("alert", SOON, || {
+        let alerts = owner.json("/alerts");
+        alerts["items"].as_array().unwrap().iter().find(|alert| alert["run"] == run).map(drop)
+    });
+}
+
+fn a_regression_is_told_once_signed_and_with_a_link(kind: Kind) {
+    const SECRET: &str = "c2l4IGFuZCB0d2VudHkgYnl0ZXMgYXQgbGVhc3Q=";
+    let ear = Ear::new(&[500]);
+    let arguments =
+        ["--webhook", &ear.url, "--webhook-allow-private", "--public-url", "https://t.example.org/plan/"];
+    let environment = [("TRAINPLAN_WEBHOOK_SECRET", &*format!("whsec_{SECRET}"))];
+    let options = Options { arguments: &arguments, environment: &environment, ..Options::default() };
+    let server = Server::with(&Place::new(kind), &options);
+    let owner = server.owner();
+
+    let first = put(&owner, "alpha", &[9.4, 9.4, 9.4, 9.4, 9.4, 9.4, 10.5]);
+    // As slow as the one before it: an alert too, and no news.
+    let second = put(&owner, "alpha", &[10.5]);
+    let other = put(&owner, "beta", &[9.4, 9.4, 9.4, 9.4, 9.4, 9.4, 10.5]);
+    let kinds = ["baseline", "previous", "sigma"];
+    let of_run = |run: &String| kinds.map(|kind| (run.clone(), kind.to_owned()));
+    let expected: BTreeSet<_> = [&first, &other].into_iter().flat_map(of_run).collect();
+
+    let mut told = BTreeSet::new();
+    let mut ids = BTreeSet::new();
+    let refused = ear.next();
+    while told.len() < expected.len() {
+        let one = ear.next();
+        let body: Value = serde_json::from_str(&one.body).unwrap();
+        let word = |name: &str| body[name].as_str().unwrap_or_else(|| panic!("{name}: {body}")).to_owned();
+        let (run, link) = (word("run"), format!("https://t.example.org/plan/run?id={}", word("run")));
+        assert_eq!(word("link"), link);
+        let cluster = if run == other { "beta" } else { "alpha" };
+        let begins = format!("llama3.1-8b/h100/fp8/8@25.04 on {cluster}: 10.5 s");
+        assert!(word("text").starts_with(&begins) && word("text").ends_with(&link), "{body}");
+        assert_eq!(body["measured_s"], 10.5);
+
+        let [id, at, signed] =
+            ["webhook-id", "webhook-timestamp", "webhook-signature"].map(|h| one.header(h));
+        let secret = hmac::Key::new(hmac::HMAC_SHA256, &BASE64_STANDARD.decode(SECRET).unwrap());
+        let tag = BASE64_STANDARD.decode(signed.strip_prefix("v1,").unwrap()).unwrap();
+        hmac::verify(&secret, format!("{id}.{at}.{}", one.body).as_bytes(), &tag).unwrap();
+        assert!(one.head.starts_with("POST /hook?key=s3cret "), "{}", one.head);
+        assert!(told.insert((run, word("kind"))) && ids.insert(id.to_owned()), "told twice: {body}");
+    }
+    assert_eq!(told, expected);
+    wait_for_alert(&owner, &second);
+    // What was refused came again, under the name that it had.
+    assert!(ids.contains(refused.header("webhook-id")), "{ids:?}: {}", refused.head);
+    let output = server.output();
+    assert!(output.contains("127.0.0.1 does not take an alert (try 1)"), "{output}");
+    assert!(!output.contains("s3cret") && !output.contains(SECRET), "{output}");
+}
+
+fn a_server_that_is_killed_judges_when_it_is_back(kind: Kind) {
+    let mut server = Server::at(&Place::new(kind));
+    let mut slow = Vec::new();
+    for cluster in ["a", "b", "c", "d", "e", "f"] {
+        put(&server.owner(), cluster, &[9.4; 6]);
+        slow.push(put(&server.owner(), cluster, &[10.5]));
+        server = Server::at(&server.kill());
+    }
+    for run in slow {
+        wait_for_alert(&server.owner(), &run);
+    }
+}
+
+#[test]
+fn a_server_does_not_start_with_webhooks_that_can_not_be() {
+    let place = Place::local();
+    let refused = |arguments: &[&str], secret: &str| {
+        let environment = [("TRAINPLAN_WEBHOOK_SECRET", secret)];
+        Server::try_with(&place, &Options { arguments, environment: &environment, ..Options::default() })
+            .map(|server| server.output())
+            .unwrap_err()
+    };
+    let private = refused(&["--webhook", "http://127.0.0.1:9/"], "");
+    assert!(private.contains("--webhook-allow-private"), "{private}");
+    let secret = refused(&["--webhook", "https://hooks.example.com/x"], "guess");
+    assert!(secret.contains("openssl rand") && !secret.contains("guess"), "{secret}");
+    let link = refused(&["--public-url", "trainplan.example.org"], "");
+    assert!(link.contains("https://trainplan.example.org"), "{link}");
+}
