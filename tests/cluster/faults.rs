@@ -57,8 +57,11 @@ fn killed_at_every_event_it_goes_on_and_submits_once() {
     assert_submitted_once(&cluster, runs);
 }
 
-/// The events that every run that ends well has, whatever the cluster's pace, and what tells those of a name apart.
-const MOMENTS: [(&str, fn(&Value) -> bool); 9] = [
+/// An event's name, and what tells those of that name apart.
+type Moment = (&'static str, fn(&Value) -> bool);
+
+/// The events that every run that ends well has, whatever the cluster's pace.
+const MOMENTS: [Moment; 9] = [
     ("staged", |_| true),
     ("intended", |_| true),
     ("submitted", |_| true),
