@@ -1,6 +1,10 @@
 use crate::check::store;
+use crate::compare::log;
 use crate::{csv, json, refusal};
 use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use tempfile::TempDir;
 use trainplan_tests::trainplan;
 
 fn ids(runs: &Value) -> Vec<String> {
@@ -27,6 +31,94 @@ fn runs_are_listed_and_deleted() {
     let deleted = json(&["results", "delete", &all[0][..8], "--data-dir", &data]);
     assert_eq!(ids(&deleted), all[..1]);
     assert_eq!(ids(&list(&[])), all[1..]);
+}
+
+/// A log that does not tell what it is a run of, put into a store with its raw log: the place, the data directory, its id.
+fn a_log_of_nothing_known() -> (TempDir, String, String) {
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name).to_string_lossy().into_owned();
+    let (results, data) = (path("results"), path("data"));
+    fs::write(path("train.log"), log(128, 9400)).unwrap();
+    assert_eq!(trainplan(["parse", &path("train.log"), "--save", &results]).code, Some(0));
+    let saved = fs::read_dir(&results).unwrap().next().unwrap().unwrap().path();
+    let id = saved.file_name().unwrap().to_str().unwrap().split('.').next().unwrap().to_owned();
+    let packed = zstd::encode_all(log(128, 9400).as_bytes(), 1).unwrap();
+    fs::write(format!("{results}/{id}.log.zst"), packed).unwrap();
+    assert_eq!(trainplan(["import", &results, "--data-dir", &data]).code, Some(0));
+    (place, data, id)
+}
+
+#[test]
+fn what_a_log_is_a_run_of_can_be_said_later_and_goes_with_a_backup() {
+    const RECIPE: &str = "llama3.1-8b/h100/fp8/8@25.04";
+    let (place, data, id) = a_log_of_nothing_known();
+    let list = |data: &str| json(&["results", "list", "--data-dir", data])[0].clone();
+    let before = list(&data);
+    assert_eq!((&before["recipe"], &before["baseline"]), (&Value::Null, &Value::Null));
+
+    let reparse =
+        |more: &[&str]| json(&[&["reparse", &id[..13], "--data-dir", &data], more].concat())[0].clone();
+    assert_eq!(reparse(&[])["outcome"], "same");
+    assert_eq!(reparse(&["--recipe", RECIPE])["outcome"], "changed");
+    let after = list(&data);
+    assert_eq!((&after["recipe"], &after["ran_at"]), (&RECIPE.into(), &before["ran_at"]));
+    assert!(after["baseline"]["speed_percent"].as_f64().unwrap() > 90.0, "{after}");
+    // It stays so when it is read again.
+    assert_eq!(reparse(&[])["outcome"], "same");
+
+    let path = |name: &str| place.path().join(name).to_string_lossy().into_owned();
+    let (backup, other) = (path("backup"), path("other"));
+    for _ in 0..2 {
+        assert_eq!(trainplan(["export", &backup, "--data-dir", &data]).code, Some(0));
+        assert_eq!(trainplan(["import", &backup, "--data-dir", &other]).code, Some(0));
+    }
+    let files: BTreeSet<_> = fs::read_dir(&backup).unwrap().map(|file| file.unwrap().file_name()).collect();
+    let ended = ["log.zst", "result.json", "score.json"].map(|ending| format!("{id}.{ending}").into());
+    assert_eq!(files, BTreeSet::from(ended));
+    let moved = list(&other);
+    for same in ["id", "recipe", "step_time_s", "baseline", "ran_at", "has_log"] {
+        assert_eq!(moved[same], after[same], "{same}");
+    }
+    // What came first is kept beside it as it came, log and all.
+    let came = fs::read(format!("{backup}/{id}.result.json")).unwrap();
+    assert_eq!(came, fs::read(format!("{}/{id}.result.json", path("results"))).unwrap());
+    let raw = zstd::decode_all(fs::File::open(format!("{backup}/{id}.log.zst")).unwrap()).unwrap();
+    assert_eq!(raw, log(128, 9400).as_bytes());
+
+    fs::write(format!("{backup}/{id}.score.json"), "{}").unwrap();
+    let torn = trainplan(["import", &backup, "--data-dir", &path("third")]);
+    assert!(torn.code == Some(1) && torn.stdout.contains(".score.json"), "{}", torn.stdout);
+}
+
+#[test]
+fn what_a_log_is_a_run_of_is_said_of_runs_that_are_named() {
+    let (_place, data, id) = a_log_of_nothing_known();
+    let said = refusal(&["reparse", "--recipe", "llama3.1-8b/h100/fp8/8", "--data-dir", &data]);
+    assert!(said.contains("trainplan results list"), "{said}");
+    let said = refusal(&["reparse", &id, "--recipe", "lama3.1-8b/h100/fp8/8", "--data-dir", &data]);
+    assert!(said.contains("llama3.1-8b/h100/fp8/8"), "{said}");
+}
+
+#[test]
+fn what_an_older_parser_made_is_made_again() {
+    let (place, data, id) = a_log_of_nothing_known();
+    let path = |name: &str| place.path().join(name).to_string_lossy().into_owned();
+    // As if an older one had read no step but the last.
+    let file = format!("{}/{id}.result.json", path("results"));
+    let mut run: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    run["provenance"]["parser_version"] = 0.into();
+    run["identity"]["scenario"]["gbs"] = "64".into();
+    fs::write(&file, run.to_string()).unwrap();
+    let old = path("old");
+    assert_eq!(trainplan(["import", &path("results"), "--data-dir", &old]).code, Some(0));
+    let rows = json(&["reparse", "--data-dir", &old]);
+    assert_eq!((rows.as_array().unwrap().len(), &rows[0]["outcome"]), (1, &"changed".into()));
+    let listed = &json(&["results", "list", "--data-dir", &old])[0];
+    assert_eq!(listed["parser_version"], 1);
+    // Nothing is left that an older one made; and in the other store nothing ever was.
+    for data in [&old, &data] {
+        assert_eq!(json(&["reparse", "--data-dir", data]), Value::Array(Vec::new()));
+    }
 }
 
 #[test]

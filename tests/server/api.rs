@@ -10,7 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufReader, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use trainplan_shared::result::RunResult;
+use trainplan_shared::problem::Field;
+use trainplan_shared::result::{Intake, RunResult};
+use trainplan_shared::spec::Spec;
 use uuid::Uuid;
 
 on_every_store! {
@@ -32,6 +34,7 @@ on_every_store! {
     who_watches_is_told_and_can_come_back
     who_missed_too_much_is_told_to_look_again
     scores_tell_by_which_parser
+    what_a_log_is_a_run_of_can_be_said_later
     runs_are_compared
     what_is_deleted_is_gone
     a_log_stays_while_another_run_has_it
@@ -570,6 +573,52 @@ fn scores_tell_by_which_parser(kind: Kind) {
     let summary = owner.json(&format!("/runs/{}/summary", made.run.id));
     assert_eq!(summary["step_time_s"]["mean"], 12.39);
     assert_eq!(summary["cluster"], "eos");
+}
+
+fn what_a_log_is_a_run_of_can_be_said_later(kind: Kind) {
+    const RECIPE: &str = "llama3.1-8b/h100/fp8/8@25.04";
+    let server = start(kind);
+    let (owner, uploader) = (server.owner(), server.by(&server.place.token("upload", &[])));
+    let log = log(9.4, 50);
+    let read_as = |name: &str, said: &Spec| {
+        let mut intake = Intake::new(name, said);
+        intake.feed(&log);
+        intake.finish()
+    };
+    let run = read_as("train.log", &Spec::default());
+    let path = format!("/runs/{}", run.id);
+    let scores = format!("{path}/scores?recipe={}", encoded(RECIPE));
+    owner.post(&scores, &json!({})).problem(404);
+    assert_eq!(owner.put(&run).status, 201);
+    assert!(owner.post(&scores, &json!({})).problem(409).contains("log is not here"));
+    assert_eq!(owner.put_log(run.id, 0, true, &log).status, 200);
+    uploader.post(&scores, &json!({})).problem(403);
+    assert!(owner.post(&format!("{path}/scores?recipe=lama"), &json!({})).problem(400).contains("lama"));
+    assert!(owner.post(&format!("{path}/scores?colour=red"), &json!({})).problem(400).contains("colour"));
+    let summary = || owner.json(&format!("{path}/summary"));
+    let before = summary();
+    assert_eq!(before["recipe"], Value::Null);
+
+    let answer = owner.post(&scores, &json!({}));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let items = answer.json()["items"].as_array().unwrap().clone();
+    let recipes: Vec<_> = items.iter().map(|score| score["report"]["recipe"].clone()).collect();
+    assert_eq!(recipes, [RECIPE.into(), Value::Null]);
+    let after = summary();
+    assert_eq!((&after["recipe"], &after["ran_at"]), (&RECIPE.into(), &before["ran_at"]));
+    assert_eq!(owner.all(&format!("recipe={}", encoded(RECIPE))), [run.id.to_string()]);
+    // What was sent first is the same run, and so is what is sent as that which it is now.
+    for again in [&run, &read_as("train.log", &Spec::default().with(Field::Recipe, RECIPE))] {
+        assert_eq!(owner.put(again).status, 200);
+    }
+    let other = Spec::default().with(Field::Recipe, "llama3.1-8b/h100/bf16/8@25.04");
+    assert!(owner.put(&read_as("train.log", &other)).problem(409).contains("reparse"));
+    assert_eq!(owner.get(&format!("{path}?upload")).body, file_of(&run));
+
+    let carried = carried(9.4, "eos");
+    owner.put_all(&carried);
+    let refused = owner.post(&format!("/runs/{}/scores?gpus=16", carried.run.id), &json!({}));
+    assert!(refused.problem(409).contains("campaign nightly"));
 }
 
 fn runs_are_compared(kind: Kind) {

@@ -125,7 +125,7 @@ impl Args {
             }
         }
         if !logs.is_empty() {
-            for report in parse::reports(&logs)? {
+            for report in parse::reports(&logs) {
                 let measured = report.step_time_s.as_ref().map(|stat| stat.mean);
                 match (measured, report.scenario.scenario()) {
                     (Some(measured), Ok(scenario)) => {

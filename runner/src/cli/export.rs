@@ -1,6 +1,7 @@
 //! `trainplan export`: a store as a folder of plain files, for whoever keeps or moves it.
 
 use super::data_dir::StoreArgs;
+use super::import::SCORE_ENDING;
 use super::{Failure, note};
 use crate::store::{Query, Store};
 use std::fs::{self, File};
@@ -11,8 +12,9 @@ use uuid::Uuid;
 
 /// Copy the store into a folder of plain files
 ///
-/// Every run becomes ID.result.json, as it came, and ID.log.zst, its raw log, where that is here. `trainplan import FOLDER` puts them into any
-/// store, whatever its database. What is in the folder already is not written again: a second export adds what is new.
+/// Every run becomes ID.result.json, as it came, ID.log.zst, its raw log, where that is here, and ID.score.json, where that log was
+/// read again. `trainplan import FOLDER` puts them into any store, whatever its database. Results and logs that are in the
+/// folder already are not written again: a second export adds what is new.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -41,6 +43,7 @@ impl Args {
                 for run in &page.items {
                     let Ok(id) = run.id.parse() else { continue };
                     runs += usize::from(result(&store, id, folder).await?);
+                    score(&store, id, folder).await?;
                     logs += usize::from(log(&store, id, folder).await?);
                 }
                 query.cursor = page.next_cursor;
@@ -61,12 +64,16 @@ async fn result(store: &Store, id: Uuid, folder: &Path) -> Result<bool, Failure>
         return Ok(false);
     }
     let Some(packed) = store.file(id).await? else { return Ok(false) };
-    let write = |mut file: File| {
-        io::copy(&mut zstd::Decoder::new(packed.as_slice())?, &mut file)?;
-        file.sync_all()
-    };
-    whole(&path, write).map_err(|error| unwritten(&path, error))?;
+    unpacked(&path, &packed)?;
     Ok(true)
+}
+
+/// Writes what the newest parser made of a log: it may have changed.
+async fn score(store: &Store, id: Uuid, folder: &Path) -> Result<(), Failure> {
+    match store.newest_score(id).await? {
+        Some(packed) => unpacked(&folder.join(format!("{id}{SCORE_ENDING}")), &packed),
+        None => Ok(()),
+    }
 }
 
 /// Writes a raw log as it is kept, unless it is there or not here.
@@ -91,10 +98,15 @@ async fn log(store: &Store, id: Uuid, folder: &Path) -> Result<bool, Failure> {
 }
 
 /// Writes a file that is there whole or not at all.
-fn whole(path: &Path, write: impl FnOnce(File) -> io::Result<()>) -> io::Result<()> {
+fn unpacked(path: &Path, packed: &[u8]) -> Result<(), Failure> {
     let draft = draft(path);
-    write(File::create(&draft)?)?;
-    fs::rename(&draft, path)
+    let written = || {
+        let mut file = File::create(&draft)?;
+        io::copy(&mut zstd::Decoder::new(packed)?, &mut file)?;
+        file.sync_all()?;
+        fs::rename(&draft, path)
+    };
+    written().map_err(|error| unwritten(path, error))
 }
 
 fn draft(path: &Path) -> PathBuf {

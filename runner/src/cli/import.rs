@@ -13,8 +13,8 @@ use trainplan_shared::result::{self, FILE_ENDING, FileError, RunResult};
 /// Put saved results into the store that `trainplan serve` shows
 ///
 /// A result goes in once and never changes: importing it again does nothing, and another result under the same id is
-/// refused. Of a folder, the files *.result.json in it are imported, as `trainplan parse --save` and `trainplan export` write them; the raw
-/// log NAME.log.zst beside NAME.result.json goes in with it.
+/// refused. Of a folder, the files *.result.json in it are imported, as `trainplan parse --save` and `trainplan export` write them; with
+/// NAME.result.json go the raw log NAME.log.zst and what was made of it later, NAME.score.json, beside it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -139,15 +139,24 @@ async fn import(store: &Store, path: &Path) -> Result<Row, StoreError> {
         outcome,
         reason,
     };
-    let read = fs::read(path)
-        .map_err(|error| could_not_read(&error))
-        .and_then(|bytes| Ok((result::read(&bytes).map_err(|error| no_result(path, &error))?, bytes)));
-    let (run, file) = match read {
-        Ok(read) => read,
+    let both = || {
+        let (run, file) = read(path)?;
+        let score = beside(path, SCORE_ENDING).map(|score| score_of(&run, &score)).transpose()?;
+        Ok((run, file, score))
+    };
+    let (run, file, score) = match both() {
+        Ok(both) => both,
         Err(reason) => return Ok(row(None, Outcome::Unreadable, Some(reason))),
     };
     let log = log_of(path);
-    match store.put_file(&run, &file, log.as_deref()).await {
+    let put = async {
+        let put = store.put_file(&run, &file, log.as_deref()).await?;
+        if let Some(score) = score {
+            store.put_score(&score).await?;
+        }
+        Ok(put)
+    };
+    match put.await {
         Ok(Put::New) => Ok(row(Some(&run), Outcome::New, None)),
         Ok(Put::Known) => Ok(row(Some(&run), Outcome::Known, None)),
         Err(error @ StoreError::Conflict { .. }) => {
@@ -159,6 +168,21 @@ async fn import(store: &Store, path: &Path) -> Result<Row, StoreError> {
             ),
         ) => Ok(row(Some(&run), Outcome::BadLog, Some(error.to_string()))),
         Err(error) => Err(error),
+    }
+}
+
+/// Reads a file of a result: it, and its bytes.
+fn read(path: &Path) -> Result<(RunResult, Vec<u8>), String> {
+    let bytes = fs::read(path).map_err(|error| could_not_read(&error))?;
+    Ok((result::read(&bytes).map_err(|error| no_result(path, &error))?, bytes))
+}
+
+/// Reads what was made of a run's log later.
+fn score_of(run: &RunResult, path: &Path) -> Result<RunResult, String> {
+    let (score, _) = read(path).map_err(|why| format!("{}: {why}", path.display()))?;
+    match score.id == run.id {
+        true => Ok(score),
+        false => Err(format!("{} is of another run, {}: move it away", path.display(), score.id)),
     }
 }
 
@@ -175,10 +199,18 @@ fn no_result(path: &Path, error: &FileError) -> String {
     }
 }
 
+/// How the name of a file ends that tells what was made of a run's log later.
+pub(super) const SCORE_ENDING: &str = ".score.json";
+
 /// The raw log beside a result file: NAME.log.zst beside NAME.result.json.
 pub(super) fn log_of(path: &Path) -> Option<PathBuf> {
+    beside(path, ".log.zst")
+}
+
+/// What is beside a result file under its name with another ending.
+fn beside(path: &Path, ending: &str) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?.strip_suffix(FILE_ENDING)?;
-    Some(path.with_file_name(format!("{name}.log.zst"))).filter(|log| log.exists())
+    Some(path.with_file_name(format!("{name}{ending}"))).filter(|beside| beside.exists())
 }
 
 pub(super) fn could_not_read(error: &io::Error) -> String {

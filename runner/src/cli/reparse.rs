@@ -2,28 +2,35 @@
 
 use super::data_dir::StoreArgs;
 use super::output::{self, Format, FormatArg};
+use super::scenario::ScenarioArgs;
 use super::stored::by_id;
 use super::{Failure, note};
 use crate::store::{Query, Store};
 use serde::Serialize;
 use trainplan_shared::log::PARSER_VERSION;
+use trainplan_shared::result::View;
+use trainplan_shared::spec::Spec;
 use uuid::Uuid;
 
 /// Read the stored raw logs again, with this program's parser
 ///
 /// What was uploaded stays as it came; what the newer parser makes of its log is kept beside it, under the parser's version, and counts
-/// from then on. Runs without a raw log stay as they are.
+/// from then on. So does what a log is a run of, where it went up without that: the flags of a scenario say it. Runs without
+/// a raw log stay as they are.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   trainplan reparse
   trainplan reparse 01a1fecf-58d1
+  trainplan reparse 01a1fecf-58d1 --recipe llama3.1-8b/h100/bf16/8@25.04
 
 Exit codes: 0 done; 1 a log could not be read (its row says why); 2 there is no such run.")]
 pub(super) struct Args {
     /// Runs, by their ids or the first eight digits [default: all that an older parser made]
     #[arg(value_name = "ID")]
     ids: Vec<String>,
+    #[command(flatten)]
+    scenario: ScenarioArgs,
     #[command(flatten)]
     store: StoreArgs,
     #[command(flatten)]
@@ -42,6 +49,12 @@ struct Row {
 
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
+        let said = View::of(self.scenario.spec()?, None)?.spec;
+        let said = Some(said).filter(|said| *said != Spec::default());
+        if said.is_some() && self.ids.is_empty() {
+            let why = "name the runs of which that is true: `trainplan results list` has their ids";
+            return Err(Failure::NoRun(why.into()));
+        }
         let rows = tokio::runtime::Runtime::new()?.block_on(async {
             let store = self.store.existing().await?;
             let mut ids = Vec::new();
@@ -53,7 +66,7 @@ impl Args {
             }
             let mut rows = Vec::new();
             for id in ids {
-                rows.push(row(&store, id).await);
+                rows.push(row(&store, id, said.clone()).await);
             }
             Ok::<_, Failure>(rows)
         })?;
@@ -82,8 +95,8 @@ fn cells(row: &Row) -> [String; 3] {
     [row.outcome.into(), row.id.clone(), row.reason.clone().unwrap_or_default()]
 }
 
-async fn row(store: &Store, id: Uuid) -> Row {
-    let (outcome, reason) = match store.reparse(id).await {
+async fn row(store: &Store, id: Uuid, said: Option<Spec>) -> Row {
+    let (outcome, reason) = match store.reparse(id, said).await {
         Ok(Some(true)) => ("changed", None),
         Ok(Some(false)) => ("same", None),
         Ok(None) => ("no_log", None),

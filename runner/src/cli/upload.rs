@@ -186,7 +186,7 @@ impl Args {
 
     /// Sends what was named.
     async fn send(&self, to: Server) -> Result<Vec<Row>, Failure> {
-        let view = parse::view(self.scenario.spec()?, None)?;
+        let view = View::of(self.scenario.spec()?, None)?;
         let items = self.items().await?;
         if self.log.is_some() && !matches!(items[..], [Item::File { .. }]) {
             return Err(Failure::Refused("--log is the log of one result file: name that file alone"));

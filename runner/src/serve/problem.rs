@@ -65,7 +65,7 @@ impl Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Problem {
         let status = match &error {
-            StoreError::Conflict { .. } => StatusCode::CONFLICT,
+            StoreError::Conflict { .. } | StoreError::Carried { .. } => StatusCode::CONFLICT,
             StoreError::Blob(BlobError::OtherLog { .. } | BlobError::NoHash(_)) => {
                 return Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string());
             }

@@ -115,14 +115,22 @@ pub(crate) enum StoreError {
     },
     /// Another result has the same id.
     #[error(
-        "the store has {what} under the id {id}: results never change, so the one that came first stays until it is deleted (on its \
-         page, or by `trainplan results delete {id}` where the store is)"
+        "the store has {what} under the id {id}: results never change; what a log is a run of is said again on the run's page, or by \
+         `trainplan reparse {id} --recipe ...` where the store is, and `trainplan results delete {id}` makes room for another result"
     )]
     Conflict {
         /// The id.
         id: Uuid,
         /// What it has there.
         what: String,
+    },
+    /// What a run is of was said by its campaign.
+    #[error("the campaign {campaign} carried the run {id} out, and so said what it is a run of")]
+    Carried {
+        /// The id.
+        id: Uuid,
+        /// The campaign.
+        campaign: String,
     },
     /// The raw log can't be kept or read.
     #[error(transparent)]
@@ -460,8 +468,10 @@ impl Store {
             let file = sqlx::query_scalar("SELECT file FROM results WHERE id = $1").bind(&summary.id);
             let file: Vec<u8> = file.fetch_one(&mut *writing).await.map_err(failed)?;
             let kept = unpack(run.id, &file)?;
-            if !kept.covers(run) {
-                return Err(StoreError::Conflict { id: run.id, what: difference(&kept, run) });
+            // It may have been said since then what the log is a run of.
+            let newest = self.get(run.id).await?.unwrap_or_else(|| kept.clone());
+            if !kept.covers(run) && !newest.covers(run) {
+                return Err(StoreError::Conflict { id: run.id, what: difference(&newest, run) });
             }
         }
         let update = sqlx::query("UPDATE runs SET log_sha256 = $2 WHERE id = $1 AND log_sha256 IS NULL");

@@ -2,9 +2,11 @@
 
 use super::{ChangeKind, LEVEL, Store, StoreError, Summary, now, unpack};
 use serde::Serialize;
-use trainplan_shared::log::PARSER_VERSION;
 use trainplan_shared::result::{self, Intake, Report, RunResult, View};
+use trainplan_shared::spec::Spec;
 use uuid::Uuid;
+
+const NEWEST: &str = "SELECT file FROM scores WHERE id = $1 ORDER BY parser_version DESC LIMIT 1";
 
 /// What one version of the parser made of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -36,12 +38,19 @@ impl Store {
         files.into_iter().map(score).collect()
     }
 
-    /// Reads a run's raw log again by this program's parser. None if the log is not here; otherwise whether that made
-    /// another result than the one that counted.
-    pub(crate) async fn reparse(&self, id: Uuid) -> Result<Option<bool>, StoreError> {
+    /// Reads a run's raw log again by this program's parser, as a run of what is said now, or else of what was known.
+    /// None if the log is not here; otherwise whether that made another result than the one that counted.
+    ///
+    /// # Errors
+    /// A campaign said what it is a run of, and something else is said now; the log or the database fails.
+    pub(crate) async fn reparse(&self, id: Uuid, said: Option<Spec>) -> Result<Option<bool>, StoreError> {
         let (Some(sha256), Some(run)) = (self.log(id).await?, self.get(id).await?) else { return Ok(None) };
+        if let (Some(carried), Some(_)) = (&run.carried, &said) {
+            return Err(StoreError::Carried { id, campaign: carried.campaign.clone() });
+        }
         let log = self.read_log(&sha256).await?;
-        let (path, said) = (run.source.path.clone(), run.identity.scenario.clone());
+        let path = run.source.path.clone();
+        let said = said.unwrap_or_else(|| run.identity.scenario.clone());
         let read = tokio::task::spawn_blocking(move || {
             let mut intake = Intake::new(&path, &said);
             let mut raw = log.raw()?;
@@ -59,27 +68,46 @@ impl Store {
         if new == run {
             return Ok(Some(false));
         }
-        self.enter_score(&new).await.map(|()| Some(true))
+        let replace = "DO UPDATE SET scored_at = excluded.scored_at, file = excluded.file";
+        Ok(self.enter_score(&new, replace).await?.then_some(true))
     }
 
-    async fn enter_score(&self, run: &RunResult) -> Result<(), StoreError> {
+    /// Enters what a parser made of a run's log elsewhere, unless that version's is here. Whether the run is here.
+    pub(crate) async fn put_score(&self, run: &RunResult) -> Result<bool, StoreError> {
+        self.enter_score(run, "DO NOTHING").await
+    }
+
+    async fn enter_score(&self, run: &RunResult, if_there: &str) -> Result<bool, StoreError> {
         let id = run.id.to_string();
-        let packed = zstd::bulk::compress(result::write(run)?.as_bytes(), LEVEL)
-            .map_err(|error| self.failed(sqlx::Error::Io(error)))?;
-        let summary = Summary::of(run, now(), true);
+        let failed = |error| self.failed(error);
+        let packed = zstd::bulk::compress(result::write(run)?.as_bytes(), LEVEL);
+        let packed = packed.map_err(|error| failed(sqlx::Error::Io(error)))?;
         let mut writing = self.database.write().await?;
-        let insert = "INSERT INTO scores (id, parser_version, scored_at, file) VALUES ($1, $2, $3, $4) \
-            ON CONFLICT (id, parser_version) DO UPDATE SET scored_at = excluded.scored_at, file = excluded.file";
-        let insert = sqlx::query(insert).bind(&id).bind(i64::from(PARSER_VERSION)).bind(now()).bind(packed);
-        insert.execute(&mut *writing).await.map_err(|error| self.failed(error))?;
-        summary.update().query().execute(&mut *writing).await.map_err(|error| self.failed(error))?;
+        let known: Option<(String, Option<String>)> =
+            sqlx::query_as("SELECT received_at, log_sha256 FROM runs WHERE id = $1")
+                .bind(&id)
+                .fetch_optional(&mut *writing)
+                .await
+                .map_err(failed)?;
+        // Somebody may have deleted it meanwhile.
+        let Some((received_at, log)) = known else { return Ok(false) };
+        let insert = format!(
+            "INSERT INTO scores (id, parser_version, scored_at, file) VALUES ($1, $2, $3, $4) \
+             ON CONFLICT (id, parser_version) {if_there}"
+        );
+        let insert = sqlx::query(&insert).bind(&id).bind(i64::from(run.provenance.parser_version));
+        insert.bind(now()).bind(packed).execute(&mut *writing).await.map_err(failed)?;
+        let newest: Vec<u8> =
+            sqlx::query_scalar(NEWEST).bind(&id).fetch_one(&mut *writing).await.map_err(failed)?;
+        let summary = Summary::of(&unpack(run.id, &newest)?, received_at, log.is_some());
+        summary.update().query().execute(&mut *writing).await.map_err(failed)?;
         self.change(&mut writing, ChangeKind::Run, &id).await?;
-        self.commit(writing).await
+        self.commit(writing).await.map(|()| true)
     }
 
-    /// The newest file that a parser made of a run's log.
-    pub(super) async fn newest_score(&self, id: Uuid) -> Result<Option<Vec<u8>>, StoreError> {
-        sqlx::query_scalar("SELECT file FROM scores WHERE id = $1 ORDER BY parser_version DESC LIMIT 1")
+    /// The newest file that a parser made of a run's log, compressed by zstd.
+    pub(crate) async fn newest_score(&self, id: Uuid) -> Result<Option<Vec<u8>>, StoreError> {
+        sqlx::query_scalar(NEWEST)
             .bind(id.to_string())
             .fetch_optional(&self.database.readers)
             .await

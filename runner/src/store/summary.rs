@@ -111,7 +111,7 @@ impl Summary {
             baseline: report.baseline,
             plan: report.plan,
             comparable: report.comparable.yes,
-            parser_version: report.parser_version,
+            parser_version: run.provenance.parser_version,
             has_log,
         }
     }

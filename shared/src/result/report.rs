@@ -26,6 +26,20 @@ pub struct View {
     pub spec: Spec,
 }
 
+impl View {
+    /// The view that these fields and this window ask for. What is missing may stand in the logs.
+    ///
+    /// # Errors
+    /// Every field that can't be read or does not fit the others.
+    pub fn of(mut spec: Spec, window: Option<Window>) -> Result<Self, Vec<Problem>> {
+        let convention = spec.parse(Field::Convention).map_err(|problem| vec![problem])?;
+        spec.set(Field::Convention, "");
+        let mut problems = spec.scenario().err().unwrap_or_default();
+        problems.retain(|problem| !problem.given.is_empty());
+        if problems.is_empty() { Ok(Self { window, convention, spec }) } else { Err(problems) }
+    }
+}
+
 /// What a run measured, by a view. Everything that is not known is null.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {

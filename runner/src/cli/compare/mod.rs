@@ -3,13 +3,13 @@
 mod find;
 mod rows;
 
+use super::Failure;
 use super::data_dir::StoreArgs;
 use super::output::{self, Format, FormatArg};
 use super::scenario::ScenarioArgs;
-use super::{Failure, parse};
 use trainplan_shared::compare::{Comparison, Options};
 use trainplan_shared::log::{Status, Window};
-use trainplan_shared::result::RunResult;
+use trainplan_shared::result::{RunResult, View};
 
 /// Compare runs with each other, with their plan and with the published number
 ///
@@ -53,7 +53,7 @@ pub(super) struct Args {
 
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let view = parse::view(self.scenario.spec()?, self.window)?;
+        let view = View::of(self.scenario.spec()?, self.window)?;
         let runs = find::all(&self.runs, &view, &self.data)?;
         let options = Options {
             view,

@@ -12,11 +12,8 @@ use super::scenario::ScenarioArgs;
 use super::{Failure, note};
 use shelf::Shelf;
 use std::path::{Path, PathBuf};
-use trainplan_shared::flops::Convention;
 use trainplan_shared::log::{Status, Window};
-use trainplan_shared::problem::{Field, Problem};
 use trainplan_shared::result::{Report, RunResult, View, csv};
-use trainplan_shared::spec::Spec;
 
 /// Turn training logs into step times, tokens per second and MFU
 ///
@@ -54,9 +51,8 @@ pub(super) struct Args {
 }
 
 /// What logs, results and folders of them tell, each in its release's own window.
-pub(super) fn reports(paths: &[PathBuf]) -> Result<Vec<Report>, Failure> {
-    let view = view(Spec::default(), None)?;
-    Ok(read::read_all(&walk::find(paths), &view, None))
+pub(super) fn reports(paths: &[PathBuf]) -> Vec<Report> {
+    read::read_all(&walk::find(paths), &View::default(), None)
 }
 
 /// What the logs and saved results of one path tell, each; what gave nothing as the row that says why.
@@ -96,7 +92,7 @@ pub(super) fn log(path: &Path, view: &View) -> Result<RunResult, Box<Report>> {
 
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let view = view(self.scenario.spec()?, self.window)?;
+        let view = View::of(self.scenario.spec()?, self.window)?;
         let shelf = self.save.map(Shelf::open).transpose()?;
         let reports = read::read_all(&walk::find(&self.paths), &view, shelf.as_ref());
         match self.format.choose() {
@@ -120,16 +116,4 @@ impl Args {
             false => Err(Failure::NothingScored),
         }
     }
-}
-
-/// How the flags say to look at every log.
-///
-/// # Errors
-/// A flag can't be read, or the flags do not fit each other. What is missing may stand in the logs.
-pub(super) fn view(mut spec: Spec, window: Option<Window>) -> Result<View, Vec<Problem>> {
-    let convention = spec.parse::<Convention>(Field::Convention).map_err(|problem| vec![problem])?;
-    spec.set(Field::Convention, "");
-    let mut problems = spec.scenario().err().unwrap_or_default();
-    problems.retain(|problem| !problem.given.is_empty());
-    if problems.is_empty() { Ok(View { window, convention, spec }) } else { Err(problems) }
 }

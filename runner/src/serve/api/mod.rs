@@ -56,7 +56,7 @@ fn described() -> (Router<Server>, utoipa::openapi::OpenApi) {
         .routes(routes!(runs::list))
         .routes(routes!(runs::result, runs::put, runs::delete))
         .routes(routes!(runs::summary))
-        .routes(routes!(runs::scores))
+        .routes(routes!(runs::scores, runs::rescore))
         .routes(routes!(log::whole, log::put, log::arrived))
         .routes(routes!(log::lines))
         .routes(routes!(progress::post))

@@ -17,7 +17,9 @@ use serde::Serialize;
 use std::io::{self, Read};
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::log::Status;
-use trainplan_shared::result::{self, RunResult};
+use trainplan_shared::problem::Field;
+use trainplan_shared::result::{self, RunResult, View};
+use trainplan_shared::spec::Spec;
 use utoipa::ToSchema;
 
 /// No text with `*` that names are looked through for is longer.
@@ -204,6 +206,58 @@ pub(super) async fn scores(
         return Err(no_run(&path));
     }
     Ok((NEVER_KEPT, Json(Scores { items })).into_response())
+}
+
+/// Read a run's raw log again, by this server's parser and as a run of what the query says; that counts from then on
+///
+/// Parameters are the flags of a scenario, such as `recipe`; without any it stays a run of what it was. A run that a campaign
+/// carried out keeps what that said.
+#[utoipa::path(
+    post, path = "/runs/{id}/scores",
+    params(("id" = String, Path), ("recipe" = Option<String>, Query, description = "A recipe; so with all flags of a scenario")),
+    responses((status = 200, body = Scores))
+)]
+pub(super) async fn rescore(
+    State(server): State<Server>,
+    Extension(by): By,
+    Path(path): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    by.may(Scope::Admin)?;
+    let id = id(&path)?;
+    let said = said(&query.unwrap_or_default())?;
+    // Reading a long log is work: few at a time.
+    let turn = server.turns.acquire().await;
+    if server.store.reparse(id, said).await?.is_none() {
+        return Err(match server.store.file(id).await? {
+            Some(_) => Problem::new(StatusCode::CONFLICT, "its raw log is not here: upload that first"),
+            None => no_run(&path),
+        });
+    }
+    drop(turn);
+    server.stir();
+    tracing::info!("run {id} was scored again by {}", by.name());
+    Ok((NEVER_KEPT, Json(Scores { items: server.store.scores(id).await? })).into_response())
+}
+
+/// What a query says that a log is a run of.
+fn said(query: &str) -> Result<Option<Spec>, Problem> {
+    let mut spec = Spec::default();
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        let field = Field::from_flag(&name).filter(|field| field.is_of_scenario());
+        let field = field.ok_or_else(|| {
+            let detail = format!(
+                "{name}: there is no such parameter; allowed: the flags of a scenario, such as recipe"
+            );
+            Problem::new(StatusCode::BAD_REQUEST, detail)
+        })?;
+        spec.set(field, value);
+    }
+    let view = View::of(spec, None).map_err(|problems| {
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        Problem::new(StatusCode::BAD_REQUEST, problems.join("; "))
+    })?;
+    Ok(Some(view.spec).filter(|spec| *spec != Spec::default()))
 }
 
 /// Delete a run, its log and all that was made of them, for good; of one that is not over what it said of itself
