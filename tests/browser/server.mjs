@@ -59,11 +59,11 @@ export class Server {
   }
 
   /** Uploads a run of 50 steps, or so many, of so many seconds, and gives its id; `wave` makes steps differ by so much. */
-  async put(seconds, { carried, gpus = 512, gbs = gpus / 2, wave = 0.1, log = true, steps = 50 } = {}) {
+  async put(seconds, { carried, gpus = 512, gbs = gpus / 2, wave = 0.1, log = true, steps = 50, name } = {}) {
     // No two logs are alike: the same log would be the same run.
     const run = this.runs++;
     const folder = mkdtempSync(join(tmpdir(), "trainplan-"));
-    const path = join(folder, `log-acct.pretrain_llama3.1_405b_fp8_${gpus}_${71 + run}_0.out`);
+    const path = join(folder, name ?? `log-acct.pretrain_llama3.1_405b_fp8_${gpus}_${71 + run}_0.out`);
     const lines = Array.from({ length: steps }, (_, step) => {
       const time = step === 0 ? 4 * seconds : step === steps - 1 ? seconds : seconds + wave * Math.sin(step * step * 1.7);
       return (

@@ -97,6 +97,34 @@ test("lines of a log are marked by the address, and by clicks that make one", as
   await expect(page.getByText('No line contains "nowhere"', { exact: true })).toBeVisible();
 });
 
+test("what a log is a run of is said on its page, and kept", async ({ page, server }) => {
+  const recipe = "llama3.1-405b/h100/fp8/512@25.04";
+  const id = await server.put(12.4, { name: "train.log" });
+  await page.goto(`/run?id=${id}`);
+  const status = page.getByRole("region", { name: "Score" });
+  const keep = page.getByRole("button", { name: "Keep it so on the server" });
+  await expect(page.getByText("the log does not tell which model it trains")).toBeVisible();
+  await page.getByLabel("Recipe").fill("llama3.1-405b/h100/fp8/512");
+  await page.getByLabel("Recipe").press("Enter");
+  await expect(status).toContainText("llama3.1-405b");
+  // Who may only read is offered nothing to keep.
+  await expect(page.getByText("Versions of the score")).toBeVisible();
+  await expect(keep).toHaveCount(0);
+
+  await page.goto(`/run?id=${id}&r=llama3.1-405b/h100/fp8/512#token=${server.token}`);
+  await expectAccessible(page);
+  await keep.click();
+  await expect(keep).toHaveCount(0);
+  await expect(page).toHaveURL(`/run?v=1&id=${id}`);
+  await expect(status).toContainText(recipe);
+  await page.reload();
+  await expect(status).toContainText(recipe);
+  await page.getByText("Versions of the score").click();
+  await expect(page.getByRole("row", { name: /as uploaded/ })).toBeVisible();
+  await page.goto(`/results?recipe=${recipe}`);
+  await expect(page.locator(`a[href*="${id}"]`).first()).toBeVisible();
+});
+
 test("a run without its log on the server says so, and an unknown one too", async ({ page, server }) => {
   page.removeAllListeners("console");
   const id = await server.put(12.4, { log: false });

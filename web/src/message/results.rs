@@ -143,6 +143,13 @@ pub(crate) enum Question {
     },
     /// Upload what was dropped.
     Upload,
+    /// Keep a run on the server as one of a recipe.
+    Rescore {
+        /// Its id.
+        id: String,
+        /// The recipe.
+        recipe: String,
+    },
     /// Delete a run from the server.
     Delete {
         /// Its id.
@@ -305,6 +312,8 @@ pub(crate) struct Source {
     pub(crate) ran: String,
     /// The recipe that it is a run of.
     pub(crate) recipe: String,
+    /// Whether a campaign carried it out.
+    pub(crate) is_carried: bool,
 }
 
 /// Curves over the steps of runs.

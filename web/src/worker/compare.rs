@@ -52,6 +52,7 @@ fn source(runs: &[Rc<RunResult>], comparison: &Comparison) -> Source {
         path: item.path.clone(),
         ran: started.or(run.source.written_at.as_deref()).map_or_else(String::new, cells::minute),
         recipe: item.recipe.clone().unwrap_or_default(),
+        is_carried: run.carried.is_some(),
     }
 }
 

@@ -80,6 +80,7 @@ async fn answer(question: Question) -> Result<Answer, Trouble> {
         Question::Live => live::running().await.map(Answer::Live),
         Question::History { query } => history::read(&query).await.map(Answer::History),
         Question::Upload => upload::upload().await.map(Answer::Uploaded),
+        Question::Rescore { id, recipe } => runs::rescore(&id, &recipe).await.map(|()| Answer::Done),
         Question::Delete { id } => runs::delete(&id).await.map(|()| Answer::Done),
         Question::Scope => server::scope().await.map(Answer::Scope),
         Question::Regressions => history::regressions().await.map(Answer::History),

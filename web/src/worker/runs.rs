@@ -136,6 +136,14 @@ pub(super) fn forget() {
     FETCHED.with_borrow_mut(Vec::clear);
 }
 
+/// Has the server read a run's log again, as one of a recipe.
+pub(super) async fn rescore(id: &str, recipe: &str) -> Result<(), Trouble> {
+    let path = format!("/runs/{}/scores?recipe={}", segment(id), segment(recipe));
+    server::send("POST", &path, None).await?;
+    forget();
+    Ok(())
+}
+
 /// Deletes a run from the server.
 pub(super) async fn delete(id: &str) -> Result<(), Trouble> {
     server::delete(&format!("/runs/{}", segment(id))).await?;

@@ -251,7 +251,8 @@ fn said(query: &str) -> Result<Option<Spec>, Problem> {
             );
             Problem::new(StatusCode::BAD_REQUEST, detail)
         })?;
-        spec.set(field, value);
+        let recipe = Catalog::embedded().recipe(&value).ok().filter(|_| field == Field::Recipe);
+        spec.set(field, recipe.map_or_else(|| value.into_owned(), |recipe| recipe.id.to_string()));
     }
     let view = View::of(spec, None).map_err(|problems| {
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();

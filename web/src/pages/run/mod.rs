@@ -1,5 +1,6 @@
 //! The Run page: what one run measured, beside its plan and the published number, and where that comes from.
 
+mod keep;
 mod log;
 
 pub(crate) use log::LINES;
@@ -73,6 +74,7 @@ pub(crate) fn RunPage() -> impl IntoView {
                 <Verdict compared has_log=is_on_server />
                 <Takeout id is_on_server />
                 <ViewFields />
+                <keep::KeepRecipe id compared />
                 <Figures rows />
                 <Show when=move || is_on_server.get()>
                     <Scores id />
