@@ -1,11 +1,20 @@
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
 import { defineConfig } from "@playwright/test";
 
 import { launchOptions } from "./browser.mjs";
 
 if (!process.env.TRAINPLAN_BIN) throw new Error("TRAINPLAN_BIN must name the trainplan binary to test");
 
+// What the tests and their servers put into temporary folders goes with them. The workers read this file too, with these variables.
+process.env.TRAINPLAN_SCRATCH ??= mkdtempSync(join(tmpdir(), "trainplan-browser-"));
+process.env.TMPDIR = process.env.TRAINPLAN_SCRATCH;
+
 export default defineConfig({
   testDir: "specs",
+  globalTeardown: "./teardown.mjs",
   fullyParallel: true,
   workers: 2,
   forbidOnly: Boolean(process.env.CI),
