@@ -15,6 +15,7 @@ use std::thread;
 on_every_store! {
     a_regression_is_told_once_signed_and_with_a_link
     a_server_that_is_killed_judges_when_it_is_back
+    the_keeper_says_what_a_regression_is
 }
 
 /// Somebody who is told alerts.
@@ -144,6 +145,21 @@ fn a_server_that_is_killed_judges_when_it_is_back(kind: Kind) {
     for run in slow {
         wait_for_alert(&server.owner(), &run);
     }
+}
+
+fn the_keeper_says_what_a_regression_is(kind: Kind) {
+    let thresholds = ["baseline-percent=off", "sigma=off", "change=off", "previous-percent=50"];
+    let arguments = thresholds.map(|threshold| ["--threshold", threshold]).concat();
+    let server = Server::with(&Place::new(kind), &Options { arguments: &arguments, ..Options::default() });
+    let owner = server.owner();
+    put(&owner, "alpha", &[9.4, 9.4, 9.4, 9.4, 9.4, 9.4, 10.5]);
+    let slow = put(&owner, "alpha", &[15.0]);
+    wait_for_alert(&owner, &slow);
+    // Runs are judged in the order in which they came.
+    let alerts = owner.json("/alerts");
+    let told: Vec<_> =
+        alerts["items"].as_array().unwrap().iter().map(|alert| (&alert["run"], &alert["kind"])).collect();
+    assert_eq!(told, [(&slow.into(), &"previous".into())]);
 }
 
 #[test]

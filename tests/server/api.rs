@@ -2,9 +2,10 @@
 
 use crate::document::operations;
 use crate::harness::{
-    Client, Kind, Made, Place, SOON, Server, carried, digest, encoded, file_of, ids, log, made, made_long,
-    made_of, on_every_store, progress, read_all, read_head, wait_for,
+    Client, Kind, Made, Options, Place, SOON, Server, carried, digest, encoded, file_of, ids, log, made,
+    made_long, made_of, on_every_store, progress, read_all, read_head, wait_for,
 };
+use crate::services::change;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufReader, Write};
@@ -38,6 +39,7 @@ on_every_store! {
     runs_are_compared
     what_is_deleted_is_gone
     a_log_stays_while_another_run_has_it
+    what_is_old_is_deleted_where_that_was_asked_for
     tokens_are_made_listed_and_revoked
     a_link_shows_its_runs_until_it_is_ended
     a_token_has_its_quota
@@ -675,6 +677,34 @@ fn a_log_stays_while_another_run_has_it(kind: Kind) {
     assert_eq!(owner.get(&format!("/runs/{}/log", second.run.id)).body, second.log);
     assert_eq!(owner.delete(&format!("/runs/{}", second.run.id)).status, 204);
     assert_eq!(server.place.blobs(), [""; 0]);
+}
+
+fn what_is_old_is_deleted_where_that_was_asked_for(kind: Kind) {
+    let server = start(kind);
+    let [old, new] = [12.39, 11.0].map(|step_time_s| carried(step_time_s, "eos"));
+    for made in [&old, &new] {
+        server.owner().put_all(made);
+    }
+    let age = |made: &Made, days: u32| {
+        let at = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24 * i64::from(days));
+        let id = made.run.id;
+        change(
+            &server.place.address(),
+            &format!("UPDATE runs SET received_at = '{at:.6}' WHERE id = '{id}'"),
+        );
+    };
+    age(&old, 31);
+    age(&new, 29);
+    let place = server.kill();
+    let server = Server::at(&place);
+    assert_eq!(server.owner().all("").len(), 2);
+    let place = server.kill();
+    let options = Options { arguments: &["--retain-days", "30"], ..Options::default() };
+    let server = Server::with(&place, &options);
+    wait_for("deletion", SOON, || (server.owner().all("").len() == 1).then_some(()));
+    assert_eq!(server.owner().all(""), [new.run.id.to_string()]);
+    wait_for("deletion of the log", SOON, || (place.blobs().len() == 1).then_some(()));
+    assert!(place.blobs()[0].contains(&new.run.source.sha256));
 }
 
 fn tokens_are_made_listed_and_revoked(kind: Kind) {

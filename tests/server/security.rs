@@ -342,6 +342,22 @@ fn a_login_that_no_proxy_made() {
 }
 
 #[test]
+fn a_browser_that_comes_without_tls() {
+    let plain = Server::start();
+    let behind = ["--listen", "127.0.0.1:0", "--behind-tls"];
+    let behind = Server::with(&Place::local(), &Options { arguments: &behind, ..Options::default() });
+    for path in ["//", "//healthz", "/runs", "//api/v1/nothing"] {
+        let hsts = |server: &Server| {
+            server.anyone().ask("GET", path, &[], None).header("strict-transport-security").map(str::to_owned)
+        };
+        assert_eq!((hsts(&plain), hsts(&behind)), (None, Some("max-age=31536000".into())), "{path}");
+    }
+    // A proxy lets the world in: no token is printed, and nobody reads without one.
+    assert_eq!(behind.owner, "");
+    behind.anyone().get("/runs").problem(401);
+}
+
+#[test]
 fn another_sites_page_asks_for_a_person() {
     let place = Place::local();
     let arguments = ["--login-header", "x-user", "--trusted-proxy", "127.0.0.1"];

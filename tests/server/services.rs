@@ -244,6 +244,12 @@ pub(crate) fn number(address: &str, sql: &str) -> sqlx::Result<i64> {
     })
 }
 
+/// Changes a database behind the server's back.
+pub(crate) fn change(address: &str, sql: &str) {
+    let changed = in_database(address, async |database| sqlx::query(sql).execute(database).await);
+    assert_eq!(changed.unwrap().rows_affected(), 1, "{sql}");
+}
+
 fn in_database<T>(
     address: &str,
     ask: impl AsyncFnOnce(&mut AnyConnection) -> sqlx::Result<T>,
