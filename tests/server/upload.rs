@@ -200,6 +200,36 @@ fn each_way_to_fail_has_its_code() {
 }
 
 #[test]
+fn a_log_that_is_still_written_waits_until_its_run_is_over() {
+    let place = Place::make(0);
+    fs::create_dir(place.path("experiments")).unwrap();
+    let log = place.path("experiments").join("log-acct.pretrain_llama3.1_8b_fp8_8_77_0.out");
+    let whole = fs::read_to_string(place.path(LOG)).unwrap();
+    let half: String = whole.split_inclusive('\n').take(whole.lines().count() / 2).collect();
+    fs::write(&log, &half).unwrap();
+    let send = |what: &str| {
+        let (run, rows) = place.upload(&[what]);
+        assert_eq!((run.code, rows.as_array().unwrap().len()), (Some(0), 1), "{}", run.stderr);
+        (rows[0]["outcome"].as_str().unwrap().to_owned(), run)
+    };
+    let (outcome, run) = send("experiments");
+    assert!(outcome == "running" && run.stderr.contains("nothing to send"), "{outcome}: {}", run.stderr);
+    // It is over, well or not.
+    fs::write(&log, &whole).unwrap();
+    assert_eq!(send("experiments").0, "new");
+    let other = place.path("experiments").join("log-acct.pretrain_llama3.1_8b_fp8_8_78_0.out");
+    fs::rename(&log, place.path("done.out")).unwrap();
+    fs::write(&other, &half).unwrap();
+    let long_ago = std::time::SystemTime::now() - Duration::from_secs(16 * 60);
+    fs::File::options().write(true).open(&other).unwrap().set_modified(long_ago).unwrap();
+    assert_eq!(send("experiments").0, "new");
+    // Whoever names it knows better.
+    fs::write(&other, half + "\n").unwrap();
+    assert_eq!(send("experiments").0, "running");
+    assert_eq!(send(other.to_str().unwrap()).0, "new");
+}
+
+#[test]
 fn a_log_goes_on_where_it_was_when_its_sender_was_killed() {
     let place = Place::make(250_000);
     let file = place.result().to_string_lossy().into_owned();

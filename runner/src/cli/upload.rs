@@ -23,7 +23,8 @@ use uuid::Uuid;
 /// Send results to a server, with their raw logs where those are here
 ///
 /// A RESULT is a log, a result file, a folder, or the id of a run that is kept here (`trainplan results list` shows it), or its
-/// beginning. Of a folder its result files go, and where it has none, its logs, as `trainplan parse` finds them. A result goes in
+/// beginning. Of a folder its result files go, and where it has none, its logs, as `trainplan parse` finds them, but for those that
+/// lack steps and were written to within a quarter of an hour: their runs go on. A result goes in
 /// once and never changes: sent again it does nothing, and a log that was cut off goes on where it was. The log of a result file
 /// is NAME.log.zst beside NAME.result.json, or the file that it was read from, if that is still there and the same. When a run
 /// ran is when its log was last written, as its file says: `cp -p` and `rsync -t` keep that. The server's token is read from the
@@ -75,6 +76,9 @@ pub(super) struct Args {
 /// Tries before a server is said to be out of reach: some ten seconds.
 const TRIES: u32 = 5;
 
+/// A log that was not written to for so long is one of a run that is over.
+const SETTLED: Duration = Duration::from_secs(15 * 60);
+
 /// So long another process may be sending what is due.
 const BUSY: Duration = Duration::from_secs(60);
 
@@ -112,6 +116,8 @@ enum Outcome {
     Unreadable,
     /// It lies in a folder, and holds no run: something else that lay there.
     NoRun,
+    /// It lies in a folder, and is still being written.
+    Running,
     /// The server lets nobody in with this token.
     Denied,
     /// The server can't be reached.
@@ -130,9 +136,15 @@ impl Outcome {
             Outcome::Unreadable => "unreadable",
             Outcome::Unreachable => "unreachable",
             Outcome::NoRun => "no_run",
+            Outcome::Running => "running",
             Outcome::Denied => "denied",
             Outcome::Forgotten => "forgotten",
         }
+    }
+
+    /// Whether it was passed over, and was not to be sent.
+    fn is_none(self) -> bool {
+        matches!(self, Outcome::NoRun | Outcome::Running)
     }
 
     /// Whether it would be the same of every result.
@@ -169,7 +181,7 @@ impl Args {
             Format::Table => output::table(HEADER, &[], rows.iter().map(cells))?,
         }
         let there = rows.iter().filter(|row| row.reason.is_none()).count();
-        let wanted = rows.iter().filter(|row| row.outcome != Outcome::NoRun).count();
+        let wanted = rows.iter().filter(|row| !row.outcome.is_none()).count();
         match wanted {
             0 => note("there is nothing to send"),
             all if self.forget => note(&format!("{all} results are no longer to be sent")),
@@ -211,11 +223,7 @@ impl Args {
                     outcome(Some(*id), sent)
                 }
                 (None, Item::File { path, is_named }) => {
-                    let row = self.send_file(&remote, path, &view).await;
-                    match row {
-                        (None, Outcome::NoRun, ..) if *is_named => (None, Outcome::Unreadable, None, row.3),
-                        row => row,
-                    }
+                    self.send_file(&remote, path, *is_named, &view).await
                 }
             };
             let (id, outcome, log, reason) = row;
@@ -252,13 +260,16 @@ impl Args {
         Ok(items)
     }
 
-    async fn send_file(&self, remote: &Remote, path: &Path, view: &View) -> Became {
+    async fn send_file(&self, remote: &Remote, path: &Path, is_named: bool, view: &View) -> Became {
         let unreadable = |why| (None, Outcome::Unreadable, None, Some(why));
         let (bytes, run) = match read(path, view) {
             Ok(read) => read,
-            Err(NotRead::NoRun(why)) => return (None, Outcome::NoRun, None, Some(why)),
-            Err(NotRead::Broken(why)) => return unreadable(why),
+            Err(NotRead::NoRun(why)) if !is_named => return (None, Outcome::NoRun, None, Some(why)),
+            Err(NotRead::NoRun(why) | NotRead::Broken(why)) => return unreadable(why),
         };
+        if let Some(why) = still_written(path, &run, view).filter(|_| !is_named) {
+            return (Some(run.id.to_string()), Outcome::Running, None, Some(why));
+        }
         for doubt in &run.identity.doubts {
             note(&format!("{}: {doubt}", path.display()));
         }
@@ -374,6 +385,17 @@ fn read(path: &Path, view: &View) -> Result<(Vec<u8>, RunResult), NotRead> {
         Err(told) if told.status == Status::NoData => Err(NotRead::NoRun(report(&told))),
         Err(told) => Err(broken(report(&told))),
     }
+}
+
+/// Why a log may be one of a run that is not over. Sent now and again when it is whole, it would be two runs.
+fn still_written(path: &Path, run: &RunResult, view: &View) -> Option<String> {
+    let is_log = !path.to_string_lossy().ends_with(FILE_ENDING);
+    let age = fs::metadata(path).and_then(|log| log.modified()).ok()?.elapsed().unwrap_or_default();
+    let is_running = is_log && age < SETTLED && Report::of(run, view).status == Status::Incomplete;
+    is_running.then(|| {
+        let minutes = age.as_secs() / 60;
+        format!("its run seems to go on: steps are missing, and it was written {minutes} minutes ago; name it itself to send it as it is")
+    })
 }
 
 async fn send_one(store: &Store, due: &Due) -> Result<Sent, UploadError> {
