@@ -296,6 +296,8 @@ pub(crate) struct Compared {
     pub(crate) notes: Vec<String>,
     /// How the intervals are made.
     pub(crate) method: String,
+    /// Which steps of a run alone were scored, and by whose choice.
+    pub(crate) scored: String,
     /// The runs, the reference first.
     pub(crate) rows: Vec<Row>,
     pub(crate) step_time: Plot,

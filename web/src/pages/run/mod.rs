@@ -73,7 +73,7 @@ pub(crate) fn RunPage() -> impl IntoView {
                 <Verdict compared has_log=is_on_server />
                 <Takeout id is_on_server />
                 <ViewFields />
-                <Figures rows />
+                <Figures rows compared />
                 <Show when=move || is_on_server.get()>
                     <Scores id />
                 </Show>
@@ -144,7 +144,7 @@ fn Delete(id: Memo<String>, deleted: RwSignal<String>) -> impl IntoView {
 
 /// What the run measured.
 #[component]
-fn Figures(rows: Memo<Vec<Arc<Row>>>) -> impl IntoView {
+fn Figures(rows: Memo<Vec<Arc<Row>>>, compared: Memo<Arc<Compared>>) -> impl IntoView {
     let figure = |(label, cell): (&'static str, Cell)| {
         view! {
             <div class="figure">
@@ -167,6 +167,7 @@ fn Figures(rows: Memo<Vec<Arc<Row>>>) -> impl IntoView {
                 <p><span class="status">{row.status.replace('_', " ")}</span>{of(row)}</p>
                 {row.remarks.iter().map(|remark| view! { <p class="notice">{remark.clone()}</p> }).collect_view()}
                 <dl class="figures run-figures">{figures(row)}</dl>
+                {Some(compared.get().scored.clone()).filter(|told| !told.is_empty()).map(|told| view! { <p class="basis">{told}</p> })}
             </section>
         })
     }
