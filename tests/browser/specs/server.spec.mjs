@@ -117,6 +117,10 @@ test("on a phone a run is a few lines: its name, what people look for first, and
   expect((await run.boundingBox()).height).toBeLessThan(170);
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
   await expectAccessible(page);
+  // A name without a place to break is no wider than the page.
+  await run.getByRole("link").click();
+  await expect(page.getByRole("heading", { level: 1 })).toContainText("(job 72)");
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
 });
 
 owned("a run that ended without a result reads as ended and leaves, and one that went silent says since when", async ({ page, server }) => {

@@ -256,6 +256,7 @@ fn notes(comparison: &Comparison) -> Vec<String> {
 /// A run and its figures.
 fn row(comparison: &Comparison, place: usize, asked: Option<Window>) -> Row {
     let item = &comparison.items[place];
+    let steps = if item.steps == 1 { "step" } else { "steps" };
     // Of a run alone a sentence says it.
     let by = match comparison.items.len() {
         1 => String::new(),
@@ -297,7 +298,7 @@ fn row(comparison: &Comparison, place: usize, asked: Option<Window>) -> Row {
             cells::cell(item.recipe.clone(), item.cluster.as_ref().map(|cluster| format!("on {cluster}"))),
             cells::cell(
                 item.window.clone(),
-                Some(format!("of {} steps{by}", group_digits(item.steps as f64))),
+                Some(format!("of {} {steps}{by}", group_digits(item.steps as f64))),
             ),
             Cell { more: steady.unwrap_or_default(), ..cells::step_time(item.step_time_s) },
             // A run alone is held against nothing.
