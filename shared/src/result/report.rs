@@ -5,7 +5,8 @@ use crate::catalog::{Baseline, Catalog, Recipe, Release};
 use crate::estimate::Interval;
 use crate::flops::Convention;
 use crate::log::{
-    CheckpointAction, Failure, Format, Log, PARSER_VERSION, Score, Span, Stat, Status, StdKind, Window, score,
+    CheckpointAction, Failure, Format, Log, PARSER_VERSION, Score, Scoring, Span, Stat, Status, StdKind,
+    Window, score,
 };
 use crate::metrics::Metrics;
 use crate::problem::{Field, Problem};
@@ -193,7 +194,8 @@ impl<'a> Seen<'a> {
         };
         let known = Known::of(&identity, view.convention);
         let log = known.with_step_times(&run.log);
-        let window = view.window.unwrap_or_else(|| identity.window());
+        let release = identity.release.map(Release::id);
+        let window = Scoring::of(view.window, release).window;
         let score = score(&log, window, log.format.map_or(StdKind::Sample, Format::std_kind));
 
         let mut reasons = run.comparable.reasons.clone();
@@ -228,10 +230,9 @@ impl<'a> Seen<'a> {
             ..Report::without(&run.source.path, score.status, None)
         };
         report.measure(&score, &known);
-        if window != identity.window() {
-            report
-                .notes
-                .push(format!("scored by window {window}; its release scores by {}", identity.window()));
+        let of_release = Scoring::of(None, release).window;
+        if window != of_release {
+            report.notes.push(format!("scored by window {window}; its release scores by {of_release}"));
         }
         report.compare(known.baseline);
         Self { report, scenario: known.scenario, log, identity }
@@ -314,14 +315,6 @@ impl Report {
         let may = self.status == Status::Scored && self.comparable.yes;
         let speed_percent = may.then_some(100.0 * baseline.step_time_s / measured.mean);
         self.baseline = Some(Against { step_time_s: baseline.step_time_s, speed_percent });
-    }
-}
-
-impl Identity {
-    /// The window that its release scores by. A release that is not known scores as the newest does.
-    fn window(&self) -> Window {
-        let of = |release: &str| Window::of_release(release);
-        self.release.and_then(|release| of(release.id())).or(of("25.12")).unwrap_or(Window::Last)
     }
 }
 

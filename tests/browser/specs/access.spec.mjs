@@ -247,6 +247,76 @@ test("whoever may upload sends what was dropped with its log, once", async ({ pa
   await expect(page.getByRole("heading", { name: "Log" })).toBeVisible();
 });
 
+/** A log that the browser sends in so many pieces and a little more. */
+const inPieces = (pieces, job) => {
+  const filler = `[NeMo I] ${"nothing of interest ".repeat(50)}\n`.repeat(pieces * 4300);
+  const step = "Training epoch 0, iteration 49/49 | global_batch_size: 256 | global_step: 49 | train_step_timing in s: 12.4 | consumed_samples: 12800\n";
+  return { name: `log-acct.pretrain_llama3.1_405b_fp8_512_${job}_0.out`, mimeType: "text/plain", buffer: Buffer.from(filler + step) };
+};
+
+test("an upload says how far it is, and goes on where the connection broke", async ({ page, server }) => {
+  page.removeAllListeners("console");
+  const logs = [inPieces(2, 4711), inPieces(1, 4712)];
+  await page.goto(`/results#token=${server.token}`);
+  await page.locator("[data-files]").setInputFiles(logs);
+  await expect(page.getByText("Read 2 of 2 files")).toBeVisible();
+  const offsets = [];
+  let goOn;
+  const isSeen = new Promise((resolve) => (goOn = resolve));
+  let breaks = 0;
+  await page.route("**/api/v1/runs/*/log", (route) => {
+    const offset = Number(route.request().headers()["upload-offset"]);
+    offsets.push(offset);
+    if (offset === 0 || breaks === 2) return route.continue();
+    breaks += 1;
+    return route.abort("connectionreset");
+  });
+  // What is tried again begins with the result.
+  await page.route("**/api/v1/runs/*", async (route) => {
+    if (breaks > 0) await isSeen;
+    await route.continue();
+  });
+  await page.getByRole("button", { name: "Upload to this server" }).click();
+  const uploading = (percent) => page.getByText(`Uploading file 1 of 2: ${percent} %; the connection broke, it tries again`, { exact: true });
+  await expect(uploading(32)).toBeVisible();
+  // Who listens hears of quarters.
+  await expect(page.locator("[aria-live]").filter({ has: uploading(25) })).toBeAttached();
+  await expect(page.getByRole("progressbar", { name: "Upload" })).toHaveJSProperty("value", 32);
+  await expectAccessible(page);
+  goOn();
+  await expect(page.getByText("Uploaded: 2.", { exact: true })).toBeVisible();
+  await expect(page.getByRole("progressbar")).toHaveCount(0);
+  expect(offsets.filter((offset) => offset === 0), "the beginning of each log, once").toHaveLength(2);
+  for (const log of logs) {
+    const { items } = await (await server.send("GET", "/runs")).json();
+    const there = await (await server.send("GET", `/runs/${items.find(({ path }) => path === log.name).id}/log`)).arrayBuffer();
+    expect(Buffer.from(there).equals(log.buffer), log.name).toBe(true);
+  }
+});
+
+test("an upload that nobody answers says so after a few tries, and the next one goes on there", async ({ page, server }) => {
+  page.removeAllListeners("console");
+  const log = inPieces(2, 4713);
+  await page.goto(`/results#token=${server.token}`);
+  await page.locator("[data-files]").setInputFiles(log);
+  const offsets = [];
+  await page.route("**/api/v1/runs/*/log", (route) => {
+    const offset = Number(route.request().headers()["upload-offset"]);
+    offsets.push(offset);
+    return offset > 0 ? route.abort() : route.continue();
+  });
+  const upload = page.getByRole("button", { name: "Upload to this server" });
+  await upload.click();
+  await expect(page.locator(".notice.wrong")).toContainText("the server did not answer; upload again, and it goes on there");
+  expect(offsets.filter((offset) => offset > 0)).toHaveLength(4);
+  await page.unroute("**/api/v1/runs/*/log");
+  await upload.click();
+  await expect(page.getByText("Uploaded: 1.", { exact: true })).toBeVisible();
+  const { items } = await (await server.send("GET", "/runs")).json();
+  const there = await (await server.send("GET", `/runs/${items[0].id}/log`)).arrayBuffer();
+  expect(Buffer.from(there).equals(log.buffer)).toBe(true);
+});
+
 test("an administrator deletes a run, with its log, on its page", async ({ page, server }) => {
   page.removeAllListeners("console");
   const id = await server.put(12.4);

@@ -102,6 +102,27 @@ test("without a plan there is no column for it, and dropped files stand beside t
   await expect(page.locator("table.reports tbody tr")).toHaveCount(2);
 });
 
+test("on a phone a run is a few lines: its name, what people look for first, and the rest", async ({ page, store }) => {
+  store.put("12.37", carried("llama-405b"));
+  for (const seconds of ["12.9", "13.1", "13.3"]) store.put(seconds);
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.goto("/results");
+  const run = row(page, "(job 72)");
+  await expect(run.getByRole("rowheader").getByRole("link")).toBeVisible();
+  await expect(cell(run, "Status")).toBeHidden();
+  await expect(cell(run, "Planned, s")).toBeHidden();
+  await expect(cell(row(page, "llama-405b on eos"), "Planned, s")).toContainText("took 3.1 % more");
+  const boxes = await Promise.all(["Step time, s", "MFU, %", "Of published, %"].map((label) => cell(run, label).boundingBox()));
+  expect(new Set(boxes.map(({ y }) => y)).size, "lines of the figures").toBe(1);
+  expect((await run.boundingBox()).height).toBeLessThan(170);
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
+  await expectAccessible(page);
+  // A name without a place to break is no wider than the page.
+  await run.getByRole("link").click();
+  await expect(page.getByRole("heading", { level: 1 })).toContainText("(job 72)");
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
+});
+
 owned("a run that ended without a result reads as ended and leaves, and one that went silent says since when", async ({ page, server }) => {
   const id = (run) => `018f0000-0000-7000-8000-00000000000${run}`;
   const say = (run, state) => {

@@ -11,7 +11,11 @@ use trainplan_shared::spec::Spec;
 /// A column that the worker fills: its title, and whether it holds numbers.
 pub(crate) type Column = (&'static str, bool);
 
-/// Runs and their figures. Styles hide the last column while no row has a plan.
+/// What people look for first: it stands above the rest of a run where the window is narrow.
+const MAIN: [&str; 4] = ["Step time, s", "Against reference", "MFU, %", "Of published, %"];
+
+/// Runs and their figures. Styles hide the last column while no row has a plan; where the window is narrow they make a
+/// card of each row.
 #[component]
 pub(crate) fn RunTable(
     /// What it is a table of.
@@ -87,8 +91,9 @@ fn RunRow(
     };
     let cell = |(index, (label, number)): (usize, &'static Column)| {
         let cell = row.cells.get(index).cloned().unwrap_or_default();
-        let text = if cell.text.is_empty() { "–".into() } else { cell.text };
-        view! { <td data-label=*label class:number=*number>{text}{small(cell.more)}</td> }
+        let is_none = cell.text.is_empty();
+        let text = if is_none { "–".into() } else { cell.text };
+        view! { <td data-label=*label class:number=*number class:none=is_none class:main=MAIN.contains(label)>{text}{small(cell.more)}</td> }
     };
     view! {
         <tr data-status=row.status.clone()>

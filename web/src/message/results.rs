@@ -71,6 +71,8 @@ pub(crate) enum ForPage {
         /// The answer.
         answer: Result<Answer, Trouble>,
     },
+    /// How far an upload is.
+    Sent(Sent),
     /// Whether the server tells of itself what changes.
     Listening(bool),
     /// Something changed on the server.
@@ -247,6 +249,18 @@ pub(crate) struct Uploaded {
     pub(crate) refused: Vec<String>,
 }
 
+/// How far an upload is.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Sent {
+    /// Which of the files is on its way, from 1, and how many there are.
+    pub(crate) file: usize,
+    pub(crate) files: usize,
+    /// How many of all logs' bytes are there.
+    pub(crate) percent: u32,
+    /// Whether the connection broke, and it is about to try again.
+    pub(crate) is_broken: bool,
+}
+
 /// What changed on the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -289,6 +303,8 @@ pub(crate) struct Compared {
     pub(crate) notes: Vec<String>,
     /// How the intervals are made.
     pub(crate) method: String,
+    /// Which steps of a run alone were scored, and by whose choice.
+    pub(crate) scored: String,
     /// The runs, the reference first.
     pub(crate) rows: Vec<Row>,
     pub(crate) step_time: Plot,

@@ -5,7 +5,8 @@ use crate::components::trouble::sentence;
 use crate::message::{Cell, Compared, Plot, PlotLevel, PlotLine, Row, Saved, Setting, Source, Trouble};
 use std::rc::Rc;
 use trainplan_shared::compare::{Against, Comparison, Curve, Item, LevelKind, Options, Verdict};
-use trainplan_shared::log::Status;
+use trainplan_shared::log::{Scoring, Status, Window};
+use trainplan_shared::problem::Field;
 use trainplan_shared::result::{Report, RunResult, View};
 use trainplan_shared::units::{group_digits, significant};
 
@@ -16,9 +17,11 @@ const RECENT: usize = 50;
 pub(super) async fn compare(ids: Vec<String>, view: View) -> Result<Compared, Trouble> {
     let ids = if ids.is_empty() { newest().await? } else { ids };
     let Found { runs, on_server, missing } = Found::of(ids).await?;
+    let asked = view.window;
     let comparison = comparison(&runs, view);
     let headline = headline(&comparison);
-    let mut rows: Vec<Row> = (0..comparison.items.len()).map(|place| row(&comparison, place)).collect();
+    let mut rows: Vec<Row> =
+        (0..comparison.items.len()).map(|place| row(&comparison, place, asked)).collect();
     if let [alone] = rows.as_mut_slice() {
         // What the headline says already.
         alone.remarks.retain(|remark| sentence(remark) != headline);
@@ -39,8 +42,16 @@ pub(super) async fn compare(ids: Vec<String>, view: View) -> Result<Compared, Tr
         rows,
         missing,
         on_server,
+        scored: scored(&comparison, asked).unwrap_or_default(),
         source: source(&runs, &comparison),
     })
+}
+
+/// Which steps of a run alone were scored, by whose choice, and where to choose others.
+fn scored(comparison: &Comparison, asked: Option<Window>) -> Option<String> {
+    let [item] = comparison.items.as_slice() else { return None };
+    let told = Scoring::of(asked, item.release.as_deref()).sentence(item.window.as_deref()?);
+    Some(format!("{told} Any others can be chosen under {}.", Field::Window.label()))
 }
 
 /// Where a run alone comes from.
@@ -244,8 +255,14 @@ fn notes(comparison: &Comparison) -> Vec<String> {
 }
 
 /// A run and its figures.
-fn row(comparison: &Comparison, place: usize) -> Row {
+fn row(comparison: &Comparison, place: usize, asked: Option<Window>) -> Row {
     let item = &comparison.items[place];
+    let steps = if item.steps == 1 { "step" } else { "steps" };
+    // Of a run alone a sentence says it.
+    let by = match comparison.items.len() {
+        1 => String::new(),
+        _ => format!(", {}", Scoring::of(asked, item.release.as_deref()).by()),
+    };
     let against = comparison.difference.each.iter().find(|against| against.item == place);
     let mut remarks: Vec<String> = item.reason.iter().cloned().collect();
     let reasons = item.comparable.reasons.iter().filter(|_| item.status == Status::Scored);
@@ -280,7 +297,10 @@ fn row(comparison: &Comparison, place: usize) -> Row {
         remarks,
         cells: vec![
             cells::cell(item.recipe.clone(), item.cluster.as_ref().map(|cluster| format!("on {cluster}"))),
-            cells::cell(item.window.clone(), Some(format!("of {} steps", group_digits(item.steps as f64)))),
+            cells::cell(
+                item.window.clone(),
+                Some(format!("of {} {steps}{by}", group_digits(item.steps as f64))),
+            ),
             Cell { more: steady.unwrap_or_default(), ..cells::step_time(item.step_time_s) },
             // A run alone is held against nothing.
             cells::cell(change.or_else(|| (comparison.items.len() > 1).then(|| "reference".into())), sure),

@@ -1,14 +1,20 @@
 //! What was dropped, on its way to the server: each result, then its raw log, as the command line sends them.
 
-use super::{files, scope, server};
-use crate::message::{Trouble, Uploaded};
+use super::{files, post, scope, server};
+use crate::message::results::ForPage;
+use crate::message::{Sent, Trouble, Uploaded};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use trainplan_shared::result::{RunResult, write};
+use wasm_bindgen_futures::JsFuture;
 use web_sys::File;
+use web_sys::js_sys::Promise;
 
 /// So much of a log is sent at a time: what arrived stays when the connection breaks.
-const PIECE: f64 = 8.0 * 1024.0 * 1024.0;
+const PIECE: f64 = 4.0 * 1024.0 * 1024.0;
+
+/// How many milliseconds pass before something is tried again that a broken connection cut off.
+const PAUSES: [i32; 3] = [1_000, 2_000, 4_000];
 
 /// What the server says of a result.
 #[derive(Deserialize)]
@@ -27,8 +33,14 @@ struct Arrived {
 /// Sends everything that is worth keeping. What the server has already stays as it is there.
 pub(super) async fn upload() -> Result<Uploaded, Trouble> {
     let mut uploaded = Uploaded::default();
-    for (run, log) in files::worth_keeping() {
-        match send(&run, log.as_ref()).await {
+    let runs = files::worth_keeping();
+    let size = |log: &Option<File>| log.as_ref().map_or(0.0, |log| log.size());
+    let bytes = runs.iter().map(|(_, log)| size(log)).sum();
+    let mut progress = Progress { file: 0, files: runs.len(), bytes, before: 0.0, there: 0.0 };
+    for (run, log) in runs {
+        progress.file += 1;
+        progress.tell(0.0);
+        match send(&run, log.as_ref(), &mut progress).await {
             Ok(is_new) => {
                 let count = if is_new { &mut uploaded.new } else { &mut uploaded.known };
                 *count += 1;
@@ -45,12 +57,65 @@ pub(super) async fn upload() -> Result<Uploaded, Trouble> {
                 break;
             }
         }
+        progress.before += size(&log);
     }
     Ok(uploaded)
 }
 
-/// Sends one; whether any of it was new to the server.
-async fn send(run: &RunResult, log: Option<&File>) -> Result<bool, Trouble> {
+/// How far it is.
+struct Progress {
+    /// Which file, from 1, of how many.
+    file: usize,
+    files: usize,
+    /// The bytes of all logs, of those before this file's, and of this one how many are there.
+    bytes: f64,
+    before: f64,
+    there: f64,
+}
+
+impl Progress {
+    /// Says that so much of this file's log is there.
+    fn tell(&mut self, there: f64) {
+        self.there = there;
+        self.post(false);
+    }
+
+    fn post(&self, is_broken: bool) {
+        // Results alone are as good as nothing beside logs.
+        let percent = (self.before + self.there) / self.bytes.max(1.0) * 100.0;
+        let Progress { file, files, .. } = *self;
+        post(&ForPage::Sent(Sent { file, files, percent: percent as u32, is_broken }));
+    }
+}
+
+/// Sends one; whether any of it was new to the server. Where the connection breaks it goes on by itself, and gives up
+/// only when nothing more arrives.
+async fn send(run: &RunResult, log: Option<&File>, progress: &mut Progress) -> Result<bool, Trouble> {
+    let mut is_new = false;
+    let mut pauses = PAUSES.iter();
+    loop {
+        let before = progress.there;
+        match send_rest(run, log, progress, &mut is_new).await {
+            Err(Trouble::NoNetwork) => {
+                if progress.there > before {
+                    pauses = PAUSES.iter();
+                }
+                let pause = pauses.next().ok_or(Trouble::NoNetwork)?;
+                progress.post(true);
+                wait(*pause).await;
+            }
+            sent => return sent.map(|()| is_new),
+        }
+    }
+}
+
+/// Sends what the server has not got of it, until the connection breaks.
+async fn send_rest(
+    run: &RunResult,
+    log: Option<&File>,
+    progress: &mut Progress,
+    is_new: &mut bool,
+) -> Result<(), Trouble> {
     let other = |error: &dyn std::fmt::Display| Trouble::Other(error.to_string());
     let text = write(run).map_err(|error| other(&error))?;
     // The browser's own digest is there on https and localhost only. Its base64 takes a character for each byte.
@@ -60,11 +125,12 @@ async fn send(run: &RunResult, log: Option<&File>) -> Result<bool, Trouble> {
     let headers = [("Content-Type", "application/json"), ("Content-Digest", digest.as_str())];
     let path = format!("/runs/{}", run.id);
     let Put { outcome, log: mut there } = server::put(&path, text.as_str().into(), &headers).await?;
-    let mut is_new = outcome == "new";
-    let Some(log) = log else { return Ok(is_new) };
+    *is_new |= outcome == "new";
+    let Some(log) = log else { return Ok(()) };
     let path = format!("{path}/log");
     while !there.complete {
-        is_new = true;
+        *is_new = true;
+        progress.tell(there.offset);
         let end = (there.offset + PIECE).min(log.size());
         let piece = log
             .slice_with_f64_and_f64(there.offset, end)
@@ -79,5 +145,12 @@ async fn send(run: &RunResult, log: Option<&File>) -> Result<bool, Trouble> {
             return Err(other(&"the server did not take the log: upload it again"));
         }
     }
-    Ok(is_new)
+    Ok(())
+}
+
+async fn wait(milliseconds: i32) {
+    let passed = Promise::new(&mut |resolve, _| {
+        let _ = scope().set_timeout_with_callback_and_timeout_and_arguments_0(&resolve, milliseconds);
+    });
+    let _ = JsFuture::from(passed).await;
 }

@@ -5,7 +5,7 @@ use crate::components::copy::as_file;
 use crate::desk::Desk;
 use crate::files::Found;
 use crate::message::results::{ForPage, ForWorker};
-use crate::message::{Curve, Row};
+use crate::message::{Curve, Row, Sent};
 use leptos::prelude::*;
 use std::sync::Arc;
 
@@ -43,6 +43,8 @@ pub(crate) struct Entries {
     query: RwSignal<String>,
     /// Whether saving failed the last time.
     save_failed: RwSignal<bool>,
+    /// How far an upload is, while there is one.
+    pub(super) sent: RwSignal<Option<Sent>>,
 }
 
 impl Entries {
@@ -54,6 +56,7 @@ impl Entries {
             desk,
             query: RwSignal::new(String::new()),
             save_failed: RwSignal::new(false),
+            sent: RwSignal::new(None),
         };
         provide_context(entries);
         desk.hear_of_files(move |message| entries.hear(message));
@@ -225,6 +228,7 @@ impl Entries {
                 let failed = files.iter().any(|file| as_file(&file.text, &file.name).is_err());
                 self.save_failed.set(failed || files.is_empty());
             }
+            Some(ForPage::Sent(sent)) => self.sent.set(Some(sent)),
             // What others ask for.
             Some(_) => {}
         }

@@ -3,7 +3,7 @@
 use super::intake::Entries;
 use crate::components::trouble::TroubleNote;
 use crate::desk::Desk;
-use crate::message::{Answer, Question, Scope, Trouble, Uploaded};
+use crate::message::{Answer, Question, Scope, Sent, Trouble, Uploaded};
 use leptos::prelude::*;
 
 /// Buttons that save what the page shows, or send it to the server.
@@ -11,10 +11,12 @@ use leptos::prelude::*;
 pub(super) fn SaveButtons() -> impl IntoView {
     let (desk, entries) = (Desk::of_app(), Entries::of_app());
     let may_upload = desk.may(Scope::Upload, move || desk.has_server() == Some(true));
-    let is_sending = RwSignal::new(false);
+    // It goes on while someone looks at another page.
+    let sent = entries.sent;
+    let is_sending = Memo::new(move |_| sent.with(Option::is_some));
     let (uploaded, trouble) = (RwSignal::new(None::<Uploaded>), RwSignal::new(None::<Trouble>));
     let upload = move |_| {
-        is_sending.set(true);
+        sent.set(Some(Sent::default()));
         uploaded.set(None);
         trouble.set(None);
         desk.ask(Question::Upload, move |answer| {
@@ -23,12 +25,15 @@ pub(super) fn SaveButtons() -> impl IntoView {
                 Ok(_) => (None, None),
                 Err(wrong) => (None, Some(wrong)),
             };
+            sent.set(None);
             // The page may have gone meanwhile.
-            is_sending.try_set(false);
             uploaded.try_set(told);
             trouble.try_set(wrong);
         });
     };
+    // Who listens hears of every quarter.
+    let heard =
+        Memo::new(move |_| sent.get().map(|sent| how_far(&Sent { percent: sent.percent / 25 * 25, ..sent })));
     let save = move |form: &'static str| move |_| entries.save(form);
     view! {
         <div class="buttons">
@@ -42,12 +47,25 @@ pub(super) fn SaveButtons() -> impl IntoView {
             </Show>
             {move || entries.save_failed().then(|| view! { <span class="error" role="status">"There was nothing that could be saved."</span> })}
         </div>
-        <div aria-live="polite">{move || uploaded.get().map(|uploaded| view! {
+        <Show when=move || is_sending.get()>
+            <div class="progress">
+                <progress max="100" aria-label="Upload" prop:value=move || sent.get().map(|sent| sent.percent)></progress>
+                <span aria-hidden="true">{move || sent.get().map(|sent| how_far(&sent))}</span>
+            </div>
+        </Show>
+        <div aria-live="polite">{move || heard.get().map(|heard| view! { <span class="visually-hidden">{heard}</span> })}{move || uploaded.get().map(|uploaded| view! {
             <p>{told(&uploaded)}</p>
             {uploaded.refused.iter().map(|refused| view! { <p class="notice wrong">{refused.clone()}</p> }).collect_view()}
         })}</div>
         <TroubleNote trouble />
     }
+}
+
+/// How far an upload is, in words.
+fn how_far(Sent { file, files, percent, is_broken }: &Sent) -> String {
+    let which = if *files > 1 { format!(" file {file} of {files}") } else { String::new() };
+    let broken = if *is_broken { "; the connection broke, it tries again" } else { "" };
+    format!("Uploading{which}: {percent} %{broken}")
 }
 
 /// What became of an upload, in words.

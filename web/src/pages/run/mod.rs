@@ -75,7 +75,7 @@ pub(crate) fn RunPage() -> impl IntoView {
                 <Takeout id is_on_server />
                 <ViewFields />
                 <keep::KeepRecipe id compared />
-                <Figures rows />
+                <Figures rows compared />
                 <Show when=move || is_on_server.get()>
                     <Scores id />
                 </Show>
@@ -146,7 +146,7 @@ fn Delete(id: Memo<String>, deleted: RwSignal<String>) -> impl IntoView {
 
 /// What the run measured.
 #[component]
-fn Figures(rows: Memo<Vec<Arc<Row>>>) -> impl IntoView {
+fn Figures(rows: Memo<Vec<Arc<Row>>>, compared: Memo<Arc<Compared>>) -> impl IntoView {
     let figure = |(label, cell): (&'static str, Cell)| {
         view! {
             <div class="figure">
@@ -169,6 +169,7 @@ fn Figures(rows: Memo<Vec<Arc<Row>>>) -> impl IntoView {
                 <p><span class="status">{row.status.replace('_', " ")}</span>{of(row)}</p>
                 {row.remarks.iter().map(|remark| view! { <p class="notice">{remark.clone()}</p> }).collect_view()}
                 <dl class="figures run-figures">{figures(row)}</dl>
+                {Some(compared.get().scored.clone()).filter(|told| !told.is_empty()).map(|told| view! { <p class="basis">{told}</p> })}
             </section>
         })
     }
