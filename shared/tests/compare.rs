@@ -122,7 +122,15 @@ fn unlike_workloads_are_not_compared_in_silence() {
     let unknown = run("custom", 3, &times(10.0));
     let comparison = compare(&[&one, &unknown]);
     let reason = comparison.reason.unwrap();
-    assert!(reason.contains("its model is not known, "), "{reason}");
+    let all = "model, layers, sequence length, GBS, GPU, GPUs and precision";
+    assert!(reason.contains(&format!("its {all} are not known, ")), "{reason}");
+    let other_way = compare(&[&unknown, &one]).reason.unwrap();
+    assert!(other_way.contains(&format!("the reference's {all} are not known, ")), "{other_way}");
+    let neither = compare(&[&unknown, &run("other", 4, &times(10.0))]).reason.unwrap();
+    assert!(
+        neither.contains("the model, sequence length, GBS, GPU, GPUs and precision of neither is known"),
+        "{neither}"
+    );
     assert!(reason.contains(", say --model, --layers, "), "{reason}");
     // Who has no flags is told what else to do.
     let options = Options { remedy: Some("name its recipe"), ..Options::default() };

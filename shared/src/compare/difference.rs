@@ -209,7 +209,7 @@ impl Pair<'_> {
         let samples = self.samples();
         let step_time =
             samples.and_then(|(from, to)| Change::between(from, to, self.run_to_run.map(RunToRun::variance)));
-        let mut reasons: Vec<String> = unlike.iter().map(Unlike::what).collect();
+        let mut reasons = Unlike::clauses(&unlike);
         reasons.extend(Unlike::remedy(&unlike, self.options));
         let (own, of_reference) = (&item.comparable.reasons, &reference.comparable.reasons);
         reasons.extend(own.iter().map(|reason| match of_reference.contains(reason) {

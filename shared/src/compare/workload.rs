@@ -25,15 +25,31 @@ pub struct Unlike {
 }
 
 impl Unlike {
-    /// It as a clause.
-    pub(super) fn what(&self) -> String {
-        let label = self.label.to_lowercase_unless_acronym();
-        match (&self.reference, &self.other) {
-            (Some(reference), Some(other)) => format!("{label} {other} and not {reference}"),
-            (Some(_), None) => format!("its {label} is not known"),
-            (None, Some(_)) => format!("the reference's {label} is not known"),
-            (None, None) => format!("the {label} of neither is known"),
+    /// All of them as clauses: what differs one by one, and what is not known together.
+    pub(super) fn clauses(unlike: &[Self]) -> Vec<String> {
+        let label = |one: &Self| one.label.to_lowercase_unless_acronym();
+        let differs = unlike.iter().filter_map(|one| match (&one.reference, &one.other) {
+            (Some(reference), Some(other)) => Some(format!("{} {other} and not {reference}", label(one))),
+            _ => None,
+        });
+        let mut clauses: Vec<String> = differs.collect();
+        // Whether that of the reference is known, and that of the other.
+        for (known, of, ends) in [
+            ((true, false), "its", ["is not known", "are not known"]),
+            ((false, true), "the reference's", ["is not known", "are not known"]),
+            ((false, false), "the", ["of neither is known"; 2]),
+        ] {
+            let of_these =
+                unlike.iter().filter(|one| (one.reference.is_some(), one.other.is_some()) == known);
+            match of_these.map(label).collect::<Vec<_>>().as_slice() {
+                [] => {}
+                [alone] => clauses.push(format!("{of} {alone} {}", ends[0])),
+                [first @ .., last] => {
+                    clauses.push(format!("{of} {} and {last} {}", first.join(", "), ends[1]))
+                }
+            }
         }
+        clauses
     }
 
     /// What to do about all that is not known, as a clause; none where everything is.
