@@ -1,7 +1,7 @@
 # The commands people type. Each installs what it lacks (scripts/tools) before it does its work.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build web test lint licenses stress cluster load
+.PHONY: help run build web test lint licenses stress cluster load units
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ cluster: ## Start a cluster of ssh and Slurm on loopback, to try the runner on (
 
 load: ## Measure the server: uploads, lists and comparisons with 100,000 runs, a log of 1 GB
 	scripts/tools test scripts/load
+
+units: build ## Try the systemd units in a virtual machine (as root, with qemu-system-x86_64 and mmdebstrap)
+	scripts/try-units
 
 stress: ## Run what takes longer: 100,000 cases of every property, fuzzing, benchmarks, 500 jobs
 	scripts/tools stress scripts/stress
