@@ -14,6 +14,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 use ring::hmac;
 use serde_json::Value;
+use std::error::Error as _;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
@@ -26,7 +27,8 @@ const EVERY: Duration = Duration::from_secs(2);
 
 /// Whom to tell, and how.
 pub(super) struct Webhooks {
-    client: Client,
+    /// None where there is nobody to tell: it needs the system's certificates.
+    client: Option<Client>,
     urls: Vec<String>,
     secret: Option<hmac::Key>,
     public_url: Option<Url>,
@@ -43,15 +45,7 @@ impl Webhooks {
             check(url, allow_private).map_err(|why| format!("--webhook {url}: {why}"))?;
         }
         let secret = options.webhook_secret.as_deref().map(key).transpose()?;
-        crate::tls::ready();
-        let client = Client::builder()
-            .user_agent(concat!("trainplan/", env!("CARGO_PKG_VERSION")))
-            .timeout(ANSWER)
-            // Where they lead to was not named by anyone here.
-            .redirect(Policy::none())
-            .no_proxy();
-        let client = if allow_private { client } else { client.dns_resolver(PublicOnly) };
-        let client = client.build().map_err(|error| format!("no HTTP client: {error}"))?;
+        let client = (!urls.is_empty()).then(|| client(allow_private)).transpose()?;
         Ok(Webhooks { client, urls: urls.clone(), secret, public_url: options.public_url.clone() })
     }
 
@@ -61,13 +55,29 @@ impl Webhooks {
     }
 }
 
+fn client(allow_private: bool) -> Result<Client, String> {
+    crate::tls::ready();
+    let client = Client::builder()
+        .user_agent(concat!("trainplan/", env!("CARGO_PKG_VERSION")))
+        .timeout(ANSWER)
+        // Where they lead to was not named by anyone here.
+        .redirect(Policy::none())
+        .no_proxy();
+    let client = if allow_private { client } else { client.dns_resolver(PublicOnly) };
+    client.build().map_err(|error| {
+        let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+        format!("--webhook: no address can be asked ({why}): are the system's CA certificates there (ca-certificates)?")
+    })
+}
+
 /// Tells what is due, for ever.
 pub(super) async fn tell(server: Server) {
+    let Some(client) = &server.webhooks.client else { return };
     loop {
         match server.store.due_deliveries().await {
             Ok(due) => {
                 for delivery in due {
-                    tell_one(&server, &delivery).await;
+                    tell_one(&server, client, &delivery).await;
                 }
             }
             Err(error) => tracing::warn!("alerts can't be told: {error}"),
@@ -76,11 +86,11 @@ pub(super) async fn tell(server: Server) {
     }
 }
 
-async fn tell_one(server: &Server, delivery: &Delivery) {
+async fn tell_one(server: &Server, client: &Client, delivery: &Delivery) {
     let webhooks = &server.webhooks;
     let body = message(&delivery.body, webhooks.public_url.as_ref());
     let now = Timestamp::now().as_second().to_string();
-    let mut asked = webhooks.client.post(&delivery.url).header("content-type", "application/json");
+    let mut asked = client.post(&delivery.url).header("content-type", "application/json");
     asked = asked.header("webhook-id", &delivery.alert).header("webhook-timestamp", &now);
     if let Some(secret) = &webhooks.secret {
         asked = asked.header("webhook-signature", signature(secret, &delivery.alert, &now, &body));

@@ -45,7 +45,7 @@ impl Unlike {
                 [] => {}
                 [alone] => clauses.push(format!("{of} {alone} {}", ends[0])),
                 [first @ .., last] => {
-                    clauses.push(format!("{of} {} and {last} {}", first.join(", "), ends[1]))
+                    clauses.push(format!("{of} {} and {last} {}", first.join(", "), ends[1]));
                 }
             }
         }
