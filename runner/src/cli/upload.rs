@@ -142,8 +142,8 @@ impl Outcome {
         }
     }
 
-    /// Whether it was passed over, and was not to be sent.
-    fn is_none(self) -> bool {
+    /// Whether it was not to be sent at all.
+    fn is_passed_over(self) -> bool {
         matches!(self, Outcome::NoRun | Outcome::Running)
     }
 
@@ -181,7 +181,7 @@ impl Args {
             Format::Table => output::table(HEADER, &[], rows.iter().map(cells))?,
         }
         let there = rows.iter().filter(|row| row.reason.is_none()).count();
-        let wanted = rows.iter().filter(|row| !row.outcome.is_none()).count();
+        let wanted = rows.iter().filter(|row| !row.outcome.is_passed_over()).count();
         match wanted {
             0 => note("there is nothing to send"),
             all if self.forget => note(&format!("{all} results are no longer to be sent")),

@@ -36,7 +36,7 @@ pub(crate) struct Delivery {
 }
 
 impl Store {
-    /// Runs that came over the network and were not judged yet, in the order in which they came; at most so many.
+    /// Runs that are news and were not judged yet, in the order in which they came; at most so many.
     pub(crate) async fn unjudged(&self) -> Result<Vec<Uuid>, StoreError> {
         let select = "SELECT runs.id FROM unjudged JOIN runs ON runs.id = unjudged.id \
             ORDER BY received_at, runs.id LIMIT 100";

@@ -185,40 +185,50 @@ impl Store {
         Ok(())
     }
 
-    /// Enters a result, and its raw log from a file that holds it compressed by zstd. The same result again is no second
-    /// one; its log may come later than it.
+    /// Enters the result of a run that was carried out from here, and its raw log from a file that holds it compressed by
+    /// zstd. The same result again is no second one; its log may come later than it.
     ///
     /// # Errors
     /// Another result has its id; the log is not the one that it was made from; the disk or the database fails. What was
     /// in the store stays as it is.
     pub(crate) async fn put(&self, run: &RunResult, log: Option<&Path>) -> Result<Put, StoreError> {
-        self.put_file(run, result::write(run)?.as_bytes(), log).await
+        self.put_file(run, result::write(run)?.as_bytes(), log, Came::CarriedOut).await
     }
 
-    /// Enters a result by its file, whose bytes stay as they are for ever, and its raw log.
+    /// Enters a result by its file, whose bytes stay as they are for ever, and its raw log: one that was kept elsewhere.
     ///
     /// # Errors
     /// As [`Store::put`]'s.
-    pub(crate) async fn put_file(
+    pub(crate) async fn put_kept(
         &self,
         run: &RunResult,
         file: &[u8],
         log: Option<&Path>,
     ) -> Result<Put, StoreError> {
+        self.put_file(run, file, log, Came::Kept).await
+    }
+
+    async fn put_file(
+        &self,
+        run: &RunResult,
+        file: &[u8],
+        log: Option<&Path>,
+        came: Came<'_>,
+    ) -> Result<Put, StoreError> {
         let entry = self.entry(run, file)?;
         let Some(log) = log else {
-            return self.enter(self.database.write().await?, entry, None, None).await;
+            return self.enter(self.database.write().await?, entry, None, came).await;
         };
         let sha256 = LogHash::parse(&run.source.sha256)?;
         loop {
             self.blobs.keep(&sha256, log).await?;
             if let Some(writing) = self.write_naming(&sha256).await? {
-                return self.enter(writing, entry, Some(&sha256), None).await;
+                return self.enter(writing, entry, Some(&sha256), came).await;
             }
         }
     }
 
-    /// Enters a result as it came over the network. If its log is here already, it has that one.
+    /// Enters a result as it came over the network, by whose token. If its log is here already, it has that one.
     ///
     /// # Errors
     /// As [`Store::put`]'s.
@@ -226,16 +236,16 @@ impl Store {
         &self,
         run: &RunResult,
         file: &[u8],
-        token: Option<&str>,
+        token: &str,
     ) -> Result<Put, StoreError> {
-        let entry = self.entry(run, file)?;
+        let (entry, came) = (self.entry(run, file)?, Came::Uploaded(token));
         // What names no hash has no log.
         if let Ok(sha256) = LogHash::parse(&run.source.sha256)
             && let Some(writing) = self.write_naming(&sha256).await?
         {
-            return self.enter(writing, entry, Some(&sha256), token).await;
+            return self.enter(writing, entry, Some(&sha256), came).await;
         }
-        self.enter(self.database.write().await?, entry, None, token).await
+        self.enter(self.database.write().await?, entry, None, came).await
     }
 
     /// The runs of a query, as summaries.
@@ -437,18 +447,18 @@ impl Store {
         mut writing: Transaction<'static, Any>,
         entry: Entry<'_>,
         log: Option<&LogHash>,
-        token: Option<&str>,
+        came: Came<'_>,
     ) -> Result<Put, StoreError> {
         let Entry { run, sha256, packed, summary } = entry;
         let summary = Summary { has_log: log.is_some(), ..summary };
         let log = log.map(LogHash::as_str);
         let failed = |error| self.failed(error);
-        let insert = summary.insert(&sha256, log, token).query().execute(&mut *writing).await;
+        let insert = summary.insert(&sha256, log, came.token()).query().execute(&mut *writing).await;
         if insert.map_err(failed)?.rows_affected() > 0 {
             let insert = sqlx::query("INSERT INTO results (id, file) VALUES ($1, $2)");
             let insert = insert.bind(&summary.id).bind(packed).execute(&mut *writing).await;
             insert.map_err(failed)?;
-            if token.is_some() {
+            if came.is_news() {
                 let insert = sqlx::query("INSERT INTO unjudged (id) VALUES ($1)").bind(&summary.id);
                 insert.execute(&mut *writing).await.map_err(failed)?;
             }
@@ -522,6 +532,31 @@ impl Store {
 
     fn failed(&self, error: sqlx::Error) -> StoreError {
         self.database.failed(error)
+    }
+}
+
+/// How a result came into the store.
+#[derive(Debug, Clone, Copy)]
+enum Came<'a> {
+    /// From a file that was kept elsewhere.
+    Kept,
+    /// From a run that was carried out from here.
+    CarriedOut,
+    /// Over the network, by this token.
+    Uploaded(&'a str),
+}
+
+impl<'a> Came<'a> {
+    /// Whether it is to be judged: what was kept is an old story.
+    fn is_news(self) -> bool {
+        !matches!(self, Came::Kept)
+    }
+
+    fn token(self) -> Option<&'a str> {
+        match self {
+            Came::Uploaded(token) => Some(token),
+            Came::Kept | Came::CarriedOut => None,
+        }
     }
 }
 

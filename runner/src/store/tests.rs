@@ -245,7 +245,7 @@ async fn a_log_stays_that_comes_again_while_its_other_run_is_deleted() {
     let store = open(&dir).await;
     let log = log(12.39);
     let file = compressed(&dir, &log);
-    let upload = async |run: &RunResult| store.put_upload(run, result::write(run)?.as_bytes(), None).await;
+    let upload = async |run: &RunResult| store.put_upload(run, result::write(run)?.as_bytes(), "ann").await;
     for round in 0..60 {
         let [old, new] = [(); 2].map(|()| carried_out(&log, "eos"));
         store.put(&old, Some(&file)).await.unwrap();
@@ -269,6 +269,25 @@ async fn a_log_stays_that_comes_again_while_its_other_run_is_deleted() {
         }
         assert!(store.delete(new.id).await.unwrap());
     }
+}
+
+#[tokio::test]
+async fn what_is_carried_out_or_uploaded_is_to_be_judged_once_and_what_was_kept_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir).await;
+    let [here, sent, kept, gone] =
+        [9.0, 10.0, 11.0, 12.0].map(|step_time_s| carried_out(&log(step_time_s), "eos"));
+    for _ in 0..2 {
+        store.put(&here, None).await.unwrap();
+        store.put_upload(&sent, result::write(&sent).unwrap().as_bytes(), "ann").await.unwrap();
+        store.put_kept(&kept, result::write(&kept).unwrap().as_bytes(), None).await.unwrap();
+    }
+    store.put(&gone, None).await.unwrap();
+    assert!(store.delete(gone.id).await.unwrap());
+    assert_eq!(store.unjudged().await.unwrap(), [here.id, sent.id]);
+    store.judged(&[here.id]).await.unwrap();
+    // Also for who opens it next.
+    assert_eq!(open(&dir).await.unjudged().await.unwrap(), [sent.id]);
 }
 
 #[tokio::test]

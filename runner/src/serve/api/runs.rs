@@ -87,7 +87,7 @@ pub(super) async fn put(
     if run.id != id {
         return Err(unprocessable(&format!("the result's own id is {}: put it there", run.id)));
     }
-    let put = server.store.put_upload(&run, &file, Some(by.name())).await?;
+    let put = server.store.put_upload(&run, &file, by.name()).await?;
     server.stir();
     let outcome = match put {
         Put::New => "new",

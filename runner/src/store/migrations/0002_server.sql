@@ -78,7 +78,7 @@ CREATE TABLE shares (
     expires_at TEXT NOT NULL
 );
 
--- Runs that came over the network, until it was looked whether they are slower than they should be.
+-- Runs that were uploaded or carried out from here, until it was looked whether they are slower than they should be.
 CREATE TABLE unjudged (
     id TEXT PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE
 );
