@@ -59,7 +59,15 @@ fn what_a_log_is_a_run_of_can_be_said_later_and_goes_with_a_backup() {
     let reparse =
         |more: &[&str]| json(&[&["reparse", &id[..13], "--data-dir", &data], more].concat())[0].clone();
     assert_eq!(reparse(&[])["outcome"], "same");
-    assert_eq!(reparse(&["--recipe", RECIPE])["outcome"], "changed");
+    let reparsed = reparse(&["--recipe", "llama3.1-8b/h100/fp8/16@25.04"]);
+    assert_eq!(reparsed["outcome"], "changed");
+    // The log says what speaks against it.
+    let reason = reparsed["reason"].as_str().unwrap();
+    assert!(reason.contains("GBS 128 for 256"), "{reason}");
+    assert_eq!(
+        reparse(&["--recipe", RECIPE]),
+        serde_json::json!({ "id": id, "outcome": "changed", "reason": null })
+    );
     let after = list(&data);
     assert_eq!((&after["recipe"], &after["ran_at"]), (&RECIPE.into(), &before["ran_at"]));
     assert!(after["baseline"]["speed_percent"].as_f64().unwrap() > 90.0, "{after}");
@@ -84,6 +92,23 @@ fn what_a_log_is_a_run_of_can_be_said_later_and_goes_with_a_backup() {
     assert_eq!(came, fs::read(format!("{}/{id}.result.json", path("results"))).unwrap());
     let raw = zstd::decode_all(fs::File::open(format!("{backup}/{id}.log.zst")).unwrap()).unwrap();
     assert_eq!(raw, log(128, 9400).as_bytes());
+
+    // What is said anew goes with the next backup, and an older backup does not take it back.
+    assert_eq!(trainplan(["export", &path("older"), "--data-dir", &data]).code, Some(0));
+    assert_eq!(reparse(&["--recipe", "llama3.1-8b/h100/bf16/8@25.04"])["outcome"], "changed");
+    for (folder, written) in
+        [(&backup, "0 results, 0 raw logs and 1 later scores"), (&backup, "and 0 later scores")]
+    {
+        let export = trainplan(["export", folder, "--data-dir", &data]);
+        assert!(export.stderr.contains(written), "{}", export.stderr);
+    }
+    for folder in [&backup, &path("older")] {
+        assert_eq!(trainplan(["import", folder, "--data-dir", &other]).code, Some(0));
+        assert_eq!(list(&other)["recipe"], "llama3.1-8b/h100/bf16/8@25.04");
+    }
+    // A recipe without a release is the one that it means everywhere.
+    let named = json(&["results", "list", "--recipe", "llama3.1-8b/h100/bf16/8", "--data-dir", &data]);
+    assert_eq!(named.as_array().unwrap().len(), 1);
 
     fs::write(format!("{backup}/{id}.score.json"), "{}").unwrap();
     let torn = trainplan(["import", &backup, "--data-dir", &path("third")]);

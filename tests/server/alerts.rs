@@ -1,7 +1,7 @@
 //! Runs that came in slower than they should be: kept, told once to whoever is to know, and never forgotten.
 
 use crate::harness::{
-    Client, Kind, Options, Place, SOON, Server, carried, on_every_store, read_head, wait_for,
+    Client, Kind, Options, Place, SOON, Server, carried, encoded, made, on_every_store, read_head, wait_for,
 };
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use ring::hmac;
@@ -16,6 +16,7 @@ on_every_store! {
     a_regression_is_told_once_signed_and_with_a_link
     a_server_that_is_killed_judges_when_it_is_back
     the_keeper_says_what_a_regression_is
+    what_is_said_of_a_run_later_is_judged_anew
 }
 
 /// Somebody who is told alerts.
@@ -144,6 +145,25 @@ fn a_server_that_is_killed_judges_when_it_is_back(kind: Kind) {
     }
     for run in slow {
         wait_for_alert(&server.owner(), &run);
+    }
+}
+
+fn what_is_said_of_a_run_later_is_judged_anew(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let owner = server.owner();
+    let slow = made(12.39);
+    owner.put_all(&slow);
+    let alerts = || owner.json("/alerts")["items"].as_array().unwrap().clone();
+    let what = |alert: &Value| alert["alert"]["what"].as_str().unwrap().to_owned();
+    wait_for("alert", SOON, || (!alerts().is_empty()).then_some(()));
+    assert_eq!(alerts().iter().map(what).collect::<Vec<_>>(), ["llama3.1-8b/h100/fp8/8@25.04"]);
+    // Of a run that its log gainsays nothing is judged.
+    for (recipe, expected) in [("llama3.1-8b/h100/bf16/8@25.04", 0), ("llama3.1-8b/h100/fp8/8@25.04", 1)] {
+        let path = format!("/runs/{}/scores?recipe={}", slow.run.id, encoded(recipe));
+        assert_eq!(owner.ask("POST", &path, &[], None).status, 200);
+        let unjudged = || server.place.number("SELECT count(*) FROM unjudged");
+        wait_for("judgement", SOON, || (unjudged() == 0).then_some(()));
+        assert_eq!(alerts().len(), expected, "{recipe}");
     }
 }
 

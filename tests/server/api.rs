@@ -597,6 +597,9 @@ fn what_a_log_is_a_run_of_can_be_said_later(kind: Kind) {
     uploader.post(&scores, &json!({})).problem(403);
     assert!(owner.post(&format!("{path}/scores?recipe=lama"), &json!({})).problem(400).contains("lama"));
     assert!(owner.post(&format!("{path}/scores?colour=red"), &json!({})).problem(400).contains("colour"));
+    let in_body = owner.post(&format!("{path}/scores"), &json!({ "recipe": RECIPE }));
+    assert!(in_body.problem(400).contains("?recipe="));
+    assert!(owner.post("/runs/70348a12/scores", &json!({})).problem(404).contains("whole id"));
     let summary = || owner.json(&format!("{path}/summary"));
     let before = summary();
     assert_eq!(before["recipe"], Value::Null);

@@ -34,25 +34,26 @@ impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         let folder = &self.folder;
         fs::create_dir_all(folder).map_err(|error| unwritten(folder, error))?;
-        let (runs, logs) = tokio::runtime::Runtime::new()?.block_on(async {
+        let (runs, logs, scores) = tokio::runtime::Runtime::new()?.block_on(async {
             let store = self.store.existing().await?;
             let mut query = Query { limit: Some(1000), ..Query::default() };
-            let (mut runs, mut logs) = (0, 0);
+            let (mut runs, mut logs, mut scores) = (0, 0, 0);
             loop {
                 let page = store.list(&query).await?;
                 for run in &page.items {
                     let Ok(id) = run.id.parse() else { continue };
                     runs += usize::from(result(&store, id, folder).await?);
-                    score(&store, id, folder).await?;
+                    scores += usize::from(score(&store, id, folder).await?);
                     logs += usize::from(log(&store, id, folder).await?);
                 }
                 query.cursor = page.next_cursor;
                 if query.cursor.is_none() {
-                    return Ok::<_, Failure>((runs, logs));
+                    return Ok::<_, Failure>((runs, logs, scores));
                 }
             }
         })?;
-        note(&format!("{runs} results and {logs} raw logs were written to {}", folder.display()));
+        let folder = folder.display();
+        note(&format!("{runs} results, {logs} raw logs and {scores} later scores were written to {folder}"));
         Ok(())
     }
 }
@@ -64,15 +65,14 @@ async fn result(store: &Store, id: Uuid, folder: &Path) -> Result<bool, Failure>
         return Ok(false);
     }
     let Some(packed) = store.file(id).await? else { return Ok(false) };
-    unpacked(&path, &packed)?;
-    Ok(true)
+    whole(&path, &packed)
 }
 
-/// Writes what the newest parser made of a log: it may have changed.
-async fn score(store: &Store, id: Uuid, folder: &Path) -> Result<(), Failure> {
+/// Writes what was made of a log later, unless the same is there.
+async fn score(store: &Store, id: Uuid, folder: &Path) -> Result<bool, Failure> {
     match store.newest_score(id).await? {
-        Some(packed) => unpacked(&folder.join(format!("{id}{SCORE_ENDING}")), &packed),
-        None => Ok(()),
+        Some(packed) => whole(&folder.join(format!("{id}{SCORE_ENDING}")), &packed),
+        None => Ok(false),
     }
 }
 
@@ -97,14 +97,18 @@ async fn log(store: &Store, id: Uuid, folder: &Path) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// Writes a file that is there whole or not at all.
-fn unpacked(path: &Path, packed: &[u8]) -> Result<(), Failure> {
+/// Writes what was compressed into a file that is there whole or not at all, unless it says so already.
+fn whole(path: &Path, packed: &[u8]) -> Result<bool, Failure> {
     let draft = draft(path);
     let written = || {
+        let bytes = zstd::decode_all(packed)?;
+        if fs::read(path).is_ok_and(|there| there == bytes) {
+            return Ok(false);
+        }
         let mut file = File::create(&draft)?;
-        io::copy(&mut zstd::Decoder::new(packed)?, &mut file)?;
+        file.write_all(&bytes)?;
         file.sync_all()?;
-        fs::rename(&draft, path)
+        fs::rename(&draft, path).map(|()| true)
     };
     written().map_err(|error| unwritten(path, error))
 }

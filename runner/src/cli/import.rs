@@ -4,6 +4,7 @@ use super::data_dir::StoreArgs;
 use super::output::{self, Format, FormatArg};
 use super::{Failure, note};
 use crate::store::{BlobError, Put, Store, StoreError};
+use jiff::Timestamp;
 use serde::Serialize;
 use std::fs;
 use std::io;
@@ -180,9 +181,11 @@ fn read(path: &Path) -> Result<(RunResult, Vec<u8>), String> {
 /// Reads what was made of a run's log later.
 fn score_of(run: &RunResult, path: &Path) -> Result<RunResult, String> {
     let (score, _) = read(path).map_err(|why| format!("{}: {why}", path.display()))?;
-    match score.id == run.id {
-        true => Ok(score),
-        false => Err(format!("{} is of another run, {}: move it away", path.display(), score.id)),
+    let is_time = |at: &String| at.parse::<Timestamp>().is_ok();
+    match (score.id == run.id, score.provenance.scored_at.as_ref().is_some_and(is_time)) {
+        (true, true) => Ok(score),
+        (false, _) => Err(format!("{} is of another run, {}: move it away", path.display(), score.id)),
+        (_, false) => Err(format!("{} does not say when it was made: move it away", path.display())),
     }
 }
 

@@ -4,11 +4,11 @@ use super::data_dir::StoreArgs;
 use super::output::{self, Format, FormatArg};
 use super::scenario::ScenarioArgs;
 use super::stored::by_id;
-use super::{Failure, note};
+use super::{Failure, note, parse};
 use crate::store::{Query, Store};
 use serde::Serialize;
 use trainplan_shared::log::PARSER_VERSION;
-use trainplan_shared::result::View;
+use trainplan_shared::result::{Report, RunResult, View};
 use trainplan_shared::spec::Spec;
 use uuid::Uuid;
 
@@ -43,7 +43,7 @@ struct Row {
     id: String,
     /// changed, same, no_log or failed.
     outcome: &'static str,
-    /// Why it failed.
+    /// Why it failed, or what does not fit in what was said.
     reason: Option<String>,
 }
 
@@ -96,13 +96,23 @@ fn cells(row: &Row) -> [String; 3] {
 }
 
 async fn row(store: &Store, id: Uuid, said: Option<Spec>) -> Row {
+    let is_said = said.is_some();
     let (outcome, reason) = match store.reparse(id, said).await {
+        Ok(Some(true)) if is_said => {
+            ("changed", store.get(id).await.ok().flatten().and_then(|run| doubts(&run)))
+        }
         Ok(Some(true)) => ("changed", None),
         Ok(Some(false)) => ("same", None),
         Ok(None) => ("no_log", None),
         Err(error) => ("failed", Some(error.to_string())),
     };
     Row { id: id.to_string(), outcome, reason }
+}
+
+/// What to know of a run beyond its figures.
+fn doubts(run: &RunResult) -> Option<String> {
+    let remarks = parse::remarks(&Report::of(run, &View::default()));
+    (!remarks.is_empty()).then(|| remarks.join("; "))
 }
 
 /// Every run that an older parser made.

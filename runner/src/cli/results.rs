@@ -6,6 +6,7 @@ use super::stored::by_id;
 use super::{Failure, note};
 use crate::store::{Query, Sort, Summary};
 use serde::Serialize;
+use trainplan_shared::catalog::Catalog;
 use trainplan_shared::units::{group_digits, minute, significant};
 
 /// List the runs that are kept here, and delete them
@@ -82,8 +83,12 @@ impl Args {
 impl List {
     async fn run(self) -> Result<(), Failure> {
         let store = self.store.existing().await?;
+        // Short forms mean what they mean elsewhere.
+        let recipe = |text: String| {
+            Catalog::embedded().recipe(&text).map(|recipe| recipe.id.to_string()).unwrap_or(text)
+        };
         let query = Query {
-            recipe: self.recipe,
+            recipe: self.recipe.map(recipe),
             cluster: self.cluster,
             campaign: self.campaign,
             status: self.status,

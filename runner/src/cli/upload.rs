@@ -24,7 +24,7 @@ use uuid::Uuid;
 ///
 /// A RESULT is a log, a result file, a folder, or the id of a run that is kept here (`trainplan results list` shows it), or its
 /// beginning. Of a folder its result files go, and where it has none, its logs, as `trainplan parse` finds them, but for those that
-/// lack steps and were written to within a quarter of an hour: their runs go on. A result goes in
+/// lack steps and were written to within the hour: their runs go on. A result goes in
 /// once and never changes: sent again it does nothing, and a log that was cut off goes on where it was. The log of a result file
 /// is NAME.log.zst beside NAME.result.json, or the file that it was read from, if that is still there and the same. When a run
 /// ran is when its log was last written, as its file says: `cp -p` and `rsync -t` keep that. The server's token is read from the
@@ -77,7 +77,7 @@ pub(super) struct Args {
 const TRIES: u32 = 5;
 
 /// A log that was not written to for so long is one of a run that is over.
-const SETTLED: Duration = Duration::from_secs(15 * 60);
+const SETTLED: Duration = Duration::from_secs(60 * 60);
 
 /// So long another process may be sending what is due.
 const BUSY: Duration = Duration::from_secs(60);
@@ -182,10 +182,16 @@ impl Args {
         }
         let there = rows.iter().filter(|row| row.reason.is_none()).count();
         let wanted = rows.iter().filter(|row| !row.outcome.is_passed_over()).count();
+        match rows.iter().filter(|row| row.outcome == Outcome::Running).count() {
+            0 => {}
+            1 => note("1 log waits: its run seems to go on"),
+            waiting => note(&format!("{waiting} logs wait: their runs seem to go on")),
+        }
+        let new = rows.iter().filter(|row| row.outcome == Outcome::New).count();
         match wanted {
             0 => note("there is nothing to send"),
             all if self.forget => note(&format!("{all} results are no longer to be sent")),
-            all => note(&format!("{there} of {all} results are on the server")),
+            all => note(&format!("{there} of {all} results are on the server, {new} of them new")),
         }
         if let Some(row) = rows.iter().find(|row| row.outcome == Outcome::Unreachable) {
             return Err(Failure::OutOfReach(row.reason.clone().unwrap_or_default()));
@@ -267,11 +273,9 @@ impl Args {
             Err(NotRead::NoRun(why)) if !is_named => return (None, Outcome::NoRun, None, Some(why)),
             Err(NotRead::NoRun(why) | NotRead::Broken(why)) => return unreadable(why),
         };
-        if let Some(why) = still_written(path, &run, view).filter(|_| !is_named) {
+        let report = Report::of(&run, view);
+        if let Some(why) = still_written(path, report.status).filter(|_| !is_named) {
             return (Some(run.id.to_string()), Outcome::Running, None, Some(why));
-        }
-        for doubt in &run.identity.doubts {
-            note(&format!("{}: {doubt}", path.display()));
         }
         let packed = match zstd::bulk::compress(&bytes, 3) {
             Ok(packed) => packed,
@@ -300,7 +304,14 @@ impl Args {
             };
             Ok(Sent { put, log })
         };
-        outcome(Some(run.id), sent.await)
+        let sent = sent.await;
+        // What was there already may have been put right there.
+        if let Ok(Sent { put: Put::New, .. }) = sent {
+            for remark in parse::remarks(&report) {
+                note(&format!("{}: {remark}", path.display()));
+            }
+        }
+        outcome(Some(run.id), sent)
     }
 
     /// The raw log that a result file does not name on the command line: beside it, as `export` writes it, or where it was when
@@ -388,10 +399,10 @@ fn read(path: &Path, view: &View) -> Result<(Vec<u8>, RunResult), NotRead> {
 }
 
 /// Why a log may be one of a run that is not over. Sent now and again when it is whole, it would be two runs.
-fn still_written(path: &Path, run: &RunResult, view: &View) -> Option<String> {
+fn still_written(path: &Path, status: Status) -> Option<String> {
     let is_log = !path.to_string_lossy().ends_with(FILE_ENDING);
     let age = fs::metadata(path).and_then(|log| log.modified()).ok()?.elapsed().unwrap_or_default();
-    let is_running = is_log && age < SETTLED && Report::of(run, view).status == Status::Incomplete;
+    let is_running = is_log && age < SETTLED && status == Status::Incomplete;
     is_running.then(|| {
         let minutes = age.as_secs() / 60;
         format!("its run seems to go on: steps are missing, and it was written {minutes} minutes ago; name it itself to send it as it is")

@@ -50,6 +50,7 @@ impl Store {
         }
         let log = self.read_log(&sha256).await?;
         let path = run.source.path.clone();
+        let is_another = said.is_some();
         let said = said.unwrap_or_else(|| run.identity.scenario.clone());
         let read = tokio::task::spawn_blocking(move || {
             let mut intake = Intake::new(&path, &said);
@@ -64,21 +65,26 @@ impl Store {
         });
         let read = read.await.map_err(std::io::Error::other).and_then(|read| read);
         let read = read.map_err(|error| StoreError::Damaged { id, what: format!("its log: {error}") })?;
-        let new = again(&run, read);
+        let mut new = again(&run, read);
+        new.provenance.scored_at = run.provenance.scored_at.clone();
         if new == run {
             return Ok(Some(false));
         }
-        let replace = "DO UPDATE SET scored_at = excluded.scored_at, file = excluded.file";
-        Ok(self.enter_score(&new, replace).await?.then_some(true))
+        // A clock may have been set back.
+        new.provenance.scored_at = run.provenance.scored_at.clone().max(Some(now()));
+        Ok(self.enter_score(&new, is_another).await?.then_some(true))
     }
 
-    /// Enters what a parser made of a run's log elsewhere, unless that version's is here. Whether the run is here.
+    /// Enters what a parser made of a run's log in another store, unless what that version made is newer here. Whether the
+    /// run is here.
     pub(crate) async fn put_score(&self, run: &RunResult) -> Result<bool, StoreError> {
-        self.enter_score(run, "DO NOTHING").await
+        self.enter_score(run, false).await
     }
 
-    async fn enter_score(&self, run: &RunResult, if_there: &str) -> Result<bool, StoreError> {
+    /// Enters a score. One that makes a run one of something else leaves none of its alerts, and has it judged again.
+    async fn enter_score(&self, run: &RunResult, is_another: bool) -> Result<bool, StoreError> {
         let id = run.id.to_string();
+        let scored_at = run.provenance.scored_at.clone().unwrap_or_default();
         let failed = |error| self.failed(error);
         let packed = zstd::bulk::compress(result::write(run)?.as_bytes(), LEVEL);
         let packed = packed.map_err(|error| failed(sqlx::Error::Io(error)))?;
@@ -91,12 +97,19 @@ impl Store {
                 .map_err(failed)?;
         // Somebody may have deleted it meanwhile.
         let Some((received_at, log)) = known else { return Ok(false) };
-        let insert = format!(
-            "INSERT INTO scores (id, parser_version, scored_at, file) VALUES ($1, $2, $3, $4) \
-             ON CONFLICT (id, parser_version) {if_there}"
-        );
-        let insert = sqlx::query(&insert).bind(&id).bind(i64::from(run.provenance.parser_version));
-        insert.bind(now()).bind(packed).execute(&mut *writing).await.map_err(failed)?;
+        let insert = "INSERT INTO scores (id, parser_version, scored_at, file) VALUES ($1, $2, $3, $4) \
+            ON CONFLICT (id, parser_version) DO UPDATE SET scored_at = excluded.scored_at, file = excluded.file \
+            WHERE excluded.scored_at >= scores.scored_at";
+        let insert = sqlx::query(insert).bind(&id).bind(i64::from(run.provenance.parser_version));
+        insert.bind(scored_at).bind(packed).execute(&mut *writing).await.map_err(failed)?;
+        if is_another {
+            for statement in [
+                "DELETE FROM alerts WHERE run = $1",
+                "INSERT INTO unjudged (id) VALUES ($1) ON CONFLICT DO NOTHING",
+            ] {
+                sqlx::query(statement).bind(&id).execute(&mut *writing).await.map_err(failed)?;
+            }
+        }
         let newest: Vec<u8> =
             sqlx::query_scalar(NEWEST).bind(&id).fetch_one(&mut *writing).await.map_err(failed)?;
         let summary = Summary::of(&unpack(run.id, &newest)?, received_at, log.is_some());

@@ -116,6 +116,9 @@ pub struct Provenance {
     pub program: String,
     /// The version of the log parser.
     pub parser_version: u32,
+    /// When a store read the log again, RFC 3339; none of what came first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scored_at: Option<String>,
 }
 
 impl Provenance {
@@ -123,6 +126,7 @@ impl Provenance {
         Self {
             program: concat!("trainplan ", env!("CARGO_PKG_VERSION")).to_owned(),
             parser_version: PARSER_VERSION,
+            scored_at: None,
         }
     }
 }

@@ -20,7 +20,7 @@ test("a run shows its score, where it comes from, and its log", async ({ page, s
   const known = page.getByRole("region", { name: "What is known of the run" });
   for (const text of ["llama3.1-405b/h100/fp8/512@25.04", "COMPLETED", "launch-sh", "trainplan 0.1.0"]) await expect(known).toContainText(text);
   await page.getByText("Versions of the score").click();
-  await expect(page.getByRole("row", { name: /Parser \d+ scored 12.4 .* as uploaded/ })).toBeVisible();
+  await expect(page.getByRole("row", { name: /Parser \d+ scored llama3.1-405b\/h100\/fp8\/512@25.04 12.4 .* as uploaded/ })).toBeVisible();
   for (const label of ["Comparable with the published number", "Job 1 nodes", "Run in the campaign"]) {
     await expect(known.getByRole("rowheader", { name: label })).toBeVisible();
   }
@@ -119,8 +119,8 @@ test("what a log is a run of is said on its page, and kept", async ({ page, serv
   await page.getByLabel("Recipe").fill("llama3.1-405b/h100/fp8/512");
   await page.getByLabel("Recipe").press("Enter");
   await expect(status).toContainText("llama3.1-405b");
-  // Who may only read is offered nothing to keep.
-  await expect(page.getByText("Versions of the score")).toBeVisible();
+  // Who may only read can't keep it so.
+  await expect(page.getByText("Who is signed in with the scope admin can keep it so.")).toBeVisible();
   await expect(keep).toHaveCount(0);
 
   await page.goto(`/run?id=${id}&r=llama3.1-405b/h100/fp8/512#token=${server.token}`);

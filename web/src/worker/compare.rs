@@ -204,6 +204,10 @@ fn headline(comparison: &Comparison) -> String {
 fn alone(item: &Item) -> String {
     match (&item.reason, &item.recipe) {
         (Some(reason), _) => reason.clone(),
+        (None, None) if !item.comparable.yes => {
+            "It is not held against a published number, since what it is said to be does not fit its log"
+                .to_string()
+        }
         (None, None) => {
             "There is no published number to hold it against, since what it ran is not known: fill in its \
             recipe under Recipe"

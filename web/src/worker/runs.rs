@@ -172,6 +172,7 @@ struct Score {
 #[derive(Deserialize)]
 struct Scored {
     status: String,
+    recipe: Option<String>,
     step_time_s: Option<Stat>,
     mfu: Option<f64>,
 }
@@ -189,6 +190,7 @@ pub(super) async fn scores(id: &str) -> Result<Table, Trouble> {
         vec![
             format!("Parser {parser_version}"),
             report.status.replace('_', " "),
+            or_none(report.recipe),
             or_none(report.step_time_s.map(|stat| significant(stat.mean, 5))),
             or_none(report.mfu.map(|mfu| format!("{:.2}", mfu * 100.0))),
             scored_at.map_or_else(|| "as uploaded".to_string(), |at| cells::minute(&at)),
@@ -196,7 +198,7 @@ pub(super) async fn scores(id: &str) -> Result<Table, Trouble> {
     };
     Ok(Table {
         caption: "What each version of the parser made of the log".into(),
-        head: ["Scored by", "Status", "Step time, s", "MFU, %", "When"].map(String::from).into(),
+        head: ["Scored by", "Status", "Recipe", "Step time, s", "MFU, %", "When"].map(String::from).into(),
         rows: items.into_iter().map(row).collect(),
     })
 }

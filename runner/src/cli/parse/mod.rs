@@ -7,9 +7,10 @@ mod walk;
 
 pub(super) use shelf::SaveError;
 
-use super::output::{self, Format, FormatArg};
+use super::output::{self, Format, FormatArg, printable};
 use super::scenario::ScenarioArgs;
 use super::{Failure, note};
+pub(super) use rows::remarks;
 use shelf::Shelf;
 use std::path::{Path, PathBuf};
 use trainplan_shared::log::{Status, Window};
@@ -102,8 +103,10 @@ impl Args {
             }
             Format::Table => {
                 output::table(rows::TABLE_HEADER, &rows::NUMBERS, reports.iter().map(rows::table_row))?;
-                for remark in reports.iter().flat_map(rows::remarks) {
-                    output::text_line(&format!("  {remark}"))?;
+                for report in &reports {
+                    for remark in remarks(report) {
+                        output::text_line(&format!("  {}: {remark}", printable(&report.path)))?;
+                    }
                 }
             }
         }

@@ -41,10 +41,10 @@ fn deviation(stat: Stat) -> Option<String> {
 }
 
 /// What to know of a report beyond its row of the table.
-pub(super) fn remarks(report: &Report) -> Vec<String> {
+pub(in crate::cli) fn remarks(report: &Report) -> Vec<String> {
     // Of what was not scored the reason says enough.
     let reasons = report.comparable.reasons.iter().filter(|_| report.status == Status::Scored);
     let reasons = reasons.map(|reason| format!("not comparable: {reason}"));
     let remarks = report.reason.iter().cloned().chain(reasons).chain(report.notes.iter().cloned());
-    remarks.map(|remark| printable(&format!("{}: {remark}", report.path))).collect()
+    remarks.map(|remark| printable(&remark)).collect()
 }

@@ -105,7 +105,7 @@ async fn limits(State(server): State<Server>) -> Response {
 
 /// A run's id in an address. What is none names no run.
 fn id(text: &str) -> Result<Uuid, Problem> {
-    text.parse().map_err(|_| no_run(text))
+    text.parse().map_err(|_| nowhere(&format!("there is no run {text}: give its whole id")))
 }
 
 fn no_run(id: &str) -> Problem {

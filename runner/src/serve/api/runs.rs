@@ -210,8 +210,8 @@ pub(super) async fn scores(
 
 /// Read a run's raw log again, by this server's parser and as a run of what the query says; that counts from then on
 ///
-/// Parameters are the flags of a scenario, such as `recipe`; without any it stays a run of what it was. A run that a campaign
-/// carried out keeps what that said.
+/// It needs the scope admin. Parameters are the flags of a scenario, such as `recipe`; without any it stays a run of what it
+/// was. A run that a campaign carried out keeps what that said.
 #[utoipa::path(
     post, path = "/runs/{id}/scores",
     params(("id" = String, Path), ("recipe" = Option<String>, Query, description = "A recipe; so with all flags of a scenario")),
@@ -222,9 +222,14 @@ pub(super) async fn rescore(
     Extension(by): By,
     Path(path): Path<String>,
     RawQuery(query): RawQuery,
+    body: Bytes,
 ) -> Result<Response, Problem> {
     by.may(Scope::Admin)?;
     let id = id(&path)?;
+    if !matches!(body.trim_ascii(), b"" | b"{}") {
+        let detail = "there is nothing to send: what the log is a run of stands in the query, ?recipe=...";
+        return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
+    }
     let said = said(&query.unwrap_or_default())?;
     // Reading a long log is work: few at a time.
     let turn = server.turns.acquire().await;
@@ -236,6 +241,7 @@ pub(super) async fn rescore(
     }
     drop(turn);
     server.stir();
+    server.came_in.notify_one();
     tracing::info!("run {id} was scored again by {}", by.name());
     Ok((NEVER_KEPT, Json(Scores { items: server.store.scores(id).await? })).into_response())
 }
