@@ -20,8 +20,8 @@ export default defineConfig({
   forbidOnly: Boolean(process.env.CI),
   reporter: "list",
   // Generous: the machine may be busy, and speed is measured elsewhere.
-  timeout: 120_000,
-  expect: { timeout: 20_000 },
+  timeout: 300_000,
+  expect: { timeout: 60_000 },
   // The server takes a free port and says which, and has no results of anyone's.
   webServer: {
     command: `"${process.env.TRAINPLAN_BIN}" serve --listen 127.0.0.1:0 --data-dir "$(mktemp -d)"`,

@@ -154,13 +154,13 @@ test("what is under way is shown as it goes on, and new results come by themselv
     );
   await say(23);
   const live = page.getByRole("row", { name: /nightly\/llama-405b#2/ });
-  await expect(live).toContainText("23 of 50", { timeout: 10_000 });
+  await expect(live).toContainText("23 of 50");
   await expect(live).toContainText("eos, job 812");
   await expectAccessible(page);
   await say(24);
-  await expect(live).toContainText("24 of 50", { timeout: 10_000 });
+  await expect(live).toContainText("24 of 50");
   await server.put(12.4, { carried: carried("second") });
-  await expect(row(page, "second on eos")).toBeVisible({ timeout: 10_000 });
+  await expect(row(page, "second on eos")).toBeVisible();
   await expect(page.locator(".headline")).toContainText("nightly/second#1");
 });
 
@@ -195,7 +195,7 @@ test("what a runner uploads appears by itself, and once", async ({ page, server 
   file.carried.run = "nightly-run";
   writeFileSync(join(folder, "one.result.json"), JSON.stringify(file));
   expect(server.upload(join(folder, "one.result.json"))).toContain("new");
-  await expect(row(page, "nightly-run on eos")).toBeVisible({ timeout: 10_000 });
+  await expect(row(page, "nightly-run on eos")).toBeVisible();
   expect(server.upload(join(folder, "one.result.json"))).toContain("known");
   await expect(row(page, "nightly-run on eos")).toHaveCount(1);
 });

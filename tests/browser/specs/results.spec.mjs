@@ -157,7 +157,7 @@ test("a tree of 300 logs is read while the page answers", async ({ page }) => {
     }, 10);
   });
   await page.locator("[data-folder]").setInputFiles(tree(logs));
-  await expect(page.getByRole("status").first()).toContainText("Read 300 of 300", { timeout: 60_000 });
+  await expect(page.getByRole("status").first()).toContainText("Read 300 of 300", { timeout: 240_000 });
   await expect(page.locator('table.reports tr[data-status="scored"]')).toHaveCount(300);
   const worst = await page.evaluate(() => window.worst);
   test.info().annotations.push({ type: "worst wait", description: `${Math.round(worst)} ms` });

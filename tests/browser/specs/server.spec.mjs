@@ -88,7 +88,7 @@ test("what the server has is shown beside its plan, and what comes later comes b
   await expectAccessible(page);
 
   store.put("12.5", carried("llama-405b", 3));
-  await expect(row(page, "llama-405b on eos #3")).toBeVisible({ timeout: 30_000 });
+  await expect(row(page, "llama-405b on eos #3")).toBeVisible();
   await expect(page.locator("table.reports tbody tr")).toHaveCount(4);
 });
 
