@@ -116,6 +116,11 @@ test("what a log is a run of is said on its page, and kept", async ({ page, serv
   const status = page.getByRole("region", { name: "Score" });
   const keep = page.getByRole("button", { name: "Keep it so on the server" });
   await expect(page.getByText("the log does not tell which model it trains")).toBeVisible();
+  // What does not fit is said so.
+  await page.getByLabel("Recipe").fill("llama3.1-405b/h100/fp8/1024");
+  await page.getByLabel("Recipe").press("Enter");
+  const verdict = page.getByRole("region", { name: "What holds of them" });
+  await expect(verdict).toHaveText("Nothing is published for llama3.1-405b/h100/fp8/1024@25.04 with GBS 256 for 512.");
   await page.getByLabel("Recipe").fill("llama3.1-405b/h100/fp8/512");
   await page.getByLabel("Recipe").press("Enter");
   await expect(status).toContainText("llama3.1-405b");

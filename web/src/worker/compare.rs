@@ -208,6 +208,11 @@ fn alone(item: &Item) -> String {
             "It is not held against a published number, since what it is said to be does not fit its log"
                 .to_string()
         }
+        // What it ran is known, and something else than what is published.
+        (None, None) if item.mfu.is_some() => {
+            let note = item.notes.iter().find(|note| note.starts_with("nothing is published"));
+            note.cloned().unwrap_or_else(|| "There is no published number to hold it against".to_string())
+        }
         (None, None) => {
             "There is no published number to hold it against, since what it ran is not known: fill in its \
             recipe under Recipe"
