@@ -48,7 +48,7 @@ async fn judge_some(server: &Server) -> Result<usize, StoreError> {
 /// tells it once. What ran later may have come in already.
 async fn judge_one(server: &Server, run: Uuid) -> Result<(), StoreError> {
     let Some(summary) = server.store.summary(run).await? else { return Ok(()) };
-    let (key, newest) = point(&summary);
+    let (key, own) = point(&summary);
     if !key.is_one_scenario() {
         return Ok(());
     }
@@ -62,7 +62,7 @@ async fn judge_one(server: &Server, run: Uuid) -> Result<(), StoreError> {
     };
     let runs = server.store.list(&query).await?.items;
     let points = runs.iter().map(point).filter(|(other, _)| *other == key).map(|(_, point)| point);
-    let points = points.chain([newest]).collect();
+    let points = points.chain([own]).collect();
     let thresholds = server.options.thresholds;
     let Ok(line) = tokio::task::spawn_blocking(move || TimeLine::of(key, points, &thresholds)).await else {
         return Ok(());

@@ -1,4 +1,5 @@
-//! What newer parsers made of raw logs. The result that was uploaded stays; the newest one counts.
+//! What was made of raw logs later, by a newer parser or as runs of what was said since. The result that was uploaded stays;
+//! the newest one counts.
 
 use super::{ChangeKind, LEVEL, Store, StoreError, Summary, now, unpack};
 use serde::Serialize;
