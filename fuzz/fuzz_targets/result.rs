@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use trainplan_shared::log::{Span, Window};
-use trainplan_shared::problem::Field;
+use trainplan_shared::field::Field;
 use trainplan_shared::result::{Report, View, read, write};
 use trainplan_shared::spec::Spec;
 

@@ -1,7 +1,8 @@
 //! How many tokens a step takes, and in what pieces.
 
+use crate::field::Field;
 use crate::layout::Layout;
-use crate::problem::{Field, Problem};
+use crate::problem::Problem;
 use crate::units::nearest_multiples;
 use serde::Serialize;
 
@@ -24,7 +25,7 @@ impl Batch {
             .into_iter()
             .filter(|(_, value)| *value == 0)
             .map(|(field, value)| {
-                Problem::new(field, value, "leaves nothing to train on").allowed("1 or more")
+                Problem::clause(field, value, "leaves nothing to train on").allowed("1 or more")
             })
             .collect();
         // Each rank takes one early and one late piece, so that causal attention is shared evenly.
@@ -33,7 +34,7 @@ impl Batch {
             let nearest =
                 u32::try_from(pieces).map(|step| nearest_multiples(seq_len, step)).unwrap_or_default();
             problems.push(
-                Problem::new(Field::SeqLen, seq_len, format!("does not divide by 2·CP = {pieces}"))
+                Problem::clause(Field::SeqLen, seq_len, format!("does not divide by 2·CP = {pieces}"))
                     .nearest(nearest),
             );
         }
@@ -41,7 +42,7 @@ impl Batch {
         if problems.is_empty() && !u64::from(gbs).is_multiple_of(shard) {
             let nearest = u32::try_from(shard).map(|step| nearest_multiples(gbs, step)).unwrap_or_default();
             problems.push(
-                Problem::new(Field::Gbs, gbs, format!("does not divide by MBS·DP = {mbs}·{dp} = {shard}"))
+                Problem::clause(Field::Gbs, gbs, format!("does not divide by MBS·DP = {mbs}·{dp} = {shard}"))
                     .nearest(nearest),
             );
         }

@@ -1,7 +1,8 @@
 //! How a model is spread over GPUs.
 
 use crate::architecture::{Architecture, AttentionKind};
-use crate::problem::{Field, Problem};
+use crate::field::Field;
+use crate::problem::Problem;
 use crate::units::{greatest_common_divisor, nearest_divisors, nearest_multiples};
 use serde::Serialize;
 use std::fmt;
@@ -64,7 +65,7 @@ impl Layout {
         problems.extend(expert_problems(degrees, architecture));
         if vp > 1 && pp == 1 {
             problems.push(
-                Problem::new(Field::Vp, vp, "needs a pipeline: PP is 1")
+                Problem::clause(Field::Vp, vp, "needs a pipeline: PP is 1")
                     .nearest([1])
                     .allowed("1 unless PP > 1"),
             );
@@ -74,7 +75,7 @@ impl Layout {
         if !u64::from(gpus).is_multiple_of(model_parallel) {
             let what = format!("does not divide by TP·PP·CP = {tp}·{pp}·{cp} = {model_parallel}");
             let nearest = u32::try_from(model_parallel).map(|step| nearest_multiples(gpus, step));
-            problems.push(Problem::new(Field::Gpus, gpus, what).nearest(nearest.unwrap_or_default()));
+            problems.push(Problem::clause(Field::Gpus, gpus, what).nearest(nearest.unwrap_or_default()));
         }
         let stages = match split.stages(architecture.layers, pp, vp) {
             Ok(stages) => stages,
@@ -169,7 +170,7 @@ pub enum PipelineSplit {
 impl PipelineSplit {
     /// Layers of each of `pp` stages of `vp` chunks.
     fn stages(&self, layers: u32, pp: u32, vp: u32) -> Result<Vec<u32>, Problem> {
-        let refuse = |what: String| Problem::new(Field::PipelineSplit, self, what);
+        let refuse = |what: String| Problem::clause(Field::PipelineSplit, self, what);
         let chunks = pp.saturating_mul(vp);
         match self {
             PipelineSplit::Explicit(stages) => {
@@ -183,7 +184,7 @@ impl PipelineSplit {
                 Ok(stages.clone())
             }
             _ if chunks > layers.saturating_add(2) || (*self == PipelineSplit::Even && chunks > layers) => {
-                Err(Problem::new(
+                Err(Problem::clause(
                     if vp > 1 { Field::Vp } else { Field::Pp },
                     if vp > 1 { vp } else { pp },
                     format!("makes PP·VP = {chunks} pipeline chunks of {layers} layers: some would be empty"),
@@ -239,7 +240,7 @@ impl FromStr for PipelineSplit {
                 .collect::<Option<Vec<u32>>>()
                 .map(PipelineSplit::Explicit)
                 .ok_or_else(|| {
-                    Problem::new(Field::PipelineSplit, text, "is no pipeline split")
+                    Problem::clause(Field::PipelineSplit, text, "is no pipeline split")
                         .allowed("even, counted (embedding and loss count as a layer each), or the layers of each stage: 7,8,8,…")
                 }),
         }
@@ -264,7 +265,7 @@ fn zeros(degrees: &Degrees) -> Vec<Problem> {
     ]
     .into_iter()
     .filter(|(_, degree)| *degree == 0)
-    .map(|(field, degree)| Problem::new(field, degree, "is no degree").allowed("1 or more").nearest([1]))
+    .map(|(field, degree)| Problem::clause(field, degree, "is no degree").allowed("1 or more").nearest([1]))
     .collect()
 }
 
@@ -273,7 +274,7 @@ fn tp_problem(tp: u32, architecture: &Architecture) -> Option<Problem> {
     let common = widths.iter().fold(0, |common, (_, width)| greatest_common_divisor(common, *width));
     if let Some((name, width)) = widths.iter().find(|(_, width)| !width.is_multiple_of(tp)) {
         return Some(
-            Problem::new(Field::Tp, tp, format!("does not divide the model's {name}, {width}"))
+            Problem::clause(Field::Tp, tp, format!("does not divide the model's {name}, {width}"))
                 .nearest(nearest_divisors(tp, common)),
         );
     }
@@ -283,7 +284,7 @@ fn tp_problem(tp: u32, architecture: &Architecture) -> Option<Problem> {
             if !kv_heads.is_multiple_of(tp) && !tp.is_multiple_of(kv_heads) =>
         {
             Some(
-                Problem::new(
+                Problem::clause(
                     Field::Tp,
                     tp,
                     format!("neither divides the model's {kv_heads} KV heads nor is a multiple"),
@@ -302,20 +303,20 @@ fn expert_problems(degrees: &Degrees, architecture: &Architecture) -> Vec<Proble
             .into_iter()
             .filter(|(_, degree)| *degree > 1)
             .map(|(field, degree)| {
-                Problem::new(field, degree, "needs experts: the model has none").nearest([1])
+                Problem::clause(field, degree, "needs experts: the model has none").nearest([1])
             })
             .collect();
     };
     let mut problems = Vec::new();
     if !moe.experts.is_multiple_of(ep) {
         problems.push(
-            Problem::new(Field::Ep, ep, format!("does not divide the model's {} experts", moe.experts))
+            Problem::clause(Field::Ep, ep, format!("does not divide the model's {} experts", moe.experts))
                 .nearest(nearest_divisors(ep, moe.experts)),
         );
     }
     if !moe.ffn.is_multiple_of(expert_tp) {
         problems.push(
-            Problem::new(
+            Problem::clause(
                 Field::ExpertTp,
                 expert_tp,
                 format!("does not divide an expert's FFN width {}", moe.ffn),
@@ -328,7 +329,7 @@ fn expert_problems(degrees: &Degrees, architecture: &Architecture) -> Vec<Proble
         let what = format!(
             "needs GPUs that divide by expert TP·EP·PP = {expert_tp}·{ep}·{pp} = {expert_parallel}; there are {gpus}"
         );
-        problems.push(Problem::new(Field::Ep, ep, what));
+        problems.push(Problem::clause(Field::Ep, ep, what));
     }
     problems
 }
@@ -352,7 +353,7 @@ mod tests {
         let degrees = Degrees { gpus: 500, tp: 8, pp: 8, cp: 2, ..Degrees::default() };
         let problem = refused(&degrees, "llama3.1-405b");
         assert_eq!(
-            (problem.field, problem.nearest.as_slice()),
+            (problem.field, problem.suggestions.as_slice()),
             (Field::Gpus, &["384".into(), "512".into()][..])
         );
         assert!(problem.to_string().contains("TP·PP·CP = 8·8·2 = 128"), "{problem}");
@@ -361,7 +362,7 @@ mod tests {
     #[test]
     fn tp_must_cut_every_width() {
         let degrees = Degrees { gpus: 24, tp: 3, ..Degrees::default() };
-        assert_eq!(refused(&degrees, "llama3.1-8b").nearest, ["2", "4"]);
+        assert_eq!(refused(&degrees, "llama3.1-8b").suggestions, ["2", "4"]);
         // 16 is more than the 8 KV heads, and holds whole copies of them.
         let degrees = Degrees { gpus: 16, tp: 16, ..Degrees::default() };
         assert!(Layout::new(&degrees, model("llama3.1-8b")).is_ok());
@@ -374,7 +375,7 @@ mod tests {
         let degrees = Degrees { gpus: 8, ep: 8, ..Degrees::default() };
         assert_eq!(refused(&degrees, "llama3.1-8b").field, Field::Ep);
         let degrees = Degrees { gpus: 96, ep: 96, ..Degrees::default() };
-        assert_eq!(refused(&degrees, "deepseek-v3").nearest, ["64", "128"]);
+        assert_eq!(refused(&degrees, "deepseek-v3").suggestions, ["64", "128"]);
     }
 
     #[test]
@@ -401,8 +402,8 @@ mod tests {
             Layout::new(&split("15,16,16,14"), model("deepseek-v3")).unwrap().stages(),
             [15, 16, 16, 14]
         );
-        assert!(refused(&split("15,16,16,15"), "deepseek-v3").what.contains("62 layers"));
-        assert!(refused(&split("30,31"), "deepseek-v3").what.contains("2 stages"));
+        assert!(refused(&split("15,16,16,15"), "deepseek-v3").to_string().contains("62 layers"));
+        assert!(refused(&split("30,31"), "deepseek-v3").to_string().contains("2 stages"));
     }
 
     proptest! {

@@ -10,6 +10,7 @@ pub mod catalog;
 pub mod compare;
 pub mod estimate;
 pub mod explain;
+pub mod field;
 pub mod flops;
 pub mod history;
 pub mod hugging_face;
@@ -19,6 +20,7 @@ pub mod link;
 pub mod log;
 #[cfg(feature = "calibrate")]
 pub mod measurements;
+pub mod message;
 pub mod metrics;
 pub mod options;
 pub mod precision;

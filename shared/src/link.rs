@@ -3,7 +3,8 @@
 //! A link carries `v=1` and the short key of every field that is not empty, so that defaults are left out. Keys
 //! keep their meaning once published; what a newer program must change gets a new version.
 
-use crate::problem::{Field, most_alike};
+use crate::field::Field;
+use crate::problem::most_alike;
 use crate::spec::Spec;
 
 /// The version that links carry.

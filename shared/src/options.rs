@@ -1,7 +1,8 @@
 //! What a run may choose besides its layout and its batch: recomputation, sharding, the software that trains.
 
 use crate::catalog::Release;
-use crate::problem::{Field, Problem};
+use crate::field::Field;
+use crate::problem::Problem;
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;

@@ -1,6 +1,7 @@
 //! The number formats a step computes in.
 
-use crate::problem::{Field, Problem};
+use crate::field::Field;
+use crate::problem::Problem;
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;

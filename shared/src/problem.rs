@@ -1,256 +1,152 @@
-//! What is wrong with an input, said so that a person can mend it: the field, what was given, why it can't
-//! work, what is allowed, and the nearest value that works.
+//! What is wrong with a user's input, and what would work instead.
 
+use crate::field::Field;
+use crate::message;
+use crate::message::{Front, Message};
 use serde::Serialize;
 use std::fmt;
 
-/// Everything a person can set that the domain interprets; its name is the same as a flag, a field of a page
-/// and a key of a link.
-macro_rules! fields {
-    ($($(#[$doc:meta])* $variant:ident $flag:literal $key:literal $label:literal,)*) => {
-        #[allow(missing_docs, reason = "the labels below say it")]
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-        #[serde(rename_all = "kebab-case")]
-        pub enum Field { $($(#[$doc])* $variant,)* }
+/// The most values that an error lists. Of a longer list only the closest value is named.
+const MOST_LISTED: usize = 12;
 
-        impl Field {
-            /// Every field, in the order in which forms and links list them.
-            pub const ALL: &[Field] = &[$(Field::$variant,)*];
-
-            /// The long flag of the command line, without its dashes.
-            pub const fn flag(self) -> &'static str {
-                match self { $(Field::$variant => $flag,)* }
-            }
-
-            /// The short key of a link; once published it keeps its meaning.
-            pub const fn key(self) -> &'static str {
-                match self { $(Field::$variant => $key,)* }
-            }
-
-            /// What a person reads beside it.
-            pub const fn label(self) -> &'static str {
-                match self { $(Field::$variant => $label,)* }
-            }
-        }
-    };
-}
-
-fields! {
-    Recipe "recipe" "r" "Recipe",
-    Model "model" "m" "Model",
-    Gpu "gpu" "gpu" "GPU",
-    Gpus "gpus" "n" "GPUs",
-    Dtype "dtype" "d" "Precision",
-    Tp "tp" "tp" "TP",
-    Pp "pp" "pp" "PP",
-    Cp "cp" "cp" "CP",
-    Ep "ep" "ep" "EP",
-    ExpertTp "expert-tp" "etp" "Expert TP",
-    Vp "vp" "vp" "VP",
-    PipelineSplit "pipeline-split" "ps" "Pipeline split",
-    Mbs "mbs" "mbs" "MBS",
-    Gbs "gbs" "gbs" "GBS",
-    SeqLen "seq-len" "s" "Sequence length",
-    Layers "layers" "l" "Layers",
-    Recompute "recompute" "rc" "Recompute",
-    Fsdp "fsdp" "fsdp" "FSDP",
-    Overlap "overlap" "ov" "Overlap",
-    Stack "stack" "stack" "Software",
-    GemmTflops "gemm-tflops" "gemm" "Measured GEMM TFLOPS",
-    ClusterFactor "cluster-factor" "cf" "Cluster factor",
-    Convention "convention" "c" "FLOPs convention",
-    Tokens "tokens" "t" "Tokens",
-    StepTime "step-time" "st" "Step time",
-    Release "release" "rel" "Release",
-    Style "style" "sty" "Launch style",
-    Account "account" "acc" "Slurm account",
-    Partition "partition" "part" "Slurm partition",
-    GpusPerNode "gpus-per-node" "gpn" "GPUs per node",
-    Gres "gres" "gres" "GRES",
-    InstallPath "install-path" "ip" "Install path",
-    RecipeDir "recipe-dir" "rd" "Recipe directory",
-    Venv "venv" "venv" "Python environment",
-    ClusterType "cluster-type" "ct" "Cluster type",
-    MaxSteps "max-steps" "ms" "Steps",
-    TimeLimit "time-limit" "tl" "Time limit",
-    Profile "profile" "prof" "Nsight profile",
-    ProfileStartStep "profile-start-step" "ps0" "First profiled step",
-    ProfileStopStep "profile-stop-step" "ps1" "Last profiled step",
-    GpuMetrics "gpu-metrics" "gm" "GPU metrics",
-    NcclTrace "nccl-trace" "nt" "NCCL trace",
-    SaveCheckpoint "save-checkpoint" "sc" "Save checkpoint",
-    LoadCheckpoint "load-checkpoint" "lc" "Load checkpoint",
-    SlurmParams "slurm-params" "sp" "Slurm parameters",
-    Mounts "mounts" "mnt" "Mounts",
-    ContainerImage "container-image" "img" "Container image",
-    Env "env" "env" "Environment",
-    Scaling "scaling" "scal" "Scaling",
-    /// Only recipes with a published measurement.
-    Measured "measured" "meas" "Measured only",
-    /// The column that a table is sorted by, with a minus before it for descending.
-    Sort "sort" "sort" "Sort",
-    /// What a chart shows.
-    Quantity "quantity" "q" "Chart",
-    /// A log window; not a flag of a scenario.
-    Window "window" "w" "Window",
-}
-
-impl Field {
-    /// Whether it describes a scenario, rather than what to do or show with one.
-    pub fn is_of_scenario(self) -> bool {
-        use Field::{
-            ClusterFactor, Cp, Dtype, Ep, ExpertTp, Fsdp, Gbs, GemmTflops, Gpu, Gpus, Layers, Mbs, Model,
-            Overlap, PipelineSplit, Pp, Recipe, Recompute, SeqLen, Stack, Tp, Vp,
-        };
-        let scenario = [
-            Recipe,
-            Model,
-            Gpu,
-            Gpus,
-            Dtype,
-            Tp,
-            Pp,
-            Cp,
-            Ep,
-            ExpertTp,
-            Vp,
-            PipelineSplit,
-            Mbs,
-            Gbs,
-            SeqLen,
-            Layers,
-            Recompute,
-            Fsdp,
-            Overlap,
-            Stack,
-            GemmTflops,
-            ClusterFactor,
-        ];
-        scenario.contains(&self)
-    }
-
-    /// What an abbreviation stands for; empty where the label is plain.
-    pub const fn hint(self) -> &'static str {
-        match self {
-            Field::Tp => "Tensor parallel: GPUs that share each layer",
-            Field::Pp => "Pipeline parallel: stages that each hold some layers",
-            Field::Cp => "Context parallel: GPUs that share each sequence",
-            Field::Ep => "Expert parallel: GPUs that share the experts",
-            Field::ExpertTp => "Tensor parallel inside an expert",
-            Field::Vp => "Virtual pipeline: chunks of layers on each stage",
-            Field::Mbs => "Micro batch size: sequences at a time",
-            Field::Gbs => "Global batch size: sequences in a step",
-            Field::Recompute => "Activations computed again in the backward pass instead of kept",
-            Field::Fsdp => {
-                "Fully sharded data parallel: weights and gradients are sharded like the optimizer"
-            }
-            Field::Overlap => "Whether communication hides behind computation",
-            Field::Stack => "The software that trains, by generation where its speed changed",
-            Field::ClusterFactor => "Measured over predicted step time on your cluster",
-            Field::GemmTflops => "What your GPUs reach in a large BF16 matrix multiplication",
-            Field::Gres => "Generic resource that Slurm is asked for",
-            _ => "",
-        }
-    }
-
-    /// The field of a flag, with or without dashes before it.
-    pub fn from_flag(flag: &str) -> Option<Field> {
-        let flag = flag.trim_start_matches('-');
-        Field::ALL.iter().copied().find(|field| field.flag() == flag)
-    }
-
-    /// The field of a link's short key.
-    pub fn from_key(key: &str) -> Option<Field> {
-        Field::ALL.iter().copied().find(|field| field.key() == key)
-    }
-}
-
-/// One thing that can't work.
+/// A field's value that can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// Where.
+    /// The field.
     pub field: Field,
-    /// What was given, as typed; empty if nothing was.
+    /// The value as typed; empty if none was.
     pub given: String,
-    /// What is wrong with it, as a clause: "is no number", "512 GPUs do not divide by TP·PP·CP = 96".
-    pub what: String,
-    /// The values that are allowed, as a clause; empty where `what` says it already.
-    pub allowed: String,
-    /// The nearest values that work, if any is known.
-    pub nearest: Vec<String>,
+    /// What is wrong and why, as whole sentences that name the field.
+    pub message: Message,
+    /// The known value whose spelling is closest to the given one.
+    pub closest: Option<String>,
+    /// Values that work instead.
+    pub suggestions: Vec<String>,
+    /// Every allowed value, where they can be listed.
+    pub allowed: Vec<String>,
 }
 
 impl Problem {
-    /// A problem with neither allowed nor nearest values.
-    pub fn new(field: Field, given: impl fmt::Display, what: impl Into<String>) -> Problem {
+    /// Returns a problem without suggestions. The message is a whole sentence.
+    pub fn new(field: Field, given: impl fmt::Display, message: impl Into<Message>) -> Problem {
         Problem {
             field,
             given: given.to_string(),
-            what: what.into(),
-            allowed: String::new(),
-            nearest: Vec::new(),
+            message: message.into(),
+            closest: None,
+            suggestions: Vec::new(),
+            allowed: Vec::new(),
         }
     }
 
-    /// Says which values are allowed.
-    #[must_use]
-    pub fn allowed(mut self, allowed: impl Into<String>) -> Problem {
-        self.allowed = allowed.into();
-        self
-    }
-
-    /// Names the nearest values that work.
-    #[must_use]
-    pub fn nearest<T: ToString>(mut self, nearest: impl IntoIterator<Item = T>) -> Problem {
-        self.nearest = nearest.into_iter().map(|value| value.to_string()).collect();
-        self
-    }
-
-    /// `given` is none of `known`: names them all, and the one that is spelt most alike.
+    /// Returns the problem of a value that is none of `known`, with the closest of them.
     pub fn unknown<'a>(field: Field, given: &str, known: impl IntoIterator<Item = &'a str>) -> Problem {
         let known: Vec<&str> = known.into_iter().collect();
-        Problem::new(field, given, format!("is no known {}", field.label().to_lowercase_unless_acronym()))
-            .allowed(known.join(", "))
-            .nearest(most_alike(given, known.iter().copied()))
+        let noun = sentence_case(field.label());
+        let closest = most_alike(given, known.iter().copied()).map(str::to_string);
+        Problem { closest, ..Problem::new(field, given, format!("Unknown {noun} \"{given}\".")) }.allow(known)
     }
 
-    /// The sentence without the field, for a place that stands beside it.
-    pub fn message(&self) -> String {
-        sentence(&self.given, &self.what, &self.allowed, &self.nearest)
+    /// Returns the problem of a field that is needed and was not given. `when` says when it is needed.
+    pub fn missing(field: Field, when: impl Into<Message>) -> Problem {
+        Problem::new(field, "", message!["Missing: ", field, " ("].and(when).and(")."))
+    }
+
+    /// A problem whose sentence is the field, the value and a clause. Its users move to [`Problem::new`].
+    pub fn clause(field: Field, given: impl fmt::Display, clause: impl fmt::Display) -> Problem {
+        let given = given.to_string();
+        let message = match given.is_empty() {
+            true => message![field, format!(" {clause}.")],
+            false => message![field, format!(" \"{given}\" {clause}.")],
+        };
+        Problem::new(field, given, message)
+    }
+
+    /// Adds allowed values in one text. Its users move to [`Problem::allow`] or say it in the message.
+    #[must_use]
+    pub fn allowed(self, allowed: impl Into<String>) -> Problem {
+        self.allow(Some(allowed.into()).filter(|allowed| !allowed.is_empty()))
+    }
+
+    /// Adds values that work instead. Its users move to [`Problem::suggest`].
+    #[must_use]
+    pub fn nearest<T: ToString>(self, nearest: impl IntoIterator<Item = T>) -> Problem {
+        self.suggest(nearest)
+    }
+
+    /// Adds values that work instead.
+    #[must_use]
+    pub fn suggest<T: ToString>(mut self, values: impl IntoIterator<Item = T>) -> Problem {
+        self.suggestions.extend(values.into_iter().map(|value| value.to_string()));
+        self
+    }
+
+    /// Adds values that are allowed.
+    #[must_use]
+    pub fn allow<T: ToString>(mut self, values: impl IntoIterator<Item = T>) -> Problem {
+        self.allowed.extend(values.into_iter().map(|value| value.to_string()));
+        self
+    }
+
+    /// Returns everything as text: what is wrong, the closest value, values that work, and what is allowed.
+    pub fn text(&self, front: Front) -> String {
+        let mut text = self.message.text(front);
+        if let Some(closest) = &self.closest {
+            text += &format!(" Did you mean {closest}?");
+        }
+        if !self.suggestions.is_empty() {
+            text += &format!(" Use {}.", one_of(&self.suggestions));
+        }
+        if let Some(listed) = self.listed() {
+            text += &format!(" Allowed: {}.", listed.join(", "));
+        } else if let (Some(command), Front::Terminal | Front::File) = (self.listing_command(), front) {
+            text += &format!(" `{command}` lists all.");
+        }
+        text
+    }
+
+    /// Returns the allowed values if there are few enough to show.
+    pub fn listed(&self) -> Option<&[String]> {
+        (1..=MOST_LISTED).contains(&self.allowed.len()).then_some(&self.allowed)
+    }
+
+    /// The command that lists the allowed values, if there are more than an error shows.
+    fn listing_command(&self) -> Option<&'static str> {
+        match self.field {
+            _ if self.allowed.len() <= MOST_LISTED => None,
+            Field::Model => Some("trainplan models"),
+            Field::Gpu => Some("trainplan gpus"),
+            Field::Recipe => Some("trainplan recipes"),
+            _ => None,
+        }
     }
 }
 
-/// What is wrong, the nearest that works and all that is allowed, as one sentence.
-pub(crate) fn sentence(given: &str, what: &str, allowed: &str, nearest: &[String]) -> String {
-    let mut message = match given.is_empty() {
-        true => what.to_string(),
-        false => format!("“{given}” {what}"),
-    };
-    if !nearest.is_empty() {
-        message += &format!("; nearest: {}", nearest.join(" or "));
+/// Returns "a", "a or b", "a, b or c".
+pub fn one_of<T: AsRef<str>>(values: &[T]) -> String {
+    let values: Vec<&str> = values.iter().map(AsRef::as_ref).collect();
+    match values.as_slice() {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        values => values.concat(),
     }
-    if !allowed.is_empty() {
-        message += &format!("; allowed: {allowed}");
-    }
-    message
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "--{}: {}", self.field.flag(), self.message())
+        f.write_str(&self.text(Front::Terminal))
     }
 }
 
 impl std::error::Error for Problem {}
 
-/// The candidate that is spelt most like `given`, or none if nothing comes near.
+/// Returns the candidate whose spelling is closest to `given`, or none if all are too different.
 pub fn most_alike<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let given = given.to_ascii_lowercase();
     candidates
         .into_iter()
         .map(|candidate| (strsim::jaro_winkler(&given, &candidate.to_ascii_lowercase()), candidate))
         .filter(|(likeness, _)| *likeness > 0.6)
-        // The first of equals, so that the order of the candidates decides and nothing else.
+        // Of equals the first, so that the result depends on the order of the candidates alone.
         .fold(None, |best: Option<(f64, &str)>, next| match best {
             Some(best) if best.0 >= next.0 => Some(best),
             _ => Some(next),
@@ -258,48 +154,52 @@ pub fn most_alike<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>
         .map(|(_, candidate)| candidate)
 }
 
-/// A label within a sentence.
-pub(crate) trait Wording {
-    fn to_lowercase_unless_acronym(&self) -> String;
-}
-
-impl Wording for str {
-    fn to_lowercase_unless_acronym(&self) -> String {
-        self.split(' ')
-            .map(|word| match word.chars().skip(1).any(|c| c.is_ascii_uppercase()) {
-                true => word.to_string(),
-                false => word.to_ascii_lowercase(),
-            })
-            .collect::<Vec<_>>()
-            .join(" ")
-    }
+/// Returns a label as it is written within a sentence: lower case, except for acronyms.
+pub(crate) fn sentence_case(label: &str) -> String {
+    label
+        .split(' ')
+        .map(|word| match word.chars().skip(1).any(|c| c.is_ascii_uppercase()) {
+            true => word.to_string(),
+            false => word.to_ascii_lowercase(),
+        })
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
 
     #[test]
-    fn flags_and_keys_are_unique() {
-        let flags: BTreeSet<_> = Field::ALL.iter().map(|field| field.flag()).collect();
-        let keys: BTreeSet<_> = Field::ALL.iter().map(|field| field.key()).collect();
-        assert_eq!((flags.len(), keys.len()), (Field::ALL.len(), Field::ALL.len()));
-        assert!(!keys.contains("v"), "v is the version of a link");
+    fn an_unknown_value_is_answered_with_the_closest_known_one() {
+        let problem = Problem::unknown(Field::Gpu, "h10", ["a100", "h100", "b200"]);
+        assert_eq!(problem.closest.as_deref(), Some("h100"));
+        assert_eq!(problem.to_string(), "Unknown GPU \"h10\". Did you mean h100? Allowed: a100, h100, b200.");
     }
 
     #[test]
-    fn an_unknown_value_names_the_nearest() {
-        let problem = Problem::unknown(Field::Gpu, "h10", ["a100", "h100", "b200"]);
-        assert_eq!(problem.nearest, ["h100"]);
+    fn a_long_list_is_replaced_by_the_command_that_prints_it() {
+        let known: Vec<String> = (0..60).map(|number| format!("llama-{number}")).collect();
+        let problem = Problem::unknown(Field::Model, "llama-60", known.iter().map(String::as_str));
         assert_eq!(
             problem.to_string(),
-            "--gpu: “h10” is no known GPU; nearest: h100; allowed: a100, h100, b200"
+            "Unknown model \"llama-60\". Did you mean llama-0? `trainplan models` lists all."
         );
+        assert!(!problem.text(Front::Page).contains("trainplan"));
     }
 
     #[test]
-    fn nothing_alike_is_not_offered() {
-        assert_eq!(most_alike("zzz", ["h100"]), None);
+    fn values_that_work_come_last() {
+        let message = message![Field::Gpus, " must be a multiple of 32."];
+        let problem = Problem::new(Field::Gpus, 1200, message).suggest([1184, 1216]);
+        assert_eq!(problem.to_string(), "--gpus must be a multiple of 32. Use 1184 or 1216.");
+        assert_eq!(problem.text(Front::Page), "GPUs must be a multiple of 32. Use 1184 or 1216.");
+    }
+
+    #[test]
+    fn a_missing_value_names_its_field() {
+        let problem = Problem::missing(Field::Gbs, message!["required without ", Field::Recipe]);
+        assert_eq!(problem.to_string(), "Missing: --gbs (required without --recipe).");
+        assert_eq!(problem.text(Front::Page), "Missing: GBS (required without Recipe).");
     }
 }

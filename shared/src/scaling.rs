@@ -1,9 +1,10 @@
 //! How published measurements scale over GPU counts: the series behind the planner's charts and their tables.
 
 use crate::catalog::{Catalog, Recipe};
+use crate::field::Field;
 use crate::flops::Convention;
 use crate::metrics::Metrics;
-use crate::problem::{Field, Problem};
+use crate::problem::Problem;
 use crate::spec::{DEFAULT_TOKENS, Spec};
 use std::str::FromStr;
 

@@ -3,12 +3,12 @@
 use crate::architecture::Architecture;
 use crate::batch::Batch;
 use crate::catalog::{Baseline, Catalog, Gpu, Model, Recipe};
+use crate::field::Field;
 use crate::flops::Convention;
 use crate::layout::Layout;
 use crate::metrics::Metrics;
 use crate::options::{Options, Stack};
 use crate::precision::Dtype;
-use crate::problem::Field;
 use crate::spec::{DEFAULT_TOKENS, Spec};
 use serde::Serialize;
 use std::borrow::Cow;

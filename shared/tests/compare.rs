@@ -144,7 +144,7 @@ fn another_layout_or_cluster_is_what_comparisons_are_for() {
         let spec = ["recipe=llama3.1-8b/h100/fp8/8@25.04", tp].map(|text| text.split_once('=').unwrap());
         let mut said = Spec::default();
         for (flag, text) in spec {
-            said.set(trainplan_shared::problem::Field::from_flag(flag).unwrap(), text);
+            said.set(trainplan_shared::field::Field::from_flag(flag).unwrap(), text);
         }
         let mut intake = Intake::new("a.log", &said);
         for (step, time) in times(10.0).iter().enumerate() {

@@ -4,8 +4,8 @@
 
 use proptest::prelude::*;
 use trainplan_shared::catalog::{Catalog, Recipe, Release};
+use trainplan_shared::field::Field;
 use trainplan_shared::log::{Status, Window};
-use trainplan_shared::problem::Field;
 use trainplan_shared::result::{FileError, Intake, Report, RunResult, View, read, write};
 use trainplan_shared::spec::Spec;
 

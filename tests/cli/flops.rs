@@ -55,12 +55,10 @@ fn csv_is_rectangular() {
 #[test]
 fn what_can_not_be_counted_says_why() {
     assert!(refusal(&["flops"]).contains("--model"));
-    assert!(refusal(&["flops", "--model", "llama3.1-405"]).contains("nearest: llama3.1-405b"));
+    assert!(refusal(&["flops", "--model", "llama3.1-405"]).contains("Did you mean llama3.1-405b?"));
     assert!(
         refusal(&["flops", "--model", "llama3.1-8b", "--convention", "recipe"])
             .contains("no recipe is given")
     );
-    assert!(
-        refusal(&["flops", "--model", "nemotron-h-56b", "--layers", "60"]).contains("nearest: 59 or 118")
-    );
+    assert!(refusal(&["flops", "--model", "nemotron-h-56b", "--layers", "60"]).contains("Use 59 or 118."));
 }

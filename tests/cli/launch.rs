@@ -84,7 +84,7 @@ fn a_change_that_the_release_fixes_is_refused_with_what_could_run_it() {
     let said = refusal(&["launch", "--recipe", "llama3.1-405b/h100/fp8/512@25.04", "--tp", "4"]);
     assert!(said.contains("--tp"), "{said}");
     let said = refusal(&["launch", "--recipe", "llama3.1-405b/h100/fp8/512@25.04", "--style", "llmb"]);
-    assert!(said.contains("nearest: llmb-run"), "{said}");
+    assert!(said.contains("Did you mean llmb-run?"), "{said}");
 }
 
 const ROUTED: [&str; 11] =

@@ -109,7 +109,7 @@ fn a_file_that_is_no_model_says_why() {
     assert!(said(LLAMA.replace("\"llama\"", "\"rwkv\"").as_bytes()).contains("known: llama, "));
     assert!(said(&vec![b' '; 5 << 20]).contains("larger than 4 MiB"));
     let missing = refusal(&["flops", "--model", "nowhere/config.json"]);
-    assert!(missing.contains("--model: “nowhere/config.json” can't be read: No such file"), "{missing}");
+    assert!(missing.contains("--model \"nowhere/config.json\" can't be read: No such file"), "{missing}");
     // What is no path is a name that nobody knows.
     assert!(refusal(&["flops", "--model", "nowhere"]).contains("is no known model"));
 }
@@ -117,11 +117,11 @@ fn a_file_that_is_no_model_says_why() {
 #[test]
 fn a_text_that_is_no_model_or_gpu_says_why() {
     let model = |from: &str, to: &str| refusal(&["flops", "--model", &OWN.replace(from, to)]);
-    assert!(model("hidden=", "hiden=").contains("nearest: hidden"));
+    assert!(model("hidden=", "hiden=").contains("Use hidden."));
     assert!(model("hidden=4096,", "").contains("there is no value in column hidden"));
     assert!(model("heads=32", "heads=30").contains("30 heads, which 8 KV heads do not share evenly"));
     let gpu = |gpu: &str| refusal(&["metrics", "--model", OWN, "--gpu", gpu, "--gpus", "8", "--gbs", "128"]);
-    assert!(gpu("h10:hbm_gb=96").contains("nearest: h100"));
-    assert!(gpu("h100:hbm=96").contains("nearest: hbm_gb"));
+    assert!(gpu("h10:hbm_gb=96").contains("Did you mean h100?"));
+    assert!(gpu("h100:hbm=96").contains("Use hbm_gb."));
     assert!(gpu("h100:hbm_gb=-1").contains("is no positive number"));
 }

@@ -226,7 +226,7 @@ fn what_a_log_lacks_can_be_said() {
     assert_eq!(row["tokens_per_s"].as_f64(), Some(1049.0 * 256.0));
     assert_eq!(row["step_time_s"]["mean"].as_f64(), Some(4.0));
     assert_eq!((&row["convention"], row["mfu"].is_f64()), (&"full".into(), true));
-    assert!(refusal(&["parse", "t.log", "--gpu", "h1000"]).contains("nearest: h100"));
+    assert!(refusal(&["parse", "t.log", "--gpu", "h1000"]).contains("Did you mean h100?"));
     assert!(
         refusal(&["parse", "t.log", "--recipe", "llama3.1-70b/h100/fp8/256@25.04", "--tp", "3"])
             .contains("--tp")

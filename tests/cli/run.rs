@@ -167,11 +167,11 @@ fn every_mistake_of_both_files_is_said_at_once() {
     let said = refused(&campaign, &CLUSTERS.replace("account", "acount").replace("alpha-login", "-oX=y"));
     for text in [
         "a.campaign.toml: line 6: defaults.repeat: is no known key; nearest: repeats",
-        "line 13: run.large.recipe: “llama3.1-450b/h100/fp8/512@25.04”",
-        "nearest: llama3.1-405b/h100/fp8/512@25.04",
-        "line 14: run.large.after: “small” is no run of this campaign",
-        "line 17: run.large.name: “large” is the name of the run in line 12 already",
-        "clusters.toml: line 4: cluster.alpha.ssh: “-oX=y” is no host",
+        "line 13: run.large.recipe: Unknown recipe \"llama3.1-450b/h100/fp8/512@25.04\".",
+        "Did you mean llama3.1-405b/h100/fp8/512@25.04?",
+        "line 14: run.large.after: \"small\" is no run of this campaign",
+        "line 17: run.large.name: \"large\" is the name of the run in line 12 already",
+        "clusters.toml: line 4: cluster.alpha.ssh: \"-oX=y\" is no host",
         "line 5: cluster.alpha.acount: is no known key; nearest: account",
     ] {
         assert!(said.contains(text), "{text} is not in {said}");
@@ -184,7 +184,7 @@ fn what_can_not_be_is_refused() {
         (
             "version = 1",
             "version = 7",
-            "line 1: version: “7” is no version that this trainplan reads; allowed: 1",
+            "line 1: version: \"7\" is no version that this trainplan reads; allowed: 1",
         ),
         ("repeats = 3", "account = \"a\\n$(id)\"", "“a\\n$(id)” holds a control character"),
         ("repeats = 3", "account = \"a b\"", "holds white space"),
@@ -196,7 +196,7 @@ fn what_can_not_be_is_refused() {
         (
             "repeats = 1",
             "tp = 8",
-            "run.small.gpus: “8” does not divide by TP·PP·CP = 8·1·2 = 16; nearest: 16",
+            "run.small.gpus: gpus \"8\" does not divide by TP·PP·CP = 8·1·2 = 16. Use 16.",
         ),
     ] {
         assert!(CAMPAIGN.contains(line), "{line}");

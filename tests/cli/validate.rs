@@ -44,7 +44,7 @@ fn each_row_is_predicted_or_says_why_not() {
     }
     let reasons: Vec<&str> = rows[2..].iter().map(|row| row["reason"].as_str().unwrap()).collect();
     assert_eq!(reasons[0], "the architecture of my-other is not known");
-    assert!(reasons[1].starts_with("--tp: “3”"), "{}", reasons[1]);
+    assert!(reasons[1].starts_with("--tp \"3\""), "{}", reasons[1]);
     assert_eq!(reasons[2], "no step time is given");
     // What is not timed is predicted all the same, and counts in no figure.
     assert!(

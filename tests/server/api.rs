@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufReader, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use trainplan_shared::problem::Field;
+use trainplan_shared::field::Field;
 use trainplan_shared::result::{Intake, RunResult};
 use trainplan_shared::spec::Spec;
 use uuid::Uuid;

@@ -3,8 +3,8 @@
 use leptos::prelude::*;
 use leptos_router::NavigateOptions;
 use leptos_router::hooks::{use_location, use_navigate};
+use trainplan_shared::field::Field;
 use trainplan_shared::link::{self, Link};
-use trainplan_shared::problem::Field;
 use trainplan_shared::spec::Spec;
 
 /// The state of the page that is open.

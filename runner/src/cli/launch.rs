@@ -3,8 +3,8 @@
 use super::output::{self, Format};
 use super::scenario::ScenarioArgs;
 use super::{Failure, note};
+use trainplan_shared::field::Field;
 use trainplan_shared::launch::{Comparable, Options, Style, launch};
-use trainplan_shared::problem::Field;
 
 /// Print the commands that launch a scenario on a cluster
 ///

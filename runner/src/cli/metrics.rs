@@ -6,8 +6,8 @@ use super::{Failure, note};
 use serde::Serialize;
 use trainplan_shared::catalog::RecipeId;
 use trainplan_shared::explain::Line;
+use trainplan_shared::field::Field;
 use trainplan_shared::metrics::Metrics;
-use trainplan_shared::problem::Field;
 use trainplan_shared::spec::Basis;
 use trainplan_shared::units::{format_count, significant};
 

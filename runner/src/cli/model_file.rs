@@ -5,8 +5,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use trainplan_shared::catalog::Catalog;
+use trainplan_shared::field::Field;
 use trainplan_shared::hugging_face::{self, Imported};
-use trainplan_shared::problem::{Field, Problem};
+use trainplan_shared::problem::Problem;
 
 /// Far more than any config.json holds.
 const LARGEST: u64 = 4 << 20;
@@ -17,7 +18,7 @@ const LARGEST: u64 = 4 << 20;
 /// The file can't be read, or is no model.
 pub(super) fn read(text: &str) -> Result<Option<String>, Problem> {
     let Some(path) = path(text) else { return Ok(None) };
-    let refuse = |what: String| Problem::new(Field::Model, path.display(), what);
+    let refuse = |what: String| Problem::clause(Field::Model, path.display(), what);
     let content = content(&path).map_err(|error| {
         refuse(format!("can't be read: {error}"))
             .allowed("a model's name, a config.json, or own: and what models.csv says of a model")

@@ -4,10 +4,11 @@ use super::output::{self, Format, FormatArg};
 use super::{Failure, note};
 use serde::Serialize;
 use trainplan_shared::catalog::{Baseline, Catalog, Filter, Recipe, RecipeId, Release, Scaling};
+use trainplan_shared::field::Field;
 use trainplan_shared::flops::Convention;
 use trainplan_shared::metrics::Metrics;
 use trainplan_shared::precision::Dtype;
-use trainplan_shared::problem::{Field, Problem};
+use trainplan_shared::problem::Problem;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::{DEFAULT_TOKENS, Spec};
 

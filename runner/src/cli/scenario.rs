@@ -2,7 +2,8 @@
 
 use super::{model_file, note};
 use trainplan_shared::catalog::Catalog;
-use trainplan_shared::problem::{Field, Problem};
+use trainplan_shared::field::Field;
+use trainplan_shared::problem::Problem;
 use trainplan_shared::spec::Spec;
 
 /// Flags that describe a scenario. They are taken as text, so that a mistake in one is answered as in the browser:

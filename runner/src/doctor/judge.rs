@@ -4,7 +4,7 @@ use super::answers::{Answers, Said};
 use super::{Finding, Measured};
 use std::time::Duration;
 use trainplan_shared::campaign::{Cluster, Installation};
-use trainplan_shared::problem::Field;
+use trainplan_shared::field::Field;
 
 /// Above these, working with the cluster is slow.
 const SLOW_CONNECTING: Duration = Duration::from_secs(10);

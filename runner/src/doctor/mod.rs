@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 use trainplan_shared::campaign::Cluster;
-use trainplan_shared::problem::Field;
+use trainplan_shared::field::Field;
 
 /// For the questions that need no answer of Slurm to be quick.
 const ASKING: Duration = Duration::from_secs(150);

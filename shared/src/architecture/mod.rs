@@ -5,7 +5,8 @@ mod parameters;
 
 pub(crate) use check::MOST_LAYERS;
 
-use crate::problem::{Field, Problem};
+use crate::field::Field;
+use crate::problem::Problem;
 use crate::units::{greatest_common_divisor, nearest_multiples};
 use serde::Serialize;
 
@@ -151,7 +152,7 @@ impl Architecture {
             return Ok(self.clone());
         }
         if layers == 0 {
-            return Err(Problem::new(Field::Layers, layers, "leaves no model").allowed("1 or more"));
+            return Err(Problem::clause(Field::Layers, layers, "leaves no model").allowed("1 or more"));
         }
         let mut proxy = self.clone();
         proxy.layers = layers;
@@ -189,7 +190,7 @@ impl Architecture {
         let counts: Vec<&mut u32> = counts.into_iter().flatten().collect();
         let unit = from / counts.iter().fold(from, |common, count| greatest_common_divisor(common, **count));
         if !to.is_multiple_of(unit) {
-            return Err(Problem::new(
+            return Err(Problem::clause(
                 Field::Layers,
                 to,
                 format!(
@@ -241,6 +242,6 @@ mod tests {
             (proxy.attention.layers, proxy.mlp.unwrap().layers, proxy.mamba.unwrap().layers),
             (5, 27, 27)
         );
-        assert_eq!(model.with_layers(60).unwrap_err().nearest, ["59", "118"]);
+        assert_eq!(model.with_layers(60).unwrap_err().suggestions, ["59", "118"]);
     }
 }

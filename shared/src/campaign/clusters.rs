@@ -6,8 +6,8 @@ use super::parse::{in_order, version};
 use super::problem::CampaignProblem;
 use super::read::{Entry, KeyLines, Reader};
 use crate::catalog::{Catalog, Release};
+use crate::field::Field;
 use crate::launch::Options;
-use crate::problem::Field;
 use crate::spec::Spec;
 use std::collections::BTreeMap;
 

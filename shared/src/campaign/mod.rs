@@ -29,8 +29,8 @@ pub use plan::{Planned, plan};
 #[cfg(feature = "campaign")]
 pub use problem::CampaignProblem;
 
+use crate::field::Field;
 use crate::launch::TimeLimit;
-use crate::problem::Field;
 use crate::spec::Spec;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -6,8 +6,9 @@ use super::parse::{Lines, in_order};
 use super::problem::CampaignProblem;
 use super::{Campaign, Run, Upload};
 use crate::estimate::Interval;
+use crate::field::Field;
 use crate::launch::{ClusterType, Launch, Options, TimeLimit, launch};
-use crate::problem::{Field, Problem};
+use crate::problem::Problem;
 use crate::spec::{Predicted, Spec};
 
 /// A run with all that follows from it.
@@ -104,7 +105,7 @@ fn plan_run<'a>(
     };
     if launch.cluster_type != ClusterType::Slurm {
         let what = "is no kind of cluster that campaigns are carried out on";
-        problems.push(Problem::new(Field::ClusterType, launch.cluster_type, what).nearest(["slurm"]));
+        problems.push(Problem::clause(Field::ClusterType, launch.cluster_type, what).nearest(["slurm"]));
     }
     if !problems.is_empty() {
         return Err(problems);
@@ -176,6 +177,6 @@ fn other_gpu(gpu: &str, cluster: &Cluster) -> Option<Problem> {
     let there = cluster.spec.get(Field::Gpu)?;
     (kind(there) != kind(gpu)).then(|| {
         let what = format!("is not what cluster {} has", cluster.name);
-        Problem::new(Field::Gpu, gpu, what).nearest([there])
+        Problem::clause(Field::Gpu, gpu, what).nearest([there])
     })
 }

@@ -1,6 +1,7 @@
 //! What is wrong with a file that a person wrote.
 
-use crate::problem::{Problem, most_alike, sentence};
+use crate::message::Front;
+use crate::problem::{Problem, most_alike};
 use serde::Serialize;
 use std::fmt;
 
@@ -19,6 +20,9 @@ pub struct CampaignProblem {
     pub allowed: String,
     /// The nearest that works, if any is known.
     pub nearest: Vec<String>,
+    /// Whether `what` is a whole sentence with everything that there is to say.
+    #[serde(skip)]
+    pub(super) sentence: bool,
 }
 
 impl CampaignProblem {
@@ -30,6 +34,7 @@ impl CampaignProblem {
             what: what.into(),
             allowed: String::new(),
             nearest: Vec::new(),
+            sentence: false,
         }
     }
 
@@ -59,8 +64,13 @@ impl CampaignProblem {
 
     /// The same that a flag or a field of the page would say, at its place in the file.
     pub(super) fn of(line: u32, key: impl Into<String>, problem: Problem) -> CampaignProblem {
-        let Problem { field: _, given, what, allowed, nearest } = problem;
-        CampaignProblem { line, key: key.into(), given: printable(&given), what, allowed, nearest }
+        let sentence = true;
+        let given = printable(&problem.given);
+        CampaignProblem {
+            sentence,
+            given,
+            ..CampaignProblem::new(line, key, printable(&problem.text(Front::File)))
+        }
     }
 }
 
@@ -75,7 +85,20 @@ impl fmt::Display for CampaignProblem {
         if !self.key.is_empty() {
             write!(f, "{}: ", self.key)?;
         }
-        f.write_str(&sentence(&self.given, &self.what, &self.allowed, &self.nearest))
+        if self.sentence {
+            return f.write_str(&self.what);
+        }
+        if !self.given.is_empty() {
+            write!(f, "\"{}\" ", self.given)?;
+        }
+        f.write_str(&self.what)?;
+        if !self.nearest.is_empty() {
+            write!(f, "; nearest: {}", self.nearest.join(" or "))?;
+        }
+        match self.allowed.is_empty() {
+            true => Ok(()),
+            false => write!(f, "; allowed: {}", self.allowed),
+        }
     }
 }
 

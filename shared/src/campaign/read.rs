@@ -2,8 +2,9 @@
 
 use super::environment::{Env, Secret, Setting, holds_token, is_variable, names_secret};
 use super::problem::{CampaignProblem, printable};
+use crate::field::Field;
 use crate::launch::{EnvOverrides, Options};
-use crate::problem::{Field, Problem};
+use crate::problem::Problem;
 use crate::spec::Spec;
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -266,7 +267,9 @@ impl Reader {
         }
         let read = match text.contains(char::is_control) {
             // A line break would make two variables of it.
-            true => Err(Problem::new(Field::Env, name, "holds a control character, which can't be pasted")),
+            true => {
+                Err(Problem::clause(Field::Env, name, "holds a control character, which can't be pasted"))
+            }
             false => format!("{name}={text}").parse::<EnvOverrides>().map(drop),
         };
         match read {

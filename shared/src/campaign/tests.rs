@@ -211,7 +211,7 @@ fn the_clusters_profile_fills_in_what_a_run_leaves_out() {
 fn a_run_for_other_gpus_is_refused_at_its_line() {
     let said = planned(GOOD, &CLUSTERS.replace("\"h100\"", "\"gb200\"")).unwrap_err();
     assert!(said.contains("line 11: run.a") || said.contains("line 9: run.a"), "{said}");
-    assert!(said.contains("“h100” is not what cluster alpha has; nearest: gb200"), "{said}");
+    assert!(said.contains("\"h100\" is not what cluster alpha has. Use gb200."), "{said}");
     let said = planned(&GOOD.replace("after = \"a\"", "tp = 2"), CLUSTERS).unwrap_err();
     assert!(said.contains("line 15: run.b.tp: "), "{said}");
 }

@@ -2,7 +2,7 @@
 
 use super::environment::{Env, Secret, Setting, is_variable};
 use super::{Campaign, Settings, Upload, VERSION, is_setting};
-use crate::problem::Field;
+use crate::field::Field;
 use std::fmt::Write;
 
 impl Campaign {

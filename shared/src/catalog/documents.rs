@@ -1,8 +1,9 @@
 //! The documents that publish recipes, and how each counts FLOPs and names peaks.
 
 use super::{DataError, FromRow, Row};
+use crate::field::Field;
 use crate::precision::Dtype;
-use crate::problem::{Field, Problem};
+use crate::problem::Problem;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;

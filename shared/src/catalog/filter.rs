@@ -1,8 +1,9 @@
 //! Which recipes someone wants to see.
 
 use super::{Catalog, Recipe, Release, Scaling};
+use crate::field::Field;
 use crate::precision::Dtype;
-use crate::problem::{Field, Problem};
+use crate::problem::Problem;
 use crate::spec::Spec;
 use std::str::FromStr;
 
@@ -120,6 +121,6 @@ mod tests {
         let spec = Spec::default().with(Field::Model, "lama").with(Field::Scaling, "week");
         let problems = Filter::from_spec(&spec).unwrap_err();
         assert_eq!(problems.len(), 2);
-        assert_eq!(problems[1].nearest, ["weak"]);
+        assert_eq!(problems[1].closest.as_deref(), Some("weak"));
     }
 }

@@ -19,8 +19,9 @@ pub use models::Model;
 pub use recipes::{Recipe, RecipeId, Scaling};
 pub(crate) use table::{DataError, FromRow, Row, read};
 
+use crate::field::Field;
 use crate::precision::Dtype;
-use crate::problem::{Field, Problem, most_alike};
+use crate::problem::Problem;
 use std::sync::LazyLock;
 
 /// Everything published, with what binds it together.
@@ -127,9 +128,7 @@ impl Catalog {
             .iter()
             .map(|recipe| if with_release { recipe.id.to_string() } else { recipe.id.without_release() })
             .collect();
-        Problem::new(Field::Recipe, id, "is no published recipe")
-            .allowed("MODEL/GPU/DTYPE/GPUS[/strong][@RELEASE], as `trainplan recipes` lists them")
-            .nearest(most_alike(id, known.iter().map(String::as_str)))
+        Problem::unknown(Field::Recipe, id, known.iter().map(String::as_str))
     }
 
     /// The published measurement of a recipe.
@@ -207,6 +206,6 @@ mod tests {
     #[test]
     fn an_unknown_recipe_names_the_nearest() {
         let problem = Catalog::embedded().recipe("llama3.1-405b/h100/fp8/500").unwrap_err();
-        assert_eq!(problem.nearest, ["llama3.1-405b/h100/fp8/512"]);
+        assert_eq!(problem.closest.as_deref(), Some("llama3.1-405b/h100/fp8/512"));
     }
 }

@@ -1,7 +1,7 @@
 //! Every key of every run's configuration, what differs first.
 
 use super::workload::value;
-use crate::problem::Field;
+use crate::field::Field;
 use crate::result::{RunResult, Seen};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

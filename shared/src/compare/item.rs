@@ -1,9 +1,9 @@
 //! One run of a comparison, with its figures.
 
 use super::Options;
+use crate::field::Field;
 use crate::flops::Convention;
 use crate::log::{Log, Span, Stat, Status};
-use crate::problem::Field;
 use crate::result::{Against, AgainstPlan, Comparable, Loss, Memory, RunResult, Seen};
 use crate::statistics::Sample;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,8 @@
 //! What a run trains on what: two runs of the same workload may be compared by their step times.
 
 use super::Options;
-use crate::problem::{Field, Wording as _};
+use crate::field::Field;
+use crate::problem::sentence_case;
 use crate::result::Seen;
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +28,7 @@ pub struct Unlike {
 impl Unlike {
     /// All of them as clauses: what differs one by one, and what is not known together.
     pub(super) fn clauses(unlike: &[Self]) -> Vec<String> {
-        let label = |one: &Self| one.label.to_lowercase_unless_acronym();
+        let label = |one: &Self| sentence_case(&one.label);
         let differs = unlike.iter().filter_map(|one| match (&one.reference, &one.other) {
             (Some(reference), Some(other)) => Some(format!("{} {other} and not {reference}", label(one))),
             _ => None,

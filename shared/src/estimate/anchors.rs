@@ -240,8 +240,9 @@ impl FromRow for Stored {
             *number =
                 text.parse().map_err(|_| row.error(format!("“{text}” in column place can't be read")))?;
         }
-        let choice =
-            |column: &str, problem: crate::problem::Problem| row.error(format!("{column}: {}", problem.what));
+        let choice = |column: &str, problem: crate::problem::Problem| {
+            row.error(format!("{column}: {}", problem.message))
+        };
         Ok(Stored {
             known: Known {
                 what: row.string("what")?,

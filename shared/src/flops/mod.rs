@@ -10,7 +10,8 @@ mod document;
 use crate::architecture::Architecture;
 use crate::catalog::{Catalog, DocumentFlops};
 use crate::explain::Line;
-use crate::problem::{Field, Problem};
+use crate::field::Field;
+use crate::problem::Problem;
 use crate::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -43,7 +44,7 @@ impl Convention {
     }
 
     pub(crate) fn needs_recipe() -> Problem {
-        Problem::new(
+        Problem::clause(
             Field::Convention,
             "recipe",
             "counts as a recipe's document does, and no recipe is given",

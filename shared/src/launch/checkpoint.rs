@@ -5,7 +5,8 @@ use super::offers;
 use super::plan::Plan;
 use super::word::Word;
 use crate::catalog::Release;
-use crate::problem::{Field, Problem};
+use crate::field::Field;
+use crate::problem::Problem;
 
 pub(super) fn apply(plan: &mut Plan) {
     if plan.options.save_checkpoint {
@@ -55,7 +56,7 @@ fn load(plan: &mut Plan, path: &Word) {
         } else {
             let what = "can't go with --profile: a run that loads a checkpoint takes one step and never \
                         reaches the profile";
-            plan.refuse(Problem::new(Field::LoadCheckpoint, path, what).allowed("one launch for each"));
+            plan.refuse(Problem::clause(Field::LoadCheckpoint, path, what).allowed("one launch for each"));
         }
         return;
     }
@@ -70,7 +71,7 @@ fn load(plan: &mut Plan, path: &Word) {
 fn check_path(plan: &mut Plan, path: &Word) {
     let shown = path.to_string();
     if let Some(parent) = shown.trim_end_matches('/').strip_suffix("/weights") {
-        let problem = Problem::new(
+        let problem = Problem::clause(
             Field::LoadCheckpoint,
             path,
             "names the weights, not the checkpoint that holds them",
@@ -91,7 +92,8 @@ fn check_path(plan: &mut Plan, path: &Word) {
         Some(root) if !root.contains('$') && !shown.contains('$') => {
             let what = format!("does not lie below {variable}, {root}: the container sees nothing else");
             plan.refuse(
-                Problem::new(Field::LoadCheckpoint, path, what).allowed(format!("a path below {variable}")),
+                Problem::clause(Field::LoadCheckpoint, path, what)
+                    .allowed(format!("a path below {variable}")),
             );
         }
         _ => plan.warn(
@@ -103,7 +105,7 @@ fn check_path(plan: &mut Plan, path: &Word) {
 
 fn unsupported(plan: &Plan, field: Field) -> Problem {
     let what = format!("can't be had from release {} for {}", plan.release(), plan.scenario.model.title);
-    offers::elsewhere(plan.scenario, Problem::new(field, "", what))
+    offers::elsewhere(plan.scenario, Problem::clause(field, "", what))
 }
 
 fn untested(plan: &mut Plan, doing: &str, least: Option<u32>, most: Option<u32>) {

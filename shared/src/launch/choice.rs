@@ -1,6 +1,7 @@
 //! How a scenario is started, and on what kind of cluster.
 
-use crate::problem::{Field, Problem};
+use crate::field::Field;
+use crate::problem::Problem;
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;

@@ -3,7 +3,8 @@
 use super::offers;
 use super::plan::Plan;
 use super::word::Word;
-use crate::problem::{Field, Problem};
+use crate::field::Field;
+use crate::problem::Problem;
 
 pub(super) fn apply(plan: &mut Plan) {
     activate(plan);
@@ -48,7 +49,7 @@ fn gpus_per_node(plan: &mut Plan) {
             "has no effect at release {}, whose script asks for {fixed} on every node",
             plan.release()
         );
-        plan.refuse(Problem::new(Field::GpusPerNode, given, what).nearest([fixed]));
+        plan.refuse(Problem::clause(Field::GpusPerNode, given, what).nearest([fixed]));
     }
 }
 
@@ -58,11 +59,11 @@ pub(super) fn mounts(plan: &mut Plan) {
     let shown = mounts.to_string();
     let relative = shown.split(',').find(|mount| !mount.starts_with(['/', '$']));
     if let Some(mount) = relative.filter(|_| plan.on_slurm()) {
-        let problem = Problem::new(Field::Mounts, mount, "is no absolute path");
+        let problem = Problem::clause(Field::Mounts, mount, "is no absolute path");
         plan.refuse(problem.allowed("PATH or PATH:PATH-IN-THE-CONTAINER, with commas between several"));
     }
     if !plan.set(Field::Mounts, mounts.clone()) {
         let what = format!("can't be given to release {}, whose script mounts nothing else", plan.release());
-        plan.refuse(offers::elsewhere(plan.scenario, Problem::new(Field::Mounts, mounts, what)));
+        plan.refuse(offers::elsewhere(plan.scenario, Problem::clause(Field::Mounts, mounts, what)));
     }
 }

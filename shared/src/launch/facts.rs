@@ -1,8 +1,8 @@
 //! What each release's scripts read, assume and support: the data files `launch_*.csv` as types.
 
 use crate::catalog::{DataError, FromRow, Model, Release, Row, read};
+use crate::field::Field;
 use crate::launch::{Style, TimeLimit};
-use crate::problem::Field;
 use std::str::FromStr;
 use std::sync::LazyLock;
 

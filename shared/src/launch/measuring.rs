@@ -6,7 +6,8 @@ use super::plan::{Plan, flags_of};
 use super::release::baseline;
 use super::word::Word;
 use crate::catalog::Release;
-use crate::problem::{Field, Problem};
+use crate::field::Field;
+use crate::problem::Problem;
 
 pub(super) fn apply(plan: &mut Plan) {
     steps(plan);
@@ -79,7 +80,7 @@ fn profile(plan: &mut Plan) {
     }
     if options.gpu_metrics && !plan.set(Field::GpuMetrics, Word::of("true")) {
         let what = format!("can't be had from release {}, whose script passes none on", plan.release());
-        plan.refuse(offers::elsewhere(plan.scenario, Problem::new(Field::GpuMetrics, "", what)));
+        plan.refuse(offers::elsewhere(plan.scenario, Problem::clause(Field::GpuMetrics, "", what)));
     }
     plan.incomparable.push("Nsight Systems slows the steps that it watches".into());
     if plan.release() == Release::R24_11 {
@@ -109,12 +110,12 @@ fn empty_window(plan: &Plan, start: u32, stop: u32) -> Problem {
         let what = format!("is not after the first profiled step, {start}, the release's default");
         let earlier = window_within(plan, stop).map(|window| format!(", or {window}")).unwrap_or_default();
         let allowed = format!("steps after {start}{earlier}");
-        return Problem::new(Field::ProfileStopStep, stop, what).allowed(allowed);
+        return Problem::clause(Field::ProfileStopStep, stop, what).allowed(allowed);
     }
     let default = if options.profile_stop_step.is_none() { ", the release's default" } else { "" };
     let what = format!("is not before the last profiled step, {stop}{default}");
     let nearest = stop.checked_sub(1).filter(|start| *start > 0);
-    Problem::new(Field::ProfileStartStep, start, what).nearest(nearest)
+    Problem::clause(Field::ProfileStartStep, start, what).nearest(nearest)
 }
 
 /// The run ends before the last profiled step, where the release does not end it there by itself.
@@ -122,7 +123,7 @@ fn late_window(plan: &Plan, start: u32, stop: u32) -> Problem {
     let steps = plan.steps;
     let default = if plan.options.profile_stop_step.is_none() { " the release's default and" } else { "" };
     let what = format!("is{default} after the last step, {steps}: nothing would be profiled to its end");
-    let problem = Problem::new(Field::ProfileStopStep, stop, what);
+    let problem = Problem::clause(Field::ProfileStopStep, stop, what);
     if start < steps {
         return problem.nearest([steps]);
     }
@@ -149,7 +150,7 @@ fn nccl_trace(plan: &mut Plan) {
         let other = "the scripts of Llama 3.1 at 25.04 and of Nemotron-H at 25.05; elsewhere the lines \
                      NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=COLL,P2P,NET of --env, with --max-steps 5, have \
                      NCCL write the same";
-        plan.refuse(Problem::new(Field::NcclTrace, "", what).allowed(other));
+        plan.refuse(Problem::clause(Field::NcclTrace, "", what).allowed(other));
         return;
     }
     plan.incomparable.push("writing down every NCCL call slows the steps".into());
@@ -158,7 +159,7 @@ fn nccl_trace(plan: &mut Plan) {
     }
     if plan.options.profile {
         let what = "can't go with --profile: the script stops at both";
-        plan.refuse(Problem::new(Field::NcclTrace, "", what).allowed("one launch for each"));
+        plan.refuse(Problem::clause(Field::NcclTrace, "", what).allowed("one launch for each"));
         return;
     }
     for (field, given, fixed) in [

@@ -2,8 +2,9 @@
 
 use super::facts::{Limits, Script};
 use crate::catalog::{Catalog, Recipe, Release};
+use crate::field::Field;
 use crate::precision::Dtype;
-use crate::problem::{Field, Problem, most_alike};
+use crate::problem::{Problem, most_alike};
 use crate::scenario::Scenario;
 
 /// A release's recipes of the scenario's model.
@@ -18,7 +19,7 @@ pub(super) fn usual_release(scenario: &Scenario) -> Result<Release, Vec<Problem>
     recipe.map(|recipe| recipe.id.release).or_else(|| releases(scenario).last().copied()).ok_or_else(|| {
         let all = Catalog::embedded().recipes().iter();
         let models = distinct(all.map(|recipe| recipe.id.model.as_str()));
-        let problem = Problem::new(Field::Model, &scenario.model.id, "has a recipe in no release");
+        let problem = Problem::clause(Field::Model, &scenario.model.id, "has a recipe in no release");
         let nearest = most_alike(&scenario.model.id, models.iter().copied());
         vec![problem.nearest(nearest).allowed(models.join(", "))]
     })
@@ -28,7 +29,7 @@ pub(super) fn usual_release(scenario: &Scenario) -> Result<Release, Vec<Problem>
 pub(super) fn no_model(scenario: &Scenario, release: Release) -> Problem {
     let releases: Vec<&str> = releases(scenario).into_iter().map(Release::id).collect();
     let what = format!("has no recipe of {}", scenario.model.title);
-    Problem::new(Field::Release, release, what).allowed(releases.join(", "))
+    Problem::clause(Field::Release, release, what).allowed(releases.join(", "))
 }
 
 /// The release does not run the model on the GPU type.
@@ -39,7 +40,7 @@ pub(super) fn no_gpu(scenario: &Scenario, release: Release) -> Problem {
         let others: Vec<&str> = releases(scenario).into_iter().map(Release::id).collect();
         what += &format!("; release {} does", others.join(" or "));
     }
-    Problem::new(Field::Gpu, &scenario.gpu.id, what)
+    Problem::clause(Field::Gpu, &scenario.gpu.id, what)
         .nearest(most_alike(&scenario.gpu.id, gpus.iter().copied()))
         .allowed(gpus.join(", "))
 }
@@ -50,7 +51,7 @@ pub(super) fn no_dtype(scenario: &Scenario, release: Release, recipes: &[&Recipe
     let nearest = dtypes.iter().find(|dtype| dtype.width() == scenario.dtype.width());
     let allowed: Vec<&str> = dtypes.iter().copied().map(Dtype::id).collect();
     let what = format!("is no precision that release {release} runs {} in", scenario.model.title);
-    Problem::new(Field::Dtype, scenario.dtype, what).nearest(nearest).allowed(allowed.join(", "))
+    Problem::clause(Field::Dtype, scenario.dtype, what).nearest(nearest).allowed(allowed.join(", "))
 }
 
 /// The release has no strong scaling on the GPU type, if it has none.
@@ -62,7 +63,7 @@ pub(super) fn no_strong(scenario: &Scenario, release: Release, recipes: &[&Recip
             "has no strong scaling in release {release}: its script stops; start from the weak series and \
              set --gbs instead"
         );
-        Problem::new(Field::Gpu, &scenario.gpu.id, what).allowed(gpus.join(", "))
+        Problem::clause(Field::Gpu, &scenario.gpu.id, what).allowed(gpus.join(", "))
     })
 }
 
@@ -77,8 +78,8 @@ pub(super) fn elsewhere(scenario: &Scenario, problem: Problem) -> Problem {
     let releases: Vec<&str> = Release::ALL.iter().filter(has_it).map(|release| release.id()).collect();
     match releases.as_slice() {
         [] => {
-            let what = format!("{}; no release offers it for this model on {}", problem.what, gpu.name);
-            Problem { what, ..problem }
+            let nowhere = format!(" No release offers it for this model on {}.", gpu.name);
+            Problem { message: problem.message.and(nowhere), ..problem }
         }
         [release] => problem.allowed(format!("release {release}")),
         releases => problem.allowed(format!("releases {}", releases.join(" and "))),

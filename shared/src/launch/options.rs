@@ -4,7 +4,8 @@ use super::choice::{ClusterType, Style};
 use super::values::{EnvOverrides, Gres, SlurmParams, Switch, TimeLimit};
 use super::word::Word;
 use crate::catalog::Release;
-use crate::problem::{Field, Problem};
+use crate::field::Field;
+use crate::problem::Problem;
 use crate::spec::Spec;
 use std::str::FromStr;
 

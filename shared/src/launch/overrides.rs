@@ -2,7 +2,8 @@
 
 use super::facts::{Usage, Variable};
 use super::plan::Plan;
-use crate::problem::{Field, Problem};
+use crate::field::Field;
+use crate::problem::Problem;
 
 /// Variables that sbatch reads and that options of ours set.
 const SET_FOR_SBATCH: [(&str, Field); 5] = [
@@ -20,11 +21,11 @@ pub(super) fn apply(plan: &mut Plan) {
         let for_sbatch = SET_FOR_SBATCH.iter().find(|(known, _)| *known == name).map(|(_, field)| *field);
         if let Some(field) = option.or(for_sbatch) {
             let what = format!("has an option of its own: --{}", field.flag());
-            plan.refuse(Problem::new(Field::Env, name, what));
+            plan.refuse(Problem::clause(Field::Env, name, what));
             continue;
         }
         if plan.exports(name) {
-            plan.refuse(Problem::new(Field::Env, name, "is set by another option already"));
+            plan.refuse(Problem::clause(Field::Env, name, "is set by another option already"));
             continue;
         }
         let release = plan.release();
@@ -41,7 +42,7 @@ pub(super) fn apply(plan: &mut Plan) {
                 }
                 Usage::Refused => {
                     let what = format!("stops the script of release {release}{note}");
-                    plan.refuse(Problem::new(Field::Env, name, what));
+                    plan.refuse(Problem::clause(Field::Env, name, what));
                 }
             }
             if variable.unquoted()

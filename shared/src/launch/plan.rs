@@ -7,7 +7,8 @@ use super::options::Options;
 use super::target::Target;
 use super::word::Word;
 use crate::catalog::{RecipeId, Release};
-use crate::problem::{Field, Problem};
+use crate::field::Field;
+use crate::problem::Problem;
 use crate::scenario::Scenario;
 use serde::Serialize;
 

@@ -4,8 +4,9 @@
 use super::choice::Style;
 use super::plan::Plan;
 use crate::catalog::{Baseline, Catalog, Release};
+use crate::field::Field;
 use crate::precision::Width;
-use crate::problem::{Field, Problem};
+use crate::problem::Problem;
 
 pub(super) fn apply(plan: &mut Plan) {
     match (plan.release(), plan.script().family.as_str()) {
@@ -38,7 +39,7 @@ fn r25_04_llama(plan: &mut Plan) {
     if !plan.runs_plain() {
         if !options.profile && !options.nccl_trace {
             let what = "leaves nothing to run without --profile or --nccl-trace";
-            plan.refuse(Problem::new(Field::Env, "DISABLE_PERFRUN", what));
+            plan.refuse(Problem::clause(Field::Env, "DISABLE_PERFRUN", what));
         }
         return;
     }

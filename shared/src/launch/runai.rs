@@ -2,7 +2,8 @@
 
 use super::offers;
 use super::plan::{Plan, flags_of};
-use crate::problem::{Field, Problem};
+use crate::field::Field;
+use crate::problem::Problem;
 
 /// What launch.sh reads on Run:ai, and what to set it to.
 const NEEDS: [(&str, &str); 7] = [
@@ -18,7 +19,7 @@ const NEEDS: [(&str, &str); 7] = [
 pub(super) fn apply(plan: &mut Plan) {
     if plan.script().variable_of(Field::ClusterType).is_none() {
         let what = format!("is no kind of cluster that release {} launches on", plan.release());
-        let problem = Problem::new(Field::ClusterType, "runai", what).nearest(["slurm"]);
+        let problem = Problem::clause(Field::ClusterType, "runai", what).nearest(["slurm"]);
         plan.refuse(offers::elsewhere(plan.scenario, problem));
         return;
     }
@@ -63,7 +64,7 @@ fn claims(plan: &mut Plan) {
             if !name.is_empty() && path.starts_with('/') && !claim.is_empty())
     };
     if let Some(mount) = shown.split(',').find(|mount| !is_claim(mount)) {
-        let problem = Problem::new(Field::Mounts, mount, "is no volume claim of Run:ai");
+        let problem = Problem::clause(Field::Mounts, mount, "is no volume claim of Run:ai");
         plan.refuse(problem.allowed("name:path:claim, with commas between several"));
     }
 }

@@ -5,7 +5,8 @@ use super::choice::Style;
 use super::plan::Plan;
 use super::values::SlurmParam;
 use super::word::Word;
-use crate::problem::{Field, Problem};
+use crate::field::Field;
+use crate::problem::Problem;
 
 /// What sbatch reads from its environment, by its parameter's name.
 const READ_BY_SBATCH: [(&str, &str); 6] = [
@@ -72,7 +73,7 @@ pub(super) fn gres_per_node(plan: &mut Plan) -> Option<String> {
     let per_node = plan.target.gpus_per_node;
     if let Some(count) = gres.count().filter(|count| *count != per_node) {
         let what = format!("is not all of a node's {per_node} GPUs");
-        plan.refuse(Problem::new(Field::Gres, count, what).nearest([format!("gpu:{per_node}")]));
+        plan.refuse(Problem::clause(Field::Gres, count, what).nearest([format!("gpu:{per_node}")]));
     }
     Some(gres.per_node(per_node))
 }

@@ -5,8 +5,9 @@ use super::facts::{Limits, Script};
 use super::offers;
 use super::options::Options;
 use crate::catalog::{Recipe, Release};
+use crate::field::Field;
 use crate::options::Options as Usual;
-use crate::problem::{Field, Problem};
+use crate::problem::Problem;
 use crate::scenario::Scenario;
 use crate::units::nearest_multiples;
 
@@ -126,7 +127,7 @@ impl Target {
             if by_nodes(gpus.into(), usual) == u64::from(scenario.batch.gbs()) {
                 let per_node = self.gpus_per_node;
                 let what = format!("makes release {release} set --gbs {fixed} {nodes}, not {given}");
-                return Problem::new(Field::GpusPerNode, per_node, what)
+                return Problem::clause(Field::GpusPerNode, per_node, what)
                     .nearest([usual])
                     .allowed(format!("{per_node} with --gbs {fixed}"));
             }
@@ -137,7 +138,7 @@ impl Target {
             None => String::new(),
         };
         let allowed = format!("the values of {}{runs}", self.recipe.id);
-        Problem::new(field, given, what).nearest([fixed]).allowed(allowed)
+        Problem::clause(field, given, what).nearest([fixed]).allowed(allowed)
     }
 
     /// A job takes whole nodes.
@@ -145,7 +146,7 @@ impl Target {
         let per_node = self.gpus_per_node;
         (!gpus.is_multiple_of(per_node)).then(|| {
             let what = format!("fill no whole number of nodes of {per_node} GPUs");
-            Problem::new(Field::Gpus, gpus, what).nearest(nearest_multiples(gpus, per_node))
+            Problem::clause(Field::Gpus, gpus, what).nearest(nearest_multiples(gpus, per_node))
         })
     }
 }

@@ -1,7 +1,8 @@
 //! The values of launch options that are more than a number or a path.
 
 use super::word::{Word, is_name};
-use crate::problem::{Field, Problem};
+use crate::field::Field;
+use crate::problem::Problem;
 use std::fmt;
 use std::str::FromStr;
 
@@ -17,7 +18,7 @@ impl FromStr for Switch {
             "true" | "yes" | "on" | "1" => Ok(Switch(true)),
             "false" | "no" | "off" | "0" => Ok(Switch(false)),
             // The field is the caller's, which knows it.
-            _ => Err(Problem::new(Field::Profile, text, "is neither yes nor no").allowed("true, false")),
+            _ => Err(Problem::clause(Field::Profile, text, "is neither yes nor no").allowed("true, false")),
         }
     }
 }
@@ -34,7 +35,7 @@ impl FromStr for TimeLimit {
     fn from_str(text: &str) -> Result<TimeLimit, Problem> {
         let refuse = |what: &str| {
             let allowed = "HH:MM:SS, or D-HH:MM:SS from a day on: 00:35:00, 1-12:00:00";
-            Err(Problem::new(Field::TimeLimit, text, what).allowed(allowed))
+            Err(Problem::clause(Field::TimeLimit, text, what).allowed(allowed))
         };
         let (days, clock) = text.trim().split_once('-').unwrap_or(("0", text.trim()));
         let parts: Vec<Option<u32>> = clock.split(':').map(digits).collect();
@@ -116,7 +117,7 @@ impl FromStr for Gres {
         };
         gres.filter(|(_, count)| *count != Some(0)).map(|(kind, count)| Gres { kind, count }).ok_or_else(
             || {
-                Problem::new(Field::Gres, text, "is no GRES of GPUs")
+                Problem::clause(Field::Gres, text, "is no GRES of GPUs")
                     .allowed("gpu (all of a node), gpu:8, gpu:h100:8")
             },
         )
@@ -181,7 +182,7 @@ impl FromStr for SlurmParams {
             let refuse = |what: String| {
                 let allowed =
                     "key=value or a flag, with ; between them: nodelist=node001,node002;constraint=gpu";
-                Err(Problem::new(Field::SlurmParams, entry, what).allowed(allowed))
+                Err(Problem::clause(Field::SlurmParams, entry, what).allowed(allowed))
             };
             if !is_param_name(&key) {
                 return refuse("is no parameter of sbatch".into());
@@ -263,17 +264,17 @@ impl FromStr for EnvOverrides {
             let name_and_value = line.split_once('=').map(|(name, value)| (name.trim(), value));
             let Some((name, value)) = name_and_value.filter(|(name, _)| is_name(name)) else {
                 let what = format!("has no NAME=value on line {number}");
-                return Err(Problem::new(Field::Env, "", what).allowed(allowed));
+                return Err(Problem::clause(Field::Env, "", what).allowed(allowed));
             };
             if overrides.get(name).is_some() {
-                return Err(Problem::new(Field::Env, name, "is there twice"));
+                return Err(Problem::clause(Field::Env, name, "is there twice"));
             }
             let value = Word::value(Field::Env, value)
                 .map_err(|problem| Problem { given: name.into(), ..problem })?;
             if is_secret(name, &value) && value.variables().next().is_none() {
                 let what = "is a secret, which never stands in a script: export it where the script runs, \
                             or refer to the variable that holds it";
-                return Err(Problem::new(Field::Env, name, what).allowed(format!("{name}=${name}")));
+                return Err(Problem::clause(Field::Env, name, what).allowed(format!("{name}=${name}")));
             }
             overrides.0.push((name.to_string(), value));
         }

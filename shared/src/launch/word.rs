@@ -1,6 +1,7 @@
 //! Text on its way to a shell. Nothing reaches a script but as a [`Word`], and a word quotes itself.
 
-use crate::problem::{Field, Problem};
+use crate::field::Field;
+use crate::problem::Problem;
 use serde::Serialize;
 use std::fmt;
 
@@ -53,7 +54,7 @@ impl Word {
             _ => text.to_string(),
         };
         if !expanded.starts_with(['/', '$']) {
-            return Err(Problem::new(field, text, "is no absolute path")
+            return Err(Problem::clause(field, text, "is no absolute path")
                 .allowed("a path from / or from a variable: /lustre/me/llmb, $HOME/llmb"));
         }
         Word::with_references(field, &expanded)
@@ -70,7 +71,7 @@ impl Word {
         while let Some((before, after)) = rest.split_once('$') {
             let (name, behind) = split_name(after);
             if name.is_empty() {
-                return Err(Problem::new(field, text, "holds a $ that begins no variable's name"));
+                return Err(Problem::clause(field, text, "holds a $ that begins no variable's name"));
             }
             word = word.then(before);
             word.0.push(Piece::Variable(name.to_string()));
@@ -162,7 +163,7 @@ impl Word {
     /// # Errors
     /// The word holds white space, a wildcard or a leading dash.
     pub(super) fn must_be_plain(&self, field: Field, who: &str) -> Result<(), Problem> {
-        let refuse = |what: String| Err(Problem::new(field, self, what));
+        let refuse = |what: String| Err(Problem::clause(field, self, what));
         for text in self.texts() {
             if text.contains(char::is_whitespace) {
                 return refuse(format!("holds white space, at which {who} would split it"));
@@ -217,9 +218,11 @@ fn split_name(text: &str) -> (&str, &str) {
 /// NUL no shell can pass on; other control characters act on the terminal that a script is pasted into.
 fn refuse_control(field: Field, text: &str) -> Result<(), Problem> {
     match text.find(char::is_control) {
-        Some(_) => {
-            Err(Problem::new(field, text.escape_debug(), "holds a control character, which can't be pasted"))
-        }
+        Some(_) => Err(Problem::clause(
+            field,
+            text.escape_debug(),
+            "holds a control character, which can't be pasted",
+        )),
         None => Ok(()),
     }
 }

@@ -54,7 +54,7 @@ impl Subject {
             return Err(format!("{missing} is not given"));
         }
         let catalog = Catalog::embedded();
-        let mut gpu = catalog.gpu(&cell("gpu")).map_err(|problem| problem.message())?.clone();
+        let mut gpu = catalog.gpu(&cell("gpu")).map_err(|problem| problem.to_string())?.clone();
         let dtype = dtype(&cell("precision"), &gpu)?;
         let model = cell("model");
         let architecture = architecture(cell)?;
@@ -137,7 +137,7 @@ fn dtype(name: &str, gpu: &Gpu) -> Result<Dtype, String> {
         // MLPerf's logs of that round do not tell; who can run NVFP4 did.
         "FP8-or-NVFP4" if gpu.nvfp4_tflops.is_some() => Dtype::Nvfp4,
         "FP8-or-NVFP4" => Dtype::Fp8Delayed,
-        other => other.parse().map_err(|problem: Problem| problem.message())?,
+        other => other.parse().map_err(|problem: Problem| problem.to_string())?,
     };
     match (gpu.datasheet_tflops(dtype), dtype.width()) {
         (None, Width::Fp8 | Width::Nvfp4) => Err(format!("{} lacks {dtype}", gpu.name)),
@@ -168,7 +168,7 @@ fn stack(framework: &str, release: &str) -> Result<Stack, String> {
         "Meta internal" => Stack::Meta,
         // XLA programs: nothing here is measured of them, and compiled FSDP comes nearest.
         "maxtext(jax)" | "paxml(jax)" => Stack::PytorchFsdp,
-        other => other.parse().map_err(|problem: Problem| problem.message())?,
+        other => other.parse().map_err(|problem: Problem| problem.to_string())?,
     };
     Ok(stack)
 }
@@ -212,7 +212,7 @@ fn architecture(cell: &dyn Fn(&str) -> String) -> Result<Architecture, String> {
         (Err(_), ..) => return Err(format!("the architecture of {} is not known", cell("model"))),
     };
     if let Some(layers) = layers {
-        architecture = architecture.with_layers(layers).map_err(|problem| problem.message())?;
+        architecture = architecture.with_layers(layers).map_err(|problem| problem.to_string())?;
     }
     architecture.hidden = hidden.unwrap_or(architecture.hidden);
     architecture.vocab = vocab.unwrap_or(architecture.vocab);

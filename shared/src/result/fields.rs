@@ -1,6 +1,6 @@
 //! A [`Spec`] as an object of flags: `{"recipe": "...", "gbs": "768"}`.
 
-use crate::problem::Field;
+use crate::field::Field;
 use crate::spec::Spec;
 use serde::{Deserialize, Deserializer, Serializer};
 use std::collections::BTreeMap;

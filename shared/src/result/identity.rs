@@ -6,9 +6,9 @@
 
 use super::fields;
 use crate::catalog::{Catalog, Model, Recipe, Release};
+use crate::field::Field;
 use crate::log::{Format, Log, Name};
 use crate::precision::Dtype;
-use crate::problem::Field;
 use crate::spec::Spec;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;

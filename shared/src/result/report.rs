@@ -3,13 +3,15 @@
 use super::{Comparable, Identity, Predicted, RunResult, fields};
 use crate::catalog::{Baseline, Catalog, Recipe, Release};
 use crate::estimate::Interval;
+use crate::field::Field;
 use crate::flops::Convention;
 use crate::log::{
     CheckpointAction, Failure, Format, Log, PARSER_VERSION, Score, Scoring, Span, Stat, Status, StdKind,
     Window, score,
 };
+use crate::message::Front;
 use crate::metrics::Metrics;
-use crate::problem::{Field, Problem};
+use crate::problem::Problem;
 use crate::scenario::Scenario;
 use crate::spec::{DEFAULT_TOKENS, Spec};
 use serde::{Deserialize, Serialize, Serializer};
@@ -340,7 +342,7 @@ impl Known {
             _ if !notes.is_empty() => None,
             Ok(scenario) => Some(scenario),
             Err(problems) => {
-                let told = |problem: &Problem| format!("{}: {}", problem.field.label(), problem.message());
+                let told = |problem: &Problem| problem.text(Front::Page);
                 notes.extend(problems.iter().map(told));
                 None
             }

@@ -116,7 +116,7 @@ fn rests_on_little(scenario: &Scenario, estimate: &Estimate) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::Field;
+    use crate::field::Field;
 
     fn spec(fields: &[(Field, &str)]) -> Spec {
         fields.iter().fold(Spec::default(), |spec, (field, text)| spec.with(*field, *text))

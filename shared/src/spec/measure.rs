@@ -3,9 +3,10 @@
 use super::{Spec, missing};
 use crate::architecture::Architecture;
 use crate::catalog::{Catalog, Model, Recipe};
+use crate::field::Field;
 use crate::flops::{Convention, ModelFlops};
 use crate::metrics::Metrics;
-use crate::problem::{Field, Problem};
+use crate::problem::Problem;
 use crate::scenario::Scenario;
 use crate::units::parse_count;
 use serde::Serialize;
@@ -60,7 +61,8 @@ impl Spec {
             let assumed = scenario.recipe_mfu();
             let such_as = assumed
                 .map_or(String::new(), |mfu| format!(", such as the recipe's own {:.2}%", mfu * 100.0));
-            let problem = Problem::new(Field::StepTime, "", "is needed: none is published for this scenario");
+            let problem =
+                Problem::clause(Field::StepTime, "", "is needed: none is published for this scenario");
             return Err(vec![problem.allowed(format!("seconds per step, or an MFU to assume{such_as}"))]);
         };
         let metrics = self.metrics_at(&scenario, step_time)?;
@@ -179,7 +181,7 @@ impl FromStr for StepTime {
 
     fn from_str(text: &str) -> Result<StepTime, Problem> {
         let refuse = |what| {
-            Problem::new(Field::StepTime, text, what)
+            Problem::clause(Field::StepTime, text, what)
                 .allowed("seconds per step such as 12.37, or an MFU to assume such as 40%")
         };
         let (number, percent) = match text.trim().strip_suffix('%') {
@@ -219,7 +221,7 @@ mod tests {
         let fields = [(Field::Recipe, "llama3.1-405b/h100/fp8/512@25.04"), (Field::Gpus, "4096")];
         let problem = spec(&fields).metrics().unwrap_err().remove(0);
         assert_eq!(problem.field, Field::StepTime);
-        assert!(problem.allowed.contains("44.35%"), "{problem}");
+        assert!(problem.to_string().contains("44.35%"), "{problem}");
         let assumed = spec(&fields).with(Field::StepTime, "44.35%").metrics().unwrap();
         assert_eq!(assumed.basis, Basis::AssumedMfu);
         assert!((assumed.metrics.step_time_s - 12.37).abs() < 0.01, "weak scaling keeps the step time");

@@ -10,7 +10,8 @@ pub use estimate::Predicted;
 pub use measure::{Basis, Counted, DEFAULT_TOKENS, Measured, StepTime};
 pub use remedies::Remedy;
 
-use crate::problem::{Field, Problem};
+use crate::field::Field;
+use crate::problem::Problem;
 use crate::units::parse_count;
 use std::str::FromStr;
 
@@ -80,8 +81,9 @@ impl Spec {
     /// It is none, or is below `least`.
     pub fn whole(&self, field: Field, least: u32) -> Result<Option<u32>, Problem> {
         let Some(text) = self.get(field) else { return Ok(None) };
-        let refuse =
-            |what: &str| Problem::new(field, text, what).allowed(format!("a whole number, {least} or more"));
+        let refuse = |what: &str| {
+            Problem::clause(field, text, what).allowed(format!("a whole number, {least} or more"))
+        };
         match parse_count(text) {
             Some(count) if count.fract() != 0.0 => Err(refuse("is no whole number").nearest([count as u32])),
             Some(count) if count > f64::from(u32::MAX) => Err(refuse("is too large")),
@@ -99,12 +101,12 @@ impl Spec {
         let Some(text) = self.get(field) else { return Ok(None) };
         match parse_count(text) {
             Some(count) if count > 0.0 => Ok(Some(count)),
-            _ => Err(Problem::new(field, text, "is no positive number")
+            _ => Err(Problem::clause(field, text, "is no positive number")
                 .allowed("a number above 0, with K, M, B or T behind it if you like: 15T, 1e12, 12.37")),
         }
     }
 }
 
 fn missing(field: Field) -> Problem {
-    Problem::new(field, "", "is needed where no recipe is given")
+    Problem::clause(field, "", "is needed where no recipe is given")
 }

@@ -2,8 +2,8 @@
 
 use super::Spec;
 use crate::estimate::{Estimate, fits};
+use crate::field::Field;
 use crate::options::Recompute;
-use crate::problem::Field;
 use crate::scenario::Scenario;
 use std::{fmt, iter};
 

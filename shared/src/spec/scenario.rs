@@ -4,11 +4,12 @@ use super::{Spec, missing};
 use crate::architecture::Architecture;
 use crate::batch::Batch;
 use crate::catalog::{Catalog, Gpu, Model, Recipe, Scaling};
+use crate::field::Field;
 use crate::flops::Convention;
 use crate::layout::{Degrees, Layout, PipelineSplit};
 use crate::options::{Options, Recompute, Stack};
 use crate::precision::Dtype;
-use crate::problem::{Field, Problem};
+use crate::problem::Problem;
 use crate::scenario::{Change, Scenario};
 use std::borrow::Cow;
 use std::fmt::{self, Display};
@@ -40,7 +41,7 @@ impl Spec {
             let has = Dtype::ALL.into_iter().filter(|dtype| draft.gpu.datasheet_tflops(*dtype).is_some());
             let what = format!("is no precision of the {}", draft.gpu.name);
             let has: Vec<&str> = has.map(Dtype::id).collect();
-            return Err(vec![Problem::new(Field::Dtype, draft.dtype, what).allowed(has.join(", "))]);
+            return Err(vec![Problem::clause(Field::Dtype, draft.dtype, what).allowed(has.join(", "))]);
         }
         Ok(Scenario {
             model: draft.model,
@@ -89,7 +90,7 @@ impl FromStr for Switch {
             "on" | "1" | "yes" | "true" => Ok(Switch(true)),
             "off" | "0" | "no" | "false" => Ok(Switch(false)),
             // The caller puts its own field in the place of this one.
-            _ => Err(Problem::new(Field::Overlap, text, "is neither on nor off").allowed("on, off")),
+            _ => Err(Problem::clause(Field::Overlap, text, "is neither on nor off").allowed("on, off")),
         }
     }
 }
@@ -328,7 +329,7 @@ mod tests {
         let problems = spec(&fields).scenario().unwrap_err();
         let fields: Vec<Field> = problems.iter().map(|problem| problem.field).collect();
         assert_eq!(fields, [Field::Gpu, Field::Gpus, Field::Tp]);
-        assert_eq!(problems[2].nearest, ["1"]);
+        assert_eq!(problems[2].suggestions, ["1"]);
     }
 
     #[test]
@@ -344,6 +345,6 @@ mod tests {
             [(Field::Model, "llama3.1-8b"), (Field::Gpu, "a100"), (Field::Gpus, "8"), (Field::Gbs, "128")];
         assert!(spec(&fields).scenario().is_ok());
         let problem = spec(&fields).with(Field::Dtype, "fp8").scenario().unwrap_err().remove(0);
-        assert_eq!(problem.allowed, "bf16");
+        assert_eq!(problem.allowed.concat(), "bf16");
     }
 }

@@ -4,7 +4,7 @@ use crate::launched;
 use crate::refused;
 use crate::shell::{Place, SHELLS};
 use proptest::prelude::*;
-use trainplan_shared::problem::Field;
+use trainplan_shared::field::Field;
 
 /// What a shell, a pager or a careless script might act on.
 const ANYTHING: &str = r##"[ !"#$%&'()*+,\-./0-9:;<=>?@A-Z\[\\\]^_`a-z{|}~éßλ字🙂]{0,24}"##;

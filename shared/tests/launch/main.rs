@@ -12,8 +12,9 @@ mod options;
 mod refusals;
 mod shell;
 
+use trainplan_shared::field::Field;
 use trainplan_shared::launch::{Launch, Options, launch};
-use trainplan_shared::problem::{Field, Problem};
+use trainplan_shared::problem::Problem;
 use trainplan_shared::spec::Spec;
 
 /// The launch of a recipe with some fields typed.

@@ -5,9 +5,10 @@ use crate::{launched, warns};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use trainplan_shared::catalog::Catalog;
+use trainplan_shared::field::Field;
 use trainplan_shared::launch::{Launch, Options, launch};
 use trainplan_shared::log::{Name, Role};
-use trainplan_shared::problem::{Field, Problem};
+use trainplan_shared::problem::Problem;
 use trainplan_shared::spec::Spec;
 
 const STYLE: (Field, &str) = (Field::Style, "megatron-lm");

@@ -2,8 +2,8 @@
 //! otherwise.
 
 use crate::{launched, warns};
+use trainplan_shared::field::Field;
 use trainplan_shared::launch::{Launch, Style};
-use trainplan_shared::problem::Field;
 
 const SH: (Field, &str) = (Field::Style, "launch-sh");
 const NEMOTRON: &str = "nemotron4-340b/h100/fp8/512@25.04";

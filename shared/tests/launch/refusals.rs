@@ -1,8 +1,9 @@
 //! Launches that can't work, and what their problems say.
 
 use crate::{refused, try_launch};
+use trainplan_shared::field::Field;
 use trainplan_shared::launch::{Options, launch};
-use trainplan_shared::problem::{Field, Problem};
+use trainplan_shared::problem::Problem;
 use trainplan_shared::spec::Spec;
 
 const SH: (Field, &str) = (Field::Style, "launch-sh");
@@ -19,7 +20,7 @@ fn what_a_release_fixes_can_not_be_changed() {
     let recipe = "nemotron4-340b/h100/fp8/256@25.12";
     let problem =
         assert_refused(recipe, &[(Field::Pp, "4"), (Field::Gbs, "64")], Field::Pp, "whose script sets 8");
-    assert_eq!(problem.nearest, ["8"]);
+    assert_eq!(problem.suggestions, ["8"]);
     for (recipe, field, value, fixed) in [
         ("nemotron4-15b/h100/bf16/64@25.04", Field::Gbs, "512", "256"),
         ("nemotron4-15b/h100/bf16/64@25.04", Field::Mbs, "1", "2"),
@@ -36,7 +37,7 @@ fn what_a_release_fixes_can_not_be_changed() {
             continue;
         };
         assert!(
-            problems.iter().any(|problem| problem.field == field && problem.nearest == [fixed]),
+            problems.iter().any(|problem| problem.field == field && problem.suggestions == [fixed]),
             "{problems:?}"
         );
     }
@@ -46,17 +47,17 @@ fn what_a_release_fixes_can_not_be_changed() {
 fn a_scenario_of_another_release_says_which() {
     let fields = [(Field::Release, "24.11")];
     let problem = refused("nemotron4-15b/h100/bf16/64@25.04", &fields);
-    assert_eq!((problem.field, problem.allowed.as_str()), (Field::Release, "25.04"));
+    assert_eq!((problem.field, problem.allowed.concat().as_str()), (Field::Release, "25.04"));
     let problem = refused("llama3.1-8b/h100/fp8/8@25.04", &[(Field::Release, "25.12")]);
-    assert_eq!(problem.to_string(), "--release: “25.12” has no recipe of Llama 3.1 8B; allowed: 25.04");
+    assert_eq!(problem.to_string(), "--release \"25.12\" has no recipe of Llama 3.1 8B. Allowed: 25.04.");
     let problem = refused("nemotron4-340b/gb200/fp8/256@25.12", &[(Field::Release, "25.04")]);
-    assert_eq!((problem.field, problem.allowed.as_str()), (Field::Gpu, "h100"));
+    assert_eq!((problem.field, problem.allowed.concat().as_str()), (Field::Gpu, "h100"));
     let problem = refused("nemotron4-340b/h100/fp8/256@25.04", &[(Field::Gpu, "b200")]);
-    assert!(problem.what.ends_with("; release 25.12 does"), "{problem}");
+    assert!(problem.to_string().contains("; release 25.12 does"), "{problem}");
     // The proxy's layers belong to its GPU count.
     let problems = try_launch("llama3.1-405b/h100/fp8/128@25.04", &[(Field::Gpus, "256")]).unwrap_err();
     assert!(
-        problems.iter().any(|problem| problem.field == Field::Layers && problem.nearest == ["126"]),
+        problems.iter().any(|problem| problem.field == Field::Layers && problem.suggestions == ["126"]),
         "{problems:?}"
     );
 }
@@ -69,7 +70,7 @@ fn a_model_of_no_release_says_which_have_one() {
     let problems = launch(&spec.scenario().unwrap(), &Options::default()).unwrap_err();
     assert_eq!(problems[0].field, Field::Model);
     assert!(
-        problems[0].allowed.contains("llama3.1-8b") && problems[0].nearest == ["llama3.1-70b"],
+        problems[0].to_string().contains("llama3.1-8b") && problems[0].suggestions == ["llama3.1-70b"],
         "{problems:?}"
     );
 }
@@ -102,11 +103,14 @@ fn nodes_are_whole() {
         Field::GpusPerNode,
         "makes release 24.11 set --gbs 128 (2 for each of 64 nodes), not 32",
     );
-    assert_eq!((problem.nearest, problem.allowed.as_str()), (vec!["8".to_string()], "2 with --gbs 128"));
+    assert_eq!(
+        (problem.suggestions, problem.allowed.concat().as_str()),
+        (vec!["8".to_string()], "2 with --gbs 128")
+    );
     // A batch that fits neither is its own problem.
     let fields = [(Field::GpusPerNode, "2"), (Field::Gbs, "64")];
     let problem = assert_refused(recipe, &fields, Field::Gbs, "2 for each of 64 nodes");
-    assert_eq!(problem.nearest, ["128"]);
+    assert_eq!(problem.suggestions, ["128"]);
     assert_refused(recipe, &[(Field::GpusPerNode, "3")], Field::Gpus, "nodes of 3 GPUs");
 }
 
@@ -114,7 +118,7 @@ fn nodes_are_whole() {
 fn styles_are_the_releases() {
     let style = |style| [(Field::Style, style)];
     let of = |recipe: &str, name| {
-        assert_refused(recipe, &style(name), Field::Style, "is no way to launch").nearest
+        assert_refused(recipe, &style(name), Field::Style, "is no way to launch").suggestions
     };
     assert_eq!(of("nemotron4-340b/h100/fp8/128@24.11", "launch-sh"), ["sbatch"]);
     assert_eq!(of("llama3.1-8b/h100/fp8/8@25.04", "llmb-run"), ["launch-sh"]);
@@ -122,7 +126,7 @@ fn styles_are_the_releases() {
     let recipe = "nemotron4-340b/h100/fp8/256@25.12";
     assert_refused(recipe, &style("llmbrun"), Field::Style, "nearest: llmb-run");
     let between = [(Field::Gpus, "768"), (Field::Style, "llmb-run")];
-    assert_eq!(assert_refused(recipe, &between, Field::Style, "refuses 768 GPUs").nearest, ["launch-sh"]);
+    assert_eq!(assert_refused(recipe, &between, Field::Style, "refuses 768 GPUs").suggestions, ["launch-sh"]);
     let runai = [(Field::ClusterType, "runai"), (Field::Style, "llmb-run")];
     assert_refused(recipe, &runai, Field::Style, "does not support Run:ai");
 }
@@ -172,8 +176,8 @@ fn releases_are_offered_that_have_the_model() {
         ("llama3.1-8b/h100/fp8/8@25.04", &[(Field::ClusterType, "runai")], ""),
     ] {
         let problem = refused(recipe, fields);
-        assert_eq!(problem.allowed, allowed, "{recipe}: {problem}");
-        assert_eq!(problem.what.contains("no release offers it for"), allowed.is_empty(), "{problem}");
+        assert_eq!(problem.allowed.concat(), allowed, "{recipe}: {problem}");
+        assert_eq!(problem.to_string().contains("no release offers it for"), allowed.is_empty(), "{problem}");
     }
     // No release but this one runs on the GPU type.
     let a100 = [save[0], (Field::Gpu, "a100")];
@@ -205,7 +209,7 @@ fn options_that_exclude_each_other() {
         Field::ProfileStopStep,
         "is not after the first profiled step, 45, the release's default",
     );
-    assert_eq!(problem.allowed, "steps after 45, or --profile-start-step 35 --profile-stop-step 40");
+    assert_eq!(problem.allowed.concat(), "steps after 45, or --profile-start-step 35 --profile-stop-step 40");
     let beyond = [(Field::Profile, "yes"), (Field::ProfileStartStep, "60")];
     assert_refused(hybrid, &beyond, Field::ProfileStartStep, "50, the release's default; nearest: 49");
     let short = [(Field::Profile, "yes"), (Field::MaxSteps, "15")];
@@ -215,7 +219,7 @@ fn options_that_exclude_each_other() {
         Field::ProfileStopStep,
         "is the release's default and after",
     );
-    assert_eq!(problem.allowed, "--profile-start-step 5 --profile-stop-step 15");
+    assert_eq!(problem.allowed.concat(), "--profile-start-step 5 --profile-stop-step 15");
     let late = [(Field::Profile, "yes"), (Field::MaxSteps, "25")];
     assert_refused("nemotron4-340b/h100/fp8/128@24.11", &late, Field::ProfileStopStep, "nearest: 25");
 }
@@ -226,7 +230,7 @@ fn a_checkpoint_lies_where_the_container_sees_it() {
     let fields = [(Field::InstallPath, "/lustre/nemo"), (Field::LoadCheckpoint, "/lustre/nemo2/c")];
     assert_refused(recipe, &fields, Field::LoadCheckpoint, "does not lie below $STAGE_PATH");
     let weights = [(Field::LoadCheckpoint, "$STAGE_PATH/c/weights/")];
-    assert_eq!(refused(recipe, &weights).nearest, ["$STAGE_PATH/c"]);
+    assert_eq!(refused(recipe, &weights).suggestions, ["$STAGE_PATH/c"]);
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use crate::address::Address;
 use crate::message::Refusal;
 use leptos::prelude::*;
-use trainplan_shared::problem::{Field, Problem};
+use trainplan_shared::field::Field;
+use trainplan_shared::message::Front;
+use trainplan_shared::problem::Problem;
 
 /// The problems of the page, for the fields that they belong to.
 #[derive(Clone, Copy)]
@@ -221,9 +223,9 @@ fn FieldNote(state: FieldState, help: &'static str) -> impl IntoView {
 /// A problem in words, its nearest values as buttons.
 #[component]
 pub(crate) fn ProblemText(problem: Problem, address: Address) -> impl IntoView {
-    let Problem { field, nearest, allowed, .. } = problem.clone();
-    let what = Problem { nearest: Vec::new(), allowed: String::new(), ..problem }.message();
-    let buttons = nearest.into_iter().map(|value| {
+    let allowed = problem.listed().map(|values| format!("Allowed: {}", values.join(", ")));
+    let Problem { field, message, closest, suggestions, .. } = problem;
+    let buttons = closest.into_iter().chain(suggestions).map(|value| {
         let take = value.clone();
         view! {
             <button type="button" class="nearest" on:click=move |_| address.set(field, take.clone())>
@@ -232,9 +234,9 @@ pub(crate) fn ProblemText(problem: Problem, address: Address) -> impl IntoView {
         }
     });
     view! {
-        <span class="error">{what}</span>
+        <span class="error">{message.text(Front::Page)}</span>
         {buttons.collect_view()}
-        {(!allowed.is_empty()).then(|| view! { <span class="allowed">{format!("Allowed: {allowed}")}</span> })}
+        {allowed.map(|allowed| view! { <span class="allowed">{allowed}</span> })}
     }
 }
 
@@ -256,6 +258,7 @@ pub(crate) fn AddressProblems(address: Address) -> impl IntoView {
 
 /// What the worker refuses, as the page's own problems are.
 pub(crate) fn problem(refusal: &Refusal) -> Option<Problem> {
-    let Refusal { flag, given, what, allowed, nearest } = refusal.clone();
-    Some(Problem { field: Field::from_flag(&flag)?, given, what, allowed, nearest })
+    let Refusal { flag, given, message, closest, suggestions, allowed } = refusal.clone();
+    let field = Field::from_flag(&flag)?;
+    Some(Problem { field, given, message: message.into(), closest, suggestions, allowed })
 }

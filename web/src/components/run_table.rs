@@ -5,7 +5,7 @@ use crate::address::{Address, query};
 use crate::message::Row;
 use leptos::prelude::*;
 use std::sync::Arc;
-use trainplan_shared::problem::Field;
+use trainplan_shared::field::Field;
 use trainplan_shared::spec::Spec;
 
 /// A column that the worker fills: its title, and whether it holds numbers.

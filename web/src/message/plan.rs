@@ -114,9 +114,10 @@ pub(crate) struct Refusal {
     /// The flag of its field.
     pub(crate) flag: String,
     pub(crate) given: String,
-    pub(crate) what: String,
-    pub(crate) allowed: String,
-    pub(crate) nearest: Vec<String>,
+    pub(crate) message: String,
+    pub(crate) closest: Option<String>,
+    pub(crate) suggestions: Vec<String>,
+    pub(crate) allowed: Vec<String>,
 }
 
 /// The commands that start a scenario, with what to know of them.

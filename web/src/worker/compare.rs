@@ -5,8 +5,8 @@ use crate::components::trouble::sentence;
 use crate::message::{Cell, Compared, Plot, PlotLevel, PlotLine, Row, Saved, Setting, Source, Trouble};
 use std::rc::Rc;
 use trainplan_shared::compare::{Against, Comparison, Curve, Item, LevelKind, Options, Verdict};
+use trainplan_shared::field::Field;
 use trainplan_shared::log::{Scoring, Status, Window};
-use trainplan_shared::problem::Field;
 use trainplan_shared::result::{Report, RunResult, View};
 use trainplan_shared::units::{group_digits, significant};
 

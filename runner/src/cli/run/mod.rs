@@ -14,8 +14,9 @@ use std::path::{Path, PathBuf};
 use trainplan_shared::campaign::{Campaign, Cluster, Clusters, Name, Planned, Secret, Upload, plan};
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::estimate::Interval;
+use trainplan_shared::field::Field;
 use trainplan_shared::launch::{Launch, TimeLimit};
-use trainplan_shared::problem::{Field, Problem};
+use trainplan_shared::problem::Problem;
 use trainplan_shared::units::significant;
 
 /// Carry a campaign out on its cluster, or go on with one that was begun
@@ -308,6 +309,6 @@ fn own_model(folder: &Path, model: &str) -> Result<Option<String>, Problem> {
     }
     match folder.join(model).to_str() {
         Some(path) => model_file::read(path),
-        None => Err(Problem::new(Field::Model, model, "is in a folder whose name is no text in UTF-8")),
+        None => Err(Problem::clause(Field::Model, model, "is in a folder whose name is no text in UTF-8")),
     }
 }

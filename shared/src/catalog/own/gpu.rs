@@ -2,7 +2,8 @@
 
 use super::pairs;
 use crate::catalog::{Catalog, Gpu};
-use crate::problem::{Field, Problem};
+use crate::field::Field;
+use crate::problem::Problem;
 use std::fmt::Write as _;
 
 /// The columns of gpus.csv that are rates or sizes, in the order in which a text names them.
@@ -33,12 +34,12 @@ impl Gpu {
     pub fn own(text: &str, catalog: &Catalog) -> Result<Gpu, Problem> {
         let text = text.trim();
         let Some((base, list)) = text.split_once(':') else {
-            return Err(Problem::new(Field::Gpu, text, "changes nothing").allowed(listed()));
+            return Err(Problem::clause(Field::Gpu, text, "changes nothing").allowed(listed()));
         };
         let base = catalog.gpu(base)?;
         let given = pairs(Field::Gpu, list, &COLUMNS)?;
         if given.iter().all(Option::is_none) {
-            let problem = Problem::new(Field::Gpu, text, "names no column that differs");
+            let problem = Problem::clause(Field::Gpu, text, "names no column that differs");
             return Err(problem.allowed(listed()).nearest([&base.id]));
         }
         let mut own = base.clone();
@@ -117,7 +118,7 @@ fn listed() -> String {
 /// A column's value: positive, and whole where it counts GPUs.
 fn number(column: &str, text: &str) -> Result<f64, Problem> {
     let refuse = |what: &str, allowed: &str| {
-        Problem::new(Field::Gpu, format!("{column}={text}"), what).allowed(allowed.to_string())
+        Problem::clause(Field::Gpu, format!("{column}={text}"), what).allowed(allowed.to_string())
     };
     let counts = matches!(column, "nvlink_domain" | "gpus_per_node");
     match text.parse::<f64>() {
@@ -171,8 +172,8 @@ mod tests {
     #[test]
     fn every_mistake_is_named() {
         let said = |text: &str| own(text).unwrap_err().to_string();
-        assert!(said("h10:hbm_gb=96").contains("“h10” is no known GPU; nearest: h100"));
-        assert!(said("h100:hbm=96").contains("“hbm=96” names no known column; nearest: hbm_gb"));
+        assert!(said("h10:hbm_gb=96").contains("Unknown GPU \"h10\". Did you mean h100?"));
+        assert!(said("h100:hbm=96").contains("\"hbm=96\" names no known column. Use hbm_gb."));
         assert!(said("h100:").contains("names no column that differs; nearest: h100"));
         assert!(said("h100").contains("a GPU, a colon and"));
         for value in ["0", "-1", "nan", "inf", "1e999", "many"] {

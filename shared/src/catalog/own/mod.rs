@@ -5,7 +5,8 @@ mod gpu;
 mod model;
 
 use super::{Catalog, Gpu, Model};
-use crate::problem::{Field, Problem, most_alike};
+use crate::field::Field;
+use crate::problem::{Problem, most_alike};
 use std::borrow::Cow;
 
 impl Catalog {
@@ -39,7 +40,7 @@ impl Catalog {
 fn pairs<'a>(field: Field, text: &'a str, columns: &[&str]) -> Result<Vec<Option<&'a str>>, Problem> {
     let mut values = vec![None; columns.len()];
     for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
-        let refuse = |what: &str| Problem::new(field, pair, what);
+        let refuse = |what: &str| Problem::clause(field, pair, what);
         let Some((column, value)) = pair.split_once('=') else {
             return Err(refuse("is no column=value")
                 .allowed(columns.join(", "))
@@ -63,8 +64,8 @@ fn pairs<'a>(field: Field, text: &'a str, columns: &[&str]) -> Result<Vec<Option
 
 #[cfg(test)]
 mod tests {
+    use crate::field::Field;
     use crate::link;
-    use crate::problem::Field;
     use crate::spec::Spec;
 
     #[test]

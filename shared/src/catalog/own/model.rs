@@ -3,7 +3,8 @@
 use super::pairs;
 use crate::architecture::{Architecture, AttentionKind};
 use crate::catalog::{FromRow, Model, Row};
-use crate::problem::{Field, Problem};
+use crate::field::Field;
+use crate::problem::Problem;
 use crate::units::significant;
 use std::fmt::Write as _;
 
@@ -66,7 +67,7 @@ impl Model {
     /// or what they describe is no model.
     pub fn own(text: &str) -> Result<Model, Problem> {
         let text = text.trim();
-        let refuse = |what: String| Problem::new(Field::Model, text, what);
+        let refuse = |what: String| Problem::clause(Field::Model, text, what);
         let listed = || format!("own: and column=value pairs, with the columns {}", COLUMNS.join(", "));
         let Some(list) = text.strip_prefix(PREFIX) else {
             return Err(refuse(format!("does not start with {PREFIX}")).allowed(listed()));
@@ -101,7 +102,7 @@ impl Model {
             let known = model.cells().iter().any(|(cell, _)| *cell == column);
             if let (Some(value), false) = (says.filter(|_| column != "title"), known) {
                 let what = "means nothing in this model: another column that it belongs to is missing";
-                return Err(Problem::new(Field::Model, format!("{column}={value}"), what));
+                return Err(Problem::clause(Field::Model, format!("{column}={value}"), what));
             }
         }
         Ok(model)
@@ -218,7 +219,7 @@ impl Model {
 /// A column's value on its own: a number of its kind.
 fn check_value(column: &str, value: &str) -> Result<(), Problem> {
     let refuse = |what: &str, allowed: &str| {
-        Err(Problem::new(Field::Model, format!("{column}={value}"), what).allowed(allowed))
+        Err(Problem::clause(Field::Model, format!("{column}={value}"), what).allowed(allowed))
     };
     match column {
         "params_b" | "active_b" => match value.parse::<f64>() {
@@ -242,7 +243,7 @@ fn decoded_title(text: &str) -> Result<String, Problem> {
 
 fn checked_title(title: &str) -> Result<String, Problem> {
     let title = title.trim();
-    let refuse = |what: &str| Err(Problem::new(Field::Model, title.escape_debug(), what));
+    let refuse = |what: &str| Err(Problem::clause(Field::Model, title.escape_debug(), what));
     match title {
         "" => refuse("is no title"),
         _ if title.chars().count() > LONGEST_TITLE => {
@@ -313,10 +314,10 @@ mod tests {
     #[test]
     fn every_mistake_is_named() {
         let said = |from: &str, to: &str| Model::own(&LLAMA.replace(from, to)).unwrap_err().to_string();
-        assert!(said("hidden=", "hiden=").contains("“hiden=4096” names no known column; nearest: hidden"));
+        assert!(said("hidden=", "hiden=").contains("\"hiden=4096\" names no known column. Use hidden."));
         assert!(said("hidden=4096,", "").contains("is no model: there is no value in column hidden"));
         assert!(said("hidden=4096", "hidden=0").contains("needs hidden width of 1 or more"));
-        assert!(said("hidden=4096", "hidden=4k").contains("“hidden=4k” is no whole number"));
+        assert!(said("hidden=4096", "hidden=4k").contains("\"hidden=4k\" is no whole number"));
         assert!(said("hidden=4096", "hidden=-1").contains("is no whole number"));
         assert!(said("hidden=4096", "hidden=99999999999").contains("is no whole number in range"));
         assert!(said("gated=1", "gated=yes").contains("allowed: 1, 0"));
@@ -324,8 +325,8 @@ mod tests {
         assert!(said("gated=1", "gated=").contains("has no value"));
         assert!(said("gated=1", "gated").contains("is no column=value; nearest: gated=…"));
         assert!(said("kv_heads=8", "kv_heads=5").contains("5 KV heads do not share evenly"));
-        assert!(said("gated=1", "gated=1,moe_ffn=8").contains("“moe_ffn=8” means nothing in this model"));
-        assert!(said("gated=1", "gated=1,window=8").contains("“window=8” means nothing"));
+        assert!(said("gated=1", "gated=1,moe_ffn=8").contains("\"moe_ffn=8\" means nothing in this model"));
+        assert!(said("gated=1", "gated=1,window=8").contains("\"window=8\" means nothing"));
         assert!(said("seq_len=8192", "seq_len=0").contains("seq_len is 0"));
         assert!(said("own:", "").contains("does not start with own:"));
     }

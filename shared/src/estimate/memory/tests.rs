@@ -1,10 +1,10 @@
 use super::*;
 use crate::batch::Batch;
 use crate::catalog::Catalog;
+use crate::field::Field;
 use crate::layout::{Degrees, Layout};
 use crate::options::{Modules, Options, Recompute, Stack};
 use crate::precision::Dtype;
-use crate::problem::Field;
 use crate::spec::Spec;
 
 /// What `read` makes of a published model on B200s in BF16, one sequence of its usual length at a time.

@@ -1,11 +1,12 @@
 //! A job of Megatron-LM in the making: its flags in groups, its environment, and all that there is to say of it.
 
 use super::name;
+use crate::field::Field;
 use crate::launch::options::Options;
 use crate::launch::plan::Warning;
 use crate::launch::word::Word;
 use crate::precision::Dtype;
-use crate::problem::{Field, Problem};
+use crate::problem::Problem;
 use crate::scenario::Scenario;
 use std::fmt::Display;
 
@@ -120,7 +121,7 @@ impl<'a> Job<'a> {
         for (name, value) in options.env.iter() {
             let taken = name == ROOT || OWN_NAMES.contains(&name) || self.unset.contains(&name);
             if taken || self.env.iter().any(|(known, _)| known == name) {
-                self.refuse(Problem::new(Field::Env, name, "is the launch's own to set"));
+                self.refuse(Problem::clause(Field::Env, name, "is the launch's own to set"));
                 continue;
             }
             self.export(name, value.clone());

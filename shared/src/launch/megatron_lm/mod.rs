@@ -19,7 +19,8 @@ use super::choice::{ClusterType, Style};
 use super::options::Options;
 use super::plan::{Plan, flags_of};
 use super::{Comparable, Launch};
-use crate::problem::{Field, Problem};
+use crate::field::Field;
+use crate::problem::Problem;
 use crate::scenario::Scenario;
 use job::Job;
 
@@ -76,11 +77,11 @@ fn unused(job: &mut Job) {
     let options = job.options;
     if let Some(release) = options.release {
         let what = "is not used by --style megatron-lm, which runs your checkout of Megatron-LM";
-        job.refuse(Problem::new(Field::Release, release, what).allowed("none, or another style"));
+        job.refuse(Problem::clause(Field::Release, release, what).allowed("none, or another style"));
     }
     if options.cluster_type != ClusterType::Slurm {
         let what = "is no kind of cluster that --style megatron-lm launches on";
-        job.refuse(Problem::new(Field::ClusterType, options.cluster_type, what).nearest(["slurm"]));
+        job.refuse(Problem::clause(Field::ClusterType, options.cluster_type, what).nearest(["slurm"]));
     }
     if options.recipe_dir.is_some() {
         job.warn("Megatron-LM has no recipe: --recipe-dir has no effect.", "Leave it out.");

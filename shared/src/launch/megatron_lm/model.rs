@@ -3,8 +3,9 @@
 use super::job::Job;
 use super::pattern::{interleave, list};
 use crate::architecture::{Architecture, Attention, AttentionKind, Mamba, Mlp, Moe};
+use crate::field::Field;
 use crate::launch::word::Word;
-use crate::problem::{Field, Problem};
+use crate::problem::Problem;
 
 /// The tokens of the synthetic data, at most.
 const MOCK_TOKENS: u32 = 4096;
@@ -209,7 +210,7 @@ fn hybrid(job: &mut Job, mamba: &Mamba, architecture: &Architecture) {
 fn multi_token_prediction(job: &mut Job, architecture: &Architecture) {
     if architecture.mamba.is_some() {
         let what = "predicts several tokens in a hybrid, by layers whose kinds are not known: Megatron-LM needs them";
-        let problem = Problem::new(Field::Model, &job.scenario.model.id, what);
+        let problem = Problem::clause(Field::Model, &job.scenario.model.id, what);
         job.refuse(problem.allowed("a hybrid without MTP layers"));
         return;
     }

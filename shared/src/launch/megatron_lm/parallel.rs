@@ -2,10 +2,11 @@
 
 use super::job::Job;
 use crate::architecture::AttentionKind;
+use crate::field::Field;
 use crate::launch::word::Word;
 use crate::layout::PipelineSplit;
 use crate::precision::Dtype;
-use crate::problem::{Field, Problem};
+use crate::problem::Problem;
 
 pub(super) fn apply(job: &mut Job) {
     let layout = &job.scenario.layout;
@@ -64,10 +65,10 @@ fn whole_stages(job: &mut Job, even: bool) {
     let (pp, layers) = (layout.pp(), job.scenario.architecture.layers);
     if layout.vp() > 1 {
         let what = "makes chunks of a hybrid's layers, which pretrain_mamba.py can't";
-        job.refuse(Problem::new(Field::Vp, layout.vp(), what).nearest([1]));
+        job.refuse(Problem::clause(Field::Vp, layout.vp(), what).nearest([1]));
     } else if !even {
         let what = format!("gives a hybrid's {layers} layers uneven stages, which pretrain_mamba.py can't");
-        job.refuse(Problem::new(Field::Pp, pp, what).allowed(format!("a divisor of {layers}")));
+        job.refuse(Problem::clause(Field::Pp, pp, what).allowed(format!("a divisor of {layers}")));
     }
 }
 
@@ -107,7 +108,7 @@ fn interleaving(job: &mut Job) {
         let step = batch.gbs() / ga * pp;
         let what =
             format!("makes {ga} micro batches, too few for {vp} interleaved chunks on each of {pp} stages");
-        job.refuse(Problem::new(Field::Gbs, batch.gbs(), what).nearest([step]));
+        job.refuse(Problem::clause(Field::Gbs, batch.gbs(), what).nearest([step]));
     } else if !ga.is_multiple_of(pp) {
         // The smallest group that leaves no remainder.
         let group = (pp..=ga).find(|group| ga.is_multiple_of(*group)).unwrap_or(ga);
@@ -134,7 +135,7 @@ fn sharding(job: &mut Job) {
         job.flag("--no-gradient-accumulation-fusion");
         if pp > 1 {
             let what = "can't go with FSDP under Megatron-LM, which shards stages of no pipeline";
-            job.refuse(Problem::new(Field::Pp, pp, what).nearest([1]));
+            job.refuse(Problem::clause(Field::Pp, pp, what).nearest([1]));
         }
     }
     if options.overlap {

@@ -1,8 +1,9 @@
 //! What the job tells Slurm, in the lines that sbatch reads from the script.
 
 use super::job::Job;
+use crate::field::Field;
 use crate::launch::values::Gres;
-use crate::problem::{Field, Problem};
+use crate::problem::Problem;
 use crate::units::nearest_multiples;
 
 /// Whole nodes, all of their GPUs, and nothing that sbatch would not read as it is meant.
@@ -10,25 +11,25 @@ pub(super) fn check(job: &mut Job) {
     let (gpus, per_node) = (job.scenario.layout.gpus(), job.per_node);
     if !gpus.is_multiple_of(per_node) {
         let what = format!("fill no whole number of nodes of {per_node} GPUs");
-        job.refuse(Problem::new(Field::Gpus, gpus, what).nearest(nearest_multiples(gpus, per_node)));
+        job.refuse(Problem::clause(Field::Gpus, gpus, what).nearest(nearest_multiples(gpus, per_node)));
     }
     let options = job.options;
     if let Some(count) = options.gres.as_ref().and_then(Gres::count).filter(|count| *count < per_node) {
         let what = format!("is fewer than the {per_node} GPUs that the job takes of a node");
-        job.refuse(Problem::new(Field::Gres, count, what).nearest([format!("gpu:{per_node}")]));
+        job.refuse(Problem::clause(Field::Gres, count, what).nearest([format!("gpu:{per_node}")]));
     }
     for (field, given) in [(Field::Account, &options.account), (Field::Partition, &options.partition)] {
         if let Some(word) = given.as_ref().filter(|word| word.variables().next().is_some()) {
             let what = "refers to a variable, which sbatch does not look up in a script";
             let variable = if field == Field::Account { "SBATCH_ACCOUNT" } else { "SBATCH_PARTITION" };
             let allowed = format!("a name, or none and export {variable} before");
-            job.refuse(Problem::new(field, word, what).allowed(allowed));
+            job.refuse(Problem::clause(field, word, what).allowed(allowed));
         }
     }
     let shown = options.mounts.as_ref().map(ToString::to_string).unwrap_or_default();
     let relative = shown.split(',').find(|mount| !mount.is_empty() && !mount.starts_with(['/', '$']));
     if let Some(mount) = relative.filter(|_| options.container_image.is_some()) {
-        let problem = Problem::new(Field::Mounts, mount, "is no absolute path");
+        let problem = Problem::clause(Field::Mounts, mount, "is no absolute path");
         job.refuse(problem.allowed("PATH:PATH-IN-THE-CONTAINER, with commas between several"));
     }
     for param in options.slurm_params.iter() {

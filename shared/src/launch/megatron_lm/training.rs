@@ -1,10 +1,11 @@
 //! How it trains: batch, steps, optimizer, data, recomputation, checkpoints, and what is watched meanwhile.
 
 use super::job::Job;
+use crate::field::Field;
 use crate::launch::plan::flags_of;
 use crate::launch::word::Word;
 use crate::options::Recompute;
-use crate::problem::{Field, Problem};
+use crate::problem::Problem;
 
 pub(super) fn apply(job: &mut Job) {
     let batch = job.scenario.batch;
@@ -93,11 +94,11 @@ fn profile(job: &mut Job) {
     let start = options.profile_start_step.unwrap_or(stop.saturating_sub(4).max(1));
     if stop > job.steps {
         let what = format!("is after the last step, {}: nothing would be profiled to its end", job.steps);
-        job.refuse(Problem::new(Field::ProfileStopStep, stop, what).nearest([job.steps]));
+        job.refuse(Problem::clause(Field::ProfileStopStep, stop, what).nearest([job.steps]));
     }
     if start > stop {
         let what = format!("is after the last profiled step, {stop}");
-        job.refuse(Problem::new(Field::ProfileStartStep, start, what).nearest([stop]));
+        job.refuse(Problem::clause(Field::ProfileStartStep, start, what).nearest([stop]));
     }
     job.group("Profile");
     job.flag("--profile");

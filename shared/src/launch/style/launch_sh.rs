@@ -1,10 +1,10 @@
 //! Releases 25.04 to 25.12: the recipe's script on a login node, told everything by its environment.
 
 use super::Invocation;
+use crate::field::Field;
 use crate::launch::plan::Plan;
 use crate::launch::word::Word;
 use crate::launch::{environment, slurm};
-use crate::problem::Field;
 
 pub(in crate::launch) fn apply(plan: &mut Plan) -> Invocation {
     if plan.on_slurm() {

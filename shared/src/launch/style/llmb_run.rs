@@ -3,13 +3,13 @@
 
 use super::Invocation;
 use crate::catalog::Release;
+use crate::field::Field;
 use crate::launch::choice::ClusterType;
 use crate::launch::options::Options;
 use crate::launch::plan::{Plan, flags_of};
 use crate::launch::target::Target;
 use crate::launch::word::Word;
 use crate::launch::{environment, slurm};
-use crate::problem::Field;
 use crate::scenario::Scenario;
 
 /// Why llmb-run can't carry out what is asked, and the field that stands in the way.

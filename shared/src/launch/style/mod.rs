@@ -9,7 +9,8 @@ use super::options::Options;
 use super::plan::{Plan, Warning};
 use super::target::Target;
 use super::word::Word;
-use crate::problem::{Field, Problem};
+use crate::field::Field;
+use crate::problem::Problem;
 use crate::scenario::Scenario;
 
 /// Where a launch goes, and by which command.
@@ -42,13 +43,13 @@ pub(super) fn choose(
     };
     if !styles.contains(&wanted) {
         let what = format!("is no way to launch {} at release {}", scenario.model.title, target.release());
-        return Err(Problem::new(Field::Style, wanted, what).nearest(others));
+        return Err(Problem::clause(Field::Style, wanted, what).nearest(others));
     }
     match obstacle(wanted) {
         None => Ok((wanted, None)),
         Some((_, why)) => {
             let others = others.into_iter().filter(|other| *other != wanted.id());
-            Err(Problem::new(Field::Style, wanted, why).nearest(others))
+            Err(Problem::clause(Field::Style, wanted, why).nearest(others))
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Release 24.11: the recipe's script is the batch job itself, and everything else is an option of sbatch.
 
 use super::Invocation;
+use crate::field::Field;
 use crate::launch::environment::mounts;
 use crate::launch::plan::Plan;
 use crate::launch::slurm::{gres_per_node, swallowed_params};
 use crate::launch::word::Word;
-use crate::problem::Field;
 
 pub(in crate::launch) fn apply(plan: &mut Plan) -> Invocation {
     plan.set(Field::Dtype, Word::of(plan.scenario.dtype));

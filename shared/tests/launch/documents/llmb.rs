@@ -3,7 +3,7 @@
 use super::{Reads, SETTING, check, example};
 use crate::launched;
 use crate::shell::{Place, SHELLS, Seen};
-use trainplan_shared::problem::Field;
+use trainplan_shared::field::Field;
 
 const LAUNCH_SH: (Field, &str) = (Field::Style, "launch-sh");
 

@@ -9,7 +9,7 @@ use crate::launched;
 use crate::shell::{Place, SHELLS, Seen};
 use std::collections::BTreeMap;
 use trainplan_shared::catalog::Catalog;
-use trainplan_shared::problem::Field;
+use trainplan_shared::field::Field;
 
 /// An example of a document.
 struct Example {

@@ -3,7 +3,7 @@
 use super::{Reads, SETTING, check, example};
 use crate::launched;
 use crate::shell::Place;
-use trainplan_shared::problem::Field;
+use trainplan_shared::field::Field;
 
 #[test]
 fn release_24_11() {

@@ -9,9 +9,9 @@ use crate::components::maths::Maths;
 use leptos::prelude::*;
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::explain::Line;
+use trainplan_shared::field::Field;
 use trainplan_shared::flops::{Convention, ModelFlops};
 use trainplan_shared::metrics::{Metrics, PeakTflops};
-use trainplan_shared::problem::Field;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::units::{format_count, group_digits, significant};
 

@@ -4,9 +4,9 @@ use super::{Of, Plan, own};
 use crate::components::field::{ChoiceField, TextField};
 use leptos::prelude::*;
 use trainplan_shared::catalog::Recipe;
+use trainplan_shared::field::Field;
 use trainplan_shared::options::{Recompute, Stack};
 use trainplan_shared::precision::Dtype;
-use trainplan_shared::problem::Field;
 use trainplan_shared::scenario::{Change, Scenario};
 
 /// The fields of the scenario. Empty ones keep the recipe's value, or else the usual one, which they show in grey.

@@ -6,8 +6,8 @@ use crate::components::field::{AreaField, ChoiceField, ProblemText, SwitchField,
 use crate::message::{Launch, Refusal, Step, Warning};
 use leptos::prelude::*;
 use trainplan_shared::catalog::Release;
+use trainplan_shared::field::Field;
 use trainplan_shared::launch::{ClusterType, Style};
-use trainplan_shared::problem::Field;
 
 /// The launch panel.
 #[component]

@@ -14,9 +14,10 @@ use crate::components::field::{AddressProblems, Problems, problem};
 use helper::Helper;
 use leptos::prelude::*;
 use trainplan_shared::catalog::{Catalog, Recipe};
+use trainplan_shared::field::Field;
 use trainplan_shared::link;
 use trainplan_shared::metrics::Metrics;
-use trainplan_shared::problem::{Field, Problem};
+use trainplan_shared::problem::Problem;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::{Spec, StepTime};
 
@@ -132,7 +133,7 @@ impl Plan {
 
 fn nearest_recipe(id: &str) -> &'static Recipe {
     let catalog = Catalog::embedded();
-    let nearest = |problem: Problem| problem.nearest.first().and_then(|id| catalog.recipe(id).ok());
+    let nearest = |problem: Problem| problem.closest.and_then(|id| catalog.recipe(&id).ok());
     catalog
         .recipe(id)
         .or_else(|problem| nearest(problem).ok_or(()))

@@ -9,7 +9,7 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 use leptos::web_sys::{File, FileList};
 use trainplan_shared::catalog::{Catalog, Gpu};
-use trainplan_shared::problem::Field;
+use trainplan_shared::field::Field;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::Spec;
 use wasm_bindgen_futures::JsFuture;

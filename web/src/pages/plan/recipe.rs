@@ -5,7 +5,7 @@ use crate::address::href;
 use leptos::prelude::*;
 use leptos_router::components::A;
 use trainplan_shared::catalog::{Catalog, Choice, Facet, Recipe};
-use trainplan_shared::problem::Field;
+use trainplan_shared::field::Field;
 use trainplan_shared::spec::Spec;
 
 /// Chooses a recipe by what tells recipes apart; every choice leads to one.

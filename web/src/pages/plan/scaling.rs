@@ -5,7 +5,7 @@ use crate::components::chart::{Chart, ChartLine, LineChart};
 use crate::components::numbers::{Numbers, Table};
 use leptos::prelude::*;
 use trainplan_shared::catalog::{Catalog, RecipeId};
-use trainplan_shared::problem::Field;
+use trainplan_shared::field::Field;
 use trainplan_shared::scaling::{Point, Quantity, Series, series};
 use trainplan_shared::units::{group_digits, significant};
 

@@ -25,10 +25,11 @@ use leptos::html::Input;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use std::sync::Arc;
+use trainplan_shared::field::Field;
 use trainplan_shared::flops::Convention;
 use trainplan_shared::link;
 use trainplan_shared::log::Window;
-use trainplan_shared::problem::{Field, Problem};
+use trainplan_shared::problem::Problem;
 
 /// The keys of the address: the runs that are chosen, which ones of the server it shows, in which order.
 const PICKS: &str = "pick";
@@ -123,7 +124,7 @@ pub(crate) fn provide_problems(address: Address) {
         let window = spec.get(Field::Window).and_then(|text| {
             let error = text.parse::<Window>().err()?;
             // It says itself what was given.
-            Some(Problem::new(Field::Window, "", sentence(&error.to_string())))
+            Some(Problem::clause(Field::Window, "", sentence(&error.to_string())))
         });
         let convention = spec.parse::<Convention>(Field::Convention).err();
         window.into_iter().chain(convention).chain(recipe).collect()

@@ -6,7 +6,7 @@ use crate::desk::Desk;
 use crate::message::{Compared, Question, Scope, Trouble};
 use leptos::prelude::*;
 use std::sync::Arc;
-use trainplan_shared::problem::Field;
+use trainplan_shared::field::Field;
 
 /// Says that the page shows the run by another recipe than the server, and offers to keep it so there to whoever may.
 #[component]

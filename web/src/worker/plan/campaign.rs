@@ -1,8 +1,8 @@
 //! The planned run as a campaign, for `trainplan run` to carry out.
 
 use trainplan_shared::campaign::{Campaign, Env, Name, Run, Setting, Settings};
+use trainplan_shared::field::Field;
 use trainplan_shared::launch::{EnvOverrides, Launch};
-use trainplan_shared::problem::Field;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::Spec;
 

@@ -5,6 +5,7 @@ use crate::message::{Launch as Shown, Launched, Refusal, Step as ShownStep, Warn
 use trainplan_shared::catalog::Release;
 use trainplan_shared::launch::{Comparable, Launch, Options, Step, Style, launch as release};
 use trainplan_shared::link;
+use trainplan_shared::message::Front;
 use trainplan_shared::problem::Problem;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::Spec;
@@ -43,8 +44,9 @@ fn launched(spec: &Spec, scenario: &Scenario) -> (Vec<Problem>, Option<Launch>) 
 }
 
 pub(in crate::worker) fn refusal(problem: Problem) -> Refusal {
-    let Problem { field, given, what, allowed, nearest } = problem;
-    Refusal { flag: field.flag().to_string(), given, what, allowed, nearest }
+    let Problem { field, given, message, closest, suggestions, allowed } = problem;
+    let (flag, message) = (field.flag().to_string(), message.text(Front::Page));
+    Refusal { flag, given, message, closest, suggestions, allowed }
 }
 
 fn shown(launch: &Launch) -> Shown {

@@ -1,0 +1,280 @@
+//! Every setting that a user can give: one table, from which flags, link keys, campaign keys, form fields and help
+//! texts are derived.
+
+use serde::Serialize;
+
+/// What a setting is about. Command-line help and campaign files go by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldGroup {
+    /// What is trained, on which GPUs, with which layout and options.
+    Scenario,
+    /// How FLOPs are counted.
+    Counting,
+    /// What the training is to reach, and how fast a step is.
+    Goal,
+    /// Where a launch runs, and with which launcher.
+    Cluster,
+    /// What a launched job does.
+    Job,
+    /// What a page or a table shows.
+    View,
+}
+
+/// What kind of value a setting takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldValue {
+    /// A whole number.
+    Whole,
+    /// A number, which may have decimals or a suffix such as `T`.
+    Number,
+    /// On or off.
+    Switch,
+    /// Text: an id, a path or a list, which the field's own type parses.
+    Text,
+    /// Environment variables, `NAME=value`, one a line.
+    Variables,
+}
+
+/// One row of the table.
+struct Entry {
+    flag: &'static str,
+    key: &'static str,
+    label: &'static str,
+    group: FieldGroup,
+    value: FieldValue,
+    placeholder: &'static str,
+    hint: &'static str,
+    help: &'static str,
+}
+
+/// Declares the fields: the variant, then flag, link key, label, group, value and placeholder, hint, help.
+macro_rules! fields {
+    ($($variant:ident $flag:literal $key:literal $label:literal $group:ident $value:ident $placeholder:literal
+        $hint:literal $help:literal,)*) => {
+        /// A setting that a user can give. Its order is that of forms, links and help.
+        #[allow(missing_docs, reason = "the table's hint and help describe each one")]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Field { $($variant,)* }
+
+        impl Field {
+            /// Every field, in the order of forms, links and help.
+            pub const ALL: &[Field] = &[$(Field::$variant,)*];
+        }
+
+        static TABLE: &[Entry] = &[$(Entry {
+            flag: $flag,
+            key: $key,
+            label: $label,
+            group: FieldGroup::$group,
+            value: FieldValue::$value,
+            placeholder: $placeholder,
+            hint: $hint,
+            help: $help,
+        },)*];
+    };
+}
+
+fields! {
+    Recipe "recipe" "r" "Recipe" Scenario Text "ID"
+        "A published configuration to start from"
+        "Start from a published recipe: MODEL/GPU/DTYPE/GPUS[/strong][@RELEASE]. Without a release, the newest one \
+         that published a result for it is used",
+    Model "model" "m" "Model" Scenario Text "ID|PATH|own:…"
+        "" "Model: a known one such as llama3.1-70b (`trainplan models` lists all), the path of a Hugging Face \
+            config.json, or your own as own:layers=32,hidden=4096,…",
+    Gpu "gpu" "gpu" "GPU" Scenario Text "TYPE"
+        "" "GPU type, such as h100 (`trainplan gpus` lists all), or your own as a known type and what differs: \
+            h100:hbm_gb=96,hbm_tbps=2.4",
+    Gpus "gpus" "n" "GPUs" Scenario Whole "N"
+        "" "Total number of GPUs. With a weak-scaling recipe, the global batch size follows",
+    Dtype "dtype" "d" "Precision" Scenario Text "DTYPE"
+        "" "Precision: bf16, fp8, fp8-current, fp8-delayed, fp8-block, mxfp8 or nvfp4",
+    Tp "tp" "tp" "TP" Scenario Whole "N"
+        "Tensor parallel: GPUs that share each layer" "Tensor-parallel size: GPUs that share each layer",
+    Pp "pp" "pp" "PP" Scenario Whole "N"
+        "Pipeline parallel: stages that each hold some layers" "Pipeline-parallel size: number of stages",
+    Cp "cp" "cp" "CP" Scenario Whole "N"
+        "Context parallel: GPUs that share each sequence" "Context-parallel size: GPUs that share each sequence",
+    Ep "ep" "ep" "EP" Scenario Whole "N"
+        "Expert parallel: GPUs that share the experts" "Expert-parallel size: GPUs that share the experts",
+    ExpertTp "expert-tp" "etp" "Expert TP" Scenario Whole "N"
+        "Tensor parallel inside each expert" "Tensor-parallel size inside each expert",
+    Vp "vp" "vp" "VP" Scenario Whole "N"
+        "Virtual pipeline: chunks of layers on each stage" "Virtual-pipeline size: chunks of layers on each stage",
+    PipelineSplit "pipeline-split" "ps" "Pipeline split" Scenario Text "SPLIT"
+        "" "How layers are divided among stages: even, counted (the embedding and the loss count as a layer each) or \
+            the layers of each stage, such as 7,8,8,9",
+    Mbs "mbs" "mbs" "MBS" Scenario Whole "N"
+        "Micro batch size: sequences that a GPU processes at a time" "Micro batch size, in sequences",
+    Gbs "gbs" "gbs" "GBS" Scenario Whole "N"
+        "Global batch size: sequences in each step" "Global batch size, in sequences",
+    SeqLen "seq-len" "s" "Sequence length" Scenario Whole "N"
+        "" "Sequence length, in tokens",
+    Layers "layers" "l" "Layers" Scenario Whole "N"
+        "" "Number of layers. Fewer than the model has makes a proxy",
+    Recompute "recompute" "rc" "Recompute" Scenario Text "WHICH"
+        "Activations to recompute in the backward pass instead of storing them"
+        "Activations to recompute in the backward pass: none, selective or full",
+    Fsdp "fsdp" "fsdp" "FSDP" Scenario Switch "on|off"
+        "Fully sharded data parallel: weights and gradients are sharded as well as the optimizer"
+        "Shard weights, gradients and optimizer over the data-parallel GPUs (FSDP)",
+    Overlap "overlap" "ov" "Overlap" Scenario Switch "on|off"
+        "Whether communication overlaps with computation" "Overlap communication with computation [default: on]",
+    Stack "stack" "stack" "Software" Scenario Text "STACK"
+        "The training software, by generation"
+        "Training software, such as nemo-2, megatron-bridge-26.06 or torchtitan [default: the recipe's, or the \
+         newest Megatron-Bridge]",
+    GemmTflops "gemm-tflops" "gemm" "Measured GEMM TFLOPS" Scenario Number "TFLOPS"
+        "TFLOPS that your GPUs reach in a large BF16 matrix multiplication"
+        "TFLOPS that your GPUs reach in a large BF16 matrix multiplication: scales the estimate to your machine",
+    ClusterFactor "cluster-factor" "cf" "Cluster factor" Scenario Number "FACTOR"
+        "Measured over predicted step time on your cluster"
+        "Measured over predicted step time on your cluster, from `trainplan calibrate --cluster`",
+    Convention "convention" "c" "FLOPs convention" Counting Text "CONVENTION"
+        "" "How FLOPs are counted: recipe (as in its document), full or causal [default: recipe with --recipe, \
+            otherwise full]",
+    Tokens "tokens" "t" "Tokens" Goal Number "N"
+        "" "Tokens to train, such as 15T",
+    StepTime "step-time" "st" "Step time" Goal Number "SECONDS"
+        "" "Seconds per step, or an assumed MFU such as 40% [default: the recipe's published step time]",
+    Release "release" "rel" "Release" Cluster Text "RELEASE"
+        "" "Release whose scripts are used: 24.11, 25.04, 25.05 or 25.12 [default: the recipe's]",
+    Style "style" "sty" "Launch style" Cluster Text "STYLE"
+        "" "Launcher: llmb-run, launch-sh or sbatch, or megatron-lm for any scenario [default: the release's]",
+    Account "account" "acc" "Slurm account" Cluster Text "NAME"
+        "" "Slurm account",
+    Partition "partition" "part" "Slurm partition" Cluster Text "NAME"
+        "" "Slurm partition",
+    GpusPerNode "gpus-per-node" "gpn" "GPUs per node" Cluster Whole "N"
+        "" "GPUs per node [default: usual for the GPU type]",
+    Gres "gres" "gres" "GRES" Cluster Text "GRES"
+        "Generic resource to request from Slurm" "Generic resource to request from Slurm, such as gpu:8",
+    InstallPath "install-path" "ip" "Install path" Cluster Text "PATH"
+        "" "Where the release is installed (STAGE_PATH, LLMB_INSTALL), or Megatron-LM is checked out \
+            (MEGATRON_PATH)",
+    RecipeDir "recipe-dir" "rd" "Recipe directory" Cluster Text "PATH"
+        "" "Directory of the recipe's scripts",
+    Venv "venv" "venv" "Python environment" Cluster Text "PATH"
+        "" "Python environment to activate",
+    ClusterType "cluster-type" "ct" "Cluster type" Cluster Text "TYPE"
+        "" "Cluster manager: slurm or runai",
+    MaxSteps "max-steps" "ms" "Steps" Job Whole "N"
+        "" "Number of training steps",
+    TimeLimit "time-limit" "tl" "Time limit" Job Text "TIME"
+        "" "Time limit of the job, HH:MM:SS",
+    Profile "profile" "prof" "Nsight profile" Job Switch ""
+        "" "Profile with Nsight Systems",
+    ProfileStartStep "profile-start-step" "ps0" "First profiled step" Job Whole "N"
+        "" "First profiled step",
+    ProfileStopStep "profile-stop-step" "ps1" "Last profiled step" Job Whole "N"
+        "" "Last profiled step",
+    GpuMetrics "gpu-metrics" "gm" "GPU metrics" Job Switch ""
+        "" "Collect GPU metrics while profiling",
+    NcclTrace "nccl-trace" "nt" "NCCL trace" Job Switch ""
+        "" "Write NCCL calls to the log",
+    SaveCheckpoint "save-checkpoint" "sc" "Save checkpoint" Job Switch ""
+        "" "Save a checkpoint at the end",
+    LoadCheckpoint "load-checkpoint" "lc" "Load checkpoint" Job Text "PATH"
+        "" "Load a checkpoint from this directory",
+    SlurmParams "slurm-params" "sp" "Slurm parameters" Cluster Text "PARAMS"
+        "" "Additional Slurm parameters, such as \"nodelist=n1,n2;exclusive\"",
+    Mounts "mounts" "mnt" "Mounts" Cluster Text "MOUNTS"
+        "" "Container mounts, such as /data or /data:/mnt, separated by commas",
+    ContainerImage "container-image" "img" "Container image" Cluster Text "IMAGE"
+        "" "Container image for megatron-lm, in the form that Slurm's pyxis takes. Without one, the job runs \
+            outside a container",
+    Env "env" "env" "Environment" Cluster Variables "NAME=VALUE"
+        "" "Environment variable of the run; may be repeated",
+    Scaling "scaling" "scal" "Scaling" View Text "SCALING"
+        "" "Scaling mode: weak or strong",
+    Measured "measured" "meas" "Measured only" View Switch ""
+        "" "Only recipes with a published result",
+    Sort "sort" "sort" "Sort" View Text "COLUMN"
+        "" "Column to sort by; a minus before it sorts in descending order",
+    Quantity "quantity" "q" "Chart" View Text "QUANTITY"
+        "" "Quantity that the chart shows",
+    Window "window" "w" "Window" View Text "WINDOW"
+        "" "Steps of a log to score: last, 11-44, 35-44 or your own range",
+}
+
+impl Field {
+    const fn entry(self) -> &'static Entry {
+        &TABLE[self as usize]
+    }
+
+    /// Returns the long flag, without dashes. It is also the key in a campaign file.
+    pub const fn flag(self) -> &'static str {
+        self.entry().flag
+    }
+
+    /// Returns the short key of a link. A published key never changes its meaning.
+    pub const fn key(self) -> &'static str {
+        self.entry().key
+    }
+
+    /// Returns the name on a page.
+    pub const fn label(self) -> &'static str {
+        self.entry().label
+    }
+
+    /// Returns what the field is about.
+    pub const fn group(self) -> FieldGroup {
+        self.entry().group
+    }
+
+    /// Returns the kind of value it takes.
+    pub const fn value(self) -> FieldValue {
+        self.entry().value
+    }
+
+    /// Returns what stands for the value in help, such as `N`; empty for a switch without a value.
+    pub const fn placeholder(self) -> &'static str {
+        self.entry().placeholder
+    }
+
+    /// Returns a short explanation for a page; empty where the label is plain.
+    pub const fn hint(self) -> &'static str {
+        self.entry().hint
+    }
+
+    /// Returns the explanation that `--help` prints.
+    pub const fn help(self) -> &'static str {
+        self.entry().help
+    }
+
+    /// Returns whether it describes a scenario, rather than what to do with one.
+    pub fn is_of_scenario(self) -> bool {
+        self.group() == FieldGroup::Scenario
+    }
+
+    /// Returns every field of a group, in order.
+    pub fn of_group(group: FieldGroup) -> impl Iterator<Item = Field> {
+        Field::ALL.iter().copied().filter(move |field| field.group() == group)
+    }
+
+    /// Returns the field of a flag, with or without dashes before it.
+    pub fn from_flag(flag: &str) -> Option<Field> {
+        let flag = flag.trim_start_matches('-');
+        Field::ALL.iter().copied().find(|field| field.flag() == flag)
+    }
+
+    /// Returns the field of a link's short key.
+    pub fn from_key(key: &str) -> Option<Field> {
+        Field::ALL.iter().copied().find(|field| field.key() == key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn flags_and_link_keys_are_unique() {
+        let flags: BTreeSet<_> = Field::ALL.iter().map(|field| field.flag()).collect();
+        let keys: BTreeSet<_> = Field::ALL.iter().map(|field| field.key()).collect();
+        assert_eq!((flags.len(), keys.len()), (Field::ALL.len(), Field::ALL.len()));
+        assert!(!keys.contains("v"), "v is the version of a link");
+    }
+}
