@@ -186,7 +186,7 @@ fn what_can_not_be_is_refused() {
             "version = 7",
             "line 1: version: \"7\" is no version that this trainplan reads; allowed: 1",
         ),
-        ("repeats = 3", "account = \"a\\n$(id)\"", "“a\\n$(id)” holds a control character"),
+        ("repeats = 3", "account = \"a\\n$(id)\"", "\"a\\n$(id)\" holds a control character"),
         ("repeats = 3", "account = \"a b\"", "holds white space"),
         ("repeats = 3", "slurm-params = \"account=x\"", "has an option of its own: --account"),
         ("repeats = 3", "model = \"none.json\"", "can't be read"),

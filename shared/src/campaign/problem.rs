@@ -76,7 +76,7 @@ impl CampaignProblem {
 
 /// A text without what would act on a terminal.
 pub(super) fn printable(text: &str) -> String {
-    if text.chars().any(char::is_control) { text.escape_debug().to_string() } else { text.to_string() }
+    text.chars().map(|c| if c.is_control() { c.escape_debug().to_string() } else { c.to_string() }).collect()
 }
 
 impl fmt::Display for CampaignProblem {
