@@ -36,7 +36,7 @@ fn a_regression_ends_with_6() {
     let (_place, data) = store(&[9400, 9410, 9390, 9401, 9420, 9402, 10_100]);
     let run = check(&data, &["--format", "json"]);
     assert_eq!(run.code, Some(6), "{}", run.stderr);
-    assert!(run.stderr.contains("1 of 1 time lines became slower"), "{}", run.stderr);
+    assert!(run.stderr.contains("1 of 1 series became slower"), "{}", run.stderr);
     let told = |pairs: [(&str, &str); 4]| pairs.map(|(kind, outcome)| (kind.to_owned(), outcome.to_owned()));
     assert_eq!(
         checks(&run),

@@ -50,8 +50,7 @@ impl Args {
         }
         match findings.iter().filter(|finding| finding.verdict == Verdict::Problem).count() {
             0 => Ok(()),
-            1 => Err(Failure::Unfit("1 problem".into())),
-            count => Err(Failure::Unfit(format!("{count} problems"))),
+            count => Err(Failure::Unfit(count)),
         }
     }
 }

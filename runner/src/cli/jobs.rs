@@ -303,10 +303,7 @@ async fn watch_journal(
             return if failed && only.is_empty() { Err(Failure::RunFailed) } else { Ok(()) };
         }
         if journal.carried_out_by(&round.campaign, &round.cluster).is_none() {
-            return Err(Failure::NoRun(format!(
-                "the process that carried {} out has ended: `trainplan jobs follow` goes on with it",
-                round.campaign
-            )));
+            return Err(Failure::Abandoned { campaign: round.campaign.clone() });
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
     }

@@ -5,7 +5,7 @@ use super::super::output::{self, Format};
 use super::super::summary::{self, Summary};
 use super::super::watch::{self, Lines, Pause, Screen};
 use super::super::{Failure, note};
-use crate::conduct::{self, ConductError, Conductor, Ending, Figures, Options, Order, Outcome, Watch};
+use crate::conduct::{self, Conductor, Ending, Figures, Options, Order, Outcome, Watch};
 use crate::data::DataDir;
 use crate::journal::{Journal, Plan, Round, Run, now_ms};
 use crate::slurm::sha256;
@@ -371,14 +371,4 @@ if [ -n \"${TRAINPLAN_STATE:-}\" ]; then
 fi
 ";
     script.replacen(AFTER, &format!("{AFTER}{LINES}"), 1)
-}
-
-impl From<ConductError> for Failure {
-    fn from(error: ConductError) -> Failure {
-        match error {
-            ConductError::Unreachable(why) => Failure::OutOfReach(why),
-            ConductError::Journal(error) => Failure::Journal(error),
-            error => Failure::Conduct(error),
-        }
-    }
 }

@@ -1,0 +1,194 @@
+//! Why a command ends without its result.
+
+use super::exit::Exit;
+use super::parse::SaveError;
+use crate::conduct::{ConductError, SecretError};
+use crate::data::DataDirError;
+use crate::fetch::FetchError;
+use crate::journal::JournalError;
+use crate::serve::ServeError;
+use crate::ssh::{KeptError, LinkError};
+use crate::store::StoreError;
+use std::io;
+use std::path::PathBuf;
+use trainplan_shared::history::ThresholdError;
+use trainplan_shared::problem::Problem;
+
+/// Lines after the first stand below its text, behind `error: `.
+const NEXT_LINE: &str = "\n       ";
+
+/// Why a command ends without its result; [`Failure::exit`] gives its exit code.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    /// Invalid flags, or values in them.
+    #[error("{}", lines(.0))]
+    Invalid(Vec<Problem>),
+    /// The server did not start, or stopped by an error.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// Standard output can't be written. If its reader has left (`trainplan recipes | head`), that is no failure.
+    #[error("Can't write the result: {0}")]
+    Output(#[from] io::Error),
+    /// A result that the output format can't hold.
+    #[error("Can't write the result: {0}")]
+    Format(String),
+    /// A file that can't be read or written.
+    #[error("{}: {error}", path.display())]
+    File { path: PathBuf, error: io::Error },
+    /// A file with invalid contents.
+    #[error("{}: {what}", path.display())]
+    Contents {
+        path: PathBuf,
+        /// What is wrong, and what to write instead.
+        what: String,
+    },
+    /// Several files with invalid contents.
+    #[error("{}", lines(.0))]
+    Several(Vec<Failure>),
+    /// A combination of arguments that is not supported, or a missing setting.
+    #[error("{0}")]
+    Refused(&'static str),
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// So many of so many results were not stored; the rows of the result have the reasons.
+    #[error("{0} of {1} results could not be stored. Each row says why.")]
+    NotStored(usize, usize),
+    /// So many of so many results were not uploaded; the rows of the result have the reasons.
+    #[error("{0} of {1} results could not be uploaded. Each row says why.")]
+    NotUploaded(usize, usize),
+    #[error(transparent)]
+    Save(#[from] SaveError),
+    /// The result says by how much.
+    #[error("The plan does not fit in GPU memory.")]
+    DoesNotFit,
+    #[error("No log could be scored. Each row says why.")]
+    NothingScored,
+    /// No run could be compared with earlier ones.
+    #[error("{0}")]
+    NothingJudged(&'static str),
+    /// So many of so many series became slower; the rows of the result have the figures.
+    #[error("{0} of {1} series became slower. Each row says by how much.")]
+    Regression(usize, usize),
+    #[error("--{0}")]
+    Threshold(#[from] ThresholdError),
+    /// A run, campaign or result that does not exist, or an ambiguous name.
+    #[error("{0}")]
+    NoRun(String),
+    /// The campaign file differs from the one whose round is still open.
+    #[error(
+        "Campaign {campaign} was changed, but its round of {since} is not finished.\n       \
+         Finish that round with `trainplan jobs follow {campaign}`, or start another one with --new."
+    )]
+    Changed {
+        campaign: String,
+        /// When the open round was started.
+        since: String,
+    },
+    /// Detached from a campaign before all of its runs were over.
+    #[error(
+        "Detached with {open} of {all} runs unfinished. Submitted jobs go on. To continue, use `trainplan run` or \
+         `trainplan jobs follow {campaign}`."
+    )]
+    Left { open: usize, all: usize, campaign: String },
+    /// The process that carried a campaign out, and that this one watched, has ended.
+    #[error(
+        "The process that carried out {campaign} has ended. To continue, use `trainplan jobs follow {campaign}`."
+    )]
+    Abandoned { campaign: String },
+    /// A run of the campaign has no score; the table has the reason.
+    #[error("Not every run was scored. The table says why.")]
+    RunFailed,
+    /// So many problems for which runs on the cluster would fail.
+    #[error("{} found. See \"What to do\".", problems(*.0))]
+    Unfit(usize),
+    /// The cluster does not answer.
+    #[error(transparent)]
+    Unreachable(#[from] LinkError),
+    /// The cluster or the server did not answer for too long.
+    #[error("{0}")]
+    OutOfReach(String),
+    /// `trainplan connect` did not connect.
+    #[error(transparent)]
+    Unconnected(#[from] KeptError),
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error(transparent)]
+    Conduct(ConductError),
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+}
+
+impl Failure {
+    /// Returns the exit code.
+    pub(super) fn exit(&self) -> Exit {
+        match self {
+            Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Success,
+            Failure::Invalid(_)
+            | Failure::Contents { .. }
+            | Failure::Several(_)
+            | Failure::Refused(_)
+            | Failure::NoRun(_)
+            | Failure::Threshold(_)
+            | Failure::Changed { .. }
+            | Failure::DataDir(DataDirError::Missing(_))
+            | Failure::Secret(_) => Exit::Invalid,
+            Failure::DoesNotFit => Exit::DoesNotFit,
+            Failure::NothingScored | Failure::NothingJudged(_) | Failure::RunFailed => Exit::NotScored,
+            Failure::Unreachable(_)
+            | Failure::OutOfReach(_)
+            | Failure::Unconnected(_)
+            | Failure::Fetch(FetchError::Link(_))
+            | Failure::Store(StoreError::Gone { .. }) => Exit::Unreachable,
+            Failure::Regression(..) => Exit::Regression,
+            Failure::Serve(_)
+            | Failure::DataDir(_)
+            | Failure::Store(_)
+            | Failure::NotStored(..)
+            | Failure::NotUploaded(..)
+            | Failure::File { .. }
+            | Failure::Output(_)
+            | Failure::Format(_)
+            | Failure::Save(_)
+            | Failure::Unfit(_)
+            | Failure::Left { .. }
+            | Failure::Abandoned { .. }
+            | Failure::Journal(_)
+            | Failure::Conduct(_)
+            | Failure::Fetch(_) => Exit::Failed,
+        }
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Failure {
+        Failure::Invalid(vec![problem])
+    }
+}
+
+impl From<Vec<Problem>> for Failure {
+    fn from(problems: Vec<Problem>) -> Failure {
+        Failure::Invalid(problems)
+    }
+}
+
+impl From<ConductError> for Failure {
+    fn from(error: ConductError) -> Failure {
+        match error {
+            ConductError::Unreachable(why) => Failure::OutOfReach(why),
+            ConductError::Journal(error) => Failure::Journal(error),
+            error => Failure::Conduct(error),
+        }
+    }
+}
+
+fn problems(count: usize) -> String {
+    if count == 1 { "1 problem".into() } else { format!("{count} problems") }
+}
+
+fn lines<T: ToString>(texts: &[T]) -> String {
+    texts.iter().map(ToString::to_string).collect::<Vec<_>>().join(NEXT_LINE)
+}
