@@ -25,6 +25,7 @@ pub mod metrics;
 pub mod options;
 pub mod precision;
 pub mod problem;
+pub mod releases;
 pub mod result;
 pub mod scaling;
 pub mod scenario;

@@ -1,6 +1,5 @@
 //! What a run may choose besides its layout and its batch: recomputation, sharding, the software that trains.
 
-use crate::catalog::Release;
 use crate::field::Field;
 use crate::problem::Problem;
 use serde::Serialize;
@@ -190,15 +189,6 @@ choices! {
 }
 
 impl Stack {
-    /// The software that a release of the recipe collection runs.
-    pub fn of_release(release: Release) -> Stack {
-        match release {
-            Release::R24_11 => Stack::Nemo1,
-            Release::R25_04 | Release::R25_05 => Stack::Nemo2,
-            Release::R25_12 => Stack::Bridge25,
-        }
-    }
-
     /// Whether attention is fused, so that its scores are never kept in memory.
     pub fn fuses_attention(self) -> bool {
         !matches!(self, Stack::MegatronLm2021 | Stack::MegatronLm2022 | Stack::MegatronDeepSpeed)

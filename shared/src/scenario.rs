@@ -7,7 +7,7 @@ use crate::field::Field;
 use crate::flops::Convention;
 use crate::layout::Layout;
 use crate::metrics::Metrics;
-use crate::options::{Options, Stack};
+use crate::options::Options;
 use crate::precision::Dtype;
 use crate::spec::{DEFAULT_TOKENS, Spec};
 use serde::Serialize;
@@ -104,7 +104,7 @@ impl Scenario {
         let degrees = &recipe.degrees;
         // Without a recipe nobody chose the release's software, and its measurement still says most.
         let stack = match self.recipe {
-            Some(_) => Stack::of_release(recipe.id.release),
+            Some(_) => recipe.id.release.contract().stack,
             None => self.options.stack,
         };
         recipe.id.model == self.model.id

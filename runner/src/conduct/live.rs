@@ -177,8 +177,9 @@ impl Live {
                 self.run.status.remarks.iter().any(|remark| remark.contains("back into the queue"));
             if self.copy.is_none() || requeued || over {
                 let pattern = self.run.below_its_folder(&self.run.plan.log_glob);
-                // Release 24.11 alone has no count of restarts in its logs' names.
-                let counted = self.run.plan.launched.release.as_deref() != Some(Release::R24_11.id());
+                let release = self.run.plan.launched.release.as_deref();
+                let release: Option<Release> = release.and_then(|release| release.parse().ok());
+                let counted = release.is_none_or(|release| release.contract().logs_count_restarts);
                 look.finds.push(Find { key, job, counted, pattern });
             }
         }

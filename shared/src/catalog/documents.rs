@@ -1,61 +1,8 @@
 //! The documents that publish recipes, and how each counts FLOPs and names peaks.
 
-use super::{DataError, FromRow, Row};
-use crate::field::Field;
+use super::{DataError, FromRow, Release, Row};
 use crate::precision::Dtype;
-use crate::problem::Problem;
-use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::str::FromStr;
-
-/// A generation of the recipe collection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Release {
-    /// November 2024: the user calls sbatch.
-    #[serde(rename = "24.11")]
-    R24_11,
-    /// April 2025: launch.sh under STAGE_PATH.
-    #[serde(rename = "25.04")]
-    R25_04,
-    /// May 2025: launch.sh and llmb-run under LLMB_INSTALL.
-    #[serde(rename = "25.05")]
-    R25_05,
-    /// December 2025: launch.sh and llmb-run under LLMB_INSTALL.
-    #[serde(rename = "25.12")]
-    R25_12,
-}
-
-impl Release {
-    /// Every release, oldest first.
-    pub const ALL: [Release; 4] = [Release::R24_11, Release::R25_04, Release::R25_05, Release::R25_12];
-
-    /// Its number, as in the collection.
-    pub const fn id(self) -> &'static str {
-        match self {
-            Release::R24_11 => "24.11",
-            Release::R25_04 => "25.04",
-            Release::R25_05 => "25.05",
-            Release::R25_12 => "25.12",
-        }
-    }
-}
-
-impl fmt::Display for Release {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.id())
-    }
-}
-
-impl FromStr for Release {
-    type Err = Problem;
-
-    fn from_str(text: &str) -> Result<Release, Problem> {
-        Release::ALL
-            .into_iter()
-            .find(|release| release.id() == text.trim())
-            .ok_or_else(|| Problem::unknown(Field::Release, text, Release::ALL.map(Release::id)))
-    }
-}
 
 /// A document that publishes recipes.
 #[derive(Debug, Clone, PartialEq)]

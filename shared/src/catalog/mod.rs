@@ -10,8 +10,9 @@ mod own;
 mod recipes;
 mod table;
 
+pub use crate::releases::Release;
 pub use baselines::{Baseline, BaselineKind};
-pub use documents::{Document, DocumentFlops, Formula, Peak, Release};
+pub use documents::{Document, DocumentFlops, Formula, Peak};
 pub use facets::{Choice, Facet};
 pub use filter::Filter;
 pub use gpus::Gpu;

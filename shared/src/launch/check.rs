@@ -3,21 +3,17 @@
 use super::plan::Plan;
 use super::prepare::Step;
 use super::{ClusterType, Outputs};
-use crate::catalog::Release;
+use crate::log::Window;
 
 pub(super) fn steps(plan: &Plan, outputs: &Outputs) -> Vec<Step> {
     let options = plan.options;
     let log = outputs.log_glob.shell();
     let mut steps = vec![follow(plan), step_times(plan, outputs)];
     if let Some(profiles) = &outputs.profile_glob {
-        let ranks = match plan.release() {
-            Release::R24_11 | Release::R25_04 => "Ranks 0 to 7 write one each.",
-            Release::R25_05 => "Every rank writes one, though the document says 0 to 8.",
-            Release::R25_12 => "The document says that ranks 0 to 8 write one each.",
-        };
         let note = format!(
-            "{ranks} Copy them to a machine with the Nsight Systems client and open them there; its \
-             multi-report analysis takes several at once."
+            "{} Copy them to a machine with the Nsight Systems client and open them there; its \
+             multi-report analysis takes several at once.",
+            plan.contract().profiled_ranks
         );
         steps.push(Step::new("Open the profiles", [format!("ls {}", profiles.shell())], note));
     }
@@ -51,7 +47,7 @@ fn follow(plan: &Plan) -> Step {
         return Step::new("Follow the job", [], "The Run:ai web interface lists it under its project.");
     }
     let mut notes = Vec::new();
-    if plan.release() == Release::R24_11 {
+    if plan.contract().one_job_at_a_time {
         notes.push("The release runs one job of its name at a time: a second one waits for the first.");
     }
     if plan.options.gres.is_none() {
@@ -61,10 +57,10 @@ fn follow(plan: &Plan) -> Step {
 }
 
 fn step_times(plan: &Plan, outputs: &Outputs) -> Step {
-    let scored = match plan.release() {
-        Release::R24_11 | Release::R25_04 => "The release goes by the last step's time.",
-        Release::R25_05 => "The release's own common/parse_train_timing.sh scores iterations 11 to 44.",
-        Release::R25_12 => "The release's own common/parse_train_timing.sh scores iterations 35 to 44.",
+    let who = plan.contract().scoring_program.unwrap_or("This release");
+    let scored = match plan.contract().window {
+        Window::Last => format!("{who} scores the last step."),
+        Window::Labels(labels) => format!("{who} scores iterations {} to {}.", labels.first, labels.last),
     };
     let directory = outputs.experiment_dir.shell();
     Step::new("Read the step times", [format!("trainplan parse {directory}")], scored)

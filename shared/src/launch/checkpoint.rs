@@ -4,9 +4,9 @@
 use super::offers;
 use super::plan::Plan;
 use super::word::Word;
-use crate::catalog::Release;
 use crate::field::Field;
 use crate::problem::Problem;
+use crate::releases::TokenUse;
 
 pub(super) fn apply(plan: &mut Plan) {
     if plan.options.save_checkpoint {
@@ -16,7 +16,7 @@ pub(super) fn apply(plan: &mut Plan) {
         load(plan, path);
     }
     let either = plan.options.save_checkpoint || plan.options.load_checkpoint.is_some();
-    if either && plan.release() == Release::R25_12 {
+    if either && plan.rules().token == TokenUse::ForCheckpoints {
         plan.need("HF_TOKEN", "your Hugging Face token, which checkpoints need");
     }
 }
@@ -46,8 +46,8 @@ fn load(plan: &mut Plan, path: &Word) {
         untested(plan, "Loading", limits.load_min, None);
     }
     if plan.options.profile {
-        // Llama's script looks at the profile last, the others at the checkpoint.
-        if plan.script().family == "llama3.1" {
+        // A script with a profiled job looks at the profile last, the others at the checkpoint.
+        if plan.has_own_jobs() {
             let steps = plan.steps;
             plan.warn(
                 format!("With --profile the checkpoint is loaded and {steps} steps run, not one."),
@@ -78,8 +78,7 @@ fn check_path(plan: &mut Plan, path: &Word) {
         );
         plan.refuse(problem.nearest([parent]));
     }
-    // The containers of 25.04 see the top directory and nothing else; 25.12 mounts the checkpoint itself.
-    if plan.release() != Release::R25_04 {
+    if !plan.rules().mounts_top_directory_only {
         return;
     }
     let variable = format!("${}", plan.script().root);

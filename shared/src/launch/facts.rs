@@ -1,8 +1,9 @@
 //! What each release's scripts read, assume and support: the data files `launch_*.csv` as types.
 
-use crate::catalog::{DataError, FromRow, Model, Release, Row, read};
+use crate::catalog::{DataError, FromRow, Model, Row, read};
 use crate::field::Field;
 use crate::launch::{Style, TimeLimit};
+use crate::releases::Release;
 use std::str::FromStr;
 use std::sync::LazyLock;
 
@@ -249,6 +250,7 @@ fn facts() -> &'static Facts {
 mod tests {
     use super::*;
     use crate::catalog::Catalog;
+    use crate::releases::TraceRun;
 
     #[test]
     fn every_recipe_has_its_script_and_its_limits() {
@@ -268,6 +270,13 @@ mod tests {
             assert!(["yes", "no"].contains(&variable.unquoted.as_str()), "{}", variable.name);
         }
         for script in &facts().scripts {
+            let contract = script.release.contract();
+            let rules = contract.script_of(&script.family).unwrap();
+            assert_eq!(rules.family, script.family, "{}", script.release);
+            let traces = script.variable_of(Field::NcclTrace).is_some();
+            assert_eq!(traces, rules.trace != TraceRun::Unsupported, "{} {}", script.release, script.family);
+            let has_llmb_run = script.styles().contains(&Style::LlmbRun);
+            assert_eq!(has_llmb_run, contract.llmb_run.is_some(), "{}", script.release);
             assert_eq!(script.styles().len(), script.styles.split(' ').count(), "{}", script.styles);
         }
     }

@@ -5,9 +5,9 @@ use super::offers;
 use super::plan::{Plan, flags_of};
 use super::release::baseline;
 use super::word::Word;
-use crate::catalog::Release;
 use crate::field::Field;
 use crate::problem::Problem;
+use crate::releases::{ProfileRun, TraceRun};
 
 pub(super) fn apply(plan: &mut Plan) {
     steps(plan);
@@ -83,8 +83,7 @@ fn profile(plan: &mut Plan) {
         plan.refuse(offers::elsewhere(plan.scenario, Problem::clause(Field::GpuMetrics, "", what)));
     }
     plan.incomparable.push("Nsight Systems slows the steps that it watches".into());
-    if plan.release() == Release::R24_11 {
-        // This release alone leaves the number of steps as it is.
+    if plan.rules().profile == ProfileRun::KeepsSteps {
         if stop > plan.steps {
             plan.refuse(late_window(plan, start, stop));
         }
@@ -154,22 +153,28 @@ fn nccl_trace(plan: &mut Plan) {
         return;
     }
     plan.incomparable.push("writing down every NCCL call slows the steps".into());
-    if plan.release() != Release::R25_05 {
-        return;
-    }
+    let TraceRun::ReplacesRun(traced) = plan.rules().trace else { return };
     if plan.options.profile {
         let what = "can't go with --profile: the script stops at both";
         plan.refuse(Problem::clause(Field::NcclTrace, "", what).allowed("one launch for each"));
         return;
     }
     for (field, given, fixed) in [
-        (Field::MaxSteps, plan.options.max_steps.map(|steps| steps.to_string()), "5 steps"),
-        (Field::TimeLimit, plan.options.time_limit.map(|limit| limit.to_string()), "15 minutes"),
+        (
+            Field::MaxSteps,
+            plan.options.max_steps.map(|steps| steps.to_string()),
+            format!("{} steps", traced.steps),
+        ),
+        (
+            Field::TimeLimit,
+            plan.options.time_limit.map(|limit| limit.to_string()),
+            format!("{} minutes", traced.minutes),
+        ),
     ] {
         if let Some(given) = given {
             let text = format!("A traced run has {fixed}; --{} {given} has no effect.", field.flag());
             plan.warn(text, "Leave it out.");
         }
     }
-    plan.steps = 5;
+    plan.steps = traced.steps;
 }

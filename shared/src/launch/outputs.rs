@@ -3,7 +3,7 @@
 use super::choice::ClusterType;
 use super::plan::Plan;
 use super::word::Word;
-use crate::catalog::Release;
+use crate::releases::{ExperimentName, TraceRun};
 use serde::{Serialize, Serializer};
 
 /// Paths as shell words, ready to be typed behind a command: quoted where they must be, with wildcards where
@@ -31,23 +31,24 @@ pub struct Outputs {
 
 impl Outputs {
     pub(super) fn of(plan: &Plan) -> Outputs {
-        match plan.release() {
-            Release::R24_11 => Outputs::of_job_script(plan),
-            _ => Outputs::of_nemo_run(plan),
+        match plan.rules().experiment {
+            ExperimentName::JobScript => Outputs::of_job_script(plan),
+            ExperimentName::Short | ExperimentName::WithLayout { .. } => Outputs::of_nemo_run(plan),
         }
     }
 
-    /// 24.11: one directory for each precision, size and GPU count.
+    /// One directory for each precision, size and GPU count.
     fn of_job_script(plan: &Plan) -> Outputs {
         let (dtype, size, gpus) = (plan.scenario.dtype, plan.size(), plan.gpus());
-        let results = plan.root().then(format!("/results/24.11/{dtype}/{size}/{gpus}"));
-        let log = results.clone().then(format!("/log-nemo_nemotron4_{size}_{gpus}_")).then_any().then(".out");
+        let family = plan.rules().family;
+        let results = plan.root().then(format!("/results/{}/{dtype}/{size}/{gpus}", plan.release()));
+        let log = results.clone().then(format!("/log-nemo_{family}_{size}_{gpus}_")).then_any().then(".out");
         // Slurm puts the job's number in place of %j.
         let log = plan.options.env.get("SRUN_OUTPUT").map_or(log, |chosen| chosen.with_any_for("%j"));
         let profile = || {
             results
                 .clone()
-                .then(format!("/nsys/nemotron4-{size}-{dtype}_{gpus}g_"))
+                .then(format!("/nsys/{family}-{size}-{dtype}_{gpus}g_"))
                 .then_any()
                 .then(".nsys-rep")
         };
@@ -61,7 +62,7 @@ impl Outputs {
         }
     }
 
-    /// Since 25.04: NeMo-Run's `<experiment>/<experiment>_<unix time>/<job>`.
+    /// NeMo-Run's `<experiment>/<experiment>_<unix time>/<job>`.
     fn of_nemo_run(plan: &Plan) -> Outputs {
         let home = match plan.options.cluster_type {
             ClusterType::Slurm => plan.home(),
@@ -71,8 +72,7 @@ impl Outputs {
         };
         let experiment = experiment(plan);
         let run = home.then(format!("/experiments/{experiment}/{experiment}_")).then_any();
-        // Llama's script profiles and traces in jobs of their own, beside the plain one.
-        let apart = plan.script().family == "llama3.1";
+        let apart = plan.has_own_jobs();
         let (profile, trace) = (plan.options.profile, plan.options.nccl_trace);
         let job = |suffix: &str| match apart {
             true => format!("{experiment}{suffix}"),
@@ -109,29 +109,27 @@ fn experiment(plan: &Plan) -> String {
     let scenario = plan.scenario;
     let (layout, batch) = (&scenario.layout, &scenario.batch);
     let (dtype, size, gpus) = (scenario.dtype, plan.size(), plan.gpus());
-    let with_layout = |name: &str, vp: &str| {
-        format!(
-            "pretrain_{name}_{size}_{dtype}_gpus{gpus}_tp{}_pp{}_cp{}_vp{vp}_mbs{}_gbs{}",
-            layout.tp(),
-            layout.pp(),
-            layout.cp(),
-            batch.mbs(),
-            batch.gbs()
-        )
-    };
-    match plan.release() {
-        Release::R25_12 => with_layout("nemotron4", &layout.vp().to_string()),
-        Release::R25_05 => {
-            with_layout("nemotronh", "None") + if plan.options.nccl_trace { "_nccltrace" } else { "" }
+    let nsys = plan.options.profile && !plan.has_own_jobs();
+    let traced = plan.options.nccl_trace && matches!(plan.rules().trace, TraceRun::ReplacesRun(_));
+    match plan.rules().experiment {
+        ExperimentName::WithLayout { family, vp } => {
+            let vp = if vp { layout.vp().to_string() } else { "None".into() };
+            format!(
+                "pretrain_{family}_{size}_{dtype}_gpus{gpus}_tp{}_pp{}_cp{}_vp{vp}_mbs{}_gbs{}{}",
+                layout.tp(),
+                layout.pp(),
+                layout.cp(),
+                batch.mbs(),
+                batch.gbs(),
+                if traced { "_nccltrace" } else { "" }
+            )
         }
-        _ => {
+        ExperimentName::Short | ExperimentName::JobScript => {
             let pinned =
                 plan.options.env.get("CPU_PER_TASK_PINNING").is_some_and(|cpus| cpus != &Word::of(0));
-            // Nemotron's script names the profiled experiment; Llama's names only its second job.
-            let nsys = plan.options.profile && plan.script().family == "nemotron4";
             let suffixes = [(pinned, "_pinned"), (nsys, "_nsys")];
             let suffix: String = suffixes.iter().filter(|(on, _)| *on).map(|(_, suffix)| *suffix).collect();
-            format!("pretrain_{}_{size}_{dtype}_{gpus}{suffix}", plan.script().family)
+            format!("pretrain_{}_{size}_{dtype}_{gpus}{suffix}", plan.rules().family)
         }
     }
 }

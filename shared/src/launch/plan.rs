@@ -6,9 +6,10 @@ use super::facts::{Script, Usage, Variable};
 use super::options::Options;
 use super::target::Target;
 use super::word::Word;
-use crate::catalog::{RecipeId, Release};
+use crate::catalog::RecipeId;
 use crate::field::Field;
 use crate::problem::Problem;
+use crate::releases::{ProfileRun, Release, ReleaseContract, ScriptContract};
 use crate::scenario::Scenario;
 use serde::Serialize;
 
@@ -68,6 +69,21 @@ impl<'a> Plan<'a> {
         self.target.release()
     }
 
+    /// Returns what the release defines.
+    pub(super) fn contract(&self) -> &'static ReleaseContract {
+        self.release().contract()
+    }
+
+    /// Returns how the script behaves.
+    pub(super) fn rules(&self) -> &'static ScriptContract {
+        self.target.rules
+    }
+
+    /// Whether the script profiles and traces in jobs of their own, beside the plain one.
+    pub(super) fn has_own_jobs(&self) -> bool {
+        self.rules().profile == ProfileRun::OwnJob
+    }
+
     pub(super) fn gpus(&self) -> u32 {
         self.scenario.layout.gpus()
     }
@@ -107,8 +123,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Whether Llama's script of 25.04, which profiles and traces in jobs of their own, runs the plain job
-    /// too.
+    /// Whether a script with profiled and traced jobs of their own runs the plain job too.
     pub(super) fn runs_plain(&self) -> bool {
         self.options.env.get("DISABLE_PERFRUN") != Some(&Word::of("true"))
     }

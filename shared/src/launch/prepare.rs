@@ -3,7 +3,7 @@
 use super::choice::{ClusterType, Style};
 use super::plan::Plan;
 use super::word::Word;
-use crate::catalog::Release;
+use crate::releases::SetupStep;
 use serde::Serialize;
 
 /// Something to do, in order.
@@ -32,15 +32,17 @@ pub(super) fn steps(plan: &Plan) -> Vec<Step> {
     let runai = plan.options.cluster_type == ClusterType::Runai;
     let mut steps: Vec<Step> = access(plan).into_iter().collect();
     steps.push(top_directory(plan));
-    match plan.release() {
-        Release::R24_11 => steps.push(setup_24_11(plan)),
-        Release::R25_04 => steps.extend([python(plan), setup_25_04(plan)]),
-        Release::R25_05 => {
-            steps.extend([installer(plan), python(plan), setup_25_05(plan), import_25_05(plan)]);
-        }
-        Release::R25_12 if runai => steps.extend([python(plan), setup_runai(), login_runai()]),
-        Release::R25_12 => steps.push(installer(plan)),
-    }
+    let setup = if runai { plan.contract().runai_setup } else { plan.contract().setup };
+    steps.extend(setup.iter().map(|step| match step {
+        SetupStep::PythonEnvironment => python(plan),
+        SetupStep::Installer { or_by_hand } => installer(plan, *or_by_hand),
+        SetupStep::SetupOnLoginNode => setup_on_login_node(plan),
+        SetupStep::SetupAsJob => setup_as_job(plan),
+        SetupStep::SetupByHand => setup_by_hand(plan),
+        SetupStep::ImportContainer => import_container(plan),
+        SetupStep::RunaiSetup => setup_runai(plan),
+        SetupStep::RunaiLogin => login_runai(),
+    }));
     steps.extend(room_for_checkpoint(plan));
     steps.extend(activate(plan));
     steps
@@ -48,34 +50,21 @@ pub(super) fn steps(plan: &Plan) -> Vec<Step> {
 
 fn access(plan: &Plan) -> Option<Step> {
     let needed = plan.needs.iter().any(|need| need.name == "HF_TOKEN") || plan.exports("HF_TOKEN");
-    let meta = match plan.script().family.as_str() {
-        "llama3.1" => {
-            " Llama 3.1 needs Meta's consent besides: ask for it on Meta's site, then on the Llama 3 and \
-             Llama 3.1 pages of Hugging Face. It may take a day or more."
-        }
-        _ => "",
-    };
+    let access = plan.rules().access;
     needed.then(|| {
         Step::new(
             "Get a Hugging Face token",
             ["export HF_TOKEN".to_string()],
             format!(
-                "Make it on your Hugging Face account's page and keep it out of files that others can \
-                     read.{meta}"
-            ),
+                "Create it on your Hugging Face account's page, and keep it out of files that others can read. {access}"
+            )
+            .trim_end(),
         )
     })
 }
 
 fn top_directory(plan: &Plan) -> Step {
     let name = &plan.script().root;
-    let moved = match plan.release() {
-        Release::R25_05 => {
-            " If you come from an earlier release: it takes the place of STAGE_PATH, which must not be set \
-             any more, and results now lie below its workloads directory."
-        }
-        _ => "",
-    };
     let (path, choose) = match &plan.options.install_path {
         Some(path) => (format!("export {name}={}", path.shell()), ""),
         None => (
@@ -83,12 +72,14 @@ fn top_directory(plan: &Plan) -> Step {
             " Set it to a directory with room for containers of tens of gigabytes.",
         ),
     };
+    let moved = plan.contract().moved;
     let note =
-        format!("Every node must see it, and set-up and launches must be given the same.{choose}{moved}");
+        format!("Every node must see it, and set-up and launches must use the same one.{choose} {moved}");
+    let note = note.trim_end();
     Step::new(format!("Choose the top directory, {name}"), [path], note)
 }
 
-fn setup_24_11(plan: &Plan) -> Step {
+fn setup_on_login_node(plan: &Plan) -> Step {
     let gpus = plan.target.gpus_per_node;
     let image = image(plan);
     Step::new(
@@ -99,9 +90,10 @@ fn setup_24_11(plan: &Plan) -> Step {
             "bash ./setup.sh".into(),
         ],
         format!(
-            "In the directory nemotron of the release. It imports the container to {image} and copies what \
+            "In the directory {} of the release. It imports the container to {image} and copies what \
              the launch needs beside it. The document sets SLURM_GPUS_PER_NODE to null in its next line, \
-             for clusters whose Slurm does not count GPUs; the launch script sets it back."
+             for clusters whose Slurm does not count GPUs; the launch script sets it back.",
+            plan.script().checkout
         ),
     )
 }
@@ -116,7 +108,7 @@ fn python(plan: &Plan) -> Step {
     )
 }
 
-fn setup_25_04(plan: &Plan) -> Step {
+fn setup_as_job(plan: &Plan) -> Step {
     let submit = format!(
         "sbatch -A {} -p {} -N 1 ./setup.sh",
         given_or(plan.options.account.as_ref(), "SBATCH_ACCOUNT"),
@@ -135,11 +127,8 @@ fn setup_25_04(plan: &Plan) -> Step {
     )
 }
 
-fn installer(plan: &Plan) -> Step {
-    let own_setup = match plan.release() {
-        Release::R25_05 => " The next three steps are for a set-up by hand instead.",
-        _ => "",
-    };
+fn installer(plan: &Plan, or_by_hand: bool) -> Step {
+    let own_setup = if or_by_hand { " Or set it up by hand, with the following steps." } else { "" };
     Step::new(
         "Install the recipe",
         ["./install.sh".to_string()],
@@ -154,7 +143,7 @@ fn installer(plan: &Plan) -> Step {
     )
 }
 
-fn setup_25_05(plan: &Plan) -> Step {
+fn setup_by_hand(plan: &Plan) -> Step {
     Step::new(
         "By hand: set the recipe up",
         ["./setup.sh".to_string()],
@@ -166,7 +155,7 @@ fn setup_25_05(plan: &Plan) -> Step {
     )
 }
 
-fn import_25_05(plan: &Plan) -> Step {
+fn import_container(plan: &Plan) -> Step {
     let tag = &plan.target.limits.image;
     let account = given_or(plan.options.account.as_ref(), "SBATCH_ACCOUNT");
     let partition = given_or(plan.options.partition.as_ref(), "SBATCH_PARTITION");
@@ -181,12 +170,15 @@ fn import_25_05(plan: &Plan) -> Step {
     )
 }
 
-fn setup_runai() -> Step {
+fn setup_runai(plan: &Plan) -> Step {
     Step::new(
         "Set the recipe up for Run:ai",
         ["export CLUSTER_TYPE=runai".to_string(), "./setup.sh".to_string()],
-        "In the directory nemotron4-340b of the release, with the Python environment active. An error about \
-         tritonclient and urllib3 does no harm.",
+        format!(
+            "In the directory {} of the release, with the Python environment active. An error about tritonclient \
+             and urllib3 does no harm.",
+            plan.script().checkout
+        ),
     )
 }
 

@@ -1,40 +1,58 @@
-//! What is left to say of each release: where its scripts do otherwise than their document, and what makes a
-//! run of it comparable.
+//! Where a release's scripts differ from their documents, and what makes a run of it comparable.
 
 use super::choice::Style;
 use super::plan::Plan;
-use crate::catalog::{Baseline, Catalog, Release};
+use crate::catalog::{Baseline, Catalog};
 use crate::field::Field;
 use crate::precision::Width;
 use crate::problem::Problem;
+use crate::releases::{BatchRule, Fp8Scaling, LoggedTflops, TokenUse, TraceRun};
 
 pub(super) fn apply(plan: &mut Plan) {
-    match (plan.release(), plan.script().family.as_str()) {
-        (Release::R24_11, _) => r24_11(plan),
-        (Release::R25_04, "llama3.1") => r25_04_llama(plan),
-        (Release::R25_04, _) => {}
-        (Release::R25_05, _) => r25_05(plan),
-        (Release::R25_12, _) => r25_12(plan),
+    borrowed_recipe(plan);
+    if plan.rules().token == TokenUse::OnCommandLine {
+        token_on_command_line(plan);
+    }
+    if plan.has_own_jobs() {
+        own_jobs(plan);
+    }
+    if plan.rules().logged_tflops == LoggedTflops::Invalid {
+        plan.warn(
+            "The TFLOPS_per_GPU in these logs are wrong, as the release's own document says.",
+            "Use the step time: Trainplan counts the model's FLOPs itself.",
+        );
+    }
+    let Fp8Scaling { runs, documented } = plan.contract().fp8;
+    if plan.scenario.dtype.width() == Width::Fp8 && runs != documented {
+        let (runs, documented) = (runs.title(), documented.title());
+        plan.warn(format!("This release runs {runs}, although its document says {documented}."), "");
     }
     unpublished_scale(plan);
 }
 
-fn r24_11(plan: &mut Plan) {
-    if plan.scenario.gpu.id == "a100" {
-        plan.incomparable.push("the release publishes no number for A100".into());
+/// A GPU type without recipes of its own, or a batch that counts other nodes than the published runs had.
+fn borrowed_recipe(plan: &mut Plan) {
+    if plan.target.recipe.id.gpu != plan.scenario.gpu.id {
+        plan.incomparable
+            .push(format!("the release has no published number for the {}", plan.scenario.gpu.name));
     }
-    if plan.target.gpus_per_node != plan.target.limits.gpus_per_node {
-        plan.incomparable.push("the release sets its global batch by nodes, for nodes of 8 GPUs".into());
+    let usual = plan.target.limits.gpus_per_node;
+    if matches!(plan.contract().batch, BatchRule::PerNode(_)) && plan.target.gpus_per_node != usual {
+        plan.incomparable.push(format!("the release sets the global batch size by nodes of {usual} GPUs"));
     }
 }
 
-fn r25_04_llama(plan: &mut Plan) {
-    plan.need("HF_TOKEN", "your Hugging Face token, which must have access to Llama 3.1");
+fn token_on_command_line(plan: &mut Plan) {
+    let title = &plan.scenario.model.title;
+    plan.need("HF_TOKEN", format!("your Hugging Face token, which needs access to {title}"));
     plan.warn(
-        "launch.sh passes HF_TOKEN on as an argument: while it submits, whoever can list processes on that \
-         machine can read it.",
+        "Security: launch.sh puts HF_TOKEN on its command line, where any user of that machine can see it during \
+         submission.",
         "Submit from a machine that others can't log in to, or revoke the token afterwards.",
     );
+}
+
+fn own_jobs(plan: &mut Plan) {
     let options = plan.options;
     if !plan.runs_plain() {
         if !options.profile && !options.nccl_trace {
@@ -47,16 +65,18 @@ fn r25_04_llama(plan: &mut Plan) {
         let steps = plan.steps;
         plan.warn(
             format!(
-                "A second job is submitted, the profiled one, and the plain run is cut to {steps} steps \
-                     too."
+                "A second job is submitted, the profiled one, and the plain run is cut to {steps} steps too."
             ),
             "Measure in a launch without --profile; DISABLE_PERFRUN=true under --env leaves the plain run \
              out of this one.",
         );
     }
-    if options.nccl_trace {
+    if let (true, TraceRun::OwnJob(traced)) = (options.nccl_trace, plan.rules().trace) {
         plan.warn(
-            "Another job is submitted, the traced one of 5 steps and 15 minutes.",
+            format!(
+                "Another job is submitted, the traced one of {} steps and {} minutes.",
+                traced.steps, traced.minutes
+            ),
             "Measure in a launch without --nccl-trace; DISABLE_PERFRUN=true under --env leaves the plain \
              run out of this one.",
         );
@@ -67,19 +87,6 @@ fn r25_04_llama(plan: &mut Plan) {
              each all the same.",
             "Launch one after the other.",
         );
-    }
-}
-
-fn r25_05(plan: &mut Plan) {
-    plan.warn(
-        "The TFLOPS_per_GPU that Nemotron-H logs are invalid, as its own document says.",
-        "Go by the step time: Trainplan counts the model's FLOPs itself.",
-    );
-}
-
-fn r25_12(plan: &mut Plan) {
-    if plan.scenario.dtype.width() == Width::Fp8 {
-        plan.warn("FP8 runs with per-tensor current scaling, though the document says delayed scaling.", "");
     }
 }
 
@@ -101,7 +108,7 @@ fn unpublished_scale(plan: &mut Plan) {
     }
 }
 
-/// The published measurement of what the plan runs.
+/// Returns the published measurement of what the plan runs.
 pub(super) fn baseline(plan: &Plan) -> Option<&'static Baseline> {
     let id = plan.recipe_id();
     Catalog::embedded().baseline(&id).filter(|_| plan.scenario.gpu.id == id.gpu)

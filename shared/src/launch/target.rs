@@ -4,10 +4,11 @@
 use super::facts::{Limits, Script};
 use super::offers;
 use super::options::Options;
-use crate::catalog::{Recipe, Release};
+use crate::catalog::Recipe;
 use crate::field::Field;
 use crate::options::Options as Usual;
 use crate::problem::Problem;
+use crate::releases::{BatchRule, Release, ScriptContract};
 use crate::scenario::Scenario;
 use crate::units::nearest_multiples;
 
@@ -15,6 +16,7 @@ use crate::units::nearest_multiples;
 #[derive(Debug)]
 pub(super) struct Target {
     pub(super) script: &'static Script,
+    pub(super) rules: &'static ScriptContract,
     pub(super) limits: &'static Limits,
     /// The recipe that it is, or else the one of its series that is nearest in GPUs.
     pub(super) recipe: &'static Recipe,
@@ -31,16 +33,18 @@ impl Target {
     pub(super) fn find(scenario: &Scenario, options: &Options) -> Result<Target, Vec<Problem>> {
         let release = options.release.map_or_else(|| offers::usual_release(scenario), Ok)?;
         let recipes = offers::recipes(release, scenario);
-        let script = Script::of(release, &scenario.model)
+        let (script, rules) = Script::of(release, &scenario.model)
+            .zip(release.contract().script_of(&scenario.model.id))
             .filter(|_| !recipes.is_empty())
             .ok_or_else(|| vec![offers::no_model(scenario, release)])?;
         let limits = Limits::of(release, &scenario.model.id, &scenario.gpu.id)
             .ok_or_else(|| vec![offers::no_gpu(scenario, release)])?;
         let gpus_per_node = options.gpus_per_node.unwrap_or(limits.gpus_per_node);
         let wants_strong = scenario.recipe.is_some_and(|recipe| recipe.id.strong);
-        let nearest = candidates(scenario, &recipes)
+        let scales = |recipe| scales(recipe, &recipes);
+        let nearest = candidates(scenario, release, &recipes)
             .into_iter()
-            .map(|recipe| Target { script, limits, recipe, gpus_per_node, scales: scales(recipe, &recipes) })
+            .map(|recipe| Target { script, rules, limits, recipe, gpus_per_node, scales: scales(recipe) })
             .map(|target| (target.differences(scenario), target))
             .min_by_key(|(differences, Target { recipe, .. })| {
                 let apart = recipe.id.gpus.abs_diff(scenario.layout.gpus());
@@ -54,10 +58,11 @@ impl Target {
             problems.extend(offers::no_strong(scenario, release, &recipes));
         }
         let broken_node = target.broken_node(scenario.layout.gpus());
-        // Without whole nodes there is no batch by nodes to hold against the scenario's.
-        let differences = differences.into_iter().filter(|difference| {
-            broken_node.is_none() || difference.field != Field::Gbs || release != Release::R24_11
-        });
+        // A batch by nodes can't be compared with the scenario's unless the nodes are whole.
+        let by_nodes = matches!(release.contract().batch, BatchRule::PerNode(_));
+        let differences = differences
+            .into_iter()
+            .filter(|difference| broken_node.is_none() || difference.field != Field::Gbs || !by_nodes);
         problems.extend(differences.map(|difference| target.refuse(scenario, difference)));
         problems.extend(broken_node);
         if problems.is_empty() { Ok(target) } else { Err(problems) }
@@ -77,10 +82,10 @@ impl Target {
     pub(super) fn gbs(&self, scenario: &Scenario) -> u64 {
         let gpus = u64::from(scenario.layout.gpus());
         let (gbs, per) = (u64::from(self.recipe.gbs), u64::from(self.recipe.id.gpus));
-        match self.release() {
-            Release::R24_11 => by_nodes(gpus, self.gpus_per_node),
-            _ if self.recipe.id.strong => gbs,
-            _ => gbs * gpus / per,
+        match self.release().contract().batch {
+            BatchRule::PerNode(each) => by_nodes(each, gpus, self.gpus_per_node),
+            BatchRule::AsRecipe if self.recipe.id.strong => gbs,
+            BatchRule::AsRecipe => gbs * gpus / per,
         }
     }
 
@@ -120,11 +125,11 @@ impl Target {
     fn refuse(&self, scenario: &Scenario, Difference { field, given, fixed }: Difference) -> Problem {
         let (release, gpus) = (self.release(), scenario.layout.gpus());
         let mut what = format!("can't be given to release {release}, whose script sets {fixed}");
-        if field == Field::Gbs && release == Release::R24_11 {
-            let nodes = format!("(2 for each of {} nodes)", gpus / self.gpus_per_node);
+        if let (Field::Gbs, BatchRule::PerNode(each)) = (field, release.contract().batch) {
+            let nodes = format!("({each} for each of {} nodes)", gpus / self.gpus_per_node);
             let usual = self.limits.gpus_per_node;
             // It fits nodes of the usual size: the batch is nobody's choice, the size of the nodes is.
-            if by_nodes(gpus.into(), usual) == u64::from(scenario.batch.gbs()) {
+            if by_nodes(each, gpus.into(), usual) == u64::from(scenario.batch.gbs()) {
                 let per_node = self.gpus_per_node;
                 let what = format!("makes release {release} set --gbs {fixed} {nodes}, not {given}");
                 return Problem::clause(Field::GpusPerNode, per_node, what)
@@ -151,9 +156,9 @@ impl Target {
     }
 }
 
-/// The global batch of release 24.11, whose configure.sh counts nodes, not GPUs.
-fn by_nodes(gpus: u64, gpus_per_node: u32) -> u64 {
-    2 * gpus / u64::from(gpus_per_node)
+/// Returns the global batch of a release that counts nodes, with `each` sequences for a node.
+fn by_nodes(each: u32, gpus: u64, gpus_per_node: u32) -> u64 {
+    u64::from(each) * gpus / u64::from(gpus_per_node)
 }
 
 /// One value that a script fixes at another.
@@ -174,12 +179,10 @@ fn scales(recipe: &Recipe, recipes: &[&Recipe]) -> Vec<u32> {
 
 /// The recipes that a scenario's model, GPU type, precision and GPU count lead a script to: a proxy at
 /// exactly its GPU count, the full model at every other.
-fn candidates(scenario: &Scenario, recipes: &[&'static Recipe]) -> Vec<&'static Recipe> {
-    // Release 24.11 takes A100s for its H100 layouts.
-    let gpu = match recipes.iter().any(|recipe| recipe.id.gpu == scenario.gpu.id) {
-        true => scenario.gpu.id.as_str(),
-        false => "h100",
-    };
+fn candidates(scenario: &Scenario, release: Release, recipes: &[&'static Recipe]) -> Vec<&'static Recipe> {
+    let own = scenario.gpu.id.as_str();
+    let has_own = recipes.iter().any(|recipe| recipe.id.gpu == own);
+    let gpu = release.contract().stand_in_gpu.filter(|_| !has_own).unwrap_or(own);
     let fits = |recipe: &&&Recipe| recipe.id.gpu == gpu && recipe.id.dtype == scenario.dtype;
     let (proxies, full): (Vec<_>, Vec<_>) =
         recipes.iter().filter(fits).copied().partition(|recipe| recipe.scaling.is_none());

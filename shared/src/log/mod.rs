@@ -44,7 +44,7 @@ pub use parser::{Parser, parse};
 pub use score::{Score, Stat, Status, StdKind, score};
 pub use series::{Figure, NotFinite};
 pub use steps::{Column, Steps};
-pub use window::{Scoring, Window, WindowError};
+pub use window::{Window, WindowError};
 
 /// The version of what the parser and the score make of a log. It changes with every change of their results, so
 /// that stored scores can be told apart and made again.

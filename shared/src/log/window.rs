@@ -1,4 +1,4 @@
-//! Which steps count: the window that a release, or the user, scores a run by.
+//! The steps that a run is scored by.
 
 use std::fmt;
 use std::str::FromStr;
@@ -47,76 +47,6 @@ impl Window {
             return Err(WindowError::Reversed { from, to });
         }
         Ok(Self::Labels(Span { first: from, last: to }))
-    }
-
-    /// The window that a release scores its own runs by; none if the release is not known.
-    #[must_use]
-    pub fn of_release(release: &str) -> Option<Self> {
-        match release {
-            "24.11" | "25.04" => Some(Self::Last),
-            "25.05" => Some(Self::Labels(Span { first: 11, last: 44 })),
-            "25.12" => Some(Self::Labels(Span { first: 35, last: 44 })),
-            _ => None,
-        }
-    }
-}
-
-/// The release that a run of no known release is scored like.
-const NEWEST: &str = "25.12";
-
-/// The window that a run is scored by, and whose choice that is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Scoring<'a> {
-    /// The window.
-    pub window: Window,
-    by: By<'a>,
-}
-
-/// Who chose a window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum By<'a> {
-    /// Whoever looks at the run.
-    Reader,
-    /// The run's release.
-    Release(&'a str),
-    /// The newest one, as the run's own is not known.
-    Newest,
-}
-
-impl<'a> Scoring<'a> {
-    /// By the window that was `asked` for, if any, else by that of the run's release.
-    #[must_use]
-    pub fn of(asked: Option<Window>, release: Option<&'a str>) -> Self {
-        let of_release = |release: &'a str| Window::of_release(release).map(|window| (window, release));
-        let own = match release.and_then(of_release) {
-            Some((window, release)) => Self { window, by: By::Release(release) },
-            None => Self { window: Window::of_release(NEWEST).unwrap_or(Window::Last), by: By::Newest },
-        };
-        match asked {
-            Some(window) if window != own.window => Self { window, by: By::Reader },
-            _ => own,
-        }
-    }
-
-    /// Whose choice it is, in a few words.
-    #[must_use]
-    pub fn by(&self) -> String {
-        match self.by {
-            By::Reader => "as asked".to_owned(),
-            By::Release(release) => format!("by the rule of release {release}"),
-            By::Newest => format!("by the rule of release {NEWEST}, as its own is not known"),
-        }
-    }
-
-    /// Which steps were `scored`, by the labels that the log prints, and by whose choice: a sentence.
-    #[must_use]
-    pub fn sentence(&self, scored: &str) -> String {
-        let steps = match (self.window, scored.split_once('-')) {
-            (Window::Last, Some((_, last))) => format!("Step {last} is scored, the last that the log prints"),
-            (_, Some((first, last))) if first == last => format!("Step {last} is scored"),
-            _ => format!("Steps {scored} are scored"),
-        };
-        format!("{steps}, {}.", self.by())
     }
 }
 
@@ -195,53 +125,6 @@ mod tests {
         assert_eq!(error("44-35"), Err("the window '44-35' ends before it starts: write '35-44'".into()));
         for text in ["", "-", "a-b", "1-", "-1", "+1-2", "1-2-3", "1.5-2", "1-99999999999999999999"] {
             assert!(error(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn releases_have_their_windows() {
-        let window = |release| Window::of_release(release).map(|window| window.to_string());
-        assert_eq!(window("24.11").as_deref(), Some("last"));
-        assert_eq!(window("25.04").as_deref(), Some("last"));
-        assert_eq!(window("25.05").as_deref(), Some("11-44"));
-        assert_eq!(window("25.12").as_deref(), Some("35-44"));
-        assert_eq!(window("25"), None);
-    }
-
-    #[test]
-    fn a_scoring_says_which_steps_count_and_by_whose_choice() {
-        let told = |asked: &str, release, scored: &str| {
-            let scoring = Scoring::of(asked.parse().ok(), release);
-            (scoring.window.to_string(), scoring.sentence(scored))
-        };
-        for (asked, release, scored, window, sentence) in [
-            (
-                "",
-                Some("25.04"),
-                "49-49",
-                "last",
-                "Step 49 is scored, the last that the log prints, by the rule of release 25.04.",
-            ),
-            ("", Some("25.12"), "35-44", "35-44", "Steps 35-44 are scored, by the rule of release 25.12."),
-            (
-                "",
-                None,
-                "35-44",
-                "35-44",
-                "Steps 35-44 are scored, by the rule of release 25.12, as its own is not known.",
-            ),
-            ("20-30", Some("25.05"), "20-30", "20-30", "Steps 20-30 are scored, as asked."),
-            ("7-7", Some("25.05"), "7-7", "7-7", "Step 7 is scored, as asked."),
-            // Who asks for what the release does anyway changes nothing.
-            (
-                "11-44",
-                Some("25.05"),
-                "11-44",
-                "11-44",
-                "Steps 11-44 are scored, by the rule of release 25.05.",
-            ),
-        ] {
-            assert_eq!(told(asked, release, scored), (window.to_owned(), sentence.to_owned()));
         }
     }
 

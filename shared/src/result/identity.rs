@@ -5,10 +5,11 @@
 //! guessed; what two sources tell differently is said too, and then nothing is compared.
 
 use super::fields;
-use crate::catalog::{Catalog, Model, Recipe, Release};
+use crate::catalog::{Catalog, Model, Recipe};
 use crate::field::Field;
-use crate::log::{Format, Log, Name};
+use crate::log::{Log, Name};
 use crate::precision::Dtype;
+use crate::releases::{ExperimentName, LoggedTflops, Release, ScriptContract};
 use crate::spec::Spec;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -211,20 +212,26 @@ fn release(path: &str, name: &Name, log: &Log) -> Option<Release> {
         return None;
     }
     let spells_layout = name.tp.is_some();
-    let by_name = match name.model.as_deref() {
-        _ if name.experiment.starts_with("nemo_") => Some(Release::R24_11),
-        Some("nemotronh") if spells_layout => Some(Release::R25_05),
-        Some("nemotron4") if spells_layout => Some(Release::R25_12),
-        _ => None,
+    let find = |is_of: &dyn Fn(&ScriptContract) -> bool| {
+        Release::ALL.into_iter().find(|release| release.contract().scripts.iter().any(is_of))
     };
-    let by_lines = || match log.format {
-        Some(Format::Nemo1) => Some(Release::R24_11),
-        // Other models have such names only in releases that are not published here.
-        _ if spells_layout => None,
-        // Later ones print TFLOPS as well.
-        Some(Format::Nemo2) if log.steps.tflops_per_gpu.is_empty() => Some(Release::R25_04),
-        None if name.model.is_some() && name.experiment.starts_with("pretrain_") => Some(Release::R25_04),
-        _ => None,
+    let by_name = find(&|script| match script.experiment {
+        ExperimentName::JobScript => name.experiment.starts_with("nemo_"),
+        ExperimentName::WithLayout { family, .. } => spells_layout && name.model.as_deref() == Some(family),
+        ExperimentName::Short => false,
+    });
+    let prints_tflops = !log.steps.tflops_per_gpu.is_empty();
+    let by_lines = || {
+        find(&|script| match (script.experiment, log.format) {
+            (ExperimentName::JobScript, format) => format == Some(script.log),
+            // Releases that are not known here name experiments of other models with their layout, too.
+            (ExperimentName::WithLayout { .. }, _) => false,
+            (ExperimentName::Short, _) if spells_layout => false,
+            (ExperimentName::Short, Some(format)) => {
+                format == script.log && prints_tflops == (script.logged_tflops != LoggedTflops::Absent)
+            }
+            (ExperimentName::Short, None) => name.model.is_some() && name.experiment.starts_with("pretrain_"),
+        })
     };
     by_name.or_else(|| folders(path).find_map(|folder| folder.parse().ok())).or_else(by_lines)
 }

@@ -27,6 +27,7 @@ mod file;
 mod identity;
 mod intake;
 mod report;
+mod scoring;
 
 pub use carried::{Carried, Job, Launched, Predicted};
 pub use export::{csv, is_log_name, is_told_elsewhere};
@@ -35,6 +36,7 @@ pub use identity::Identity;
 pub use intake::Intake;
 pub(crate) use report::Seen;
 pub use report::{Against, AgainstPlan, Checkpoints, Loss, Memory, Report, View};
+pub use scoring::Scoring;
 
 use crate::log::{CheckpointAction, Log, Name, PARSER_VERSION};
 use serde::{Deserialize, Serialize};

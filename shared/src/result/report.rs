@@ -1,17 +1,17 @@
 //! A row of the results: what one view of a run shows of it, beside what is published.
 
-use super::{Comparable, Identity, Predicted, RunResult, fields};
-use crate::catalog::{Baseline, Catalog, Recipe, Release};
+use super::{Comparable, Identity, Predicted, RunResult, Scoring, fields};
+use crate::catalog::{Baseline, Catalog, Recipe};
 use crate::estimate::Interval;
 use crate::field::Field;
 use crate::flops::Convention;
 use crate::log::{
-    CheckpointAction, Failure, Format, Log, PARSER_VERSION, Score, Scoring, Span, Stat, Status, StdKind,
-    Window, score,
+    CheckpointAction, Failure, Format, Log, PARSER_VERSION, Score, Span, Stat, Status, StdKind, Window, score,
 };
 use crate::message::Front;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
+use crate::releases::{LoggedTflops, Release};
 use crate::scenario::Scenario;
 use crate::spec::{DEFAULT_TOKENS, Spec};
 use serde::{Deserialize, Serialize, Serializer};
@@ -196,8 +196,7 @@ impl<'a> Seen<'a> {
         };
         let known = Known::of(&identity, view.convention);
         let log = known.with_step_times(&run.log);
-        let release = identity.release.map(Release::id);
-        let window = Scoring::of(view.window, release).window;
+        let window = Scoring::of(view.window, identity.release).window;
         let score = score(&log, window, log.format.map_or(StdKind::Sample, Format::std_kind));
 
         let mut reasons = run.comparable.reasons.clone();
@@ -232,7 +231,7 @@ impl<'a> Seen<'a> {
             ..Report::without(&run.source.path, score.status, None)
         };
         report.measure(&score, &known);
-        let of_release = Scoring::of(None, release).window;
+        let of_release = Scoring::of(None, identity.release).window;
         if window != of_release {
             report.notes.push(format!("scored by window {window}; its release scores by {of_release}"));
         }
@@ -361,8 +360,10 @@ impl Known {
         } else if let (Some(recipe), None) = (recipe, baseline) {
             notes.push(format!("no measurement of {} is published", recipe.id));
         }
-        let hybrid = scenario.as_ref().is_some_and(|scenario| scenario.model.id.starts_with("nemotron-h"));
-        let has_wrong_tflops = hybrid && identity.release == Some(Release::R25_05);
+        let of_model = |release: Release| {
+            Some(release.contract().script_of(&scenario.as_ref()?.model.id)?.logged_tflops)
+        };
+        let has_wrong_tflops = identity.release.and_then(of_model) == Some(LoggedTflops::Invalid);
         Self { spec, scenario, recipe, baseline, has_wrong_tflops, notes }
     }
 

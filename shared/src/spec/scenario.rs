@@ -7,7 +7,7 @@ use crate::catalog::{Catalog, Gpu, Model, Recipe, Scaling};
 use crate::field::Field;
 use crate::flops::Convention;
 use crate::layout::{Degrees, Layout, PipelineSplit};
-use crate::options::{Options, Recompute, Stack};
+use crate::options::{Options, Recompute};
 use crate::precision::Dtype;
 use crate::problem::Problem;
 use crate::scenario::{Change, Scenario};
@@ -194,7 +194,7 @@ impl Reader<'_> {
 
     fn options(&mut self) -> Options {
         let default = Options::default();
-        let stack = self.recipe.map_or(default.stack, |recipe| Stack::of_release(recipe.id.release));
+        let stack = self.recipe.map_or(default.stack, |recipe| recipe.id.release.contract().stack);
         let recompute = self.value(Field::Recompute, Some(Recompute::None)).unwrap_or_default();
         let mut number = |field| {
             self.spec.count(field).unwrap_or_else(|problem| {

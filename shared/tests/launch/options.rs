@@ -27,9 +27,9 @@ fn nothing_chosen_warns_of_nothing_that_a_choice_could_mend() {
     for recipe in [JOB_SCRIPT, NEMOTRON, HOPPER] {
         assert!(launched(recipe, &[]).warnings.is_empty(), "{recipe}");
     }
-    assert!(warns(&launched(LLAMA, &[]), "whoever can list processes"));
-    assert!(warns(&launched(HYBRID, &[]), "TFLOPS_per_GPU that Nemotron-H logs are invalid"));
-    assert!(warns(&launched(BLACKWELL, &[]), "current scaling, though the document says delayed"));
+    assert!(warns(&launched(LLAMA, &[]), "any user of that machine can see it"));
+    assert!(warns(&launched(HYBRID, &[]), "TFLOPS_per_GPU in these logs are wrong"));
+    assert!(warns(&launched(BLACKWELL, &[]), "runs FP8 current, although its document says FP8 delayed"));
 }
 
 #[test]
@@ -352,9 +352,9 @@ fn preparation_is_the_releases_own() {
         let steps = launched(recipe, fields).prepare;
         steps.into_iter().map(|step| format!("{} {}", step.title, step.note)).collect::<Vec<_>>().join("\n")
     };
-    assert!(titles(LLAMA, &[]).contains("Llama 3.1 needs Meta's consent"));
+    assert!(titles(LLAMA, &[]).contains("Llama 3.1 also needs Meta's consent"));
     assert!(!titles(NEMOTRON, &[]).contains("Hugging Face"));
-    assert!(titles(HYBRID, &[]).contains("takes the place of STAGE_PATH"));
+    assert!(titles(HYBRID, &[]).contains("replaces STAGE_PATH"));
     assert!(titles(BLACKWELL, &[(Field::SaveCheckpoint, "yes")]).contains("Get a Hugging Face token"));
     let runai = titles(BLACKWELL, &[(Field::ClusterType, "runai")]);
     assert!(runai.contains("Log in to the cluster") && runai.contains("Set the recipe up for Run:ai"));

@@ -6,8 +6,8 @@ use crate::message::{Cell, Compared, Plot, PlotLevel, PlotLine, Row, Saved, Sett
 use std::rc::Rc;
 use trainplan_shared::compare::{Against, Comparison, Curve, Item, LevelKind, Options, Verdict};
 use trainplan_shared::field::Field;
-use trainplan_shared::log::{Scoring, Status, Window};
-use trainplan_shared::result::{Report, RunResult, View};
+use trainplan_shared::log::{Status, Window};
+use trainplan_shared::result::{Report, RunResult, Scoring, View};
 use trainplan_shared::units::{group_digits, significant};
 
 /// Among how many of the server's runs the newest comparison is looked for.
@@ -50,8 +50,12 @@ pub(super) async fn compare(ids: Vec<String>, view: View) -> Result<Compared, Tr
 /// Which steps of a run alone were scored, by whose choice, and where to choose others.
 fn scored(comparison: &Comparison, asked: Option<Window>) -> Option<String> {
     let [item] = comparison.items.as_slice() else { return None };
-    let told = Scoring::of(asked, item.release.as_deref()).sentence(item.window.as_deref()?);
+    let told = scoring(asked, item).sentence(item.window.as_deref()?);
     Some(format!("{told} Any others can be chosen under {}.", Field::Window.label()))
+}
+
+fn scoring(asked: Option<Window>, item: &Item) -> Scoring {
+    Scoring::of(asked, item.release.as_deref().and_then(|release| release.parse().ok()))
 }
 
 /// Where a run alone comes from.
@@ -270,7 +274,7 @@ fn row(comparison: &Comparison, place: usize, asked: Option<Window>) -> Row {
     // Of a run alone a sentence says it.
     let by = match comparison.items.len() {
         1 => String::new(),
-        _ => format!(", {}", Scoring::of(asked, item.release.as_deref()).by()),
+        _ => format!(", {}", scoring(asked, item).reason()),
     };
     let against = comparison.difference.each.iter().find(|against| against.item == place);
     let mut remarks: Vec<String> = item.reason.iter().cloned().collect();

@@ -1,7 +1,6 @@
 //! Number formats.
 
 use super::job::Job;
-use crate::catalog::Release;
 use crate::precision::Dtype;
 
 pub(super) fn apply(job: &mut Job) {
@@ -46,11 +45,10 @@ pub(super) fn apply(job: &mut Job) {
     }
 }
 
-/// What a recipe's FP8 is: the releases went from delayed to current scaling. Without a recipe nobody said.
+/// The scaling of a recipe's FP8, which its release defines.
 fn of_recipe(job: &mut Job) -> Dtype {
     match job.scenario.recipe.map(|recipe| recipe.id.release) {
-        Some(Release::R24_11 | Release::R25_04 | Release::R25_05) => Dtype::Fp8Delayed,
-        Some(Release::R25_12) => Dtype::Fp8Current,
+        Some(release) => release.contract().fp8.runs,
         None => {
             job.warn(
                 "FP8 runs with current scaling of whole tensors: without a recipe fp8 does not say which scaling.",

@@ -1,8 +1,7 @@
-//! Releases 25.05 and 25.12: llmb-run, which knows the cluster from its installation and hands the rest of
+//! llmb-run, which knows the cluster from its installation and hands the rest of
 //! its environment on to the recipe's script.
 
 use super::Invocation;
-use crate::catalog::Release;
 use crate::field::Field;
 use crate::launch::choice::ClusterType;
 use crate::launch::options::Options;
@@ -32,7 +31,7 @@ pub(in crate::launch) fn obstacle(
 
 pub(in crate::launch) fn apply(plan: &mut Plan) -> Invocation {
     let script = plan.script();
-    let submit = if plan.release() == Release::R25_05 { "single" } else { "submit" };
+    let submit = plan.contract().llmb_run.unwrap_or("submit");
     let mut command =
         vec![Word::of("llmb-run"), Word::of(submit), Word::of("-w"), Word::of(&script.workload)];
     command.extend([Word::of("-s"), Word::of(plan.size())]);

@@ -87,7 +87,7 @@ fn More() -> impl IntoView {
     let stacks: Vec<_> = Stack::ALL.iter().map(|each| choice(each.id(), each.title())).collect();
     let (on, off) = (vec![choice("on", "on")], vec![choice("off", "off")]);
     let stack = Signal::derive(move || match plan.recipe.get() {
-        Some(Of(recipe)) => format!("{} (recipe)", Stack::of_release(recipe.id.release).title()),
+        Some(Of(recipe)) => format!("{} (recipe)", recipe.id.release.contract().stack.title()),
         None => Stack::default().title().to_string(),
     });
     let expert_tp = Signal::derive(move || {

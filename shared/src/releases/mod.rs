@@ -1,0 +1,73 @@
+//! The releases of the recipe collection. Each has one file with one [`ReleaseContract`]: what it runs, how it is
+//! set up, what its scripts do and what they leave behind.
+//!
+//! To add a release, add a line to `releases!` below and a file beside this one: the compiler asks for every value.
+//! The variables that its scripts read, its limits, recipes and baselines are rows of the files in `data/`.
+
+mod contract;
+mod r24_11;
+mod r25_04;
+mod r25_05;
+mod r25_12;
+
+pub use contract::{
+    BatchRule, ExperimentName, Fp8Scaling, LoggedTflops, ProfileRun, ReleaseContract, ScriptContract,
+    SetupStep, TokenUse, TraceRun, TracedJob,
+};
+
+use crate::field::Field;
+use crate::problem::Problem;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+macro_rules! releases {
+    ($($(#[$doc:meta])* $variant:ident $id:literal $module:ident,)*) => {
+        /// A release of the recipe collection.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum Release { $($(#[$doc])* #[serde(rename = $id)] $variant,)* }
+
+        impl Release {
+            /// Every release, oldest first.
+            pub const ALL: [Release; [$($id),*].len()] = [$(Release::$variant,)*];
+
+            /// Returns the release's number, as in `llama3.1-8b/h100/bf16/8@25.04`.
+            pub const fn id(self) -> &'static str {
+                match self { $(Release::$variant => $id,)* }
+            }
+
+            /// Returns what the release runs and how its scripts behave.
+            pub const fn contract(self) -> &'static ReleaseContract {
+                match self { $(Release::$variant => &$module::CONTRACT,)* }
+            }
+        }
+    };
+}
+
+releases! {
+    /// November 2024: the recipe's script is the batch job.
+    R24_11 "24.11" r24_11,
+    /// April 2025: launch.sh under STAGE_PATH.
+    R25_04 "25.04" r25_04,
+    /// May 2025: launch.sh and llmb-run under LLMB_INSTALL.
+    R25_05 "25.05" r25_05,
+    /// December 2025: launch.sh and llmb-run under LLMB_INSTALL, on Slurm and Run:ai.
+    R25_12 "25.12" r25_12,
+}
+
+impl fmt::Display for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.id())
+    }
+}
+
+impl FromStr for Release {
+    type Err = Problem;
+
+    fn from_str(text: &str) -> Result<Release, Problem> {
+        Release::ALL
+            .into_iter()
+            .find(|release| release.id() == text.trim())
+            .ok_or_else(|| Problem::unknown(Field::Release, text, Release::ALL.map(Release::id)))
+    }
+}

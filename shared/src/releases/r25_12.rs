@@ -1,0 +1,36 @@
+//! Release 25.12: launch.sh and llmb-run, under LLMB_INSTALL, on Slurm and Run:ai.
+
+use super::{
+    BatchRule, ExperimentName, Fp8Scaling, LoggedTflops, ProfileRun, ReleaseContract, ScriptContract,
+    SetupStep, TokenUse, TraceRun,
+};
+use crate::log::{Format, Span, Window};
+use crate::options::Stack;
+use crate::precision::Dtype;
+
+pub(super) const CONTRACT: ReleaseContract = ReleaseContract {
+    stack: Stack::Bridge25,
+    window: Window::Labels(Span { first: 35, last: 44 }),
+    scoring_program: Some("common/parse_train_timing.sh"),
+    fp8: Fp8Scaling { runs: Dtype::Fp8Current, documented: Dtype::Fp8Delayed },
+    batch: BatchRule::AsRecipe,
+    stand_in_gpu: None,
+    llmb_run: Some("submit"),
+    one_job_at_a_time: false,
+    logs_count_restarts: true,
+    profiled_ranks: "By the document, ranks 0 to 8 write one each.",
+    moved: "",
+    setup: &[SetupStep::Installer { or_by_hand: false }],
+    runai_setup: &[SetupStep::PythonEnvironment, SetupStep::RunaiSetup, SetupStep::RunaiLogin],
+    scripts: &[ScriptContract {
+        family: "nemotron4",
+        experiment: ExperimentName::WithLayout { family: "nemotron4", vp: true },
+        log: Format::Nemo2,
+        logged_tflops: LoggedTflops::Valid,
+        profile: ProfileRun::EndsRun,
+        trace: TraceRun::Unsupported,
+        token: TokenUse::ForCheckpoints,
+        access: "",
+        mounts_top_directory_only: false,
+    }],
+};
