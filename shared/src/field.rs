@@ -135,7 +135,7 @@ fields! {
         "" "How FLOPs are counted: recipe (as in its document), full or causal [default: recipe with --recipe, \
             otherwise full]",
     Tokens "tokens" "t" "Tokens" Goal Number "N"
-        "" "Tokens to train, such as 15T",
+        "" "Tokens to train, such as 15T [default: 1T]",
     StepTime "step-time" "st" "Step time" Goal Number "SECONDS"
         "" "Seconds per step, or an assumed MFU such as 40% [default: the recipe's published step time]",
     Release "release" "rel" "Release" Cluster Text "RELEASE"

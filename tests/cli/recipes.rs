@@ -101,6 +101,19 @@ fn a_wrong_filter_names_what_there_is() {
     let said = refusal(&["recipes", "--gpu", "h1000"]);
     assert!(said.contains("Unknown GPU \"h1000\". Did you mean h100?"), "{said}");
     let said = refusal(&["recipes", "--model", "lama3", "--dtype", "fp9"]);
-    assert!(said.contains("--model") && said.contains("llama3.1") && said.contains("--dtype"), "{said}");
+    assert!(
+        said.contains("model \"lama3\"") && said.contains("llama3.1") && said.contains("precision \"fp9\""),
+        "{said}"
+    );
     assert!(refusal(&["recipes", "--release", "25.4"]).contains("25.04"));
+}
+
+#[test]
+fn models_and_gpus_are_listed() {
+    assert!(json(&["models"]).as_array().unwrap().iter().any(|model| model["id"] == "llama3.1-70b"));
+    assert!(json(&["gpus"]).as_array().unwrap().iter().any(|gpu| gpu["id"] == "h100"));
+    assert!(csv(&["models"]).1.len() > 50 && csv(&["gpus"]).1.len() >= 10);
+    let said = refusal(&["metrics", "--model", "llama-70b", "--gpu", "h100", "--gpus", "8", "--gbs", "8"]);
+    assert!(said.contains("Unknown model \"llama-70b\". Did you mean llama2-70b?"), "{said}");
+    assert!(said.contains("`trainplan models` lists all"), "{said}");
 }

@@ -1,12 +1,13 @@
 //! `trainplan metrics`: what a step time means.
 
+use super::fields::field_args;
 use super::output::{self, Format, FormatArg};
 use super::scenario::ScenarioArgs;
 use super::{Failure, note};
 use serde::Serialize;
 use trainplan_shared::catalog::RecipeId;
 use trainplan_shared::explain::Line;
-use trainplan_shared::field::Field;
+use trainplan_shared::field::{Field, FieldGroup};
 use trainplan_shared::metrics::Metrics;
 use trainplan_shared::spec::Basis;
 use trainplan_shared::units::{format_count, significant};
@@ -20,16 +21,17 @@ Examples:
   trainplan metrics --seq-len 4096 --gbs 256 --step-time 2.693 --tokens 1T
   trainplan metrics --model llama3.1-8b --gpu h100:hbm_gb=96 --gpus 8 --gbs 128 --step-time 40%")]
 pub(super) struct Args {
-    /// Seconds per step, or an MFU to assume, such as 40% [default: the recipe's published step time]
-    #[arg(long, value_name = "SECONDS", allow_hyphen_values = true)]
-    step_time: Option<String>,
-    /// Tokens to train
-    #[arg(long, value_name = "N", default_value = "1T", allow_hyphen_values = true)]
-    tokens: String,
+    #[command(flatten)]
+    goal: GoalArgs,
     #[command(flatten)]
     scenario: ScenarioArgs,
     #[command(flatten)]
     format: FormatArg,
+}
+
+field_args! {
+    /// The step time and the tokens to train.
+    GoalArgs, "Goal", Field::of_group(FieldGroup::Goal)
 }
 
 #[derive(Debug, Serialize)]
@@ -43,16 +45,13 @@ struct Output<'a> {
 
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let spec = self
-            .scenario
-            .spec()?
-            .with(Field::Tokens, &self.tokens)
-            .with(Field::StepTime, self.step_time.unwrap_or_default());
+        let scenario = self.scenario.spec()?;
+        let spec = self.goal.0.iter().fold(scenario, |spec, (field, text)| spec.with(field, text));
         let measured = spec.metrics()?;
         let recipe = measured.published.map(|recipe| &recipe.id);
         let metrics = &measured.metrics;
         if metrics.mfu.is_none() {
-            note("MFU needs to know the model and its GPUs: give --recipe, or --model, --gpu and --gpus");
+            note("no MFU without a model and GPUs: add --recipe, or --model, --gpu and --gpus");
         }
         measured.warnings.iter().for_each(|warning| note(warning));
         match self.format.choose() {

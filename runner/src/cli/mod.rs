@@ -1,6 +1,7 @@
 //! The command line: one file per command, results to stdout, everything else to stderr.
 
 mod calibrate;
+mod catalog;
 mod check;
 mod compare;
 mod connect;
@@ -10,6 +11,7 @@ mod estimate;
 mod exit;
 mod export;
 mod failure;
+mod fields;
 mod flops;
 mod import;
 mod jobs;
@@ -81,6 +83,8 @@ struct Cli {
 #[expect(clippy::large_enum_variant, reason = "the program holds one of them")]
 enum Command {
     Recipes(recipes::Args),
+    Models(catalog::ModelsArgs),
+    Gpus(catalog::GpusArgs),
     Flops(flops::Args),
     Metrics(metrics::Args),
     Estimate(estimate::Args),
@@ -140,6 +144,8 @@ fn start_logging(verbose: u8) {
 fn execute(command: Command) -> Result<(), Failure> {
     match command {
         Command::Recipes(args) => args.run(),
+        Command::Models(args) => args.run(),
+        Command::Gpus(args) => args.run(),
         Command::Flops(args) => args.run(),
         Command::Metrics(args) => args.run(),
         Command::Estimate(args) => args.run(),

@@ -1,5 +1,6 @@
 //! `trainplan recipes`: what is published.
 
+use super::fields::field_args;
 use super::output::{self, Format, FormatArg};
 use super::{Failure, note};
 use serde::Serialize;
@@ -19,30 +20,24 @@ Examples:
   trainplan recipes
   trainplan recipes --model llama3.1 --gpu h100 --dtype fp8 --measured
   trainplan recipes --release 25.12 --scaling strong --format csv")]
+#[command(mut_arg("model", |flag| flag.value_name("ID").help("Model id, or the beginning of several")))]
+#[command(mut_arg("gpu", |flag| flag.help("GPU type (`trainplan gpus` lists all)")))]
+#[command(mut_arg("release", |flag| flag.help("Release: 24.11, 25.04, 25.05 or 25.12")))]
+#[command(mut_arg("gpus", |flag| flag.help("Total number of GPUs")))]
 pub(super) struct Args {
-    /// Models whose id is this or begins with it
-    #[arg(long, value_name = "ID")]
-    model: Option<String>,
-    /// GPU type
-    #[arg(long, value_name = "TYPE")]
-    gpu: Option<String>,
-    /// GPUs in all
-    #[arg(long, value_name = "N")]
-    gpus: Option<String>,
-    /// Precision
-    #[arg(long, value_name = "DTYPE")]
-    dtype: Option<String>,
-    /// Release: 24.11, 25.04, 25.05, 25.12
-    #[arg(long, value_name = "RELEASE")]
-    release: Option<String>,
-    /// Scaling: weak or strong
-    #[arg(long, value_name = "MODE")]
-    scaling: Option<String>,
-    /// Only recipes with a published measurement
-    #[arg(long)]
-    measured: bool,
+    #[command(flatten)]
+    filter: FilterArgs,
     #[command(flatten)]
     format: FormatArg,
+}
+
+/// The fields that recipes are filtered by.
+const FILTERS: [Field; 7] =
+    [Field::Model, Field::Gpu, Field::Gpus, Field::Dtype, Field::Release, Field::Scaling, Field::Measured];
+
+field_args! {
+    /// The flags that filter recipes.
+    FilterArgs, "Filters", FILTERS.into_iter()
 }
 
 /// A recipe as it is printed.
@@ -116,7 +111,7 @@ impl BaselineRow {
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         let catalog = Catalog::embedded();
-        let filter = self.filter()?;
+        let filter = Filter::from_spec(&self.filter.0)?;
         let rows: Vec<Row<'_>> = catalog
             .recipes()
             .iter()
@@ -124,7 +119,7 @@ impl Args {
             .map(row)
             .collect::<Result<_, _>>()?;
         if rows.is_empty() {
-            note("no recipe is all of this: leave a filter out, or see them all with `trainplan recipes`");
+            note("no recipes match these filters; `trainplan recipes` lists all");
         }
         match self.format.choose() {
             Format::Json => output::json(&rows),
@@ -135,24 +130,6 @@ impl Args {
                 rows.iter().map(table_row),
             ),
         }
-    }
-
-    fn filter(&self) -> Result<Filter, Vec<Problem>> {
-        let mut spec = Spec::default();
-        for (field, text) in [
-            (Field::Model, &self.model),
-            (Field::Gpu, &self.gpu),
-            (Field::Gpus, &self.gpus),
-            (Field::Dtype, &self.dtype),
-            (Field::Release, &self.release),
-            (Field::Scaling, &self.scaling),
-        ] {
-            spec.set(field, text.clone().unwrap_or_default());
-        }
-        if self.measured {
-            spec.set(Field::Measured, "yes");
-        }
-        Filter::from_spec(&spec)
     }
 }
 

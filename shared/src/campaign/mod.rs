@@ -29,7 +29,7 @@ pub use plan::{Planned, plan};
 #[cfg(feature = "campaign")]
 pub use problem::CampaignProblem;
 
-use crate::field::Field;
+use crate::field::{Field, FieldGroup, FieldValue};
 use crate::launch::TimeLimit;
 use crate::spec::Spec;
 use serde::{Deserialize, Serialize};
@@ -103,12 +103,14 @@ impl Upload {
     }
 }
 
-/// Whether a field is a key of a campaign: those of a scenario and of a launch.
+/// Returns whether a field is a key of a run: a field of a scenario or of a launch. The environment is not: it has a
+/// table of its own.
 pub fn is_setting(field: Field) -> bool {
-    // The environment is a table of its own.
-    field.is_of_scenario()
-        || field == Field::Convention
-        || (Field::Release..=Field::ContainerImage).contains(&field)
+    match field.group() {
+        FieldGroup::Scenario | FieldGroup::Counting => true,
+        FieldGroup::Cluster | FieldGroup::Job => field.value() != FieldValue::Variables,
+        FieldGroup::Goal | FieldGroup::View => false,
+    }
 }
 
 /// A name that is the same in a file, a path, a command line and a job's comment.

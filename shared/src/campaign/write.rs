@@ -2,7 +2,7 @@
 
 use super::environment::{Env, Secret, Setting, is_variable};
 use super::{Campaign, Settings, Upload, VERSION, is_setting};
-use crate::field::Field;
+use crate::field::{Field, FieldValue};
 use std::fmt::Write;
 
 impl Campaign {
@@ -94,21 +94,14 @@ fn line(out: &mut String, key: &str, value: &str) {
 
 /// Whole numbers and switches bare, as a person would write them; everything else as text.
 fn value(field: Field, text: &str) -> String {
-    use Field::{
-        Cp, Ep, ExpertTp, Fsdp, Gbs, GpuMetrics, Gpus, GpusPerNode, Layers, MaxSteps, Mbs, NcclTrace,
-        Overlap, Pp, Profile, ProfileStartStep, ProfileStopStep, SaveCheckpoint, SeqLen, Tp, Vp,
-    };
     let is_whole = || {
         let digits = text.len() <= 9 && text.bytes().all(|byte| byte.is_ascii_digit());
         digits && !text.is_empty() && (text == "0" || !text.starts_with('0'))
     };
-    let bare = match field {
-        Gpus | Tp | Pp | Cp | Ep | ExpertTp | Vp | Mbs | Gbs | SeqLen | Layers | MaxSteps | GpusPerNode
-        | ProfileStartStep | ProfileStopStep => is_whole(),
-        Fsdp | Overlap | Profile | GpuMetrics | NcclTrace | SaveCheckpoint => {
-            matches!(text, "true" | "false")
-        }
-        _ => false,
+    let bare = match field.value() {
+        FieldValue::Whole => is_whole(),
+        FieldValue::Switch => matches!(text, "true" | "false"),
+        FieldValue::Number | FieldValue::Text | FieldValue::Variables => false,
     };
     if bare { text.to_string() } else { quoted(text) }
 }

@@ -174,7 +174,7 @@ mod tests {
         let said = |text: &str| own(text).unwrap_err().to_string();
         assert!(said("h10:hbm_gb=96").contains("Unknown GPU \"h10\". Did you mean h100?"));
         assert!(said("h100:hbm=96").contains("\"hbm=96\" names no known column. Use hbm_gb."));
-        assert!(said("h100:").contains("names no column that differs; nearest: h100"));
+        assert!(said("h100:").contains("names no column that differs. Use h100."));
         assert!(said("h100").contains("a GPU, a colon and"));
         for value in ["0", "-1", "nan", "inf", "1e999", "many"] {
             assert!(said(&format!("h100:hbm_gb={value}")).contains("is no positive number"), "{value}");

@@ -320,10 +320,10 @@ mod tests {
         assert!(said("hidden=4096", "hidden=4k").contains("\"hidden=4k\" is no whole number"));
         assert!(said("hidden=4096", "hidden=-1").contains("is no whole number"));
         assert!(said("hidden=4096", "hidden=99999999999").contains("is no whole number in range"));
-        assert!(said("gated=1", "gated=yes").contains("allowed: 1, 0"));
+        assert!(said("gated=1", "gated=yes").contains("Allowed: 1, 0."));
         assert!(said("gated=1", "gated=1,gated=1").contains("second time"));
         assert!(said("gated=1", "gated=").contains("has no value"));
-        assert!(said("gated=1", "gated").contains("is no column=value; nearest: gated=…"));
+        assert!(said("gated=1", "gated").contains("is no column=value. Use gated=…."));
         assert!(said("kv_heads=8", "kv_heads=5").contains("5 KV heads do not share evenly"));
         assert!(said("gated=1", "gated=1,moe_ffn=8").contains("\"moe_ffn=8\" means nothing in this model"));
         assert!(said("gated=1", "gated=1,window=8").contains("\"window=8\" means nothing"));

@@ -1,0 +1,76 @@
+//! Command-line flags made from the table of fields.
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use trainplan_shared::field::{Field, FieldValue};
+use trainplan_shared::spec::Spec;
+
+/// Returns the flag of a field. Its value is taken as text, so that the field's own type reports a mistake, in the
+/// same words as on a page.
+pub(super) fn flag(field: Field) -> Arg {
+    let arg = Arg::new(field.flag()).long(field.flag()).help(field.help());
+    let arg = if field.placeholder().is_empty() { arg } else { arg.value_name(field.placeholder()) };
+    match field.value() {
+        FieldValue::Switch if field.placeholder().is_empty() => arg.action(ArgAction::SetTrue),
+        FieldValue::Switch => arg.num_args(0..=1).default_missing_value("on"),
+        FieldValue::Variables => arg.action(ArgAction::Append),
+        FieldValue::Whole | FieldValue::Number => arg.allow_negative_numbers(true),
+        // Parameters may be typed as sbatch takes them, with dashes.
+        FieldValue::Text => arg.allow_hyphen_values(field == Field::SlurmParams),
+    }
+}
+
+/// Returns the command with the flags of these fields under a heading.
+pub(super) fn add(command: Command, heading: &'static str, fields: impl Iterator<Item = Field>) -> Command {
+    command.args(fields.map(|field| flag(field).help_heading(heading)))
+}
+
+/// Returns what was typed into the flags of these fields.
+pub(super) fn read(matches: &ArgMatches, fields: impl Iterator<Item = Field>) -> Spec {
+    let mut spec = Spec::default();
+    for field in fields {
+        let id = field.flag();
+        let text = match field.value() {
+            FieldValue::Switch if field.placeholder().is_empty() => {
+                if matches.get_flag(id) {
+                    "yes".to_string()
+                } else {
+                    String::new()
+                }
+            }
+            _ => matches.get_many::<String>(id).into_iter().flatten().cloned().collect::<Vec<_>>().join("\n"),
+        };
+        spec.set(field, text);
+    }
+    spec
+}
+
+/// Declares a group of flags for `#[command(flatten)]`: a type that holds what was typed as a [`Spec`].
+macro_rules! field_args {
+    ($(#[$doc:meta])* $name:ident, $heading:literal, $fields:expr) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub(super) struct $name(trainplan_shared::spec::Spec);
+
+        impl clap::FromArgMatches for $name {
+            fn from_arg_matches(matches: &clap::ArgMatches) -> Result<$name, clap::Error> {
+                Ok($name($crate::cli::fields::read(matches, $fields)))
+            }
+
+            fn update_from_arg_matches(&mut self, matches: &clap::ArgMatches) -> Result<(), clap::Error> {
+                *self = $name::from_arg_matches(matches)?;
+                Ok(())
+            }
+        }
+
+        impl clap::Args for $name {
+            fn augment_args(command: clap::Command) -> clap::Command {
+                $crate::cli::fields::add(command, $heading, $fields)
+            }
+
+            fn augment_args_for_update(command: clap::Command) -> clap::Command {
+                $name::augment_args(command)
+            }
+        }
+    };
+}
+pub(super) use field_args;
