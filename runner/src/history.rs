@@ -1,12 +1,12 @@
 //! Stored runs as points of time lines.
 
-use crate::store::Summary;
+use trainplan_shared::api::RunSummary;
 use trainplan_shared::history::{Key, Point};
 use trainplan_shared::log::Status;
 
 /// A stored run as a point, and the time line that it belongs to: that of its recipe, or else of its scenario, on its
 /// cluster.
-pub(crate) fn point(run: &Summary) -> (Key, Point) {
+pub(crate) fn point(run: &RunSummary) -> (Key, Point) {
     let key = Key {
         recipe: run.recipe.clone(),
         scenario: run.line.clone().filter(|_| run.recipe.is_none()),
@@ -16,7 +16,7 @@ pub(crate) fn point(run: &Summary) -> (Key, Point) {
         dtype: run.dtype.clone(),
         cluster: run.cluster.clone(),
     };
-    let scored = run.step_time_s.filter(|_| run.status == Status::Scored.id());
+    let scored = run.step_time_s.filter(|_| run.status == Status::Scored);
     let point = Point {
         id: run.id.clone(),
         at: run.ran_at.clone(),

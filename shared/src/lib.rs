@@ -1,6 +1,7 @@
 //! The domain of Trainplan, pure: no I/O, clock, randomness or threads, so that the browser and the command
 //! line compute the same numbers bit for bit.
 
+pub mod api;
 pub mod architecture;
 pub mod batch;
 #[cfg(feature = "calibrate")]

@@ -37,7 +37,7 @@ pub(crate) fn check(method: &str, path: &str, answer: &Answer) {
             answer.status
         );
         if method != "HEAD" {
-            assert_schema(method, path, &json!({ "$ref": "#/components/schemas/Problem" }), answer);
+            assert_schema(method, path, &json!({ "$ref": "#/components/schemas/ProblemDetails" }), answer);
         }
         return;
     };

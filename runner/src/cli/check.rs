@@ -5,11 +5,11 @@ use super::output::{self, Format, FormatArg, printable};
 use super::stored::Stored;
 use super::{Failure, note};
 use crate::history::point;
-use crate::store::Summary;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::Serialize;
+use trainplan_shared::api::RunSummary;
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::history::{Check, Thresholds, TimeLine, time_lines};
 use trainplan_shared::units::significant;
@@ -140,7 +140,7 @@ impl Args {
         }
     }
 
-    fn wants(&self, run: &Summary) -> bool {
+    fn wants(&self, run: &RunSummary) -> bool {
         let is = |wanted: &Option<String>, it: &Option<String>| wanted.is_none() || wanted == it;
         let of_recipe = self.recipe.as_ref().is_none_or(|wanted| {
             let recipe = run.recipe.as_deref().unwrap_or_default();

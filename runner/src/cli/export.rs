@@ -46,8 +46,7 @@ impl Args {
                     scores += usize::from(score(&store, id, folder).await?);
                     logs += usize::from(log(&store, id, folder).await?);
                 }
-                query.cursor = page.next_cursor;
-                if query.cursor.is_none() {
+                if !query.advance(&page) {
                     return Ok::<_, Failure>((runs, logs, scores));
                 }
             }

@@ -3,12 +3,13 @@
 use super::data_dir::StoreArgs;
 use super::output::{self, Format, FormatArg};
 use super::{Failure, note};
-use crate::store::{BlobError, Put, Store, StoreError};
+use crate::store::{BlobError, Store, StoreError};
 use jiff::Timestamp;
 use serde::Serialize;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use trainplan_shared::api::UploadOutcome;
 use trainplan_shared::result::{self, FILE_ENDING, FileError, RunResult};
 
 /// Put saved results into the store that `trainplan serve` shows
@@ -158,8 +159,8 @@ async fn import(store: &Store, path: &Path) -> Result<Row, StoreError> {
         Ok(put)
     };
     match put.await {
-        Ok(Put::New) => Ok(row(Some(&run), Outcome::New, None)),
-        Ok(Put::Known) => Ok(row(Some(&run), Outcome::Known, None)),
+        Ok(UploadOutcome::New) => Ok(row(Some(&run), Outcome::New, None)),
+        Ok(UploadOutcome::Known) => Ok(row(Some(&run), Outcome::Known, None)),
         Err(error @ StoreError::Conflict { .. }) => {
             Ok(row(Some(&run), Outcome::Conflict, Some(error.to_string())))
         }

@@ -123,8 +123,7 @@ async fn outdated(store: &Store) -> Result<Vec<Uuid>, Failure> {
         let page = store.list(&query).await?;
         let old = page.items.iter().filter(|run| run.parser_version < PARSER_VERSION);
         ids.extend(old.filter_map(|run| run.id.parse::<Uuid>().ok()));
-        query.cursor = page.next_cursor;
-        if query.cursor.is_none() {
+        if !query.advance(&page) {
             return Ok(ids);
         }
     }

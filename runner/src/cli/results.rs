@@ -4,8 +4,9 @@ use super::data_dir::StoreArgs;
 use super::output::{self, Format, FormatArg, printable};
 use super::stored::by_id;
 use super::{Failure, note};
-use crate::store::{Query, Sort, Summary};
+use crate::store::{Query, Sort};
 use serde::Serialize;
+use trainplan_shared::api::RunSummary;
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::units::{group_digits, minute, significant};
 
@@ -136,12 +137,12 @@ async fn delete(ids: &[String], store: &StoreArgs, format: &FormatArg) -> Result
 
 const TABLE_HEADER: [&str; 8] = ["id", "ran", "status", "step s", "tokens/s", "MFU %", "published %", "run"];
 
-fn table_row(run: &Summary) -> [String; 8] {
+fn table_row(run: &RunSummary) -> [String; 8] {
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "–".into());
     [
         run.id.clone(),
         minute(&run.ran_at),
-        run.status.clone(),
+        run.status.id().into(),
         or_none(run.step_time_s.map(|stat| significant(stat.mean, 5))),
         or_none(run.tokens_per_s.map(group_digits)),
         or_none(run.mfu.map(|mfu| format!("{:.2}", mfu * 100.0))),
@@ -151,14 +152,14 @@ fn table_row(run: &Summary) -> [String; 8] {
 }
 
 /// As its campaign calls it, else where its log was.
-fn name(run: &Summary) -> String {
+fn name(run: &RunSummary) -> String {
     match (&run.campaign, &run.run) {
         (Some(campaign), Some(name)) => format!("{campaign}/{name}#{}", run.repeat.unwrap_or(1)),
         _ => run.path.clone(),
     }
 }
 
-fn speed_percent(run: &Summary) -> Option<f64> {
+fn speed_percent(run: &RunSummary) -> Option<f64> {
     run.baseline.and_then(|baseline| baseline.speed_percent)
 }
 
@@ -179,7 +180,7 @@ const CSV_HEADER: [&str; 14] = [
     "path",
 ];
 
-fn csv_row(run: &Summary) -> [String; 14] {
+fn csv_row(run: &RunSummary) -> [String; 14] {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let number = |number: Option<f64>| number.map_or(String::new(), |number| number.to_string());
     [
@@ -191,7 +192,7 @@ fn csv_row(run: &Summary) -> [String; 14] {
         run.repeat.map_or(String::new(), |repeat| repeat.to_string()),
         text(&run.cluster),
         text(&run.recipe),
-        run.status.clone(),
+        run.status.id().into(),
         number(run.step_time_s.map(|stat| stat.mean)),
         number(run.tokens_per_s),
         number(run.mfu),

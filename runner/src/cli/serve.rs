@@ -2,11 +2,12 @@
 
 use super::data_dir::StoreArgs;
 use super::{Failure, address};
-use crate::serve::{Limits, Options, serve};
+use crate::serve::{Options, serve};
 use axum::http::HeaderName;
 use reqwest::Url;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
+use trainplan_shared::api::ServerLimits;
 use trainplan_shared::history::Thresholds;
 
 /// Serve the planner and the results in a browser
@@ -56,16 +57,16 @@ pub(super) struct Args {
     #[arg(long, value_name = "URL", value_parser = public_url)]
     public_url: Option<Url>,
     /// How often one caller may ask in a minute
-    #[arg(long, value_name = "N", default_value_t = Limits::default().requests_per_minute)]
+    #[arg(long, value_name = "N", default_value_t = ServerLimits::default().requests_per_minute)]
     requests_per_minute: NonZeroU32,
     /// The largest result file that is taken
-    #[arg(long, value_name = "BYTES", default_value_t = Limits::default().max_result_bytes)]
+    #[arg(long, value_name = "BYTES", default_value_t = ServerLimits::default().max_result_bytes)]
     max_result_bytes: usize,
     /// The largest raw log that is taken
-    #[arg(long, value_name = "BYTES", default_value_t = Limits::default().max_log_bytes)]
+    #[arg(long, value_name = "BYTES", default_value_t = ServerLimits::default().max_log_bytes)]
     max_log_bytes: u64,
     /// The most bytes that one token may upload in a day (UTC)
-    #[arg(long, value_name = "BYTES", default_value_t = Limits::default().max_uploaded_bytes_per_day)]
+    #[arg(long, value_name = "BYTES", default_value_t = ServerLimits::default().max_uploaded_bytes_per_day)]
     max_uploaded_bytes_per_day: u64,
 }
 
@@ -95,12 +96,12 @@ impl Args {
             // From nowhere else: arguments are seen by all users of a machine.
             webhook_secret: std::env::var("TRAINPLAN_WEBHOOK_SECRET").ok().filter(|text| !text.is_empty()),
             public_url: self.public_url,
-            limits: Limits {
+            limits: ServerLimits {
                 requests_per_minute: self.requests_per_minute,
                 max_result_bytes: self.max_result_bytes,
                 max_log_bytes: self.max_log_bytes,
                 max_uploaded_bytes_per_day: self.max_uploaded_bytes_per_day,
-                ..Limits::default()
+                ..ServerLimits::default()
             },
         };
         let dir = self.store.dir()?;

@@ -2,8 +2,9 @@
 
 use super::Failure;
 use super::data_dir::StoreArgs;
-use crate::store::{Query, Store, Summary};
+use crate::store::{Query, Store};
 use tokio::runtime::Runtime;
+use trainplan_shared::api::RunSummary;
 use trainplan_shared::result::RunResult;
 use uuid::Uuid;
 
@@ -42,14 +43,14 @@ impl Stored {
     }
 
     /// Every run, newest first, as summaries.
-    pub(super) fn summaries(&self) -> Result<Vec<Summary>, Failure> {
+    pub(super) fn summaries(&self) -> Result<Vec<RunSummary>, Failure> {
         let mut query = Query { limit: Some(1000), ..Query::default() };
         let mut runs = Vec::new();
         loop {
             let page = self.runtime.block_on(self.store.list(&query))?;
+            let has_more = query.advance(&page);
             runs.extend(page.items);
-            query.cursor = page.next_cursor;
-            if query.cursor.is_none() {
+            if !has_more {
                 return Ok(runs);
             }
         }

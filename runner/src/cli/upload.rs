@@ -8,13 +8,14 @@ use super::scenario::ScenarioArgs;
 use super::stored::by_id;
 use super::{Failure, note, parse};
 use crate::journal::{Due, Journal};
-use crate::store::{Put, Store};
+use crate::store::Store;
 use crate::upload::{RawLog, Remote, Sent, UploadError, goes_open, remote, send_due, send_stored, settle};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use trainplan_shared::api::UploadOutcome;
 use trainplan_shared::campaign::{Server, Upload};
 use trainplan_shared::log::Status;
 use trainplan_shared::result::{self, FILE_ENDING, Report, RunResult, View};
@@ -306,7 +307,7 @@ impl Args {
         };
         let sent = sent.await;
         // What was there already may have been put right there.
-        if let Ok(Sent { put: Put::New, .. }) = sent {
+        if let Ok(Sent { put: UploadOutcome::New, .. }) = sent {
             for remark in parse::remarks(&report) {
                 note(&format!("{}: {remark}", path.display()));
             }
@@ -421,7 +422,7 @@ fn outcome(id: Option<Uuid>, sent: Result<Sent, UploadError>) -> Became {
     let id = id.map(|id| id.to_string());
     let (outcome, log, reason) = match sent {
         Ok(Sent { put, log }) => {
-            let outcome = if put == Put::New { Outcome::New } else { Outcome::Known };
+            let outcome = if put == UploadOutcome::New { Outcome::New } else { Outcome::Known };
             (outcome, log.map(|sent| if sent { "sent" } else { "known" }), None)
         }
         Err(error) => {

@@ -6,13 +6,10 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use http_body_util::BodyExt;
-use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::io::Read;
-use std::num::NonZeroU32;
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
-use utoipa::ToSchema;
 
 /// Who sends nothing for so long is gone.
 const IDLE: Duration = Duration::from_secs(30);
@@ -22,38 +19,6 @@ const WHOLE_BODY: Duration = Duration::from_secs(5 * 60);
 
 /// What zstd may need to remember: a frame that wants more is refused.
 pub(super) const WINDOW_LOG: u32 = 27;
-
-/// What the server takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-pub(crate) struct Limits {
-    /// The largest result file, before any compression.
-    pub(crate) max_result_bytes: usize,
-    /// The largest raw log.
-    pub(crate) max_log_bytes: u64,
-    /// The most runs in a page of a list.
-    pub(crate) max_page: u32,
-    /// The most runs in a comparison or a share.
-    pub(crate) max_compared: usize,
-    /// How often one caller may ask.
-    #[schema(value_type = u32)]
-    pub(crate) requests_per_minute: NonZeroU32,
-    /// The most bytes that one token may upload in a day (UTC), unless the token has its own quota.
-    pub(crate) max_uploaded_bytes_per_day: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        const REQUESTS: NonZeroU32 = NonZeroU32::new(3000).unwrap();
-        Limits {
-            max_result_bytes: 64 << 20,
-            max_log_bytes: 64 << 30,
-            max_page: 1000,
-            max_compared: 16,
-            requests_per_minute: REQUESTS,
-            max_uploaded_bytes_per_day: 1 << 40,
-        }
-    }
-}
 
 /// How many bytes of bodies are in memory at once, in pieces of [`ROOM_PIECE`]: 1 GiB.
 pub(super) const ROOM: usize = 16 << 10;

@@ -17,7 +17,6 @@ mod watch;
 mod webhooks;
 
 pub(crate) use api::Progress;
-pub(crate) use limits::Limits;
 
 use crate::data::{DataDir, DataDirError};
 use crate::store::{Place, Store, StoreError, secret};
@@ -40,6 +39,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, Semaphore, watch as flag};
 use tracing::Instrument;
+use trainplan_shared::api::ServerLimits;
 use trainplan_shared::history::Thresholds;
 use uuid::Uuid;
 use watch::Watch;
@@ -71,7 +71,7 @@ pub(crate) struct Options {
     /// From when on a run is a regression.
     pub(crate) thresholds: Thresholds,
     /// What the server takes.
-    pub(crate) limits: Limits,
+    pub(crate) limits: ServerLimits,
 }
 
 /// Why the server did not start, or ended before it was told to.
@@ -135,7 +135,7 @@ struct Settled {
     trusted_proxies: Vec<IpAddr>,
     login_header: Option<HeaderName>,
     thresholds: Thresholds,
-    limits: Limits,
+    limits: ServerLimits,
 }
 
 impl std::ops::Deref for Server {

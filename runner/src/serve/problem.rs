@@ -1,32 +1,25 @@
 //! What went wrong, as programs are told of it: RFC 9457.
 
-use super::rates::seconds;
 use crate::store::{BlobError, StoreError};
 use axum::Json;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
 use std::fmt::Display;
 use std::time::Duration;
-use utoipa::ToSchema;
+use trainplan_shared::api::ProblemDetails;
 
-/// An answer that says what went wrong.
-#[derive(Debug, Serialize, ToSchema)]
+/// An error as a response: RFC 9457, and any header that belongs to it.
+#[derive(Debug)]
 pub(crate) struct Problem {
-    /// The status in words: the status says what kind of problem it is, so no page has to.
-    title: &'static str,
-    /// The status.
-    status: u16,
-    /// What is wrong, and what to do.
-    detail: String,
-    #[serde(skip)]
+    details: ProblemDetails,
     header: Option<(HeaderName, HeaderValue)>,
 }
 
 impl Problem {
     pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Problem {
-        let title = status.canonical_reason().unwrap_or("Error");
-        Problem { title, status: status.as_u16(), detail: detail.into(), header: None }
+        let title = status.canonical_reason().unwrap_or("Error").to_owned();
+        let details = ProblemDetails { title, status: status.as_u16(), detail: detail.into() };
+        Problem { details, header: None }
     }
 
     /// Nobody that we know.
@@ -37,7 +30,7 @@ impl Problem {
 
     /// Asked too often.
     pub(super) fn too_often(wait: Duration) -> Problem {
-        let seconds = seconds(wait);
+        let seconds = wait.as_secs() + 1;
         let detail = format!("that is more often than this server answers: ask again in {seconds} s");
         let header = (header::RETRY_AFTER, HeaderValue::from(seconds));
         Problem { header: Some(header), ..Problem::new(StatusCode::TOO_MANY_REQUESTS, detail) }
@@ -86,10 +79,9 @@ impl From<StoreError> for Problem {
 }
 
 impl IntoResponse for Problem {
-    fn into_response(mut self) -> Response {
-        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.details.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let kind = [(header::CONTENT_TYPE, "application/problem+json"), (header::CACHE_CONTROL, "no-store")];
-        let header = self.header.take();
-        (status, kind, header.map(|header| [header]), Json(self)).into_response()
+        (status, kind, self.header.map(|header| [header]), Json(self.details)).into_response()
     }
 }

@@ -5,7 +5,6 @@ use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use std::net::IpAddr;
 use std::num::NonZeroU32;
-use std::time::Duration;
 
 /// How often a token may be guessed in a minute.
 const GUESSES: NonZeroU32 = NonZeroU32::new(30).unwrap();
@@ -43,9 +42,4 @@ impl Rates {
         self.requests.retain_recent();
         self.guesses.retain_recent();
     }
-}
-
-/// Whole seconds to wait.
-pub(super) fn seconds(wait: Duration) -> u64 {
-    wait.as_secs() + 1
 }

@@ -200,6 +200,14 @@ impl<'a> Statement<'a> {
         self
     }
 
+    /// Binds a value as the next item of a list in parentheses.
+    pub(super) fn bind_item<T: Encode<'a, Any> + Type<Any> + 'a>(&mut self, value: T) -> &mut Self {
+        if !self.text.ends_with('(') {
+            self.push(", ");
+        }
+        self.bind(value)
+    }
+
     /// The connection does not keep it: what it keeps has the types of the first time, and sqlx 0.8 tells PostgreSQL another
     /// type for a number that is missing (`float4`) than for one that is there (`float8`).
     pub(super) fn query(&'a mut self) -> Query<'a, Any, AnyArguments<'a>> {

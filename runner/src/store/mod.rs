@@ -9,6 +9,7 @@ mod alerts;
 mod arriving;
 mod blobs;
 mod changes;
+mod columns;
 mod database;
 mod migrations;
 mod progress;
@@ -23,12 +24,11 @@ pub(crate) use alerts::{Delivery, KeptAlert};
 pub(crate) use arriving::Arriving;
 pub(crate) use blobs::{BlobError, Log, LogHash, hex};
 pub(crate) use changes::{Change, Kind as ChangeKind};
-pub(crate) use query::{Cursor, Page, Query, Sort};
-pub(crate) use scores::Score;
-pub(crate) use summary::Summary;
+pub(crate) use query::{Cursor, Query, Sort};
 
 use crate::data::DataDir;
 use blobs::Blobs;
+use columns::{RunRow, SUMMARY_VERSION};
 use database::Database;
 use futures_util::TryStreamExt;
 use jiff::{SignedDuration, Timestamp};
@@ -36,6 +36,8 @@ use sha2::{Digest, Sha256};
 use sqlx::{Any, Transaction};
 use std::io;
 use std::path::Path;
+use summary::summary;
+use trainplan_shared::api::{RunPage, RunSummary, UploadOutcome};
 use trainplan_shared::result::{self, FileError, Report, RunResult, View};
 use uuid::Uuid;
 
@@ -56,15 +58,6 @@ pub(crate) struct Place {
 pub(crate) struct Store {
     database: Database,
     blobs: Blobs,
-}
-
-/// What became of a result that was put into the store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Put {
-    /// It is in the store now.
-    New,
-    /// It was there already, the same to the last byte.
-    Known,
 }
 
 /// Why the store does not do what it is asked.
@@ -191,7 +184,7 @@ impl Store {
     /// # Errors
     /// Another result has its id; the log is not the one that it was made from; the disk or the database fails. What was
     /// in the store stays as it is.
-    pub(crate) async fn put(&self, run: &RunResult, log: Option<&Path>) -> Result<Put, StoreError> {
+    pub(crate) async fn put(&self, run: &RunResult, log: Option<&Path>) -> Result<UploadOutcome, StoreError> {
         self.put_file(run, result::write(run)?.as_bytes(), log, Came::CarriedOut).await
     }
 
@@ -204,7 +197,7 @@ impl Store {
         run: &RunResult,
         file: &[u8],
         log: Option<&Path>,
-    ) -> Result<Put, StoreError> {
+    ) -> Result<UploadOutcome, StoreError> {
         self.put_file(run, file, log, Came::Kept).await
     }
 
@@ -214,7 +207,7 @@ impl Store {
         file: &[u8],
         log: Option<&Path>,
         came: Came<'_>,
-    ) -> Result<Put, StoreError> {
+    ) -> Result<UploadOutcome, StoreError> {
         let entry = self.entry(run, file)?;
         let Some(log) = log else {
             return self.enter(self.database.write().await?, entry, None, came).await;
@@ -237,7 +230,7 @@ impl Store {
         run: &RunResult,
         file: &[u8],
         token: &str,
-    ) -> Result<Put, StoreError> {
+    ) -> Result<UploadOutcome, StoreError> {
         let (entry, came) = (self.entry(run, file)?, Came::Uploaded(token));
         // What names no hash has no log.
         if let Ok(sha256) = LogHash::parse(&run.source.sha256)
@@ -249,23 +242,23 @@ impl Store {
     }
 
     /// The runs of a query, as summaries.
-    pub(crate) async fn list(&self, query: &Query) -> Result<Page, StoreError> {
+    pub(crate) async fn list(&self, query: &Query) -> Result<RunPage, StoreError> {
         let mut runs = Vec::new();
         for mut select in query.selects() {
             if runs.len() <= query.limit() as usize {
-                let rows = select.rows().fetch_all(&self.database.readers).await;
-                runs.extend(rows.map_err(|error| self.failed(error))?);
+                let rows: Result<Vec<RunRow>, _> = select.rows().fetch_all(&self.database.readers).await;
+                runs.extend(rows.map_err(|error| self.failed(error))?.into_iter().map(RunSummary::from));
             }
         }
-        Ok(Page::of(runs, query))
+        Ok(query.page(runs))
     }
 
     /// A run's summary.
-    pub(crate) async fn summary(&self, id: Uuid) -> Result<Option<Summary>, StoreError> {
-        let mut select = Summary::select();
+    pub(crate) async fn summary(&self, id: Uuid) -> Result<Option<RunSummary>, StoreError> {
+        let mut select = RunRow::select();
         select.push(" AND id = ").bind(id.to_string());
-        let row = select.rows().fetch_optional(&self.database.readers).await;
-        row.map_err(|error| self.failed(error))
+        let row: Result<Option<RunRow>, _> = select.rows().fetch_optional(&self.database.readers).await;
+        Ok(row.map_err(|error| self.failed(error))?.map(RunSummary::from))
     }
 
     /// The runs whose ids begin so; no more than two, which is one too many for a name.
@@ -438,7 +431,7 @@ impl Store {
     fn entry<'a>(&self, run: &'a RunResult, file: &[u8]) -> Result<Entry<'a>, StoreError> {
         let packed = zstd::bulk::compress(file, LEVEL);
         let packed = packed.map_err(|error| self.failed(sqlx::Error::Io(error)))?;
-        Ok(Entry { run, sha256: hex(&Sha256::digest(file)), packed, summary: Summary::of(run, now(), false) })
+        Ok(Entry { run, sha256: hex(&Sha256::digest(file)), packed, summary: summary(run, now(), false) })
     }
 
     /// Enters a result in one go, unless it is there.
@@ -448,12 +441,12 @@ impl Store {
         entry: Entry<'_>,
         log: Option<&LogHash>,
         came: Came<'_>,
-    ) -> Result<Put, StoreError> {
+    ) -> Result<UploadOutcome, StoreError> {
         let Entry { run, sha256, packed, summary } = entry;
-        let summary = Summary { has_log: log.is_some(), ..summary };
         let log = log.map(LogHash::as_str);
+        let row = RunRow::new(&summary, &sha256, log, came.token());
         let failed = |error| self.failed(error);
-        let insert = summary.insert(&sha256, log, came.token()).query().execute(&mut *writing).await;
+        let insert = row.insert().query().execute(&mut *writing).await;
         if insert.map_err(failed)?.rows_affected() > 0 {
             let insert = sqlx::query("INSERT INTO results (id, file) VALUES ($1, $2)");
             let insert = insert.bind(&summary.id).bind(packed).execute(&mut *writing).await;
@@ -467,7 +460,7 @@ impl Store {
             delete.execute(&mut *writing).await.map_err(failed)?;
             self.change(&mut writing, ChangeKind::Run, &summary.id).await?;
             self.commit(writing).await?;
-            return Ok(Put::New);
+            return Ok(UploadOutcome::New);
         }
         let known: String = sqlx::query_scalar("SELECT sha256 FROM runs WHERE id = $1")
             .bind(&summary.id)
@@ -487,7 +480,7 @@ impl Store {
         let update = sqlx::query("UPDATE runs SET log_sha256 = $2 WHERE id = $1 AND log_sha256 IS NULL");
         update.bind(&summary.id).bind(log).execute(&mut *writing).await.map_err(failed)?;
         self.commit(writing).await?;
-        Ok(Put::Known)
+        Ok(UploadOutcome::Known)
     }
 
     /// Makes the summaries anew that an older program made. A few at a time: whoever is interrupted goes on later.
@@ -496,7 +489,7 @@ impl Store {
             let old: Vec<(String, String, Option<String>)> = sqlx::query_as(
                 "SELECT id, received_at, log_sha256 FROM runs WHERE summary_version < $1 ORDER BY id LIMIT 200",
             )
-            .bind(Summary::VERSION)
+            .bind(SUMMARY_VERSION)
             .fetch_all(&self.database.readers)
             .await
             .map_err(|error| self.failed(error))?;
@@ -511,13 +504,13 @@ impl Store {
                 };
                 let updated = match run {
                     Some(run) => {
-                        let summary = Summary::of(&run, received_at, log.is_some());
-                        summary.update().query().execute(&mut *writing).await
+                        let row = RunRow::new(&summary(&run, received_at, log.is_some()), "", None, None);
+                        row.update().query().execute(&mut *writing).await
                     }
                     None => {
                         tracing::warn!("the store's result {id} can't be read; its summary stays as it is");
                         let update = sqlx::query("UPDATE runs SET summary_version = $2 WHERE id = $1");
-                        update.bind(&id).bind(Summary::VERSION).execute(&mut *writing).await
+                        update.bind(&id).bind(SUMMARY_VERSION).execute(&mut *writing).await
                     }
                 };
                 updated.map_err(|error| self.failed(error))?;
@@ -567,7 +560,7 @@ struct Entry<'a> {
     sha256: String,
     /// Its file, compressed by zstd.
     packed: Vec<u8>,
-    summary: Summary,
+    summary: RunSummary,
 }
 
 /// What a kept result is beside another under its id.

@@ -1,11 +1,10 @@
 //! Which runs to list, in which order, and a page of them.
 
-use super::Summary;
+use super::columns::RunRow;
 use super::database::Statement;
-use serde::{Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
-use utoipa::ToSchema;
+use trainplan_shared::api::{RunPage, RunSummary};
 use uuid::Uuid;
 
 /// Which runs to list. What is none does not matter. In a recipe, cluster, campaign, model, GPU type and precision `*` stands
@@ -88,7 +87,7 @@ impl Query {
 
     /// The runs that pass the filters.
     fn filtered(&self) -> Statement<'_> {
-        let mut select = Summary::select();
+        let mut select = RunRow::select();
         let names = [
             ("recipe", &self.recipe),
             ("cluster", &self.cluster),
@@ -129,6 +128,21 @@ impl Query {
 
     pub(super) fn limit(&self) -> u32 {
         self.limit.unwrap_or(Query::LIMIT)
+    }
+
+    /// Returns the page that consists of these runs, which may be one more than its limit.
+    pub(super) fn page(&self, mut items: Vec<RunSummary>) -> RunPage {
+        let limit = self.limit() as usize;
+        let is_last = items.len() <= limit;
+        items.truncate(limit);
+        let cursor = items.last().filter(|_| !is_last).and_then(|last| Cursor::after(last, self.sort));
+        RunPage { items, next_cursor: cursor.map(|cursor| cursor.to_string()) }
+    }
+
+    /// Moves on to the page after this one; returns whether there is one.
+    pub(crate) fn advance(&mut self, page: &RunPage) -> bool {
+        self.cursor = page.next_cursor.as_deref().and_then(|cursor| cursor.parse().ok());
+        self.cursor.is_some()
     }
 }
 
@@ -203,7 +217,7 @@ impl Key {
         }
     }
 
-    fn value(self, run: &Summary) -> Option<Value> {
+    fn value(self, run: &RunSummary) -> Option<Value> {
         match self {
             Key::ReceivedAt => return Some(Value::Text(run.received_at.clone())),
             Key::RanAt => return Some(Value::Text(run.ran_at.clone())),
@@ -235,27 +249,6 @@ impl FromStr for Sort {
     }
 }
 
-/// Some of the runs that were asked for.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub(crate) struct Page {
-    /// The runs.
-    pub(crate) items: Vec<Summary>,
-    /// Where the next page starts; none if this is the last one.
-    #[schema(value_type = Option<String>)]
-    pub(crate) next_cursor: Option<Cursor>,
-}
-
-impl Page {
-    /// The page in what the statement read.
-    pub(super) fn of(mut items: Vec<Summary>, query: &Query) -> Page {
-        let limit = query.limit() as usize;
-        let is_last = items.len() <= limit;
-        items.truncate(limit);
-        let next_cursor = items.last().filter(|_| !is_last).and_then(|last| Cursor::after(last, query.sort));
-        Page { items, next_cursor }
-    }
-}
-
 /// The end of a page: what it is sorted by, and an id. Runs that come in later do not move it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cursor {
@@ -271,7 +264,7 @@ enum Value {
 
 impl Cursor {
     /// Where what comes after a run begins.
-    pub(crate) fn after(run: &Summary, sort: Sort) -> Option<Cursor> {
+    pub(crate) fn after(run: &RunSummary, sort: Sort) -> Option<Cursor> {
         Some(Cursor { value: sort.key.value(run), id: run.id.parse().ok()? })
     }
 
@@ -315,11 +308,5 @@ impl FromStr for Cursor {
             Some(Value::Text(value.to_owned()))
         };
         Ok(Cursor { value, id })
-    }
-}
-
-impl Serialize for Cursor {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }

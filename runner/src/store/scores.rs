@@ -1,28 +1,17 @@
 //! What was made of raw logs later, by a newer parser or as runs of what was said since. The result that was uploaded stays;
 //! the newest one counts.
 
-use super::{ChangeKind, LEVEL, Store, StoreError, Summary, now, unpack};
-use serde::Serialize;
+use super::{ChangeKind, LEVEL, RunRow, Store, StoreError, now, summary, unpack};
+use trainplan_shared::api::ScoreVersion;
 use trainplan_shared::result::{self, Intake, Report, RunResult, View};
 use trainplan_shared::spec::Spec;
 use uuid::Uuid;
 
 const NEWEST: &str = "SELECT file FROM scores WHERE id = $1 ORDER BY parser_version DESC LIMIT 1";
 
-/// What one version of the parser made of a run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Score {
-    /// The parser's version.
-    pub(crate) parser_version: u32,
-    /// When; none of the result that was uploaded.
-    pub(crate) scored_at: Option<String>,
-    /// What it says.
-    pub(crate) report: Report,
-}
-
 impl Store {
     /// All that was made of a run, the newest first; empty if it is not here.
-    pub(crate) async fn scores(&self, id: Uuid) -> Result<Vec<Score>, StoreError> {
+    pub(crate) async fn scores(&self, id: Uuid) -> Result<Vec<ScoreVersion>, StoreError> {
         let rows: Vec<(String, Vec<u8>)> =
             sqlx::query_as("SELECT scored_at, file FROM scores WHERE id = $1 ORDER BY parser_version DESC")
                 .bind(id.to_string())
@@ -34,7 +23,7 @@ impl Store {
         let score = |(scored_at, file): (Option<String>, Vec<u8>)| {
             let run = unpack(id, &file)?;
             let parser_version = run.provenance.parser_version;
-            Ok(Score { parser_version, scored_at, report: Report::of(&run, &View::default()) })
+            Ok(ScoreVersion { parser_version, scored_at, report: Report::of(&run, &View::default()) })
         };
         files.into_iter().map(score).collect()
     }
@@ -113,8 +102,9 @@ impl Store {
         }
         let newest: Vec<u8> =
             sqlx::query_scalar(NEWEST).bind(&id).fetch_one(&mut *writing).await.map_err(failed)?;
-        let summary = Summary::of(&unpack(run.id, &newest)?, received_at, log.is_some());
-        summary.update().query().execute(&mut *writing).await.map_err(failed)?;
+        let row =
+            RunRow::new(&summary(&unpack(run.id, &newest)?, received_at, log.is_some()), "", None, None);
+        row.update().query().execute(&mut *writing).await.map_err(failed)?;
         self.change(&mut writing, ChangeKind::Run, &id).await?;
         self.commit(writing).await.map(|()| true)
     }

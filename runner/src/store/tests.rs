@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 use trainplan_shared::estimate::Interval;
+use trainplan_shared::log::Status;
 use trainplan_shared::result::{Carried, Comparable, Intake, Job, Launched, Predicted};
 use trainplan_shared::spec::Spec;
 
@@ -98,7 +99,7 @@ async fn read_log(store: &Store, id: Uuid) -> Vec<u8> {
 async fn what_is_put_is_there_after_the_store_is_opened_again() {
     let dir = tempfile::tempdir().unwrap();
     let run = carried_out(&log(12.39), "eos");
-    assert_eq!(open(&dir).await.put(&run, None).await.unwrap(), Put::New);
+    assert_eq!(open(&dir).await.put(&run, None).await.unwrap(), UploadOutcome::New);
 
     let store = open(&dir).await;
     assert_eq!(store.get(run.id).await.unwrap().as_ref(), Some(&run));
@@ -125,7 +126,7 @@ async fn a_summary_tells_what_the_report_does() {
     assert_eq!((summary.gpus, summary.dtype.as_deref()), (Some(8), Some("fp8")));
     assert_eq!(summary.step_time_s, report.step_time_s);
     assert_eq!(summary.tokens_per_s, report.tokens_per_s);
-    assert_eq!((summary.mfu, summary.convention.as_deref()), (report.mfu, Some("recipe")));
+    assert_eq!((summary.mfu, summary.convention), (report.mfu, report.convention));
     assert_eq!(summary.baseline, report.baseline);
     assert!(summary.baseline.unwrap().speed_percent.is_some());
     assert_eq!(summary.plan, report.plan);
@@ -143,7 +144,7 @@ async fn a_log_that_tells_little_is_a_run_too() {
     store.put(&run, None).await.unwrap();
     let summary = store.list(&Query::default()).await.unwrap().items.remove(0);
     assert_eq!((summary.step_time_s, summary.plan, summary.campaign), (None, None, None));
-    assert_ne!(summary.status, "scored");
+    assert_ne!(summary.status, Status::Scored);
 }
 
 #[tokio::test]
@@ -151,12 +152,12 @@ async fn the_same_result_is_known_and_another_under_its_id_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir).await;
     let run = result_of(&log(12.39));
-    assert_eq!(store.put(&run, None).await.unwrap(), Put::New);
-    assert_eq!(store.put(&run, None).await.unwrap(), Put::Known);
+    assert_eq!(store.put(&run, None).await.unwrap(), UploadOutcome::New);
+    assert_eq!(store.put(&run, None).await.unwrap(), UploadOutcome::Known);
     let mut copied = run.clone();
     copied.source.path = "elsewhere.out".into();
     copied.source.written_at = Some("2026-11-21T12:00:00Z".into());
-    assert_eq!(store.put(&copied, None).await.unwrap(), Put::Known);
+    assert_eq!(store.put(&copied, None).await.unwrap(), UploadOutcome::Known);
     let mut other = copied;
     other.comparable.reasons.push("it was profiled".into());
     let refused = store.put(&other, None).await.unwrap_err();
@@ -173,8 +174,8 @@ async fn a_log_is_kept_under_the_hash_of_what_it_holds() {
     let (run, file) = (result_of(&log), compressed(&dir, &log));
     // The result first, then its log as well, then both again.
     store.put(&run, None).await.unwrap();
-    assert_eq!(store.put(&run, Some(&file)).await.unwrap(), Put::Known);
-    assert_eq!(store.put(&run, Some(&file)).await.unwrap(), Put::Known);
+    assert_eq!(store.put(&run, Some(&file)).await.unwrap(), UploadOutcome::Known);
+    assert_eq!(store.put(&run, Some(&file)).await.unwrap(), UploadOutcome::Known);
     let kept = store.log_name(run.id).await.unwrap().unwrap();
     let sha256 = &run.source.sha256;
     assert!(kept.ends_with(&format!("blobs/{}/{sha256}.zst", &sha256[..2])), "{kept}");
@@ -209,7 +210,7 @@ async fn a_log_that_is_torn_or_another_one_leaves_nothing_behind() {
     assert_eq!(drafts(&dir), 0);
     // And what is right goes in afterwards.
     fs::write(&file, whole).unwrap();
-    assert_eq!(store.put(&run, Some(&file)).await.unwrap(), Put::New);
+    assert_eq!(store.put(&run, Some(&file)).await.unwrap(), UploadOutcome::New);
 }
 
 #[tokio::test]
@@ -308,7 +309,7 @@ async fn pages_are_newest_first_and_meet_without_gap_or_overlap() {
         let Some(cursor) = page.next_cursor else { break };
         // What comes meanwhile belongs to no later page.
         store.put(&carried_out(&log(30.0), "eos"), None).await.unwrap();
-        query.cursor = Some(cursor.to_string().parse().unwrap());
+        query.cursor = Some(cursor.parse().unwrap());
     }
     assert_eq!(seen, put);
     for text in ["", "x", "2026-01-01T00:00:00Z", "yesterday_0195d5a2-0000-7000-8000-000000000000"] {
@@ -378,7 +379,7 @@ async fn many_stores_open_at_once_and_write_at_once() {
                 let store = open_at(&path).await.unwrap();
                 for step in 0..5 {
                     let run = result_of(&log(10.0 + f64::from(task * 5 + step)));
-                    assert_eq!(store.put(&run, None).await.unwrap(), Put::New);
+                    assert_eq!(store.put(&run, None).await.unwrap(), UploadOutcome::New);
                     store.list(&Query::default()).await.unwrap();
                 }
             })
@@ -395,12 +396,12 @@ async fn a_put_that_is_given_up_half_way_leaves_no_run() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir).await;
     let run = result_of(&log(12.39));
-    let summary = Summary::of(&run, format!("{:.6}", Timestamp::now()), false);
+    let row = RunRow::new(&summary(&run, format!("{:.6}", Timestamp::now()), false), "hash", None, None);
     let mut writing = store.database.write().await.unwrap();
-    summary.insert("hash", None, None).query().execute(&mut *writing).await.unwrap();
+    row.insert().query().execute(&mut *writing).await.unwrap();
     drop(writing);
     assert_eq!(store.list(&Query::default()).await.unwrap().items, []);
-    assert_eq!(store.put(&run, None).await.unwrap(), Put::New);
+    assert_eq!(store.put(&run, None).await.unwrap(), UploadOutcome::New);
 }
 
 /// Where the child of the next test puts its runs.

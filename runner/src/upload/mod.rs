@@ -14,7 +14,7 @@ pub(crate) use outbox::{News, Outbox, Sent, send_due, send_stored, settle};
 
 use crate::conduct::{SecretError, find_secret};
 use crate::serve::Progress;
-use crate::store::{Put, StoreError};
+use crate::store::StoreError;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
@@ -30,6 +30,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use trainplan_shared::api::{LogProgress, ProblemDetails, UploadOutcome, UploadedRun};
 use trainplan_shared::campaign::{Secret, Server, Upload};
 use uuid::Uuid;
 
@@ -104,25 +105,6 @@ pub(crate) struct Remote {
     beat: Arc<AtomicU64>,
 }
 
-/// What the server says of a result.
-#[derive(Debug, Deserialize)]
-struct Uploaded {
-    outcome: String,
-}
-
-/// What the server says of a log.
-#[derive(Debug, Deserialize)]
-struct Arrived {
-    offset: u64,
-    complete: bool,
-}
-
-/// What went wrong, as the server says.
-#[derive(Debug, Deserialize)]
-struct Problem {
-    detail: String,
-}
-
 /// What is there of a log.
 enum There {
     /// It is whole.
@@ -169,7 +151,7 @@ impl Remote {
     }
 
     /// Puts a result: the bytes of its file, compressed by zstd.
-    pub(crate) async fn put_result(&self, id: Uuid, packed: Bytes) -> Result<Put, UploadError> {
+    pub(crate) async fn put_result(&self, id: Uuid, packed: Bytes) -> Result<UploadOutcome, UploadError> {
         let digest = format!("sha-256=:{}:", BASE64_STANDARD.encode(Sha256::digest(&packed)));
         let mut patience = self.patience();
         loop {
@@ -180,13 +162,11 @@ impl Remote {
                 .header("content-digest", &digest)
                 .body(packed.clone());
             let answered = match self.answer(request).await {
-                Ok(response) => self.read::<Uploaded>(response).await,
+                Ok(response) => self.read::<UploadedRun>(response).await,
                 Err(error) => Err(error),
             };
             match answered {
-                Ok(Uploaded { outcome }) if outcome == "new" => return Ok(Put::New),
-                Ok(Uploaded { outcome }) if outcome == "known" => return Ok(Put::Known),
-                Ok(_) => return Err(self.no_server()),
+                Ok(uploaded) => return Ok(uploaded.outcome),
                 Err(error) => patience.wait(error).await?,
             }
         }
@@ -253,7 +233,7 @@ impl Remote {
         if let (StatusCode::CONFLICT, Some(there)) = (response.status(), self::offset(&response)) {
             return Ok(There::Others(there));
         }
-        let arrived: Arrived = self.read(self.checked(response).await?).await?;
+        let arrived: LogProgress = self.read(self.checked(response).await?).await?;
         Ok(if arrived.complete { There::All } else { There::Until(arrived.offset) })
     }
 
@@ -298,7 +278,7 @@ impl Remote {
         let wait = header(&response, RETRY_AFTER.as_str()).and_then(|seconds| seconds.parse().ok());
         let wait = wait.map(Duration::from_secs);
         let body = self.body(response).await.unwrap_or_default();
-        let problem = serde_json::from_slice::<Problem>(&body);
+        let problem = serde_json::from_slice::<ProblemDetails>(&body);
         let is_known = problem.is_ok();
         let why =
             problem.map_or_else(|_| format!("it answers {status}"), |problem| printable(&problem.detail));

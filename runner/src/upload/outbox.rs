@@ -3,13 +3,14 @@
 
 use super::{RawLog, Remote, Remotes, UploadError, jittered};
 use crate::journal::{Due, Event, Journal, JournalError, now_ms};
-use crate::store::{Put, Store};
+use crate::store::Store;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
+use trainplan_shared::api::UploadOutcome;
 use trainplan_shared::campaign::Server;
 use uuid::Uuid;
 
@@ -181,7 +182,7 @@ fn pause(error: &UploadError, tries: u32) -> Duration {
 /// What a server has now that it had not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sent {
-    pub(crate) put: Put,
+    pub(crate) put: UploadOutcome,
     /// Of the log: whether it was sent; none where there is none, or it stays here.
     pub(crate) log: Option<bool>,
 }

@@ -113,8 +113,8 @@ async fn the_same_is_sent_once_however_often_it_is_sent() {
     let (run, file_bytes) = result(&log);
     let dir = tempfile::tempdir().unwrap();
     let path = file(&dir, &zstd::encode_all(&log[..], 3).unwrap());
-    assert_eq!(remote.put_result(run.id, file_bytes.clone()).await.unwrap(), Put::New);
-    assert_eq!(remote.put_result(run.id, file_bytes).await.unwrap(), Put::Known);
+    assert_eq!(remote.put_result(run.id, file_bytes.clone()).await.unwrap(), UploadOutcome::New);
+    assert_eq!(remote.put_result(run.id, file_bytes).await.unwrap(), UploadOutcome::Known);
     assert!(remote.put_log(run.id, &mut RawLog::of_file(&path)).await.unwrap());
     assert!(!remote.put_log(run.id, &mut RawLog::of_file(&path)).await.unwrap());
     assert_eq!(served.log(run.id).await.unwrap(), log);
@@ -183,8 +183,8 @@ async fn actor(answers: Vec<&'static str>) -> Remote {
     Remote { pause: Duration::from_millis(1), ..remote }
 }
 
-const NEW: &str =
-    "HTTP/1.1 201 Created\r\nconnection: close\r\ncontent-length: 17\r\n\r\n{\"outcome\":\"new\"}";
+const NEW: &str = "HTTP/1.1 201 Created\r\nconnection: close\r\ncontent-length: 73\r\n\r\n\
+    {\"id\":\"\",\"outcome\":\"new\",\"log\":{\"sha256\":\"\",\"offset\":0,\"complete\":false}}";
 
 #[tokio::test]
 async fn what_passes_is_waited_for_and_the_rest_is_not() {
@@ -197,7 +197,7 @@ async fn what_passes_is_waited_for_and_the_rest_is_not() {
     let begun = Instant::now();
     let often =
         "HTTP/1.1 429 Too Many Requests\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
-    assert_eq!(put(vec![busy, slow, "", often, NEW]).await.unwrap(), Put::New);
+    assert_eq!(put(vec![busy, slow, "", often, NEW]).await.unwrap(), UploadOutcome::New);
     assert!(begun.elapsed() >= Duration::from_secs(1), "it waits as long as it is told to");
     assert!(matches!(put(vec![busy; 5]).await, Err(UploadError::Unreachable { .. })));
     // A quota says nothing of how long.
@@ -352,10 +352,10 @@ async fn killed_between_sent_and_acknowledged_it_is_acknowledged_once() {
     let kept = Kept::make(&upload(&served), 1).await;
     let due = kept.journal.due().await.unwrap().remove(0);
     let sent = send_due(&served.remote(), &kept.store, &due).await;
-    assert_eq!(sent.unwrap().put, Put::New);
+    assert_eq!(sent.unwrap().put, UploadOutcome::New);
     // Here it is killed. Whoever comes next sends it again, two at a time even.
     let again = send_due(&served.remote(), &kept.store, &due).await;
-    assert_eq!(again.as_ref().unwrap(), &Sent { put: Put::Known, log: Some(false) });
+    assert_eq!(again.as_ref().unwrap(), &Sent { put: UploadOutcome::Known, log: Some(false) });
     let (one, other) = tokio::join!(kept.finish(), kept.finish());
     assert_eq!(one.len() + other.len(), 1);
     assert_eq!(settle(&kept.journal, &due, &again).await.unwrap(), None);

@@ -3,6 +3,7 @@
 use super::Message;
 use super::plan::Refusal;
 use serde::{Deserialize, Serialize};
+use trainplan_shared::api::LogLines;
 
 /// To the worker.
 #[derive(Debug, Serialize, Deserialize)]
@@ -195,7 +196,7 @@ pub(crate) enum Answer {
     /// To save.
     File(Saved),
     Scores(Table),
-    Lines(Lines),
+    Lines(LogLines),
     /// The address of something that the browser can save.
     Address(String),
     Live(Vec<LiveRun>),
@@ -366,25 +367,6 @@ pub(crate) struct Setting {
     /// One for each run; what is not known is empty.
     pub(crate) values: Vec<String>,
     pub(crate) differs: bool,
-}
-
-/// Lines of a log.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Lines {
-    #[serde(rename = "items")]
-    pub(crate) lines: Vec<Line>,
-    /// The line that the next page starts with, if there is one.
-    pub(crate) next: Option<u64>,
-    /// How many the log has, where that is known.
-    pub(crate) total: Option<u64>,
-}
-
-/// A line of a log.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Line {
-    #[serde(rename = "line")]
-    pub(crate) number: u64,
-    pub(crate) text: String,
 }
 
 /// A run that has no result yet.

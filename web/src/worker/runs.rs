@@ -1,14 +1,13 @@
 //! Runs, wherever they are: dropped on the page, or on the server.
 
 use super::{cells, files, server};
-use crate::message::{Lines, Row, Runs, Saved, Table, Trouble};
+use crate::message::{Row, Runs, Saved, Table, Trouble};
 use crate::pages::run::LINES;
-use serde::Deserialize;
 use std::cell::RefCell;
 use std::rc::Rc;
-use trainplan_shared::flops::Convention;
-use trainplan_shared::log::{Name, Stat};
-use trainplan_shared::result::{Against, AgainstPlan, RunResult, read};
+use trainplan_shared::api::{LogLines, RunPage, RunSummary, ScoreSummary, ScoreVersion, ScoreVersions};
+use trainplan_shared::log::{Name, Status};
+use trainplan_shared::result::{RunResult, read};
 use trainplan_shared::units::significant;
 use wasm_bindgen::JsCast;
 use wasm_bindgen_futures::JsFuture;
@@ -24,41 +23,13 @@ thread_local! {
     static FETCHED: RefCell<Vec<Rc<RunResult>>> = RefCell::default();
 }
 
-/// A run as the server lists it.
-#[derive(Debug, Deserialize)]
-pub(super) struct Summary {
-    pub(super) id: String,
-    received_at: String,
-    ran_at: String,
-    path: String,
-    campaign: Option<String>,
-    run: Option<String>,
-    repeat: Option<u32>,
-    pub(super) cluster: Option<String>,
-    pub(super) recipe: Option<String>,
-    status: String,
-    step_time_s: Option<Stat>,
-    tokens_per_s: Option<f64>,
-    mfu: Option<f64>,
-    convention: Option<String>,
-    baseline: Option<Against>,
-    plan: Option<AgainstPlan>,
-    pub(super) comparable: bool,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct List {
-    pub(super) items: Vec<Summary>,
-    pub(super) next_cursor: Option<String>,
-}
-
 /// A page of the server's runs, by a query of its own.
 pub(super) async fn page(query: &str) -> Result<Runs, Trouble> {
-    let List { items, next_cursor } = list(query, ROWS).await?;
+    let RunPage { items, next_cursor } = list(query, ROWS).await?;
     Ok(Runs { rows: items.into_iter().map(row).collect(), next: next_cursor })
 }
 
-pub(super) async fn list(query: &str, limit: usize) -> Result<List, Trouble> {
+pub(super) async fn list(query: &str, limit: usize) -> Result<RunPage, Trouble> {
     let and = if query.is_empty() { "" } else { "&" };
     server::get(&format!("/runs?{query}{and}limit={limit}")).await
 }
@@ -74,28 +45,27 @@ pub(super) async fn unmet(query: &str) -> Result<Vec<String>, Trouble> {
     Ok(unmet)
 }
 
-fn row(summary: Summary) -> Row {
-    let convention: Option<Convention> = summary.convention.and_then(|id| id.parse().ok());
+fn row(summary: RunSummary) -> Row {
     let title = match (&summary.campaign, &summary.run, &summary.cluster) {
         (Some(campaign), Some(run), Some(cluster)) => {
             cells::title(campaign, run, summary.repeat.unwrap_or(1), cluster)
         }
         _ => called(summary.path),
     };
-    let is_unlike = !summary.comparable && summary.status == "scored";
+    let is_unlike = !summary.comparable && summary.status == Status::Scored;
     Row {
         number: 0,
         id: summary.id,
         path: title,
         remarks: is_unlike.then(|| "Not comparable".to_string()).into_iter().collect(),
-        status: summary.status,
+        status: summary.status.id().to_string(),
         cells: vec![
             cells::cell(summary.recipe, None),
             cells::cell(Some(cells::minute(&summary.ran_at)), None),
             cells::cell(Some(cells::minute(&summary.received_at)), None),
             cells::step_time(summary.step_time_s),
             cells::tokens(summary.tokens_per_s),
-            cells::mfu(summary.mfu, convention, None),
+            cells::mfu(summary.mfu, summary.convention, None),
             cells::published(summary.baseline),
             cells::planned(summary.plan),
         ],
@@ -159,37 +129,15 @@ pub(super) async fn file(id: &str) -> Result<Saved, Trouble> {
     Ok(Saved { name: run.file_name(), text })
 }
 
-/// A version of a score.
-#[derive(Deserialize)]
-struct Score {
-    parser_version: u32,
-    /// None of the result as it was uploaded.
-    scored_at: Option<String>,
-    report: Scored,
-}
-
-/// What of a report tells one score from another.
-#[derive(Deserialize)]
-struct Scored {
-    status: String,
-    recipe: Option<String>,
-    step_time_s: Option<Stat>,
-    mfu: Option<f64>,
-}
-
-#[derive(Deserialize)]
-struct Scores {
-    items: Vec<Score>,
-}
-
 /// The versions of a run's score.
 pub(super) async fn scores(id: &str) -> Result<Table, Trouble> {
-    let Scores { items } = server::get(&format!("/runs/{}/scores", segment(id))).await?;
+    let ScoreVersions::<ScoreSummary> { items } =
+        server::get(&format!("/runs/{}/scores", segment(id))).await?;
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "–".to_string());
-    let row = |Score { parser_version, scored_at, report }: Score| {
+    let row = |ScoreVersion { parser_version, scored_at, report }: ScoreVersion<ScoreSummary>| {
         vec![
             format!("Parser {parser_version}"),
-            report.status.replace('_', " "),
+            report.status.id().replace('_', " "),
             or_none(report.recipe),
             or_none(report.step_time_s.map(|stat| significant(stat.mean, 5))),
             or_none(report.mfu.map(|mfu| format!("{:.2}", mfu * 100.0))),
@@ -203,17 +151,11 @@ pub(super) async fn scores(id: &str) -> Result<Table, Trouble> {
     })
 }
 
-/// Whether the server has a run's log too.
-#[derive(Deserialize)]
-struct HasLog {
-    has_log: bool,
-}
-
 /// Lines of a run's log.
-pub(super) async fn lines(id: &str, from: u64, find: &str) -> Result<Lines, Trouble> {
+pub(super) async fn lines(id: &str, from: u64, find: &str) -> Result<LogLines, Trouble> {
     // Asking for a log that is not there would be an error in the browser's eyes.
-    let HasLog { has_log } = server::get(&format!("/runs/{}/summary", segment(id))).await?;
-    if !has_log {
+    let summary: RunSummary = server::get(&format!("/runs/{}/summary", segment(id))).await?;
+    if !summary.has_log {
         return Err(Trouble::NoServer);
     }
     let find = if find.is_empty() { String::new() } else { format!("&q={}", segment(find)) };

@@ -4,6 +4,7 @@ use crate::message::{Scope, Trouble};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::cell::RefCell;
+use trainplan_shared::api::ProblemDetails;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 use web_sys::js_sys::Uint8Array;
@@ -11,13 +12,6 @@ use web_sys::{Headers, RequestInit, Response};
 
 thread_local! {
     static TOKEN: RefCell<String> = RefCell::default();
-}
-
-/// An error as RFC 9457 has it.
-#[derive(Deserialize)]
-struct Problem {
-    detail: Option<String>,
-    title: Option<String>,
 }
 
 /// Shows this from now on.
@@ -95,8 +89,9 @@ async fn send_body(
         return Ok(response);
     }
     let status = response.status();
-    let problem = body(&response).await.ok().and_then(|body| serde_json::from_slice::<Problem>(&body).ok());
-    let told = problem.and_then(|problem| problem.detail.or(problem.title));
+    let problem =
+        body(&response).await.ok().and_then(|body| serde_json::from_slice::<ProblemDetails>(&body).ok());
+    let told = problem.map(|problem| problem.detail);
     Err(match (status, told) {
         (401, told) => Trouble::SignIn(told.unwrap_or_else(|| "this server asks for a token".into())),
         (404, None) => Trouble::NoServer,

@@ -3,8 +3,8 @@
 use super::{files, post, scope, server};
 use crate::message::results::ForPage;
 use crate::message::{Sent, Trouble, Uploaded};
-use serde::Deserialize;
 use sha2::{Digest, Sha256};
+use trainplan_shared::api::{LogProgress, UploadOutcome, UploadedRun};
 use trainplan_shared::result::{RunResult, write};
 use wasm_bindgen_futures::JsFuture;
 use web_sys::File;
@@ -15,20 +15,6 @@ const PIECE: f64 = 4.0 * 1024.0 * 1024.0;
 
 /// How many milliseconds pass before something is tried again that a broken connection cut off.
 const PAUSES: [i32; 3] = [1_000, 2_000, 4_000];
-
-/// What the server says of a result.
-#[derive(Deserialize)]
-struct Put {
-    outcome: String,
-    log: Arrived,
-}
-
-/// How much of a log it has.
-#[derive(Deserialize)]
-struct Arrived {
-    offset: f64,
-    complete: bool,
-}
 
 /// Sends everything that is worth keeping. What the server has already stays as it is there.
 pub(super) async fn upload() -> Result<Uploaded, Trouble> {
@@ -124,23 +110,25 @@ async fn send_rest(
     let digest = format!("sha-256=:{sha256}:");
     let headers = [("Content-Type", "application/json"), ("Content-Digest", digest.as_str())];
     let path = format!("/runs/{}", run.id);
-    let Put { outcome, log: mut there } = server::put(&path, text.as_str().into(), &headers).await?;
-    *is_new |= outcome == "new";
+    let uploaded: UploadedRun = server::put(&path, text.as_str().into(), &headers).await?;
+    *is_new |= uploaded.outcome == UploadOutcome::New;
     let Some(log) = log else { return Ok(()) };
     let path = format!("{path}/log");
+    let mut there = uploaded.log.progress;
     while !there.complete {
         *is_new = true;
-        progress.tell(there.offset);
-        let end = (there.offset + PIECE).min(log.size());
+        let begin = there.offset as f64;
+        progress.tell(begin);
+        let end = (begin + PIECE).min(log.size());
         let piece = log
-            .slice_with_f64_and_f64(there.offset, end)
+            .slice_with_f64_and_f64(begin, end)
             .map_err(|_| other(&"the browser can't read the log any more"))?;
         let is_last = end >= log.size();
         let offset = there.offset.to_string();
         let complete = if is_last { "?1" } else { "?0" };
         let headers = [("Upload-Offset", offset.as_str()), ("Upload-Complete", complete)];
         let before = there.offset;
-        there = server::put(&path, piece.into(), &headers).await?;
+        there = server::put::<LogProgress>(&path, piece.into(), &headers).await?;
         if !there.complete && (is_last || there.offset <= before) {
             return Err(other(&"the server did not take the log: upload it again"));
         }

@@ -3,9 +3,9 @@
 use super::super::data_dir::StoreArgs;
 use super::super::stored::Stored;
 use super::super::{Failure, note, parse, side_by_side};
-use crate::store::Summary;
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
+use trainplan_shared::api::RunSummary;
 use trainplan_shared::result::{RunResult, View};
 
 /// The shortest beginning of an id that is taken for one.
@@ -50,7 +50,7 @@ fn of_path(path: &Path, view: &View) -> Result<RunResult, Failure> {
 /// The store, opened when the first name asks for it.
 struct FromStore<'a> {
     data: &'a StoreArgs,
-    stored: OnceCell<(Stored, Vec<Summary>)>,
+    stored: OnceCell<(Stored, Vec<RunSummary>)>,
 }
 
 impl FromStore<'_> {
@@ -74,11 +74,11 @@ impl FromStore<'_> {
 }
 
 /// The id of the run that a name means among `runs`, which stand newest first.
-fn identify<'a>(name: &str, runs: &'a [Summary]) -> Result<&'a str, String> {
+fn identify<'a>(name: &str, runs: &'a [RunSummary]) -> Result<&'a str, String> {
     let lower = name.to_ascii_lowercase();
-    let begins = |run: &&Summary| name.len() >= SHORTEST && run.id.starts_with(&lower);
+    let begins = |run: &&RunSummary| name.len() >= SHORTEST && run.id.starts_with(&lower);
     let is_short = name.len() < SHORTEST && name.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let by_id: Vec<&Summary> = runs.iter().filter(begins).collect();
+    let by_id: Vec<&RunSummary> = runs.iter().filter(begins).collect();
     match by_id[..] {
         [run] => return Ok(&run.id),
         [first, second, ..] => {
@@ -95,12 +95,12 @@ fn identify<'a>(name: &str, runs: &'a [Summary]) -> Result<&'a str, String> {
         Some((plain, repeat)) => (plain.trim_end(), repeat.parse::<u32>().ok()),
         None => (name, None),
     };
-    let is_called = |run: &&Summary| {
+    let is_called = |run: &&RunSummary| {
         let (Some(campaign), Some(called)) = (&run.campaign, &run.run) else { return false };
         let named = plain == called || plain.split_once('/') == Some((campaign, called));
         named && (repeat.is_none() || run.repeat == repeat)
     };
-    let by_name: Vec<&Summary> = runs.iter().filter(is_called).collect();
+    let by_name: Vec<&RunSummary> = runs.iter().filter(is_called).collect();
     if let [newest, _, ..] = by_name[..] {
         note(&format!("{name} means {}, the newest of {} such runs", newest.id, by_name.len()));
     }

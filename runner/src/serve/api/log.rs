@@ -12,23 +12,13 @@ use axum::body::Body;
 use axum::extract::{Extension, Path, RawQuery, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use utoipa::ToSchema;
+use trainplan_shared::api::{LogLine, LogLines, LogProgress};
 use uuid::Uuid;
 use zstd::stream::write::Decoder;
 
 const OFFSET: HeaderName = HeaderName::from_static("upload-offset");
 const COMPLETE: HeaderName = HeaderName::from_static("upload-complete");
-
-/// What is here of a log.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Arrived {
-    /// How many of its raw bytes are here.
-    offset: u64,
-    /// Whether it is whole, and the log that the result was made from.
-    complete: bool,
-}
 
 /// Ask how much of a run's raw log is here: `upload-offset` and `upload-complete` say so
 #[utoipa::path(head, path = "/runs/{id}/log", params(("id" = String, Path)), responses((status = 200, description = "See the headers")))]
@@ -56,7 +46,7 @@ pub(super) async fn arrived(
         ("content-encoding" = Option<String>, Header, description = "`zstd`, where the body is compressed so"),
     ),
     request_body(content = String, content_type = "application/octet-stream"),
-    responses((status = 200, body = Arrived))
+    responses((status = 200, body = LogProgress))
 )]
 pub(super) async fn put(
     State(server): State<Server>,
@@ -113,7 +103,7 @@ async fn finish(server: &Server, id: Uuid, arriving: &Arriving, wanted: &str) ->
 }
 
 fn arrived_so_far(offset: u64, complete: bool) -> Response {
-    (NEVER_KEPT, Json(Arrived { offset, complete })).into_response()
+    (NEVER_KEPT, Json(LogProgress { offset, complete })).into_response()
 }
 
 /// Takes a body into pieces, and keeps what came of it whatever ends it. How many bytes were sent, and whether all is
@@ -221,25 +211,6 @@ pub(super) async fn whole(
     Ok((NEVER_KEPT, kind, stream(log.raw().map_err(Problem::broken)?)).into_response())
 }
 
-/// A line of a log.
-#[derive(Debug, Serialize, ToSchema)]
-struct Line {
-    /// Its number, from 1.
-    line: u64,
-    /// Its text, of which a longer one is cut.
-    text: String,
-}
-
-/// Some lines of a log.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Lines {
-    items: Vec<Line>,
-    /// Where to go on; none at the log's end.
-    next: Option<u64>,
-    /// How many lines the log has, where its end was reached.
-    total: Option<u64>,
-}
-
 /// A line's text is cut after so many bytes.
 const LONGEST: usize = 4096;
 
@@ -258,7 +229,7 @@ const MOST_READ: u64 = 1 << 30;
         ("count" = Option<usize>, Query, description = "At most 2000"),
         ("q" = Option<String>, Query, description = "Only lines that hold this, in whatever case"),
     ),
-    responses((status = 200, body = Lines))
+    responses((status = 200, body = LogLines))
 )]
 pub(super) async fn lines(
     State(server): State<Server>,
@@ -292,28 +263,28 @@ pub(super) async fn lines(
     Ok((NEVER_KEPT, Json(lines)).into_response())
 }
 
-fn some_lines(log: impl Read, from: u64, count: usize, wanted: &str) -> io::Result<Lines> {
+fn some_lines(log: impl Read, from: u64, count: usize, wanted: &str) -> io::Result<LogLines> {
     let mut reader = BufReader::with_capacity(1 << 18, log);
     let (mut line, mut read) = (1, 0);
-    let mut items: Vec<Line> = Vec::new();
+    let mut lines: Vec<LogLine> = Vec::new();
     let mut text = Vec::new();
     loop {
         text.clear();
         let is_wanted = line >= from;
         let length = read_line(&mut reader, &mut text)?;
         if length == 0 {
-            return Ok(Lines { items, next: None, total: Some(line - 1) });
+            return Ok(LogLines { lines, next: None, total: Some(line - 1) });
         }
         read += length;
         if is_wanted {
             let shown = String::from_utf8_lossy(text.trim_ascii_end()).into_owned();
             if wanted.is_empty() || shown.to_lowercase().contains(wanted) {
-                items.push(Line { line, text: shown });
+                lines.push(LogLine { number: line, text: shown });
             }
         }
         line += 1;
-        if items.len() >= count || (is_wanted && read > MOST_READ) {
-            return Ok(Lines { items, next: Some(line), total: None });
+        if lines.len() >= count || (is_wanted && read > MOST_READ) {
+            return Ok(LogLines { lines, next: Some(line), total: None });
         }
     }
 }

@@ -12,7 +12,6 @@ pub(crate) use progress::Progress;
 
 use super::Server;
 use super::guard::{Caller, identify};
-use super::limits::Limits;
 use super::problem::Problem;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderName, StatusCode, header};
@@ -20,6 +19,7 @@ use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use trainplan_shared::api::{ProblemDetails, ServerLimits};
 use utoipa::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
@@ -31,7 +31,7 @@ use uuid::Uuid;
 #[openapi(
     info(title = "Trainplan", description = "Results of training runs: upload, keep, watch and compare."),
     security((), ("token" = [])),
-    components(schemas(Problem))
+    components(schemas(ProblemDetails))
 )]
 struct Document;
 
@@ -85,7 +85,7 @@ fn described() -> (Router<Server>, utoipa::openapi::OpenApi) {
 
 /// What every operation may answer as well.
 fn problem() -> RefOr<utoipa::openapi::Response> {
-    let schema = Ref::from_schema_name("Problem");
+    let schema = Ref::from_schema_name("ProblemDetails");
     let content = ContentBuilder::new().schema(Some(schema)).build();
     let response = ResponseBuilder::new().description("What went wrong (RFC 9457)");
     RefOr::T(response.content("application/problem+json", content).build())
@@ -98,7 +98,7 @@ const NEVER_KEPT: [(HeaderName, &str); 2] =
     [(header::CACHE_CONTROL, "no-store"), (header::VARY, "accept-encoding, authorization")];
 
 /// What the server takes
-#[utoipa::path(get, path = "/limits", responses((status = 200, body = Limits)))]
+#[utoipa::path(get, path = "/limits", responses((status = 200, body = ServerLimits)))]
 async fn limits(State(server): State<Server>) -> Response {
     (NEVER_KEPT, Json(server.options.limits)).into_response()
 }

@@ -5,7 +5,7 @@ use super::super::limits::{check_digest, is_packed, unpacked, whole};
 use super::super::problem::Problem;
 use super::super::{Server, quota};
 use super::{By, NEVER_KEPT, id, no_run};
-use crate::store::{Page, Put, Query, Scope, Score, Summary, time};
+use crate::store::{Query, Scope, time};
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::{Extension, Path, RawQuery, State};
@@ -13,42 +13,21 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::try_unfold;
 use jiff::Timestamp;
-use serde::Serialize;
 use std::io::{self, Read};
+use trainplan_shared::api::{
+    ExpectedLog, LogProgress, RunPage, RunSummary, ScoreSummary, ScoreVersions, UploadOutcome, UploadedRun,
+};
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::field::Field;
 use trainplan_shared::log::Status;
 use trainplan_shared::result::{self, RunResult, View};
 use trainplan_shared::spec::Spec;
-use utoipa::ToSchema;
 
 /// No text with `*` that names are looked through for is longer.
 const LONGEST_PATTERN: usize = 500;
 
 /// What is sent on is sent in pieces of this many bytes.
 const PIECE: usize = 64 * 1024;
-
-/// What became of an upload.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Uploaded {
-    /// The run.
-    id: String,
-    /// `new`, or `known` where the same was here already.
-    outcome: &'static str,
-    /// What is here of its raw log.
-    log: LogState,
-}
-
-/// What is here of a raw log.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct LogState {
-    /// The SHA-256 that it must have.
-    sha256: String,
-    /// How many of its bytes are here.
-    offset: u64,
-    /// Whether it is whole.
-    complete: bool,
-}
 
 /// Put a result, once and for ever: the same again is no second one, and another under its id is refused (409)
 #[utoipa::path(
@@ -59,7 +38,7 @@ pub(super) struct LogState {
         ("content-encoding" = Option<String>, Header, description = "`zstd`, where the body is compressed so"),
     ),
     request_body(content = Object, description = "A result file, as `trainplan parse --save` writes it"),
-    responses((status = 201, body = Uploaded), (status = 200, description = "It was here already", body = Uploaded))
+    responses((status = 201, body = UploadedRun), (status = 200, description = "It was here already", body = UploadedRun))
 )]
 pub(super) async fn put(
     State(server): State<Server>,
@@ -87,19 +66,18 @@ pub(super) async fn put(
     if run.id != id {
         return Err(unprocessable(&format!("the result's own id is {}: put it there", run.id)));
     }
-    let put = server.store.put_upload(&run, &file, by.name()).await?;
+    let outcome = server.store.put_upload(&run, &file, by.name()).await?;
     server.stir();
-    let outcome = match put {
-        Put::New => "new",
-        Put::Known => "known",
+    server.meter.uploaded(outcome.id());
+    let status = match outcome {
+        UploadOutcome::New => {
+            server.came_in.notify_one();
+            StatusCode::CREATED
+        }
+        UploadOutcome::Known => StatusCode::OK,
     };
-    server.meter.uploaded(outcome);
-    if put == Put::New {
-        server.came_in.notify_one();
-    }
-    let log = log_state(&server, &run).await?;
-    let status = if put == Put::New { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, NEVER_KEPT, Json(Uploaded { id: id.to_string(), outcome, log })).into_response())
+    let log = expected_log(&server, &run).await?;
+    Ok((status, NEVER_KEPT, Json(UploadedRun { id: id.to_string(), outcome, log })).into_response())
 }
 
 /// List runs, as summaries
@@ -120,7 +98,7 @@ pub(super) async fn put(
         ("sort" = Option<String>, Query, description = "received_at, ran_at, step_time_s, tokens_per_s, mfu, speed_percent, plan_error; with - before it the largest first; by default -received_at. Runs without the number come last"),
         ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before"),
     ),
-    responses((status = 200, body = Page))
+    responses((status = 200, body = RunPage))
 )]
 pub(super) async fn list(
     State(server): State<Server>,
@@ -168,7 +146,7 @@ pub(super) async fn result(
 /// Read a run's summary
 #[utoipa::path(
     get, path = "/runs/{id}/summary", params(("id" = String, Path)),
-    responses((status = 200, body = Summary))
+    responses((status = 200, body = RunSummary))
 )]
 pub(super) async fn summary(
     State(server): State<Server>,
@@ -181,18 +159,10 @@ pub(super) async fn summary(
     Ok((NEVER_KEPT, Json(summary)).into_response())
 }
 
-/// All that versions of the parser made of a run.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Scores {
-    /// The newest first; the last one is the upload's own.
-    #[schema(value_type = Vec<Object>)]
-    items: Vec<Score>,
-}
-
 /// Read what each version of the parser made of a run
 #[utoipa::path(
     get, path = "/runs/{id}/scores", params(("id" = String, Path)),
-    responses((status = 200, body = Scores))
+    responses((status = 200, body = ScoreVersions<ScoreSummary>))
 )]
 pub(super) async fn scores(
     State(server): State<Server>,
@@ -205,7 +175,7 @@ pub(super) async fn scores(
     if items.is_empty() {
         return Err(no_run(&path));
     }
-    Ok((NEVER_KEPT, Json(Scores { items })).into_response())
+    Ok((NEVER_KEPT, Json(ScoreVersions { items })).into_response())
 }
 
 /// Read a run's raw log again, by this server's parser and as a run of what the query says; that counts from then on
@@ -215,7 +185,7 @@ pub(super) async fn scores(
 #[utoipa::path(
     post, path = "/runs/{id}/scores",
     params(("id" = String, Path), ("recipe" = Option<String>, Query, description = "A recipe; so with all flags of a scenario")),
-    responses((status = 200, body = Scores))
+    responses((status = 200, body = ScoreVersions<ScoreSummary>))
 )]
 pub(super) async fn rescore(
     State(server): State<Server>,
@@ -243,7 +213,7 @@ pub(super) async fn rescore(
     server.stir();
     server.came_in.notify_one();
     tracing::info!("run {id} was scored again by {}", by.name());
-    Ok((NEVER_KEPT, Json(Scores { items: server.store.scores(id).await? })).into_response())
+    Ok((NEVER_KEPT, Json(ScoreVersions { items: server.store.scores(id).await? })).into_response())
 }
 
 /// What a query says that a log is a run of.
@@ -286,10 +256,10 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn log_state(server: &Server, run: &RunResult) -> Result<LogState, Problem> {
+async fn expected_log(server: &Server, run: &RunResult) -> Result<ExpectedLog, Problem> {
     let complete = server.store.log(run.id).await?.is_some();
     let offset = if complete { 0 } else { server.store.arriving(run.id).await?.offset() };
-    Ok(LogState { sha256: run.source.sha256.clone(), offset, complete })
+    Ok(ExpectedLog { sha256: run.source.sha256.clone(), progress: LogProgress { offset, complete } })
 }
 
 /// A body of all that a reader gives, which is read where waiting hinders nobody, and only as fast as it is taken: who takes

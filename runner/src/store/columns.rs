@@ -1,0 +1,206 @@
+//! The table `runs`: one row for each run, with what lists show of it.
+
+use super::database::Statement;
+use trainplan_shared::api::RunSummary;
+use trainplan_shared::estimate::Interval;
+use trainplan_shared::flops::Convention;
+use trainplan_shared::log::{Stat, Status, StdKind};
+use trainplan_shared::result::{Against, AgainstPlan};
+
+/// Declares a row and its columns. The field's name is the column's name.
+macro_rules! columns {
+    ($($(#[$meta:meta])* $name:ident: $type:ty,)+) => {
+        /// A row of the table `runs`.
+        #[derive(Debug, Clone, PartialEq, sqlx::FromRow)]
+        pub(super) struct RunRow {
+            $($(#[$meta])* $name: $type,)+
+        }
+
+        impl RunRow {
+            const COLUMNS: &[&str] = &[$(stringify!($name)),+];
+
+            /// Returns the statement that inserts all columns; what to do about an existing row is added to it.
+            fn values(&self) -> Statement<'_> {
+                let mut insert = Statement::new(format!("INSERT INTO runs ({}) VALUES (", Self::COLUMNS.join(", ")));
+                $(insert.bind_item(&self.$name);)+
+                insert.push(")");
+                insert
+            }
+        }
+    };
+}
+
+columns! {
+    id: String,
+    received_at: String,
+    ran_at: String,
+    /// The SHA-256 of the result's file.
+    sha256: String,
+    /// The raw log's SHA-256, if the store has that log.
+    log_sha256: Option<String>,
+    path: String,
+    campaign: Option<String>,
+    run: Option<String>,
+    repeat: Option<i64>,
+    cluster: Option<String>,
+    recipe: Option<String>,
+    model: Option<String>,
+    gpu: Option<String>,
+    gpus: Option<i64>,
+    dtype: Option<String>,
+    status: String,
+    step_time_s: Option<f64>,
+    step_time_std_s: Option<f64>,
+    step_time_std_kind: Option<String>,
+    step_time_n: Option<i64>,
+    tokens_per_s: Option<f64>,
+    mfu: Option<f64>,
+    convention: Option<String>,
+    baseline_step_time_s: Option<f64>,
+    speed_percent: Option<f64>,
+    plan_low_s: Option<f64>,
+    plan_mid_s: Option<f64>,
+    plan_high_s: Option<f64>,
+    plan_error: Option<f64>,
+    /// 0 or 1: PostgreSQL and SQLite have no common boolean.
+    is_comparable: i64,
+    parser_version: i64,
+    line: Option<String>,
+    /// [`SUMMARY_VERSION`] when the row was written.
+    summary_version: i64,
+    /// The id of the token that uploaded the run.
+    token: Option<String>,
+}
+
+/// The version of the columns' meaning. Increase it when a column is added or changes its meaning: rows of older versions
+/// are then computed again.
+pub(super) const SUMMARY_VERSION: i64 = 2;
+
+impl RunRow {
+    /// The columns that keep their values when a run is scored again.
+    const KEPT: [&str; 5] = ["id", "received_at", "sha256", "log_sha256", "token"];
+
+    /// Returns the row of a run, with the hashes of its result file and of its stored log.
+    pub(super) fn new(
+        run: &RunSummary,
+        sha256: &str,
+        log_sha256: Option<&str>,
+        token: Option<&str>,
+    ) -> RunRow {
+        let run = run.clone();
+        let (step_time, baseline, plan) = (run.step_time_s, run.baseline, run.plan);
+        let planned = plan.map(|plan| plan.step_time_s);
+        RunRow {
+            id: run.id,
+            received_at: run.received_at,
+            ran_at: run.ran_at,
+            sha256: sha256.to_owned(),
+            log_sha256: log_sha256.map(str::to_owned),
+            path: run.path,
+            campaign: run.campaign,
+            run: run.run,
+            repeat: run.repeat.map(i64::from),
+            cluster: run.cluster,
+            recipe: run.recipe,
+            model: run.model,
+            gpu: run.gpu,
+            gpus: run.gpus.map(i64::from),
+            dtype: run.dtype,
+            status: run.status.id().to_owned(),
+            step_time_s: step_time.map(|stat| stat.mean),
+            step_time_std_s: step_time.and_then(|stat| stat.std),
+            step_time_std_kind: step_time.map(|stat| stat.std_kind.id().to_owned()),
+            step_time_n: step_time.map(|stat| stat.n as i64),
+            tokens_per_s: run.tokens_per_s,
+            mfu: run.mfu,
+            convention: run.convention.map(|convention| convention.id().to_owned()),
+            baseline_step_time_s: baseline.map(|baseline| baseline.step_time_s),
+            speed_percent: baseline.and_then(|baseline| baseline.speed_percent),
+            plan_low_s: planned.map(|planned| planned.low),
+            plan_mid_s: planned.map(|planned| planned.mid),
+            plan_high_s: planned.map(|planned| planned.high),
+            plan_error: plan.and_then(|plan| plan.error),
+            is_comparable: i64::from(run.comparable),
+            parser_version: i64::from(run.parser_version),
+            line: run.line,
+            summary_version: SUMMARY_VERSION,
+            token: token.map(str::to_owned),
+        }
+    }
+
+    /// Returns the statement that inserts the row unless the run is stored.
+    pub(super) fn insert(&self) -> Statement<'_> {
+        let mut insert = self.values();
+        insert.push(" ON CONFLICT (id) DO NOTHING");
+        insert
+    }
+
+    /// Returns the statement that replaces the row of a stored run, except for the columns that stay.
+    pub(super) fn update(&self) -> Statement<'_> {
+        let changed = Self::COLUMNS.iter().filter(|column| !Self::KEPT.contains(column));
+        let changed: Vec<String> = changed.map(|column| format!("{column} = excluded.{column}")).collect();
+        let mut update = self.values();
+        update.push(" ON CONFLICT (id) DO UPDATE SET ").push(changed.join(", "));
+        update
+    }
+
+    /// Returns the beginning of a statement that reads rows; conditions are added with `AND`.
+    pub(super) fn select<'a>() -> Statement<'a> {
+        Statement::new(format!("SELECT {} FROM runs WHERE TRUE", Self::COLUMNS.join(", ")))
+    }
+}
+
+impl From<RunRow> for RunSummary {
+    fn from(row: RunRow) -> RunSummary {
+        let small = |number: i64| u32::try_from(number).ok();
+        let step_time_s = row.step_time_s.map(|mean| Stat {
+            mean,
+            std: row.step_time_std_s,
+            std_kind: match row.step_time_std_kind.as_deref() {
+                Some("population") => StdKind::Population,
+                _ => StdKind::Sample,
+            },
+            n: row.step_time_n.unwrap_or_default().unsigned_abs(),
+        });
+        let plan = match (row.plan_low_s, row.plan_mid_s, row.plan_high_s) {
+            (Some(low), Some(mid), Some(high)) => Some(AgainstPlan {
+                step_time_s: Interval { low, mid, high },
+                error: row.plan_error,
+                within: step_time_s.map(|stat| (low..=high).contains(&stat.mean)),
+            }),
+            _ => None,
+        };
+        let speed_percent = row.speed_percent;
+        let baseline = row.baseline_step_time_s.map(|step_time_s| Against { step_time_s, speed_percent });
+        // Only a program newer than this one writes other ids.
+        let status = Status::ALL.into_iter().find(|status| status.id() == row.status);
+        RunSummary {
+            id: row.id,
+            received_at: row.received_at,
+            ran_at: row.ran_at,
+            path: row.path,
+            campaign: row.campaign,
+            run: row.run,
+            repeat: row.repeat.and_then(small),
+            cluster: row.cluster,
+            recipe: row.recipe,
+            model: row.model,
+            gpu: row.gpu,
+            gpus: row.gpus.and_then(small),
+            dtype: row.dtype,
+            status: status.unwrap_or(Status::Unreadable),
+            step_time_s,
+            tokens_per_s: row.tokens_per_s,
+            mfu: row.mfu,
+            convention: Convention::ALL
+                .into_iter()
+                .find(|known| Some(known.id()) == row.convention.as_deref()),
+            baseline,
+            plan,
+            comparable: row.is_comparable != 0,
+            parser_version: small(row.parser_version).unwrap_or_default(),
+            line: row.line,
+            has_log: row.log_sha256.is_some(),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Alerts: runs that were slower than expected, listed by the server and sent to webhooks.
+
+use crate::history::Kind;
+use serde::{Deserialize, Serialize};
+
+/// What an alert says. A webhook receives the same, with `link` added and `text` made to stand alone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct AlertMessage {
+    /// The run's id.
+    pub run: String,
+    /// The recipe or scenario, and its cluster.
+    pub what: String,
+    /// The threshold that the run exceeded.
+    pub kind: Kind,
+    /// A sentence with the numbers.
+    pub text: String,
+    /// When the run ran.
+    pub at: String,
+    /// The measured seconds per step.
+    pub measured_s: f64,
+    /// The expected seconds per step.
+    pub expected_s: f64,
+    /// The seconds per step above which a run is a regression.
+    pub limit_s: f64,
+}
+
+/// A stored alert.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct AlertRecord {
+    /// The alert's id.
+    pub id: String,
+    /// When the server found the regression.
+    pub at: String,
+    /// The run's id.
+    pub run: String,
+    /// The threshold's id, as in `alert.kind`.
+    pub kind: String,
+    /// What the alert says; null if it can't be read.
+    pub alert: Option<AlertMessage>,
+}
+
+/// A list of alerts.
+#[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct AlertRecords {
+    /// The alerts, newest first.
+    pub items: Vec<AlertRecord>,
+}

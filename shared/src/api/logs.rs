@@ -1,0 +1,48 @@
+//! Raw logs: uploaded in pieces, read as lines.
+
+use serde::{Deserialize, Serialize};
+
+/// How much of a raw log the server has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct LogProgress {
+    /// The number of raw bytes that arrived: the next piece starts here. 0 where the log was complete before.
+    pub offset: u64,
+    /// Whether the log is complete and matches the result's SHA-256.
+    pub complete: bool,
+}
+
+/// The raw log that belongs to an uploaded result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ExpectedLog {
+    /// The log's SHA-256, in hexadecimal.
+    pub sha256: String,
+    /// How much of it the server has.
+    #[serde(flatten)]
+    pub progress: LogProgress,
+}
+
+/// A line of a raw log.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct LogLine {
+    /// The line's number, from 1.
+    #[serde(rename = "line")]
+    pub number: u64,
+    /// The line's text; the server cuts it after 4096 bytes.
+    pub text: String,
+}
+
+/// Some lines of a raw log.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct LogLines {
+    /// The lines, in order.
+    #[serde(rename = "items")]
+    pub lines: Vec<LogLine>,
+    /// The line number to continue from; null at the end of the log.
+    pub next: Option<u64>,
+    /// The number of lines in the log; null where the end was not reached.
+    pub total: Option<u64>,
+}

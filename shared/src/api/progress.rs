@@ -1,0 +1,143 @@
+//! Runs that have no result yet.
+
+use serde::{Deserialize, Serialize};
+
+super::ids! {
+    /// The state of a run that has no result yet.
+    RunState {
+        /// The runner is submitting its job.
+        #[serde(alias = "being submitted")]
+        Submitting "submitting",
+        /// The job is submitted; the queue has not shown it yet.
+        Submitted "submitted",
+        /// The job waits in the queue.
+        Waiting "waiting",
+        /// The job runs.
+        Running "running",
+        /// The job ended, and its log was copied.
+        #[serde(alias = "log copied")]
+        LogCopied "log_copied",
+        /// The job ended with exit code 0.
+        Completed "completed",
+        /// The job ended with another exit code, or could not be submitted.
+        Failed "failed",
+        /// The job was cancelled.
+        Cancelled "cancelled",
+        /// The job ran into its time limit.
+        #[serde(alias = "ended by its time limit")]
+        TimeLimit "time_limit",
+        /// The job lost a node.
+        #[serde(alias = "lost a node")]
+        NodeFail "node_fail",
+        /// The job ran out of memory.
+        #[serde(alias = "ran out of memory")]
+        OutOfMemory "out_of_memory",
+        /// Another job took the nodes.
+        #[serde(alias = "was preempted")]
+        Preempted "preempted",
+        /// The job ended; Slurm no longer knows how.
+        #[serde(alias = "ended, Slurm no longer says how")]
+        Ended "ended",
+        /// The cluster can't be reached or no longer lists the job. Also stands for states of newer runners.
+        #[serde(other)]
+        Unknown "unknown",
+    }
+}
+
+impl RunState {
+    /// Returns the state in words, for people.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            RunState::Submitting => "submitting",
+            RunState::Submitted => "submitted",
+            RunState::Waiting => "waiting",
+            RunState::Running => "running",
+            RunState::LogCopied => "log copied",
+            RunState::Completed => "completed",
+            RunState::Failed => "failed",
+            RunState::Cancelled => "cancelled",
+            RunState::TimeLimit => "hit its time limit",
+            RunState::NodeFail => "lost a node",
+            RunState::OutOfMemory => "ran out of memory",
+            RunState::Preempted => "preempted",
+            RunState::Ended => "ended",
+            RunState::Unknown => "unknown",
+        }
+    }
+
+    /// Returns whether the run's job ended. A run whose log was copied still awaits its result.
+    #[must_use]
+    pub const fn is_over(self) -> bool {
+        match self {
+            RunState::Submitting
+            | RunState::Submitted
+            | RunState::Waiting
+            | RunState::Running
+            | RunState::LogCopied
+            | RunState::Unknown => false,
+            RunState::Completed
+            | RunState::Failed
+            | RunState::Cancelled
+            | RunState::TimeLimit
+            | RunState::NodeFail
+            | RunState::OutOfMemory
+            | RunState::Preempted
+            | RunState::Ended => true,
+        }
+    }
+}
+
+/// What a runner reports of an unfinished run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct RunProgress {
+    /// The campaign that lists the run.
+    pub campaign: String,
+    /// The run's name in the campaign.
+    pub run: String,
+    /// The number of the repeat, from 1.
+    pub repeat: u32,
+    /// The cluster.
+    pub cluster: String,
+    /// The recipe; null if the run has none.
+    pub recipe: Option<String>,
+    /// The run's state.
+    pub state: RunState,
+    /// The newest step in the log.
+    pub step: Option<u64>,
+    /// The number of steps that the run will make.
+    pub steps: Option<u64>,
+    /// The mean of the newest steps, in seconds.
+    pub step_time_s: Option<f64>,
+    /// The predicted seconds per step.
+    pub planned_s: Option<f64>,
+    /// The ids of its jobs.
+    #[serde(default)]
+    pub jobs: Vec<String>,
+    /// When the runner saw this state.
+    pub at: String,
+}
+
+/// A run without a result, as the server lists it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct UnfinishedRun {
+    /// The id that the result will have.
+    pub id: String,
+    /// When the server received the report.
+    pub received_at: String,
+    /// Whether the job ended.
+    pub is_over: bool,
+    /// The newest report.
+    #[serde(flatten)]
+    pub progress: RunProgress,
+}
+
+/// A list of runs without a result.
+#[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct UnfinishedRuns {
+    /// The runs, the most recently reported first.
+    pub items: Vec<UnfinishedRun>,
+}

@@ -1,0 +1,128 @@
+//! Results: upload and list. A result itself is a result file (`crate::result`).
+
+use super::ExpectedLog;
+use crate::flops::Convention;
+use crate::log::{Stat, Status};
+use crate::result::{Against, AgainstPlan};
+use serde::{Deserialize, Serialize};
+use std::num::NonZeroU32;
+
+/// A run as lists show it, without its steps. The names are those of a report.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct RunSummary {
+    /// The result's id.
+    pub id: String,
+    /// When the store received it.
+    pub received_at: String,
+    /// When the run started, or when its log was last written; if neither is known, when the result was received.
+    pub ran_at: String,
+    /// The log's path, as given.
+    pub path: String,
+    /// The campaign that lists the run; null, like the next three, if Trainplan did not launch it.
+    pub campaign: Option<String>,
+    /// The run's name in the campaign.
+    pub run: Option<String>,
+    /// The number of the repeat, from 1.
+    pub repeat: Option<u32>,
+    /// The cluster.
+    pub cluster: Option<String>,
+    /// The published recipe that the run matches; null if it matches none.
+    pub recipe: Option<String>,
+    /// The model's id, or the text of a custom model.
+    pub model: Option<String>,
+    /// The GPU type's id, or the text of a custom GPU.
+    pub gpu: Option<String>,
+    /// The number of GPUs.
+    pub gpus: Option<u32>,
+    /// The precision.
+    pub dtype: Option<String>,
+    /// Whether the log could be scored.
+    pub status: Status,
+    /// Seconds per step.
+    pub step_time_s: Option<Stat>,
+    /// Tokens per second, over all GPUs.
+    pub tokens_per_s: Option<f64>,
+    /// Model FLOPs utilization, as a fraction.
+    pub mfu: Option<f64>,
+    /// How the MFU's FLOPs are counted.
+    pub convention: Option<Convention>,
+    /// The recipe's published measurement.
+    pub baseline: Option<Against>,
+    /// What was predicted before the run started.
+    pub plan: Option<AgainstPlan>,
+    /// Whether its step time may be compared with other runs.
+    pub comparable: bool,
+    /// The version of the parser that read the log.
+    pub parser_version: u32,
+    /// The query of a share link to the scenario; null if parts of it are unknown. Runs with the same `line` on the same
+    /// cluster form a time line.
+    pub line: Option<String>,
+    /// Whether the server has the raw log.
+    pub has_log: bool,
+}
+
+/// A page of a list of runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct RunPage {
+    /// The runs.
+    pub items: Vec<RunSummary>,
+    /// The `cursor` of the next page; null on the last page.
+    pub next_cursor: Option<String>,
+}
+
+super::ids! {
+    /// What the server did with an uploaded result.
+    UploadOutcome {
+        /// It was stored.
+        New "new",
+        /// The same result was stored before.
+        Known "known",
+    }
+}
+
+/// The answer to an uploaded result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct UploadedRun {
+    /// The run's id.
+    pub id: String,
+    /// Whether the result is new.
+    pub outcome: UploadOutcome,
+    /// The raw log that belongs to it.
+    pub log: ExpectedLog,
+}
+
+/// The server's limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ServerLimits {
+    /// The largest result file in bytes, uncompressed.
+    pub max_result_bytes: usize,
+    /// The largest raw log in bytes, uncompressed.
+    pub max_log_bytes: u64,
+    /// The most runs on a page of a list.
+    pub max_page: u32,
+    /// The most runs in a comparison or a share link.
+    pub max_compared: usize,
+    /// The most requests per minute from one caller.
+    #[cfg_attr(feature = "schema", schema(value_type = u32))]
+    pub requests_per_minute: NonZeroU32,
+    /// The most bytes that a token may upload per day (UTC), unless the token has a quota of its own.
+    pub max_uploaded_bytes_per_day: u64,
+}
+
+impl Default for ServerLimits {
+    fn default() -> Self {
+        const REQUESTS: NonZeroU32 = NonZeroU32::new(3000).unwrap();
+        Self {
+            max_result_bytes: 64 << 20,
+            max_log_bytes: 64 << 30,
+            max_page: 1000,
+            max_compared: 16,
+            requests_per_minute: REQUESTS,
+            max_uploaded_bytes_per_day: 1 << 40,
+        }
+    }
+}
