@@ -5,12 +5,13 @@ use crate::address::Address;
 use crate::components::copy::{CopyButton, save_address};
 use crate::components::trouble::TroubleNote;
 use crate::desk::Desk;
-use crate::message::{Answer, Line, Lines, Question, Trouble};
+use crate::message::{Answer, Question, Trouble};
 use leptos::ev::{MouseEvent, SubmitEvent, popstate};
 use leptos::html::Input;
 use leptos::prelude::*;
 use leptos::wasm_bindgen::JsValue;
 use leptos_router::hooks::use_location;
+use trainplan_shared::api::{self, LogLines};
 use trainplan_shared::units::group_digits;
 
 /// As many lines as a page has, as the worker asks for them.
@@ -175,7 +176,7 @@ fn piece(from: u64, marked: Option<(u64, u64)>) -> u64 {
 }
 
 /// What is shown, in words.
-fn told(Lines { lines, next, total }: &Lines, from: u64, find: &str) -> String {
+fn told(LogLines { lines, next, total }: &LogLines, from: u64, find: &str) -> String {
     let number = |number: u64| group_digits(number as f64);
     if find.is_empty() {
         let total = total.map_or(String::new(), |total| format!(" of {}", number(total)));
@@ -219,7 +220,7 @@ fn Search() -> impl IntoView {
 }
 
 #[component]
-fn LogLine(line: Line, marks: Marks) -> impl IntoView {
+fn LogLine(line: api::LogLine, marks: Marks) -> impl IntoView {
     let number = line.number;
     let id = format!("L{number}");
     let current = move || {
