@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use trainplan_tests::trainplan;
 
 const HEADER: &str = "id,model,gpu,precision,framework,gpus,seq_len,tp,pp,cp,mbs,gbs,step_time_s";
-/// Runs of a cluster, up to their step times.
+/// Runs of a cluster, without their step times.
 const RUNS: [&str; 4] = [
     "a,llama3.1-8b,H100,BF16,NeMo2,16,8192,1,1,2,1,128",
     "b,llama3.1-70b,H100,BF16,NeMo2,64,8192,4,4,2,1,128",
@@ -15,7 +15,7 @@ const RUNS: [&str; 4] = [
     "d,gpt3-175b,H100,FP8-DS,NeMo2,128,2048,4,8,1,1,256",
 ];
 
-/// A file of those runs that took so long.
+/// A file of those runs with these step times.
 fn runs(seconds: &[f64]) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.csv");
@@ -27,7 +27,7 @@ fn runs(seconds: &[f64]) -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-/// What the program predicts of those runs, s.
+/// The predicted step times of those runs, s.
 fn predicted() -> Vec<f64> {
     let (_folder, path) = runs(&[1.0; 4]);
     let validation = json(&["validate", path.to_str().unwrap()]);
@@ -40,12 +40,12 @@ fn factor(seconds: &[f64]) -> Value {
 }
 
 #[test]
-fn a_slower_cluster_gets_a_factor_that_its_estimates_take() {
+fn a_slower_cluster_gets_a_factor_for_its_estimates() {
     let slower: Vec<f64> = predicted().iter().map(|seconds| seconds * 1.2).collect();
     let cluster = factor(&slower);
     let [low, middle, high] = ["low", "factor", "high"].map(|key| cluster[key].as_f64().unwrap());
     assert_eq!(cluster["n"], 4);
-    // Four runs move the belief that a machine is usual most of the way.
+    // Four runs outweigh most of the prior.
     assert!(1.1 < middle && middle < 1.2 && low < middle && middle < high, "{cluster}");
 
     let recipe = ["estimate", "--recipe", "llama3.1-8b/h100/bf16/8@25.04"];
@@ -59,7 +59,7 @@ fn a_slower_cluster_gets_a_factor_that_its_estimates_take() {
 }
 
 #[test]
-fn fewer_runs_are_believed_less() {
+fn fewer_runs_change_the_factor_less() {
     let slower: Vec<f64> = predicted().iter().map(|seconds| seconds * 1.2).collect();
     let (one, four) = (factor(&slower[..1]), factor(&slower));
     assert!(one["factor"].as_f64() < four["factor"].as_f64());
@@ -68,13 +68,13 @@ fn fewer_runs_are_believed_less() {
 }
 
 #[test]
-fn a_cluster_needs_runs_that_were_timed() {
+fn a_cluster_needs_timed_runs() {
     let (_folder, path) = runs(&[]);
     assert!(refusal(&["calibrate", "--cluster", path.to_str().unwrap()]).contains("no rows"));
     fs::write(&path, format!("{HEADER}\n{},\n", RUNS[0])).unwrap();
     let untimed = trainplan(["calibrate", "--cluster", path.to_str().unwrap()]);
     assert_eq!(untimed.code, Some(4), "{}", untimed.stderr);
-    assert!(untimed.stderr.contains("a: no step time is given"), "{}", untimed.stderr);
+    assert!(untimed.stderr.contains("a: step_time_s is missing"), "{}", untimed.stderr);
     assert!(refusal(&["calibrate", "--cluster"]).contains("FILE"));
 }
 

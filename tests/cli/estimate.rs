@@ -11,11 +11,11 @@ fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
 }
 
 fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
 #[test]
-fn every_field_of_the_contract_is_there_and_adds_up() {
+fn every_field_of_the_output_is_there_and_adds_up() {
     let estimate = json(&with(&["--tokens", "15T"]));
     for range in ["step_time_s", "time_to_train_days"] {
         let [low, mid, high] = ["low", "mid", "high"].map(|end| number(&estimate[range][end]));
@@ -60,7 +60,7 @@ fn every_field_of_the_contract_is_there_and_adds_up() {
 }
 
 #[test]
-fn what_is_published_stands_beside_as_recipes_prints_it() {
+fn the_published_measurement_is_the_one_that_recipes_prints() {
     let estimate = json(&RECIPE);
     let recipes = json(&["recipes", "--model", "llama3.1-405b", "--gpus", "512", "--dtype", "fp8"]);
     assert_eq!(estimate["recipe"], recipes[0]["id"]);
@@ -83,12 +83,12 @@ fn every_published_recipe_is_predicted_near_its_measurement() {
 }
 
 #[test]
-fn a_change_moves_what_it_should() {
+fn a_changed_option_changes_the_right_parts() {
     let before = json(&RECIPE);
     let after = json(&with(&["--recompute", "full"]));
     assert!(number(&after["memory"]["activations"]) < 0.5 * number(&before["memory"]["activations"]));
     assert!(number(&after["breakdown"]["matmul"]) > 1.2 * number(&before["breakdown"]["matmul"]));
-    assert!(after["baseline"].is_null(), "it is not the published run any more");
+    assert!(after["baseline"].is_null(), "the published run had another layout");
     let slower = json(&with(&["--cluster-factor", "1.1"]));
     let ratio = number(&slower["step_time_s"]["mid"]) / number(&before["step_time_s"]["mid"]);
     assert!((1.05..1.2).contains(&ratio), "{ratio}");
@@ -97,7 +97,7 @@ fn a_change_moves_what_it_should() {
 }
 
 #[test]
-fn what_does_not_fit_exits_with_3_and_names_changes_with_which_it_does() {
+fn a_scenario_that_does_not_fit_exits_with_3_and_names_changes_that_make_it_fit() {
     let scenario =
         ["estimate", "--model", "llama3.1-70b", "--gpu", "h100", "--gpus", "64", "--tp", "2", "--gbs", "128"];
     let run = trainplan(scenario);
@@ -113,21 +113,21 @@ fn what_does_not_fit_exits_with_3_and_names_changes_with_which_it_does() {
         let flags = remedy["flags"].as_str().unwrap();
         assert!(run.stderr.contains(flags), "{flags}: {}", run.stderr);
         let changed: Vec<&str> = flags.split(' ').collect();
-        // A flag is given once: the changed ones take the place of the old.
+        // Changed flags replace the old ones.
         let kept = scenario[1..].chunks(2).filter(|flag| !changed.contains(&flag[0])).flatten();
-        let mended: Vec<&str> = ["estimate"].iter().chain(kept).chain(&changed).copied().collect();
-        let mended = json(&mended);
-        assert_eq!(mended["fits"], true, "{flags}");
-        assert_eq!(mended["step_time_s"]["mid"], remedy["step_time_s"], "{flags}");
+        let changed: Vec<&str> = ["estimate"].iter().chain(kept).chain(&changed).copied().collect();
+        let fitting = json(&changed);
+        assert_eq!(fitting["fits"], true, "{flags}");
+        assert_eq!(fitting["step_time_s"]["mid"], remedy["step_time_s"], "{flags}");
     }
 }
 
 #[test]
-fn what_nothing_makes_fit_says_so() {
+fn a_hopeless_scenario_gets_the_advice_to_use_more_gpus() {
     let run =
         trainplan(["estimate", "--model", "llama3.1-405b", "--gpu", "h100", "--gpus", "8", "--gbs", "8"]);
     assert_eq!(run.code, Some(3));
-    assert!(run.stderr.contains("more GPUs might"), "{}", run.stderr);
+    assert!(run.stderr.contains("use more GPUs"), "{}", run.stderr);
 }
 
 #[test]
@@ -155,20 +155,27 @@ fn own_models_and_own_gpus_are_predicted() {
     let roomier = of(text, "h100:hbm_gb=96");
     let margin = |estimate: &Value| number(&estimate["memory"]["margin_bytes"]);
     assert!(margin(&roomier) > margin(&known) + 15e9);
-    assert!(roomier["warnings"][0].as_str().unwrap().contains("nobody measured your own GPU"));
+    assert!(roomier["warnings"][0].as_str().unwrap().contains("was never measured"));
     let unknown = of(&text.replace("ffn=14336", "ffn=14337"), "h100");
     assert_eq!(unknown["basis"]["kind"], "modelled");
-    assert!(unknown["warnings"][0].as_str().unwrap().contains("the interval is wide"), "{unknown}");
+    assert!(unknown["warnings"][0].as_str().unwrap().contains("The interval is therefore wide"), "{unknown}");
 }
 
 #[test]
-fn a_person_reads_the_interval_the_basis_and_the_fit() {
+fn the_table_shows_the_interval_the_confidence_and_the_fit() {
     let run = trainplan(with(&["--format", "table"]));
-    for part in ["step time", "-0.0", "published", "MFU", "matmul", "2, fullest", "measurements of this very"]
-    {
+    for part in [
+        "step time",
+        "-0.0",
+        "published",
+        "MFU",
+        "Matrix multiplication",
+        "Stage 2 (fullest)",
+        "High confidence",
+    ] {
         assert_eq!(run.stdout.contains(part), part != "-0.0", "{part}: {}", run.stdout);
     }
-    assert!(run.stdout.trim_end().ends_with("to spare."), "{}", run.stdout);
+    assert!(run.stdout.trim_end().ends_with("GiB free."), "{}", run.stdout);
 }
 
 #[test]
@@ -180,7 +187,7 @@ fn csv_has_every_number_by_its_path() {
 }
 
 #[test]
-fn a_wrong_option_is_refused_with_what_is_allowed() {
+fn an_invalid_option_is_refused_with_the_allowed_values() {
     assert!(refusal(&with(&["--recompute", "some"])).contains("none, selective, full"));
     assert!(refusal(&with(&["--stack", "nemo"])).contains("nemo-1"));
     let both = refusal(&with(&["--tp", "7", "--tokens", "many"]));

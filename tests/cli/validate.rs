@@ -9,7 +9,7 @@ use trainplan_tests::trainplan;
 /// Every measured row of the repository.
 const MEASUREMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data/measurements.csv");
 
-/// A file of measured runs: of a catalog model, of an own one, and one that nobody knows.
+/// A file of measured runs: a catalog model, a custom model, an unknown model, an invalid layout, and an untimed run.
 const RUNS: &str = "\
 id,model,gpu,precision,framework,gpus,seq_len,tp,pp,cp,mbs,gbs,layers,hidden,heads,vocab,step_time_s
 known,llama3.1-8b,H100,BF16,NeMo2,8,8192,1,1,2,1,128,,,,,12
@@ -32,7 +32,7 @@ fn validated(text: &str) -> Value {
 }
 
 #[test]
-fn each_row_is_predicted_or_says_why_not() {
+fn each_row_is_predicted_or_has_a_reason() {
     let validation = validated(RUNS);
     let rows = validation["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 5);
@@ -43,10 +43,10 @@ fn each_row_is_predicted_or_says_why_not() {
         assert!(row["reason"].is_null(), "{row}");
     }
     let reasons: Vec<&str> = rows[2..].iter().map(|row| row["reason"].as_str().unwrap()).collect();
-    assert_eq!(reasons[0], "the architecture of my-other is not known");
+    assert_eq!(reasons[0], "the architecture of my-other is unknown");
     assert!(reasons[1].starts_with("--tp \"3\""), "{}", reasons[1]);
-    assert_eq!(reasons[2], "no step time is given");
-    // What is not timed is predicted all the same, and counts in no figure.
+    assert_eq!(reasons[2], "step_time_s is missing");
+    // An untimed run is predicted too, and counts in no summary.
     assert!(
         rows[3]["predicted_s"].is_null() && rows[4]["predicted_s"].is_f64() && rows[4]["error"].is_null()
     );
@@ -54,7 +54,7 @@ fn each_row_is_predicted_or_says_why_not() {
 }
 
 #[test]
-fn errors_are_summed_up_over_all_rows_and_in_groups() {
+fn errors_are_summarized_over_all_rows_and_in_groups() {
     let validation = validated(RUNS);
     let errors: Vec<f64> =
         validation["rows"].as_array().unwrap().iter().filter_map(|row| row["error"].as_f64()).collect();
@@ -69,7 +69,7 @@ fn errors_are_summed_up_over_all_rows_and_in_groups() {
 }
 
 #[test]
-fn an_own_architecture_is_a_gpt_of_that_shape() {
+fn a_custom_architecture_is_a_gpt_of_that_shape() {
     let predicted = |text: &str| validated(text)["rows"][1]["predicted_s"].as_f64().unwrap();
     let deeper = predicted(&RUNS.replace(",48,8192,64,", ",96,8192,64,"));
     let ratio = deeper / predicted(RUNS);
@@ -77,7 +77,7 @@ fn an_own_architecture_is_a_gpt_of_that_shape() {
 }
 
 #[test]
-fn memory_is_judged_as_the_row_counts_it() {
+fn memory_is_compared_as_the_row_counts_it() {
     let row = |kind: &str| {
         let header = "model,gpu,precision,framework,gpus,seq_len,tp,pp,cp,gbs,memory_gib,memory_kind";
         let text = format!("{header}\nllama3.1-8b,H100,BF16,NeMo2,8,8192,1,1,2,128,60,{kind}\n");
@@ -92,11 +92,11 @@ fn memory_is_judged_as_the_row_counts_it() {
         (bytes(&tensors) / 60.0 / 1_073_741_824.0 - 1.0 - tensors["memory_error"].as_f64().unwrap()).abs()
             < 1e-12
     );
-    assert!(bytes(&all) > bytes(&tensors), "the second counts what is reserved besides");
+    assert!(bytes(&all) > bytes(&tensors), "the second includes reserved memory");
 }
 
 #[test]
-fn every_published_row_is_understood_or_says_why_not() {
+fn every_published_row_is_predicted_or_has_a_reason() {
     let validation = json(&["validate", MEASUREMENTS]);
     let rows = validation["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 1928);
@@ -104,9 +104,9 @@ fn every_published_row_is_understood_or_says_why_not() {
     for row in rows.iter().filter(|row| row["predicted_s"].is_null()) {
         *reasons.entry(row["reason"].as_str().unwrap()).or_default() += 1;
     }
-    // No GPU, precision or software of the file is unknown: a model is whose architecture nobody published, or a layout.
+    // Every GPU, precision and software of the file is known. Some models have no published architecture or layout.
     for reason in reasons.keys() {
-        let expected = [" is not known", " is no pre-training", "--ep: ", "--gbs: "];
+        let expected = [" is unknown", " is missing", " is not pre-training", "--ep: ", "--gbs: "];
         assert!(expected.iter().any(|part| reason.contains(part)), "{reasons:#?}");
     }
     assert!(reasons.values().sum::<usize>() < 100, "{reasons:#?}");
@@ -120,7 +120,7 @@ fn csv_is_rectangular() {
 }
 
 #[test]
-fn what_is_no_file_of_runs_is_refused() {
+fn a_file_without_runs_is_refused() {
     let missing = trainplan(["validate", "/nowhere/runs.csv"]);
     assert_eq!((missing.code, missing.stdout.as_str()), (Some(1), ""));
     assert!(missing.stderr.contains("/nowhere/runs.csv"), "{}", missing.stderr);

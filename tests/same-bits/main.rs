@@ -187,7 +187,7 @@ impl Default for Digest {
 impl Digest {
     /// Everything that is predicted.
     fn estimate(&mut self, inputs: &Inputs<'_>) {
-        let Estimate { step_time_s, breakdown, memory, basis } = Estimate::from_embedded(inputs);
+        let Estimate { step_time_s, breakdown, memory, evidence } = Estimate::from_embedded(inputs);
         self.numbers([step_time_s.low, step_time_s.mid, step_time_s.high]);
         self.numbers(breakdown.parts().map(|(_, seconds)| seconds));
         for stage in &memory.stages {
@@ -195,8 +195,8 @@ impl Digest {
             self.numbers([stage.activations, stage.logits, stage.buffers]);
         }
         self.numbers([memory.peak_stage as f64, memory.capacity_bytes, memory.reserved_bytes]);
-        self.numbers([peak_bytes(inputs), basis.modelled_s, basis.correction]);
-        self.numbers(basis.anchors.iter().map(|anchor| anchor.likeness));
+        self.numbers([peak_bytes(inputs), evidence.modelled_s, evidence.correction]);
+        self.numbers(evidence.anchors.iter().map(|anchor| anchor.likeness));
     }
 
     fn numbers(&mut self, numbers: impl IntoIterator<Item = f64>) {

@@ -1,4 +1,4 @@
-//! `trainplan calibrate`: the constants of the estimate, or one cluster's factor.
+//! `trainplan calibrate`: fits the constants of the estimate, or the factor of one cluster.
 
 use super::output::{self, Format, FormatArg};
 use super::{Failure, note, parse, side_by_side, validate};
@@ -6,29 +6,29 @@ use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
 use trainplan_shared::calibration::cluster::ClusterFactor;
-use trainplan_shared::calibration::{By, Calibrator, Files, HeldOut, Summary};
+use trainplan_shared::calibration::{CalibrationFiles, Calibrator, ErrorSummary, Grouping, HeldOutRow};
 use trainplan_shared::estimate::Estimate;
 use trainplan_shared::measurements::{self, Measurement};
 
-/// Fit the estimate's constants to measurements, or find one factor for your own cluster
+/// Fit the estimate to measured runs, or compute your cluster's factor
 ///
-/// Without files it fits the embedded measurements and comes to the embedded constants, bit for bit. With --cluster, logs,
-/// results or a CSV of your own runs give the factor by which your cluster is slower than predicted, and how sure that is:
-/// `trainplan estimate --cluster-factor` takes it.
+/// Without files, it fits the embedded measurements and reproduces the embedded constants bit for bit. With --cluster, it
+/// compares logs, results or a CSV file of your runs with their predictions, and computes the factor for
+/// `trainplan estimate --cluster-factor`, with its 80 % interval.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  trainplan calibrate --output /tmp/fit          # data files and accuracy report of the embedded measurements
-  trainplan calibrate runs.csv --output /tmp/fit # of your own file, with the columns of measurements.csv
-  trainplan calibrate --cluster results/         # one factor for your cluster")]
+  trainplan calibrate --output /tmp/fit            # fit the embedded measurements, write data files and report
+  trainplan calibrate runs.csv --output /tmp/fit   # fit your own file (columns of measurements.csv)
+  trainplan calibrate --cluster results/           # compute the factor of your cluster")]
 pub(super) struct Args {
-    /// Measured runs to fit instead of the embedded ones; with --cluster, logs, results, folders or CSV files
+    /// CSV files to fit instead of the embedded measurements; with --cluster, also logs, results and folders
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Find one factor for a cluster
+    /// Compute the factor of a cluster
     #[arg(long, requires = "files")]
     cluster: bool,
-    /// Folder for calibration.csv, anchors.csv, intervals.csv, accuracy.md and accuracy.svg
+    /// Write calibration.csv, anchors.csv, intervals.csv, accuracy.md and accuracy.svg to this folder
     #[arg(short, long, value_name = "DIR", conflicts_with = "cluster")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -38,18 +38,18 @@ pub(super) struct Args {
 #[derive(Debug, Serialize)]
 struct Output {
     rows: usize,
-    /// Name to fitted value.
+    /// Fitted values by name.
     constants: serde_json::Map<String, serde_json::Value>,
-    /// Errors of rows that were held out, by how and by what.
-    held_out: Vec<HeldOutBy>,
+    /// Errors of held-out rows, by grouping.
+    held_out: Vec<HeldOutErrors>,
     files: Vec<PathBuf>,
 }
 
 #[derive(Debug, Serialize)]
-struct HeldOutBy {
+struct HeldOutErrors {
     held_out_by: &'static str,
-    modelled: Option<Summary>,
-    corrected: Option<Summary>,
+    modelled: Option<ErrorSummary>,
+    corrected: Option<ErrorSummary>,
 }
 
 impl Args {
@@ -69,11 +69,11 @@ impl Args {
         if calibrator.is_empty() {
             let path = self.files.first().cloned().unwrap_or_default();
             let what =
-                "holds no row with a step time that can be predicted; `trainplan validate` says why".into();
+                "No row with a step time can be predicted. `trainplan validate` shows the reasons.".into();
             return Err(Failure::Contents { path, what });
         }
         let values = calibrator.fit();
-        let judged = By::ALL.map(|by| {
+        let judged = Grouping::ALL.map(|by| {
             let folds = calibrator.folds(by);
             side_by_side::map(&folds, |fold| calibrator.judge(fold, &values)).concat()
         });
@@ -84,14 +84,14 @@ impl Args {
         };
         let constants =
             calibrator.named(&values).map(|(name, value)| (name.to_string(), value.into())).collect();
-        let held_out = By::ALL
+        let held_out = Grouping::ALL
             .into_iter()
             .zip(&judged)
             .map(|(by, rows)| {
-                let of = |value: fn(&HeldOut<'_>) -> f64| {
-                    Summary::of(rows.iter().map(|one| value(one) / one.step_time_s - 1.0))
+                let of = |value: fn(&HeldOutRow<'_>) -> f64| {
+                    ErrorSummary::of(rows.iter().map(|one| value(one) / one.step_time_s - 1.0))
                 };
-                HeldOutBy {
+                HeldOutErrors {
                     held_out_by: by.title(),
                     modelled: of(|one| one.modelled_s),
                     corrected: of(|one| one.anchored_s),
@@ -120,7 +120,7 @@ impl Args {
                         pairs.push((measured, Estimate::from_embedded(&subject.inputs()).step_time_s.mid));
                     }
                     (Err(reason), _) => note(&format!("{}: {reason}", row.id)),
-                    (_, None) => note(&format!("{}: no step time is given", row.id)),
+                    (_, None) => note(&format!("{}: step_time_s is missing", row.id)),
                 }
             }
         }
@@ -131,20 +131,17 @@ impl Args {
                     (Some(measured), Ok(scenario)) => {
                         pairs.push((measured, Estimate::of(&scenario).step_time_s.mid));
                     }
-                    (None, _) => note(&format!("{}: not scored", report.path)),
-                    (_, Err(_)) => note(&format!("{}: nothing tells what it is a run of", report.path)),
+                    (None, _) => note(&format!("{}: the log could not be scored", report.path)),
+                    (_, Err(_)) => note(&format!("{}: the scenario of this run is unknown", report.path)),
                 }
             }
         }
         let factor = ClusterFactor::of(&pairs).ok_or(Failure::NothingScored)?;
         if factor.outliers > 0 {
-            note(&format!(
-                "{} of {} runs lie far from the others and count little",
-                factor.outliers, factor.n
-            ));
+            note(&format!("{} of {} runs are outliers and have little influence", factor.outliers, factor.n));
         }
         if factor.is_doubtful() {
-            note("a factor so far from 1 more likely means that the runs are not what they were taken for");
+            note("The factor is far from 1. Check that model, GPUs and layout of the runs are correct.");
         }
         match self.format.choose() {
             Format::Json => output::json(&factor),
@@ -154,14 +151,14 @@ impl Args {
                     .map(|value| value.to_string())],
             ),
             Format::Table => output::text_line(&format!(
-                "{:.3} ({:.3} to {:.3}, from {} runs): give estimates --cluster-factor {:.3}",
+                "{:.3} ({:.3}–{:.3}, from {} runs). Use it with `trainplan estimate --cluster-factor {:.3}`.",
                 factor.factor, factor.low, factor.high, factor.n, factor.factor
             )),
         }
     }
 }
 
-fn write(folder: &Path, files: &Files) -> Result<Vec<PathBuf>, Failure> {
+fn write(folder: &Path, files: &CalibrationFiles) -> Result<Vec<PathBuf>, Failure> {
     fs::create_dir_all(folder).map_err(|error| Failure::File { path: folder.into(), error })?;
     let named = [
         ("calibration.csv", &files.constants),
@@ -186,12 +183,15 @@ fn table(result: &Output) -> Result<(), Failure> {
         &[1],
         result.constants.iter().map(|(name, value)| [name.clone(), value.to_string()]),
     )?;
-    output::text_line(&format!("\n{} rows. Held out:\n", result.rows))?;
-    let percent = |summary: &Option<Summary>| {
+    output::text_line(&format!(
+        "\n{} rows were fitted. Mean absolute errors on held-out rows:\n",
+        result.rows
+    ))?;
+    let percent = |summary: &Option<ErrorSummary>| {
         summary.map_or("–".to_string(), |summary| format!("{:.2} %", summary.mape * 100.0))
     };
     output::table(
-        ["by", "modelled", "corrected"],
+        ["held out by", "model alone", "corrected"],
         &[1, 2],
         result
             .held_out

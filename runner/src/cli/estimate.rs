@@ -1,4 +1,4 @@
-//! `trainplan estimate`: how long a step takes, and what a GPU must hold.
+//! `trainplan estimate`: predicts step time and memory.
 
 use super::output::{self, Format, FormatArg};
 use super::recipes::BaselineRow;
@@ -7,7 +7,7 @@ use super::{Failure, note};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use trainplan_shared::batch::Batch;
-use trainplan_shared::estimate::{Basis, BasisKind, Breakdown, Interval, Memory, StageMemory};
+use trainplan_shared::estimate::{Breakdown, Evidence, Interval, MemoryEstimate, StageMemory};
 use trainplan_shared::field::Field;
 use trainplan_shared::flops::Convention;
 use trainplan_shared::layout::Layout;
@@ -18,8 +18,8 @@ use trainplan_shared::units::{format_count, group_digits};
 
 /// Predict step time and memory of any model, GPU and layout
 ///
-/// The step time comes from a physical model fitted to measured runs, moved by measurements nearby where there are any;
-/// four of five measurements are expected within its interval (docs/accuracy.md). Memory is counted, not fitted.
+/// The step time comes from a physical model fitted to measured runs, and corrected by measurements of similar runs. Its
+/// interval covers 80 % of measurements (docs/accuracy.md). Memory is counted, not fitted.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -28,7 +28,7 @@ Examples:
   trainplan estimate --model qwen3-30b-a3b --gpu h100:hbm_gb=96 --gpus 64 --ep 8 --gbs 512
   trainplan estimate --model llama3.1-8b --gpu gb200 --gpus 64 --dtype mxfp8 --gbs 512 --mbs 2
 
-Exit codes: 0 it fits; 2 invalid input; 3 it does not fit (the result is printed all the same).")]
+Exit codes: 0 fits; 2 invalid input; 3 does not fit (the result is printed).")]
 pub(super) struct Args {
     /// Tokens to train
     #[arg(long, value_name = "N", default_value = "1T", allow_hyphen_values = true)]
@@ -39,7 +39,7 @@ pub(super) struct Args {
     format: FormatArg,
 }
 
-/// The contract of the command.
+/// The JSON output.
 #[derive(Debug, Serialize)]
 pub(super) struct Output<'a> {
     step_time_s: Interval,
@@ -51,31 +51,31 @@ pub(super) struct Output<'a> {
     tflops_per_gpu: Option<f64>,
     tokens: f64,
     time_to_train_days: Option<Interval>,
-    /// Seconds; they add up to the middle of the step time.
+    /// Seconds; they add up to the predicted step time.
     breakdown: &'a Breakdown,
     memory: MemoryOutput<'a>,
     fits: bool,
-    basis: &'a Basis,
-    /// What is published of this very scenario, as `recipes` prints it.
+    basis: &'a Evidence,
+    /// The published measurement of this scenario, as `recipes` prints it.
     baseline: Option<BaselineRow>,
     recipe: Option<String>,
-    /// Predicted over published step time, less one.
+    /// Predicted over published step time, minus 1.
     difference_from_baseline: Option<f64>,
     scenario: ScenarioOutput<'a>,
-    /// Changes with which it would fit; none where it does.
+    /// Changes that make it fit; empty if it fits.
     remedies: Vec<RemedyOutput>,
     warnings: &'a [String],
 }
 
-/// Bytes of the fullest GPU.
+/// Memory of the fullest GPU, in bytes.
 #[derive(Debug, Serialize)]
 struct MemoryOutput<'a> {
-    /// All tensors: what PyTorch calls max allocated.
+    /// All tensors: PyTorch's max allocated.
     total_bytes: f64,
     capacity_bytes: f64,
-    /// Taken besides tensors.
+    /// CUDA context, NCCL buffers and fragmentation.
     reserved_bytes: f64,
-    /// Left over; negative if it does not fit.
+    /// Free memory; negative if it does not fit.
     margin_bytes: f64,
     weights: f64,
     gradients: f64,
@@ -88,7 +88,7 @@ struct MemoryOutput<'a> {
     stages: &'a [StageMemory],
 }
 
-/// A change with which it would fit, and what a step then takes.
+/// Changes that make it fit, and the step time with them.
 #[derive(Debug, Serialize)]
 struct RemedyOutput {
     flags: String,
@@ -161,7 +161,7 @@ pub(super) fn contract(predicted: &Predicted) -> Output<'_> {
             stages: &memory.stages,
         },
         fits: memory.fits(),
-        basis: &estimate.basis,
+        basis: &estimate.evidence,
         baseline: predicted.published.map(|(_, baseline)| BaselineRow::new(baseline, scenario)),
         recipe: predicted.published.map(|(recipe, _)| recipe.id.to_string()),
         difference_from_baseline: predicted.off_published(),
@@ -184,7 +184,7 @@ pub(super) fn contract(predicted: &Predicted) -> Output<'_> {
     }
 }
 
-/// The options by the names of their flags.
+/// The options by flag.
 fn options(options: &Options) -> Map<String, Value> {
     let named = [
         (Field::Recompute, options.recompute.to_string().into()),
@@ -197,7 +197,7 @@ fn options(options: &Options) -> Map<String, Value> {
     named.into_iter().map(|(field, value): (Field, Value)| (field.flag().replace('-', "_"), value)).collect()
 }
 
-/// Every number of the contract under a path of names.
+/// Every value of the JSON output under its path.
 fn flat(predicted: &Predicted) -> Vec<[String; 2]> {
     fn walk(path: &str, value: &Value, rows: &mut Vec<[String; 2]>) {
         let below = |name: &str| if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
@@ -215,7 +215,6 @@ fn flat(predicted: &Predicted) -> Vec<[String; 2]> {
         }
     }
     let mut rows = Vec::new();
-    // What serializes to a file serializes to a value.
     walk("", &serde_json::to_value(contract(predicted)).unwrap_or_default(), &mut rows);
     rows
 }
@@ -224,22 +223,22 @@ fn table(predicted: &Predicted) -> Result<(), Failure> {
     let Predicted { scenario, estimate, .. } = predicted;
     output::text_line(&format!("{}\n", in_words(scenario)))?;
     output::table(["estimate", "", ""], &[1], headline(predicted))?;
-    output::text_line(&format!("\n{}\n", basis(&estimate.basis)))?;
+    output::text_line(&format!("\n{}\n", evidence(&estimate.evidence)))?;
     let step_time_s = estimate.breakdown.step_time_s();
     let shares = estimate.breakdown.parts().map(|(part, seconds)| (part, seconds, seconds / step_time_s));
     let shown = shares.into_iter().filter(|(_, _, share)| *share >= 0.0005);
     output::table(
-        ["where the step goes", "seconds", "share"],
+        ["step time", "seconds", "share"],
         &[1, 2],
         shown.map(|(part, seconds, share)| {
-            [part.to_string(), format!("{seconds:.3}"), format!("{:.1} %", share * 100.0)]
+            [part.title().to_string(), format!("{seconds:.3}"), format!("{:.1} %", share * 100.0)]
         }),
     )?;
     output::text_line("")?;
     memory(&estimate.memory)
 }
 
-/// The scenario in a line: what is meant, with all that follows from what was given.
+/// The scenario in one line, including derived values.
 pub(super) fn in_words(scenario: &Scenario) -> String {
     let Scenario { model, gpu, dtype, layout, batch, options, .. } = scenario;
     let degrees = [
@@ -262,10 +261,10 @@ pub(super) fn in_words(scenario: &Scenario) -> String {
     format!("{}.", words.join(", "))
 }
 
-/// Name, value and what belongs to it.
+/// Name, value and interval or comment.
 fn headline(predicted: &Predicted) -> Vec<[String; 3]> {
     let Predicted { estimate, metrics, .. } = predicted;
-    let ends = |interval: Interval| format!("{} to {}", rounded(interval.low), rounded(interval.high));
+    let ends = |interval: Interval| format!("{}–{}", rounded(interval.low), rounded(interval.high));
     let line = |name: &str, value: String, beside: String| [name.to_string(), value, beside];
     let step = estimate.step_time_s;
     let mut lines = vec![line("step time", format!("{} s", rounded(step.mid)), ends(step))];
@@ -278,7 +277,7 @@ fn headline(predicted: &Predicted) -> Vec<[String; 3]> {
     lines.push(line("tokens per second", group_digits(metrics.tokens_per_s), per_gpu));
     if let (Some(mfu), Some(convention), Some(peak)) = (metrics.mfu, metrics.convention, metrics.peak_tflops)
     {
-        let counted = format!("convention {convention}, of {peak} TFLOPS");
+        let counted = format!("convention {convention}, peak {peak} TFLOPS");
         lines.push(line("MFU", format!("{:.1} %", mfu * 100.0), counted));
     }
     if let Some(days) = predicted.time_to_train_days {
@@ -288,13 +287,13 @@ fn headline(predicted: &Predicted) -> Vec<[String; 3]> {
     lines
 }
 
-/// A difference in percent, without a sign where it shows as 0.
+/// Formats a difference in percent, without a sign if it rounds to 0.
 fn percent(difference: f64) -> String {
     let percent = format!("{:+.1} %", difference * 100.0);
     if percent.trim_start_matches(['+', '-']) == "0.0 %" { "0.0 %".into() } else { percent }
 }
 
-/// A time with as many decimals as it is worth.
+/// Formats a time with about four significant digits.
 pub(super) fn rounded(value: f64) -> String {
     let decimals = match value {
         ..1.0 => 4,
@@ -306,66 +305,39 @@ pub(super) fn rounded(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// What the step time rests on, as a sentence.
-fn basis(basis: &Basis) -> String {
-    let moved = percent(basis.correction - 1.0);
-    let nearest: Vec<&str> = basis.anchors.iter().take(2).map(|anchor| &*anchor.what).collect();
-    let nearest = nearest.join("; ");
-    match (basis.kind, nearest.is_empty()) {
-        (BasisKind::Published, _) => {
-            format!("Rests on measurements of this very mapping, which move the model by {moved}: {nearest}.")
-        }
-        (BasisKind::Interpolated, _) => {
-            format!(
-                "Rests on measurements of this shape on such GPUs, which move the model by {moved}; nearest: {nearest}."
-            )
-        }
-        (BasisKind::Modelled, false) => {
-            format!(
-                "Rests on the physical model, moved by {moved} by measurements of this shape that are further off: {nearest}."
-            )
-        }
-        (BasisKind::Modelled, true) => {
-            "Rests on the physical model alone: nobody measured this shape.".into()
-        }
+/// The summary of the evidence, with the two nearest measurements.
+fn evidence(evidence: &Evidence) -> String {
+    let nearest: Vec<&str> = evidence.anchors.iter().take(2).map(|anchor| &*anchor.what).collect();
+    match nearest.is_empty() {
+        true => evidence.summary(),
+        false => format!("{} Nearest: {}.", evidence.summary(), nearest.join("; ")),
     }
 }
 
-/// GiB by stage, those that are alike together.
-fn memory(memory: &Memory) -> Result<(), Failure> {
-    let gib = |bytes: f64| format!("{:.2}", bytes / f64::from(1 << 30));
-    let mut rows: Vec<(usize, usize, &StageMemory)> = Vec::new();
-    for (index, stage) in memory.stages.iter().enumerate() {
-        match rows.last_mut() {
-            Some((_, last, alike)) if **alike == *stage => *last = index,
-            _ => rows.push((index, index, stage)),
-        }
-    }
-    let lines = rows.into_iter().map(|(first, last, stage)| {
-        let fullest = (first..=last).contains(&memory.peak_stage);
-        let name = match last - first {
-            _ if memory.stages.len() == 1 => "every GPU".to_string(),
-            0 => format!("{}", first + 1),
-            _ => format!("{}–{}", first + 1, last + 1),
-        };
-        [
-            if fullest && memory.stages.len() > 1 { format!("{name}, fullest") } else { name },
-            gib(stage.weights),
-            gib(stage.gradients),
-            gib(stage.optimizer),
-            gib(stage.activations),
-            gib(stage.logits + stage.buffers),
-            gib(stage.total()),
-        ]
+/// Prints the memory of each stage, equal neighbours together, and whether it fits.
+fn memory(memory: &MemoryEstimate) -> Result<(), Failure> {
+    let gib = |bytes: f64| bytes / f64::from(1 << 30);
+    let lines = memory.stage_groups(0.0).into_iter().map(|group| {
+        let is_fullest = group.stages > 1 && (group.first..=group.last).contains(&memory.peak_stage);
+        let stage = &group.memory;
+        let other = stage.logits + stage.buffers;
+        let parts =
+            [stage.weights, stage.gradients, stage.optimizer, stage.activations, other, stage.total()];
+        let [weights, gradients, optimizer, activations, other, total] =
+            parts.map(|bytes| format!("{:.2}", gib(bytes)));
+        let title = if is_fullest { format!("{} (fullest)", group.title()) } else { group.title() };
+        [title, weights, gradients, optimizer, activations, other, total]
     });
-    let header = ["stage, GiB", "weights", "gradients", "optimizer", "activations", "other", "total"];
+    let header = ["GiB per GPU", "weights", "gradients", "optimizer", "activations", "other", "total"];
     output::table(header, &[1, 2, 3, 4, 5, 6], lines)?;
-    let (reserved, capacity) = (gib(memory.reserved_bytes), gib(memory.capacity_bytes));
-    let margin = memory.margin_bytes();
-    let verdict = if memory.fits() {
-        format!("fits, {} GiB to spare", gib(margin))
-    } else {
-        format!("does not fit, {} GiB too much", gib(-margin))
+    let verdict = match (memory.fits(), gib(memory.margin_bytes()).abs()) {
+        (true, margin) => format!("fits, {margin:.1} GiB free"),
+        (false, margin) => format!("does not fit, {margin:.1} GiB over"),
     };
-    output::text_line(&format!("\n{reserved} GiB are taken besides, of {capacity} GiB: {verdict}."))
+    output::text_line(&format!(
+        "\nPlus {:.2} GiB reserved (CUDA, NCCL, fragmentation). Needs {:.1} of {:.1} GiB: {verdict}.",
+        gib(memory.reserved_bytes),
+        gib(memory.needed_bytes()),
+        gib(memory.capacity_bytes),
+    ))
 }

@@ -1,46 +1,46 @@
-//! `trainplan validate`: measured runs against their prediction.
+//! `trainplan validate`: compares measured runs with their predictions.
 
 use super::output::{self, Format, FormatArg};
 use super::{Failure, side_by_side};
 use std::fs;
 use std::path::{Path, PathBuf};
-use trainplan_shared::calibration::Summary;
+use trainplan_shared::calibration::ErrorSummary;
 use trainplan_shared::calibration::validate::{Validation, Validator, summarize};
 use trainplan_shared::measurements::{self, Measurement};
 
-/// Predict every measured run of a file, and say how far off that is
+/// Predict every measured run of a CSV file and show the errors
 ///
-/// The file is a CSV with the columns of shared/data/measurements.csv; columns may be missing where their cells would be
-/// empty. A row is corrected by published runs nearby, never by one of the same mapping in any release; the error of the
-/// physical model alone stands beside. The constants were fitted to the embedded measurements: figures of rows that the
-/// fit has not seen are in docs/accuracy.md.
+/// The file has the columns of shared/data/measurements.csv; columns that would be empty may be missing. Predictions are
+/// corrected by similar published runs, but never by a run of the same mapping in any release. The errors of the physical
+/// model alone are shown too. The constants were fitted to the embedded measurements; see docs/accuracy.md for errors on
+/// held-out rows.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   trainplan validate runs.csv
   trainplan validate shared/data/measurements.csv --format csv > errors.csv
 
-A row needs: model, gpu, precision, framework, gpus, seq_len, tp, pp, cp, gbs; and step_time_s or memory_gib to be judged.
-layers, hidden, heads, ffn, vocab define or change the architecture. framework is a software stack as estimate --stack
-takes it, or as measurements.csv names it.
+Required columns: model, gpu, precision, framework, gpus, seq_len, tp, pp, cp, gbs, and step_time_s or memory_gib.
+The columns layers, hidden, heads, ffn and vocab define or change the architecture. framework is a value of --stack, or a
+name from measurements.csv.
 
-Exit codes: 0 done; 1 a file can't be read; 2 it is no such table; 4 no row could be judged.")]
+Exit codes: 0 success; 1 the file can't be read; 2 the file is invalid; 4 no row could be compared.")]
 pub(super) struct Args {
-    /// Measured runs
+    /// File of measured runs
     #[arg(value_name = "FILE.csv")]
     file: PathBuf,
     #[command(flatten)]
     format: FormatArg,
 }
 
-/// Reads a file of measurements.
+/// Reads a file of measured runs.
 pub(super) fn read(path: &Path) -> Result<Vec<Measurement>, Failure> {
     let text = fs::read(path).map_err(|error| Failure::File { path: path.into(), error })?;
     let wrong = |what: String| Failure::Contents { path: path.into(), what };
-    let text = String::from_utf8(text).map_err(|_| wrong("is no text in UTF-8".into()))?;
+    let text = String::from_utf8(text).map_err(|_| wrong("The file is not UTF-8 text.".into()))?;
     let rows = measurements::parse(&text).map_err(wrong)?;
     if rows.is_empty() {
-        return Err(wrong("holds no rows under a header of columns".into()));
+        return Err(wrong("The file has no rows below a header.".into()));
     }
     Ok(rows)
 }
@@ -95,10 +95,10 @@ fn csv(validation: &Validation) -> Result<(), Failure> {
 }
 
 fn table(validation: &Validation) -> Result<(), Failure> {
-    let header = ["group", "", "n", "mean abs. error", "median", "p90", "bias", "modelled"];
+    let header = ["group", "", "n", "mean abs. error", "median", "p90", "bias", "model alone"];
     let numbers = [2, 3, 4, 5, 6, 7];
-    let line = |group: &str, name: &str, summary: &Summary, modelled: Option<&Summary>| {
-        let Summary { n, mape, median, p90, bias } = *summary;
+    let line = |group: &str, name: &str, summary: &ErrorSummary, modelled: Option<&ErrorSummary>| {
+        let ErrorSummary { n, mape, median, p90, bias } = *summary;
         [
             group.to_string(),
             name.to_string(),
@@ -128,7 +128,7 @@ fn table(validation: &Validation) -> Result<(), Failure> {
     if reasons.is_empty() {
         return Ok(());
     }
-    output::text_line(&format!("\n{} rows could not be judged:\n", reasons.len()))?;
+    output::text_line(&format!("\n{} rows could not be compared:\n", reasons.len()))?;
     output::table(["row", "reason"], &[], reasons)
 }
 

@@ -1,32 +1,33 @@
-//! The fit: robust least squares on the logarithm of the step time, from prior beliefs.
+//! The fit: robust least squares on the logarithm of the step time, with priors on the constants.
 //!
-//! Sums run in the order of the rows, so that every processor comes to the same bits.
+//! Sums run in the order of the rows, so that every processor gets the same bits.
 
 use crate::estimate::{Breakdown, Constant, Constants};
 use crate::measurements::Measurement;
 
-/// What one measurement differs from the next, as a standard deviation of the logarithm of the step time.
+/// Noise of a measurement, as the standard deviation of the logarithm of its step time.
 const NOISE: f64 = 0.05;
-/// Rounds after which a fit from the priors, or from values nearby, has settled.
+/// Rounds after which a fit that starts from the priors has converged.
 pub const ROUNDS: usize = 60;
+/// Rounds after which a fit that starts from nearby values has converged.
 pub(super) const ROUNDS_FROM_NEAR: usize = 12;
 
-/// Residuals beyond this many standard deviations count linearly only.
+/// Residuals count linearly beyond this many standard deviations.
 const ROBUST: f64 = 1.5;
 
-/// A row that the fit looks at.
+/// A row that is fitted.
 #[derive(Debug, Clone, Copy)]
-pub struct Point<'a> {
+pub struct FitPoint<'a> {
     /// The row.
     pub row: &'a Measurement,
-    /// Its step time, s.
+    /// Measured step time, s.
     pub step_time_s: f64,
-    /// What it counts.
+    /// Weight in the fit.
     pub weight: f64,
 }
 
-/// The rows of `rows` that can be fitted, each counting less the more there are of its shape and GPU.
-pub fn points<'a>(rows: impl Iterator<Item = &'a Measurement>) -> Vec<Point<'a>> {
+/// Returns the rows that can be fitted, weighted by 1/√n with n rows of the same model and GPU.
+pub fn points<'a>(rows: impl Iterator<Item = &'a Measurement>) -> Vec<FitPoint<'a>> {
     let usable: Vec<(&Measurement, f64, String)> = rows
         .filter_map(|row| {
             let subject = row.subject.as_ref().ok()?;
@@ -37,22 +38,22 @@ pub fn points<'a>(rows: impl Iterator<Item = &'a Measurement>) -> Vec<Point<'a>>
         .iter()
         .map(|(row, step_time_s, group)| {
             let alike = usable.iter().filter(|(.., other)| other == group).count();
-            Point { row, step_time_s: *step_time_s, weight: 1.0 / libm::sqrt(alike as f64) }
+            FitPoint { row, step_time_s: *step_time_s, weight: 1.0 / libm::sqrt(alike as f64) }
         })
         .collect()
 }
 
-/// The predicted step time of a row, s.
+/// Returns the step time of a row by the physical model, s.
 pub fn predict(row: &Measurement, constants: &Constants) -> Option<f64> {
     let subject = row.subject.as_ref().ok()?;
     Some(Breakdown::of(&subject.inputs(), constants).step_time_s())
 }
 
-/// The values of `all` that fit `points` best, from `start` on.
-pub fn fit(all: &[Constant], start: &[f64], points: &[Point<'_>], rounds: usize) -> Vec<f64> {
+/// Returns the values of `all` that fit `points` best, by Levenberg–Marquardt from `start`.
+pub fn fit(all: &[Constant], start: &[f64], points: &[FitPoint<'_>], rounds: usize) -> Vec<f64> {
     let mut x: Vec<f64> = start.iter().map(|value| libm::log(*value)).collect();
     let mut damping = 1e-3;
-    let mut cost = Cost::of(all, &x, points);
+    let mut cost = Objective::of(all, &x, points);
     for _ in 0..rounds {
         let (matrix, gradient) = cost.normal_equations(all, &x, points);
         let mut better = false;
@@ -62,7 +63,7 @@ pub fn fit(all: &[Constant], start: &[f64], points: &[Point<'_>], rounds: usize)
                 continue;
             };
             let next: Vec<f64> = x.iter().zip(&step).map(|(x, step)| x - step.clamp(-0.7, 0.7)).collect();
-            let next_cost = Cost::of(all, &next, points);
+            let next_cost = Objective::of(all, &next, points);
             if next_cost.total < cost.total {
                 better = cost.total - next_cost.total > 1e-7 * cost.total;
                 (x, cost) = (next, next_cost);
@@ -78,13 +79,14 @@ pub fn fit(all: &[Constant], start: &[f64], points: &[Point<'_>], rounds: usize)
     x.iter().map(|x| libm::exp(*x)).collect()
 }
 
-struct Cost {
+/// The objective at one set of values.
+struct Objective {
     total: f64,
     residuals: Vec<f64>,
 }
 
-impl Cost {
-    fn of(all: &[Constant], x: &[f64], points: &[Point<'_>]) -> Cost {
+impl Objective {
+    fn of(all: &[Constant], x: &[f64], points: &[FitPoint<'_>]) -> Objective {
         let residuals = residuals(all, x, points);
         let mut total = 0.0;
         for (residual, point) in residuals.iter().zip(points) {
@@ -96,14 +98,14 @@ impl Cost {
             let off = (x - libm::log(constant.prior)) / constant.spread;
             total += off * off;
         }
-        Cost { total, residuals }
+        Objective { total, residuals }
     }
 
     fn normal_equations(
         &self,
         all: &[Constant],
         x: &[f64],
-        points: &[Point<'_>],
+        points: &[FitPoint<'_>],
     ) -> (Vec<Vec<f64>>, Vec<f64>) {
         let count = x.len();
         const STEP: f64 = 1e-5;
@@ -111,14 +113,9 @@ impl Cost {
         for index in 0..count {
             let mut moved = x.to_vec();
             moved[index] += STEP;
-            let there = residuals(all, &moved, points);
-            columns.push(
-                there
-                    .iter()
-                    .zip(&self.residuals)
-                    .map(|(there, here)| (there - here) / STEP)
-                    .collect::<Vec<f64>>(),
-            );
+            let shifted = residuals(all, &moved, points);
+            let slopes = shifted.iter().zip(&self.residuals).map(|(after, before)| (after - before) / STEP);
+            columns.push(slopes.collect::<Vec<f64>>());
         }
         let weights: Vec<f64> = self
             .residuals
@@ -148,8 +145,8 @@ impl Cost {
     }
 }
 
-/// Logarithms of predicted over measured, in units of the noise.
-fn residuals(all: &[Constant], x: &[f64], points: &[Point<'_>]) -> Vec<f64> {
+/// Returns the logarithms of predicted over measured, in units of the noise.
+fn residuals(all: &[Constant], x: &[f64], points: &[FitPoint<'_>]) -> Vec<f64> {
     let values: Vec<f64> = x.iter().map(|x| libm::exp(*x)).collect();
     let constants = Constants::from_values(all, &values);
     points
@@ -160,7 +157,7 @@ fn residuals(all: &[Constant], x: &[f64], points: &[Point<'_>]) -> Vec<f64> {
         .collect()
 }
 
-/// Solves the damped equations by Cholesky's decomposition; none where they are not positive definite.
+/// Solves the damped equations by Cholesky decomposition; `None` if they are not positive definite.
 fn solve(matrix: &[Vec<f64>], right: &[f64], damping: f64) -> Option<Vec<f64>> {
     let n = right.len();
     let mut lower = vec![vec![0.0; n]; n];

@@ -1,35 +1,35 @@
-//! Judging the estimate by rows that its constants and anchors have not seen.
+//! Predictions of rows that the constants and anchors have not seen.
 
-use super::fit::{self, Point};
-use super::split::{By, Split};
-use crate::estimate::{Anchors, BasisKind, Constant, Constants, Features, Kinship, Known};
+use super::fit::{self, FitPoint};
+use super::split::{FrozenSplit, Grouping};
+use crate::estimate::{Anchors, Constant, Constants, Covariance, EvidenceKind, Features, Residual};
 use crate::measurements::Measurement;
 
-/// A row as it was predicted without itself.
+/// A row with its prediction by a fit that has not seen it.
 #[derive(Debug, Clone)]
-pub struct HeldOut<'a> {
+pub struct HeldOutRow<'a> {
     /// The row.
     pub row: &'a Measurement,
-    /// Its step time, s.
+    /// Measured step time, s.
     pub step_time_s: f64,
-    /// What the physical model says, s.
+    /// Step time by the physical model, s.
     pub modelled_s: f64,
-    /// What it says after the correction by other rows, s.
+    /// Step time by the physical model, corrected by other rows, s.
     pub anchored_s: f64,
-    /// What that correction rests on.
-    pub kind: BasisKind,
+    /// How close those rows are.
+    pub kind: EvidenceKind,
 }
 
-/// A fold: what was fitted without it, and the rows in it.
+/// Rows that are held out together, and all other rows.
 pub struct Fold<'a> {
-    /// Its name.
+    /// Name of the fold.
     pub name: String,
-    train: Vec<Point<'a>>,
-    test: Vec<Point<'a>>,
+    train: Vec<FitPoint<'a>>,
+    test: Vec<FitPoint<'a>>,
 }
 
-/// The folds of `points`, in order of their names.
-pub(super) fn folds<'a>(points: &[Point<'a>], split: &Split, by: By) -> Vec<Fold<'a>> {
+/// Returns the folds of `points`, sorted by name.
+pub(super) fn folds<'a>(points: &[FitPoint<'a>], split: &FrozenSplit, by: Grouping) -> Vec<Fold<'a>> {
     let names: Vec<String> = points.iter().map(|point| split.fold(point.row, by)).collect();
     let mut distinct = names.clone();
     distinct.sort();
@@ -47,37 +47,37 @@ pub(super) fn folds<'a>(points: &[Point<'a>], split: &Split, by: By) -> Vec<Fold
 }
 
 impl<'a> Fold<'a> {
-    /// Predicts the rows of the fold by what was fitted to all others, from the values `start` on.
-    pub fn judge(&self, all: &[Constant], start: &[f64]) -> Vec<HeldOut<'a>> {
+    /// Predicts the rows of the fold by a fit to all others, which starts from the values `start`.
+    pub fn judge(&self, all: &[Constant], start: &[f64]) -> Vec<HeldOutRow<'a>> {
         let values = fit::fit(all, start, &self.train, fit::ROUNDS_FROM_NEAR);
         let constants = Constants::from_values(all, &values);
-        let anchors = Anchors::new(Kinship::embedded(), known(&self.train, &constants));
+        let anchors = Anchors::new(Covariance::embedded(), residuals(&self.train, &constants));
         let judged = self.test.iter().filter_map(|point| {
             let inputs = point.row.subject.as_ref().ok()?.inputs();
             let modelled_s = fit::predict(point.row, &constants)?;
-            let basis = anchors.basis(&inputs, modelled_s);
-            Some(HeldOut {
+            let evidence = anchors.evidence(&inputs, modelled_s);
+            Some(HeldOutRow {
                 row: point.row,
                 step_time_s: point.step_time_s,
                 modelled_s,
-                anchored_s: modelled_s * basis.correction,
-                kind: basis.kind,
+                anchored_s: modelled_s * evidence.correction,
+                kind: evidence.kind,
             })
         });
         judged.collect()
     }
 }
 
-/// What the model misses of each row.
-pub(super) fn known(points: &[Point<'_>], constants: &Constants) -> Vec<Known> {
-    let known = points.iter().filter_map(|point| {
+/// Returns the model's error on each row.
+pub(super) fn residuals(points: &[FitPoint<'_>], constants: &Constants) -> Vec<Residual> {
+    let residuals = points.iter().filter_map(|point| {
         let inputs = point.row.subject.as_ref().ok()?.inputs();
         let modelled_s = fit::predict(point.row, constants)?;
-        Some(Known {
-            what: point.row.in_words(),
+        Some(Residual {
+            what: point.row.title(),
             features: Features::of(&inputs),
-            missed: libm::log(point.step_time_s / modelled_s),
+            log_ratio: libm::log(point.step_time_s / modelled_s),
         })
     });
-    known.collect()
+    residuals.collect()
 }

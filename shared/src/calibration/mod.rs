@@ -1,7 +1,7 @@
-//! Calibration: fitting the constants of the estimate to measurements, and judging it by rows that it has not seen.
+//! Calibration: fits the constants of the estimate to measurements, and computes its errors on held-out rows.
 //!
-//! The order of work is [`Calibrator::fit`], [`Calibrator::folds`] with [`Fold::judge`] (folds know nothing of each
-//! other, so that a caller may judge them side by side), and [`Calibrator::finish`], which gives the files.
+//! Call [`Calibrator::fit`], then [`Fold::judge`] for each of [`Calibrator::folds`] (folds are independent, so a caller
+//! can judge them in parallel), then [`Calibrator::finish`] for the files.
 
 pub mod cluster;
 pub mod fit;
@@ -12,149 +12,157 @@ mod summary;
 pub mod validate;
 
 pub use crate::statistics::quantile;
-pub use held_out::{Fold, HeldOut};
-pub use split::{By, Split};
-pub use summary::Summary;
+pub use held_out::{Fold, HeldOutRow};
+pub use split::{FrozenSplit, Grouping};
+pub use summary::ErrorSummary;
 
-use crate::estimate::{Anchors, BasisKind, Class, Constant, Constants, Kinship, fits};
+use crate::estimate::{
+    Anchors, Constant, Constants, Covariance, EvidenceKind, IntervalClass, Residual, fits,
+};
 use crate::measurements::Measurement;
-use fit::Point;
+use fit::FitPoint;
 
-/// Fits and judges.
+/// Fits the constants to rows, and judges the result.
 pub struct Calibrator<'a> {
     all: Vec<Constant>,
-    points: Vec<Point<'a>>,
-    split: Split,
+    points: Vec<FitPoint<'a>>,
+    split: FrozenSplit,
 }
 
-/// What a calibration is made of: the data files and the report.
+/// The files that a calibration writes: data files and the report.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Files {
-    /// `calibration.csv`: the constants.
+pub struct CalibrationFiles {
+    /// `calibration.csv`: the fitted constants.
     pub constants: String,
-    /// `anchors.csv`: what the model misses of published runs.
+    /// `anchors.csv`: the model's error on published runs.
     pub anchors: String,
-    /// `intervals.csv`: how far off held-out predictions were.
+    /// `intervals.csv`: the intervals of held-out predictions.
     pub intervals: String,
-    /// `accuracy.md`.
+    /// `accuracy.md`: the report.
     pub report: String,
-    /// `accuracy.svg`: predicted against measured.
+    /// `accuracy.svg`: predicted versus measured step times.
     pub scatter: String,
 }
 
 impl<'a> Calibrator<'a> {
-    /// For the rows that are good for fitting: whole pre-training runs that were timed.
+    /// Returns a calibrator for the rows that are usable for fitting: complete, timed pre-training runs.
     pub fn new(rows: &'a [Measurement]) -> Calibrator<'a> {
         let good = rows.iter().filter(|row| matches!(&*row.usage, "fit" | "small" | ""));
-        Calibrator { all: Constant::all(), points: fit::points(good), split: Split::embedded() }
+        Calibrator { all: Constant::all(), points: fit::points(good), split: FrozenSplit::embedded() }
     }
 
-    /// Rows that are fitted.
+    /// Returns the number of fitted rows.
     pub fn len(&self) -> usize {
         self.points.len()
     }
 
-    /// Whether there is none.
+    /// Whether there is no row to fit.
     pub fn is_empty(&self) -> bool {
         self.points.is_empty()
     }
 
-    /// The constants that fit all rows best, from the priors on, to seven digits.
+    /// Returns the constants that fit all rows best, to seven digits, starting from the priors.
     pub fn fit(&self) -> Vec<f64> {
         let priors: Vec<f64> = self.all.iter().map(|constant| constant.prior).collect();
         let values = fit::fit(&self.all, &priors, &self.points, fit::ROUNDS);
         values.into_iter().map(|value| seven(value).parse().unwrap_or(value)).collect()
     }
 
-    /// Values by the names of their constants.
+    /// Pairs values with the names of their constants.
     pub fn named(&self, values: &[f64]) -> impl Iterator<Item = (&str, f64)> {
         self.all.iter().map(|constant| &*constant.name).zip(values.iter().copied())
     }
 
-    /// The folds to judge.
-    pub fn folds(&self, by: By) -> Vec<Fold<'a>> {
+    /// Returns the folds to judge.
+    pub fn folds(&self, by: Grouping) -> Vec<Fold<'a>> {
         held_out::folds(&self.points, &self.split, by)
     }
 
-    /// Judges a fold, from the values of the whole fit on.
-    pub fn judge(&self, fold: &Fold<'a>, values: &[f64]) -> Vec<HeldOut<'a>> {
+    /// Predicts the rows of a fold by a fit to all others, which starts from the values of the whole fit.
+    pub fn judge(&self, fold: &Fold<'a>, values: &[f64]) -> Vec<HeldOutRow<'a>> {
         fold.judge(&self.all, values)
     }
 
-    /// The files of a calibration with these values, whose folds were judged in the order of [`By::ALL`]; `rows` are all
-    /// rows, for those that are not fitted but listed.
-    pub fn finish(&self, values: &[f64], judged: &[Vec<HeldOut<'a>>; 3], rows: &[Measurement]) -> Files {
+    /// Returns the files of a calibration with these values. `judged` has the rows of all folds in the order of
+    /// [`Grouping::ALL`]; `rows` also contains the rows that are not fitted but have memory figures.
+    pub fn finish(
+        &self,
+        values: &[f64],
+        judged: &[Vec<HeldOutRow<'a>>; 3],
+        rows: &[Measurement],
+    ) -> CalibrationFiles {
         let constants = Constants::from_values(&self.all, values);
-        // Tiny models on one node are half of all rows and near nobody's plan: programs need not carry them.
-        let planned: Vec<Point<'_>> =
+        // Tiny models on one node are half of all rows and resemble no real plan, so anchors.csv leaves them out.
+        let planned: Vec<FitPoint<'_>> =
             self.points.iter().filter(|point| point.row.usage != "small").copied().collect();
-        let mut known = held_out::known(&planned, &constants);
-        for known in &mut known {
-            known.missed = seven(known.missed).parse().unwrap_or(known.missed);
+        let mut residuals = held_out::residuals(&planned, &constants);
+        for residual in &mut residuals {
+            residual.log_ratio = seven(residual.log_ratio).parse().unwrap_or(residual.log_ratio);
         }
-        let anchors = Anchors::new(Kinship::embedded(), merged(known));
-        let spreads = spreads(judged);
-        Files {
+        let anchors = Anchors::new(Covariance::embedded(), merged(residuals));
+        let intervals = intervals(judged);
+        CalibrationFiles {
             constants: constants_file(&self.all, values),
             anchors: anchors_file(&anchors),
-            intervals: intervals_file(&spreads),
-            report: report::markdown(judged, &spreads, rows),
+            intervals: intervals_file(&intervals),
+            report: report::markdown(judged, &intervals, rows),
             scatter: report::scatter(judged),
         }
     }
 }
 
-/// Repeated measurements of one run become one: the mean of what the model misses of them.
-fn merged(known: Vec<crate::estimate::Known>) -> Vec<crate::estimate::Known> {
-    let mut merged: Vec<(crate::estimate::Known, f64)> = Vec::new();
-    for one in known {
+/// Merges repeated measurements of one run into their mean.
+fn merged(residuals: Vec<Residual>) -> Vec<Residual> {
+    let mut merged: Vec<(Residual, f64)> = Vec::new();
+    for one in residuals {
         match merged.iter_mut().find(|(other, _)| other.features == one.features) {
             Some((other, count)) => {
-                other.missed = (other.missed * *count + one.missed) / (*count + 1.0);
+                other.log_ratio = (other.log_ratio * *count + one.log_ratio) / (*count + 1.0);
                 *count += 1.0;
             }
             None => merged.push((one, 1.0)),
         }
     }
-    merged.into_iter().map(|(known, _)| known).collect()
+    merged.into_iter().map(|(residual, _)| residual).collect()
 }
 
-/// The share of measurements that an interval is to cover.
+/// Share of measurements that an interval should cover.
 const COVERAGE: f64 = 0.8;
-/// How tails are cut, from a tenth on.
+/// Step by which the tails are narrowed, starting at a tenth.
 const TAIL_STEP: f64 = 0.0025;
+/// Steps that are tried.
 const TAIL_STEPS: u32 = 37;
 
-/// How far off the predictions of a class were.
+/// The interval of one class of predictions, from held-out rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ClassSpread {
-    /// The class.
-    pub class: Class,
-    /// Held-out rows.
+pub struct FittedInterval {
+    /// The class of predictions.
+    pub class: IntervalClass,
+    /// Number of held-out rows.
     pub n: usize,
-    /// The lower end of measured over predicted.
+    /// Lower end of measured over predicted.
     pub low: f64,
-    /// The upper end.
+    /// Upper end of measured over predicted.
     pub high: f64,
-    /// Share of rows that lie in the interval which the other folds' rows would give.
+    /// Share of rows within the interval that the rows of all other folds give.
     pub coverage: f64,
 }
 
-/// The spread of each class. Where a shape was measured on such GPUs, held-out mappings tell; where not, held-out models.
-/// Tiny models on one node, which are half of all rows and no one's plan, tell nothing.
-pub fn spreads(judged: &[Vec<HeldOut<'_>>; 3]) -> Vec<ClassSpread> {
+/// Returns the interval of each class: of interpolated predictions from held-out mappings, of extrapolated ones from
+/// held-out models. Tiny models on one node are left out.
+pub fn intervals(judged: &[Vec<HeldOutRow<'_>>; 3]) -> Vec<FittedInterval> {
     let [by_model, _, by_mapping] = judged;
-    let split = Split::embedded();
+    let split = FrozenSplit::embedded();
     let counts = |row: &Measurement| row.usage != "small";
-    Class::ALL
+    IntervalClass::ALL
         .into_iter()
         .filter_map(|class| {
-            let interpolated = matches!(class, Class::DenseInterpolated | Class::RoutedInterpolated);
-            let routed = matches!(class, Class::RoutedInterpolated | Class::RoutedExtrapolated);
-            let (rows, by) = if interpolated { (by_mapping, By::Mapping) } else { (by_model, By::Model) };
+            let (interpolated, routed) = (class.is_interpolated(), class.is_routed());
+            let (rows, by) =
+                if interpolated { (by_mapping, Grouping::Mapping) } else { (by_model, Grouping::Model) };
             let ratios: Vec<(String, f64)> = rows
                 .iter()
-                .filter(|one| counts(one.row) && (one.kind != BasisKind::Modelled) == interpolated)
+                .filter(|one| counts(one.row) && (one.kind != EvidenceKind::Modelled) == interpolated)
                 .filter(|one| is_routed(one.row) == routed)
                 .map(|one| (split.fold(one.row, by), one.step_time_s / one.anchored_s))
                 .collect();
@@ -174,13 +182,13 @@ pub fn spreads(judged: &[Vec<HeldOut<'_>>; 3]) -> Vec<ClassSpread> {
                 });
                 inside.count() as f64 / ratios.len() as f64
             };
-            // Rows of one fold err alike, so that the tenths of the others cover less than four of five of them: tails
-            // are cut until they do.
+            // Errors within a fold are correlated, so the 10 % and 90 % quantiles of the other folds cover less than 80 %
+            // of it. The tails are narrowed until they cover enough.
             let mut tails = (0..TAIL_STEPS).map(|step| 0.1 - f64::from(step) * TAIL_STEP);
             let tail = tails.clone().find(|tail| covered(*tail) >= COVERAGE).or(tails.next_back())?;
             let (low, high) = ends(None, tail);
             let n = ratios.len();
-            (n > 0).then(|| ClassSpread { class, n, low, high, coverage: covered(tail) })
+            (n > 0).then(|| FittedInterval { class, n, low, high, coverage: covered(tail) })
         })
         .collect()
 }
@@ -190,7 +198,7 @@ pub(crate) fn is_routed(row: &Measurement) -> bool {
     row.subject.as_ref().is_ok_and(|subject| subject.architecture.moe.is_some())
 }
 
-/// Rows that were timed, and so ran, by whether the memory model says that they fit.
+/// Returns how many timed rows, which therefore ran, fit by the memory model, and how many do not.
 pub fn fitting(rows: &[Measurement]) -> (usize, usize) {
     let ran = rows.iter().filter(|row| row.step_time_s.is_some() && row.usage != "exclude");
     let said: Vec<bool> =
@@ -199,16 +207,28 @@ pub fn fitting(rows: &[Measurement]) -> (usize, usize) {
     (fit, said.len() - fit)
 }
 
-/// A number to seven digits, as the data files keep it.
+/// Formats a number with seven digits, as in the data files.
 pub(crate) fn seven(value: f64) -> String {
     format!("{value:.6e}")
 }
 
+const CONSTANTS_HEAD: &str = "\
+# Constants of the step time. `prior` and `spread` (the standard deviation of the logarithm) were set before any run was
+# examined. `value` is fitted to measurements.csv by `trainplan calibrate`, which rewrites this file.
+";
+
+const ANCHORS_HEAD: &str = "\
+# Published runs that correct the model. `missed` is the logarithm of measured over modelled, `pull` the run's weight.
+# `shape` and `gpu` are hashes of the architecture and of the GPU type. Written by `trainplan calibrate`.
+";
+
+const INTERVALS_HEAD: &str = "\
+# The 80 % interval of measured over predicted step times for held-out rows, by class. `coverage` is the share of rows
+# inside the interval that the other folds give. Written by `trainplan calibrate`.
+";
+
 fn constants_file(all: &[Constant], values: &[f64]) -> String {
-    let mut text = String::from(
-        "# Constants of the step time. `prior` and `spread` (the standard deviation of the logarithm) were believed before any\n\
-         # run was looked at; `value` is fitted to measurements.csv by `trainplan calibrate`, which rewrites this file.\n",
-    );
+    let mut text = String::from(CONSTANTS_HEAD);
     let rows = all.iter().zip(values).map(|(constant, value)| {
         [
             constant.name.clone(),
@@ -224,43 +244,49 @@ fn constants_file(all: &[Constant], values: &[f64]) -> String {
 }
 
 fn anchors_file(anchors: &Anchors) -> String {
-    let mut text = String::from(
-        "# Published runs that correct the model: `missed` is the logarithm of measured over modelled, `pull` what a run counts.\n\
-         # `shape` and `gpu` are hashes of what must be alike. Written by `trainplan calibrate`.\n",
-    );
-    let rows = anchors.iter().map(|(known, pull)| {
-        let [shape, gpu, dtype, stack, place] = known.features.cells();
-        [known.what.clone(), shape, gpu, dtype, stack, place, seven(known.missed), seven(pull)]
+    let mut text = String::from(ANCHORS_HEAD);
+    let rows = anchors.iter().map(|(residual, weight)| {
+        let [shape, gpu, dtype, stack, place] = residual.features.cells();
+        [residual.what.clone(), shape, gpu, dtype, stack, place, seven(residual.log_ratio), seven(weight)]
     });
     text += &table(["what", "shape", "gpu", "dtype", "stack", "place", "missed", "pull"], rows);
     text
 }
 
-fn intervals_file(spreads: &[ClassSpread]) -> String {
-    let mut text = String::from(
-        "# Where four of five measurements lay around held-out predictions, as measured over predicted, by class. `coverage`: share of\n\
-         # rows inside the interval that the other folds give. Written by `trainplan calibrate`.\n",
-    );
-    let rows = spreads.iter().map(|spread| {
+fn intervals_file(intervals: &[FittedInterval]) -> String {
+    let mut text = String::from(INTERVALS_HEAD);
+    let rows = intervals.iter().map(|interval| {
         [
-            spread.class.id().to_string(),
-            spread.n.to_string(),
-            seven(spread.low),
-            seven(spread.high),
-            format!("{:.3}", spread.coverage),
+            interval.class.id().to_string(),
+            interval.n.to_string(),
+            seven(interval.low),
+            seven(interval.high),
+            format!("{:.3}", interval.coverage),
         ]
     });
     text += &table(["class", "n", "low", "high", "coverage"], rows);
     text
 }
 
-/// A table as a data file holds it.
+/// Formats a table as CSV.
 fn table<const N: usize>(header: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    // Writing to memory can't fail, and what is written is text.
+    // Writing text to memory can't fail.
     let _ = writer.write_record(header);
     for row in rows {
         let _ = writer.write_record(row);
     }
     String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_embedded_files_begin_with_the_comments_that_calibrate_writes() {
+        assert!(include_str!("../../data/calibration.csv").starts_with(CONSTANTS_HEAD));
+        assert!(include_str!("../../data/anchors.csv").starts_with(ANCHORS_HEAD));
+        assert!(include_str!("../../data/intervals.csv").starts_with(INTERVALS_HEAD));
+    }
 }

@@ -1,80 +1,100 @@
-//! The accuracy report: held-out errors in tables, every row listed, and a picture.
+//! The accuracy report: tables of held-out errors, a list of every row, and a scatter plot.
 
-use super::{By, ClassSpread, HeldOut, Summary, fitting, is_routed};
-use crate::estimate::{Class, Memory};
+use super::{ErrorSummary, FittedInterval, Grouping, HeldOutRow, fitting, is_routed};
+use crate::estimate::{IntervalClass, MemoryEstimate};
 use crate::measurements::Measurement;
 use crate::units::significant;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// A measure of the report: its name, how its rows are held out, which rows count, and whether the correction does.
-struct Measure {
+/// A line of the report's first table: its title, the grouping by which rows are held out, and the rows that count.
+struct ReportLine {
     title: &'static str,
-    by: By,
+    by: Grouping,
     counts: fn(&Measurement) -> bool,
 }
 
-/// NVIDIA's own stacks on its own systems.
+/// Whether a row ran on one of NVIDIA's Megatron stacks.
 fn is_nvidia(row: &Measurement) -> bool {
     row.subject.as_ref().is_ok_and(|subject| subject.options.stack.is_nvidia_megatron())
 }
 
-const MEASURES: &[Measure] = &[
-    Measure {
+const LINES: &[ReportLine] = &[
+    ReportLine {
         title: "dense, NVIDIA Megatron family",
-        by: By::Model,
+        by: Grouping::Model,
         counts: |row| is_nvidia(row) && !is_routed(row),
     },
-    Measure {
+    ReportLine {
         title: "dense, NVIDIA Megatron family",
-        by: By::ModelGpu,
+        by: Grouping::ModelGpu,
         counts: |row| is_nvidia(row) && !is_routed(row),
     },
-    Measure {
+    ReportLine {
         title: "dense, NVIDIA Megatron family",
-        by: By::Mapping,
+        by: Grouping::Mapping,
         counts: |row| is_nvidia(row) && !is_routed(row),
     },
-    Measure { title: "MoE, NVIDIA", by: By::Model, counts: |row| is_nvidia(row) && is_routed(row) },
-    Measure { title: "MoE, NVIDIA", by: By::Mapping, counts: |row| is_nvidia(row) && is_routed(row) },
-    Measure { title: "vTrain, single node", by: By::Model, counts: |row| row.source == "vtrain-single" },
-    Measure { title: "vTrain, single node", by: By::Mapping, counts: |row| row.source == "vtrain-single" },
-    Measure { title: "vTrain, multi-node", by: By::Model, counts: |row| row.source == "vtrain-multi" },
-    Measure { title: "vTrain, multi-node", by: By::Mapping, counts: |row| row.source == "vtrain-multi" },
-    Measure {
+    ReportLine { title: "MoE, NVIDIA", by: Grouping::Model, counts: |row| is_nvidia(row) && is_routed(row) },
+    ReportLine {
+        title: "MoE, NVIDIA",
+        by: Grouping::Mapping,
+        counts: |row| is_nvidia(row) && is_routed(row),
+    },
+    ReportLine {
+        title: "vTrain, single node",
+        by: Grouping::Model,
+        counts: |row| row.source == "vtrain-single",
+    },
+    ReportLine {
+        title: "vTrain, single node",
+        by: Grouping::Mapping,
+        counts: |row| row.source == "vtrain-single",
+    },
+    ReportLine {
+        title: "vTrain, multi-node",
+        by: Grouping::Model,
+        counts: |row| row.source == "vtrain-multi",
+    },
+    ReportLine {
+        title: "vTrain, multi-node",
+        by: Grouping::Mapping,
+        counts: |row| row.source == "vtrain-multi",
+    },
+    ReportLine {
         title: "Calculon's points (megatron-seqsel)",
-        by: By::Model,
+        by: Grouping::Model,
         counts: |row| row.source == "megatron-seqsel",
     },
-    Measure {
+    ReportLine {
         title: "Calculon's points (megatron-seqsel)",
-        by: By::Mapping,
+        by: Grouping::Mapping,
         counts: |row| row.source == "megatron-seqsel",
     },
-    Measure { title: "SimuMax B200", by: By::Model, counts: |row| row.source == "simumax-b200" },
-    Measure { title: "SimuMax B200", by: By::Mapping, counts: |row| row.source == "simumax-b200" },
+    ReportLine { title: "SimuMax B200", by: Grouping::Model, counts: |row| row.source == "simumax-b200" },
+    ReportLine { title: "SimuMax B200", by: Grouping::Mapping, counts: |row| row.source == "simumax-b200" },
 ];
 
-fn index(by: By) -> usize {
-    By::ALL.iter().position(|one| *one == by).unwrap_or(0)
+fn index(by: Grouping) -> usize {
+    Grouping::ALL.iter().position(|one| *one == by).unwrap_or(0)
 }
 
 fn percent(value: f64) -> String {
     format!("{:.2} %", value * 100.0)
 }
 
-/// The report.
+/// Returns the report.
 pub(super) fn markdown(
-    judged: &[Vec<HeldOut<'_>>; 3],
-    spreads: &[ClassSpread],
+    judged: &[Vec<HeldOutRow<'_>>; 3],
+    intervals: &[FittedInterval],
     rows: &[Measurement],
 ) -> String {
     let mut text = String::from(HEAD);
-    text += "| measure | held out by | n | mean abs. error, modelled | and corrected | median | p90 | bias |\n|---|---|--:|--:|--:|--:|--:|--:|\n";
-    for Measure { title, by, counts } in MEASURES {
-        let of = |value: fn(&HeldOut<'_>) -> f64| {
+    text += "| rows | held out by | n | mean abs. error, modelled | corrected | median | p90 | bias |\n|---|---|--:|--:|--:|--:|--:|--:|\n";
+    for ReportLine { title, by, counts } in LINES {
+        let of = |value: fn(&HeldOutRow<'_>) -> f64| {
             let rows = judged[index(*by)].iter().filter(|one| counts(one.row));
-            Summary::of(rows.map(|one| value(one) / one.step_time_s - 1.0))
+            ErrorSummary::of(rows.map(|one| value(one) / one.step_time_s - 1.0))
         };
         if let (Some(modelled), Some(anchored)) = (of(|one| one.modelled_s), of(|one| one.anchored_s)) {
             let _ = writeln!(
@@ -90,39 +110,39 @@ pub(super) fn markdown(
             );
         }
     }
-    text += "\n## By source\n\nHeld out by mapping; corrected.\n\n| source | n | mean abs. error | median | p90 | bias |\n|---|--:|--:|--:|--:|--:|\n";
+    text += "\n## By source\n\nCorrected, held out by mapping.\n\n| source | n | mean abs. error | median | p90 | bias |\n|---|--:|--:|--:|--:|--:|\n";
     let mut sources: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for one in &judged[index(By::Mapping)] {
+    for one in &judged[index(Grouping::Mapping)] {
         sources.entry(&one.row.source).or_default().push(one.anchored_s / one.step_time_s - 1.0);
     }
     for (source, errors) in sources {
-        if let Some(summary) = Summary::of(errors) {
-            let Summary { n, mape, median, p90, bias } = summary;
+        if let Some(summary) = ErrorSummary::of(errors) {
+            let ErrorSummary { n, mape, median, p90, bias } = summary;
             let [mape, median, p90, bias] = [mape, median, p90, bias].map(percent);
             let _ = writeln!(text, "| {source} | {n} | {mape} | {median} | {p90} | {bias} |");
         }
     }
     text += INTERVALS;
-    for class in Class::ALL {
-        if let Some(spread) = spreads.iter().find(|spread| spread.class == class) {
-            let (low, high) = (percent(spread.low - 1.0), percent(spread.high - 1.0));
+    for class in IntervalClass::ALL {
+        if let Some(interval) = intervals.iter().find(|interval| interval.class == class) {
+            let (low, high) = (percent(interval.low - 1.0), percent(interval.high - 1.0));
             let _ = writeln!(
                 text,
                 "| {} | {} | {low} … +{high} | {} |",
                 class.id(),
-                spread.n,
-                percent(spread.coverage)
+                interval.n,
+                percent(interval.coverage)
             );
         }
     }
-    let inside: f64 = spreads.iter().map(|spread| spread.coverage * spread.n as f64).sum();
-    let all: usize = spreads.iter().map(|spread| spread.n).sum();
+    let inside: f64 = intervals.iter().map(|interval| interval.coverage * interval.n as f64).sum();
+    let all: usize = intervals.iter().map(|interval| interval.n).sum();
     let _ = writeln!(text, "| all | {all} | | {} |", percent(inside / all.max(1) as f64));
     memory(&mut text, rows);
     text += "\n## Every row\n\nSeconds per step, held out by mapping and by model.\n\n| row | source | model | GPU | precision | GPUs | measured | by mapping: modelled | corrected | error | by model: modelled | error |\n|---|---|---|---|---|--:|--:|--:|--:|--:|--:|--:|\n";
-    let by_model: BTreeMap<&str, &HeldOut<'_>> =
-        judged[index(By::Model)].iter().map(|one| (&*one.row.id, one)).collect();
-    let mut listed: Vec<&HeldOut<'_>> = judged[index(By::Mapping)].iter().collect();
+    let by_model: BTreeMap<&str, &HeldOutRow<'_>> =
+        judged[index(Grouping::Model)].iter().map(|one| (&*one.row.id, one)).collect();
+    let mut listed: Vec<&HeldOutRow<'_>> = judged[index(Grouping::Mapping)].iter().collect();
     listed.sort_by(|a, b| a.row.id.cmp(&b.row.id));
     for one in listed {
         let row = one.row;
@@ -153,47 +173,48 @@ pub(super) fn markdown(
 const HEAD: &str = "\
 # How accurate the estimate is
 
-Written by `trainplan calibrate`; the tests make these figures again from the frozen split and fail if they differ.
+`trainplan calibrate` writes this report. A test repeats the calibration and fails if any figure differs.
 
-Every figure below is of rows that neither the constants nor the corrections had seen. *Modelled* is the physical model
-alone, *corrected* is what `trainplan estimate` says: the model, moved by measured runs of the same shape where there are
-any, never by a run of the same mapping in any release. Rows are held out by model (with all their GPUs, precisions and
-sources), by model and GPU, or by mapping (twelve folds; `shared/data/split.csv` says which row is in which). Where a model
-is held out nothing can correct it, so that both columns agree; vTrain's shapes differ in layers and width, and shapes of
-another depth correct one another.
+Every figure is for rows that neither the constants nor the corrections had seen. *Modelled* is the physical model alone.
+*Corrected* is the estimate of `trainplan estimate`: the physical model, corrected by measured runs of the same model,
+never by a run of the same mapping in any release. A mapping is everything but the software release.
 
-Two things were not held out: how much runs have in common (the seven numbers of `shared/data/kinship.csv`) was chosen by
-hand while looking at held-out mappings, and SimuMax's box is predicted with the matrix multiplication rate that its owner
-published of it (`shared/data/machines.csv`), as a user would by `--gemm-tflops`.
+Rows are held out in three ways: by model (with all its GPUs, precisions and sources), by model and GPU, or by mapping
+(twelve folds, listed in `shared/data/split.csv`). If a model is held out, no run can correct it, so both columns agree.
+vTrain's models are an exception: many differ only in their number of layers, and such models correct each other.
 
-What no model can beat: the same mapping, measured again in another release, differs by 2.5 % (dense) and 5.1 % (MoE, nine
-of ten within 23 %) on average.
+Two inputs were not held out. The covariance between runs (the seven numbers of `shared/data/kinship.csv`) was chosen by
+hand with a view to held-out mappings. SimuMax's machine is predicted with the matrix multiplication rate that its owner
+published (`shared/data/machines.csv`), as with `--gemm-tflops`.
 
-![Predicted against measured](accuracy.svg)
+No model can be more accurate than repeated measurements: the same mapping, measured again in another release, differs by
+2.5 % (dense) and 5.1 % (MoE; nine of ten within 23 %) on average.
 
-## Held-out errors of the step time
+![Predicted versus measured step times](accuracy.svg)
+
+## Errors of the step time on held-out rows
 
 ";
 
 const INTERVALS: &str = "
 ## Intervals
 
-The interval of an estimate holds four of five measured over predicted step times of held-out rows of its class:
-interpolated where the shape was measured on such GPUs (held out by mapping), extrapolated where it was not (held out by
-model). Coverage counts each row against the interval that the rows of all other folds give; its tails are cut until that
-is four of five. vTrain's 990 tiny models are left out here.
+The interval of an estimate contains 80 % of measured over predicted step times for held-out rows of its class.
+Interpolated: the model was measured on the same GPU (held out by mapping). Extrapolated: it was not (held out by model).
+Coverage is the share of rows inside the interval that the rows of all other folds give; the tails are narrowed until it
+reaches 80 %. vTrain's 990 tiny models are left out here.
 
 | class | rows | interval | coverage |
 |---|--:|--:|--:|
 ";
 
-/// Memory is not fitted: all its rows are held out.
+/// Appends the errors of memory. Memory is not fitted, so every row counts as held out.
 fn memory(text: &mut String, rows: &[Measurement]) {
-    *text += "\n## Memory\n\nClosed form, nothing fitted. `max_allocated` counts tensors; other kinds also hold what is reserved besides.\n\n| source | kind | n | mean abs. error | largest |\n|---|---|--:|--:|--:|\n";
+    *text += "\n## Memory\n\nMemory is counted, not fitted. `max_allocated` counts tensors only; the other kinds include reserved memory.\n\n| source | kind | n | mean abs. error | largest |\n|---|---|--:|--:|--:|\n";
     let mut kinds: BTreeMap<(&str, &str), Vec<f64>> = BTreeMap::new();
     for row in rows {
         if let (Some(measured), Ok(subject)) = (row.memory_bytes, &row.subject) {
-            let memory = Memory::of(&subject.inputs());
+            let memory = MemoryEstimate::of(&subject.inputs());
             let reserved =
                 if row.memory_kind.contains("max_allocated") { 0.0 } else { memory.reserved_bytes };
             let error = (memory.total_bytes() + reserved) / measured - 1.0;
@@ -202,7 +223,7 @@ fn memory(text: &mut String, rows: &[Measurement]) {
     }
     for ((source, kind), errors) in kinds {
         let largest = errors.iter().fold(0.0_f64, |largest, error| largest.max(error.abs()));
-        if let Some(summary) = Summary::of(errors) {
+        if let Some(summary) = ErrorSummary::of(errors) {
             let (n, mape) = (summary.n, percent(summary.mape));
             let _ = writeln!(text, "| {source} | {kind} | {n} | {mape} | {} |", percent(largest));
         }
@@ -210,16 +231,15 @@ fn memory(text: &mut String, rows: &[Measurement]) {
     let (fit, not) = fitting(rows);
     let _ = writeln!(
         text,
-        "\nOf {} rows that were timed, and so ran, the estimate says of {fit} that they fit and of {not} that they do not \
-         (their recomputation or offloading is not known).\n\nFalse \"fits\" can't be counted: the measurements hold no \
-         pre-training run that is known to have run out of memory. The one that did, a fine-tuning run (r2559), passed once \
-         fragmentation was mended.",
+        "\nOf {} timed rows, which therefore ran, {fit} fit by the estimate and {not} do not (their recomputation or \
+         offloading is not known).\n\nFalse \"fits\" can't be counted: no measured pre-training run is known to have run out of \
+         memory. One fine-tuning run (r2559) ran out of memory, and passed after its fragmentation was fixed.",
         fit + not
     );
 }
 
-/// Predicted against measured, on logarithmic axes.
-pub(super) fn scatter(judged: &[Vec<HeldOut<'_>>; 3]) -> String {
+/// Returns a scatter plot of predicted over measured step times on logarithmic axes, as SVG.
+pub(super) fn scatter(judged: &[Vec<HeldOutRow<'_>>; 3]) -> String {
     const SIZE: f64 = 640.0;
     const EDGE: f64 = 56.0;
     let (low, high) = (libm::log10(0.03), libm::log10(300.0));
@@ -228,7 +248,7 @@ pub(super) fn scatter(judged: &[Vec<HeldOut<'_>>; 3]) -> String {
     let y = |value: f64| SIZE - EDGE - place(value);
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {SIZE} {SIZE}\" font-family=\"sans-serif\" font-size=\"13\">\n\
-         <title>Predicted against measured step times, held out by mapping</title>\n\
+         <title>Predicted versus measured step times, held out by mapping</title>\n\
          <rect width=\"{SIZE}\" height=\"{SIZE}\" fill=\"#fff\"/>\n"
     );
     for tick in [0.1, 1.0, 10.0, 100.0] {
@@ -243,7 +263,7 @@ pub(super) fn scatter(judged: &[Vec<HeldOut<'_>>; 3]) -> String {
             up + 4.0,
         );
     }
-    type Belongs = fn(&HeldOut<'_>) -> bool;
+    type Belongs = fn(&HeldOutRow<'_>) -> bool;
     let kinds: [(&str, &str, Belongs); 3] = [
         ("#9aa5b1", "other sources", |one| !is_nvidia(one.row)),
         ("#1f77b4", "NVIDIA, dense", |one| is_nvidia(one.row) && !is_routed(one.row)),
@@ -251,7 +271,7 @@ pub(super) fn scatter(judged: &[Vec<HeldOut<'_>>; 3]) -> String {
     ];
     for (place, (colour, name, belongs)) in kinds.iter().enumerate() {
         let _ = writeln!(text, "<g fill=\"{colour}\" fill-opacity=\"0.65\">");
-        for one in judged[index(By::Mapping)].iter().filter(|one| belongs(one)) {
+        for one in judged[index(Grouping::Mapping)].iter().filter(|one| belongs(one)) {
             let _ = writeln!(
                 text,
                 "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\"/>",
@@ -284,4 +304,15 @@ pub(super) fn scatter(judged: &[Vec<HeldOut<'_>>; 3]) -> String {
         SIZE / 2.0,
     );
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_report_in_the_repository_has_this_prose() {
+        let report = include_str!("../../../docs/accuracy.md");
+        assert!(report.starts_with(HEAD) && report.contains(INTERVALS));
+    }
 }

@@ -1,38 +1,39 @@
-//! Which rows are held out together, frozen in a file before anything was fitted.
+//! The folds of held-out rows, fixed in a file before anything was fitted.
 
 use crate::catalog::{DataError, FromRow, Row, read};
 use crate::measurements::Measurement;
 use std::collections::BTreeMap;
 
-/// What rows are kept together by when they are held out.
+/// The property that rows held out together share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
-    /// The model, or the shape where a collection measures shapes without names.
+pub enum Grouping {
+    /// The model, or its shape in collections that measure unnamed shapes.
     Model,
-    /// The model on one GPU type.
+    /// The model and the GPU type.
     ModelGpu,
-    /// The mapping: all but the release of the software.
+    /// The mapping: everything but the software release.
     Mapping,
 }
 
-impl By {
-    /// Every way.
-    pub const ALL: [By; 3] = [By::Model, By::ModelGpu, By::Mapping];
+impl Grouping {
+    /// Every grouping, in the order of the split's columns.
+    pub const ALL: [Grouping; 3] = [Grouping::Model, Grouping::ModelGpu, Grouping::Mapping];
 
-    /// In words.
+    /// Returns the name that reports show.
     pub const fn title(self) -> &'static str {
         match self {
-            By::Model => "model",
-            By::ModelGpu => "model and GPU",
-            By::Mapping => "mapping",
+            Grouping::Model => "model",
+            Grouping::ModelGpu => "model and GPU",
+            Grouping::Mapping => "mapping",
         }
     }
 }
 
-/// The folds of each row, by its id.
+/// The folds of each row, by the row's id.
 #[derive(Debug, Clone, Default)]
-pub struct Split(BTreeMap<String, [String; 3]>);
+pub struct FrozenSplit(BTreeMap<String, [String; 3]>);
 
+/// A row of `split.csv`: a row's id and its fold in each grouping.
 struct Folds(String, [String; 3]);
 
 impl FromRow for Folds {
@@ -41,32 +42,32 @@ impl FromRow for Folds {
     }
 }
 
-impl Split {
-    /// The frozen split of the embedded measurements.
-    pub fn embedded() -> Split {
+impl FrozenSplit {
+    /// Returns the split of the embedded measurements.
+    pub fn embedded() -> FrozenSplit {
         #[expect(
             clippy::expect_used,
             reason = "the file is fixed when this is built, and every test reads it"
         )]
         let rows: Vec<Folds> =
             read("split.csv", include_str!("../../data/split.csv")).expect("the split is well formed");
-        Split(rows.into_iter().map(|Folds(id, folds)| (id, folds)).collect())
+        FrozenSplit(rows.into_iter().map(|Folds(id, folds)| (id, folds)).collect())
     }
 
-    /// The fold that a row is held out with.
-    pub fn fold(&self, row: &Measurement, by: By) -> String {
-        let index = By::ALL.iter().position(|one| *one == by).unwrap_or(0);
+    /// Returns the fold of a row.
+    pub fn fold(&self, row: &Measurement, by: Grouping) -> String {
+        let index = Grouping::ALL.iter().position(|one| *one == by).unwrap_or(0);
         match self.0.get(&row.id) {
             Some(folds) => folds[index].clone(),
-            None => Split::derive(row)[index].clone(),
+            None => FrozenSplit::derive(row)[index].clone(),
         }
     }
 
-    /// The folds of a row that the file does not know, by the rule that the file was made with: mappings fall on twelve
-    /// folds by their hash.
+    /// Returns the folds of a row that the file does not contain, by the rule that created the file: mappings are hashed
+    /// to twelve folds.
     pub fn derive(row: &Measurement) -> [String; 3] {
         let Ok(subject) = &row.subject else { return [const { String::new() }; 3] };
-        // Collections without model names measure shapes.
+        // These collections measure unnamed shapes.
         let unnamed = matches!(&*row.model, "gpt-custom" | "bloom-proxy");
         let model = if unnamed { subject.shape.clone() } else { row.model.clone() };
         let hash = subject

@@ -1,88 +1,89 @@
-//! Predicting every row of a file, and how far off that is.
+//! Predictions of every row of a file, with their errors.
 
-use super::Summary;
-use crate::estimate::{Anchors, BasisKind, Constants, Kinship, Known, Memory};
+use super::ErrorSummary;
+use crate::estimate::{Anchors, Constants, Covariance, EvidenceKind, MemoryEstimate, Residual};
 use crate::measurements::{Measurement, embedded};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A row, predicted.
+/// A row with its prediction.
 #[derive(Debug, Clone, Serialize)]
-pub struct Validated {
-    /// Its name.
+pub struct ValidatedRow {
+    /// The row's id.
     pub id: String,
-    /// Measured seconds per step.
+    /// Measured step time, s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step_time_s: Option<f64>,
-    /// Predicted seconds per step, corrected by measurements nearby that are not of the same mapping.
+    /// Predicted step time, s, corrected by similar measurements of other mappings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub predicted_s: Option<f64>,
-    /// Predicted over measured, less one.
+    /// Predicted over measured, minus 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<f64>,
-    /// What the physical model alone predicts.
+    /// Step time by the physical model alone, s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modelled_s: Option<f64>,
-    /// The error of that.
+    /// Error of the physical model alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modelled_error: Option<f64>,
-    /// What the prediction rests on.
+    /// How close the nearest measurements are.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub basis: Option<BasisKind>,
-    /// Measured bytes of the fullest GPU.
+    pub basis: Option<EvidenceKind>,
+    /// Measured memory of the fullest GPU, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<f64>,
-    /// Predicted bytes, counted as the row counts them: tensors, or with what is reserved besides.
+    /// Predicted memory, bytes, counted like the measurement: tensors only, or with reserved memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub predicted_memory_bytes: Option<f64>,
-    /// Predicted over measured, less one.
+    /// Predicted over measured, minus 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_error: Option<f64>,
-    /// Why it can't be predicted or judged.
+    /// Why the row can't be predicted or compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// A file, predicted.
+/// The predictions of a file.
 #[derive(Debug, Clone, Serialize)]
 pub struct Validation {
     /// Every row of the file.
-    pub rows: Vec<Validated>,
+    pub rows: Vec<ValidatedRow>,
     /// Errors of all step times.
-    pub summary: Option<Summary>,
+    pub summary: Option<ErrorSummary>,
     /// Errors of the physical model alone.
-    pub modelled: Option<Summary>,
-    /// Errors of all memory figures.
-    pub memory: Option<Summary>,
-    /// Errors of step times in groups: by use, source, model, gpu, precision.
-    pub by: BTreeMap<&'static str, BTreeMap<String, Groups>>,
+    pub modelled: Option<ErrorSummary>,
+    /// Errors of all memory predictions.
+    pub memory: Option<ErrorSummary>,
+    /// Errors of step times by use, source, model, GPU and precision.
+    pub by: BTreeMap<&'static str, BTreeMap<String, GroupErrors>>,
 }
 
 /// Errors of a group.
 #[derive(Debug, Clone, Serialize)]
-pub struct Groups {
-    /// As predicted.
+pub struct GroupErrors {
+    /// Errors of the corrected predictions.
     #[serde(flatten)]
-    pub predicted: Summary,
-    /// By the physical model alone.
-    pub modelled: Summary,
+    pub predicted: ErrorSummary,
+    /// Errors of the physical model alone.
+    pub modelled: ErrorSummary,
 }
 
-/// Predicts rows. No measurement of a row's own mapping, in any release, corrects it.
+/// Predicts rows. Measurements of a row's own mapping, in any release, never correct it.
 pub struct Validator {
-    anchors: Vec<(String, Known)>,
+    /// Mappings with the model's error on them.
+    residuals: Vec<(String, Residual)>,
 }
 
 impl Default for Validator {
     fn default() -> Validator {
-        Validator { anchors: Known::of_measurements(embedded(), Constants::embedded()) }
+        Validator { residuals: Residual::of_measurements(embedded(), Constants::embedded()) }
     }
 }
 
-/// Brings predicted rows together, which must be in the order of `rows`.
-pub fn summarize(rows: &[Measurement], validated: Vec<Validated>) -> Validation {
-    let of = |rows: &mut dyn Iterator<Item = &Validated>, error: fn(&Validated) -> Option<f64>| {
-        Summary::of(rows.filter_map(error))
+/// Summarizes predicted rows, which must be in the order of `rows`.
+pub fn summarize(rows: &[Measurement], validated: Vec<ValidatedRow>) -> Validation {
+    let of = |rows: &mut dyn Iterator<Item = &ValidatedRow>, error: fn(&ValidatedRow) -> Option<f64>| {
+        ErrorSummary::of(rows.filter_map(error))
     };
     let mut by = BTreeMap::new();
     type Key = fn(&Measurement) -> &str;
@@ -94,14 +95,14 @@ pub fn summarize(rows: &[Measurement], validated: Vec<Validated>) -> Validation 
         ("precision", |row| &row.precision),
     ];
     for (name, key) in keys {
-        let mut groups: BTreeMap<String, Vec<&Validated>> = BTreeMap::new();
+        let mut groups: BTreeMap<String, Vec<&ValidatedRow>> = BTreeMap::new();
         for (row, validated) in rows.iter().zip(&validated) {
             groups.entry(key(row).to_string()).or_default().push(validated);
         }
         let groups = groups.into_iter().filter_map(|(group, rows)| {
             let predicted = of(&mut rows.iter().copied(), |row| row.error)?;
             let modelled = of(&mut rows.iter().copied(), |row| row.modelled_error)?;
-            Some((group, Groups { predicted, modelled }))
+            Some((group, GroupErrors { predicted, modelled }))
         });
         by.insert(name, groups.collect());
     }
@@ -116,9 +117,9 @@ pub fn summarize(rows: &[Measurement], validated: Vec<Validated>) -> Validation 
 
 impl Validator {
     /// Predicts a row.
-    pub fn row(&self, row: &Measurement) -> Validated {
+    pub fn row(&self, row: &Measurement) -> ValidatedRow {
         let constants = Constants::embedded();
-        let mut validated = Validated {
+        let mut validated = ValidatedRow {
             id: row.id.clone(),
             step_time_s: row.step_time_s,
             predicted_s: None,
@@ -141,24 +142,25 @@ impl Validator {
         let inputs = subject.inputs();
         let Some(modelled_s) = super::fit::predict(row, constants) else { return validated };
         let others = self
-            .anchors
+            .residuals
             .iter()
-            .filter(|(mapping, known)| *mapping != subject.mapping && known.features.is_alike(&inputs))
-            .map(|(_, known)| known.clone());
-        let basis = Anchors::new(Kinship::embedded(), others.collect()).basis(&inputs, modelled_s);
-        let predicted_s = modelled_s * basis.correction;
+            .filter(|(mapping, other)| *mapping != subject.mapping && other.features.has_shape_of(&inputs))
+            .map(|(_, other)| other.clone());
+        let anchors = Anchors::new(Covariance::embedded(), others.collect());
+        let evidence = anchors.evidence(&inputs, modelled_s);
+        let predicted_s = modelled_s * evidence.correction;
         validated.predicted_s = Some(predicted_s);
         validated.modelled_s = Some(modelled_s);
-        validated.basis = Some(basis.kind);
+        validated.basis = Some(evidence.kind);
         match row.step_time_s {
             Some(measured) => {
                 validated.error = Some(predicted_s / measured - 1.0);
                 validated.modelled_error = Some(modelled_s / measured - 1.0);
             }
-            None => validated.reason = Some("no step time is given".into()),
+            None => validated.reason = Some("step_time_s is missing".into()),
         }
         if let Some(measured) = row.memory_bytes {
-            let memory = Memory::of(&inputs);
+            let memory = MemoryEstimate::of(&inputs);
             let reserved =
                 if row.memory_kind.contains("max_allocated") { 0.0 } else { memory.reserved_bytes };
             let predicted = memory.total_bytes() + reserved;
@@ -169,13 +171,13 @@ impl Validator {
     }
 }
 
-impl Known {
-    /// What the model misses of each measurement that is good for fitting, with its mapping.
-    fn of_measurements(rows: &[Measurement], constants: &Constants) -> Vec<(String, Known)> {
+impl Residual {
+    /// Returns the model's error on each measurement that is usable for fitting, with the measurement's mapping.
+    fn of_measurements(rows: &[Measurement], constants: &Constants) -> Vec<(String, Residual)> {
         let good = rows.iter().filter(|row| matches!(&*row.usage, "fit" | "small"));
         let points = super::fit::points(good);
         let mappings =
             points.iter().filter_map(|point| Some(point.row.subject.as_ref().ok()?.mapping.clone()));
-        mappings.zip(super::held_out::known(&points, constants)).collect()
+        mappings.zip(super::held_out::residuals(&points, constants)).collect()
     }
 }

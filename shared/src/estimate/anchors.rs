@@ -1,114 +1,94 @@
-//! Published measurements near a scenario, which correct what the model says.
+//! Published runs that correct the physical model.
 //!
-//! What the model misses of one run it misses of its neighbours too: runs of the same shape have some of it in common,
-//! runs of it on the same GPU more, in the same precision, software or layout more still. The correction is the best
-//! linear guess from all measured runs of the shape under that assumption (kriging); runs of other shapes say nothing.
+//! The model's error on one run is correlated with its error on similar runs: most for the same model on the same GPU
+//! with the same precision, software and a similar layout. The correction is the best linear prediction of the error
+//! from all measured runs of the model under that covariance (kriging). Runs of other models have no influence.
 
-use super::Inputs;
+use super::{Anchor, Evidence, EvidenceKind, Inputs};
 use crate::architecture::Architecture;
 use crate::catalog::{DataError, FromRow, Row, read};
 use crate::options::Stack;
 use crate::precision::Dtype;
-use serde::Serialize;
 use std::sync::LazyLock;
 
-/// What a step time rests on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Basis {
-    /// In a word.
-    pub kind: BasisKind,
-    /// What the physical model says, s.
-    pub modelled_s: f64,
-    /// What measurements nearby make of it: the factor on the model's time.
-    pub correction: f64,
-    /// Those measurements, the nearest first.
-    pub anchors: Vec<Anchor>,
-}
+/// Likeness above which a measured run on the same GPU counts as a similar layout.
+const SIMILAR: f64 = 0.6;
 
-/// What a step time rests on, in a word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BasisKind {
-    /// This very mapping was measured.
-    Published,
-    /// The same shape was measured on the same GPUs by the same software, in a layout nearby.
-    Interpolated,
-    /// The physical model, at most corrected by runs of the shape that have less in common.
-    Modelled,
-}
+/// Anchors that an estimate lists.
+const LISTED: usize = 5;
 
-/// A measurement that a correction rests on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Anchor {
-    /// What was measured, in words.
-    pub what: String,
-    /// How much it has in common with the scenario, from 0 to 1.
-    pub likeness: f64,
-}
-
-/// How alike a measured run must be for a prediction to count as interpolated.
-const NEAR: f64 = 0.6;
-
-/// How much of what the model misses, as a variance, runs have in common.
+/// The parts of the variance of the model's logarithmic error that two runs of one model share.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Kinship {
-    /// Runs of the same shape.
+pub struct Covariance {
+    /// Shared by all runs of the model.
     pub shape: f64,
-    /// On the same GPU besides.
+    /// Added on the same GPU.
     pub gpu: f64,
-    /// In the same width of numbers besides.
+    /// Added on the same GPU with numbers of the same width.
     pub width: f64,
-    /// By the same software besides.
+    /// Added with the same software and numbers of the same width.
     pub stack: f64,
-    /// In a layout nearby besides.
+    /// Added for similar layouts; it falls exponentially with their distance.
     pub layout: f64,
-    /// How far that reaches, in doublings of degrees and batch.
+    /// Distance at which that part has fallen to 1/e, in doublings of degrees and batch.
     pub reach: f64,
-    /// What a run has in common with none, not even with itself repeated.
+    /// Variance between repeated measurements of one run.
     pub noise: f64,
 }
 
-/// What a run has that others may have too.
+/// The properties of a run that decide how its error correlates with others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Features {
+    /// Hash of the architecture without its number of layers.
     shape: u64,
+    /// Hash of the GPU type.
     gpu: u64,
     dtype: Dtype,
     stack: Stack,
-    /// Logarithms to base 2 of GPUs, degrees, batch, sequence and layers; recomputation and sharding.
+    /// Logarithms to base 2 of GPUs, degrees, batch, sequence length and layers; then recomputation and FSDP.
     place: [f64; 11],
 }
 
-impl Kinship {
-    /// What this program carries.
-    pub fn embedded() -> Kinship {
-        struct Value(f64);
-        impl FromRow for Value {
-            fn from_row(row: &Row<'_>) -> Result<Value, DataError> {
-                row.value("value").map(Value)
+impl Covariance {
+    /// Returns the embedded covariance (`kinship.csv`).
+    pub fn embedded() -> Covariance {
+        static EMBEDDED: LazyLock<Covariance> = LazyLock::new(|| {
+            #[expect(
+                clippy::expect_used,
+                reason = "the file is fixed when this is built, and every test reads it"
+            )]
+            let parts: Vec<CovarianceRow> = read("kinship.csv", include_str!("../../data/kinship.csv"))
+                .expect("the covariance is well formed");
+            let value =
+                |name: &str| parts.iter().find(|part| part.name == name).map_or(f64::NAN, |part| part.value);
+            Covariance {
+                shape: value("shape"),
+                gpu: value("gpu"),
+                width: value("width"),
+                stack: value("stack"),
+                layout: value("layout"),
+                reach: value("reach"),
+                noise: value("noise"),
             }
-        }
-        #[expect(
-            clippy::expect_used,
-            reason = "the file is fixed when this is built, and every test reads it"
-        )]
-        let values: Vec<Value> =
-            read("kinship.csv", include_str!("../../data/kinship.csv")).expect("the kinship is well formed");
-        let at = |index: usize| values.get(index).map_or(0.0, |value| value.0);
-        Kinship {
-            shape: at(0),
-            gpu: at(1),
-            width: at(2),
-            stack: at(3),
-            layout: at(4),
-            reach: at(5),
-            noise: at(6),
-        }
+        });
+        *EMBEDDED
+    }
+}
+
+/// A row of `kinship.csv`.
+struct CovarianceRow {
+    name: String,
+    value: f64,
+}
+
+impl FromRow for CovarianceRow {
+    fn from_row(row: &Row<'_>) -> Result<CovarianceRow, DataError> {
+        Ok(CovarianceRow { name: row.string("name")?, value: row.value("value")? })
     }
 }
 
 impl Features {
-    /// The cells of the data file of anchors: shape, GPU, precision, software, place.
+    /// Returns its cells in `anchors.csv`: shape, GPU, precision, software, place.
     #[cfg(feature = "calibrate")]
     pub(crate) fn cells(&self) -> [String; 5] {
         let place = self.place.map(|number| number.to_string()).join(" ");
@@ -121,7 +101,7 @@ impl Features {
         ]
     }
 
-    /// Of an estimate's inputs.
+    /// Returns the features of an estimate's inputs.
     pub fn of(inputs: &Inputs<'_>) -> Features {
         let (layout, batch) = (inputs.layout, inputs.batch);
         let log = |count: u32| libm::log2(f64::from(count.max(1)));
@@ -131,7 +111,7 @@ impl Features {
             dtype: inputs.dtype,
             stack: inputs.options.stack,
             place: [
-                // Thousands of GPUs differ less from each other than a few from one another.
+                // Doubling the GPUs changes a run less than doubling a degree.
                 log(layout.gpus()) / 3.0,
                 log(layout.tp()),
                 log(layout.pp()),
@@ -147,47 +127,47 @@ impl Features {
         }
     }
 
-    /// Whether a run of `inputs` has the same shape.
+    /// Whether a run of `inputs` trains the same model, with any number of layers.
     #[cfg(feature = "calibrate")]
-    pub(crate) fn is_alike(&self, inputs: &Inputs<'_>) -> bool {
+    pub(crate) fn has_shape_of(&self, inputs: &Inputs<'_>) -> bool {
         self.shape == shape(inputs.architecture)
     }
 
-    /// Whether it is the same run. A recipe's own FP8 is whichever its release has.
-    fn is_the_same(&self, other: &Features) -> bool {
-        let alike = match (self.dtype, other.dtype) {
+    /// Whether it is the same run. `fp8` of a recipe matches every kind of FP8, because its release chooses the kind.
+    fn is_same_run(&self, other: &Features) -> bool {
+        let same_dtype = match (self.dtype, other.dtype) {
             (Dtype::Fp8, any) | (any, Dtype::Fp8) => any.width() == Dtype::Fp8.width(),
             (one, another) => one == another,
         };
         let rest = |features: &Features| (features.shape, features.gpu, features.stack);
-        alike && rest(self) == rest(other) && self.place == other.place
+        same_dtype && rest(self) == rest(other) && self.place == other.place
     }
 
-    /// What two runs of the same shape have in common of what the model misses, as a variance.
-    fn in_common(&self, other: &Features, kinship: &Kinship) -> f64 {
+    /// Returns the covariance of the model's errors on two runs of one model.
+    fn covariance(&self, other: &Features, parts: &Covariance) -> f64 {
         let same_gpu = self.gpu == other.gpu;
         let same_width = self.dtype.width() == other.dtype.width();
         let same_stack = self.stack == other.stack;
-        let mut common = kinship.shape;
+        let mut common = parts.shape;
         if same_gpu {
-            common += kinship.gpu;
+            common += parts.gpu;
         }
         if same_gpu && same_width {
-            common += kinship.width;
+            common += parts.width;
         }
         if same_stack && same_width {
-            common += kinship.stack;
+            common += parts.stack;
         }
         if same_gpu && same_width {
-            let far: f64 = self.place.iter().zip(&other.place).map(|(a, b)| (a - b).abs()).sum();
+            let distance: f64 = self.place.iter().zip(&other.place).map(|(a, b)| (a - b).abs()).sum();
             let stack = if same_stack { 1.0 } else { 0.5 };
-            common += kinship.layout * libm::exp(-far / kinship.reach) * stack;
+            common += parts.layout * libm::exp(-distance / parts.reach) * stack;
         }
         common
     }
 }
 
-/// A number that architectures share if they differ in nothing but their count of layers.
+/// Returns a hash that is the same for architectures that differ only in their number of layers.
 fn shape(architecture: &Architecture) -> u64 {
     use crate::architecture::AttentionKind::{Gqa, Mla};
     let attention = match architecture.attention.kind {
@@ -210,160 +190,169 @@ fn hash(parts: impl Iterator<Item = u32>) -> u64 {
     parts.fold(0xcbf2_9ce4_8422_2325, |hash, part| (hash ^ u64::from(part)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// A measured run, as an anchor.
+/// The physical model's error on a measured run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Known {
-    /// What was measured, in words.
+pub struct Residual {
+    /// Model, GPUs, precision and source of the run, for display.
     pub what: String,
-    /// What it has that others may have too.
+    /// The properties that decide which runs it corrects.
     pub features: Features,
-    /// The logarithm of measured over modelled.
-    pub missed: f64,
+    /// Logarithm of measured over modelled step time.
+    pub log_ratio: f64,
 }
 
-/// An anchor as its data file holds it.
-struct Stored {
-    known: Known,
-    pull: f64,
+/// A row of `anchors.csv`.
+struct AnchorRow {
+    residual: Residual,
+    weight: f64,
 }
 
-impl FromRow for Stored {
-    fn from_row(row: &Row<'_>) -> Result<Stored, DataError> {
+impl FromRow for AnchorRow {
+    fn from_row(row: &Row<'_>) -> Result<AnchorRow, DataError> {
         let hexadecimal = |column: &str| {
             u64::from_str_radix(row.text(column)?, 16)
-                .map_err(|_| row.error(format!("{column} is no hexadecimal number")))
+                .map_err(|_| row.error(format!("{column} is not a hexadecimal number")))
         };
         let mut place = [0.0; 11];
         let mut numbers = row.text("place")?.split(' ');
         for number in &mut place {
             let text = numbers.next().unwrap_or_default();
             *number =
-                text.parse().map_err(|_| row.error(format!("“{text}” in column place can't be read")))?;
+                text.parse().map_err(|_| row.error(format!("“{text}” in column place is not a number")))?;
         }
-        let choice = |column: &str, problem: crate::problem::Problem| {
-            row.error(format!("{column}: {}", problem.message))
-        };
-        Ok(Stored {
-            known: Known {
+        Ok(AnchorRow {
+            residual: Residual {
                 what: row.string("what")?,
                 features: Features {
                     shape: hexadecimal("shape")?,
                     gpu: hexadecimal("gpu")?,
-                    dtype: row.text("dtype")?.parse().map_err(|problem| choice("dtype", problem))?,
-                    stack: row.text("stack")?.parse().map_err(|problem| choice("stack", problem))?,
+                    dtype: row.value("dtype")?,
+                    stack: row.value("stack")?,
                     place,
                 },
-                missed: row.value("missed")?,
+                log_ratio: row.value("missed")?,
             },
-            pull: row.value("pull")?,
+            weight: row.value("pull")?,
         })
     }
 }
 
-/// Measurements that can correct a prediction.
+/// Measured runs that correct predictions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Anchors {
-    kinship: Kinship,
-    known: Vec<Known>,
-    /// What each counts, so that their sum by what they have in common with a scenario is its correction.
-    pulls: Vec<f64>,
+    covariance: Covariance,
+    /// Sorted by the hash of their shape.
+    residuals: Vec<Residual>,
+    /// Kriging weight of each residual: the sum of weight × covariance with a scenario is its correction.
+    weights: Vec<f64>,
 }
 
 impl Anchors {
-    /// Anchors from measured runs.
-    pub fn new(kinship: Kinship, mut known: Vec<Known>) -> Anchors {
-        known.sort_by_key(|known| known.features.shape);
-        let mut pulls = Vec::with_capacity(known.len());
-        for group in known.chunk_by(|a, b| a.features.shape == b.features.shape) {
-            pulls.extend(solve(group, &kinship));
+    /// Computes the weights of measured runs.
+    pub fn new(covariance: Covariance, mut residuals: Vec<Residual>) -> Anchors {
+        residuals.sort_by_key(|residual| residual.features.shape);
+        let mut weights = Vec::with_capacity(residuals.len());
+        for group in residuals.chunk_by(|a, b| a.features.shape == b.features.shape) {
+            weights.extend(solve(group, &covariance));
         }
-        Anchors { kinship, known, pulls }
+        Anchors { covariance, residuals, weights }
     }
 
-    /// Those that this program carries.
+    /// Returns the embedded anchors.
     pub fn embedded() -> &'static Anchors {
-        static EMBEDDED: LazyLock<Anchors> = LazyLock::new(Anchors::read);
+        static EMBEDDED: LazyLock<Anchors> = LazyLock::new(|| {
+            #[expect(
+                clippy::expect_used,
+                reason = "the file is fixed when this is built, and every test reads it"
+            )]
+            let rows: Vec<AnchorRow> = read("anchors.csv", include_str!("../../data/anchors.csv"))
+                .expect("the anchors are well formed");
+            let (residuals, weights) = rows.into_iter().map(|row| (row.residual, row.weight)).unzip();
+            Anchors { covariance: Covariance::embedded(), residuals, weights }
+        });
         &EMBEDDED
     }
 
-    fn read() -> Anchors {
-        #[expect(
-            clippy::expect_used,
-            reason = "the file is fixed when this is built, and every test reads it"
-        )]
-        let rows: Vec<Stored> =
-            read("anchors.csv", include_str!("../../data/anchors.csv")).expect("the anchors are well formed");
-        let (known, pulls) = rows.into_iter().map(|row| (row.known, row.pull)).unzip();
-        Anchors { kinship: Kinship::embedded(), known, pulls }
+    /// Iterates over the residuals with their weights.
+    pub fn iter(&self) -> impl Iterator<Item = (&Residual, f64)> {
+        self.residuals.iter().zip(self.weights.iter().copied())
     }
 
-    /// Each anchor, with what it counts.
-    pub fn iter(&self) -> impl Iterator<Item = (&Known, f64)> {
-        self.known.iter().zip(self.pulls.iter().copied())
-    }
-
-    /// What a prediction of `modelled_s` rests on.
-    pub fn basis(&self, inputs: &Inputs<'_>, modelled_s: f64) -> Basis {
+    /// Returns the measurements that correct a prediction of `modelled_s`, and the correction.
+    pub fn evidence(&self, inputs: &Inputs<'_>, modelled_s: f64) -> Evidence {
         let features = Features::of(inputs);
-        let itself = features.in_common(&features, &self.kinship);
-        // What was measured on a GPU says less of one whose numbers its user changed.
-        let own = inputs.gpu.id.contains(':');
-        let mut missed = 0.0;
-        let mut kind = BasisKind::Modelled;
-        let mut near: Vec<(f64, &Known)> = Vec::new();
-        let first = self.known.partition_point(|known| known.features.shape < features.shape);
-        for (known, pull) in self.known.iter().zip(&self.pulls).skip(first) {
-            if known.features.shape != features.shape {
+        let variance = features.covariance(&features, &self.covariance);
+        // A GPU whose numbers the user changed was never measured.
+        let is_own_gpu = inputs.gpu.id.contains(':');
+        let mut log_correction = 0.0;
+        let mut kind = EvidenceKind::Modelled;
+        let mut found: Vec<(f64, &Residual)> = Vec::new();
+        let first = self.residuals.partition_point(|residual| residual.features.shape < features.shape);
+        for (residual, weight) in self.residuals.iter().zip(&self.weights).skip(first) {
+            let other = &residual.features;
+            if other.shape != features.shape {
                 break;
             }
-            let common = known.features.in_common(&features, &self.kinship);
-            let likeness = common / itself;
-            missed += common * pull;
-            if own {
-                // The kind stays.
-            } else if known.features.is_the_same(&features) {
-                kind = BasisKind::Published;
-            } else if known.features.gpu == features.gpu && likeness >= NEAR && kind == BasisKind::Modelled {
-                kind = BasisKind::Interpolated;
+            let common = other.covariance(&features, &self.covariance);
+            let likeness = common / variance;
+            log_correction += common * weight;
+            if is_own_gpu {
+                // The kind stays `Modelled`.
+            } else if other.is_same_run(&features) {
+                kind = EvidenceKind::Published;
+            } else if other.gpu == features.gpu && likeness >= SIMILAR && kind == EvidenceKind::Modelled {
+                kind = EvidenceKind::Interpolated;
             }
-            near.push((likeness, known));
+            found.push((likeness, residual));
         }
-        near.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let anchors =
-            near.into_iter().take(5).map(|(likeness, known)| Anchor { what: known.what.clone(), likeness });
-        Basis { kind, modelled_s, correction: libm::exp(missed), anchors: anchors.collect() }
+        found.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let nearest = found.into_iter().take(LISTED);
+        let anchors = nearest.map(|(likeness, residual)| Anchor { what: residual.what.clone(), likeness });
+        Evidence { kind, modelled_s, correction: libm::exp(log_correction), anchors: anchors.collect() }
     }
 }
 
-/// What each run of a shape counts: the inverse of what they have in common, times what the model misses of them.
-fn solve(group: &[Known], kinship: &Kinship) -> Vec<f64> {
+/// Returns the kriging weight of each run of one model: the inverse of their covariance matrix times the residuals, by
+/// Cholesky decomposition.
+fn solve(group: &[Residual], covariance: &Covariance) -> Vec<f64> {
     let n = group.len();
     let mut lower = vec![vec![0.0; n]; n];
     for i in 0..n {
         for j in 0..=i {
-            let mut sum = group[i].features.in_common(&group[j].features, kinship);
+            let mut sum = group[i].features.covariance(&group[j].features, covariance);
             if i == j {
-                sum += kinship.noise;
+                sum += covariance.noise;
             }
             for (left, right) in lower[i][..j].iter().zip(&lower[j][..j]) {
                 sum -= left * right;
             }
-            // A sum of covariances and noise is positive definite.
+            // Covariance plus noise is positive definite.
             lower[i][j] = if i == j { libm::sqrt(sum.max(f64::MIN_POSITIVE)) } else { sum / lower[j][j] };
         }
     }
-    let mut pulls: Vec<f64> = group.iter().map(|known| known.missed).collect();
+    let mut weights: Vec<f64> = group.iter().map(|residual| residual.log_ratio).collect();
     for i in 0..n {
         for j in 0..i {
-            pulls[i] -= lower[i][j] * pulls[j];
+            weights[i] -= lower[i][j] * weights[j];
         }
-        pulls[i] /= lower[i][i];
+        weights[i] /= lower[i][i];
     }
     for i in (0..n).rev() {
         for j in i + 1..n {
-            pulls[i] -= lower[j][i] * pulls[j];
+            weights[i] -= lower[j][i] * weights[j];
         }
-        pulls[i] /= lower[i][i];
+        weights[i] /= lower[i][i];
     }
-    pulls
+    weights
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_of_the_covariance_is_in_its_file() {
+        let Covariance { shape, gpu, width, stack, layout, reach, noise } = Covariance::embedded();
+        assert!([shape, gpu, width, stack, layout, reach, noise].iter().all(|value| *value > 0.0));
+    }
 }

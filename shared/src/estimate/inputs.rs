@@ -1,4 +1,4 @@
-//! What an estimate depends on, whether it comes from a scenario or from a row of measurements.
+//! The inputs of an estimate, from a scenario or from a measured run.
 
 use crate::architecture::Architecture;
 use crate::batch::Batch;
@@ -8,7 +8,7 @@ use crate::options::Options;
 use crate::precision::Dtype;
 use crate::scenario::Scenario;
 
-/// What an estimate depends on.
+/// Everything that an estimate depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a> {
     /// The model's shape.
@@ -17,16 +17,16 @@ pub struct Inputs<'a> {
     pub gpu: &'a Gpu,
     /// Precision.
     pub dtype: Dtype,
-    /// How the model is spread over the GPUs.
+    /// Parallelism: the degrees and the layers of each pipeline stage.
     pub layout: &'a Layout,
-    /// What a step takes.
+    /// Sequence length and batch sizes.
     pub batch: &'a Batch,
-    /// Recomputation, sharding, software.
+    /// Recomputation, sharding and software.
     pub options: &'a Options,
 }
 
 impl Scenario {
-    /// What its estimate depends on.
+    /// Returns the inputs of its estimate.
     pub fn inputs(&self) -> Inputs<'_> {
         Inputs {
             architecture: &self.architecture,

@@ -1,108 +1,113 @@
-//! How far off a prediction may be, by how far off such predictions were.
+//! The interval of a prediction, from the errors of similar predictions.
 
-use super::{Basis, BasisKind, Inputs};
+use super::{EvidenceKind, Inputs};
 use crate::catalog::{DataError, FromRow, Row, read};
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
 
-/// A number with the ends between which four of five measurements are expected.
+/// A predicted value with its 80 % interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Interval {
-    /// One of ten measurements is expected below.
+    /// Lower end: one measurement in ten is expected below.
     pub low: f64,
     /// The prediction.
     pub mid: f64,
-    /// One of ten measurements is expected above.
+    /// Upper end: one measurement in ten is expected above.
     pub high: f64,
 }
 
 impl Interval {
-    /// The same of something that is `factor` times as much.
+    /// Returns the interval with all three values multiplied by `factor`.
     #[must_use]
     pub fn times(self, factor: f64) -> Interval {
         Interval { low: self.low * factor, mid: self.mid * factor, high: self.high * factor }
     }
 }
 
-/// The kinds of predictions that are about equally far off.
+/// The classes of predictions, each with its own interval.
+///
+/// Interpolated: the same model was measured on the same GPU. Extrapolated: it was not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Class {
-    /// A dense model, corrected by measurements of the same shape and GPU.
+pub enum IntervalClass {
+    /// Dense model, interpolated.
     DenseInterpolated,
-    /// A dense model that nobody measured on such GPUs.
+    /// Dense model, extrapolated.
     DenseExtrapolated,
-    /// A routed model, corrected by measurements of the same shape and GPU.
+    /// Mixture of experts, interpolated.
     RoutedInterpolated,
-    /// A routed model that nobody measured on such GPUs.
+    /// Mixture of experts, extrapolated.
     RoutedExtrapolated,
 }
 
-impl Class {
-    /// Every class.
-    pub const ALL: [Class; 4] = [
-        Class::DenseInterpolated,
-        Class::DenseExtrapolated,
-        Class::RoutedInterpolated,
-        Class::RoutedExtrapolated,
+impl IntervalClass {
+    /// Every class, in the order of the data file.
+    pub const ALL: [IntervalClass; 4] = [
+        IntervalClass::DenseInterpolated,
+        IntervalClass::DenseExtrapolated,
+        IntervalClass::RoutedInterpolated,
+        IntervalClass::RoutedExtrapolated,
     ];
 
-    /// Its name in data files and reports.
+    /// Returns the class's name in data files and reports.
     pub const fn id(self) -> &'static str {
         match self {
-            Class::DenseInterpolated => "dense, interpolated",
-            Class::DenseExtrapolated => "dense, extrapolated",
-            Class::RoutedInterpolated => "routed, interpolated",
-            Class::RoutedExtrapolated => "routed, extrapolated",
+            IntervalClass::DenseInterpolated => "dense, interpolated",
+            IntervalClass::DenseExtrapolated => "dense, extrapolated",
+            IntervalClass::RoutedInterpolated => "routed, interpolated",
+            IntervalClass::RoutedExtrapolated => "routed, extrapolated",
         }
     }
 
-    /// The class of a prediction.
-    pub fn of(inputs: &Inputs<'_>, basis: &Basis) -> Class {
-        match (inputs.architecture.moe.is_some(), basis.kind != BasisKind::Modelled) {
-            (false, true) => Class::DenseInterpolated,
-            (false, false) => Class::DenseExtrapolated,
-            (true, true) => Class::RoutedInterpolated,
-            (true, false) => Class::RoutedExtrapolated,
+    /// Returns the class of a prediction.
+    pub const fn new(is_routed: bool, is_interpolated: bool) -> IntervalClass {
+        match (is_routed, is_interpolated) {
+            (false, true) => IntervalClass::DenseInterpolated,
+            (false, false) => IntervalClass::DenseExtrapolated,
+            (true, true) => IntervalClass::RoutedInterpolated,
+            (true, false) => IntervalClass::RoutedExtrapolated,
         }
+    }
+
+    /// Whether its models route tokens to experts.
+    pub const fn is_routed(self) -> bool {
+        matches!(self, IntervalClass::RoutedInterpolated | IntervalClass::RoutedExtrapolated)
+    }
+
+    /// Whether its models were measured on the same GPU.
+    pub const fn is_interpolated(self) -> bool {
+        matches!(self, IntervalClass::DenseInterpolated | IntervalClass::RoutedInterpolated)
     }
 }
 
-/// How far measurements lay from held-out predictions, by class.
+/// The interval of each class of predictions.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Spread(Vec<Reach>);
+pub struct IntervalTable(Vec<ClassInterval>);
 
-/// Where four of five measured over predicted step times of one class lie.
+/// The 80 % interval of measured over predicted step times in one class.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reach {
+struct ClassInterval {
     class: String,
     low: f64,
     high: f64,
 }
 
-impl FromRow for Reach {
-    fn from_row(row: &Row<'_>) -> Result<Reach, DataError> {
-        Ok(Reach { class: row.string("class")?, low: row.value("low")?, high: row.value("high")? })
+impl FromRow for ClassInterval {
+    fn from_row(row: &Row<'_>) -> Result<ClassInterval, DataError> {
+        Ok(ClassInterval { class: row.string("class")?, low: row.value("low")?, high: row.value("high")? })
     }
 }
 
-impl Reach {
-    /// The interval around a prediction.
-    pub fn around(&self, mid: f64) -> Interval {
-        Interval { low: mid * self.low, mid, high: mid * self.high }
-    }
-}
-
-impl Spread {
-    /// What this program carries.
-    pub fn embedded() -> &'static Spread {
-        static EMBEDDED: LazyLock<Spread> = LazyLock::new(|| {
+impl IntervalTable {
+    /// Returns the embedded table.
+    pub fn embedded() -> &'static IntervalTable {
+        static EMBEDDED: LazyLock<IntervalTable> = LazyLock::new(|| {
             #[expect(
                 clippy::expect_used,
                 reason = "the file is fixed when this is built, and every test reads it"
             )]
-            Spread(
+            IntervalTable(
                 read("intervals.csv", include_str!("../../data/intervals.csv"))
                     .expect("the intervals are well formed"),
             )
@@ -110,11 +115,13 @@ impl Spread {
         &EMBEDDED
     }
 
-    /// How far a prediction from `inputs` that rests on `basis` may be off.
-    pub fn of(&self, inputs: &Inputs<'_>, basis: &Basis) -> &Reach {
-        let class = Class::of(inputs, basis).id();
-        // Every class has its row; were one missing, the last would be the widest.
-        let found = self.0.iter().find(|reach| reach.class == class).or(self.0.last());
-        found.unwrap_or(const { &Reach { class: String::new(), low: 0.5, high: 2.0 } })
+    /// Returns the interval around `mid`, predicted from `inputs` with evidence of that kind.
+    pub fn around(&self, mid: f64, inputs: &Inputs<'_>, evidence: EvidenceKind) -> Interval {
+        let is_routed = inputs.architecture.moe.is_some();
+        let class = IntervalClass::new(is_routed, evidence != EvidenceKind::Modelled).id();
+        // Every class has a row; if one were missing, the last row is the widest.
+        let found = self.0.iter().find(|row| row.class == class).or(self.0.last());
+        let (low, high) = found.map_or((0.5, 2.0), |row| (row.low, row.high));
+        Interval { low: mid * low, mid, high: mid * high }
     }
 }

@@ -1,57 +1,59 @@
-//! The prediction: how long a step takes and what a GPU must hold, from the inputs alone.
+//! Predicts the step time and the memory of a training run from its scenario.
 //!
-//! The step time follows from a physical model with few constants, fitted to measurements ([`Breakdown`]). Where runs of
-//! the same shape on the same GPUs are published, they correct it ([`Anchors`]). The interval comes from how far
-//! predictions of rows that the fit had not seen were off ([`Interval`]). Memory is counted, not fitted ([`Memory`]).
+//! The step time comes from a physical model with a few constants, fitted to measurements ([`Breakdown`]). Published
+//! runs of the same model correct it ([`Anchors`]). The interval comes from the errors of predictions for runs that the
+//! fit had not seen ([`IntervalTable`]). Memory is counted, not fitted ([`MemoryEstimate`]).
 
 mod anchors;
+mod evidence;
 mod inputs;
 mod interval;
 mod memory;
 mod step_time;
 
-pub use anchors::{Anchor, Anchors, Basis, BasisKind, Features, Kinship, Known};
+pub use anchors::{Anchors, Covariance, Features, Residual};
+pub use evidence::{Anchor, Confidence, Evidence, EvidenceKind};
 pub use inputs::Inputs;
-pub use interval::{Class, Interval, Spread};
-pub use memory::{Memory, StageMemory, fits, peak_bytes};
-pub use step_time::{Breakdown, Constant, Constants};
+pub use interval::{Interval, IntervalClass, IntervalTable};
+pub use memory::{MemoryEstimate, MemoryPart, StageGroup, StageMemory, fits, peak_bytes};
+pub use step_time::{Breakdown, Constant, Constants, StepPart, StepPartGroup};
 
 use crate::scenario::Scenario;
 
-/// What is predicted of a scenario.
+/// The prediction for a scenario.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
-    /// Seconds per step; four of five measurements are expected to lie between its ends.
+    /// Seconds per step, with the 80 % interval.
     pub step_time_s: Interval,
-    /// Where the seconds of the middle go.
+    /// The parts of the predicted step time.
     pub breakdown: Breakdown,
-    /// What a GPU holds.
-    pub memory: Memory,
-    /// What the step time rests on.
-    pub basis: Basis,
+    /// The memory of every pipeline stage.
+    pub memory: MemoryEstimate,
+    /// The measurements behind the step time.
+    pub evidence: Evidence,
 }
 
 impl Estimate {
-    /// Predicts a scenario.
+    /// Returns the prediction for a scenario.
     pub fn of(scenario: &Scenario) -> Estimate {
         Estimate::from_embedded(&scenario.inputs())
     }
 
-    /// Predicts from inputs, by what this program carries.
+    /// Returns the prediction by the embedded constants and measurements.
     pub fn from_embedded(inputs: &Inputs<'_>) -> Estimate {
         Estimate::from_inputs(inputs, Constants::embedded(), Anchors::embedded())
     }
 
-    /// Predicts from inputs, under `constants`, corrected by `anchors`.
+    /// Returns the prediction by `constants`, corrected by `anchors`.
     pub fn from_inputs(inputs: &Inputs<'_>, constants: &Constants, anchors: &Anchors) -> Estimate {
         let modelled = Breakdown::of(inputs, constants);
-        let basis = anchors.basis(inputs, modelled.step_time_s());
-        let breakdown = modelled.scaled(basis.correction * inputs.options.cluster_factor.unwrap_or(1.0));
+        let evidence = anchors.evidence(inputs, modelled.step_time_s());
+        let breakdown = modelled.scaled(evidence.correction * inputs.options.cluster_factor.unwrap_or(1.0));
         Estimate {
-            step_time_s: Spread::embedded().of(inputs, &basis).around(breakdown.step_time_s()),
+            step_time_s: IntervalTable::embedded().around(breakdown.step_time_s(), inputs, evidence.kind),
             breakdown,
-            memory: Memory::of(inputs),
-            basis,
+            memory: MemoryEstimate::of(inputs),
+            evidence,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Whether what is launched fits into the GPUs: worth a word before a night in the queue.
 
 use super::{Style, Warning};
-use crate::estimate::{Inputs, Memory};
+use crate::estimate::{Inputs, MemoryEstimate};
 use crate::options::{Options, Stack};
 use crate::scenario::Scenario;
 
@@ -14,7 +14,7 @@ pub(super) fn warning(scenario: &Scenario, style: Style) -> Option<Warning> {
     // The script sets none of what NVIDIA's recipes do to save memory.
     let stack = if by_megatron_lm { Stack::MegatronLm014 } else { scenario.options.stack };
     let options = Options { stack, ..scenario.options };
-    let memory = Memory::of(&Inputs { options: &options, ..scenario.inputs() });
+    let memory = MemoryEstimate::of(&Inputs { options: &options, ..scenario.inputs() });
     if memory.fits() {
         return None;
     }

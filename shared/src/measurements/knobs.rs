@@ -1,12 +1,12 @@
-//! Settings of Megatron-Bridge's published recipes, which its tables of measurements leave out.
+//! Settings of Megatron-Bridge's published recipes, which its tables of measurements omit.
 
-use super::subject::Subject;
+use super::subject::MeasuredScenario;
 use crate::catalog::{DataError, FromRow, Row, read};
 use crate::options::{Modules, Recompute};
 use std::sync::LazyLock;
 
-/// What one published recipe sets; nothing where it inherits.
-struct Knobs {
+/// The settings of one published recipe; `None` where it inherits a default.
+struct PublishedSettings {
     model: String,
     gpu: String,
     dtype: String,
@@ -23,9 +23,9 @@ struct Knobs {
     expert_overlap: bool,
 }
 
-impl FromRow for Knobs {
-    fn from_row(row: &Row<'_>) -> Result<Knobs, DataError> {
-        Ok(Knobs {
+impl FromRow for PublishedSettings {
+    fn from_row(row: &Row<'_>) -> Result<PublishedSettings, DataError> {
+        Ok(PublishedSettings {
             model: row.string("model")?,
             gpu: row.string("gpu")?,
             dtype: row.string("dtype")?,
@@ -47,7 +47,7 @@ impl FromRow for Knobs {
     }
 }
 
-/// Megatron's names of recomputed modules, between blanks.
+/// Returns the recomputed modules from Megatron's names, separated by spaces or commas.
 pub(super) fn modules(names: &str) -> Modules {
     let has = |name: &str| names.split([' ', ',']).any(|one| one == name);
     Modules {
@@ -60,9 +60,9 @@ pub(super) fn modules(names: &str) -> Modules {
     }
 }
 
-/// Brings what the recipe of that model, GPU, precision and GPU count sets into `subject`, where its layout agrees.
-pub(super) fn join(subject: &mut Subject, model: &str) {
-    static KNOBS: LazyLock<Vec<Knobs>> = LazyLock::new(|| {
+/// Copies the settings of the recipe for that model, GPU, precision and GPU count into `subject`, if the layout matches.
+pub(super) fn join(subject: &mut MeasuredScenario, model: &str) {
+    static KNOBS: LazyLock<Vec<PublishedSettings>> = LazyLock::new(|| {
         #[expect(
             clippy::expect_used,
             reason = "the file is fixed when this is built, and every test reads it"

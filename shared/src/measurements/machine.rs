@@ -1,9 +1,9 @@
-//! What is known of single machines that were measured.
+//! Measured properties of individual machines.
 
 use crate::catalog::{DataError, FromRow, Row, read};
 use std::sync::LazyLock;
 
-/// A machine, by the collection whose runs it made.
+/// A machine, by the collection of its runs.
 struct Machine {
     source: String,
     gemm_tflops: f64,
@@ -15,7 +15,7 @@ impl FromRow for Machine {
     }
 }
 
-/// What the machine behind a collection reaches in a large BF16 multiplication, where its owner published it.
+/// Returns the published rate of a large BF16 matrix multiplication on a collection's machine, in TFLOPS.
 pub(super) fn gemm_tflops(source: &str) -> Option<f64> {
     static MACHINES: LazyLock<Vec<Machine>> = LazyLock::new(|| {
         #[expect(

@@ -1,4 +1,4 @@
-//! Measured training runs: what the estimate is fitted to and judged by.
+//! Measured training runs, to which the estimate is fitted and compared.
 
 mod knobs;
 mod machine;
@@ -6,12 +6,12 @@ mod row;
 mod subject;
 
 pub use row::Measurement;
-pub use subject::Subject;
+pub use subject::MeasuredScenario;
 
 use crate::catalog::read;
 use std::sync::LazyLock;
 
-/// The measurements that this program carries.
+/// Returns the embedded measurements.
 pub fn embedded() -> &'static [Measurement] {
     static EMBEDDED: LazyLock<Vec<Measurement>> = LazyLock::new(|| {
         #[expect(
@@ -23,10 +23,10 @@ pub fn embedded() -> &'static [Measurement] {
     &EMBEDDED
 }
 
-/// Reads a file with the columns of `measurements.csv`; columns may be missing where their cells would be empty.
+/// Parses a file with the columns of `measurements.csv`; columns that would be empty may be missing.
 ///
 /// # Errors
-/// It is no such table; a row that can't be predicted is none, and says why itself.
+/// The text is not a CSV table. A row that can't be predicted is not an error; its scenario has the reason.
 pub fn parse(text: &str) -> Result<Vec<Measurement>, String> {
     let rows: Vec<Measurement> = read("measurements", text).map_err(|error| error.to_string())?;
     Ok(rows)
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_row_is_a_subject_or_says_why_not() {
+    fn every_row_for_fitting_is_a_scenario() {
         let rows = embedded();
         assert_eq!(rows.len(), 1928);
         for row in rows.iter().filter(|row| matches!(&*row.usage, "fit" | "small")) {

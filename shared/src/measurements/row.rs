@@ -1,14 +1,14 @@
-//! A row of measurements as its file says it.
+//! A row of a file of measurements.
 
-use super::subject::Subject;
+use super::subject::MeasuredScenario;
 use crate::catalog::{DataError, FromRow, Row};
 
 /// A measured training run.
 #[derive(Debug, Clone)]
 pub struct Measurement {
-    /// Its name in the file.
+    /// Id in the file, or the row's number.
     pub id: String,
-    /// The collection that it was read from.
+    /// Collection of the measurement.
     pub source: String,
     /// Release of the software or of the collection.
     pub release: String,
@@ -20,27 +20,27 @@ pub struct Measurement {
     pub precision: String,
     /// Software, as the file names it.
     pub framework: String,
-    /// What the row is good for.
+    /// Column `use`: `fit`, `small`, `memory`, `exclude`, …
     pub usage: String,
-    /// Seconds per step, where measured.
+    /// Seconds per step, if measured.
     pub step_time_s: Option<f64>,
-    /// Memory of the fullest GPU, bytes, where measured.
+    /// Memory of the fullest GPU, bytes, if measured.
     pub memory_bytes: Option<f64>,
-    /// How that was measured.
+    /// How the memory was measured.
     pub memory_kind: String,
-    /// What was run, or why it can't be predicted.
-    pub subject: Result<Box<Subject>, String>,
+    /// The scenario, or why the row can't be predicted.
+    pub subject: Result<Box<MeasuredScenario>, String>,
 }
 
 impl FromRow for Measurement {
     fn from_row(row: &Row<'_>) -> Result<Measurement, DataError> {
         let cell = |column: &str| row.text(column).unwrap_or("").trim().to_string();
-        // What is there and no positive number is a reason, not an absence.
+        // A cell that is not a positive number is an error, an empty cell is not.
         let number = |column: &str| match &*cell(column) {
             "" => Ok(None),
             text => match text.parse::<f64>() {
                 Ok(value) if value.is_finite() && value > 0.0 => Ok(Some(value)),
-                _ => Err(format!("{column} “{text}” is no positive number")),
+                _ => Err(format!("{column} “{text}” is not a positive number")),
             },
         };
         let (step_time_s, memory_gib) = (number("step_time_s"), number("memory_gib"));
@@ -61,18 +61,18 @@ impl FromRow for Measurement {
             step_time_s: step_time_s.unwrap_or_default(),
             memory_bytes: memory_gib.unwrap_or_default().map(|gib| gib * f64::from(1 << 30)),
             memory_kind: cell("memory_kind"),
-            subject: wrong.map_or_else(|| Subject::read(&cell).map(Box::new), Err),
+            subject: wrong.map_or_else(|| MeasuredScenario::read(&cell).map(Box::new), Err),
         })
     }
 }
 
 impl Measurement {
-    /// What was measured, in words.
-    pub fn in_words(&self) -> String {
+    /// Returns model, GPUs, precision and source, for display.
+    pub fn title(&self) -> String {
         let Ok(subject) = &self.subject else { return self.id.clone() };
         let gpus = subject.layout.gpus();
         format!(
-            "{} on {gpus} {} in {}, {} {}",
+            "{} on {gpus} {} ({}, {} {})",
             self.model, self.gpu, self.precision, self.source, self.release
         )
     }

@@ -1,4 +1,4 @@
-//! From a row's cells to what an estimate depends on.
+//! The scenario of a measured run, from the cells of its row.
 
 use super::{knobs, machine};
 use crate::architecture::{Architecture, Attention, AttentionKind, Mlp};
@@ -10,29 +10,29 @@ use crate::options::{Options, Recompute, Stack};
 use crate::precision::{Dtype, Width};
 use crate::problem::Problem;
 
-/// What a measured run ran.
+/// The scenario of a measured run.
 #[derive(Debug, Clone)]
-pub struct Subject {
+pub struct MeasuredScenario {
     /// The model's shape.
     pub architecture: Architecture,
-    /// GPU type, with the network that the row names.
+    /// GPU type, with the row's network.
     pub gpu: Gpu,
     /// Precision.
     pub dtype: Dtype,
-    /// How the model was spread over the GPUs.
+    /// Parallelism.
     pub layout: Layout,
-    /// What a step took.
+    /// Sequence length and batch sizes.
     pub batch: Batch,
-    /// Recomputation, sharding, software.
+    /// Recomputation, sharding and software.
     pub options: Options,
-    /// Model and shape, the same for runs of the same architecture.
+    /// Model and shape; equal for runs of the same architecture.
     pub shape: String,
-    /// All that was run but the software's release: the same for repeated measurements of one mapping.
+    /// Everything but the software release; equal for repeated measurements of one mapping.
     pub mapping: String,
 }
 
-impl Subject {
-    /// What an estimate depends on.
+impl MeasuredScenario {
+    /// Returns the inputs of its estimate.
     pub fn inputs(&self) -> Inputs<'_> {
         Inputs {
             architecture: &self.architecture,
@@ -44,14 +44,14 @@ impl Subject {
         }
     }
 
-    pub(super) fn read(cell: &dyn Fn(&str) -> String) -> Result<Subject, String> {
+    pub(super) fn read(cell: &dyn Fn(&str) -> String) -> Result<MeasuredScenario, String> {
         if cell("phase") != "pretrain" && !cell("phase").is_empty() {
-            return Err(format!("{} is no pre-training", cell("phase")));
+            return Err(format!("phase {} is not pre-training", cell("phase")));
         }
         if let Some(missing) =
             ["model", "gpu", "precision", "framework"].into_iter().find(|column| cell(column).is_empty())
         {
-            return Err(format!("{missing} is not given"));
+            return Err(format!("{missing} is missing"));
         }
         let catalog = Catalog::embedded();
         let mut gpu = catalog.gpu(&cell("gpu")).map_err(|problem| problem.to_string())?.clone();
@@ -86,7 +86,7 @@ impl Subject {
 
         let (degrees, seq_len, mbs, gbs) = degrees(cell, &architecture)?;
         let layout = Layout::new(&degrees, &architecture).map_err(|problems| join(&problems))?;
-        // Where it is not stated: one sequence at a time is what every memory holds.
+        // Without a value, the smallest micro batch is assumed.
         let mbs = mbs.unwrap_or(1);
         let batch = Batch::new(seq_len, mbs, gbs, &layout).map_err(|problems| join(&problems))?;
         let shape = format!(
@@ -100,8 +100,9 @@ impl Subject {
             options.fsdp,
             options.recompute
         );
-        let mut subject = Subject { architecture, gpu, dtype, layout, batch, options, shape, mapping };
-        // The settings are those of 2026; earlier releases differed in some of them even where the layout is the same.
+        let mut subject =
+            MeasuredScenario { architecture, gpu, dtype, layout, batch, options, shape, mapping };
+        // These settings are those of 2026; earlier releases differ in some, even with the same layout.
         if matches!(stack, Stack::Bridge2602 | Stack::Bridge2606) {
             knobs::join(&mut subject, &model);
         }
@@ -109,19 +110,22 @@ impl Subject {
     }
 }
 
+/// Joins problems into one text.
 fn join(problems: &[Problem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
+/// Returns a column's whole number, if it has one.
 fn whole(cell: &dyn Fn(&str) -> String, column: &str) -> Result<Option<u32>, String> {
     match &*cell(column) {
         "" => Ok(None),
-        text => text.parse().map(Some).map_err(|_| format!("{column} “{text}” is no whole number")),
+        text => text.parse().map(Some).map_err(|_| format!("{column} “{text}” is not a whole number")),
     }
 }
 
+/// Returns a column's whole number, which must be given.
 fn needed(cell: &dyn Fn(&str) -> String, column: &str) -> Result<u32, String> {
-    whole(cell, column)?.ok_or_else(|| format!("{column} is not known"))
+    whole(cell, column)?.ok_or_else(|| format!("{column} is missing"))
 }
 
 fn dtype(name: &str, gpu: &Gpu) -> Result<Dtype, String> {
@@ -134,18 +138,18 @@ fn dtype(name: &str, gpu: &Gpu) -> Result<Dtype, String> {
         "FP8-row" | "FP8-SC" => Dtype::Fp8Block,
         "MXFP8" => Dtype::Mxfp8,
         "NVFP4" => Dtype::Nvfp4,
-        // MLPerf's logs of that round do not tell; who can run NVFP4 did.
+        // MLPerf's logs of that round do not say which; systems with NVFP4 used it.
         "FP8-or-NVFP4" if gpu.nvfp4_tflops.is_some() => Dtype::Nvfp4,
         "FP8-or-NVFP4" => Dtype::Fp8Delayed,
         other => other.parse().map_err(|problem: Problem| problem.to_string())?,
     };
     match (gpu.datasheet_tflops(dtype), dtype.width()) {
-        (None, Width::Fp8 | Width::Nvfp4) => Err(format!("{} lacks {dtype}", gpu.name)),
+        (None, Width::Fp8 | Width::Nvfp4) => Err(format!("the {} doesn't support {dtype}", gpu.name)),
         _ => Ok(dtype),
     }
 }
 
-/// The software that a framework of a release is.
+/// Returns the software stack of a framework's release.
 fn stack(framework: &str, release: &str) -> Result<Stack, String> {
     let stack = match framework {
         "Megatron-LM 2021" => Stack::MegatronLm2021,
@@ -173,7 +177,7 @@ fn stack(framework: &str, release: &str) -> Result<Stack, String> {
     Ok(stack)
 }
 
-/// The network that a row names, gigabits per GPU.
+/// Returns the network rate in a row's notes, in Gbit/s per GPU.
 fn network_gbit(knobs: &str, gpu: &Gpu) -> Option<f64> {
     let nodes = f64::from(gpu.gpus_per_node);
     knobs.split(';').find_map(|knob| match knob.trim() {
@@ -184,18 +188,18 @@ fn network_gbit(knobs: &str, gpu: &Gpu) -> Option<f64> {
     })
 }
 
-/// The architecture of the row's model, changed by the columns that define or change it.
+/// Returns the architecture of the row's model, with the changes of the row's columns.
 fn architecture(cell: &dyn Fn(&str) -> String) -> Result<Architecture, String> {
     let (layers, hidden) = (whole(cell, "layers")?, whole(cell, "hidden")?);
     let (heads, ffn, vocab) = (whole(cell, "heads")?, whole(cell, "ffn")?, whole(cell, "vocab")?);
     let known = Catalog::embedded().model(&cell("model"));
     let mut architecture = match (known, layers, hidden, heads) {
         (Ok(model), ..) => model.architecture.clone(),
-        // A GPT whose shape the row gives.
+        // A GPT with the shape of the row.
         (Err(_), Some(layers), Some(hidden), Some(heads)) => Architecture {
             layers,
             hidden,
-            vocab: vocab.ok_or("vocab is not known")?,
+            vocab: vocab.ok_or("vocab is missing")?,
             tied_embeddings: true,
             attention: Attention {
                 layers,
@@ -209,7 +213,7 @@ fn architecture(cell: &dyn Fn(&str) -> String) -> Result<Architecture, String> {
             mamba: None,
             mtp_layers: 0,
         },
-        (Err(_), ..) => return Err(format!("the architecture of {} is not known", cell("model"))),
+        (Err(_), ..) => return Err(format!("the architecture of {} is unknown", cell("model"))),
     };
     if let Some(layers) = layers {
         architecture = architecture.with_layers(layers).map_err(|problem| problem.to_string())?;
@@ -239,7 +243,7 @@ fn architecture(cell: &dyn Fn(&str) -> String) -> Result<Architecture, String> {
     Ok(architecture)
 }
 
-/// SimuMax's few layers of a mixture of experts: one leading dense layer, whatever the model has, and no
+/// Applies SimuMax's truncation of a mixture of experts: one leading dense layer in every model, and no
 /// multi-token prediction (its `run_pretrain_deepseekv2.sh`: `MOE_LAYER_FREQ`).
 fn truncate(architecture: &mut Architecture) {
     if let (Some(mlp), Some(moe)) = (&mut architecture.mlp, &mut architecture.moe) {
@@ -249,7 +253,7 @@ fn truncate(architecture: &mut Architecture) {
     architecture.mtp_layers = 0;
 }
 
-/// Degrees of parallelism, sequence length, and micro and global batch.
+/// Returns the degrees of parallelism, sequence length, micro and global batch size.
 fn degrees(
     cell: &dyn Fn(&str) -> String,
     architecture: &Architecture,
@@ -261,7 +265,7 @@ fn degrees(
     let split = match layers % chunks {
         0 => PipelineSplit::Even,
         _ if (layers + 2) % chunks == 0 => PipelineSplit::Counted,
-        // Recipes that fit no rule come with a layout of their own, which leaves the last stage room for the head.
+        // Other recipes define their own split, which leaves room for the head on the last stage.
         _ if pp > 1 && layers.div_ceil(pp) * (pp - 1) < layers => {
             let full = layers.div_ceil(pp);
             let mut stages = vec![full; pp as usize - 1];
@@ -270,7 +274,7 @@ fn degrees(
         }
         _ => PipelineSplit::Even,
     };
-    // Without a pipeline there is nothing to interleave, whatever a row says.
+    // Without a pipeline there is nothing to interleave.
     let vp = if pp == 1 { 1 } else { vp };
     let expert_tp = one("expert_tp").unwrap_or(1);
     let degrees = Degrees { gpus, tp, pp, cp, ep, expert_tp, vp, split };

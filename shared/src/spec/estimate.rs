@@ -1,8 +1,8 @@
-//! What the fields ask to be predicted, and what a person should know of the answer.
+//! The prediction for the scenario that the fields describe, with its warnings.
 
 use super::{Remedy, Spec};
 use crate::catalog::{Baseline, Recipe};
-use crate::estimate::{BasisKind, Estimate, Interval};
+use crate::estimate::{Estimate, EvidenceKind, Interval, MemoryEstimate};
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::scenario::Scenario;
@@ -13,32 +13,32 @@ use crate::units::{DAY_S, significant};
 pub struct Predicted {
     /// The scenario.
     pub scenario: Scenario,
-    /// Its prediction.
+    /// The prediction.
     pub estimate: Estimate,
-    /// What the middle of the predicted step time means, for the tokens in the fields.
+    /// Throughput, MFU and time to train at the predicted step time.
     pub metrics: Metrics,
-    /// Days to train, without a pause; none for a proxy.
+    /// Days to train without interruptions; `None` for a proxy.
     pub time_to_train_days: Option<Interval>,
-    /// The recipe that the scenario is, with its published measurement.
+    /// The recipe that equals the scenario, with its published measurement.
     pub published: Option<(&'static Recipe, &'static Baseline)>,
-    /// Where it does not fit: the changes with which it would, the fastest first.
+    /// Changes that make a scenario fit that does not, fastest first.
     pub remedies: Vec<Remedy>,
-    /// What to know of the scenario and of its prediction.
+    /// Warnings about the scenario and its prediction, as sentences.
     pub warnings: Vec<String>,
 }
 
 impl Predicted {
-    /// Predicted over published step time, less one.
+    /// Returns predicted over published step time, minus 1.
     pub fn off_published(&self) -> Option<f64> {
         self.published.map(|(_, baseline)| self.estimate.step_time_s.mid / baseline.step_time_s - 1.0)
     }
 }
 
 impl Spec {
-    /// Predicts the scenario that the fields describe.
+    /// Returns the prediction for the scenario that the fields describe.
     ///
     /// # Errors
-    /// Every field that can't be read or does not fit the others.
+    /// Every field that is invalid or contradicts other fields.
     pub fn estimate(&self) -> Result<Predicted, Vec<Problem>> {
         let (scenario, tokens) = match (self.scenario(), self.tokens()) {
             (Ok(scenario), Ok(tokens)) => (scenario, tokens),
@@ -57,15 +57,14 @@ impl Spec {
         };
         let mut warnings = scenario.warnings();
         warnings.extend(metrics.warning());
-        warnings.extend(does_not_fit(&scenario, &estimate, &remedies));
-        warnings.extend(rests_on_little(&scenario, &estimate));
+        warnings.extend(does_not_fit(&scenario, &estimate.memory, &remedies));
+        warnings.extend(is_unmeasured(&scenario, &estimate));
         Ok(Predicted { scenario, estimate, metrics, time_to_train_days, published, remedies, warnings })
     }
 }
 
-/// That a scenario does not fit, where, by how much, and what would make it fit.
-fn does_not_fit(scenario: &Scenario, estimate: &Estimate, remedies: &[Remedy]) -> Option<String> {
-    let memory = &estimate.memory;
+/// Warns that the scenario does not fit, with the changes that would make it fit.
+fn does_not_fit(scenario: &Scenario, memory: &MemoryEstimate, remedies: &[Remedy]) -> Option<String> {
     if memory.fits() {
         return None;
     }
@@ -74,43 +73,36 @@ fn does_not_fit(scenario: &Scenario, estimate: &Estimate, remedies: &[Remedy]) -
         1 => "every GPU".to_string(),
         stages => format!("stage {} of {stages}", memory.peak_stage + 1),
     };
-    let helps: Vec<String> = remedies
+    let remedies: Vec<String> = remedies
         .iter()
-        .map(|remedy| format!("{remedy} (a step of {} s)", significant(remedy.step_time_s, 3)))
+        .map(|remedy| format!("{remedy} ({} s per step)", significant(remedy.step_time_s, 3)))
         .collect();
-    let helps = match helps.is_empty() {
-        true => "no one to three changes of MBS, recomputation, FSDP and degrees of parallelism were found that make it fit \
-                 without doubling the step time: more GPUs might"
+    let remedies = match remedies.is_empty() {
+        true => "No one to three changes of micro batch size, recomputation, FSDP and parallelism make it fit without \
+                 doubling the step time; use more GPUs."
             .to_string(),
-        false => format!("it would fit with {}", helps.join(", or with ")),
+        false => format!("It fits with {}.", remedies.join(", or ")),
     };
     Some(format!(
-        "does not fit: {place} needs {:.1} GiB where the {} has {:.1}, {:.1} too much; {helps}",
-        gib(memory.total_bytes() + memory.reserved_bytes),
+        "Does not fit: {place} needs {:.1} GiB, the {} has {:.1} GiB. {remedies}",
+        gib(memory.needed_bytes()),
         scenario.gpu.name,
         gib(memory.capacity_bytes),
-        gib(-memory.margin_bytes()),
     ))
 }
 
-/// That nobody measured anything near, or not on that very GPU.
-fn rests_on_little(scenario: &Scenario, estimate: &Estimate) -> Option<String> {
-    if estimate.basis.kind != BasisKind::Modelled {
+/// Warns that no similar run was measured, so that the interval is wide.
+fn is_unmeasured(scenario: &Scenario, estimate: &Estimate) -> Option<String> {
+    if estimate.evidence.kind != EvidenceKind::Modelled {
         return None;
     }
     let Interval { low, mid, high } = estimate.step_time_s;
     let why = match scenario.gpu.id.split_once(':') {
-        Some((base, own)) => format!("nobody measured your own GPU, the {base} with {own}"),
-        None => format!(
-            "no run like this one, of this shape on the {} by such software or in a layout nearby, is in the measurements",
-            scenario.gpu.name
-        ),
+        Some((base, own)) => format!("Your GPU ({base} with {own}) was never measured"),
+        None => format!("No similar run of this model on the {} was measured", scenario.gpu.name),
     };
-    Some(format!(
-        "{why}: the interval is wide, from {:+.0} % to {:+.0} %, as far as such predictions were off",
-        (low / mid - 1.0) * 100.0,
-        (high / mid - 1.0) * 100.0
-    ))
+    let [low, high] = [low, high].map(|end| (end / mid - 1.0) * 100.0);
+    Some(format!("{why}. The interval is therefore wide: {low:+.0} % to {high:+.0} %."))
 }
 
 #[cfg(test)]
@@ -123,9 +115,9 @@ mod tests {
     }
 
     #[test]
-    fn a_published_scenario_rests_on_its_own_measurement() {
+    fn a_published_scenario_is_corrected_by_its_own_measurement() {
         let predicted = spec(&[(Field::Recipe, "llama3.1-405b/h100/fp8/512@25.04")]).estimate().unwrap();
-        assert_eq!(predicted.estimate.basis.kind, BasisKind::Published);
+        assert_eq!(predicted.estimate.evidence.kind, EvidenceKind::Published);
         assert!(predicted.off_published().unwrap().abs() < 0.4);
         assert!(predicted.estimate.memory.fits() && predicted.remedies.is_empty());
         assert_eq!(predicted.warnings, Vec::<String>::new());
@@ -135,22 +127,22 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_measured_says_so() {
+    fn an_unmeasured_scenario_gets_a_warning() {
         let fields = |model, gpu| {
             spec(&[(Field::Model, model), (Field::Gpu, gpu), (Field::Gpus, "64"), (Field::Gbs, "512")])
         };
         let warnings = |spec: Spec| spec.estimate().unwrap().warnings.join("\n");
         let own = "own:layers=7,hidden=4096,ffn=14337,heads=32,kv_heads=8,head_dim=128,vocab=128256,gated=1,\
                    tied_embeddings=0,seq_len=8192";
-        assert!(warnings(fields(own, "h100")).contains("no run like this one, of this shape on the H100"));
+        assert!(warnings(fields(own, "h100")).contains("No similar run of this model on the H100"));
         let changed = warnings(fields("llama3.1-8b", "h100:hbm_gb=96"));
-        assert!(changed.contains("your own GPU, the h100 with hbm_gb=96"), "{changed}");
+        assert!(changed.contains("Your GPU (h100 with hbm_gb=96) was never measured"), "{changed}");
         let stack = fields("llama3.1-8b", "h100").with(Field::Stack, "nemo-2").with(Field::Cp, "2");
-        assert!(!warnings(stack).contains("no run like this one"));
+        assert!(!warnings(stack).contains("No similar run"));
     }
 
     #[test]
-    fn every_mistake_is_named_at_once() {
+    fn all_problems_are_reported_at_once() {
         let problems =
             spec(&[(Field::Model, "llama3.1-8b"), (Field::Tokens, "many")]).estimate().unwrap_err();
         let fields: Vec<Field> = problems.iter().map(|problem| problem.field).collect();

@@ -1,4 +1,4 @@
-//! What would make a scenario fit that does not.
+//! Changes that make a scenario fit into its GPUs' memory.
 
 use super::Spec;
 use crate::estimate::{Estimate, fits};
@@ -7,16 +7,16 @@ use crate::options::Recompute;
 use crate::scenario::Scenario;
 use std::{fmt, iter};
 
-/// A change of a scenario with which it fits into its GPUs' memory.
+/// Changes of a scenario that make it fit into its GPUs' memory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Remedy {
-    /// The fields to change, each with its new value.
+    /// The fields to change, with their new values.
     pub changes: Vec<(Field, String)>,
-    /// The step time that is then predicted, s.
+    /// Predicted step time with these changes, s.
     pub step_time_s: f64,
 }
 
-/// As flags: `--pp 16 --recompute full`.
+/// Writes the changes as flags: `--pp 16 --recompute full`.
 impl fmt::Display for Remedy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let flags = self.changes.iter().map(|(field, value)| format!("--{} {value}", field.flag()));
@@ -24,21 +24,22 @@ impl fmt::Display for Remedy {
     }
 }
 
-/// As many as a person wants to read.
+/// Remedies that are returned at most.
 const MOST: usize = 3;
 
-/// More changes at once would make another scenario.
+/// Fields that one remedy changes at most.
 const MOST_CHANGES: usize = 3;
 
-/// A step that takes so many times as long as it would with enough memory is no remedy.
+/// Slowest remedy, as a multiple of the step time with enough memory.
 const SLOWEST: f64 = 2.0;
 
-/// A field, and the values that it could have instead.
+/// A field with the values to try.
 type Choice = (Field, Vec<String>);
 
 impl Spec {
-    /// The changes with which the fields' scenario would fit, the fastest first: single ones, or where none of those
-    /// helps, two at once, or three; of the same fields only the fastest.
+    /// Returns the changes that make the scenario fit, fastest first, and only the fastest for each set of fields.
+    ///
+    /// Tries single changes first, then two at once, then three.
     pub(super) fn remedies(&self, scenario: &Scenario, step_time_s: f64) -> Vec<Remedy> {
         let choices = choices(scenario);
         let with = |changes| {
@@ -60,7 +61,7 @@ impl Spec {
         remedies
     }
 
-    /// Tries every way to change `more` fields besides those that are `changed`.
+    /// Tries every change of `more` fields in addition to `changed`.
     fn try_changes(
         &self,
         choices: &[Choice],
@@ -81,7 +82,7 @@ impl Spec {
         }
     }
 
-    /// The changes as a remedy; none if the scenario can't be changed so, or still does not fit.
+    /// Returns the changes as a remedy; `None` if they are invalid or the scenario still does not fit.
     fn remedy(&self, changes: &[(Field, String)]) -> Option<Remedy> {
         let changed =
             changes.iter().fold(self.clone(), |spec, (field, value)| spec.with(*field, value.as_str()));
@@ -91,12 +92,12 @@ impl Spec {
     }
 }
 
-/// What could be changed, and to which values.
+/// Returns the fields to change, with the values to try.
 fn choices(scenario: &Scenario) -> Vec<Choice> {
     let Scenario { layout, batch, options, .. } = scenario;
     let halves = iter::successors(Some(batch.mbs() / 2), |mbs| Some(mbs / 2)).take_while(|mbs| *mbs > 0);
     let texts = |values: &[&str]| values.iter().map(ToString::to_string).collect();
-    // Beyond the GPUs that NVLink joins, tensor parallelism is no advice.
+    // Tensor parallelism across NVLink domains is too slow to suggest.
     let joined = layout.gpus().min(scenario.gpu.nvlink_domain);
     let experts = scenario.architecture.moe.as_ref().map_or(1, |moe| moe.experts);
     vec![
@@ -117,6 +118,7 @@ fn choices(scenario: &Scenario) -> Vec<Choice> {
     ]
 }
 
+/// Returns 2, 4, 8, … times `of`, up to `most`.
 fn doublings(of: u32, most: u32) -> Vec<String> {
     let doubled = iter::successors(of.checked_mul(2), |degree| degree.checked_mul(2));
     doubled.take_while(|degree| *degree <= most).map(|degree| degree.to_string()).collect()
@@ -139,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_make_it_fit_does() {
+    fn remedies_make_the_scenario_fit() {
         let one = spec("llama3.1-70b", "64", &[(Field::Tp, "2")]);
         let three = spec("llama3.1-405b", "512", &[]);
         let routed = spec("mixtral-8x7b", "64", &[(Field::Mbs, "2")]);
@@ -161,15 +163,15 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_makes_fit_has_no_remedy() {
+    fn a_hopeless_scenario_has_no_remedy() {
         let hopeless = spec("llama3.1-405b", "8", &[]);
         assert_eq!(remedies(&hopeless), []);
         let warnings = hopeless.estimate().unwrap().warnings.join("\n");
-        assert!(warnings.contains("more GPUs might"), "{warnings}");
+        assert!(warnings.contains("use more GPUs"), "{warnings}");
     }
 
     #[test]
-    fn a_remedy_reads_as_flags() {
+    fn a_remedy_is_written_as_flags() {
         let changes = vec![(Field::Pp, "16".to_string()), (Field::Recompute, "full".to_string())];
         assert_eq!(Remedy { changes, step_time_s: 1.0 }.to_string(), "--pp 16 --recompute full");
     }

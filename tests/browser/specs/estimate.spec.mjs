@@ -48,9 +48,9 @@ test("the prediction stands beside the published number, with what it rests on",
   expect(Math.abs(Number(predicted) / 12.37 - 1)).toBeLessThan(0.4);
   expect(difference).toMatch(/^[+-]?\d+\.\d %$/);
   await expect(estimate(page).getByRole("row", { name: /^MFU/ })).toContainText("44.35");
-  await expect(estimate(page)).toContainText(/Published|Measured|Interpolated|Modelled/);
+  await expect(estimate(page)).toContainText(/(High|Medium|Low|Lowest) confidence: /);
   await expect(page.getByText("Published measurement. Release 25.04.")).toBeVisible();
-  await expect(fit(page)).toHaveText(/^✓ Fits: \d+\.\d of 80 GiB are left on stage \d of 8, the fullest\.$/);
+  await expect(fit(page)).toHaveText(/^✓ Fits, with \d+\.\d of 80 GiB free on the fullest stage \(\d of 8\)\.$/);
   await expect(charts(page).last()).toBeVisible();
 
   const time = await numbers(page, "Where the time goes");
@@ -80,14 +80,14 @@ test("what nobody measured is predicted, and another layout spends its time othe
 
 test("what can't fit says so by how much and where", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-405b&gpu=h100&n=64&gbs=64&tp=8");
-  await expect(fit(page)).toHaveText(/^✕ Does not fit: \d[\d.]* GiB more than 80 are needed\.$/);
+  await expect(fit(page)).toHaveText(/^✕ Doesn't fit: a GPU needs \d[\d.]* GiB; it has 80 GiB\.$/);
   await expect(fit(page)).toHaveAttribute("data-fits", "false");
   await expect(estimate(page).getByText(/^Every GPU$/).first()).toBeAttached();
   await expectAccessible(page);
 
   await page.goto(`/?v=1&r=${RECIPE}&n=4096&tp=4`);
   await expect(page.getByText("It would fit with")).toBeVisible();
-  await page.getByRole("button", { name: /s a step$/ }).first().click();
+  await page.getByRole("button", { name: /s per step$/ }).first().click();
   await expect(fit(page)).toHaveAttribute("data-fits", "true");
   await expect(page.getByText("It would fit with")).toBeHidden();
 });

@@ -19,7 +19,6 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use trainplan_shared::campaign::{Campaign, Cluster, Planned, Upload};
-use trainplan_shared::estimate::BasisKind;
 use trainplan_shared::launch::{Style, TimeLimit};
 use trainplan_shared::link;
 use trainplan_shared::result::{Comparable, Launched, Predicted};
@@ -318,11 +317,7 @@ struct Ended<'a> {
 fn plans_of(planned: &Planned) -> Vec<Plan> {
     let Planned { run, launch, predicted, .. } = planned;
     let estimate = &predicted.estimate;
-    let basis = match estimate.basis.kind {
-        BasisKind::Published => "published",
-        BasisKind::Interpolated => "interpolated",
-        BasisKind::Modelled => "modelled",
-    };
+    let basis = estimate.evidence.kind.id();
     let is_job = launch.style == Style::MegatronLm;
     let script = if is_job { telling_of_itself(&launch.script) } else { launch.script.clone() };
     let plan = |repeat| Plan {

@@ -1,4 +1,4 @@
-//! What all blocks share: the tokens of a micro batch, how they are cut, and what the loss takes.
+//! The terms that all blocks share: the tokens of a micro batch, how parallelism divides them, and the loss.
 
 use super::state::{is_pytorch, operand, runs_transformer_engine};
 use super::{BF16, FP32};
@@ -9,55 +9,56 @@ use crate::precision::Dtype;
 /// Bytes in a MiB.
 const MIB: f64 = 1_048_576.0;
 
-/// What PyTorch's selective recomputation keeps of a layer: the outputs of some operations, as torchtitan lists them
-/// (`_save_list`).
+/// The outputs that PyTorch's selective recomputation keeps, as torchtitan lists them (`_save_list`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kept {
-    /// Attention, and of matrix multiplications every other: queries, values, the MLP's first and last.
+pub(super) enum SavedOutputs {
+    /// Attention and every other matrix multiplication: queries, values, the MLP's first and last.
     EveryOther,
-    /// Attention alone: no multiplication in FP8 is listed.
+    /// Attention only: the list has no FP8 multiplication.
     Attention,
 }
 
-/// A micro batch on a rank.
-pub(super) struct Run {
-    /// Width of the residual stream, padded vocabulary per tensor-parallel rank.
+/// The sizes of a micro batch on one rank.
+pub(super) struct MicroBatch {
+    /// Width of the residual stream.
     pub(super) hidden: f64,
+    /// Vocabulary per tensor-parallel rank.
     pub(super) vocab: f64,
     /// Layers of multi-token prediction.
     pub(super) mtp: f64,
-    /// Tokens of a micro batch on a rank, all of them.
+    /// Tokens of a micro batch on a rank.
     pub(super) tokens: f64,
-    /// Tokens where tensor parallelism cuts widths instead: a width of `w` takes `w · cut_tokens`.
+    /// `tokens` divided by TP. A full width `w` that tensor parallelism splits takes `w · cut_tokens`.
     pub(super) cut_tokens: f64,
-    /// Tokens of the residual stream: cut as well where the sequence is shared.
+    /// Tokens of the residual stream, divided by TP with sequence parallelism.
     pub(super) shared_tokens: f64,
-    /// Whether the sequence is cut there, so that matrix multiplications gather it.
+    /// Whether matrix multiplications gather the sequence (sequence parallelism).
     pub(super) gathers: bool,
-    /// Tensor parallel.
+    /// Degree of tensor parallelism.
     pub(super) tp: f64,
-    /// Whether the sequence is cut for attention as well, by context parallelism.
+    /// Whether context parallelism divides the sequence.
     pub(super) context: bool,
     /// Bytes per number of a saved operand of a matrix multiplication.
     pub(super) operand: f64,
     /// Whether the layers are Megatron-Core's on Transformer Engine.
     pub(super) transformer_engine: bool,
-    /// Bytes of attention scores that are kept per token and head; none where attention is fused.
+    /// Bytes of attention scores saved per token and head; 0 with fused attention.
     pub(super) scores: f64,
-    /// Bytes of a dropout mask per token and number; none where nothing is dropped, as in every later model.
+    /// Bytes of the dropout mask per token and number; 0 without dropout, as in every newer model.
     pub(super) mask: f64,
     pub(super) recompute: Recompute,
-    /// What PyTorch's selective recomputation keeps; none where recomputation is Megatron's, which picks modules.
-    pub(super) kept: Option<Kept>,
-    /// Bytes of logits and what the loss makes of them, per token and word.
+    /// Outputs kept by PyTorch's selective recomputation; `None` for Megatron's, which recomputes modules.
+    pub(super) kept: Option<SavedOutputs>,
+    /// Bytes of logits and of the loss's intermediate results, per token and word.
     logits: f64,
-    /// Workspaces of cuBLAS, and the size of one.
+    /// Number of cuBLAS workspaces.
     workspaces: f64,
+    /// Bytes of one workspace.
     workspace: f64,
 }
 
-impl Run {
-    pub(super) fn of(inputs: &Inputs<'_>) -> Run {
+impl MicroBatch {
+    pub(super) fn of(inputs: &Inputs<'_>) -> MicroBatch {
         let (architecture, layout, batch, options) =
             (inputs.architecture, inputs.layout, inputs.batch, inputs.options);
         let stack = options.stack;
@@ -66,7 +67,7 @@ impl Run {
         let tokens = f64::from(batch.mbs()) * f64::from(batch.seq_len()) / f64::from(layout.cp());
         let fused = stack.fuses_attention();
         let transformer_engine = runs_transformer_engine(stack);
-        Run {
+        MicroBatch {
             hidden: f64::from(architecture.hidden),
             vocab: f64::from(architecture.vocab) / tp,
             mtp: f64::from(architecture.mtp_layers),
@@ -78,14 +79,14 @@ impl Run {
             context: layout.cp() > 1,
             operand: operand(inputs),
             transformer_engine,
-            // Softmax and its dropped-out copy, and the mask of one byte: 5 bytes, arXiv:2205.05198 eq. 2.
+            // Softmax, its copy after dropout, and a mask of one byte: 5 bytes, arXiv:2205.05198 eq. 2.
             scores: if fused { 0.0 } else { 5.0 * f64::from(batch.seq_len()) / f64::from(layout.cp()) },
             mask: if fused { 0.0 } else { 1.0 },
             recompute: options.recompute,
             kept: (options.recompute == Recompute::Selective && is_pytorch(stack)).then_some(
                 match inputs.dtype {
-                    Dtype::Bf16 => Kept::EveryOther,
-                    _ => Kept::Attention,
+                    Dtype::Bf16 => SavedOutputs::EveryOther,
+                    _ => SavedOutputs::Attention,
                 },
             ),
             logits: match stack {
@@ -101,16 +102,16 @@ impl Run {
                 // Fused by Megatron: FP32 softmax and the BF16 gradient.
                 _ => BF16 + FP32,
             },
-            // One of PyTorch's, one of Transformer Engine's, and one for each of its four streams of experts.
+            // One for PyTorch, one for Transformer Engine, and one for each of its four expert streams.
             workspaces: 1.0
                 + f64::from(transformer_engine)
                 + if transformer_engine && architecture.moe.is_some() { 4.0 } else { 0.0 },
-            // Both take 32 MiB from Hopper on; PyTorch 8 MiB before.
+            // 32 MiB from Hopper on; PyTorch uses 8 MiB before.
             workspace: MIB * if inputs.gpu.fp8_tflops.is_some() { 32.0 } else { 8.0 },
         }
     }
 
-    /// Bytes where the loss holds most: logits, the normed stream that made them, and its gradient.
+    /// Returns the peak bytes of the loss: logits, the normed stream before them, and its gradient.
     pub(super) fn loss(&self) -> f64 {
         let logits = self.logits * (1.0 + self.mtp) * self.vocab * self.tokens;
         let norm = 2.0 * BF16 * self.hidden * self.shared_tokens;
@@ -119,7 +120,7 @@ impl Run {
         logits + norm + gradient + scattered
     }
 
-    /// Buffers that stay: those of cuBLAS, and the one that Megatron's head gathers the sequence into.
+    /// Returns the bytes of permanent buffers: cuBLAS workspaces, and the gathered sequence of Megatron's head.
     pub(super) fn workspaces(&self, is_last: bool) -> f64 {
         let gathered = is_last && self.gathers && self.transformer_engine;
         self.workspace * self.workspaces + if gathered { BF16 * self.hidden * self.tokens } else { 0.0 }

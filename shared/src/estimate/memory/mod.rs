@@ -1,11 +1,10 @@
-//! What a GPU must hold, in closed form: every number here is the size of a tensor that has a name, and none is fitted.
+//! The memory of a GPU, in closed form: every term is the size of a known tensor, and none is fitted.
 //!
-//! A step is at its fullest where the backward pass begins: every micro batch in flight has saved its activations, and
-//! either the head or the last layer adds what its own gradients take. That moment is told stage by stage; the fullest
-//! stage decides.
+//! Memory peaks where the backward pass begins: every micro batch in flight has saved its activations, and either the
+//! head or the last layer adds its own gradients. That moment is computed for each stage; the fullest stage decides.
 //!
 //! Sources: Megatron-LM's `theoretical_memory_usage.py`, Megatron-Bridge's memory estimator, arXiv:2205.05198, ZeRO
-//! (arXiv:1910.02054), SimuMax's list of what Transformer Engine keeps, and the code of Megatron-Core itself.
+//! (arXiv:1910.02054), SimuMax's list of the tensors that Transformer Engine keeps, and the code of Megatron-Core.
 
 mod activations;
 mod blocks;
@@ -14,65 +13,134 @@ mod schedule;
 mod state;
 
 use super::Inputs;
-use activations::Run;
-use blocks::Blocks;
-use schedule::Stage;
+use activations::MicroBatch;
+use blocks::BlockSizes;
+use schedule::StageBlocks;
 use serde::Serialize;
-use state::State;
+use state::WeightState;
 
-/// Bytes of a BF16 number, of an FP32 number.
+/// Bytes of a BF16 number.
 const BF16: f64 = 2.0;
+/// Bytes of an FP32 number.
 const FP32: f64 = 4.0;
 
-/// What a GPU of one pipeline stage holds where it holds most, bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+/// Peak memory of a GPU in one pipeline stage, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct StageMemory {
-    /// Weights that stay, with their copies in lower precision.
+    /// Weights, including copies in lower precision.
     pub weights: f64,
-    /// Gradients that are accumulated.
+    /// Accumulated gradients.
     pub gradients: f64,
-    /// State of the optimizer: master weights and moments.
+    /// Optimizer state: master weights and moments.
     pub optimizer: f64,
-    /// What forward passes saved, of every micro batch in flight.
+    /// Activations saved for the backward pass, of every micro batch in flight.
     pub activations: f64,
-    /// What the loss adds, on the last stage, if it adds more than the backward pass of a layer.
+    /// Logits and loss on the last stage, if they take more than the backward pass of a layer.
     pub logits: f64,
-    /// What comes and goes: gradients on their way, gathered weights, workspaces.
+    /// Temporary buffers: gradients in transit, gathered weights, workspaces.
     pub buffers: f64,
 }
 
-impl StageMemory {
-    const NOTHING: StageMemory = StageMemory {
-        weights: 0.0,
-        gradients: 0.0,
-        optimizer: 0.0,
-        activations: 0.0,
-        logits: 0.0,
-        buffers: 0.0,
-    };
+/// A part of a GPU's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryPart {
+    /// Weights, including copies in lower precision.
+    Weights,
+    /// Accumulated gradients.
+    Gradients,
+    /// Optimizer state.
+    Optimizer,
+    /// Saved activations.
+    Activations,
+    /// Logits and loss.
+    Logits,
+    /// Temporary buffers.
+    Buffers,
+}
 
-    /// Bytes in all.
-    pub fn total(&self) -> f64 {
-        self.weights + self.gradients + self.optimizer + self.activations + self.logits + self.buffers
+impl MemoryPart {
+    /// Every part, in the order in which they are shown.
+    pub const ALL: [MemoryPart; 6] = [
+        MemoryPart::Weights,
+        MemoryPart::Gradients,
+        MemoryPart::Optimizer,
+        MemoryPart::Activations,
+        MemoryPart::Logits,
+        MemoryPart::Buffers,
+    ];
+
+    /// Returns the title that charts show.
+    pub const fn title(self) -> &'static str {
+        match self {
+            MemoryPart::Weights => "Weights",
+            MemoryPart::Gradients => "Gradients",
+            MemoryPart::Optimizer => "Optimizer",
+            MemoryPart::Activations => "Activations",
+            MemoryPart::Logits => "Logits",
+            MemoryPart::Buffers => "Buffers",
+        }
     }
 }
 
-/// What the GPUs of a step must hold.
+impl StageMemory {
+    /// Returns the total, in bytes.
+    pub fn total(&self) -> f64 {
+        self.weights + self.gradients + self.optimizer + self.activations + self.logits + self.buffers
+    }
+
+    /// Returns one part, in bytes.
+    pub fn part(&self, part: MemoryPart) -> f64 {
+        match part {
+            MemoryPart::Weights => self.weights,
+            MemoryPart::Gradients => self.gradients,
+            MemoryPart::Optimizer => self.optimizer,
+            MemoryPart::Activations => self.activations,
+            MemoryPart::Logits => self.logits,
+            MemoryPart::Buffers => self.buffers,
+        }
+    }
+}
+
+/// The memory that a step needs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Memory {
-    /// By pipeline stage, first to last.
+pub struct MemoryEstimate {
+    /// Memory of a GPU by pipeline stage, first to last.
     pub stages: Vec<StageMemory>,
-    /// The fullest of them.
+    /// Index of the fullest stage.
     pub peak_stage: usize,
-    /// What a GPU has, bytes.
+    /// Memory of the GPU type, bytes.
     pub capacity_bytes: f64,
-    /// What is taken besides tensors, bytes: contexts, communicators, fragments.
+    /// Reserved memory, bytes: CUDA context, NCCL buffers, fragmentation.
     pub reserved_bytes: f64,
 }
 
-impl Memory {
-    /// The memory of a step.
-    pub fn of(inputs: &Inputs<'_>) -> Memory {
+/// Neighbouring pipeline stages that need about the same memory.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StageGroup {
+    /// Index of the first stage.
+    pub first: usize,
+    /// Index of the last stage.
+    pub last: usize,
+    /// Stages of the whole pipeline.
+    pub stages: usize,
+    /// Memory of the fullest stage in the group.
+    pub memory: StageMemory,
+}
+
+impl StageGroup {
+    /// Returns the title that tables and charts show: "Stage 1", "Stages 2–5", or "Every GPU" without a pipeline.
+    pub fn title(&self) -> String {
+        match (self.first + 1, self.last + 1) {
+            _ if self.stages == 1 => "Every GPU".to_string(),
+            (first, last) if first == last => format!("Stage {first}"),
+            (first, last) => format!("Stages {first}–{last}"),
+        }
+    }
+}
+
+impl MemoryEstimate {
+    /// Returns the memory of a step.
+    pub fn of(inputs: &Inputs<'_>) -> MemoryEstimate {
         let terms = Terms::of(inputs);
         let stages: Vec<StageMemory> =
             schedule::stages(inputs).map(|stage| terms.on(&stage, inputs)).collect();
@@ -83,7 +151,7 @@ impl Memory {
                 (peak_stage, peak) = (index, stage.total());
             }
         }
-        Memory {
+        MemoryEstimate {
             stages,
             peak_stage,
             capacity_bytes: reserve::capacity(inputs.gpu),
@@ -91,34 +159,61 @@ impl Memory {
         }
     }
 
-    /// The fullest stage.
-    pub fn peak(&self) -> &StageMemory {
-        self.stages.get(self.peak_stage).unwrap_or(&StageMemory::NOTHING)
+    /// Returns the memory of the fullest stage.
+    pub fn peak(&self) -> StageMemory {
+        self.stages.get(self.peak_stage).copied().unwrap_or_default()
     }
 
-    /// Tensors of the fullest GPU, bytes: what PyTorch calls max allocated.
+    /// Returns the tensors of the fullest GPU, in bytes: PyTorch's max allocated.
     pub fn total_bytes(&self) -> f64 {
         self.peak().total()
     }
 
-    /// What is left on the fullest GPU, bytes; negative if it does not fit.
+    /// Returns the need of the fullest GPU, in bytes: tensors and reserved memory.
+    pub fn needed_bytes(&self) -> f64 {
+        self.total_bytes() + self.reserved_bytes
+    }
+
+    /// Returns the free memory of the fullest GPU, in bytes; negative if the scenario does not fit.
     pub fn margin_bytes(&self) -> f64 {
         self.capacity_bytes - self.reserved_bytes - self.total_bytes()
     }
 
-    /// Whether the fullest GPU holds it all.
+    /// Whether the fullest GPU has enough memory.
     pub fn fits(&self) -> bool {
         self.margin_bytes() >= 0.0
     }
+
+    /// Returns the stages in groups of neighbours whose totals differ by at most the fraction `tolerance`.
+    pub fn stage_groups(&self, tolerance: f64) -> Vec<StageGroup> {
+        let mut groups: Vec<StageGroup> = Vec::new();
+        for (index, memory) in self.stages.iter().enumerate() {
+            match groups.last_mut() {
+                Some(group) if (memory.total() / group.memory.total() - 1.0).abs() <= tolerance => {
+                    group.last = index;
+                    if memory.total() > group.memory.total() {
+                        group.memory = *memory;
+                    }
+                }
+                _ => groups.push(StageGroup {
+                    first: index,
+                    last: index,
+                    stages: self.stages.len(),
+                    memory: *memory,
+                }),
+            }
+        }
+        groups
+    }
 }
 
-/// [`Memory::total_bytes`], bytes, without writing the stages down.
+/// Returns [`MemoryEstimate::total_bytes`] without storing the stages.
 pub fn peak_bytes(inputs: &Inputs<'_>) -> f64 {
     let terms = Terms::of(inputs);
     let mut peak = 0.0;
-    let mut before: Option<Stage> = None;
+    let mut before: Option<StageBlocks> = None;
     for stage in schedule::stages(inputs) {
-        // In the middle of a pipeline, a stage of the same layers as the one before has fewer micro batches in flight.
+        // A middle stage with the same layers as the previous one has fewer micro batches in flight.
         let less = before.is_some_and(|before| stage.is_within(&before));
         if !less {
             let total = terms.on(&stage, inputs).total();
@@ -131,43 +226,43 @@ pub fn peak_bytes(inputs: &Inputs<'_>) -> f64 {
     peak
 }
 
-/// [`Memory::fits`], without writing the stages down.
+/// Returns [`MemoryEstimate::fits`] without storing the stages.
 pub fn fits(inputs: &Inputs<'_>) -> bool {
     let peak = peak_bytes(inputs);
     reserve::capacity(inputs.gpu) - reserve::reserved(inputs, peak) - peak >= 0.0
 }
 
-/// All that the stages share.
+/// The terms that all stages share.
 struct Terms {
-    run: Run,
-    blocks: Blocks,
-    state: State,
+    run: MicroBatch,
+    blocks: BlockSizes,
+    state: WeightState,
 }
 
 impl Terms {
     fn of(inputs: &Inputs<'_>) -> Terms {
-        let run = Run::of(inputs);
-        Terms { blocks: Blocks::of(inputs, &run), state: State::of(inputs), run }
+        let run = MicroBatch::of(inputs);
+        Terms { blocks: BlockSizes::of(inputs, &run), state: WeightState::of(inputs), run }
     }
 
-    /// What a GPU of `stage` holds.
-    fn on(&self, stage: &Stage, inputs: &Inputs<'_>) -> StageMemory {
+    /// Returns the memory of a GPU in `stage`.
+    fn on(&self, stage: &StageBlocks, inputs: &Inputs<'_>) -> StageMemory {
         let (run, blocks, state) = (&self.run, &self.blocks, &self.state);
         let (dense, routed) = blocks.weights(stage);
-        // The first stage looks words up, the last multiplies with them: even tied, those are one tensor only where they
-        // meet. Multi-token prediction looks words up on the last stage.
+        // The first stage holds the embedding, the last the head. Tied weights are one tensor only if both are on one
+        // stage. Multi-token prediction needs the embedding on the last stage as well.
         let mtp_embedding = stage.is_last && !stage.is_first && run.mtp > 0.0;
         let tied = inputs.architecture.tied_embeddings && stage.is_first && stage.is_last;
         let words = run.vocab * run.hidden;
         let head = f64::from(stage.is_last) * words;
         let embeddings = head + f64::from((stage.is_first && !tied) || mtp_embedding) * words;
 
-        // Transformer Engine adds gradients up as it multiplies, and gives PyTorch an empty one of each shape, which it
-        // keeps. The head's is there as long as the backward pass goes.
-        let standing = if state.fuses_gradients { BF16 * (blocks.shapes(stage) + head) } else { 0.0 };
-        // The gradient that the stage before is still being sent.
+        // Transformer Engine accumulates gradients while it multiplies, and returns to PyTorch a cached dummy gradient of
+        // each shape. The head's dummy exists during the whole backward pass.
+        let dummies = if state.fuses_gradients { BF16 * (blocks.shapes(stage) + head) } else { 0.0 };
+        // The gradient in transit to the previous stage.
         let sent = if stage.is_first { 0.0 } else { BF16 * run.hidden * run.shared_tokens };
-        // The backward pass begins with the loss, and goes on with the last layer.
+        // The backward pass begins with the loss and continues with the last layer.
         let (loss, layer) = (if stage.is_last { run.loss() } else { 0.0 }, blocks.backward(stage));
         let (logits, layer) = if loss > layer { (loss, 0.0) } else { (0.0, layer) };
         StageMemory {
@@ -177,7 +272,7 @@ impl Terms {
             activations: stage.in_flight * blocks.saved(stage),
             logits,
             buffers: layer
-                + standing
+                + dummies
                 + sent
                 + state.gathered(blocks.largest(stage), dense + routed, embeddings)
                 + run.workspaces(stage.is_last),

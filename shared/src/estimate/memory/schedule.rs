@@ -1,26 +1,26 @@
-//! Which layers fall on which pipeline stage, and how many micro batches are in flight there.
+//! The blocks of each pipeline stage, and the micro batches in flight there.
 
 use crate::estimate::Inputs;
 
-/// Kinds of blocks: attention, dense MLP, routed MLP, Mamba.
+/// Number of kinds of blocks: attention, dense MLP, routed MLP, Mamba.
 pub(super) const KINDS: usize = 4;
 
-/// A pipeline stage.
+/// The blocks of a pipeline stage.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Stage {
+pub(super) struct StageBlocks {
     pub(super) is_first: bool,
     pub(super) is_last: bool,
-    /// Blocks by kind; those of a hybrid are spread evenly, which leaves fractions.
+    /// Blocks by kind. Those of a hybrid are spread evenly, which can give fractions.
     pub(super) blocks: [f64; KINDS],
-    /// Layers of multi-token prediction, counted with the blocks as well.
+    /// Layers of multi-token prediction, which `blocks` includes.
     pub(super) mtp: f64,
-    /// Micro batches whose activations are saved at once.
+    /// Micro batches whose activations are saved at the same time.
     pub(super) in_flight: f64,
 }
 
-impl Stage {
-    /// Whether it can't hold more than `before`, the stage before it.
-    pub(super) fn is_within(&self, before: &Stage) -> bool {
+impl StageBlocks {
+    /// Whether it needs no more memory than `before`, the previous stage.
+    pub(super) fn is_within(&self, before: &StageBlocks) -> bool {
         !before.is_first
             && !self.is_last
             && self.in_flight <= before.in_flight
@@ -28,8 +28,8 @@ impl Stage {
     }
 }
 
-/// The stages, first to last.
-pub(super) fn stages<'a>(inputs: &Inputs<'a>) -> impl Iterator<Item = Stage> + 'a {
+/// Returns the stages, first to last.
+pub(super) fn stages<'a>(inputs: &Inputs<'a>) -> impl Iterator<Item = StageBlocks> + 'a {
     let inputs = *inputs;
     let architecture = inputs.architecture;
     let total = [
@@ -41,7 +41,7 @@ pub(super) fn stages<'a>(inputs: &Inputs<'a>) -> impl Iterator<Item = Stage> + '
     .map(f64::from);
     let [_, dense, routed, mamba] = total;
     let layers = f64::from(architecture.layers);
-    // The few dense layers of a mixture of experts lead; where they are as many as the routed ones, they alternate.
+    // The few dense layers of a mixture of experts come first; if there are as many as routed ones, they alternate.
     let leads = dense > 0.0 && dense < routed && mamba == 0.0;
     let mtp = f64::from(architecture.mtp_layers);
     let (stages, last) = (inputs.layout.stages(), inputs.layout.stages().len().saturating_sub(1));
@@ -51,7 +51,7 @@ pub(super) fn stages<'a>(inputs: &Inputs<'a>) -> impl Iterator<Item = Stage> + '
         let here = f64::from(*here);
         let mut blocks = total.map(|kind| kind * here / layers);
         if leads {
-            // The first layers are the first chunk of each stage in turn.
+            // The first layers form the first chunk of each stage.
             let dense = leading.min((here / chunks).max(1.0)).min(here);
             leading -= dense;
             (blocks[1], blocks[2]) = (dense, here - dense);
@@ -59,7 +59,7 @@ pub(super) fn stages<'a>(inputs: &Inputs<'a>) -> impl Iterator<Item = Stage> + '
         let mtp = if index == last { mtp } else { 0.0 };
         blocks[0] += mtp;
         blocks[if routed > 0.0 { 2 } else { 1 }] += mtp;
-        Stage {
+        StageBlocks {
             is_first: index == 0,
             is_last: index == last,
             blocks,
@@ -69,11 +69,11 @@ pub(super) fn stages<'a>(inputs: &Inputs<'a>) -> impl Iterator<Item = Stage> + '
     })
 }
 
-/// Micro batches in flight on stage `index`, arXiv:2104.04473.
+/// Returns the micro batches in flight on stage `index`, arXiv:2104.04473.
 ///
-/// 1F1B starts as many as there are stages from there on. Interleaved, a stage starts `2·(p - i - 1) + (v - 1)·p`
-/// chunks before its first backward pass, and the chunk whose backward pass that is; each is a v-th of its layers. One
-/// more is in flight where the exchange of experts hides behind another micro batch (`combined_1f1b`).
+/// With 1F1B it is the number of stages from there to the end. An interleaved stage starts `2·(p - i - 1) + (v - 1)·p + 1`
+/// chunks before its first backward pass ends; each chunk is 1/v of its layers. One more chunk is in flight if the
+/// exchange between experts overlaps with another micro batch (`combined_1f1b`).
 fn in_flight(inputs: &Inputs<'_>, index: usize) -> f64 {
     let (pp, vp) = (f64::from(inputs.layout.pp()), f64::from(inputs.layout.vp()));
     let after = pp - 1.0 - index as f64;
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn dense_layers_lead() {
+    fn dense_layers_come_first() {
         let degrees = Degrees { gpus: 64, pp: 4, ep: 8, ..Degrees::default() };
         let blocks = with("deepseek-v3", &degrees, 64, |inputs| {
             stages(inputs).map(|stage| stage.blocks).collect::<Vec<_>>()
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_a_hybrid_are_spread() {
+    fn blocks_of_a_hybrid_are_spread_evenly() {
         let degrees = Degrees { gpus: 2, pp: 2, ..Degrees::default() };
         let blocks = with("nemotron-h-56b", &degrees, 64, |inputs| {
             stages(inputs).map(|stage| stage.blocks).collect::<Vec<_>>()

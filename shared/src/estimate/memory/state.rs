@@ -1,4 +1,4 @@
-//! Weights, gradients and optimizer state: bytes per weight, and over how many ranks they are shared.
+//! Weights, gradients and optimizer state: bytes per weight, and the ranks that share them.
 
 use super::{BF16, FP32};
 use crate::estimate::Inputs;
@@ -7,29 +7,35 @@ use crate::precision::Dtype;
 
 /// Bytes of Adam's two moments, FP32 each.
 const MOMENTS: f64 = 2.0 * FP32;
-/// An MXFP8 number with its share of a scale for 32 of them, an NVFP4 number with that of a scale for 16.
+/// Bytes of an MXFP8 number with its share of the scale of 32 numbers.
 const MXFP8: f64 = 1.0 + 1.0 / 32.0;
+/// Bytes of an NVFP4 number with its share of the scale of 16 numbers.
 const NVFP4: f64 = 0.5 + 1.0 / 16.0;
 
-/// Bytes per weight of a rank, before they are shared.
-pub(super) struct State {
-    /// A weight of a layer; the embeddings stay in `embedding`.
+/// Bytes per weight, and the ranks that share them.
+pub(super) struct WeightState {
+    /// Bytes of a layer's weight.
     weight: f64,
+    /// Bytes of an embedding's weight.
     embedding: f64,
+    /// Bytes of a gradient.
     gradient: f64,
+    /// Bytes of the optimizer state of a weight.
     optimizer: f64,
-    /// Ranks that share the optimizer state of the dense weights and of the routed experts.
+    /// Ranks that share the optimizer state of dense weights.
     dense_ranks: f64,
+    /// Ranks that share the optimizer state of routed experts.
     routed_ranks: f64,
-    /// Whether weights and gradients are shared as well, and dropped after the forward pass.
+    /// Whether weights and gradients are sharded too.
     fsdp: bool,
+    /// Whether gathered weights are discarded after the forward pass.
     reshard: bool,
-    /// Whether matrix multiplications add their gradients up themselves, as Megatron's do.
+    /// Whether matrix multiplications accumulate gradients themselves, as in Megatron.
     pub(super) fuses_gradients: bool,
 }
 
-impl State {
-    pub(super) fn of(inputs: &Inputs<'_>) -> State {
+impl WeightState {
+    pub(super) fn of(inputs: &Inputs<'_>) -> WeightState {
         let (layout, options) = (inputs.layout, inputs.options);
         let (fsdp, stack) = (options.fsdp, options.stack);
         let [weight, gradient, optimizer] = per_weight(inputs);
@@ -40,7 +46,7 @@ impl State {
             None => ranks,
         };
         let experts = layout.pp() * layout.ep() * layout.expert_tp();
-        State {
+        WeightState {
             weight,
             embedding: if keeps_fp32_weights(stack) { FP32 } else { BF16 },
             gradient,
@@ -54,6 +60,7 @@ impl State {
         }
     }
 
+    /// Returns the bytes of weights on a rank.
     pub(super) fn weights(&self, dense: f64, routed: f64, embeddings: f64) -> f64 {
         if self.fsdp {
             (self.weight * dense + self.embedding * embeddings) / self.dense_ranks
@@ -63,16 +70,18 @@ impl State {
         }
     }
 
+    /// Returns the bytes of gradients on a rank.
     pub(super) fn gradients(&self, dense: f64, routed: f64) -> f64 {
         if self.fsdp { self.shared(self.gradient, dense, routed) } else { self.gradient * (dense + routed) }
     }
 
+    /// Returns the bytes of optimizer state on a rank.
     pub(super) fn optimizer(&self, dense: f64, routed: f64) -> f64 {
         self.shared(self.optimizer, dense, routed)
     }
 
-    /// What FSDP has gathered where it holds most: the layer at work and the one after it, the gradient of the one
-    /// before until it is shared, and the embeddings, which are units of their own.
+    /// Returns the peak bytes that FSDP has gathered: the current layer and the next one, one layer's gradient before it
+    /// is scattered, and the embeddings, which are units of their own.
     pub(super) fn gathered(&self, largest: f64, all: f64, embeddings: f64) -> f64 {
         match (self.fsdp, self.reshard) {
             (false, _) => 0.0,
@@ -81,55 +90,56 @@ impl State {
         }
     }
 
+    /// Returns the bytes on a rank of a state that data-parallel ranks share.
     fn shared(&self, bytes: f64, dense: f64, routed: f64) -> f64 {
         bytes * dense / self.dense_ranks + bytes * routed / self.routed_ranks
     }
 }
 
-/// Bytes of a weight, of its gradient and of its optimizer state.
+/// Returns the bytes of a weight, of its gradient and of its optimizer state.
 fn per_weight(inputs: &Inputs<'_>) -> [f64; 3] {
     let stack = inputs.options.stack;
-    // Beside BF16 weights, the optimizers of NVIDIA's recipes store only what FP32 has more: the other 16 bits
-    // (`store_param_remainders`, of Apex in NeMo 1, of the precision-aware optimizer and of AutoModel since).
+    // With BF16 weights, the optimizers of NVIDIA's recipes store only the low 16 bits of the FP32 master weights
+    // (`store_param_remainders` in Apex, later in the precision-aware optimizer and in AutoModel).
     let remainder = BF16 + MOMENTS;
     let master = FP32 + MOMENTS;
     match stack {
-        // PyTorch's own mixed precision: the weights are the FP32 master, and so are their gradients.
+        // PyTorch's mixed precision: weights and gradients are FP32.
         _ if keeps_fp32_weights(stack) => [FP32, FP32, MOMENTS],
         Stack::AutoModel => [BF16, BF16, remainder],
-        // DeepSpeed's BF16 optimizer: gradients in BF16, and added up in FP32.
+        // DeepSpeed's BF16 optimizer: gradients in BF16, accumulated in FP32.
         Stack::MegatronDeepSpeed => [BF16, BF16 + FP32, master],
-        // Gradients in BF16; the optimizer takes its share of them in FP32.
+        // Gradients in BF16; the optimizer converts its share to FP32.
         Stack::InternEvo => [BF16, BF16, master + FP32],
         Stack::MegatronLm2021 | Stack::MegatronLm2022 | Stack::Meta => [BF16, FP32, master],
-        // As distributed, Megatron-LM keeps BF16 weights beside those of lower precision, and FP32 gradients.
+        // By default, Megatron-LM keeps BF16 weights beside those of lower precision, and FP32 gradients.
         Stack::MegatronLm014 => [quantized(inputs, false), FP32, master],
-        // NVIDIA's recipes train on the quantized weights alone, and set `grad_reduce_in_fp32` to false.
+        // NVIDIA's recipes keep only the quantized weights, and set `grad_reduce_in_fp32` to false.
         _ if inputs.dtype == Dtype::Bf16 => [BF16, BF16, remainder],
         _ => [quantized(inputs, true), BF16, master],
     }
 }
 
-/// Bytes of a layer's weight, with the copies that matrix multiplications read.
+/// Returns the bytes of a layer's weight, with the copies that matrix multiplications read.
 ///
-/// `alone`: without a BF16 weight beside, where the precision allows it (`fp8_param_gather`).
+/// `alone`: whether the BF16 weight is dropped where the precision allows it (`fp8_param_gather`).
 fn quantized(inputs: &Inputs<'_>, alone: bool) -> f64 {
-    let beside = if alone { 0.0 } else { BF16 };
-    // Hopper multiplies FP8 by rows alone, and keeps a transposed copy for the backward pass.
+    let bf16_weight = if alone { 0.0 } else { BF16 };
+    // Hopper multiplies FP8 only row by row, and keeps a transposed copy for the backward pass.
     let hopper = inputs.gpu.nvfp4_tflops.is_none();
     match inputs.dtype {
         Dtype::Bf16 => BF16,
-        Dtype::Fp8 | Dtype::Fp8Current | Dtype::Fp8Delayed => beside + if hopper { 2.0 } else { 1.0 },
-        // Neither trains on quantized weights alone: BF16, and a copy by rows and one by columns.
+        Dtype::Fp8 | Dtype::Fp8Current | Dtype::Fp8Delayed => bf16_weight + if hopper { 2.0 } else { 1.0 },
+        // Both keep BF16 weights, and one copy by rows and one by columns.
         Dtype::Fp8Block => BF16 + 2.0,
         Dtype::Nvfp4 => BF16 + 2.0 * NVFP4,
-        Dtype::Mxfp8 => beside + 2.0 * MXFP8,
+        Dtype::Mxfp8 => bf16_weight + 2.0 * MXFP8,
     }
 }
 
-/// Bytes per number of an activation that a matrix multiplication saves for its weight's gradient.
+/// Returns the bytes per number of an activation that a matrix multiplication saves for its weight's gradient.
 ///
-/// Transformer Engine saves what it multiplied, in the precision it multiplied in; PyTorch's own FP8 keeps BF16.
+/// Transformer Engine saves the operand in the precision of the multiplication; PyTorch's FP8 saves BF16.
 pub(super) fn operand(inputs: &Inputs<'_>) -> f64 {
     match inputs.dtype {
         _ if !runs_transformer_engine(inputs.options.stack) => BF16,
@@ -145,12 +155,12 @@ pub(super) fn runs_transformer_engine(stack: Stack) -> bool {
     stack.is_nvidia_megatron() || stack == Stack::MegatronLm014
 }
 
-/// Whether data and pipeline parallelism are PyTorch's own.
+/// Whether data and pipeline parallelism are PyTorch's.
 pub(super) fn is_pytorch(stack: Stack) -> bool {
     keeps_fp32_weights(stack) || stack == Stack::AutoModel
 }
 
-/// Whether weights are kept in FP32, and made BF16 as they are gathered.
+/// Whether weights are stored in FP32 and converted to BF16 when gathered.
 fn keeps_fp32_weights(stack: Stack) -> bool {
     matches!(stack, Stack::Composer | Stack::Torchtitan | Stack::PytorchFsdp)
 }

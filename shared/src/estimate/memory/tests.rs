@@ -7,7 +7,7 @@ use crate::options::{Modules, Options, Recompute, Stack};
 use crate::precision::Dtype;
 use crate::spec::Spec;
 
-/// What `read` makes of a published model on B200s in BF16, one sequence of its usual length at a time.
+/// Calls `read` with the inputs of a published model on B200s in BF16 with a micro batch of 1.
 pub(super) fn with<T>(model: &str, degrees: &Degrees, gbs: u32, read: impl FnOnce(&Inputs<'_>) -> T) -> T {
     with_options(model, degrees, gbs, &Options { stack: Stack::MegatronLm014, ..Options::default() }, read)
 }
@@ -33,7 +33,7 @@ fn with_options<T>(
     })
 }
 
-/// Megatron-LM, as distributed.
+/// Megatron-LM with its default settings.
 const MEGATRON: Stack = Stack::MegatronLm014;
 
 fn options(change: impl FnOnce(&mut Options)) -> Options {
@@ -48,7 +48,7 @@ fn gpus(gpus: u32) -> Degrees {
 
 #[test]
 fn llama_8b_on_8_gpus() {
-    let memory = with("llama3.1-8b", &gpus(8), 128, Memory::of);
+    let memory = with("llama3.1-8b", &gpus(8), 128, MemoryEstimate::of);
     let stage = memory.peak();
     // 32 layers of 2·h·d·(H + K) + 3·h·f, and two embeddings.
     let (layer, embedding) = (41_943_040.0 + 176_160_768.0, 128_256.0 * 4096.0);
@@ -68,31 +68,31 @@ fn llama_8b_on_8_gpus() {
 }
 
 #[test]
-fn tensor_parallelism_cuts_all_but_what_it_gathers() {
+fn tensor_parallelism_divides_everything_but_gathered_activations() {
     let on = |sequence_parallel| {
         let options = options(|it| it.sequence_parallel = Some(sequence_parallel));
         let degrees = Degrees { tp: 4, ..gpus(8) };
-        with_options("llama3.1-8b", &degrees, 128, &options, |inputs| *Memory::of(inputs).peak())
+        with_options("llama3.1-8b", &degrees, 128, &options, |inputs| MemoryEstimate::of(inputs).peak())
     };
-    let whole = with("llama3.1-8b", &gpus(8), 128, |inputs| *Memory::of(inputs).peak());
+    let whole = with("llama3.1-8b", &gpus(8), 128, |inputs| MemoryEstimate::of(inputs).peak());
     assert_eq!(on(true).weights, whole.weights / 4.0);
     assert_eq!(on(true).activations, whole.activations / 4.0);
-    // Without a shared sequence, every rank keeps all of both norms' inputs and outputs: 8h bytes per token.
+    // Without sequence parallelism, every rank keeps all of both norms' inputs and outputs: 8h bytes per token.
     assert_eq!(on(false).activations - on(true).activations, 32.0 * 8.0 * 4096.0 * 8192.0 * 0.75);
 }
 
 #[test]
-fn tied_embeddings_are_one_tensor_only_where_they_meet() {
+fn tied_embeddings_are_one_tensor_only_on_one_stage() {
     let embeddings = |pp| {
         with("llama3.2-1b", &Degrees { pp, ..gpus(4) }, 64, |inputs| {
-            Memory::of(inputs).stages.iter().map(|stage| stage.weights).sum::<f64>()
+            MemoryEstimate::of(inputs).stages.iter().map(|stage| stage.weights).sum::<f64>()
         })
     };
     assert_eq!(embeddings(2) - embeddings(1), 2.0 * 128_256.0 * 2048.0);
 }
 
 #[test]
-fn one_gpu_holds_as_many_weights_as_published() {
+fn weights_on_one_gpu_match_the_published_parameters() {
     for model in Catalog::embedded().models() {
         let layout = Layout::new(&gpus(1), &model.architecture).unwrap();
         let architecture = crate::architecture::Architecture { mtp_layers: 0, ..model.architecture.clone() };
@@ -105,16 +105,16 @@ fn one_gpu_holds_as_many_weights_as_published() {
             batch: &batch,
             options: &options(|_| ()),
         };
-        let weights = Memory::of(&inputs).peak().weights / 2.0;
+        let weights = MemoryEstimate::of(&inputs).peak().weights / 2.0;
         assert!((weights / architecture.parameters() - 1.0).abs() < 1e-9, "{}: {weights}", model.id);
         assert!((weights / 1e9 / model.params_b - 1.0).abs() < 0.005, "{}: {weights}", model.id);
     }
 }
 
 #[test]
-fn experts_share_their_optimizer_among_fewer_ranks() {
+fn experts_shard_their_optimizer_over_fewer_ranks() {
     let degrees = Degrees { ep: 8, ..gpus(16) };
-    let stage = with("mixtral-8x7b", &degrees, 64, |inputs| *Memory::of(inputs).peak());
+    let stage = with("mixtral-8x7b", &degrees, 64, |inputs| MemoryEstimate::of(inputs).peak());
     let routed = 32.0 * 3.0 * 4096.0 * 14_336.0;
     let dense = stage.weights / 2.0 - routed;
     // 16 ranks share the dense weights' state, 2 that of an expert.
@@ -122,11 +122,13 @@ fn experts_share_their_optimizer_among_fewer_ranks() {
 }
 
 #[test]
-fn latent_attention_saves_its_ranks_and_what_they_expand_to() {
+fn latent_attention_saves_low_rank_and_expanded_activations() {
     let degrees = Degrees { gpus: 64, ep: 64, ..Degrees::default() };
     let saved = |modules: Modules| {
         let options = options(|it| it.modules = modules);
-        with_options("deepseek-v3", &degrees, 64, &options, |inputs| Memory::of(inputs).peak().activations)
+        with_options("deepseek-v3", &degrees, 64, &options, |inputs| {
+            MemoryEstimate::of(inputs).peak().activations
+        })
     };
     let all = saved(Modules::default());
     let without = saved(Modules { mla_up_proj: true, ..Modules::default() });
@@ -141,12 +143,12 @@ fn latent_attention_saves_its_ranks_and_what_they_expand_to() {
 }
 
 #[test]
-fn without_fused_attention_a_layer_saves_what_the_paper_counts() {
+fn unfused_attention_saves_the_bytes_of_the_paper() {
     // arXiv:2205.05198 eq. 1: s·b·h·(34 + 5·a·s/h), and 34 without the scores.
     let token = |recompute| {
         let options = Options { stack: Stack::MegatronLm2022, recompute, ..Options::default() };
         with_options("gpt3-175b", &gpus(1), 1, &options, |inputs| {
-            Memory::of(inputs).peak().activations / (96.0 * 2048.0 * 12_288.0)
+            MemoryEstimate::of(inputs).peak().activations / (96.0 * 2048.0 * 12_288.0)
         })
     };
     assert_eq!(token(Recompute::None), 34.0 + 5.0 * 96.0 * 2048.0 / 12_288.0);
@@ -155,10 +157,10 @@ fn without_fused_attention_a_layer_saves_what_the_paper_counts() {
 }
 
 #[test]
-fn fsdp_shares_everything_and_gathers_layers() {
+fn fsdp_shards_everything_and_gathers_layers() {
     let on = |reshard| {
         let options = Options { fsdp: true, reshard, stack: Stack::PytorchFsdp, ..Options::default() };
-        with_options("llama3.1-8b", &gpus(64), 64, &options, |inputs| *Memory::of(inputs).peak())
+        with_options("llama3.1-8b", &gpus(64), 64, &options, |inputs| MemoryEstimate::of(inputs).peak())
     };
     let (layer, layers, embedding) = (218_103_808.0, 32.0 * 218_103_808.0, 128_256.0 * 4096.0);
     let weights = layers + 2.0 * embedding;
@@ -180,20 +182,30 @@ fn recomputing_more_saves_less() {
 }
 
 #[test]
-fn the_quick_peak_is_the_peak_of_every_recipe() {
+fn peak_bytes_equals_the_estimate_for_every_recipe() {
     for recipe in Catalog::embedded().recipes() {
         let scenario = Spec::default().with(Field::Recipe, recipe.id.to_string()).scenario().unwrap();
-        let memory = Memory::of(&scenario.inputs());
+        let memory = MemoryEstimate::of(&scenario.inputs());
         assert_eq!(peak_bytes(&scenario.inputs()).to_bits(), memory.total_bytes().to_bits(), "{}", recipe.id);
         assert_eq!(fits(&scenario.inputs()), memory.fits(), "{}", recipe.id);
     }
 }
 
 #[test]
-fn what_can_not_fit_does_not() {
-    let alone = with("llama3.1-70b", &gpus(8), 64, Memory::of);
+fn equal_neighbouring_stages_form_a_group() {
+    let memory = with("llama3.1-70b", &Degrees { pp: 4, ..gpus(32) }, 8, MemoryEstimate::of);
+    assert!(memory.stage_groups(0.0).iter().all(|group| group.stages == 4));
+    let all = memory.stage_groups(f64::INFINITY);
+    assert_eq!((all.len(), all[0].title(), all[0].memory), (1, "Stages 1–4".to_string(), memory.peak()));
+    let alone = with("llama3.1-8b", &gpus(8), 128, MemoryEstimate::of).stage_groups(0.0);
+    assert_eq!((alone.len(), alone[0].title()), (1, "Every GPU".to_string()));
+}
+
+#[test]
+fn too_large_a_model_does_not_fit() {
+    let alone = with("llama3.1-70b", &gpus(8), 64, MemoryEstimate::of);
     assert!(!alone.fits() && alone.margin_bytes() < 0.0);
-    assert!(with("llama3.1-70b", &Degrees { tp: 8, ..gpus(64) }, 64, Memory::of).fits());
+    assert!(with("llama3.1-70b", &Degrees { tp: 8, ..gpus(64) }, 64, MemoryEstimate::of).fits());
 }
 
 #[cfg(feature = "calibrate")]
@@ -201,11 +213,11 @@ mod measured {
     use super::*;
     use crate::measurements::embedded;
 
-    /// Relative errors of the rows of `source`: of tensors alone, or with what is taken besides.
-    fn errors(source: &str, besides: bool) -> Vec<f64> {
+    /// Returns the relative errors for rows of `source`: of tensors only, or with reserved memory.
+    fn errors(source: &str, with_reserved: bool) -> Vec<f64> {
         let of = |row: &'static crate::measurements::Measurement| {
-            let memory = Memory::of(&row.subject.as_ref().ok()?.inputs());
-            let ours = memory.total_bytes() + if besides { memory.reserved_bytes } else { 0.0 };
+            let memory = MemoryEstimate::of(&row.subject.as_ref().ok()?.inputs());
+            let ours = memory.total_bytes() + if with_reserved { memory.reserved_bytes } else { 0.0 };
             Some((ours / row.memory_bytes? - 1.0).abs())
         };
         embedded().iter().filter(|row| row.source == source).filter_map(of).collect()
@@ -220,7 +232,7 @@ mod measured {
     }
 
     #[test]
-    fn tensors_are_what_pytorch_counted() {
+    fn tensors_match_pytorchs_max_allocated() {
         let rows = errors("simumax-b200", false);
         assert_eq!(rows.len(), 22);
         assert!(mean(&rows) < 0.001 && most(&rows) < 0.002, "{} {}", mean(&rows), most(&rows));
@@ -229,25 +241,25 @@ mod measured {
     }
 
     #[test]
-    fn with_what_is_taken_besides_it_is_near_what_the_driver_counted() {
+    fn tensors_and_reserved_memory_are_near_the_drivers_count() {
         let rows = errors("torchtitan", true);
         assert!(rows.len() == 4 && mean(&rows) < 0.08 && most(&rows) < 0.13, "{rows:?}");
-        // FP16 and BF16 optimizers, which these rows do not tell apart: 12 to 16 bytes per weight lie between them.
+        // These rows do not distinguish FP16 and BF16 optimizers, which differ by 4 bytes per weight (12 and 16).
         let rows = errors("bigscience", true);
         assert!(rows.len() == 56 && mean(&rows) < 0.22, "{} {}", rows.len(), mean(&rows));
     }
 
     #[test]
-    fn the_quick_peak_is_the_peak_of_every_measured_run() {
+    fn peak_bytes_equals_the_estimate_for_every_measured_run() {
         for row in embedded() {
             let Ok(subject) = &row.subject else { continue };
-            let memory = Memory::of(&subject.inputs());
+            let memory = MemoryEstimate::of(&subject.inputs());
             assert_eq!(peak_bytes(&subject.inputs()).to_bits(), memory.total_bytes().to_bits(), "{}", row.id);
         }
     }
 
     #[test]
-    fn what_ran_fits() {
+    fn measured_runs_fit() {
         let ran = |row: &&crate::measurements::Measurement| row.step_time_s.is_some() && row.subject.is_ok();
         let all = embedded().iter().filter(ran).count();
         let refused: Vec<&str> = embedded()
@@ -257,7 +269,7 @@ mod measured {
             .map(|row| &*row.source)
             .collect();
         let of = |source: &str| refused.iter().filter(|one| **one == source).count();
-        // Rows that do not say what they recompute or offload, and an FP16 optimizer of bigscience's.
+        // Rows without recomputation or offloading settings, and bigscience's FP16 optimizer.
         assert_eq!(
             [of("megatron-bridge"), of("nemo-docs"), of("automodel"), of("bigscience")],
             [10, 1, 7, 6]

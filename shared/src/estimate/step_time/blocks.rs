@@ -1,4 +1,4 @@
-//! What one block of each kind costs a GPU for one micro batch.
+//! The time that one block of each kind takes on a GPU for one micro batch.
 
 use super::constants::Constants;
 use super::links::Links;
@@ -9,40 +9,40 @@ use crate::options::{Recompute, Stack};
 use crate::precision::Dtype;
 use std::ops::{Add, Mul};
 
-/// Bytes of an activation's element in BF16.
+/// Bytes of a BF16 number.
 const BF16: f64 = 2.0;
 
-/// Seconds of one GPU, by what it does in them.
+/// Seconds of one GPU for one micro batch, by activity.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Cost {
+pub(super) struct BlockCost {
     /// Matrix multiplications.
     pub(super) matmul: f64,
-    /// The core of attention.
+    /// Scores and weighted sums of attention.
     pub(super) attention: f64,
-    /// What memory limits: norms, activation functions, casts, sorting, scans.
+    /// Kernels limited by memory bandwidth: norms, activation functions, casts, sorting, scans.
     pub(super) memory: f64,
     /// Exposed communication of tensor parallelism.
     pub(super) tp: f64,
     /// Exposed communication of context parallelism.
     pub(super) cp: f64,
-    /// Exposed exchange between experts.
+    /// Exposed all-to-all exchange between experts.
     pub(super) ep: f64,
-    /// Of the host, to launch all that; beside the GPU's time, not in it.
+    /// Time of the host to launch the kernels. It overlaps with the GPU's time and is not part of it.
     pub(super) host: f64,
 }
 
-impl Cost {
-    /// Seconds of the GPU.
+impl BlockCost {
+    /// Returns the seconds of the GPU.
     pub(super) fn device_s(&self) -> f64 {
         self.matmul + self.attention + self.memory + self.tp + self.cp + self.ep
     }
 }
 
-impl Add for Cost {
-    type Output = Cost;
+impl Add for BlockCost {
+    type Output = BlockCost;
 
-    fn add(self, other: Cost) -> Cost {
-        Cost {
+    fn add(self, other: BlockCost) -> BlockCost {
+        BlockCost {
             matmul: self.matmul + other.matmul,
             attention: self.attention + other.attention,
             memory: self.memory + other.memory,
@@ -54,11 +54,11 @@ impl Add for Cost {
     }
 }
 
-impl Mul<f64> for Cost {
-    type Output = Cost;
+impl Mul<f64> for BlockCost {
+    type Output = BlockCost;
 
-    fn mul(self, times: f64) -> Cost {
-        Cost {
+    fn mul(self, times: f64) -> BlockCost {
+        BlockCost {
             matmul: self.matmul * times,
             attention: self.attention * times,
             memory: self.memory * times,
@@ -70,8 +70,8 @@ impl Mul<f64> for Cost {
     }
 }
 
-/// Costs the blocks of a run.
-pub(super) struct Blocks<'a> {
+/// Computes the cost of the blocks of a run.
+pub(super) struct BlockCosts<'a> {
     inputs: &'a Inputs<'a>,
     constants: &'a Constants,
     pub(super) speed: Speed,
@@ -81,32 +81,32 @@ pub(super) struct Blocks<'a> {
     /// Tokens of the sequence.
     sequence: f64,
     tp: f64,
-    /// Ranks that share what tensor parallelism does not cut: with sequence parallelism, as many as it has.
+    /// Ranks that share the residual stream: all tensor-parallel ranks with sequence parallelism, otherwise 1.
     shared: f64,
     hidden: f64,
     host_s: f64,
     graphed: bool,
-    /// Before 26.06, NVIDIA's stacks had no fused kernel for sinks with a window: they made all of the scores of such
-    /// blocks, and masked them.
+    /// Before 26.06, NVIDIA's stacks had no fused kernel for sinks with a window: they computed all scores of such
+    /// blocks and masked them.
     unfuses_sinks: bool,
     /// Share of tensor parallelism's communication that is exposed.
     tp_exposed: f64,
 }
 
-impl<'a> Blocks<'a> {
-    pub(super) fn new(inputs: &'a Inputs<'a>, constants: &'a Constants) -> Blocks<'a> {
+impl<'a> BlockCosts<'a> {
+    pub(super) fn new(inputs: &'a Inputs<'a>, constants: &'a Constants) -> BlockCosts<'a> {
         let (layout, batch, options) = (inputs.layout, inputs.batch, inputs.options);
         let tp = f64::from(layout.tp());
         let shares = options.sequence_parallel.unwrap_or(options.stack.shares_sequence());
         let graphed = options.cuda_graphs.unwrap_or(match options.stack {
             Stack::MlPerf | Stack::Bridge2606 => true,
-            // Earlier, graphs were for dense models only.
+            // 26.02 captures dense models only.
             Stack::Bridge2602 => inputs.architecture.moe.is_none(),
             _ => false,
         });
         let overlaps =
             options.overlap && (options.stack.is_nvidia_megatron() || options.stack == Stack::Torchtitan);
-        Blocks {
+        BlockCosts {
             inputs,
             constants,
             speed: Speed::new(inputs, constants),
@@ -125,14 +125,14 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// An attention block, forward and backward.
-    pub(super) fn attention(&self) -> Cost {
+    /// Returns the cost of an attention block, forward and backward.
+    pub(super) fn attention(&self) -> BlockCost {
         let attention = &self.inputs.architecture.attention;
         let heads = f64::from(attention.heads) / self.tp;
         let (forward, training, width, d_qk, d_v, kv_bytes) = match attention.kind {
             AttentionKind::Gqa { kv_heads, head_dim } => {
                 let d = f64::from(head_dim);
-                // Fewer groups than ranks are copied, so that each rank has one.
+                // Groups are replicated if there are fewer than ranks.
                 let groups = (f64::from(kv_heads) / self.tp).max(1.0);
                 let qkv = (heads + 2.0 * groups) * d;
                 let (up, down) = (self.linear(self.hidden, qkv), self.linear(heads * d, self.hidden));
@@ -158,7 +158,7 @@ impl<'a> Blocks<'a> {
         };
         let core = self.core(heads, d_qk, d_v);
         let again = self.again();
-        Cost {
+        BlockCost {
             matmul: training + again * forward,
             attention: core,
             memory: self.passes(width, again) + self.ring(heads * d_v, again),
@@ -169,8 +169,8 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// The core of attention, forward and backward with what is computed again, averaged over blocks with and without
-    /// a window.
+    /// Returns the seconds of attention's scores and sums, forward, backward and recomputed, averaged over blocks with
+    /// and without a window.
     fn core(&self, heads: f64, d_qk: f64, d_v: f64) -> f64 {
         let attention = &self.inputs.architecture.attention;
         let full_again = self.again();
@@ -197,9 +197,9 @@ impl<'a> Blocks<'a> {
             }
             _ => whole,
         };
-        // Two products forward, five backward: the backward pass makes the scores again.
+        // Two products forward, five backward: the backward pass recomputes the scores.
         let forward = 2.0 * self.tokens * context * heads * (d_qk + d_v);
-        // Selective recomputation runs the fused kernel once more, though that keeps no scores anyway.
+        // Selective recomputation runs the fused kernel a second time, although it never stores scores.
         let again = match self.inputs.options.recompute {
             Recompute::Selective => 1.0,
             Recompute::None | Recompute::Full => full_again,
@@ -207,8 +207,8 @@ impl<'a> Blocks<'a> {
         masked + self.speed.attention_s(forward * (3.5 + again), (d_qk + d_v) / 2.0)
     }
 
-    /// Attention by batched products: all of the scores, masked after. Two products forward, four backward, and passes
-    /// over the scores.
+    /// Returns the seconds of attention by batched products, which computes all scores and then masks them: two products
+    /// forward, four backward, and passes over the scores.
     fn unfused(&self, heads: f64, widths: f64, again: f64) -> f64 {
         let products = 2.0 * self.tokens * self.sequence * heads * widths;
         let scores = self.tokens * self.sequence * heads * BF16;
@@ -216,40 +216,40 @@ impl<'a> Blocks<'a> {
             + self.speed.memory_s(scores) * self.constants.attention_scores * (3.0 + again) / 3.0
     }
 
-    /// A dense MLP block.
-    pub(super) fn mlp(&self, mlp: &Mlp) -> Cost {
+    /// Returns the cost of a dense MLP block.
+    pub(super) fn mlp(&self, mlp: &Mlp) -> BlockCost {
         let again = if self.inputs.options.modules.mlp { 1.0 } else { self.again() };
         let (forward, training, width) = self.dense(f64::from(mlp.ffn) / self.tp, mlp.gated);
-        Cost {
+        BlockCost {
             matmul: training + again * forward,
             memory: self.passes(width, again),
             tp: self.tensor_parallel(again),
             host: self.host(1.0),
-            ..Cost::default()
+            ..BlockCost::default()
         }
     }
 
-    /// Forward and training seconds, and the width of the activations, of projections up to `ffn` and down again.
+    /// Returns forward seconds, training seconds and activation width of an MLP with inner width `ffn`.
     fn dense(&self, ffn: f64, gated: bool) -> (f64, f64, f64) {
         let up = if gated { 2.0 } else { 1.0 };
         let (forward, training) = sum([self.linear(self.hidden, up * ffn), self.linear(ffn, self.hidden)]);
         (forward, training, (up + 1.0) * ffn)
     }
 
-    /// A routed MLP block.
-    pub(super) fn moe(&self, moe: &Moe) -> Cost {
+    /// Returns the cost of a routed MLP block.
+    pub(super) fn moe(&self, moe: &Moe) -> BlockCost {
         let (layout, options) = (self.inputs.layout, self.inputs.options);
         let (ep, expert_tp) = (layout.ep(), f64::from(layout.expert_tp()));
         let again = if options.modules.moe { 1.0 } else { self.again() };
         let (experts, top_k) = (f64::from(moe.experts), f64::from(moe.top_k));
         let uneven = if options.token_drop { 1.0 } else { 1.0 + self.constants.imbalance };
         let width = moe.latent.map_or(self.hidden, f64::from);
-        // Tokens of the block's ranks, each with its copies: those of this rank's experts are as many as it sends.
+        // Copies of tokens that this rank sends to experts; with balanced routing it receives as many.
         let rows = self.tokens / self.tp * top_k * expert_tp;
         let local = experts / f64::from(ep);
         let per_expert = rows / local;
         let (ffn, up) = (f64::from(moe.ffn) / expert_tp, if moe.gated { 2.0 } else { 1.0 });
-        // The new path, of MXFP8 and NVFP4 on Blackwell, fuses gated experts with their casts.
+        // From 26.06, gated experts in MXFP8 and NVFP4 on Blackwell are fused with their casts.
         let new_path = options.stack == Stack::Bridge2606
             && moe.gated
             && matches!(self.inputs.dtype, Dtype::Mxfp8 | Dtype::Nvfp4);
@@ -296,7 +296,7 @@ impl<'a> Blocks<'a> {
             true => self.constants.ep_exposed,
             false => 1.0,
         };
-        // Dispatchers of today send a token once to each domain that has experts for it.
+        // Newer dispatchers send a token once to each NVLink domain that has experts for it.
         let copies = options.stack.sends_once_per_domain().then_some(top_k);
         let exchange = self.links.exchange_s(
             exchanged * f64::from(ep - 1) / f64::from(ep),
@@ -304,22 +304,22 @@ impl<'a> Blocks<'a> {
             layout.expert_tp(),
             copies,
         );
-        // Without graphs the host waits for the counts of tokens before it can launch the experts.
+        // Without CUDA graphs, the host waits for the token counts before it launches the experts.
         let route_host = match (self.graphed, options.token_drop) {
             (true, _) | (_, true) => 0.0,
             (false, false) => self.constants.route_host_s,
         };
         let shared_tp = if moe.shared_ffn > 0 { self.tensor_parallel(again) } else { 0.0 };
-        let cost = Cost {
+        let cost = BlockCost {
             matmul: routed + shared + latent,
             memory: self.passes(shared_width, again)
                 + self.speed.memory_s(routed_bytes + act_bytes)
                 + self.constants.route_s * unfused,
             tp: shared_tp,
-            // Out and back, forward and backward.
+            // Dispatch and combine, forward and backward.
             ep: exchange * exposed * (4.0 + 2.0 * again),
             host: self.host(1.0) + route_host,
-            ..Cost::default()
+            ..BlockCost::default()
         };
         match options.stack {
             Stack::Nemo24 | Stack::Nemo1 | Stack::Nemo2 if self.inputs.gpu.nvfp4_tflops.is_some() => {
@@ -329,8 +329,8 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// A Mamba-2 block.
-    pub(super) fn mamba(&self, mamba: &crate::architecture::Mamba) -> Cost {
+    /// Returns the cost of a Mamba-2 block.
+    pub(super) fn mamba(&self, mamba: &crate::architecture::Mamba) -> BlockCost {
         let (heads, head_dim) = (f64::from(mamba.heads) / self.tp, f64::from(mamba.head_dim));
         let (state, groups) = (f64::from(mamba.state), (f64::from(mamba.groups) / self.tp).max(1.0));
         let inner = heads * head_dim;
@@ -338,44 +338,44 @@ impl<'a> Blocks<'a> {
         let again = self.again();
         let (forward, training) = sum([self.linear(self.hidden, wide), self.linear(inner, self.hidden)]);
         let scan = self.tokens * BF16 * (inner + 2.0 * groups * state) * self.constants.passes_scan;
-        Cost {
+        BlockCost {
             matmul: training + again * forward,
             memory: self.passes(wide + inner, again) + self.speed.memory_s(scan) * (1.0 + again / 3.0),
             tp: self.tensor_parallel(again),
             host: self.host(1.5),
-            ..Cost::default()
+            ..BlockCost::default()
         }
     }
 
-    /// The head with its loss; it is computed in BF16 whatever the blocks are.
-    pub(super) fn head(&self) -> Cost {
+    /// Returns the cost of the head and the loss, which run in BF16 in every precision.
+    pub(super) fn head(&self) -> BlockCost {
         let vocab = f64::from(self.inputs.architecture.vocab) / self.tp;
         let (m, n, k) = (self.tokens, vocab, self.hidden);
-        Cost {
+        BlockCost {
             matmul: self.speed.gemm_bf16_s(m, n, k)
                 + self.speed.gemm_bf16_s(m, k, n)
                 + self.speed.gemm_bf16_s(k, n, m),
             memory: self.speed.memory_s(self.constants.passes_wide * self.tokens * vocab * BF16),
             tp: self.tensor_parallel(0.0) / 2.0,
             host: self.host_s * 2.0,
-            ..Cost::default()
+            ..BlockCost::default()
         }
     }
 
-    /// Elements that a micro batch hands from stage to stage, per rank; each rank hands over its share.
+    /// Returns the elements that a rank sends to the next stage per micro batch.
     pub(super) fn boundary_elements(&self) -> f64 {
         self.tokens * self.hidden / self.tp
     }
 
-    /// Forward and training seconds of a projection of all tokens from `k` to `n`.
+    /// Returns forward and training seconds of a projection of all tokens from width `k` to width `n`.
     fn linear(&self, k: f64, n: f64) -> (f64, f64) {
         let m = self.tokens;
         let forward = self.speed.gemm_s(m, n, k);
         (forward, forward + self.speed.gemm_s(m, k, n) + self.speed.gemm_s(k, n, m))
     }
 
-    /// Passes over memory of a block whose activations, cut by tensor parallelism, are `width` wide; `again` of its
-    /// forward pass is repeated.
+    /// Returns the seconds of a block's memory-bound kernels. Its activations are `width` wide on this rank; the share
+    /// `again` of its forward pass is recomputed.
     fn passes(&self, width: f64, again: f64) -> f64 {
         let (hidden, casts) = (self.hidden / self.shared, self.speed.cast_passes);
         let norms = if self.inputs.options.modules.layernorm { 1.0 } else { again };
@@ -384,25 +384,25 @@ impl<'a> Blocks<'a> {
         self.speed.memory_s(self.tokens * BF16 * bytes)
     }
 
-    /// Exposed communication of tensor parallelism in a block: gather and scatter forward, both and a second gather
-    /// backward; each repeated if the forward pass is.
+    /// Returns the exposed seconds of tensor parallelism in a block: gather and scatter forward, both and a second gather
+    /// backward, and the forward ones again if recomputed.
     fn tensor_parallel(&self, again: f64) -> f64 {
         let layout = self.inputs.layout;
         let volume = BF16 * self.tokens * self.hidden * (self.tp - 1.0) / self.tp;
-        // Whole sums, without sequence parallelism, need no second gather.
+        // All-reduces, without sequence parallelism, need no second gather.
         let times = if self.shared > 1.0 { 5.0 + 2.0 * again } else { 4.0 + 2.0 * again };
         self.links.collective_s(volume, layout.tp(), 1) * times * self.tp_exposed
     }
 
-    /// Passes over the output of attention, `width` wide, that bring the parts of a ring together.
+    /// Returns the seconds to merge the partial outputs of ring attention, `width` wide.
     fn ring(&self, width: f64, again: f64) -> f64 {
         let steps = f64::from(self.inputs.layout.cp() - 1);
         self.speed.memory_s(self.tokens * BF16 * width * steps * self.constants.passes_ring)
             * (1.0 + again / 3.0)
     }
 
-    /// Exposed communication of context parallelism in a block whose keys and values take `kv_bytes` per token: once
-    /// around forward, twice backward.
+    /// Returns the exposed seconds of context parallelism in a block with `kv_bytes` of keys and values per token: once
+    /// around the ring forward, twice backward.
     fn context_parallel(&self, kv_bytes: f64, again: f64) -> f64 {
         let layout = self.inputs.layout;
         let volume = self.tokens * kv_bytes * f64::from(layout.cp() - 1);
@@ -410,16 +410,18 @@ impl<'a> Blocks<'a> {
         self.links.collective_s(volume, layout.cp(), layout.tp()) * (3.0 + again) * exposed
     }
 
+    /// Returns the host's seconds to launch a block's kernels, relative to an attention block's.
     fn host(&self, kernels: f64) -> f64 {
         self.host_s * kernels * (2.0 + self.again())
     }
 
-    /// How much of the forward pass is computed again.
+    /// Returns the share of the forward pass that is recomputed.
     fn again(&self) -> f64 {
         if self.inputs.options.recompute == Recompute::Full { 1.0 } else { 0.0 }
     }
 }
 
+/// Sums pairs of forward and training seconds.
 fn sum<const N: usize>(parts: [(f64, f64); N]) -> (f64, f64) {
     parts.into_iter().fold((0.0, 0.0), |(a, b), (forward, training)| (a + forward, b + training))
 }

@@ -1,19 +1,19 @@
-//! The fitted constants of the step time: few, physical, the same for every model.
+//! The fitted constants of the step time. Each has a physical meaning and holds for every model.
 
 use crate::catalog::{DataError, FromRow, Gpu, Row, read};
 use crate::options::Stack;
 use std::sync::LazyLock;
 
-/// Declares the constants once: the struct, the names by which the data file and the fit know them.
+/// Declares each constant once: its field and its name in the data file and the fit.
 macro_rules! constants {
     ($($(#[doc = $doc:literal])+ $name:ident,)*) => {
         /// The fitted constants of the step time.
         #[derive(Debug, Clone, PartialEq)]
         pub struct Constants {
             $($(#[doc = $doc])+ pub $name: f64,)*
-            /// Factor on the time of each software stack, in the order of [`Stack::ALL`].
+            /// Factor on the step time of each software stack, in the order of [`Stack::ALL`].
             pub stacks: [f64; Stack::ALL.len()],
-            /// Factor on the speed of GPU types against the first of their generation, with their ids.
+            /// Factor on the speed of GPU types relative to the first of their generation, by id.
             pub gpus: Vec<(String, f64)>,
         }
 
@@ -40,124 +40,124 @@ macro_rules! constants {
 }
 
 constants! {
-    /// Share of the BF16 peak that a large matrix multiplication reaches, Ampere.
+    /// Share of the BF16 peak that a large matrix multiplication reaches on Ampere.
     gemm_ampere,
-    /// The same, Hopper.
+    /// Share of the BF16 peak that a large matrix multiplication reaches on Hopper.
     gemm_hopper,
-    /// The same, Blackwell.
+    /// Share of the BF16 peak that a large matrix multiplication reaches on Blackwell.
     gemm_blackwell,
-    /// Share of the FP8 peak that a large matrix multiplication reaches, Hopper.
+    /// Share of the FP8 peak that a large matrix multiplication reaches on Hopper.
     gemm_fp8_hopper,
-    /// The same, Blackwell.
+    /// Share of the FP8 peak that a large matrix multiplication reaches on Blackwell.
     gemm_fp8_blackwell,
     /// Share of the NVFP4 peak that a large matrix multiplication reaches.
     gemm_nvfp4,
-    /// How often a matrix multiplication moves its operands through memory.
+    /// Times that a matrix multiplication moves its operands through memory.
     gemm_traffic,
-    /// Share of the loss to tiles that do not fill the last wave that really occurs.
+    /// Share of the theoretical wave-quantization loss that occurs in practice.
     gemm_waves,
-    /// Time that a matrix multiplication takes besides its work, s: starting, filling and draining.
+    /// Fixed time of a matrix multiplication, s: launch, fill and drain.
     gemm_start_s,
-    /// Share of the BF16 peak that fused attention reaches, Ampere.
+    /// Share of the BF16 peak that fused attention reaches on Ampere.
     attention_ampere,
-    /// The same, Hopper, with kernels made for it.
+    /// Share of the BF16 peak that fused attention reaches on Hopper, with kernels made for Hopper.
     attention_hopper,
-    /// The same, Hopper, with kernels made for Ampere (FlashAttention-2, Triton).
+    /// Share of the BF16 peak that fused attention reaches on Hopper with FlashAttention-2 or Triton.
     attention_hopper_old,
-    /// The same, Blackwell.
+    /// Share of the BF16 peak that fused attention reaches on Blackwell.
     attention_blackwell,
-    /// Head width at which fused attention is at half of its efficiency.
+    /// Head width at which fused attention has half its efficiency.
     attention_head,
-    /// Passes over the scores of attention that is not fused.
+    /// Passes over the scores of unfused attention.
     attention_scores,
     /// Passes over the residual stream in a block, forward and backward.
     passes_hidden,
     /// Passes over the wide activations of a block, forward and backward.
     passes_wide,
-    /// Further passes that casting to FP8 takes.
+    /// Additional passes for casting to FP8.
     passes_fp8,
-    /// Further passes that casting to MXFP8 or block-scaled FP8 takes.
+    /// Additional passes for casting to MXFP8 or block-scaled FP8.
     passes_mxfp8,
-    /// Further passes that casting to NVFP4 takes.
+    /// Additional passes for casting to NVFP4.
     passes_nvfp4,
-    /// Share of the efficiency of one multiplication that the grouped ones of experts keep, in BF16.
+    /// Efficiency of grouped expert multiplications relative to single ones, in BF16.
     experts,
-    /// The same in narrower formats.
+    /// Efficiency of grouped expert multiplications relative to single ones, in FP8 and NVFP4.
     experts_narrow,
-    /// What narrower formats keep of that in stacks before the new grouped path (26.06).
+    /// Factor on that efficiency before the fused grouped path of 26.06.
     experts_before_2606,
-    /// What the old path's separate casts and activation functions add to its passes over memory.
+    /// Passes over memory that separate casts and activation functions add before 26.06, relative to fused ones.
     unfused_before_2606,
-    /// What stacks before 25.09 keep of the speed of routed blocks.
+    /// Factor on the speed of routed blocks on Blackwell before 25.09.
     experts_before_2509,
-    /// What stacks before 25.09 keep of their speed on Blackwell, which was new then.
+    /// Factor on the speed of NeMo 2 on Blackwell before 25.09.
     blackwell_before_2509,
-    /// Passes over attention's output for each step around the ring of context parallelism.
+    /// Passes over attention's output per step around the ring of context parallelism.
     passes_ring,
-    /// How much the fullest expert's rank has beyond its even share.
+    /// Tokens of the fullest expert rank above its even share, as a fraction.
     imbalance,
-    /// Passes over the tokens that go to experts, sorting them and back.
+    /// Passes over the tokens sent to experts, for sorting and restoring their order.
     passes_routed,
-    /// Time that routing takes besides, per block and micro batch, s.
+    /// Fixed time of routing per block and micro batch, s.
     route_s,
-    /// Time of the host to route besides, per block and micro batch, where nothing is captured in graphs, s.
+    /// Additional host time of routing per block and micro batch without CUDA graphs, s.
     route_host_s,
-    /// Passes over the state that the Mamba-2 scan takes.
+    /// Passes of the Mamba-2 scan over its state.
     passes_scan,
-    /// Time of the host per block, micro batch and pass, s.
+    /// Host time per block, micro batch and pass, s.
     host_s,
-    /// What each doubling of tensor parallelism adds to that.
+    /// Share that each additional tensor-parallel rank adds to the host time.
     host_tp,
-    /// What CUDA graphs leave of that.
+    /// Share of the host time that remains with CUDA graphs.
     host_graphed,
-    /// Share of NVLink that collectives reach.
+    /// Share of NVLink's rate that collectives reach before Blackwell.
     nvlink,
-    /// The same, Blackwell.
+    /// Share of NVLink's rate that collectives reach on Blackwell.
     nvlink_blackwell,
-    /// Share of the network that collectives reach.
+    /// Share of the network's rate that collectives reach.
     network,
-    /// Share of NVLink that an exchange of all with all reaches.
+    /// Share of NVLink's rate that an all-to-all exchange reaches.
     exchange_nvlink,
-    /// Share of the network that an exchange of all with all reaches.
+    /// Share of the network's rate that an all-to-all exchange reaches.
     exchange_network,
-    /// Time that a collective takes besides its volume, s.
+    /// Latency of a collective, s.
     collective_s,
-    /// Share of tensor parallelism's communication that overlap leaves.
+    /// Share of tensor parallelism's communication that stays exposed with overlap.
     tp_exposed,
-    /// Share of context parallelism's communication that overlap leaves.
+    /// Share of context parallelism's communication that stays exposed with overlap.
     cp_exposed,
-    /// Share of the experts' exchange that overlap leaves.
+    /// Share of the experts' exchange that stays exposed with overlap.
     ep_exposed,
-    /// Share of the pipeline's communication that overlap leaves.
+    /// Share of the pipeline's transfers that stays exposed with overlap.
     pp_exposed,
-    /// Share of gradients' and weights' communication that overlap leaves.
+    /// Share of data parallelism's communication that stays exposed with overlap.
     dp_exposed,
-    /// The same in NeMo 1.
+    /// Share of data parallelism's communication that stays exposed with overlap before 25.04 (NeMo 1).
     dp_exposed_before_2504,
-    /// Share of an FSDP layer's communication that can't hide whatever the computation.
+    /// Share of an FSDP layer's communication that computation can never hide.
     fsdp_exposed,
     /// Bytes per parameter that the optimizer moves.
     optimizer_bytes,
-    /// Time of a step besides, s.
+    /// Fixed time of a step, s.
     step_s,
-    /// What each doubling of the GPUs beyond a node adds.
+    /// Share that each doubling of the GPUs beyond 8 adds to the step time.
     straggling,
 }
 
-/// A constant as its data file gives it.
+/// A row of `calibration.csv`: a constant with its prior.
 #[derive(Debug, Clone)]
 pub struct Constant {
-    /// Its name.
+    /// Name of the field in [`Constants`], or `stack ID` or `gpu ID`.
     pub name: String,
-    /// Its fitted value.
+    /// Fitted value.
     pub value: f64,
-    /// What is believed of it before any measurement of a run.
+    /// Value expected before any run was measured.
     pub prior: f64,
-    /// How far it may be from that: the standard deviation of its logarithm.
+    /// Standard deviation of the prior's logarithm.
     pub spread: f64,
     /// Unit.
     pub unit: String,
-    /// Where the belief comes from.
+    /// Source of the prior.
     pub source: String,
 }
 
@@ -175,7 +175,7 @@ impl FromRow for Constant {
 }
 
 impl Constant {
-    /// Every constant, in the order of the data file.
+    /// Returns every constant, in the order of the data file.
     pub fn all() -> Vec<Constant> {
         #[expect(
             clippy::expect_used,
@@ -187,7 +187,7 @@ impl Constant {
 }
 
 impl Constants {
-    /// The constants that this program carries.
+    /// Returns the embedded constants.
     pub fn embedded() -> &'static Constants {
         static EMBEDDED: LazyLock<Constants> = LazyLock::new(|| {
             let all = Constant::all();
@@ -196,12 +196,7 @@ impl Constants {
         &EMBEDDED
     }
 
-    /// Constants of the names of `all` with other values.
-    #[doc(hidden)]
-    pub fn verbatim(all: &[Constant], values: &[f64]) -> Constants {
-        Constants::from_values(all, values)
-    }
-
+    /// Returns constants with the names of `all` and these values.
     pub(crate) fn from_values(all: &[Constant], values: &[f64]) -> Constants {
         let mut constants = Constants::blank();
         for (constant, value) in all.iter().zip(values) {
@@ -215,7 +210,7 @@ impl Constants {
         constants
     }
 
-    /// The factor on a GPU type's speed; an own GPU has that of the one it is based on.
+    /// Returns the factor on a GPU type's speed; a custom GPU has the factor of its base type.
     pub(super) fn gpu(&self, gpu: &Gpu) -> f64 {
         let id = gpu.id.split(':').next().unwrap_or_default();
         self.gpus.iter().find(|(known, _)| known == id).map_or(1.0, |(_, factor)| *factor)

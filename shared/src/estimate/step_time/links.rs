@@ -1,9 +1,9 @@
-//! How fast a group of GPUs exchanges data.
+//! The time of communication between GPUs.
 
 use super::constants::Constants;
 use crate::catalog::Gpu;
 
-/// The links of a GPU.
+/// NVLink and network of a GPU.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Links<'a> {
     gpu: &'a Gpu,
@@ -15,10 +15,10 @@ impl<'a> Links<'a> {
         Links { gpu, constants }
     }
 
-    /// Seconds of a collective among `members` GPUs that stand `stride` apart, when each sends `bytes`.
+    /// Returns the seconds of a collective among `members` GPUs whose ranks are `stride` apart, each sending `bytes`.
     ///
-    /// A group that fits the NVLink domain runs at NVLink's rate. A wider one waits for the network, to which its
-    /// members in one domain each bring their own adapter.
+    /// A group within one NVLink domain runs at NVLink's rate. A larger group runs at the network's rate, where the
+    /// members in one domain each use their own adapter.
     pub(super) fn collective_s(&self, bytes: f64, members: u32, stride: u32) -> f64 {
         if members <= 1 {
             return 0.0;
@@ -27,7 +27,7 @@ impl<'a> Links<'a> {
         self.constants.collective_s * rounds + bytes / self.collective_rate(members, stride)
     }
 
-    /// Bytes per second of a collective.
+    /// Returns the rate of a collective, in bytes per second.
     fn collective_rate(&self, members: u32, stride: u32) -> f64 {
         let nvlink = self.nvlink();
         if u64::from(members) * u64::from(stride) <= u64::from(self.gpu.nvlink_domain) {
@@ -37,14 +37,14 @@ impl<'a> Links<'a> {
         nvlink.min(self.network() * self.constants.network * f64::from(together))
     }
 
-    /// Seconds of an exchange of all with all among `members` GPUs that stand `stride` apart, when each sends `bytes`
-    /// to the others, with `copies` of each token where a token goes to each domain once at most.
+    /// Returns the seconds of an all-to-all exchange among `members` GPUs whose ranks are `stride` apart, each sending
+    /// `bytes`. `copies` is the number of experts per token if a token crosses to each domain at most once.
     pub(super) fn exchange_s(&self, bytes: f64, members: u32, stride: u32, copies: Option<f64>) -> f64 {
         if members <= 1 {
             return 0.0;
         }
         let domain = (self.gpu.nvlink_domain / stride.max(1)).clamp(1, members);
-        // Of what a GPU sends, the share within its domain goes by NVLink while the rest goes by the network.
+        // The share within the domain uses NVLink while the rest uses the network.
         let mut far = f64::from(members - domain) / f64::from(members - 1);
         if let (Some(copies), true) = (copies, far > 0.0) {
             let domains = f64::from(members) / f64::from(domain);
@@ -57,8 +57,8 @@ impl<'a> Links<'a> {
         self.constants.collective_s + nvlink.max(network)
     }
 
-    /// Seconds to hand `bytes` to a GPU that stands `stride` away.
-    pub(super) fn hand_over_s(&self, bytes: f64, stride: u32) -> f64 {
+    /// Returns the seconds to send `bytes` to the GPU whose rank is `stride` away.
+    pub(super) fn send_s(&self, bytes: f64, stride: u32) -> f64 {
         let rate = if stride < self.gpu.nvlink_domain {
             self.nvlink()
         } else {
@@ -67,7 +67,7 @@ impl<'a> Links<'a> {
         self.constants.collective_s + bytes / rate
     }
 
-    /// What collectives reach on NVLink, bytes per second.
+    /// Returns the rate that collectives reach on NVLink, in bytes per second.
     fn nvlink(&self) -> f64 {
         let share = match self.gpu.nvfp4_tflops {
             Some(_) => self.constants.nvlink_blackwell,
@@ -76,7 +76,7 @@ impl<'a> Links<'a> {
         self.gpu.nvlink_gbps * 1e9 * share
     }
 
-    /// The network's rate per GPU, bytes per second.
+    /// Returns the network's rate per GPU, in bytes per second.
     fn network(&self) -> f64 {
         self.gpu.nic_gbit * 1e9 / 8.0
     }

@@ -1,97 +1,29 @@
-//! How long a step takes: what each block costs, how the pipeline strings them together, and what can't hide.
+//! The step time: the cost of each block, the pipeline schedule, and the communication that computation can't hide.
 
 mod blocks;
+mod breakdown;
 mod constants;
 mod links;
 mod parameters;
 mod speed;
 
+pub use breakdown::{Breakdown, StepPart, StepPartGroup};
 pub use constants::{Constant, Constants};
 
 use super::Inputs;
 use crate::options::Stack;
-use blocks::{Blocks, Cost};
-use serde::Serialize;
-
-/// The seconds of a step, by what the slowest GPU does or waits for in them; they add up to the step time.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub struct Breakdown {
-    /// Matrix multiplications.
-    pub matmul: f64,
-    /// The core of attention.
-    pub attention: f64,
-    /// What memory limits: norms, activation functions, casts, sorting, scans.
-    pub memory_bound: f64,
-    /// Exposed communication of tensor parallelism.
-    pub tensor_parallel: f64,
-    /// Exposed communication of context parallelism.
-    pub context_parallel: f64,
-    /// Exposed exchange between experts.
-    pub expert_parallel: f64,
-    /// Exposed communication between pipeline stages.
-    pub pipeline_parallel: f64,
-    /// Exposed communication of gradients and weights.
-    pub data_parallel: f64,
-    /// Waiting for the pipeline to fill and drain, and for its fullest stage.
-    pub bubble: f64,
-    /// Waiting for the host to launch kernels.
-    pub host: f64,
-    /// The optimizer.
-    pub optimizer: f64,
-    /// What comes with every step, and waiting for the slowest of many GPUs.
-    pub other: f64,
-}
+use blocks::{BlockCost, BlockCosts};
 
 impl Breakdown {
-    /// The step time, s.
-    pub fn step_time_s(&self) -> f64 {
-        self.parts().iter().map(|(_, seconds)| seconds).sum()
-    }
-
-    /// Each part with its name.
-    pub fn parts(&self) -> [(&'static str, f64); 12] {
-        [
-            ("matmul", self.matmul),
-            ("attention", self.attention),
-            ("memory bound", self.memory_bound),
-            ("tensor parallel", self.tensor_parallel),
-            ("context parallel", self.context_parallel),
-            ("expert parallel", self.expert_parallel),
-            ("pipeline parallel", self.pipeline_parallel),
-            ("data parallel", self.data_parallel),
-            ("bubble", self.bubble),
-            ("host", self.host),
-            ("optimizer", self.optimizer),
-            ("other", self.other),
-        ]
-    }
-
-    pub(super) fn scaled(self, factor: f64) -> Breakdown {
-        Breakdown {
-            matmul: self.matmul * factor,
-            attention: self.attention * factor,
-            memory_bound: self.memory_bound * factor,
-            tensor_parallel: self.tensor_parallel * factor,
-            context_parallel: self.context_parallel * factor,
-            expert_parallel: self.expert_parallel * factor,
-            pipeline_parallel: self.pipeline_parallel * factor,
-            data_parallel: self.data_parallel * factor,
-            bubble: self.bubble * factor,
-            host: self.host * factor,
-            optimizer: self.optimizer * factor,
-            other: self.other * factor,
-        }
-    }
-
-    /// The seconds of a step, under `constants`.
+    /// Returns the parts of a step's time by `constants`.
     pub fn of(inputs: &Inputs<'_>, constants: &Constants) -> Breakdown {
         let (layout, batch, options) = (inputs.layout, inputs.batch, inputs.options);
-        let blocks = Blocks::new(inputs, constants);
-        let layers = Layers::new(inputs, &blocks);
+        let blocks = BlockCosts::new(inputs, constants);
+        let layers = LayerCosts::new(inputs, &blocks);
         let sharding = Sharding::new(inputs, &blocks, constants);
 
-        // The stage that takes longest sets the pace; the others only matter while the pipeline fills and drains.
-        let mut slowest = Stage::default();
+        // The slowest stage sets the pace; the others only matter while the pipeline fills and drains.
+        let mut slowest = StageTime::default();
         let mut all_s = 0.0;
         let last = layout.pp() - 1;
         let mut first_layer = 0;
@@ -105,11 +37,11 @@ impl Breakdown {
         }
         let (ga, vp) = (f64::from(batch.ga()), f64::from(layout.vp()));
         let bubble = (all_s - slowest.busy_s()) / vp;
-        let handing = if layout.pp() > 1 {
+        let transfers = if layout.pp() > 1 {
             let bytes = 2.0 * blocks.boundary_elements();
             let stride = layout.gpus() / layout.pp();
-            let once = blocks.links.hand_over_s(bytes, stride) * 2.0;
-            // Only interleaved schedules leave room to hide it.
+            let once = blocks.links.send_s(bytes, stride) * 2.0;
+            // Only interleaved schedules can overlap the transfer with computation.
             let exposed = if options.overlap && layout.vp() > 1 { constants.pp_exposed } else { 1.0 };
             once * (ga * vp * exposed + f64::from(last))
         } else {
@@ -123,7 +55,7 @@ impl Breakdown {
             tensor_parallel: cost.tp,
             context_parallel: cost.cp,
             expert_parallel: cost.ep,
-            pipeline_parallel: handing,
+            pipeline_parallel: transfers,
             data_parallel: sharding.per_step_s(slowest.busy_s()) + slowest.gather_s * ga,
             bubble,
             host: slowest.host_s * ga,
@@ -131,51 +63,51 @@ impl Breakdown {
             other: constants.step_s,
         };
         let stack = Stack::ALL.iter().position(|stack| *stack == options.stack).unwrap_or(0);
-        let new = options.stack == Stack::Nemo2 && inputs.gpu.nvfp4_tflops.is_some();
-        let young = if new { 1.0 / constants.blackwell_before_2509 } else { 1.0 };
-        let mut parts = parts.scaled(constants.stacks[stack] * young);
+        let is_early = options.stack == Stack::Nemo2 && inputs.gpu.nvfp4_tflops.is_some();
+        let early = if is_early { 1.0 / constants.blackwell_before_2509 } else { 1.0 };
+        let mut parts = parts.scaled(constants.stacks[stack] * early);
         let spread = libm::log2(f64::from(layout.gpus()) / 8.0).max(0.0) * constants.straggling;
         parts.other += parts.step_time_s() * spread;
         parts
     }
 }
 
-/// What a stage of the pipeline does for one micro batch.
+/// Seconds of a pipeline stage per micro batch.
 #[derive(Debug, Clone, Copy, Default)]
-struct Stage {
-    cost: Cost,
-    /// Waiting for the host.
+struct StageTime {
+    cost: BlockCost,
+    /// Waiting for the host to launch kernels.
     host_s: f64,
-    /// Waiting for weights to be gathered and gradients to be scattered (FSDP).
+    /// Waiting for FSDP to gather weights and scatter gradients.
     gather_s: f64,
 }
 
-impl Stage {
+impl StageTime {
     fn busy_s(&self) -> f64 {
         self.cost.device_s() + self.host_s + self.gather_s
     }
 }
 
-/// The blocks of the layers.
-struct Layers {
-    attention: Cost,
-    mlp: Cost,
-    moe: Cost,
-    mamba: Cost,
-    head: Cost,
-    /// Blocks of each kind in the whole model: attention, MLP, routed, Mamba.
+/// The cost of one block of each kind, and how many blocks of each kind the model has.
+struct LayerCosts {
+    attention: BlockCost,
+    mlp: BlockCost,
+    moe: BlockCost,
+    mamba: BlockCost,
+    head: BlockCost,
+    /// Blocks in the whole model: attention, dense MLP, routed MLP, Mamba.
     counts: [f64; 4],
     layers: f64,
-    /// A hybrid's kinds are spread evenly; otherwise dense layers come before routed ones.
+    /// Whether the kinds are spread evenly (hybrids); otherwise dense layers come before routed ones.
     hybrid: bool,
     mtp_layers: f64,
 }
 
-impl Layers {
-    fn new(inputs: &Inputs<'_>, blocks: &Blocks<'_>) -> Layers {
+impl LayerCosts {
+    fn new(inputs: &Inputs<'_>, blocks: &BlockCosts<'_>) -> LayerCosts {
         let architecture = inputs.architecture;
-        let none = Cost::default;
-        Layers {
+        let none = BlockCost::default;
+        LayerCosts {
             attention: blocks.attention(),
             mlp: architecture.mlp.as_ref().map_or_else(none, |mlp| blocks.mlp(mlp)),
             moe: architecture.moe.as_ref().map_or_else(none, |moe| blocks.moe(moe)),
@@ -193,8 +125,8 @@ impl Layers {
         }
     }
 
-    /// What the stage of `layers` layers from `first` on costs.
-    fn stage(&self, first: u32, layers: u32, last: bool) -> Cost {
+    /// Returns the cost of a stage of `layers` layers, starting with layer `first`.
+    fn stage(&self, first: u32, layers: u32, last: bool) -> BlockCost {
         let (first, layers) = (f64::from(first), f64::from(layers));
         let mut cost = if self.hybrid {
             let share = layers / self.layers;
@@ -215,11 +147,11 @@ impl Layers {
     }
 }
 
-/// How weights, gradients and optimizer state are shared out, and what keeping them in step costs.
+/// The cost of sharding weights, gradients and optimizer state over data-parallel ranks.
 struct Sharding<'a> {
     constants: &'a Constants,
     fsdp: bool,
-    /// Seconds to gather and scatter once, all of a rank's parameters: per step, or per micro batch with FSDP.
+    /// Seconds to gather and scatter all of a rank's parameters once: per step, or per micro batch with FSDP.
     exchange_s: f64,
     overlaps: bool,
     exposed: f64,
@@ -227,7 +159,7 @@ struct Sharding<'a> {
 }
 
 impl<'a> Sharding<'a> {
-    fn new(inputs: &Inputs<'_>, blocks: &Blocks<'_>, constants: &'a Constants) -> Sharding<'a> {
+    fn new(inputs: &Inputs<'_>, blocks: &BlockCosts<'_>, constants: &'a Constants) -> Sharding<'a> {
         let (layout, options) = (inputs.layout, inputs.options);
         let parameters = parameters::fullest_rank(inputs);
         let replicas = layout.dp() * layout.cp();
@@ -237,7 +169,7 @@ impl<'a> Sharding<'a> {
             let share = f64::from(members - 1) / f64::from(members);
             if count == 0.0 { 0.0 } else { blocks.links.collective_s(count * bytes * share, members, stride) }
         };
-        // Gradients there and weights back, in BF16. FSDP gathers twice, once if it keeps what it gathered.
+        // BF16 gradients out and weights back. FSDP gathers weights twice, or once if it keeps them.
         let bytes = match (options.fsdp, options.reshard) {
             (true, true) => 6.0,
             (true, false) | (false, _) => 4.0,
@@ -252,7 +184,7 @@ impl<'a> Sharding<'a> {
             + parameters.experts / f64::from(if sharded == 1 { 1 } else { expert_replicas });
         Sharding {
             constants,
-            // Through a pipeline, weights stay gathered for the whole step.
+            // With a pipeline, weights stay gathered for the whole step.
             fsdp: options.fsdp && layout.pp() == 1,
             exchange_s,
             overlaps: options.overlap
@@ -271,21 +203,22 @@ impl<'a> Sharding<'a> {
         }
     }
 
-    /// A stage that waits for its host and, with FSDP, for its weights.
-    fn stage(&self, cost: Cost) -> Stage {
+    /// Adds the waits for the host and, with FSDP, for weights to a stage's cost.
+    fn stage(&self, cost: BlockCost) -> StageTime {
         let device = cost.device_s();
-        let host_s = beside(device, cost.host) - device;
+        let host_s = overlapped_s(device, cost.host) - device;
         let gather_s = if self.fsdp {
             let busy = device + host_s;
-            let hidden = if self.overlaps { beside(busy, self.exchange_s) - busy } else { self.exchange_s };
+            let hidden =
+                if self.overlaps { overlapped_s(busy, self.exchange_s) - busy } else { self.exchange_s };
             hidden + self.exchange_s * self.constants.fsdp_exposed
         } else {
             0.0
         };
-        Stage { cost, host_s, gather_s }
+        StageTime { cost, host_s, gather_s }
     }
 
-    /// Exposed seconds of a step's exchange, where one micro batch of `busy_s` can hide it.
+    /// Returns the exposed seconds of a step's exchange, which overlaps with one micro batch of `busy_s`.
     fn per_step_s(&self, busy_s: f64) -> f64 {
         if self.fsdp {
             return 0.0;
@@ -298,8 +231,8 @@ impl<'a> Sharding<'a> {
     }
 }
 
-/// Seconds of two things that run beside each other and meet now and then: somewhat more than the longer.
-fn beside(a: f64, b: f64) -> f64 {
+/// Returns the seconds of two activities that overlap and synchronize now and then: slightly more than the longer.
+fn overlapped_s(a: f64, b: f64) -> f64 {
     let (long, short) = if a > b { (a, b) } else { (b, a) };
     if long == 0.0 {
         return 0.0;

@@ -1,19 +1,19 @@
-//! Parameters of the rank that has most of them, by how they are replicated.
+//! Parameters of the fullest rank, by how they are replicated.
 
 use crate::architecture::{Architecture, AttentionKind, Mlp};
 use crate::estimate::Inputs;
 
 /// Parameters of a rank.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Parameters {
-    /// Replicated over data and context parallelism.
+pub(super) struct RankParameters {
+    /// Dense parameters, replicated over data and context parallelism.
     pub(super) dense: f64,
-    /// Of routed experts, replicated less.
+    /// Parameters of routed experts, replicated over fewer ranks.
     pub(super) experts: f64,
 }
 
-/// The parameters of the fullest rank, the embedding taken as spread over the stages' first and last.
-pub(super) fn fullest_rank(inputs: &Inputs<'_>) -> Parameters {
+/// Returns the parameters of the fullest rank. Without a pipeline it holds both embeddings, otherwise one.
+pub(super) fn fullest_rank(inputs: &Inputs<'_>) -> RankParameters {
     let (architecture, layout) = (inputs.architecture, inputs.layout);
     let most = layout.stages().iter().copied().max().unwrap_or(architecture.layers);
     let share = f64::from(most) / f64::from(architecture.layers) / f64::from(layout.tp());
@@ -24,7 +24,7 @@ pub(super) fn fullest_rank(inputs: &Inputs<'_>) -> Parameters {
         let expert = f64::from(Mlp::projections(moe.gated)) * width * f64::from(moe.ffn);
         expert * f64::from(moe.experts) * f64::from(moe.layers)
     });
-    Parameters {
+    RankParameters {
         dense: outside_experts(architecture) * share + tables * embedding,
         experts: experts * f64::from(most)
             / f64::from(architecture.layers)
@@ -32,7 +32,7 @@ pub(super) fn fullest_rank(inputs: &Inputs<'_>) -> Parameters {
     }
 }
 
-/// Parameters of all layers but their routed experts.
+/// Returns the parameters of all layers without routed experts and convolutions.
 fn outside_experts(architecture: &Architecture) -> f64 {
     let hidden = f64::from(architecture.hidden);
     let attention = &architecture.attention;

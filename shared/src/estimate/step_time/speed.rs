@@ -1,10 +1,10 @@
-//! How fast a GPU computes: matrix multiplications, attention, passes over memory.
+//! The time of matrix multiplications, attention and memory-bound kernels on a GPU.
 
 use super::constants::Constants;
 use crate::estimate::Inputs;
 use crate::precision::{Dtype, Width};
 
-/// Rows and columns of the result that one multiprocessor makes at a time.
+/// Rows and columns of the tile that one multiprocessor computes at a time.
 const TILE: (f64, f64) = (128.0, 256.0);
 
 /// A GPU's generation, which its efficiencies belong to.
@@ -15,21 +15,21 @@ enum Generation {
     Blackwell,
 }
 
-/// How fast a GPU computes, FLOP per second and bytes per second.
+/// The rates of a GPU, in FLOP per second and bytes per second.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Speed {
-    /// Large multiplications in the run's precision.
+    /// Large matrix multiplications in the run's precision.
     linear: f64,
-    /// Large multiplications in BF16.
+    /// Large matrix multiplications in BF16.
     bf16: f64,
-    /// Fused attention of wide heads.
+    /// Fused attention with wide heads.
     attention: f64,
     attention_head: f64,
     /// Bytes of an operand's element in the run's precision.
     operand_bytes: f64,
-    /// Memory.
+    /// Memory bandwidth.
     pub(super) hbm: f64,
-    /// Further passes over activations for casting.
+    /// Additional passes over activations for casting.
     pub(super) cast_passes: f64,
     gemm_traffic: f64,
     gemm_start_s: f64,
@@ -54,7 +54,7 @@ impl Speed {
             Generation::Blackwell => (constants.gemm_blackwell, constants.attention_blackwell),
         };
         let peak = gpu.bf16_tflops * 1e12;
-        // A machine measured by its user is as fast against the usual one as its multiplication is.
+        // If the user measured the machine, all multiplications scale with that measurement.
         let usual = gemm * peak * constants.gpu(gpu);
         let own = gemm_tflops.map_or(1.0, |tflops| tflops * 1e12 / usual);
         let factor = constants.gpu(gpu) * own;
@@ -75,7 +75,7 @@ impl Speed {
             Dtype::Bf16 => 0.0,
             Dtype::Fp8 | Dtype::Fp8Current | Dtype::Fp8Delayed => constants.passes_fp8,
             Dtype::Mxfp8 => constants.passes_mxfp8,
-            // Scales of blocks are computed beside those casts, in software.
+            // Block scales are computed in software, in addition to the casts.
             Dtype::Fp8Block => constants.passes_fp8 + constants.passes_mxfp8,
             Dtype::Nvfp4 => constants.passes_nvfp4,
         };
@@ -98,12 +98,12 @@ impl Speed {
         }
     }
 
-    /// Seconds of one multiplication of m×k by k×n in the run's precision.
+    /// Returns the seconds of multiplying m×k by k×n in the run's precision.
     pub(super) fn gemm_s(&self, m: f64, n: f64, k: f64) -> f64 {
         self.product_s(m, n, k, self.linear, self.operand_bytes)
     }
 
-    /// The same in BF16.
+    /// Returns the seconds of multiplying m×k by k×n in BF16.
     pub(super) fn gemm_bf16_s(&self, m: f64, n: f64, k: f64) -> f64 {
         self.product_s(m, n, k, self.bf16, 2.0)
     }
@@ -119,17 +119,17 @@ impl Speed {
             + self.gemm_start_s
     }
 
-    /// Seconds of fused attention's `flops` with heads of that width.
+    /// Returns the seconds of `flops` of fused attention with heads `head_dim` wide.
     pub(super) fn attention_s(&self, flops: f64, head_dim: f64) -> f64 {
         flops / self.attention * (1.0 + self.attention_head / head_dim)
     }
 
-    /// Seconds of `flops` of batched BF16 products, as attention that is not fused makes them.
+    /// Returns the seconds of `flops` of batched BF16 products, as in unfused attention.
     pub(super) fn batched_s(&self, flops: f64) -> f64 {
         flops / self.bf16
     }
 
-    /// Seconds to move `bytes` through memory.
+    /// Returns the seconds to move `bytes` through memory.
     pub(super) fn memory_s(&self, bytes: f64) -> f64 {
         bytes / self.hbm
     }
