@@ -1,4 +1,4 @@
-//! Numbers as people write and read them.
+//! Numbers in the forms that people write and read.
 
 /// Seconds in a day.
 pub const DAY_S: f64 = 86_400.0;
@@ -8,9 +8,9 @@ pub const TERA: f64 = 1e12;
 
 const SUFFIXES: [(char, f64); 4] = [('K', 1e3), ('M', 1e6), ('B', 1e9), ('T', 1e12)];
 
-/// Reads a count as people write it: `1000000000000`, `1e12`, `1T`, `15 T`, `1_000`, `1,000`.
+/// Returns the count that a person wrote: `1000000000000`, `1e12`, `1T`, `15 T`, `1_000` or `1,000`.
 ///
-/// Returns `None` for anything else, for a negative number and for what is not finite.
+/// Returns `None` for any other text, a negative number or one that is not finite.
 pub fn parse_count(text: &str) -> Option<f64> {
     let text: String = text.chars().filter(|c| !matches!(c, '_' | ',' | ' ')).collect();
     let last = text.chars().last()?.to_ascii_uppercase();
@@ -27,11 +27,11 @@ pub fn parse_count(text: &str) -> Option<f64> {
     count.is_finite().then_some(count)
 }
 
-/// Writes a count with a suffix where that loses nothing: 15e12 as `15T`, 128 as `128`.
+/// Returns a count with a suffix if the text reads back as the same number: 15e12 as `15T`, 128 as `128`.
 pub fn format_count(count: f64) -> String {
     for (suffix, factor) in SUFFIXES.iter().rev() {
         let scaled = count / factor;
-        // The text must read back as the same number, or the suffix is not worth it.
+        // A suffix must not lose digits.
         let text = format!("{scaled}{suffix}");
         if scaled >= 1.0 && text.len() <= 8 && parse_count(&text) == Some(count) {
             return text;
@@ -40,7 +40,7 @@ pub fn format_count(count: f64) -> String {
     format!("{count}")
 }
 
-/// Writes a whole number with thousands separators: 8,621,236.
+/// Returns a number rounded to an integer, with thousands separators: `8,621,236`.
 pub fn group_digits(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
     let mut grouped = String::with_capacity(digits.len() * 4 / 3 + 1);
@@ -56,7 +56,7 @@ pub fn group_digits(value: f64) -> String {
     grouped
 }
 
-/// Writes a number with `digits` significant digits and no trailing zeros.
+/// Returns a number with `digits` significant digits and without trailing zeros.
 pub fn significant(value: f64, digits: usize) -> String {
     if value == 0.0 || !value.is_finite() {
         return format!("{value}");
@@ -79,7 +79,34 @@ pub fn significant(value: f64, digits: usize) -> String {
     }
 }
 
-/// A time as people read it, to the minute; what is not RFC 3339 in UTC stays as it is.
+/// Returns a number for people to read: three significant digits, thousands separators, and no rounding of the whole
+/// part: `0.444`, `12.4`, `169,535`.
+pub fn readable(value: f64) -> String {
+    if value.abs() >= 100.0 && value.abs() < 1e15 { group_digits(value) } else { significant(value, 3) }
+}
+
+/// Returns a number of days for people to read: whole days from 10 on, three significant digits below: `9.53`, `139`.
+pub fn readable_days(days: f64) -> String {
+    if days >= 10.0 { group_digits(days) } else { significant(days, 3) }
+}
+
+/// Returns a range for people to read, the lower end first whatever the order of `ends`: `131–147`.
+pub fn readable_range(ends: (f64, f64), write: fn(f64) -> String) -> String {
+    format!("{}–{}", write(ends.0.min(ends.1)), write(ends.0.max(ends.1)))
+}
+
+/// Returns a fraction in percent with three significant digits: `44.4 %`.
+pub fn percent(fraction: f64) -> String {
+    format!("{} %", significant(fraction * 100.0, 3))
+}
+
+/// Returns a difference in percent with its sign and one decimal, `+5.7 %`; one that rounds to zero has no sign.
+pub fn signed_percent(fraction: f64) -> String {
+    let percent = fraction * 100.0;
+    if percent.abs() < 0.05 { "0.0 %".to_string() } else { format!("{percent:+.1} %") }
+}
+
+/// Returns a time to the minute, `2026-11-21 16:15 UTC`; a text that is not RFC 3339 in UTC is returned unchanged.
 pub fn minute(rfc3339: &str) -> String {
     match (rfc3339.get(..16), rfc3339.ends_with('Z')) {
         (Some(minute), true) => format!("{} UTC", minute.replace('T', " ")),
@@ -87,14 +114,14 @@ pub fn minute(rfc3339: &str) -> String {
     }
 }
 
-/// The greatest multiple of `step` at or below `near` and the least above it, without zero.
+/// Returns the greatest multiple of `step` at or below `near`, unless it is 0, and the least one above `near`.
 pub fn nearest_multiples(near: u32, step: u32) -> Vec<u32> {
     let step = step.max(1);
     let below = near / step * step;
     [Some(below).filter(|below| *below > 0), below.checked_add(step)].into_iter().flatten().collect()
 }
 
-/// The divisors of `of` next to `near`: the greatest below and the least above.
+/// Returns the divisors of `of` next to `near`: the greatest below it and the least above it.
 pub fn nearest_divisors(near: u32, of: u32) -> Vec<u32> {
     let divides = |candidate: &u32| of.is_multiple_of(*candidate);
     let below = (1..near.min(of.saturating_add(1))).rev().find(divides);
@@ -102,7 +129,7 @@ pub fn nearest_divisors(near: u32, of: u32) -> Vec<u32> {
     [below, above].into_iter().flatten().collect()
 }
 
-/// The greatest number that divides both; 0 counts as divided by all.
+/// Returns the greatest number that divides both; every number divides 0.
 pub fn greatest_common_divisor(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
@@ -113,7 +140,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn counts_are_read_as_people_write_them() {
+    fn counts_are_parsed_with_suffixes_and_separators() {
         for (text, count) in [
             ("1T", 1e12),
             ("15 T", 15e12),
@@ -145,7 +172,38 @@ mod tests {
     }
 
     #[test]
-    fn nearest_values_stand_either_side() {
+    fn readable_numbers_have_three_digits_and_keep_their_whole_part() {
+        for (value, text) in
+            [(0.444_35, "0.444"), (12.37, "12.4"), (40.0, "40"), (123.4, "123"), (169_535.2, "169,535")]
+        {
+            assert_eq!(readable(value), text);
+        }
+    }
+
+    #[test]
+    fn days_are_whole_from_ten_on() {
+        for (days, text) in [(0.5, "0.5"), (9.534, "9.53"), (68.27, "68"), (1024.04, "1,024")] {
+            assert_eq!(readable_days(days), text);
+        }
+    }
+
+    #[test]
+    fn a_range_begins_with_its_lower_end() {
+        assert_eq!(readable_range((147.2, 131.4), readable_days), "131–147");
+        assert_eq!(readable_range((11.24, 12.96), readable), "11.2–13");
+    }
+
+    #[test]
+    fn percentages_have_a_space_and_only_differences_a_sign() {
+        assert_eq!(percent(0.443_49), "44.3 %");
+        assert_eq!(percent(0.4), "40 %");
+        assert_eq!(signed_percent(0.057), "+5.7 %");
+        assert_eq!(signed_percent(-0.057), "-5.7 %");
+        assert_eq!(signed_percent(-0.000_1), "0.0 %");
+    }
+
+    #[test]
+    fn nearest_values_lie_on_either_side() {
         assert_eq!(nearest_multiples(500, 128), [384, 512]);
         assert_eq!(nearest_multiples(5, 128), [128]);
         assert_eq!(nearest_divisors(7, 96), [6, 8]);
@@ -154,12 +212,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_back(count in 0.0f64..1e18) {
+        fn formatted_counts_parse_to_the_same_number(count in 0.0f64..1e18) {
             prop_assert_eq!(parse_count(&format_count(count)), Some(count));
         }
 
         #[test]
-        fn no_text_panics(text in "\\PC*") {
+        fn parsing_never_panics(text in "\\PC*") {
             let _ = parse_count(&text);
         }
     }

@@ -1,4 +1,4 @@
-//! The address of the page holds its state: reading it says what was typed, typing changes it.
+//! The state of a page, kept in the query of its address: the typed fields and the keys of the page itself.
 
 use leptos::prelude::*;
 use leptos_router::NavigateOptions;
@@ -7,25 +7,25 @@ use trainplan_shared::field::Field;
 use trainplan_shared::link::{self, Link};
 use trainplan_shared::spec::Spec;
 
-/// The state of the page that is open.
+/// The state of the open page.
 #[derive(Clone, Copy)]
 pub(crate) struct Address {
     link: Memo<Link>,
-    /// What the page keeps there besides fields, in the order of its keys.
+    /// The page's own keys with their texts.
     own: Memo<Vec<(&'static str, String)>>,
-    go: StoredValue<Go>,
+    navigate: StoredValue<Navigate>,
 }
 
-/// Goes to the same page with another query.
-type Go = Box<dyn Fn(&str, bool) + Send + Sync>;
+/// Opens the same page with another query; if `true`, the browser's current history entry is replaced.
+type Navigate = Box<dyn Fn(&str, bool) + Send + Sync>;
 
 impl Address {
-    /// Reads the address of the page at `path`. Call it where the page begins; its parts then find it in the context.
+    /// Provides the address of the page at `path` to all parts of the page.
     pub(crate) fn provide(path: &'static str) -> Address {
         Address::provide_with(path, &[])
     }
 
-    /// The same of a page that keeps more there than fields, under `keys` of its own.
+    /// Like [`Address::provide`], for a page with `keys` of its own beside the fields.
     pub(crate) fn provide_with(path: &'static str, keys: &'static [&'static str]) -> Address {
         let query = use_location().search;
         let navigate = use_navigate();
@@ -37,64 +37,64 @@ impl Address {
         let address = Address {
             link: Memo::new(move |_| parts.with(|(fields, _)| link::read(fields))),
             own: Memo::new(move |_| parts.with(|(_, own)| own.clone())),
-            go: StoredValue::new(Box::new(go)),
+            navigate: StoredValue::new(Box::new(go)),
         };
         provide_context(address);
         address
     }
 
-    /// The address of the page that this is part of.
+    /// Returns the address that the page provides.
     pub(crate) fn of_page() -> Address {
         #[expect(clippy::expect_used, reason = "every page provides it before its parts are made")]
         use_context().expect("a page provides its address")
     }
 
-    /// What was typed.
+    /// Returns the typed fields.
     pub(crate) fn spec(self) -> Spec {
         self.link.with(|link| link.spec.clone())
     }
 
-    /// What of the address could not be understood.
+    /// Returns a sentence for each part of the query that is not understood.
     pub(crate) fn problems(self) -> Vec<String> {
         self.link.with(|link| link.problems.clone())
     }
 
-    /// What was typed into a field; empty if nothing.
+    /// Returns the text of a field; empty if nothing is typed.
     pub(crate) fn text(self, field: Field) -> String {
         self.link.with(|link| link.spec.raw(field).to_string())
     }
 
-    /// Types into a field.
+    /// Sets the text of a field.
     pub(crate) fn set(self, field: Field, text: impl Into<String>) {
         self.update(|spec| spec.set(field, text));
     }
 
-    /// Types into several fields at once. Typing is no step to go back over.
+    /// Changes several fields, without a new entry in the browser's history.
     pub(crate) fn update(self, change: impl FnOnce(&mut Spec)) {
         self.go(change, true);
     }
 
-    /// Turns to something else, which the browser's way back undoes.
+    /// Changes several fields with a new entry in the browser's history.
     pub(crate) fn turn_to(self, change: impl FnOnce(&mut Spec)) {
         self.go(change, false);
     }
 
-    /// What the page keeps under a key of its own; empty if nothing.
+    /// Returns the text of one of the page's own keys; empty if it is not set.
     pub(crate) fn own(self, key: &str) -> String {
         self.own.with(|own| of_key(own, key))
     }
 
-    /// Keeps a text under a key of the page's own.
+    /// Sets one of the page's own keys.
     pub(crate) fn set_own(self, key: &'static str, text: impl Into<String>) {
         self.set_owns(&[(key, text.into())]);
     }
 
-    /// Keeps several texts at once.
+    /// Sets several of the page's own keys.
     pub(crate) fn set_owns(self, changes: &[(&'static str, String)]) {
         self.go_own(changes, true);
     }
 
-    /// The same as something that the browser's way back undoes.
+    /// Sets several of the page's own keys with a new entry in the browser's history.
     pub(crate) fn turn_to_own(self, changes: &[(&'static str, String)]) {
         self.go_own(changes, false);
     }
@@ -103,7 +103,7 @@ impl Address {
         let mut spec = self.link.with_untracked(|link| link.spec.clone());
         change(&mut spec);
         let query = self.own.with_untracked(|own| query(&spec, own));
-        self.go.with_value(|go| go(&query, replace));
+        self.navigate.with_value(|navigate| navigate(&query, replace));
     }
 
     fn go_own(self, changes: &[(&'static str, String)], replace: bool) {
@@ -111,11 +111,11 @@ impl Address {
         own.retain(|(key, _)| changes.iter().all(|(changed, _)| key != changed));
         own.extend(changes.iter().cloned());
         let query = self.link.with_untracked(|link| query(&link.spec, &own));
-        self.go.with_value(|go| go(&query, replace));
+        self.navigate.with_value(|navigate| navigate(&query, replace));
     }
 }
 
-/// A query without a page's own keys, and what it has under them.
+/// Splits a query into the query of the fields and the texts of the page's own keys.
 fn split(query: &str, keys: &'static [&'static str]) -> (String, Vec<(&'static str, String)>) {
     let mut fields = form_urlencoded::Serializer::new(String::new());
     let mut own = Vec::new();
@@ -130,13 +130,13 @@ fn split(query: &str, keys: &'static [&'static str]) -> (String, Vec<(&'static s
     (fields.finish(), own)
 }
 
-/// The query of fields and of what a page keeps besides; what is empty is left out.
+/// Returns the query of fields and a page's own keys, without empty ones.
 pub(crate) fn query(spec: &Spec, own: &[(&'static str, String)]) -> String {
     let mut more = form_urlencoded::Serializer::new(String::new());
     for (key, value) in own.iter().filter(|(_, value)| !value.is_empty()) {
         more.append_pair(key, value);
     }
-    // As in links of fields: these stay readable.
+    // Readable in links, as in [`link::write`].
     let more = more.finish().replace("%2C", ",").replace("%2F", "/").replace("%40", "@");
     match (link::write(spec), more) {
         (fields, more) if more.is_empty() => fields,
@@ -149,15 +149,45 @@ fn of_key(own: &[(&'static str, String)], key: &str) -> String {
     own.iter().find(|(own, _)| *own == key).map_or_else(String::new, |(_, value)| value.clone())
 }
 
-/// Names the page in tabs, bookmarks and history.
+/// Sets the title of the page in tabs, bookmarks and the history.
 pub(crate) fn name_page(title: impl Fn() -> String + 'static) {
     Effect::new(move |_| document().set_title(&format!("{} · Trainplan", title())));
 }
 
-/// The address of a page that shows `spec`.
+/// Returns the address of the page at `path` with these fields.
 pub(crate) fn href(path: &str, spec: &Spec) -> String {
     match link::write(spec) {
         query if query.is_empty() => path.to_string(),
         query => format!("{path}?{query}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEYS: &[&str] = &["ids", "y"];
+
+    #[test]
+    fn a_query_is_split_into_fields_and_own_keys_and_put_together_again() {
+        for text in ["v=1&n=1024", "v=1&n=1024&ids=a,b&y=log", "v=1&ids=a,b", ""] {
+            let (fields, own) = split(text, KEYS);
+            assert_eq!(query(&link::read(&fields).spec, &own), text);
+        }
+        let (fields, own) = split("n=1024&y=log&ids=a%2Cb", KEYS);
+        assert_eq!(fields, "n=1024");
+        assert_eq!((of_key(&own, "ids"), of_key(&own, "y")), ("a,b".into(), "log".into()));
+    }
+
+    #[test]
+    fn empty_own_keys_are_left_out() {
+        assert_eq!(query(&Spec::default(), &[("ids", String::new()), ("y", "log".into())]), "v=1&y=log");
+        assert_eq!(of_key(&[], "ids"), "");
+    }
+
+    #[test]
+    fn an_address_without_fields_has_no_query() {
+        assert_eq!(href("/recipes", &Spec::default()), "/recipes");
+        assert_eq!(href("/", &Spec::default().with(Field::Gpus, "64")), "/?v=1&n=64");
     }
 }

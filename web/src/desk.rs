@@ -3,7 +3,7 @@
 
 use crate::message::results::{ForPage, ForWorker};
 use crate::message::{Answer, Change, Question, Scope, Trouble};
-use crate::reader::Reader;
+use crate::reader::PageWorker;
 use gloo_storage::{LocalStorage as BrowserStorage, SessionStorage, Storage};
 use leptos::ev::storage;
 use leptos::prelude::*;
@@ -25,7 +25,7 @@ const SHARED: &str = "shared";
 /// The worker, and who waits for what.
 #[derive(Clone, Copy)]
 pub(crate) struct Desk {
-    reader: StoredValue<Option<Reader>, LocalStorage>,
+    reader: StoredValue<Option<PageWorker>, LocalStorage>,
     /// Whether the worker hears: what is said to it before that is lost.
     is_ready: RwSignal<bool>,
     /// Those who asked, by the number of their question.
@@ -181,14 +181,14 @@ impl Desk {
     pub(crate) fn say(self, message: &ForWorker) -> bool {
         let said = self
             .reader
-            .try_with_value(|reader| reader.as_ref().is_some_and(|reader| reader.say(message).is_ok()));
+            .try_with_value(|reader| reader.as_ref().is_some_and(|reader| reader.send(message).is_ok()));
         said == Some(true)
     }
 
     /// Hands a file over; false if the browser can't.
     pub(crate) fn hand_over(self, number: u32, path: &str, file: &File) -> bool {
         self.reader.with_value(|reader| {
-            reader.as_ref().is_some_and(|reader| reader.hand_over(number, path, file).is_ok())
+            reader.as_ref().is_some_and(|reader| reader.send_file(number, path, file).is_ok())
         })
     }
 
@@ -246,7 +246,7 @@ impl Desk {
     }
 
     fn start(self) {
-        match Reader::start(move |message| self.hear(message)) {
+        match PageWorker::start(move |message| self.hear(message)) {
             // It says when it is ready.
             Ok(reader) => self.reader.set_value(Some(reader)),
             Err(_) => self.hear(None),

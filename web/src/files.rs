@@ -1,4 +1,4 @@
-//! Files that someone drops or chooses, folders included, each with its path.
+//! The dropped or chosen files, including those in folders, with their paths.
 
 use leptos::wasm_bindgen::{JsCast, JsValue};
 use leptos::web_sys::js_sys::{Array, Function, Promise, Reflect};
@@ -10,15 +10,15 @@ use trainplan_shared::log::Name;
 use trainplan_shared::result::{is_log_name, is_told_elsewhere};
 use wasm_bindgen_futures::JsFuture;
 
-/// A file and where it was, as far as the browser says.
+/// A file with its path; the browser gives the path within a chosen or dropped folder only.
 #[derive(Debug, Clone)]
-pub(crate) struct Found {
+pub(crate) struct FoundFile {
     pub(crate) path: String,
     pub(crate) file: File,
 }
 
-/// The files of a file input; of a chosen folder only what looks like a log.
-pub(crate) fn chosen(list: Option<FileList>) -> Vec<Found> {
+/// Returns the files of a file input. From a chosen folder it takes only files with the name of a log.
+pub(crate) fn chosen(list: Option<FileList>) -> Vec<FoundFile> {
     let files = list.into_iter().flat_map(|list| (0..list.length()).filter_map(move |index| list.get(index)));
     let found = files
         .filter_map(|file| {
@@ -27,53 +27,58 @@ pub(crate) fn chosen(list: Option<FileList>) -> Vec<Found> {
                 .and_then(|path| path.as_string())
                 .unwrap_or_default();
             let path = if inside.is_empty() { file.name() } else { inside.clone() };
-            (inside.is_empty() || is_log_name(&path)).then_some(Found { path, file })
+            (inside.is_empty() || is_log_name(&path)).then_some(FoundFile { path, file })
         })
         .collect();
     without_batch_output(found)
 }
 
-/// Without what batch scripts printed beside the training log of the same job, in the same folder.
-fn without_batch_output(found: Vec<Found>) -> Vec<Found> {
-    let folder = |found: &Found| found.path.rsplit_once('/').map(|(folder, _)| folder.to_string());
-    let all: Vec<(Option<String>, Name)> =
-        found.iter().map(|found| (folder(found), Name::of(&found.path))).collect();
-    let is_told = |(folder, name): &(Option<String>, Name)| {
-        let beside: Vec<Name> =
-            all.iter().filter(|other| other.0 == *folder).map(|other| other.1.clone()).collect();
-        // What lies in no folder was chosen by itself.
-        folder.is_some() && is_told_elsewhere(name, &beside)
-    };
-    found.into_iter().zip(&all).filter(|(_, names)| !is_told(names)).map(|(found, _)| found).collect()
+/// Removes the output of batch scripts if the training log of the same job is in the same folder.
+fn without_batch_output(found: Vec<FoundFile>) -> Vec<FoundFile> {
+    let paths: Vec<&str> = found.iter().map(|found| found.path.as_str()).collect();
+    let is_output = are_batch_output(&paths);
+    found.into_iter().zip(is_output).filter(|(_, is_output)| !is_output).map(|(found, _)| found).collect()
 }
 
-/// Something that was dropped.
-pub(crate) enum Dropped {
-    /// From a disk: a file, or a folder to walk.
+/// Returns for each path whether it is such an output. A file without a folder was chosen by itself and is none.
+fn are_batch_output(paths: &[&str]) -> Vec<bool> {
+    let split = |path: &&str| (path.rsplit_once('/').map(|(folder, _)| folder.to_string()), Name::of(path));
+    let all: Vec<(Option<String>, Name)> = paths.iter().map(split).collect();
+    let is_output = |(folder, name): &(Option<String>, Name)| {
+        let same_folder = all.iter().filter(|other| other.0 == *folder);
+        let names: Vec<Name> = same_folder.map(|other| other.1.clone()).collect();
+        folder.is_some() && is_told_elsewhere(name, &names)
+    };
+    all.iter().map(is_output).collect()
+}
+
+/// A dropped item.
+pub(crate) enum DroppedItem {
+    /// A file or a folder of the file system.
     Entry(FileSystemEntry),
-    /// From another program: a file that lies nowhere.
+    /// A file that another program provides, without a path.
     Loose(File),
 }
 
-/// What was dropped. The browser forgets it when the event is over, so it is taken at once and read later.
-pub(crate) fn dropped(transfer: Option<DataTransfer>) -> Vec<Dropped> {
+/// Returns the dropped items. Call it in the event handler: the browser discards them afterwards.
+pub(crate) fn dropped(transfer: Option<DataTransfer>) -> Vec<DroppedItem> {
     let Some(items) = transfer.map(|transfer| transfer.items()) else { return Vec::new() };
     let each = (0..items.length()).filter_map(|index| items.get(index));
     let taken = each.filter_map(|item| match item.webkit_get_as_entry() {
-        Ok(Some(entry)) => Some(Dropped::Entry(entry)),
-        _ => item.get_as_file().ok().flatten().map(Dropped::Loose),
+        Ok(Some(entry)) => Some(DroppedItem::Entry(entry)),
+        _ => item.get_as_file().ok().flatten().map(DroppedItem::Loose),
     });
     taken.collect()
 }
 
-/// The files of what was dropped; of folders, however deep, only what looks like a log.
-pub(crate) async fn walk(dropped: Vec<Dropped>) -> Result<Vec<Found>, JsValue> {
+/// Returns the dropped files. From folders, at any depth, it takes only files with the name of a log.
+pub(crate) async fn walk(dropped: Vec<DroppedItem>) -> Result<Vec<FoundFile>, JsValue> {
     let mut found = Vec::new();
     let mut open: Vec<(FileSystemEntry, bool)> = Vec::new();
     for dropped in dropped {
         match dropped {
-            Dropped::Entry(entry) => open.push((entry, true)),
-            Dropped::Loose(file) => found.push(Found { path: file.name(), file }),
+            DroppedItem::Entry(entry) => open.push((entry, true)),
+            DroppedItem::Loose(file) => found.push(FoundFile { path: file.name(), file }),
         }
     }
     while let Some((entry, named)) = open.pop() {
@@ -83,13 +88,13 @@ pub(crate) async fn walk(dropped: Vec<Dropped>) -> Result<Vec<Found>, JsValue> {
             open.extend(list(&reader).await?.into_iter().map(|entry| (entry, false)));
         } else if named || is_log_name(&path) {
             let file = file(&entry.unchecked_into()).await?;
-            found.push(Found { path, file });
+            found.push(FoundFile { path, file });
         }
     }
     Ok(without_batch_output(found))
 }
 
-/// All entries of a folder: a browser gives a hundred at a time, and none at the end.
+/// Returns all entries of a folder. The browser returns a hundred at a time, and an empty list at the end.
 async fn list(reader: &FileSystemDirectoryReader) -> Result<Vec<FileSystemEntry>, JsValue> {
     let mut all = Vec::new();
     loop {
@@ -109,7 +114,23 @@ async fn file(entry: &FileSystemFileEntry) -> Result<File, JsValue> {
     file.await.map(JsCast::unchecked_into)
 }
 
-/// Waits for an old function that calls back.
+/// Waits for a function that takes callbacks.
 async fn called_back(call: impl Fn(&Function, &Function)) -> Result<JsValue, JsValue> {
     JsFuture::from(Promise::new(&mut |resolve, reject| call(&resolve, &reject))).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batch_output_is_left_out_beside_the_training_log_of_its_job_only() {
+        let log = "log-acct.pretrain_llama3.1_405b_fp8_512_71_0.out";
+        let output = "sbatch_acct.pretrain_llama3.1_405b_fp8_512_71.out";
+        let in_folder = |name: &str| format!("run/{name}");
+        let paths = [in_folder(log), in_folder(output)];
+        assert_eq!(are_batch_output(&[&paths[0], &paths[1]]), [false, true]);
+        assert_eq!(are_batch_output(&[&paths[1]]), [false]);
+        assert_eq!(are_batch_output(&[log, output]), [false, false]);
+    }
 }

@@ -1,7 +1,7 @@
-//! The Trainplan web app: it runs in the browser alone, and every page keeps its state in the URL.
+//! The Trainplan web app. It runs in the browser, and each page keeps its state in the URL.
 //!
-//! It is three programs, so that nobody waits for what another page needs: [`planner`] plans, [`results`] shows what ran,
-//! and [`worker`] does for both what is large or takes long. A link from one to the other loads a page.
+//! There are three programs, so that a page loads only the code it needs: [`planner`] for plans, [`results`] for runs, and
+//! [`worker`] for large or slow computations of both. A link between pages of different programs loads a new page.
 
 #![allow(unreachable_pub, reason = "`#[component]` writes public items, whatever the function's visibility")]
 
@@ -31,7 +31,7 @@ use pages::{
 };
 use std::panic::PanicHookInfo;
 
-/// The pages that plan.
+/// Starts the program of the Plan and Recipes pages.
 pub fn planner() {
     start(|| {
         view! {
@@ -45,7 +45,7 @@ pub fn planner() {
     });
 }
 
-/// The pages that show what ran.
+/// Starts the program of the Results, Compare, Run and History pages.
 pub fn results() {
     start(|| {
         Entries::provide(Desk::provide());
@@ -63,7 +63,7 @@ pub fn results() {
     });
 }
 
-/// What works for a page, out of its way.
+/// Starts the worker.
 pub fn worker() {
     worker::start();
 }
@@ -73,12 +73,12 @@ fn start<V: IntoView + 'static>(app: impl FnOnce() -> V + 'static) {
     mount_to_body(app);
 }
 
-/// Writes the panic to the console and shows the notice that `index.html` keeps hidden: after a panic the page no
-/// longer answers, and someone who is not told would go on typing.
+/// Logs the panic to the console and shows the hidden notice of `index.html`, because the page no longer responds after a
+/// panic.
 fn report_crash(info: &PanicHookInfo<'_>) {
     console_error_panic_hook::hook(info);
     if let Some(notice) = document().get_element_by_id("crash") {
-        // Nothing is left to do if even this fails.
+        // There is no way left to report that this failed.
         let _ = notice.remove_attribute("hidden");
     }
 }

@@ -1,62 +1,65 @@
-//! A page's side of its worker, which reads logs, predicts and launches: the program that pages do not wait for.
+//! A page's connection to its worker, which reads logs, predicts and writes launch scripts without blocking the page.
 
-use crate::message::Message;
+use crate::message::WorkerMessage;
 use crate::message::results::ForWorker;
 use leptos::prelude::document;
 use leptos::wasm_bindgen::closure::Closure;
 use leptos::wasm_bindgen::{JsCast, JsValue};
 use leptos::web_sys::{File, MessageEvent, Worker, WorkerOptions, WorkerType};
 
-/// A worker; dropping it ends it.
-pub(crate) struct Reader {
+/// A worker of the page, terminated when dropped.
+pub(crate) struct PageWorker {
     worker: Worker,
-    _hear: Closure<dyn FnMut(MessageEvent)>,
-    _fail: Closure<dyn FnMut()>,
+    // The browser calls these for as long as the worker lives.
+    _on_message: Closure<dyn FnMut(MessageEvent)>,
+    _on_error: Closure<dyn FnMut()>,
 }
 
-impl Reader {
-    /// Starts a worker. It hears what the worker says, or nothing where the worker breaks down.
+impl PageWorker {
+    /// Starts a worker. `receive` is called with each message from the worker, and with `None` if the worker fails.
     ///
     /// # Errors
-    /// The browser has no workers, or the page lacks the address of the script.
-    pub(crate) fn start<M: Message>(hear: impl Fn(Option<M>) + Clone + 'static) -> Result<Reader, JsValue> {
+    /// The browser does not support workers, or the page does not name the worker's script.
+    pub(crate) fn start<M: WorkerMessage>(
+        receive: impl Fn(Option<M>) + Clone + 'static,
+    ) -> Result<PageWorker, JsValue> {
         let meta = document().query_selector("meta[name=worker-src]")?.ok_or(JsValue::NULL)?;
         let options = WorkerOptions::new();
         options.set_type(WorkerType::Module);
         let worker = Worker::new_with_options(&meta.get_attribute("content").unwrap_or_default(), &options)?;
-        let fail = {
-            let hear = hear.clone();
-            Closure::<dyn FnMut()>::new(move || hear(None))
+        let on_error = {
+            let receive = receive.clone();
+            Closure::<dyn FnMut()>::new(move || receive(None))
         };
-        let hear = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
+        let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
             if let Some(message) = M::from_js(event.data()) {
-                hear(Some(message));
+                receive(Some(message));
             }
         });
-        worker.set_onmessage(Some(hear.as_ref().unchecked_ref()));
-        worker.set_onerror(Some(fail.as_ref().unchecked_ref()));
-        Ok(Reader { worker, _hear: hear, _fail: fail })
+        worker.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
+        worker.set_onerror(Some(on_error.as_ref().unchecked_ref()));
+        Ok(PageWorker { worker, _on_message: on_message, _on_error: on_error })
     }
 
-    /// Says something.
+    /// Posts a message to the worker.
     ///
     /// # Errors
-    /// The browser can't pass it on.
-    pub(crate) fn say(&self, message: &impl Message) -> Result<(), JsValue> {
+    /// The message can't be converted to a JavaScript object.
+    pub(crate) fn send(&self, message: &impl WorkerMessage) -> Result<(), JsValue> {
         self.worker.post_message(&message.to_js()?)
     }
 
-    /// Hands a file over; the next one only after this one is read.
+    /// Posts a file to the worker. Wait until the worker has read it before you post the next one.
     ///
     /// # Errors
-    /// The browser can't pass it on.
-    pub(crate) fn hand_over(&self, number: u32, path: &str, file: &File) -> Result<(), JsValue> {
-        self.say(&ForWorker::Take { number, path: path.to_string() })?;
+    /// The file can't be posted.
+    pub(crate) fn send_file(&self, number: u32, path: &str, file: &File) -> Result<(), JsValue> {
+        self.send(&ForWorker::Take { number, path: path.to_string() })?;
         self.worker.post_message(file)
     }
 }
 
-impl Drop for Reader {
+impl Drop for PageWorker {
     fn drop(&mut self) {
         self.worker.set_onmessage(None);
         self.worker.set_onerror(None);

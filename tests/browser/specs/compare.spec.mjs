@@ -28,11 +28,11 @@ test("without ids the newest comparison is drawn, with plan, published number, c
   }
   await expect(page.getByText("Shaded: what is scored, step 49.").first()).toBeVisible();
   await expect(page.getByText("2 steps lie above the chart: the table has all.")).toBeVisible();
-  const differing = page.getByRole("region", { name: "What differs", exact: true });
+  const differing = page.getByRole("region", { name: "Different settings", exact: true });
   await expect(differing.getByRole("row", { name: /^Run in the campaign/ })).toContainText("llama-405b-new");
   await expect(differing).not.toContainText("GBS");
-  await page.getByText(/Show the \d+ equal ones/).click();
-  await expect(page.getByRole("region", { name: "What is equal" })).toContainText("GBS");
+  await page.getByText(/Show \d+ identical settings/).click();
+  await expect(page.getByRole("region", { name: "Identical settings" })).toContainText("GBS");
   await page.locator("summary", { hasText: "The chart's numbers" }).first().click();
   await expect(page.getByRole("region", { name: "Step time, s by step; Planned 12; Published 12.37" }).locator("tbody tr")).toHaveCount(50);
   await expectAccessible(page);

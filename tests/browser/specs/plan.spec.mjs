@@ -21,11 +21,11 @@ test("from the matrix to the published numbers, another scale, the command and t
 
   await expect(figure(page, "step-time")).toHaveText("12.37 s");
   await expect(figure(page, "tokens-per-s")).toHaveText("169,535");
-  await expect(figure(page, "mfu")).toHaveText("44.35 %");
-  await expect(figure(page, "days")).toHaveText("68.27");
-  await expect(page.getByRole("term").filter({ hasText: "MFU, convention recipe, of 1979 TFLOPS" })).toBeVisible();
+  await expect(figure(page, "mfu")).toHaveText("44.4 %");
+  await expect(figure(page, "days")).toHaveText("68 days");
+  await expect(page.getByRole("term").filter({ hasText: "MFU (convention: recipe, peak: 1,979 TFLOPS)" })).toBeVisible();
   await page.getByRole("button", { name: "15T" }).click();
-  await expect(figure(page, "days")).toHaveText("1024.04");
+  await expect(figure(page, "days")).toHaveText("1,024 days");
   await expect(page.getByText("TP 8 · PP 8 · CP 2 · DP 4 · VP 8")).toBeVisible();
 
   await page.getByRole("button", { name: "1024", exact: true }).click();
@@ -43,7 +43,7 @@ test("from the matrix to the published numbers, another scale, the command and t
   await page.goto("about:blank");
   await page.goto(link);
   await expect(figure(page, "step-time")).toHaveText("12.42 s");
-  await expect(figure(page, "days")).toHaveText(/^514\.\d\d$/);
+  await expect(figure(page, "days")).toHaveText(/^514 days$/);
   await expect(field(page, "Tokens")).toHaveValue("15T");
 });
 
@@ -55,7 +55,7 @@ test("a GPU count that is typed changes the batch with it, and is refused with t
   await expect(figure(page, "step-time"), "which is a published recipe again").toHaveText("12.42 s");
 
   await gpus.fill("4096");
-  await expect(page.getByText("Predicted. No recipe's document measured this.")).toBeVisible();
+  await expect(page.getByText("Predicted, not measured.")).toBeVisible();
 
   await gpus.fill("500");
   await expect(page.getByText("TP·PP·CP = 8·8·2 = 128").first()).toBeVisible();
@@ -87,7 +87,7 @@ test("every published step time is the same number in the browser as on the comm
     for (const line of metrics.explain.filter(({ numbers }) => numbers)) {
       expect(shown.join("\n")).toContain(line.numbers);
     }
-    await expect(figure(page, "mfu")).toHaveText(`${(metrics.mfu * 100).toFixed(2)} %`);
+    await expect(figure(page, "mfu")).toHaveText(`${Number((metrics.mfu * 100).toPrecision(3))} %`);
   }
 });
 
@@ -100,11 +100,14 @@ test("a proxy has no days to train", async ({ page }) => {
 
 test("a recipe without a measurement is predicted, and takes a step time or an MFU", async ({ page }) => {
   await page.goto("/?v=1&r=nemotron4-340b/gb200/fp8/256@25.12");
-  await expect(page.getByText("Predicted. No recipe's document measured this.")).toBeVisible();
-  await expect(page.getByText("They exist for 128, 256, 512 GPUs")).toBeVisible();
+  await expect(page.getByText("Predicted, not measured.")).toBeVisible();
+  await expect(page.getByText("They use 128, 256, 512 GPUs.")).toBeVisible();
   await field(page, "Step time").fill("40%");
-  await expect(figure(page, "mfu")).toHaveText("40.00 %");
-  await expect(page.getByText("Assumed. An MFU of 40.00 %")).toBeVisible();
+  await expect(figure(page, "mfu")).toHaveText("40 %");
+  await expect(page.getByText("Assumed MFU. Calculated from an MFU of 40 %, not predicted.")).toBeVisible();
+  await field(page, "Step time").fill("10 s");
+  await expect(page.locator("#field-step-time-note .error")).toBeVisible();
+  await expect(page.getByText("The calculator failed to start")).toHaveCount(0);
   await field(page, "Step time").fill("5");
   await expect(page.getByText("Your step time.")).toBeVisible();
   await expect(page.locator(".estimate").getByRole("columnheader", { name: "Yours" })).toBeVisible();

@@ -17,7 +17,7 @@ test("a run shows its score, where it comes from, and its log", async ({ page, s
   await expect(figure("Step time, s")).toContainText("12.4");
   await expect(figure("MFU, %")).toContainText("recipe of 1,979 TFLOPS");
   await expect(figure("Planned, s")).toContainText("took 3.3 % more");
-  const known = page.getByRole("region", { name: "What is known of the run" });
+  const known = page.getByRole("region", { name: "Settings of the run" });
   for (const text of ["llama3.1-405b/h100/fp8/512@25.04", "COMPLETED", "launch-sh", "trainplan 0.1.0"]) await expect(known).toContainText(text);
   await page.getByText("Versions of the score").click();
   await expect(page.getByRole("row", { name: /Parser \d+ scored llama3.1-405b\/h100\/fp8\/512@25.04 12.4 .* as uploaded/ })).toBeVisible();

@@ -1,4 +1,4 @@
-//! The program of the pages that show what ran.
+//! The program of the Results, Compare, Run and History pages.
 
 fn main() {
     trainplan_web::results();

@@ -1,4 +1,4 @@
-//! The program that works for a page.
+//! The program of the worker.
 
 fn main() {
     trainplan_web::worker();

@@ -1,6 +1,6 @@
-//! Charts, drawn by Plotly. Its script comes with the first chart, after the page already answers.
+//! Charts, drawn by Plotly, whose script is loaded with the first chart.
 //!
-//! A chart is a picture for those who see it: whoever shows one puts the same numbers in a table beside it.
+//! Each chart must have a table of the same data beside it, for people who can't see the chart.
 
 use crate::components::theme::Theme;
 use crate::message::{Bars, Plot, PlotLevel, PlotLine};
@@ -15,12 +15,10 @@ use serde_json::{Value, json};
 use serde_wasm_bindgen::Serializer;
 use wasm_bindgen_futures::JsFuture;
 
-/// What a chart draws.
+/// The content of a chart.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Drawing {
-    /// Lines.
     Lines(LineChart),
-    /// Bars.
     Bars(BarChart),
 }
 
@@ -30,27 +28,24 @@ impl From<LineChart> for Drawing {
     }
 }
 
-/// Bars that lie below each other, each made of parts.
+/// Horizontal bars, each made of parts.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct BarChart {
-    /// The bars.
     pub(crate) bars: Bars,
-    /// The unit of their values.
+    /// The unit of the values.
     pub(crate) unit: &'static str,
-    /// How bars and their parts stand to each other.
     pub(crate) kind: BarKind,
 }
 
-/// How bars and their parts stand to each other.
+/// The arrangement of bars and their parts.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum BarKind {
-    /// Every bar begins where the one before it ends, and has one part.
+    /// Each bar has one part and starts at the end of the bar before.
     Waterfall,
-    /// Parts follow each other, and none should reach beyond a limit.
+    /// The parts of a bar are stacked, and a line marks the limit of their sum.
     Stacked {
-        /// What the limit is called.
+        /// The label of the limit.
         name: String,
-        /// Where it is.
         limit: f64,
     },
 }
@@ -58,50 +53,48 @@ pub(crate) enum BarKind {
 /// Lines over GPU counts or over steps.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LineChart {
-    /// The lines.
     lines: Vec<ChartLine>,
-    /// A point that stands out, with its name.
+    /// A highlighted point, with its name.
     mark: Option<(String, f64, f64)>,
-    /// Points of a kind that stand out.
-    marks: Vec<Marks>,
-    /// Values that the lines have to be held against.
+    /// Highlighted points.
+    markers: Vec<ChartMarkers>,
+    /// Values to compare the lines with, drawn as horizontal lines.
     levels: Vec<PlotLevel>,
-    /// A stretch of x that matters more than the rest.
+    /// A shaded range of x.
     window: Option<(f64, f64)>,
-    /// What x is.
-    x: X,
-    /// What y is, with its unit.
+    x: XAxis,
+    /// The quantity on the y axis, with its unit.
     y_title: String,
-    /// Whether y spans orders of magnitude.
+    /// Whether the y axis is logarithmic.
     y_log: bool,
-    /// From where to where y goes, if not from the least value to the greatest.
+    /// The range of y, if it is not that of the values.
     range: Option<(f64, f64)>,
 }
 
-/// What lines run over.
+/// The quantity on the x axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum X {
-    /// Few GPU counts, by powers of two.
+enum XAxis {
+    /// GPU counts, on a logarithmic axis.
     Gpus,
-    /// Many steps.
+    /// Training steps.
     Steps,
-    /// Points in time.
+    /// Times, in milliseconds since 1970.
     Time,
 }
 
 impl LineChart {
-    /// Lines over GPU counts.
+    /// Returns a chart of lines over GPU counts.
     pub(crate) fn over_gpus(lines: Vec<ChartLine>, y_title: &str, y_log: bool) -> LineChart {
-        LineChart { y_log, ..LineChart::new(lines, X::Gpus, y_title) }
+        LineChart { y_log, ..LineChart::new(lines, XAxis::Gpus, y_title) }
     }
 
-    fn new(lines: Vec<ChartLine>, x: X, y_title: &str) -> LineChart {
+    fn new(lines: Vec<ChartLine>, x: XAxis, y_title: &str) -> LineChart {
         let (y_title, y_log) = (y_title.to_string(), false);
-        let (mark, marks, levels, window, range) = (None, Vec::new(), Vec::new(), None, None);
-        LineChart { lines, mark, marks, levels, window, x, y_title, y_log, range }
+        let (mark, markers, levels, window, range) = (None, Vec::new(), Vec::new(), None, None);
+        LineChart { lines, mark, markers, levels, window, x, y_title, y_log, range }
     }
 
-    /// Runs of a plot over their steps.
+    /// Returns a chart of the lines of a plot over steps.
     pub(crate) fn of_plot(plot: &Plot, y_title: &str, y_log: bool) -> LineChart {
         let line = |(index, line): (usize, &PlotLine)| ChartLine {
             name: line.name.clone(),
@@ -113,10 +106,10 @@ impl LineChart {
         let lines = plot.lines.iter().enumerate().map(line).collect();
         let (levels, window) = (plot.levels.clone(), plot.window);
         let range = LineChart::range(plot).filter(|_| !y_log);
-        LineChart { levels, window, y_log, range, ..LineChart::new(lines, X::Steps, y_title) }
+        LineChart { levels, window, y_log, range, ..LineChart::new(lines, XAxis::Steps, y_title) }
     }
 
-    /// From where to where a chart of the plot should go because few values lie far above all others.
+    /// Returns the range of y that leaves out outliers: if a few values, 5 % at most, are far above the others.
     pub(crate) fn range(plot: &Plot) -> Option<(f64, f64)> {
         let mut values: Vec<f64> = plot.lines.iter().flat_map(|line| &line.values).copied().collect();
         values.sort_by(f64::total_cmp);
@@ -128,65 +121,65 @@ impl LineChart {
         (most > high + 2.0 * span).then_some((low - 0.1 * span, high + 0.2 * span))
     }
 
-    /// Lines over time, in milliseconds, with points that stand out and values to hold them against.
+    /// Returns a chart of lines over time, in milliseconds since 1970, with highlighted points and horizontal lines.
     pub(crate) fn over_time(
         lines: Vec<ChartLine>,
-        marks: Vec<Marks>,
+        markers: Vec<ChartMarkers>,
         levels: Vec<PlotLevel>,
         y_title: &str,
     ) -> LineChart {
-        LineChart { marks, levels, ..LineChart::new(lines, X::Time, y_title) }
+        LineChart { markers, levels, ..LineChart::new(lines, XAxis::Time, y_title) }
     }
 
-    /// Has a point stand out, with its name.
+    /// Adds a highlighted point with its name.
     pub(crate) fn with_mark(self, mark: Option<(String, f64, f64)>) -> LineChart {
         LineChart { mark, ..self }
     }
 }
 
-/// Points of a kind that stand out.
+/// Highlighted points of one kind.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Marks {
-    /// What they are called.
+pub(crate) struct ChartMarkers {
+    /// The name in the legend.
     pub(crate) name: &'static str,
-    /// How they look, in Plotly's word.
+    /// Plotly's name of the symbol.
     pub(crate) symbol: &'static str,
-    /// Whether they are bad.
+    /// Whether they are shown in the colour of errors.
     pub(crate) is_bad: bool,
-    /// Where they are.
+    /// The x and y of each point.
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// One line.
+/// A line of a chart.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ChartLine {
-    /// Its name in the legend.
+    /// The name in the legend.
     pub(crate) name: String,
-    /// Lines of the same group share a colour.
+    /// The index of the colour, which the lines of a group share.
     pub(crate) group: usize,
-    /// Lines of one group differ by their style.
+    /// The index of the dash and the marker.
     pub(crate) style: usize,
-    /// GPUs or step, and value.
+    /// The x and y of each point.
     pub(crate) points: Vec<(f64, f64)>,
-    /// Whether a value holds until the next, and so the line goes in steps without marks.
+    /// Whether each value holds until the next one: a stepped line without markers.
     pub(crate) is_level: bool,
 }
 
-// Each stands out on white as well as on the dark ground: 3:1 or better.
+// Contrast of at least 3:1 with the white and with the dark background.
 const COLOURS: [&str; 8] =
     ["#2f7de1", "#dd6b20", "#16995a", "#c0399f", "#0891a8", "#d63c3c", "#8b5cf6", "#9a7209"];
 
-// Dash and marker, so that colour alone tells nothing apart.
+// Dash and marker, so that lines differ not only by colour.
 const STYLES: [(&str, &str); 4] =
     [("solid", "circle"), ("dot", "diamond"), ("dash", "square"), ("dashdot", "triangle-up")];
 
-/// Draws a chart.
+/// A chart.
 #[component]
 pub(crate) fn Chart(
-    /// What it shows.
+    /// The content.
     #[prop(into)]
     chart: Signal<Drawing>,
-    /// The same in a sentence, for those who do not see it.
+    /// A description for screen readers.
     #[prop(into)]
     summary: Signal<String>,
 ) -> impl IntoView {
@@ -198,20 +191,20 @@ pub(crate) fn Chart(
         let Some(place) = place.get() else { return };
         spawn_local(async move {
             if draw(&place, &chart).await.is_err() {
-                // The page may have gone meanwhile.
+                // `try_set`: the page may have been left meanwhile.
                 failed.try_set(true);
             }
         });
     });
     on_cleanup(move || {
-        // Plotly listens to the window for as long as it is not told to stop.
+        // Otherwise Plotly keeps listening to resizes of the window.
         if let Some(place) = place.try_get_untracked().flatten() {
             let _ = plotly_function("purge").and_then(|purge| purge.call1(&JsValue::NULL, &place));
         }
     });
     view! {
         <div class="chart" class:bars=move || chart.with(|chart| matches!(chart, Drawing::Bars(_))) role="img" aria-label=summary node_ref=place></div>
-        {move || failed.get().then(|| view! { <p class="error">"The chart could not be drawn; its numbers stand in the table."</p> })}
+        {move || failed.get().then(|| view! { <p class="error">"The chart couldn't be drawn. Its data is in the table below."</p> })}
     }
 }
 
@@ -228,8 +221,8 @@ async fn draw(place: &HtmlElement, chart: &Drawing) -> Result<(), JsValue> {
 
 const GRID: &str = "rgba(128,128,128,0.25)";
 
-/// Data, layout and configuration as Plotly takes them. The `plotly` crate would write the same and cost 50 kB
-/// in the browser where this costs 7.
+/// Returns Plotly's data, layout and configuration. The `plotly` crate would do the same, but it would make the page
+/// 50 kB larger, where this takes 7 kB.
 fn plot(chart: &Drawing, ink: &str) -> Value {
     let (traces, mut layout) = match chart {
         Drawing::Lines(chart) => lines(chart, ink),
@@ -243,18 +236,18 @@ fn plot(chart: &Drawing, ink: &str) -> Value {
     json!({ "data": traces, "layout": layout, "config": { "responsive": true, "displayModeBar": false, "showTips": false } })
 }
 
-/// An axis as every chart has it.
+/// Returns an axis with the settings that all charts share.
 fn axis(title: &str) -> Value {
     json!({ "title": { "text": title }, "gridcolor": GRID, "zeroline": false, "automargin": true })
 }
 
 fn lines(chart: &LineChart, ink: &str) -> (Vec<Value>, Value) {
     let hover = match chart.x {
-        X::Gpus => "%{y:,.4~g} at %{x} GPUs",
-        X::Steps => "%{y:,.5~g} at step %{x}",
-        X::Time => "%{y:,.5~g} at %{x}",
+        XAxis::Gpus => "%{y:,.4~g} at %{x} GPUs",
+        XAxis::Steps => "%{y:,.5~g} at step %{x}",
+        XAxis::Time => "%{y:,.5~g} at %{x}",
     };
-    let mode = if chart.x == X::Steps { "lines" } else { "lines+markers" };
+    let mode = if chart.x == XAxis::Steps { "lines" } else { "lines+markers" };
     let mut traces: Vec<Value> = chart.lines.iter().map(|line| trace(line, mode, hover)).collect();
     if let Some((name, x, y)) = &chart.mark {
         traces.push(json!({
@@ -262,24 +255,24 @@ fn lines(chart: &LineChart, ink: &str) -> (Vec<Value>, Value) {
             "marker": { "color": ink, "size": 15, "symbol": "circle-open", "line": { "width": 2 } },
         }));
     }
-    traces.extend(chart.marks.iter().filter(|marks| !marks.points.is_empty()).map(|marks| {
-        let (x, y): (Vec<f64>, Vec<f64>) = marks.points.iter().copied().unzip();
-        let colour = if marks.is_bad { COLOURS[5] } else { ink };
+    traces.extend(chart.markers.iter().filter(|markers| !markers.points.is_empty()).map(|markers| {
+        let (x, y): (Vec<f64>, Vec<f64>) = markers.points.iter().copied().unzip();
+        let colour = if markers.is_bad { COLOURS[5] } else { ink };
         json!({
-            "type": "scatter", "mode": "markers", "name": marks.name, "x": x, "y": y, "hovertemplate": hover,
-            "marker": { "color": colour, "size": 14, "symbol": marks.symbol, "line": { "width": 2 } },
+            "type": "scatter", "mode": "markers", "name": markers.name, "x": x, "y": y, "hovertemplate": hover,
+            "marker": { "color": colour, "size": 14, "symbol": markers.symbol, "line": { "width": 2 } },
         })
     }));
     let mut x = axis(match chart.x {
-        X::Gpus => "GPUs",
-        X::Steps => "Step, as the log numbers it",
-        X::Time => "When the run ran",
+        XAxis::Gpus => "GPUs",
+        XAxis::Steps => "Step (as numbered in the log)",
+        XAxis::Time => "Time of the run",
     });
-    if chart.x == X::Time {
+    if chart.x == XAxis::Time {
         x["type"] = "date".into();
     }
-    if chart.x == X::Gpus {
-        // A tick at every GPU count that was measured, and nowhere else; Plotly minds neither their order nor repeats.
+    if chart.x == XAxis::Gpus {
+        // A tick at each measured GPU count only. Plotly accepts them unsorted and repeated.
         let points = chart.lines.iter().flat_map(|line| &line.points).map(|point| point.0);
         let counts: Vec<f64> = points.chain(chart.mark.as_ref().map(|mark| mark.1)).collect();
         x["type"] = "log".into();
@@ -293,11 +286,11 @@ fn lines(chart: &LineChart, ink: &str) -> (Vec<Value>, Value) {
     if let Some((low, high)) = chart.range {
         y["range"] = json!([low, high]);
     }
-    if chart.y_log && chart.x == X::Gpus {
-        // Ticks at 1, 2 and 5 of every decade.
+    if chart.y_log && chart.x == XAxis::Gpus {
+        // Ticks at 1, 2 and 5 of each decade.
         y["dtick"] = "D2".into();
         y["tickformat"] = "~s".into();
-    } else if chart.x == X::Gpus {
+    } else if chart.x == XAxis::Gpus {
         y["rangemode"] = "tozero".into();
     }
     let margin = json!({ "l": 56, "r": 12, "t": 12, "b": 48 });
@@ -312,18 +305,18 @@ fn lines(chart: &LineChart, ink: &str) -> (Vec<Value>, Value) {
     (traces, json!({ "xaxis": x, "yaxis": y, "hovermode": "closest", "margin": margin, "shapes": shapes }))
 }
 
-/// A level from the first step to the last.
+/// Returns the trace of a level, from the first to the last x of the lines.
 fn level(level: &PlotLevel, index: usize, lines: &[ChartLine], ink: &str) -> Value {
     let steps = || lines.iter().flat_map(|line| &line.points).map(|point| point.0);
     let ends = [steps().fold(f64::INFINITY, f64::min), steps().fold(f64::NEG_INFINITY, f64::max)];
     let dashes = ["dash", "dot", "dashdot", "longdash"];
     json!({
-        "type": "scatter", "mode": "lines", "name": plain(&level.name), "x": ends, "y": [level.value, level.value],
+        "type": "scatter", "mode": "lines", "name": legend_text(&level.name), "x": ends, "y": [level.value, level.value],
         "hovertemplate": "%{y:,.5~g}", "line": { "color": ink, "width": 1.5, "dash": dashes[index % dashes.len()] },
     })
 }
 
-/// The interval of a level, if it has one.
+/// Returns the shape of a level's interval, if it has one.
 fn interval(level: &PlotLevel) -> Option<Value> {
     let (low, high) = level.interval?;
     Some(json!({
@@ -332,16 +325,16 @@ fn interval(level: &PlotLevel) -> Option<Value> {
     }))
 }
 
-/// As many characters of a name stand on a line of the legend of a narrow page.
-const LINE: usize = 34;
+/// The characters per line of the legend that fit on a narrow page.
+const LEGEND_LINE: usize = 34;
 
-/// Plotly takes names for a kind of HTML, and log files have all kinds of names. It breaks no long ones, and would cut off
-/// their ends, which tell runs apart.
-fn plain(name: &str) -> String {
+/// Returns a name escaped for Plotly, which reads names as HTML, and with line breaks: Plotly would cut off the ends of
+/// long names, and runs often differ only there.
+fn legend_text(name: &str) -> String {
     let mut lines = vec![String::new()];
     for word in name.split_inclusive([' ', '/', '_', '-']) {
         match lines.last_mut() {
-            Some(line) if line.is_empty() || line.chars().count() + word.chars().count() <= LINE => {
+            Some(line) if line.is_empty() || line.chars().count() + word.chars().count() <= LEGEND_LINE => {
                 *line += word;
             }
             _ => lines.push(word.to_string()),
@@ -357,7 +350,7 @@ fn bars(chart: &BarChart, ink: &str) -> (Vec<Value>, Value) {
     let mut x = axis(chart.unit);
     let mut y = axis("");
     y["type"] = "category".into();
-    // The first on top.
+    // The first bar on top.
     y["autorange"] = "reversed".into();
     y["showgrid"] = false.into();
     y["ticksuffix"] = "  ".into();
@@ -374,7 +367,7 @@ fn bars(chart: &BarChart, ink: &str) -> (Vec<Value>, Value) {
             });
             let starts: Vec<f64> = ends.zip(&totals).map(|(end, total)| end - total).collect();
             let whole: f64 = totals.iter().sum();
-            // Room for the numbers behind the bars.
+            // Room for the numbers to the right of the bars.
             x["range"] = json!([0, whole * 1.2]);
             layout["barmode"] = "overlay".into();
             trace["base"] = starts.into();
@@ -415,7 +408,7 @@ fn trace(line: &ChartLine, mode: &str, hover: &str) -> Value {
     let (x, y): (Vec<f64>, Vec<f64>) = line.points.iter().copied().unzip();
     let colour = COLOURS[line.group % COLOURS.len()];
     let (dash, symbol) = STYLES[line.style % STYLES.len()];
-    let name = plain(&line.name);
+    let name = legend_text(&line.name);
     let (mode, shape) = if line.is_level { ("lines", "hv") } else { (mode, "linear") };
     json!({
         "type": "scatter", "mode": mode, "name": name, "x": x, "y": y, "hovertemplate": hover,
@@ -424,13 +417,13 @@ fn trace(line: &ChartLine, mode: &str, hover: &str) -> Value {
     })
 }
 
-/// A function of Plotly.
+/// Returns a function of Plotly.
 fn plotly_function(name: &str) -> Result<Function, JsValue> {
     let plotly = Reflect::get(&window(), &"Plotly".into())?;
     Reflect::get(&plotly, &name.into())?.dyn_into()
 }
 
-/// Waits until Plotly is there; the first who asks brings its script.
+/// Loads Plotly unless it is loaded or loading, and waits for it.
 async fn load_plotly() -> Result<(), JsValue> {
     const SCRIPT_ID: &str = "plotly-script";
     if plotly_function("react").is_ok() {
@@ -448,10 +441,65 @@ async fn load_plotly() -> Result<(), JsValue> {
             script
         }
     };
-    let arrived = Promise::new(&mut |resolve, reject| {
-        // Listening on a script that never answers changes nothing.
+    let loaded = Promise::new(&mut |resolve, reject| {
+        // These calls can't fail for a script element.
         let _ = script.add_event_listener_with_callback("load", &resolve);
         let _ = script.add_event_listener_with_callback("error", &reject);
     });
-    JsFuture::from(arrived).await.map(|_| ())
+    JsFuture::from(loaded).await.map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plot_of(values: Vec<f64>) -> Plot {
+        let steps = (0..values.len()).map(|step| step as f64).collect();
+        let line = PlotLine { name: "run".into(), steps, values };
+        Plot { lines: vec![line], ..Plot::default() }
+    }
+
+    #[test]
+    fn a_slow_first_step_is_left_out_of_the_range() {
+        let mut values = vec![10.0; 100];
+        values[0] = 100.0;
+        values[1] = 10.5;
+        let (low, high) = LineChart::range(&plot_of(values)).expect("a range");
+        assert!(low <= 10.0 && high < 100.0, "{low} to {high}");
+        assert_eq!(LineChart::range(&plot_of((0..100).map(f64::from).collect())), None);
+        assert_eq!(LineChart::range(&plot_of(Vec::new())), None);
+    }
+
+    #[test]
+    fn legend_texts_are_escaped_and_wrapped() {
+        assert_eq!(legend_text("<b>&"), "&lt;b&gt;&amp;");
+        let name = "pretrain_llama3.1_405b_fp8_512_and_a_long_suffix";
+        assert_eq!(legend_text(name), "pretrain_llama3.1_405b_fp8_512_<br>and_a_long_suffix");
+    }
+
+    #[test]
+    fn a_waterfall_begins_each_bar_at_the_end_of_the_one_before() {
+        let parts = vec![crate::message::Part { name: "Computing".into(), values: vec![2.0, 3.0] }];
+        let bars = Bars { labels: vec!["A".into(), "B".into()], parts };
+        let chart = Drawing::Bars(BarChart { bars, unit: "seconds", kind: BarKind::Waterfall });
+        let plot = plot(&chart, "#000");
+        assert_eq!(plot["data"][0]["base"], json!([0.0, 2.0]));
+        assert_eq!(plot["data"][0]["text"], json!(["2.00", "3.00"]));
+    }
+
+    #[test]
+    fn gpu_counts_are_ticks_of_a_logarithmic_axis() {
+        let line = ChartLine {
+            name: "FP8".into(),
+            group: 0,
+            style: 0,
+            points: vec![(512.0, 1e5), (1024.0, 2e5)],
+            is_level: false,
+        };
+        let mark = Some(("This plan".to_string(), 768.0, 1.5e5));
+        let chart = LineChart::over_gpus(vec![line], "Tokens per second", true).with_mark(mark);
+        let plot = plot(&chart.into(), "#000");
+        assert_eq!(plot["layout"]["xaxis"]["ticktext"], json!(["512", "1024", "768"]));
+        assert_eq!(plot["data"][1]["name"], "This plan");
+    }
 }

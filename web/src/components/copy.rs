@@ -1,4 +1,4 @@
-//! Taking text out of the page: to the clipboard and as a file.
+//! Buttons that copy text to the clipboard or save it as a file.
 
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -9,49 +9,49 @@ use leptos::web_sys::{
 use std::time::Duration;
 use wasm_bindgen_futures::JsFuture;
 
-/// A button that puts a text on the clipboard, and says whether it could.
+/// A button that copies a text to the clipboard and shows whether that succeeded.
 #[component]
 pub(crate) fn CopyButton(
-    /// What it copies.
+    /// The text to copy.
     #[prop(into)]
     text: Signal<String>,
-    /// What it says.
+    /// The button's label.
     label: &'static str,
-    /// Whether it is what most people come for.
+    /// Whether it is the main button of its panel.
     #[prop(optional)]
     primary: bool,
     /// Whether there is nothing to copy yet.
     #[prop(optional, into)]
     disabled: Signal<bool>,
 ) -> impl IntoView {
-    let said = RwSignal::new(label);
+    let shown = RwSignal::new(label);
     let copy = move |_| {
         let text = text.get_untracked();
         spawn_local(async move {
             let copied = to_clipboard(&text).await.is_ok();
-            // The page may have gone meanwhile.
-            said.try_set(if copied { "Copied" } else { "Could not copy" });
+            // `try_set`: the page may have been left meanwhile.
+            shown.try_set(if copied { "Copied" } else { "Copying failed" });
             set_timeout(
                 move || {
-                    said.try_set(label);
+                    shown.try_set(label);
                 },
                 Duration::from_secs(2),
             );
         });
     };
-    view! { <button type="button" class="action" class:primary=primary disabled=disabled on:click=copy><span aria-live="polite">{said}</span></button> }
+    view! { <button type="button" class="action" class:primary=primary disabled=disabled on:click=copy><span aria-live="polite">{shown}</span></button> }
 }
 
 /// A button that saves a text as a file.
 #[component]
 pub(crate) fn DownloadButton(
-    /// What it saves.
+    /// The text to save.
     #[prop(into)]
     text: Signal<String>,
     /// The file's name.
     #[prop(into)]
     name: Signal<String>,
-    /// What it says.
+    /// The button's label.
     label: &'static str,
     /// Whether there is nothing to save yet.
     #[prop(optional, into)]
@@ -61,13 +61,13 @@ pub(crate) fn DownloadButton(
     let save = move |_| failed.set(as_file(&text.get_untracked(), &name.get_untracked()).is_err());
     view! {
         <button type="button" class="action" disabled=disabled on:click=save>
-            {move || if failed.get() { "Could not save" } else { label }}
+            {move || if failed.get() { "Saving failed" } else { label }}
         </button>
     }
 }
 
 async fn to_clipboard(text: &str) -> Result<(), JsValue> {
-    // Browsers offer the clipboard on https and localhost only; a planner served inside a company may have neither.
+    // Browsers allow the clipboard API on https and localhost only; a company's own server may use plain http.
     if window().is_secure_context() {
         return JsFuture::from(window().navigator().clipboard().write_text(text)).await.map(|_| ());
     }
@@ -81,7 +81,7 @@ async fn to_clipboard(text: &str) -> Result<(), JsValue> {
     if copied? { Ok(()) } else { Err(JsValue::NULL) }
 }
 
-/// Has the browser save a text under a name.
+/// Saves a text as a download with this file name.
 pub(crate) fn as_file(text: &str, name: &str) -> Result<(), JsValue> {
     let options = BlobPropertyBag::new();
     options.set_type("text/plain;charset=utf-8");
@@ -91,7 +91,7 @@ pub(crate) fn as_file(text: &str, name: &str) -> Result<(), JsValue> {
     Url::revoke_object_url(&url)
 }
 
-/// Has the browser save what lies at an address.
+/// Saves the content of a URL as a download with this file name.
 pub(crate) fn save_address(url: &str, name: &str) -> Result<(), JsValue> {
     let anchor: HtmlAnchorElement = document().create_element("a")?.dyn_into()?;
     anchor.set_href(url);

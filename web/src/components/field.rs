@@ -1,4 +1,4 @@
-//! Fields that write into the address, keep what was typed, and say beside it what is wrong with it.
+//! Form fields. Their texts are kept in the address, and each shows its own problem below it.
 
 use crate::address::Address;
 use crate::message::Refusal;
@@ -7,7 +7,7 @@ use trainplan_shared::field::Field;
 use trainplan_shared::message::Front;
 use trainplan_shared::problem::Problem;
 
-/// The problems of the page, for the fields that they belong to.
+/// The problems of all fields of the page.
 #[derive(Clone, Copy)]
 pub(crate) struct Problems(pub(crate) Memo<Vec<Problem>>);
 
@@ -17,23 +17,22 @@ impl Problems {
     }
 }
 
-/// The id of a field's input.
+/// Returns the HTML id of a field's input.
 fn input_id(field: Field) -> String {
     format!("field-{}", field.flag())
 }
 
-/// A field that takes text. Empty, it shows in grey what counts instead.
+/// A text field. Empty, it shows in grey the value that applies.
 #[component]
 pub(crate) fn TextField(
-    /// The field.
     field: Field,
-    /// What counts while nothing is typed.
+    /// The value that applies while the field is empty.
     #[prop(into)]
     default: Signal<String>,
-    /// Whether a phone should show its number keys.
+    /// Whether a phone should show the number keys.
     #[prop(default = true)]
     numeric: bool,
-    /// What may be typed, if that is not plain.
+    /// A note shown below the field.
     #[prop(optional)]
     help: &'static str,
 ) -> impl IntoView {
@@ -50,19 +49,18 @@ pub(crate) fn TextField(
                 placeholder=default
                 prop:value=move || state.text()
                 on:input=move |event| state.set(event_target_value(&event))
-                aria-invalid=move || state.wrong().to_string()
+                aria-invalid=move || state.is_wrong().to_string()
                 aria-describedby=state.note_id()
             />
         </Labelled>
     }
 }
 
-/// A field that takes several lines.
+/// A text field of several lines.
 #[component]
 pub(crate) fn AreaField(
-    /// The field.
     field: Field,
-    /// What may be typed.
+    /// A note shown below the field.
     help: &'static str,
 ) -> impl IntoView {
     let state = FieldState::new(field);
@@ -73,29 +71,28 @@ pub(crate) fn AreaField(
                 spellcheck="false"
                 prop:value=move || state.text()
                 on:input=move |event| state.set(event_target_value(&event))
-                aria-invalid=move || state.wrong().to_string()
+                aria-invalid=move || state.is_wrong().to_string()
                 aria-describedby=state.note_id()
             ></textarea>
         </Labelled>
     }
 }
 
-/// A field that takes one of a few values. The first option means the default; a typed value that is none of them is
-/// kept and marked.
+/// A choice of one of a few values. The first option is the default; an unknown value from the address is added as an
+/// option.
 #[component]
 pub(crate) fn ChoiceField(
-    /// The field.
     field: Field,
-    /// Values with what people read.
+    /// The values with their titles.
     #[prop(into)]
     options: Signal<Vec<(String, String)>>,
-    /// What the empty choice says.
+    /// The title of the default.
     #[prop(into)]
     default: Signal<String>,
-    /// What to know of it.
+    /// A note shown below the field.
     #[prop(optional)]
     help: &'static str,
-    /// What choosing does, if more than to type.
+    /// Called instead of setting the field, with the chosen value.
     #[prop(optional)]
     choose: Option<Callback<String>>,
 ) -> impl IntoView {
@@ -104,7 +101,7 @@ pub(crate) fn ChoiceField(
         Some(choose) => choose.run(value),
         None => state.set(value),
     };
-    let stray = move || {
+    let unknown = move || {
         let typed = state.text();
         let known = options.with(|options| options.iter().any(|(value, _)| *value == typed));
         (!typed.is_empty() && !known).then_some(typed)
@@ -114,11 +111,11 @@ pub(crate) fn ChoiceField(
             <select
                 id=input_id(field)
                 on:change=move |event| chosen(event_target_value(&event))
-                aria-invalid=move || state.wrong().to_string()
+                aria-invalid=move || state.is_wrong().to_string()
                 aria-describedby=state.note_id()
             >
                 <option value="" selected=move || state.text().is_empty()>{default}</option>
-                {move || stray().map(|typed| view! { <option value=typed.clone() selected>{typed.clone()}</option> })}
+                {move || unknown().map(|typed| view! { <option value=typed.clone() selected>{typed.clone()}</option> })}
                 <For each=move || options.get() key=Clone::clone let((value, title))>
                     {
                         let own = value.clone();
@@ -130,11 +127,11 @@ pub(crate) fn ChoiceField(
     }
 }
 
-/// A field's label above it and its note below.
+/// A field with its label above and its note below.
 #[component]
 fn Labelled(state: FieldState, help: &'static str, children: Children) -> impl IntoView {
     view! {
-        <div class="field" class:changed=move || state.typed() class:wrong=move || state.wrong()>
+        <div class="field" class:changed=move || state.is_set() class:wrong=move || state.is_wrong()>
             <label for=input_id(state.field) title=state.field.hint()>{state.field.label()}</label>
             {children()}
             <FieldNote state help />
@@ -142,18 +139,17 @@ fn Labelled(state: FieldState, help: &'static str, children: Children) -> impl I
     }
 }
 
-/// A field that is on or off; on is written `yes`.
+/// A checkbox; its text in the address is `yes` or empty.
 #[component]
 pub(crate) fn SwitchField(
-    /// The field.
     field: Field,
-    /// What to know of it.
+    /// A note shown below the field.
     #[prop(optional)]
     help: &'static str,
 ) -> impl IntoView {
     let state = FieldState::new(field);
     view! {
-        <div class="field switch" class:changed=move || state.typed() class:wrong=move || state.wrong()>
+        <div class="field switch" class:changed=move || state.is_set() class:wrong=move || state.is_wrong()>
             <label>
                 <input
                     id=input_id(field)
@@ -169,7 +165,7 @@ pub(crate) fn SwitchField(
     }
 }
 
-/// What a field knows of itself.
+/// The state of a field.
 #[derive(Clone, Copy)]
 struct FieldState {
     field: Field,
@@ -184,7 +180,7 @@ impl FieldState {
         FieldState { field, address: Address::of_page(), problem }
     }
 
-    /// What was typed.
+    /// Returns the typed text.
     fn text(self) -> String {
         self.address.text(self.field)
     }
@@ -193,11 +189,11 @@ impl FieldState {
         self.address.set(self.field, text);
     }
 
-    fn typed(self) -> bool {
+    fn is_set(self) -> bool {
         !self.text().trim().is_empty()
     }
 
-    fn wrong(self) -> bool {
+    fn is_wrong(self) -> bool {
         self.problem.with(Option::is_some)
     }
 
@@ -206,7 +202,7 @@ impl FieldState {
     }
 }
 
-/// What is wrong with a field, with the nearest values to take instead; or else what to know of it.
+/// The problem of a field, or else its help.
 #[component]
 fn FieldNote(state: FieldState, help: &'static str) -> impl IntoView {
     let address = state.address;
@@ -220,7 +216,7 @@ fn FieldNote(state: FieldState, help: &'static str) -> impl IntoView {
     }
 }
 
-/// A problem in words, its nearest values as buttons.
+/// A problem with buttons for the suggested values.
 #[component]
 pub(crate) fn ProblemText(problem: Problem, address: Address) -> impl IntoView {
     let allowed = problem.listed().map(|values| format!("Allowed: {}", values.join(", ")));
@@ -240,7 +236,7 @@ pub(crate) fn ProblemText(problem: Problem, address: Address) -> impl IntoView {
     }
 }
 
-/// What of the address could not be understood, and a recipe that is none.
+/// The unknown parts of the address, and an unknown recipe.
 #[component]
 pub(crate) fn AddressProblems(address: Address) -> impl IntoView {
     let recipe = move || {
@@ -256,7 +252,7 @@ pub(crate) fn AddressProblems(address: Address) -> impl IntoView {
     }
 }
 
-/// What the worker refuses, as the page's own problems are.
+/// Returns a problem found by the worker.
 pub(crate) fn problem(refusal: &Refusal) -> Option<Problem> {
     let Refusal { flag, given, message, closest, suggestions, allowed } = refusal.clone();
     let field = Field::from_flag(&flag)?;

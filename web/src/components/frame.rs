@@ -1,11 +1,11 @@
-//! The frame around every page, with the way between pages.
+//! The header of each page, with the navigation.
 
 use crate::components::theme::{Theme, ThemeButton};
 use crate::desk::{Desk, shared};
 use leptos::prelude::*;
 use leptos_router::components::{A, Router};
 
-/// Every page that the header leads to; a guest's way to what is shared takes the place of those that show all that ran.
+/// The pages in the navigation. A guest with a share link sees [`PLANNER`] and the shared page only.
 const PAGES: [(&str, &str); 5] = [
     ("/", "Plan"),
     ("/recipes", "Recipes"),
@@ -14,15 +14,15 @@ const PAGES: [(&str, &str); 5] = [
     ("/history", "History"),
 ];
 
-/// Those that need no server.
+/// The pages that need no server.
 const PLANNER: [&str; 2] = ["/", "/recipes"];
 
-/// The frame of a program that draws some of the pages; the others are loaded.
+/// The header and the router of a program. Links to pages of the other program load that page.
 #[component]
 pub(crate) fn Frame<const N: usize>(
-    /// Where the program's own pages are.
+    /// The paths of the program's own pages.
     pages: [&'static str; N],
-    /// The page.
+    /// The routes.
     children: Children,
 ) -> impl IntoView {
     Theme::provide();

@@ -1,13 +1,13 @@
-//! How numbers were made.
+//! The derivation of numbers.
 
 use leptos::prelude::*;
 use trainplan_shared::explain::Line;
 use trainplan_shared::units::{group_digits, significant};
 
-/// Derivations as a table that opens on demand.
+/// A table of derivations, closed until someone opens it.
 #[component]
 pub(crate) fn Maths(
-    /// What it explains.
+    /// The title of the table.
     title: &'static str,
     /// The lines.
     #[prop(into)]
@@ -38,7 +38,7 @@ pub(crate) fn Maths(
     }
 }
 
-/// Whole FLOPs to the last digit, everything else to six digits.
+/// Returns FLOPs as whole numbers, everything else with six significant digits.
 fn value(line: &Line) -> String {
     if line.value >= 1e6 && line.value < 1e18 { group_digits(line.value) } else { significant(line.value, 6) }
 }

@@ -1,4 +1,4 @@
-//! What pages are made of.
+//! Components that several pages use.
 
 pub(crate) mod chart;
 pub(crate) mod copy;

@@ -1,18 +1,18 @@
-//! Tables of numbers, such as stand beside every chart.
+//! Tables of numbers, such as the data of a chart.
 
 pub(crate) use crate::message::Table;
 use leptos::prelude::*;
 
-/// A table of numbers that scrolls where it is too wide.
+/// A table of numbers that scrolls if it is too wide.
 #[component]
 pub(crate) fn Numbers(
-    /// What it says.
+    /// The table's contents.
     #[prop(into)]
     table: Signal<Table>,
-    /// Whether rows are named by numbers too.
+    /// Whether the first column contains numbers.
     #[prop(optional)]
     by_number: bool,
-    /// Whether it may have so many rows that it scrolls.
+    /// Whether it scrolls vertically.
     #[prop(optional)]
     tall: bool,
 ) -> impl IntoView {

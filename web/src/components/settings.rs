@@ -1,10 +1,10 @@
-//! What is known of runs, what differs first.
+//! The configuration and provenance of runs, differences first.
 
 use crate::message::{Compared, Setting};
 use leptos::prelude::*;
 use std::sync::Arc;
 
-/// Configuration and provenance of the runs of a comparison.
+/// The configuration and provenance of the runs of a comparison.
 #[component]
 pub(crate) fn Settings(
     /// The comparison.
@@ -24,19 +24,19 @@ pub(crate) fn Settings(
     view! {
         <section class="scaling" aria-labelledby="settings">
             <h2 id="settings">
-                {move || if is_alone() { "Configuration and provenance" } else { "What differs between them" }}
+                {move || if is_alone() { "Configuration and provenance" } else { "Differences" }}
             </h2>
             {move || {
                 let (differing, equal) = (of(true), of(false));
                 let count = equal.len();
                 match (is_alone(), differing.is_empty()) {
-                    (true, _) => view! { <SettingsTable caption="What is known of the run" names=names() settings=equal /> }.into_any(),
+                    (true, _) => view! { <SettingsTable caption="Settings of the run" names=names() settings=equal /> }.into_any(),
                     (false, nothing) => view! {
-                        {nothing.then(|| view! { <p>"Nothing that is known of them."</p> })}
-                        {(!nothing).then(|| view! { <SettingsTable caption="What differs" names=names() settings=differing /> })}
+                        {nothing.then(|| view! { <p>"No known differences."</p> })}
+                        {(!nothing).then(|| view! { <SettingsTable caption="Different settings" names=names() settings=differing /> })}
                         <details>
-                            <summary>{format!("Show the {count} equal ones")}</summary>
-                            <SettingsTable caption="What is equal" names=names() settings=equal />
+                            <summary>{format!("Show {count} identical settings")}</summary>
+                            <SettingsTable caption="Identical settings" names=names() settings=equal />
                         </details>
                     }.into_any(),
                 }

@@ -1,23 +1,23 @@
-//! Light or dark: as the system says, unless the reader chose.
+//! The choice of light or dark colours; the system's by default.
 
 use gloo_storage::{LocalStorage, Storage};
 use leptos::prelude::*;
 
 const KEY: &str = "theme";
 
-/// What the page looks like; `None` follows the system.
+/// Whether the page is dark; `None` follows the system.
 #[derive(Clone, Copy)]
 pub(crate) struct Theme(RwSignal<Option<bool>>);
 
 impl Theme {
-    /// Takes up what the reader chose the last time.
+    /// Restores the choice that the browser stored.
     pub(crate) fn provide() {
         let chosen = LocalStorage::get::<String>(KEY).ok();
         let theme = Theme(RwSignal::new(chosen.map(|name| name == "dark")));
         provide_context(theme);
         Effect::new(move |_| {
             let Some(root) = document().document_element() else { return };
-            // A page whose storage is closed still changes its colours.
+            // Without access to storage, the choice holds until the page is left.
             match theme.0.get() {
                 None => {
                     let _ = root.remove_attribute("data-theme");
@@ -32,7 +32,7 @@ impl Theme {
         });
     }
 
-    /// Changes whenever colours do by the reader's choice; charts draw themselves anew.
+    /// Subscribes to changes of the theme, which charts must be redrawn for.
     pub(crate) fn track() {
         if let Some(Theme(theme)) = use_context() {
             theme.track();
@@ -40,7 +40,7 @@ impl Theme {
     }
 }
 
-/// Walks through system, light and dark.
+/// A button that switches between system, light and dark.
 #[component]
 pub(crate) fn ThemeButton() -> impl IntoView {
     let Some(Theme(theme)) = use_context() else { return ().into_any() };

@@ -1,4 +1,5 @@
-//! What pages and their worker say to each other, program by program. A file that is handed over comes beside its message.
+//! The messages between a page and its worker, one module for each of the two programs. A file is posted right after the
+//! message that announces it.
 
 pub(crate) mod plan;
 pub(crate) mod results;
@@ -10,14 +11,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wasm_bindgen::JsValue;
 
-/// Something to post.
-pub(crate) trait Message: Serialize + DeserializeOwned {
-    /// An object to post.
+/// A message between a page and its worker.
+pub(crate) trait WorkerMessage: Serialize + DeserializeOwned {
+    /// Returns the message as an object to post.
     fn to_js(&self) -> Result<JsValue, JsValue> {
         Ok(serde_wasm_bindgen::to_value(self)?)
     }
 
-    /// The message in what was posted.
+    /// Returns the message of a posted object, or `None` if it is not one of this type.
     fn from_js(message: JsValue) -> Option<Self> {
         serde_wasm_bindgen::from_value(message).ok()
     }

@@ -1,109 +1,107 @@
-//! What the planner and the worker say to each other.
+//! The messages between the planner and its worker.
 
-use super::Message;
+use super::WorkerMessage;
 use serde::{Deserialize, Serialize};
 
-/// To the worker.
+/// A message from the planner to the worker.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum ForWorker {
-    /// Predict the scenario that this query of the page's address describes.
+pub(crate) enum CalculatorRequest {
+    /// Predict a scenario.
     Predict {
-        /// The query.
+        /// The scenario, as the query of the page's address.
         query: String,
     },
-    /// Say how to launch it.
+    /// Write the launch script of a scenario.
     Launch {
-        /// The query.
+        /// The scenario and its launch options, as the query of the page's address.
         query: String,
     },
     /// Read a model from a `config.json`.
     Import {
-        /// What the file holds.
+        /// The contents of the file.
         text: String,
     },
 }
 
-/// To the page.
+/// A message from the worker to the planner.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum ForPage {
-    /// The worker listens now.
+pub(crate) enum CalculatorReply {
+    /// The worker has started and takes requests.
     Ready,
-    /// What is predicted of the scenario of a query.
+    /// The prediction of a scenario.
     Predicted {
-        /// The query.
+        /// The query of the request.
         query: String,
-        /// What is predicted.
         prediction: Prediction,
     },
-    /// How to launch the scenario of a query.
+    /// The launch of a scenario.
     Launched {
-        /// The query.
+        /// The query of the request.
         query: String,
-        /// How.
         launched: Launched,
     },
-    /// The model of a `config.json`, or what is wrong with the file.
+    /// The model of a `config.json`, or the error in the file.
     Imported(Result<Imported, String>),
 }
 
-impl Message for ForWorker {}
-impl Message for ForPage {}
+impl WorkerMessage for CalculatorRequest {}
+impl WorkerMessage for CalculatorReply {}
 
-/// What is predicted of a scenario. Sentences are made where the numbers are.
+/// The prediction of a scenario, with its sentences.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Prediction {
     pub(crate) low_s: f64,
     pub(crate) mid_s: f64,
     pub(crate) high_s: f64,
-    /// What the prediction rests on, in a sentence.
+    /// The kind of measurements behind the prediction, as a sentence.
     pub(crate) basis: String,
-    /// The measurements that it rests on, each in words, and how much it is like the scenario, in percent.
+    /// The measurements behind the prediction, each with its similarity to the scenario.
     pub(crate) anchors: Vec<String>,
-    /// Where the seconds go: a bar for every part, in the group that it belongs to.
+    /// The step time in seconds: a bar for each part, coloured by its group.
     pub(crate) time: Bars,
     pub(crate) fits: bool,
-    /// Whether it fits, where and by how much, in a sentence.
+    /// Whether it fits, and the fullest stage with its memory, as a sentence.
     pub(crate) fit: String,
-    /// Where it does not fit: changes with which it would.
+    /// Changes with which the scenario fits; empty if it fits already.
     pub(crate) remedies: Vec<Remedy>,
-    /// What GPUs hold, GiB: a bar for every stage of the pipeline.
+    /// The memory of a GPU in GiB: a bar for each pipeline stage.
     pub(crate) memory: Bars,
     pub(crate) capacity_gib: f64,
 }
 
-/// A change with which a scenario would fit.
+/// A change with which a scenario fits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Remedy {
-    /// In words.
+    /// The new values with the step time.
     pub(crate) title: String,
-    /// The flags of the fields to change.
+    /// The flags of the changed fields.
     pub(crate) flags: Vec<String>,
-    /// Their new values.
+    /// Their new values, in the same order.
     pub(crate) values: Vec<String>,
 }
 
-/// Bars that are made of parts.
+/// The bars of a chart, each made of the same parts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Bars {
-    /// The name of each bar.
+    /// The names of the bars.
     pub(crate) labels: Vec<String>,
     pub(crate) parts: Vec<Part>,
 }
 
-/// What every bar has of one thing.
+/// A part of each bar.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Part {
     pub(crate) name: String,
-    /// One for each bar.
+    /// One value for each bar.
     pub(crate) values: Vec<f64>,
 }
 
-/// How to launch a scenario, or why it can't be.
+/// The launch of a scenario, or the reasons why there is none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Launched {
-    /// Why there is no launch; or, beside one, why no release runs it.
+    /// The problems that prevent a launch; beside a launch by Megatron-LM, those that prevent one by a release.
     pub(crate) refusals: Vec<Refusal>,
     pub(crate) launch: Option<Launch>,
 }
@@ -111,7 +109,7 @@ pub(crate) struct Launched {
 /// A problem of a launch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Refusal {
-    /// The flag of its field.
+    /// The flag of the field.
     pub(crate) flag: String,
     pub(crate) given: String,
     pub(crate) message: String,
@@ -120,7 +118,7 @@ pub(crate) struct Refusal {
     pub(crate) allowed: Vec<String>,
 }
 
-/// The commands that start a scenario, with what to know of them.
+/// The launch script of a scenario, with its warnings, steps and outputs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Launch {
     pub(crate) release: String,
@@ -128,11 +126,11 @@ pub(crate) struct Launch {
     pub(crate) script: String,
     /// The run as a campaign file.
     pub(crate) campaign: String,
-    /// The name of the script's file.
+    /// The script's file name.
     pub(crate) name: String,
-    /// What the script trains, which is not the plan: releases ship measurements.
+    /// The number of steps and the data of the run, as a sentence. Releases ship benchmarks, not full training runs.
     pub(crate) runs: String,
-    /// Whether what it measures can stand beside a published number.
+    /// Whether the run can be compared with a published number, as a sentence.
     pub(crate) comparable: String,
     pub(crate) warnings: Vec<Warning>,
     pub(crate) prepare: Vec<Step>,
@@ -141,15 +139,15 @@ pub(crate) struct Launch {
     pub(crate) log: String,
 }
 
-/// What works otherwise than one would think.
+/// A warning about a launch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Warning {
     pub(crate) text: String,
-    /// What to do about it; may be empty.
+    /// The action to take; may be empty.
     pub(crate) fix: String,
 }
 
-/// Something for a person to do.
+/// An instruction to follow before or after the launch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Step {
     pub(crate) title: String,
@@ -157,14 +155,14 @@ pub(crate) struct Step {
     pub(crate) note: String,
 }
 
-/// A model that was read from a `config.json`.
+/// A model imported from a `config.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Imported {
-    /// The text that the field takes for it.
+    /// The text for the model field.
     pub(crate) model: String,
     pub(crate) title: String,
-    /// What was assumed because the file is silent.
+    /// The assumptions about values that the file does not state.
     pub(crate) notes: Vec<String>,
-    /// What was not understood.
+    /// The ignored fields.
     pub(crate) unknown: Vec<String>,
 }

@@ -1,6 +1,6 @@
 //! What the pages that show what ran and the worker say to each other.
 
-use super::Message;
+use super::WorkerMessage;
 use super::plan::Refusal;
 use serde::{Deserialize, Serialize};
 use trainplan_shared::api::LogLines;
@@ -80,8 +80,8 @@ pub(crate) enum ForPage {
     Changed(Change),
 }
 
-impl Message for ForWorker {}
-impl Message for ForPage {}
+impl WorkerMessage for ForWorker {}
+impl WorkerMessage for ForPage {}
 
 /// What a page asks of what ran. Queries are those of the page's address.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,4 +1,4 @@
-//! One module per page.
+//! The pages, one module each.
 
 pub(crate) mod compare;
 pub(crate) mod history;

@@ -1,15 +1,15 @@
-//! What a URL that names no page shows.
+//! The page for an unknown address.
 
 use crate::address::name_page;
 use leptos::prelude::*;
 use leptos_router::components::A;
 
-/// Says that the URL names no page, and leads to one that exists.
+/// The page for an unknown address, with a link to the Plan page.
 #[component]
 pub(crate) fn NotFound() -> impl IntoView {
-    name_page(|| "No such page".into());
+    name_page(|| "Page not found".into());
     view! {
-        <h1>"No such page"</h1>
-        <p>"This address names no page. " <A href="/">"Go to Plan"</A></p>
+        <h1>"Page not found"</h1>
+        <p><A href="/">"Go to Plan"</A></p>
     }
 }

@@ -1,9 +1,9 @@
-//! The worker of pages: what would make them too large to wait for. It is a program of its own, fetched after the page
-//! stands; messages are described in [`crate::message`], which both sides share.
+//! The worker, a program of its own that the browser loads after the page. It holds the code that would make the pages
+//! slow to load. [`crate::message`] defines the messages between the two.
 //!
-//! For the Plan page it predicts, launches and reads models ([`plan`]). For the pages that show what ran it reads logs,
-//! one at a time as the page hands them over ([`files`]), asks the server ([`server`]), sets runs beside each other
-//! ([`compare`]), and says what of all that to show.
+//! For the Plan page it predicts, writes launch scripts and imports models ([`plan`]). For the pages of results it reads
+//! logs one at a time ([`files`]), sends requests to the server ([`server`]) and compares runs ([`compare`]), and returns
+//! the rows, charts and sentences to show.
 
 mod cells;
 mod compare;
@@ -16,8 +16,9 @@ mod server;
 mod share;
 mod upload;
 
+use crate::message::plan::CalculatorRequest;
 use crate::message::results::{ForPage, ForWorker};
-use crate::message::{Answer, Message, Question, Refusal, Trouble, plan as planner};
+use crate::message::{Answer, Question, Refusal, Trouble, WorkerMessage};
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
@@ -30,7 +31,7 @@ use wasm_bindgen_futures::spawn_local;
 use web_sys::js_sys::global;
 use web_sys::{DedicatedWorkerGlobalScope, File, MessageEvent};
 
-/// Hears what the page says, for as long as the worker lives.
+/// Starts to answer the messages of the page.
 pub(crate) fn start() {
     let hear = Closure::<dyn FnMut(MessageEvent)>::new(|event: MessageEvent| {
         let data = match event.data().dyn_into::<File>() {
@@ -39,7 +40,7 @@ pub(crate) fn start() {
         };
         match ForWorker::from_js(data.clone()) {
             Some(message) => hear(message),
-            None => planner::ForWorker::from_js(data).map_or((), plan::hear),
+            None => CalculatorRequest::from_js(data).map_or((), plan::answer),
         }
     });
     scope().set_onmessage(Some(hear.as_ref().unchecked_ref()));
@@ -96,18 +97,18 @@ fn scope() -> DedicatedWorkerGlobalScope {
     global().unchecked_into()
 }
 
-fn post(message: &impl Message) {
-    // If the page has gone, nobody is left to be told.
+fn post(message: &impl WorkerMessage) {
+    // It fails only if the page is closed.
     let _ = message.to_js().and_then(|message| scope().post_message(&message));
 }
 
-/// What is wrong with a recipe's name, if anything.
+/// Returns the problem of a recipe id, if it has one.
 fn recipe(text: &str) -> Option<Refusal> {
     let problem = Catalog::embedded().recipe(text).err()?;
     Some(plan::refusal(problem))
 }
 
-/// How a query of the page's address looks at runs. What of it can't be understood the page has marked already.
+/// Returns the window, convention and recipe of a query of the page's address. The page shows the problems of the query.
 fn view(query: &str) -> View {
     let typed = link::read(query).spec;
     View {

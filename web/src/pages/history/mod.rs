@@ -1,7 +1,7 @@
 //! The History page: whether the same runs take as long as they used to.
 
 use crate::address::{Address, name_page};
-use crate::components::chart::{Chart, ChartLine, LineChart, Marks};
+use crate::components::chart::{Chart, ChartLine, ChartMarkers, LineChart};
 use crate::components::field::AddressProblems;
 use crate::components::filters::{Filter, Filters, NothingFound, asked, is_any};
 use crate::components::run_table::{compare_href, run_href};
@@ -197,13 +197,13 @@ fn chart(line: &TimeLine) -> LineChart {
     let usual = line_of("Usual", 1, points(|point| point.usual_s));
     let lines = [runs, usual].into_iter().filter(|line| !line.points.is_empty()).collect();
     let marks = vec![
-        Marks {
+        ChartMarkers {
             name: "Change",
             symbol: "triangle-up-open",
             is_bad: false,
             points: points(|point| point.step_time_s.filter(|_| point.change.is_some())),
         },
-        Marks {
+        ChartMarkers {
             name: "Regression",
             symbol: "circle-open",
             is_bad: true,

@@ -1,7 +1,8 @@
-//! The answers: days to train, step time, tokens per second, MFU, and how they came about.
+//! The answers: days to train, step time, tokens per second and MFU, with their derivation.
 
 use super::estimate::Fit;
-use super::{BROKEN, Basis, Outcome, Plan};
+use super::step_time::{PlannedStep, StepTimeSource};
+use super::{BROKEN, CatalogEntry, Plan};
 use crate::address::name_page;
 use crate::components::copy::CopyButton;
 use crate::components::field::{ChoiceField, ProblemText, TextField};
@@ -13,7 +14,9 @@ use trainplan_shared::field::Field;
 use trainplan_shared::flops::{Convention, ModelFlops};
 use trainplan_shared::metrics::{Metrics, PeakTflops};
 use trainplan_shared::scenario::Scenario;
-use trainplan_shared::units::{format_count, group_digits, significant};
+use trainplan_shared::units::{
+    format_count, group_digits, parse_count, percent, readable, readable_days, readable_range,
+};
 
 /// The headline, the figures and their derivation.
 #[component]
@@ -33,135 +36,161 @@ pub(super) fn Answers() -> impl IntoView {
                 <CopyButton text=link label="Copy link" />
             </header>
             <p class="basis">{move || {
-                let (word, sentence) = basis(plan);
-                view! { <strong>{word}</strong> " " {sentence} }
+                let (lead, sentence) = basis(plan);
+                view! { <strong>{lead}</strong> " " {sentence} }
             }}</p>
             <Show when=has_problems fallback=move || view! { <Figures /><Fit /> }>
                 <div class="notice wrong">
-                    <p>"This scenario can't run as it is:"</p>
                     <ul>
                         {move || plan.problems.get().into_iter().filter(|problem| problem.field.is_of_scenario()).map(|problem| view! {
-                            <li><strong>{problem.field.label()} ":"</strong> " " <ProblemText problem address=plan.address /></li>
+                            <li><ProblemText problem address=plan.address /></li>
                         }).collect_view()}
                     </ul>
                 </div>
             </Show>
             <div class="controls">
                 <TokensField />
-                <TextField field=Field::StepTime default=step_time_default(plan) numeric=false help="Seconds, or an MFU to assume, such as 40%." />
+                <TextField field=Field::StepTime default=step_time_default(plan) numeric=false help="Seconds per step, or an assumed MFU (40%)." />
                 <ChoiceField field=Field::Convention options=conventions() default=convention_default(plan) help="How model FLOPs are counted." />
             </div>
             <Show when=move || !has_problems()>
                 <ScenarioSummary />
-                <Maths title="Show the maths: from step time to days and MFU" lines=Signal::derive(move || plan.outcome.get().map_or(Vec::new(), |outcome| outcome.metrics.explain)) />
-                <Maths title="Show the maths: model FLOPs of one sequence" lines=Signal::derive(move || flops_lines(plan)) />
+                <Maths title="Show the maths: from step time to days and MFU" lines=Signal::derive(move || plan.step.get().map_or(Vec::new(), |step| step.metrics.explain)) />
+                <Maths title="Show the maths: model FLOPs per sequence" lines=Signal::derive(move || flops_lines(plan)) />
             </Show>
         </section>
     }
 }
 
-/// The scenario in words, or the recipe's where there is none.
+/// Returns the title of the scenario; if it has problems, the title of its recipe.
 fn headline(plan: Plan) -> String {
     plan.scenario.with(|scenario| match scenario {
-        Ok(scenario) => {
-            let proxy = if scenario.is_proxy() {
-                format!(" (proxy of {} layers)", scenario.architecture.layers)
-            } else {
-                String::new()
-            };
-            let gpus = group_digits(f64::from(scenario.layout.gpus()));
-            format!(
-                "{}{proxy} on {gpus} × {}, {}",
-                scenario.model.title,
-                scenario.gpu.name,
-                scenario.dtype.title()
-            )
-        }
+        Ok(scenario) => scenario_title(scenario),
         Err(_) => plan
             .recipe
             .get()
-            .map_or("A scenario of your own".into(), |recipe| Catalog::embedded().title(&recipe.0.id)),
+            .map_or("Custom plan".into(), |CatalogEntry(recipe)| Catalog::embedded().title(&recipe.id)),
     })
 }
 
-/// What the step time rests on: in a word, and in a sentence.
+fn scenario_title(scenario: &Scenario) -> String {
+    let proxy = match scenario.is_proxy() {
+        true => format!(" (proxy of {} layers)", scenario.architecture.layers),
+        false => String::new(),
+    };
+    let gpus = group_digits(scenario.layout.gpus().into());
+    let (model, gpu, dtype) = (&scenario.model.title, &scenario.gpu.name, scenario.dtype.title());
+    format!("{model}{proxy} on {gpus} × {gpu}, {dtype}")
+}
+
+/// Returns the source of the step time: a lead in bold, and a sentence that may be empty.
 fn basis(plan: Plan) -> (&'static str, String) {
-    plan.scenario.with(|scenario| {
-        let Ok(scenario) = scenario else { return ("Not computed.", String::new()) };
-        let waits = plan.helper.is_predicting();
-        let percent = |metrics: Metrics| format!("{:.2} %", metrics.mfu.unwrap_or(0.0) * 100.0);
-        match plan.outcome.get() {
-            None if waits => ("Predicting …", String::new()),
-            None => ("No step time.", format!("{BROKEN} Type a step time that you measured, or an MFU to assume.")),
-            Some(Outcome { is_stale: true, .. }) => ("Predicting …", String::new()),
-            Some(Outcome { basis: Basis::Published, .. }) => {
-                let release = scenario.published_as().map(|recipe| format!("Release {}.", recipe.id.release));
-                ("Published measurement.", release.unwrap_or_default())
-            }
-            Some(Outcome { basis: Basis::Given, .. }) => ("Your step time.", String::new()),
-            Some(Outcome { basis: Basis::GivenMfu, metrics, .. }) => {
-                ("Assumed.", format!("An MFU of {}: arithmetic, not a prediction.", percent(metrics)))
-            }
-            Some(Outcome { basis: Basis::Predicted { low, high }, metrics, .. }) => {
-                let (from, to) = (metrics.step_time_s * low, metrics.step_time_s * high);
-                let (from, to) = (significant(from, 3), significant(to, 3));
-                let days = metrics.time_to_train_days.map(|days| format!(", {} to {} days in all", days_text(days * low), days_text(days * high)));
-                ("Predicted.", format!("No recipe's document measured this. Four of five such runs are expected to take {from} to {to} s a step{}.", days.unwrap_or_default()))
-            }
-            Some(Outcome { basis: Basis::RecipeMfu, metrics, .. }) => {
-                ("Assumed.", format!("{BROKEN} This is the MFU of the recipe it started from, {}: arithmetic, not a prediction.", percent(metrics)))
-            }
+    plan.scenario.with(|scenario| match (scenario, plan.step.get()) {
+        (Err(_), _) => ("This plan can't run.", String::new()),
+        (Ok(scenario), Some(step)) => step_basis(scenario, &step),
+        (Ok(_), None) if plan.calculator.is_predicting() => ("Predicting …", String::new()),
+        (Ok(_), None) if plan.calculator.is_broken() => {
+            ("No step time.", format!("{BROKEN} You can also type a measured step time or an assumed MFU."))
         }
+        // A typing error: its field shows the message.
+        (Ok(_), None) => ("", String::new()),
     })
+}
+
+fn step_basis(scenario: &Scenario, step: &PlannedStep) -> (&'static str, String) {
+    let metrics = &step.metrics;
+    let mfu = || percent(metrics.mfu.unwrap_or(0.0));
+    match step.source {
+        _ if step.is_stale => ("Predicting …", String::new()),
+        StepTimeSource::Published => {
+            let release = scenario.published_as().map(|recipe| format!("Release {}.", recipe.id.release));
+            ("Published measurement.", release.unwrap_or_default())
+        }
+        StepTimeSource::Typed => ("Your step time.", String::new()),
+        StepTimeSource::TypedMfu => {
+            ("Assumed MFU.", format!("Calculated from an MFU of {}, not predicted.", mfu()))
+        }
+        StepTimeSource::Predicted { low, high } => {
+            let ends = |value: f64| (value * low, value * high);
+            let seconds = readable_range(ends(metrics.step_time_s), readable);
+            let range = match metrics.time_to_train_days {
+                Some(days) => {
+                    format!("{} days ({seconds} s per step)", readable_range(ends(days), readable_days))
+                }
+                None => format!("{seconds} s per step"),
+            };
+            ("Predicted, not measured.", format!("80 % range: {range}."))
+        }
+        StepTimeSource::RecipeMfu => {
+            let mfu = mfu();
+            ("Assumed MFU.", format!("{BROKEN} Calculated from the recipe's published MFU of {mfu} instead."))
+        }
+    }
 }
 
 /// The four figures.
 #[component]
 fn Figures() -> impl IntoView {
     let plan = Plan::of_page();
-    let figure = move |value: fn(&Outcome) -> String| {
-        move || plan.outcome.get().map_or("–".to_string(), |outcome| value(&outcome))
+    let figure = move |value: fn(&PlannedStep) -> String| {
+        move || plan.step.with(|step| step.as_ref().map_or("–".to_string(), value))
     };
-    let days_label = move || match plan.outcome.get().map(|outcome| outcome.metrics) {
-        Some(Metrics { time_to_train_days: None, .. }) => "Days to train: none for a proxy".into(),
-        Some(metrics) => format!("Days to train {} tokens", format_count(metrics.tokens)),
-        None => "Days to train".to_string(),
+    let days_label = move || match plan.step.get().map(|step| step.metrics) {
+        Some(Metrics { time_to_train_days: None, .. }) => "Days to train: not defined for a proxy".into(),
+        Some(metrics) => format!("Time to train {} tokens", format_count(metrics.tokens)),
+        None => "Time to train".to_string(),
     };
-    let days = figure(|outcome| outcome.metrics.time_to_train_days.map_or("–".into(), days_text));
-    let is_stale =
-        move || plan.outcome.with(|outcome| outcome.as_ref().is_some_and(|outcome| outcome.is_stale));
+    let interval = move || plan.step.with(|step| step.as_ref().and_then(days_interval));
+    let is_stale = move || plan.step.with(|step| step.as_ref().is_some_and(|step| step.is_stale));
     view! {
         <dl class="figures" class:stale=is_stale aria-busy=move || is_stale().to_string() aria-live="polite">
-            <div class="figure main"><dt>{days_label}</dt><dd data-figure="days">{days}</dd></div>
-            <div class="figure"><dt>"Step time"</dt><dd data-figure="step-time">{figure(|outcome| format!("{} s", significant(outcome.metrics.step_time_s, 4)))}</dd></div>
-            <div class="figure"><dt>"Tokens per second"</dt><dd data-figure="tokens-per-s">{figure(|outcome| group_digits(outcome.metrics.tokens_per_s))}</dd></div>
-            <div class="figure"><dt>{move || mfu_label(plan)}</dt><dd data-figure="mfu">{figure(|outcome| format!("{:.2} %", outcome.metrics.mfu.unwrap_or(0.0) * 100.0))}</dd></div>
+            <div class="figure main"><dt>{days_label}</dt><dd data-figure="days">{figure(days)} <small>{interval}</small></dd></div>
+            <div class="figure"><dt>"Step time"</dt><dd data-figure="step-time">{figure(step_time)}</dd></div>
+            <div class="figure"><dt>"Tokens per second"</dt><dd data-figure="tokens-per-s">{figure(|step| group_digits(step.metrics.tokens_per_s))}</dd></div>
+            <div class="figure"><dt>{move || mfu_label(plan)}</dt><dd data-figure="mfu">{figure(|step| percent(step.metrics.mfu.unwrap_or(0.0)))}</dd></div>
         </dl>
     }
 }
 
-/// MFU with how its FLOPs are counted, and what it divides by.
+fn days(step: &PlannedStep) -> String {
+    let days = |days| format!("{}\u{a0}days", readable_days(days));
+    step.metrics.time_to_train_days.map_or("–".into(), days)
+}
+
+/// Returns the interval of predicted days in parentheses.
+fn days_interval(step: &PlannedStep) -> Option<String> {
+    let StepTimeSource::Predicted { low, high } = step.source else { return None };
+    let days = step.metrics.time_to_train_days?;
+    Some(format!("({})", readable_range((days * low, days * high), readable_days)))
+}
+
+/// Returns the step time with its unit: a published or typed one as it was given, any other one rounded.
+fn step_time(step: &PlannedStep) -> String {
+    let seconds = step.metrics.step_time_s;
+    match step.source {
+        StepTimeSource::Published | StepTimeSource::Typed => format!("{seconds} s"),
+        _ => format!("{} s", readable(seconds)),
+    }
+}
+
+/// Returns the label of an MFU, with its FLOPs convention and the peak that it divides by.
 pub(super) fn mfu_label(plan: Plan) -> String {
     plan.scenario.with(|scenario| {
         let Ok(scenario) = scenario else { return "MFU".to_string() };
         let convention = ModelFlops::of(scenario).convention;
-        format!("MFU, convention {convention}, of {} TFLOPS", PeakTflops::of(scenario).tflops)
+        let peak = readable(PeakTflops::of(scenario).tflops);
+        format!("MFU (convention: {convention}, peak: {peak} TFLOPS)")
     })
 }
 
-/// Two decimals, as the documents print days; whole days in thousands.
-pub(super) fn days_text(days: f64) -> String {
-    if days < 10_000.0 { format!("{days:.2}") } else { group_digits(days) }
-}
-
-/// Tokens to train: the usual counts at hand, any other by typing.
+/// The field for the tokens to train, with buttons for common counts.
 #[component]
 fn TokensField() -> impl IntoView {
     let plan = Plan::of_page();
     let chip = move |text: &'static str| {
         let pressed = move || {
             let tokens = plan.spec.with(|spec| spec.tokens().ok());
-            (tokens == trainplan_shared::units::parse_count(text)).to_string()
+            (tokens == parse_count(text)).to_string()
         };
         view! {
             <button type="button" class="chip" aria-pressed=pressed on:click=move |_| plan.address.set(Field::Tokens, text)>{text}</button>
@@ -169,34 +198,37 @@ fn TokensField() -> impl IntoView {
     };
     view! {
         <div class="tokens">
-            <TextField field=Field::Tokens default="1T" numeric=false help="Such as 15T or 1.5e12." />
-            <div class="chips" role="group" aria-label="Usual token counts">{chip("1T")}{chip("15T")}</div>
+            <TextField field=Field::Tokens default="1T" numeric=false help="For example 15T or 1.5e12." />
+            <div class="chips" role="group" aria-label="Common token counts">{chip("1T")}{chip("15T")}</div>
         </div>
     }
 }
 
 fn step_time_default(plan: Plan) -> Signal<String> {
     Signal::derive(move || {
-        let Some(Outcome { metrics, basis, .. }) = plan.outcome.get() else { return "–".into() };
-        let rounded = significant(metrics.step_time_s, 4);
-        match basis {
-            Basis::Published => format!("{} (published)", metrics.step_time_s),
-            Basis::Predicted { .. } => format!("{rounded} (predicted)"),
-            Basis::RecipeMfu => format!("{rounded} (assumed)"),
-            Basis::Given | Basis::GivenMfu => String::new(),
+        let Some(step) = plan.step.get() else { return "–".into() };
+        match step.source {
+            StepTimeSource::Published => format!("{} (published)", step_time(&step)),
+            StepTimeSource::Predicted { .. } => format!("{} (predicted)", step_time(&step)),
+            StepTimeSource::RecipeMfu => format!("{} (assumed)", step_time(&step)),
+            StepTimeSource::Typed | StepTimeSource::TypedMfu => String::new(),
         }
     })
 }
 
+const FULL: &str = "full: grouped queries, full attention";
+
 fn conventions() -> Vec<(String, String)> {
-    let (full, causal) = ("full: query groups, all of attention", "causal: half of attention");
-    vec![(Convention::Full.to_string(), full.into()), (Convention::Causal.to_string(), causal.into())]
+    vec![
+        (Convention::Full.to_string(), FULL.into()),
+        (Convention::Causal.to_string(), "causal: grouped queries, half the attention".into()),
+    ]
 }
 
 fn convention_default(plan: Plan) -> Signal<String> {
     Signal::derive(move || match plan.recipe.get() {
-        Some(_) => "recipe: as its document does".into(),
-        None => "full: query groups, all of attention".into(),
+        Some(_) => "recipe: as in the release's document".into(),
+        None => FULL.into(),
     })
 }
 
@@ -205,20 +237,20 @@ fn flops_lines(plan: Plan) -> Vec<Line> {
         .with(|scenario| scenario.as_ref().map_or(Vec::new(), |scenario| ModelFlops::of(scenario).explain))
 }
 
-/// The layout with what follows from it, what the document prints, and what could be better.
+/// The warnings, the layout and batch with the numbers that follow from them, and the published figures.
 #[component]
 fn ScenarioSummary() -> impl IntoView {
     let plan = Plan::of_page();
     let rows = move || plan.scenario.with(|scenario| scenario.as_ref().map_or(Vec::new(), summary));
     let warnings =
         move || plan.scenario.with(|scenario| scenario.as_ref().map_or(Vec::new(), Scenario::warnings));
-    let printed = move || plan.scenario.with(|scenario| scenario.as_ref().ok().and_then(printed));
+    let published = move || plan.scenario.with(|scenario| scenario.as_ref().ok().and_then(published));
     view! {
         {move || warnings().into_iter().map(|warning| view! { <p class="notice warn">{warning}</p> }).collect_view()}
         <dl class="facts">
             {move || rows().into_iter().map(|(name, value)| view! { <div><dt>{name}</dt><dd>{value}</dd></div> }).collect_view()}
         </dl>
-        {move || printed().map(|printed| view! { <p class="printed">{printed}</p> })}
+        {move || published().map(|published| view! { <p class="published">{published}</p> })}
     }
 }
 
@@ -242,32 +274,90 @@ fn summary(scenario: &Scenario) -> Vec<(&'static str, String)> {
     );
     let mut rows = vec![("Layout", parallel), ("Batch", batch_text)];
     if layout.pp() > 1 {
-        rows.push(("Layers per stage", runs(layout.stages())));
+        rows.push(("Layers per stage", layers_per_stage(layout.stages())));
     }
     rows.push(("Tokens per step", group_digits(batch.tokens())));
     rows
 }
 
-/// Layers per stage with equal neighbours gathered: "15, 6 × 16, 15".
-fn runs(stages: &[u32]) -> String {
-    let gathered = stages.chunk_by(|a, b| a == b).map(|run| match run {
+/// Returns the layers of each stage, with equal neighbours grouped: "15, 6 × 16, 15".
+fn layers_per_stage(stages: &[u32]) -> String {
+    let groups = stages.chunk_by(|a, b| a == b).map(|group| match group {
         [one] => one.to_string(),
-        run => format!("{} × {}", run.len(), run[0]),
+        group => format!("{} × {}", group.len(), group[0]),
     });
-    gathered.collect::<Vec<_>>().join(", ")
+    groups.collect::<Vec<_>>().join(", ")
 }
 
-/// What the document prints beside our arithmetic.
-fn printed(scenario: &Scenario) -> Option<String> {
+/// Returns the figures as the release's document prints them.
+fn published(scenario: &Scenario) -> Option<String> {
     let baseline = scenario.baseline()?;
     let days = match baseline.printed_days_1t.as_str() {
         "" => "no days (a proxy)".into(),
         days => format!("{days} days for 1T tokens"),
     };
     Some(format!(
-        "The document prints {} s, {} tokens/s, {} % MFU, {days}.",
+        "As published: {} s, {} tokens/s, {} % MFU, {days}.",
         baseline.step_time_s,
         group_digits(baseline.printed_tokens()?),
         baseline.printed_mfu_pct
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::plan::step_time::{PredictionState, plan_step};
+    use trainplan_shared::spec::Spec;
+
+    fn scenario(link: &str) -> (Spec, Scenario) {
+        let spec = trainplan_shared::link::read(link).spec;
+        let scenario = spec.scenario().expect("a valid scenario");
+        (spec, scenario)
+    }
+
+    fn sentence(link: &str) -> (&'static str, String) {
+        let (spec, scenario) = scenario(link);
+        let prediction = PredictionState::Ready { low_s: 11.0, mid_s: 12.0, high_s: 14.0 };
+        let step = plan_step(&spec, &scenario, prediction, None).expect("a step time");
+        step_basis(&scenario, &step)
+    }
+
+    #[test]
+    fn each_source_of_a_step_time_is_named() {
+        for (link, lead, text) in [
+            ("r=llama3.1-405b/h100/fp8/512@25.04", "Published measurement.", "Release 25.04."),
+            ("r=llama3.1-405b/h100/fp8/512@25.04&st=9", "Your step time.", ""),
+            (
+                "r=llama3.1-405b/h100/fp8/512@25.04&st=40%25",
+                "Assumed MFU.",
+                "Calculated from an MFU of 40 %, not predicted.",
+            ),
+            (
+                "r=llama3.1-405b/h100/fp8/512@25.04&n=4096",
+                "Predicted, not measured.",
+                "80 % range: 7.59–9.66 days (11–14 s per step).",
+            ),
+            (
+                "r=llama3.1-405b/h100/bf16/64@25.04&mbs=2&n=128",
+                "Predicted, not measured.",
+                "80 % range: 11–14 s per step.",
+            ),
+        ] {
+            assert_eq!(sentence(link), (lead, text.to_string()), "{link}");
+        }
+    }
+
+    #[test]
+    fn equal_neighbouring_stages_are_grouped() {
+        assert_eq!(layers_per_stage(&[15, 16, 16, 16, 15]), "15, 3 × 16, 15");
+    }
+
+    #[test]
+    fn a_published_recipe_shows_the_figures_of_its_document() {
+        let (_, scenario) = scenario("r=llama3.1-405b/h100/fp8/512@25.04");
+        assert_eq!(scenario_title(&scenario), "Llama 3.1 405B on 512 × H100, FP8");
+        let published = published(&scenario).expect("published figures");
+        assert!(published.starts_with("As published: 12.37 s, 169,535 tokens/s, 44.35 % MFU"), "{published}");
+    }
 }

@@ -1,6 +1,6 @@
-//! Changing the recipe: every value of the scenario, with live errors.
+//! The form of the scenario, with an error beside each invalid value.
 
-use super::{Of, Plan, own};
+use super::{CatalogEntry, Plan, own};
 use crate::components::field::{ChoiceField, TextField};
 use leptos::prelude::*;
 use trainplan_shared::catalog::Recipe;
@@ -9,28 +9,30 @@ use trainplan_shared::options::{Recompute, Stack};
 use trainplan_shared::precision::Dtype;
 use trainplan_shared::scenario::{Change, Scenario};
 
-/// The fields of the scenario. Empty ones keep the recipe's value, or else the usual one, which they show in grey.
+/// The fields of the scenario. An empty field shows in grey the value that applies: the recipe's, or the default.
 #[component]
 pub(super) fn Changes() -> impl IntoView {
     let plan = Plan::of_page();
-    let number = move |value: fn(&Recipe) -> u32, usual: &'static str| {
-        Signal::derive(move || plan.recipe.get().map_or(usual.into(), |Of(recipe)| value(recipe).to_string()))
+    let number = move |value: fn(&Recipe) -> u32, default: &'static str| {
+        Signal::derive(move || {
+            plan.recipe.get().map_or(default.into(), |CatalogEntry(recipe)| value(recipe).to_string())
+        })
     };
     let of_scenario = move |value: fn(&Scenario) -> u32, of_recipe: fn(&Recipe) -> u32| {
         Signal::derive(move || {
             let own = plan.scenario.with(|scenario| scenario.as_ref().ok().map(value));
-            own.or(plan.recipe.get().map(|Of(recipe)| of_recipe(recipe)))
+            own.or(plan.recipe.get().map(|CatalogEntry(recipe)| of_recipe(recipe)))
                 .map_or(String::new(), |value| value.to_string())
         })
     };
     let dtypes: Vec<_> =
         Dtype::ALL.into_iter().map(|dtype| (dtype.id().to_string(), dtype.title())).collect();
     let dtype = Signal::derive(move || match plan.recipe.get() {
-        Some(Of(recipe)) => format!("{} (recipe)", recipe.id.dtype.title()),
+        Some(CatalogEntry(recipe)) => format!("{} (recipe)", recipe.id.dtype.title()),
         None => Dtype::Bf16.title(),
     });
     let split = Signal::derive(move || {
-        plan.recipe.get().map_or("even".into(), |Of(recipe)| recipe.degrees.split.to_string())
+        plan.recipe.get().map_or("even".into(), |CatalogEntry(recipe)| recipe.degrees.split.to_string())
     });
     let has_recipe = move || plan.recipe.get().is_some();
     let changed = move || {
@@ -38,13 +40,13 @@ pub(super) fn Changes() -> impl IntoView {
     };
     view! {
         <fieldset class="changes">
-            <legend>{move || if has_recipe() { "Change it" } else { "Describe it" }}</legend>
-            <p><small>{move || if has_recipe() { "Grey values are the recipe's." } else { "Grey values count where you type none." }}</small></p>
+            <legend>{move || if has_recipe() { "Changes to the recipe" } else { "Scenario" }}</legend>
+            <p><small>{move || if has_recipe() { "Grey = from the recipe. Type to override." } else { "Grey = default. Type to override." }}</small></p>
             <ChangeChips />
             <own::ModelChoice />
             <own::ConfigImport />
             <own::GpuChoice />
-            <own::GpuNumbers />
+            <own::CustomGpu />
             <div class="grid">
                 <TextField field=Field::Gpus default=number(|recipe| recipe.id.gpus, "") />
                 <ChoiceField field=Field::Dtype options=dtypes default=dtype />
@@ -74,7 +76,7 @@ pub(super) fn Changes() -> impl IntoView {
     }
 }
 
-/// What few people change; open where some of it is changed already.
+/// Fields that are rarely changed; open if one of them is.
 #[component]
 fn More() -> impl IntoView {
     const FIELDS: [Field; 6] =
@@ -87,11 +89,11 @@ fn More() -> impl IntoView {
     let stacks: Vec<_> = Stack::ALL.iter().map(|each| choice(each.id(), each.title())).collect();
     let (on, off) = (vec![choice("on", "on")], vec![choice("off", "off")]);
     let stack = Signal::derive(move || match plan.recipe.get() {
-        Some(Of(recipe)) => format!("{} (recipe)", recipe.id.release.contract().stack.title()),
+        Some(CatalogEntry(recipe)) => format!("{} (recipe)", recipe.id.release.contract().stack.title()),
         None => Stack::default().title().to_string(),
     });
     let expert_tp = Signal::derive(move || {
-        plan.recipe.get().map_or(1, |Of(recipe)| recipe.degrees.expert_tp).to_string()
+        plan.recipe.get().map_or(1, |CatalogEntry(recipe)| recipe.degrees.expert_tp).to_string()
     });
     view! {
         <details open=is_used>
@@ -104,7 +106,7 @@ fn More() -> impl IntoView {
             </div>
             <div class="grid wide">
                 <ChoiceField field=Field::Stack options=stacks default=stack help=Field::Stack.hint() />
-                <TextField field=Field::GemmTflops default="usual for the GPU" help=Field::GemmTflops.hint() />
+                <TextField field=Field::GemmTflops default="typical for the GPU" help=Field::GemmTflops.hint() />
             </div>
         </details>
     }
@@ -118,7 +120,7 @@ fn reset(plan: Plan) {
     });
 }
 
-/// What differs from the recipe, each with a way back.
+/// The changes to the recipe; a click undoes one.
 #[component]
 fn ChangeChips() -> impl IntoView {
     let plan = Plan::of_page();
@@ -134,14 +136,14 @@ fn ChangeChips() -> impl IntoView {
                 <For each=changes key=|change| (change.field, change.to.clone()) let(change)>
                     {
                         let Change { field, from, to, follows } = change;
-                        // A model's own text says all of its shape.
-                        let to = if to.starts_with("own:") { "your own".to_string() } else { to };
+                        // The text of an imported model lists its whole shape.
+                        let to = if to.starts_with("own:") { "imported model".to_string() } else { to };
                         let text = format!("{} {from} → {to}", field.label());
                         if follows {
                             view! { <span class="chip follows" title="Follows the GPU count (weak scaling)">{text} " (follows)"</span> }.into_any()
                         } else {
                             view! {
-                                <button type="button" class="chip removable" on:click=back(field) title="Back to the recipe's value">
+                                <button type="button" class="chip removable" on:click=back(field) title="Reset to the recipe's value">
                                     {text} <span aria-hidden="true">" ×"</span>
                                 </button>
                             }.into_any()

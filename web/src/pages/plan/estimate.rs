@@ -1,39 +1,41 @@
-//! The prediction: beside the published number, with what it rests on, where the time goes, and what GPUs hold.
+//! The estimate: predicted figures beside the published ones, the measurements behind them, time and memory by part.
 
-use super::answers::{days_text, mfu_label};
-use super::{BROKEN, Basis, Plan};
+use super::answers::mfu_label;
+use super::step_time::StepTimeSource;
+use super::{BROKEN, Plan};
 use crate::components::chart::{BarChart, BarKind, Chart, Drawing};
 use crate::components::numbers::{Numbers, Table};
 use crate::message::{Bars, Prediction, Remedy};
 use leptos::prelude::*;
 use trainplan_shared::field::Field;
 use trainplan_shared::metrics::Metrics;
-use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::StepTime;
-use trainplan_shared::units::{format_count, group_digits, significant};
+use trainplan_shared::units::{
+    format_count, group_digits, readable, readable_days, readable_range, signed_percent,
+};
 
-/// The prediction. While the next one is made, this one stands, dimmed.
+/// The estimate. It stays visible, in grey, until the next one is ready.
 #[component]
 pub(super) fn EstimatePanel() -> impl IntoView {
     let plan = Plan::of_page();
-    let question = plan.helper.prediction;
+    let prediction = plan.calculator.prediction;
     let of = move |value: fn(Prediction) -> String| Signal::derive(move || value(latest(plan)));
-    let is_open = move || plan.helper.is_predicting();
-    let instead = move || match plan.helper.is_broken() {
+    let is_predicting = move || plan.calculator.is_predicting();
+    let instead = move || match plan.calculator.is_broken() {
         true => BROKEN,
-        false if is_open() => "Predicting …",
-        false => "There is no prediction for a scenario that can't run.",
+        false if is_predicting() => "Predicting …",
+        false => "Fix the layout above to see an estimate.",
     };
     view! {
-        <section class="estimate" class:stale=is_open aria-busy=move || is_open().to_string() aria-labelledby="estimate-title">
+        <section class="estimate" class:stale=is_predicting aria-busy=move || is_predicting().to_string() aria-labelledby="estimate-title">
             <h2 id="estimate-title">"Estimate"</h2>
-            <Show when=move || question.latest().is_some() fallback=move || view! { <p role="status">{instead}</p> }>
+            <Show when=move || prediction.latest().is_some() fallback=move || view! { <p role="status">{instead}</p> }>
                 <Numbers table=Signal::derive(move || comparison(plan)) />
                 <p>{of(|prediction| prediction.basis)}</p>
                 <Anchors />
                 <div class="charts">
                     <BarsPanel title="Where the time goes" chart=Signal::derive(move || time(latest(plan))) />
-                    <BarsPanel title="What a GPU holds" chart=Signal::derive(move || memory(latest(plan))) />
+                    <BarsPanel title="Memory per GPU" chart=Signal::derive(move || memory(latest(plan))) />
                 </div>
             </Show>
         </section>
@@ -41,23 +43,23 @@ pub(super) fn EstimatePanel() -> impl IntoView {
 }
 
 fn latest(plan: Plan) -> Prediction {
-    plan.helper.prediction.latest().map_or_else(Prediction::default, |prediction| (*prediction).clone())
+    plan.calculator.prediction.latest().map_or_else(Prediction::default, |prediction| (*prediction).clone())
 }
 
-/// Whether the scenario fits its GPUs, said by word, sign and colour.
+/// Whether the scenario fits its GPUs, in words, by a sign and by colour.
 #[component]
 pub(super) fn Fit() -> impl IntoView {
     let plan = Plan::of_page();
     let fits = move || latest(plan).fits;
     view! {
-        <Show when=move || plan.helper.prediction.latest().is_some()>
-            <p class="fit" class:stale=move || plan.helper.is_predicting() class:wrong=move || !fits() data-fits=move || fits().to_string() aria-live="polite">
+        <Show when=move || plan.calculator.prediction.latest().is_some()>
+            <p class="fit" class:stale=move || plan.calculator.is_predicting() class:wrong=move || !fits() data-fits=move || fits().to_string() aria-live="polite">
                 <span aria-hidden="true">{move || if fits() { "✓ " } else { "✕ " }}</span>
                 {move || latest(plan).fit}
             </p>
             <Show when=move || !latest(plan).remedies.is_empty()>
                 <div class="chips">
-                    <span class="label">"It would fit with"</span>
+                    <span class="label">"Changes that make it fit"</span>
                     {move || latest(plan).remedies.into_iter().map(|remedy| view! { <RemedyChip remedy /> }).collect_view()}
                 </div>
             </Show>
@@ -65,7 +67,7 @@ pub(super) fn Fit() -> impl IntoView {
     }
 }
 
-/// A change with which it would fit; a press makes it.
+/// A button that makes a change with which the scenario fits.
 #[component]
 fn RemedyChip(remedy: Remedy) -> impl IntoView {
     let plan = Plan::of_page();
@@ -82,7 +84,7 @@ fn RemedyChip(remedy: Remedy) -> impl IntoView {
     view! { <button type="button" class="chip" on:click=change>{title}</button> }
 }
 
-/// The measurements that the prediction rests on.
+/// The measurements behind the estimate.
 #[component]
 fn Anchors() -> impl IntoView {
     let plan = Plan::of_page();
@@ -90,59 +92,65 @@ fn Anchors() -> impl IntoView {
     view! {
         <Show when=move || !anchors().is_empty()>
             <details>
-                <summary>"The measurements that it rests on"</summary>
+                <summary>"Measurements behind this estimate"</summary>
                 <ul class="plain">{move || anchors().into_iter().map(|anchor| view! { <li>{anchor}</li> }).collect_view()}</ul>
             </details>
         </Show>
     }
 }
 
-/// The prediction with its interval, beside the published number, or else the one that was given.
+/// Returns the predicted figures with their intervals, beside the published ones, else those of a typed step time.
 fn comparison(plan: Plan) -> Table {
-    let Prediction { low_s, mid_s, high_s, .. } = latest(plan);
-    let published = plan.scenario.with(|scenario| {
-        scenario.as_ref().ok().and_then(Scenario::baseline).map(|baseline| baseline.step_time_s)
-    });
-    let given = plan.outcome.with(|outcome| {
-        let outcome = outcome.as_ref().filter(|outcome| outcome.basis == Basis::Given)?;
-        Some(outcome.metrics.step_time_s)
-    });
-    let beside = published.map(|step| ("Published", step)).or(given.map(|step| ("Yours", step)));
-    let metrics = |step_time_s: f64| {
-        plan.scenario.with(|scenario| {
-            let step_time = StepTime::Seconds(step_time_s);
-            plan.spec.with(|spec| spec.metrics_at(scenario.as_ref().ok()?, step_time).ok())
+    plan.scenario.with(|scenario| {
+        let Ok(scenario) = scenario else { return Table::default() };
+        let published = scenario.baseline().map(|baseline| ("Published", baseline.step_time_s));
+        let typed = plan.step.with(|step| {
+            let step = step.as_ref().filter(|step| step.source == StepTimeSource::Typed)?;
+            Some(("Yours", step.metrics.step_time_s))
+        });
+        plan.spec.with(|spec| {
+            let metrics = |step_time_s| spec.metrics_at(scenario, StepTime::Seconds(step_time_s)).ok();
+            comparison_table(&latest(plan), published.or(typed), metrics, mfu_label(plan))
         })
-    };
-    let columns = [Some(mid_s), Some(low_s), Some(high_s), beside.map(|(_, step)| step)];
-    let columns = columns.map(|step| step.and_then(metrics));
-    let Some(tokens) = columns[0].as_ref().map(|metrics| format_count(metrics.tokens)) else {
-        return Table::default();
-    };
-    let row = |name: String, value: fn(&Metrics) -> Option<f64>, text: fn(f64) -> String| {
-        let [mid, low, high, beside] = columns.each_ref().map(|metrics| metrics.as_ref().and_then(value));
-        let (mid, low, high) = (mid?, low?, high?);
-        let mut cells = vec![name, text(mid), format!("{} – {}", text(low.min(high)), text(low.max(high)))];
-        if let Some(beside) = beside {
-            // Without a sign before what is rounded to nothing.
-            let percent = (mid / beside - 1.0) * 100.0;
-            let percent = if percent.abs() < 0.05 { "0.0 %".to_string() } else { format!("{percent:+.1} %") };
-            cells.extend([text(beside), percent]);
+    })
+}
+
+/// Returns the table of predicted figures beside those of another step time, which is named. `metrics` computes the
+/// figures of a step time in seconds.
+fn comparison_table(
+    prediction: &Prediction,
+    beside: Option<(&'static str, f64)>,
+    metrics: impl Fn(f64) -> Option<Metrics>,
+    mfu_label: String,
+) -> Table {
+    let Prediction { low_s, mid_s, high_s, .. } = *prediction;
+    let [mid, low, high] = [mid_s, low_s, high_s].map(&metrics);
+    let (Some(mid), Some(low), Some(high)) = (mid, low, high) else { return Table::default() };
+    let beside = beside.and_then(|(name, step_time_s)| Some((name, metrics(step_time_s)?)));
+    let row = |name: String, value: fn(&Metrics) -> Option<f64>, write: fn(f64) -> String| {
+        let predicted = value(&mid)?;
+        let mut cells = vec![name, write(predicted), readable_range((value(&low)?, value(&high)?), write)];
+        if let Some(beside) = beside.as_ref().and_then(|(_, beside)| value(beside)) {
+            cells.extend([write(beside), signed_percent(predicted / beside - 1.0)]);
         }
         Some(cells)
     };
     let rows = [
-        row("Step time, s".into(), |metrics| Some(metrics.step_time_s), |value| significant(value, 4)),
+        row("Step time, s".into(), |metrics| Some(metrics.step_time_s), readable),
         row("Tokens per second".into(), |metrics| Some(metrics.tokens_per_s), group_digits),
-        row("MFU, %".into(), |metrics| Some(metrics.mfu? * 100.0), |value| format!("{value:.2}")),
-        row(format!("Days for {tokens} tokens"), |metrics| metrics.time_to_train_days, days_text),
+        row("MFU, %".into(), |metrics| Some(metrics.mfu? * 100.0), readable),
+        row(
+            format!("Days for {} tokens", format_count(mid.tokens)),
+            |metrics| metrics.time_to_train_days,
+            readable_days,
+        ),
     ];
     let mut head = vec!["", "Predicted", "80 % interval"];
     if let Some((name, _)) = beside {
-        head.extend([name, "Off by"]);
+        head.extend([name, "Difference"]);
     }
     Table {
-        caption: format!("Predicted; {}", mfu_label(plan)),
+        caption: format!("Predicted figures; {mfu_label}"),
         head: head.into_iter().map(str::to_string).collect(),
         rows: rows.into_iter().flatten().collect(),
     }
@@ -158,7 +166,7 @@ fn memory(prediction: Prediction) -> BarChart {
     BarChart { bars: prediction.memory, unit: "GiB", kind }
 }
 
-/// A chart of bars with its table.
+/// A bar chart with its table.
 #[component]
 fn BarsPanel(title: &'static str, chart: Signal<BarChart>) -> impl IntoView {
     let table = Signal::derive(move || chart.with(|chart| table(title, chart)));
@@ -174,14 +182,14 @@ fn BarsPanel(title: &'static str, chart: Signal<BarChart>) -> impl IntoView {
             <h3>{title}</h3>
             <Chart chart=Signal::derive(move || Drawing::Bars(chart.get())) summary />
             <details>
-                <summary>"The chart's numbers"</summary>
+                <summary>"Show data"</summary>
                 <Numbers table />
             </details>
         </div>
     }
 }
 
-/// A row for every bar. Where bars have one part each, a column of shares takes the place of the columns of parts.
+/// Returns a row for each bar: for a waterfall its share and its length, otherwise its parts and their total.
 fn table(title: &str, chart: &BarChart) -> Table {
     let Bars { labels, parts } = &chart.bars;
     let of = |bar: usize| parts.iter().map(move |part| part.values[bar]);
@@ -200,12 +208,50 @@ fn table(title: &str, chart: &BarChart) -> Table {
         true => vec!["Part".to_string(), "Share".to_string(), "Seconds".to_string()],
         false => {
             let parts = parts.iter().map(|part| part.name.clone());
-            ["".to_string()].into_iter().chain(parts).chain(["Together".to_string()]).collect()
+            ["".to_string()].into_iter().chain(parts).chain(["Total".to_string()]).collect()
         }
     };
     Table {
         caption: format!("{title}, in {}", chart.unit),
         head: columns,
         rows: labels.iter().enumerate().map(row).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Part;
+    use trainplan_shared::link;
+
+    #[test]
+    fn predicted_figures_are_compared_with_the_published_ones() {
+        let spec = link::read("r=llama3.1-405b/h100/fp8/512@25.04").spec;
+        let scenario = spec.scenario().expect("a recipe");
+        let metrics = |step_time_s| spec.metrics_at(&scenario, StepTime::Seconds(step_time_s)).ok();
+        let prediction = Prediction { low_s: 11.0, mid_s: 12.0, high_s: 14.0, ..Prediction::default() };
+        let table = comparison_table(&prediction, Some(("Published", 12.37)), metrics, "MFU".into());
+        assert_eq!(table.head, ["", "Predicted", "80 % interval", "Published", "Difference"]);
+        assert_eq!(table.rows[0], ["Step time, s", "12", "11–14", "12.4", "-3.0 %"]);
+        assert_eq!(table.rows[1][2], "149,797–190,650");
+        assert_eq!(table.rows[3], ["Days for 1T tokens", "66", "61–77", "68", "-3.0 %"]);
+        let alone = comparison_table(&prediction, None, metrics, "MFU".into());
+        assert_eq!(alone.rows[0], ["Step time, s", "12", "11–14"]);
+    }
+
+    fn bars(kind: BarKind) -> BarChart {
+        let part = |name: &str, values: [f64; 2]| Part { name: name.into(), values: values.into() };
+        let parts = vec![part("Weights", [1.0, 0.0]), part("Logits", [0.0, 3.0])];
+        let bars = Bars { labels: vec!["Stage 1".into(), "Stage 2".into()], parts };
+        BarChart { bars, unit: "GiB", kind }
+    }
+
+    #[test]
+    fn a_table_of_bars_lists_shares_or_parts() {
+        let waterfall = table("Time", &bars(BarKind::Waterfall));
+        assert_eq!(waterfall.rows, [["Stage 1", "25.0 %", "1.000"], ["Stage 2", "75.0 %", "3.000"]]);
+        let stacked = table("Memory", &bars(BarKind::Stacked { name: "80 GiB".into(), limit: 80.0 }));
+        assert_eq!(stacked.head, ["", "Weights", "Logits", "Total"]);
+        assert_eq!(stacked.rows[1], ["Stage 2", "0.0", "3.0", "3.0"]);
     }
 }

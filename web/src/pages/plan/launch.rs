@@ -13,7 +13,7 @@ use trainplan_shared::launch::{ClusterType, Style};
 #[component]
 pub(super) fn LaunchPanel() -> impl IntoView {
     let plan = Plan::of_page();
-    let launched = plan.helper.launch;
+    let launched = plan.calculator.launch;
     let has_launch = move || launched.latest().is_some_and(|launched| launched.launch.is_some());
     let refusals = move || {
         let launched = launched.latest().filter(|launched| !launched.refusals.is_empty())?;
@@ -25,7 +25,7 @@ pub(super) fn LaunchPanel() -> impl IntoView {
     };
     let instead = move || match plan.scenario.with(Result::is_err) {
         true => Some("There is no command for a scenario that can't run."),
-        false if plan.helper.is_broken() => Some(super::BROKEN),
+        false if plan.calculator.is_broken() => Some(super::BROKEN),
         false => None,
     };
     view! {
@@ -51,7 +51,7 @@ fn ClusterFields() -> impl IntoView {
     let plan = Plan::of_page();
     let chosen = move |value: fn(&Launch) -> &str| {
         Signal::derive(move || {
-            let launched = plan.helper.launch.latest();
+            let launched = plan.calculator.launch.latest();
             let launch = launched.as_ref().and_then(|launched| launched.launch.as_ref());
             launch.map_or("default".into(), |launch| format!("{} (default)", value(launch)))
         })
@@ -126,14 +126,14 @@ fn Refusals(refusals: Vec<Refusal>, kind: &'static str, title: &'static str) -> 
 /// The script with what to know of it, what comes before and what comes after.
 #[component]
 fn Script() -> impl IntoView {
-    let launched = Plan::of_page().helper.launch;
+    let launched = Plan::of_page().calculator.launch;
     let launch = move || launched.latest().and_then(|launched| launched.launch.clone()).unwrap_or_default();
     let of = move |value: fn(Launch) -> String| Signal::derive(move || value(launch()));
     let steps = move |value: fn(Launch) -> Vec<Step>| Signal::derive(move || value(launch()));
     let script = of(|launch| launch.script);
     let name = of(|launch| launch.name);
     // What is copied is what the fields say, not what they said a moment ago.
-    let is_old = Signal::derive(move || launched.is_open());
+    let is_old = Signal::derive(move || launched.is_pending());
     view! {
         {move || launch().warnings.into_iter().map(|Warning { text, fix }| view! {
             <p class="notice warn">{text} " " {(!fix.is_empty()).then(|| view! { <strong>{fix}</strong> })}</p>

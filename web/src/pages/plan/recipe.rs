@@ -1,6 +1,6 @@
-//! Choosing the recipe to start from.
+//! The choice of the recipe to start from.
 
-use super::{Of, Plan};
+use super::{CatalogEntry, Plan};
 use crate::address::href;
 use leptos::prelude::*;
 use leptos_router::components::A;
@@ -8,7 +8,7 @@ use trainplan_shared::catalog::{Catalog, Choice, Facet, Recipe};
 use trainplan_shared::field::Field;
 use trainplan_shared::spec::Spec;
 
-/// Chooses a recipe by what tells recipes apart; every choice leads to one.
+/// Chooses a recipe by model, GPU, precision, GPU count, scaling and release; each choice selects an existing recipe.
 #[component]
 pub(super) fn RecipePicker() -> impl IntoView {
     let plan = Plan::of_page();
@@ -30,7 +30,7 @@ pub(super) fn RecipePicker() -> impl IntoView {
                 <Facets label="Scaling" facet=Facet::Scaling />
                 <Facets label="Release" facet=Facet::Release />
             </div>
-            {move || plan.recipe.get().map(|Of(recipe)| view! {
+            {move || plan.recipe.get().map(|CatalogEntry(recipe)| view! {
                 <p class="source">
                     <code>{recipe.id.to_string()}</code>
                     {source(recipe).map(|source| view! { <small>{source}</small> })}
@@ -43,30 +43,32 @@ pub(super) fn RecipePicker() -> impl IntoView {
     }
 }
 
-/// The way back to recipes.
+/// The notice of a plan without a recipe, with a button to start from one.
 #[component]
 fn NoRecipe() -> impl IntoView {
     let plan = Plan::of_page();
     view! {
-        <p>"This plan starts from none: model, GPUs, batch and layout are what you say."</p>
+        <p>"Custom plan. You set the model, GPUs, batch size and layout."</p>
         <button type="button" class="action" on:click=move |_| plan.address.turn_to(|spec| *spec = spec.without_scenario())>"Start from a recipe"</button>
     }
 }
 
 fn same_model(plan: Plan) -> Spec {
     match plan.recipe.get() {
-        Some(Of(recipe)) => Spec::default().with(Field::Model, recipe.id.model.clone()),
+        Some(CatalogEntry(recipe)) => Spec::default().with(Field::Model, recipe.id.model.clone()),
         None => Spec::default(),
     }
 }
 
 fn choices(plan: Plan, facet: Facet) -> Vec<Choice> {
-    plan.recipe.get().map_or(Vec::new(), |Of(recipe)| Catalog::embedded().choices(&recipe.id, facet))
+    plan.recipe
+        .get()
+        .map_or(Vec::new(), |CatalogEntry(recipe)| Catalog::embedded().choices(&recipe.id, facet))
 }
 
-/// Takes the recipe that has the value; what was changed of the one before belongs to that one and goes.
+/// Switches to the recipe with this value, and discards the changes to the previous recipe.
 fn choose(plan: Plan, facet: Facet, value: &str) {
-    let Some(Of(current)) = plan.recipe.get_untracked() else { return };
+    let Some(CatalogEntry(current)) = plan.recipe.get_untracked() else { return };
     if let Some(chosen) = Catalog::embedded().choose(&current.id, facet, value) {
         plan.address.turn_to(|spec| {
             *spec = spec.without_scenario();
@@ -76,10 +78,10 @@ fn choose(plan: Plan, facet: Facet, value: &str) {
 }
 
 fn is_chosen(plan: Plan, facet: Facet, value: &str) -> bool {
-    plan.recipe.get().is_some_and(|Of(recipe)| facet.value(&recipe.id) == value)
+    plan.recipe.get().is_some_and(|CatalogEntry(recipe)| facet.value(&recipe.id) == value)
 }
 
-/// A facet with many values.
+/// The choice of one of many values.
 #[component]
 fn Facets(label: &'static str, facet: Facet) -> impl IntoView {
     let plan = Plan::of_page();
@@ -99,7 +101,7 @@ fn Facets(label: &'static str, facet: Facet) -> impl IntoView {
     }
 }
 
-/// The published GPU counts, all in sight.
+/// The choice of a GPU count, with all counts visible.
 #[component]
 fn Counts() -> impl IntoView {
     let plan = Plan::of_page();

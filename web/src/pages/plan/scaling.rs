@@ -1,15 +1,18 @@
-//! How the chosen recipe's model scales over the published GPU counts.
+//! The published measurements of the recipe's model over GPU counts.
 
-use super::{Of, Plan};
+use super::{CatalogEntry, Plan};
+use crate::address::Address;
 use crate::components::chart::{Chart, ChartLine, LineChart};
 use crate::components::numbers::{Numbers, Table};
 use leptos::prelude::*;
-use trainplan_shared::catalog::{Catalog, RecipeId};
+use trainplan_shared::catalog::{Catalog, Facet, RecipeId};
 use trainplan_shared::field::Field;
+use trainplan_shared::flops::Convention;
+use trainplan_shared::metrics::Metrics;
 use trainplan_shared::scaling::{Point, Quantity, Series, series};
-use trainplan_shared::units::{group_digits, significant};
+use trainplan_shared::units::{group_digits, readable_days, significant};
 
-/// The chart over GPU counts, and its table.
+/// The chart over GPU counts and its table.
 #[component]
 pub(super) fn Scaling() -> impl IntoView {
     let plan = Plan::of_page();
@@ -18,7 +21,7 @@ pub(super) fn Scaling() -> impl IntoView {
     });
     let tokens = Memo::new(move |_| plan.spec.with(|spec| spec.tokens().ok()));
     let measured = Memo::new(move |_| {
-        plan.recipe.get().map_or(Vec::new(), |Of(recipe)| related(&recipe.id, tokens.get()))
+        plan.recipe.get().map_or(Vec::new(), |CatalogEntry(recipe)| related(&recipe.id, tokens.get()))
     });
     let chart = Signal::derive(move || {
         measured.with(|measured| chart(measured, quantity.get(), mark(plan, quantity.get())).into())
@@ -28,7 +31,7 @@ pub(super) fn Scaling() -> impl IntoView {
     view! {
         <Show when=move || is_of_recipe(plan)>
             <section class="scaling" aria-labelledby="scaling-title">
-                <h2 id="scaling-title">"How it scales"</h2>
+                <h2 id="scaling-title">"Scaling"</h2>
                 <Show when=move || !nothing() fallback=move || view! { <p>{nothing_measured(plan)}</p> }>
                     <QuantityChoice quantity />
                     <Chart chart summary />
@@ -39,15 +42,15 @@ pub(super) fn Scaling() -> impl IntoView {
     }
 }
 
-/// Whether the plan is of its recipe's model, about which alone the recipe's measurements say something.
+/// Whether the plan trains the recipe's model: its measurements say nothing about another one.
 fn is_of_recipe(plan: Plan) -> bool {
-    plan.recipe.get().is_some_and(|Of(recipe)| {
+    plan.recipe.get().is_some_and(|CatalogEntry(recipe)| {
         plan.scenario
             .with(|scenario| scenario.as_ref().map_or(true, |scenario| scenario.model.id == recipe.id.model))
     })
 }
 
-/// The measured series of the recipe's model on its GPU type.
+/// Returns the measured series of the recipe's model on its GPU type.
 fn related(id: &RecipeId, tokens: Option<f64>) -> Vec<Series> {
     let related =
         |other: &RecipeId| other.model == id.model && other.gpu == id.gpu && other.strong == id.strong;
@@ -55,38 +58,31 @@ fn related(id: &RecipeId, tokens: Option<f64>) -> Vec<Series> {
 }
 
 fn nothing_measured(plan: Plan) -> String {
-    plan.recipe.get().map_or(String::new(), |Of(recipe)| {
-        let counts = Catalog::embedded().choices(&recipe.id, trainplan_shared::catalog::Facet::Gpus);
+    plan.recipe.get().map_or(String::new(), |CatalogEntry(recipe)| {
+        let counts = Catalog::embedded().choices(&recipe.id, Facet::Gpus);
         let counts: Vec<String> = counts.into_iter().map(|choice| choice.title).collect();
-        format!("No measurement is published for these recipes. They exist for {} GPUs.", counts.join(", "))
+        format!("No measurements are published for these recipes. They use {} GPUs.", counts.join(", "))
     })
 }
 
-/// The point of the scenario at hand, if it has one.
+/// Returns the name, GPU count and value of the plan's own point, if it has a value to compare with the lines.
 fn mark(plan: Plan, quantity: Quantity) -> Option<(String, f64, f64)> {
-    let outcome = plan.outcome.get()?;
-    plan.scenario.with(|scenario| {
-        let scenario = scenario.as_ref().ok()?;
-        let gpus = f64::from(scenario.layout.gpus());
-        let metrics = &outcome.metrics;
-        let value = match quantity {
-            Quantity::TokensPerS => metrics.tokens_per_s,
-            Quantity::TokensPerSPerGpu => metrics.tokens_per_s / gpus,
-            Quantity::StepTime => metrics.step_time_s,
-            Quantity::Days => metrics.time_to_train_days?,
-            // Marked only where it is counted as the lines are.
-            Quantity::MfuFull if metrics.convention == Some(trainplan_shared::flops::Convention::Full) => {
-                metrics.mfu? * 100.0
-            }
-            Quantity::MfuRecipe
-                if metrics.convention == Some(trainplan_shared::flops::Convention::Recipe) =>
-            {
-                metrics.mfu? * 100.0
-            }
-            Quantity::MfuFull | Quantity::MfuRecipe => return None,
-        };
-        Some(("This plan".to_string(), gpus, value))
-    })
+    let metrics = plan.step.get()?.metrics;
+    let gpus = plan.scenario.with(|scenario| Some(f64::from(scenario.as_ref().ok()?.layout.gpus())))?;
+    Some(("This plan".to_string(), gpus, marked(&metrics, gpus, quantity)?))
+}
+
+/// Returns the value of a quantity; an MFU only if it is counted by the convention of the lines.
+fn marked(metrics: &Metrics, gpus: f64, quantity: Quantity) -> Option<f64> {
+    let mfu = |convention| metrics.mfu.filter(|_| metrics.convention == Some(convention));
+    match quantity {
+        Quantity::TokensPerS => Some(metrics.tokens_per_s),
+        Quantity::TokensPerSPerGpu => Some(metrics.tokens_per_s / gpus),
+        Quantity::StepTime => Some(metrics.step_time_s),
+        Quantity::Days => metrics.time_to_train_days,
+        Quantity::MfuFull => mfu(Convention::Full).map(|mfu| mfu * 100.0),
+        Quantity::MfuRecipe => mfu(Convention::Recipe).map(|mfu| mfu * 100.0),
+    }
 }
 
 fn chart(measured: &[Series], quantity: Quantity, mark: Option<(String, f64, f64)>) -> LineChart {
@@ -104,7 +100,7 @@ fn chart(measured: &[Series], quantity: Quantity, mark: Option<(String, f64, f64
     LineChart::over_gpus(lines.collect(), quantity.axis(), quantity.spans_decades()).with_mark(mark)
 }
 
-/// The title without model and GPU, which the page says already.
+/// Returns the title without model and GPU, which the page's heading names.
 fn short_title(series: &Series) -> String {
     series.points.first().map_or(series.title.clone(), |point| {
         let id = &point.recipe.id;
@@ -112,30 +108,31 @@ fn short_title(series: &Series) -> String {
     })
 }
 
-/// A chart in a sentence.
+/// Returns a description of the chart for screen readers.
 pub(crate) fn summary(measured: &[Series], quantity: Quantity) -> String {
     let lines = measured.iter().filter_map(|series| {
         let (first, last) = (series.points.first()?, series.points.last()?);
         let at = |point: &Point| format!("{} at {} GPUs", shown(point, quantity), point.recipe.id.gpus);
         Some(format!("{}: {} to {}", series.title, at(first), at(last)))
     });
-    format!("Chart of {} over GPU counts. {}.", quantity.title(), lines.collect::<Vec<_>>().join("; "))
+    format!("Chart of {} by GPU count. {}.", quantity.title(), lines.collect::<Vec<_>>().join("; "))
 }
 
-/// A point's value as people read it.
+/// Returns a point's value: days rounded, everything else with the digits of the document.
 pub(crate) fn shown(point: &Point, quantity: Quantity) -> String {
     let value = point.value(quantity);
     match quantity {
         Quantity::TokensPerS | Quantity::TokensPerSPerGpu => group_digits(value),
         Quantity::StepTime => significant(value, 5),
-        Quantity::MfuFull | Quantity::MfuRecipe | Quantity::Days => format!("{value:.2}"),
+        Quantity::MfuFull | Quantity::MfuRecipe => format!("{value:.2}"),
+        Quantity::Days => readable_days(value),
     }
 }
 
-/// What the chart shows.
+/// The choice of the quantity that the chart shows.
 #[component]
 pub(crate) fn QuantityChoice(quantity: Memo<Quantity>) -> impl IntoView {
-    let address = crate::address::Address::of_page();
+    let address = Address::of_page();
     view! {
         <div class="field inline">
             <label for="quantity">"Show"</label>
@@ -146,7 +143,7 @@ pub(crate) fn QuantityChoice(quantity: Memo<Quantity>) -> impl IntoView {
     }
 }
 
-/// The numbers of a chart: a row for every GPU count, a column for every line.
+/// The chart's data: a row for each GPU count, a column for each line.
 #[component]
 pub(crate) fn SeriesTable(measured: Signal<Vec<Series>>, quantity: Signal<Quantity>) -> impl IntoView {
     let table = Signal::derive(move || measured.with(|measured| table(measured, quantity.get())));

@@ -3,7 +3,7 @@
 
 use crate::components::copy::as_file;
 use crate::desk::Desk;
-use crate::files::Found;
+use crate::files::FoundFile;
 use crate::message::results::{ForPage, ForWorker};
 use crate::message::{Curve, Row, Sent};
 use leptos::prelude::*;
@@ -37,7 +37,7 @@ enum State {
 pub(crate) struct Entries {
     entries: RwSignal<Vec<Entry>>,
     /// Files that wait, the next one first.
-    queue: StoredValue<Vec<(u32, Found)>, LocalStorage>,
+    queue: StoredValue<Vec<(u32, FoundFile)>, LocalStorage>,
     desk: Desk,
     /// The query that says how results are looked at.
     query: RwSignal<String>,
@@ -99,7 +99,7 @@ impl Entries {
     }
 
     /// Reads files as well, in the order given.
-    pub(super) fn take(self, found: Vec<Found>) {
+    pub(super) fn take(self, found: Vec<FoundFile>) {
         self.entries.update(|entries| {
             for found in found {
                 let number = entries.len() as u32;

@@ -1,4 +1,4 @@
-//! What the worker does for the Plan page: predict, launch, read models.
+//! The worker of the Plan page: predictions, launch scripts and imported models.
 
 mod campaign;
 mod launch;
@@ -6,29 +6,29 @@ mod predict;
 
 use super::post;
 use crate::message::Imported;
-use crate::message::plan::{ForPage, ForWorker};
+use crate::message::plan::{CalculatorReply, CalculatorRequest};
 use trainplan_shared::hugging_face;
 
 pub(in crate::worker) use launch::refusal;
 
-/// Does what the planner wants.
-pub(super) fn hear(message: ForWorker) {
+/// Answers a request of the planner.
+pub(super) fn answer(message: CalculatorRequest) {
     match message {
-        ForWorker::Predict { query } => {
+        CalculatorRequest::Predict { query } => {
             if let Some(prediction) = predict::predict(&query) {
-                post(&ForPage::Predicted { query, prediction });
+                post(&CalculatorReply::Predicted { query, prediction });
             }
         }
-        ForWorker::Launch { query } => {
+        CalculatorRequest::Launch { query } => {
             if let Some(launched) = launch::launch(&query) {
-                post(&ForPage::Launched { query, launched });
+                post(&CalculatorReply::Launched { query, launched });
             }
         }
-        ForWorker::Import { text } => post(&ForPage::Imported(import(&text))),
+        CalculatorRequest::Import { text } => post(&CalculatorReply::Imported(import(&text))),
     }
 }
 
-/// The model that a `config.json` describes.
+/// Returns the model of a `config.json`.
 fn import(text: &str) -> Result<Imported, String> {
     let imported = hugging_face::read(text).map_err(|error| error.to_string())?;
     Ok(Imported {

@@ -1,0 +1,160 @@
+//! The page's side of the worker that predicts, writes launch scripts and reads a `config.json`. That code is larger
+//! than the rest of the page, so it is loaded after it.
+
+use super::step_time::PredictionState;
+use crate::message::plan::{CalculatorReply, CalculatorRequest};
+use crate::message::{Imported, Launched, Prediction};
+use crate::reader::PageWorker;
+use leptos::prelude::*;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long typing must pause before the worker is asked.
+const PAUSE: Duration = Duration::from_millis(60);
+
+/// The worker and its latest answers.
+#[derive(Clone, Copy)]
+pub(super) struct Calculator {
+    worker: StoredValue<Option<PageWorker>, LocalStorage>,
+    state: RwSignal<CalculatorState>,
+    pub(super) prediction: LatestAnswer<Prediction>,
+    pub(super) launch: LatestAnswer<Launched>,
+    /// The model of the last `config.json`, or the error in the file.
+    pub(super) imported: RwSignal<Option<Result<Imported, String>>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CalculatorState {
+    Starting,
+    Ready,
+    Broken,
+}
+
+impl Calculator {
+    /// Starts a worker that predicts the scenario of one query and launches that of the other whenever they change.
+    pub(super) fn start(predict: Memo<Option<String>>, launch: Memo<Option<String>>) -> Calculator {
+        let calculator = Calculator {
+            worker: StoredValue::new_local(None),
+            state: RwSignal::new(CalculatorState::Starting),
+            prediction: LatestAnswer::new(predict),
+            launch: LatestAnswer::new(launch),
+            imported: RwSignal::new(None),
+        };
+        // An effect runs after the page is drawn.
+        Effect::new(move |_| match PageWorker::start(move |reply| calculator.receive(reply)) {
+            Ok(worker) => calculator.worker.set_value(Some(worker)),
+            Err(_) => calculator.break_down(),
+        });
+        calculator.ask_whenever(predict, |query| CalculatorRequest::Predict { query });
+        calculator.ask_whenever(launch, |query| CalculatorRequest::Launch { query });
+        calculator
+    }
+
+    /// Whether the worker did not start or stopped.
+    pub(super) fn is_broken(self) -> bool {
+        self.state.get() == CalculatorState::Broken
+    }
+
+    /// Whether a prediction is expected.
+    pub(super) fn is_predicting(self) -> bool {
+        self.prediction.is_pending() && !self.is_broken()
+    }
+
+    /// Returns the state of the current scenario's prediction.
+    pub(super) fn prediction_state(self) -> PredictionState {
+        match self.prediction.latest() {
+            _ if self.is_broken() => PredictionState::Broken,
+            _ if self.prediction.is_pending() => PredictionState::Pending,
+            Some(predicted) => PredictionState::Ready {
+                low_s: predicted.low_s,
+                mid_s: predicted.mid_s,
+                high_s: predicted.high_s,
+            },
+            None => PredictionState::None,
+        }
+    }
+
+    /// Asks the worker to read a `config.json`; the result is set in `imported`.
+    pub(super) fn import(self, text: String) {
+        self.send(&CalculatorRequest::Import { text });
+    }
+
+    /// Sends a request for each new query, once typing pauses.
+    fn ask_whenever(self, query: Memo<Option<String>>, request: fn(String) -> CalculatorRequest) {
+        let mut send = debounce(PAUSE, move |query| self.send(&request(query)));
+        Effect::new(move |_| {
+            if let (CalculatorState::Ready, Some(query)) = (self.state.get(), query.get()) {
+                send(query);
+            }
+        });
+    }
+
+    fn send(self, request: &CalculatorRequest) {
+        // None if the page was left meanwhile.
+        let sent = self
+            .worker
+            .try_with_value(|worker| worker.as_ref().is_some_and(|worker| worker.send(request).is_ok()));
+        if sent == Some(false) {
+            self.break_down();
+        }
+    }
+
+    /// Discards earlier answers, which would otherwise be shown for the new scenario.
+    fn break_down(self) {
+        self.state.set(CalculatorState::Broken);
+        self.prediction.answer.set(None);
+        self.launch.answer.set(None);
+    }
+
+    fn receive(self, reply: Option<CalculatorReply>) {
+        match reply {
+            None => self.break_down(),
+            Some(CalculatorReply::Ready) => self.state.set(CalculatorState::Ready),
+            Some(CalculatorReply::Predicted { query, prediction }) => {
+                self.prediction.receive(query, prediction);
+            }
+            Some(CalculatorReply::Launched { query, launched }) => self.launch.receive(query, launched),
+            Some(CalculatorReply::Imported(imported)) => self.imported.set(Some(imported)),
+        }
+    }
+}
+
+/// The answer to the latest query; answers to earlier queries are dropped.
+pub(super) struct LatestAnswer<T: Send + Sync + 'static> {
+    query: Memo<Option<String>>,
+    answer: RwSignal<Option<(String, Arc<T>)>>,
+}
+
+impl<T: Send + Sync + 'static> Clone for LatestAnswer<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T: Send + Sync + 'static> Copy for LatestAnswer<T> {}
+
+impl<T: Send + Sync + 'static> LatestAnswer<T> {
+    fn new(query: Memo<Option<String>>) -> LatestAnswer<T> {
+        LatestAnswer { query, answer: RwSignal::new(None) }
+    }
+
+    /// Keeps an answer if its query is still the current one.
+    fn receive(self, query: String, answer: T) {
+        if self.query.get_untracked().as_ref() == Some(&query) {
+            self.answer.set(Some((query, Arc::new(answer))));
+        }
+    }
+
+    /// Whether the current query has no answer yet.
+    pub(super) fn is_pending(self) -> bool {
+        self.query.with(|query| {
+            self.answer
+                .with(|answer| query.is_some() && query.as_ref() != answer.as_ref().map(|(query, _)| query))
+        })
+    }
+
+    /// Returns the answer to the current query; while it is pending, the answer to the previous one.
+    pub(super) fn latest(self) -> Option<Arc<T>> {
+        let has_query = self.query.with(Option::is_some);
+        self.answer.with(|answer| answer.as_ref().filter(|_| has_query).map(|(_, answer)| answer.clone()))
+    }
+}
