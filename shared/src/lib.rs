@@ -32,4 +32,5 @@ pub mod scaling;
 pub mod scenario;
 pub mod spec;
 pub mod statistics;
+pub mod tables;
 pub mod units;

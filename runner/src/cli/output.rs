@@ -5,6 +5,7 @@ use clap::ValueEnum;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
+use trainplan_shared::tables::TextTable;
 
 /// How a result is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -86,6 +87,20 @@ pub(super) fn wide_table(
     let lines = table.to_string();
     let lines: Vec<&str> = lines.lines().map(str::trim_end).collect();
     text_line(&lines.join("\n"))
+}
+
+/// Writes the table of a view for people: unknown values are dashes, and no cell can control the terminal.
+pub(super) fn text_table(table: &TextTable) -> Result<(), Failure> {
+    let titles: Vec<String> = table.titles.iter().map(|title| (*title).to_owned()).collect();
+    let numbers = table.numbers.iter().enumerate().filter(|(_, is_number)| **is_number);
+    let numbers: Vec<usize> = numbers.map(|(place, _)| place).collect();
+    let cell = |cell: &Option<String>| printable(cell.as_deref().unwrap_or("–"));
+    wide_table(&titles, &numbers, table.rows.iter().map(|row| row.iter().map(cell).collect()))
+}
+
+/// Writes the table of a view as CSV.
+pub(super) fn csv_table(table: &TextTable) -> Result<(), Failure> {
+    text(&table.to_csv().map_err(|error| Failure::Format(error.to_string()))?)
 }
 
 /// What stands in a file may be anything; a terminal must not obey it.

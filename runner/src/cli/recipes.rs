@@ -12,6 +12,7 @@ use trainplan_shared::precision::Dtype;
 use trainplan_shared::problem::Problem;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::{DEFAULT_TOKENS, Spec};
+use trainplan_shared::tables::RecipeColumn;
 
 /// List the published recipes with what was measured
 #[derive(Debug, clap::Args)]
@@ -112,23 +113,18 @@ impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         let catalog = Catalog::embedded();
         let filter = Filter::from_spec(&self.filter.0)?;
-        let rows: Vec<Row<'_>> = catalog
-            .recipes()
-            .iter()
-            .filter(|recipe| filter.keeps(recipe))
-            .map(row)
-            .collect::<Result<_, _>>()?;
-        if rows.is_empty() {
+        let recipes: Vec<&'static Recipe> =
+            catalog.recipes().iter().filter(|recipe| filter.keeps(recipe)).collect();
+        if recipes.is_empty() {
             note("no recipes match these filters; `trainplan recipes` lists all");
         }
         match self.format.choose() {
-            Format::Json => output::json(&rows),
-            Format::Csv => output::csv(CSV_HEADER, rows.iter().map(csv_row)),
-            Format::Table => output::table(
-                TABLE_HEADER,
-                &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14],
-                rows.iter().map(table_row),
-            ),
+            Format::Json => {
+                let rows: Vec<Row<'_>> = recipes.into_iter().map(row).collect::<Result<_, _>>()?;
+                output::json(&rows)
+            }
+            Format::Csv => output::csv_table(&RecipeColumn::csv(&recipes)),
+            Format::Table => output::text_table(&RecipeColumn::terminal(&recipes)),
         }
     }
 }
@@ -166,94 +162,4 @@ fn row(recipe: &'static Recipe) -> Result<Row<'static>, Vec<Problem>> {
         note: &recipe.note,
         baseline,
     })
-}
-
-const TABLE_HEADER: [&str; 15] = [
-    "recipe", "layers", "seq", "TP", "PP", "CP", "VP", "DP", "MBS", "GBS", "GA", "step s", "tokens/s",
-    "MFU %", "days 1T",
-];
-
-fn table_row(row: &Row<'_>) -> [String; 15] {
-    let published = |value: fn(&BaselineRow) -> Option<String>| {
-        row.baseline.as_ref().and_then(value).unwrap_or("–".into())
-    };
-    let id = if row.proxy { format!("{} (proxy)", row.id) } else { row.id.to_string() };
-    [
-        id,
-        row.layers.to_string(),
-        row.seq_len.to_string(),
-        row.tp.to_string(),
-        row.pp.to_string(),
-        row.cp.to_string(),
-        row.vp.map_or("–".into(), |vp| vp.to_string()),
-        row.dp.to_string(),
-        row.mbs.to_string(),
-        row.gbs.to_string(),
-        row.ga.to_string(),
-        published(|baseline| Some(baseline.step_time_s.to_string())),
-        published(|baseline| baseline.tokens_per_s.map(|tokens| tokens.to_string())),
-        published(|baseline| baseline.mfu.map(|mfu| format!("{:.2}", mfu * 100.0))),
-        published(|baseline| baseline.time_to_train_days.map(|days| days.to_string())),
-    ]
-}
-
-const CSV_HEADER: [&str; 25] = [
-    "id",
-    "release",
-    "model",
-    "gpu",
-    "dtype",
-    "scaling",
-    "gpus",
-    "seq_len",
-    "layers",
-    "tp",
-    "pp",
-    "cp",
-    "ep",
-    "vp",
-    "dp",
-    "mbs",
-    "gbs",
-    "ga",
-    "proxy",
-    "source",
-    "step_time_s",
-    "tokens_per_s",
-    "mfu",
-    "time_to_train_days",
-    "note",
-];
-
-fn csv_row(row: &Row<'_>) -> [String; 25] {
-    let baseline = row.baseline.as_ref();
-    let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
-    let whole = |value: Option<u32>| value.map_or(String::new(), |value| value.to_string());
-    [
-        row.id.to_string(),
-        row.release.to_string(),
-        row.model.to_string(),
-        row.gpu.to_string(),
-        row.dtype.to_string(),
-        row.scaling.map_or("", Scaling::id).to_string(),
-        row.gpus.to_string(),
-        row.seq_len.to_string(),
-        row.layers.to_string(),
-        row.tp.to_string(),
-        row.pp.to_string(),
-        row.cp.to_string(),
-        whole(row.ep),
-        whole(row.vp),
-        row.dp.to_string(),
-        row.mbs.to_string(),
-        row.gbs.to_string(),
-        row.ga.to_string(),
-        row.proxy.to_string(),
-        row.source.clone(),
-        number(baseline.map(|baseline| baseline.step_time_s)),
-        number(baseline.and_then(|baseline| baseline.tokens_per_s)),
-        number(baseline.and_then(|baseline| baseline.mfu)),
-        number(baseline.and_then(|baseline| baseline.time_to_train_days)),
-        row.note.to_string(),
-    ]
 }

@@ -1,14 +1,13 @@
 //! `trainplan results`: the runs that are kept here, listed and deleted.
 
 use super::data_dir::StoreArgs;
-use super::output::{self, Format, FormatArg, printable};
+use super::output::{self, Format, FormatArg};
 use super::stored::by_id;
 use super::{Failure, note};
 use crate::store::{Query, Sort};
 use serde::Serialize;
-use trainplan_shared::api::RunSummary;
 use trainplan_shared::catalog::Catalog;
-use trainplan_shared::units::{group_digits, minute, significant};
+use trainplan_shared::tables::StoredRunColumn;
 
 /// List the runs that are kept here, and delete them
 ///
@@ -100,8 +99,8 @@ impl List {
         let page = store.list(&query).await?;
         match self.format.choose() {
             Format::Json => output::json(&page.items)?,
-            Format::Csv => output::csv(CSV_HEADER, page.items.iter().map(csv_row))?,
-            Format::Table => output::table(TABLE_HEADER, &[3, 4, 5, 6], page.items.iter().map(table_row))?,
+            Format::Csv => output::csv_table(&StoredRunColumn::csv(&page.items))?,
+            Format::Table => output::text_table(&StoredRunColumn::terminal(&page.items))?,
         }
         if page.next_cursor.is_some() {
             note(&format!("there are more than {}: --limit shows up to 1000, or filter", self.limit));
@@ -133,70 +132,4 @@ async fn delete(ids: &[String], store: &StoreArgs, format: &FormatArg) -> Result
         if deleted.len() == 1 { "run is deleted" } else { "runs are deleted" }
     ));
     Ok(())
-}
-
-const TABLE_HEADER: [&str; 8] = ["id", "ran", "status", "step s", "tokens/s", "MFU %", "published %", "run"];
-
-fn table_row(run: &RunSummary) -> [String; 8] {
-    let or_none = |text: Option<String>| text.unwrap_or_else(|| "–".into());
-    [
-        run.id.clone(),
-        minute(&run.ran_at),
-        run.status.id().into(),
-        or_none(run.step_time_s.map(|stat| significant(stat.mean, 5))),
-        or_none(run.tokens_per_s.map(group_digits)),
-        or_none(run.mfu.map(|mfu| format!("{:.2}", mfu * 100.0))),
-        or_none(speed_percent(run).map(|percent| format!("{percent:.1}"))),
-        printable(&name(run)),
-    ]
-}
-
-/// As its campaign calls it, else where its log was.
-fn name(run: &RunSummary) -> String {
-    match (&run.campaign, &run.run) {
-        (Some(campaign), Some(name)) => format!("{campaign}/{name}#{}", run.repeat.unwrap_or(1)),
-        _ => run.path.clone(),
-    }
-}
-
-fn speed_percent(run: &RunSummary) -> Option<f64> {
-    run.baseline.and_then(|baseline| baseline.speed_percent)
-}
-
-const CSV_HEADER: [&str; 14] = [
-    "id",
-    "ran_at",
-    "received_at",
-    "campaign",
-    "run",
-    "repeat",
-    "cluster",
-    "recipe",
-    "status",
-    "step_time_s_mean",
-    "tokens_per_s",
-    "mfu",
-    "speed_percent",
-    "path",
-];
-
-fn csv_row(run: &RunSummary) -> [String; 14] {
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    let number = |number: Option<f64>| number.map_or(String::new(), |number| number.to_string());
-    [
-        run.id.clone(),
-        run.ran_at.clone(),
-        run.received_at.clone(),
-        text(&run.campaign),
-        text(&run.run),
-        run.repeat.map_or(String::new(), |repeat| repeat.to_string()),
-        text(&run.cluster),
-        text(&run.recipe),
-        run.status.id().into(),
-        number(run.step_time_s.map(|stat| stat.mean)),
-        number(run.tokens_per_s),
-        number(run.mfu),
-        number(speed_percent(run)),
-        run.path.clone(),
-    ]
 }

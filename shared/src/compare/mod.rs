@@ -27,7 +27,6 @@
 mod configuration;
 mod curves;
 mod difference;
-mod export;
 mod item;
 mod workload;
 

@@ -21,19 +21,19 @@
 //! ```
 
 mod carried;
-mod export;
 mod fields;
 mod file;
 mod identity;
 mod intake;
+mod log_files;
 mod report;
 mod scoring;
 
 pub use carried::{Carried, Job, Launched, Predicted};
-pub use export::{csv, is_log_name, is_told_elsewhere};
 pub use file::{FileError, VERSION, read, write};
 pub use identity::Identity;
 pub use intake::Intake;
+pub use log_files::{is_log_name, is_told_elsewhere};
 pub(crate) use report::Seen;
 pub use report::{Against, AgainstPlan, Checkpoints, Loss, Memory, Report, View};
 pub use scoring::Scoring;

@@ -1,5 +1,4 @@
-//! Runs below each other: whether each was scored, what it measured, and how far that is from the published number and
-//! from its plan.
+//! The table of runs: status, step time, and the difference from the published number and from the plan.
 
 use crate::address::{Address, query};
 use crate::message::Row;
@@ -7,15 +6,9 @@ use leptos::prelude::*;
 use std::sync::Arc;
 use trainplan_shared::field::Field;
 use trainplan_shared::spec::Spec;
+use trainplan_shared::tables::PageHeading;
 
-/// A column that the worker fills: its title, and whether it holds numbers.
-pub(crate) type Column = (&'static str, bool);
-
-/// What people look for first: it stands above the rest of a run where the window is narrow.
-const MAIN: [&str; 4] = ["Step time, s", "Against reference", "MFU, %", "Of published, %"];
-
-/// Runs and their figures. Styles hide the last column while no row has a plan; where the window is narrow they make a
-/// card of each row.
+/// Runs and their figures. On a narrow screen each row is a card.
 #[component]
 pub(crate) fn RunTable(
     /// What it is a table of.
@@ -23,20 +16,27 @@ pub(crate) fn RunTable(
     /// What the rows are.
     first: &'static str,
     /// The other columns, after name and status.
-    columns: &'static [Column],
-    /// How a column's head is made where it is more than its title.
+    columns: Vec<PageHeading>,
+    /// Draws the heading of a column; by default its title.
     #[prop(optional)]
-    head: Option<fn(Column) -> AnyView>,
+    heading: Option<fn(PageHeading) -> AnyView>,
     /// The rows.
     #[prop(into)]
     rows: Signal<Vec<Arc<Row>>>,
-    /// What stands beside the name of a row.
+    /// What the page adds to the name of a row.
     #[prop(into)]
     more: ViewFnOf,
-    /// Whether that stands below the name.
+    /// Whether that comes below the name.
     #[prop(optional)]
     below: bool,
 ) -> impl IntoView {
+    let rows = Memo::new(move |_| rows.get());
+    let columns = Memo::new(move |_| {
+        let is_shown = |column: &PageHeading| {
+            !column.is_optional || rows.with(|rows| rows.iter().any(|row| row.text(column.key).is_some()))
+        };
+        columns.iter().copied().filter(is_shown).collect::<Vec<_>>()
+    });
     view! {
         <div class="scroll" tabindex="0" role="region" aria-label=label>
             <table class="reports cards">
@@ -44,7 +44,7 @@ pub(crate) fn RunTable(
                     <tr>
                         <th scope="col">{first}</th>
                         <th scope="col">"Status"</th>
-                        {columns.iter().map(|column| head.unwrap_or(plain_head)(*column)).collect_view()}
+                        {move || columns.get().into_iter().map(heading.unwrap_or(title)).collect_view()}
                     </tr>
                 </thead>
                 <tbody>
@@ -57,11 +57,11 @@ pub(crate) fn RunTable(
     }
 }
 
-fn plain_head((title, number): Column) -> AnyView {
-    view! { <th scope="col" class:number=number>{title}</th> }.into_any()
+fn title(PageHeading { title, is_number, .. }: PageHeading) -> AnyView {
+    view! { <th scope="col" class:number=is_number>{title}</th> }.into_any()
 }
 
-/// What a page adds to a row.
+/// What a page adds to the name of a row.
 #[derive(Clone)]
 pub(crate) struct ViewFnOf(Arc<dyn Fn(&Row) -> AnyView + Send + Sync>);
 
@@ -76,7 +76,7 @@ impl<F: Fn(&Row) -> AnyView + Send + Sync + 'static> From<F> for ViewFnOf {
 fn RunRow(
     row: Arc<Row>,
     first: &'static str,
-    columns: &'static [Column],
+    columns: Memo<Vec<PageHeading>>,
     more: ViewFnOf,
     below: bool,
 ) -> impl IntoView {
@@ -89,11 +89,20 @@ fn RunRow(
             view! { <a href=move || run_href(address, &id)>{file}</a> }.into_any()
         }
     };
-    let cell = |(index, (label, number)): (usize, &'static Column)| {
-        let cell = row.cells.get(index).cloned().unwrap_or_default();
-        let is_none = cell.text.is_empty();
-        let text = if is_none { "–".into() } else { cell.text };
-        view! { <td data-label=*label class:number=*number class:none=is_none class:main=MAIN.contains(label)>{text}{small(cell.more)}</td> }
+    let cells = {
+        let row = row.clone();
+        let cell = move |column: PageHeading| {
+            let PageHeading { key, title, is_number, is_main, .. } = column;
+            let cell = row.cell(key).cloned().unwrap_or_default();
+            let is_none = cell.text.is_empty();
+            let text = if is_none { "–".into() } else { cell.text };
+            view! {
+                <td data-label=title class:number=is_number class:none=is_none class:main=is_main>
+                    {text}{small(cell.detail)}
+                </td>
+            }
+        };
+        move || columns.get().into_iter().map(&cell).collect_view()
     };
     view! {
         <tr data-status=row.status.clone()>
@@ -105,22 +114,22 @@ fn RunRow(
                 {below.then(|| (more.0)(&row))}
             </th>
             <td data-label="Status"><span class="status">{row.status.replace('_', " ")}</span></td>
-            {columns.iter().enumerate().map(cell).collect_view()}
+            {cells}
         </tr>
     }
 }
 
-/// Where a run is shown, looked at as it is here.
+/// Returns the address of a run, with the window, convention and recipe of this page.
 pub(crate) fn run_href(address: Address, id: &str) -> String {
     format!("/run?{}", query(&view_of(address), &[("id", id.to_string())]))
 }
 
-/// Where runs stand beside each other, looked at as here.
+/// Returns the address of a comparison, with the window, convention and recipe of this page.
 pub(crate) fn compare_href(address: Address, ids: &[String]) -> String {
     format!("/compare?{}", query(&view_of(address), &[("ids", ids.join(","))]))
 }
 
-/// How the page looks at runs.
+/// Returns the window, convention and recipe of this page.
 pub(crate) fn view_of(address: Address) -> Spec {
     let spec = address.spec();
     let mut view = Spec::default();
@@ -134,7 +143,7 @@ fn small(text: String) -> impl IntoView {
     (!text.is_empty()).then(|| view! { <small>{text}</small> })
 }
 
-/// A path's folder and file.
+/// Splits a path into folder and file.
 fn split(path: &str) -> (String, String) {
     match path.rsplit_once('/') {
         Some((folder, file)) => (format!("{folder}/"), file.to_string()),

@@ -4,6 +4,7 @@ use super::WorkerMessage;
 use super::plan::Refusal;
 use serde::{Deserialize, Serialize};
 use trainplan_shared::api::LogLines;
+use trainplan_shared::tables::PageCell;
 
 /// To the worker.
 #[derive(Debug, Serialize, Deserialize)]
@@ -446,16 +447,23 @@ pub(crate) struct Row {
     pub(crate) status: String,
     /// Why it is not scored, not comparable, or what else to know.
     pub(crate) remarks: Vec<String>,
-    /// What stands in its columns, in their order; nothing where there is nothing to tell.
-    pub(crate) cells: Vec<Cell>,
+    /// The campaign that lists it, and its cluster, where it was launched from here.
+    pub(crate) campaign: Option<String>,
+    pub(crate) cluster: Option<String>,
+    /// The cells of its table; none of a file that was not read.
+    pub(crate) cells: Vec<PageCell>,
 }
 
-/// What stands in a column: what is not known is empty.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Cell {
-    pub(crate) text: String,
-    /// More about it, in small.
-    pub(crate) more: String,
+impl Row {
+    /// Returns the value in the column of this key; none where it is not known.
+    pub(crate) fn text(&self, key: &str) -> Option<&str> {
+        self.cell(key).map(|cell| cell.text.as_str()).filter(|text| !text.is_empty())
+    }
+
+    /// Returns the cell in the column of this key.
+    pub(crate) fn cell(&self, key: &str) -> Option<&PageCell> {
+        self.cells.iter().find(|cell| cell.key == key)
+    }
 }
 
 /// Every step of a file.

@@ -7,13 +7,13 @@ use crate::pages::plan::scaling::{QuantityChoice, SeriesTable, summary};
 use leptos::prelude::*;
 use leptos_router::components::A;
 use std::cmp::Ordering;
-use trainplan_shared::catalog::{Baseline, Catalog, Filter, Recipe, Release};
+use trainplan_shared::catalog::{Catalog, Filter, Recipe, Release};
 use trainplan_shared::field::Field;
 use trainplan_shared::precision::Dtype;
 use trainplan_shared::problem::Problem;
 use trainplan_shared::scaling::{Quantity, Series, series};
 use trainplan_shared::spec::Spec;
-use trainplan_shared::units::group_digits;
+use trainplan_shared::tables::{PageCell, PageHeading, RecipeColumn};
 
 /// The Recipes page.
 #[component]
@@ -60,7 +60,7 @@ pub(crate) fn RecipesPage() -> impl IntoView {
 #[component]
 fn Filters() -> impl IntoView {
     let catalog = Catalog::embedded();
-    let values = |value: fn(&Recipe) -> (String, String)| {
+    let values = |value: fn(&'static Recipe) -> (String, String)| {
         let mut values: Vec<(String, String)> = Vec::new();
         for recipe in catalog.recipes() {
             let value = value(recipe);
@@ -71,8 +71,8 @@ fn Filters() -> impl IntoView {
         values.sort_by(|a, b| a.1.cmp(&b.1));
         values
     };
-    let models = values(|recipe| (recipe.id.model.clone(), model_title(recipe)));
-    let gpus = values(|recipe| (recipe.id.gpu.clone(), gpu_name(recipe)));
+    let models = values(|recipe| (recipe.id.model.clone(), text(RecipeColumn::Model, recipe)));
+    let gpus = values(|recipe| (recipe.id.gpu.clone(), text(RecipeColumn::Gpu, recipe)));
     let dtypes = values(|recipe| (recipe.id.dtype.to_string(), recipe.id.dtype.title()));
     let scaling = vec![("weak".to_string(), "weak".to_string()), ("strong".into(), "strong".into())];
     let releases: Vec<_> =
@@ -89,6 +89,11 @@ fn Filters() -> impl IntoView {
     }
 }
 
+/// Returns what a recipe shows in a column.
+fn text(column: RecipeColumn, recipe: &'static Recipe) -> String {
+    column.page_cell(&recipe).map(|cell| cell.text).unwrap_or_default()
+}
+
 /// A recipe of the table; recipes stand in the catalog once.
 #[derive(Clone, Copy)]
 struct Row(&'static Recipe);
@@ -103,97 +108,25 @@ impl Row {
     fn is_measured(self) -> bool {
         Catalog::embedded().baseline(&self.0.id).is_some()
     }
-
-    fn number(self, column: Column) -> Option<f64> {
-        let Row(recipe) = self;
-        let baseline = Catalog::embedded().baseline(&recipe.id);
-        match column {
-            Column::Gpus => Some(recipe.id.gpus.into()),
-            Column::Gbs => Some(recipe.gbs.into()),
-            Column::StepTime => baseline.map(|baseline| baseline.step_time_s),
-            Column::Tokens => baseline.and_then(Baseline::printed_tokens),
-            Column::Mfu => baseline.and_then(Baseline::printed_mfu),
-            Column::Days => baseline.and_then(Baseline::printed_days),
-            Column::Model | Column::Gpu | Column::Dtype | Column::Release => None,
-        }
-    }
-
-    fn text(self, column: Column) -> String {
-        let Row(recipe) = self;
-        match column {
-            Column::Model => model_title(recipe),
-            Column::Gpu => gpu_name(recipe),
-            Column::Dtype => recipe.id.dtype.title(),
-            Column::Release => recipe.id.release.to_string(),
-            _ => String::new(),
-        }
-    }
-}
-
-fn model_title(recipe: &Recipe) -> String {
-    Catalog::embedded().model(&recipe.id.model).map_or(recipe.id.model.clone(), |model| model.title.clone())
-}
-
-fn gpu_name(recipe: &Recipe) -> String {
-    Catalog::embedded().gpu(&recipe.id.gpu).map_or(recipe.id.gpu.clone(), |gpu| gpu.name.clone())
-}
-
-/// A column that the table can be sorted by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Column {
-    Model,
-    Gpu,
-    Gpus,
-    Dtype,
-    Gbs,
-    StepTime,
-    Tokens,
-    Mfu,
-    Days,
-    Release,
-}
-
-impl Column {
-    const ALL: [(Column, &str); 10] = [
-        (Column::Model, "model"),
-        (Column::Gpu, "gpu"),
-        (Column::Gpus, "gpus"),
-        (Column::Dtype, "dtype"),
-        (Column::Gbs, "gbs"),
-        (Column::StepTime, "step-time"),
-        (Column::Tokens, "tokens"),
-        (Column::Mfu, "mfu"),
-        (Column::Days, "days"),
-        (Column::Release, "release"),
-    ];
-
-    fn id(self) -> &'static str {
-        Column::ALL.iter().find(|(column, _)| *column == self).map_or("", |(_, id)| id)
-    }
 }
 
 /// The order of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sort {
-    column: Column,
+    column: RecipeColumn,
     descending: bool,
 }
 
 impl Sort {
     fn order(self, a: Row, b: Row) -> Ordering {
-        let numbers = (a.number(self.column), b.number(self.column));
-        let order = match numbers {
-            (Some(a), Some(b)) => a.total_cmp(&b),
-            // What was not measured comes last either way.
-            (Some(_), None) => return Ordering::Less,
-            (None, Some(_)) => return Ordering::Greater,
-            (None, None) => a.text(self.column).cmp(&b.text(self.column)),
-        };
-        if self.descending { order.reverse() } else { order }
+        match (self.column.sort_value(&a.0), self.column.sort_value(&b.0)) {
+            (Some(a), Some(b)) => a.order(&b, self.descending),
+            _ => Ordering::Equal,
+        }
     }
 
     fn id(self) -> String {
-        format!("{}{}", if self.descending { "-" } else { "" }, self.column.id())
+        format!("{}{}", if self.descending { "-" } else { "" }, self.column.key())
     }
 }
 
@@ -205,10 +138,11 @@ impl std::str::FromStr for Sort {
             Some(name) => (true, name),
             None => (false, text),
         };
-        let known = Column::ALL.iter().find(|(_, id)| *id == name);
-        let column =
-            known.ok_or_else(|| Problem::unknown(Field::Sort, text, Column::ALL.map(|(_, id)| id)))?.0;
-        Ok(Sort { column, descending })
+        let sortable = || RecipeColumn::ALL.iter().copied().filter(|column| column.is_sortable());
+        match sortable().find(|column| column.key() == name) {
+            Some(column) => Ok(Sort { column, descending }),
+            None => Err(Problem::unknown(Field::Sort, text, sortable().map(RecipeColumn::key))),
+        }
     }
 }
 
@@ -220,18 +154,7 @@ fn Matrix(rows: Memo<Vec<Row>>, sort: Memo<Result<Option<Sort>, Problem>>) -> im
             <table class="matrix cards">
                 <thead>
                     <tr>
-                        <Sortable column=Column::Model title="Model" sort />
-                        <Sortable column=Column::Gpu title="GPU" sort />
-                        <Sortable column=Column::Gpus title="GPUs" sort number=true />
-                        <Sortable column=Column::Dtype title="Precision" sort />
-                        <th scope="col">"Layout"</th>
-                        <Sortable column=Column::Gbs title="GBS" sort number=true />
-                        <th scope="col" class="number">"MBS · GA"</th>
-                        <Sortable column=Column::StepTime title="Step, s" sort number=true />
-                        <Sortable column=Column::Tokens title="Tokens/s" sort number=true />
-                        <Sortable column=Column::Mfu title="MFU, %" sort number=true />
-                        <Sortable column=Column::Days title="Days for 1T" sort number=true />
-                        <Sortable column=Column::Release title="Release" sort />
+                        {RecipeColumn::ALL.iter().map(|column| heading(*column, sort)).collect_view()}
                         <th scope="col"><span class="visually-hidden">"Open"</span></th>
                     </tr>
                 </thead>
@@ -246,13 +169,21 @@ fn Matrix(rows: Memo<Vec<Row>>, sort: Memo<Result<Option<Sort>, Problem>>) -> im
     }
 }
 
-/// The head of a column; a press sorts by it, another turns the order round.
+fn heading(column: RecipeColumn, sort: Memo<Result<Option<Sort>, Problem>>) -> Option<AnyView> {
+    let PageHeading { title, is_number, .. } = column.page_heading()?;
+    Some(match column.is_sortable() {
+        true => view! { <Sortable column title is_number sort /> }.into_any(),
+        false => view! { <th scope="col" class:number=is_number>{title}</th> }.into_any(),
+    })
+}
+
+/// The heading of a column: a press sorts by it, another one reverses the order.
 #[component]
 fn Sortable(
-    column: Column,
+    column: RecipeColumn,
     title: &'static str,
+    is_number: bool,
     sort: Memo<Result<Option<Sort>, Problem>>,
-    #[prop(optional)] number: bool,
 ) -> impl IntoView {
     let address = Address::of_page();
     let current =
@@ -272,7 +203,7 @@ fn Sortable(
         Some(true) => " ↓",
     };
     view! {
-        <th scope="col" class:number=number aria-sort=order>
+        <th scope="col" class:number=is_number aria-sort=order>
             <button type="button" on:click=press>{title}<span aria-hidden="true">{arrow}</span></button>
         </th>
     }
@@ -282,33 +213,26 @@ fn Sortable(
 #[component]
 fn RecipeRow(row: Row) -> impl IntoView {
     let Row(recipe) = row;
-    let catalog = Catalog::embedded();
-    let degrees = &recipe.degrees;
-    let baseline = catalog.baseline(&recipe.id);
-    let printed = move |text: Option<String>| text.filter(|text| !text.is_empty()).unwrap_or("–".into());
-    let mut layout =
-        format!("TP {} · PP {} · CP {} · DP {}", degrees.tp, degrees.pp, degrees.cp, recipe.printed_dp);
-    if degrees.vp > 1 {
-        layout += &format!(" · VP {}", degrees.vp);
-    }
-    let proxy = catalog.is_proxy(recipe).then(|| format!(" proxy, {} layers", recipe.layers));
-    let strong = recipe.id.strong.then_some(" strong scaling");
     let open = href("/", &Spec::default().with(Field::Recipe, recipe.id.to_string()));
-    let name = format!("Plan {}", catalog.title(&recipe.id));
+    let name = format!("Plan {}", Catalog::embedded().title(&recipe.id));
+    let cell = |column: RecipeColumn| {
+        let PageHeading { key, title, is_number, .. } = column.page_heading()?;
+        let PageCell { text, detail, .. } = column.page_cell(&recipe)?;
+        let text = if text.is_empty() { "–".to_string() } else { text };
+        let detail =
+            (!detail.is_empty()).then(|| view! { <small class="tag">{format!(" {detail}")}</small> });
+        Some(match column {
+            // The first column names its row.
+            RecipeColumn::Model => view! { <th scope="row" data-label=title>{text}{detail}</th> }.into_any(),
+            _ => view! {
+                <td data-label=title class:number=is_number class:layout={key == "layout"}>{text}{detail}</td>
+            }
+            .into_any(),
+        })
+    };
     view! {
         <tr>
-            <th scope="row" data-label="Model">{model_title(recipe)}{proxy.map(|text| view! { <small class="tag">{text}</small> })}</th>
-            <td data-label="GPU">{gpu_name(recipe)}</td>
-            <td data-label="GPUs" class="number">{recipe.id.gpus}</td>
-            <td data-label="Precision">{recipe.id.dtype.title()}{strong.map(|text| view! { <small class="tag">{text}</small> })}</td>
-            <td data-label="Layout" class="layout">{layout}</td>
-            <td data-label="GBS" class="number">{recipe.gbs}</td>
-            <td data-label="MBS · GA" class="number">{format!("{} · {}", recipe.mbs, recipe.printed_ga)}</td>
-            <td data-label="Step, s" class="number">{printed(baseline.map(|baseline| baseline.step_time_s.to_string()))}</td>
-            <td data-label="Tokens/s" class="number">{printed(baseline.and_then(Baseline::printed_tokens).map(group_digits))}</td>
-            <td data-label="MFU, %" class="number">{printed(baseline.map(|baseline| baseline.printed_mfu_pct.clone()))}</td>
-            <td data-label="Days for 1T" class="number">{printed(baseline.map(|baseline| baseline.printed_days_1t.clone()))}</td>
-            <td data-label="Release">{recipe.id.release.to_string()}</td>
+            {RecipeColumn::ALL.iter().filter_map(|column| cell(*column)).collect_view()}
             <td class="open"><A href=open attr:class="action" attr:aria-label=name>"Plan"</A></td>
         </tr>
     }

@@ -1,14 +1,15 @@
 //! Runs beside each other, beside their plan and beside what is published.
 
-use super::{cells, files, runs};
+use super::{files, runs};
 use crate::components::trouble::sentence;
-use crate::message::{Cell, Compared, Plot, PlotLevel, PlotLine, Row, Saved, Setting, Source, Trouble};
+use crate::message::{Compared, Plot, PlotLevel, PlotLine, Row, Saved, Setting, Source, Trouble};
 use std::rc::Rc;
 use trainplan_shared::compare::{Against, Comparison, Curve, Item, LevelKind, Options, Verdict};
 use trainplan_shared::field::Field;
 use trainplan_shared::log::{Status, Window};
 use trainplan_shared::result::{Report, RunResult, Scoring, View};
-use trainplan_shared::units::{group_digits, significant};
+use trainplan_shared::tables::{ComparedRun, ComparisonColumn, cells};
+use trainplan_shared::units::minute;
 
 /// Among how many of the server's runs the newest comparison is looked for.
 const RECENT: usize = 50;
@@ -20,8 +21,7 @@ pub(super) async fn compare(ids: Vec<String>, view: View) -> Result<Compared, Tr
     let asked = view.window;
     let comparison = comparison(&runs, view);
     let headline = headline(&comparison);
-    let mut rows: Vec<Row> =
-        (0..comparison.items.len()).map(|place| row(&comparison, place, asked)).collect();
+    let mut rows: Vec<Row> = ComparedRun::all(&comparison, asked).iter().map(row).collect();
     if let [alone] = rows.as_mut_slice() {
         // What the headline says already.
         alone.remarks.retain(|remark| sentence(remark) != headline);
@@ -65,7 +65,7 @@ fn source(runs: &[Rc<RunResult>], comparison: &Comparison) -> Source {
     let started = jobs.first().and_then(|job| job.started.as_deref());
     Source {
         path: item.path.clone(),
-        ran: started.or(run.source.written_at.as_deref()).map_or_else(String::new, cells::minute),
+        ran: started.or(run.source.written_at.as_deref()).map_or_else(String::new, minute),
         recipe: item.recipe.clone().unwrap_or_default(),
         is_carried: run.carried.is_some(),
     }
@@ -82,10 +82,14 @@ fn verdict(comparison: &Comparison) -> &'static str {
 
 /// The same as a file.
 pub(super) async fn file(ids: Vec<String>, view: View, form: &str) -> Result<Saved, Trouble> {
+    let asked = view.window;
     let comparison = comparison(&Found::of(ids).await?.runs, view);
     let failed = |error: &dyn std::fmt::Display| Trouble::Other(error.to_string());
     let text = match form {
-        "csv" => comparison.csv().map_err(|error| failed(&error))?,
+        "csv" => {
+            let csv = ComparisonColumn::csv(&ComparedRun::all(&comparison, asked)).to_csv();
+            csv.map_err(|error| failed(&error))?
+        }
         _ => serde_json::to_string_pretty(&comparison).map_err(|error| failed(&error))?,
     };
     Ok(Saved { name: format!("trainplan-comparison.{form}"), text })
@@ -190,7 +194,7 @@ fn headline(comparison: &Comparison) -> String {
     if let Some(last) = comparison.items.last() {
         let of_plan = last.plan.and_then(|plan| {
             let where_to = if plan.within? { "within" } else { "outside" };
-            Some(format!("{} than planned, {where_to} the interval", cells::off(plan)))
+            Some(format!("{} than planned, {where_to} the interval", cells::deviation_from_plan(plan)))
         });
         let speed = last.baseline.and_then(|baseline| baseline.speed_percent);
         let of_published = speed.map(|speed| format!("runs at {speed:.1} % of the published speed"));
@@ -268,69 +272,21 @@ fn notes(comparison: &Comparison) -> Vec<String> {
 }
 
 /// A run and its figures.
-fn row(comparison: &Comparison, place: usize, asked: Option<Window>) -> Row {
-    let item = &comparison.items[place];
-    let steps = if item.steps == 1 { "step" } else { "steps" };
-    // Of a run alone a sentence says it.
-    let by = match comparison.items.len() {
-        1 => String::new(),
-        _ => format!(", {}", scoring(asked, item).reason()),
-    };
-    let against = comparison.difference.each.iter().find(|against| against.item == place);
+fn row(run: &ComparedRun<'_>) -> Row {
+    let item = run.item;
     let mut remarks: Vec<String> = item.reason.iter().cloned().collect();
     let reasons = item.comparable.reasons.iter().filter(|_| item.status == Status::Scored);
     remarks.extend(reasons.map(|reason| format!("Not comparable: {reason}.")));
     remarks.extend(item.notes.iter().cloned());
-    let steady = item.steady.map(|steady| {
-        let sample = steady.step_time_s;
-        let mean = significant(sample.mean, 5);
-        let ends = sample.low.zip(sample.high).map_or(String::new(), |(low, high)| {
-            let level = comparison.difference.level * 100.0;
-            format!(", {level:.0} % interval {} to {}", significant(low, 5), significant(high, 5))
-        });
-        format!("steps {}-{}: mean {mean}{ends}", steady.first, steady.last)
-    });
-    let change = against.map(|against| match against.step_time {
-        Some(change) => format!("{:+.2} %", change.percent),
-        None => "–".into(),
-    });
-    let sure = against.map(|against| {
-        let ends = against.step_time.and_then(|change| Some((change.low?, change.high?)));
-        let ends = ends.map_or(String::new(), |(low, high)| format!("{low:+.2} to {high:+.2} %, "));
-        format!("{ends}{}", against.verdict.title())
-    });
-    let loss = |value: f64| significant(value, 4);
-    let loss =
-        item.loss.first.zip(item.loss.last).map(|(first, last)| format!("{} to {}", loss(first), loss(last)));
     Row {
         number: 0,
         id: item.id.clone(),
         path: item.label.clone(),
         status: item.status.id().to_string(),
         remarks,
-        cells: vec![
-            cells::cell(item.recipe.clone(), item.cluster.as_ref().map(|cluster| format!("on {cluster}"))),
-            cells::cell(
-                item.window.clone(),
-                Some(format!("of {} {steps}{by}", group_digits(item.steps as f64))),
-            ),
-            Cell { more: steady.unwrap_or_default(), ..cells::step_time(item.step_time_s) },
-            // A run alone is held against nothing.
-            cells::cell(change.or_else(|| (comparison.items.len() > 1).then(|| "reference".into())), sure),
-            cells::cell(
-                item.tokens_per_s.map(group_digits),
-                item.tokens_per_s_per_gpu.map(|per_gpu| format!("{} a GPU", group_digits(per_gpu))),
-            ),
-            cells::mfu(item.mfu, item.convention, item.peak_tflops),
-            Cell {
-                more: item.baseline.map_or(String::new(), |baseline| {
-                    format!("of {} s", significant(baseline.step_time_s, 5))
-                }),
-                ..cells::published(item.baseline)
-            },
-            cells::cell(loss, None),
-            cells::planned(item.plan),
-        ],
+        campaign: item.campaign.clone(),
+        cluster: item.cluster.clone(),
+        cells: ComparisonColumn::page_cells(run),
     }
 }
 

@@ -1,15 +1,15 @@
 //! What was dropped on the page: logs and result files, read one at a time and kept for as long as the page stands.
 
-use super::{cells, post};
+use super::post;
 use crate::message::results::ForPage;
-use crate::message::{Cell, Curve, Row, Saved};
+use crate::message::{Curve, Row, Saved};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use trainplan_shared::log::{Column, Status};
-use trainplan_shared::result::{FILE_ENDING, Intake, Job, Report, RunResult, View, csv, read, write};
+use trainplan_shared::result::{FILE_ENDING, Intake, Job, Report, RunResult, View, read, write};
 use trainplan_shared::spec::Spec;
-use trainplan_shared::units::group_digits;
+use trainplan_shared::tables::{LogColumn, cells};
 use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::File;
@@ -162,7 +162,9 @@ pub(super) fn save(form: &str) -> Vec<Saved> {
         let reports: Vec<Report> = desk.taken.iter().map(|taken| taken.report(&desk.view)).collect();
         let file = |name: &str, text: Option<String>| text.map(|text| Saved { name: name.to_string(), text });
         match form {
-            "csv" => file("trainplan-results.csv", csv(&reports).ok()).into_iter().collect(),
+            "csv" => {
+                file("trainplan-results.csv", LogColumn::csv(&reports).to_csv().ok()).into_iter().collect()
+            }
             "json" => file("trainplan-results.json", serde_json::to_string_pretty(&reports).ok())
                 .into_iter()
                 .collect(),
@@ -200,20 +202,6 @@ fn results(taken: &[Taken]) -> Vec<Saved> {
     text.map(|text| Saved { name: "trainplan-results.tar".into(), text }).into_iter().collect()
 }
 
-/// What stands in the columns of the page's table, in their order.
-fn cells(report: &Report) -> Vec<Cell> {
-    vec![
-        cells::cell(report.recipe.clone(), None),
-        cells::cell(Some(group_digits(report.steps as f64)), None),
-        cells::cell(report.window.map(|window| window.to_string()), None),
-        cells::step_time(report.step_time_s),
-        cells::tokens(report.tokens_per_s),
-        cells::mfu(report.mfu, report.convention, None),
-        cells::published(report.baseline),
-        cells::planned(report.plan),
-    ]
-}
-
 /// Which job of the cluster it was, so that one finds its files there.
 fn job(job: &Job) -> String {
     let nodes = job.nodes.as_ref().map_or(String::new(), |nodes| format!(" on {nodes}"));
@@ -235,7 +223,7 @@ impl Taken {
 
     fn row(&self, view: &View) -> Row {
         let report = self.report(view);
-        let cells = cells(&report);
+        let cells = LogColumn::page_cells(&report);
         let mut remarks: Vec<String> = report.reason.into_iter().collect();
         // Of what was not scored the reason says enough.
         let reasons = report.comparable.reasons.iter().filter(|_| report.status == Status::Scored);
@@ -243,12 +231,14 @@ impl Taken {
         remarks.extend(report.notes);
         let carried = self.run.as_ref().ok().and_then(|run| run.carried.as_ref());
         remarks.extend(carried.into_iter().flat_map(|carried| &carried.jobs).map(job));
-        let title = carried.map(|of| cells::title(&of.campaign, &of.run, of.repeat, &of.cluster));
+        let title = carried.map(|of| cells::run_title(&of.campaign, &of.run, of.repeat, &of.cluster));
         Row {
             number: self.number,
             id: report.id.unwrap_or_default(),
             status: report.status.id().to_string(),
             remarks,
+            campaign: carried.map(|carried| carried.campaign.clone()),
+            cluster: carried.map(|carried| carried.cluster.clone()),
             cells,
             path: title.unwrap_or(report.path),
         }

@@ -1,11 +1,11 @@
 //! How step times went over time, as the server judges them.
 
-use super::{cells, server};
+use super::server;
 use crate::message::{TimeLine, TimePoint, Trouble};
 use serde::Deserialize;
 use std::cmp::Reverse;
 use trainplan_shared::history::{Alert, ChangePoint, Check, Key, Outcome, Point};
-use trainplan_shared::units::significant;
+use trainplan_shared::units::{minute, significant};
 use web_sys::js_sys::Date;
 
 /// The runs among which regressions are looked for: more is asked for by who looks at the whole history.
@@ -51,7 +51,7 @@ fn time_line(series: &Series) -> TimeLine {
     let points = series.points.iter().enumerate().map(|(place, point)| TimePoint {
         id: point.id.clone(),
         at_ms: Date::parse(&point.at),
-        at: cells::minute(&point.at),
+        at: minute(&point.at),
         step_time_s: point.measured_s(),
         // What is not drawn has nothing to be held against.
         usual_s: point.measured_s().and_then(|_| usual(&series.change_points, place)),

@@ -1,15 +1,15 @@
 //! What is under way: the runs that report their progress, and what the server tells as it happens.
 
-use super::{cells, post, runs, server};
+use super::{post, runs, server};
 use crate::message::results::ForPage;
 use crate::message::{Change, LiveRun, Trouble};
 use serde::Deserialize;
 use std::cell::Cell;
-use trainplan_shared::units::significant;
+use trainplan_shared::units::{minute, significant};
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 use web_sys::ReadableStreamDefaultReader;
-use web_sys::js_sys::{Reflect, Uint8Array};
+use web_sys::js_sys::{Date, Reflect, Uint8Array};
 
 #[derive(Deserialize)]
 struct List {
@@ -61,7 +61,17 @@ fn live(item: Item) -> LiveRun {
         step_time: seconds(item.step_time_s),
         planned: seconds(item.planned_s),
         is_over: item.is_over,
-        seen: if item.is_over { cells::minute(&item.at) } else { cells::ago(&item.received_at) },
+        seen: if item.is_over { minute(&item.at) } else { ago(&item.received_at) },
+    }
+}
+
+/// Returns how long ago a time of the server was: `5 min ago`.
+fn ago(rfc3339: &str) -> String {
+    let minutes = (Date::now() - Date::parse(rfc3339)) / 60_000.0;
+    match minutes {
+        ..1.0 => "just now".into(),
+        ..60.0 => format!("{minutes:.0} min ago"),
+        _ => format!("{:.0} h ago", minutes / 60.0),
     }
 }
 

@@ -5,7 +5,6 @@
 //! logs one at a time ([`files`]), sends requests to the server ([`server`]) and compares runs ([`compare`]), and returns
 //! the rows, charts and sentences to show.
 
-mod cells;
 mod compare;
 mod files;
 mod history;

@@ -1,6 +1,6 @@
 //! Runs, wherever they are: dropped on the page, or on the server.
 
-use super::{cells, files, server};
+use super::{files, server};
 use crate::message::{Row, Runs, Saved, Table, Trouble};
 use crate::pages::run::LINES;
 use std::cell::RefCell;
@@ -8,7 +8,8 @@ use std::rc::Rc;
 use trainplan_shared::api::{LogLines, RunPage, RunSummary, ScoreSummary, ScoreVersion, ScoreVersions};
 use trainplan_shared::log::{Name, Status};
 use trainplan_shared::result::{RunResult, read};
-use trainplan_shared::units::significant;
+use trainplan_shared::tables::{StoredRunColumn, cells};
+use trainplan_shared::units::{minute, significant};
 use wasm_bindgen::JsCast;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{Blob, Url};
@@ -48,27 +49,20 @@ pub(super) async fn unmet(query: &str) -> Result<Vec<String>, Trouble> {
 fn row(summary: RunSummary) -> Row {
     let title = match (&summary.campaign, &summary.run, &summary.cluster) {
         (Some(campaign), Some(run), Some(cluster)) => {
-            cells::title(campaign, run, summary.repeat.unwrap_or(1), cluster)
+            cells::run_title(campaign, run, summary.repeat.unwrap_or(1), cluster)
         }
-        _ => called(summary.path),
+        _ => called(summary.path.clone()),
     };
     let is_unlike = !summary.comparable && summary.status == Status::Scored;
     Row {
         number: 0,
-        id: summary.id,
+        id: summary.id.clone(),
         path: title,
         remarks: is_unlike.then(|| "Not comparable".to_string()).into_iter().collect(),
         status: summary.status.id().to_string(),
-        cells: vec![
-            cells::cell(summary.recipe, None),
-            cells::cell(Some(cells::minute(&summary.ran_at)), None),
-            cells::cell(Some(cells::minute(&summary.received_at)), None),
-            cells::step_time(summary.step_time_s),
-            cells::tokens(summary.tokens_per_s),
-            cells::mfu(summary.mfu, summary.convention, None),
-            cells::published(summary.baseline),
-            cells::planned(summary.plan),
-        ],
+        cells: StoredRunColumn::page_cells(&summary),
+        campaign: summary.campaign,
+        cluster: summary.cluster,
     }
 }
 
@@ -141,7 +135,7 @@ pub(super) async fn scores(id: &str) -> Result<Table, Trouble> {
             or_none(report.recipe),
             or_none(report.step_time_s.map(|stat| significant(stat.mean, 5))),
             or_none(report.mfu.map(|mfu| format!("{:.2}", mfu * 100.0))),
-            scored_at.map_or_else(|| "as uploaded".to_string(), |at| cells::minute(&at)),
+            scored_at.map_or_else(|| "as uploaded".to_string(), |at| minute(&at)),
         ]
     };
     Ok(Table {

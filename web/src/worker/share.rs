@@ -1,10 +1,11 @@
 //! Links that let others see runs.
 
 use super::runs::segment;
-use super::{cells, server};
+use super::server;
 use crate::message::{Answer, Share, Trouble};
 use serde::Deserialize;
 use serde_json::json;
+use trainplan_shared::units::minute;
 
 #[derive(Deserialize)]
 struct Shares {
@@ -35,16 +36,13 @@ struct New {
 /// What the link that is shown to the server opens.
 pub(super) async fn opened() -> Result<Share, Trouble> {
     let Me { runs, until } = server::get("/me").await?;
-    Ok(Share { runs: runs.len(), expires_at: cells::minute(&until), ..Share::default() })
+    Ok(Share { runs: runs.len(), expires_at: minute(&until), ..Share::default() })
 }
 
 pub(super) async fn list() -> Result<Vec<Share>, Trouble> {
     let Shares { items } = server::get("/shares").await?;
-    let share = |Item { id, runs, expires_at }: Item| Share {
-        id,
-        runs: runs.len(),
-        expires_at: cells::minute(&expires_at),
-    };
+    let share =
+        |Item { id, runs, expires_at }: Item| Share { id, runs: runs.len(), expires_at: minute(&expires_at) };
     Ok(items.into_iter().map(share).collect())
 }
 

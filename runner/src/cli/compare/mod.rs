@@ -10,6 +10,7 @@ use super::scenario::ScenarioArgs;
 use trainplan_shared::compare::{Comparison, Options};
 use trainplan_shared::log::{Status, Window};
 use trainplan_shared::result::{RunResult, View};
+use trainplan_shared::tables::{ComparedRun, ComparisonColumn};
 
 /// Compare runs with each other, with their plan and with the published number
 ///
@@ -65,7 +66,7 @@ impl Args {
         match self.format.choose() {
             Format::Json => output::json(&comparison)?,
             Format::Csv => {
-                output::text(&comparison.csv().map_err(|error| Failure::Format(error.to_string()))?)?;
+                output::csv_table(&ComparisonColumn::csv(&ComparedRun::all(&comparison, self.window)))?;
             }
             Format::Table => rows::table(&comparison)?,
         }

@@ -1,7 +1,7 @@
 //! `trainplan parse`: from logs to what they measured.
 
 mod read;
-mod rows;
+mod remarks;
 mod shelf;
 mod walk;
 
@@ -10,11 +10,12 @@ pub(super) use shelf::SaveError;
 use super::output::{self, Format, FormatArg, printable};
 use super::scenario::ScenarioArgs;
 use super::{Failure, note};
-pub(super) use rows::remarks;
+pub(super) use remarks::remarks;
 use shelf::Shelf;
 use std::path::{Path, PathBuf};
 use trainplan_shared::log::{Status, Window};
-use trainplan_shared::result::{Report, RunResult, View, csv};
+use trainplan_shared::result::{Report, RunResult, View};
+use trainplan_shared::tables::LogColumn;
 
 /// Turn training logs into step times, tokens per second and MFU
 ///
@@ -98,11 +99,9 @@ impl Args {
         let reports = read::read_all(&walk::find(&self.paths), &view, shelf.as_ref());
         match self.format.choose() {
             Format::Json => output::json(&reports)?,
-            Format::Csv => {
-                output::text(&csv(&reports).map_err(|error| Failure::Format(error.to_string()))?)?;
-            }
+            Format::Csv => output::csv_table(&LogColumn::csv(&reports))?,
             Format::Table => {
-                output::table(rows::TABLE_HEADER, &rows::NUMBERS, reports.iter().map(rows::table_row))?;
+                output::text_table(&LogColumn::terminal(&reports))?;
                 for report in &reports {
                     for remark in remarks(report) {
                         output::text_line(&format!("  {}: {remark}", printable(&report.path)))?;

@@ -4,7 +4,7 @@ use crate::address::{Address, name_page};
 use crate::components::copy::{CopyButton, as_file};
 use crate::components::field::AddressProblems;
 use crate::components::plots::{Plots, SCALE};
-use crate::components::run_table::{Column, RunTable, compare_href, view_of};
+use crate::components::run_table::{RunTable, compare_href, view_of};
 use crate::components::settings::Settings;
 use crate::components::share::ShareLinks;
 use crate::components::trouble::{TroubleNote, sentence};
@@ -15,22 +15,11 @@ use crate::pages::results::{Drop, ViewFields, provide_problems};
 use leptos::prelude::*;
 use std::sync::Arc;
 use trainplan_shared::link;
+use trainplan_shared::tables::{ComparisonColumn, StoredRunColumn};
 
 /// The key of the address that names the runs, the reference first.
 const IDS: &str = "ids";
 const KEYS: [&str; 2] = [IDS, SCALE];
-
-pub(crate) const COLUMNS: [Column; 9] = [
-    ("Recipe", false),
-    ("Window", false),
-    ("Step time, s", true),
-    ("Against reference", true),
-    ("Tokens/s", true),
-    ("MFU, %", true),
-    ("Of published, %", true),
-    ("Loss", true),
-    ("Planned, s", true),
-];
 
 /// Why there is no link to what is here alone.
 pub(crate) const NO_LINK: &str =
@@ -292,7 +281,7 @@ fn Members(shown: Shown) -> impl IntoView {
             </span>
         }.into_any()
     };
-    view! { <RunTable label="Runs side by side" first="Run" columns=&COLUMNS rows more below=true /> }
+    view! { <RunTable label="Runs side by side" first="Run" columns=ComparisonColumn::page_headings() rows more below=true /> }
 }
 
 /// Other runs to add: first those of the reference's recipe.
@@ -333,20 +322,19 @@ fn AddRun(shown: Shown) -> impl IntoView {
 /// Ids and names of runs that are not shown yet.
 fn others(shown: Shown, on_server: Option<&Runs>, entries: Entries) -> Vec<(String, String)> {
     let shown_ids = shown.ids();
-    let recipe = shown.compared.with(|compared| recipe(compared.rows.first()?));
+    let recipe = shown.compared.with(|compared| recipe(compared.rows.first()?).map(str::to_string));
     let dropped = entries.rows();
     let rows =
         dropped.iter().map(|(row, _)| row.as_ref()).chain(on_server.into_iter().flat_map(|runs| &runs.rows));
     let mut rows: Vec<&Row> = rows.filter(|row| !row.id.is_empty() && !shown_ids.contains(&row.id)).collect();
-    rows.sort_by_key(|row| self::recipe(row) != recipe);
+    rows.sort_by_key(|row| self::recipe(row) != recipe.as_deref());
     let name = |row: &Row| {
-        let told =
-            [Some(row.path.clone()), self::recipe(row), row.cells.get(1).map(|cell| cell.text.clone())];
-        told.into_iter().flatten().collect::<Vec<_>>().join(", ")
+        let ran = row.text(StoredRunColumn::Ran.key());
+        [Some(row.path.as_str()), self::recipe(row), ran].into_iter().flatten().collect::<Vec<_>>().join(", ")
     };
     rows.into_iter().map(|row| (row.id.clone(), name(row))).collect()
 }
 
-fn recipe(row: &Row) -> Option<String> {
-    row.cells.first().map(|cell| cell.text.clone()).filter(|recipe| !recipe.is_empty())
+fn recipe(row: &Row) -> Option<&str> {
+    row.text(ComparisonColumn::Recipe.key())
 }

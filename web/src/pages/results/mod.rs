@@ -14,7 +14,7 @@ use crate::address::{Address, name_page};
 use crate::components::field::{AddressProblems, ChoiceField, Problems, TextField, problem};
 use crate::components::filters::{AFTER, Filter, is_any};
 use crate::components::plots::SCALE;
-use crate::components::run_table::{Column, RunTable};
+use crate::components::run_table::RunTable;
 use crate::components::trouble::sentence;
 use crate::desk::Desk;
 use crate::files;
@@ -30,6 +30,7 @@ use trainplan_shared::flops::Convention;
 use trainplan_shared::link;
 use trainplan_shared::log::Window;
 use trainplan_shared::problem::Problem;
+use trainplan_shared::tables::LogColumn;
 
 /// The keys of the address: the runs that are chosen, which ones of the server it shows, in which order.
 const PICKS: &str = "pick";
@@ -45,18 +46,6 @@ const FILTERS: [Filter; 7] = [
 ];
 const KEYS: [&str; 11] =
     [PICKS, AFTER, SORT, SCALE, "recipe", "model", "gpu", "dtype", "cluster", "campaign", "status"];
-
-/// The columns of dropped files.
-const COLUMNS: [Column; 8] = [
-    ("Recipe", false),
-    ("Steps", true),
-    ("Window", false),
-    ("Step time, s", true),
-    ("Tokens/s", true),
-    ("MFU, %", true),
-    ("Of published, %", true),
-    ("Planned, s", true),
-];
 
 /// What the parts of the page share.
 #[derive(Clone, Copy)]
@@ -100,7 +89,7 @@ pub(crate) fn ResultsPage() -> impl IntoView {
             <Show when=move || !entries.is_empty()>
                 <Progress />
                 <ViewFields />
-                <RunTable label="Results" first="Log" columns=&COLUMNS rows=dropped more=move |row: &Row| picks::pick(address, row) />
+                <RunTable label="Results" first="Log" columns=LogColumn::page_headings() rows=dropped more=move |row: &Row| picks::pick(address, row) />
                 <save::SaveButtons />
                 <curves::Curves />
             </Show>

@@ -4,34 +4,13 @@ use super::picks::pick;
 use super::{FILTERS, SORT};
 use crate::address::Address;
 use crate::components::filters::{AFTER, Filters, NothingFound, asked, is_any};
-use crate::components::run_table::{Column, RunTable};
+use crate::components::run_table::RunTable;
 use crate::components::trouble::{SignOut, TroubleNote};
 use crate::desk::{Asked, Desk};
 use crate::message::{Answer, Question, Row, Runs};
 use leptos::prelude::*;
 use std::sync::Arc;
-
-const COLUMNS: [Column; 8] = [
-    ("Recipe", false),
-    ("Ran", false),
-    ("Received", false),
-    ("Step time, s", true),
-    ("Tokens/s", true),
-    ("MFU, %", true),
-    ("Of published, %", true),
-    ("Planned, s", true),
-];
-
-/// What the server sorts by for a column, and what a first press asks for: the newest, the fastest, the farthest off its plan.
-const ORDERS: [(&str, &str); 7] = [
-    ("Ran", "-ran_at"),
-    ("Received", NEWEST),
-    ("Step time, s", "step_time_s"),
-    ("Tokens/s", "-tokens_per_s"),
-    ("MFU, %", "-mfu"),
-    ("Of published, %", "-speed_percent"),
-    ("Planned, s", "-plan_error"),
-];
+use trainplan_shared::tables::{PageHeading, StoredRunColumn};
 
 /// The server's own order.
 const NEWEST: &str = "-received_at";
@@ -39,7 +18,8 @@ const NEWEST: &str = "-received_at";
 /// The order that the address asks for; what is none counts as nothing.
 fn order(address: Address) -> String {
     let order = address.own(SORT);
-    let is_known = ORDERS.iter().any(|(_, key)| bare(key) == bare(&order));
+    let mut known = StoredRunColumn::page_headings().into_iter().filter_map(|heading| heading.order);
+    let is_known = known.any(|known| bare(known) == bare(&order));
     if is_known { order } else { NEWEST.into() }
 }
 
@@ -101,7 +81,7 @@ pub(super) fn ServerRuns(runs: Asked<Runs>) -> impl IntoView {
                 </Show>
                 <Show when=move || !rows.with(Vec::is_empty) fallback=nothing>
                     <div class:stale=move || runs.is_open()>
-                        <RunTable label="Results on the server" first="Run" columns=&COLUMNS head=head rows more=move |row: &Row| pick(address, row) />
+                        <RunTable label="Results on the server" first="Run" columns=StoredRunColumn::page_headings() heading=heading rows more=move |row: &Row| pick(address, row) />
                     </div>
                 </Show>
                 <div class="buttons">
@@ -132,9 +112,10 @@ fn begin() -> impl IntoView {
 }
 
 /// The head of a column; a press has the server sort by it, another turns the order round.
-fn head((title, number): Column) -> AnyView {
-    let Some((_, first)) = ORDERS.into_iter().find(|(column, _)| *column == title) else {
-        return view! { <th scope="col" class:number=number>{title}</th> }.into_any();
+fn heading(column: PageHeading) -> AnyView {
+    let PageHeading { title, is_number, hint, .. } = column;
+    let Some(first) = column.order else {
+        return view! { <th scope="col" class:number=is_number>{title}</th> }.into_any();
     };
     let address = Address::of_page();
     let current = move || Some(order(address)).filter(|order| bare(order) == bare(first));
@@ -153,31 +134,23 @@ fn head((title, number): Column) -> AnyView {
         Some(order) if order.starts_with('-') => ("descending", " ↓"),
         Some(_) => ("ascending", " ↑"),
     };
-    // What stands there is not what it is sorted by.
-    let what = if title == "Planned, s" { "By how much longer than planned" } else { "" };
     view! {
-        <th scope="col" class:number=number aria-sort=move || turned().0>
-            <button type="button" title=what on:click=press>{title}<span aria-hidden="true">{move || turned().1}</span></button>
+        <th scope="col" class:number=is_number aria-sort=move || turned().0>
+            <button type="button" title=hint on:click=press>{title}<span aria-hidden="true">{move || turned().1}</span></button>
         </th>
     }
     .into_any()
 }
 
-/// What the listed runs have of it, each once.
+/// Returns the recipes, campaigns or clusters of the listed runs, each once.
 fn known(rows: &[Arc<Row>], key: &str) -> Vec<String> {
-    let of = |row: &Arc<Row>| match key {
-        "recipe" => row.cells.first().map(|cell| cell.text.clone()),
-        // A run that we carried out is called `campaign/run on cluster`.
-        "campaign" => {
-            row.path.split_once(" on ").and_then(|(name, _)| Some(name.rsplit_once('/')?.0.to_string()))
-        }
-        "cluster" => row
-            .path
-            .split_once(" on ")
-            .map(|(_, cluster)| cluster.split_once(" #").map_or(cluster, |(cluster, _)| cluster).to_string()),
+    let value = |row: &Arc<Row>| match key {
+        "recipe" => row.text(StoredRunColumn::Recipe.key()).map(str::to_string),
+        "campaign" => row.campaign.clone(),
+        "cluster" => row.cluster.clone(),
         _ => None,
     };
-    let mut values: Vec<String> = rows.iter().filter_map(of).filter(|value| !value.is_empty()).collect();
+    let mut values: Vec<String> = rows.iter().filter_map(value).collect();
     values.sort_unstable();
     values.dedup();
     values

@@ -15,14 +15,15 @@ use crate::components::settings::Settings;
 use crate::components::share::ShareLinks;
 use crate::components::trouble::{TroubleNote, sentence};
 use crate::desk::Desk;
-use crate::message::{Answer, Cell, Compared, Question, Row, Scope, Trouble};
-use crate::pages::compare::{COLUMNS, NO_LINK, Verdict, ask};
+use crate::message::{Answer, Compared, Question, Row, Scope, Trouble};
+use crate::pages::compare::{NO_LINK, Verdict, ask};
 use crate::pages::results::intake::Entries;
 use crate::pages::results::{ViewFields, provide_problems};
 use leptos::prelude::*;
 use leptos_router::components::A;
 use std::sync::Arc;
 use trainplan_shared::spec::Spec;
+use trainplan_shared::tables::{ComparisonColumn, PageCell, PageHeading};
 
 /// The keys of the address: the run, and what of its log is shown.
 const ID: &str = "id";
@@ -147,22 +148,28 @@ fn Delete(id: Memo<String>, deleted: RwSignal<String>) -> impl IntoView {
 /// What the run measured.
 #[component]
 fn Figures(rows: Memo<Vec<Arc<Row>>>, compared: Memo<Arc<Compared>>) -> impl IntoView {
-    let figure = |(label, cell): (&'static str, Cell)| {
+    let figure = |(PageHeading { title, .. }, PageCell { text, detail, .. }): (PageHeading, PageCell)| {
         view! {
             <div class="figure">
-                <dt>{label}</dt>
-                <dd>{cell.text}</dd>
-                {(!cell.more.is_empty()).then(|| view! { <dd class="more">{cell.more}</dd> })}
+                <dt>{title}</dt>
+                <dd>{text}</dd>
+                {(!detail.is_empty()).then(|| view! { <dd class="more">{detail}</dd> })}
             </div>
         }
     };
-    // The recipe is no figure: it says what of.
+    // The recipe goes beside the status: it is not a figure.
+    let recipe = ComparisonColumn::Recipe.key();
     let figures = move |row: &Row| {
-        let cells = COLUMNS.iter().zip(&row.cells).skip(1).filter(|(_, cell)| !cell.text.is_empty());
-        cells.map(|((label, _), cell)| figure((*label, cell.clone()))).collect_view()
+        let headings = ComparisonColumn::page_headings().into_iter().filter(|heading| heading.key != recipe);
+        let known = headings.filter_map(|heading| {
+            row.text(heading.key)?;
+            Some((heading, row.cell(heading.key)?.clone()))
+        });
+        known.map(figure).collect_view()
     };
-    let of =
-        |row: &Row| row.cells.first().map(|cell| format!(" {} {}", cell.text, cell.more)).unwrap_or_default();
+    let of = move |row: &Row| {
+        row.cell(recipe).map(|cell| format!(" {} {}", cell.text, cell.detail)).unwrap_or_default()
+    };
     move || {
         rows.get().first().map(|row| view! {
             <section class="answers" aria-label="Score" data-status=row.status.clone()>

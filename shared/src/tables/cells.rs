@@ -1,0 +1,78 @@
+//! The figures of runs as people read them, the same on every page.
+
+use super::PageCell;
+use crate::estimate::Interval;
+use crate::flops::Convention;
+use crate::log::Stat;
+use crate::result::{Against, AgainstPlan};
+use crate::units::{group_digits, significant};
+
+/// Returns the mean step time in seconds with its standard deviation, and below it which deviation that is.
+#[must_use]
+pub fn step_time(stat: Option<Stat>) -> PageCell {
+    let several = stat.filter(|stat| stat.n > 1);
+    let text = stat.map(|stat| {
+        let std = several.and_then(|stat| stat.std);
+        let spread = std.map_or(String::new(), |std| format!(" ± {}", significant(std, 2)));
+        format!("{}{spread}", seconds(stat.mean))
+    });
+    PageCell::new(text, several.map(|stat| format!("{} std", stat.std_kind.id())))
+}
+
+/// Returns the MFU in percent, and below it the convention and the peak by which it is counted.
+#[must_use]
+pub fn mfu(mfu: Option<f64>, convention: Option<Convention>, peak_tflops: Option<f64>) -> PageCell {
+    let peak = peak_tflops.map_or(String::new(), |peak| format!(" of {} TFLOPS", group_digits(peak)));
+    let counting = convention.filter(|_| mfu.is_some()).map(|convention| format!("{convention}{peak}"));
+    PageCell::new(mfu.map(percent), counting)
+}
+
+/// Returns the speed in percent of the published one.
+#[must_use]
+pub fn of_published(baseline: Option<Against>) -> Option<String> {
+    baseline.and_then(|baseline| baseline.speed_percent).map(|percent| format!("{percent:.1}"))
+}
+
+/// Returns the predicted step time with its interval, and below it how far the run was from it.
+#[must_use]
+pub fn planned(plan: Option<AgainstPlan>) -> PageCell {
+    PageCell::new(plan.map(|plan| interval(plan.step_time_s)), plan.map(deviation_from_plan))
+}
+
+/// Returns how far a run was from its plan: `took 3.1 % more`.
+#[must_use]
+pub fn deviation_from_plan(plan: AgainstPlan) -> String {
+    match plan.error {
+        Some(error) => {
+            format!("took {:.1} % {}", error.abs() * 100.0, if error < 0.0 { "less" } else { "more" })
+        }
+        None => "not scored".into(),
+    }
+}
+
+/// Returns what a run of a campaign is called: `nightly/llama-8b on alpha #2`.
+#[must_use]
+pub fn run_title(campaign: &str, run: &str, repeat: u32, cluster: &str) -> String {
+    let repeat = if repeat > 1 { format!(" #{repeat}") } else { String::new() };
+    format!("{campaign}/{run} on {cluster}{repeat}")
+}
+
+/// Returns measured seconds.
+pub(super) fn seconds(seconds: f64) -> String {
+    significant(seconds, 5)
+}
+
+/// Returns a fraction in percent.
+pub(super) fn percent(fraction: f64) -> String {
+    format!("{:.2}", fraction * 100.0)
+}
+
+/// Returns predicted seconds with their interval: `9.41 (9.02 to 9.8)`.
+pub(super) fn interval(Interval { low, mid, high }: Interval) -> String {
+    format!("{} ({} to {})", significant(mid, 4), significant(low, 4), significant(high, 4))
+}
+
+/// Returns how an MFU is counted, on a terminal.
+pub(super) fn counting(convention: Option<Convention>, peak_tflops: Option<f64>) -> Option<String> {
+    convention.zip(peak_tflops).map(|(convention, peak)| format!("{convention}, peak {peak}"))
+}

@@ -1,0 +1,396 @@
+//! Runs side by side: the Run and Compare pages, `trainplan compare` and its CSV file.
+
+use super::{PageCell, cells, joined, number, whole};
+use crate::compare::{Against, Comparison, Item};
+use crate::log::{Stat, Window};
+use crate::result::Scoring;
+use crate::statistics::Sample;
+use crate::units::{group_digits, significant};
+
+/// One run of a comparison.
+#[derive(Debug, Clone, Copy)]
+pub struct ComparedRun<'a> {
+    /// The run.
+    pub item: &'a Item,
+    /// Its difference from the reference; none of the reference itself.
+    pub against: Option<&'a Against>,
+    /// How many runs the comparison has.
+    pub runs: usize,
+    /// The level of the intervals, a fraction.
+    pub level: f64,
+    /// The window that the reader asked for.
+    pub asked: Option<Window>,
+}
+
+impl<'a> ComparedRun<'a> {
+    /// Returns the runs of a comparison, in its order.
+    pub fn all(comparison: &'a Comparison, asked: Option<Window>) -> Vec<Self> {
+        let difference = &comparison.difference;
+        let run = |(place, item)| Self {
+            item,
+            against: difference.each.iter().find(|against| against.item == place),
+            runs: comparison.items.len(),
+            level: difference.level,
+            asked,
+        };
+        comparison.items.iter().enumerate().map(run).collect()
+    }
+
+    fn sample(&self) -> Option<Sample> {
+        self.item.steady.map(|steady| steady.step_time_s)
+    }
+}
+
+columns! {
+    /// The columns of a table of compared runs. On a terminal they are rows.
+    ComparisonColumn of ComparedRun<'_>;
+
+    Label "label" {
+        csv 0 "label" => |run| Some(run.item.label.clone());
+    }
+    Id "id" {
+        csv 1 "id" => |run| Some(run.item.id.clone());
+    }
+    Log "log" {
+        terminal "log" => |run| Some(end_of(&run.item.path));
+        csv 2 "path" => |run| Some(run.item.path.clone());
+    }
+    Campaign "campaign" {
+        csv 3 "campaign" => |run| run.item.campaign.clone();
+    }
+    Run "run" {
+        csv 4 "run" => |run| run.item.run.clone();
+    }
+    Repeat "repeat" {
+        csv 5 "repeat" => |run| whole(run.item.repeat);
+    }
+    Recipe "recipe" {
+        page "Recipe" => |run| {
+            let cluster = run.item.cluster.as_ref().map(|cluster| format!("on {cluster}"));
+            PageCell::new(run.item.recipe.clone(), cluster)
+        };
+        terminal "recipe" => |run| run.item.recipe.clone();
+        csv 7 "recipe" => |run| run.item.recipe.clone();
+    }
+    Cluster "cluster" {
+        terminal "cluster" => |run| run.item.cluster.clone();
+        csv 6 "cluster" => |run| run.item.cluster.clone();
+    }
+    Gpus "gpus" {
+        csv 8 "gpus" => |run| whole(run.item.gpus);
+    }
+    Status "status" {
+        terminal "status" => |run| Some(run.item.status.id().to_owned());
+        csv 9 "status" => |run| Some(run.item.status.id().to_owned());
+    }
+    Window "window" {
+        page "Window" => |run| PageCell::new(run.item.window.clone(), Some(steps(run)));
+        terminal "window" => |run| run.item.window.clone();
+        csv 10 "window" => |run| run.item.window.clone();
+    }
+    Steps "steps" {
+        csv 11 "steps" => |run| Some(run.item.steps.to_string());
+    }
+    StepTime "step_time" {
+        page "Step time, s" [number, main] => |run| PageCell {
+            detail: steady(run).unwrap_or_default(),
+            ..cells::step_time(run.item.step_time_s)
+        };
+        terminal "step s" => |run| run.item.step_time_s.map(step_time);
+        csv 12 "step_time_s_mean" => |run| number(run.item.step_time_s.map(|stat| stat.mean));
+    }
+    Deviation "deviation" {
+        csv 13 "step_time_s_std" => |run| number(run.item.step_time_s.and_then(|stat| stat.std));
+    }
+    DeviationKind "deviation_kind" {
+        csv 14 "std_kind" => |run| run.item.step_time_s.map(|stat| stat.std_kind.id().to_owned());
+    }
+    ScoredSteps "scored_steps" {
+        csv 15 "n" => |run| whole(run.item.step_time_s.map(|stat| stat.n));
+    }
+    SteadySteps "steady_steps" {
+        terminal "steady steps" => |run| {
+            run.item.steady.map(|steady| format!("{}-{}", steady.first, steady.last))
+        };
+    }
+    SteadyFirst "steady_first" {
+        csv 16 "steady_first" => |run| whole(run.item.steady.map(|steady| steady.first));
+    }
+    SteadyLast "steady_last" {
+        csv 17 "steady_last" => |run| whole(run.item.steady.map(|steady| steady.last));
+    }
+    SteadyMean "steady_mean" {
+        terminal "  mean s" => |run| run.sample().map(mean);
+        csv 18 "steady_mean_s" => |run| number(run.sample().map(|sample| sample.mean));
+    }
+    SteadyLow "steady_low" {
+        csv 19 "steady_low_s" => |run| number(run.sample().and_then(|sample| sample.low));
+    }
+    SteadyHigh "steady_high" {
+        csv 20 "steady_high_s" => |run| number(run.sample().and_then(|sample| sample.high));
+    }
+    SteadyEffective "steady_effective" {
+        csv 21 "steady_n_effective" => |run| number(run.sample().and_then(|sample| sample.n_effective));
+    }
+    SteadyMedian "steady_median" {
+        terminal "  median s" => |run| run.sample().map(|sample| cells::seconds(sample.median));
+        csv 23 "steady_median_s" => |run| number(run.sample().map(|sample| sample.median));
+    }
+    SteadyMiddle "steady_middle" {
+        terminal "  5 % to 95 % s" => |run| run.sample().map(|sample| range(sample.p5, sample.p95));
+    }
+    SteadyP5 "steady_p5" {
+        csv 22 "steady_p5_s" => |run| number(run.sample().map(|sample| sample.p5));
+    }
+    SteadyP95 "steady_p95" {
+        csv 24 "steady_p95_s" => |run| number(run.sample().map(|sample| sample.p95));
+    }
+    SteadyRange "steady_range" {
+        terminal "  min to max s" => |run| run.sample().map(|sample| range(sample.min, sample.max));
+    }
+    Change "change" {
+        page "Against reference" [number, main] => |run| change(run);
+    }
+    Tokens "tokens" {
+        page "Tokens/s" [number] => |run| PageCell::new(
+            run.item.tokens_per_s.map(group_digits),
+            run.item.tokens_per_s_per_gpu.map(|per_gpu| format!("{} per GPU", group_digits(per_gpu))),
+        );
+        terminal "tokens/s" => |run| run.item.tokens_per_s.map(group_digits);
+        csv 25 "tokens_per_s" => |run| number(run.item.tokens_per_s);
+    }
+    TokensPerGpu "tokens_per_gpu" {
+        terminal "tokens/s/GPU" => |run| run.item.tokens_per_s_per_gpu.map(group_digits);
+        csv 26 "tokens_per_s_per_gpu" => |run| number(run.item.tokens_per_s_per_gpu);
+    }
+    Mfu "mfu" {
+        page "MFU, %" [number, main] => |run| {
+            cells::mfu(run.item.mfu, run.item.convention, run.item.peak_tflops)
+        };
+        terminal "MFU %" => |run| run.item.mfu.map(cells::percent);
+        csv 27 "mfu" => |run| number(run.item.mfu);
+    }
+    Counting "counting" {
+        terminal "  counted by" => |run| cells::counting(run.item.convention, run.item.peak_tflops);
+        csv 28 "convention" => |run| run.item.convention.map(|convention| convention.to_string());
+    }
+    Peak "peak" {
+        csv 29 "peak_tflops" => |run| number(run.item.peak_tflops);
+    }
+    ModelTflops "model_tflops" {
+        terminal "TFLOPS/GPU" => |run| run.item.model_tflops_per_gpu.map(|tflops| significant(tflops, 4));
+        csv 30 "model_tflops_per_gpu" => |run| number(run.item.model_tflops_per_gpu);
+    }
+    PublishedTime "published_time" {
+        terminal "published s" => |run| {
+            run.item.baseline.map(|baseline| cells::seconds(baseline.step_time_s))
+        };
+        csv 35 "published_step_time_s" => |run| {
+            number(run.item.baseline.map(|baseline| baseline.step_time_s))
+        };
+    }
+    OfPublished "of_published" {
+        page "Of published, %" [number, main] => |run| {
+            let published =
+                run.item.baseline.map(|baseline| format!("of {} s", cells::seconds(baseline.step_time_s)));
+            PageCell::new(cells::of_published(run.item.baseline), published)
+        };
+        terminal "  speed of it %" => |run| cells::of_published(run.item.baseline);
+        csv 36 "speed_percent" => |run| {
+            number(run.item.baseline.and_then(|baseline| baseline.speed_percent))
+        };
+    }
+    Loss "loss" {
+        page "Loss" [number] => |run| loss(run.item, 4).into();
+        terminal "loss" => |run| loss(run.item, 5);
+    }
+    Planned "planned" {
+        page "Planned, s" [number, optional] => |run| cells::planned(run.item.plan);
+        terminal "plan s" => |run| run.item.plan.map(|plan| cells::interval(plan.step_time_s));
+        csv 32 "plan_mid_s" => |run| number(run.item.plan.map(|plan| plan.step_time_s.mid));
+    }
+    PlannedLow "planned_low" {
+        csv 31 "plan_low_s" => |run| number(run.item.plan.map(|plan| plan.step_time_s.low));
+    }
+    PlannedHigh "planned_high" {
+        csv 33 "plan_high_s" => |run| number(run.item.plan.map(|plan| plan.step_time_s.high));
+    }
+    PlanError "plan_error" {
+        terminal "  difference %" => |run| {
+            run.item.plan.and_then(|plan| plan.error).map(|error| format!("{:+.1}", error * 100.0))
+        };
+        csv 34 "plan_error" => |run| number(run.item.plan.and_then(|plan| plan.error));
+    }
+    PeakMemory "peak_memory" {
+        terminal "peak memory GB" => |run| {
+            run.item.memory.peak_bytes.map(|bytes| format!("{:.1}", bytes / 1e9))
+        };
+        csv 37 "memory_peak_bytes" => |run| number(run.item.memory.peak_bytes);
+    }
+    FirstLoss "first_loss" {
+        csv 38 "loss_first" => |run| number(run.item.loss.first);
+    }
+    LastLoss "last_loss" {
+        csv 39 "loss_last" => |run| number(run.item.loss.last);
+    }
+    Verdict "verdict" {
+        csv 40 "verdict" => |run| {
+            Some(run.against.map_or("reference", |against| against.verdict.id()).to_owned())
+        };
+    }
+    ChangePercent "change_percent" {
+        csv 41 "change_percent" => |run| {
+            number(run.against.and_then(|against| against.step_time).map(|change| change.percent))
+        };
+    }
+    ChangeLow "change_low" {
+        csv 42 "change_low_percent" => |run| {
+            number(run.against.and_then(|against| against.step_time).and_then(|change| change.low))
+        };
+    }
+    ChangeHigh "change_high" {
+        csv 43 "change_high_percent" => |run| {
+            number(run.against.and_then(|against| against.step_time).and_then(|change| change.high))
+        };
+    }
+    ChangeP "change_p" {
+        csv 44 "p" => |run| {
+            number(run.against.and_then(|against| against.step_time).and_then(|change| change.p))
+        };
+    }
+    EffectSize "effect_size" {
+        csv 45 "effect_size" => |run| number(run.against.and_then(|against| against.effect_size));
+    }
+    TokensChange "tokens_change" {
+        csv 46 "tokens_per_s_per_gpu_percent" => |run| {
+            number(run.against.and_then(|against| against.tokens_per_s_per_gpu_percent))
+        };
+    }
+    WhyNotComparable "why_not_comparable" {
+        csv 47 "not_comparable_because" => |run| {
+            joined(run.against.map_or(&run.item.comparable.reasons, |against| &against.reasons))
+        };
+    }
+}
+
+/// Returns how many steps the log has and, beside other runs, who chose the window.
+fn steps(run: &ComparedRun<'_>) -> String {
+    let noun = if run.item.steps == 1 { "step" } else { "steps" };
+    let count = group_digits(run.item.steps as f64);
+    match run.runs {
+        1 => format!("of {count} {noun}"),
+        _ => {
+            let release = run.item.release.as_deref().and_then(|release| release.parse().ok());
+            format!("of {count} {noun}, {}", Scoring::of(run.asked, release).reason())
+        }
+    }
+}
+
+/// Returns the mean of the steps after the warm-up, with its interval.
+fn steady(run: &ComparedRun<'_>) -> Option<String> {
+    let steady = run.item.steady?;
+    let sample = steady.step_time_s;
+    let ends = sample.low.zip(sample.high).map_or(String::new(), |(low, high)| {
+        format!(", {:.0} % interval {}", run.level * 100.0, range(low, high))
+    });
+    Some(format!("steps {}-{}: mean {}{ends}", steady.first, steady.last, cells::seconds(sample.mean)))
+}
+
+/// Returns by how much a step takes longer than one of the reference, and below it the interval and the verdict.
+fn change(run: &ComparedRun<'_>) -> PageCell {
+    let Some(against) = run.against else {
+        // A run alone has no reference.
+        return (run.runs > 1).then(|| "reference".to_owned()).into();
+    };
+    let percent = against.step_time.map_or_else(|| "–".into(), |change| format!("{:+.2} %", change.percent));
+    let ends = against.step_time.and_then(|change| change.low.zip(change.high));
+    let ends = ends.map_or(String::new(), |(low, high)| format!("{low:+.2} to {high:+.2} %, "));
+    PageCell::new(Some(percent), Some(format!("{ends}{}", against.verdict.title())))
+}
+
+fn loss(item: &Item, digits: usize) -> Option<String> {
+    let (first, last) = item.loss.first.zip(item.loss.last)?;
+    Some(format!("{} to {}", significant(first, digits), significant(last, digits)))
+}
+
+fn step_time(stat: Stat) -> String {
+    match stat.std.filter(|_| stat.n > 1) {
+        Some(std) => {
+            format!("{} ± {} ({})", cells::seconds(stat.mean), significant(std, 2), stat.std_kind.id())
+        }
+        None => cells::seconds(stat.mean),
+    }
+}
+
+fn mean(sample: Sample) -> String {
+    let mean = cells::seconds(sample.mean);
+    sample.low.zip(sample.high).map_or(mean.clone(), |(low, high)| format!("{mean} ({})", range(low, high)))
+}
+
+fn range(low: f64, high: f64) -> String {
+    format!("{} to {}", cells::seconds(low), cells::seconds(high))
+}
+
+/// The width in characters that a path has on a terminal.
+const PATH_WIDTH: usize = 44;
+
+/// Returns the end of a path, which differs between runs more than its start.
+fn end_of(path: &str) -> String {
+    let start = path.char_indices().rev().nth(PATH_WIDTH - 2).map_or(0, |(start, _)| start);
+    match path.get(start..) {
+        Some(end) if start > 0 => format!("…{end}"),
+        _ => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::Options;
+    use crate::log::Status;
+    use crate::result::{Intake, RunResult};
+    use crate::spec::Spec;
+    use std::collections::HashMap;
+
+    fn run(job: u32, ms: u32) -> RunResult {
+        let name = format!("log-acct.pretrain_llama3.1_8b_fp8_8_{job}_0.out");
+        let mut intake = Intake::new(name, &Spec::default());
+        for step in 0..50 {
+            let time = f64::from(ms + step % 7) / 1000.0;
+            let line = format!("Training epoch 0, iteration {step}/49 | train_step_timing in s: {time} |\n");
+            intake.feed(line.as_bytes());
+        }
+        intake.finish()
+    }
+
+    #[test]
+    fn every_csv_row_agrees_with_the_comparison() {
+        let runs = [run(1, 12_000), run(2, 12_600)];
+        let comparison = Comparison::of(&runs.iter().collect::<Vec<_>>(), &Options::default());
+        let text = ComparisonColumn::csv(&ComparedRun::all(&comparison, None)).to_csv().unwrap();
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        let rows: Vec<HashMap<String, String>> = reader.deserialize().map(Result::unwrap).collect();
+        assert!(rows.iter().all(|row| row.len() == 48), "a header is used twice: {text}");
+        assert_eq!(rows.len(), 2);
+        assert_eq!((rows[0]["verdict"].as_str(), rows[1]["verdict"].as_str()), ("reference", "slower"));
+        assert_eq!(rows[0]["change_percent"], "");
+        let change = comparison.difference.each[0].step_time.unwrap();
+        assert_eq!(rows[1]["change_percent"].parse(), Ok(change.percent));
+        assert_eq!(rows[1]["steady_first"], "10");
+        assert_eq!(rows[1]["id"], comparison.items[1].id);
+        assert_eq!(comparison.items[0].status, Status::Scored);
+    }
+
+    #[test]
+    fn a_run_alone_is_compared_with_nothing() {
+        let run = run(1, 12_000);
+        let comparison = Comparison::of(&[&run], &Options::default());
+        let alone = ComparedRun::all(&comparison, None)[0];
+        assert_eq!(ComparisonColumn::Change.page_cell(&alone).unwrap().text, "");
+        assert_eq!(ComparisonColumn::Window.page_cell(&alone).unwrap().detail, "of 50 steps");
+        let both = Comparison::of(&[&run, &run], &Options::default());
+        let both = ComparedRun::all(&both, None);
+        assert_eq!(ComparisonColumn::Change.page_cell(&both[0]).unwrap().text, "reference");
+        assert_eq!(ComparisonColumn::Change.page_cell(&both[1]).unwrap().text, "+0.00 %");
+    }
+}

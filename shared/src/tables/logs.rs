@@ -1,0 +1,171 @@
+//! Logs and what they measured: the Results page's dropped files, `trainplan parse` and its CSV file.
+
+use super::{cells, joined, number};
+use crate::result::Report;
+use crate::units::{group_digits, significant};
+
+columns! {
+    /// The columns of a table of logs.
+    LogColumn of Report;
+
+    Status "status" {
+        terminal "status" => |report| Some(report.status.id().to_owned());
+        csv 1 "status" => |report| Some(report.status.id().to_owned());
+    }
+    Reason "reason" {
+        csv 2 "reason" => |report| report.reason.clone();
+    }
+    Format "format" {
+        csv 3 "format" => |report| report.format.map(|format| format.name().to_owned());
+    }
+    Recipe "recipe" {
+        page "Recipe" => |report| report.recipe.clone().into();
+        terminal "recipe" => |report| report.recipe.clone();
+        csv 16 "recipe" => |report| report.recipe.clone();
+    }
+    Steps "steps" {
+        page "Steps" [number] => |report| group_digits(report.steps as f64).into();
+        csv 4 "steps" => |report| Some(report.steps.to_string());
+    }
+    Window "window" {
+        page "Window" => |report| report.window.map(|window| window.to_string()).into();
+        terminal "window" => |report| report.window.map(|window| window.to_string());
+        csv 5 "window" => |report| report.window.map(|window| window.to_string());
+    }
+    StepTime "step_time" {
+        page "Step time, s" [number, main] => |report| cells::step_time(report.step_time_s);
+        terminal "step s" [number] => |report| report.step_time_s.map(|stat| cells::seconds(stat.mean));
+        csv 6 "step_time_s_mean" => |report| number(report.step_time_s.map(|stat| stat.mean));
+    }
+    Deviation "deviation" {
+        terminal "std" [number] => |report| {
+            let stat = report.step_time_s.filter(|stat| stat.n > 1)?;
+            Some(format!("{} {}", significant(stat.std?, 2), stat.std_kind.id()))
+        };
+        csv 7 "step_time_s_std" => |report| number(report.step_time_s.and_then(|stat| stat.std));
+    }
+    DeviationKind "deviation_kind" {
+        csv 8 "std_kind" => |report| report.step_time_s.map(|stat| stat.std_kind.id().to_owned());
+    }
+    ScoredSteps "scored_steps" {
+        csv 9 "n" => |report| report.step_time_s.map(|stat| stat.n.to_string());
+    }
+    Tokens "tokens" {
+        page "Tokens/s" [number] => |report| report.tokens_per_s.map(group_digits).into();
+        terminal "tokens/s" [number] => |report| report.tokens_per_s.map(group_digits);
+        csv 10 "tokens_per_s" => |report| number(report.tokens_per_s);
+    }
+    Mfu "mfu" {
+        page "MFU, %" [number, main] => |report| cells::mfu(report.mfu, report.convention, None);
+        terminal "MFU %" [number] => |report| report.mfu.map(cells::percent);
+        csv 11 "mfu" => |report| number(report.mfu);
+    }
+    Counting "counting" {
+        terminal "counted by" => |report| cells::counting(report.convention, report.peak_tflops);
+        csv 12 "convention" => |report| report.convention.map(|convention| convention.to_string());
+    }
+    Peak "peak" {
+        csv 13 "peak_tflops" => |report| number(report.peak_tflops);
+    }
+    ModelTflops "model_tflops" {
+        csv 14 "model_tflops_per_gpu" => |report| number(report.model_tflops_per_gpu);
+    }
+    LoggedTflops "logged_tflops" {
+        csv 15 "logged_tflops_per_gpu" => |report| number(report.tflops_per_gpu.map(|stat| stat.mean));
+    }
+    PublishedTime "published_time" {
+        csv 17 "published_step_time_s" => |report| number(report.baseline.map(|baseline| baseline.step_time_s));
+    }
+    OfPublished "of_published" {
+        page "Of published, %" [number, main] => |report| cells::of_published(report.baseline).into();
+        terminal "published %" [number] => |report| cells::of_published(report.baseline);
+        csv 18 "speed_percent" => |report| number(report.baseline.and_then(|baseline| baseline.speed_percent));
+    }
+    Planned "planned" {
+        page "Planned, s" [number, optional] => |report| cells::planned(report.plan);
+    }
+    Comparable "comparable" {
+        csv 19 "comparable" => |report| Some(if report.comparable.yes { "yes" } else { "no" }.to_owned());
+    }
+    Id "id" {
+        csv 20 "id" => |report| report.id.clone();
+    }
+    ParserVersion "parser_version" {
+        csv 21 "parser_version" => |report| Some(report.parser_version.to_string());
+    }
+    LoggedTflopsDeviation "logged_tflops_deviation" {
+        csv 22 "logged_tflops_per_gpu_std" => |report| number(report.tflops_per_gpu.and_then(|stat| stat.std));
+    }
+    WhyNotComparable "why_not_comparable" {
+        csv 23 "not_comparable_because" => |report| joined(&report.comparable.reasons);
+    }
+    Notes "notes" {
+        csv 24 "notes" => |report| joined(&report.notes);
+    }
+    Failures "failures" {
+        csv 25 "failures" => |report| {
+            let kinds = report.failures.iter().map(|failure| failure.kind.what().to_owned());
+            joined(&kinds.collect::<Vec<_>>())
+        };
+    }
+    CheckpointSaves "checkpoint_saves" {
+        csv 26 "checkpoint_saves" => |report| Some(report.checkpoint.saves.to_string());
+    }
+    CheckpointSaveTime "checkpoint_save_time" {
+        csv 27 "checkpoint_save_s" => |report| number(report.checkpoint.save_s);
+    }
+    CheckpointLoads "checkpoint_loads" {
+        csv 28 "checkpoint_loads" => |report| Some(report.checkpoint.loads.to_string());
+    }
+    CheckpointLoadTime "checkpoint_load_time" {
+        csv 29 "checkpoint_load_s" => |report| number(report.checkpoint.load_s);
+    }
+    PeakMemory "peak_memory" {
+        csv 30 "memory_peak_bytes" => |report| number(report.memory.peak_bytes);
+    }
+    FirstLoss "first_loss" {
+        csv 31 "loss_first" => |report| number(report.loss.first);
+    }
+    LastLoss "last_loss" {
+        csv 32 "loss_last" => |report| number(report.loss.last);
+    }
+    GlobalBatch "global_batch" {
+        csv 33 "global_batch_size" => |report| report.global_batch_size.map(|size| size.to_string());
+    }
+    Log "log" {
+        terminal "log" => |report| Some(report.path.clone());
+        csv 0 "path" => |report| Some(report.path.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::PageCell;
+    use super::*;
+    use crate::result::{Intake, View};
+    use crate::spec::Spec;
+
+    #[test]
+    fn page_cells_are_found_by_the_keys_of_the_headings() {
+        let mut intake = Intake::new("log-acct.pretrain_llama3.1_8b_fp8_8_1_0.out", &Spec::default());
+        intake.feed(b"Training epoch 0, iteration 49/49 | train_step_timing in s: 12.39 |\n");
+        let report = Report::of(&intake.finish(), &View::default());
+        let cells = LogColumn::page_cells(&report);
+        let text = |column: LogColumn| {
+            let cell = cells.iter().find(|cell: &&PageCell| cell.key == column.key()).unwrap();
+            cell.text.as_str()
+        };
+        assert_eq!(text(LogColumn::StepTime), "12.39");
+        assert_eq!(text(LogColumn::Recipe), "llama3.1-8b/h100/fp8/8@25.04");
+        assert_eq!(text(LogColumn::Planned), "");
+        assert_eq!(cells.len(), LogColumn::page_headings().len());
+
+        let csv = LogColumn::csv(std::slice::from_ref(&report)).to_csv().unwrap();
+        let header = "path,status,reason,format,steps,window,step_time_s_mean,step_time_s_std,std_kind,n,";
+        assert!(csv.starts_with(header), "{csv}");
+        let terminal = LogColumn::terminal(std::slice::from_ref(&report));
+        assert_eq!(terminal.titles[..3], ["status", "recipe", "window"]);
+        assert_eq!(terminal.rows[0][3].as_deref(), Some("12.39"));
+        assert!(terminal.numbers[3] && !terminal.numbers[0]);
+    }
+}

@@ -1,0 +1,221 @@
+//! The tables of the pages, of the command line and of CSV files: one definition for each view.
+//!
+//! A view is an enum of columns, made by `columns!` in its own file: [`LogColumn`], [`StoredRunColumn`],
+//! [`ComparisonColumn`] and [`RecipeColumn`]. An entry says how its column appears on a page, on a terminal and in a CSV
+//! file, if it does. Pages and terminals show the columns in the order of their entries. The order of a CSV file is part
+//! of its format, so each entry gives its place there, and a new one takes the next.
+
+#[macro_use]
+mod columns;
+pub mod cells;
+mod comparison;
+mod logs;
+mod recipes;
+mod runs;
+
+pub use comparison::{ComparedRun, ComparisonColumn};
+pub use logs::LogColumn;
+pub use recipes::RecipeColumn;
+pub use runs::StoredRunColumn;
+
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+
+/// The heading of a column on a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageHeading {
+    /// The key of the column: cells are found by it.
+    pub key: &'static str,
+    /// The title.
+    pub title: &'static str,
+    /// Whether the column holds numbers, which are aligned right.
+    pub is_number: bool,
+    /// Whether the column comes first on a narrow screen.
+    pub is_main: bool,
+    /// Whether the column is left out while all its cells are empty.
+    pub is_optional: bool,
+    /// The order that the first press asks the server for, `-` for descending.
+    pub order: Option<&'static str>,
+    /// What the column is sorted by, where its title does not say it.
+    pub hint: &'static str,
+}
+
+impl PageHeading {
+    /// Returns the heading of a column of texts.
+    #[must_use]
+    pub const fn new(key: &'static str, title: &'static str) -> Self {
+        Self { key, title, is_number: false, is_main: false, is_optional: false, order: None, hint: "" }
+    }
+
+    /// Returns the heading of a column of numbers.
+    #[must_use]
+    pub const fn number(self) -> Self {
+        Self { is_number: true, ..self }
+    }
+
+    /// Returns the heading of a column that the server can sort by, first in this order.
+    #[must_use]
+    pub const fn order(self, order: &'static str) -> Self {
+        Self { order: Some(order), ..self }
+    }
+
+    /// Returns the heading with a hint what the column is sorted by.
+    #[must_use]
+    pub const fn hint(self, hint: &'static str) -> Self {
+        Self { hint, ..self }
+    }
+
+    /// Returns the heading of a column that comes first on a narrow screen.
+    #[must_use]
+    pub const fn main(self) -> Self {
+        Self { is_main: true, ..self }
+    }
+
+    /// Returns the heading of a column that is left out while all its cells are empty.
+    #[must_use]
+    pub const fn optional(self) -> Self {
+        Self { is_optional: true, ..self }
+    }
+}
+
+/// The heading of a column on a terminal.
+#[derive(Debug, Clone, Copy)]
+struct TerminalHeading {
+    title: &'static str,
+    is_number: bool,
+}
+
+impl TerminalHeading {
+    const fn new(title: &'static str) -> Self {
+        Self { title, is_number: false }
+    }
+
+    const fn number(self) -> Self {
+        Self { is_number: true, ..self }
+    }
+}
+
+/// A cell of a page's table.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageCell {
+    /// The key of its column.
+    pub key: String,
+    /// The value; empty where it is not known.
+    pub text: String,
+    /// What qualifies the value, shown small below it.
+    pub detail: String,
+}
+
+impl PageCell {
+    /// Returns a cell without a key: a value and its qualification, either of them perhaps unknown.
+    #[must_use]
+    pub fn new(text: Option<String>, detail: Option<String>) -> Self {
+        Self { key: String::new(), text: text.unwrap_or_default(), detail: detail.unwrap_or_default() }
+    }
+}
+
+impl From<String> for PageCell {
+    fn from(text: String) -> Self {
+        Self::new(Some(text), None)
+    }
+}
+
+impl From<Option<String>> for PageCell {
+    fn from(text: Option<String>) -> Self {
+        Self::new(text, None)
+    }
+}
+
+/// What a page sorts the rows of a column by.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SortValue {
+    /// A number; none where it is not known.
+    Number(Option<f64>),
+    /// A text.
+    Text(String),
+}
+
+impl SortValue {
+    /// Returns the order of two values of the same column. An unknown number comes last in either direction.
+    #[must_use]
+    pub fn order(&self, other: &Self, is_descending: bool) -> Ordering {
+        let order = match (self, other) {
+            (Self::Number(Some(one)), Self::Number(Some(other))) => one.total_cmp(other),
+            (Self::Number(Some(_)), _) => return Ordering::Less,
+            (_, Self::Number(Some(_))) => return Ordering::Greater,
+            (Self::Text(one), Self::Text(other)) => one.cmp(other),
+            _ => Ordering::Equal,
+        };
+        if is_descending { order.reverse() } else { order }
+    }
+}
+
+/// A table of texts, for a terminal or a CSV file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextTable {
+    /// The title of each column.
+    pub titles: Vec<&'static str>,
+    /// Whether each column holds numbers, which are aligned right.
+    pub numbers: Vec<bool>,
+    /// The rows: a cell for each column, none where the value is not known.
+    pub rows: Vec<Vec<Option<String>>>,
+}
+
+impl TextTable {
+    /// Returns the table as CSV: a header, then the rows, with empty cells for unknown values.
+    ///
+    /// # Errors
+    /// Returns the writer's error. Writing to memory gives none.
+    pub fn to_csv(&self) -> Result<String, csv::Error> {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.write_record(&self.titles)?;
+        for row in &self.rows {
+            writer.write_record(row.iter().map(|cell| cell.as_deref().unwrap_or_default()))?;
+        }
+        let bytes = writer.into_inner().map_err(|error| csv::Error::from(error.into_error()))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+/// Returns a number in full, for CSV files.
+fn number(value: Option<f64>) -> Option<String> {
+    value.map(|value| value.to_string())
+}
+
+/// Returns a whole number in full, for CSV files.
+fn whole(value: Option<impl Into<u64>>) -> Option<String> {
+    value.map(|value| value.into().to_string())
+}
+
+/// Returns a sentence list as one cell; none where there is no sentence.
+fn joined(texts: &[String]) -> Option<String> {
+    (!texts.is_empty()).then(|| texts.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The places of a view's CSV columns must be 0, 1, 2, … once each, and its keys must differ.
+    fn check(mut places: Vec<usize>, mut keys: Vec<&'static str>) {
+        places.sort_unstable();
+        assert!(places.iter().copied().eq(0..places.len()), "{places:?}");
+        let count = keys.len();
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), count, "a key is used twice: {keys:?}");
+    }
+
+    #[test]
+    fn csv_columns_have_consecutive_places_and_keys_are_unique() {
+        macro_rules! check {
+            ($($Column:ident),*) => {$(
+                check(
+                    $Column::ALL.iter().filter_map(|column| column.csv_place()).collect(),
+                    $Column::ALL.iter().map(|column| column.key()).collect(),
+                );
+            )*};
+        }
+        check!(LogColumn, ComparisonColumn, RecipeColumn, StoredRunColumn);
+    }
+}

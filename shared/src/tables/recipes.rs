@@ -1,0 +1,214 @@
+//! Published recipes: the Recipes page, `trainplan recipes` and its CSV file.
+
+use super::{PageCell, SortValue, number, whole};
+use crate::catalog::{Baseline, Catalog, Recipe, Scaling};
+use crate::field::Field;
+use crate::scenario::Scenario;
+use crate::spec::Spec;
+use crate::units::group_digits;
+
+columns! {
+    /// The columns of a table of recipes.
+    RecipeColumn of &'static Recipe;
+
+    Id "id" {
+        terminal "recipe" => |recipe| {
+            let proxy = if Catalog::embedded().is_proxy(recipe) { " (proxy)" } else { "" };
+            Some(format!("{}{proxy}", recipe.id))
+        };
+        csv 0 "id" => |recipe| Some(recipe.id.to_string());
+    }
+    Model "model" {
+        page "Model" => |recipe| {
+            let is_proxy = Catalog::embedded().is_proxy(recipe);
+            PageCell::new(Some(model(recipe)), is_proxy.then(|| format!("proxy, {} layers", recipe.layers)))
+        };
+        csv 2 "model" => |recipe| Some(recipe.id.model.clone());
+        sort => |recipe| SortValue::Text(model(recipe));
+    }
+    Gpu "gpu" {
+        page "GPU" => |recipe| gpu(recipe).into();
+        csv 3 "gpu" => |recipe| Some(recipe.id.gpu.clone());
+        sort => |recipe| SortValue::Text(gpu(recipe));
+    }
+    Gpus "gpus" {
+        page "GPUs" [number] => |recipe| recipe.id.gpus.to_string().into();
+        csv 6 "gpus" => |recipe| whole(Some(recipe.id.gpus));
+        sort => |recipe| SortValue::Number(Some(recipe.id.gpus.into()));
+    }
+    Dtype "dtype" {
+        page "Precision" => |recipe| {
+            PageCell::new(Some(recipe.id.dtype.title()), recipe.id.strong.then(|| "strong scaling".to_owned()))
+        };
+        csv 4 "dtype" => |recipe| Some(recipe.id.dtype.to_string());
+        sort => |recipe| SortValue::Text(recipe.id.dtype.title());
+    }
+    Layers "layers" {
+        terminal "layers" [number] => |recipe| whole(Some(recipe.layers));
+        csv 8 "layers" => |recipe| whole(Some(recipe.layers));
+    }
+    SeqLen "seq_len" {
+        terminal "seq" [number] => |recipe| whole(Some(recipe.seq_len));
+        csv 7 "seq_len" => |recipe| whole(Some(recipe.seq_len));
+    }
+    Layout "layout" {
+        page "Layout" => |recipe| {
+            let degrees = &recipe.degrees;
+            let vp = if degrees.vp > 1 { format!(" · VP {}", degrees.vp) } else { String::new() };
+            let (tp, pp, cp, dp) = (degrees.tp, degrees.pp, degrees.cp, recipe.printed_dp);
+            format!("TP {tp} · PP {pp} · CP {cp} · DP {dp}{vp}").into()
+        };
+    }
+    Tp "tp" {
+        terminal "TP" [number] => |recipe| whole(Some(recipe.degrees.tp));
+        csv 9 "tp" => |recipe| whole(Some(recipe.degrees.tp));
+    }
+    Pp "pp" {
+        terminal "PP" [number] => |recipe| whole(Some(recipe.degrees.pp));
+        csv 10 "pp" => |recipe| whole(Some(recipe.degrees.pp));
+    }
+    Cp "cp" {
+        terminal "CP" [number] => |recipe| whole(Some(recipe.degrees.cp));
+        csv 11 "cp" => |recipe| whole(Some(recipe.degrees.cp));
+    }
+    Ep "ep" {
+        csv 12 "ep" => |recipe| whole(recipe.printed_ep);
+    }
+    Vp "vp" {
+        terminal "VP" [number] => |recipe| whole(vp(recipe));
+        csv 13 "vp" => |recipe| whole(vp(recipe));
+    }
+    Dp "dp" {
+        terminal "DP" [number] => |recipe| whole(Some(scenario(recipe)?.layout.dp()));
+        csv 14 "dp" => |recipe| whole(Some(scenario(recipe)?.layout.dp()));
+    }
+    Mbs "mbs" {
+        terminal "MBS" [number] => |recipe| whole(Some(recipe.mbs));
+        csv 15 "mbs" => |recipe| whole(Some(recipe.mbs));
+    }
+    Gbs "gbs" {
+        page "GBS" [number] => |recipe| recipe.gbs.to_string().into();
+        terminal "GBS" [number] => |recipe| whole(Some(recipe.gbs));
+        csv 16 "gbs" => |recipe| whole(Some(recipe.gbs));
+        sort => |recipe| SortValue::Number(Some(recipe.gbs.into()));
+    }
+    Ga "ga" {
+        page "MBS · GA" [number] => |recipe| format!("{} · {}", recipe.mbs, recipe.printed_ga).into();
+        terminal "GA" [number] => |recipe| whole(Some(scenario(recipe)?.batch.ga()));
+        csv 17 "ga" => |recipe| whole(Some(scenario(recipe)?.batch.ga()));
+    }
+    StepTime "step-time" {
+        page "Step, s" [number] => |recipe| step_time(recipe).map(|time| time.to_string()).into();
+        terminal "step s" [number] => |recipe| number(step_time(recipe));
+        csv 20 "step_time_s" => |recipe| number(step_time(recipe));
+        sort => |recipe| SortValue::Number(step_time(recipe));
+    }
+    Tokens "tokens" {
+        page "Tokens/s" [number] => |recipe| tokens(recipe).map(group_digits).into();
+        terminal "tokens/s" [number] => |recipe| number(tokens(recipe));
+        csv 21 "tokens_per_s" => |recipe| number(tokens(recipe));
+        sort => |recipe| SortValue::Number(tokens(recipe));
+    }
+    Mfu "mfu" {
+        page "MFU, %" [number] => |recipe| {
+            baseline(recipe).map(|baseline| baseline.printed_mfu_pct.clone()).into()
+        };
+        terminal "MFU %" [number] => |recipe| mfu(recipe).map(super::cells::percent);
+        csv 22 "mfu" => |recipe| number(mfu(recipe));
+        sort => |recipe| SortValue::Number(mfu(recipe));
+    }
+    Days "days" {
+        page "Days for 1T" [number] => |recipe| {
+            baseline(recipe).map(|baseline| baseline.printed_days_1t.clone()).into()
+        };
+        terminal "days 1T" [number] => |recipe| number(days(recipe));
+        csv 23 "time_to_train_days" => |recipe| number(days(recipe));
+        sort => |recipe| SortValue::Number(days(recipe));
+    }
+    Release "release" {
+        page "Release" => |recipe| recipe.id.release.to_string().into();
+        csv 1 "release" => |recipe| Some(recipe.id.release.to_string());
+        sort => |recipe| SortValue::Text(recipe.id.release.to_string());
+    }
+    Scaling "scaling" {
+        csv 5 "scaling" => |recipe| recipe.scaling.map(|scaling| Scaling::id(scaling).to_owned());
+    }
+    Proxy "proxy" {
+        csv 18 "proxy" => |recipe| Some(Catalog::embedded().is_proxy(recipe).to_string());
+    }
+    Source "source" {
+        csv 19 "source" => |recipe| {
+            let document = Catalog::embedded().document(&recipe.id)?;
+            Some(format!("{} line {}", document.source, recipe.line))
+        };
+    }
+    Note "note" {
+        csv 24 "note" => |recipe| Some(recipe.note.clone());
+    }
+}
+
+fn model(recipe: &Recipe) -> String {
+    Catalog::embedded().model(&recipe.id.model).map_or(recipe.id.model.clone(), |model| model.title.clone())
+}
+
+fn gpu(recipe: &Recipe) -> String {
+    Catalog::embedded().gpu(&recipe.id.gpu).map_or(recipe.id.gpu.clone(), |gpu| gpu.name.clone())
+}
+
+fn vp(recipe: &Recipe) -> Option<u32> {
+    Some(recipe.degrees.vp).filter(|vp| *vp > 1)
+}
+
+fn scenario(recipe: &Recipe) -> Option<Scenario> {
+    Spec::default().with(Field::Recipe, recipe.id.to_string()).scenario().ok()
+}
+
+fn baseline(recipe: &Recipe) -> Option<&'static Baseline> {
+    Catalog::embedded().baseline(&recipe.id)
+}
+
+fn step_time(recipe: &Recipe) -> Option<f64> {
+    baseline(recipe).map(|baseline| baseline.step_time_s)
+}
+
+fn tokens(recipe: &Recipe) -> Option<f64> {
+    baseline(recipe).and_then(Baseline::printed_tokens)
+}
+
+fn mfu(recipe: &Recipe) -> Option<f64> {
+    baseline(recipe).and_then(Baseline::printed_mfu)
+}
+
+fn days(recipe: &Recipe) -> Option<f64> {
+    baseline(recipe).and_then(Baseline::printed_days)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recipes_without_a_measurement_come_last_in_either_direction() {
+        let mut recipes: Vec<&'static Recipe> = Catalog::embedded().recipes().iter().collect();
+        for descending in [false, true] {
+            recipes.sort_by(|one, other| {
+                let value = |recipe: &&'static Recipe| RecipeColumn::StepTime.sort_value(recipe).unwrap();
+                value(one).order(&value(other), descending)
+            });
+            let first_unmeasured = recipes.iter().position(|recipe| step_time(recipe).is_none()).unwrap();
+            assert!(recipes[first_unmeasured..].iter().all(|recipe| step_time(recipe).is_none()));
+            let times = recipes[..first_unmeasured].iter().filter_map(|recipe| step_time(recipe));
+            assert!(times.is_sorted_by(|a, b| if descending { a >= b } else { a <= b }));
+        }
+    }
+
+    #[test]
+    fn sortable_columns_keep_the_keys_of_saved_links() {
+        let sortable = RecipeColumn::ALL.iter().filter(|column| column.is_sortable());
+        let keys: Vec<&str> = sortable.map(|column| column.key()).collect();
+        assert_eq!(
+            keys,
+            ["model", "gpu", "gpus", "dtype", "gbs", "step-time", "tokens", "mfu", "days", "release"]
+        );
+    }
+}

@@ -1,0 +1,77 @@
+//! Stored runs: the Results page's runs on the server, `trainplan results list` and its CSV file.
+
+use super::{cells, number, whole};
+use crate::api::RunSummary;
+use crate::units::{group_digits, minute};
+
+columns! {
+    /// The columns of a table of stored runs.
+    StoredRunColumn of RunSummary;
+
+    Id "id" {
+        terminal "id" => |run| Some(run.id.clone());
+        csv 0 "id" => |run| Some(run.id.clone());
+    }
+    Recipe "recipe" {
+        page "Recipe" => |run| run.recipe.clone().into();
+        csv 7 "recipe" => |run| run.recipe.clone();
+    }
+    Ran "ran" {
+        page "Ran" [order("-ran_at")] => |run| minute(&run.ran_at).into();
+        terminal "ran" => |run| Some(minute(&run.ran_at));
+        csv 1 "ran_at" => |run| Some(run.ran_at.clone());
+    }
+    Received "received" {
+        page "Received" [order("-received_at")] => |run| minute(&run.received_at).into();
+        csv 2 "received_at" => |run| Some(run.received_at.clone());
+    }
+    Campaign "campaign" {
+        csv 3 "campaign" => |run| run.campaign.clone();
+    }
+    Run "run" {
+        csv 4 "run" => |run| run.run.clone();
+    }
+    Repeat "repeat" {
+        csv 5 "repeat" => |run| whole(run.repeat);
+    }
+    Cluster "cluster" {
+        csv 6 "cluster" => |run| run.cluster.clone();
+    }
+    Status "status" {
+        terminal "status" => |run| Some(run.status.id().to_owned());
+        csv 8 "status" => |run| Some(run.status.id().to_owned());
+    }
+    StepTime "step_time" {
+        page "Step time, s" [number, main, order("step_time_s")] => |run| cells::step_time(run.step_time_s);
+        terminal "step s" [number] => |run| run.step_time_s.map(|stat| cells::seconds(stat.mean));
+        csv 9 "step_time_s_mean" => |run| number(run.step_time_s.map(|stat| stat.mean));
+    }
+    Tokens "tokens" {
+        page "Tokens/s" [number, order("-tokens_per_s")] => |run| run.tokens_per_s.map(group_digits).into();
+        terminal "tokens/s" [number] => |run| run.tokens_per_s.map(group_digits);
+        csv 10 "tokens_per_s" => |run| number(run.tokens_per_s);
+    }
+    Mfu "mfu" {
+        page "MFU, %" [number, main, order("-mfu")] => |run| cells::mfu(run.mfu, run.convention, None);
+        terminal "MFU %" [number] => |run| run.mfu.map(cells::percent);
+        csv 11 "mfu" => |run| number(run.mfu);
+    }
+    OfPublished "of_published" {
+        page "Of published, %" [number, main, order("-speed_percent")] => |run| {
+            cells::of_published(run.baseline).into()
+        };
+        terminal "published %" [number] => |run| cells::of_published(run.baseline);
+        csv 12 "speed_percent" => |run| number(run.baseline.and_then(|baseline| baseline.speed_percent));
+    }
+    Planned "planned" {
+        page "Planned, s" [number, optional, order("-plan_error"), hint("By how much longer than planned")] =>
+            |run| cells::planned(run.plan);
+    }
+    Name "name" {
+        terminal "run" => |run| Some(match (&run.campaign, &run.run) {
+            (Some(campaign), Some(name)) => format!("{campaign}/{name}#{}", run.repeat.unwrap_or(1)),
+            _ => run.path.clone(),
+        });
+        csv 13 "path" => |run| Some(run.path.clone());
+    }
+}
