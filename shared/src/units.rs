@@ -79,13 +79,14 @@ pub fn significant(value: f64, digits: usize) -> String {
     }
 }
 
-/// Returns a number for people to read: three significant digits, thousands separators, and no rounding of the whole
-/// part: `0.444`, `12.4`, `169,535`.
+/// Returns a number for people to read: three significant digits, thousands separators, and no rounding of
+/// the whole part: `0.444`, `12.4`, `169,535`.
 pub fn readable(value: f64) -> String {
     if value.abs() >= 100.0 && value.abs() < 1e15 { group_digits(value) } else { significant(value, 3) }
 }
 
-/// Returns a number of days for people to read: whole days from 10 on, three significant digits below: `9.53`, `139`.
+/// Returns a number of days for people to read: whole days from 10 on, three significant digits below:
+/// `9.53`, `139`.
 pub fn readable_days(days: f64) -> String {
     if days >= 10.0 { group_digits(days) } else { significant(days, 3) }
 }
@@ -100,13 +101,15 @@ pub fn percent(fraction: f64) -> String {
     format!("{} %", significant(fraction * 100.0, 3))
 }
 
-/// Returns a difference in percent with its sign and one decimal, `+5.7 %`; one that rounds to zero has no sign.
+/// Returns a difference in percent with its sign and one decimal, `+5.7 %`; one that rounds to zero has no
+/// sign.
 pub fn signed_percent(fraction: f64) -> String {
     let percent = fraction * 100.0;
     if percent.abs() < 0.05 { "0.0 %".to_string() } else { format!("{percent:+.1} %") }
 }
 
-/// Returns a time to the minute, `2026-11-21 16:15 UTC`; a text that is not RFC 3339 in UTC is returned unchanged.
+/// Returns a time to the minute, `2026-11-21 16:15 UTC`; a text that is not RFC 3339 in UTC is returned
+/// unchanged.
 pub fn minute(rfc3339: &str) -> String {
     match (rfc3339.get(..16), rfc3339.ends_with('Z')) {
         (Some(minute), true) => format!("{} UTC", minute.replace('T', " ")),
@@ -114,7 +117,8 @@ pub fn minute(rfc3339: &str) -> String {
     }
 }
 
-/// Returns the greatest multiple of `step` at or below `near`, unless it is 0, and the least one above `near`.
+/// Returns the greatest multiple of `step` at or below `near`, unless it is 0, and the least one above
+/// `near`.
 pub fn nearest_multiples(near: u32, step: u32) -> Vec<u32> {
     let step = step.max(1);
     let below = near / step * step;

@@ -5,7 +5,7 @@ import { test as base, expect } from "@playwright/test";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** Playwright's `test`, failing when the page complains or asks for anything that is not from the server under test. */
+/** Playwright's `test`. It fails on console warnings and errors, and on requests to any other host. */
 export const test = base.extend({
   page: async ({ page, baseURL }, use) => {
     const complaints = [];
@@ -16,7 +16,7 @@ export const test = base.extend({
     await page.route(
       (url) => url.origin !== baseURL && url.protocol.startsWith("http"),
       (route) => {
-        complaints.push(`asked for ${route.request().url()}`);
+        complaints.push(`request to another host: ${route.request().url()}`);
         return route.abort();
       },
     );
@@ -27,9 +27,9 @@ export const test = base.extend({
 
 export { expect };
 
-/** Expects that axe finds nothing serious on the page as it stands. */
+/** Expects that axe finds no serious violations in the current state of the page. */
 export async function expectAccessible(page) {
-  // As a script of Playwright's own: the page's policy would not let it in as an element.
+  // Evaluated by Playwright, because the content security policy forbids it as a script element.
   await page.evaluate(axe);
   const { violations } = await page.evaluate(() => window.axe.run());
   const serious = violations

@@ -6,9 +6,9 @@ import { defineConfig } from "@playwright/test";
 
 import { launchOptions } from "./browser.mjs";
 
-if (!process.env.TRAINPLAN_BIN) throw new Error("TRAINPLAN_BIN must name the trainplan binary to test");
+if (!process.env.TRAINPLAN_BIN) throw new Error("Set TRAINPLAN_BIN to the path of the trainplan binary.");
 
-// What the tests and their servers put into temporary folders goes with them. The workers read this file too, with these variables.
+// teardown.mjs removes this folder. Playwright's workers read this file as well and inherit these variables.
 process.env.TRAINPLAN_SCRATCH ??= mkdtempSync(join(tmpdir(), "trainplan-browser-"));
 process.env.TMPDIR = process.env.TRAINPLAN_SCRATCH;
 
@@ -19,10 +19,10 @@ export default defineConfig({
   workers: 2,
   forbidOnly: Boolean(process.env.CI),
   reporter: "list",
-  // Generous: the machine may be busy, and speed is measured elsewhere.
+  // Long enough for a busy machine; other tests measure speed.
   timeout: 300_000,
   expect: { timeout: 60_000 },
-  // The server takes a free port and says which, and has no results of anyone's.
+  // On a free port, which the server prints, and with an empty data directory.
   webServer: {
     command: `"${process.env.TRAINPLAN_BIN}" serve --listen 127.0.0.1:0 --data-dir "$(mktemp -d)"`,
     wait: { stderr: /(?<TRAINPLAN_URL>http:\/\/127\.0\.0\.1:\d+)/ },

@@ -1,4 +1,4 @@
-// Takes pictures of pages for a person to look at: wide, usual and narrow, light and dark, into screenshots/.
+// Takes screenshots of pages, in three widths, light and dark, and writes them to screenshots/.
 //
 //   node screenshots.mjs URL...
 
@@ -25,7 +25,7 @@ for (const url of process.argv.slice(2)) {
     for (const colorScheme of ["light", "dark"]) {
       const page = await browser.newPage({ viewport, colorScheme });
       await page.goto(url);
-      // Not until the network is idle: it never is where the server tells what happens.
+      // Not until the network is idle: pages keep a stream of events open.
       await page.waitForTimeout(3000);
       const path = join(folder, `${name}-${width}-${colorScheme}.png`);
       await page.screenshot({ path, fullPage: true });

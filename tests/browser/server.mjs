@@ -1,4 +1,4 @@
-// A server of a test's own, with runs that the test brings.
+// A server for a single test, and helpers to upload runs to it.
 
 import { execFileSync, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -11,7 +11,7 @@ import { test as base } from "./fixtures.mjs";
 
 const binary = process.env.TRAINPLAN_BIN;
 
-/** Playwright's `test`, whose pages come from a `server` of their own; `options` are more of what `serve` takes. */
+/** Playwright's `test` with its own `server`; `options` are additional arguments of `serve`. */
 export const test = base.extend({
   options: [[], { option: true }],
   server: async ({ options }, use) => {
@@ -22,7 +22,7 @@ export const test = base.extend({
   baseURL: async ({ server }, use) => use(server.url),
 });
 
-/** What the runner adds to a result. */
+/** Returns the part of a result that `trainplan run` adds. */
 export const carried = (run, repeat = 1, cluster = "eos") => ({
   campaign: "nightly",
   run,
@@ -58,9 +58,9 @@ export class Server {
     this.process.kill();
   }
 
-  /** Uploads a run of 50 steps, or so many, of so many seconds, and gives its id; `wave` makes steps differ by so much. */
+  /** Uploads a run and returns its id. Steps take `seconds`, give or take `wave`. */
   async put(seconds, { carried, gpus = 512, gbs = gpus / 2, wave = 0.1, log = true, steps = 50, name } = {}) {
-    // No two logs are alike: the same log would be the same run.
+    // Each log differs by its learning rate: equal logs are the same run.
     const run = this.runs++;
     const folder = mkdtempSync(join(tmpdir(), "trainplan-"));
     const path = join(folder, name ?? `log-acct.pretrain_llama3.1_405b_fp8_${gpus}_${71 + run}_0.out`);
@@ -85,7 +85,7 @@ export class Server {
     return result.id;
   }
 
-  /** Sends files as a runner does. */
+  /** Uploads files with `trainplan upload`. */
   upload(...files) {
     const env = { ...process.env, TRAINPLAN_TOKEN: this.token, TRAINPLAN_DATA_DIR: mkdtempSync(join(tmpdir(), "trainplan-")) };
     return execFileSync(binary, ["upload", ...files, "--to", this.url, "--format", "csv"], { env, stdio: "pipe" }).toString();

@@ -1,4 +1,4 @@
 import { rmSync } from "node:fs";
 
-/** Removes what the tests left in temporary folders. */
+/** Removes the temporary files of all tests. */
 export default () => rmSync(process.env.TRAINPLAN_SCRATCH, { recursive: true, force: true });

@@ -1,13 +1,12 @@
-// Runs after Trunk, on the folder that is about to become `dist`: adds Plotly and licences, makes a page of every route,
-// and for a release makes the folder one that any static host can serve under a strict content security policy,
-// compressed.
+// Runs after Trunk, on the folder that becomes `dist`: adds Plotly and the licences, and writes a page for each route. For
+// a release it also adds a strict content security policy that works on any static host, and compressed files.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { extname, join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 
-// Each is a page of its own for a host that knows files only; an unknown path opens the planner too, which says so.
+// A page for each route, for hosts that serve files only. An unknown path opens the planner, which shows "Page not found".
 const PLANNER_PAGES = ["index.html", "recipes/index.html", "404.html"];
 const RESULTS_PAGES = ["results", "compare", "run", "history"].map((page) => `${page}/index.html`);
 const COMPRESSED = new Set([".css", ".html", ".js", ".json", ".svg", ".txt", ".wasm", ".webmanifest"]);
@@ -29,14 +28,14 @@ addLicences();
 addNoServer();
 if (isRelease) compress();
 
-/** Puts Plotly beside the app and its address where the app looks for it when it draws the first chart. */
+/** Adds Plotly, and its address for the app, which loads it with the first chart. */
 function addPlotly(html) {
   const from = join(web, "node_modules", "plotly.js-basic-dist-min");
   const script = writeHashed("plotly", readFileSync(join(from, "plotly-basic.min.js")));
   return replaceOnce(html, /(<meta name="plotly-src"[^>]* content=")"/, (_, tag) => `${tag}/${script}"`);
 }
 
-/** Puts the licences of the app and of what it contains beside it, for whoever passes it on. */
+/** Adds the licences of the app and its dependencies, which must be distributed with it. */
 function addLicences() {
   const root = join(web, "..");
   const { packages, texts } = JSON.parse(readFileSync(join(root, "runner", "data", "licenses.json"), "utf8"));
@@ -52,7 +51,7 @@ function addLicences() {
   writeFileSync(join(dist, "licenses.txt"), shown.join(`\n${"=".repeat(80)}\n`));
 }
 
-/** Answers for a server where there is none: what pages ask it first is a page then, and no error in the browser's console. */
+/** Adds pages at the first addresses that the app requests from a server, so that a static host causes no console errors. */
 function addNoServer() {
   for (const path of ["api/v1/runs", "api/v1/history"]) {
     mkdirSync(join(dist, path), { recursive: true });
@@ -60,7 +59,7 @@ function addNoServer() {
   }
 }
 
-/** Puts the worker's address where pages look for it. */
+/** Adds the worker, and its address for the app. */
 function addWorker(html) {
   const { wasm, glue } = program("trainplan-worker");
   const start = `import init from "/${glue}";\nawait init({ module_or_path: "/${wasm}" });\n`;
@@ -68,14 +67,14 @@ function addWorker(html) {
   return replaceOnce(html, /(<meta name="worker-src" content=")"/, (_, tag) => `${tag}/${script}"`);
 }
 
-/** The page that Trunk made starts the planner; the same page with another program shows what ran. */
+/** Returns the page with the results program instead of the planner, which Trunk put there. */
 function openResults(html) {
   const { wasm, glue } = program("trainplan-results");
   const [planner] = html.match(/trainplan-planner-[0-9a-f]+(?=\.js)/);
   return html.replaceAll(`${planner}_bg.wasm`, wasm).replaceAll(`${planner}.js`, glue);
 }
 
-/** The files of a program that Trunk did not put on the page: their names lack a hash, and old ones would meet new pages. */
+/** Adds hashes to the file names of a program that Trunk did not put on the page, so that browsers never cache an old one. */
 function program(name) {
   const take = (file) => {
     const content = readFileSync(join(dist, file));
@@ -88,7 +87,7 @@ function program(name) {
   };
 }
 
-/** Trunk starts the app from an inline script, which a policy would have to name by its hash: a file needs no naming. */
+/** Moves Trunk's inline script to a file: a policy would have to list the hash of an inline script. */
 function moveInlineScript(html) {
   return replaceOnce(
     html,
@@ -97,7 +96,7 @@ function moveInlineScript(html) {
   );
 }
 
-/** The server sends the same policy as a header; a static host may not. */
+/** Adds the policy, which the server sends as a header but a static host may not. */
 function addPolicy(html) {
   const policy = readFileSync(join(web, "csp.txt"), "utf8").trim();
   return replaceOnce(
@@ -125,7 +124,7 @@ function writeHashed(stem, content, extension = ".js") {
   return name;
 }
 
-/** Fails when Trunk's output is no longer what this file was written for, instead of shipping a broken page. */
+/** Replaces the only match of a pattern. Fails if there is not exactly one, because Trunk's output has changed. */
 function replaceOnce(html, pattern, replacement) {
   const found = html.match(new RegExp(pattern, "g"))?.length ?? 0;
   if (found !== 1) throw new Error(`index.html has ${found} matches of ${pattern}, not one`);

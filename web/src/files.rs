@@ -40,7 +40,8 @@ fn without_batch_output(found: Vec<FoundFile>) -> Vec<FoundFile> {
     found.into_iter().zip(is_output).filter(|(_, is_output)| !is_output).map(|(found, _)| found).collect()
 }
 
-/// Returns for each path whether it is such an output. A file without a folder was chosen by itself and is none.
+/// Returns for each path whether it is such an output. A file without a folder was chosen by itself and is
+/// none.
 fn are_batch_output(paths: &[&str]) -> Vec<bool> {
     let split = |path: &&str| (path.rsplit_once('/').map(|(folder, _)| folder.to_string()), Name::of(path));
     let all: Vec<(Option<String>, Name)> = paths.iter().map(split).collect();

@@ -1,7 +1,8 @@
 //! The Trainplan web app. It runs in the browser, and each page keeps its state in the URL.
 //!
-//! There are three programs, so that a page loads only the code it needs: [`planner`] for plans, [`results`] for runs, and
-//! [`worker`] for large or slow computations of both. A link between pages of different programs loads a new page.
+//! There are three programs, so that a page loads only the code it needs: [`planner`] for plans, [`results`]
+//! for runs, and [`worker`] for large or slow computations of both. A link between pages of different
+//! programs loads a new page.
 
 #![allow(unreachable_pub, reason = "`#[component]` writes public items, whatever the function's visibility")]
 
@@ -73,8 +74,8 @@ fn start<V: IntoView + 'static>(app: impl FnOnce() -> V + 'static) {
     mount_to_body(app);
 }
 
-/// Logs the panic to the console and shows the hidden notice of `index.html`, because the page no longer responds after a
-/// panic.
+/// Logs the panic to the console and shows the hidden notice of `index.html`, because the page no longer
+/// responds after a panic.
 fn report_crash(info: &PanicHookInfo<'_>) {
     console_error_panic_hook::hook(info);
     if let Some(notice) = document().get_element_by_id("crash") {

@@ -1,4 +1,5 @@
-//! A page's connection to its worker, which reads logs, predicts and writes launch scripts without blocking the page.
+//! A page's connection to its worker, which reads logs, predicts and writes launch scripts without blocking
+//! the page.
 
 use crate::message::WorkerMessage;
 use crate::message::results::ForWorker;
@@ -16,7 +17,8 @@ pub(crate) struct PageWorker {
 }
 
 impl PageWorker {
-    /// Starts a worker. `receive` is called with each message from the worker, and with `None` if the worker fails.
+    /// Starts a worker. `receive` is called with each message from the worker, and with `None` if the worker
+    /// fails.
     ///
     /// # Errors
     /// The browser does not support workers, or the page does not name the worker's script.

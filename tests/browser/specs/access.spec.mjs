@@ -7,11 +7,11 @@ import { carried, test } from "../server.mjs";
 
 const row = (page, text) => page.locator("table.reports tbody tr").filter({ hasText: text });
 
-test.describe("a server that knows who reads", () => {
+test.describe("a server with private runs", () => {
   test.use({ options: [["--read", "private"], { option: true }] });
 
-  test("asks for a token, which the tab keeps and the address does not", async ({ page, server }) => {
-    // Chromium writes every answer of 400 and above to the console.
+  test("asks for a token, which is kept in the tab but not in the address", async ({ page, server }) => {
+    // Chromium logs each response with a status of 400 or above.
     page.removeAllListeners("console");
     await server.put(12.4, { carried: carried("llama-405b") });
     await page.goto("/results");
@@ -35,7 +35,7 @@ test.describe("a server that knows who reads", () => {
     expect(page.url()).toBe(`${server.url}/results`);
   });
 
-  test("keeps who wants it signed in on the browser, until they sign out there", async ({ page, server, context }) => {
+  test("keeps the browser signed in if chosen, until the user signs out", async ({ page, server, context }) => {
     page.removeAllListeners("console");
     await server.put(12.4, { carried: carried("llama-405b") });
     await page.goto("/results");
@@ -64,7 +64,7 @@ test.describe("a server that knows who reads", () => {
     expect(await page.evaluate(() => localStorage.getItem("token") ?? sessionStorage.getItem("token"))).toBeNull();
   });
 
-  test("lets others see what is shared by a link, until that is revoked", async ({ page, server, browser }) => {
+  test("shows shared runs to guests with a link, until it is revoked", async ({ page, server, browser }) => {
     page.removeAllListeners("console");
     const id = await server.put(12.4, { carried: carried("shown") });
     await server.put(12.5, { carried: carried("hidden") });
@@ -106,7 +106,7 @@ test.describe("a server that knows who reads", () => {
     await expect(late.getByLabel("Token", { exact: true })).toBeVisible();
   });
 
-  test("leads a guest from a run back to the shared comparison", async ({ page, server, browser }) => {
+  test("shows guests a link from a run back to the shared comparison", async ({ page, server, browser }) => {
     const ids = [await server.put(12.4, { carried: carried("a") }), await server.put(12.6, { carried: carried("b") })];
     await page.goto(`/compare?v=1&w=20-29&ids=${ids.join(",")}#token=${server.token}`);
     await page.getByText("Share by a link that ends").click();
@@ -123,7 +123,7 @@ test.describe("a server that knows who reads", () => {
   });
 });
 
-test("who has not signed in is asked for a token once before sharing", async ({ page, server }) => {
+test("sharing asks for a token once if the user is not signed in", async ({ page, server }) => {
   page.removeAllListeners("console");
   const id = await server.put(12.4);
   await page.goto(`/compare?v=1&ids=${id}`);
@@ -137,7 +137,7 @@ test("who has not signed in is asked for a token once before sharing", async ({ 
   await expect(token).toHaveCount(0);
 });
 
-test("what is under way is shown as it goes on, and new results come by themselves", async ({ page, server }) => {
+test("running jobs show their progress, and new results appear without a reload", async ({ page, server }) => {
   await server.put(12.3, { carried: carried("first") });
   await page.goto("/results");
   await expect(row(page, "first on eos")).toBeVisible();
@@ -184,7 +184,7 @@ test("runs are filtered by the server, a page at a time", async ({ page, server 
   await expect(page.locator("table.reports tbody tr")).toHaveCount(50);
 });
 
-test("what a runner uploads appears by itself, and once", async ({ page, server }) => {
+test("uploads of `trainplan upload` appear without a reload, and only once", async ({ page, server }) => {
   await server.put(12.3, { carried: carried("first") });
   await page.goto("/results");
   await expect(row(page, "first on eos")).toBeVisible();
@@ -200,12 +200,12 @@ test("what a runner uploads appears by itself, and once", async ({ page, server 
   await expect(row(page, "nightly-run on eos")).toHaveCount(1);
 });
 
-test("whoever may upload sends what was dropped with its log, once", async ({ page, server }) => {
-  // Chromium writes every answer of 400 and above to the console.
+test("users with an upload token upload dropped runs with their logs, once each", async ({ page, server }) => {
+  // Chromium logs each response with a status of 400 or above.
   page.removeAllListeners("console");
   const before = await server.put(12.3);
   await page.goto("/results");
-  // More than the browser sends at a time.
+  // Larger than one piece of an upload.
   const filler = `[NeMo I] ${"nothing of interest ".repeat(50)}\n`.repeat(9000);
   const lines = Array.from(
     { length: 50 },
@@ -233,7 +233,7 @@ test("whoever may upload sends what was dropped with its log, once", async ({ pa
   expect(items).toHaveLength(2);
   const there = await (await server.send("GET", `/runs/${run.id}/log`)).arrayBuffer();
   expect(Buffer.from(there).equals(log.buffer)).toBe(true);
-  // Another result under an id that the server has is refused, and the rest is not.
+  // The server rejects another result with an id it already has, and accepts the others.
   const other = await (await server.send("GET", `/runs/${before}`)).json();
   other.comparable.reasons.push("it was profiled");
   await page.locator("[data-files]").setInputFiles([{ name: "other.result.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(other)) }]);
@@ -241,20 +241,20 @@ test("whoever may upload sends what was dropped with its log, once", async ({ pa
   await upload.click();
   await expect(page.getByText("Uploaded: 0, there already: 1, refused: 1.", { exact: true })).toBeVisible();
   await expect(page.locator(".notice.wrong")).toContainText("pretrain_llama3.1_405b_fp8_512_71_0.out: ");
-  // It is a run of the server's now, which a link opens.
+  // The run is on the server now, so a link to it works.
   await dropped.click();
   await expect(page.getByRole("button", { name: "Copy link", exact: true })).toBeEnabled();
   await expect(page.getByRole("heading", { name: "Log" })).toBeVisible();
 });
 
-/** A log that the browser sends in so many pieces and a little more. */
+/** Returns a log a little larger than this number of upload pieces. */
 const inPieces = (pieces, job) => {
   const filler = `[NeMo I] ${"nothing of interest ".repeat(50)}\n`.repeat(pieces * 4300);
   const step = "Training epoch 0, iteration 49/49 | global_batch_size: 256 | global_step: 49 | train_step_timing in s: 12.4 | consumed_samples: 12800\n";
   return { name: `log-acct.pretrain_llama3.1_405b_fp8_512_${job}_0.out`, mimeType: "text/plain", buffer: Buffer.from(filler + step) };
 };
 
-test("an upload says how far it is, and goes on where the connection broke", async ({ page, server }) => {
+test("an upload shows its progress and resumes after a lost connection", async ({ page, server }) => {
   page.removeAllListeners("console");
   const logs = [inPieces(2, 4711), inPieces(1, 4712)];
   await page.goto(`/results#token=${server.token}`);
@@ -271,7 +271,7 @@ test("an upload says how far it is, and goes on where the connection broke", asy
     breaks += 1;
     return route.abort("connectionreset");
   });
-  // What is tried again begins with the result.
+  // A retry starts with the result.
   await page.route("**/api/v1/runs/*", async (route) => {
     if (breaks > 0) await isSeen;
     await route.continue();
@@ -279,7 +279,7 @@ test("an upload says how far it is, and goes on where the connection broke", asy
   await page.getByRole("button", { name: "Upload to this server" }).click();
   const uploading = (percent) => page.getByText(`Uploading file 1 of 2: ${percent} %; the connection broke, it tries again`, { exact: true });
   await expect(uploading(32)).toBeVisible();
-  // Who listens hears of quarters.
+  // Screen readers announce quarters only.
   await expect(page.locator("[aria-live]").filter({ has: uploading(25) })).toBeAttached();
   await expect(page.getByRole("progressbar", { name: "Upload" })).toHaveJSProperty("value", 32);
   await expectAccessible(page);
@@ -294,7 +294,7 @@ test("an upload says how far it is, and goes on where the connection broke", asy
   }
 });
 
-test("an upload that nobody answers says so after a few tries, and the next one goes on there", async ({ page, server }) => {
+test("an upload without answers fails after a few tries, and the next one resumes it", async ({ page, server }) => {
   page.removeAllListeners("console");
   const log = inPieces(2, 4713);
   await page.goto(`/results#token=${server.token}`);

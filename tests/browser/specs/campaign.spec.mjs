@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 import { expect, test } from "../fixtures.mjs";
 
-/** What `trainplan run --dry-run` makes of a plan's campaign, on a cluster of these GPUs. */
+/** Returns what `trainplan run --dry-run` prints for the plan's campaign, on a cluster with these GPUs. */
 async function dryRun(page, gpu) {
   const download = page.waitForEvent("download");
   await page.getByRole("button", { name: "Download campaign" }).click();
@@ -22,7 +22,7 @@ async function dryRun(page, gpu) {
   return { run: runs[0], text: readFileSync(campaign, "utf8"), args };
 }
 
-test("a planned run goes to the runner as a campaign", async ({ page }) => {
+test("a plan is downloaded as a campaign that `trainplan run` accepts", async ({ page }) => {
   await page.goto("/?v=1&recipe=llama3.1-405b/h100/fp8/512");
   const { run, text } = await dryRun(page, "h100");
   expect(run.recipe).toBe("llama3.1-405b/h100/fp8/512@25.04");
@@ -31,7 +31,7 @@ test("a planned run goes to the runner as a campaign", async ({ page }) => {
   expect(text).toContain('recipe = "llama3.1-405b/h100/fp8/512@25.04"');
 });
 
-test("what was changed goes with it, and secrets only by reference", async ({ page }) => {
+test("the campaign contains the changed fields, and secrets by reference only", async ({ page }) => {
   const env = encodeURIComponent("NCCL_DEBUG=INFO\nHF_TOKEN=$MY_TOKEN");
   await page.goto(`/?v=1&recipe=llama3.1-70b/h100/bf16/64&gbs=512&ms=20&part=fast&env=${env}`);
   const { run, text } = await dryRun(page, "h100");
@@ -43,7 +43,7 @@ test("what was changed goes with it, and secrets only by reference", async ({ pa
   expect(run.launch.script).toContain("fast");
 });
 
-test("what no release runs goes to Megatron-LM as the page says", async ({ page }) => {
+test("the campaign of a scenario without a recipe uses Megatron-LM", async ({ page }) => {
   await page.goto("/?v=1&m=qwen3-30b-a3b&gpu=h100&n=64&d=bf16&gbs=512&ep=8");
   const { run, text } = await dryRun(page, "h100");
   expect(text).toContain('style = "megatron-lm"');

@@ -2,7 +2,7 @@ import { expect, expectAccessible, test } from "../fixtures.mjs";
 
 const RECIPE = "llama3.1-405b/h100/fp8/512@25.04";
 
-/** The shape of Llama 3.1 8B, as Hugging Face has it. */
+/** The config.json of Llama 3.1 8B, under another name. */
 const CONFIG = {
   _name_or_path: "someone/Small-8B",
   model_type: "llama",
@@ -22,13 +22,13 @@ const fit = (page) => page.locator("[data-fits]");
 const stepTime = (page) => estimate(page).getByRole("row", { name: "Step time, s" });
 const charts = (page) => estimate(page).locator(".chart .main-svg");
 
-/** The rows of a chart's table, as arrays of texts. */
+/** Returns the rows of a chart's table, as arrays of texts. */
 async function numbers(page, title) {
   const table = estimate(page).getByRole("table", { name: new RegExp(`^${title}`), includeHidden: true });
   return table.locator("tbody tr").evaluateAll((rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent)));
 }
 
-/** Expects that nothing is wider than the window, once charts have followed its size. */
+/** Expects that nothing is wider than the window, once the charts are resized. */
 const expectNarrow = (page) =>
   expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth - innerWidth), page.url()).toBeLessThanOrEqual(0);
 
@@ -40,7 +40,7 @@ const pasteConfig = async (page, config) => {
   await page.getByLabel("Drop the file here, or paste its contents").fill(config);
 };
 
-test("the prediction stands beside the published number, with what it rests on", async ({ page }) => {
+test("the estimate shows the prediction beside the published figures, with time and memory by part", async ({ page }) => {
   await page.goto(`/?v=1&r=${RECIPE}`);
   await expect(stepTime(page)).toBeVisible();
   const [predicted, , published, difference] = await stepTime(page).getByRole("cell").allTextContents();
@@ -66,7 +66,7 @@ test("the prediction stands beside the published number, with what it rests on",
   }
 });
 
-test("what nobody measured is predicted, and another layout spends its time otherwise", async ({ page }) => {
+test("an unmeasured scenario is predicted, and another layout changes the parts of its time", async ({ page }) => {
   await page.goto(`/?v=1&r=${RECIPE}&n=4096`);
   await expect(page.getByText("Predicted, not measured.")).toBeVisible();
   await expect(figure(page, "days")).toHaveText(/^[\d,.]+ days \([\d,.]+–[\d,.]+\)$/);
@@ -79,7 +79,7 @@ test("what nobody measured is predicted, and another layout spends its time othe
   expect(tensor(after)).toBeLessThan(tensor(before));
 });
 
-test("what can't fit says so by how much and where", async ({ page }) => {
+test("a scenario that does not fit shows by how much, and changes that make it fit", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-405b&gpu=h100&n=64&gbs=64&tp=8");
   await expect(fit(page)).toHaveText(/^✕ Doesn't fit: a GPU needs \d[\d.]* GiB; it has 80 GiB\.$/);
   await expect(fit(page)).toHaveAttribute("data-fits", "false");
@@ -93,7 +93,7 @@ test("what can't fit says so by how much and where", async ({ page }) => {
   await expect(page.getByText("Changes that make it fit")).toBeHidden();
 });
 
-test("many stages are few bars", async ({ page }) => {
+test("many pipeline stages are grouped into few bars", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-405b&gpu=b200&n=1024&gbs=1024&pp=32&ps=counted&tp=4&d=fp8");
   await expect(stepTime(page)).toBeVisible();
   const stages = (await numbers(page, "Memory per GPU")).map(([stage]) => stage);
@@ -103,7 +103,7 @@ test("many stages are few bars", async ({ page }) => {
   expect(stages.at(-1)).toMatch(/32$/);
 });
 
-test("options change the estimate, and lead back", async ({ page }) => {
+test("options change the estimate and can be reset", async ({ page }) => {
   await page.goto(`/?v=1&r=${RECIPE}`);
   await expect(fit(page)).toBeVisible();
   const fits = await fit(page).textContent();
@@ -120,7 +120,7 @@ test("options change the estimate, and lead back", async ({ page }) => {
   await expect(page).toHaveURL(`/?v=1&r=${RECIPE}`);
 });
 
-test("a pasted config.json is planned, and its link carries it", async ({ page }) => {
+test("a pasted config.json is planned, and its link contains the model", async ({ page }) => {
   await page.goto("/");
   await pasteConfig(page, "{ nonsense");
   await expect(page.getByText("The file is no JSON")).toBeVisible();
@@ -172,7 +172,7 @@ test("a custom GPU changes what fits", async ({ page }) => {
   await expect(fit(page)).toContainText("of 80 GiB");
 });
 
-test("a plan without a recipe says what the recipe said", async ({ page }) => {
+test("a plan without a recipe keeps the values of the recipe", async ({ page }) => {
   await page.goto(`/?v=1&r=${RECIPE}`);
   await page.getByRole("button", { name: "Plan without a recipe" }).click();
   await expect(page).toHaveURL(/m=llama3.1-405b/);
@@ -186,7 +186,7 @@ test("a plan without a recipe says what the recipe said", async ({ page }) => {
   await expect(figure(page, "step-time")).toHaveText("12.37 s");
 });
 
-test("of many questions the last is answered", async ({ page }) => {
+test("the estimate belongs to the last typed value", async ({ page }) => {
   await page.goto(`/?v=1&r=${RECIPE}`);
   const gpus = page.locator("#field-gpus");
   for (const count of ["640", "768", "896", "2560", "3072", "4096"]) await gpus.fill(count);
@@ -197,7 +197,7 @@ test("of many questions the last is answered", async ({ page }) => {
   await expect(stepTime(page)).toHaveText(shown);
 });
 
-test("where no worker starts, the page says so and answers what it can", async ({ page }) => {
+test("without a worker, the page shows an error and the figures at the recipe's MFU", async ({ page }) => {
   await page.addInitScript(() => delete window.Worker);
   await page.goto(`/?v=1&r=${RECIPE}&n=4096`);
   await expect(estimate(page)).toContainText("The calculator failed to start. Reload the page.");
@@ -206,7 +206,7 @@ test("where no worker starts, the page says so and answers what it can", async (
 });
 
 for (const colorScheme of ["light", "dark"]) {
-  test(`axe finds nothing serious in ${colorScheme}, with a prediction`, async ({ page }) => {
+  test(`the estimate is accessible in ${colorScheme} and fits each width`, async ({ page }) => {
     await page.emulateMedia({ colorScheme });
     for (const query of [`r=${RECIPE}&n=4096&tp=4`, "m=llama3.1-8b&gpu=h100:hbm_gb=96&n=64&gbs=512"]) {
       await page.goto(`/?v=1&${query}`);

@@ -3,10 +3,10 @@ import { createHash } from "node:crypto";
 import { expect } from "../fixtures.mjs";
 import { carried, test } from "../server.mjs";
 
-// What a log, a campaign or another team's upload could hold. Nothing of it may become more than text.
+// A text that a log, a campaign or an upload could contain. Pages must show it as text.
 const HOSTILE = `<img src=x onerror="window.ran=1"><script>window.ran=2</script>"'\`\${window.ran=3}<svg onload=window.ran=4> javascript:window.ran=5`;
 
-/** A result whose texts are all hostile, as far as the server takes it. */
+/** Uploads a result with this text in each text field that the server accepts it in. */
 async function putHostile(server) {
   const made = await server.put(12.4, { carried: carried("run"), log: false });
   const result = await (await server.send("GET", `/runs/${made}`)).json();
@@ -42,7 +42,7 @@ async function putHostile(server) {
   return { made, id: result.id };
 }
 
-test("script in every text field stays text on every page", async ({ page, server }) => {
+test("HTML and scripts in text fields are shown as text", async ({ page, server }) => {
   const { made, id } = await putHostile(server);
   let asked = 0;
   page.on("dialog", (dialog) => (asked++, dialog.dismiss()));

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, expectAccessible } from "../fixtures.mjs";
 import { carried, test } from "../server.mjs";
 
-// Copies a stored run as often as is asked, each with another id, time and step time.
+// Copies a stored run many times, each copy with another id, time and step time.
 const COPY = `
 import sqlite3, sys
 store = sqlite3.connect(sys.argv[1], timeout=60)
@@ -26,7 +26,7 @@ store.commit()
 
 const copy = (server, times) => execFileSync("python3", ["-c", COPY, join(server.data, "store.sqlite"), `${times}`]);
 
-test("ten thousand runs cost no more than the page that is shown", async ({ page, server }) => {
+test("of ten thousand runs only one page is loaded", async ({ page, server }) => {
   await server.put(12.4, { carried: carried("newest"), log: false });
   copy(server, 10_000);
   const lists = [];
@@ -41,7 +41,7 @@ test("ten thousand runs cost no more than the page that is shown", async ({ page
   await expect(rows.first()).toContainText("newest on eos");
   await expect(page.locator(".headline")).toContainText("nightly/newest#1");
   expect(await rows.count()).toBeLessThanOrEqual(50);
-  // Summaries come page by page, and whole results only for what is drawn.
+  // Summaries are loaded by page, whole results for the charts only.
   expect(lists.length).toBeLessThanOrEqual(4);
   expect(files.length).toBeLessThanOrEqual(4);
 
@@ -52,7 +52,7 @@ test("ten thousand runs cost no more than the page that is shown", async ({ page
   expect(await page.locator("*").count()).toBeLessThan(5000);
 });
 
-test("a press on a column's head sorts by it, a page at a time, and the way back leads back", async ({ page, server }) => {
+test("a click on a column's heading sorts all pages by it, and Back undoes it", async ({ page, server }) => {
   await server.put(14, { carried: carried("newest"), log: false });
   copy(server, 120);
   await page.goto("/results");
@@ -82,7 +82,7 @@ test("a press on a column's head sorts by it, a page at a time, and the way back
   await expect(first).toContainText("newest on eos");
 });
 
-test("a part of a name is enough for a filter, and one that leaves nothing is named", async ({ page, server }) => {
+test("a filter matches parts of names, and the page names a filter that matches nothing", async ({ page, server }) => {
   await server.put(12.4, { carried: carried("newest"), log: false });
   copy(server, 120);
   await page.goto("/results");
@@ -100,7 +100,7 @@ test("a part of a name is enough for a filter, and one that leaves nothing is na
   await expectAccessible(page);
   await page.getByRole("button", { name: "Clear Recipe" }).click();
   await expect(rows).toHaveCount(2);
-  // Of a GPU it is the start that counts: B200 is no part of GB200.
+  // A GPU filter matches the start of the name only: B200 must not match GB200.
   await fill("GPU", "H1");
   await expect(rows).toHaveCount(2);
   await fill("GPU", "100");
@@ -110,7 +110,7 @@ test("a part of a name is enough for a filter, and one that leaves nothing is na
   await expect(rows).toHaveCount(50);
 });
 
-test("a filter acts while someone types, who stays in its field, and is no step to go back over", async ({ page, server }) => {
+test("a filter applies while typing, keeps the focus and adds no history entries", async ({ page, server }) => {
   await server.put(12.4, { carried: carried("newest"), log: false });
   copy(server, 120);
   await page.goto("/recipes");

@@ -4,7 +4,7 @@ import { expect, expectAccessible, test } from "../fixtures.mjs";
 
 const RECIPE = "llama3.1-405b/h100/fp8/512@25.04";
 
-/** What the command line prints for the same scenario: both sides compute with the same code. */
+/** Returns what the command line prints for the same scenario. */
 function commandLine(...args) {
   const options = { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] };
   return execFileSync(process.env.TRAINPLAN_BIN, args, options);
@@ -13,7 +13,7 @@ function commandLine(...args) {
 const figure = (page, name) => page.locator(`[data-figure="${name}"]`);
 const field = (page, label) => page.getByLabel(label, { exact: true });
 
-test("from the matrix to the published numbers, another scale, the command and the link", async ({ page }) => {
+test("a recipe opens in Plan with its published figures, and its script and link can be copied", async ({ page }) => {
   await page.goto("/recipes");
   await page.getByRole("link", { name: "Plan Llama 3.1 405B on 512 × H100, FP8" }).click();
   await expect(page.getByRole("heading", { level: 1 })).toHaveText("Llama 3.1 405B on 512 × H100, FP8");
@@ -47,12 +47,12 @@ test("from the matrix to the published numbers, another scale, the command and t
   await expect(field(page, "Tokens")).toHaveValue("15T");
 });
 
-test("a GPU count that is typed changes the batch with it, and is refused with the nearest that works", async ({ page }) => {
+test("the batch follows a typed GPU count, and an invalid count suggests one that works", async ({ page }) => {
   await page.goto("/");
   const gpus = page.locator("#field-gpus");
   await gpus.fill("1024");
   await expect(page.getByText("GBS 256 → 512 (follows)")).toBeVisible();
-  await expect(figure(page, "step-time"), "which is a published recipe again").toHaveText("12.42 s");
+  await expect(figure(page, "step-time"), "a published recipe again").toHaveText("12.42 s");
 
   await gpus.fill("4096");
   await expect(page.getByText("Predicted, not measured.")).toBeVisible();
@@ -68,7 +68,7 @@ test("a GPU count that is typed changes the batch with it, and is refused with t
   await expect(page.getByText("Changed from the recipe")).toBeHidden();
 });
 
-test("typing keeps the cursor, and going back leaves the page as a whole", async ({ page }) => {
+test("typing keeps the cursor and adds no history entries", async ({ page }) => {
   await page.goto("/recipes");
   await page.getByRole("navigation").getByRole("link", { name: "Plan" }).click();
   await page.locator("#field-seq-len").pressSequentially("16384", { delay: 20 });
@@ -78,7 +78,7 @@ test("typing keeps the cursor, and going back leaves the page as a whole", async
   await expect(page).toHaveURL("/recipes");
 });
 
-test("every published step time is the same number in the browser as on the command line", async ({ page }) => {
+test("figures in the browser are the same as on the command line", async ({ page }) => {
   for (const recipe of ["nemotron4-15b/h100/bf16/2048@25.04", "nemotron-h-56b/h100/fp8/64@25.05"]) {
     const metrics = JSON.parse(commandLine("metrics", "--recipe", recipe, "--format", "json"));
     await page.goto(`/?v=1&r=${recipe}`);
@@ -91,14 +91,14 @@ test("every published step time is the same number in the browser as on the comm
   }
 });
 
-test("a proxy has no days to train", async ({ page }) => {
+test("a proxy has no time to train", async ({ page }) => {
   await page.goto("/?v=1&r=llama3.1-405b/h100/bf16/64@25.04");
   await expect(page.getByRole("heading", { level: 1 })).toContainText("proxy of 30 layers");
   await expect(figure(page, "days")).toHaveText("–");
   await expect(figure(page, "step-time")).toHaveText("10.1 s");
 });
 
-test("a recipe without a measurement is predicted, and takes a step time or an MFU", async ({ page }) => {
+test("an unmeasured recipe is predicted, and accepts a step time or an MFU", async ({ page }) => {
   await page.goto("/?v=1&r=nemotron4-340b/gb200/fp8/256@25.12");
   await expect(page.getByText("Predicted, not measured.")).toBeVisible();
   await expect(page.getByText("They use 128, 256, 512 GPUs.")).toBeVisible();
@@ -113,7 +113,7 @@ test("a recipe without a measurement is predicted, and takes a step time or an M
   await expect(page.locator(".estimate").getByRole("columnheader", { name: "Yours" })).toBeVisible();
 });
 
-test("the chart is drawn, and its table holds its numbers", async ({ page }) => {
+test("the scaling chart is drawn with a table, and the theme is remembered", async ({ page }) => {
   await page.goto("/");
   await expect(page.locator(".chart .main-svg").first()).toBeVisible();
   await expect(page.locator(".chart .scatterlayer .trace")).toHaveCount(3);
@@ -126,7 +126,7 @@ test("the chart is drawn, and its table holds its numbers", async ({ page }) => 
   await expect(page.locator("html")).toHaveAttribute("data-theme", "dark");
 });
 
-test("a link with mistakes says what is wrong and keeps the rest", async ({ page }) => {
+test("a link with errors shows them and keeps the other fields", async ({ page }) => {
   await page.goto(`/?v=1&r=${RECIPE}&n=1024&tp=x&gpuz=1&t=15T`);
   await expect(page.getByText("there is no “gpuz” (is it “gpu”?)")).toBeVisible();
   await expect(page.locator("#field-tp")).toHaveValue("x");
@@ -139,7 +139,7 @@ test("a link with mistakes says what is wrong and keeps the rest", async ({ page
   await expect(figure(page, "step-time")).toHaveText("12.37 s");
 });
 
-test("options of the launch show what they do before the command is copied", async ({ page }) => {
+test("launch options change the script and show their warnings", async ({ page }) => {
   await page.goto(`/?v=1&r=${RECIPE}`);
   const script = page.locator("[data-script]");
   await field(page, "Slurm account").fill("research team");
@@ -168,7 +168,7 @@ test("options of the launch show what they do before the command is copied", asy
 });
 
 for (const width of [360, 768, 1280, 1920]) {
-  test(`nothing sticks out at ${width} px`, async ({ page }) => {
+  test(`the Plan and Recipes pages fit a width of ${width} px`, async ({ page }) => {
     await page.setViewportSize({ width, height: 900 });
     for (const path of ["/", "/recipes", "/?v=1&n=500&tp=x"]) {
       await page.goto(path);
@@ -182,7 +182,7 @@ for (const width of [360, 768, 1280, 1920]) {
 }
 
 for (const colorScheme of ["light", "dark"]) {
-  test(`axe finds nothing serious in ${colorScheme}, everything open`, async ({ page }) => {
+  test(`the Plan and Recipes pages are accessible in ${colorScheme}, with all details open`, async ({ page }) => {
     await page.emulateMedia({ colorScheme });
     for (const path of ["/", "/?v=1&n=1024&tp=4", "/recipes", "/recipes?v=1&m=llama3.1&sort=-mfu"]) {
       await page.goto(path);

@@ -39,11 +39,11 @@ for (const [path, program] of [
     page.on("request", (request) => paths.push(new URL(request.url()).pathname));
     await page.goto(path);
     await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
-    // The page's own first; the worker's comes after it.
+    // The page's own program first, then the worker.
     const programs = () => paths.filter((path) => path.endsWith(".wasm")).map((path) => path.split("-")[1]);
     await expect.poll(programs).toEqual([program, "worker"]);
     await page.waitForTimeout(1000);
-    // The icon is asked for twice, as the tab's and as the header's; a server tells what it has to whoever asks.
+    // The icon is fetched twice, for the tab and for the header; API requests may repeat.
     const files = paths.filter((path) => path !== "/icon.svg" && !path.startsWith("/api/"));
     expect(files).toEqual([...new Set(files)]);
   });

@@ -109,7 +109,8 @@ impl LineChart {
         LineChart { levels, window, y_log, range, ..LineChart::new(lines, XAxis::Steps, y_title) }
     }
 
-    /// Returns the range of y that leaves out outliers: if a few values, 5 % at most, are far above the others.
+    /// Returns the range of y that leaves out outliers: if a few values, 5 % at most, are far above the
+    /// others.
     pub(crate) fn range(plot: &Plot) -> Option<(f64, f64)> {
         let mut values: Vec<f64> = plot.lines.iter().flat_map(|line| &line.values).copied().collect();
         values.sort_by(f64::total_cmp);
@@ -121,7 +122,8 @@ impl LineChart {
         (most > high + 2.0 * span).then_some((low - 0.1 * span, high + 0.2 * span))
     }
 
-    /// Returns a chart of lines over time, in milliseconds since 1970, with highlighted points and horizontal lines.
+    /// Returns a chart of lines over time, in milliseconds since 1970, with highlighted points and horizontal
+    /// lines.
     pub(crate) fn over_time(
         lines: Vec<ChartLine>,
         markers: Vec<ChartMarkers>,
@@ -221,8 +223,8 @@ async fn draw(place: &HtmlElement, chart: &Drawing) -> Result<(), JsValue> {
 
 const GRID: &str = "rgba(128,128,128,0.25)";
 
-/// Returns Plotly's data, layout and configuration. The `plotly` crate would do the same, but it would make the page
-/// 50 kB larger, where this takes 7 kB.
+/// Returns Plotly's data, layout and configuration. The `plotly` crate would do the same, but it would make
+/// the page 50 kB larger, where this takes 7 kB.
 fn plot(chart: &Drawing, ink: &str) -> Value {
     let (traces, mut layout) = match chart {
         Drawing::Lines(chart) => lines(chart, ink),
@@ -328,8 +330,8 @@ fn interval(level: &PlotLevel) -> Option<Value> {
 /// The characters per line of the legend that fit on a narrow page.
 const LEGEND_LINE: usize = 34;
 
-/// Returns a name escaped for Plotly, which reads names as HTML, and with line breaks: Plotly would cut off the ends of
-/// long names, and runs often differ only there.
+/// Returns a name escaped for Plotly, which reads names as HTML, and with line breaks: Plotly would cut off
+/// the ends of long names, and runs often differ only there.
 fn legend_text(name: &str) -> String {
     let mut lines = vec![String::new()];
     for word in name.split_inclusive([' ', '/', '_', '-']) {

@@ -67,7 +67,8 @@ pub(crate) fn DownloadButton(
 }
 
 async fn to_clipboard(text: &str) -> Result<(), JsValue> {
-    // Browsers allow the clipboard API on https and localhost only; a company's own server may use plain http.
+    // Browsers allow the clipboard API on https and localhost only; a company's own server may use plain
+    // http.
     if window().is_secure_context() {
         return JsFuture::from(window().navigator().clipboard().write_text(text)).await.map(|_| ());
     }

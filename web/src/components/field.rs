@@ -78,8 +78,8 @@ pub(crate) fn AreaField(
     }
 }
 
-/// A choice of one of a few values. The first option is the default; an unknown value from the address is added as an
-/// option.
+/// A choice of one of a few values. The first option is the default; an unknown value from the address is
+/// added as an option.
 #[component]
 pub(crate) fn ChoiceField(
     field: Field,

@@ -1,5 +1,5 @@
-//! The messages between a page and its worker, one module for each of the two programs. A file is posted right after the
-//! message that announces it.
+//! The messages between a page and its worker, one module for each of the two programs. A file is posted
+//! right after the message that announces it.
 
 pub(crate) mod plan;
 pub(crate) mod results;

@@ -101,7 +101,8 @@ pub(crate) struct Part {
 /// The launch of a scenario, or the reasons why there is none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Launched {
-    /// The problems that prevent a launch; beside a launch by Megatron-LM, those that prevent one by a release.
+    /// The problems that prevent a launch; beside a launch by Megatron-LM, those that prevent one by a
+    /// release.
     pub(crate) refusals: Vec<Refusal>,
     pub(crate) launch: Option<Launch>,
 }
@@ -128,7 +129,8 @@ pub(crate) struct Launch {
     pub(crate) campaign: String,
     /// The script's file name.
     pub(crate) name: String,
-    /// The number of steps and the data of the run, as a sentence. Releases ship benchmarks, not full training runs.
+    /// The number of steps and the data of the run, as a sentence. Releases ship benchmarks, not full
+    /// training runs.
     pub(crate) runs: String,
     /// Whether the run can be compared with a published number, as a sentence.
     pub(crate) comparable: String,

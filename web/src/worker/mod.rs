@@ -1,9 +1,9 @@
-//! The worker, a program of its own that the browser loads after the page. It holds the code that would make the pages
-//! slow to load. [`crate::message`] defines the messages between the two.
+//! The worker, a program of its own that the browser loads after the page. It holds the code that would make
+//! the pages slow to load. [`crate::message`] defines the messages between the two.
 //!
-//! For the Plan page it predicts, writes launch scripts and imports models ([`plan`]). For the pages of results it reads
-//! logs one at a time ([`files`]), sends requests to the server ([`server`]) and compares runs ([`compare`]), and returns
-//! the rows, charts and sentences to show.
+//! For the Plan page it predicts, writes launch scripts and imports models ([`plan`]). For the pages of
+//! results it reads logs one at a time ([`files`]), sends requests to the server ([`server`]) and compares
+//! runs ([`compare`]), and returns the rows, charts and sentences to show.
 
 mod compare;
 mod files;
@@ -107,7 +107,8 @@ fn recipe(text: &str) -> Option<Refusal> {
     Some(plan::refusal(problem))
 }
 
-/// Returns the window, convention and recipe of a query of the page's address. The page shows the problems of the query.
+/// Returns the window, convention and recipe of a query of the page's address. The page shows the problems of
+/// the query.
 fn view(query: &str) -> View {
     let typed = link::read(query).spec;
     View {

@@ -1,5 +1,5 @@
-//! The page's side of the worker that predicts, writes launch scripts and reads a `config.json`. That code is larger
-//! than the rest of the page, so it is loaded after it.
+//! The page's side of the worker that predicts, writes launch scripts and reads a `config.json`. That code is
+//! larger than the rest of the page, so it is loaded after it.
 
 use super::step_time::PredictionState;
 use crate::message::plan::{CalculatorReply, CalculatorRequest};
@@ -31,7 +31,8 @@ enum CalculatorState {
 }
 
 impl Calculator {
-    /// Starts a worker that predicts the scenario of one query and launches that of the other whenever they change.
+    /// Starts a worker that predicts the scenario of one query and launches that of the other whenever they
+    /// change.
     pub(super) fn start(predict: Memo<Option<String>>, launch: Memo<Option<String>>) -> Calculator {
         let calculator = Calculator {
             worker: StoredValue::new_local(None),

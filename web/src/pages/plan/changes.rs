@@ -9,7 +9,8 @@ use trainplan_shared::options::{Recompute, Stack};
 use trainplan_shared::precision::Dtype;
 use trainplan_shared::scenario::{Change, Scenario};
 
-/// The fields of the scenario. An empty field shows in grey the value that applies: the recipe's, or the default.
+/// The fields of the scenario. An empty field shows in grey the value that applies: the recipe's, or the
+/// default.
 #[component]
 pub(super) fn Changes() -> impl IntoView {
     let plan = Plan::of_page();

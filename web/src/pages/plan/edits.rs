@@ -4,8 +4,8 @@ use trainplan_shared::field::Field;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::Spec;
 
-/// Returns the fields with another model. If it can't run with the recipe's layout, the recipe is dropped and the first
-/// layout that works is taken: TP 8, no parallelism, or one sequence per GPU.
+/// Returns the fields with another model. If it can't run with the recipe's layout, the recipe is dropped and
+/// the first layout that works is taken: TP 8, no parallelism, or one sequence per GPU.
 pub(super) fn with_model(spec: &Spec, scenario: Option<&Scenario>, model: &str) -> Spec {
     let kept = spec.clone().with(Field::Model, model).with(Field::Layers, "");
     let simple = scenario.map(|scenario| {
@@ -49,7 +49,8 @@ fn on_gpus(spec: Spec, scenario: &Scenario) -> Spec {
         .with(Field::Dtype, scenario.dtype.id())
 }
 
-/// Returns the changed property of a GPU's text, such as `96` of `h100:hbm_gb=96`; empty if it is not changed.
+/// Returns the changed property of a GPU's text, such as `96` of `h100:hbm_gb=96`; empty if it is not
+/// changed.
 pub(super) fn gpu_property<'a>(gpu: &'a str, column: &str) -> &'a str {
     let (_, pairs) = gpu.split_once(':').unwrap_or_default();
     let mut pairs = pairs.split(',').filter_map(|pair| pair.split_once('='));

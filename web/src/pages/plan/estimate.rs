@@ -1,4 +1,5 @@
-//! The estimate: predicted figures beside the published ones, the measurements behind them, time and memory by part.
+//! The estimate: predicted figures beside the published ones, the measurements behind them, time and memory
+//! by part.
 
 use super::answers::mfu_label;
 use super::step_time::StepTimeSource;
@@ -99,7 +100,8 @@ fn Anchors() -> impl IntoView {
     }
 }
 
-/// Returns the predicted figures with their intervals, beside the published ones, else those of a typed step time.
+/// Returns the predicted figures with their intervals, beside the published ones, else those of a typed step
+/// time.
 fn comparison(plan: Plan) -> Table {
     plan.scenario.with(|scenario| {
         let Ok(scenario) = scenario else { return Table::default() };
@@ -115,8 +117,8 @@ fn comparison(plan: Plan) -> Table {
     })
 }
 
-/// Returns the table of predicted figures beside those of another step time, which is named. `metrics` computes the
-/// figures of a step time in seconds.
+/// Returns the table of predicted figures beside those of another step time, which is named. `metrics`
+/// computes the figures of a step time in seconds.
 fn comparison_table(
     prediction: &Prediction,
     beside: Option<(&'static str, f64)>,

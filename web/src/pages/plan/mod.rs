@@ -94,7 +94,8 @@ impl Plan {
         let problems = Memo::new(move |_| {
             let mut problems = spec.with(typing_problems);
             problems.extend(scenario.with(|scenario| scenario.as_ref().err().cloned().unwrap_or_default()));
-            // The launch panel shows which scenario fields a release refuses: such a scenario can still be planned.
+            // The launch panel shows which scenario fields a release refuses: such a scenario can still be
+            // planned.
             let launched = calculator.launch.latest();
             let refused = launched.iter().flat_map(|launched| &launched.refusals).filter_map(problem);
             problems.extend(refused.filter(|problem| !problem.field.is_of_scenario()));
@@ -147,5 +148,30 @@ pub(crate) fn PlanPage() -> impl IntoView {
                 <launch::LaunchPanel />
             </div>
         </div>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_recipe_is_replaced_by_the_most_similar_one() {
+        assert_eq!(nearest_recipe("llama3.1-405b/h100/fp8/500@25.04").id.to_string(), FIRST_RECIPE);
+        assert_eq!(nearest_recipe("?").id.to_string(), FIRST_RECIPE);
+        assert_eq!(nearest_recipe(FIRST_RECIPE).id.to_string(), FIRST_RECIPE);
+    }
+
+    #[test]
+    fn a_prediction_depends_on_the_fields_of_the_scenario_only() {
+        let typed = link::read("r=llama3.1-405b/h100/fp8/512@25.04&n=1024&t=15T&acc=research").spec;
+        assert_eq!(link::write(&scenario_fields(&typed)), "v=1&r=llama3.1-405b/h100/fp8/512@25.04&n=1024");
+    }
+
+    #[test]
+    fn the_tokens_and_the_step_time_have_problems_of_their_own() {
+        let typed = link::read("r=llama3.1-405b/h100/fp8/512@25.04&t=many&st=10 s").spec;
+        let fields: Vec<Field> = typing_problems(&typed).iter().map(|problem| problem.field).collect();
+        assert_eq!(fields, [Field::Tokens, Field::StepTime]);
     }
 }

@@ -8,7 +8,8 @@ use trainplan_shared::catalog::{Catalog, Choice, Facet, Recipe};
 use trainplan_shared::field::Field;
 use trainplan_shared::spec::Spec;
 
-/// Chooses a recipe by model, GPU, precision, GPU count, scaling and release; each choice selects an existing recipe.
+/// Chooses a recipe by model, GPU, precision, GPU count, scaling and release; each choice selects an existing
+/// recipe.
 #[component]
 pub(super) fn RecipePicker() -> impl IntoView {
     let plan = Plan::of_page();

@@ -65,7 +65,8 @@ fn nothing_measured(plan: Plan) -> String {
     })
 }
 
-/// Returns the name, GPU count and value of the plan's own point, if it has a value to compare with the lines.
+/// Returns the name, GPU count and value of the plan's own point, if it has a value to compare with the
+/// lines.
 fn mark(plan: Plan, quantity: Quantity) -> Option<(String, f64, f64)> {
     let metrics = plan.step.get()?.metrics;
     let gpus = plan.scenario.with(|scenario| Some(f64::from(scenario.as_ref().ok()?.layout.gpus())))?;
@@ -168,5 +169,40 @@ fn table(measured: &[Series], quantity: Quantity) -> Table {
         caption: quantity.title().to_string(),
         head: std::iter::once("GPUs".to_string()).chain(titles).collect(),
         rows: counts.into_iter().map(row).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trainplan_shared::link;
+
+    fn published() -> (RecipeId, Metrics) {
+        let spec = link::read("r=llama3.1-405b/h100/fp8/512@25.04").spec;
+        let scenario = spec.scenario().expect("a recipe");
+        let step_time = scenario.baseline().expect("a measurement").step_time_s;
+        let metrics = Metrics::new(&scenario, step_time, 1e12);
+        (scenario.recipe.expect("a recipe").id.clone(), metrics)
+    }
+
+    #[test]
+    fn a_chart_and_its_table_show_the_measurements_of_the_same_model_and_gpu() {
+        let measured = related(&published().0, Some(1e12));
+        let table = table(&measured, Quantity::StepTime);
+        assert_eq!(table.head.len(), measured.len() + 1);
+        let row = table.rows.iter().find(|row| row[0] == "512").expect("512 GPUs");
+        assert!(row.contains(&"12.37".to_string()), "{row:?}");
+        let summary = summary(&measured, Quantity::StepTime);
+        assert!(summary.starts_with("Chart of Step time, s by GPU count. Llama 3.1 405B"), "{summary}");
+    }
+
+    #[test]
+    fn a_plan_is_marked_with_an_mfu_only_if_the_convention_is_the_same() {
+        let (_, metrics) = published();
+        assert_eq!(metrics.convention, Some(Convention::Recipe));
+        assert_eq!(marked(&metrics, 512.0, Quantity::StepTime), Some(12.37));
+        assert_eq!(marked(&metrics, 512.0, Quantity::MfuFull), None);
+        let mfu = marked(&metrics, 512.0, Quantity::MfuRecipe).expect("an MFU");
+        assert!((mfu - 44.35).abs() < 0.01, "{mfu}");
     }
 }

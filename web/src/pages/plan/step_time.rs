@@ -42,9 +42,9 @@ pub(super) enum PredictionState {
     None,
 }
 
-/// Returns the step time of a scenario: the typed one, else the published one, else the predicted one. While the
-/// prediction is pending it returns `before`, marked as stale; if the calculator is broken, the step time at the
-/// recipe's MFU. Returns `None` for a typing error in the step time or the tokens.
+/// Returns the step time of a scenario: the typed one, else the published one, else the predicted one. While
+/// the prediction is pending it returns `before`, marked as stale; if the calculator is broken, the step time
+/// at the recipe's MFU. Returns `None` for a typing error in the step time or the tokens.
 pub(super) fn plan_step(
     spec: &Spec,
     scenario: &Scenario,
