@@ -2,6 +2,7 @@
 
 use crate::desk::Desk;
 use crate::message::Trouble;
+pub(crate) use crate::message::sentence;
 use leptos::ev::SubmitEvent;
 use leptos::html::Input;
 use leptos::prelude::*;
@@ -31,14 +32,6 @@ pub(crate) fn TroubleNote(
         Some(Trouble::SignIn(why)) => view! { <SignIn why /> }.into_any(),
         Some(Trouble::Other(why)) => view! { <p class="error" role="alert">{sentence(&why)}</p> }.into_any(),
     }
-}
-
-/// Words of the server as a sentence.
-pub(crate) fn sentence(why: &str) -> String {
-    let mut chars = why.chars();
-    let first: String = chars.next().map(|first| first.to_uppercase().collect()).unwrap_or_default();
-    let end = if why.ends_with(['.', '!', '?']) { "" } else { "." };
-    format!("{first}{}{end}", chars.as_str())
 }
 
 /// Where someone shows the server a token.

@@ -1,7 +1,7 @@
 //! Runs beside each other, beside their plan and beside what is published.
 
 use super::{files, runs};
-use crate::components::trouble::sentence;
+use crate::message::sentence;
 use crate::message::{Compared, Plot, PlotLevel, PlotLine, Row, Saved, Setting, Source, Trouble};
 use std::rc::Rc;
 use trainplan_shared::compare::{Against, Comparison, Curve, Item, LevelKind, Options, Verdict};

@@ -1,8 +1,8 @@
 //! Runs, wherever they are: dropped on the page, or on the server.
 
 use super::{files, server};
+use crate::message::LINES;
 use crate::message::{Row, Runs, Saved, Table, Trouble};
-use crate::pages::run::LINES;
 use std::cell::RefCell;
 use std::rc::Rc;
 use trainplan_shared::api::{LogLines, RunPage, RunSummary, ScoreSummary, ScoreVersion, ScoreVersions};

@@ -5,7 +5,7 @@ use crate::address::Address;
 use crate::components::copy::{CopyButton, save_address};
 use crate::components::trouble::TroubleNote;
 use crate::desk::Desk;
-use crate::message::{Answer, Question, Trouble};
+use crate::message::{Answer, LINES, Question, Trouble};
 use leptos::ev::{MouseEvent, SubmitEvent, popstate};
 use leptos::html::Input;
 use leptos::prelude::*;
@@ -13,9 +13,6 @@ use leptos::wasm_bindgen::JsValue;
 use leptos_router::hooks::use_location;
 use trainplan_shared::api::{self, LogLines};
 use trainplan_shared::units::group_digits;
-
-/// As many lines as a page has, as the worker asks for them.
-pub(crate) const LINES: u64 = 500;
 
 /// Lines of the log, with search. `#L120` in the address leads to a line and marks it, `#L120-L124` a range.
 #[component]

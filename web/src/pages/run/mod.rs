@@ -3,8 +3,6 @@
 mod keep;
 mod log;
 
-pub(crate) use log::LINES;
-
 use crate::address::{Address, name_page, query};
 use crate::components::copy::{CopyButton, as_file};
 use crate::components::field::AddressProblems;
