@@ -1,5 +1,4 @@
-//! Fetching what a run wrote on its cluster, over the same scripts as everything else: it needs no sftp, and goes on where it
-//! was cut off.
+//! Fetches the files of a run from its cluster by remote scripts. It needs no sftp, and continues an interrupted fetch.
 
 use crate::ssh::{Link, LinkError, Script};
 use sha2::{Digest, Sha256};
@@ -8,55 +7,45 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-/// What is wanted.
+/// What to fetch.
 #[derive(Debug, Clone)]
-pub(crate) struct Wanted {
-    /// The pattern of the run's directory, as a shell reads it.
+pub(crate) struct FetchRequest {
+    /// A shell's pattern for the run's directory.
     pub(crate) experiment_dir: String,
-    /// The run's log, where it is known: it tells which of the directories is the run's own.
+    /// The run's log, if known. It decides between several directories.
     pub(crate) log: Option<String>,
-    /// Its job: where several runs share a directory, their files have it in their names.
+    /// The run's job. If several runs share a directory, the names of their files contain it.
     pub(crate) job: String,
-    /// Checkpoints too.
+    /// Whether to fetch checkpoints.
     pub(crate) checkpoints: bool,
-    /// Profiles too.
+    /// Whether to fetch profiles.
     pub(crate) profiles: bool,
 }
 
-/// Why fetching stopped; what is here stays, and the next time goes on.
+/// Why a fetch stopped. Fetched files stay, and the next fetch continues.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FetchError {
-    /// The cluster.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// The script there.
-    #[error("the cluster can't list or read the files: {0}")]
-    There(String),
-    /// There is nothing.
-    #[error("nothing is at {0}")]
+    /// The remote script failed.
+    #[error("Can't read the run's files on the cluster: {0}")]
+    Remote(String),
+    #[error("No files found on the cluster at {0}.")]
     Nothing(String),
-    /// The disk here.
+    /// A file can't be written on this machine.
     #[error("{}: {error}", path.display())]
-    Here {
-        /// Where.
-        path: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// What came is not what is there.
-    #[error("{} is not what is on the cluster: it is still being written, or was changed; fetch again", path.display())]
-    Differs {
-        /// Where.
-        path: PathBuf,
-    },
+    Local { path: PathBuf, error: io::Error },
+    /// The file changed during the fetch.
+    #[error("{} changed on the cluster during the fetch. Repeat the command.", path.display())]
+    Differs { path: PathBuf },
 }
 
 /// A file of the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Bytes.
+    /// Size in bytes.
     pub(crate) size: u64,
-    /// Below the run's directory.
+    /// Path below the run's directory.
     pub(crate) path: String,
 }
 
@@ -64,26 +53,28 @@ const SHORT: Duration = Duration::from_secs(60);
 const LONG: Duration = Duration::from_secs(300);
 const PIECE: u64 = 16 << 20;
 
-/// Lists the files: the run's directory there, and what is in it.
-pub(crate) async fn list(link: &Link, wanted: &Wanted) -> Result<(String, Vec<Entry>), FetchError> {
+/// Returns the run's directory on the cluster and the files in it.
+pub(crate) async fn list(link: &Link, request: &FetchRequest) -> Result<(String, Vec<Entry>), FetchError> {
     let script = Script::new("list", include_str!("slurm/remote/list.sh"))
-        .set("pattern", wanted.experiment_dir.clone())
-        .set("log", wanted.log.clone().unwrap_or_default())
-        .set("job", wanted.job.clone())
-        .set("checkpoints", if wanted.checkpoints { "1" } else { "" })
-        .set("profiles", if wanted.profiles { "1" } else { "" });
+        .set("pattern", request.experiment_dir.clone())
+        .set("log", request.log.clone().unwrap_or_default())
+        .set("job", request.job.clone())
+        .set("checkpoints", if request.checkpoints { "1" } else { "" })
+        .set("profiles", if request.profiles { "1" } else { "" });
     let output = link.run(&script, SHORT).await?;
     if output.code != 0 {
-        return Err(FetchError::There(output.stderr.trim().to_string()));
+        return Err(FetchError::Remote(output.stderr.trim().to_string()));
     }
     let text = String::from_utf8_lossy(&output.stdout);
     let mut records = text.split('\0').filter(|record| !record.is_empty());
-    let Some(folder) = records.next() else { return Err(FetchError::Nothing(wanted.experiment_dir.clone())) };
+    let Some(folder) = records.next() else {
+        return Err(FetchError::Nothing(request.experiment_dir.clone()));
+    };
     let entries = records.filter_map(entry).collect();
     Ok((folder.trim_start_matches('\n').to_string(), entries))
 }
 
-/// `SIZE PATH`; a path that would leave the folder is none of ours.
+/// Reads `SIZE PATH`. Returns none for a path that leaves the folder.
 fn entry(record: &str) -> Option<Entry> {
     let (size, path) = record.trim_start_matches('\n').split_once(' ')?;
     let plain =
@@ -91,26 +82,26 @@ fn entry(record: &str) -> Option<Entry> {
     plain.then_some(Entry { size: size.parse().ok()?, path: path.to_string() })
 }
 
-/// Fetches one file below `to`; says how many bytes came. What is there whole already is not fetched again.
+/// Fetches a file into a folder, unless it is complete there. Returns the number of bytes transferred.
 pub(crate) async fn fetch(link: &Link, folder: &str, entry: &Entry, to: &Path) -> Result<u64, FetchError> {
     let path = to.join(&entry.path);
-    let here = |error| FetchError::Here { path: path.clone(), error };
+    let failed = |error| FetchError::Local { path: path.clone(), error };
     if fs::metadata(&path).is_ok_and(|known| known.len() == entry.size) {
         return Ok(0);
     }
     if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent).map_err(here)?;
+        fs::create_dir_all(parent).map_err(failed)?;
     }
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(".part");
     let part = path.with_file_name(name);
-    let mut file = File::options().create(true).append(true).open(&part).map_err(here)?;
-    let mut have = file.metadata().map_err(here)?.len();
+    let mut file = File::options().create(true).append(true).open(&part).map_err(failed)?;
+    let mut have = file.metadata().map_err(failed)?.len();
     if have > entry.size {
-        file.set_len(0).map_err(here)?;
+        file.set_len(0).map_err(failed)?;
         have = 0;
     }
-    let mut came = 0;
+    let mut transferred = 0;
     while have < entry.size {
         let script = Script::new("piece", include_str!("slurm/remote/piece.sh"))
             .set("file", format!("{folder}/{}", entry.path))
@@ -118,24 +109,24 @@ pub(crate) async fn fetch(link: &Link, folder: &str, entry: &Entry, to: &Path) -
             .set("most", PIECE.min(entry.size - have).to_string());
         let output = link.run(&script, LONG).await?;
         if output.code != 0 || output.stdout.is_empty() {
-            return Err(FetchError::There(format!("{}: {}", entry.path, output.stderr.trim())));
+            return Err(FetchError::Remote(format!("{}: {}", entry.path, output.stderr.trim())));
         }
-        file.write_all(&output.stdout).map_err(here)?;
+        file.write_all(&output.stdout).map_err(failed)?;
         have += output.stdout.len() as u64;
-        came += output.stdout.len() as u64;
+        transferred += output.stdout.len() as u64;
     }
-    file.sync_all().map_err(here)?;
+    file.sync_all().map_err(failed)?;
     let script = Script::new("sum", include_str!("slurm/remote/sum.sh"))
         .set("file", format!("{folder}/{}", entry.path))
         .set("size", entry.size.to_string());
     let output = link.run(&script, LONG).await?;
-    let there = String::from_utf8_lossy(&output.stdout).trim().to_string();
-    if output.code != 0 || (!there.is_empty() && there != sum(&part).map_err(here)?) {
+    let remote = String::from_utf8_lossy(&output.stdout).trim().to_string();
+    if output.code != 0 || (!remote.is_empty() && remote != sum(&part).map_err(failed)?) {
         let _ = fs::remove_file(&part);
         return Err(FetchError::Differs { path });
     }
-    fs::rename(&part, &path).map_err(here)?;
-    Ok(came)
+    fs::rename(&part, &path).map_err(failed)?;
+    Ok(transferred)
 }
 
 fn sum(path: &Path) -> io::Result<String> {
@@ -154,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_listing_leaves_the_folder() {
+    fn paths_outside_the_folder_are_ignored() {
         assert_eq!(entry("12 a/b c"), Some(Entry { size: 12, path: "a/b c".into() }));
         for bad in ["12 ../x", "12 /etc/passwd", "12 ", "x y", "12 a/../../b"] {
             assert_eq!(entry(bad), None, "{bad}");

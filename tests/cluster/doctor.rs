@@ -215,7 +215,7 @@ fn doctor_says_why_there_is_no_connection() {
     let port = right.split(' ').next().unwrap();
     let other: Vec<&str> = other.split(' ').take(2).collect();
     fs::write(&known, format!("{port} {}\n", other.join(" "))).unwrap();
-    refused(&["not the one that your known_hosts has", "ssh-keygen -R"], 2);
+    refused(&["does not match the one in your known_hosts", "ssh-keygen -R"], 2);
     fs::write(&known, right).unwrap();
 
     let keys = cluster.folder().join("ssh/authorized_keys");
@@ -226,7 +226,7 @@ fn doctor_says_why_there_is_no_connection() {
 
     let directory = cluster.folder().join("person/run/trainplan");
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
-    refused(&["not a directory of yours alone"], 2);
+    refused(&["not a directory that only you can use"], 2);
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)).unwrap();
     assert_eq!(person.runs(&doctor).code, Some(0));
 }

@@ -2,7 +2,7 @@
 
 use super::profiles;
 use super::{Failure, note};
-use crate::ssh::Kept;
+use crate::ssh::KeptConnection;
 use std::path::PathBuf;
 use trainplan_shared::campaign::Name;
 
@@ -47,7 +47,7 @@ impl Args {
             }
         };
         tokio::runtime::Runtime::new()?.block_on(async {
-            let kept = Kept::of(&host).await?;
+            let kept = KeptConnection::of(&host).await?;
             if self.close {
                 match kept.close().await {
                     true => note(&format!("the connection to {host} has ended")),

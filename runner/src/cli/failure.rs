@@ -2,10 +2,11 @@
 
 use super::exit::Exit;
 use super::parse::SaveError;
-use crate::conduct::{ConductError, SecretError};
+use crate::conduct::ConductError;
 use crate::data::DataDirError;
 use crate::fetch::FetchError;
 use crate::journal::JournalError;
+use crate::secrets::SecretError;
 use crate::serve::ServeError;
 use crate::ssh::{KeptError, LinkError};
 use crate::store::StoreError;
@@ -178,7 +179,7 @@ impl From<Vec<Problem>> for Failure {
 impl From<ConductError> for Failure {
     fn from(error: ConductError) -> Failure {
         match error {
-            ConductError::Unreachable(why) => Failure::OutOfReach(why),
+            error @ ConductError::Unreachable(_) => Failure::OutOfReach(error.to_string()),
             ConductError::Journal(error) => Failure::Journal(error),
             error => Failure::Conduct(error),
         }

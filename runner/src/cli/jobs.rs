@@ -6,9 +6,9 @@ use super::run::{CarryArgs, block_on, carry};
 use super::summary::{Summary, table};
 use super::watch::{self, Lines, Screen};
 use super::{Failure, note};
-use crate::conduct::{self, Watch as _};
+use crate::conduct::{Observer as _, RunOutcome};
 use crate::data::DataDir;
-use crate::fetch::{self, Wanted};
+use crate::fetch::{self, FetchRequest};
 use crate::journal::{Event, Journal, JournalError, Phase, Round, Run};
 use crate::ssh::{Link, LinkOptions};
 use crate::store::Store;
@@ -298,8 +298,7 @@ async fn watch_journal(
             told.insert(run.id.clone(), number);
         }
         if runs.iter().filter(counts).all(|run| run.status.is_over()) {
-            let failed =
-                runs.iter().filter(counts).any(|run| conduct::Outcome::of(run) != conduct::Outcome::Scored);
+            let failed = runs.iter().filter(counts).any(|run| RunOutcome::of(run) != RunOutcome::Scored);
             return if failed && only.is_empty() { Err(Failure::RunFailed) } else { Ok(()) };
         }
         if journal.carried_out_by(&round.campaign, &round.cluster).is_none() {
@@ -323,7 +322,7 @@ async fn cancel(names: &[String], args: &CarryArgs, format: Format) -> Result<()
     }
     for (round, ids) in by_round.into_values() {
         for id in &ids {
-            journal.wish_cancel(id).await?;
+            journal.request_cancel(id).await?;
         }
         match journal.lock(&round.campaign, &round.cluster) {
             Ok(_lock) => super::run::carry_until(&data, &journal, round, args, format, ids).await?,
@@ -349,7 +348,7 @@ async fn fetch_run(
             run.plan.title()
         )));
     };
-    let wanted = Wanted {
+    let request = FetchRequest {
         experiment_dir: run.below_its_folder(&run.plan.experiment_dir),
         log: run.status.logs.get(job).cloned(),
         job: job.clone(),
@@ -358,7 +357,7 @@ async fn fetch_run(
     };
     let link =
         Link::new(&round.ssh, LinkOptions { cluster: Some(round.cluster.clone()), ..LinkOptions::default() });
-    let (folder, entries) = fetch::list(&link, &wanted).await?;
+    let (folder, entries) = fetch::list(&link, &request).await?;
     let to = to.join(format!("{}-{job}", run.plan.title().replace('#', "-")));
     let mut bytes = 0;
     for entry in &entries {

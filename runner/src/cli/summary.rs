@@ -2,7 +2,7 @@
 
 use super::output;
 use super::{Failure, watch};
-use crate::conduct::Outcome;
+use crate::conduct::RunOutcome;
 use crate::journal::{Event, Phase, Round, Run, Sending};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ pub(super) struct Summary<'a> {
     repeats: u32,
     id: &'a str,
     recipe: Option<&'a str>,
-    outcome: Outcome,
+    outcome: RunOutcome,
     phase: Phase,
     state: String,
     jobs: Vec<&'a str>,
@@ -69,7 +69,7 @@ impl<'a> Summary<'a> {
             repeats: run.plan.repeats,
             id: &run.id,
             recipe: run.plan.recipe.as_deref(),
-            outcome: Outcome::of(run),
+            outcome: RunOutcome::of(run),
             phase: status.phase,
             state: unwatched.map_or_else(|| watch::in_words(run), |since| watch::in_words_since(run, since)),
             jobs: status.jobs.iter().map(|(job, _)| job.as_str()).collect(),
@@ -133,7 +133,7 @@ pub(super) fn table(summaries: &[Summary]) -> Result<(), Failure> {
     });
     output::table(header, &[3, 4, 5, 6, 7, 8], rows)?;
     for run in summaries {
-        if let (Some(why), false) = (run.why, run.outcome == Outcome::Scored) {
+        if let (Some(why), false) = (run.why, run.outcome == RunOutcome::Scored) {
             output::text_line(&format!("  {}: {why}", run.title()))?;
         }
     }

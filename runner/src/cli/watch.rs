@@ -1,6 +1,6 @@
 //! What a person, or a program, is told while a round is carried out.
 
-use crate::conduct::{Figures, Live, Outcome, Watch};
+use crate::conduct::{LiveRun, Observer, RunOutcome};
 use crate::journal::{Event, Phase, Run};
 use crate::slurm::{End, Launcher, State};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -46,7 +46,7 @@ impl Lines {
     }
 }
 
-impl Watch for Lines {
+impl Observer for Lines {
     fn event(&mut self, run: &Run, at_ms: i64, event: &Event) {
         if let Ok(line) = self.line(run, at_ms, event) {
             // A reader that has left does not stop the campaign.
@@ -55,9 +55,9 @@ impl Watch for Lines {
         }
     }
 
-    fn tick(&mut self, _runs: &[Live], _figures: &Figures) {}
+    fn tick(&mut self, _runs: &[LiveRun]) {}
 
-    fn say(&mut self, text: &str) {
+    fn note(&mut self, text: &str) {
         super::note(text);
     }
 }
@@ -156,7 +156,7 @@ impl Screen {
     }
 }
 
-impl Watch for Screen {
+impl Observer for Screen {
     fn event(&mut self, run: &Run, at_ms: i64, event: &Event) {
         // What is only worth looking up stays for `jobs show`.
         if matches!(
@@ -170,7 +170,7 @@ impl Watch for Screen {
         }
     }
 
-    fn tick(&mut self, runs: &[Live], _figures: &Figures) {
+    fn tick(&mut self, runs: &[LiveRun]) {
         if self.pause.is_on() {
             self.clear();
             self.pause.0.store(QUIET, Ordering::SeqCst);
@@ -180,9 +180,10 @@ impl Watch for Screen {
             self.print(&text);
         }
         let Some(bars) = &self.bars else { return };
-        let under_way =
-            |live: &&Live| !matches!(live.run.status.phase, Phase::Planned | Phase::Stored | Phase::Failed);
-        let shown: Vec<&Live> = runs.iter().filter(under_way).collect();
+        let under_way = |live: &&LiveRun| {
+            !matches!(live.run.status.phase, Phase::Planned | Phase::Stored | Phase::Failed)
+        };
+        let shown: Vec<&LiveRun> = runs.iter().filter(under_way).collect();
         self.lines.retain(|id, bar| {
             let stays = shown.iter().take(MOST_LINES).any(|live| live.run.id == *id);
             if !stays {
@@ -205,13 +206,13 @@ impl Watch for Screen {
         ));
     }
 
-    fn say(&mut self, text: &str) {
+    fn note(&mut self, text: &str) {
         self.print(&format!("note: {text}"));
     }
 }
 
 /// One line on a run that is under way.
-pub(super) fn state_of(live: &Live) -> String {
+pub(super) fn state_of(live: &LiveRun) -> String {
     let (run, progress) = (&live.run, &live.progress);
     let mut parts = vec![format!("{}: {}", run.plan.title(), in_words(run))];
     if progress.steps > 0 {
@@ -269,8 +270,8 @@ pub(super) fn in_words(run: &Run) -> String {
             jobs.chain(hangs).collect::<Vec<_>>().join(", ")
         }
         Phase::Drained | Phase::Parsed => "log copied".into(),
-        Phase::Stored => match Outcome::of(run) {
-            Outcome::Scored => "scored".into(),
+        Phase::Stored => match RunOutcome::of(run) {
+            RunOutcome::Scored => "scored".into(),
             _ => match &status.jobs.first() {
                 Some((_, Some(seen))) if seen.state != State::Ended(End::Completed) => seen.state.to_string(),
                 _ => "not scored".into(),
@@ -317,7 +318,7 @@ pub(super) fn sentence(run: &Run, event: &Event) -> Option<String> {
         Event::Unseen { why } => format!("can't be seen: {}", why.lines().next().unwrap_or_default()),
         Event::SeenAgain => "is seen again".into(),
         Event::Found { path, .. } => format!("its log is {path}"),
-        Event::Restarted { why, .. } => why.clone(),
+        Event::Restarted { why, .. } => why.to_string(),
         Event::Quiet { for_s, steps } => format!(
             "no step for {} (the log has {steps}): it may hang; `trainplan jobs cancel {}` ends it",
             duration(*for_s as f64),
@@ -327,7 +328,7 @@ pub(super) fn sentence(run: &Run, event: &Event) -> Option<String> {
         Event::CancelAsked { why } => format!("is to be cancelled: {why}"),
         Event::Drained { bytes } => format!("its log is copied ({bytes} bytes)"),
         Event::Parsed { status, reason, step_time_s, mfu, speed_percent, error, within } => {
-            let mut parts = vec![status.clone()];
+            let mut parts = vec![status.id().to_string()];
             parts.extend(reason.clone());
             parts.extend(step_time_s.map(|s| format!("{} s a step", super::estimate::rounded(s))));
             parts.extend(mfu.map(|mfu| format!("MFU {:.1} %", mfu * 100.0)));

@@ -1,10 +1,11 @@
-//! A run that is being carried out: what the journal knows of it, and what only matters while this process lives.
+//! A run that is being carried out: its state from the journal, and what only this process knows.
 
-use super::copy::{Copy, Joins, Progress};
-use super::{ConductError, outcome};
-use crate::journal::{Copied, Event, Journal, Phase, Round, Run};
+use super::error::ConductError;
+use super::log_copy::{Continuation, LogCopy, LogProgress};
+use super::outcome;
+use crate::journal::{Copied, Event, Journal, LogRestart, Phase, Round, Run};
 use crate::serve;
-use crate::slurm::{Chunk, End, Find, Look, Sighting, Source, State, Tail, View};
+use crate::slurm::{ClusterView, End, LogChunk, LogSearch, LogTail, PollRequest, Sighting, Source, State};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use trainplan_shared::campaign::Upload;
@@ -13,60 +14,64 @@ use trainplan_shared::link;
 use trainplan_shared::spec::Spec;
 use uuid::Uuid;
 
-/// A run and what is under way for it.
-pub(crate) struct Live {
+/// A run with what is under way for it.
+pub(crate) struct LiveRun {
     pub(crate) run: Run,
-    /// What its log tells so far.
-    pub(crate) progress: Progress,
+    /// The progress of training, from the log so far.
+    pub(crate) progress: LogProgress,
     /// The copy of the measured job's log.
-    pub(super) copy: Option<Copy>,
-    /// Whether its launch is being staged or started.
+    pub(super) copy: Option<LogCopy>,
+    /// Whether a task stages or launches it.
     pub(super) busy: bool,
+    /// When the next task for its launch may start.
     pub(super) not_before: Instant,
+    /// Failed tries at staging.
     pub(super) tries: u32,
+    /// Whether a task calls scancel for it.
     pub(super) cancelling: bool,
+    /// When scancel may be called again.
     pub(super) cancel_not_before: Instant,
-    /// Whether the copy has more than the journal says.
+    /// Whether the copy has more than the journal lists.
     pub(super) grown: bool,
-    /// Jobs that the queue answered without, since when and how many times.
+    /// Jobs that are no longer in the queue, since when, and in how many polls.
     missing: Vec<(String, Instant, u32)>,
-    /// Since its jobs are over: when that was seen, and how many looks found no more of the log.
+    /// When its jobs were seen to be over, and how many polls since then found no more of the log.
     over: Option<(Instant, u32)>,
-    /// When the last step came.
+    /// When the last step was seen.
     last_step: Option<Instant>,
     running_since: Option<Instant>,
-    /// When it was said that no step came.
+    /// When the lack of steps was reported.
     quiet_since: Option<Instant>,
-    /// When the first were seen, and how many they were.
+    /// When steps were first seen, and how many there were.
     first_step: Option<(Instant, u64)>,
-    /// Seconds that steps take, as they come here.
+    /// Seconds per step, by the arrival of steps here.
     pace_s: Option<f64>,
-    /// When its server was last told where it is.
-    told: Option<Instant>,
+    /// When its progress was last reported to its server.
+    last_report: Option<Instant>,
     /// The folder of the copies of its logs.
     logs: PathBuf,
 }
 
-/// A server is told where a run is no more often than this.
-const TOLD_APART: Duration = Duration::from_secs(15);
+/// The least time between two progress reports of a run.
+const REPORT_INTERVAL: Duration = Duration::from_secs(15);
 
-/// The queue answers without a job so many times, for so long, before it counts as over.
-const MISSING_LOOKS: u32 = 3;
+/// A job counts as over after so many polls without it, over at least this time.
+const MISSING_POLLS: u32 = 3;
 const MISSING: Duration = Duration::from_secs(20);
-/// The accounting may lag by so much.
+/// How late the accounting may be.
 const LAG: Duration = Duration::from_secs(120);
-/// A log may appear so late where it is looked for.
+/// How late a log may appear after the end of its job.
 const LATE_LOG: Duration = Duration::from_secs(60);
-/// Looks at a log that found nothing more after the end.
-const DRAINED_LOOKS: u32 = 2;
+/// A log is complete after so many polls without more of it.
+const DRAINED_POLLS: u32 = 2;
 
-impl Live {
-    /// Takes a run up where the journal has it.
-    pub(super) async fn take_up(journal: &Journal, run: Run) -> Result<Live, ConductError> {
+impl LiveRun {
+    /// Takes up a run where the journal has it.
+    pub(super) async fn take_up(journal: &Journal, run: Run) -> Result<LiveRun, ConductError> {
         let now = Instant::now();
         let logs = journal.logs().join(&run.id);
-        let mut live = Live {
-            progress: Progress::default(),
+        let mut live = LiveRun {
+            progress: LogProgress::default(),
             copy: None,
             busy: false,
             not_before: now,
@@ -81,7 +86,7 @@ impl Live {
             quiet_since: None,
             first_step: None,
             pace_s: None,
-            told: None,
+            last_report: None,
             logs,
             run,
         };
@@ -100,20 +105,20 @@ impl Live {
         {
             live.begin_copy(&job, &path)?;
         }
-        live.see_progress();
+        live.update_progress();
         Ok(live)
     }
 
-    /// What its server is to be told of it now, if anything.
-    pub(super) fn word(&mut self, round: &Round) -> Option<(Upload, Uuid, serve::Progress)> {
+    /// Returns the progress report that is due, with the server and the run's id.
+    pub(super) fn progress_report(&mut self, round: &Round) -> Option<(Upload, Uuid, serve::Progress)> {
         let upload = self.run.plan.upload.as_ref().filter(|upload| upload.progress)?;
         let Run { plan, status, .. } = &self.run;
         match status.phase {
-            // A result says more. Of one that failed there is none, and no one else would say that it is over.
+            // A stored result replaces the report. A failed run has no result, so its last report says that it is over.
             Phase::Planned | Phase::Staged | Phase::Stored => return None,
-            Phase::Failed => drop(self.told.take()?),
-            _ if self.told.is_some_and(|told| told.elapsed() < TOLD_APART) => return None,
-            _ => self.told = Some(Instant::now()),
+            Phase::Failed => drop(self.last_report.take()?),
+            _ if self.last_report.is_some_and(|last| last.elapsed() < REPORT_INTERVAL) => return None,
+            _ => self.last_report = Some(Instant::now()),
         }
         let state = match (status.phase, &status.unseen, status.jobs.first()) {
             (Phase::Failed, ..) => "failed".into(),
@@ -140,64 +145,61 @@ impl Live {
         Some((upload.clone(), Uuid::parse_str(&self.run.id).ok()?, progress))
     }
 
-    /// What is known of its scenario, for whoever reads its log.
-    fn said(&self) -> Spec {
+    /// Returns its scenario, for the parser of its log.
+    fn scenario(&self) -> Spec {
         link::read(&self.run.plan.scenario).spec
     }
 
-    /// The measured job.
+    /// Returns the measured job.
     pub(super) fn first_job(&self) -> Option<String> {
         self.run.status.jobs.first().map(|(job, _)| job.clone())
     }
 
-    /// Jobs that are not known to be over.
+    /// Returns the jobs that are not known to be over.
     pub(super) fn open_jobs(&self) -> impl Iterator<Item = String> {
         let open =
             |(_, seen): &&(String, Option<Sighting>)| seen.as_ref().is_none_or(|seen| !seen.state.is_over());
         self.run.status.jobs.iter().filter(open).map(|(job, _)| job.clone())
     }
 
-    /// Lets some time pass before its launch is touched again.
+    /// Delays the next task for its launch.
     pub(super) fn wait(&mut self, pause: Duration) {
         self.not_before = Instant::now() + pause;
     }
 
-    /// Adds to a look what is wanted of this run.
-    pub(super) fn add_to(&self, key: u64, look: &mut Look) {
+    /// Adds to a poll what is to be asked about this run.
+    pub(super) fn add_to(&self, key: u64, request: &mut PollRequest) {
         let missing = self.missing.iter().map(|(job, ..)| job.clone());
-        // How a job ended is asked for once more than the queue tells it.
+        // The queue may list a job as over without its exit code.
         let ended = self.run.status.jobs.iter().filter(|(_, seen)| {
             seen.as_ref().is_some_and(|seen| seen.state.is_over() && seen.exit_code.is_none())
         });
-        look.ask.extend(missing.chain(ended.map(|(job, _)| job.clone())));
+        request.ask.extend(missing.chain(ended.map(|(job, _)| job.clone())));
         let over = self.run.status.phase == Phase::Ended;
         if let Some(job) = self.first_job() {
-            // A job that was put back into the queue writes another log.
-            let requeued =
-                self.run.status.remarks.iter().any(|remark| remark.contains("back into the queue"));
-            if self.copy.is_none() || requeued || over {
+            if self.copy.is_none() || self.run.status.was_requeued() || over {
                 let pattern = self.run.below_its_folder(&self.run.plan.log_glob);
                 let release = self.run.plan.launched.release.as_deref();
                 let release: Option<Release> = release.and_then(|release| release.parse().ok());
                 let counted = release.is_none_or(|release| release.contract().logs_count_restarts);
-                look.finds.push(Find { key, job, counted, pattern });
+                request.searches.push(LogSearch { key, job, counted, pattern });
             }
         }
-        if self.run.plan.is_job && self.missing.iter().any(|(_, _, looks)| *looks > 0) {
-            look.states.push((key, self.run.id.clone()));
+        if self.run.plan.is_job && self.missing.iter().any(|(_, _, polls)| *polls > 0) {
+            request.states.push((key, self.run.id.clone()));
         }
         if let Some(copy) = &self.copy {
             let Copied { inode, offset, path, .. } = copy.copied.clone();
-            look.tails.push(Tail { key, force: over, inode, offset, overlap: copy.overlap(), path });
+            request.tails.push(LogTail { key, force: over, inode, offset, overlap: copy.overlap(), path });
         }
     }
 
-    /// Whether a log is to be read in the place of the one that is: its name has a later restart of the job.
+    /// Returns whether a log is to be read instead of the present one: its name has a later restart of the job.
     pub(super) fn is_better_log(&self, path: &str) -> bool {
         self.copy.as_ref().is_none_or(|copy| (path.len(), path) > (copy.copied.path.len(), &copy.copied.path))
     }
 
-    /// Begins to copy a log; an earlier one stays beside it.
+    /// Starts to copy a log. The copy of an earlier one is kept beside it.
     pub(super) fn begin_copy(&mut self, job: &str, path: &str) -> Result<(), ConductError> {
         if let Some(copy) = self.copy.take() {
             let kept =
@@ -211,44 +213,41 @@ impl Live {
     }
 
     fn open_copy(&mut self, copied: Copied) -> Result<(), ConductError> {
-        let copy = Copy::open(&self.logs, copied, &self.said())
+        let copy = LogCopy::open(&self.logs, copied, &self.scenario())
             .map_err(|error| ConductError::Copy { path: self.logs.clone(), error })?;
         self.copy = Some(copy);
         Ok(())
     }
 
-    /// Removes the copy of its log, which is kept elsewhere. One that stays harms nobody.
+    /// Removes the copy of its log, which the store has. Failing to do so is harmless.
     pub(super) fn drop_copy(&mut self) {
         if let Some(copy) = self.copy.take() {
             let removed = std::fs::remove_file(copy.file());
-            tracing::debug!(?removed, file = %copy.file().display(), "the copy is in the store");
-            // With what else it holds it stays.
+            tracing::debug!(?removed, file = %copy.file().display(), "removed the copy of a stored log");
+            // Fails if the folder holds copies of other logs.
             let _ = std::fs::remove_dir(&self.logs);
         }
     }
 
-    /// Takes in what its log grew by; says so where it began anew.
-    pub(super) fn append(&mut self, chunk: &Chunk) -> Result<Option<String>, ConductError> {
+    /// Appends to the copy of its log. Returns why the log started again, if it did.
+    pub(super) fn append(&mut self, chunk: &LogChunk) -> Result<Option<LogRestart>, ConductError> {
         let Some(copy) = &mut self.copy else { return Ok(None) };
         let had = copy.copied.clone();
-        let joins = copy
+        let continuation = copy
             .append(&chunk.bytes, chunk.inode, chunk.from)
             .map_err(|error| ConductError::Copy { path: self.logs.clone(), error })?;
         if copy.copied != had {
             self.grown = true;
             self.over = self.over.map(|(since, _)| (since, 0));
         }
-        Ok(match joins {
-            Joins::On | Joins::Not => None,
-            Joins::Replaced => {
-                Some("another file took the place of its log; what was read before is kept".into())
-            }
-            Joins::Cut => Some("its log was cut; what was read before is kept".into()),
+        Ok(match continuation {
+            Continuation::Extends | Continuation::Stale => None,
+            Continuation::Restarts(why) => Some(why),
         })
     }
 
-    /// Sees how far the log is.
-    pub(super) fn see_progress(&mut self) {
+    /// Updates the progress from the copy of the log.
+    pub(super) fn update_progress(&mut self) {
         let Some(copy) = &self.copy else { return };
         let progress = copy.progress();
         if progress.steps > self.progress.steps {
@@ -261,13 +260,13 @@ impl Live {
         self.progress = progress;
     }
 
-    /// Seconds between two steps.
+    /// Returns the seconds per step, 0 if unknown.
     pub(super) fn step_s(&self) -> f64 {
         self.pace_s.or(self.progress.step_time_s).unwrap_or(0.0)
     }
 
-    /// What the view says of its jobs that was not known.
-    pub(super) fn news(&mut self, key: u64, view: &View) -> Vec<(String, Sighting)> {
+    /// Returns its jobs with a new state, by the view.
+    pub(super) fn changed_jobs(&mut self, key: u64, view: &ClusterView) -> Vec<(String, Sighting)> {
         let now = Instant::now();
         let mut news = Vec::new();
         for (job, known) in &self.run.status.jobs {
@@ -282,17 +281,17 @@ impl Live {
                 Some(seen) => Some(seen),
                 None if over => None,
                 None => {
-                    let (_, since, looks) = match self.missing.iter_mut().find(|(other, ..)| other == job) {
+                    let (_, since, polls) = match self.missing.iter_mut().find(|(other, ..)| other == job) {
                         Some(missing) => missing,
                         None => {
                             self.missing.push((job.clone(), now, 0));
                             continue;
                         }
                     };
-                    *looks += 1;
-                    // An accounting that answers has the last word, and may be late with it.
+                    *polls += 1;
+                    // If the accounting answers, it will know how the job ended, but may be late.
                     let patience = if matches!(view.accounting, Some(Ok(_))) { LAG } else { MISSING };
-                    (*looks >= MISSING_LOOKS && since.elapsed() >= patience).then(|| {
+                    (*polls >= MISSING_POLLS && since.elapsed() >= patience).then(|| {
                         let gone = Sighting::new(State::Ended(End::Unknown), Source::Absence);
                         known.as_ref().map_or(gone.clone(), |known| gone.after(known))
                     })
@@ -306,17 +305,17 @@ impl Live {
         news
     }
 
-    /// Jobs that the queue answered without, more than once, which nobody was told.
+    /// Returns jobs that were missing from the queue more than once, and of which that is not recorded.
     pub(super) fn newly_missing(&self) -> Vec<String> {
-        let told = &self.run.status.missing;
-        let twice = self.missing.iter().filter(|(_, _, looks)| *looks > 0).map(|(job, ..)| job);
-        twice.filter(|job| !told.contains(job)).cloned().collect()
+        let known = &self.run.status.missing;
+        let twice = self.missing.iter().filter(|(_, _, polls)| *polls > 0).map(|(job, ..)| job);
+        twice.filter(|job| !known.contains(job)).cloned().collect()
     }
 
-    /// That no step came for much longer than steps take, or that they come again; each once.
+    /// Returns an event once if no step has come for much longer than steps take, and once when there is another step.
     pub(super) fn quiet(&mut self, least_s: u64) -> Option<Event> {
         const TIMES: f64 = 10.0;
-        /// Until the first step containers are fetched and graphs compiled.
+        /// Before the first step, containers are fetched and graphs compiled.
         const BEFORE_THE_FIRST_S: u64 = 30 * 60;
         let status = &self.run.status;
         let running = matches!(status.jobs.first(), Some((_, Some(seen))) if seen.state == State::Running);
@@ -340,37 +339,37 @@ impl Live {
         Some(Event::Quiet { for_s: since.as_secs(), steps: self.progress.steps })
     }
 
-    /// Why it has waited in the queue for longer than it may.
-    pub(super) fn waits_too_long(&self, now_ms: i64) -> Option<String> {
+    /// Returns why it is to be cancelled, if it has been in the queue for longer than its budget.
+    pub(super) fn over_queue_budget(&self, now_ms: i64) -> Option<String> {
         let budget_s = self.run.plan.queue_budget_s?;
         let waiting = |(_, seen): &(String, Option<Sighting>)| {
             seen.as_ref().is_some_and(|seen| seen.state == State::Pending)
         };
         let since_s = (now_ms - self.run.status.submitted_ms?) / 1000;
         (self.run.status.jobs.iter().all(waiting) && since_s > budget_s as i64)
-            .then(|| format!("it waited in the queue for longer than its budget of {budget_s} s"))
+            .then(|| format!("it was in the queue for longer than its budget of {budget_s} s"))
     }
 
-    /// Once its jobs are over and no more comes: that its log is here, or that there is none.
+    /// Returns an event once the copy of its log is complete, or no log has appeared.
     pub(super) fn drained(&mut self) -> Option<Event> {
-        let (since, looks) = self.over.get_or_insert((Instant::now(), 0));
-        *looks += 1;
+        let (since, polls) = self.over.get_or_insert((Instant::now(), 0));
+        *polls += 1;
         if let Some(copy) = &self.copy {
-            // The first look after the end was asked for before it was known.
-            return (*looks > DRAINED_LOOKS).then_some(Event::Drained { bytes: copy.copied.offset });
+            // The first poll after the end may have been started before it.
+            return (*polls > DRAINED_POLLS).then_some(Event::Drained { bytes: copy.copied.offset });
         }
         let never_ran = self.run.status.jobs.iter().all(|(_, seen)| {
             seen.as_ref().is_some_and(|seen| seen.started.is_none() || seen.started == seen.ended)
         });
-        let ended = outcome::ended(&self.run).unwrap_or_else(|| "its job completed".into());
-        let enough = if never_ran { *looks > DRAINED_LOOKS } else { since.elapsed() > LATE_LOG };
+        let ended = outcome::ended(&self.run).unwrap_or_else(|| "the job completed".into());
+        let enough = if never_ran { *polls > DRAINED_POLLS } else { since.elapsed() > LATE_LOG };
         enough.then(|| {
-            let where_ = if never_ran {
-                "it did not start".into()
+            let detail = if never_ran {
+                "before it started".into()
             } else {
-                format!("no log is at {}", self.run.below_its_folder(&self.run.plan.log_glob))
+                format!("and there is no log at {}", self.run.below_its_folder(&self.run.plan.log_glob))
             };
-            Event::Failed { why: format!("{ended}, and {where_}") }
+            Event::Failed { why: format!("{ended} {detail}") }
         })
     }
 }

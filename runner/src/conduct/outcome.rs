@@ -1,7 +1,6 @@
-//! What a run comes to: its result, beside its prediction and what is published.
+//! The outcome of a run: its result, compared with its plan and with the published number.
 
-use super::copy::is_worth_keeping;
-use super::live::Live;
+use super::log_copy::{LogCopy, is_worth_keeping};
 use crate::journal::{Event, Phase, Round, Run};
 use crate::slurm::{End, State};
 use jiff::Timestamp;
@@ -11,37 +10,36 @@ use trainplan_shared::log::Status;
 use trainplan_shared::result::{Carried, Job, Report, RunResult, View};
 use uuid::Uuid;
 
-/// What became of a run, in a word.
+/// The outcome of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Outcome {
-    /// It is not over.
+pub(crate) enum RunOutcome {
+    /// The run is not over.
     Open,
-    /// It was measured.
+    /// Its log has a score.
     Scored,
-    /// It was not; its result says why.
+    /// It has no score. The result, or the run's failure, says why.
     Failed,
 }
 
-impl Outcome {
-    /// Of a run.
-    pub(crate) fn of(run: &Run) -> Outcome {
-        let scored =
-            |event: &Event| matches!(event, Event::Parsed { status, .. } if status == Status::Scored.id());
+impl RunOutcome {
+    /// Returns the outcome of a run.
+    pub(crate) fn of(run: &Run) -> RunOutcome {
+        let scored = |event: &Event| matches!(event, Event::Parsed { status: Status::Scored, .. });
         match (run.status.phase, &run.status.parsed) {
-            (Phase::Stored, Some(parsed)) if scored(parsed) => Outcome::Scored,
-            (Phase::Stored | Phase::Failed, _) => Outcome::Failed,
-            _ => Outcome::Open,
+            (Phase::Stored, Some(parsed)) if scored(parsed) => RunOutcome::Scored,
+            (Phase::Stored | Phase::Failed, _) => RunOutcome::Failed,
+            _ => RunOutcome::Open,
         }
     }
 }
 
-/// What a copied log tells.
-pub(super) fn parsed(live: &Live, round: &Round) -> Event {
-    let Some((result, _)) = make(live, round) else {
+/// Parses the copy of a run's log.
+pub(super) fn parsed(run: &Run, copy: Option<&LogCopy>, round: &Round) -> Event {
+    let Some((result, _)) = make(run, copy, round) else {
         return Event::Parsed {
-            status: Status::NoData.id().into(),
-            reason: Some("there is no log".into()),
+            status: Status::NoData,
+            reason: Some("no log was found".into()),
             step_time_s: None,
             mfu: None,
             speed_percent: None,
@@ -51,8 +49,8 @@ pub(super) fn parsed(live: &Live, round: &Round) -> Event {
     };
     let report = Report::of(&result, &View::default());
     Event::Parsed {
-        reason: reason(&live.run, &report),
-        status: report.status.id().into(),
+        reason: reason(run, &report),
+        status: report.status,
         step_time_s: report.step_time_s.map(|stat| stat.mean),
         mfu: report.mfu,
         speed_percent: report.baseline.and_then(|baseline| baseline.speed_percent),
@@ -61,19 +59,19 @@ pub(super) fn parsed(live: &Live, round: &Round) -> Event {
     }
 }
 
-/// The result to keep, with its log's compressed copy; none where the log tells nothing.
-pub(super) fn result(live: &Live, round: &Round) -> Option<(RunResult, PathBuf)> {
-    let (result, log) = make(live, round)?;
+/// Returns the result to store and the compressed copy of its log; none if the log has no data.
+pub(super) fn result(run: &Run, copy: Option<&LogCopy>, round: &Round) -> Option<(RunResult, PathBuf)> {
+    let (result, log) = make(run, copy, round)?;
     let report = Report::of(&result, &View::default());
     is_worth_keeping(report.status).then_some((result, log))
 }
 
-/// Why a run has no score: how its job ended, where it did not complete, and what the log tells.
+/// Returns why a run has no score: how its job ended, unless it completed, and what the log says.
 fn reason(run: &Run, report: &Report) -> Option<String> {
     let told = report.reason.clone();
     let Some(ended) = ended(run).filter(|_| report.status != Status::Scored) else { return told };
     Some(match (report.status, told) {
-        // The log alone could as well be of a job that still runs.
+        // The log alone could be that of a job that still runs.
         (Status::Incomplete, _) | (_, None) => {
             format!("{ended} after {} of {} steps", report.steps, run.plan.launched.steps)
         }
@@ -81,43 +79,42 @@ fn reason(run: &Run, report: &Report) -> Option<String> {
     })
 }
 
-/// How the measured job ended, unless it completed.
+/// Returns how the measured job ended, unless it completed.
 pub(crate) fn ended(run: &Run) -> Option<String> {
     let seen = run.status.jobs.first()?.1.as_ref()?;
     let State::Ended(end) = seen.state else { return None };
     Some(match (end, seen.exit_code) {
         (End::Completed, _) => return None,
-        (End::Failed, Some(code)) => format!("its job failed with exit code {code}"),
-        (End::Failed, None) => "its job failed".into(),
-        (End::Cancelled, _) => "its job was cancelled".into(),
-        (End::TimeLimit, _) => "its job was ended by its time limit".into(),
-        (End::NodeFail, _) => "its job lost a node".into(),
-        (End::OutOfMemory, _) => "its job ran out of memory".into(),
-        (End::Preempted, _) => "its job was preempted".into(),
-        (End::Unknown, _) => "its job ended, Slurm no longer says how".into(),
+        (End::Failed, Some(code)) => format!("the job failed with exit code {code}"),
+        (End::Failed, None) => "the job failed".into(),
+        (End::Cancelled, _) => "the job was cancelled".into(),
+        (End::TimeLimit, _) => "the job reached its time limit".into(),
+        (End::NodeFail, _) => "the job lost a node".into(),
+        (End::OutOfMemory, _) => "the job ran out of memory".into(),
+        (End::Preempted, _) => "the job was preempted".into(),
+        (End::Unknown, _) => "the job ended, and Slurm no longer knows how".into(),
     })
 }
 
-/// Why there is nothing to keep.
-pub(super) fn nothing_to_keep(run: &Run) -> String {
+/// Returns why a run has no result.
+pub(super) fn no_result(run: &Run) -> String {
     match &run.status.parsed {
         Some(Event::Parsed { reason: Some(reason), .. }) => reason.clone(),
-        _ => "its log tells nothing".into(),
+        _ => "the log has no data".into(),
     }
 }
 
-fn make(live: &Live, round: &Round) -> Option<(RunResult, PathBuf)> {
-    let copy = live.copy.as_ref()?;
-    let run = &live.run;
+fn make(run: &Run, copy: Option<&LogCopy>, round: &Round) -> Option<(RunResult, PathBuf)> {
+    let copy = copy?;
     let id = Uuid::parse_str(&run.id).ok()?;
     let mut result = copy.result().of_run(id, carried(run, round));
-    result.comparable.reasons.extend(run.status.remarks.iter().cloned());
+    result.comparable.reasons.extend(run.status.disturbances.iter().map(ToString::to_string));
     result.comparable.reasons.extend(run.plan.launched.comparable.reasons.iter().cloned());
     result.comparable.yes = result.comparable.reasons.is_empty();
     Some((result, copy.file().to_path_buf()))
 }
 
-/// What is known of it besides its log.
+/// Returns what is known of a run apart from its log.
 fn carried(run: &Run, round: &Round) -> Carried {
     let time = |seconds: Option<i64>| {
         seconds.and_then(|seconds| Timestamp::from_second(seconds).ok()).map(|time| time.to_string())

@@ -1,81 +1,85 @@
-//! What happens to a run, and what a run is after all that happened.
+//! The events of a run, and the state of a run after them.
 
 use crate::slurm::{Launcher, Sighting};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
+use trainplan_shared::log::Status;
 
-/// Something that happened to a run. It is written down before the next act, so that whoever reads it knows what may have
-/// been done since.
+/// Something that happened to a run. It is written before the next action, so that a later process knows what may have been
+/// done. The JSON form is stored in journals and printed by `trainplan run --format json`: old forms stay readable.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(crate) enum Event {
-    /// It is to be carried out.
+    /// The run was added to the round.
     Planned,
-    /// Its launch lies on the cluster.
+    /// Its script is on the cluster.
     Staged {
-        /// Of the script, in hexadecimal.
+        /// SHA-256 of the script, in hexadecimal.
         sha256: String,
-        /// The run's folder there.
+        /// The run's folder on the cluster.
         folder: String,
     },
-    /// Its launch is about to be started.
+    /// Its launcher is about to be started.
     Intended {
-        /// From 1; another only where the one before surely made no job.
+        /// Counted from 1. There is another attempt only if the one before certainly submitted no job.
         attempt: u32,
-        /// What marks its jobs.
+        /// Marks the jobs of the attempt.
         token: String,
     },
-    /// Its launch made these jobs.
+    /// Its launcher submitted jobs.
     Submitted {
-        /// In the order in which they were made.
+        /// In the order of submission; the first is the measured one.
         jobs: Vec<String>,
         /// How the launcher ended.
         launcher: Launcher,
     },
-    /// Its launch made no job, for certain.
+    /// Its launcher certainly submitted no job.
     NotSubmitted {
-        /// What the launcher said.
         why: String,
-        /// Whether it is tried again.
+        /// Whether there will be another attempt.
         again: bool,
     },
-    /// A job was seen in another state than before.
+    /// The state of a job changed.
     Observed {
         job: String,
         #[serde(flatten)]
         sighting: Sighting,
     },
-    /// A job left the queue, and nobody says yet how it ended.
+    /// A job left the queue, and how it ended is not known yet.
     Missing { job: String },
-    /// The cluster can't be seen, since then.
+    /// The cluster can't be reached, or its queue does not answer.
     Unseen { why: String },
-    /// It is seen again.
+    /// The queue answers again.
     SeenAgain,
     /// A log was found.
     Found { job: String, path: String },
-    /// A log began anew: it was cut, or another file took its place.
-    Restarted { job: String, why: String },
-    /// No step for much longer than steps take.
+    /// A log started again.
+    Restarted { job: String, why: LogRestart },
+    /// No step has come for much longer than steps take.
     Quiet {
         /// How long, in seconds.
         for_s: u64,
-        /// How many steps its log has.
+        /// How many steps the log has.
         steps: u64,
     },
-    /// Steps come again.
+    /// After [`Event::Quiet`] there was another step.
     Moving,
-    /// Someone wants it cancelled.
+    /// The run is to be cancelled.
     CancelAsked { why: String },
-    /// scancel was called; what became of the jobs is observed.
-    CancelSent { answer: String },
+    /// scancel was called. The states of the jobs show whether it worked.
+    CancelSent {
+        /// A line for each job that scancel refused to cancel.
+        answer: String,
+    },
     /// Its log is copied to the end.
     Drained {
-        /// Bytes of the log.
+        /// Size of the log.
         bytes: u64,
     },
-    /// Its log was read.
+    /// Its log was parsed and scored.
     Parsed {
-        status: String,
+        status: Status,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,10 +89,10 @@ pub(crate) enum Event {
         /// Speed in percent of the published one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         speed_percent: Option<f64>,
-        /// How much longer it took than predicted, as a fraction.
+        /// Step time less the planned one, as a fraction of the planned one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<f64>,
-        /// Whether that lies within the prediction's interval.
+        /// Whether the step time is within the prediction's interval.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         within: Option<bool>,
     },
@@ -96,87 +100,126 @@ pub(crate) enum Event {
     Stored { result: String },
     /// It is over without a result.
     Failed { why: String },
-    /// The server has its result, and its log where that is sent.
+    /// The server has its result, and its log if logs are uploaded.
     Uploaded { to: String },
-    /// Its result could not be sent.
+    /// Its result could not be uploaded.
     NotUploaded {
         to: String,
         why: String,
-        /// Whether it is tried again.
+        /// Whether it will be tried again.
         again: bool,
     },
 }
 
-/// How far a run is.
+/// Why a log started again. Older journals hold the sentences.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum LogRestart {
+    /// Another file has its path.
+    #[serde(alias = "another file took the place of its log; what was read before is kept")]
+    Replaced,
+    /// The file became shorter, or its contents differ.
+    #[serde(alias = "its log was cut; what was read before is kept")]
+    Truncated,
+}
+
+/// Something that disturbed a measurement, so that it is not comparable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Disturbance {
+    /// Slurm put the job back into the queue after it had ended.
+    Requeued {
+        job: String,
+    },
+    LogRestarted(LogRestart),
+}
+
+impl fmt::Display for Disturbance {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Disturbance::Requeued { job } => write!(formatter, "job {job} was requeued after it had ended"),
+            Disturbance::LogRestarted(why) => why.fmt(formatter),
+        }
+    }
+}
+
+impl fmt::Display for LogRestart {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            LogRestart::Replaced => "the log was replaced by another file; the earlier part is kept",
+            LogRestart::Truncated => "the log was truncated; the earlier part is kept",
+        })
+    }
+}
+
+/// How far a run is. The order is that of a run that goes well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Phase {
-    /// Nothing is done.
     Planned,
-    /// Its launch lies on the cluster.
+    /// Its script is on the cluster.
     Staged,
-    /// Its launch was started, or is about to be.
+    /// Its launcher was started, or is about to be.
     Intended,
-    /// Its jobs are in Slurm's hands.
+    /// Its jobs are queued or running.
     Submitted,
     /// Its jobs are over.
     Ended,
-    /// Its log is here.
+    /// Its log is copied to the end.
     Drained,
-    /// Its log is read.
+    /// Its log is parsed.
     Parsed,
-    /// Its result is kept.
+    /// Its result is in the store.
     Stored,
     /// It is over without a result.
     Failed,
 }
 
-/// How far a result is on its way to a server.
+/// What became of uploading a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Sending {
     /// The server has it, since then.
     Sent { at_ms: i64 },
-    /// It could not be sent yet.
+    /// It will be tried again.
     PutOff { why: String },
-    /// The server does not take it.
+    /// The server rejects it.
     Refused { why: String },
 }
 
-/// What a run is after all that happened to it.
+/// The state of a run, after its events.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Status {
+pub(crate) struct RunStatus {
     pub(crate) phase: Phase,
-    /// Attempts at launching so far.
+    /// Number of attempts at launching so far.
     pub(crate) attempt: u32,
-    /// Its jobs with what is known of them, in the order in which they were made.
+    /// Its jobs in the order of submission, each with the last that is known of it.
     pub(crate) jobs: Vec<(String, Option<Sighting>)>,
-    /// Those of them that left the queue, and of which nobody says yet how they ended.
+    /// Jobs that left the queue, and whose end is not known yet.
     pub(crate) missing: Vec<String>,
     /// The paths of logs, by job.
     pub(crate) logs: BTreeMap<String, String>,
-    /// Since when the cluster can't be seen, in milliseconds since 1970, and why.
+    /// Since when its jobs have been out of sight, in milliseconds since 1970, and why.
     pub(crate) unseen: Option<(i64, String)>,
-    /// Why it is to be cancelled, and whether that was said to Slurm.
+    /// Why it is to be cancelled, and whether scancel was called.
     pub(crate) cancel: Option<(String, bool)>,
-    /// What the log told, if it was read.
+    /// The event [`Event::Parsed`], once there is one.
     pub(crate) parsed: Option<Event>,
     /// Why there is no result.
     pub(crate) failure: Option<String>,
-    /// What to know of its measurement: that its log began anew, for one.
-    pub(crate) remarks: Vec<String>,
-    /// For how long no step had come when that was said, if none has come since.
+    /// What disturbed its measurement.
+    pub(crate) disturbances: Vec<Disturbance>,
+    /// Seconds without a step when that was noticed; none once there was another step.
     pub(crate) quiet: Option<u64>,
-    /// What became of sending its result, once that was tried.
+    /// What became of uploading its result, once that was tried.
     pub(crate) sending: Option<Sending>,
     /// When the last event was written.
     pub(crate) at_ms: i64,
-    /// When the last attempt was begun.
+    /// When the last attempt was started.
     pub(crate) intended_ms: i64,
-    /// When its jobs were made.
+    /// When its jobs were submitted.
     pub(crate) submitted_ms: Option<i64>,
 }
 
-impl Default for Status {
+impl Default for RunStatus {
     fn default() -> Self {
         Self {
             phase: Phase::Planned,
@@ -188,7 +231,7 @@ impl Default for Status {
             cancel: None,
             parsed: None,
             failure: None,
-            remarks: Vec::new(),
+            disturbances: Vec::new(),
             quiet: None,
             sending: None,
             at_ms: 0,
@@ -198,8 +241,8 @@ impl Default for Status {
     }
 }
 
-impl Status {
-    /// Takes in what happened next.
+impl RunStatus {
+    /// Applies the next event.
     pub(crate) fn apply(&mut self, at_ms: i64, event: &Event) {
         self.at_ms = at_ms;
         match event {
@@ -229,8 +272,7 @@ impl Status {
                 if let Some((_, known)) = self.jobs.iter_mut().find(|(id, _)| id == job) {
                     let was_over = known.as_ref().is_some_and(|known| known.state.is_over());
                     if was_over && !sighting.state.is_over() {
-                        self.remarks
-                            .push(format!("job {job} was put back into the queue after it had ended"));
+                        self.disturbances.push(Disturbance::Requeued { job: job.clone() });
                     }
                     *known = Some(sighting.clone());
                 }
@@ -248,7 +290,7 @@ impl Status {
             Event::Found { job, path } => {
                 self.logs.insert(job.clone(), path.clone());
             }
-            Event::Restarted { why, .. } => self.remarks.push(why.clone()),
+            Event::Restarted { why, .. } => self.disturbances.push(Disturbance::LogRestarted(*why)),
             Event::Quiet { for_s, .. } => self.quiet = Some(*for_s),
             Event::Moving => self.quiet = None,
             Event::CancelAsked { why } => self.cancel = Some((why.clone(), false)),
@@ -275,13 +317,18 @@ impl Status {
         }
     }
 
-    /// Whether nothing more happens to it.
+    /// Returns whether the run is over.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Stored | Phase::Failed)
     }
 
-    /// Whether Slurm has jobs of it that may not be over, or it may have.
+    /// Returns whether the run has unfinished jobs, or may have.
     pub(crate) fn is_active(&self) -> bool {
         matches!(self.phase, Phase::Intended | Phase::Submitted)
+    }
+
+    /// Returns whether Slurm requeued a job that had ended. Such a job writes another log.
+    pub(crate) fn was_requeued(&self) -> bool {
+        self.disturbances.iter().any(|disturbance| matches!(disturbance, Disturbance::Requeued { .. }))
     }
 }

@@ -1,53 +1,52 @@
-//! What is to be sent to a server: entered with the event that its result is kept, and settled once.
+//! Results that are to be uploaded: entered when a result is stored, and removed once a server has it or rejects it.
 
-use super::{Event, Journal, JournalError, Lock, Plan};
-use crate::data::make_private;
-use sqlx::Row as _;
-use std::fs::{File, TryLockError};
+use super::{Event, Journal, JournalError, Plan, add};
+use sqlx::query::Query;
+use sqlx::sqlite::SqliteArguments;
+use sqlx::{Row as _, Sqlite};
 use trainplan_shared::campaign::Upload;
 
-/// A result that is to be sent.
+/// A result that is to be uploaded.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Due {
     /// The run's id.
     pub(crate) run: String,
     pub(crate) campaign: String,
-    /// Its name, with the repeat where there are several.
+    /// Its name, with the repeat if there are several.
     pub(crate) title: String,
     pub(crate) upload: Upload,
 }
 
 impl Journal {
-    /// What is to be sent, the oldest first.
+    /// Returns what is to be uploaded, oldest first.
     pub(crate) async fn due(&self) -> Result<Vec<Due>, JournalError> {
-        let rows = sqlx::query(
-            "SELECT run.id, run.plan, round.campaign FROM outbox JOIN run ON run.id = outbox.run \
-             JOIN round ON round.id = run.round WHERE settled_ms IS NULL ORDER BY since_ms, run.id",
-        )
-        .fetch_all(&self.pool)
+        self.located(async {
+            let rows = sqlx::query(
+                "SELECT run.id, run.plan, round.campaign FROM outbox JOIN run ON run.id = outbox.run \
+                 JOIN round ON round.id = run.round WHERE settled_ms IS NULL ORDER BY since_ms, run.id",
+            )
+            .fetch_all(&self.pool)
+            .await?;
+            let mut due = Vec::with_capacity(rows.len());
+            for row in rows {
+                let plan: Plan = serde_json::from_str(row.try_get(1)?)?;
+                let title = plan.title();
+                let Some(upload) = plan.upload else { continue };
+                due.push(Due { run: row.try_get(0)?, campaign: row.try_get(2)?, title, upload });
+            }
+            Ok(due)
+        })
         .await
-        .map_err(|e| self.error(e))?;
-        let mut due = Vec::with_capacity(rows.len());
-        for row in rows {
-            let plan: String = row.try_get(1).map_err(|e| self.error(e))?;
-            let plan: Plan = serde_json::from_str(&plan).map_err(|e| self.damaged(&e))?;
-            let title = plan.title();
-            let Some(upload) = plan.upload else { continue };
-            let run = row.try_get(0).map_err(|e| self.error(e))?;
-            let campaign = row.try_get(2).map_err(|e| self.error(e))?;
-            due.push(Due { run, campaign, title, upload });
-        }
-        Ok(due)
     }
 
-    /// Settles what is due, with the event that says how; once, whoever else does: says whether this was it.
+    /// Removes a result from the outbox and writes why. Returns whether it was still there.
     pub(crate) async fn settle(&self, run: &str, at_ms: i64, event: &Event) -> Result<bool, JournalError> {
         let change =
             sqlx::query("UPDATE outbox SET settled_ms = ?, why = NULL WHERE run = ? AND settled_ms IS NULL");
         self.change_outbox(change.bind(at_ms).bind(run), run, at_ms, event).await
     }
 
-    /// Writes down why it could not be sent, with the event that says so; only where that is news, which it says.
+    /// Writes why a result could not be uploaded yet. Returns whether the reason is new; otherwise nothing is written.
     pub(crate) async fn put_off(
         &self,
         run: &str,
@@ -62,32 +61,20 @@ impl Journal {
 
     async fn change_outbox<'q>(
         &self,
-        change: super::Query<'q, super::Sqlite, super::SqliteArguments<'q>>,
+        change: Query<'q, Sqlite, SqliteArguments<'q>>,
         run: &str,
         at_ms: i64,
         event: &Event,
     ) -> Result<bool, JournalError> {
-        let mut transaction = self.pool.begin_with("BEGIN IMMEDIATE").await.map_err(|e| self.error(e))?;
-        let changed = change.execute(&mut *transaction).await.map_err(|e| self.error(e))?;
-        if changed.rows_affected() == 0 {
-            return Ok(false);
-        }
-        self.add(&mut transaction, run, at_ms, event).await?;
-        transaction.commit().await.map_err(|e| self.error(e))?;
-        Ok(true)
-    }
-
-    /// Takes the outbox for this process, unless another one is sending what is in it.
-    pub(crate) fn lock_outbox(&self) -> Result<Option<Lock>, JournalError> {
-        let path = self.folder.join("locks").join("outbox.lock");
-        let of = |error| JournalError::File { path: path.clone(), error };
-        make_private(&self.folder.join("locks")).map_err(of)?;
-        let file =
-            File::options().create(true).truncate(false).read(true).write(true).open(&path).map_err(of)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Lock { _file: file })),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(of(error)),
-        }
+        self.located(async {
+            let mut transaction = self.pool.begin_with("BEGIN IMMEDIATE").await?;
+            if change.execute(&mut *transaction).await?.rows_affected() == 0 {
+                return Ok(false);
+            }
+            add(&mut transaction, run, at_ms, event).await?;
+            transaction.commit().await?;
+            Ok(true)
+        })
+        .await
     }
 }

@@ -1,8 +1,8 @@
--- Results that are to be sent to the server that their plan names: each until the server has it, or says that it never will.
+-- Results that are to be uploaded to the server of their plan; settled once the server has or rejects them.
 CREATE TABLE outbox (
   run TEXT PRIMARY KEY REFERENCES run (id),
   since_ms INTEGER NOT NULL,
-  -- Why it could not be sent, as that was last written down.
+  -- Why the last try failed.
   why TEXT,
   settled_ms INTEGER
 ) STRICT;

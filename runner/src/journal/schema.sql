@@ -1,18 +1,18 @@
--- One carrying out of a campaign.
+-- One execution of a campaign.
 CREATE TABLE round (
   id TEXT PRIMARY KEY,
   campaign TEXT NOT NULL,
   cluster TEXT NOT NULL,
   ssh TEXT NOT NULL,
-  -- The SHA-256 of what was planned, so that a changed campaign is noticed.
+  -- The SHA-256 of the plans, to notice that the campaign was changed.
   sha256 TEXT NOT NULL,
   begun_ms INTEGER NOT NULL,
-  -- When the cluster last told how its jobs are.
+  -- When the queue last answered.
   seen_ms INTEGER,
   ended_ms INTEGER
 ) STRICT;
 
--- What is planned of a run, for ever.
+-- The plans of runs; they never change.
 CREATE TABLE run (
   id TEXT PRIMARY KEY,
   round TEXT NOT NULL REFERENCES round (id),
@@ -21,7 +21,7 @@ CREATE TABLE run (
 ) STRICT;
 CREATE INDEX run_of_round ON run (round, position);
 
--- What happened to it, in order.
+-- The events of runs, in order.
 CREATE TABLE event (
   number INTEGER PRIMARY KEY AUTOINCREMENT,
   run TEXT NOT NULL REFERENCES run (id),
@@ -30,7 +30,7 @@ CREATE TABLE event (
 ) STRICT;
 CREATE INDEX event_of_run ON event (run, number);
 
--- How far the log of a job is copied: `kept` bytes of the compressed copy are whole, and hold what the log has before `offset`.
+-- How far the log of a job is copied: `kept` bytes of the compressed copy hold the log up to `offset`.
 CREATE TABLE tail (
   run TEXT NOT NULL REFERENCES run (id),
   job TEXT NOT NULL,
@@ -41,7 +41,7 @@ CREATE TABLE tail (
   PRIMARY KEY (run, job)
 ) STRICT;
 
--- What another terminal wants of the process that carries the run out.
+-- Requests of other terminals to the process that carries out the run.
 CREATE TABLE wish (
   run TEXT PRIMARY KEY REFERENCES run (id),
   cancel INTEGER NOT NULL

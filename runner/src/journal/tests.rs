@@ -57,8 +57,8 @@ fn observed(job: &str, state: State) -> Event {
     Event::Observed { job: job.into(), sighting: Sighting::new(state, Source::Squeue) }
 }
 
-fn status(events: &[Event]) -> Status {
-    let mut status = Status::default();
+fn status(events: &[Event]) -> RunStatus {
+    let mut status = RunStatus::default();
     for (at_ms, event) in events.iter().enumerate() {
         status.apply(at_ms as i64, event);
     }
@@ -66,7 +66,7 @@ fn status(events: &[Event]) -> Status {
 }
 
 #[tokio::test]
-async fn what_is_written_is_there_for_the_next_process() {
+async fn the_next_process_reads_what_was_written() {
     let folder = tempfile::tempdir().unwrap();
     let data = DataDir::open(Some(folder.path().into())).unwrap();
     let journal = Journal::open(&data).await.unwrap();
@@ -99,7 +99,7 @@ async fn what_is_written_is_there_for_the_next_process() {
 }
 
 #[tokio::test]
-async fn a_campaign_is_carried_out_by_one_process_at_a_time() {
+async fn one_process_at_a_time_carries_out_a_campaign() {
     let folder = tempfile::tempdir().unwrap();
     let data = DataDir::open(Some(folder.path().into())).unwrap();
     let (one, other) = (Journal::open(&data).await.unwrap(), Journal::open(&data).await.unwrap());
@@ -126,7 +126,7 @@ async fn many_processes_open_a_new_journal_at_once() {
 }
 
 #[tokio::test]
-async fn an_older_journal_is_brought_up_to_date_and_keeps_what_it_has() {
+async fn an_older_journal_is_migrated_and_keeps_its_runs() {
     let folder = tempfile::tempdir().unwrap();
     let data = DataDir::open(Some(folder.path().into())).unwrap();
     let journal = Journal::open(&data).await.unwrap();
@@ -139,12 +139,12 @@ async fn an_older_journal_is_brought_up_to_date_and_keeps_what_it_has() {
     let journal = Journal::open(&data).await.unwrap();
     journal.write("r1", 2, &stored).await.unwrap();
     assert_eq!(journal.runs("one").await.unwrap()[0].status.phase, Phase::Stored);
-    // Its plan has it sent nowhere.
+    // Its plan names no server.
     assert_eq!(journal.due().await.unwrap(), Vec::new());
 }
 
 #[tokio::test]
-async fn a_journal_of_a_newer_program_is_left_alone() {
+async fn a_journal_of_a_newer_version_is_not_opened() {
     let folder = tempfile::tempdir().unwrap();
     let data = DataDir::open(Some(folder.path().into())).unwrap();
     let journal = Journal::open(&data).await.unwrap();
@@ -154,26 +154,44 @@ async fn a_journal_of_a_newer_program_is_left_alone() {
 }
 
 #[test]
-fn a_run_is_what_happened_to_it() {
+fn the_state_of_a_run_follows_from_its_events() {
     let submitted = Event::Submitted { jobs: vec!["7".into(), "8".into()], launcher: Launcher::Gone };
     let begun = [Event::Planned, Event::Intended { attempt: 1, token: "t".into() }, submitted];
     let ended = |end| State::Ended(end);
     let with = |more: &[Event]| status(&[&begun[..], more].concat());
-    // It is over when all its jobs are.
+    // A run has ended when all its jobs have.
     assert_eq!(with(&[observed("7", ended(End::Completed))]).phase, Phase::Submitted);
     let both = [observed("7", ended(End::Completed)), observed("8", ended(End::Failed))];
     assert_eq!(with(&both).phase, Phase::Ended);
-    // A job that comes back is not over, and the measurement is told so.
+    // A requeued job is not over, and disturbs the measurement.
     let back = with(&[&both[..], &[observed("8", State::Pending)]].concat());
-    assert_eq!((back.phase, back.remarks.len()), (Phase::Submitted, 1));
-    // Out of sight is no state of a job.
+    assert_eq!((back.phase, back.was_requeued()), (Phase::Submitted, true));
+    // Being out of sight does not change the state of a job.
     let unseen = with(&[observed("7", State::Running), Event::Unseen { why: "no network".into() }]);
     assert_eq!(unseen.jobs[0].1.as_ref().unwrap().state, State::Running);
     assert!(unseen.unseen.is_some());
     let again = with(&[Event::Unseen { why: "no network".into() }, Event::SeenAgain]);
     assert_eq!(again.unseen, None);
-    // An attempt that surely made no job is followed by another, or by none.
+    // After an attempt without a job there is another one, or the run fails.
     let not = |again| Event::NotSubmitted { why: "refused".into(), again };
     assert_eq!(status(&[begun[1].clone(), not(true)]).phase, Phase::Staged);
     assert_eq!(status(&[begun[1].clone(), not(false)]).phase, Phase::Failed);
+}
+
+#[test]
+fn events_of_older_journals_are_read() {
+    let read = |text: &str| serde_json::from_str::<Event>(text).unwrap();
+    let restarted = |why| Event::Restarted { job: "7".into(), why };
+    for (old, new) in [
+        (r#""why":"its log was cut; what was read before is kept""#, LogRestart::Truncated),
+        (r#""why":"truncated""#, LogRestart::Truncated),
+        (
+            r#""why":"another file took the place of its log; what was read before is kept""#,
+            LogRestart::Replaced,
+        ),
+    ] {
+        assert_eq!(read(&format!(r#"{{"event":"restarted","job":"7",{old}}}"#)), restarted(new));
+    }
+    let parsed = read(r#"{"event":"parsed","status":"no_data","reason":"there is no log"}"#);
+    assert!(matches!(parsed, Event::Parsed { status: trainplan_shared::log::Status::NoData, .. }));
 }

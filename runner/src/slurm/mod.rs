@@ -1,9 +1,9 @@
-//! What the runner asks of Slurm, by scripts that run on the login node (`remote/`), and how their answers are read.
+//! Slurm, through shell scripts that run on the login node (`remote/`), and the parsers of their answers.
 
 mod attempt;
 mod poll;
 mod state;
 
-pub(crate) use attempt::{Launcher, Report, cancel, sha256, stage, submit, token};
-pub(crate) use poll::{Chunk, Find, Look, Tail, View};
+pub(crate) use attempt::{AttemptReport, Launcher, cancel, cancel_answers, sha256, stage, submit, token};
+pub(crate) use poll::{ClusterView, LogChunk, LogSearch, LogTail, PollRequest};
 pub(crate) use state::{End, Sighting, Source, State};

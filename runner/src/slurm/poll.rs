@@ -1,4 +1,4 @@
-//! One look at everything: the queue, what became of jobs that left it, and what logs have grown by.
+//! A poll: one remote script that asks for the queue, the jobs that left it, and the growth of logs.
 
 use super::state::{Sighting, Source, State};
 use crate::ssh::Script;
@@ -6,96 +6,95 @@ use flate2::read::GzDecoder;
 use std::collections::BTreeMap;
 use std::io::Read;
 
-/// What to look at.
+/// What to ask. Keys are chosen by the caller, and come back with the answers.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Look {
-    /// Jobs of which the queue may no longer know.
+pub(crate) struct PollRequest {
+    /// Jobs that may have left the queue.
     pub(crate) ask: Vec<String>,
     /// Logs that are not found yet.
-    pub(crate) finds: Vec<Find>,
-    /// Jobs that nobody may know any more: a key, and the run whose folder holds their own file.
+    pub(crate) searches: Vec<LogSearch>,
+    /// Keys and ids of runs whose jobs write their state into a file of the run's folder.
     pub(crate) states: Vec<(u64, String)>,
     /// Logs that are known.
-    pub(crate) tails: Vec<Tail>,
-    /// How many bytes of each log at most.
+    pub(crate) tails: Vec<LogTail>,
+    /// The most bytes to read of each log.
     pub(crate) cap: u64,
 }
 
-/// A log that is looked for.
+/// A log to find.
 #[derive(Debug, Clone)]
-pub(crate) struct Find {
+pub(crate) struct LogSearch {
     pub(crate) key: u64,
     pub(crate) job: String,
-    /// Whether its name ends with the count of the job's restarts, behind the job's number.
+    /// Whether its name ends with the job's number and restart count, not just the number.
     pub(crate) counted: bool,
-    /// Of its path, as a shell reads it.
+    /// A shell's pattern for its path.
     pub(crate) pattern: String,
 }
 
-/// How far a log is read.
+/// A log to read on.
 #[derive(Debug, Clone)]
-pub(crate) struct Tail {
+pub(crate) struct LogTail {
     pub(crate) key: u64,
-    /// Whether it is read even if its size is said to be the same: on a network file system only opening a file tells.
+    /// Whether to read it even if its size seems unchanged: a network file system may know better only after opening it.
     pub(crate) force: bool,
     pub(crate) inode: u64,
+    /// How far it was read.
     pub(crate) offset: u64,
-    /// How many bytes before that are read once more: if they are others now, it is another log.
+    /// How many bytes before the offset to read again. If they differ, it is another log.
     pub(crate) overlap: u64,
     pub(crate) path: String,
 }
 
-/// What was seen.
+/// The answer to a poll.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct View {
+pub(crate) struct ClusterView {
     /// The cluster's clock, in seconds since 1970.
     pub(crate) clock: Option<i64>,
-    /// The queue's jobs by number, or why it did not answer.
+    /// The jobs in the queue by number, or squeue's error.
     pub(crate) queue: Option<Result<BTreeMap<String, Sighting>, String>>,
     /// Jobs that slurmctld remembers.
     pub(crate) remembered: BTreeMap<String, Sighting>,
-    /// Jobs in the accounting, or why it did not answer; none if it was not asked.
+    /// Jobs in the accounting, or sacct's error; none if it was not asked.
     pub(crate) accounting: Option<Result<BTreeMap<String, Sighting>, String>>,
-    /// What jobs wrote of themselves, by key.
+    /// The states that jobs wrote themselves, by key.
     pub(crate) own: Vec<(u64, String)>,
-    /// Logs that were found, by key.
+    /// The paths of logs that were found, by key.
     pub(crate) found: Vec<(u64, String)>,
-    /// What logs grew by.
-    pub(crate) chunks: Vec<Chunk>,
+    /// The growth of logs.
+    pub(crate) chunks: Vec<LogChunk>,
 }
 
 /// A piece of a log.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Chunk {
+pub(crate) struct LogChunk {
     pub(crate) key: u64,
     pub(crate) inode: u64,
-    /// Of the whole file, when it was looked at.
+    /// Size of the whole file.
     pub(crate) size: u64,
-    /// Where the piece begins; 0 where the file is another one or was cut.
+    /// Offset of the piece in the file; 0 if the file was replaced or truncated.
     pub(crate) from: u64,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Why an answer can't be read.
+/// Why the answer to a poll can't be read.
 #[derive(Debug, PartialEq, thiserror::Error)]
-pub(crate) enum Unreadable {
-    /// It can't be unpacked.
-    #[error("the cluster's answer can't be unpacked: {0}")]
+pub(crate) enum PollError {
+    #[error("can't decompress the cluster's answer ({0})")]
     Packed(String),
-    /// It ends in the middle.
-    #[error("the cluster's answer has no end")]
+    #[error("the cluster's answer is incomplete")]
     Cut,
 }
 
-impl Look {
-    /// The script that looks. `mark` is a word that no log holds.
+impl PollRequest {
+    /// Returns the remote script. No log may contain the mark.
     pub(crate) fn script(&self, mark: &str) -> Script {
         let lines = |lines: Vec<String>| lines.join("\n");
-        let finds = self.finds.iter().map(|Find { key, job, counted, pattern }| {
+        let finds = self.searches.iter().map(|LogSearch { key, job, counted, pattern }| {
             format!("{key} {job} {} {pattern}", if *counted { "counted" } else { "plain" })
         });
-        let tail = |tail: &Tail| {
-            let Tail { key, force, inode, offset, overlap, path } = tail;
+        let tail = |tail: &LogTail| {
+            let LogTail { key, force, inode, offset, overlap, path } = tail;
             format!("{key} {} {inode} {offset} {overlap} {path}", u8::from(*force))
         };
         let tails = self.tails.iter().map(tail).collect();
@@ -109,23 +108,23 @@ impl Look {
     }
 }
 
-impl View {
-    /// Reads an answer.
+impl ClusterView {
+    /// Reads the answer to a poll.
     ///
     /// # Errors
-    /// It is packed badly or cut off. What programs of the cluster say is read as far as it can be.
-    pub(crate) fn read(answer: &[u8], mark: &str) -> Result<View, Unreadable> {
+    /// The answer can't be decompressed, or is incomplete. Lines that can't be understood are ignored.
+    pub(crate) fn read(answer: &[u8], mark: &str) -> Result<ClusterView, PollError> {
         let mut unpacked = Vec::new();
         let answer = match answer {
             [0x1f, 0x8b, ..] => {
                 GzDecoder::new(answer)
                     .read_to_end(&mut unpacked)
-                    .map_err(|error| Unreadable::Packed(error.to_string()))?;
+                    .map_err(|error| PollError::Packed(error.to_string()))?;
                 &unpacked[..]
             }
             _ => answer,
         };
-        let mut view = View::default();
+        let mut view = ClusterView::default();
         let mut whole = false;
         for (head, body) in records(answer, mark.as_bytes()) {
             let head = String::from_utf8_lossy(head);
@@ -148,40 +147,43 @@ impl View {
                 "log" => {
                     let numbers: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
                     if let [key, inode, size, from] = numbers[..] {
-                        view.chunks.push(Chunk { key, inode, size, from, bytes: body.to_vec() });
+                        view.chunks.push(LogChunk { key, inode, size, from, bytes: body.to_vec() });
                     }
                 }
                 "end" => whole = true,
                 _ => {}
             }
         }
-        if whole { Ok(view) } else { Err(Unreadable::Cut) }
+        if whole { Ok(view) } else { Err(PollError::Cut) }
     }
 
-    /// What this says of a job of which `earlier` was the last that was known; none if it says nothing.
+    /// Returns the state of a job, completed by what was known earlier; none if the view does not have it.
     pub(crate) fn sighting(&self, job: &str, earlier: Option<&Sighting>) -> Option<Sighting> {
         let Some(Ok(queue)) = &self.queue else { return None };
         let listed = parts(queue, job);
-        let told = match &self.accounting {
+        let accounted = match &self.accounting {
             Some(Ok(accounting)) => parts(accounting, job),
             _ => None,
         };
         let remembered = parts(&self.remembered, job);
-        let seen = match (listed, remembered, told) {
-            // The queue knows best of what it holds; the others add how it ended.
-            (Some(listed), remembered, told) => {
-                let more = remembered.or(told).filter(|more| more.state.is_over() == listed.state.is_over());
+        let seen = match (listed, remembered, accounted) {
+            // The queue decides on the state of a job that it lists. The others add how it ended.
+            (Some(listed), remembered, accounted) => {
+                let more =
+                    remembered.or(accounted).filter(|more| more.state.is_over() == listed.state.is_over());
                 match more {
                     Some(more) => listed.after(&more),
                     None => listed,
                 }
             }
-            (None, Some(remembered), told) => match told.filter(|told| told.state.is_over()) {
-                Some(told) => remembered.after(&told),
-                None => remembered,
-            },
-            // Out of the queue it is no longer running, whatever a late accounting says.
-            (None, None, Some(told)) if told.state.is_over() => told,
+            (None, Some(remembered), accounted) => {
+                match accounted.filter(|accounted| accounted.state.is_over()) {
+                    Some(accounted) => remembered.after(&accounted),
+                    None => remembered,
+                }
+            }
+            // A job that is not in the queue does not run, even if the accounting is late and says so.
+            (None, None, Some(accounted)) if accounted.state.is_over() => accounted,
             (None, None, _) => return None,
         };
         Some(match earlier {
@@ -190,8 +192,8 @@ impl View {
         })
     }
 
-    /// What a job that the queue answers without wrote of itself, in lines `start JOB TIME` and `end JOB TIME CODE`: how it
-    /// ended, if it came so far.
+    /// Returns how a job ended by the state that it wrote itself, in lines `start JOB TIME` and `end JOB TIME CODE`; none if it
+    /// did not come to its end.
     pub(crate) fn own(&self, key: u64, job: &str) -> Option<Sighting> {
         let (_, text) = self.own.iter().find(|(own, _)| *own == key)?;
         let of_job = |word: &str| {
@@ -209,15 +211,15 @@ impl View {
         })
     }
 
-    /// Whether the queue answered.
+    /// Returns whether the queue answered.
     pub(crate) fn queue_answered(&self) -> bool {
         matches!(self.queue, Some(Ok(_)))
     }
 }
 
-/// The records of an answer: what stands in a line behind the mark, and what follows until the next.
+/// Splits an answer into records: the rest of a line that starts with the mark, and the text up to the next mark.
 fn records<'a>(answer: &'a [u8], mark: &[u8]) -> Vec<(&'a [u8], &'a [u8])> {
-    // A mark begins its line.
+    // A mark is at the beginning of a line.
     let begins = |at: &usize| *at == 0 || answer[at - 1] == b'\n';
     let starts: Vec<usize> = memchr::memmem::find_iter(answer, mark).filter(begins).collect();
     let ends = starts.iter().skip(1).copied().chain([answer.len()]);
@@ -228,7 +230,7 @@ fn records<'a>(answer: &'a [u8], mark: &[u8]) -> Vec<(&'a [u8], &'a [u8])> {
             let record = &answer[start + mark.len()..end];
             let line = record.iter().position(|byte| *byte == b'\n').unwrap_or(record.len());
             let body = record.get(line + 1..).unwrap_or_default();
-            // The line's end before the next mark is the mark's.
+            // The line break before a mark belongs to the mark.
             (record[..line].trim_ascii(), body.strip_suffix(b"\n").unwrap_or(body))
         })
         .collect()
@@ -244,8 +246,7 @@ fn by_job(text: &str, line: Line) -> BTreeMap<String, Sighting> {
     text.lines().filter_map(line).collect()
 }
 
-/// All that is said of a job, of whose parts, array elements or components, there may be several: one that is not over
-/// speaks for it, and else the worst.
+/// Returns the state of a job from those of its parts (array tasks or components): one that is not over, else the worst.
 fn parts(jobs: &BTreeMap<String, Sighting>, job: &str) -> Option<Sighting> {
     let is_part =
         |id: &str| id.strip_prefix(job).is_some_and(|rest| rest.is_empty() || rest.starts_with(['_', '+']));
@@ -257,7 +258,7 @@ fn parts(jobs: &BTreeMap<String, Sighting>, job: &str) -> Option<Sighting> {
     jobs.iter().filter(|(id, _)| is_part(id)).map(|(_, sighting)| sighting).max_by_key(|s| rank(s)).cloned()
 }
 
-/// A time in seconds since 1970, as SLURM_TIME_FORMAT asks for; what is unknown or not yet is none.
+/// Reads a time in seconds since 1970, by `SLURM_TIME_FORMAT=%s`; none if it is unknown.
 fn time(text: &str) -> Option<i64> {
     text.parse().ok().filter(|seconds| *seconds > 0)
 }
@@ -273,7 +274,7 @@ fn of_squeue(line: &str) -> Option<(String, Sighting)> {
     let (_, id, state, reason) = (cells.next()?, cells.next()?, State::of(cells.next()?), cells.next()?);
     let (submitted, started, ended) = (time(cells.next()?), time(cells.next()?), time(cells.next()?));
     let nodes = nodes(cells.next()?);
-    // Of a job that waits these are guesses.
+    // The start time of a waiting job is an estimate.
     let started = started.filter(|_| state != State::Pending);
     let ended = ended.filter(|_| state.is_over());
     let reason = if reason == "None" { String::new() } else { reason.to_string() };
@@ -328,7 +329,7 @@ fn of_sacct(line: &str) -> Option<(String, Sighting)> {
     Some((id.to_string(), sighting))
 }
 
-/// `7:0` is code 7; `0:9` was ended by signal 9, which a shell calls 137.
+/// Reads CODE:SIGNAL. As in a shell, signal 9 gives 137.
 fn exit_code(text: &str) -> Option<i32> {
     let (code, signal) = text.split_once(':')?;
     match (code.parse().ok()?, signal.parse().ok()?) {
@@ -346,12 +347,12 @@ mod tests {
 
     const MARK: &str = "2f1e0d";
 
-    fn view(text: &str) -> View {
-        View::read(format!("{text}\n{MARK} end\n").as_bytes(), MARK).unwrap()
+    fn view(text: &str) -> ClusterView {
+        ClusterView::read(format!("{text}\n{MARK} end\n").as_bytes(), MARK).unwrap()
     }
 
     #[test]
-    fn the_queue_speaks_before_the_accounting() {
+    fn the_queue_wins_over_the_accounting() {
         let view = view(&format!(
             "{MARK} clock 1700000100\n{MARK} squeue 0\n7|7|RUNNING|None|1700000000|1700000010|1700003610|n[1-2]|tok\n\
              {MARK} sacct 0\n7|PENDING|0:0|1700000000|Unknown|Unknown|None assigned"
@@ -363,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_left_the_queue_is_told_by_whoever_remembers_it() {
+    fn jobs_that_left_the_queue_are_found_in_slurmctld_or_the_accounting() {
         let gone = format!("{MARK} squeue 0\n");
         let by_sacct = view(&format!(
             "{gone}\n{MARK} sacct 0\n7|CANCELLED by 1000|0:15|1700000000|1700000010|1700000020|n1"
@@ -376,10 +377,10 @@ mod tests {
         ));
         let seen = by_scontrol.sighting("7", None).unwrap();
         assert_eq!((seen.state, seen.exit_code), (State::Ended(End::Failed), Some(7)));
-        // The accounting lags: that is no end, and no other state either.
+        // The accounting is late: the job's state is unknown.
         let late = view(&format!("{gone}\n{MARK} sacct 0\n7|RUNNING|0:0|1700000000|1700000010|Unknown|n1"));
         assert_eq!(late.sighting("7", None), None);
-        // A queue that does not answer says nothing.
+        // squeue failed.
         let mute =
             view(&format!("{MARK} squeue 1\nslurm_load_jobs error: Unable to contact slurm controller"));
         assert!(!mute.queue_answered());
@@ -387,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_job_speak_for_it() {
+    fn a_job_has_the_state_of_its_parts() {
         let view = view(&format!(
             "{MARK} squeue 0\n8|7_1|COMPLETED|None|1|1|1|n1|t\n9|7_2|FAILED|NonZeroExitCode|1|1|1|n1|t\n11|11+0|RUNNING|None|1|1|1|n1|t"
         ));
@@ -396,25 +397,25 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_answer_is_refused() {
+    fn an_incomplete_answer_is_an_error() {
         let cut = format!("{MARK} squeue 0\n7|7|RUNNING");
-        assert_eq!(View::read(cut.as_bytes(), MARK), Err(Unreadable::Cut));
-        assert!(matches!(View::read(&[0x1f, 0x8b, 8, 0], MARK), Err(Unreadable::Packed(_))));
+        assert_eq!(ClusterView::read(cut.as_bytes(), MARK), Err(PollError::Cut));
+        assert!(matches!(ClusterView::read(&[0x1f, 0x8b, 8, 0], MARK), Err(PollError::Packed(_))));
     }
 
     #[test]
-    fn a_job_tells_of_itself_where_nobody_else_does() {
+    fn a_jobs_own_state_is_read() {
         let view = view(&format!(
             "{MARK} squeue 0\n\n{MARK} state 3\nstart 7 1700000000\nend 7 1700000050 9\nstart 70 1700000060"
         ));
         let own = view.own(3, "7").unwrap();
         assert_eq!((own.state, own.source, own.exit_code), (State::Ended(End::Failed), Source::Job, Some(9)));
         assert_eq!((own.started, own.ended), (Some(1_700_000_000), Some(1_700_000_050)));
-        assert_eq!(view.own(3, "70"), None, "it has not ended");
+        assert_eq!(view.own(3, "70"), None, "no line for its end");
         assert_eq!(view.own(4, "7"), None);
     }
 
-    /// What the script finds of files, by real shells.
+    /// Runs the script's search for logs in real shells.
     fn found(files: &[&str], job: &str, counted: bool) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         for file in files {
@@ -434,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_has_its_own_log_whatever_other_numbers_names_have() {
+    fn the_log_of_a_job_is_found_by_its_number_alone() {
         let counted =
             ["log-a.b_70b_fp8_64_16_0.out", "log-a.b_70b_fp8_64_64_0.out", "log-a.b_70b_fp8_64_64_1.out"];
         assert_eq!(found(&counted, "64", true), counted[1..]);
@@ -449,22 +450,22 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_of_a_log_come_as_they_are(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        fn logs_of_any_bytes_are_read_unchanged(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
             let mut answer = format!("{MARK} clock 1\n\n{MARK} log 3 77 1000 600\n").into_bytes();
             answer.extend(&bytes);
             answer.extend(format!("\n{MARK} log 4 78 0 0\n\n{MARK} end\n").bytes());
-            let view = View::read(&answer, MARK).unwrap();
+            let view = ClusterView::read(&answer, MARK).unwrap();
             prop_assert_eq!(view.chunks.len(), 2);
-            prop_assert_eq!(&view.chunks[0], &Chunk { key: 3, inode: 77, size: 1000, from: 600, bytes });
+            prop_assert_eq!(&view.chunks[0], &LogChunk { key: 3, inode: 77, size: 1000, from: 600, bytes });
             prop_assert!(view.chunks[1].bytes.is_empty());
         }
 
         #[test]
-        fn no_answer_makes_it_panic(answer in proptest::collection::vec(any::<u8>(), 0..400)) {
-            let _ = View::read(&answer, MARK);
+        fn reading_an_answer_never_panics(answer in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let _ = ClusterView::read(&answer, MARK);
             let mut marked = format!("{MARK} squeue 0\n").into_bytes();
             marked.extend(&answer);
-            let _ = View::read(&marked, MARK);
+            let _ = ClusterView::read(&marked, MARK);
         }
     }
 }

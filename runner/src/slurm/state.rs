@@ -1,17 +1,15 @@
-//! What Slurm says of a job, in one set of words.
+//! The state of a job, whichever of Slurm's commands reports it.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A job's state.
+/// The state of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum State {
-    /// It waits for nodes, or to be started again.
+    /// It waits for nodes, or for its requeue.
     Pending,
-    /// It has nodes.
     Running,
-    /// It is over.
     Ended(End),
 }
 
@@ -19,27 +17,24 @@ pub(crate) enum State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum End {
-    /// With code 0.
+    /// With exit code 0.
     Completed,
-    /// With another code.
+    /// With another exit code.
     Failed,
-    /// By somebody's order.
     Cancelled,
-    /// By its time limit.
+    /// It reached its time limit.
     TimeLimit,
-    /// A node was lost.
+    /// One of its nodes failed.
     NodeFail,
-    /// It took more memory than it had been given.
     OutOfMemory,
-    /// Another job took its nodes.
     Preempted,
     /// Slurm no longer knows how.
     Unknown,
 }
 
 impl State {
-    /// Reads Slurm's word for a state, long or short, with whatever stands behind it: `CANCELLED by 1000`. A word that no
-    /// Slurm of today has counts as running: it is not known to have ended.
+    /// Reads Slurm's word for a state, long or short, with or without an addition (`CANCELLED by 1000`). An unknown word counts
+    /// as running, since the job is not known to be over.
     pub(crate) fn of(word: &str) -> State {
         let word = word.split([' ', '+']).next().unwrap_or_default();
         match word {
@@ -56,14 +51,14 @@ impl State {
         }
     }
 
-    /// Whether it is over.
+    /// Returns whether the job is over.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self, State::Ended(_))
     }
 }
 
 impl End {
-    /// Every one.
+    /// All of them.
     pub(crate) const ALL: [End; 8] = [
         End::Completed,
         End::Failed,
@@ -75,7 +70,7 @@ impl End {
         End::Unknown,
     ];
 
-    /// Slurm's own word.
+    /// Returns Slurm's word.
     pub(crate) fn word(self) -> &'static str {
         match self {
             End::Completed => "COMPLETED",
@@ -107,24 +102,23 @@ impl fmt::Display for State {
     }
 }
 
-/// Who said so.
+/// Where the state of a job is from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Source {
-    /// The queue.
     Squeue,
-    /// slurmctld, of a job that it remembers.
+    /// slurmctld, which remembers jobs for a while after their end.
     Scontrol,
     /// The accounting.
     Sacct,
-    /// The file that the job's own script writes.
+    /// A file that the job's own script writes.
     Job,
-    /// Nobody: the queue answers without it, and nothing else knows it.
+    /// The queue does not list the job, and no other source knows it.
     Absence,
 }
 
 impl Source {
-    /// Its name.
+    /// Returns its name for people.
     pub(crate) fn id(self) -> &'static str {
         match self {
             Source::Squeue => "squeue",
@@ -136,17 +130,16 @@ impl Source {
     }
 }
 
-/// What is known of a job. Times are seconds since 1970 by the cluster's clock.
+/// What is known of a job. Times are in seconds since 1970 by the cluster's clock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sighting {
-    /// Its state.
     pub(crate) state: State,
-    /// Who said so.
+    /// Where the state of a job is from.
     pub(crate) source: Source,
-    /// Why it waits, in Slurm's words; empty where it does not.
+    /// Why it waits, in Slurm's words; empty if unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) reason: String,
-    /// What its script exited with.
+    /// Exit code of its script.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) exit_code: Option<i32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -160,7 +153,7 @@ pub(crate) struct Sighting {
 }
 
 impl Sighting {
-    /// That a job is in a state, by a source, and nothing more.
+    /// Returns a sighting of nothing but a state.
     pub(crate) fn new(state: State, source: Source) -> Sighting {
         let (reason, exit_code) = (String::new(), None);
         Sighting {
@@ -175,8 +168,7 @@ impl Sighting {
         }
     }
 
-    /// Whether this is no news after an earlier sighting. A job that waits is told now one and now the other of the usual
-    /// reasons.
+    /// Returns whether this adds nothing to an earlier sighting. The usual reasons of waiting jobs alternate, and don't count.
     pub(crate) fn says_the_same(&self, earlier: &Sighting) -> bool {
         const USUAL: [&str; 3] = ["", "Priority", "Resources"];
         let usual = |sighting: &Sighting| {
@@ -185,7 +177,7 @@ impl Sighting {
         self == earlier || (usual(self) && usual(earlier))
     }
 
-    /// This, with what it does not say taken from an earlier sighting.
+    /// Fills what this sighting lacks from an earlier one.
     pub(crate) fn after(self, earlier: &Sighting) -> Sighting {
         Sighting {
             exit_code: self.exit_code.or(earlier.exit_code),
@@ -203,11 +195,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_slurm_are_understood_with_what_follows_them() {
+    fn slurms_words_for_states_are_read_with_their_additions() {
         assert_eq!(State::of("CANCELLED by 1000"), State::Ended(End::Cancelled));
         assert_eq!(State::of("PENDING"), State::Pending);
         assert_eq!(State::of("COMPLETING"), State::Running);
-        assert_eq!(State::of("OUT_OF_ME+"), State::Running, "cut words are no ends");
+        assert_eq!(State::of("OUT_OF_ME+"), State::Running, "an abbreviated word is unknown");
         assert_eq!(State::of(""), State::Running);
     }
 }

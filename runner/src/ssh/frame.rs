@@ -1,19 +1,19 @@
-//! What a script printed, told from what the login shell printed around it.
+//! Frames, which separate a script's output from that of the login shell.
 
-/// The marks of one run. No output contains them by chance.
+/// The marks of one execution. They are random, so no output contains them by chance.
 #[derive(Debug, Clone)]
 pub(super) struct Frame {
     nonce: String,
 }
 
-/// How far a stream has come.
+/// How far a stream is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Progress {
-    /// Nothing of the script was seen.
+pub(super) enum StreamProgress {
+    /// The script has not started.
     Before,
-    /// The script has begun.
+    /// The script has started.
     Within,
-    /// It ended with this code.
+    /// The script ended with this exit code.
     Ended(i32),
 }
 
@@ -22,34 +22,34 @@ impl Frame {
         Frame { nonce: format!("{:032x}", fastrand::u128(..)) }
     }
 
-    /// What the script prints before its output, as a format of `printf`.
+    /// Returns what is printed before the script's output, as a format of `printf`.
     pub(super) fn begin(&self) -> String {
         format!(r"\n{} begin\n", self.nonce)
     }
 
-    /// What it prints after, with its exit code as argument.
+    /// Returns what is printed after it, as a format with the exit code as argument.
     pub(super) fn end(&self) -> String {
         format!(r"\n{} end %s\n", self.nonce)
     }
 }
 
-/// A stream as it arrives.
+/// A stream with frames, as it arrives.
 #[derive(Debug)]
-pub(super) struct Gathered {
+pub(super) struct FramedStream {
     begin: Vec<u8>,
     end: Vec<u8>,
     bytes: Vec<u8>,
-    /// Where the script's own output begins and ends in them.
+    /// Where the script's output begins and ends in the bytes.
     from: Option<usize>,
     to: Option<usize>,
     code: Option<i32>,
-    /// Up to where no mark can begin.
+    /// No mark begins before this position.
     searched: usize,
 }
 
-impl Gathered {
-    pub(super) fn new(frame: &Frame) -> Gathered {
-        Gathered {
+impl FramedStream {
+    pub(super) fn new(frame: &Frame) -> FramedStream {
+        FramedStream {
             begin: format!("\n{} begin\n", frame.nonce).into_bytes(),
             end: format!("\n{} end ", frame.nonce).into_bytes(),
             bytes: Vec::new(),
@@ -60,8 +60,8 @@ impl Gathered {
         }
     }
 
-    /// Takes what came.
-    pub(super) fn take(&mut self, bytes: &[u8]) -> Progress {
+    /// Adds bytes that arrived.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> StreamProgress {
         self.bytes.extend_from_slice(bytes);
         if self.from.is_none() {
             self.from = self.search(&self.begin).map(|at| at + self.begin.len());
@@ -79,20 +79,20 @@ impl Gathered {
         self.progress()
     }
 
-    pub(super) fn progress(&self) -> Progress {
+    pub(super) fn progress(&self) -> StreamProgress {
         match (self.from, self.code) {
-            (None, _) => Progress::Before,
-            (Some(_), None) => Progress::Within,
-            (Some(_), Some(code)) => Progress::Ended(code),
+            (None, _) => StreamProgress::Before,
+            (Some(_), None) => StreamProgress::Within,
+            (Some(_), Some(code)) => StreamProgress::Ended(code),
         }
     }
 
-    /// How much came in all.
+    /// Returns the number of bytes that arrived.
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// What the script itself printed; before it begins, what the login shell did.
+    /// Returns the script's output; before the script starts, that of the login shell.
     pub(super) fn into_output(mut self) -> Vec<u8> {
         let from = self.from.unwrap_or(0);
         self.bytes.truncate(self.to.unwrap_or(self.bytes.len()));
@@ -105,7 +105,7 @@ impl Gathered {
         ahead.windows(mark.len()).position(|window| window == mark).map(|at| self.searched + at)
     }
 
-    /// The last place where a mark of which only a part has come may begin.
+    /// Returns the first position where a mark may begin that has not arrived in full.
     fn come_to(&self, mark: &[u8]) -> usize {
         (self.bytes.len() + 1).saturating_sub(mark.len()).max(self.searched)
     }

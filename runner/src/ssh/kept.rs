@@ -1,7 +1,7 @@
-//! A master that a person makes and later runs use: the one way past a password or a second factor.
+//! The connection that `trainplan connect` makes and later commands use: the way past a password or a second factor.
 
-use super::config::{Config, ControlDir, ControlDirError, is_dead};
-use super::link::LinkError;
+use super::config::{ControlDir, ControlDirError, SshConfig, is_dead};
+use super::error::LinkError;
 use super::master::{Destination, Master};
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -10,40 +10,36 @@ use std::{fs, io};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// How long a master may take to end.
+/// How long to wait for a master to end.
 const ENDING: Duration = Duration::from_secs(5);
 
-/// Where the kept master of a host is, whether or not there is one.
+/// The kept connection to a host, whether or not it is open.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct KeptConnection {
     host: String,
     socket: PathBuf,
-    config: Config,
+    config: SshConfig,
 }
 
-/// Why there is none afterwards.
+/// Why `trainplan connect` did not connect.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeptError {
-    /// There is no place for it.
-    #[error("{}: {}", .0, .0.what_to_do())]
+    /// The directory of its socket can't be used.
+    #[error("{} {}", .0, .0.what_to_do())]
     Directory(#[from] ControlDirError),
-    /// ssh can't say where the host is.
+    /// ssh can't resolve the host's configuration.
     #[error(transparent)]
     Destination(LinkError),
-    /// ssh can't be started.
-    #[error("ssh cannot be started: {0}: see that OpenSSH is installed")]
+    #[error("Can't start ssh: {0}. Check that OpenSSH is installed.")]
     Start(io::Error),
-    /// ssh did not connect; it has said why itself.
-    #[error("{0}: ssh did not connect; what it said stands above")]
+    /// ssh did not connect, and has printed why.
+    #[error("Can't connect to {0}. The message of ssh is above.")]
     Ssh(String),
 }
 
-impl Kept {
-    /// The place for a host.
-    ///
-    /// # Errors
-    /// There can be none.
-    pub(crate) async fn of(host: &str) -> Result<Kept, KeptError> {
+impl KeptConnection {
+    /// Returns the kept connection of a host, open or not.
+    pub(crate) async fn of(host: &str) -> Result<KeptConnection, KeptError> {
         let directory = ControlDir::open()?;
         directory.sweep();
         let config = directory.asking()?;
@@ -51,28 +47,25 @@ impl Kept {
             .await
             .map_err(|failed| KeptError::Destination(failed.of(host, "trainplan connect")))?;
         let socket = directory.kept(&destination.identity);
-        Ok(Kept { host: host.to_string(), socket, config })
+        Ok(KeptConnection { host: host.to_string(), socket, config })
     }
 
-    /// Whether there is one, and the host answers through it.
+    /// Returns whether it is open and works.
     pub(crate) async fn answers(&self) -> bool {
         Master::adopt(self.socket.clone()).await.is_some()
     }
 
-    /// Connects, with ssh asking at the terminal whatever it has to, and leaves the master behind.
-    ///
-    /// # Errors
-    /// ssh did not connect.
+    /// Opens it, and leaves its master in the background. ssh asks at the terminal whatever it needs.
     pub(crate) async fn open(&self, persist: &str) -> Result<(), KeptError> {
         let mut ssh = Command::new("ssh");
         ssh.arg("-F").arg(self.config.path()).arg("-M").arg("-S").arg(&self.socket);
         ssh.args(["-f", "-N", "-o", &format!("ControlPersist={persist}"), "--", &self.host]);
-        // Its questions go to the terminal itself, not to standard output.
+        // ssh writes its questions to the terminal, not to stdout.
         let status = ssh.stdout(Stdio::null()).status().await.map_err(KeptError::Start)?;
         if status.success() { Ok(()) } else { Err(KeptError::Ssh(self.host.clone())) }
     }
 
-    /// Ends it. Says whether there was one.
+    /// Closes it. Returns whether it was open.
     pub(crate) async fn close(&self) -> bool {
         if is_dead(&self.socket) {
             return false;
@@ -82,7 +75,7 @@ impl Kept {
         ssh.args(["-O", "exit", "--", &self.host]);
         ssh.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
         let _ = timeout(ENDING, ssh.status()).await;
-        // One that does not react is left without its name; its keepalives end it.
+        // A master that does not react loses its socket, and ends by its keepalives.
         let _ = fs::remove_file(&self.socket);
         true
     }

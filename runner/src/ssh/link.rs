@@ -1,9 +1,10 @@
-//! A link to a host, which is made again when it breaks.
+//! A link to a host. Its connection is made again when it breaks.
 
 use super::config::{ControlDir, ControlDirError};
+use super::error::LinkError;
 use super::master::{Destination, Master, PROBING, ask_jump_host};
 use super::script::Script;
-use super::session::{Answer, Broken, exchange, offers_sftp};
+use super::session::{ExchangeError, SessionAnswer, exchange, offers_sftp};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,21 +12,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
-/// Sessions at once. sshd takes ten of a connection by default, and a probe may come besides each.
+/// The most sessions at once. sshd allows ten a connection by default, and each may need another one for a probe.
 const SESSIONS: usize = 4;
 
-/// The pause after the first failure, doubled by each that follows, and the longest.
+/// The pause after the first failure; each further failure doubles it, up to the longest.
 const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// How a link is made.
+/// How a link connects.
 #[derive(Debug, Clone)]
 pub(crate) struct LinkOptions {
-    /// The profile that the host stands in, if it does: a person is told of that.
+    /// The name of the host's profile, for messages.
     pub(crate) cluster: Option<String>,
-    /// How long a connection that nobody ends outlives its last use.
+    /// How long an idle connection stays open if it is not closed.
     pub(crate) idle: Duration,
-    /// The user's own configuration, if it is not `~/.ssh/config`.
+    /// The user's ssh configuration, if it is not `~/.ssh/config`.
     pub(crate) ssh_config: Option<PathBuf>,
 }
 
@@ -35,58 +36,30 @@ impl Default for LinkOptions {
     }
 }
 
-/// What a script did.
+/// The output of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Output {
-    /// What it printed, as it is, and nothing that the login shell did.
+pub(crate) struct ScriptOutput {
+    /// Without what the login shell printed.
     pub(crate) stdout: Vec<u8>,
-    /// What it said besides, without the secrets that it was given.
+    /// Without the values of secrets.
     pub(crate) stderr: String,
-    /// Its exit code.
     pub(crate) code: i32,
-    /// How long it took, from here.
+    /// Time from sending the script to the end of its output.
     pub(crate) duration: Duration,
 }
 
-/// Why a script did not give its output.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum LinkError {
-    /// The host can't be reached. Nothing was started, so it is safe to try again.
-    #[error("{why}")]
-    Unreachable {
-        /// What stood in the way.
-        why: String,
-        /// After which time trying again can do better; before, it gives the same error at once.
-        retry_after: Duration,
-    },
-    /// The script may have run, or still run.
-    #[error("{why}; it may have run, or still run")]
-    Lost {
-        /// What happened.
-        why: String,
-    },
-    /// The host does not let us in, or can't run scripts: trying again alone won't help.
-    #[error("{why}: {what_to_do}")]
-    Refused {
-        /// What it refused.
-        why: String,
-        /// What a person can do.
-        what_to_do: String,
-    },
-}
-
-/// What a link has cost so far.
+/// What a link has transferred.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Figures {
-    /// Scripts that were sent.
+pub(crate) struct LinkFigures {
+    /// Number of scripts sent.
     pub(crate) commands: u64,
-    /// Bytes that came back, frames and noise included.
+    /// Number of bytes received, with frames and the login shell's output.
     pub(crate) received: u64,
-    /// How often a connection was made again.
+    /// Number of reconnections.
     pub(crate) reconnects: u64,
 }
 
-/// A link to a host. Its clones are the same link; several tasks may use it at once.
+/// A link to a host. Clones share it, and several tasks may use it at once.
 #[derive(Clone)]
 pub(crate) struct Link(Arc<Shared>);
 
@@ -94,65 +67,66 @@ struct Shared {
     host: String,
     options: LinkOptions,
     permits: Semaphore,
-    /// Held while a connection is made: the others wait for it.
+    /// Locked while a connection is made, so that other tasks wait for it.
     master: tokio::sync::Mutex<Option<Arc<Master>>>,
-    trouble: Mutex<Trouble>,
+    failures: Mutex<FailureHistory>,
     commands: AtomicU64,
     received: AtomicU64,
     connections: AtomicU64,
 }
 
-/// What went wrong since a script last ran to its end.
+/// The failures since the last script that ran to its end.
 #[derive(Debug, Default)]
-struct Trouble {
-    failures: u32,
+struct FailureHistory {
+    count: u32,
     ready_at: Option<Instant>,
     last: Option<LinkError>,
 }
 
 impl Link {
-    /// A link to a host as ssh takes it. It connects when it is first used.
+    /// Returns a link to a host, named as for ssh. It connects when it is first used.
     pub(crate) fn new(host: &str, options: LinkOptions) -> Link {
         Link(Arc::new(Shared {
             host: host.to_string(),
             options,
             permits: Semaphore::new(SESSIONS),
             master: tokio::sync::Mutex::new(None),
-            trouble: Mutex::default(),
+            failures: Mutex::default(),
             commands: AtomicU64::new(0),
             received: AtomicU64::new(0),
             connections: AtomicU64::new(0),
         }))
     }
 
-    /// Runs a script; `limit` is for the script itself, connecting and waiting for other sessions come besides.
+    /// Runs a script. The limit does not include the time to connect, or to wait for other sessions.
     ///
-    /// A script that may have started is never run again from here.
+    /// A script that may have started is not run again.
     ///
     /// # Errors
-    /// Whether it may have run is in the kind of the error.
-    pub(crate) async fn run(&self, script: &Script, limit: Duration) -> Result<Output, LinkError> {
+    /// The kind of the error says whether the script may have run.
+    pub(crate) async fn run(&self, script: &Script, limit: Duration) -> Result<ScriptOutput, LinkError> {
         let shared = &*self.0;
         script.check().map_err(|why| LinkError::Refused {
             why: format!("{}: {}: {why}", shared.host, script.name()),
-            what_to_do: "name it by letters, digits and _, and give it text without NUL".into(),
+            what_to_do: "Use letters, digits and _ in the name of a variable, and no NUL in its value."
+                .into(),
         })?;
-        // Nobody closes the semaphore.
+        // The semaphore is never closed.
         let _permit = shared.permits.acquire().await;
         let mut stale = true;
         loop {
             let master = self.master().await?;
             let start = Instant::now();
             match exchange(master.session(), script, limit, &shared.received).await {
-                Ok(Answer { stdout, stderr, code }) => {
+                Ok(SessionAnswer { stdout, stderr, code }) => {
                     shared.commands.fetch_add(1, Ordering::Relaxed);
-                    *self.trouble() = Trouble::default();
+                    *self.failures() = FailureHistory::default();
                     let (bytes, ms) = (stdout.len(), start.elapsed().as_millis());
                     tracing::debug!(host = shared.host, script = script.name(), code, bytes, ms, "ran");
-                    return Ok(Output { stdout, stderr, code, duration: start.elapsed() });
+                    return Ok(ScriptOutput { stdout, stderr, code, duration: start.elapsed() });
                 }
-                // The connection broke while nobody looked: that is found out now, and nothing has started.
-                Err(Broken::NotStarted(_)) if stale && !master.is_there() => {
+                // The connection broke while it was idle. The script has not started.
+                Err(ExchangeError::NotStarted(_)) if stale && !master.is_there() => {
                     stale = false;
                     self.forget(&master).await;
                 }
@@ -161,41 +135,35 @@ impl Link {
         }
     }
 
-    /// Measures a round trip.
-    ///
-    /// # Errors
-    /// There was none.
+    /// Measures the time of a round trip.
     pub(crate) async fn probe(&self, limit: Duration) -> Result<Duration, LinkError> {
         self.run(&Script::new("probe", "true"), limit).await.map(|output| output.duration)
     }
 
-    /// Whether the host offers file transfer by sftp, which some sites turn off.
-    ///
-    /// # Errors
-    /// There is no connection.
+    /// Returns whether the host offers sftp. Some sites turn it off.
     pub(crate) async fn offers_sftp(&self) -> Result<bool, LinkError> {
         let _permit = self.0.permits.acquire().await;
         Ok(offers_sftp(self.master().await?.session()).await)
     }
 
-    /// What it has cost so far.
-    pub(crate) fn figures(&self) -> Figures {
+    /// Returns what the link has transferred so far.
+    pub(crate) fn figures(&self) -> LinkFigures {
         let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
-        Figures {
+        LinkFigures {
             commands: count(&self.0.commands),
             received: count(&self.0.received),
             reconnects: count(&self.0.connections).saturating_sub(1),
         }
     }
 
-    /// The master to use, connected to if there is none.
+    /// Returns the master, and connects if there is none.
     async fn master(&self) -> Result<Arc<Master>, LinkError> {
         let shared = &*self.0;
         let mut current = shared.master.lock().await;
         if let Some(master) = &*current {
             return Ok(Arc::clone(master));
         }
-        if let Some(error) = self.trouble().stands_in_the_way() {
+        if let Some(error) = self.failures().too_early() {
             return Err(error);
         }
         match self.connect().await {
@@ -206,12 +174,12 @@ impl Link {
             }
             Err(error) => {
                 tracing::debug!(host = shared.host, %error, "not connected");
-                Err(self.trouble().failed(error))
+                Err(self.failures().failed(error))
             }
         }
     }
 
-    /// A master that lives already, the person's own if need be, else a new one.
+    /// Adopts a master of `trainplan connect` or of the user's ssh if one works, else starts one.
     async fn connect(&self) -> Result<Master, LinkError> {
         let Shared { host, options, .. } = &*self.0;
         let connect = match &options.cluster {
@@ -241,55 +209,55 @@ impl Link {
         }
     }
 
-    /// What a broken exchange means, once it is clear whether the connection is to blame.
+    /// Turns a failed exchange into an error, after a test whether the connection is the cause.
     async fn judge(
         &self,
         script: &Script,
         limit: Duration,
         master: &Arc<Master>,
-        broken: Broken,
+        broken: ExchangeError,
     ) -> LinkError {
         let Shared { host, commands, received, .. } = &*self.0;
         let name = script.name();
-        if !matches!(broken, Broken::NotStarted(_)) {
+        if !matches!(broken, ExchangeError::NotStarted(_)) {
             commands.fetch_add(1, Ordering::Relaxed);
         }
-        // A host without a shell for us does not answer a probe either; that is no fault of the connection.
-        let works =
-            matches!(broken, Broken::NoShell(_)) || master.is_there() && master.answers(received).await;
+        // A host without a shell for the user can't answer a probe, though the connection works.
+        let works = matches!(broken, ExchangeError::NoShell(_))
+            || master.is_there() && master.answers(received).await;
         let error = match broken {
-            Broken::NoShell(why) => LinkError::Refused {
+            ExchangeError::NoShell(why) => LinkError::Refused {
                 why: format!("{host}: {name}: {why}"),
-                what_to_do: "log in there by hand and see that `/bin/sh -s` works".into(),
+                what_to_do: "Log in there yourself and check that `/bin/sh -s` works.".into(),
             },
-            Broken::NotStarted(why) => {
+            ExchangeError::NotStarted(why) => {
                 LinkError::Unreachable { why: format!("{host}: {name}: {why}"), retry_after: PAUSE }
             }
-            Broken::Lost(why) => {
+            ExchangeError::Lost(why) => {
                 let why = if works { why } else { "the connection broke before the script ended".into() };
                 LinkError::Lost { why: format!("{host}: {name}: {why}") }
             }
-            Broken::Silent => {
+            ExchangeError::Silent => {
                 let link = match works {
-                    true => "the host itself answers".to_string(),
-                    false => format!("the host does not answer within {} s either", PROBING.as_secs()),
+                    true => "but the host answers".to_string(),
+                    false => format!("and the host does not answer within {} s", PROBING.as_secs()),
                 };
                 LinkError::Lost {
-                    why: format!("{host}: {name}: no end within {:.0} s, and {link}", limit.as_secs_f64()),
+                    why: format!("{host}: {name}: not finished within {:.0} s, {link}", limit.as_secs_f64()),
                 }
             }
         };
         if works {
             return error;
         }
-        // Of several scripts over one connection, one counts its break.
+        // If several scripts used the connection, its break counts once.
         match self.forget(master).await {
-            true => self.trouble().broke(error),
+            true => self.failures().broke(error),
             false => in_time(error, Duration::ZERO),
         }
     }
 
-    /// Gives a master up, unless another task has done so already.
+    /// Ends a master. Returns false if another task has done so.
     async fn forget(&self, master: &Arc<Master>) -> bool {
         let mut current = self.0.master.lock().await;
         let is_current = current.as_ref().is_some_and(|current| Arc::ptr_eq(current, master));
@@ -300,8 +268,8 @@ impl Link {
         is_current
     }
 
-    fn trouble(&self) -> MutexGuard<'_, Trouble> {
-        self.0.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+    fn failures(&self) -> MutexGuard<'_, FailureHistory> {
+        self.0.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -311,32 +279,32 @@ impl fmt::Debug for Link {
     }
 }
 
-impl Trouble {
-    /// Counts the break of a connection. The first may be made good at once; one that breaks again and again may not.
+impl FailureHistory {
+    /// Counts the break of a connection. After the first one a new connection is tried at once.
     fn broke(&mut self, error: LinkError) -> LinkError {
-        if self.failures > 0 {
+        if self.count > 0 {
             return self.failed(error);
         }
-        self.failures = 1;
+        self.count = 1;
         in_time(error, Duration::ZERO)
     }
 
-    /// Counts a failure, and gives the error as the caller is to see it.
+    /// Counts a failure. Returns the error with the pause before the next try.
     fn failed(&mut self, error: LinkError) -> LinkError {
         let longest = matches!(error, LinkError::Refused { .. });
-        let pause = if longest { LONGEST_PAUSE } else { pause(self.failures) };
-        self.failures += 1;
+        let pause = if longest { LONGEST_PAUSE } else { pause(self.count) };
+        self.count += 1;
         self.ready_at = Some(Instant::now() + pause);
         self.last = Some(error.clone());
         in_time(error, pause)
     }
 
-    /// The last error for as long as a new try has to wait. A host that refuses us is asked no more often than one that
-    /// is down: too many attempts, and it locks the user out.
-    fn stands_in_the_way(&self) -> Option<LinkError> {
+    /// Returns the last error while it is too early for a new try. That holds for a refusal as well: too many attempts could
+    /// lock the user out.
+    fn too_early(&self) -> Option<LinkError> {
         let left = self.ready_at?.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())?;
         Some(match self.last.clone()? {
-            // This script has not run.
+            // The present script has not been started.
             LinkError::Lost { why } => LinkError::Unreachable { why, retry_after: left },
             error => in_time(error, left),
         })
@@ -350,8 +318,7 @@ fn in_time(error: LinkError, left: Duration) -> LinkError {
     }
 }
 
-/// The pause after so many failures before; somewhat random, so that runners that lost a host together do not come back
-/// together.
+/// Returns the pause after so many failures, with some randomness so that several runners don't reconnect at once.
 fn pause(failures: u32) -> Duration {
     let full = PAUSE.saturating_mul(2u32.saturating_pow(failures.min(16))).min(LONGEST_PAUSE);
     full.mul_f64(0.5 + 0.5 * fastrand::f64())

@@ -1,7 +1,7 @@
-//! A master: the one connection to a host that all sessions share.
+//! A master: the connection to a host that all sessions share.
 
-use super::config::{Config, ControlDir, is_dead};
-use super::link::LinkError;
+use super::config::{ControlDir, SshConfig, is_dead};
+use super::error::LinkError;
 use super::script::Script;
 use super::session::{exchange, in_full};
 use openssh::Session;
@@ -14,27 +14,26 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::time::{sleep, timeout};
 
-/// For all of a connection, from the name of the host to being let in, jump hosts included.
+/// Time limit of a connection, from resolving the name to authentication, jump hosts included.
 const CONNECTING: Duration = Duration::from_secs(18);
 
-/// What a probe may take, over a link that works.
+/// Time limit of a probe.
 pub(super) const PROBING: Duration = Duration::from_secs(5);
 
-/// What may be asked of ssh on this machine takes no time, unless its configuration runs programs.
+/// Time limit of ssh commands on this machine. They take long only if the configuration runs programs.
 const ASKING: Duration = Duration::from_secs(5);
 
-/// A living master.
+/// A master that has connected.
 #[derive(Debug)]
 pub(super) struct Master {
     session: Session,
     socket: PathBuf,
-    /// Its process, if it is ours to end.
+    /// Its process, if this process started it.
     process: Option<Pid>,
 }
 
 impl Master {
-    /// The master of somebody else, if a script gets through it. Asking the master itself would not tell: it answers
-    /// for as long as it lives, even if its connection is long frozen.
+    /// Adopts the master of a socket, if a script runs over it. The master alone would answer even if its connection hangs.
     pub(super) async fn adopt(socket: PathBuf) -> Option<Master> {
         if is_dead(&socket) {
             return None;
@@ -44,29 +43,29 @@ impl Master {
         master.answers(&AtomicU64::new(0)).await.then_some(master)
     }
 
-    /// Connects to a host. The master ends `idle` after its last session, if nobody ends it before.
+    /// Connects to a host. The master ends after being idle for so long, unless it is ended before.
     pub(super) async fn start(
         host: &str,
         directory: &ControlDir,
-        config: &Config,
+        config: &SshConfig,
         idle: Duration,
-    ) -> Result<Master, Failed> {
+    ) -> Result<Master, SshFailure> {
         let socket = directory.fresh();
-        // A jump host's ssh says there, too, why it failed.
+        // The ssh to a jump host writes its error there as well.
         let log = socket.with_extension("log");
-        let stderr = File::create(&log).map_err(|error| Failed(format!("{}: {error}", log.display())))?;
+        let stderr = File::create(&log).map_err(|error| SshFailure(format!("{}: {error}", log.display())))?;
         let mut ssh = Command::new("ssh");
         ssh.arg("-F").arg(config.path()).arg("-M").arg("-S").arg(&socket);
         ssh.args(["-f", "-N", "-o", &format!("ControlPersist={}", idle.as_secs()), "--", host]);
         ssh.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr).kill_on_drop(true);
         let ended = timeout(CONNECTING, async { ssh.spawn()?.wait().await }).await;
-        let said = fs::read(&log).unwrap_or_default();
+        let output = fs::read(&log).unwrap_or_default();
         let _ = fs::remove_file(&log);
-        let said = String::from_utf8_lossy(&said).replace('\r', "");
+        let output = String::from_utf8_lossy(&output).replace('\r', "");
         match ended {
-            Err(_) => Err(Failed(format!("no connection within {} s", CONNECTING.as_secs()))),
-            Ok(Err(error)) => Err(Failed(format!("ssh cannot be started: {error}"))),
-            Ok(Ok(status)) if !status.success() => Err(Failed(said)),
+            Err(_) => Err(SshFailure(format!("connecting timed out after {} s", CONNECTING.as_secs()))),
+            Ok(Err(error)) => Err(SshFailure(format!("{NO_SSH}: {error}"))),
+            Ok(Ok(status)) if !status.success() => Err(SshFailure(output)),
             Ok(Ok(_)) => {
                 let process = process_of(host, &socket, config).await;
                 Ok(Master { session: Session::resume_mux(socket.clone().into(), None), socket, process })
@@ -78,20 +77,20 @@ impl Master {
         &self.session
     }
 
-    /// Whether its process is there; the connection may be gone all the same.
+    /// Returns whether its process is alive. The connection may be broken all the same.
     pub(super) fn is_there(&self) -> bool {
         !is_dead(&self.socket)
     }
 
-    /// Whether a script gets through.
+    /// Returns whether a script runs over it.
     pub(super) async fn answers(&self, received: &AtomicU64) -> bool {
         let probe = Script::new("probe", "true");
         timeout(PROBING, exchange(&self.session, &probe, PROBING, received))
             .await
-            .is_ok_and(|told| told.is_ok())
+            .is_ok_and(|answer| answer.is_ok())
     }
 
-    /// Ends it for good if it is ours, even if it does not react any more.
+    /// Ends its process if this process started it, by SIGKILL if needed.
     pub(super) async fn evict(&self) {
         self.signal(Signal::TERM);
         for _ in 0..10 {
@@ -106,7 +105,7 @@ impl Master {
         }
     }
 
-    /// As long as somebody listens to the socket, the process is the one that it was.
+    /// Signals its process. While the socket has a listener, the process id has not been reused.
     fn signal(&self, signal: Signal) {
         if let Some(process) = self.process.filter(|_| self.is_there()) {
             let _ = kill_process(process, signal);
@@ -120,9 +119,8 @@ impl Drop for Master {
     }
 }
 
-/// Says why a host behind a jump host can't be reached, if the jump host is to blame: of its ssh, one that leaves a
-/// master behind shows nothing.
-pub(super) async fn ask_jump_host(failed: Failed, host: &str, config: &Config) -> Failed {
+/// Returns the jump host's error if that is why a host can't be reached. An ssh that starts a master does not print it.
+pub(super) async fn ask_jump_host(failed: SshFailure, host: &str, config: &SshConfig) -> SshFailure {
     let its_end = ["Connection closed by", "Connection reset by", "Broken pipe"];
     if !its_end.iter().any(|words| failed.0.contains(words)) {
         return failed;
@@ -132,87 +130,88 @@ pub(super) async fn ask_jump_host(failed: Failed, host: &str, config: &Config) -
     ssh.stdin(Stdio::null()).stdout(Stdio::null()).kill_on_drop(true);
     match timeout(ASKING, ssh.output()).await {
         Ok(Ok(output)) if !output.status.success() => {
-            Failed(String::from_utf8_lossy(&output.stderr).replace('\r', ""))
+            SshFailure(String::from_utf8_lossy(&output.stderr).replace('\r', ""))
         }
         _ => failed,
     }
 }
 
-/// What ssh said when it failed.
+/// The error output of ssh.
 #[derive(Debug)]
-pub(super) struct Failed(String);
+pub(super) struct SshFailure(String);
 
-impl Failed {
-    /// What that means, and whether trying again can help. ssh has but words to tell by; they have been the same for
+/// Begins the error if ssh can't be started.
+const NO_SSH: &str = "can't start ssh";
+
+impl SshFailure {
+    /// Returns the error for the user. ssh has one exit code for all errors, so its messages decide; they have not changed for
     /// many years.
     pub(super) fn of(self, host: &str, connect: &str) -> LinkError {
-        let Failed(said) = self;
-        let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        // A jump host's end is the last that is heard of it, and the least telling.
-        let telling =
+        let SshFailure(output) = self;
+        let lines: Vec<&str> = output.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        // The lines about the end of a jump host's connection don't say why it ended.
+        let says_why =
             |line: &&&str| !line.starts_with("kex_exchange_identification") && !line.contains("UNKNOWN port");
-        let last = lines.iter().rfind(telling).or(lines.last());
-        let last = last.map_or("ssh failed and did not say why", |line| line.trim_end_matches('.'));
-        let has = |words: &[&str]| words.iter().any(|words| said.contains(words));
+        let last = lines.iter().rfind(says_why).or(lines.last());
+        let last = last.map_or("ssh failed without a message", |line| line.trim_end_matches('.'));
+        let has = |words: &[&str]| words.iter().any(|words| output.contains(words));
         let refused = |why: String, what_to_do: String| LinkError::Refused { why, what_to_do };
         if has(&["REMOTE HOST IDENTIFICATION HAS CHANGED"]) {
             return refused(
-                format!("{host}: its host key is not the one that your known_hosts has"),
+                format!("{host}: its host key does not match the one in your known_hosts"),
                 format!(
-                    "ask the site whether its key has changed; if so, remove the old one (ssh-keygen -R) and run \
-                     `{connect}`"
+                    "Ask the site whether the key has changed. If so, remove the old one (ssh-keygen -R) and run \
+                     `{connect}`."
                 ),
             );
         }
         if has(&["Host key verification failed", "host key is known for"]) {
             return refused(
                 format!("{host}: its host key is not in your known_hosts"),
-                format!("run `{connect}`, which shows the fingerprint and asks you once"),
+                format!("Run `{connect}`, which shows the fingerprint and asks you to confirm it."),
             );
         }
         if has(&["Permission denied", "Too many authentication failures", "Authentication failed"]) {
             return refused(
                 format!("{host}: {last}"),
                 format!(
-                    "if it asks for a password or a second factor, run `{connect}` and answer once; if it takes a \
-                     key, load it (ssh-add)"
+                    "If the host asks for a password or a second factor, run `{connect}` and answer once. If it needs \
+                     a key, load it with ssh-add."
                 ),
             );
         }
-        if has(&["configuration option", "Bad owner or permissions", "ssh cannot be started"]) {
+        if has(&["configuration option", "Bad owner or permissions", NO_SSH]) {
             return refused(
                 format!("{host}: {last}"),
-                "see that OpenSSH is installed and that `ssh -G` likes your configuration".into(),
+                "Check that OpenSSH is installed and that `ssh -G` accepts your configuration.".into(),
             );
         }
         LinkError::Unreachable { why: format!("{host}: {last}"), retry_after: Duration::ZERO }
     }
 }
 
-/// What ssh makes of a host's name.
+/// Where a host's name leads by ssh's configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Destination {
-    /// The same for two names that mean the same connection.
+    /// Equal for two names of the same connection.
     pub(super) identity: String,
-    /// Where the user's own configuration keeps a master.
+    /// The socket of a master, if the user's configuration has one.
     pub(super) control_path: Option<PathBuf>,
-    /// Whether it lies behind another host.
+    /// Whether it is reached through another host.
     pub(super) is_behind: bool,
 }
 
 impl Destination {
-    /// Asks ssh; it connects to nothing.
-    pub(super) async fn of(host: &str, config: &Config) -> Result<Destination, Failed> {
+    /// Asks ssh, without connecting.
+    pub(super) async fn of(host: &str, config: &SshConfig) -> Result<Destination, SshFailure> {
         let mut ssh = Command::new("ssh");
         ssh.arg("-F").arg(config.path()).args(["-G", "--", host]).stdin(Stdio::null()).kill_on_drop(true);
         let output = match timeout(ASKING, ssh.output()).await {
-            Err(_) => return Err(Failed(format!("ssh -G took more than {} s", ASKING.as_secs()))),
-            Ok(output) => {
-                output.map_err(|error| Failed(format!("ssh cannot be started: {}", in_full(&error))))?
-            }
+            Err(_) => return Err(SshFailure(format!("ssh -G took more than {} s", ASKING.as_secs()))),
+            Ok(output) => output.map_err(|error| SshFailure(format!("{NO_SSH}: {}", in_full(&error))))?,
         };
         if !output.status.success() {
-            return Err(Failed(String::from_utf8_lossy(&output.stderr).replace('\r', "")));
+            return Err(SshFailure(String::from_utf8_lossy(&output.stderr).replace('\r', "")));
         }
         let text = String::from_utf8_lossy(&output.stdout);
         let settings = || text.lines().filter_map(|line| line.split_once(' '));
@@ -228,13 +227,13 @@ impl Destination {
     }
 }
 
-/// The process of the master that listens to a socket.
-async fn process_of(host: &str, socket: &Path, config: &Config) -> Option<Pid> {
+/// Returns the process of the master that listens to a socket.
+async fn process_of(host: &str, socket: &Path, config: &SshConfig) -> Option<Pid> {
     let mut ssh = Command::new("ssh");
     ssh.arg("-F").arg(config.path()).arg("-S").arg(socket).args(["-O", "check", "--", host]);
     ssh.stdin(Stdio::null()).kill_on_drop(true);
     let output = timeout(ASKING, ssh.output()).await.ok()?.ok()?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    let number = said.split("pid=").nth(1)?.split(')').next()?.parse().ok()?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let number = text.split("pid=").nth(1)?.split(')').next()?.parse().ok()?;
     Pid::from_raw(number)
 }

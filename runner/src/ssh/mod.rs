@@ -1,10 +1,11 @@
-//! The way to a cluster: scripts run on its login node, over a connection that is made again when it breaks.
+//! Runs scripts on a cluster's login node, over a connection that is made again when it breaks.
 //!
-//! The user's own `ssh` makes the connection, with the user's own configuration, keys and jump hosts; it stays open as
-//! a master, and every script is a session of it. A script comes over standard input to `/bin/sh`, whatever the login
-//! shell is, and what it prints stands between frames: only an end frame says that it ended, and how.
+//! The user's `ssh` makes the connection, with the user's configuration, keys and jump hosts. It stays open as a master, and
+//! every script is a session of it. A script goes over standard input to `/bin/sh`, whatever the login shell is. Its output is
+//! framed: only an end frame proves that it ended, and with which exit code.
 
 mod config;
+mod error;
 mod frame;
 mod kept;
 mod link;
@@ -15,7 +16,7 @@ mod session;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use kept::{Kept, KeptError};
-pub(crate) use link::Output;
-pub(crate) use link::{Link, LinkError, LinkOptions};
+pub(crate) use error::LinkError;
+pub(crate) use kept::{KeptConnection, KeptError};
+pub(crate) use link::{Link, LinkOptions, ScriptOutput};
 pub(crate) use script::Script;

@@ -1,8 +1,8 @@
-//! A value as one word of a POSIX shell.
+//! Quoting for a POSIX shell.
 
-/// Appends the bytes as a word that every shell of the Bourne kind reads as exactly these bytes; none may be NUL.
+/// Appends the bytes as one quoted word. None of them may be NUL.
 ///
-/// Within single quotes nothing has a meaning but the quote itself, which is written outside of them.
+/// Within single quotes only the single quote is special, so it is written outside of them.
 pub(super) fn quote(value: &[u8], into: &mut Vec<u8>) {
     into.push(b'\'');
     for byte in value {

@@ -1,16 +1,17 @@
-//! A shell script to run on a cluster, and the values it is given.
+//! A shell script to run on a cluster, with the values of its variables.
 
 use super::frame::Frame;
 use super::quote::quote;
+use crate::secrets;
 use std::fmt;
 
-/// What the login shell is told to run. Every one of them (sh, bash, csh, tcsh, fish) takes these words alike, and the
-/// script itself, which only `/bin/sh` reads, comes over standard input: no list of processes shows it.
+/// The command for the login shell, which sh, bash, csh, tcsh and fish read alike. The script goes over standard input, so that
+/// no list of processes shows it.
 pub(super) const SHELL: &str = "exec /bin/sh -s";
 
-/// Finds Slurm's commands where only a login shell knows them, and nothing else of what such a shell sets.
+/// Finds Slurm's commands if only a login shell has them in its PATH, and takes nothing else from that shell.
 ///
-/// It is another process that reads the profile: one that fails, or ends the shell, harms nobody.
+/// Another process reads the profile, since a profile may fail or end its shell.
 const PRELUDE: &str = r#"
 command -v sbatch >/dev/null 2>&1 || {
   trainplan_path=$(bash -l -c 'printf "\n%s\n%s\n" "$PATH" "${SLURM_CONF-}"' 2>/dev/null </dev/null | tail -n 2)
@@ -21,10 +22,9 @@ command -v sbatch >/dev/null 2>&1 || {
 }
 "#;
 
-/// A shell script, and the values of its variables.
+/// A shell script with the values of its variables.
 ///
-/// The body runs in a subshell of `/bin/sh`, with nothing on its standard input; a large value is read back by `printf
-/// %s "$name"`, which takes any length.
+/// The body runs in a subshell of `/bin/sh` with an empty standard input. `printf %s "$name"` prints a value of any length.
 #[derive(Clone)]
 pub(crate) struct Script {
     name: &'static str,
@@ -41,24 +41,24 @@ struct Variable {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach {
-    /// The script alone knows it.
+    /// Visible to the script only.
     Script,
-    /// The commands it runs as well, but no log.
+    /// Exported to the script's commands, and kept out of logs.
     Secret,
 }
 
 impl Script {
-    /// A script; the name is for logs and errors.
+    /// Returns a script. The name is for logs and errors.
     pub(crate) fn new(name: &'static str, body: &'static str) -> Script {
         Script { name, body, variables: Vec::new() }
     }
 
-    /// Sets a variable of the script that the commands it runs don't see.
+    /// Sets a variable that is not exported.
     pub(crate) fn set(self, name: &'static str, value: impl Into<String>) -> Script {
         self.with(name, value.into(), Reach::Script)
     }
 
-    /// Sets a variable for the script and the commands it runs, and keeps its value out of logs and errors.
+    /// Sets an exported variable whose value is kept out of logs and errors.
     pub(crate) fn secret(self, name: &str, value: impl Into<String>) -> Script {
         self.with(name, value.into(), Reach::Secret)
     }
@@ -68,37 +68,35 @@ impl Script {
         self
     }
 
-    /// What it is called.
+    /// Returns its name.
     pub(crate) fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The text without any secret that stands in it.
+    /// Returns the text with the values of secrets replaced.
     pub(super) fn redact(&self, text: &str) -> String {
         let secrets = self.variables.iter().filter(|variable| variable.reach == Reach::Secret);
-        // A shorter one would blot out half of what is said, and hides nothing.
-        let secrets = secrets.map(|variable| variable.value.as_str()).filter(|value| value.len() >= 4);
-        secrets.fold(text.to_string(), |text, secret| text.replace(secret, "(secret)"))
+        secrets::redact(text, secrets.map(|variable| variable.value.as_str()))
     }
 
-    /// Whether a shell can be given it.
+    /// Checks that a shell can hold the variables.
     ///
     /// # Errors
-    /// Which variable it can't be given.
+    /// The first one that it can't hold.
     pub(super) fn check(&self) -> Result<(), String> {
         for Variable { name, value, .. } in &self.variables {
             if !is_name(name) {
-                return Err(format!("a shell has no variable “{name}”"));
+                return Err(format!("{name:?} is not a valid name for a shell variable"));
             }
             if value.contains('\0') {
-                return Err(format!("{name}: a shell's variable can't hold a NUL byte"));
+                return Err(format!("the value of {name} contains a NUL byte"));
             }
         }
         Ok(())
     }
 
-    /// The text for `/bin/sh`, as a program of two parts: definitions, and one compound command that the shell reads to
-    /// its end before it begins. A text that is cut off in transport runs nothing.
+    /// Returns the text for `/bin/sh`: definitions, then one compound command, which the shell reads to its end before it starts.
+    /// So a text that is cut off in transport runs nothing.
     pub(super) fn text(&self, frame: &Frame) -> Vec<u8> {
         let mut text = PRELUDE.as_bytes().to_vec();
         for Variable { name, value, reach } in &self.variables {

@@ -1,6 +1,6 @@
-//! One script over one session of a master.
+//! Runs a script in a session of a master.
 
-use super::frame::{Frame, Gathered, Progress};
+use super::frame::{Frame, FramedStream, StreamProgress};
 use super::script::{SHELL, Script};
 use openssh::{Session, Stdio};
 use std::error::Error;
@@ -10,43 +10,43 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
-/// A session is open in a few round trips, or the link is not what it was.
+/// Time limit for opening a session, which takes a few round trips.
 const OPENING: Duration = Duration::from_secs(10);
 
-/// What a script may print; far more than any should.
+/// The most output that is accepted of a script.
 const MOST: usize = 64 << 20;
 
-/// How long the standard error may lag behind the output, and the exit status behind both.
+/// How late standard error may be after the output, and the exit status after both.
 const LAG: Duration = Duration::from_secs(2);
 
-/// What a script that ended left.
+/// The answer of a script that ended.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct SessionAnswer {
     pub(super) stdout: Vec<u8>,
     pub(super) stderr: String,
     pub(super) code: i32,
 }
 
-/// Why there is no answer.
+/// Why a script has no answer.
 #[derive(Debug)]
-pub(super) enum Broken {
-    /// No shell saw the script.
+pub(super) enum ExchangeError {
+    /// No shell has read the script.
     NotStarted(String),
-    /// The session was there and ended, without a shell that would have run it.
+    /// The session ended without a shell that runs scripts.
     NoShell(String),
-    /// It may have run, or still run.
+    /// The script may have run, or may still be running.
     Lost(String),
-    /// The same, and nothing came for as long as was allowed.
+    /// The same, after the time limit.
     Silent,
 }
 
-/// Runs a script to its end frame. Whatever it leaves behind with open files does not hold the answer up.
+/// Runs a script to its end frame. Background processes that it leaves do not delay the answer.
 pub(super) async fn exchange(
     session: &Session,
     script: &Script,
     limit: Duration,
     received: &AtomicU64,
-) -> Result<Answer, Broken> {
+) -> Result<SessionAnswer, ExchangeError> {
     let frame = Frame::new();
     let text = script.text(&frame);
     let mut command = session.raw_command(SHELL);
@@ -54,15 +54,15 @@ pub(super) async fn exchange(
     let opened = timeout(OPENING.min(limit), command.spawn()).await;
     let mut child = match opened {
         Ok(Ok(child)) => child,
-        Ok(Err(error)) => return Err(Broken::NotStarted(in_full(&error))),
-        Err(_) => return Err(Broken::NotStarted("the connection has fallen silent".into())),
+        Ok(Err(error)) => return Err(ExchangeError::NotStarted(in_full(&error))),
+        Err(_) => return Err(ExchangeError::NotStarted("the connection does not answer".into())),
     };
     let (Some(mut stdin), Some(stdout), Some(stderr)) =
         (child.stdin().take(), child.stdout().take(), child.stderr().take())
     else {
-        return Err(Broken::NotStarted("the session has no standard streams".into()));
+        return Err(ExchangeError::NotStarted("the session has no standard streams".into()));
     };
-    let (mut printed, mut said) = (Gathered::new(&frame), Gathered::new(&frame));
+    let (mut printed, mut said) = (FramedStream::new(&frame), FramedStream::new(&frame));
     let mut sent = false;
     let talk = async {
         let writing = async {
@@ -84,31 +84,33 @@ pub(super) async fn exchange(
         }
         fits
     };
-    let Ok(fits) = timeout(limit, talk).await else { return Err(Broken::Silent) };
+    let Ok(fits) = timeout(limit, talk).await else { return Err(ExchangeError::Silent) };
     if !fits {
-        return Err(Broken::Lost(format!("it printed more than {} MiB", MOST >> 20)));
+        return Err(ExchangeError::Lost(format!("it printed more than {} MiB", MOST >> 20)));
     }
     let progress = printed.progress();
     let stderr = script.redact(&String::from_utf8_lossy(&said.into_output()));
-    if let Progress::Ended(code) = progress {
-        return Ok(Answer { stdout: printed.into_output(), stderr, code });
+    if let StreamProgress::Ended(code) = progress {
+        return Ok(SessionAnswer { stdout: printed.into_output(), stderr, code });
     }
-    // Not even what the session ends with can be believed: 255 is a lost link too, or a killed shell.
+    // Exit status 255 may be the script's, a lost connection's or a killed shell's.
     let status = timeout(LAG, child.wait()).await.ok().and_then(Result::ok).and_then(|status| status.code());
     let stdout = printed.into_output();
     let last = [stderr.as_str(), &String::from_utf8_lossy(&stdout)].map(last_line).join(" ");
     let last = script.redact(last.trim());
-    let last = if last.is_empty() { String::new() } else { format!("; the last that was said: {last}") };
+    let last = if last.is_empty() { String::new() } else { format!(" (last output: {last})") };
     Err(match (progress, status) {
-        (Progress::Before, _) if !sent => Broken::NotStarted(format!("the session ended at once{last}")),
-        (Progress::Before, Some(code)) if code != 255 => {
-            Broken::NoShell(format!("the login shell ended with code {code} and did not run /bin/sh{last}"))
+        (StreamProgress::Before, _) if !sent => {
+            ExchangeError::NotStarted(format!("the session ended at once{last}"))
         }
-        _ => Broken::Lost(format!("the session ended before the script said that it had{last}")),
+        (StreamProgress::Before, Some(code)) if code != 255 => ExchangeError::NoShell(format!(
+            "the login shell ended with exit code {code} and did not run /bin/sh{last}"
+        )),
+        _ => ExchangeError::Lost(format!("the session ended before the script did{last}")),
     })
 }
 
-/// Whether the host answers the greeting of the sftp protocol.
+/// Returns whether the host answers the greeting of the sftp protocol.
 pub(super) async fn offers_sftp(session: &Session) -> bool {
     // A length, INIT, version 3; the answer is a length and VERSION.
     const INIT: [u8; 9] = [0, 0, 0, 5, 1, 0, 0, 0, 3];
@@ -130,22 +132,22 @@ pub(super) async fn offers_sftp(session: &Session) -> bool {
     timeout(OPENING, greeting).await.ok().flatten().unwrap_or(false)
 }
 
-/// Reads a stream up to its end frame, else to its end. Says whether it stayed within bounds.
-async fn gather(mut stream: impl AsyncRead + Unpin, gathered: &mut Gathered, received: &AtomicU64) -> bool {
+/// Reads a stream up to its end frame, or to its end. Returns whether its length is acceptable.
+async fn gather(mut source: impl AsyncRead + Unpin, stream: &mut FramedStream, received: &AtomicU64) -> bool {
     let mut chunk = vec![0; 64 << 10];
-    while let Ok(count @ 1..) = stream.read(&mut chunk).await {
+    while let Ok(count @ 1..) = source.read(&mut chunk).await {
         received.fetch_add(count as u64, Ordering::Relaxed);
-        if matches!(gathered.take(&chunk[..count]), Progress::Ended(_)) {
+        if matches!(stream.take(&chunk[..count]), StreamProgress::Ended(_)) {
             return true;
         }
-        if gathered.len() > MOST {
+        if stream.len() > MOST {
             return false;
         }
     }
     true
 }
 
-/// An error with its causes.
+/// Returns an error's message with its causes.
 pub(super) fn in_full(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,6 +1,6 @@
 //! Quoting and frames against real shells, and the link against a real sshd on loopback.
 
-use super::frame::{Frame, Gathered, Progress};
+use super::frame::{Frame, FramedStream, StreamProgress};
 use super::quote::quote;
 use super::{Link, LinkError, LinkOptions, Script};
 use proptest::prelude::*;
@@ -36,8 +36,8 @@ fn shell_in(name: &str, script: &[u8], environment: &[(&str, &str)]) -> Output {
     output
 }
 
-fn gathered(frame: &Frame, bytes: &[u8], chunk: usize) -> Gathered {
-    let mut gathered = Gathered::new(frame);
+fn gathered(frame: &Frame, bytes: &[u8], chunk: usize) -> FramedStream {
+    let mut gathered = FramedStream::new(frame);
     for part in bytes.chunks(chunk) {
         gathered.take(part);
     }
@@ -79,7 +79,7 @@ proptest! {
             let frame = Frame::new();
             let output = shell(name, &script.text(&frame));
             let printed = gathered(&frame, &output.stdout, 7);
-            prop_assert_eq!(printed.progress(), Progress::Ended(code));
+            prop_assert_eq!(printed.progress(), StreamProgress::Ended(code));
             prop_assert_eq!(printed.into_output(), value.as_bytes());
             let said = gathered(&frame, &output.stderr, 7).into_output();
             prop_assert_eq!(&said, b"0\n", "only an exported one is seen by commands");
@@ -113,12 +113,12 @@ proptest! {
         let frame = Frame::new();
         let whole = [before, framed(&frame, &payload, code), after.clone()].concat();
         let found = gathered(&frame, &whole, chunk);
-        prop_assert_eq!(found.progress(), Progress::Ended(code));
+        prop_assert_eq!(found.progress(), StreamProgress::Ended(code));
         prop_assert_eq!(found.into_output(), payload);
         // What is cut before the end frame is whole has not ended, whatever else came.
         let end = whole.len() - after.len();
         let cut = &whole[..(end as f64 * cut) as usize];
-        prop_assert!(!matches!(gathered(&frame, cut, chunk).progress(), Progress::Ended(_)));
+        prop_assert!(!matches!(gathered(&frame, cut, chunk).progress(), StreamProgress::Ended(_)));
     }
 }
 
@@ -127,7 +127,7 @@ fn nobody_elses_frame_counts() {
     let frame = Frame::new();
     let foreign = framed(&Frame::new(), b"x", 0);
     let found = gathered(&frame, &framed(&frame, &foreign, 3), 1000);
-    assert_eq!((found.progress(), found.into_output()), (Progress::Ended(3), foreign));
+    assert_eq!((found.progress(), found.into_output()), (StreamProgress::Ended(3), foreign));
 }
 
 #[test]
@@ -295,7 +295,7 @@ async fn a_link_runs_scripts_and_comes_back() {
     assert_eq!(link.run(&Script::new("code", "exit 255"), LIMIT).await.unwrap().code, 255);
     // Too slow a script is lost, not the link.
     let slow = link.run(&Script::new("slow", "sleep 3"), Duration::from_secs(1)).await;
-    assert!(matches!(&slow, Err(LinkError::Lost { why }) if why.contains("itself answers")), "{slow:?}");
+    assert!(matches!(&slow, Err(LinkError::Lost { why }) if why.contains("the host answers")), "{slow:?}");
 
     // The master is killed while nobody looks: the next script runs once, over a new one.
     let before = link.figures().reconnects;
@@ -344,7 +344,7 @@ async fn a_link_runs_scripts_and_comes_back() {
     let down = link.run(&count, LIMIT).await;
     println!("still frozen: {down:?} after {:?}", start.elapsed());
     assert!(matches!(down, Err(LinkError::Unreachable { .. })) && start.elapsed() < Duration::from_secs(20));
-    // Within the pause it is said at once.
+    // Within the pause the error comes at once.
     let start = Instant::now();
     assert!(matches!(link.run(&count, LIMIT).await, Err(LinkError::Unreachable { .. })));
     assert!(start.elapsed() < Duration::from_millis(100));

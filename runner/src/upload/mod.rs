@@ -12,7 +12,7 @@ pub(crate) use herald::Herald;
 pub(crate) use log::RawLog;
 pub(crate) use outbox::{News, Outbox, Sent, send_due, send_stored, settle};
 
-use crate::conduct::{SecretError, find_secret};
+use crate::secrets::{self, SecretError};
 use crate::serve::Progress;
 use crate::store::StoreError;
 use base64::Engine as _;
@@ -359,7 +359,7 @@ impl Remotes {
 
 /// The server of an upload, with the token that is found for it.
 pub(crate) async fn remote(upload: &Upload) -> Result<Remote, UploadError> {
-    let token = find_secret(&token_of(&upload.to), &upload.token).await?;
+    let token = secrets::find(&token_of(&upload.to), &upload.token).await?;
     Remote::new(&upload.to, &token)
 }
 

@@ -5,9 +5,10 @@ use super::super::output::{self, Format};
 use super::super::summary::{self, Summary};
 use super::super::watch::{self, Lines, Pause, Screen};
 use super::super::{Failure, note};
-use crate::conduct::{self, Conductor, Ending, Figures, Options, Order, Outcome, Watch};
+use crate::conduct::{ConductOptions, Conductor, Ending, Observer, Order, RoundFigures, RunOutcome};
 use crate::data::DataDir;
 use crate::journal::{Journal, Plan, Round, Run, now_ms};
+use crate::secrets;
 use crate::slurm::sha256;
 use crate::ssh::{Link, LinkOptions};
 use crate::store::Store;
@@ -54,9 +55,9 @@ fn interval(text: &str) -> Result<f64, String> {
 }
 
 impl CarryArgs {
-    fn options(&self) -> Options {
+    fn options(&self) -> ConductOptions {
         let usual = if io::stderr().is_terminal() { None } else { Some(60.0) };
-        Options {
+        ConductOptions {
             interval_s: self.interval,
             at_once: self.at_once as usize,
             hang_after_s: self.hang_after,
@@ -82,8 +83,8 @@ pub(super) fn campaign(
         let journal = Journal::open(&data).await?;
         let _lock = journal.lock(campaign.name.as_str(), cluster.name.as_str())?;
         let plans: Vec<Plan> = planned.iter().flat_map(plans_of).collect();
-        let secrets = plans.iter().flat_map(|plan| plan.secrets.iter().map(|(name, secret)| (name, secret)));
-        conduct::check_secrets(secrets).await?;
+        let all = plans.iter().flat_map(|plan| plan.secrets.iter().map(|(name, secret)| (name, secret)));
+        secrets::check(all).await?;
         check_uploads(planned).await?;
         let text = serde_json::to_string(&plans).map_err(|error| Failure::Format(error.to_string()))?;
         let digest = sha256(&text);
@@ -126,7 +127,7 @@ pub(super) fn campaign(
 async fn check_uploads(planned: &[Planned<'_>]) -> Result<(), Failure> {
     let uploads: BTreeSet<&Upload> = planned.iter().filter_map(|run| run.upload).collect();
     for upload in uploads {
-        conduct::find_secret(&upload::token_of(&upload.to), &upload.token).await?;
+        secrets::find(&upload::token_of(&upload.to), &upload.token).await?;
         if let Some(warning) = upload::goes_open(&upload.to) {
             note(&warning);
         }
@@ -170,7 +171,7 @@ pub(in crate::cli) async fn carry_until(
     let live = matches!(format, Format::Table) && io::stderr().is_terminal();
     let screen = Screen::new(live);
     let pause = live.then(|| screen.pause());
-    let mut watch: Box<dyn Tell> = match format {
+    let mut reporter: Box<dyn Reporter> = match format {
         Format::Json => Box::new(Lines::new(&round.campaign)),
         _ => Box::new(screen),
     };
@@ -178,12 +179,12 @@ pub(in crate::cli) async fn carry_until(
     let ears = tokio::spawn(hear(orders, pause));
     let mut conductor =
         Conductor::take_up(journal, &store, link.clone(), round.clone(), args.options()).await?.until(only);
-    let ended = conductor.conduct(watch.watch(), &mut heard).await;
+    let ended = conductor.conduct(reporter.observer(), &mut heard).await;
     if let Ok(Ending::Over) = ended {
-        conductor.send_off(watch.watch(), &mut heard).await;
+        conductor.finish_uploads(reporter.observer(), &mut heard).await;
     }
     ears.abort();
-    watch.done();
+    reporter.finish();
     let figures = conductor.figures();
     // Another process may have sent a result of ours.
     let runs = journal.runs(&round.id).await?;
@@ -194,7 +195,7 @@ pub(in crate::cli) async fn carry_until(
         note(&format!("{others} results of other rounds are still to be sent: `trainplan upload --pending`"));
     }
     match ended? {
-        Ending::Over if runs.iter().all(|run| Outcome::of(run) == Outcome::Scored) => Ok(()),
+        Ending::Over if runs.iter().all(|run| RunOutcome::of(run) == RunOutcome::Scored) => Ok(()),
         Ending::Over => Err(Failure::RunFailed),
         Ending::Left if leaves_early => Ok(()),
         Ending::Left => {
@@ -204,34 +205,34 @@ pub(in crate::cli) async fn carry_until(
     }
 }
 
-/// A watch with an end.
-trait Tell {
-    fn watch(&mut self) -> &mut dyn Watch;
-    fn done(&mut self) {}
+/// An observer with an end.
+trait Reporter {
+    fn observer(&mut self) -> &mut dyn Observer;
+    fn finish(&mut self) {}
 }
 
-impl Tell for Lines {
-    fn watch(&mut self) -> &mut dyn Watch {
+impl Reporter for Lines {
+    fn observer(&mut self) -> &mut dyn Observer {
         self
     }
 }
 
-impl Tell for Screen {
-    fn watch(&mut self) -> &mut dyn Watch {
+impl Reporter for Screen {
+    fn observer(&mut self) -> &mut dyn Observer {
         self
     }
 
-    fn done(&mut self) {
-        self.finish();
+    fn finish(&mut self) {
+        Screen::finish(self);
     }
 }
 
-fn tell_figures(link: &Link, figures: &Figures) {
+fn tell_figures(link: &Link, figures: &RoundFigures) {
     let sent = link.figures();
     tracing::info!(
-        "{} remote commands ({} looks), {} bytes received, {} reconnections in {:.0} s",
+        "{} remote commands ({} polls), {} bytes received, {} reconnections in {:.0} s",
         sent.commands,
-        figures.looks,
+        figures.polls,
         sent.received,
         sent.reconnects,
         figures.elapsed_s
@@ -319,7 +320,7 @@ fn plans_of(planned: &Planned) -> Vec<Plan> {
     let estimate = &predicted.estimate;
     let basis = estimate.evidence.kind.id();
     let is_job = launch.style == Style::MegatronLm;
-    let script = if is_job { telling_of_itself(&launch.script) } else { launch.script.clone() };
+    let script = if is_job { recording_its_state(&launch.script) } else { launch.script.clone() };
     let plan = |repeat| Plan {
         name: run.name.to_string(),
         repeat,
@@ -356,14 +357,18 @@ fn plans_of(planned: &Planned) -> Vec<Plan> {
     (1..=planned.repeats).map(plan).collect()
 }
 
-/// A job's script that writes down when it starts and how it ends, for where Slurm forgets its jobs.
-fn telling_of_itself(script: &str) -> String {
-    const AFTER: &str = "\nset -eu\n";
+/// Returns a job's script that also writes its start and its end to a file, for clusters whose Slurm soon forgets its jobs.
+///
+/// The lines come after sbatch's directives, which end at the first line that is not a comment.
+fn recording_its_state(script: &str) -> String {
     const LINES: &str = "\
 if [ -n \"${TRAINPLAN_STATE:-}\" ]; then
     echo \"start $SLURM_JOB_ID $(date +%s)\" >>\"$TRAINPLAN_STATE\"
     trap 'code=$?; echo \"end $SLURM_JOB_ID $(date +%s) $code\" >>\"$TRAINPLAN_STATE\"' EXIT
 fi
 ";
-    script.replacen(AFTER, &format!("{AFTER}{LINES}"), 1)
+    let directives: usize =
+        script.split_inclusive('\n').take_while(|line| line.starts_with('#')).map(str::len).sum();
+    let (directives, commands) = script.split_at(directives);
+    format!("{directives}{LINES}{commands}")
 }

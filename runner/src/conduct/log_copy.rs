@@ -1,7 +1,7 @@
-//! The copy of a job's log: compressed, appended to as the log grows, and read into a result as it comes.
+//! The local copy of a job's log: compressed, extended as the log grows, and parsed on the way.
 
 use crate::data::make_private;
-use crate::journal::Copied;
+use crate::journal::{Copied, LogRestart};
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -9,57 +9,54 @@ use trainplan_shared::log::Status;
 use trainplan_shared::result::{Intake, Report, RunResult, View};
 use trainplan_shared::spec::Spec;
 
-/// How well pieces are compressed; the store keeps the whole.
+/// The zstd level of the pieces. The store compresses the whole log again.
 const LEVEL: i32 = 3;
 
-/// A log on its way here.
-pub(super) struct Copy {
-    /// How far it is; what is written down in the journal.
+/// The copy of a log.
+pub(super) struct LogCopy {
+    /// How far the copy goes, as the journal has it.
     pub(super) copied: Copied,
     file: PathBuf,
     intake: Intake,
-    /// The last bytes that were read of the file as it is.
+    /// The last bytes of the file that were read, to recognise it.
     last: Vec<u8>,
-    /// Whether the last byte ended a line.
+    /// Whether the copy ends with a line break.
     at_line: bool,
 }
 
-/// What comes with a piece of a log.
+/// How a piece of a log relates to the copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Joins {
-    /// It goes on where the copy ends.
-    On,
-    /// Another file took the log's place.
-    Replaced,
-    /// The log was cut, and written anew.
-    Cut,
-    /// It is of a time before the last piece.
-    Not,
+pub(super) enum Continuation {
+    /// It starts where the copy ends.
+    Extends,
+    /// The log starts again, for this reason.
+    Restarts(LogRestart),
+    /// It was read before the last piece, and is ignored.
+    Stale,
 }
 
-/// Bytes that are read twice, to see that a log is still the same.
+/// How many bytes are read a second time, to see that the log is still the same file.
 const OVERLAP: usize = 64;
 
-/// What a log tells while it grows.
+/// The progress of training, from the log so far.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Progress {
-    /// Steps that it has.
+pub(crate) struct LogProgress {
+    /// Number of steps in the log.
     pub(crate) steps: u64,
-    /// Seconds of the last step.
+    /// Mean step time in seconds; before there is a score, that of the last step.
     pub(crate) step_time_s: Option<f64>,
-    /// By the steps that count so far.
+    /// Model FLOPs utilization of the scored steps, as a fraction.
     pub(crate) mfu: Option<f64>,
 }
 
-impl Copy {
-    /// Goes on with a copy, or begins it. What the journal does not know of is cut off: it was written as the process was
-    /// killed, and will be read again. A copy that is not what the journal says, because somebody touched it, is begun
-    /// anew: the log is still where it was.
-    pub(super) fn open(folder: &Path, copied: Copied, said: &Spec) -> io::Result<Copy> {
+impl LogCopy {
+    /// Opens a copy, or starts one. Bytes that the journal does not list are cut off: they were written as the process was
+    /// killed, and will be read again. A copy that does not match the journal is started again from the log.
+    pub(super) fn open(folder: &Path, copied: Copied, said: &Spec) -> io::Result<LogCopy> {
         make_private(folder)?;
         let file = folder.join(format!("{}.log.zst", copied.job));
         let stream = File::options().create(true).truncate(false).read(true).write(true).open(&file)?;
-        let begin = |copied: Copied| Copy {
+        let begin = |copied: Copied| LogCopy {
             intake: Intake::new(&copied.path, said),
             copied,
             file: file.clone(),
@@ -71,7 +68,7 @@ impl Copy {
             stream.set_len(copy.copied.kept)?;
             match copy.read_all(&stream) {
                 Ok(()) => return Ok(copy),
-                Err(error) => tracing::warn!("{}: {error}; the log is copied anew", file.display()),
+                Err(error) => tracing::warn!("{}: {error}. The log is copied again.", file.display()),
             }
         }
         let copied = Copied { inode: 0, offset: 0, kept: 0, ..copy.copied };
@@ -92,42 +89,42 @@ impl Copy {
         }
     }
 
-    /// The compressed file.
+    /// Returns the path of the compressed file.
     pub(super) fn file(&self) -> &Path {
         &self.file
     }
 
-    /// How many bytes before its end are to be read once more.
+    /// Returns how many bytes before its end are to be read a second time.
     pub(super) fn overlap(&self) -> u64 {
         self.last.len() as u64
     }
 
-    /// Appends a piece of the file of that inode, read from `from`, on disk when this returns. What it is the piece of has to be
-    /// written down besides.
-    pub(super) fn append(&mut self, bytes: &[u8], inode: u64, from: u64) -> io::Result<Joins> {
+    /// Appends a piece of the file with that inode, read from offset `from`. It is on disk when this returns; the caller
+    /// writes the new [`Copied`] to the journal.
+    pub(super) fn append(&mut self, bytes: &[u8], inode: u64, from: u64) -> io::Result<Continuation> {
         let overlap = self.overlap();
         let Copied { inode: known, offset, .. } = self.copied;
         let (joins, new) = if known != 0 && inode != known {
-            (Joins::Replaced, bytes)
+            (Continuation::Restarts(LogRestart::Replaced), bytes)
         } else if from + overlap == offset {
             match bytes.strip_prefix(&self.last[..]) {
-                Some(new) => (Joins::On, new),
-                // It is as long as it was, or longer, but another: it is read from its beginning next time.
+                Some(new) => (Continuation::Extends, new),
+                // Another log in the same file: it is read from its beginning next time.
                 None => {
                     self.begin_anew(inode);
-                    return Ok(Joins::Cut);
+                    return Ok(Continuation::Restarts(LogRestart::Truncated));
                 }
             }
         } else if from == 0 {
-            (Joins::Cut, bytes)
+            (Continuation::Restarts(LogRestart::Truncated), bytes)
         } else {
-            return Ok(Joins::Not);
+            return Ok(Continuation::Stale);
         };
-        if joins != Joins::On {
+        if joins != Continuation::Extends {
             self.begin_anew(inode);
         }
-        // What begins anew begins in a line of its own.
-        let gap: &[u8] = if joins != Joins::On && !self.at_line { b"\n" } else { b"" };
+        // A log that starts again starts on a line of its own.
+        let gap: &[u8] = if joins != Continuation::Extends && !self.at_line { b"\n" } else { b"" };
         let whole = [gap, new].concat();
         if !whole.is_empty() {
             let packed = zstd::encode_all(&whole[..], LEVEL)?;
@@ -160,19 +157,18 @@ impl Copy {
         self.intake.feed(bytes);
     }
 
-    /// Forgets what is not of the file as it is.
+    /// Drops bytes that are not from the present file.
     fn trim(&mut self) {
         let of_file = usize::try_from(self.copied.offset).unwrap_or(OVERLAP);
         self.last.drain(..self.last.len().saturating_sub(of_file));
     }
 
-    /// What the log tells so far.
-    pub(super) fn progress(&self) -> Progress {
+    /// Returns the progress so far.
+    pub(super) fn progress(&self) -> LogProgress {
         let run = self.intake.so_far();
         let report = Report::of(&run, &View::default());
-        Progress {
+        LogProgress {
             steps: report.steps,
-            // Before there is a score, the last step tells about what the others take.
             step_time_s: report.step_time_s.map(|stat| stat.mean).or_else(|| {
                 let steps = &run.log.steps;
                 (0..steps.len()).rev().find_map(|row| steps.step_time_s.get(row))
@@ -181,13 +177,13 @@ impl Copy {
         }
     }
 
-    /// What the log tells.
+    /// Returns the result of the log so far.
     pub(super) fn result(&self) -> RunResult {
         self.intake.so_far()
     }
 }
 
-/// Whether a log of that status tells something.
+/// Returns whether the result of a log with that status is stored.
 pub(super) fn is_worth_keeping(status: Status) -> bool {
     !matches!(status, Status::NoData | Status::Unreadable)
 }
@@ -197,17 +193,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn begin(folder: &Path) -> Copy {
+    fn begin(folder: &Path) -> LogCopy {
         let copied = Copied { job: "7".into(), path: "/x/log_7_.out".into(), inode: 0, offset: 0, kept: 0 };
-        Copy::open(folder, copied, &Spec::default()).unwrap()
+        LogCopy::open(folder, copied, &Spec::default()).unwrap()
     }
 
-    fn content(copy: &Copy) -> Vec<u8> {
+    fn content(copy: &LogCopy) -> Vec<u8> {
         zstd::decode_all(File::open(copy.file()).unwrap()).unwrap_or_default()
     }
 
-    /// A look at a file, as the cluster answers it.
-    fn look(copy: &mut Copy, file: &[u8], inode: u64, cap: usize) -> Joins {
+    /// Reads a file as a poll does.
+    fn poll(copy: &mut LogCopy, file: &[u8], inode: u64, cap: usize) -> Continuation {
         let Copied { inode: known, offset, .. } = copy.copied;
         let anew = inode != known || (file.len() as u64) < offset;
         let from = if anew { 0 } else { (offset - copy.overlap()) as usize };
@@ -216,33 +212,33 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_is_cut_and_grows_beyond_what_was_read_is_noticed() {
+    fn a_truncated_log_is_noticed_even_if_it_grows_longer_than_before() {
         let folder = tempfile::tempdir().unwrap();
         let mut copy = begin(folder.path());
-        look(&mut copy, b"step 1\nstep 2\n", 5, 1000);
+        poll(&mut copy, b"step 1\nstep 2\n", 5, 1000);
         // Another file of the same inode, longer than what was read.
         let anew = b"step 3\nstep 4\nstep 5\n";
-        assert_eq!(look(&mut copy, anew, 5, 1000), Joins::Cut);
-        assert_eq!(look(&mut copy, anew, 5, 1000), Joins::On);
+        assert_eq!(poll(&mut copy, anew, 5, 1000), Continuation::Restarts(LogRestart::Truncated));
+        assert_eq!(poll(&mut copy, anew, 5, 1000), Continuation::Extends);
         assert_eq!(content(&copy), b"step 1\nstep 2\nstep 3\nstep 4\nstep 5\n");
         // Another inode, after half a line.
-        look(&mut copy, b"step 3\nstep 4\nstep 5\nste", 5, 1000);
-        assert_eq!(look(&mut copy, b"step 6\n", 6, 1000), Joins::Replaced);
+        poll(&mut copy, b"step 3\nstep 4\nstep 5\nste", 5, 1000);
+        assert_eq!(poll(&mut copy, b"step 6\n", 6, 1000), Continuation::Restarts(LogRestart::Replaced));
         assert!(content(&copy).ends_with(b"step 5\nste\nstep 6\n"));
     }
 
     #[test]
-    fn a_copy_that_somebody_touched_is_begun_anew() {
+    fn a_damaged_copy_is_started_again() {
         let folder = tempfile::tempdir().unwrap();
         let mut copy = begin(folder.path());
-        look(&mut copy, b"step 1\nstep 2\n", 5, 1000);
+        poll(&mut copy, b"step 1\nstep 2\n", 5, 1000);
         let touches: [fn(&Path); 2] =
             [|file| std::fs::write(file, "x").unwrap(), |file| std::fs::write(file, vec![7; 500]).unwrap()];
         for touch in touches {
             touch(copy.file());
-            copy = Copy::open(folder.path(), copy.copied.clone(), &Spec::default()).unwrap();
+            copy = LogCopy::open(folder.path(), copy.copied.clone(), &Spec::default()).unwrap();
             assert_eq!((copy.copied.offset, copy.copied.kept), (0, 0));
-            look(&mut copy, b"step 1\nstep 2\n", 5, 1000);
+            poll(&mut copy, b"step 1\nstep 2\n", 5, 1000);
             assert_eq!(content(&copy), b"step 1\nstep 2\n");
         }
     }
@@ -251,24 +247,24 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(60))]
 
         #[test]
-        fn a_copy_is_the_log_however_it_is_read_and_wherever_the_process_is_killed(
+        fn the_copy_equals_the_log_wherever_the_process_is_killed(
             log in proptest::collection::vec(any::<u8>(), 0..600),
-            looks in proptest::collection::vec((0usize..600, 65usize..300, any::<bool>()), 1..8),
+            polls in proptest::collection::vec((0usize..600, 65usize..300, any::<bool>()), 1..8),
         ) {
             let folder = tempfile::tempdir().unwrap();
             let mut copy = begin(folder.path());
             let mut length = 0;
-            for (grown, cap, killed) in looks {
+            for (grown, cap, killed) in polls {
                 length = length.max(grown.min(log.len()));
                 let before = copy.copied.clone();
-                look(&mut copy, &log[..length], 5, cap);
+                poll(&mut copy, &log[..length], 5, cap);
                 if killed {
-                    // The copy has more than the journal knows of.
-                    copy = Copy::open(folder.path(), before, &Spec::default()).unwrap();
+                    // The copy has more than the journal lists.
+                    copy = LogCopy::open(folder.path(), before, &Spec::default()).unwrap();
                 }
             }
             while copy.copied.offset < log.len() as u64 {
-                look(&mut copy, &log, 5, 100);
+                poll(&mut copy, &log, 5, 100);
             }
             let whole = if log.is_empty() { Vec::new() } else { content(&copy) };
             prop_assert_eq!(whole, log);

@@ -1,0 +1,63 @@
+//! Secrets: read when they are needed, sent to the cluster over ssh's standard input, and stored nowhere.
+
+use std::process::Stdio;
+use tokio::process::Command;
+use trainplan_shared::campaign::Secret;
+
+/// A secret that is not available. The error never holds its value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("Can't get {name}: {why}.")]
+pub(crate) struct SecretError {
+    name: String,
+    why: String,
+}
+
+/// Checks that every secret is available.
+pub(crate) async fn check<'a>(
+    secrets: impl IntoIterator<Item = (&'a String, &'a Secret)>,
+) -> Result<(), SecretError> {
+    for (name, secret) in secrets {
+        find(name, secret).await?;
+    }
+    Ok(())
+}
+
+/// Returns the names and values of all secrets.
+pub(crate) async fn find_all(secrets: &[(String, Secret)]) -> Result<Vec<(String, String)>, SecretError> {
+    let mut found = Vec::with_capacity(secrets.len());
+    for (name, secret) in secrets {
+        found.push((name.clone(), find(name, secret).await?));
+    }
+    Ok(found)
+}
+
+/// Returns the value of a secret. The name appears in the error.
+pub(crate) async fn find(name: &str, secret: &Secret) -> Result<String, SecretError> {
+    let fail = |why: String| SecretError { name: name.to_string(), why };
+    let value = match secret {
+        Secret::Env(variable) => std::env::var(variable)
+            .map_err(|_| fail(format!("the environment variable {variable} is not set")))?,
+        Secret::Command(words) => {
+            let [program, arguments @ ..] = &words[..] else {
+                return Err(fail("its command is empty".into()));
+            };
+            let output =
+                Command::new(program).args(arguments).stdin(Stdio::null()).kill_on_drop(true).output();
+            let output = output.await.map_err(|error| fail(format!("can't run {program:?}: {error}")))?;
+            if !output.status.success() {
+                return Err(fail(format!("{program:?} failed ({})", output.status)));
+            }
+            let text = String::from_utf8(output.stdout)
+                .map_err(|_| fail(format!("the output of {program:?} is not valid UTF-8")))?;
+            text.trim_end_matches(['\n', '\r']).to_string()
+        }
+    };
+    if value.is_empty() { Err(fail("its value is empty".into())) } else { Ok(value) }
+}
+
+/// Returns the text with the secrets in it replaced: launchers may print their environment.
+pub(crate) fn redact<'a>(text: &str, secrets: impl IntoIterator<Item = &'a str>) -> String {
+    // Replacing a very short value would garble the text and hide nothing.
+    let secrets = secrets.into_iter().filter(|value| value.len() >= 4);
+    secrets.fold(text.to_string(), |text, value| text.replace(value, "(secret)"))
+}
