@@ -198,6 +198,7 @@ pub(crate) fn Chart(
             }
         });
     });
+    let has_bars = move || chart.with(|chart| matches!(chart, Drawing::Bars(_)));
     on_cleanup(move || {
         // Otherwise Plotly keeps listening to resizes of the window.
         if let Some(place) = place.try_get_untracked().flatten() {
@@ -205,8 +206,10 @@ pub(crate) fn Chart(
         }
     });
     view! {
-        <div class="chart" class:bars=move || chart.with(|chart| matches!(chart, Drawing::Bars(_))) role="img" aria-label=summary node_ref=place></div>
-        {move || failed.get().then(|| view! { <p class="error">"The chart couldn't be drawn. Its data is in the table below."</p> })}
+        <div class="chart" class:bars=has_bars role="img" aria-label=summary node_ref=place></div>
+        {move || failed.get().then(|| view! {
+            <p class="error">"The chart couldn't be drawn. Its data is in the table below."</p>
+        })}
     }
 }
 
@@ -234,8 +237,11 @@ fn plot(chart: &Drawing, ink: &str) -> Value {
     layout["paper_bgcolor"] = "rgba(0,0,0,0)".into();
     layout["plot_bgcolor"] = "rgba(0,0,0,0)".into();
     layout["font"] = json!({ "family": "system-ui, sans-serif", "color": ink, "size": 13 });
-    layout["legend"] = json!({ "orientation": "h", "x": 0, "yref": "container", "y": 0, "yanchor": "bottom", "traceorder": "normal" });
-    json!({ "data": traces, "layout": layout, "config": { "responsive": true, "displayModeBar": false, "showTips": false } })
+    layout["legend"] = json!({
+        "orientation": "h", "x": 0, "yref": "container", "y": 0, "yanchor": "bottom", "traceorder": "normal",
+    });
+    let config = json!({ "responsive": true, "displayModeBar": false, "showTips": false });
+    json!({ "data": traces, "layout": layout, "config": config })
 }
 
 /// Returns an axis with the settings that all charts share.
@@ -261,7 +267,8 @@ fn lines(chart: &LineChart, ink: &str) -> (Vec<Value>, Value) {
         let (x, y): (Vec<f64>, Vec<f64>) = markers.points.iter().copied().unzip();
         let colour = if markers.is_bad { COLOURS[5] } else { ink };
         json!({
-            "type": "scatter", "mode": "markers", "name": markers.name, "x": x, "y": y, "hovertemplate": hover,
+            "type": "scatter", "mode": "markers", "name": markers.name, "x": x, "y": y,
+            "hovertemplate": hover,
             "marker": { "color": colour, "size": 14, "symbol": markers.symbol, "line": { "width": 2 } },
         })
     }));
@@ -299,8 +306,8 @@ fn lines(chart: &LineChart, ink: &str) -> (Vec<Value>, Value) {
     let mut shapes: Vec<Value> = chart.levels.iter().filter_map(interval).collect();
     if let Some((from, to)) = chart.window {
         shapes.push(json!({
-            "type": "rect", "layer": "below", "x0": from - 0.5, "x1": to + 0.5, "yref": "paper", "y0": 0, "y1": 1,
-            "fillcolor": GRID, "line": { "width": 0 },
+            "type": "rect", "layer": "below", "x0": from - 0.5, "x1": to + 0.5,
+            "yref": "paper", "y0": 0, "y1": 1, "fillcolor": GRID, "line": { "width": 0 },
         }));
     }
     traces.extend(chart.levels.iter().enumerate().map(|(index, of)| level(of, index, &chart.lines, ink)));
@@ -313,8 +320,9 @@ fn level(level: &PlotLevel, index: usize, lines: &[ChartLine], ink: &str) -> Val
     let ends = [steps().fold(f64::INFINITY, f64::min), steps().fold(f64::NEG_INFINITY, f64::max)];
     let dashes = ["dash", "dot", "dashdot", "longdash"];
     json!({
-        "type": "scatter", "mode": "lines", "name": legend_text(&level.name), "x": ends, "y": [level.value, level.value],
-        "hovertemplate": "%{y:,.5~g}", "line": { "color": ink, "width": 1.5, "dash": dashes[index % dashes.len()] },
+        "type": "scatter", "mode": "lines", "name": legend_text(&level.name), "hovertemplate": "%{y:,.5~g}",
+        "x": ends, "y": [level.value, level.value],
+        "line": { "color": ink, "width": 1.5, "dash": dashes[index % dashes.len()] },
     })
 }
 
@@ -383,7 +391,8 @@ fn bars(chart: &BarChart, ink: &str) -> (Vec<Value>, Value) {
                 "line": { "color": ink, "width": 2, "dash": "dash" },
             }]);
             layout["annotations"] = json!([{
-                "text": name, "x": limit, "yref": "paper", "y": 1, "yanchor": "bottom", "xanchor": "right", "showarrow": false,
+                "text": name, "x": limit, "xanchor": "right", "yref": "paper", "y": 1, "yanchor": "bottom",
+                "showarrow": false,
             }]);
         }
     }

@@ -39,7 +39,11 @@ pub(crate) fn CopyButton(
             );
         });
     };
-    view! { <button type="button" class="action" class:primary=primary disabled=disabled on:click=copy><span aria-live="polite">{shown}</span></button> }
+    view! {
+        <button type="button" class="action" class:primary=primary disabled=disabled on:click=copy>
+            <span aria-live="polite">{shown}</span>
+        </button>
+    }
 }
 
 /// A button that saves a text as a file.

@@ -115,7 +115,9 @@ pub(crate) fn ChoiceField(
                 aria-describedby=state.note_id()
             >
                 <option value="" selected=move || state.text().is_empty()>{default}</option>
-                {move || unknown().map(|typed| view! { <option value=typed.clone() selected>{typed.clone()}</option> })}
+                {move || unknown().map(|typed| view! {
+                    <option value=typed.clone() selected>{typed.clone()}</option>
+                })}
                 <For each=move || options.get() key=Clone::clone let((value, title))>
                     {
                         let own = value.clone();
@@ -246,8 +248,12 @@ pub(crate) fn AddressProblems(address: Address) -> impl IntoView {
     };
     view! {
         <div aria-live="polite">
-            {move || address.problems().into_iter().map(|problem| view! { <p class="notice wrong">{problem}</p> }).collect_view()}
-            {move || recipe().map(|problem| view! { <p class="notice wrong"><ProblemText problem address /></p> })}
+            {move || address.problems().into_iter().map(|problem| view! {
+                <p class="notice wrong">{problem}</p>
+            }).collect_view()}
+            {move || recipe().map(|problem| view! {
+                <p class="notice wrong"><ProblemText problem address /></p>
+            })}
         </div>
     }
 }

@@ -41,7 +41,9 @@ pub(crate) fn Frame<const N: usize>(
                     let is_open = |(path, _): &(&str, &str)| shared.is_none() || PLANNER.contains(path);
                     view! {
                         {PAGES.into_iter().filter(is_open).map(link).collect_view()}
-                        {shared.clone().map(|path| view! { <a href=path rel=(desk.is_none()).then_some("external")>"Shared with you"</a> })}
+                        {shared.clone().map(|path| view! {
+                            <a href=path rel=(desk.is_none()).then_some("external")>"Shared with you"</a>
+                        })}
                     }
                 }}</nav>
                 <ThemeButton />

@@ -18,7 +18,14 @@ pub(crate) fn Maths(
             <summary>{title}</summary>
             <div class="scroll" tabindex="0" role="region" aria-label=title>
                 <table>
-                    <thead><tr><th scope="col">"Part"</th><th scope="col" class="number">"Value"</th><th scope="col">"Formula"</th><th scope="col">"Numbers"</th></tr></thead>
+                    <thead>
+                        <tr>
+                            <th scope="col">"Part"</th>
+                            <th scope="col" class="number">"Value"</th>
+                            <th scope="col">"Formula"</th>
+                            <th scope="col">"Numbers"</th>
+                        </tr>
+                    </thead>
                     <tbody>
                         {move || lines.get().into_iter().map(|line| view! {
                             <tr>

@@ -32,7 +32,9 @@ pub(crate) fn Numbers(
             <table class="numbers">
                 <caption>{caption}</caption>
                 <thead>{move || table.with(|table| cells(&table.head, "col"))}</thead>
-                <tbody>{move || table.with(|table| table.rows.iter().map(|row| cells(row, "row")).collect_view())}</tbody>
+                <tbody>
+                    {move || table.with(|table| table.rows.iter().map(|row| cells(row, "row")).collect_view())}
+                </tbody>
             </table>
         </div>
     }

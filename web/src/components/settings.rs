@@ -30,10 +30,14 @@ pub(crate) fn Settings(
                 let (differing, equal) = (of(true), of(false));
                 let count = equal.len();
                 match (is_alone(), differing.is_empty()) {
-                    (true, _) => view! { <SettingsTable caption="Settings of the run" names=names() settings=equal /> }.into_any(),
+                    (true, _) => view! {
+                        <SettingsTable caption="Settings of the run" names=names() settings=equal />
+                    }.into_any(),
                     (false, nothing) => view! {
                         {nothing.then(|| view! { <p>"No known differences."</p> })}
-                        {(!nothing).then(|| view! { <SettingsTable caption="Different settings" names=names() settings=differing /> })}
+                        {(!nothing).then(|| view! {
+                            <SettingsTable caption="Different settings" names=names() settings=differing />
+                        })}
                         <details>
                             <summary>{format!("Show {count} identical settings")}</summary>
                             <SettingsTable caption="Identical settings" names=names() settings=equal />

@@ -22,8 +22,17 @@ use trainplan_shared::units::{
 #[component]
 pub(super) fn Answers() -> impl IntoView {
     let plan = Plan::of_page();
-    let has_problems =
-        move || plan.problems.with(|problems| problems.iter().any(|problem| problem.field.is_of_scenario()));
+    let problems = move || {
+        let problems = plan.problems.get().into_iter();
+        problems.filter(|problem| problem.field.is_of_scenario()).collect::<Vec<_>>()
+    };
+    let has_problems = move || !problems().is_empty();
+    let flops = Signal::derive(move || {
+        plan.scenario.with(|scenario| {
+            scenario.as_ref().map_or(Vec::new(), |scenario| ModelFlops::of(scenario).explain)
+        })
+    });
+    let steps = Signal::derive(move || plan.step.with(|step| step.as_ref().map_or(Vec::new(), derivation)));
     name_page(move || headline(plan));
     let link = Signal::derive(move || {
         plan.address.spec();
@@ -42,7 +51,7 @@ pub(super) fn Answers() -> impl IntoView {
             <Show when=has_problems fallback=move || view! { <Figures /><Fit /> }>
                 <div class="notice wrong">
                     <ul>
-                        {move || plan.problems.get().into_iter().filter(|problem| problem.field.is_of_scenario()).map(|problem| view! {
+                        {move || problems().into_iter().map(|problem| view! {
                             <li><ProblemText problem address=plan.address /></li>
                         }).collect_view()}
                     </ul>
@@ -50,13 +59,23 @@ pub(super) fn Answers() -> impl IntoView {
             </Show>
             <div class="controls">
                 <TokensField />
-                <TextField field=Field::StepTime default=step_time_default(plan) numeric=false help="Seconds per step, or an assumed MFU (40%)." />
-                <ChoiceField field=Field::Convention options=conventions() default=convention_default(plan) help="How model FLOPs are counted." />
+                <TextField
+                    field=Field::StepTime
+                    default=step_time_default(plan)
+                    numeric=false
+                    help="Seconds per step, or an assumed MFU (40%)."
+                />
+                <ChoiceField
+                    field=Field::Convention
+                    options=conventions()
+                    default=convention_default(plan)
+                    help="How model FLOPs are counted."
+                />
             </div>
             <Show when=move || !has_problems()>
                 <ScenarioSummary />
-                <Maths title="Show the maths: from step time to days and MFU" lines=Signal::derive(move || plan.step.get().map_or(Vec::new(), |step| step.metrics.explain)) />
-                <Maths title="Show the maths: model FLOPs per sequence" lines=Signal::derive(move || flops_lines(plan)) />
+                <Maths title="Show the maths: from step time to days and MFU" lines=steps />
+                <Maths title="Show the maths: model FLOPs per sequence" lines=flops />
             </Show>
         </section>
     }
@@ -144,10 +163,19 @@ fn Figures() -> impl IntoView {
     let is_stale = move || plan.step.with(|step| step.as_ref().is_some_and(|step| step.is_stale));
     view! {
         <dl class="figures" class:stale=is_stale aria-busy=move || is_stale().to_string() aria-live="polite">
-            <div class="figure main"><dt>{days_label}</dt><dd data-figure="days">{figure(days)} <small>{interval}</small></dd></div>
+            <div class="figure main">
+                <dt>{days_label}</dt>
+                <dd data-figure="days">{figure(days)} " " <small>{interval}</small></dd>
+            </div>
             <div class="figure"><dt>"Step time"</dt><dd data-figure="step-time">{figure(step_time)}</dd></div>
-            <div class="figure"><dt>"Tokens per second"</dt><dd data-figure="tokens-per-s">{figure(|step| group_digits(step.metrics.tokens_per_s))}</dd></div>
-            <div class="figure"><dt>{move || mfu_label(plan)}</dt><dd data-figure="mfu">{figure(|step| percent(step.metrics.mfu.unwrap_or(0.0)))}</dd></div>
+            <div class="figure">
+                <dt>"Tokens per second"</dt>
+                <dd data-figure="tokens-per-s">{figure(|step| group_digits(step.metrics.tokens_per_s))}</dd>
+            </div>
+            <div class="figure">
+                <dt>{move || mfu_label(plan)}</dt>
+                <dd data-figure="mfu">{figure(|step| percent(step.metrics.mfu.unwrap_or(0.0)))}</dd>
+            </div>
         </dl>
     }
 }
@@ -192,8 +220,9 @@ fn TokensField() -> impl IntoView {
             let tokens = plan.spec.with(|spec| spec.tokens().ok());
             (tokens == parse_count(text)).to_string()
         };
+        let set = move |_| plan.address.set(Field::Tokens, text);
         view! {
-            <button type="button" class="chip" aria-pressed=pressed on:click=move |_| plan.address.set(Field::Tokens, text)>{text}</button>
+            <button type="button" class="chip" aria-pressed=pressed on:click=set>{text}</button>
         }
     };
     view! {
@@ -232,9 +261,8 @@ fn convention_default(plan: Plan) -> Signal<String> {
     })
 }
 
-fn flops_lines(plan: Plan) -> Vec<Line> {
-    plan.scenario
-        .with(|scenario| scenario.as_ref().map_or(Vec::new(), |scenario| ModelFlops::of(scenario).explain))
+fn derivation(step: &PlannedStep) -> Vec<Line> {
+    step.metrics.explain.clone()
 }
 
 /// The warnings, the layout and batch with the numbers that follow from them, and the published figures.
@@ -246,9 +274,13 @@ fn ScenarioSummary() -> impl IntoView {
         move || plan.scenario.with(|scenario| scenario.as_ref().map_or(Vec::new(), Scenario::warnings));
     let published = move || plan.scenario.with(|scenario| scenario.as_ref().ok().and_then(published));
     view! {
-        {move || warnings().into_iter().map(|warning| view! { <p class="notice warn">{warning}</p> }).collect_view()}
+        {move || warnings().into_iter().map(|warning| view! {
+            <p class="notice warn">{warning}</p>
+        }).collect_view()}
         <dl class="facts">
-            {move || rows().into_iter().map(|(name, value)| view! { <div><dt>{name}</dt><dd>{value}</dd></div> }).collect_view()}
+            {move || rows().into_iter().map(|(name, value)| view! {
+                <div><dt>{name}</dt><dd>{value}</dd></div>
+            }).collect_view()}
         </dl>
         {move || published().map(|published| view! { <p class="published">{published}</p> })}
     }

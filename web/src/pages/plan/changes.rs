@@ -36,13 +36,17 @@ pub(super) fn Changes() -> impl IntoView {
         plan.recipe.get().map_or("even".into(), |CatalogEntry(recipe)| recipe.degrees.split.to_string())
     });
     let has_recipe = move || plan.recipe.get().is_some();
+    let grey = move || if has_recipe() { "Grey = from the recipe." } else { "Grey = default." };
+    let gbs = of_scenario(|scenario| scenario.batch.gbs(), |recipe| recipe.gbs);
+    let seq_len = of_scenario(|scenario| scenario.batch.seq_len(), |recipe| recipe.seq_len);
+    let layers = of_scenario(|scenario| scenario.architecture.layers, |recipe| recipe.layers);
     let changed = move || {
         plan.spec.with(|spec| spec.iter().any(|(field, _)| field.is_of_scenario() && field != Field::Recipe))
     };
     view! {
         <fieldset class="changes">
             <legend>{move || if has_recipe() { "Changes to the recipe" } else { "Scenario" }}</legend>
-            <p><small>{move || if has_recipe() { "Grey = from the recipe. Type to override." } else { "Grey = default. Type to override." }}</small></p>
+            <p><small>{grey} " Type to override."</small></p>
             <ChangeChips />
             <own::ModelChoice />
             <own::ConfigImport />
@@ -61,17 +65,21 @@ pub(super) fn Changes() -> impl IntoView {
                 <TextField field=Field::Mbs default=number(|recipe| recipe.mbs, "1") />
             </div>
             <div class="grid">
-                <TextField field=Field::Gbs default=of_scenario(|scenario| scenario.batch.gbs(), |recipe| recipe.gbs) />
-                <TextField field=Field::SeqLen default=of_scenario(|scenario| scenario.batch.seq_len(), |recipe| recipe.seq_len) />
-                <TextField field=Field::Layers default=of_scenario(|scenario| scenario.architecture.layers, |recipe| recipe.layers) />
+                <TextField field=Field::Gbs default=gbs />
+                <TextField field=Field::SeqLen default=seq_len />
+                <TextField field=Field::Layers default=layers />
                 <TextField field=Field::PipelineSplit default=split numeric=false />
             </div>
             <More />
             <Show when=move || has_recipe() && changed()>
-                <button type="button" class="action" on:click=move |_| reset(plan)>"Back to the recipe"</button>
+                <button type="button" class="action" on:click=move |_| reset(plan)>
+                    "Back to the recipe"
+                </button>
             </Show>
             <Show when=has_recipe>
-                <button type="button" class="action" on:click=move |_| own::leave_recipe(plan)>"Plan without a recipe"</button>
+                <button type="button" class="action" on:click=move |_| own::leave_recipe(plan)>
+                    "Plan without a recipe"
+                </button>
             </Show>
         </fieldset>
     }
@@ -100,14 +108,23 @@ fn More() -> impl IntoView {
         <details open=is_used>
             <summary>"Recomputation, sharding, software"</summary>
             <div class="grid">
-                <ChoiceField field=Field::Recompute options=recompute default="none" help=Field::Recompute.hint() />
+                <ChoiceField
+                    field=Field::Recompute
+                    options=recompute
+                    default="none"
+                    help=Field::Recompute.hint()
+                />
                 <ChoiceField field=Field::Fsdp options=on default="off" help=Field::Fsdp.hint() />
                 <ChoiceField field=Field::Overlap options=off default="on" help=Field::Overlap.hint() />
                 <TextField field=Field::ExpertTp default=expert_tp help=Field::ExpertTp.hint() />
             </div>
             <div class="grid wide">
                 <ChoiceField field=Field::Stack options=stacks default=stack help=Field::Stack.hint() />
-                <TextField field=Field::GemmTflops default="typical for the GPU" help=Field::GemmTflops.hint() />
+                <TextField
+                    field=Field::GemmTflops
+                    default="typical for the GPU"
+                    help=Field::GemmTflops.hint()
+                />
             </div>
         </details>
     }
@@ -141,10 +158,19 @@ fn ChangeChips() -> impl IntoView {
                         let to = if to.starts_with("own:") { "imported model".to_string() } else { to };
                         let text = format!("{} {from} → {to}", field.label());
                         if follows {
-                            view! { <span class="chip follows" title="Follows the GPU count (weak scaling)">{text} " (follows)"</span> }.into_any()
+                            view! {
+                                <span class="chip follows" title="Follows the GPU count (weak scaling)">
+                                    {text} " (follows)"
+                                </span>
+                            }.into_any()
                         } else {
                             view! {
-                                <button type="button" class="chip removable" on:click=back(field) title="Reset to the recipe's value">
+                                <button
+                                    type="button"
+                                    class="chip removable"
+                                    on:click=back(field)
+                                    title="Reset to the recipe's value"
+                                >
                                     {text} <span aria-hidden="true">" ×"</span>
                                 </button>
                             }.into_any()

@@ -28,9 +28,17 @@ pub(super) fn EstimatePanel() -> impl IntoView {
         false => "Fix the layout above to see an estimate.",
     };
     view! {
-        <section class="estimate" class:stale=is_predicting aria-busy=move || is_predicting().to_string() aria-labelledby="estimate-title">
+        <section
+            class="estimate"
+            class:stale=is_predicting
+            aria-busy=move || is_predicting().to_string()
+            aria-labelledby="estimate-title"
+        >
             <h2 id="estimate-title">"Estimate"</h2>
-            <Show when=move || prediction.latest().is_some() fallback=move || view! { <p role="status">{instead}</p> }>
+            <Show
+                when=move || prediction.latest().is_some()
+                fallback=move || view! { <p role="status">{instead}</p> }
+            >
                 <Numbers table=Signal::derive(move || comparison(plan)) />
                 <p>{of(|prediction| prediction.basis)}</p>
                 <Anchors />
@@ -54,14 +62,22 @@ pub(super) fn Fit() -> impl IntoView {
     let fits = move || latest(plan).fits;
     view! {
         <Show when=move || plan.calculator.prediction.latest().is_some()>
-            <p class="fit" class:stale=move || plan.calculator.is_predicting() class:wrong=move || !fits() data-fits=move || fits().to_string() aria-live="polite">
+            <p
+                class="fit"
+                class:stale=move || plan.calculator.is_predicting()
+                class:wrong=move || !fits()
+                data-fits=move || fits().to_string()
+                aria-live="polite"
+            >
                 <span aria-hidden="true">{move || if fits() { "✓ " } else { "✕ " }}</span>
                 {move || latest(plan).fit}
             </p>
             <Show when=move || !latest(plan).remedies.is_empty()>
                 <div class="chips">
                     <span class="label">"Changes that make it fit"</span>
-                    {move || latest(plan).remedies.into_iter().map(|remedy| view! { <RemedyChip remedy /> }).collect_view()}
+                    {move || latest(plan).remedies.into_iter().map(|remedy| view! {
+                        <RemedyChip remedy />
+                    }).collect_view()}
                 </div>
             </Show>
         </Show>
@@ -94,7 +110,9 @@ fn Anchors() -> impl IntoView {
         <Show when=move || !anchors().is_empty()>
             <details>
                 <summary>"Measurements behind this estimate"</summary>
-                <ul class="plain">{move || anchors().into_iter().map(|anchor| view! { <li>{anchor}</li> }).collect_view()}</ul>
+                <ul class="plain">
+                    {move || anchors().into_iter().map(|anchor| view! { <li>{anchor}</li> }).collect_view()}
+                </ul>
             </details>
         </Show>
     }

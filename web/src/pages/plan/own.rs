@@ -106,6 +106,18 @@ pub(super) fn ConfigImport() -> impl IntoView {
             false => plan.calculator.import(text),
         }
     };
+    let choose = move |_| {
+        if let Some(input) = input.get_untracked() {
+            input.click();
+        }
+    };
+    let chosen = move |_| {
+        if let Some(input) = input.get_untracked() {
+            read(input.files());
+            // Otherwise choosing the same file again causes no event.
+            input.set_value("");
+        }
+    };
     Effect::new(move |_| {
         if let Some(Ok(imported)) = imported.get() {
             take_model(plan, &imported.model);
@@ -123,15 +135,21 @@ pub(super) fn ConfigImport() -> impl IntoView {
             >
                 <div class="field">
                     <label for="config">"Drop the file here, or paste its contents"</label>
-                    <textarea id="config" spellcheck="false" placeholder="{ \"model_type\": …" on:input=pasted aria-describedby="config-note"></textarea>
+                    <textarea
+                        id="config"
+                        spellcheck="false"
+                        placeholder="{ \"model_type\": …"
+                        on:input=pasted
+                        aria-describedby="config-note"
+                    ></textarea>
                 </div>
-                <button type="button" class="action" on:click=move |_| { let _ = input.get_untracked().map(|input| input.click()); }>"Choose a file"</button>
+                <button type="button" class="action" on:click=choose>"Choose a file"</button>
                 <input
                     node_ref=input
                     type="file"
                     hidden
                     data-config
-                    on:change=move |_| if let Some(input) = input.get_untracked() { read(input.files()); input.set_value(""); }
+                    on:change=chosen
                 />
             </div>
             <div id="config-note" class="imported" aria-live="polite">
@@ -187,7 +205,9 @@ pub(super) fn CustomGpu() -> impl IntoView {
         <details open=is_used>
             <summary>"Custom GPU"</summary>
             <div class="grid small">
-                {GPU_PROPERTIES.map(|(column, label, value)| view! { <GpuPropertyField column label value /> }).collect_view()}
+                {GPU_PROPERTIES.map(|(column, label, value)| view! {
+                    <GpuPropertyField column label value />
+                }).collect_view()}
             </div>
             <small>"Per GPU. TFLOPS are dense; NVLink bandwidth is in one direction."</small>
         </details>
@@ -216,7 +236,16 @@ fn GpuPropertyField(
     view! {
         <div class="field" class:changed=move || !own().is_empty()>
             <label for=id.clone()>{label}</label>
-            <input id=id type="text" inputmode="decimal" autocomplete="off" placeholder=default prop:value=own on:input=set aria-describedby="field-gpu-note" />
+            <input
+                id=id
+                type="text"
+                inputmode="decimal"
+                autocomplete="off"
+                placeholder=default
+                prop:value=own
+                on:input=set
+                aria-describedby="field-gpu-note"
+            />
         </div>
     }
 }

@@ -48,9 +48,10 @@ pub(super) fn RecipePicker() -> impl IntoView {
 #[component]
 fn NoRecipe() -> impl IntoView {
     let plan = Plan::of_page();
+    let start = move |_| plan.address.turn_to(|spec| *spec = spec.without_scenario());
     view! {
         <p>"Custom plan. You set the model, GPUs, batch size and layout."</p>
-        <button type="button" class="action" on:click=move |_| plan.address.turn_to(|spec| *spec = spec.without_scenario())>"Start from a recipe"</button>
+        <button type="button" class="action" on:click=start>"Start from a recipe"</button>
     }
 }
 
@@ -94,7 +95,8 @@ fn Facets(label: &'static str, facet: Facet) -> impl IntoView {
                 <For each=move || choices(plan, facet) key=|choice| choice.value.clone() let(choice)>
                     {
                         let own = choice.value.clone();
-                        view! { <option value=choice.value selected=move || is_chosen(plan, facet, &own)>{choice.title}</option> }
+                        let selected = move || is_chosen(plan, facet, &own);
+                        view! { <option value=choice.value selected=selected>{choice.title}</option> }
                     }
                 </For>
             </select>

@@ -134,11 +134,14 @@ pub(crate) fn shown(point: &Point, quantity: Quantity) -> String {
 #[component]
 pub(crate) fn QuantityChoice(quantity: Memo<Quantity>) -> impl IntoView {
     let address = Address::of_page();
+    let choose = move |event| address.set(Field::Quantity, event_target_value(&event));
     view! {
         <div class="field inline">
             <label for="quantity">"Show"</label>
-            <select id="quantity" on:change=move |event| address.set(Field::Quantity, event_target_value(&event))>
-                {Quantity::ALL.map(|each| view! { <option value=each.id() selected=move || quantity.get() == each>{each.title()}</option> }).collect_view()}
+            <select id="quantity" on:change=choose>
+                {Quantity::ALL.map(|each| view! {
+                    <option value=each.id() selected=move || quantity.get() == each>{each.title()}</option>
+                }).collect_view()}
             </select>
         </div>
     }
