@@ -1,26 +1,26 @@
-//! How a number was made, for a reader to follow.
+//! Derivations: how a number is computed, step by step.
 
 use serde::Serialize;
 
 /// One line of a derivation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
-    /// What it yields.
+    /// Name of the result.
     pub name: String,
-    /// In symbols.
+    /// Formula in symbols.
     pub formula: String,
-    /// With the numbers in place.
+    /// Formula with numbers.
     pub numbers: String,
-    /// The value.
+    /// Result.
     pub value: f64,
-    /// Of what: "FLOPs/token", "s", "%".
+    /// Unit: "FLOPs/token", "s", "%".
     pub unit: &'static str,
-    /// Where formula or number comes from, or what to know of it; may be empty.
+    /// Source or comment; may be empty.
     pub note: String,
 }
 
 impl Line {
-    /// A line without a note.
+    /// Returns a line without a note.
     pub fn new(
         name: impl Into<String>,
         formula: impl Into<String>,
@@ -32,7 +32,7 @@ impl Line {
         Line { name, formula, numbers, value, unit, note: String::new() }
     }
 
-    /// Adds what to know of it.
+    /// Returns the line with a note.
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Line {
         self.note = note.into();

@@ -127,7 +127,7 @@ fn a_hopeless_scenario_gets_the_advice_to_use_more_gpus() {
     let run =
         trainplan(["estimate", "--model", "llama3.1-405b", "--gpu", "h100", "--gpus", "8", "--gbs", "8"]);
     assert_eq!(run.code, Some(3));
-    assert!(run.stderr.contains("use more GPUs"), "{}", run.stderr);
+    assert!(run.stderr.contains("Use more GPUs"), "{}", run.stderr);
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn a_config_json_counts_like_the_published_model() {
     }
     let run = trainplan(["flops", "--model", &path, "--format", "table"]);
     assert!(run.stdout.starts_with("own model, 8.03B, 32 layers, 8192 tokens"), "{}", run.stdout);
-    assert!(run.stderr.contains("head_dim is not given: 128"), "{}", run.stderr);
+    assert!(run.stderr.contains("head_dim assumed: 128"), "{}", run.stderr);
     assert!(run.stderr.contains(OWN), "{}", run.stderr);
 }
 
@@ -84,32 +84,37 @@ fn a_log_can_be_of_an_own_model_on_an_own_gpu() {
 }
 
 #[test]
-fn what_is_not_understood_is_said() {
+fn ignored_fields_are_noted() {
     let (_folder, path) = file(LLAMA.replacen('{', r#"{"index_topk": 2048, "#, 1));
     let run = trainplan(["flops", "--model", &path]);
     assert_eq!(run.code, Some(0));
     assert!(
-        run.stderr.contains("not understood, so that the model may be another: index_topk = 2048"),
+        run.stderr.contains("Ignored field (may affect the result): index_topk = 2048"),
         "{}",
         run.stderr
     );
 }
 
 #[test]
-fn a_file_that_is_no_model_says_why() {
+fn an_invalid_file_is_refused_with_the_reason() {
     let said = |content: &[u8]| {
         let (_folder, path) = file(content);
         refusal(&["flops", "--model", &path])
     };
-    assert!(said(b"").contains("is no JSON: "));
-    assert!(said(b"{\"model_type\": \"llama\xff\"}").contains("is no text in UTF-8"));
-    assert!(said(LLAMA.replace("4096", "4096.5").as_bytes()).contains("has hidden_size = 4096.5"));
-    assert!(said(LLAMA.replace("\"hidden_size\": 4096,", "").as_bytes()).contains("lacks hidden_size"));
+    assert!(said(b"").contains("The file is not valid JSON: "));
+    assert!(said(b"{\"model_type\": \"llama\xff\"}").contains("it is not UTF-8 text"));
+    assert!(said(LLAMA.replace("4096", "4096.5").as_bytes()).contains("hidden_size is 4096.5"));
+    assert!(
+        said(LLAMA.replace("\"hidden_size\": 4096,", "").as_bytes()).contains("The file has no hidden_size")
+    );
     assert!(said(LLAMA.replace(": 8,", ": 7,").as_bytes()).contains("7 KV heads do not share evenly"));
-    assert!(said(LLAMA.replace("\"llama\"", "\"rwkv\"").as_bytes()).contains("known: llama, "));
+    assert!(said(LLAMA.replace("\"llama\"", "\"rwkv\"").as_bytes()).contains("Known types: llama, "));
     assert!(said(&vec![b' '; 5 << 20]).contains("larger than 4 MiB"));
     let missing = refusal(&["flops", "--model", "nowhere/config.json"]);
-    assert!(missing.contains("--model \"nowhere/config.json\" can't be read: No such file"), "{missing}");
+    assert!(
+        missing.contains("--model nowhere/config.json: The file can't be read: No such file"),
+        "{missing}"
+    );
     // What is no path is a name that nobody knows.
     assert!(refusal(&["flops", "--model", "nowhere"]).contains("is no known model"));
 }

@@ -13,7 +13,7 @@ use trainplan_shared::history::{Key, Point, Thresholds, TimeLine};
 use trainplan_shared::layout::{Degrees, Layout};
 use trainplan_shared::options::{Modules, Options, Recompute, Stack};
 use trainplan_shared::precision::Dtype;
-use trainplan_shared::statistics::{Change, Sample};
+use trainplan_shared::statistics::{MeanDifference, Sample};
 
 const DIGESTS: usize = 100;
 const SCENARIOS_PER_DIGEST: usize = 100;
@@ -46,7 +46,7 @@ fn runs_against_each_other(random: &mut Random) -> Digest {
             digest.numbers([sample.mean, sample.median, sample.p95]);
             digest.numbers([sample.n_effective, sample.low, sample.high].into_iter().flatten());
         }
-        let change = Change::between(&from, &to, None).unwrap();
+        let change = MeanDifference::between(&from, &to, None).unwrap();
         digest.numbers([Some(change.percent), change.low, change.high, change.p].into_iter().flatten());
         let points = one.iter().chain(&other).enumerate().map(|(place, time)| Point {
             id: place.to_string(),

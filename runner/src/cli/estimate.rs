@@ -11,6 +11,7 @@ use trainplan_shared::estimate::{Breakdown, Evidence, Interval, MemoryEstimate, 
 use trainplan_shared::field::Field;
 use trainplan_shared::flops::Convention;
 use trainplan_shared::layout::Layout;
+use trainplan_shared::message::Message;
 use trainplan_shared::options::{Options, Recompute};
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::{Predicted, Remedy};
@@ -64,7 +65,7 @@ pub(super) struct Output<'a> {
     scenario: ScenarioOutput<'a>,
     /// Changes that make it fit; empty if it fits.
     remedies: Vec<RemedyOutput>,
-    warnings: &'a [String],
+    warnings: &'a [Message],
 }
 
 /// Memory of the fullest GPU, in bytes.
@@ -97,7 +98,7 @@ struct RemedyOutput {
 
 impl From<&Remedy> for RemedyOutput {
     fn from(remedy: &Remedy) -> RemedyOutput {
-        RemedyOutput { flags: remedy.to_string(), step_time_s: remedy.step_time_s }
+        RemedyOutput { flags: remedy.changes(" ").to_string(), step_time_s: remedy.step_time_s }
     }
 }
 
@@ -121,7 +122,7 @@ impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         let spec = self.scenario.spec()?.with(Field::Tokens, &self.tokens);
         let predicted = spec.estimate()?;
-        predicted.warnings.iter().for_each(|warning| note(warning));
+        predicted.warnings.iter().for_each(|warning| note(&warning.to_string()));
         match self.format.choose() {
             Format::Json => output::json(&contract(&predicted))?,
             Format::Csv => output::csv(["metric", "value"], flat(&predicted))?,

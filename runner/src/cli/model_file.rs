@@ -6,7 +6,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::field::Field;
-use trainplan_shared::hugging_face::{self, Imported};
+use trainplan_shared::hugging_face::{self, ImportedModel};
+use trainplan_shared::message;
 use trainplan_shared::problem::Problem;
 
 /// Far more than any config.json holds.
@@ -18,23 +19,26 @@ const LARGEST: u64 = 4 << 20;
 /// The file can't be read, or is no model.
 pub(super) fn read(text: &str) -> Result<Option<String>, Problem> {
     let Some(path) = path(text) else { return Ok(None) };
-    let refuse = |what: String| Problem::clause(Field::Model, path.display(), what);
-    let content = content(&path).map_err(|error| {
-        refuse(format!("can't be read: {error}"))
-            .allowed("a model's name, a config.json, or own: and what models.csv says of a model")
-    })?;
-    let content =
-        String::from_utf8(content).map_err(|_| refuse("is no JSON: it is no text in UTF-8".to_string()))?;
-    let Imported { model, notes, unknown } =
+    let refuse = |why: String| {
+        Problem::new(
+            Field::Model,
+            path.display(),
+            message![Field::Model, format!(" {}: {why}", path.display())],
+        )
+    };
+    let content = content(&path).map_err(|error| refuse(format!("The file can't be read: {error}.")))?;
+    let content = String::from_utf8(content)
+        .map_err(|_| refuse("The file is not valid JSON: it is not UTF-8 text.".to_string()))?;
+    let ImportedModel { model, notes, unknown } =
         hugging_face::read(&content).map_err(|error| refuse(error.to_string()))?;
     let file = path.display();
     for assumed in notes {
         note(&format!("{file}: {assumed}"));
     }
     for field in unknown {
-        note(&format!("{file}: not understood, so that the model may be another: {field}"));
+        note(&format!("{file}: Ignored field (may affect the result): {field}."));
     }
-    note(&format!("{file} as text: {}", model.id));
+    note(&format!("{file}: To use this model without the file, give --model {}", model.id));
     Ok(Some(model.id))
 }
 

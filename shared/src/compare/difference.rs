@@ -3,7 +3,7 @@
 use super::workload::{Unlike, Workload};
 use super::{Item, Options};
 use crate::log::Status;
-use crate::statistics::{Change, LEVEL, Sample, Variance, deviation};
+use crate::statistics::{LEVEL, MeanDifference, Sample, Variance, deviation};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,7 +54,7 @@ pub struct Against {
     /// In what the two workloads differ.
     pub unlike: Vec<Unlike>,
     /// By how much its mean step takes longer, in the steady steps of both.
-    pub step_time: Option<Change>,
+    pub step_time: Option<MeanDifference>,
     /// By how much its median step takes longer, percent.
     pub median_percent: Option<f64>,
     /// By how much the step time that it is scored by is longer, percent.
@@ -207,8 +207,9 @@ impl Pair<'_> {
     fn against(&self, place: usize, unlike: Vec<Unlike>) -> Against {
         let Self { reference, item, .. } = *self;
         let samples = self.samples();
-        let step_time =
-            samples.and_then(|(from, to)| Change::between(from, to, self.run_to_run.map(RunToRun::variance)));
+        let step_time = samples.and_then(|(from, to)| {
+            MeanDifference::between(from, to, self.run_to_run.map(RunToRun::variance))
+        });
         let mut reasons = Unlike::clauses(&unlike);
         reasons.extend(Unlike::remedy(&unlike, self.options));
         let (own, of_reference) = (&item.comparable.reasons, &reference.comparable.reasons);
@@ -253,8 +254,8 @@ impl Pair<'_> {
         percent(self.reference.tokens_per_gpu()? / from.mean, self.item.tokens_per_gpu()? / to.mean)
     }
 
-    fn verdict(&self, step_time: Option<Change>, spoilt: bool) -> Verdict {
-        let Some(Change { percent, low: Some(low), high: Some(high), .. }) = step_time else {
+    fn verdict(&self, step_time: Option<MeanDifference>, spoilt: bool) -> Verdict {
+        let Some(MeanDifference { percent, low: Some(low), high: Some(high), .. }) = step_time else {
             return Verdict::NotComparable;
         };
         let matters = percent.abs() >= self.options.margin_percent;
@@ -266,7 +267,7 @@ impl Pair<'_> {
         }
     }
 
-    fn text(&self, verdict: Verdict, step_time: Option<Change>, reasons: &[String]) -> String {
+    fn text(&self, verdict: Verdict, step_time: Option<MeanDifference>, reasons: &[String]) -> String {
         let figures = step_time.map(|change| match (change.low, change.high) {
             (Some(low), Some(high)) => {
                 format!("step time {} % ({} to {} %)", signed(change.percent), signed(low), signed(high))

@@ -1,201 +1,207 @@
-//! Families of transformers: how each says its shape, and its defaults where a file is silent.
+//! Families of transformers: the fields that define their shapes, and their defaults.
 //!
 //! Source of every default: the family's configuration class in Hugging Face `transformers`.
 
-use super::fields::Fields;
+use super::fields::ConfigFields;
 use super::{Architecture, ConfigError};
 use crate::architecture::{Attention, AttentionKind, MOST_LAYERS, Mlp, Moe, Window};
 
-/// How a family says its shape.
+/// The rules by which a family's fields define its shape.
 pub(super) struct Family {
     /// Its values of `model_type`.
     types: &'static [&'static str],
     /// Whether its MLPs are gated, whatever their activation.
     gated: bool,
-    /// Whether embedding and head share their weights where the file is silent.
+    /// Whether embedding and head share their weights by default.
     pub(super) tied: bool,
-    attention: Kind,
-    /// Heads where the file is silent.
+    /// Kind of attention, and its number of key-value heads.
+    attention: KvRule,
+    /// Default number of heads.
     heads: Option<u32>,
-    /// Width of a head where the file is silent; none for an even share of the hidden width.
+    /// Default width of a head; `None` for hidden width / heads.
     head_dim: Option<u32>,
-    /// Vocabulary where the file is silent.
+    /// Default vocabulary.
     vocab: Option<u32>,
-    /// FFN width where the file is silent, in hidden widths.
+    /// Default FFN width, as a multiple of the hidden width.
     ffn_times: Option<u32>,
-    windows: Windows,
-    experts: Experts,
+    windows: WindowRule,
+    experts: ExpertRule,
 }
 
-/// How keys and values are made, and how many heads they have.
-enum Kind {
-    /// `num_key_value_heads`; where the file is silent as many as there are heads.
+/// How a family defines its number of key-value heads, or another kind of attention.
+enum KvRule {
+    /// `num_key_value_heads`, by default the number of heads.
     Heads,
-    /// `num_key_value_heads`; where the file is silent so many.
+    /// `num_key_value_heads`, by default this number.
     Default(u32),
-    /// As many as there are heads.
+    /// The number of heads.
     Plain,
-    /// Falcon: `num_kv_heads` in its new form, else one under `multi_query`, else as many as there are heads.
+    /// Falcon: `num_kv_heads` in its new architecture, otherwise 1 with `multi_query`, otherwise the number of heads.
     Falcon,
     /// MPT: `kv_n_heads` of `attn_config`.
     Mpt,
     /// Multi-head latent attention.
     Latent,
-    /// Blocks of other kinds between them: see `hybrid`.
+    /// Mixed with other kinds of blocks: see `hybrid`.
     Hybrid,
 }
 
-/// Which layers see a sliding window where `layer_types` is silent; with the window where `sliding_window` is.
-enum Windows {
+/// Which layers have a sliding window without `layer_types`, with the default of `sliding_window`.
+enum WindowRule {
     None,
     All(Option<u32>),
-    /// The layers from `max_window_layers` on, if `use_sliding_window` says so.
+    /// The layers from `max_window_layers` on, if `use_sliding_window` is true.
     Switched,
-    /// All but every n-th.
+    /// All layers but every n-th.
     AllButEvery(u32, u32),
-    /// Chunks instead of windows.
+    /// Chunked attention instead of windows.
     Chunks,
 }
 
-/// How routed experts are said.
-enum Experts {
+/// How a family defines its routed experts.
+enum ExpertRule {
     None,
-    /// Every layer routes, `intermediate_size` is an expert's.
+    /// Every layer is routed; `intermediate_size` is an expert's width.
     Every,
-    /// Layers route by `decoder_sparse_step` and `mlp_only_layers`; with the width of the shared expert where the file
-    /// is silent, if the family has one.
+    /// `decoder_sparse_step` and `mlp_only_layers` select routed layers. The value is the default width of the shared
+    /// expert, if the family has one.
     Sparse(Option<u32>),
-    /// Layers route from `first_k_dense_replace` by `moe_layer_freq`; with that layer and the number of shared experts
-    /// where the file is silent.
+    /// `first_k_dense_replace` and `moe_layer_freq` select routed layers. The values are the defaults of the first routed
+    /// layer and of the number of shared experts.
     DeepSeek {
         first: u32,
         shared: u32,
     },
-    /// Layers route by `moe_layers` or `interleave_moe_layer_step`; one shared expert as wide as a routed one.
+    /// `moe_layers` or `interleave_moe_layer_step` select routed layers, each with a shared expert of the same width.
     Llama4,
 }
 
-/// A family like Llama, which most are.
+/// Llama, and the base of most other families.
 const LLAMA: Family = Family {
     types: &["llama", "granite", "olmo", "olmo2", "internlm2"],
     gated: true,
     tied: false,
-    attention: Kind::Heads,
+    attention: KvRule::Heads,
     heads: None,
     head_dim: None,
     vocab: None,
     ffn_times: None,
-    windows: Windows::None,
-    experts: Experts::None,
+    windows: WindowRule::None,
+    experts: ExpertRule::None,
 };
 
-/// A family like GPT-2: nothing gated, shared embeddings, plain attention.
+/// GPT-2: ungated MLPs, tied embeddings, plain attention.
 const GPT2: Family = Family {
     types: &["gpt2"],
     gated: false,
     tied: true,
-    attention: Kind::Plain,
+    attention: KvRule::Plain,
     ffn_times: Some(4),
     ..LLAMA
 };
 
 const FAMILIES: &[Family] = &[
     LLAMA,
-    Family { types: &["mistral"], attention: Kind::Default(8), windows: Windows::All(Some(4096)), ..LLAMA },
     Family {
-        types: &["mixtral"],
-        attention: Kind::Default(8),
-        windows: Windows::All(None),
-        experts: Experts::Every,
+        types: &["mistral"],
+        attention: KvRule::Default(8),
+        windows: WindowRule::All(Some(4096)),
         ..LLAMA
     },
-    Family { types: &["qwen2"], attention: Kind::Default(32), windows: Windows::Switched, ..LLAMA },
+    Family {
+        types: &["mixtral"],
+        attention: KvRule::Default(8),
+        windows: WindowRule::All(None),
+        experts: ExpertRule::Every,
+        ..LLAMA
+    },
+    Family { types: &["qwen2"], attention: KvRule::Default(32), windows: WindowRule::Switched, ..LLAMA },
     Family {
         types: &["qwen3"],
-        attention: Kind::Default(32),
+        attention: KvRule::Default(32),
         head_dim: Some(128),
-        windows: Windows::Switched,
+        windows: WindowRule::Switched,
         ..LLAMA
     },
     Family {
         types: &["qwen2_moe"],
-        attention: Kind::Default(16),
-        windows: Windows::Switched,
-        experts: Experts::Sparse(Some(5632)),
+        attention: KvRule::Default(16),
+        windows: WindowRule::Switched,
+        experts: ExpertRule::Sparse(Some(5632)),
         ..LLAMA
     },
     Family {
         types: &["qwen3_moe"],
-        attention: Kind::Default(4),
-        windows: Windows::Switched,
-        experts: Experts::Sparse(None),
+        attention: KvRule::Default(4),
+        windows: WindowRule::Switched,
+        experts: ExpertRule::Sparse(None),
         ..LLAMA
     },
     Family {
         types: &["deepseek_v2"],
-        attention: Kind::Latent,
-        experts: Experts::DeepSeek { first: 0, shared: 0 },
+        attention: KvRule::Latent,
+        experts: ExpertRule::DeepSeek { first: 0, shared: 0 },
         ..LLAMA
     },
     Family {
         types: &["deepseek_v3", "kimi_k2"],
-        attention: Kind::Latent,
-        experts: Experts::DeepSeek { first: 3, shared: 1 },
+        attention: KvRule::Latent,
+        experts: ExpertRule::DeepSeek { first: 3, shared: 1 },
         ..LLAMA
     },
     Family {
         types: &["glm4_moe"],
-        attention: Kind::Default(8),
-        experts: Experts::DeepSeek { first: 1, shared: 1 },
+        attention: KvRule::Default(8),
+        experts: ExpertRule::DeepSeek { first: 1, shared: 1 },
         ..LLAMA
     },
     Family {
         types: &["gpt_oss"],
-        attention: Kind::Default(8),
+        attention: KvRule::Default(8),
         head_dim: Some(64),
-        windows: Windows::AllButEvery(2, 128),
-        experts: Experts::Every,
+        windows: WindowRule::AllButEvery(2, 128),
+        experts: ExpertRule::Every,
         ..LLAMA
     },
     Family {
         types: &["llama4", "llama4_text"],
-        attention: Kind::Default(8),
+        attention: KvRule::Default(8),
         head_dim: Some(128),
-        windows: Windows::Chunks,
-        experts: Experts::Llama4,
+        windows: WindowRule::Chunks,
+        experts: ExpertRule::Llama4,
         ..LLAMA
     },
-    Family { types: &["phi3"], windows: Windows::All(None), ..LLAMA },
-    Family { types: &["olmo3"], windows: Windows::AllButEvery(4, 4096), ..LLAMA },
-    Family { types: &["gemma"], tied: true, attention: Kind::Default(16), head_dim: Some(256), ..LLAMA },
+    Family { types: &["phi3"], windows: WindowRule::All(None), ..LLAMA },
+    Family { types: &["olmo3"], windows: WindowRule::AllButEvery(4, 4096), ..LLAMA },
+    Family { types: &["gemma"], tied: true, attention: KvRule::Default(16), head_dim: Some(256), ..LLAMA },
     Family {
         types: &["gemma2"],
         tied: true,
-        attention: Kind::Default(4),
+        attention: KvRule::Default(4),
         head_dim: Some(256),
-        windows: Windows::AllButEvery(2, 4096),
+        windows: WindowRule::AllButEvery(2, 4096),
         ..LLAMA
     },
     Family {
         types: &["gemma3", "gemma3_text"],
         tied: true,
-        attention: Kind::Default(4),
+        attention: KvRule::Default(4),
         heads: Some(8),
         head_dim: Some(256),
         vocab: Some(262_208),
-        windows: Windows::AllButEvery(6, 4096),
+        windows: WindowRule::AllButEvery(6, 4096),
         ..LLAMA
     },
     Family { types: &["nemotron"], gated: false, ..LLAMA },
-    Family { types: &["nemotron_h"], gated: false, attention: Kind::Hybrid, ..LLAMA },
+    Family { types: &["nemotron_h"], gated: false, attention: KvRule::Hybrid, ..LLAMA },
     GPT2,
     Family { types: &["gpt_neox"], tied: false, ffn_times: None, ..GPT2 },
     Family { types: &["bloom"], ..GPT2 },
-    Family { types: &["falcon"], attention: Kind::Falcon, ..GPT2 },
-    Family { types: &["mpt"], attention: Kind::Mpt, ..GPT2 },
+    Family { types: &["falcon"], attention: KvRule::Falcon, ..GPT2 },
+    Family { types: &["mpt"], attention: KvRule::Mpt, ..GPT2 },
 ];
 
-/// Every `model_type` that is known, between commas.
+/// Returns every known `model_type`, separated by commas.
 pub(super) fn known() -> String {
     FAMILIES.iter().flat_map(|family| family.types).copied().collect::<Vec<_>>().join(", ")
 }
@@ -203,19 +209,19 @@ pub(super) fn known() -> String {
 impl Family {
     pub(super) const LLAMA: &'static Family = &LLAMA;
 
-    /// The family of a `model_type`, if it is known.
+    /// Returns the family of a `model_type`, if it is known.
     pub(super) fn of(model_type: &str) -> Option<&'static Family> {
         FAMILIES.iter().find(|family| family.types.contains(&model_type))
     }
 
     pub(super) fn is_hybrid(&self) -> bool {
-        matches!(self.attention, Kind::Hybrid)
+        matches!(self.attention, KvRule::Hybrid)
     }
 
-    /// The shape that the fields of a transformer describe.
+    /// Returns the architecture that the fields of a transformer define.
     pub(super) fn architecture(
         &self,
-        fields: &mut Fields<'_>,
+        fields: &mut ConfigFields<'_>,
         tied_embeddings: bool,
     ) -> Result<Architecture, ConfigError> {
         let layers = layers(fields)?;
@@ -244,38 +250,38 @@ impl Family {
         })
     }
 
-    fn mtp_layers(&self, fields: &mut Fields<'_>) -> Result<u32, ConfigError> {
+    fn mtp_layers(&self, fields: &mut ConfigFields<'_>) -> Result<u32, ConfigError> {
         const NAMES: &[&str] = &["num_nextn_predict_layers"];
         match self.experts {
-            // Of families that have such layers, `transformers` leaves them out where the file is silent.
-            Experts::DeepSeek { first: 1.., .. } => fields.or_default(NAMES, Some(0)),
+            // `transformers` omits these layers by default, in families that have them.
+            ExpertRule::DeepSeek { first: 1.., .. } => fields.or_default(NAMES, Some(0)),
             _ => Ok(fields.whole(NAMES)?.unwrap_or(0)),
         }
     }
 
     fn attention_kind(
         &self,
-        fields: &mut Fields<'_>,
+        fields: &mut ConfigFields<'_>,
         hidden: u32,
         heads: u32,
     ) -> Result<AttentionKind, ConfigError> {
         const KV_HEADS: &[&str] = &["num_key_value_heads"];
         let kv_heads = match self.attention {
-            Kind::Latent => return latent(fields),
-            Kind::Heads => match fields.whole(KV_HEADS)? {
+            KvRule::Latent => return latent(fields),
+            KvRule::Heads => match fields.whole(KV_HEADS)? {
                 Some(kv_heads) => kv_heads,
                 None => {
-                    let why = fields.default_of_family();
-                    fields.note(format!("num_key_value_heads is not given: {heads} like the heads, {why}"));
+                    let why = fields.default_reason();
+                    fields.note(format!("num_key_value_heads assumed: {heads}, as many as heads ({why})."));
                     heads
                 }
             },
-            // A null says that there are no groups.
-            Kind::Default(_) if fields.is_null("num_key_value_heads") => heads,
-            Kind::Default(kv_heads) => fields.or_default(KV_HEADS, Some(kv_heads))?,
-            Kind::Plain | Kind::Hybrid => heads,
-            Kind::Falcon => falcon_kv_heads(fields, heads)?,
-            Kind::Mpt => mpt_kv_heads(fields, heads)?,
+            // Null means plain attention.
+            KvRule::Default(_) if fields.is_null("num_key_value_heads") => heads,
+            KvRule::Default(kv_heads) => fields.or_default(KV_HEADS, Some(kv_heads))?,
+            KvRule::Plain | KvRule::Hybrid => heads,
+            KvRule::Falcon => falcon_kv_heads(fields, heads)?,
+            KvRule::Mpt => mpt_kv_heads(fields, heads)?,
         };
         let head_dim = match (fields.whole(&["head_dim"])?, self.head_dim) {
             (Some(width), _) => width,
@@ -283,18 +289,16 @@ impl Family {
                 fields.or_default(&["head_dim"], self.head_dim)?
             }
             (None, _) if heads > 0 && hidden.is_multiple_of(heads) => {
-                // Families that are older than the field have never had another width.
-                if matches!(self.attention, Kind::Heads | Kind::Default(_)) {
-                    let (width, why) = (hidden / heads, fields.default_of_family());
-                    fields.note(format!(
-                        "head_dim is not given: {width}, the hidden width over the heads, {why}"
-                    ));
+                // Older families never have another width, so they need no note.
+                if matches!(self.attention, KvRule::Heads | KvRule::Default(_)) {
+                    let (width, why) = (hidden / heads, fields.default_reason());
+                    fields.note(format!("head_dim assumed: {width}, hidden width / heads ({why})."));
                 }
                 hidden / heads
             }
             (None, _) => {
                 let what = format!(
-                    "has no head_dim, and a hidden width {hidden} that {heads} heads do not share evenly"
+                    "has no head_dim, and {heads} heads can't divide the hidden width of {hidden} evenly"
                 );
                 return Err(ConfigError::Unsound(what));
             }
@@ -302,27 +306,27 @@ impl Family {
         Ok(AttentionKind::Gqa { kv_heads, head_dim })
     }
 
-    fn window(&self, fields: &mut Fields<'_>, layers: u32) -> Result<Option<Window>, ConfigError> {
+    fn window(&self, fields: &mut ConfigFields<'_>, layers: u32) -> Result<Option<Window>, ConfigError> {
         const TOKENS: &str = "sliding_window";
         let typed = self.windows_by_type(fields, layers)?;
         let (by_rule, default) = match self.windows {
-            Windows::None => (0, None),
-            Windows::All(default) => (layers, default),
-            Windows::Switched => (switched(fields, layers)?, None),
-            Windows::AllButEvery(every, default) => {
+            WindowRule::None => (0, None),
+            WindowRule::All(default) => (layers, default),
+            WindowRule::Switched => (switched(fields, layers)?, None),
+            WindowRule::AllButEvery(every, default) => {
                 let said = fields.whole(&["sliding_window_pattern", "_sliding_window_pattern"])?;
                 if said.is_none() && typed.is_none() {
-                    let why = fields.default_of_family();
+                    let why = fields.default_reason();
                     fields.note(format!(
-                        "layer_types is not given: one layer in {every} sees the whole sequence, {why}"
+                        "layer_types assumed: full attention in every {every}th layer, a window in the others ({why})."
                     ));
                 }
                 (layers - layers / said.unwrap_or(every).max(1), Some(default))
             }
-            Windows::Chunks => {
+            WindowRule::Chunks => {
                 if let Some(chunk) = fields.whole(&["attention_chunk_size"])? {
                     fields.note(format!(
-                        "attention within chunks of {chunk} tokens counts as full attention: the same up to {chunk} tokens"
+                        "Chunked attention is counted as full attention, which is exact up to {chunk} tokens."
                     ));
                 }
                 (0, None)
@@ -330,8 +334,8 @@ impl Family {
         };
         let windowed = typed.unwrap_or(by_rule);
         if windowed == 0 {
-            // Of a family without windows a window is something else, and not understood.
-            if !matches!(self.windows, Windows::None) {
+            // In a family without windows, the field stays unread and is listed.
+            if !matches!(self.windows, WindowRule::None) {
                 fields.whole(&[TOKENS])?;
             }
             return Ok(None);
@@ -348,18 +352,20 @@ impl Family {
         Ok(Some(Window { tokens, layers: windowed }))
     }
 
-    /// Layers with a sliding window by `layer_types`, if the file has it.
-    fn windows_by_type(&self, fields: &mut Fields<'_>, layers: u32) -> Result<Option<u32>, ConfigError> {
+    /// Returns the number of layers with a sliding window by `layer_types`, if the file has it.
+    fn windows_by_type(
+        &self,
+        fields: &mut ConfigFields<'_>,
+        layers: u32,
+    ) -> Result<Option<u32>, ConfigError> {
         const NAME: &str = "layer_types";
         let Some(types) = fields.texts(NAME)? else { return Ok(None) };
-        let chunks = matches!(self.windows, Windows::Chunks);
+        let chunks = matches!(self.windows, WindowRule::Chunks);
         let wrong =
             |found: String, wanted: String| ConfigError::Wrong { field: NAME.to_string(), found, wanted };
         if types.len() != layers as usize {
-            return Err(wrong(
-                format!("a list of {}", types.len()),
-                format!("one for each of {layers} layers"),
-            ));
+            let found = format!("a list of {}", types.len());
+            return Err(wrong(found, format!("a list with one entry for each of {layers} layers")));
         }
         let other = types.iter().find(|kind| match **kind {
             "full_attention" | "sliding_attention" => false,
@@ -375,35 +381,35 @@ impl Family {
         }
     }
 
-    fn ffn(&self, fields: &mut Fields<'_>, hidden: u32, is_needed: bool) -> Result<u32, ConfigError> {
+    fn ffn(&self, fields: &mut ConfigFields<'_>, hidden: u32, is_needed: bool) -> Result<u32, ConfigError> {
         let names: &[&str] = match self.experts {
-            // What others call a dense layer's is an expert's here.
-            Experts::Llama4 => &["intermediate_size_mlp"],
+            // Here `intermediate_size` is an expert's width.
+            ExpertRule::Llama4 => &["intermediate_size_mlp"],
             _ => &["intermediate_size", "n_inner", "ffn_hidden_size"],
         };
         let times = match (self.ffn_times, &self.attention) {
-            (Some(default), Kind::Mpt) => Some(fields.or_default(&["expansion_ratio"], Some(default))?),
+            (Some(default), KvRule::Mpt) => Some(fields.or_default(&["expansion_ratio"], Some(default))?),
             (times, _) => times,
         };
         let default = times.and_then(|times| hidden.checked_mul(times));
         match fields.whole(names)? {
             Some(ffn) => Ok(ffn),
             None if !is_needed => Ok(0),
-            // MPT has just said it itself.
-            None if matches!(self.attention, Kind::Mpt) => Ok(default.unwrap_or(0)),
+            // MPT has its own field for it.
+            None if matches!(self.attention, KvRule::Mpt) => Ok(default.unwrap_or(0)),
             None => fields.or_default(names, default),
         }
     }
 
-    fn moe(&self, fields: &mut Fields<'_>, layers: u32) -> Result<Option<Moe>, ConfigError> {
+    fn moe(&self, fields: &mut ConfigFields<'_>, layers: u32) -> Result<Option<Moe>, ConfigError> {
         const TOP_K: &[&str] = &["num_experts_per_tok", "experts_per_token", "num_experts_per_token"];
         let (experts, ffn, shared_ffn, routed) = match self.experts {
-            Experts::None => return Ok(None),
-            Experts::Every => {
+            ExpertRule::None => return Ok(None),
+            ExpertRule::Every => {
                 let experts = fields.needed(&["num_local_experts"])?;
                 (experts, fields.needed(&["intermediate_size"])?, 0, layers)
             }
-            Experts::Sparse(shared) => {
+            ExpertRule::Sparse(shared) => {
                 let experts = fields.needed(&["num_experts"])?;
                 let shared_ffn = match shared {
                     Some(_) => fields.or_default(&["shared_expert_intermediate_size"], shared)?,
@@ -412,20 +418,20 @@ impl Family {
                 let routed = if experts == 0 { 0 } else { sparse_layers(fields, layers)? };
                 (experts, fields.needed(&["moe_intermediate_size"])?, shared_ffn, routed)
             }
-            Experts::DeepSeek { first, shared } => {
+            ExpertRule::DeepSeek { first, shared } => {
                 if fields.is_null("n_routed_experts") {
                     return Ok(None);
                 }
                 let experts = fields.needed(&["n_routed_experts", "num_experts"])?;
                 let ffn = fields.needed(&["moe_intermediate_size"])?;
-                // A null says that there are none.
+                // Null means none.
                 let shared = match fields.is_null("n_shared_experts") {
                     true => 0,
                     false => fields.or_default(&["n_shared_experts", "num_shared_experts"], Some(shared))?,
                 };
                 (experts, ffn, shared.saturating_mul(ffn), deepseek_layers(fields, layers, first)?)
             }
-            Experts::Llama4 => {
+            ExpertRule::Llama4 => {
                 let experts = fields.needed(&["num_local_experts"])?;
                 let ffn = fields.needed(&["intermediate_size"])?;
                 (experts, ffn, ffn, llama4_layers(fields, layers)?)
@@ -445,8 +451,8 @@ impl Family {
     }
 }
 
-/// How many layers there are: few enough to look at each.
-fn layers(fields: &mut Fields<'_>) -> Result<u32, ConfigError> {
+/// Returns the number of layers, limited so that each can be examined.
+fn layers(fields: &mut ConfigFields<'_>) -> Result<u32, ConfigError> {
     let layers = fields.needed(&["num_hidden_layers", "n_layer", "n_layers"])?;
     match layers {
         1..=MOST_LAYERS => Ok(layers),
@@ -458,11 +464,11 @@ fn layers(fields: &mut Fields<'_>) -> Result<u32, ConfigError> {
     }
 }
 
-fn latent(fields: &mut Fields<'_>) -> Result<AttentionKind, ConfigError> {
-    // A null says that queries are not compressed.
+fn latent(fields: &mut ConfigFields<'_>) -> Result<AttentionKind, ConfigError> {
+    // Null means that queries are not compressed.
     let q_lora =
         if fields.is_null("q_lora_rank") { 0 } else { fields.or_default(&["q_lora_rank"], Some(1536))? };
-    // Of no meaning here, but every file has it.
+    // These have no meaning here, but every file has them.
     fields.whole(&["num_key_value_heads"])?;
     fields.whole(&["head_dim"])?;
     fields.whole(&["qk_head_dim"])?;
@@ -475,24 +481,24 @@ fn latent(fields: &mut Fields<'_>) -> Result<AttentionKind, ConfigError> {
     })
 }
 
-fn falcon_kv_heads(fields: &mut Fields<'_>, heads: u32) -> Result<u32, ConfigError> {
+fn falcon_kv_heads(fields: &mut ConfigFields<'_>, heads: u32) -> Result<u32, ConfigError> {
     let said = fields.whole(&["num_kv_heads", "n_head_kv"])?;
     let multi_query = fields.flag("multi_query")?;
     if fields.flag("new_decoder_architecture")?.unwrap_or(false) {
         return Ok(said.unwrap_or(heads));
     }
     if multi_query.is_none() {
-        fields.note(format!("multi_query is not given: one KV head, {}", fields.default_of_family()));
+        fields.note(format!("multi_query assumed: true, one KV head ({}).", fields.default_reason()));
     }
     Ok(if multi_query.unwrap_or(true) { 1 } else { heads })
 }
 
-fn mpt_kv_heads(fields: &mut Fields<'_>, heads: u32) -> Result<u32, ConfigError> {
-    // The forms of an MLP that MPT may have besides its own are not known here.
+fn mpt_kv_heads(fields: &mut ConfigFields<'_>, heads: u32) -> Result<u32, ConfigError> {
+    // Other forms of MPT's MLP are not supported.
     if let Some(mut form) = fields.object("ffn_config")?
         && let Some(name) = form.text("ffn_type")?.filter(|name| *name != "mptmlp")
     {
-        fields.doubt(format!("ffn_config.ffn_type = {}", super::shown_type(name)));
+        fields.note_partly_read(format!("ffn_config.ffn_type = {}", super::shown_type(name)));
     }
     let Some(mut attention) = fields.object("attn_config")? else { return Ok(heads) };
     match (attention.whole(&["kv_n_heads"])?, attention.text("attn_type")?) {
@@ -502,8 +508,8 @@ fn mpt_kv_heads(fields: &mut Fields<'_>, heads: u32) -> Result<u32, ConfigError>
     }
 }
 
-/// Qwen's layers with a sliding window.
-fn switched(fields: &mut Fields<'_>, layers: u32) -> Result<u32, ConfigError> {
+/// Returns the number of Qwen's layers with a sliding window.
+fn switched(fields: &mut ConfigFields<'_>, layers: u32) -> Result<u32, ConfigError> {
     let from = fields.whole(&["max_window_layers"])?;
     match fields.flag("use_sliding_window")? {
         Some(true) => {
@@ -517,8 +523,8 @@ fn switched(fields: &mut Fields<'_>, layers: u32) -> Result<u32, ConfigError> {
     }
 }
 
-/// Qwen's layers that route.
-fn sparse_layers(fields: &mut Fields<'_>, layers: u32) -> Result<u32, ConfigError> {
+/// Returns the number of Qwen's routed layers.
+fn sparse_layers(fields: &mut ConfigFields<'_>, layers: u32) -> Result<u32, ConfigError> {
     let step = fields.or_default(&["decoder_sparse_step"], Some(1))?;
     let dense = fields.wholes("mlp_only_layers")?.unwrap_or_default();
     if step == 0 {
@@ -528,8 +534,8 @@ fn sparse_layers(fields: &mut Fields<'_>, layers: u32) -> Result<u32, ConfigErro
     Ok((0..layers).filter(routes).count() as u32)
 }
 
-/// DeepSeek's layers that route.
-fn deepseek_layers(fields: &mut Fields<'_>, layers: u32, first: u32) -> Result<u32, ConfigError> {
+/// Returns the number of DeepSeek's routed layers.
+fn deepseek_layers(fields: &mut ConfigFields<'_>, layers: u32, first: u32) -> Result<u32, ConfigError> {
     const STEP: &str = "moe_layer_freq";
     let first = fields.or_default(&["first_k_dense_replace"], Some(first))?;
     if fields.is_list(STEP) {
@@ -538,7 +544,7 @@ fn deepseek_layers(fields: &mut Fields<'_>, layers: u32, first: u32) -> Result<u
             return Err(ConfigError::Wrong {
                 field: STEP.to_string(),
                 found: format!("a list of {}", each.len()),
-                wanted: format!("one for each of {layers} layers"),
+                wanted: format!("a list with one entry for each of {layers} layers"),
             });
         }
         let routes =
@@ -551,8 +557,8 @@ fn deepseek_layers(fields: &mut Fields<'_>, layers: u32, first: u32) -> Result<u
     }
 }
 
-/// Llama 4's layers that route.
-fn llama4_layers(fields: &mut Fields<'_>, layers: u32) -> Result<u32, ConfigError> {
+/// Returns the number of Llama 4's routed layers.
+fn llama4_layers(fields: &mut ConfigFields<'_>, layers: u32) -> Result<u32, ConfigError> {
     const STEP: &str = "interleave_moe_layer_step";
     let step = fields.whole(&[STEP])?;
     if let Some(listed) = fields.wholes("moe_layers")? {

@@ -1,10 +1,9 @@
-//! The fields of a file, which remember those that were read: the rest is either without influence on a model's shape
-//! or not understood.
+//! The fields of a file. They record which fields were read, so that the others can be listed.
 
 use super::ConfigError;
 use serde_json::{Map, Value};
 
-/// Fields that say nothing of a model's shape as this program sees it: training, numerics, positions, tokens, biases.
+/// Fields without influence on a model's shape: training, numerics, positions, tokens, biases.
 const WITHOUT_INFLUENCE: &[&str] = &[
     "activation_function",
     "alibi",
@@ -118,29 +117,29 @@ const SUFFIXES_WITHOUT_INFLUENCE: &[&str] = &[
     "router_logits",
 ];
 
-/// The fields of one object of a file.
-pub(super) struct Fields<'a> {
+/// The fields of one object in a file.
+pub(super) struct ConfigFields<'a> {
     map: &'a Map<String, Value>,
     /// The file's `model_type`, for messages.
     pub(super) family: String,
-    /// Whether that is known, so that its defaults are.
+    /// Whether that family is known.
     pub(super) is_known: bool,
-    /// What was assumed because the file is silent.
+    /// Assumptions for missing fields.
     pub(super) notes: Vec<String>,
     read: Vec<&'static str>,
-    /// Fields that were read and only partly understood.
-    doubts: Vec<String>,
+    /// Fields that were read but only partly understood.
+    partly_read: Vec<String>,
 }
 
-impl<'a> Fields<'a> {
-    pub(super) fn of(map: &'a Map<String, Value>) -> Fields<'a> {
-        Fields {
+impl<'a> ConfigFields<'a> {
+    pub(super) fn of(map: &'a Map<String, Value>) -> ConfigFields<'a> {
+        ConfigFields {
             map,
             family: String::new(),
             is_known: true,
             notes: Vec::new(),
             read: Vec::new(),
-            doubts: Vec::new(),
+            partly_read: Vec::new(),
         }
     }
 
@@ -148,19 +147,19 @@ impl<'a> Fields<'a> {
         self.notes.push(note);
     }
 
-    pub(super) fn doubt(&mut self, doubt: String) {
-        self.doubts.push(doubt);
+    pub(super) fn note_partly_read(&mut self, field: String) {
+        self.partly_read.push(field);
     }
 
-    /// Why a default is the right one.
-    pub(super) fn default_of_family(&self) -> String {
+    /// Returns the source of a default, for notes.
+    pub(super) fn default_reason(&self) -> String {
         match self.is_known {
-            true => format!("the default of {}", self.family),
-            false => "which is Llama's default".to_string(),
+            true => format!("default of {}", self.family),
+            false => "Llama's default".to_string(),
         }
     }
 
-    /// Whether the file says that there is none, rather than nothing.
+    /// Whether the field is present and null.
     pub(super) fn is_null(&mut self, name: &'static str) -> bool {
         let is = self.map.get(name).is_some_and(Value::is_null);
         if is {
@@ -169,7 +168,7 @@ impl<'a> Fields<'a> {
         is
     }
 
-    /// What the file says; a null is nothing.
+    /// Returns the field's value, if it is present and not null.
     fn value(&mut self, name: &'static str) -> Option<&'a Value> {
         self.read.push(name);
         self.map.get(name).filter(|value| !value.is_null())
@@ -179,16 +178,16 @@ impl<'a> Fields<'a> {
         ConfigError::Wrong { field: name.to_string(), found: shown(found), wanted: wanted.into() }
     }
 
-    /// A whole number under the first of `names` that has one; the others must not contradict it.
+    /// Returns the whole number of the first of `names` that is present; the others must be equal.
     pub(super) fn whole(&mut self, names: &[&'static str]) -> Result<Option<u32>, ConfigError> {
         let mut found = None;
         for name in names {
             let Some(value) = self.value(name) else { continue };
             let number = as_whole(value)
-                .ok_or_else(|| Self::wrong(name, value, "a whole number from 0 to 4294967295"))?;
+                .ok_or_else(|| Self::wrong(name, value, "a whole number up to 4,294,967,295"))?;
             match found {
                 Some((first, other)) if other != number => {
-                    return Err(Self::wrong(name, value, format!("{other} as in {first}")));
+                    return Err(Self::wrong(name, value, format!("{other}, like {first}")));
                 }
                 _ => found = found.or(Some((*name, number))),
             }
@@ -196,7 +195,7 @@ impl<'a> Fields<'a> {
         Ok(found.map(|(_, number)| number))
     }
 
-    /// A whole number without which the model can't be known.
+    /// Returns a whole number that is required.
     pub(super) fn needed(&mut self, names: &[&'static str]) -> Result<u32, ConfigError> {
         self.whole(names)?.ok_or_else(|| self.missing(names))
     }
@@ -206,7 +205,10 @@ impl<'a> Fields<'a> {
         ConfigError::Missing { field: names.join(" or "), family: family.to_string() }
     }
 
-    /// A whole number; where the file is silent the family's default, which is noted, or an error if there is none.
+    /// Returns a whole number, or else the family's default with a note.
+    ///
+    /// # Errors
+    /// The field is missing and there is no default, or its value is invalid.
     pub(super) fn or_default(
         &mut self,
         names: &[&'static str],
@@ -216,7 +218,7 @@ impl<'a> Fields<'a> {
             (Some(value), _) => Ok(value),
             (None, Some(default)) => {
                 let name = names.first().copied().unwrap_or_default();
-                self.note(format!("{name} is not given: {default}, {}", self.default_of_family()));
+                self.note(format!("{name} assumed: {default} ({}).", self.default_reason()));
                 Ok(default)
             }
             (None, None) => Err(self.missing(names)),
@@ -232,36 +234,40 @@ impl<'a> Fields<'a> {
 
     pub(super) fn text(&mut self, name: &'static str) -> Result<Option<&'a str>, ConfigError> {
         let value = self.value(name);
-        value.map(|value| value.as_str().ok_or_else(|| Self::wrong(name, value, "a text"))).transpose()
+        value.map(|value| value.as_str().ok_or_else(|| Self::wrong(name, value, "text"))).transpose()
     }
 
-    /// A list of texts.
+    /// Returns a list of texts.
     pub(super) fn texts(&mut self, name: &'static str) -> Result<Option<Vec<&'a str>>, ConfigError> {
         let Some(value) = self.value(name) else { return Ok(None) };
         let texts = value.as_array().and_then(|list| list.iter().map(Value::as_str).collect());
         texts.ok_or_else(|| Self::wrong(name, value, "a list of texts")).map(Some)
     }
 
-    /// A list of whole numbers.
+    /// Returns a list of whole numbers.
     pub(super) fn wholes(&mut self, name: &'static str) -> Result<Option<Vec<u32>>, ConfigError> {
         let Some(value) = self.value(name) else { return Ok(None) };
         let numbers = value.as_array().and_then(|list| list.iter().map(as_whole).collect());
         numbers.ok_or_else(|| Self::wrong(name, value, "a list of whole numbers")).map(Some)
     }
 
-    /// Whether the field holds a list, where it may also hold one value for all layers.
+    /// Whether the field is a list rather than one value for all layers.
     pub(super) fn is_list(&self, name: &str) -> bool {
         self.map.get(name).is_some_and(Value::is_array)
     }
 
-    /// The fields of an object.
-    pub(super) fn object(&mut self, name: &'static str) -> Result<Option<Fields<'a>>, ConfigError> {
+    /// Returns the fields of a nested object.
+    pub(super) fn object(&mut self, name: &'static str) -> Result<Option<ConfigFields<'a>>, ConfigError> {
         let Some(value) = self.value(name) else { return Ok(None) };
         let map = value.as_object().ok_or_else(|| Self::wrong(name, value, "an object"))?;
-        Ok(Some(Fields { family: self.family.clone(), is_known: self.is_known, ..Fields::of(map) }))
+        Ok(Some(ConfigFields {
+            family: self.family.clone(),
+            is_known: self.is_known,
+            ..ConfigFields::of(map)
+        }))
     }
 
-    /// What the file says that nobody read and that is not known to be without influence.
+    /// Returns the fields that were not read and may influence the model's shape.
     pub(super) fn left_over(&self) -> Vec<String> {
         let unread = self.map.iter().filter(|(name, value)| {
             !value.is_null() && !self.read.contains(&name.as_str()) && has_influence(name)
@@ -270,7 +276,7 @@ impl<'a> Fields<'a> {
             let name: String = name.chars().flat_map(char::escape_debug).take(LONGEST_SHOWN).collect();
             format!("{name} = {}", shown(value))
         });
-        self.doubts.iter().cloned().chain(unread).collect()
+        self.partly_read.iter().cloned().chain(unread).collect()
     }
 }
 
@@ -280,7 +286,7 @@ fn has_influence(name: &str) -> bool {
     !starts && !ends && !WITHOUT_INFLUENCE.contains(&name)
 }
 
-/// Python writes some whole numbers with a point: 4.0.
+/// Returns a whole number, also from Python's form 4.0.
 fn as_whole(value: &Value) -> Option<u32> {
     match (value.as_u64(), value.as_f64()) {
         (Some(number), _) => u32::try_from(number).ok(),
@@ -292,20 +298,21 @@ fn as_whole(value: &Value) -> Option<u32> {
     }
 }
 
+/// Characters of a value that a message shows at most.
 const LONGEST_SHOWN: usize = 60;
 
-/// A value as a message shows it: short.
+/// Formats a value for a message, shortened.
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::Array(list) => format!("a list of {}", list.len()),
         Value::Object(_) => "an object".to_string(),
         Value::String(text) if text.chars().count() > LONGEST_SHOWN => {
             format!(
-                "“{}…”",
+                "\"{}…\"",
                 text.chars().flat_map(char::escape_debug).take(LONGEST_SHOWN).collect::<String>()
             )
         }
-        Value::String(text) => format!("“{}”", text.escape_debug()),
+        Value::String(text) => format!("\"{}\"", text.escape_debug()),
         other => other.to_string(),
     }
 }

@@ -1,24 +1,24 @@
-//! Nemotron-H and its successors: each layer is one block of attention, Mamba-2, MLP or routed MLP.
+//! Nemotron-H and its successors, where each layer is one block: attention, Mamba-2, MLP or routed MLP.
 
-use super::fields::Fields;
+use super::fields::ConfigFields;
 use super::{Architecture, ConfigError};
 use crate::architecture::{Attention, AttentionKind, MOST_LAYERS, Mamba, Mlp, Moe};
 
-/// Its MLPs, whose activation is the squared ReLU, are not gated.
+/// Its MLPs use squared ReLU and are not gated.
 const GATED: bool = false;
 
-/// The blocks of a pattern, by kind.
+/// The number of blocks of each kind in a pattern.
 #[derive(Debug, Default, PartialEq)]
-struct Blocks {
+struct HybridBlocks {
     attention: u32,
     mamba: u32,
     mlp: u32,
     moe: u32,
 }
 
-/// The shape that the fields of a hybrid describe.
+/// Returns the architecture that the fields of a hybrid define.
 pub(super) fn architecture(
-    fields: &mut Fields<'_>,
+    fields: &mut ConfigFields<'_>,
     tied_embeddings: bool,
 ) -> Result<Architecture, ConfigError> {
     let blocks = blocks(fields, "hybrid_override_pattern", &["layers_block_type", "layer_types"])?
@@ -28,7 +28,7 @@ pub(super) fn architecture(
         return Err(ConfigError::Wrong {
             field: "num_hidden_layers".to_string(),
             found: said.to_string(),
-            wanted: format!("{layers}, as many as the pattern has layers,"),
+            wanted: format!("{layers}, the number of layers in the pattern"),
         });
     }
     let attention = Attention {
@@ -41,7 +41,7 @@ pub(super) fn architecture(
         window: None,
         sinks: false,
     };
-    // Files without such blocks carry the field all the same.
+    // Files without dense MLPs can have the field too.
     let ffn = fields.whole(&["intermediate_size"])?;
     let mlp = match (blocks.mlp, ffn) {
         (0, _) => None,
@@ -61,18 +61,18 @@ pub(super) fn architecture(
     })
 }
 
-/// The blocks that a pattern of characters names, or a list of words; they say the same where there are both.
+/// Returns the blocks of a pattern of characters or of a list of words. If the file has both, they must agree.
 fn blocks(
-    fields: &mut Fields<'_>,
+    fields: &mut ConfigFields<'_>,
     pattern: &'static str,
     lists: &[&'static str],
-) -> Result<Option<Blocks>, ConfigError> {
+) -> Result<Option<HybridBlocks>, ConfigError> {
     let wrong = |field: &str, found: String, wanted: &str| ConfigError::Wrong {
         field: field.to_string(),
         found,
         wanted: wanted.to_string(),
     };
-    let mut found: Option<Blocks> = None;
+    let mut found: Option<HybridBlocks> = None;
     let mut kinds: Vec<(&'static str, Vec<&str>)> = Vec::new();
     let text = fields.text(pattern)?;
     if let Some(text) = text {
@@ -83,9 +83,9 @@ fn blocks(
     }
     for (field, kinds) in kinds {
         if kinds.len() > MOST_LAYERS as usize {
-            return Err(wrong(field, format!("{} layers", kinds.len()), "fewer"));
+            return Err(wrong(field, format!("{} layers long", kinds.len()), "at most 10,000 layers long"));
         }
-        let mut blocks = Blocks::default();
+        let mut blocks = HybridBlocks::default();
         for kind in kinds {
             match kind {
                 "*" | "attention" | "full_attention" => blocks.attention += 1,
@@ -93,14 +93,14 @@ fn blocks(
                 "-" | "mlp" => blocks.mlp += 1,
                 "E" | "moe" => blocks.moe += 1,
                 other => {
-                    let wanted = "M, *, - or E (mamba, attention, mlp or moe) for each layer";
-                    return Err(wrong(field, super::shown_type(other), wanted));
+                    let wanted = "a pattern of M, *, - and E (mamba, attention, mlp and moe)";
+                    return Err(wrong(field, format!("a pattern with {}", super::shown_type(other)), wanted));
                 }
             }
         }
         match &found {
             Some(before) if *before != blocks => {
-                return Err(wrong(field, "a pattern".to_string(), "the same blocks as in the other pattern"));
+                return Err(wrong(field, "another pattern".to_string(), "the same in both fields"));
             }
             _ => found = Some(blocks),
         }
@@ -108,8 +108,8 @@ fn blocks(
     Ok(found)
 }
 
-fn moe(fields: &mut Fields<'_>, layers: u32) -> Result<Option<Moe>, ConfigError> {
-    // Files without such blocks carry the fields all the same.
+fn moe(fields: &mut ConfigFields<'_>, layers: u32) -> Result<Option<Moe>, ConfigError> {
+    // Files without routed MLPs can have the fields too.
     let experts = fields.whole(&["n_routed_experts", "num_local_experts"])?;
     let top_k = fields.whole(&["num_experts_per_tok"])?;
     let ffn = fields.whole(&["moe_intermediate_size"])?;
@@ -120,8 +120,8 @@ fn moe(fields: &mut Fields<'_>, layers: u32) -> Result<Option<Moe>, ConfigError>
         return Ok(None);
     }
     if shared > 1 {
-        // The model's own code makes one of that width, whatever the number.
-        fields.doubt(format!("n_shared_experts = {shared}: read as one, of the width that the file gives"));
+        // The model's code creates one expert of that width for any number.
+        fields.note_partly_read(format!("n_shared_experts = {shared} (read as 1)"));
     }
     let shared_ffn = match (shared, shared_ffn) {
         (0, _) => 0,
@@ -139,7 +139,7 @@ fn moe(fields: &mut Fields<'_>, layers: u32) -> Result<Option<Moe>, ConfigError>
     }))
 }
 
-fn mamba(fields: &mut Fields<'_>, layers: u32) -> Result<Option<Mamba>, ConfigError> {
+fn mamba(fields: &mut ConfigFields<'_>, layers: u32) -> Result<Option<Mamba>, ConfigError> {
     if layers == 0 {
         return Ok(None);
     }
@@ -153,14 +153,15 @@ fn mamba(fields: &mut Fields<'_>, layers: u32) -> Result<Option<Mamba>, ConfigEr
     }))
 }
 
-/// Layers of multi-token prediction, each of attention and one MLP, as a transformer's.
-fn mtp_layers(fields: &mut Fields<'_>) -> Result<u32, ConfigError> {
+/// Returns the number of multi-token prediction layers, each with attention and one MLP.
+fn mtp_layers(fields: &mut ConfigFields<'_>) -> Result<u32, ConfigError> {
     const PATTERN: &str = "mtp_hybrid_override_pattern";
     let layers = fields.whole(&["num_nextn_predict_layers"])?.unwrap_or(0);
     let each = blocks(fields, PATTERN, &["mtp_layers_block_type"])?;
-    let usual = |blocks: &Blocks| blocks.attention == 1 && blocks.mlp + blocks.moe == 1 && blocks.mamba == 0;
+    let usual =
+        |blocks: &HybridBlocks| blocks.attention == 1 && blocks.mlp + blocks.moe == 1 && blocks.mamba == 0;
     if layers > 0 && !each.as_ref().is_none_or(usual) {
-        fields.doubt(format!("{PATTERN}: other blocks than one of attention and one MLP"));
+        fields.note_partly_read(format!("{PATTERN} (read as one attention and one MLP block)"));
     }
     Ok(layers)
 }

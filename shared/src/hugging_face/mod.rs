@@ -1,8 +1,7 @@
-//! Reading a model from the `config.json` of a Hugging Face repository.
+//! Reads a model from the `config.json` of a Hugging Face repository.
 //!
-//! What a file leaves unsaid is taken from the defaults that its family documents (Hugging Face `transformers`, each
-//! family's configuration class) and noted; what nobody can know is an error; what the file says and this module does
-//! not understand is listed, never passed over.
+//! Missing fields take the defaults of the model's family (its configuration class in Hugging Face `transformers`), with a
+//! note. A missing field without a default is an error. Fields that are not understood are listed.
 
 mod families;
 mod fields;
@@ -10,83 +9,86 @@ mod hybrid;
 
 use crate::architecture::Architecture;
 use crate::catalog::Model;
+use crate::units::group_digits;
 use families::Family;
-use fields::Fields;
+use fields::ConfigFields;
 use serde_json::Value;
 use std::borrow::Cow;
 
 /// A model read from a `config.json`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Imported {
+pub struct ImportedModel {
     /// The model; its id is the text that [`Model::own`] reads.
     pub model: Model,
-    /// What was assumed because the file is silent, and why.
+    /// Assumptions for missing fields, with their reasons, as sentences.
     pub notes: Vec<String>,
-    /// What the file says of the model's shape that is not understood: with any, the model may be another.
+    /// Fields that are not understood and may change the model's shape.
     pub unknown: Vec<String>,
 }
 
-/// Why a `config.json` is no model; a clause about the file.
+/// Why a `config.json` can't be read as a model, as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// No JSON.
-    #[error("is no JSON: {0}")]
+    /// The file is not JSON.
+    #[error("The file is not valid JSON: {0}.")]
     NotJson(String),
-    /// JSON, but no object.
-    #[error("is no config.json: it holds {found} where an object with fields such as model_type is wanted")]
+    /// The file is JSON, but not an object.
+    #[error(
+        "The file is not a config.json: it contains {found} instead of an object with fields such as model_type."
+    )]
     NotAnObject {
-        /// What stands there.
+        /// Its contents.
         found: String,
     },
-    /// A field without which the model can't be known.
-    #[error("lacks {field}, without which a model of type {family} can't be known")]
+    /// A required field is missing.
+    #[error("The file has no {field}, which model_type {family} requires.")]
     Missing {
-        /// Its name, the usual one first where there are several.
+        /// Its name, the most common one first.
         field: String,
         /// The file's `model_type`.
         family: String,
     },
-    /// A field that holds what it can't.
-    #[error("has {field} = {found}, where {wanted} is wanted")]
+    /// A field has an invalid value.
+    #[error("{field} is {found}; it must be {wanted}.")]
     Wrong {
         /// Its name.
         field: String,
-        /// What stands there.
+        /// The value.
         found: String,
-        /// What could.
+        /// Description of valid values.
         wanted: String,
     },
-    /// A family that is not known, and that can't be read as if it were Llama's.
+    /// The family is unknown and differs from Llama.
     #[error(
-        "has model_type {found}, which is not known and can't be read like a Llama ({reason}); known: {}",
+        "model_type {found} is unknown, and the model can't be read like Llama: {reason}. Known types: {}.",
         families::known()
     )]
     UnknownFamily {
         /// The file's `model_type`.
         found: String,
-        /// Why it can't.
+        /// How it differs from Llama.
         reason: String,
     },
-    /// Fields that each make sense and that together are no model.
-    #[error("describes no model: it {0}")]
+    /// The fields contradict each other.
+    #[error("The file does not describe a possible model: it {0}.")]
     Unsound(String),
 }
 
-/// Objects that hold the language model of a model that can also see or hear.
+/// Objects with the language model of a multimodal model.
 const NESTED: [&str; 3] = ["text_config", "llm_config", "language_config"];
 
 /// Reads the text of a `config.json`.
 ///
 /// # Errors
-/// It is no JSON, lacks a field, or describes what is no model.
-pub fn read(text: &str) -> Result<Imported, ConfigError> {
+/// It is not JSON, a required field is missing, a value is invalid, or fields contradict each other.
+pub fn read(text: &str) -> Result<ImportedModel, ConfigError> {
     let value = parse(text)?;
     let Value::Object(file) = &value else {
         return Err(ConfigError::NotAnObject { found: fields::shown(&value) });
     };
     let nested = NESTED.iter().find_map(|name| Some((*name, file.get(*name)?.as_object()?)));
-    let mut fields = Fields::of(nested.map_or(file, |(_, nested)| nested));
-    let mut outer = Fields::of(file);
+    let mut fields = ConfigFields::of(nested.map_or(file, |(_, nested)| nested));
+    let mut outer = ConfigFields::of(file);
     let own_type = fields.text("model_type")?.or(outer.text("model_type")?).unwrap_or_default();
     let known = Family::of(own_type);
     (fields.family, fields.is_known) = (own_type.to_string(), known.is_some());
@@ -95,8 +97,11 @@ pub fn read(text: &str) -> Result<Imported, ConfigError> {
     let tied = match fields.flag("tie_word_embeddings")?.or(outer.flag("tie_word_embeddings")?) {
         Some(tied) => tied,
         None => {
-            let says = if family.tied { "shared" } else { "not shared" };
-            fields.note(format!("tie_word_embeddings is not given: {says}, {}", fields.default_of_family()));
+            fields.note(format!(
+                "tie_word_embeddings assumed: {} ({}).",
+                family.tied,
+                fields.default_reason()
+            ));
             family.tied
         }
     };
@@ -106,7 +111,7 @@ pub fn read(text: &str) -> Result<Imported, ConfigError> {
         false => family.architecture(&mut fields, tied),
     };
     let architecture = architecture.map_err(|error| match error {
-        ConfigError::Missing { field, .. } if known.is_none() => unlike(format!("it lacks {field}")),
+        ConfigError::Missing { field, .. } if known.is_none() => unlike(format!("{field} is missing")),
         error => error,
     })?;
     architecture.check().map_err(ConfigError::Unsound)?;
@@ -120,23 +125,22 @@ pub fn read(text: &str) -> Result<Imported, ConfigError> {
             return Err(unlike(reason));
         }
         let found = shown_type(own_type);
-        unknown
-            .insert(0, format!("model_type {found} is not known: the file is read as if it were a Llama's"));
+        unknown.insert(0, format!("model_type = {found} (read like Llama)"));
     }
     if let Some((name, _)) = nested {
-        fields.note(format!("only the language model, {name}, is read"));
+        fields.note(format!("Only the language model ({name}) is read."));
         unknown.extend(outer.left_over().into_iter().filter(|field| !field.contains("_config ")));
     }
     let source = format!("config.json, model_type {own_type}");
     let model = Model::from_architecture(architecture, seq_len, title, &source);
-    Ok(Imported { model, notes: fields.notes, unknown })
+    Ok(ImportedModel { model, notes: fields.notes, unknown })
 }
 
-/// Sequences that models are mostly trained at: beyond it `max_position_embeddings` says what a model can read.
+/// Longest usual training sequence. A larger `max_position_embeddings` is the model's maximum after training.
 const LONGEST_USUAL: u32 = 8192;
 
-/// The sequence length that a file lets one guess; `--seq-len` says better.
-fn sequence(fields: &mut Fields<'_>) -> Result<u32, ConfigError> {
+/// Returns the training sequence length that the file suggests, with a note.
+fn sequence(fields: &mut ConfigFields<'_>) -> Result<u32, ConfigError> {
     const NAMES: [&str; 5] =
         ["max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length"];
     let reach = fields.whole(&NAMES)?;
@@ -149,33 +153,37 @@ fn sequence(fields: &mut Fields<'_>) -> Result<u32, ConfigError> {
     let seq_len = original.or(reach).filter(|tokens| *tokens > 0).unwrap_or(LONGEST_USUAL).min(LONGEST_USUAL);
     fields.note(match (reach, original) {
         (Some(reach), _) if reach != seq_len => {
-            format!("sequences of {seq_len} tokens are assumed, though the model can read {reach}: say what it trains at")
+            let [assumed, maximum] = [seq_len, reach].map(|tokens| group_digits(tokens.into()));
+            format!("Training sequence length assumed: {assumed} (model maximum {maximum}).")
         }
-        (None, None) => format!("no sequence length is given: {seq_len} tokens are assumed"),
-        _ => format!("sequences of {seq_len} tokens are assumed, as the file says"),
+        (None, None) => {
+            let assumed = group_digits(seq_len.into());
+            format!("Training sequence length assumed: {assumed} (the file has none).")
+        }
+        _ => format!("Training sequence length: {} (from the file).", group_digits(seq_len.into())),
     });
     Ok(seq_len)
 }
 
-/// Why a file of an unknown family can't be read as if it were a Llama's, if it can't.
-fn unlike_llama(fields: &mut Fields<'_>, unknown: &[String]) -> Result<Option<String>, ConfigError> {
-    // Whether an MLP is gated decides over a third of the model.
+/// Returns how a file of an unknown family differs from Llama, if it does.
+fn unlike_llama(fields: &mut ConfigFields<'_>, unknown: &[String]) -> Result<Option<String>, ConfigError> {
+    // A gated MLP has a third more weights, so the activation must be known.
     let activation = fields.text("hidden_act")?;
     if !matches!(activation, Some("silu" | "swish")) {
-        let says = activation.map_or("is not given".to_string(), |name| format!("is “{name}”"));
-        return Ok(Some(format!("hidden_act {says}, so that its MLP may have another form")));
+        let says = activation.map_or("is missing".to_string(), |name| format!("is \"{name}\""));
+        return Ok(Some(format!("hidden_act {says}, so its MLP may have another form")));
     }
     const OTHER_BLOCKS: [&str; 8] =
         ["expert", "moe", "lora_rank", "mamba", "ssm", "linear_", "conv", "layer_types"];
     let other = unknown.iter().find(|field| OTHER_BLOCKS.iter().any(|word| field.contains(word)));
-    Ok(other.map(|field| format!("it has {field}")))
+    Ok(other.map(|field| format!("the file has {field}")))
 }
 
 fn shown_type(model_type: &str) -> String {
     fields::shown(&Value::from(model_type))
 }
 
-/// Reads JSON, and what Python writes in its place for numbers that JSON does not have.
+/// Parses JSON, including Python's `Infinity` and `NaN`.
 fn parse(text: &str) -> Result<Value, ConfigError> {
     let text = text.trim_start_matches('\u{feff}');
     let broken = |error: serde_json::Error| ConfigError::NotJson(error.to_string());
@@ -188,7 +196,7 @@ fn parse(text: &str) -> Result<Value, ConfigError> {
     }
 }
 
-/// `Infinity` and `NaN` outside of strings as nulls.
+/// Replaces `Infinity` and `NaN` outside strings by null.
 fn without_infinities(text: &str) -> Cow<'_, str> {
     const WORDS: [&str; 3] = ["-Infinity", "Infinity", "NaN"];
     if !WORDS.iter().any(|word| text.contains(word)) {

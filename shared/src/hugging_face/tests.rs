@@ -5,7 +5,7 @@ use crate::architecture::{AttentionKind, Window};
 use crate::catalog::Catalog;
 use proptest::prelude::*;
 
-/// Published models that the catalog has as well: the same shape must come of the file.
+/// Published models that are in the catalog; their files must give the same shapes.
 const IN_CATALOG: &[(&str, &str)] = &[
     (
         "llama3.1-8b",
@@ -142,7 +142,7 @@ const IN_CATALOG: &[(&str, &str)] = &[
     ),
 ];
 
-/// Published models that the catalog lacks, with their published parameters in billions.
+/// Published models that are not in the catalog, with their parameters in billions.
 const ELSEWHERE: &[(f64, &str)] = &[
     // Mistral 7B v0.1.
     (
@@ -173,7 +173,7 @@ const ELSEWHERE: &[(f64, &str)] = &[
             "num_hidden_layers": 34, "rope_scaling": {"factor": 8.0, "rope_type": "linear"},
             "sliding_window": 1024}}"#,
     ),
-    // GPT-2; its positions, which this does not count, are 0.6 % of it.
+    // GPT-2 without position embeddings (0.6 %), which are not counted.
     (
         0.1236,
         r#"{"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "n_ctx": 1024, "n_positions": 1024,
@@ -228,7 +228,7 @@ const ELSEWHERE: &[(f64, &str)] = &[
     ),
 ];
 
-/// Nemotron 3 Super 120B-A12B: its blocks, not in their order.
+/// Nemotron 3 Super 120B-A12B, with its blocks in another order.
 fn nemotron_3_super() -> String {
     let pattern = format!("{}{}{}", "M".repeat(40), "E".repeat(40), "*".repeat(8));
     let file = r#"{"model_type": "nemotron_h", "hidden_size": 4096, "num_hidden_layers": 88, "vocab_size": 131072,
@@ -247,13 +247,13 @@ fn changed(id: &str, from: &str, to: &str) -> String {
 }
 
 #[test]
-fn a_published_file_is_the_model_of_the_catalog() {
+fn a_published_file_gives_the_model_of_the_catalog() {
     for (id, file) in IN_CATALOG {
         let imported = read(file).unwrap_or_else(|error| panic!("{id}: {error}"));
         let published = Catalog::embedded().model(id).unwrap();
         let mut architecture = imported.model.architecture.clone();
         if let (Some(ours), Some(theirs)) = (&mut architecture.mamba, &published.architecture.mamba) {
-            // The catalog has it only where a paper does.
+            // The catalog has the chunk size only if a paper states it.
             ours.chunk = theirs.chunk;
         }
         assert_eq!(architecture, published.architecture, "{id}");
@@ -265,7 +265,7 @@ fn a_published_file_is_the_model_of_the_catalog() {
 }
 
 #[test]
-fn a_published_file_has_the_published_parameters() {
+fn a_published_file_gives_the_published_parameters() {
     for (params_b, file) in ELSEWHERE {
         let imported = read(file).unwrap_or_else(|error| panic!("{file}: {error}"));
         let ratio = imported.model.params_b / params_b;
@@ -276,14 +276,14 @@ fn a_published_file_has_the_published_parameters() {
 }
 
 #[test]
-fn the_sequence_is_the_one_before_it_was_stretched() {
+fn the_sequence_length_is_the_one_before_extension() {
     for (id, seq_len) in
         [("llama3.1-8b", 8192), ("deepseek-v3", 4096), ("gpt-oss-20b", 4096), ("mpt-7b", 2048)]
     {
         let imported = read(&changed(id, "{", "{")).unwrap();
         assert_eq!(imported.model.seq_len, seq_len, "{id}");
         assert!(
-            imported.notes.iter().any(|note| note.contains("tokens are assumed")),
+            imported.notes.iter().any(|note| note.starts_with("Training sequence length")),
             "{:?}",
             imported.notes
         );
@@ -291,7 +291,7 @@ fn the_sequence_is_the_one_before_it_was_stretched() {
 }
 
 #[test]
-fn the_largest_hybrid_routes_through_a_latent_width() {
+fn a_hybrid_can_route_through_a_latent_width() {
     let imported = read(&nemotron_3_super()).unwrap();
     let model = &imported.model;
     assert_eq!(model.architecture.moe.as_ref().unwrap().latent, Some(1024));
@@ -301,7 +301,7 @@ fn the_largest_hybrid_routes_through_a_latent_width() {
 }
 
 #[test]
-fn windows_fall_on_the_layers_that_each_family_says() {
+fn each_family_has_its_windows_on_its_layers() {
     let window = |file: &str| read(file).unwrap().model.architecture.attention.window;
     let some = |tokens, layers| Some(Window { tokens, layers });
     assert_eq!(window(ELSEWHERE[0].1), some(4096, 32), "Mistral: every layer");
@@ -309,17 +309,17 @@ fn windows_fall_on_the_layers_that_each_family_says() {
     assert_eq!(window(ELSEWHERE[2].1), some(4096, 21), "Gemma 2: every other");
     assert_eq!(window(ELSEWHERE[3].1), some(1024, 29), "Gemma 3: all but every sixth");
     let switched = changed("qwen2.5-7b", r#""use_sliding_window": false"#, r#""use_sliding_window": true"#);
-    assert_eq!(window(&switched), None, "all layers stand before the first that has one");
+    assert_eq!(window(&switched), None, "the first windowed layer is beyond the last");
     let switched = switched.replace(r#""max_window_layers": 28"#, r#""max_window_layers": 20"#);
     assert_eq!(window(&switched), some(131_072, 8));
     let types =
         r#""layer_types": ["full_attention", "sliding_attention", "sliding_attention"], "hidden_size""#;
     let typed = changed("gpt-oss-20b", r#""hidden_size""#, types).replace(": 24,", ": 3,");
-    assert_eq!(window(&typed), some(128, 2), "what the file says of each layer decides");
+    assert_eq!(window(&typed), some(128, 2), "layer_types overrides the rule");
 }
 
 #[test]
-fn layers_route_where_each_family_says() {
+fn each_family_routes_its_layers() {
     let routed = |file: &str| read(file).unwrap().model.architecture.moe.unwrap().layers;
     let sparse = |step: &str, dense: &str| {
         changed("qwen3-30b-a3b", r#""mlp_only_layers": []"#, &format!(r#""mlp_only_layers": {dense}"#))
@@ -327,34 +327,34 @@ fn layers_route_where_each_family_says() {
     };
     assert_eq!(routed(&sparse("2", "[]")), 24);
     assert_eq!(routed(&sparse("1", "[0, 1, 2]")), 45);
-    assert_eq!(routed(&sparse("2", "[0, 1, 2]")), 23, "layer 1 alone would have routed");
+    assert_eq!(routed(&sparse("2", "[0, 1, 2]")), 23, "layer 1 is listed as dense");
     let freq = |freq: &str| {
         changed("deepseek-v3", r#""moe_layer_freq": 1"#, &format!(r#""moe_layer_freq": {freq}"#))
     };
     assert_eq!(routed(&freq("2")), 29, "layers 4, 6, … 60");
     let each = format!("[{}0, 1, 1, 0, 1]", "1, ".repeat(56));
     assert_eq!(routed(&freq(&each)), 53 + 3);
-    assert!(read(&freq("[1, 1]")).unwrap_err().to_string().contains("one for each of 61 layers is wanted"));
+    assert!(read(&freq("[1, 1]")).unwrap_err().to_string().contains("one entry for each of 61 layers"));
     let listed = r#""moe_layers": [1, 3, 99], "interleave_moe_layer_step": 2"#;
     assert_eq!(routed(&changed("llama4-maverick", r#""interleave_moe_layer_step": 2"#, listed)), 2);
 }
 
 #[test]
-fn a_silent_file_is_noted_and_a_missing_fact_refused() {
+fn a_default_is_noted_and_a_missing_required_field_refused() {
     let imported = read(&changed("llama2-7b", "{", "{")).unwrap();
     let notes = imported.notes.join("\n");
     for field in ["tie_word_embeddings", "num_key_value_heads", "head_dim"] {
-        assert!(notes.contains(&format!("{field} is not given")), "{notes}");
+        assert!(notes.contains(&format!("{field} assumed: ")), "{notes}");
     }
-    assert!(notes.contains("the default of llama"), "{notes}");
+    assert!(notes.contains("(default of llama)"), "{notes}");
     let shared = |id: &str, from: &str, to: &str| {
         let imported = read(&changed(id, from, to)).unwrap();
         (imported.model.architecture.moe.unwrap().shared_ffn, imported.notes.join("\n"))
     };
     let (width, notes) = shared("qwen2-57b-a14b", r#""shared_expert_intermediate_size": 20480,"#, "");
-    assert!(width == 5632 && notes.contains("shared_expert_intermediate_size is not given: 5632"), "{notes}");
+    assert!(width == 5632 && notes.contains("shared_expert_intermediate_size assumed: 5632"), "{notes}");
     let (width, notes) = shared("deepseek-v3", r#""n_shared_experts": 1,"#, "");
-    assert!(width == 2048 && notes.contains("n_shared_experts is not given: 1"), "{notes}");
+    assert!(width == 2048 && notes.contains("n_shared_experts assumed: 1"), "{notes}");
     assert_eq!(shared("deepseek-v3", r#""n_shared_experts": 1"#, r#""n_shared_experts": null"#).0, 0);
     let plain = changed("mixtral-8x7b", r#""num_key_value_heads": 8"#, r#""num_key_value_heads": null"#);
     assert!(matches!(
@@ -362,68 +362,71 @@ fn a_silent_file_is_noted_and_a_missing_fact_refused() {
         AttentionKind::Gqa { kv_heads: 32, head_dim: 128 }
     ));
     let error = read(&changed("llama2-7b", r#""hidden_size": 4096,"#, "")).unwrap_err();
-    assert!(error.to_string().starts_with("lacks hidden_size or n_embd"), "{error}");
+    assert!(error.to_string().contains("has no hidden_size or n_embd"), "{error}");
     let error = read(&changed("mixtral-8x7b", r#""num_local_experts": 8,"#, "")).unwrap_err();
-    assert!(error.to_string().starts_with("lacks num_local_experts"), "{error}");
+    assert!(error.to_string().contains("has no num_local_experts"), "{error}");
 }
 
 #[test]
-fn what_is_not_understood_is_listed() {
+fn fields_that_are_not_understood_are_listed() {
     let file = changed("llama2-7b", "{", r#"{"index_topk": 2048, "sliding_window": 128, "foo": null, "#);
     assert_eq!(read(&file).unwrap().unknown, ["index_topk = 2048", "sliding_window = 128"]);
     let file = changed("mpt-7b", "{", r#"{"ffn_config": {"ffn_type": "mptglu"}, "#);
-    assert_eq!(read(&file).unwrap().unknown, ["ffn_config.ffn_type = “mptglu”"]);
+    assert_eq!(read(&file).unwrap().unknown, ["ffn_config.ffn_type = \"mptglu\""]);
 }
 
 #[test]
-fn an_unknown_family_is_read_like_llama_only_where_it_can_be() {
+fn an_unknown_family_is_read_like_llama_only_if_it_resembles_it() {
     let like = changed("llama3.1-8b", r#""llama","#, r#""newcomer","#);
     let imported = read(&like).unwrap();
     assert_eq!(imported.model.architecture, Catalog::embedded().model("llama3.1-8b").unwrap().architecture);
-    assert!(imported.unknown[0].contains("“newcomer” is not known"), "{:?}", imported.unknown);
-    assert!(imported.notes[0].contains("Llama's default"), "{:?}", imported.notes);
+    assert!(imported.unknown[0].contains("\"newcomer\" (read like Llama)"), "{:?}", imported.unknown);
+    assert!(imported.notes[0].contains("(Llama's default)"), "{:?}", imported.notes);
     for (from, to, reason) in [
-        (r#""silu""#, r#""relu2""#, "hidden_act is “relu2”"),
-        (r#""hidden_act": "silu","#, "", "hidden_act is not given"),
-        (r#""vocab_size": 128256,"#, "", "it lacks vocab_size"),
-        ("{", r#"{"num_experts": 8, "#, "it has num_experts = 8"),
+        (r#""silu""#, r#""relu2""#, "hidden_act is \"relu2\""),
+        (r#""hidden_act": "silu","#, "", "hidden_act is missing"),
+        (r#""vocab_size": 128256,"#, "", "vocab_size is missing"),
+        ("{", r#"{"num_experts": 8, "#, "the file has num_experts = 8"),
     ] {
         let error = read(&like.replacen(from, to, 1)).unwrap_err().to_string();
-        assert!(error.contains(reason) && error.contains("known: llama, "), "{error}");
+        assert!(error.contains(reason) && error.contains("Known types: llama, "), "{error}");
     }
 }
 
 #[test]
-fn every_mistake_says_where_and_what_is_wanted() {
+fn every_error_names_the_field_and_valid_values() {
     let said = |from: &str, to: &str| read(&changed("llama3.1-8b", from, to)).unwrap_err().to_string();
     assert_eq!(
         said(": 4096", ": 4096.5"),
-        "has hidden_size = 4096.5, where a whole number from 0 to 4294967295 is wanted"
+        "hidden_size is 4096.5; it must be a whole number up to 4,294,967,295."
     );
-    assert!(said(": 4096", ": \"wide\"").contains("has hidden_size = “wide”"));
-    assert!(said(": 4096", ": -1").contains("has hidden_size = -1"));
-    assert!(said(": 4096", ": 1e300").contains("has hidden_size = 1e+300"));
+    assert!(said(": 4096", ": \"wide\"").contains("hidden_size is \"wide\""));
+    assert!(said(": 4096", ": -1").contains("hidden_size is -1"));
+    assert!(said(": 4096", ": 1e300").contains("hidden_size is 1e+300"));
     assert!(said(": 4096", ": 0").contains("needs hidden width of 1 or more"));
     assert!(said(": 4096", ": [4096]").contains("a list of 1"));
     assert!(said(": 32,", ": 4000000000,").contains("a number from 1 to 10000"));
     assert!(said(": 8,", ": 5,").contains("5 KV heads do not share evenly"));
-    assert!(said("false", "\"no\"").contains("true or false is wanted"));
-    assert!(said("{", "").starts_with("is no JSON: "));
-    assert!(said("\"llama\"", "7").contains("model_type = 7, where a text is wanted"));
-    assert!(said("{", r#"{"n_embd": 5, "#).contains("n_embd = 5, where 4096 as in hidden_size is wanted"));
-    assert!(read("[]").unwrap_err().to_string().contains("holds a list of 0 where an object"));
-    assert!(read("{}").unwrap_err().to_string().contains("model_type “”, which is not known"));
+    assert!(said("false", "\"no\"").contains("must be true or false"));
+    assert!(said("{", "").starts_with("The file is not valid JSON: "));
+    assert!(said("\"llama\"", "7").contains("model_type is 7; it must be text"));
+    assert!(said("{", r#"{"n_embd": 5, "#).contains("n_embd is 5; it must be 4096, like hidden_size"));
+    assert!(read("[]").unwrap_err().to_string().contains("contains a list of 0 instead of an object"));
+    assert!(read("{}").unwrap_err().to_string().contains("model_type \"\" is unknown"));
     assert!(read("").is_err() && read(&"[".repeat(100_000)).is_err());
     let pattern = changed("nemotron-h-8b", "M-M-M-M*", "M-M-M-Mx").to_string();
     assert!(
-        read(&pattern).unwrap_err().to_string().contains("hybrid_override_pattern = “x”, where M, *, - or E")
+        read(&pattern)
+            .unwrap_err()
+            .to_string()
+            .contains("hybrid_override_pattern is a pattern with \"x\"; it must be")
     );
     let pattern = changed("nemotron-h-8b", "\"M-M", "\"MM-M");
-    assert!(read(&pattern).unwrap_err().to_string().contains("num_hidden_layers = 52, where 53, as many as"));
+    assert!(read(&pattern).unwrap_err().to_string().contains("num_hidden_layers is 52; it must be 53"));
 }
 
 #[test]
-fn infinities_are_only_replaced_outside_of_strings() {
+fn infinities_are_replaced_only_outside_strings() {
     assert_eq!(without_infinities(r#"{"a": -Infinity, "b": [NaN]}"#), r#"{"a": null, "b": [null]}"#);
     assert_eq!(
         without_infinities(r#"{"NaN\"NaN": "Infinity\\", "x": NaN}"#),
@@ -432,7 +435,7 @@ fn infinities_are_only_replaced_outside_of_strings() {
 }
 
 #[test]
-fn a_name_becomes_the_title() {
+fn the_files_name_becomes_the_title() {
     let named = |name: &str| {
         read(&changed("llama2-7b", "{", &format!(r#"{{"_name_or_path": "{name}", "#))).unwrap().model.title
     };
@@ -449,7 +452,7 @@ fn a_name_becomes_the_title() {
     assert_eq!(q_lora, 0);
 }
 
-/// Values that a field may hold, sensible or not.
+/// Values of a field, valid or not.
 fn values() -> impl Strategy<Value = serde_json::Value> {
     use serde_json::json;
     prop_oneof![

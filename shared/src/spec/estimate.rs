@@ -3,6 +3,7 @@
 use super::{Remedy, Spec};
 use crate::catalog::{Baseline, Recipe};
 use crate::estimate::{Estimate, EvidenceKind, Interval, MemoryEstimate};
+use crate::message::Message;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::scenario::Scenario;
@@ -24,7 +25,7 @@ pub struct Predicted {
     /// Changes that make a scenario fit that does not, fastest first.
     pub remedies: Vec<Remedy>,
     /// Warnings about the scenario and its prediction, as sentences.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Message>,
 }
 
 impl Predicted {
@@ -55,8 +56,8 @@ impl Spec {
             true => Vec::new(),
             false => self.remedies(&scenario, estimate.step_time_s.mid),
         };
-        let mut warnings = scenario.warnings();
-        warnings.extend(metrics.warning());
+        let mut warnings: Vec<Message> = scenario.warnings().into_iter().map(Message::from).collect();
+        warnings.extend(metrics.warning().map(Message::from));
         warnings.extend(does_not_fit(&scenario, &estimate.memory, &remedies));
         warnings.extend(is_unmeasured(&scenario, &estimate));
         Ok(Predicted { scenario, estimate, metrics, time_to_train_days, published, remedies, warnings })
@@ -64,7 +65,7 @@ impl Spec {
 }
 
 /// Warns that the scenario does not fit, with the changes that would make it fit.
-fn does_not_fit(scenario: &Scenario, memory: &MemoryEstimate, remedies: &[Remedy]) -> Option<String> {
+fn does_not_fit(scenario: &Scenario, memory: &MemoryEstimate, remedies: &[Remedy]) -> Option<Message> {
     if memory.fits() {
         return None;
     }
@@ -73,26 +74,29 @@ fn does_not_fit(scenario: &Scenario, memory: &MemoryEstimate, remedies: &[Remedy
         1 => "every GPU".to_string(),
         stages => format!("stage {} of {stages}", memory.peak_stage + 1),
     };
-    let remedies: Vec<String> = remedies
-        .iter()
-        .map(|remedy| format!("{remedy} ({} s per step)", significant(remedy.step_time_s, 3)))
-        .collect();
-    let remedies = match remedies.is_empty() {
-        true => "No one to three changes of micro batch size, recomputation, FSDP and parallelism make it fit without \
-                 doubling the step time; use more GPUs."
-            .to_string(),
-        false => format!("It fits with {}.", remedies.join(", or ")),
-    };
-    Some(format!(
-        "Does not fit: {place} needs {:.1} GiB, the {} has {:.1} GiB. {remedies}",
+    let needs = format!(
+        "Does not fit: {place} needs {:.1} GiB, the {} has {:.1} GiB.",
         gib(memory.needed_bytes()),
         scenario.gpu.name,
         gib(memory.capacity_bytes),
-    ))
+    );
+    let mut message = Message::from(needs);
+    for (place, remedy) in remedies.iter().enumerate() {
+        let step = format!(" ({} s per step)", significant(remedy.step_time_s, 3));
+        message = message.and(if place > 0 { ", or " } else { " It fits with " });
+        message = message.and(remedy.changes(" ")).and(step);
+    }
+    Some(match remedies.is_empty() {
+        true => message.and(HOPELESS),
+        false => message.and("."),
+    })
 }
 
+const HOPELESS: &str = " No one to three changes of micro batch size, recomputation, FSDP and parallelism make it fit \
+                        without doubling the step time. Use more GPUs.";
+
 /// Warns that no similar run was measured, so that the interval is wide.
-fn is_unmeasured(scenario: &Scenario, estimate: &Estimate) -> Option<String> {
+fn is_unmeasured(scenario: &Scenario, estimate: &Estimate) -> Option<Message> {
     if estimate.evidence.kind != EvidenceKind::Modelled {
         return None;
     }
@@ -102,7 +106,7 @@ fn is_unmeasured(scenario: &Scenario, estimate: &Estimate) -> Option<String> {
         None => format!("No similar run of this model on the {} was measured", scenario.gpu.name),
     };
     let [low, high] = [low, high].map(|end| (end / mid - 1.0) * 100.0);
-    Some(format!("{why}. The interval is therefore wide: {low:+.0} % to {high:+.0} %."))
+    Some(format!("{why}. The interval is therefore wide: {low:+.0} % to {high:+.0} %.").into())
 }
 
 #[cfg(test)]
@@ -120,7 +124,7 @@ mod tests {
         assert_eq!(predicted.estimate.evidence.kind, EvidenceKind::Published);
         assert!(predicted.off_published().unwrap().abs() < 0.4);
         assert!(predicted.estimate.memory.fits() && predicted.remedies.is_empty());
-        assert_eq!(predicted.warnings, Vec::<String>::new());
+        assert_eq!(predicted.warnings, []);
         let days = predicted.time_to_train_days.unwrap();
         assert!(days.low < days.mid && days.mid < days.high);
         assert!((days.mid / predicted.metrics.time_to_train_days.unwrap() - 1.0).abs() < 1e-12);
@@ -131,7 +135,10 @@ mod tests {
         let fields = |model, gpu| {
             spec(&[(Field::Model, model), (Field::Gpu, gpu), (Field::Gpus, "64"), (Field::Gbs, "512")])
         };
-        let warnings = |spec: Spec| spec.estimate().unwrap().warnings.join("\n");
+        let warnings = |spec: Spec| {
+            let warnings = spec.estimate().unwrap().warnings;
+            warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+        };
         let own = "own:layers=7,hidden=4096,ffn=14337,heads=32,kv_heads=8,head_dim=128,vocab=128256,gated=1,\
                    tied_embeddings=0,seq_len=8192";
         assert!(warnings(fields(own, "h100")).contains("No similar run of this model on the H100"));

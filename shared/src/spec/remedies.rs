@@ -3,24 +3,28 @@
 use super::Spec;
 use crate::estimate::{Estimate, fits};
 use crate::field::Field;
+use crate::message::{Message, Setting};
 use crate::options::Recompute;
 use crate::scenario::Scenario;
-use std::{fmt, iter};
+use std::iter;
 
 /// Changes of a scenario that make it fit into its GPUs' memory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Remedy {
     /// The fields to change, with their new values.
-    pub changes: Vec<(Field, String)>,
+    pub changes: Vec<Setting>,
     /// Predicted step time with these changes, s.
     pub step_time_s: f64,
 }
 
-/// Writes the changes as flags: `--pp 16 --recompute full`.
-impl fmt::Display for Remedy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let flags = self.changes.iter().map(|(field, value)| format!("--{} {value}", field.flag()));
-        f.write_str(&flags.collect::<Vec<_>>().join(" "))
+impl Remedy {
+    /// Returns the changes, separated by `separator`: `--pp 16 --recompute full` in the terminal, `PP 16, …` on a page.
+    pub fn changes(&self, separator: &'static str) -> Message {
+        let mut changes = Message::default();
+        for (place, change) in self.changes.iter().enumerate() {
+            changes = changes.and(if place > 0 { separator } else { "" }).and(change.clone());
+        }
+        changes
     }
 }
 
@@ -52,7 +56,7 @@ impl Spec {
         remedies.sort_by(|a, b| a.step_time_s.total_cmp(&b.step_time_s));
         let mut seen: Vec<Vec<Field>> = Vec::new();
         remedies.retain(|remedy| {
-            let fields = remedy.changes.iter().map(|(field, _)| *field).collect();
+            let fields = remedy.changes.iter().map(|change| change.field).collect();
             let new = !seen.contains(&fields);
             seen.push(fields);
             new
@@ -66,7 +70,7 @@ impl Spec {
         &self,
         choices: &[Choice],
         more: usize,
-        changed: &mut Vec<(Field, String)>,
+        changed: &mut Vec<Setting>,
         found: &mut Vec<Remedy>,
     ) {
         if more == 0 {
@@ -75,7 +79,7 @@ impl Spec {
         }
         for (place, (field, values)) in choices.iter().enumerate() {
             for value in values {
-                changed.push((*field, value.clone()));
+                changed.push(Setting::new(*field, value));
                 self.try_changes(&choices[place + 1..], more - 1, changed, found);
                 changed.pop();
             }
@@ -83,9 +87,9 @@ impl Spec {
     }
 
     /// Returns the changes as a remedy; `None` if they are invalid or the scenario still does not fit.
-    fn remedy(&self, changes: &[(Field, String)]) -> Option<Remedy> {
+    fn remedy(&self, changes: &[Setting]) -> Option<Remedy> {
         let changed =
-            changes.iter().fold(self.clone(), |spec, (field, value)| spec.with(*field, value.as_str()));
+            changes.iter().fold(self.clone(), |spec, change| spec.with(change.field, change.value.as_str()));
         let scenario = changed.scenario().ok().filter(|scenario| fits(&scenario.inputs()))?;
         let step_time_s = Estimate::of(&scenario).step_time_s.mid;
         Some(Remedy { changes: changes.to_vec(), step_time_s })
@@ -127,6 +131,7 @@ fn doublings(of: u32, most: u32) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::Front;
 
     fn spec(model: &str, gpus: &str, more: &[(Field, &str)]) -> Spec {
         let fields = [(Field::Model, model), (Field::Gpu, "h100"), (Field::Gpus, gpus), (Field::Gbs, "512")];
@@ -150,12 +155,12 @@ mod tests {
             assert!(!remedies.is_empty() && remedies.len() <= MOST);
             assert!(remedies.is_sorted_by_key(|remedy| remedy.step_time_s));
             for remedy in remedies {
-                let changed = remedy.changes.iter().fold(spec.clone(), |spec, (field, value)| {
-                    assert_ne!(spec.get(*field), Some(value.as_str()));
-                    spec.with(*field, value)
+                let changed = remedy.changes.iter().fold(spec.clone(), |spec, change| {
+                    assert_ne!(spec.get(change.field), Some(change.value.as_str()));
+                    spec.with(change.field, &change.value)
                 });
                 let (before, changed) = (spec.estimate().unwrap(), changed.estimate().unwrap());
-                assert!(changed.estimate.memory.fits(), "{remedy}");
+                assert!(changed.estimate.memory.fits(), "{remedy:?}");
                 assert_eq!(changed.estimate.step_time_s.mid, remedy.step_time_s);
                 assert!(remedy.step_time_s <= SLOWEST * before.estimate.step_time_s.mid);
             }
@@ -166,13 +171,15 @@ mod tests {
     fn a_hopeless_scenario_has_no_remedy() {
         let hopeless = spec("llama3.1-405b", "8", &[]);
         assert_eq!(remedies(&hopeless), []);
-        let warnings = hopeless.estimate().unwrap().warnings.join("\n");
-        assert!(warnings.contains("use more GPUs"), "{warnings}");
+        let warnings = hopeless.estimate().unwrap().warnings;
+        assert!(warnings.iter().any(|warning| warning.to_string().contains("Use more GPUs")), "{warnings:?}");
     }
 
     #[test]
-    fn a_remedy_is_written_as_flags() {
-        let changes = vec![(Field::Pp, "16".to_string()), (Field::Recompute, "full".to_string())];
-        assert_eq!(Remedy { changes, step_time_s: 1.0 }.to_string(), "--pp 16 --recompute full");
+    fn each_front_end_names_the_changes_in_its_own_way() {
+        let changes = vec![Setting::new(Field::Pp, 16), Setting::new(Field::Recompute, "full")];
+        let remedy = Remedy { changes, step_time_s: 1.0 };
+        assert_eq!(remedy.changes(" ").to_string(), "--pp 16 --recompute full");
+        assert_eq!(remedy.changes(", ").text(Front::Page), "PP 16, Recompute full");
     }
 }

@@ -1,5 +1,6 @@
-//! What a series of measurements is worth: its mean with an interval that respects how much each step resembles the one
-//! before it, and how far apart two such series are. Nothing here draws lots: the same series gives the same interval.
+//! Statistics of step times: means with confidence intervals that respect autocorrelation, and differences of means.
+//!
+//! Nothing is random: the same series gives the same interval.
 
 mod student;
 
@@ -7,48 +8,48 @@ pub use student::{t_quantile, two_sided_p};
 
 use serde::{Deserialize, Serialize};
 
-/// How sure an interval is: 95 of 100 such intervals hold the true value.
+/// Confidence level of the intervals.
 pub const LEVEL: f64 = 0.95;
 
-/// Autocorrelation is taken of at most so many means of blocks: more tell nothing more, and take long.
+/// Longer series are averaged in at most so many blocks before autocorrelation is computed, to save time.
 const MOST_BLOCKS: usize = 4096;
 
-/// A series of measurements, summed up.
+/// Summary statistics of a series of measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Sample {
-    /// How many values.
+    /// Number of values.
     pub n: u64,
-    /// Their mean.
+    /// Mean.
     pub mean: f64,
-    /// Their standard deviation, divided by n - 1; none of one value.
+    /// Standard deviation with divisor n − 1; `None` for one value.
     pub std: Option<f64>,
-    /// How many independent values would tell as much of the mean; none of one value.
+    /// Number of independent values that would give the same standard error; `None` for one value.
     pub n_effective: Option<f64>,
-    /// The standard error of the mean; none of one value.
+    /// Standard error of the mean; `None` for one value.
     pub standard_error: Option<f64>,
-    /// The lower end of the 95 % interval of the mean; none of one value.
+    /// Lower end of the mean's 95 % confidence interval; `None` for one value.
     pub low: Option<f64>,
-    /// Its upper end.
+    /// Upper end of the mean's 95 % confidence interval; `None` for one value.
     pub high: Option<f64>,
-    /// The least value.
+    /// Smallest value.
     pub min: f64,
-    /// The value below which 5 % lie.
+    /// 5th percentile.
     pub p5: f64,
-    /// The value below which half lie.
+    /// Median.
     pub median: f64,
-    /// The value below which 95 % lie.
+    /// 95th percentile.
     pub p95: f64,
-    /// The greatest value.
+    /// Largest value.
     pub max: f64,
 }
 
 impl Sample {
-    /// Sums up `values` in the order in which they were measured; none if there are none, or if one is no number.
+    /// Summarizes `values`, which must be in the order of measurement; `None` if there are none, or one is not finite.
     ///
     /// The standard error of the mean is s·√(τ/n), with the autocorrelation time τ by Geyer's initial monotone sequence
-    /// (Statistical Science 7, 1992), and never below that of independent values; the interval is Student's, with
-    /// n/τ - 1 degrees of freedom. Of long series, means of blocks take the place of values.
+    /// (Statistical Science 7, 1992), and at least that of independent values. The interval is Student's with n/τ − 1
+    /// degrees of freedom. Long series are averaged in blocks first.
     #[must_use]
     pub fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
@@ -58,7 +59,7 @@ impl Sample {
         if !(min.is_finite() && max.is_finite() && mean.is_finite()) {
             return None;
         }
-        let spread = Spread::of(values).filter(|spread| spread.standard_error.is_finite());
+        let spread = SeriesSpread::of(values).filter(|spread| spread.standard_error.is_finite());
         let reach = spread.map(|spread| t_quantile(spread.freedom) * spread.standard_error);
         Some(Self {
             n: values.len() as u64,
@@ -76,23 +77,23 @@ impl Sample {
         })
     }
 
-    /// The variance of the mean's logarithm, with its degrees of freedom; none of one value.
+    /// Returns the variance of the mean's logarithm; `None` for one value.
     fn relative_variance(&self) -> Option<Variance> {
         let error = self.standard_error? / self.mean;
         Some(Variance { variance: error * error, freedom: (self.n_effective? - 1.0).max(1.0) })
     }
 }
 
-/// How widely the values of a series lie.
+/// The spread of a series.
 #[derive(Debug, Clone, Copy)]
-struct Spread {
+struct SeriesSpread {
     std: f64,
     standard_error: f64,
     n_effective: f64,
     freedom: f64,
 }
 
-impl Spread {
+impl SeriesSpread {
     fn of(values: &[f64]) -> Option<Self> {
         let std = deviation(values)?;
         let blocks: Vec<f64> = values.chunks(values.len().div_ceil(MOST_BLOCKS)).map(mean).collect();
@@ -111,13 +112,13 @@ impl Spread {
     }
 }
 
-/// The mean of values of which there is at least one, from the first on, so that equal values have just that mean.
+/// Returns the mean. It is computed relative to the first value, so equal values have exactly that mean.
 fn mean(values: &[f64]) -> f64 {
     let first = values.first().copied().unwrap_or_default();
     first + values.iter().map(|value| value - first).sum::<f64>() / values.len() as f64
 }
 
-/// The standard deviation, divided by n - 1; none of fewer than two values.
+/// Returns the standard deviation with divisor n − 1; `None` for fewer than two values.
 #[must_use]
 pub fn deviation(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
@@ -128,7 +129,7 @@ pub fn deviation(values: &[f64]) -> Option<f64> {
     Some((squares / (values.len() - 1) as f64).sqrt())
 }
 
-/// After how many values a series has forgotten what it was, 1 for independent ones: Geyer's initial monotone sequence.
+/// Returns the autocorrelation time in steps by Geyer's initial monotone sequence; 1 for independent values.
 fn autocorrelation_time(values: &[f64]) -> f64 {
     let n = values.len();
     let mean = mean(values);
@@ -149,11 +150,11 @@ fn autocorrelation_time(values: &[f64]) -> f64 {
         last = pair.min(last);
         sum += last;
     }
-    // Values that undo each other are no reason to be surer than of independent ones.
+    // Negative autocorrelation is ignored, so the interval is never narrower than for independent values.
     (2.0 * sum / variance - 1.0).clamp(1.0, n as f64)
 }
 
-/// The value below which `share` of the sorted `values` lie, between neighbours in proportion.
+/// Returns the quantile `share` of the sorted `values`, with linear interpolation.
 #[must_use]
 pub fn quantile(values: &[f64], share: f64) -> f64 {
     let place = share * (values.len().max(1) - 1) as f64;
@@ -162,35 +163,36 @@ pub fn quantile(values: &[f64], share: f64) -> f64 {
     at(below) + part * (at(below + 1) - at(below))
 }
 
-/// A variance, and how many values it was estimated from, less one.
+/// A variance with its degrees of freedom.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Variance {
     /// The variance.
     pub variance: f64,
-    /// Its degrees of freedom, above 0.
+    /// Degrees of freedom, above 0.
     pub freedom: f64,
 }
 
-/// By how much one mean differs from another, in percent of that.
+/// The difference between two means, in percent of the first.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Change {
-    /// How much more it is.
+pub struct MeanDifference {
+    /// Difference, in percent.
     pub percent: f64,
-    /// The lower end of the 95 % interval; none where a series has one value.
+    /// Lower end of the 95 % confidence interval; `None` if a series has one value.
     pub low: Option<f64>,
-    /// Its upper end.
+    /// Upper end of the 95 % confidence interval; `None` if a series has one value.
     pub high: Option<f64>,
-    /// How likely means would come to lie so far apart if they were the same: the two-sided p of Welch's test.
+    /// Two-sided p-value of Welch's test.
     pub p: Option<f64>,
 }
 
-impl Change {
-    /// From the mean of `from` to that of `to`: Welch's interval of the ratio's logarithm, each mean with its own effective
-    /// number of values (Satterthwaite's degrees of freedom), and `besides` counted in where it is known. None where a mean
-    /// is not above 0.
+impl MeanDifference {
+    /// Compares the mean of `to` with the mean of `from`; `None` if a mean is not above 0.
+    ///
+    /// The interval is Welch's for the logarithm of the ratio, with effective numbers of values and Satterthwaite's degrees
+    /// of freedom. `additional` is a further variance of that logarithm, such as between repeated runs.
     #[must_use]
-    pub fn between(from: &Sample, to: &Sample, besides: Option<Variance>) -> Option<Self> {
+    pub fn between(from: &Sample, to: &Sample, additional: Option<Variance>) -> Option<Self> {
         if from.mean <= 0.0 || to.mean <= 0.0 {
             return None;
         }
@@ -203,7 +205,7 @@ impl Change {
         let (Some(one), Some(other)) = (from.relative_variance(), to.relative_variance()) else {
             return Some(alone);
         };
-        let parts = [Some(one), Some(other), besides];
+        let parts = [Some(one), Some(other), additional];
         let total: f64 = parts.iter().flatten().map(|part| part.variance).sum();
         let shares = parts.iter().flatten().map(|part| part.variance * part.variance / part.freedom);
         let shares: f64 = shares.sum();

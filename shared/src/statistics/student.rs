@@ -2,15 +2,15 @@
 
 use super::LEVEL;
 
-/// Beyond so many degrees of freedom it is the normal distribution to seven digits.
+/// With more degrees of freedom, the distribution equals the normal distribution to seven digits.
 const MOST_FREEDOM: f64 = 1e6;
 
-/// How far from its middle the distribution has [`LEVEL`] of its weight, in standard errors.
+/// Returns the half-width of the central interval with probability [`LEVEL`], in standard errors.
 #[must_use]
 pub fn t_quantile(freedom: f64) -> f64 {
     let outside = 1.0 - LEVEL;
     let mut high = 2.0;
-    // One degree of freedom reaches 12.7; fewer than a tenth never come.
+    // The result is 12.7 for one degree of freedom, the practical minimum.
     while two_sided_p(high, freedom) > outside && high < 1e12 {
         high *= 2.0;
     }
@@ -22,7 +22,7 @@ pub fn t_quantile(freedom: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// How likely a value at least so far from the middle is, on either side.
+/// Returns the two-sided p-value of `t`.
 #[must_use]
 pub fn two_sided_p(t: f64, freedom: f64) -> f64 {
     let freedom = if freedom.is_finite() { freedom.clamp(0.1, MOST_FREEDOM) } else { MOST_FREEDOM };
@@ -32,7 +32,7 @@ pub fn two_sided_p(t: f64, freedom: f64) -> f64 {
     incomplete_beta(0.5 * freedom, 0.5, freedom / (freedom + t * t))
 }
 
-/// The regularized incomplete beta function I_x(a, b) (NIST DLMF 8.17.22, evaluated by Lentz's method).
+/// Returns the regularized incomplete beta function I_x(a, b) (NIST DLMF 8.17.22, evaluated by Lentz's method).
 fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
@@ -43,7 +43,7 @@ fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     let front = libm::exp(
         libm::lgamma(a + b) - libm::lgamma(a) - libm::lgamma(b) + a * libm::log(x) + b * libm::log1p(-x),
     );
-    // The fraction converges fast on one side, and the two sides add up to 1.
+    // The continued fraction converges quickly on one side; the two sides add up to 1.
     let share = if x < (a + 1.0) / (a + b + 2.0) {
         front * fraction(a, b, x) / a
     } else {
@@ -52,6 +52,7 @@ fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     share.clamp(0.0, 1.0)
 }
 
+/// Returns the continued fraction of the incomplete beta function.
 fn fraction(a: f64, b: f64, x: f64) -> f64 {
     const TINY: f64 = 1e-300;
     let away_from_zero = |value: f64| if value.abs() < TINY { TINY } else { value };
@@ -81,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tables_of_every_textbook() {
+    fn quantiles_match_textbook_tables() {
         for (freedom, t) in [
             (1.0, 12.706_204_736),
             (2.0, 4.302_652_730),
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_degrees_reach_further() {
+    fn fewer_degrees_of_freedom_give_wider_intervals() {
         let mut last = f64::INFINITY;
         for tenths in 5..200 {
             let t = t_quantile(f64::from(tenths) / 10.0);

@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// Numbers that look random and are always the same.
+/// Reproducible pseudo-random numbers.
 struct Noise(u64);
 
 impl Noise {
@@ -14,12 +14,12 @@ impl Noise {
         ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// About normal: the sum of twelve uniform numbers.
+    /// Returns an approximately normal number, the sum of twelve uniform ones.
     fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
     }
 
-    /// `n` step times around 10 s, each resembling the one before it by `rho`.
+    /// Returns `n` step times around 10 s with autocorrelation `rho`.
     fn series(&mut self, n: usize, rho: f64) -> Vec<f64> {
         let mut now = self.normal();
         let mut values = Vec::with_capacity(n);
@@ -32,7 +32,7 @@ impl Noise {
 }
 
 #[test]
-fn a_sample_by_hand() {
+fn a_sample_matches_values_computed_by_hand() {
     let sample = Sample::of(&[2.0, 1.0, 3.0]).unwrap();
     assert_eq!((sample.n, sample.mean, sample.median, sample.min, sample.max), (3, 2.0, 2.0, 1.0, 3.0));
     assert_eq!((sample.std, sample.n_effective), (Some(1.0), Some(3.0)));
@@ -50,7 +50,7 @@ fn a_sample_by_hand() {
 }
 
 #[test]
-fn steps_that_resemble_each_other_count_for_less() {
+fn autocorrelation_reduces_the_effective_number_of_values() {
     let mut noise = Noise(1);
     let alone = Sample::of(&noise.series(2000, 0.0)).unwrap();
     let alike = Sample::of(&noise.series(2000, 0.8)).unwrap();
@@ -59,7 +59,7 @@ fn steps_that_resemble_each_other_count_for_less() {
     assert!((120.0..400.0).contains(&alike.n_effective.unwrap()), "{alike:?}");
 }
 
-/// Of 1000 series, how many intervals hold the mean that they were made with.
+/// Returns how many of 1000 intervals contain the true mean.
 fn covered(n: usize, rho: f64) -> usize {
     let mut noise = Noise(7);
     (0..1000)
@@ -71,7 +71,7 @@ fn covered(n: usize, rho: f64) -> usize {
 }
 
 #[test]
-fn intervals_hold_the_mean_about_as_often_as_they_say() {
+fn intervals_contain_the_mean_as_often_as_they_should() {
     for (n, rho, least) in [(10, 0.0, 930), (40, 0.0, 930), (40, 0.5, 890), (400, 0.8, 910)] {
         let covered = covered(n, rho);
         assert!((least..=995).contains(&covered), "{n} steps, {rho}: {covered} of 1000");
@@ -79,7 +79,7 @@ fn intervals_hold_the_mean_about_as_often_as_they_say() {
 }
 
 #[test]
-fn long_series_are_taken_in_blocks() {
+fn long_series_are_averaged_in_blocks() {
     let mut noise = Noise(3);
     let sample = Sample::of(&noise.series(100_000, 0.5)).unwrap();
     // n (1 - rho) / (1 + rho).
@@ -87,33 +87,33 @@ fn long_series_are_taken_in_blocks() {
 }
 
 #[test]
-fn two_means_apart() {
+fn different_means_are_significant() {
     let mut noise = Noise(5);
     let from = noise.series(40, 0.3);
     let to: Vec<f64> = noise.series(40, 0.3).iter().map(|value| value * 1.05).collect();
     let (from, to) = (Sample::of(&from).unwrap(), Sample::of(&to).unwrap());
-    let change = Change::between(&from, &to, None).unwrap();
+    let change = MeanDifference::between(&from, &to, None).unwrap();
     assert!((change.percent - 5.0).abs() < 1.0 && change.low.unwrap() > 3.0, "{change:?}");
     assert!(change.p.unwrap() < 1e-6);
     let unsure = Variance { variance: 2.0 * 0.03 * 0.03, freedom: 4.0 };
-    let wider = Change::between(&from, &to, Some(unsure)).unwrap();
+    let wider = MeanDifference::between(&from, &to, Some(unsure)).unwrap();
     assert!(wider.low.unwrap() < 0.0 && wider.p.unwrap() > 0.05, "{wider:?}");
-    let alone = Change::between(&from, &Sample::of(&[10.0]).unwrap(), None).unwrap();
+    let alone = MeanDifference::between(&from, &Sample::of(&[10.0]).unwrap(), None).unwrap();
     assert_eq!((alone.low, alone.p), (None, None));
 }
 
 proptest! {
     #[test]
-    fn no_series_breaks_it(values in prop::collection::vec(prop::num::f64::ANY, 0..60)) {
+    fn no_series_panics(values in prop::collection::vec(prop::num::f64::ANY, 0..60)) {
         if let Some(sample) = Sample::of(&values) {
             prop_assert!(sample.min <= sample.median && sample.median <= sample.max);
             prop_assert!(sample.p5 <= sample.p95);
-            let _ = Change::between(&sample, &sample, None);
+            let _ = MeanDifference::between(&sample, &sample, None);
         }
     }
 
     #[test]
-    fn the_interval_holds_its_mean_and_scales_with_the_unit(
+    fn the_interval_contains_its_mean_and_scales_with_the_unit(
         values in prop::collection::vec(0.1..100.0_f64, 2..60),
     ) {
         let sample = Sample::of(&values).unwrap();
@@ -126,13 +126,13 @@ proptest! {
     }
 
     #[test]
-    fn there_and_back(
+    fn differences_are_inverse_in_both_directions(
         from in prop::collection::vec(0.1..100.0_f64, 2..40),
         to in prop::collection::vec(0.1..100.0_f64, 2..40),
     ) {
         let (from, to) = (Sample::of(&from).unwrap(), Sample::of(&to).unwrap());
-        let there = Change::between(&from, &to, None).unwrap();
-        let back = Change::between(&to, &from, None).unwrap();
+        let there = MeanDifference::between(&from, &to, None).unwrap();
+        let back = MeanDifference::between(&to, &from, None).unwrap();
         let inverse = |percent: f64| 100.0 * (1.0 / (1.0 + percent / 100.0) - 1.0);
         let near = |one: f64, other: f64| (one - other).abs() <= 1e-6 * (1.0 + one.abs());
         prop_assert!(near(back.percent, inverse(there.percent)));

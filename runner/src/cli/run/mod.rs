@@ -179,7 +179,8 @@ fn warn(planned: &[Planned]) {
             let text = format!("{} {}", warning.text, warning.fix);
             text.trim().to_string()
         });
-        let own = planned.warnings.iter().chain(&planned.predicted.warnings).cloned();
+        let predicted = planned.predicted.warnings.iter().map(ToString::to_string);
+        let own = planned.warnings.iter().cloned().chain(predicted);
         for text in own.chain(of_launch) {
             let name = planned.run.name.as_str();
             match said.iter_mut().find(|(earlier, _)| *earlier == text) {

@@ -156,7 +156,7 @@ pub(super) fn ConfigImport() -> impl IntoView {
                 {move || plan.calculator.is_broken().then(|| view! { <p class="error">{BROKEN}</p> })}
                 {move || imported.get().map(|imported| match imported {
                     Ok(imported) => view! { <ImportNotes imported /> }.into_any(),
-                    Err(what) => view! { <p class="error">{format!("The file {what}.")}</p> }.into_any(),
+                    Err(what) => view! { <p class="error">{what}</p> }.into_any(),
                 })}
             </div>
         </details>

@@ -5,6 +5,7 @@ use trainplan_shared::estimate::{
     Anchor, Breakdown, MemoryEstimate, MemoryPart, StageGroup, StageMemory, StepPart, StepPartGroup,
 };
 use trainplan_shared::link;
+use trainplan_shared::message::Front;
 use trainplan_shared::spec::{Predicted, Remedy};
 use trainplan_shared::units::significant;
 
@@ -74,12 +75,14 @@ fn fit(memory: &MemoryEstimate) -> String {
 
 fn remedy(remedy: &Remedy) -> ShownRemedy {
     let changes = remedy.changes.iter();
-    let title: Vec<String> =
-        changes.clone().map(|(field, value)| format!("{} {value}", field.label())).collect();
     ShownRemedy {
-        title: format!("{}: {} s per step", title.join(", "), significant(remedy.step_time_s, 4)),
-        flags: changes.clone().map(|(field, _)| field.flag().to_string()).collect(),
-        values: changes.map(|(_, value)| value.clone()).collect(),
+        title: format!(
+            "{}: {} s per step",
+            remedy.changes(", ").text(Front::Page),
+            significant(remedy.step_time_s, 4)
+        ),
+        flags: changes.clone().map(|change| change.field.flag().to_string()).collect(),
+        values: changes.map(|change| change.value.clone()).collect(),
     }
 }
 
