@@ -15,7 +15,9 @@ use trainplan_shared::message::Message;
 use trainplan_shared::options::{Options, Recompute};
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::{Predicted, Remedy};
-use trainplan_shared::units::{format_count, group_digits};
+use trainplan_shared::units::{
+    format_count, group_digits, percent, readable, readable_days, readable_range, signed_percent,
+};
 
 /// Predict step time and memory of any model, GPU and layout
 ///
@@ -265,33 +267,29 @@ pub(super) fn in_words(scenario: &Scenario) -> String {
 /// Name, value and interval or comment.
 fn headline(predicted: &Predicted) -> Vec<[String; 3]> {
     let Predicted { estimate, metrics, .. } = predicted;
-    let ends = |interval: Interval| format!("{}–{}", rounded(interval.low), rounded(interval.high));
-    let line = |name: &str, value: String, beside: String| [name.to_string(), value, beside];
+    let line = |name: &str, value: String, comment: String| [name.to_string(), value, comment];
     let step = estimate.step_time_s;
-    let mut lines = vec![line("step time", format!("{} s", rounded(step.mid)), ends(step))];
+    let interval = readable_range((step.low, step.high), readable);
+    let mut lines = vec![line("step time", format!("{} s", readable(step.mid)), interval)];
     if let (Some((recipe, baseline)), Some(off)) = (predicted.published, predicted.off_published()) {
-        let published = format!("{} s", rounded(baseline.step_time_s));
-        lines.push(line("published", published, format!("{}: {}", recipe.id, percent(off))));
+        let published = format!("{} s", readable(baseline.step_time_s));
+        lines.push(line("published", published, format!("{}: {}", recipe.id, signed_percent(off))));
     }
-    let per_gpu =
-        metrics.tokens_per_s_per_gpu.map_or(String::new(), |per_gpu| format!("{per_gpu:.0} per GPU"));
+    let per_gpu = metrics
+        .tokens_per_s_per_gpu
+        .map_or(String::new(), |per_gpu| format!("{} per GPU", readable(per_gpu)));
     lines.push(line("tokens per second", group_digits(metrics.tokens_per_s), per_gpu));
     if let (Some(mfu), Some(convention), Some(peak)) = (metrics.mfu, metrics.convention, metrics.peak_tflops)
     {
-        let counted = format!("convention {convention}, peak {peak} TFLOPS");
-        lines.push(line("MFU", format!("{:.1} %", mfu * 100.0), counted));
+        let comment = format!("convention {convention}, peak {peak} TFLOPS");
+        lines.push(line("MFU", percent(mfu), comment));
     }
     if let Some(days) = predicted.time_to_train_days {
         let name = format!("days for {} tokens", format_count(metrics.tokens));
-        lines.push(line(&name, rounded(days.mid), ends(days)));
+        let interval = readable_range((days.low, days.high), readable_days);
+        lines.push(line(&name, readable_days(days.mid), interval));
     }
     lines
-}
-
-/// Formats a difference in percent, without a sign if it rounds to 0.
-fn percent(difference: f64) -> String {
-    let percent = format!("{:+.1} %", difference * 100.0);
-    if percent.trim_start_matches(['+', '-']) == "0.0 %" { "0.0 %".into() } else { percent }
 }
 
 /// Formats a time with about four significant digits.

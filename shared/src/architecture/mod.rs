@@ -86,6 +86,13 @@ pub struct Window {
     pub layers: u32,
 }
 
+impl Window {
+    /// Returns the mean number of tokens that a token attends to in a causal sequence no shorter than the window.
+    pub(crate) fn mean_context(tokens: f64, seq_len: f64) -> f64 {
+        tokens * (1.0 - (tokens - 1.0) / (2.0 * seq_len))
+    }
+}
+
 /// Dense MLP blocks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Mlp {

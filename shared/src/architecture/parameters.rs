@@ -20,61 +20,92 @@ impl Architecture {
     fn weights(&self, experts: impl Fn(&Moe) -> u32) -> f64 {
         let hidden = f64::from(self.hidden);
         let embeddings = if self.tied_embeddings { 1.0 } else { 2.0 } * f64::from(self.vocab) * hidden;
-        let attention = f64::from(self.attention.layers) * attention(&self.attention, hidden);
-        let mlp = self
-            .mlp
-            .as_ref()
-            .map_or(0.0, |mlp| f64::from(mlp.layers) * projections(mlp.gated) * hidden * f64::from(mlp.ffn));
-        let moe = self
+        let routed = self
             .moe
             .as_ref()
-            .map_or(0.0, |moe| f64::from(moe.layers) * routed(moe, f64::from(experts(moe)), hidden));
-        let mamba = self.mamba.as_ref().map_or(0.0, |mamba| f64::from(mamba.layers) * scan(mamba, hidden));
-        embeddings + attention + mlp + moe + mamba
+            .map_or(0.0, |moe| f64::from(moe.layers) * f64::from(experts(moe)) * moe.expert_weights(hidden));
+        let convolutions =
+            self.mamba.as_ref().map_or(0.0, |mamba| f64::from(mamba.layers) * mamba.convolution_weights());
+        embeddings + self.projection_weights() + routed + convolutions
+    }
+
+    /// Returns the weights of all matrices in the layers without routed experts.
+    pub(crate) fn projection_weights(&self) -> f64 {
+        let hidden = f64::from(self.hidden);
+        let attention = f64::from(self.attention.layers) * self.attention.weights(hidden);
+        let mlp = self.mlp.as_ref().map_or(0.0, |mlp| f64::from(mlp.layers) * mlp.weights(hidden));
+        let moe = self.moe.as_ref().map_or(0.0, |moe| f64::from(moe.layers) * moe.shared_weights(hidden));
+        let mamba = self
+            .mamba
+            .as_ref()
+            .map_or(0.0, |mamba| f64::from(mamba.layers) * mamba.projection_weights(hidden));
+        attention + mlp + moe + mamba
     }
 }
 
-fn projections(gated: bool) -> f64 {
-    f64::from(Mlp::projections(gated))
-}
-
-/// Queries, keys, values and output of one block.
-fn attention(attention: &Attention, hidden: f64) -> f64 {
-    let heads = f64::from(attention.heads);
-    match attention.kind {
-        AttentionKind::Gqa { kv_heads, head_dim } => {
-            2.0 * hidden * f64::from(head_dim) * (heads + f64::from(kv_heads))
-        }
-        AttentionKind::Mla { q_lora, kv_lora, qk_nope, qk_rope, v_head } => {
-            let [q, kv, nope, rope, value] = [q_lora, kv_lora, qk_nope, qk_rope, v_head].map(f64::from);
-            let queries = match q_lora {
-                0 => hidden * heads * (nope + rope),
-                _ => q * (hidden + heads * (nope + rope)),
-            };
-            queries + kv * (hidden + heads * (nope + value)) + hidden * rope + heads * value * hidden
+impl Attention {
+    /// Returns the weights of queries, keys, values and output in one block.
+    pub(crate) fn weights(&self, hidden: f64) -> f64 {
+        let heads = f64::from(self.heads);
+        match self.kind {
+            AttentionKind::Gqa { kv_heads, head_dim } => {
+                2.0 * hidden * f64::from(head_dim) * (heads + f64::from(kv_heads))
+            }
+            AttentionKind::Mla { q_lora, kv_lora, qk_nope, qk_rope, v_head } => {
+                let [q, kv, nope, rope, value] = [q_lora, kv_lora, qk_nope, qk_rope, v_head].map(f64::from);
+                let queries = match q_lora {
+                    0 => hidden * heads * (nope + rope),
+                    _ => q * (hidden + heads * (nope + rope)),
+                };
+                queries + kv * (hidden + heads * (nope + value)) + hidden * rope + heads * value * hidden
+            }
         }
     }
 }
 
-/// Router, latent projections, `experts` of the routed experts and all shared ones of one block.
-fn routed(moe: &Moe, experts: f64, hidden: f64) -> f64 {
-    let router = hidden * f64::from(moe.experts);
-    let (width, latent) = match moe.latent.map(f64::from) {
-        Some(latent) => (latent, 2.0 * hidden * latent),
-        None => (hidden, 0.0),
-    };
-    let routed = experts * width * f64::from(moe.ffn);
-    let shared = hidden * f64::from(moe.shared_ffn);
-    router + latent + projections(moe.gated) * (routed + shared)
+impl Mlp {
+    /// Returns the weights of one block.
+    fn weights(&self, hidden: f64) -> f64 {
+        f64::from(Mlp::projections(self.gated)) * hidden * f64::from(self.ffn)
+    }
 }
 
-/// Projections, convolution and the three numbers of each head of one Mamba-2 block.
-fn scan(mamba: &Mamba, hidden: f64) -> f64 {
-    let [heads, head_dim, state, groups] =
-        [mamba.heads, mamba.head_dim, mamba.state, mamba.groups].map(f64::from);
-    let inner = heads * head_dim;
-    let convolved = inner + 2.0 * groups * state;
-    hidden * (inner + convolved + heads) + inner * hidden + MAMBA_CONVOLUTION * convolved + 3.0 * heads
+impl Moe {
+    /// Returns the weights of one routed expert.
+    pub(crate) fn expert_weights(&self, hidden: f64) -> f64 {
+        let width = self.latent.map_or(hidden, f64::from);
+        f64::from(Mlp::projections(self.gated)) * width * f64::from(self.ffn)
+    }
+
+    /// Returns the weights of router, latent projections and shared experts in one block.
+    fn shared_weights(&self, hidden: f64) -> f64 {
+        let latent = self.latent.map_or(0.0, |latent| 2.0 * hidden * f64::from(latent));
+        let shared = f64::from(Mlp::projections(self.gated)) * hidden * f64::from(self.shared_ffn);
+        hidden * f64::from(self.experts) + latent + shared
+    }
+}
+
+impl Mamba {
+    /// Returns the width between the projections of one block.
+    fn inner_width(&self) -> f64 {
+        f64::from(self.heads) * f64::from(self.head_dim)
+    }
+
+    /// Returns the width of the convolution in one block.
+    fn convolved_width(&self) -> f64 {
+        self.inner_width() + 2.0 * f64::from(self.groups) * f64::from(self.state)
+    }
+
+    /// Returns the weights of the two projections of one block.
+    fn projection_weights(&self, hidden: f64) -> f64 {
+        let inner = self.inner_width();
+        hidden * (inner + self.convolved_width() + f64::from(self.heads)) + inner * hidden
+    }
+
+    /// Returns the weights of the convolution of one block, and the three numbers of each head.
+    fn convolution_weights(&self) -> f64 {
+        MAMBA_CONVOLUTION * self.convolved_width() + 3.0 * f64::from(self.heads)
+    }
 }
 
 #[cfg(test)]

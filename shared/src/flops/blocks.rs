@@ -4,7 +4,7 @@
 //! Megatron-LM's `num_floating_point_operations`, Megatron-Bridge's `flop_utils`, PaLM (arXiv:2204.02311) app. B.
 
 use super::{Convention, ModelFlops};
-use crate::architecture::{Architecture, AttentionKind, Mamba, Mlp, Moe};
+use crate::architecture::{Architecture, AttentionKind, Mamba, Mlp, Moe, Window};
 use crate::explain::Line;
 use crate::units::{group_digits, significant};
 
@@ -66,15 +66,9 @@ fn attention(architecture: &Architecture, seq_len: u32, causal: bool, lines: &mu
             // Scores and their sum over values: 2·d each way for every pair.
             (projections, 2.0 * width, line)
         }
-        AttentionKind::Mla { q_lora, kv_lora, qk_nope, qk_rope, v_head } => {
-            let [q, kv, nope, rope, value] = [q_lora, kv_lora, qk_nope, qk_rope, v_head].map(f64::from);
-            let queries = if q_lora > 0 {
-                q * (hidden + heads * (nope + rope))
-            } else {
-                hidden * heads * (nope + rope)
-            };
-            let per_token =
-                queries + kv * (hidden + heads * (nope + value)) + hidden * rope + heads * value * hidden;
+        AttentionKind::Mla { q_lora, qk_nope, qk_rope, v_head, .. } => {
+            let [nope, rope, value] = [qk_nope, qk_rope, v_head].map(f64::from);
+            let per_token = attention.weights(hidden);
             let projections = TRAINING * layers * 2.0 * per_token;
             let line = Line::new(
                 "attention projections (MLA)",
@@ -136,7 +130,7 @@ fn attention(architecture: &Architecture, seq_len: u32, causal: bool, lines: &mu
 /// what is computed; the sequence itself where the window is wider.
 fn window_context(seq_len: u32, window: u32) -> f64 {
     let (seq_len, window) = (f64::from(seq_len), f64::from(window));
-    if window >= seq_len { seq_len } else { 2.0 * window * (1.0 - (window - 1.0) / (2.0 * seq_len)) }
+    if window >= seq_len { seq_len } else { 2.0 * Window::mean_context(window, seq_len) }
 }
 
 fn dense_mlp(architecture: &Architecture, mlp: &Mlp, lines: &mut Vec<Line>) -> f64 {

@@ -123,7 +123,7 @@ test("options change the estimate and can be reset", async ({ page }) => {
 test("a pasted config.json is planned, and its link contains the model", async ({ page }) => {
   await page.goto("/");
   await pasteConfig(page, "{ nonsense");
-  await expect(page.getByText("The file is no JSON")).toBeVisible();
+  await expect(page.getByText("The file is not valid JSON")).toBeVisible();
   await page.getByLabel("Drop the file here, or paste its contents").fill(JSON.stringify({ ...CONFIG, strange_layers: 3 }));
   await expect(page.getByText("Imported Small-8B.")).toBeVisible();
   await expect(page.getByText("strange_layers")).toBeVisible();

@@ -7,7 +7,7 @@ use trainplan_shared::estimate::{
 use trainplan_shared::link;
 use trainplan_shared::message::Front;
 use trainplan_shared::spec::{Predicted, Remedy};
-use trainplan_shared::units::significant;
+use trainplan_shared::units::readable;
 
 const GIB: f64 = 1_073_741_824.0;
 
@@ -34,8 +34,9 @@ pub(crate) fn predict(query: &str) -> Option<Prediction> {
     })
 }
 
+/// Returns a measured run with its likeness to the scenario.
 fn anchor(anchor: &Anchor) -> String {
-    format!("{}: {:.0} % match", anchor.what, anchor.likeness * 100.0)
+    format!("{}, {:.0} % match", anchor.what, anchor.likeness * 100.0)
 }
 
 /// One bar for each part of the step, in the part's group.
@@ -55,6 +56,7 @@ fn time(breakdown: &Breakdown) -> Bars {
     }
 }
 
+/// Returns whether the scenario fits, where it is fullest, and by how much.
 fn fit(memory: &MemoryEstimate) -> String {
     let [needed, capacity, free] =
         [memory.needed_bytes(), memory.capacity_bytes, memory.margin_bytes()].map(|bytes| bytes / GIB);
@@ -73,13 +75,14 @@ fn fit(memory: &MemoryEstimate) -> String {
     }
 }
 
+/// Returns the changes as a chip: its title, and the fields to set.
 fn remedy(remedy: &Remedy) -> ShownRemedy {
     let changes = remedy.changes.iter();
     ShownRemedy {
         title: format!(
             "{}: {} s per step",
             remedy.changes(", ").text(Front::Page),
-            significant(remedy.step_time_s, 4)
+            readable(remedy.step_time_s)
         ),
         flags: changes.clone().map(|change| change.field.flag().to_string()).collect(),
         values: changes.map(|change| change.value.clone()).collect(),
@@ -108,5 +111,49 @@ fn grouped(memory: &MemoryEstimate) -> Vec<StageGroup> {
             return groups;
         }
         tolerance *= 2.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trainplan_shared::field::Field;
+    use trainplan_shared::message::Setting;
+
+    fn memory_of(stages: &[f64]) -> MemoryEstimate {
+        let stage = |gib: &f64| StageMemory { weights: gib * GIB, ..StageMemory::default() };
+        let fullest = stages.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).unwrap();
+        MemoryEstimate {
+            stages: stages.iter().map(stage).collect(),
+            peak_stage: fullest.0,
+            capacity_bytes: 80.0 * GIB,
+            reserved_bytes: 4.0 * GIB,
+        }
+    }
+
+    #[test]
+    fn the_fit_names_the_fullest_stage() {
+        let text = |stages: &[f64]| fit(&memory_of(stages));
+        assert_eq!(text(&[50.0, 53.5]), "Fits, with 22.5 of 80 GiB free on the fullest stage (2 of 2).");
+        assert_eq!(text(&[124.0, 50.0]), "Doesn't fit: stage 1 of 2 needs 128.0 GiB; the GPU has 80 GiB.");
+        assert_eq!(text(&[76.0]), "Fits, with 0.0 of 80 GiB free.");
+        assert_eq!(text(&[96.0]), "Doesn't fit: a GPU needs 100.0 GiB; it has 80 GiB.");
+    }
+
+    #[test]
+    fn similar_stages_share_a_bar() {
+        let bars = memory(&memory_of(&[60.0, 50.0, 50.05, 30.0]));
+        assert_eq!(bars.labels, ["Stage 1", "Stages 2–3", "Stage 4"]);
+        assert_eq!(bars.parts.last().unwrap().values, [4.0; 3]);
+        let many: Vec<f64> = (10..70).map(f64::from).collect();
+        assert!(memory(&memory_of(&many)).labels.len() <= MOST_BARS);
+    }
+
+    #[test]
+    fn a_remedy_names_its_fields_by_their_labels() {
+        let changes = vec![Setting::new(Field::Tp, 8), Setting::new(Field::Recompute, "full")];
+        let shown = remedy(&Remedy { changes, step_time_s: 12.345 });
+        assert_eq!(shown.title, "TP 8, Recompute full: 12.3 s per step");
+        assert_eq!(shown.flags, ["tp", "recompute"]);
     }
 }
