@@ -1,11 +1,11 @@
 //! A job of Megatron-LM in the making: its flags in groups, its environment, and all that there is to say of it.
 
 use super::name;
+use crate::catalog::Generation;
 use crate::field::Field;
 use crate::launch::options::Options;
 use crate::launch::plan::Warning;
 use crate::launch::word::Word;
-use crate::precision::Dtype;
 use crate::problem::Problem;
 use crate::scenario::Scenario;
 use std::fmt::Display;
@@ -128,9 +128,9 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Whether the GPUs are Blackwell or later, by what no earlier one computes in.
+    /// Returns whether the GPUs are Blackwell or later.
     pub(super) fn on_blackwell(&self) -> bool {
-        self.scenario.gpu.datasheet_tflops(Dtype::Nvfp4).is_some()
+        self.scenario.gpu.generation >= Generation::Blackwell
     }
 
     pub(super) fn warn(&mut self, text: impl Into<String>, fix: impl Into<String>) {
