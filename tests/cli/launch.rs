@@ -184,6 +184,6 @@ fn megatron_lm_has_every_part_of_a_launch() {
 fn a_refusal_names_the_way_without_a_release() {
     for arguments in [&ROUTED[..], &["launch", "--recipe", "llama3.1-405b/h100/fp8/512@25.04", "--tp", "4"]] {
         let said = refusal(arguments);
-        assert!(said.contains("--style megatron-lm launches it as it is"), "{said}");
+        assert!(said.contains("--style megatron-lm launches this scenario"), "{said}");
     }
 }

@@ -6,6 +6,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 use trainplan_shared::tables::TextTable;
+pub(super) use trainplan_shared::text::printable;
 
 /// How a result is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -101,11 +102,6 @@ pub(super) fn text_table(table: &TextTable) -> Result<(), Failure> {
 /// Writes the table of a view as CSV.
 pub(super) fn csv_table(table: &TextTable) -> Result<(), Failure> {
     text(&table.to_csv().map_err(|error| Failure::Format(error.to_string()))?)
-}
-
-/// What stands in a file may be anything; a terminal must not obey it.
-pub(super) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 /// Writes text and a line end.

@@ -32,6 +32,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use trainplan_shared::api::{LogProgress, ProblemDetails, UploadOutcome, UploadedRun};
 use trainplan_shared::campaign::{Secret, Server, Upload};
+use trainplan_shared::text::printable;
 use uuid::Uuid;
 
 /// A server that is there takes a connection at once.
@@ -281,7 +282,7 @@ impl Remote {
         let problem = serde_json::from_slice::<ProblemDetails>(&body);
         let is_known = problem.is_ok();
         let why =
-            problem.map_or_else(|_| format!("it answers {status}"), |problem| printable(&problem.detail));
+            problem.map_or_else(|_| format!("it answers {status}"), |problem| shortened(&problem.detail));
         Err(match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => self.denied(why),
             StatusCode::TOO_MANY_REQUESTS if wait.is_none() => self.denied(why),
@@ -409,10 +410,10 @@ fn jittered(pause: Duration) -> Duration {
     pause.mul_f64(1.0 + 0.3 * fastrand::f64())
 }
 
-/// What somebody else wrote, for a terminal.
-fn printable(text: &str) -> String {
+/// Returns a server's text for a terminal, shortened.
+fn shortened(text: &str) -> String {
     const LONGEST: usize = 500;
-    text.chars().filter(|c| !c.is_control()).take(LONGEST).collect()
+    printable(text).chars().take(LONGEST).collect()
 }
 
 fn header<'a>(response: &'a Response, name: &str) -> Option<&'a str> {

@@ -7,7 +7,7 @@ use super::problem::CampaignProblem;
 use super::read::{Entry, KeyLines, Reader};
 use crate::catalog::{Catalog, Release};
 use crate::field::Field;
-use crate::launch::Options;
+use crate::launch::LaunchOptions;
 use crate::spec::Spec;
 use std::collections::BTreeMap;
 
@@ -133,7 +133,7 @@ impl Cluster {
 
 /// A path of a profile, which was read without a mistake before.
 fn shell_word(field: Field, path: Option<&str>) -> Option<String> {
-    let options = Options::from_spec(&Spec::default().with(field, path?)).ok()?;
+    let options = LaunchOptions::from_spec(&Spec::default().with(field, path?)).ok()?;
     let word = if field == Field::RecipeDir { options.recipe_dir } else { options.install_path };
     word.map(|word| word.shell())
 }
@@ -255,7 +255,7 @@ fn read_recipe_dirs(reader: &mut Reader, entry: Entry) -> BTreeMap<String, Strin
         }
         let mut spec = Spec::default();
         reader.field(&mut spec, Field::RecipeDir, &entry);
-        if let Err(problems) = Options::from_spec(&spec) {
+        if let Err(problems) = LaunchOptions::from_spec(&spec) {
             let of = |problem| CampaignProblem::of(entry.line, &entry.path, problem);
             reader.problems.extend(problems.into_iter().map(of));
         }

@@ -7,7 +7,7 @@ use super::problem::CampaignProblem;
 use super::{Campaign, Run, Upload};
 use crate::estimate::Interval;
 use crate::field::Field;
-use crate::launch::{ClusterType, Launch, Options, TimeLimit, launch};
+use crate::launch::{ClusterType, Launch, LaunchOptions, TimeLimit, launch};
 use crate::problem::Problem;
 use crate::spec::{Predicted, Spec};
 
@@ -85,9 +85,9 @@ fn plan_run<'a>(
     problems.extend(other_gpu(&scenario.gpu.id, cluster));
     let settings = [&campaign.defaults.env, &run.settings.env];
     let env = settings.into_iter().fold(cluster.env.clone(), |env, over| env.overridden_by(over));
-    let options = |spec: &Spec| -> Result<Options, Vec<Problem>> {
+    let options = |spec: &Spec| -> Result<LaunchOptions, Vec<Problem>> {
         let variables = env.lines().parse().map_err(|problem: Problem| vec![problem])?;
-        Ok(Options { env: variables, ..Options::from_spec(spec)? })
+        Ok(LaunchOptions { env: variables, ..LaunchOptions::from_spec(spec)? })
     };
     // Which release launches it decides where things are.
     let first = options(&spec).and_then(|options| launch(scenario, &options));

@@ -3,7 +3,7 @@
 use super::environment::{Env, Secret, Setting, holds_token, is_variable, names_secret};
 use super::problem::{CampaignProblem, printable};
 use crate::field::Field;
-use crate::launch::{EnvOverrides, Options};
+use crate::launch::{EnvOverrides, LaunchOptions};
 use crate::problem::Problem;
 use crate::spec::Spec;
 use std::collections::BTreeMap;
@@ -219,7 +219,7 @@ impl Reader {
 
     /// What the launch fields say of their own values.
     pub(super) fn options(&mut self, spec: &Spec, place: &str, lines: &KeyLines) {
-        let Err(problems) = Options::from_spec(spec) else { return };
+        let Err(problems) = LaunchOptions::from_spec(spec) else { return };
         for problem in problems {
             let key = problem.field.flag();
             let line = lines.get(key).copied().unwrap_or(1);

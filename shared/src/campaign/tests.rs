@@ -53,7 +53,7 @@ fn planned(campaign: &str, clusters: &str) -> Result<Vec<(String, String)>, Stri
     let clusters = Clusters::parse(clusters).map_err(|problems| said(&problems))?;
     let cluster = clusters.get(&campaign.cluster).unwrap();
     let runs = plan(&campaign, &lines, cluster, |_| Ok(None)).map_err(|problems| said(&problems))?;
-    Ok(runs.iter().map(|run| (run.run.name.to_string(), run.launch.script.clone())).collect())
+    Ok(runs.iter().map(|run| (run.run.name.to_string(), run.launch.script.to_string())).collect())
 }
 
 #[test]

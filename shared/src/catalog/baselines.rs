@@ -1,7 +1,6 @@
 //! Published measurements.
 
-use super::{RecipeId, Release};
-use crate::data_file::{DataError, FromRow, Row};
+use super::{DataError, FromRow, RecipeId, Release, Row};
 use crate::precision::Dtype;
 use std::str::FromStr;
 

@@ -1,7 +1,6 @@
 //! The documents that publish recipes, and how each counts FLOPs and names peaks.
 
-use super::Release;
-use crate::data_file::{DataError, FromRow, Row};
+use super::{DataError, FromRow, Release, Row};
 use crate::precision::Dtype;
 use std::str::FromStr;
 

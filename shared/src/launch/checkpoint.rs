@@ -1,14 +1,15 @@
-//! Saving a checkpoint at the end of a run and starting from one: where the releases can, and at what size it
-//! was tested.
+//! Saving and loading checkpoints, and the GPU counts at which a release was tested to do so.
 
 use super::offers;
-use super::plan::Plan;
-use super::word::Word;
+use super::plan::LaunchPlan;
+use super::word::ShellWord;
 use crate::field::Field;
+use crate::message;
+use crate::message::{Message, Setting};
 use crate::problem::Problem;
 use crate::releases::TokenUse;
 
-pub(super) fn apply(plan: &mut Plan) {
+pub(super) fn apply(plan: &mut LaunchPlan) {
     if plan.options.save_checkpoint {
         save(plan);
     }
@@ -21,8 +22,8 @@ pub(super) fn apply(plan: &mut Plan) {
     }
 }
 
-fn save(plan: &mut Plan) {
-    if !plan.set(Field::SaveCheckpoint, Word::of("true")) {
+fn save(plan: &mut LaunchPlan) {
+    if !plan.set(Field::SaveCheckpoint, ShellWord::of("true")) {
         plan.refuse(unsupported(plan, Field::SaveCheckpoint));
         return;
     }
@@ -34,7 +35,7 @@ fn save(plan: &mut Plan) {
     }
 }
 
-fn load(plan: &mut Plan, path: &Word) {
+fn load(plan: &mut LaunchPlan, path: &ShellWord) {
     if !plan.set(Field::LoadCheckpoint, path.clone()) {
         plan.refuse(unsupported(plan, Field::LoadCheckpoint));
         return;
@@ -46,37 +47,43 @@ fn load(plan: &mut Plan, path: &Word) {
         untested(plan, "Loading", limits.load_min, None);
     }
     if plan.options.profile {
-        // A script with a profiled job looks at the profile last, the others at the checkpoint.
+        // A script with a profiled job checks for the profile last, the others for the checkpoint.
         if plan.has_own_jobs() {
             let steps = plan.steps;
             plan.warn(
-                format!("With --profile the checkpoint is loaded and {steps} steps run, not one."),
-                "Load and profile in two launches to have either as its document says.",
+                format!("With a profile, the checkpoint is loaded and {steps} steps run, not one."),
+                "Load and profile in separate launches to get what the document describes.",
             );
         } else {
-            let what = "can't go with --profile: a run that loads a checkpoint takes one step and never \
-                        reaches the profile";
-            plan.refuse(Problem::clause(Field::LoadCheckpoint, path, what).allowed("one launch for each"));
+            let message = message![
+                Field::LoadCheckpoint,
+                " and ",
+                Field::Profile,
+                " exclude each other: a run that loads a checkpoint takes one step and never reaches the profile. Use a \
+                 launch for each."
+            ];
+            plan.refuse(Problem::new(Field::LoadCheckpoint, path, message));
         }
         return;
     }
     if let Some(steps) = plan.options.max_steps.filter(|steps| *steps != 1) {
-        let text =
-            format!("A run that loads a checkpoint takes one step; --max-steps {steps} has no effect.");
-        plan.warn(text, "Leave it out.");
+        let setting = Setting::new(Field::MaxSteps, steps);
+        plan.warn(
+            message!["A run that loads a checkpoint takes one step and ignores ", setting, "."],
+            "Remove it.",
+        );
     }
     plan.steps = 1;
 }
 
-fn check_path(plan: &mut Plan, path: &Word) {
+fn check_path(plan: &mut LaunchPlan, path: &ShellWord) {
     let shown = path.to_string();
     if let Some(parent) = shown.trim_end_matches('/').strip_suffix("/weights") {
-        let problem = Problem::clause(
+        let message = message![
             Field::LoadCheckpoint,
-            path,
-            "names the weights, not the checkpoint that holds them",
-        );
-        plan.refuse(problem.nearest([parent]));
+            format!(" \"{shown}\" is the weights directory. Give the one above it.")
+        ];
+        plan.refuse(Problem::new(Field::LoadCheckpoint, path, message).suggest([parent]));
     }
     if !plan.rules().mounts_top_directory_only {
         return;
@@ -84,38 +91,42 @@ fn check_path(plan: &mut Plan, path: &Word) {
     let variable = format!("${}", plan.script().root);
     let within =
         |root: &str| shown.strip_prefix(root.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'));
-    let root = plan.options.install_path.as_ref().map(Word::to_string);
+    let root = plan.options.install_path.as_ref().map(ShellWord::to_string);
     match root {
         _ if within(&variable) => {}
         Some(root) if within(&root) => {}
         Some(root) if !root.contains('$') && !shown.contains('$') => {
-            let what = format!("does not lie below {variable}, {root}: the container sees nothing else");
-            plan.refuse(
-                Problem::clause(Field::LoadCheckpoint, path, what)
-                    .allowed(format!("a path below {variable}")),
-            );
+            let message = message![
+                Field::LoadCheckpoint,
+                format!(
+                    " {shown} is not below {variable} ({root}), the only directory that the container mounts."
+                )
+            ];
+            plan.refuse(Problem::new(Field::LoadCheckpoint, path, message));
         }
         _ => plan.warn(
-            format!("The container sees {variable} and nothing else."),
-            format!("Make sure that the checkpoint lies below {variable}."),
+            format!("The container mounts only {variable}."),
+            format!("Make sure that the checkpoint is below {variable}."),
         ),
     }
 }
 
-fn unsupported(plan: &Plan, field: Field) -> Problem {
-    let what = format!("can't be had from release {} for {}", plan.release(), plan.scenario.model.title);
-    offers::elsewhere(plan.scenario, Problem::clause(field, "", what))
+fn unsupported(plan: &LaunchPlan, field: Field) -> Problem {
+    let message = Message::from(format!("Release {} doesn't support ", plan.release()))
+        .and(field)
+        .and(format!(" for {}.", plan.scenario.model.title));
+    offers::elsewhere(plan.scenario, Problem::new(field, "", message))
 }
 
-fn untested(plan: &mut Plan, doing: &str, least: Option<u32>, most: Option<u32>) {
+fn untested(plan: &mut LaunchPlan, doing: &str, least: Option<u32>, most: Option<u32>) {
     let (model, gpu, gpus) = (&plan.scenario.model.title, &plan.scenario.gpu.name, plan.gpus());
     let tested = match (least, most) {
-        (Some(least), Some(most)) => format!("it was tested on {least} to {most}"),
-        (Some(least), None) => format!("it was tested on {least} or more"),
-        _ => "the document names no GPU count at which it was tested".into(),
+        (Some(least), Some(most)) => format!("tested on {least} to {most} GPUs"),
+        (Some(least), None) => format!("tested on {least} or more GPUs"),
+        _ => "the document names no tested GPU count".into(),
     };
     plan.warn(
-        format!("{doing} a checkpoint of {model} on {gpus} {gpu}s may end in CUDA out of memory: {tested}."),
-        "Choose a tested GPU count, or expect the run to fail at the checkpoint.",
+        format!("{doing} a checkpoint of {model} on {gpus} {gpu}s may run out of CUDA memory: {tested}."),
+        "Use a tested GPU count, or expect the run to fail at the checkpoint.",
     );
 }

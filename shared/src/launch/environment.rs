@@ -1,69 +1,77 @@
-//! What launch.sh reads of its environment, whoever calls it.
+//! The environment that launch.sh reads, whatever calls it.
 
 use super::offers;
-use super::plan::Plan;
-use super::word::Word;
+use super::plan::LaunchPlan;
+use super::word::ShellWord;
 use crate::field::Field;
+use crate::message;
 use crate::problem::Problem;
 
-pub(super) fn apply(plan: &mut Plan) {
+pub(super) fn apply(plan: &mut LaunchPlan) {
     activate(plan);
     if plan.options.cluster_type != super::ClusterType::Slurm {
-        plan.set(Field::ClusterType, Word::of(plan.options.cluster_type));
+        plan.set(Field::ClusterType, ShellWord::of(plan.options.cluster_type));
     }
     global_batch(plan);
     gpus_per_node(plan);
     mounts(plan);
 }
 
-/// What activating a venv or a conda environment comes to for a script; their own `activate` is not for every
-/// shell.
-fn activate(plan: &mut Plan) {
+/// Does what activating a venv or conda environment does. Their own `activate` doesn't run in every shell.
+fn activate(plan: &mut LaunchPlan) {
     if let Some(venv) = plan.options.venv.clone() {
-        plan.export("PATH", venv.clone().then("/bin:").join(&Word::variable("PATH")));
+        plan.export("PATH", venv.clone().then("/bin:").join(&ShellWord::variable("PATH")));
         plan.export("VIRTUAL_ENV", venv);
     }
 }
 
-fn global_batch(plan: &mut Plan) {
+fn global_batch(plan: &mut LaunchPlan) {
     if plan.target.recipe.id.strong {
-        plan.set(Field::Recipe, Word::of("true"));
+        plan.set(Field::Recipe, ShellWord::of("true"));
         return;
     }
     let gbs = plan.scenario.batch.gbs();
     if u64::from(gbs) == plan.target.gbs(plan.scenario) {
         return;
     }
-    plan.set(Field::Gbs, Word::of(gbs));
-    plan.incomparable.push(format!("a global batch of {gbs} is not the series' own"));
+    plan.set(Field::Gbs, ShellWord::of(gbs));
+    plan.incomparable.push(format!("the published runs don't use a global batch size of {gbs}"));
 }
 
-fn gpus_per_node(plan: &mut Plan) {
+fn gpus_per_node(plan: &mut LaunchPlan) {
     let Some(given) = plan.options.gpus_per_node else { return };
-    if plan.set(Field::GpusPerNode, Word::of(given)) {
+    if plan.set(Field::GpusPerNode, ShellWord::of(given)) {
         return;
     }
     let fixed = plan.target.limits.gpus_per_node;
     if given != fixed {
-        let what = format!(
-            "has no effect at release {}, whose script asks for {fixed} on every node",
-            plan.release()
-        );
-        plan.refuse(Problem::clause(Field::GpusPerNode, given, what).nearest([fixed]));
+        let message = message![
+            format!("Release {} ignores ", plan.release()),
+            Field::GpusPerNode,
+            format!(": its script requests {fixed} GPUs on every node.")
+        ];
+        plan.refuse(Problem::new(Field::GpusPerNode, given, message).suggest([fixed]));
     }
 }
 
-/// Directories, or volume claims, for the container.
-pub(super) fn mounts(plan: &mut Plan) {
+/// Mounts directories, or volume claims, in the container.
+pub(super) fn mounts(plan: &mut LaunchPlan) {
     let Some(mounts) = plan.options.mounts.clone() else { return };
     let shown = mounts.to_string();
     let relative = shown.split(',').find(|mount| !mount.starts_with(['/', '$']));
     if let Some(mount) = relative.filter(|_| plan.on_slurm()) {
-        let problem = Problem::clause(Field::Mounts, mount, "is no absolute path");
-        plan.refuse(problem.allowed("PATH or PATH:PATH-IN-THE-CONTAINER, with commas between several"));
+        plan.refuse(relative_mount(mount));
     }
     if !plan.set(Field::Mounts, mounts.clone()) {
-        let what = format!("can't be given to release {}, whose script mounts nothing else", plan.release());
-        plan.refuse(offers::elsewhere(plan.scenario, Problem::clause(Field::Mounts, mounts, what)));
+        let message = message![format!("Release {} doesn't support ", plan.release()), Field::Mounts, "."];
+        plan.refuse(offers::elsewhere(plan.scenario, Problem::new(Field::Mounts, mounts, message)));
     }
+}
+
+/// Returns the problem of a mount that is not an absolute path.
+pub(super) fn relative_mount(mount: &str) -> Problem {
+    let message = format!(
+        " \"{mount}\" is not an absolute path. Write PATH or PATH:PATH-IN-THE-CONTAINER, separated by commas."
+    );
+    Problem::new(Field::Mounts, mount, message![Field::Mounts, message])
 }

@@ -1,73 +1,72 @@
-//! What each release's scripts read, assume and support: the data files `launch_*.csv` as types.
+//! What each release's scripts read, assume and support: the data files `launch_*.csv`.
 
-use crate::catalog::Model;
-use crate::data_file::{DataError, FromRow, Row, embedded};
+use crate::catalog::{DataError, FromRow, Model, Row, read};
 use crate::field::Field;
 use crate::launch::{Style, TimeLimit};
 use crate::releases::Release;
 use std::str::FromStr;
 use std::sync::LazyLock;
 
-/// The launch script of one document.
+/// The launch script of a release for a family of models.
 #[derive(Debug)]
-pub(super) struct Script {
+pub(super) struct ReleaseScript {
     pub(super) release: Release,
-    /// The models that it runs: the beginning of their ids.
+    /// How the ids of its models begin.
     pub(super) family: String,
     /// The variable of the top directory.
     pub(super) root: String,
-    /// The recipe's directory, from a variable; empty where no document says it.
+    /// The recipe's directory, from a variable; empty if no document names it.
     pub(super) directory: String,
     /// The recipe's directory in a checkout of the release.
     pub(super) checkout: String,
-    /// The name that llmb-run knows it by; empty where the release has no llmb-run for it.
+    /// Its name for llmb-run; empty if the release has no llmb-run.
     pub(super) workload: String,
     styles: String,
-    /// Steps that run when nobody says otherwise.
+    /// Training steps by default.
     pub(super) steps: u32,
     time_limit: Option<TimeLimit>,
     time_limit_strong: Option<TimeLimit>,
     pub(super) profile_start: u32,
     pub(super) profile_stop: u32,
-    /// The steps that a run needs for the release's own scoring window.
+    /// The number of steps that the release's scoring window needs.
     pub(super) scored_to: u32,
-    /// The Python that its document asks for; empty where it asks for none.
+    /// The Python version that its document asks for; may be empty.
     pub(super) python: String,
-    /// The conda environment of its document.
+    /// The conda environment in its document.
     pub(super) conda: String,
 }
 
-/// A variable that a script reads, or that its document names without effect.
+/// A variable that a script reads, or that its document names although nothing reads it.
 #[derive(Debug)]
 pub(super) struct Variable {
     release: Release,
     family: String,
     pub(super) name: String,
-    pub(super) usage: Usage,
+    pub(super) usage: VariableUse,
     field: String,
     unquoted: String,
-    /// What to know of it; may be empty.
+    /// A clause about it; may be empty.
     pub(super) note: String,
 }
 
-/// What may set a variable, and what that does.
+/// What sets a variable, and what that does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Usage {
-    /// An option of ours sets it.
+pub(super) enum VariableUse {
+    /// A launch field sets it.
     Option,
-    /// Open to `--env`; it changes what is measured.
+    /// The user may set it; it changes what is measured.
     Changes,
-    /// Open to `--env`; it moves what is written.
+    /// The user may set it; it moves what is written.
     Moves,
-    /// Open to `--env`.
+    /// The user may set it.
     Open,
-    /// Nothing comes of it.
+    /// It has no effect.
     Ignored,
-    /// The script stops when it is set.
+    /// The script stops if it is set.
     Refused,
 }
 
-/// What a release runs a model with on a GPU type.
+/// What a release supports for a model on a GPU type.
 #[derive(Debug)]
 pub(super) struct Limits {
     release: Release,
@@ -75,74 +74,74 @@ pub(super) struct Limits {
     gpu: String,
     /// The tag of the container image.
     pub(super) image: String,
-    /// GPUs of a node, when nobody says otherwise.
+    /// GPUs per node by default.
     pub(super) gpus_per_node: u32,
-    /// Size of a checkpoint, in words; empty where the release writes none.
+    /// Size of a checkpoint, such as `4.4 TB`; empty if the release writes none.
     pub(super) checkpoint: String,
     pub(super) save_min: Option<u32>,
     pub(super) save_max: Option<u32>,
     pub(super) load_min: Option<u32>,
 }
 
-impl Script {
-    /// The script that runs a model in a release.
-    pub(super) fn of(release: Release, model: &Model) -> Option<&'static Script> {
+impl ReleaseScript {
+    /// Returns a release's script for a model.
+    pub(super) fn of(release: Release, model: &Model) -> Option<&'static ReleaseScript> {
         let mut scripts = facts().scripts.iter();
         scripts.find(|script| script.release == release && model.id.starts_with(&script.family))
     }
 
-    /// What it can be handed to, the usual one first.
+    /// Returns its launch styles, the default first.
     pub(super) fn styles(&self) -> Vec<Style> {
         self.styles.split(' ').filter_map(|id| id.parse().ok()).collect()
     }
 
-    /// The job's time limit when nobody says otherwise; none where the script sets none.
+    /// Returns the default time limit; `None` if the script sets none.
     pub(super) fn time_limit(&self, strong: bool) -> Option<TimeLimit> {
         self.time_limit_strong.filter(|_| strong).or(self.time_limit)
     }
 
-    /// Every variable of it.
+    /// Returns its variables.
     pub(super) fn variables(&self) -> impl Iterator<Item = &'static Variable> {
         let all = facts().variables.iter();
         all.filter(|variable| variable.release == self.release && variable.family == self.family)
     }
 
-    /// Whether it reads a variable.
+    /// Returns whether it reads a variable.
     pub(super) fn reads(&self, name: &str) -> bool {
         self.variables().any(|variable| variable.name == name)
     }
 
-    /// The variable that an option sets.
+    /// Returns the variable that a field sets.
     pub(super) fn variable_of(&self, field: Field) -> Option<&'static Variable> {
         self.variables().find(|variable| variable.field() == Some(field))
     }
 
-    /// Models are `family-size`.
+    /// Returns the size in a model's id, which is `family-size`.
     pub(super) fn size<'a>(&self, model: &'a Model) -> &'a str {
         model.id.strip_prefix(self.family.as_str()).unwrap_or(&model.id).trim_start_matches('-')
     }
 }
 
 impl Variable {
-    /// The option that sets it.
+    /// Returns the field that sets it.
     pub(super) fn field(&self) -> Option<Field> {
         Field::from_flag(&self.field)
     }
 
-    /// Whether the script expands it without quotes.
+    /// Returns whether the script expands it without quotes.
     pub(super) fn unquoted(&self) -> bool {
         self.unquoted == "yes"
     }
 }
 
 impl Limits {
-    /// What a release runs a model with on a GPU type.
+    /// What a release supports for a model on a GPU type.
     pub(super) fn of(release: Release, model: &str, gpu: &str) -> Option<&'static Limits> {
         let mut limits = facts().limits.iter();
         limits.find(|limits| limits.release == release && limits.model == model && limits.gpu == gpu)
     }
 
-    /// The GPU types that a release runs a model on.
+    /// Returns the GPU types that a release runs a model on.
     pub(super) fn gpus(release: Release, model: &str) -> Vec<&'static str> {
         let limits = facts().limits.iter();
         let of_model = limits.filter(|limits| limits.release == release && limits.model == model);
@@ -150,9 +149,9 @@ impl Limits {
     }
 }
 
-impl FromRow for Script {
-    fn from_row(row: &Row<'_>) -> Result<Script, DataError> {
-        Ok(Script {
+impl FromRow for ReleaseScript {
+    fn from_row(row: &Row<'_>) -> Result<ReleaseScript, DataError> {
+        Ok(ReleaseScript {
             release: row.value("release")?,
             family: row.string("family")?,
             root: row.string("root")?,
@@ -202,17 +201,17 @@ impl FromRow for Limits {
     }
 }
 
-impl FromStr for Usage {
+impl FromStr for VariableUse {
     type Err = ();
 
-    fn from_str(text: &str) -> Result<Usage, ()> {
+    fn from_str(text: &str) -> Result<VariableUse, ()> {
         match text {
-            "option" => Ok(Usage::Option),
-            "changes" => Ok(Usage::Changes),
-            "moves" => Ok(Usage::Moves),
-            "open" => Ok(Usage::Open),
-            "ignored" => Ok(Usage::Ignored),
-            "refused" => Ok(Usage::Refused),
+            "option" => Ok(VariableUse::Option),
+            "changes" => Ok(VariableUse::Changes),
+            "moves" => Ok(VariableUse::Moves),
+            "open" => Ok(VariableUse::Open),
+            "ignored" => Ok(VariableUse::Ignored),
+            "refused" => Ok(VariableUse::Refused),
             _ => Err(()),
         }
     }
@@ -221,16 +220,28 @@ impl FromStr for Usage {
 /// The data files.
 #[derive(Debug)]
 struct Facts {
-    scripts: Vec<Script>,
+    scripts: Vec<ReleaseScript>,
     variables: Vec<Variable>,
     limits: Vec<Limits>,
 }
 
+impl Facts {
+    fn read() -> Result<Facts, DataError> {
+        Ok(Facts {
+            scripts: read("launch_scripts.csv", include_str!("../../data/launch_scripts.csv"))?,
+            variables: read("launch_variables.csv", include_str!("../../data/launch_variables.csv"))?,
+            limits: read("launch_limits.csv", include_str!("../../data/launch_limits.csv"))?,
+        })
+    }
+}
+
 fn facts() -> &'static Facts {
-    static FACTS: LazyLock<Facts> = LazyLock::new(|| Facts {
-        scripts: embedded!("launch_scripts.csv"),
-        variables: embedded!("launch_variables.csv"),
-        limits: embedded!("launch_limits.csv"),
+    static FACTS: LazyLock<Facts> = LazyLock::new(|| {
+        #[expect(
+            clippy::expect_used,
+            reason = "the files are fixed when this is built, and every test reads them"
+        )]
+        Facts::read().expect("the embedded data files are well formed")
     });
     &FACTS
 }
@@ -246,7 +257,7 @@ mod tests {
         let catalog = Catalog::embedded();
         for recipe in catalog.recipes() {
             let model = catalog.model(&recipe.id.model).unwrap();
-            let script = Script::of(recipe.id.release, model).unwrap();
+            let script = ReleaseScript::of(recipe.id.release, model).unwrap();
             assert!(!script.styles().is_empty());
             assert!(Limits::of(recipe.id.release, &model.id, &recipe.id.gpu).is_some(), "{}", recipe.id);
         }
@@ -255,7 +266,12 @@ mod tests {
     #[test]
     fn every_row_says_what_the_code_reads() {
         for variable in &facts().variables {
-            assert_eq!(variable.usage == Usage::Option, variable.field().is_some(), "{}", variable.name);
+            assert_eq!(
+                variable.usage == VariableUse::Option,
+                variable.field().is_some(),
+                "{}",
+                variable.name
+            );
             assert!(["yes", "no"].contains(&variable.unquoted.as_str()), "{}", variable.name);
         }
         for script in &facts().scripts {

@@ -1,30 +1,32 @@
-//! Steps, Nsight profiles and NCCL traces: what is measured, and what spoils the measurement.
+//! Steps, Nsight profiles and NCCL traces, and what makes a measurement incomparable.
 
 use super::choice::Style;
 use super::offers;
-use super::plan::{Plan, flags_of};
+use super::plan::{LaunchPlan, given_fields};
 use super::release::baseline;
-use super::word::Word;
+use super::word::ShellWord;
 use crate::field::Field;
+use crate::message;
+use crate::message::{Message, Setting};
 use crate::problem::Problem;
 use crate::releases::{ProfileRun, TraceRun};
 
-pub(super) fn apply(plan: &mut Plan) {
+pub(super) fn apply(plan: &mut LaunchPlan) {
     steps(plan);
     profile(plan);
     nccl_trace(plan);
     let (steps, scored) = (plan.steps, plan.script().scored_to);
-    // A run that loads a checkpoint takes one step, whatever is asked for.
+    // A run that loads a checkpoint takes one step, whatever the option says.
     let takes_them = plan.options.max_steps.is_some() && plan.options.load_checkpoint.is_none();
     let shortened_by_choice = takes_them && plan.incomparable.is_empty();
     if steps < scored && shortened_by_choice {
         plan.incomparable
-            .push(format!("{steps} steps end before step {scored}, to which the release scores a run"));
+            .push(format!("{steps} steps end before step {scored}, the last that the release scores"));
     }
 }
 
-/// Says when the published step time does not leave the steps enough time. Starting up comes on top of it.
-pub(super) fn check_time(plan: &mut Plan) {
+/// Warns if the steps take longer than the time limit at the published step time, even without the start of the job.
+pub(super) fn check_time(plan: &mut LaunchPlan) {
     let strong = plan.target.recipe.id.strong;
     let limit = plan.options.time_limit.or_else(|| plan.script().time_limit(strong));
     let (Some(limit), Some(baseline)) = (limit, baseline(plan)) else { return };
@@ -34,31 +36,32 @@ pub(super) fn check_time(plan: &mut Plan) {
         let minutes = libm::ceil(needed / 60.0);
         plan.warn(
             format!(
-                "At the published step time {steps} steps take {minutes} minutes, longer than the time \
-                     limit {limit}."
+                "At the published step time, {steps} steps take {minutes} minutes, longer than the time limit of {limit}."
             ),
-            "Set a longer --time-limit, with room for the start of the job.",
+            message!["Raise ", Field::TimeLimit, ", and add time for the start of the job."],
         );
     }
 }
 
-fn steps(plan: &mut Plan) {
+fn steps(plan: &mut LaunchPlan) {
     if let Some(steps) = plan.options.max_steps {
-        plan.set(Field::MaxSteps, Word::of(steps));
+        plan.set(Field::MaxSteps, ShellWord::of(steps));
     }
 }
 
-fn profile(plan: &mut Plan) {
+fn profile(plan: &mut LaunchPlan) {
     let options = plan.options;
     if !options.profile {
-        let without_effect = flags_of(&[
+        let without_effect = given_fields(&[
             (Field::ProfileStartStep, options.profile_start_step.is_some()),
             (Field::ProfileStopStep, options.profile_stop_step.is_some()),
             (Field::GpuMetrics, options.gpu_metrics),
         ]);
-        if let Some(flags) = without_effect {
-            let text = format!("A run that is not profiled has no use for {flags}.");
-            plan.warn(text, "Give --profile, or leave it out.");
+        if let Some(fields) = without_effect {
+            plan.warn(
+                message!["Without a profile, "].and(fields).and(" has no effect."),
+                message!["Set ", Field::Profile, "."],
+            );
         }
         return;
     }
@@ -68,21 +71,22 @@ fn profile(plan: &mut Plan) {
     if start >= stop {
         plan.refuse(empty_window(plan, start, stop));
     }
-    // llmb-run has a flag for it.
+    // llmb-run has its own flag.
     if plan.style != Style::LlmbRun {
-        plan.set(Field::Profile, Word::of("true"));
+        plan.set(Field::Profile, ShellWord::of("true"));
     }
     if options.profile_start_step.is_some() {
-        plan.set(Field::ProfileStartStep, Word::of(start));
+        plan.set(Field::ProfileStartStep, ShellWord::of(start));
     }
     if options.profile_stop_step.is_some() {
-        plan.set(Field::ProfileStopStep, Word::of(stop));
+        plan.set(Field::ProfileStopStep, ShellWord::of(stop));
     }
-    if options.gpu_metrics && !plan.set(Field::GpuMetrics, Word::of("true")) {
-        let what = format!("can't be had from release {}, whose script passes none on", plan.release());
-        plan.refuse(offers::elsewhere(plan.scenario, Problem::clause(Field::GpuMetrics, "", what)));
+    if options.gpu_metrics && !plan.set(Field::GpuMetrics, ShellWord::of("true")) {
+        let message = Message::from(format!("Release {} doesn't support ", plan.release()));
+        let problem = Problem::new(Field::GpuMetrics, "", message.and(Field::GpuMetrics).and("."));
+        plan.refuse(offers::elsewhere(plan.scenario, problem));
     }
-    plan.incomparable.push("Nsight Systems slows the steps that it watches".into());
+    plan.incomparable.push("Nsight Systems slows the profiled steps".into());
     if plan.rules().profile == ProfileRun::KeepsSteps {
         if stop > plan.steps {
             plan.refuse(late_window(plan, start, stop));
@@ -93,70 +97,92 @@ fn profile(plan: &mut Plan) {
         plan.warn(
             format!("A profiled run ends with the last profiled step: {stop} steps run, not {steps}."),
             match window_within(plan, steps) {
-                Some(window) => format!("Set {window} for {steps} steps."),
-                None => "Leave --max-steps out.".into(),
+                Some(window) => message!["Set "].and(window).and(format!(" for {steps} steps.")),
+                None => message!["Remove ", Field::MaxSteps, "."],
             },
         );
     }
     plan.steps = stop;
 }
 
-/// No step lies between the first and the last profiled one. The problem is of the one that was given, the
+/// Returns the problem of a first profiled step that is not before the last. It is about the one that was given, or the
 /// first if both were.
-fn empty_window(plan: &Plan, start: u32, stop: u32) -> Problem {
+fn empty_window(plan: &LaunchPlan, start: u32, stop: u32) -> Problem {
     let options = plan.options;
     if options.profile_start_step.is_none() {
-        let what = format!("is not after the first profiled step, {start}, the release's default");
-        let earlier = window_within(plan, stop).map(|window| format!(", or {window}")).unwrap_or_default();
-        let allowed = format!("steps after {start}{earlier}");
-        return Problem::clause(Field::ProfileStopStep, stop, what).allowed(allowed);
+        let message = message![
+            Setting::new(Field::ProfileStopStep, stop),
+            format!(" is not after the first profiled step, by default {start}. Set a step after {start}")
+        ];
+        let message = match window_within(plan, stop) {
+            Some(window) => message.and(", or ").and(window).and("."),
+            None => message.and("."),
+        };
+        return Problem::new(Field::ProfileStopStep, stop, message);
     }
-    let default = if options.profile_stop_step.is_none() { ", the release's default" } else { "" };
-    let what = format!("is not before the last profiled step, {stop}{default}");
+    let default = if options.profile_stop_step.is_none() { "by default " } else { "" };
+    let message = message![
+        Setting::new(Field::ProfileStartStep, start),
+        format!(" is not before the last profiled step, {default}{stop}.")
+    ];
     let nearest = stop.checked_sub(1).filter(|start| *start > 0);
-    Problem::clause(Field::ProfileStartStep, start, what).nearest(nearest)
+    Problem::new(Field::ProfileStartStep, start, message).suggest(nearest)
 }
 
-/// The run ends before the last profiled step, where the release does not end it there by itself.
-fn late_window(plan: &Plan, start: u32, stop: u32) -> Problem {
+/// Returns the problem of a run that ends before the last profiled step.
+fn late_window(plan: &LaunchPlan, start: u32, stop: u32) -> Problem {
     let steps = plan.steps;
-    let default = if plan.options.profile_stop_step.is_none() { " the release's default and" } else { "" };
-    let what = format!("is{default} after the last step, {steps}: nothing would be profiled to its end");
-    let problem = Problem::clause(Field::ProfileStopStep, stop, what);
+    let default = if plan.options.profile_stop_step.is_none() { "by default " } else { "" };
+    let message = Message::from(format!(
+        "The last profiled step, {default}{stop}, is after the run's last step, {steps}, so the profile would be cut off."
+    ));
+    let problem = |message| Problem::new(Field::ProfileStopStep, stop, message);
     if start < steps {
-        return problem.nearest([steps]);
+        return problem(message).suggest([steps]);
     }
-    problem.allowed(window_within(plan, steps).unwrap_or_else(|| format!("a run of {stop} steps or more")))
+    problem(match window_within(plan, steps) {
+        Some(window) => message.and(" Set ").and(window).and("."),
+        None => message.and(format!(" Run {stop} steps or more.")),
+    })
 }
 
-/// The options that profile the last ones of so many steps, as long as the release's own window where there
-/// is room; none where there is room for no window.
-fn window_within(plan: &Plan, steps: u32) -> Option<String> {
+/// Returns the settings that profile the last of so many steps, for as many steps as by default if possible. `None` if
+/// the run is too short.
+fn window_within(plan: &LaunchPlan, steps: u32) -> Option<Message> {
+    let stop = Setting::new(Field::ProfileStopStep, steps);
     if plan.options.profile_start_step.is_some_and(|start| start < steps) {
-        return Some(format!("--profile-stop-step {steps}"));
+        return Some(stop.into());
     }
     let script = plan.script();
     let start = steps.saturating_sub(script.profile_stop - script.profile_start).max(1);
-    (start < steps).then(|| format!("--profile-start-step {start} --profile-stop-step {steps}"))
+    (start < steps).then(|| message![Setting::new(Field::ProfileStartStep, start), " and ", stop])
 }
 
-fn nccl_trace(plan: &mut Plan) {
+fn nccl_trace(plan: &mut LaunchPlan) {
     if !plan.options.nccl_trace {
         return;
     }
-    if !plan.set(Field::NcclTrace, Word::of("true")) {
-        let what = format!("has no effect at release {}", plan.release());
-        let other = "the scripts of Llama 3.1 at 25.04 and of Nemotron-H at 25.05; elsewhere the lines \
-                     NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=COLL,P2P,NET of --env, with --max-steps 5, have \
-                     NCCL write the same";
-        plan.refuse(Problem::clause(Field::NcclTrace, "", what).allowed(other));
+    if !plan.set(Field::NcclTrace, ShellWord::of("true")) {
+        let message = message![
+            format!("Release {} doesn't support ", plan.release()),
+            Field::NcclTrace,
+            format!(" for {}. Set ", plan.scenario.model.title),
+            Setting::new(Field::MaxSteps, 5),
+            " and the environment variables NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=COLL,P2P,NET instead."
+        ];
+        plan.refuse(Problem::new(Field::NcclTrace, "", message));
         return;
     }
-    plan.incomparable.push("writing down every NCCL call slows the steps".into());
+    plan.incomparable.push("logging every NCCL call slows the steps".into());
     let TraceRun::ReplacesRun(traced) = plan.rules().trace else { return };
     if plan.options.profile {
-        let what = "can't go with --profile: the script stops at both";
-        plan.refuse(Problem::clause(Field::NcclTrace, "", what).allowed("one launch for each"));
+        let message = message![
+            Field::NcclTrace,
+            " and ",
+            Field::Profile,
+            " exclude each other: the release's script refuses both. Use a launch for each."
+        ];
+        plan.refuse(Problem::new(Field::NcclTrace, "", message));
         return;
     }
     for (field, given, fixed) in [
@@ -172,8 +198,9 @@ fn nccl_trace(plan: &mut Plan) {
         ),
     ] {
         if let Some(given) = given {
-            let text = format!("A traced run has {fixed}; --{} {given} has no effect.", field.flag());
-            plan.warn(text, "Leave it out.");
+            let text =
+                message![format!("A traced run has {fixed} and ignores "), Setting::new(field, given), "."];
+            plan.warn(text, "Remove it.");
         }
     }
     plan.steps = traced.steps;

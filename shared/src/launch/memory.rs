@@ -1,35 +1,41 @@
-//! Whether what is launched fits into the GPUs: worth a word before a night in the queue.
+//! Whether a launch fits into the GPUs' memory, by the estimate.
 
-use super::{Style, Warning};
+use super::{LaunchWarning, Style};
 use crate::estimate::{Inputs, MemoryEstimate};
+use crate::field::Field;
+use crate::message;
+use crate::message::Setting;
 use crate::options::{Options, Stack};
 use crate::scenario::Scenario;
+use crate::units::significant;
 
-/// That a scenario does not fit by the estimate; nothing of what was published, since that ran.
-pub(super) fn warning(scenario: &Scenario, style: Style) -> Option<Warning> {
+/// Returns a warning if the scenario doesn't fit, unless its run was published.
+pub(super) fn warning(scenario: &Scenario, style: Style) -> Option<LaunchWarning> {
     let by_megatron_lm = style == Style::MegatronLm;
     if scenario.baseline().is_some() && !by_megatron_lm {
         return None;
     }
-    // The script sets none of what NVIDIA's recipes do to save memory.
+    // The script doesn't save memory as NVIDIA's recipes do.
     let stack = if by_megatron_lm { Stack::MegatronLm014 } else { scenario.options.stack };
     let options = Options { stack, ..scenario.options };
     let memory = MemoryEstimate::of(&Inputs { options: &options, ..scenario.inputs() });
     if memory.fits() {
         return None;
     }
-    let gib = |bytes: f64| bytes / f64::from(1 << 30);
-    let why =
-        if by_megatron_lm { ", gradients and optimizer as Megatron-LM has them by default," } else { "" };
-    Some(Warning {
-        text: format!(
-            "By the estimate this does not fit: stage {} of {}{why} needs {:.1} GiB where the {} has {:.1}.",
-            memory.peak_stage + 1,
-            memory.stages.len(),
-            gib(memory.total_bytes() + memory.reserved_bytes),
-            scenario.gpu.name,
-            gib(memory.capacity_bytes),
-        ),
-        fix: format!("Plan it with `--stack {stack}`: the estimate names changes that make it fit."),
-    })
+    let gib = |bytes: f64| significant(bytes / f64::from(1 << 30), 3);
+    let text = format!(
+        "Won't fit{}: stage {} of {} needs {} GiB, the {} has {}.",
+        if by_megatron_lm { " with Megatron-LM's default FP32 gradients and optimizer" } else { "" },
+        memory.peak_stage + 1,
+        memory.stages.len(),
+        gib(memory.total_bytes() + memory.reserved_bytes),
+        scenario.gpu.name,
+        gib(memory.capacity_bytes),
+    );
+    let fix = message![
+        "Plan with ",
+        Setting::new(Field::Stack, stack),
+        ": the estimate suggests changes that fit."
+    ];
+    Some(LaunchWarning { text: text.into(), fix })
 }

@@ -1,8 +1,8 @@
-//! From a scenario to the exact commands that start it, under a release of the recipe collection or without one.
+//! The exact commands that start a scenario, with the scripts of a release or with Megatron-LM.
 //!
-//! A launch of a release is made in one pass: the `Target` says which recipe's script can run the scenario, a style how
-//! that script is called, and every option then adds what it needs to a `Plan` or says why it can't. What
-//! the scripts read and support stands in the data files `launch_*.csv`.
+//! A launch with a release is made in one pass. The `Target` finds the recipe that runs the scenario, a style defines
+//! how its script is called, and each option adds what it needs to a `LaunchPlan` or a problem. What the scripts read and
+//! support is in [`releases`](crate::releases) and the data files `launch_*.csv`.
 
 mod check;
 mod checkpoint;
@@ -21,6 +21,7 @@ mod prepare;
 mod release;
 mod render;
 mod runai;
+mod script;
 mod slurm;
 mod style;
 mod target;
@@ -28,17 +29,18 @@ mod values;
 mod word;
 
 pub use choice::{ClusterType, Style};
-pub use options::Options;
+pub use options::LaunchOptions;
 pub use outputs::Outputs;
-pub use plan::Warning;
-pub use prepare::Step;
+pub use plan::LaunchWarning;
+pub use prepare::Instruction;
+pub use script::ShellScript;
 pub use values::{EnvOverrides, Gres, SlurmParam, SlurmParams, TimeLimit};
-pub use word::Word;
+pub use word::ShellWord;
 
 use crate::catalog::Release;
 use crate::problem::Problem;
 use crate::scenario::Scenario;
-use plan::Plan;
+use plan::LaunchPlan;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use target::Target;
@@ -46,64 +48,64 @@ use target::Target;
 /// The exact commands that start a scenario.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Launch {
-    /// The release whose scripts run it; none where Megatron-LM itself does.
+    /// The release whose scripts run it; `None` for Megatron-LM.
     pub release: Option<Release>,
-    /// What it is handed to.
+    /// The launcher.
     pub style: Style,
-    /// What manages the cluster.
+    /// The cluster manager.
     pub cluster_type: ClusterType,
-    /// What has to be done once before.
-    pub prepare: Vec<Step>,
-    /// Where the commands run, as a shell word.
+    /// What to do once before the first launch.
+    pub prepare: Vec<Instruction>,
+    /// The directory to run the commands in, as a shell word.
     pub cwd: String,
-    /// The commands, as a shell reads them.
+    /// The commands, quoted for a shell.
     pub commands: Vec<String>,
-    /// The variables that the script sets; `$NAME` is what the variable of that name holds where it runs.
-    pub env: BTreeMap<String, Word>,
-    /// The variables that must hold something where the script runs: secrets, and what nobody has said yet.
+    /// The variables that the script sets. `$NAME` refers to a variable where it runs.
+    pub env: BTreeMap<String, ShellWord>,
+    /// The variables that must be set where the script runs: secrets, and settings that were not given.
     pub needs: Vec<String>,
-    /// All of it, for a POSIX shell.
-    pub script: String,
+    /// The whole script, for a POSIX shell.
+    pub script: ShellScript,
     /// Training steps that will run.
     pub steps: u32,
-    /// Where the run leaves what it writes.
+    /// The files that the run writes.
     pub outputs: Outputs,
-    /// How to see what it did.
-    pub check: Vec<Step>,
-    /// Whether it measures what the published number measured.
-    pub comparable: Comparable,
-    /// What works otherwise than one would think.
-    pub warnings: Vec<Warning>,
+    /// How to check the run.
+    pub check: Vec<Instruction>,
+    /// Whether the run can be compared with the published number.
+    pub comparable: Comparability,
+    /// Warnings.
+    pub warnings: Vec<LaunchWarning>,
 }
 
-/// Whether a run can stand beside the published number.
+/// Whether a run can be compared with the published number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Comparable {
-    /// Whether it runs as the published measurements did.
+pub struct Comparability {
+    /// Whether it runs like the published measurements.
     pub yes: bool,
-    /// Why it does not; empty where it does.
+    /// Why not: clauses; empty if it does.
     pub reasons: Vec<String>,
-    /// The recipe with the published number, if there is one.
+    /// The recipe with the published number, if any.
     pub baseline: Option<String>,
 }
 
-/// Makes the launch of a scenario.
+/// Returns the launch of a scenario.
 ///
 /// # Errors
-/// Everything that can't work, with what would.
-pub fn launch(scenario: &Scenario, options: &Options) -> Result<Launch, Vec<Problem>> {
+/// Every problem, with values that work.
+pub fn launch(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<Problem>> {
     let mut launch = assemble(scenario, options)?;
     launch.warnings.extend(memory::warning(scenario, launch.style));
     Ok(launch)
 }
 
-fn assemble(scenario: &Scenario, options: &Options) -> Result<Launch, Vec<Problem>> {
+fn assemble(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<Problem>> {
     if options.style == Some(Style::MegatronLm) {
         return megatron_lm::launch(scenario, options);
     }
     let target = Target::find(scenario, options)?;
     let (style, changed) = style::choose(scenario, options, &target).map_err(|problem| vec![problem])?;
-    let mut plan = Plan::new(scenario, options, target, style);
+    let mut plan = LaunchPlan::new(scenario, options, target, style);
     plan.warnings.extend(changed);
     root(&mut plan);
     let invocation = style::apply(&mut plan);
@@ -112,10 +114,10 @@ fn assemble(scenario: &Scenario, options: &Options) -> Result<Launch, Vec<Proble
     release::apply(&mut plan);
     overrides::apply(&mut plan);
     measuring::check_time(&mut plan);
-    megatron_lm::say_what_is_its_own(&mut plan);
+    megatron_lm::warn_of_unused(&mut plan);
     workload(&mut plan);
     if style == Style::LlmbRun {
-        style::llmb_run::say_what_it_decides(&mut plan);
+        style::llmb_run::warn_of_configuration(&mut plan);
     }
     if !plan.problems.is_empty() {
         return Err(plan.problems);
@@ -132,7 +134,7 @@ fn assemble(scenario: &Scenario, options: &Options) -> Result<Launch, Vec<Proble
         check: check::steps(&plan, &outputs),
         outputs,
         steps: plan.steps,
-        comparable: Comparable {
+        comparable: Comparability {
             yes: plan.incomparable.is_empty(),
             baseline: release::baseline(&plan).map(|_| plan.recipe_id().to_string()),
             reasons: plan.incomparable,
@@ -143,21 +145,21 @@ fn assemble(scenario: &Scenario, options: &Options) -> Result<Launch, Vec<Proble
     })
 }
 
-/// The top directory comes first: other values may refer to it.
-fn root(plan: &mut Plan) {
+/// Exports the top directory first: other values may refer to it.
+fn root(plan: &mut LaunchPlan) {
     let name = &plan.script().root;
     match &plan.options.install_path {
         Some(path) => plan.export(name, path.clone()),
-        None => plan.need(name, "the directory that the recipes were set up in"),
+        None => plan.need(name, "the directory where the recipes were set up"),
     }
 }
 
-/// The documents write paths from LLMB_WORKLOAD, which nothing sets before launch.sh does.
-fn workload(plan: &mut Plan) {
+/// Exports LLMB_WORKLOAD if a value refers to it, as in the documents' paths: launch.sh sets it too late.
+fn workload(plan: &mut LaunchPlan) {
     const NAME: &str = "LLMB_WORKLOAD";
     let refers = plan.env.iter().any(|(_, value)| value.variables().any(|name| name == NAME));
     if refers && !plan.exports(NAME) && !plan.script().workload.is_empty() {
-        // The top directory is known by then, and all that refer to it come later.
+        // After the top directory, and before every value that refers to it.
         let after_root = usize::from(plan.options.install_path.is_some());
         plan.env.insert(after_root, (NAME.into(), plan.home()));
     }

@@ -1,92 +1,96 @@
-//! What the releases have recipes of, for a scenario that may lack one.
+//! The releases with recipes for a scenario's model, GPU type and precision.
 
-use super::facts::{Limits, Script};
-use crate::catalog::{Catalog, Recipe, Release};
+use super::facts::{Limits, ReleaseScript};
+use crate::catalog::{Catalog, Recipe};
 use crate::field::Field;
-use crate::precision::Dtype;
-use crate::problem::{Problem, most_alike};
+use crate::message;
+use crate::problem::{Problem, most_alike, one_of};
+use crate::releases::Release;
 use crate::scenario::Scenario;
 
-/// A release's recipes of the scenario's model.
+/// Returns a release's recipes for the scenario's model.
 pub(super) fn recipes(release: Release, scenario: &Scenario) -> Vec<&'static Recipe> {
     let all = Catalog::embedded().recipes().iter();
     all.filter(|recipe| recipe.id.release == release && recipe.id.model == scenario.model.id).collect()
 }
 
-/// The release that runs a scenario when nobody names one: its recipe's, or else the newest that comes near.
+/// Returns the release that runs a scenario by default: its recipe's, else the newest with a similar recipe.
+///
+/// # Errors
+/// If no release has a recipe for the model.
 pub(super) fn usual_release(scenario: &Scenario) -> Result<Release, Vec<Problem>> {
     let recipe = scenario.recipe.or_else(|| scenario.published_as());
     recipe.map(|recipe| recipe.id.release).or_else(|| releases(scenario).last().copied()).ok_or_else(|| {
         let all = Catalog::embedded().recipes().iter();
         let models = distinct(all.map(|recipe| recipe.id.model.as_str()));
-        let problem = Problem::clause(Field::Model, &scenario.model.id, "has a recipe in no release");
-        let nearest = most_alike(&scenario.model.id, models.iter().copied());
-        vec![problem.nearest(nearest).allowed(models.join(", "))]
+        let message = format!("NVIDIA publishes no recipe for {}.", scenario.model.title);
+        vec![Problem::new(Field::Model, &scenario.model.id, message).allow(models)]
     })
 }
 
-/// The release has no recipe of the model.
+/// Returns the problem of a release without a recipe for the model.
 pub(super) fn no_model(scenario: &Scenario, release: Release) -> Problem {
-    let releases: Vec<&str> = releases(scenario).into_iter().map(Release::id).collect();
-    let what = format!("has no recipe of {}", scenario.model.title);
-    Problem::clause(Field::Release, release, what).allowed(releases.join(", "))
+    let message = format!("Release {release} has no recipe for {}.", scenario.model.title);
+    Problem::new(Field::Release, release, message).allow(releases(scenario))
 }
 
-/// The release does not run the model on the GPU type.
+/// Returns the problem of a release that doesn't run the model on the GPU type.
 pub(super) fn no_gpu(scenario: &Scenario, release: Release) -> Problem {
     let gpus = Limits::gpus(release, &scenario.model.id);
-    let mut what = format!("is no GPU type that release {release} runs {} on", scenario.model.title);
+    let (model, gpu) = (&scenario.model.title, &scenario.gpu.name);
+    let mut message = format!("Release {release} has no recipe for {model} on the {gpu}.");
     if Catalog::embedded().recipes().iter().any(|recipe| is_close(scenario, recipe)) {
         let others: Vec<&str> = releases(scenario).into_iter().map(Release::id).collect();
-        what += &format!("; release {} does", others.join(" or "));
+        message += &format!(" Release {} has.", one_of(&others));
     }
-    Problem::clause(Field::Gpu, &scenario.gpu.id, what)
-        .nearest(most_alike(&scenario.gpu.id, gpus.iter().copied()))
-        .allowed(gpus.join(", "))
+    let nearest = most_alike(&scenario.gpu.id, gpus.iter().copied());
+    Problem::new(Field::Gpu, &scenario.gpu.id, message).suggest(nearest).allow(gpus)
 }
 
-/// The release does not run the model in the precision.
+/// Returns the problem of a release that doesn't run the model in the precision.
 pub(super) fn no_dtype(scenario: &Scenario, release: Release, recipes: &[&Recipe]) -> Problem {
     let dtypes = distinct(recipes.iter().map(|recipe| recipe.id.dtype));
     let nearest = dtypes.iter().find(|dtype| dtype.width() == scenario.dtype.width());
-    let allowed: Vec<&str> = dtypes.iter().copied().map(Dtype::id).collect();
-    let what = format!("is no precision that release {release} runs {} in", scenario.model.title);
-    Problem::clause(Field::Dtype, scenario.dtype, what).nearest(nearest).allowed(allowed.join(", "))
+    let (model, dtype) = (&scenario.model.title, scenario.dtype.title());
+    let message = format!("Release {release} has no recipe for {model} in {dtype}.");
+    Problem::new(Field::Dtype, scenario.dtype, message).suggest(nearest).allow(&dtypes)
 }
 
-/// The release has no strong scaling on the GPU type, if it has none.
+/// Returns the problem of a release without strong scaling on the GPU type; `None` if it has it.
 pub(super) fn no_strong(scenario: &Scenario, release: Release, recipes: &[&Recipe]) -> Option<Problem> {
     let gpus =
         distinct(recipes.iter().filter(|recipe| recipe.id.strong).map(|recipe| recipe.id.gpu.as_str()));
     (!gpus.contains(&scenario.gpu.id.as_str())).then(|| {
-        let what = format!(
-            "has no strong scaling in release {release}: its script stops; start from the weak series and \
-             set --gbs instead"
-        );
-        Problem::clause(Field::Gpu, &scenario.gpu.id, what).allowed(gpus.join(", "))
+        let message = message![
+            format!(
+                "Release {release} has no strong scaling on the {}: its script stops. Start from a weak-scaling recipe \
+                 and set ",
+                scenario.gpu.name
+            ),
+            Field::Gbs,
+            "."
+        ];
+        Problem::new(Field::Gpu, &scenario.gpu.id, message).allow(gpus)
     })
 }
 
-/// The problem of an option that a release's script lacks, with the releases that have it for the scenario's
-/// model and GPU type.
+/// Returns the problem with the releases added that have the option for the scenario's model and GPU type.
 pub(super) fn elsewhere(scenario: &Scenario, problem: Problem) -> Problem {
     let (model, gpu) = (&*scenario.model, &*scenario.gpu);
-    let has_it = |release: &&Release| {
-        Limits::of(**release, &model.id, &gpu.id).is_some()
-            && Script::of(**release, model).is_some_and(|script| script.variable_of(problem.field).is_some())
+    let has_it = |release: &Release| {
+        Limits::of(*release, &model.id, &gpu.id).is_some()
+            && ReleaseScript::of(*release, model)
+                .is_some_and(|script| script.variable_of(problem.field).is_some())
     };
-    let releases: Vec<&str> = Release::ALL.iter().filter(has_it).map(|release| release.id()).collect();
-    match releases.as_slice() {
-        [] => {
-            let nowhere = format!(" No release offers it for this model on {}.", gpu.name);
-            Problem { message: problem.message.and(nowhere), ..problem }
-        }
-        [release] => problem.allowed(format!("release {release}")),
-        releases => problem.allowed(format!("releases {}", releases.join(" and "))),
-    }
+    let releases: Vec<&str> = Release::ALL.into_iter().filter(has_it).map(Release::id).collect();
+    let message = match releases.is_empty() {
+        true => message![format!(" No release supports it for this model on the {}.", gpu.name)],
+        false => message![format!(" Use release {}.", one_of(&releases))],
+    };
+    Problem { message: problem.message.and(message), ..problem }
 }
 
-/// The releases that have recipes of the scenario's model for its GPU type and precision, or else of its
+/// Returns the releases with recipes for the scenario's model, GPU type and precision, else those with recipes for its
 /// model.
 fn releases(scenario: &Scenario) -> Vec<Release> {
     let all = Catalog::embedded().recipes().iter();
@@ -100,7 +104,7 @@ fn is_close(scenario: &Scenario, recipe: &Recipe) -> bool {
     id.model == scenario.model.id && id.gpu == scenario.gpu.id && id.dtype == scenario.dtype
 }
 
-/// Each once, in the catalog's order.
+/// Removes duplicates and keeps the order.
 fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut once = Vec::new();
     for each in all {

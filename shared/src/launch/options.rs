@@ -1,84 +1,85 @@
-//! What a person chose for a launch, read from the texts of a [`Spec`].
+//! The options of a launch, read from a [`Spec`].
 
 use super::choice::{ClusterType, Style};
-use super::values::{EnvOverrides, Gres, SlurmParams, Switch, TimeLimit};
-use super::word::Word;
+use super::values::{self, EnvOverrides, Gres, SlurmParams, TimeLimit};
+use super::word::ShellWord;
 use crate::catalog::Release;
 use crate::field::Field;
+use crate::message;
 use crate::problem::Problem;
 use crate::spec::Spec;
 use std::str::FromStr;
 
-/// The options of a launch; each is meant for every release, and [`launch`](super::launch) says where a
-/// release has no use for one.
+/// The options of a launch. They are the same for every release; [`launch`](super::launch) warns where a release
+/// ignores one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Options {
-    /// The release whose scripts run it; none means the recipe's own.
+pub struct LaunchOptions {
+    /// The release whose scripts run it; `None` for the recipe's.
     pub release: Option<Release>,
-    /// What it is handed to; none means what suits the release and the other options.
+    /// The launcher; `None` for the one that suits the release and the other options.
     pub style: Option<Style>,
-    /// What manages the cluster.
+    /// The cluster manager.
     pub cluster_type: ClusterType,
-    /// The Slurm account; none means that the script takes it from its environment.
-    pub account: Option<Word>,
-    /// The Slurm partition; none means that the script takes it from its environment.
-    pub partition: Option<Word>,
-    /// GPUs of one node, where they are not what the release assumes for the GPU type.
+    /// The Slurm account; `None` if the script reads it from its environment.
+    pub account: Option<ShellWord>,
+    /// The Slurm partition; `None` if the script reads it from its environment.
+    pub partition: Option<ShellWord>,
+    /// GPUs per node; `None` for what the release assumes for the GPU type.
     pub gpus_per_node: Option<u32>,
-    /// What to tell a Slurm that counts GPUs.
+    /// What to request from a Slurm that counts GPUs.
     pub gres: Option<Gres>,
     /// The top directory: STAGE_PATH or LLMB_INSTALL, or the checkout of Megatron-LM.
-    pub install_path: Option<Word>,
+    pub install_path: Option<ShellWord>,
     /// The directory of the recipe's scripts.
-    pub recipe_dir: Option<Word>,
-    /// The Python environment to run in, made by venv, uv or conda; none means the one that is active.
-    pub venv: Option<Word>,
+    pub recipe_dir: Option<ShellWord>,
+    /// The Python environment, made by venv, uv or conda; `None` for the active one.
+    pub venv: Option<ShellWord>,
     /// Training steps.
     pub max_steps: Option<u32>,
-    /// How long the job may run.
+    /// The job's time limit.
     pub time_limit: Option<TimeLimit>,
-    /// Whether Nsight Systems profiles it.
+    /// Whether to profile with Nsight Systems.
     pub profile: bool,
     /// The first profiled step.
     pub profile_start_step: Option<u32>,
     /// The last profiled step.
     pub profile_stop_step: Option<u32>,
-    /// Whether the profile holds GPU metrics.
+    /// Whether the profile contains GPU metrics.
     pub gpu_metrics: bool,
-    /// Whether NCCL writes down its calls.
+    /// Whether NCCL logs its calls.
     pub nccl_trace: bool,
-    /// Whether a checkpoint is saved at the end.
+    /// Whether to save a checkpoint at the end.
     pub save_checkpoint: bool,
-    /// The checkpoint to start from: the parent of its `weights`.
-    pub load_checkpoint: Option<Word>,
-    /// Further parameters for sbatch.
+    /// The checkpoint to load: the parent of its `weights`.
+    pub load_checkpoint: Option<ShellWord>,
+    /// Additional sbatch parameters.
     pub slurm_params: SlurmParams,
-    /// Directories for the container, or on Run:ai its volume claims; as typed, with commas between them.
-    pub mounts: Option<Word>,
-    /// The image that Megatron-LM runs in; none means none.
-    pub container_image: Option<Word>,
-    /// Variables to set besides.
+    /// Directories to mount in the container, or Run:ai volume claims, separated by commas.
+    pub mounts: Option<ShellWord>,
+    /// The container image for Megatron-LM; `None` to run outside a container.
+    pub container_image: Option<ShellWord>,
+    /// Environment variables to set.
     pub env: EnvOverrides,
 }
 
-impl Options {
-    /// Reads every launch field; an empty one keeps its default.
+impl LaunchOptions {
+    /// Reads every launch field. A missing one keeps its default.
     ///
     /// # Errors
     /// Every field that can't be read.
-    pub fn from_spec(spec: &Spec) -> Result<Options, Vec<Problem>> {
-        let mut reader = Reader { spec, problems: Vec::new() };
-        let options = Options {
+    pub fn from_spec(spec: &Spec) -> Result<LaunchOptions, Vec<Problem>> {
+        let mut reader = FieldReader { spec, problems: Vec::new() };
+        let options = LaunchOptions {
             release: reader.parsed(Field::Release),
             style: reader.parsed(Field::Style),
             cluster_type: reader.parsed(Field::ClusterType).unwrap_or_default(),
-            account: reader.plain(Field::Account, Word::value),
-            partition: reader.plain(Field::Partition, Word::value),
+            account: reader.plain(Field::Account, ShellWord::value),
+            partition: reader.plain(Field::Partition, ShellWord::value),
             gpus_per_node: reader.whole(Field::GpusPerNode),
             gres: reader.parsed(Field::Gres),
-            install_path: reader.plain(Field::InstallPath, Word::path),
-            recipe_dir: reader.plain(Field::RecipeDir, Word::path),
-            venv: reader.plain(Field::Venv, Word::path),
+            install_path: reader.plain(Field::InstallPath, ShellWord::path),
+            recipe_dir: reader.plain(Field::RecipeDir, ShellWord::path),
+            venv: reader.plain(Field::Venv, ShellWord::path),
             max_steps: reader.whole(Field::MaxSteps),
             time_limit: reader.parsed(Field::TimeLimit),
             profile: reader.switch(Field::Profile),
@@ -87,23 +88,23 @@ impl Options {
             gpu_metrics: reader.switch(Field::GpuMetrics),
             nccl_trace: reader.switch(Field::NcclTrace),
             save_checkpoint: reader.switch(Field::SaveCheckpoint),
-            load_checkpoint: reader.plain(Field::LoadCheckpoint, Word::path),
+            load_checkpoint: reader.plain(Field::LoadCheckpoint, ShellWord::path),
             slurm_params: reader.parsed(Field::SlurmParams).unwrap_or_default(),
-            mounts: reader.plain(Field::Mounts, Word::with_references),
-            container_image: reader.plain(Field::ContainerImage, Word::with_references),
+            mounts: reader.plain(Field::Mounts, ShellWord::with_references),
+            container_image: reader.plain(Field::ContainerImage, ShellWord::with_references),
             env: reader.parsed(Field::Env).unwrap_or_default(),
         };
         if reader.problems.is_empty() { Ok(options) } else { Err(reader.problems) }
     }
 }
 
-/// Reads fields, gathering problems.
-struct Reader<'a> {
+/// Reads fields and collects their problems.
+struct FieldReader<'a> {
     spec: &'a Spec,
     problems: Vec<Problem>,
 }
 
-impl Reader<'_> {
+impl FieldReader<'_> {
     fn parsed<T: FromStr<Err = Problem>>(&mut self, field: Field) -> Option<T> {
         let parsed = self.spec.parse(field);
         self.keep(parsed)
@@ -115,16 +116,25 @@ impl Reader<'_> {
     }
 
     fn switch(&mut self, field: Field) -> bool {
-        self.parsed::<Switch>(field).unwrap_or_default().0
+        let on = self.spec.get(field).map(|text| values::switch(field, text)).transpose();
+        self.keep(on).unwrap_or_default()
     }
 
-    /// A word that no script may take apart: every release's scripts expand accounts and paths without
-    /// quotes.
-    fn plain(&mut self, field: Field, read: impl Fn(Field, &str) -> Result<Word, Problem>) -> Option<Word> {
+    /// Reads a word that a script can expand without quotes, as every release's scripts do with accounts and paths.
+    fn plain(
+        &mut self,
+        field: Field,
+        read: impl Fn(Field, &str) -> Result<ShellWord, Problem>,
+    ) -> Option<ShellWord> {
         let word = self.spec.get(field).map(|text| {
             let word = read(field, text)?;
-            word.must_be_plain(field, "the release's script")?;
-            Ok(word)
+            match word.unquoted_fault() {
+                None => Ok(word),
+                Some(fault) => {
+                    let message = message![field, format!(" \"{word}\" {fault}.")];
+                    Err(Problem::new(field, word, message))
+                }
+            }
         });
         self.keep(word.transpose())
     }

@@ -1,49 +1,48 @@
-//! Where a run leaves what it writes.
+//! The files that a run writes.
 
 use super::choice::ClusterType;
-use super::plan::Plan;
-use super::word::Word;
+use super::plan::LaunchPlan;
+use super::word::ShellWord;
 use crate::releases::{ExperimentName, TraceRun};
 use serde::{Serialize, Serializer};
 
-/// Paths as shell words, ready to be typed behind a command: quoted where they must be, with wildcards where
-/// a time or a job's number will stand.
+/// Paths as shell words, ready to type in a command: quoted where necessary, with wildcards for times and job numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Outputs {
-    /// The jobs that the launch submits, the measured one first.
+    /// The names of the jobs that the launch submits, the measured one first.
     pub jobs: Vec<String>,
     /// The directory of the run.
     #[serde(serialize_with = "shell")]
-    pub experiment_dir: Word,
+    pub experiment_dir: ShellWord,
     /// The training logs.
     #[serde(serialize_with = "shell")]
-    pub log_glob: Word,
-    /// The profiles, of a profiled run.
+    pub log_glob: ShellWord,
+    /// The profiles of a profiled run.
     #[serde(serialize_with = "shell_or_none")]
-    pub profile_glob: Option<Word>,
-    /// The logs with the NCCL trace, of a traced run.
+    pub profile_glob: Option<ShellWord>,
+    /// The logs with the NCCL trace of a traced run.
     #[serde(serialize_with = "shell_or_none")]
-    pub trace_glob: Option<Word>,
-    /// The checkpoints, of a run that saves one.
+    pub trace_glob: Option<ShellWord>,
+    /// The checkpoints of a run that saves one.
     #[serde(serialize_with = "shell_or_none")]
-    pub checkpoint_dir: Option<Word>,
+    pub checkpoint_dir: Option<ShellWord>,
 }
 
 impl Outputs {
-    pub(super) fn of(plan: &Plan) -> Outputs {
+    pub(super) fn of(plan: &LaunchPlan) -> Outputs {
         match plan.rules().experiment {
             ExperimentName::JobScript => Outputs::of_job_script(plan),
             ExperimentName::Short | ExperimentName::WithLayout { .. } => Outputs::of_nemo_run(plan),
         }
     }
 
-    /// One directory for each precision, size and GPU count.
-    fn of_job_script(plan: &Plan) -> Outputs {
+    /// The outputs of a job script: one directory for each precision, size and GPU count.
+    fn of_job_script(plan: &LaunchPlan) -> Outputs {
         let (dtype, size, gpus) = (plan.scenario.dtype, plan.size(), plan.gpus());
         let family = plan.rules().family;
         let results = plan.root().then(format!("/results/{}/{dtype}/{size}/{gpus}", plan.release()));
         let log = results.clone().then(format!("/log-nemo_{family}_{size}_{gpus}_")).then_any().then(".out");
-        // Slurm puts the job's number in place of %j.
+        // Slurm replaces %j by the job's number.
         let log = plan.options.env.get("SRUN_OUTPUT").map_or(log, |chosen| chosen.with_any_for("%j"));
         let profile = || {
             results
@@ -62,12 +61,12 @@ impl Outputs {
         }
     }
 
-    /// NeMo-Run's `<experiment>/<experiment>_<unix time>/<job>`.
-    fn of_nemo_run(plan: &Plan) -> Outputs {
+    /// The outputs of NeMo-Run: `<experiment>/<experiment>_<unix time>/<job>`.
+    fn of_nemo_run(plan: &LaunchPlan) -> Outputs {
         let home = match plan.options.cluster_type {
             ClusterType::Slurm => plan.home(),
             ClusterType::Runai => {
-                plan.options.env.get("PVC_DIR").cloned().unwrap_or_else(|| Word::variable("PVC_DIR"))
+                plan.options.env.get("PVC_DIR").cloned().unwrap_or_else(|| ShellWord::variable("PVC_DIR"))
             }
         };
         let experiment = experiment(plan);
@@ -104,8 +103,8 @@ impl Outputs {
     }
 }
 
-/// The name that the release's script gives its experiment.
-fn experiment(plan: &Plan) -> String {
+/// Returns the name that the release's script gives its experiment.
+fn experiment(plan: &LaunchPlan) -> String {
     let scenario = plan.scenario;
     let (layout, batch) = (&scenario.layout, &scenario.batch);
     let (dtype, size, gpus) = (scenario.dtype, plan.size(), plan.gpus());
@@ -126,7 +125,7 @@ fn experiment(plan: &Plan) -> String {
         }
         ExperimentName::Short | ExperimentName::JobScript => {
             let pinned =
-                plan.options.env.get("CPU_PER_TASK_PINNING").is_some_and(|cpus| cpus != &Word::of(0));
+                plan.options.env.get("CPU_PER_TASK_PINNING").is_some_and(|cpus| cpus != &ShellWord::of(0));
             let suffixes = [(pinned, "_pinned"), (nsys, "_nsys")];
             let suffix: String = suffixes.iter().filter(|(on, _)| *on).map(|(_, suffix)| *suffix).collect();
             format!("pretrain_{}_{size}_{dtype}_{gpus}{suffix}", plan.rules().family)
@@ -134,10 +133,10 @@ fn experiment(plan: &Plan) -> String {
     }
 }
 
-fn shell<S: Serializer>(word: &Word, serializer: S) -> Result<S::Ok, S::Error> {
+fn shell<S: Serializer>(word: &ShellWord, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&word.shell())
 }
 
-fn shell_or_none<S: Serializer>(word: &Option<Word>, serializer: S) -> Result<S::Ok, S::Error> {
-    word.as_ref().map(Word::shell).serialize(serializer)
+fn shell_or_none<S: Serializer>(word: &Option<ShellWord>, serializer: S) -> Result<S::Ok, S::Error> {
+    word.as_ref().map(ShellWord::shell).serialize(serializer)
 }

@@ -1,11 +1,12 @@
-//! Variables that a person sets besides, held against what the release's script makes of them.
+//! The environment variables that the user sets, and what the release's script does with them.
 
-use super::facts::{Usage, Variable};
-use super::plan::Plan;
+use super::facts::{Variable, VariableUse};
+use super::plan::LaunchPlan;
 use crate::field::Field;
+use crate::message;
 use crate::problem::Problem;
 
-/// Variables that sbatch reads and that options of ours set.
+/// Variables that sbatch reads and that other fields set.
 const SET_FOR_SBATCH: [(&str, Field); 5] = [
     ("SBATCH_ACCOUNT", Field::Account),
     ("SBATCH_PARTITION", Field::Partition),
@@ -14,18 +15,18 @@ const SET_FOR_SBATCH: [(&str, Field); 5] = [
     ("SBATCH_GRES", Field::Gres),
 ];
 
-pub(super) fn apply(plan: &mut Plan) {
+pub(super) fn apply(plan: &mut LaunchPlan) {
     for (name, value) in plan.options.env.iter() {
         let variable = plan.script().variables().find(|variable| variable.name == name);
         let option = variable.and_then(Variable::field);
         let for_sbatch = SET_FOR_SBATCH.iter().find(|(known, _)| *known == name).map(|(_, field)| *field);
+        let refuse = |plan: &mut LaunchPlan, message| plan.refuse(Problem::new(Field::Env, name, message));
         if let Some(field) = option.or(for_sbatch) {
-            let what = format!("has an option of its own: --{}", field.flag());
-            plan.refuse(Problem::clause(Field::Env, name, what));
+            refuse(plan, message![format!("{name} has a setting of its own. Use "), field, "."]);
             continue;
         }
         if plan.exports(name) {
-            plan.refuse(Problem::clause(Field::Env, name, "is set by another option already"));
+            refuse(plan, format!("{name} is already set by another option.").into());
             continue;
         }
         let release = plan.release();
@@ -35,20 +36,17 @@ pub(super) fn apply(plan: &mut Plan) {
                 false => format!(": {}", variable.note),
             };
             match variable.usage {
-                Usage::Option | Usage::Open | Usage::Moves => {}
-                Usage::Changes => plan.incomparable.push(format!("{name} changes what runs{note}")),
-                Usage::Ignored => {
-                    plan.warn(format!("{name} has no effect at release {release}{note}."), "Leave it out.");
+                VariableUse::Option | VariableUse::Open | VariableUse::Moves => {}
+                VariableUse::Changes => plan.incomparable.push(format!("{name} changes what runs{note}")),
+                VariableUse::Ignored => {
+                    plan.warn(format!("Release {release} ignores {name}{note}."), "Remove it.");
                 }
-                Usage::Refused => {
-                    let what = format!("stops the script of release {release}{note}");
-                    plan.refuse(Problem::clause(Field::Env, name, what));
+                VariableUse::Refused => {
+                    refuse(plan, format!("{name} stops the script of release {release}{note}.").into());
                 }
             }
-            if variable.unquoted()
-                && let Err(problem) = value.must_be_plain(Field::Env, "the release's script")
-            {
-                plan.refuse(Problem { given: name.into(), ..problem });
+            if let Some(fault) = value.unquoted_fault().filter(|_| variable.unquoted()) {
+                refuse(plan, format!("The value of {name} {fault}.").into());
             }
         }
         plan.export(name, value.clone());

@@ -1,67 +1,75 @@
-//! A launch in the making: what the options put into the environment and the command line, and all that there
-//! is to say of it.
+//! A launch in the making: the environment and the command line, with warnings and problems.
 
 use super::choice::{ClusterType, Style};
-use super::facts::{Script, Usage, Variable};
-use super::options::Options;
+use super::facts::{ReleaseScript, Variable, VariableUse};
+use super::options::LaunchOptions;
 use super::target::Target;
-use super::word::Word;
+use super::word::ShellWord;
 use crate::catalog::RecipeId;
 use crate::field::Field;
+use crate::message::Message;
 use crate::problem::Problem;
 use crate::releases::{ProfileRun, Release, ReleaseContract, ScriptContract};
 use crate::scenario::Scenario;
 use serde::Serialize;
+use std::fmt;
 
-/// What works otherwise than one would think, and what to do about it.
+/// A warning about a launch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Warning {
-    /// What happens.
-    pub text: String,
-    /// What to do; empty where there is nothing to do but to know it.
-    pub fix: String,
+pub struct LaunchWarning {
+    /// What happens: one or several sentences.
+    pub text: Message,
+    /// What to do about it: a sentence; empty if there is nothing to do.
+    pub fix: Message,
 }
 
-/// A variable that the script finds in its environment or stops.
+/// Formats the warning as on the command line.
+impl fmt::Display for LaunchWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(format!("{} {}", self.text, self.fix).trim_end())
+    }
+}
+
+/// A variable without which the script stops.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Need {
+pub(super) struct RequiredVariable {
     pub(super) name: String,
-    /// What to set it to.
+    /// What to set it to: a noun.
     pub(super) what: String,
 }
 
 /// A launch in the making.
 #[derive(Debug)]
-pub(super) struct Plan<'a> {
+pub(super) struct LaunchPlan<'a> {
     pub(super) scenario: &'a Scenario,
-    pub(super) options: &'a Options,
+    pub(super) options: &'a LaunchOptions,
     pub(super) target: Target,
     pub(super) style: Style,
     /// Variables in the order in which the script exports them.
-    pub(super) env: Vec<(String, Word)>,
-    pub(super) needs: Vec<Need>,
-    pub(super) warnings: Vec<Warning>,
+    pub(super) env: Vec<(String, ShellWord)>,
+    pub(super) needs: Vec<RequiredVariable>,
+    pub(super) warnings: Vec<LaunchWarning>,
     pub(super) problems: Vec<Problem>,
-    /// Why what it measures can't stand beside the published number.
+    /// Why the run can't be compared with the published number: clauses.
     pub(super) incomparable: Vec<String>,
-    /// Steps that will run.
+    /// Training steps that will run.
     pub(super) steps: u32,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> LaunchPlan<'a> {
     pub(super) fn new(
         scenario: &'a Scenario,
-        options: &'a Options,
+        options: &'a LaunchOptions,
         target: Target,
         style: Style,
-    ) -> Plan<'a> {
+    ) -> LaunchPlan<'a> {
         let steps = options.max_steps.unwrap_or(target.script.steps);
         let (env, needs, warnings) = (Vec::new(), Vec::new(), Vec::new());
         let (problems, incomparable) = (Vec::new(), Vec::new());
-        Plan { scenario, options, target, style, env, needs, warnings, problems, incomparable, steps }
+        LaunchPlan { scenario, options, target, style, env, needs, warnings, problems, incomparable, steps }
     }
 
-    pub(super) fn script(&self) -> &'static Script {
+    pub(super) fn script(&self) -> &'static ReleaseScript {
         self.target.script
     }
 
@@ -79,7 +87,7 @@ impl<'a> Plan<'a> {
         self.target.rules
     }
 
-    /// Whether the script profiles and traces in jobs of their own, beside the plain one.
+    /// Returns whether the script profiles and traces in jobs of their own, beside the plain one.
     pub(super) fn has_own_jobs(&self) -> bool {
         self.rules().profile == ProfileRun::OwnJob
     }
@@ -92,7 +100,7 @@ impl<'a> Plan<'a> {
         self.gpus() / self.target.gpus_per_node
     }
 
-    /// The recipe at the scenario's GPU count, which may be none that is published.
+    /// Returns the recipe at the scenario's GPU count, which may not be published.
     pub(super) fn recipe_id(&self) -> RecipeId {
         RecipeId { gpus: self.gpus(), ..self.target.recipe.id.clone() }
     }
@@ -101,20 +109,20 @@ impl<'a> Plan<'a> {
         self.options.cluster_type == ClusterType::Slurm
     }
 
-    /// The model's size as the release names it.
+    /// Returns the model's size as the release names it.
     pub(super) fn size(&self) -> &'a str {
         self.script().size(&self.scenario.model)
     }
 
-    /// The top directory: as given, else the variable that holds it.
-    pub(super) fn root(&self) -> Word {
-        self.options.install_path.clone().unwrap_or_else(|| Word::variable(&self.script().root))
+    /// Returns the top directory: as given, else its variable.
+    pub(super) fn root(&self) -> ShellWord {
+        self.options.install_path.clone().unwrap_or_else(|| ShellWord::variable(&self.script().root))
     }
 
-    /// Below what the experiments lie.
-    pub(super) fn home(&self) -> Word {
+    /// Returns the directory of the experiments.
+    pub(super) fn home(&self) -> ShellWord {
         let script = self.script();
-        // One script leaves it to the environment; the others set it themselves.
+        // Only one script reads it; the others set it themselves.
         let chosen = self.options.env.get("NEMORUN_HOME").filter(|_| script.reads("NEMORUN_HOME"));
         match (chosen, script.workload.as_str()) {
             (Some(home), _) => home.clone(),
@@ -123,13 +131,13 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Whether a script with profiled and traced jobs of their own runs the plain job too.
+    /// Returns whether a script with profiled and traced jobs of their own also runs the plain job.
     pub(super) fn runs_plain(&self) -> bool {
-        self.options.env.get("DISABLE_PERFRUN") != Some(&Word::of("true"))
+        self.options.env.get("DISABLE_PERFRUN") != Some(&ShellWord::of("true"))
     }
 
-    /// Exports the variable that an option sets; says whether the release's script has one.
-    pub(super) fn set(&mut self, field: Field, value: Word) -> bool {
+    /// Exports the variable of a field. Returns whether the release's script has one.
+    pub(super) fn set(&mut self, field: Field, value: ShellWord) -> bool {
         let variable = self.script().variable_of(field);
         if let Some(variable) = variable {
             self.export(&variable.name, value);
@@ -138,15 +146,15 @@ impl<'a> Plan<'a> {
     }
 
     /// Exports a variable.
-    pub(super) fn export(&mut self, name: &str, value: Word) {
+    pub(super) fn export(&mut self, name: &str, value: ShellWord) {
         self.env.push((name.to_string(), value));
     }
 
-    /// Takes a variable from where the script runs.
+    /// Requires a variable where the script runs, unless the launch sets it.
     pub(super) fn need(&mut self, name: &str, what: impl Into<String>) {
         let given = self.exports(name) || self.options.env.get(name).is_some();
         if !given && !self.needs(name) {
-            self.needs.push(Need { name: name.to_string(), what: what.into() });
+            self.needs.push(RequiredVariable { name: name.to_string(), what: what.into() });
         }
     }
 
@@ -158,16 +166,16 @@ impl<'a> Plan<'a> {
         self.env.iter().any(|(known, _)| known == name)
     }
 
-    pub(super) fn warn(&mut self, text: impl Into<String>, fix: impl Into<String>) {
-        self.warnings.push(Warning { text: text.into(), fix: fix.into() });
+    pub(super) fn warn(&mut self, text: impl Into<Message>, fix: impl Into<Message>) {
+        self.warnings.push(LaunchWarning { text: text.into(), fix: fix.into() });
     }
 
     pub(super) fn refuse(&mut self, problem: Problem) {
         self.problems.push(problem);
     }
 
-    /// The variables that the script reads and this launch leaves alone: another launch may have left one
-    /// behind in the same shell.
+    /// Returns the variables that the script reads and this launch doesn't set. An earlier launch in the same shell may
+    /// have set them.
     pub(super) fn leftovers(&self) -> Vec<&'static str> {
         const SET_BY_LLMB_RUN: [Field; 6] =
             [Field::Dtype, Field::Model, Field::Gpus, Field::Gpu, Field::Account, Field::Partition];
@@ -176,18 +184,17 @@ impl<'a> Plan<'a> {
                 && variable.field().is_some_and(|field| SET_BY_LLMB_RUN.contains(&field))
         };
         let matters = |variable: &&Variable| match variable.usage {
-            Usage::Option => !set_by_launcher(variable),
-            Usage::Changes | Usage::Moves | Usage::Refused => true,
-            Usage::Open | Usage::Ignored => false,
+            VariableUse::Option => !set_by_launcher(variable),
+            VariableUse::Changes | VariableUse::Moves | VariableUse::Refused => true,
+            VariableUse::Open | VariableUse::Ignored => false,
         };
         let names = self.script().variables().filter(matters).map(|variable| variable.name.as_str());
         names.filter(|name| !self.exports(name) && !self.needs(name)).collect()
     }
 }
 
-/// The flags of the fields that are given, with commas between them; none if none is.
-pub(super) fn flags_of(fields: &[(Field, bool)]) -> Option<String> {
-    let given = fields.iter().filter(|(_, given)| *given);
-    let flags: Vec<String> = given.map(|(field, _)| format!("--{}", field.flag())).collect();
-    (!flags.is_empty()).then(|| flags.join(", "))
+/// Returns the fields that are given, separated by commas; `None` if none is.
+pub(super) fn given_fields(fields: &[(Field, bool)]) -> Option<Message> {
+    let given = fields.iter().filter(|(_, given)| *given).map(|(field, _)| Message::from(*field));
+    given.reduce(|list, field| list.and(", ").and(field))
 }

@@ -1,36 +1,39 @@
-//! What the documents ask for before the first launch.
+//! What to do before the first launch, by the releases' documents.
 
 use super::choice::{ClusterType, Style};
-use super::plan::Plan;
-use super::word::Word;
+use super::plan::LaunchPlan;
+use super::word::ShellWord;
+use crate::field::Field;
+use crate::message;
+use crate::message::Message;
 use crate::releases::SetupStep;
 use serde::Serialize;
 
-/// Something to do, in order.
+/// An instruction: something to do once, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Step {
-    /// What it is for.
+pub struct Instruction {
+    /// What to do: a short imperative.
     pub title: String,
-    /// What to type; empty where it is not done in a shell.
+    /// The commands; empty if it isn't done in a shell.
     pub commands: Vec<String>,
-    /// What to know of it; may be empty.
-    pub note: String,
+    /// Explanation; may be empty.
+    pub note: Message,
 }
 
-impl Step {
+impl Instruction {
     pub(super) fn new(
         title: impl Into<String>,
         commands: impl IntoIterator<Item = String>,
-        note: impl Into<String>,
-    ) -> Step {
-        Step { title: title.into(), commands: commands.into_iter().collect(), note: note.into() }
+        note: impl Into<Message>,
+    ) -> Instruction {
+        Instruction { title: title.into(), commands: commands.into_iter().collect(), note: note.into() }
     }
 }
 
-/// What the document of a plan's release asks for before the first launch.
-pub(super) fn steps(plan: &Plan) -> Vec<Step> {
+/// Returns what the document of the plan's release asks for before the first launch.
+pub(super) fn steps(plan: &LaunchPlan) -> Vec<Instruction> {
     let runai = plan.options.cluster_type == ClusterType::Runai;
-    let mut steps: Vec<Step> = access(plan).into_iter().collect();
+    let mut steps: Vec<Instruction> = access(plan).into_iter().collect();
     steps.push(top_directory(plan));
     let setup = if runai { plan.contract().runai_setup } else { plan.contract().setup };
     steps.extend(setup.iter().map(|step| match step {
@@ -48,41 +51,36 @@ pub(super) fn steps(plan: &Plan) -> Vec<Step> {
     steps
 }
 
-fn access(plan: &Plan) -> Option<Step> {
+fn access(plan: &LaunchPlan) -> Option<Instruction> {
     let needed = plan.needs.iter().any(|need| need.name == "HF_TOKEN") || plan.exports("HF_TOKEN");
     let access = plan.rules().access;
     needed.then(|| {
-        Step::new(
+        Instruction::new(
             "Get a Hugging Face token",
             ["export HF_TOKEN".to_string()],
             format!(
                 "Create it on your Hugging Face account's page, and keep it out of files that others can read. {access}"
-            )
-            .trim_end(),
+            ),
         )
     })
 }
 
-fn top_directory(plan: &Plan) -> Step {
+fn top_directory(plan: &LaunchPlan) -> Instruction {
     let name = &plan.script().root;
     let (path, choose) = match &plan.options.install_path {
         Some(path) => (format!("export {name}={}", path.shell()), ""),
-        None => (
-            format!("export {name}"),
-            " Set it to a directory with room for containers of tens of gigabytes.",
-        ),
+        None => (format!("export {name}"), " It needs room for containers of tens of gigabytes."),
     };
     let moved = plan.contract().moved;
     let note =
         format!("Every node must see it, and set-up and launches must use the same one.{choose} {moved}");
-    let note = note.trim_end();
-    Step::new(format!("Choose the top directory, {name}"), [path], note)
+    Instruction::new(format!("Choose the top directory, {name}"), [path], note)
 }
 
-fn setup_on_login_node(plan: &Plan) -> Step {
+fn setup_on_login_node(plan: &LaunchPlan) -> Instruction {
     let gpus = plan.target.gpus_per_node;
     let image = image(plan);
-    Step::new(
+    Instruction::new(
         "Set the recipe up",
         [
             format!("export SLURM_GPUS_PER_NODE={gpus}"),
@@ -91,51 +89,51 @@ fn setup_on_login_node(plan: &Plan) -> Step {
         ],
         format!(
             "In the directory {} of the release. It imports the container to {image} and copies what \
-             the launch needs beside it. The document sets SLURM_GPUS_PER_NODE to null in its next line, \
-             for clusters whose Slurm does not count GPUs; the launch script sets it back.",
+             the launch needs next to it. The document sets SLURM_GPUS_PER_NODE to null in its next line, \
+             for clusters whose Slurm doesn't count GPUs; the launch script sets it again.",
             plan.script().checkout
         ),
     )
 }
 
-fn python(plan: &Plan) -> Step {
+fn python(plan: &LaunchPlan) -> Instruction {
     let venv = venv(plan).shell();
     let (python, conda) = (&plan.script().python, &plan.script().conda);
-    Step::new(
+    Instruction::new(
         format!("Make a Python environment ({python})"),
         [format!("python3 -m venv {venv}"), format!(". {venv}/bin/activate")],
         format!("With conda instead: conda create -n {conda} python=3.12, then conda activate {conda}."),
     )
 }
 
-fn setup_as_job(plan: &Plan) -> Step {
+fn setup_as_job(plan: &LaunchPlan) -> Instruction {
     let submit = format!(
         "sbatch -A {} -p {} -N 1 ./setup.sh",
         given_or(plan.options.account.as_ref(), "SBATCH_ACCOUNT"),
         given_or(plan.options.partition.as_ref(), "SBATCH_PARTITION")
     );
-    Step::new(
+    Instruction::new(
         "Set the recipe up",
         [submit],
         format!(
             "In the directory {} of the release, with the Python environment active. It is a job: it \
-             installs NeMo beside itself and imports the container to {}. An error about tritonclient and \
-             urllib3 does no harm.",
+             installs NeMo next to itself and imports the container to {}. Ignore an error about tritonclient and \
+             urllib3.",
             plan.script().checkout,
             image(plan)
         ),
     )
 }
 
-fn installer(plan: &Plan, or_by_hand: bool) -> Step {
+fn installer(plan: &LaunchPlan, or_by_hand: bool) -> Instruction {
     let own_setup = if or_by_hand { " Or set it up by hand, with the following steps." } else { "" };
-    Step::new(
+    Instruction::new(
         "Install the recipe",
         ["./install.sh".to_string()],
         format!(
-            "In a checkout of release {}. Choose {} for GPU type {}: it brings container, Python \
-             environment and llmb-run's cluster_config.yaml, with account and partition. One installation \
-             serves one GPU type.{own_setup}",
+            "In a checkout of release {}. Choose {} for GPU type {}: it installs the container, the Python environment \
+             and llmb-run's cluster_config.yaml, with account and partition. Each GPU type needs its own \
+             installation.{own_setup}",
             plan.release(),
             plan.script().workload,
             plan.scenario.gpu.id
@@ -143,76 +141,75 @@ fn installer(plan: &Plan, or_by_hand: bool) -> Step {
     )
 }
 
-fn setup_by_hand(plan: &Plan) -> Step {
-    Step::new(
+fn setup_by_hand(plan: &LaunchPlan) -> Instruction {
+    Instruction::new(
         "By hand: set the recipe up",
         ["./setup.sh".to_string()],
         format!(
-            "In the directory {} of the release, with the Python environment active. An error about \
-             tritonclient and urllib3 does no harm.",
+            "In the directory {} of the release, with the Python environment active. Ignore an error about \
+             tritonclient and urllib3.",
             plan.script().checkout
         ),
     )
 }
 
-fn import_container(plan: &Plan) -> Step {
+fn import_container(plan: &LaunchPlan) -> Instruction {
     let tag = &plan.target.limits.image;
     let account = given_or(plan.options.account.as_ref(), "SBATCH_ACCOUNT");
     let partition = given_or(plan.options.partition.as_ref(), "SBATCH_PARTITION");
     let output = plan.root().then(format!("/images/nvidia+nemo+{tag}.sqsh")).shell();
-    Step::new(
+    Instruction::new(
         "By hand: import the container",
         [format!(
             "srun --account {account} --partition {partition} enroot import --output {output} \
              docker://nvcr.io#nvidia/nemo:{tag}"
         )],
-        "With the Python environment left again: deactivate.",
+        "Leave the Python environment first: deactivate.",
     )
 }
 
-fn setup_runai(plan: &Plan) -> Step {
-    Step::new(
+fn setup_runai(plan: &LaunchPlan) -> Instruction {
+    Instruction::new(
         "Set the recipe up for Run:ai",
         ["export CLUSTER_TYPE=runai".to_string(), "./setup.sh".to_string()],
         format!(
-            "In the directory {} of the release, with the Python environment active. An error about tritonclient \
-             and urllib3 does no harm.",
+            "In the directory {} of the release, with the Python environment active. Ignore an error about tritonclient \
+             and urllib3.",
             plan.script().checkout
         ),
     )
 }
 
-fn login_runai() -> Step {
-    Step::new(
+fn login_runai() -> Instruction {
+    Instruction::new(
         "Log in to the cluster",
         ["runai login", "runai kubeconfig set", "runai cluster"].map(String::from),
-        "Install the Run:ai command-line tool from the web interface of your cluster, and put the \
-         kubeconfig that its administrator gives you at ~/.kube/config. Without a browser: runai login \
-         remote-browser.",
+        "Install the Run:ai command-line tool from your cluster's web interface, and save the kubeconfig from its \
+         administrator as ~/.kube/config. Without a browser: runai login remote-browser.",
     )
 }
 
-fn room_for_checkpoint(plan: &Plan) -> Option<Step> {
+fn room_for_checkpoint(plan: &LaunchPlan) -> Option<Instruction> {
     let size = &plan.target.limits.checkpoint;
     (plan.options.save_checkpoint && !size.is_empty()).then(|| {
         let note = format!("A checkpoint of {} takes about {size}.", plan.scenario.model.title);
-        Step::new("Make room for the checkpoint", [format!("df -h {}", plan.root().shell())], note)
+        Instruction::new("Make room for the checkpoint", [format!("df -h {}", plan.root().shell())], note)
     })
 }
 
-/// llmb-run activates the recipe's environment itself, and a job of 24.11 needs none.
-fn activate(plan: &Plan) -> Option<Step> {
+/// llmb-run activates the environment itself, and a batch job runs in its container.
+fn activate(plan: &LaunchPlan) -> Option<Instruction> {
     (plan.style == Style::LaunchSh && plan.options.venv.is_none()).then(|| {
-        Step::new(
+        Instruction::new(
             "Before each launch: activate the Python environment",
             [format!(". {}/bin/activate", venv(plan).shell())],
-            "Or conda activate it; --venv has the launch script do it.",
+            message!["Or conda activate it. With ", Field::Venv, ", the launch script does it."],
         )
     })
 }
 
-/// Where the documents put it: beside everything else, or below `venvs` under the workload's name.
-fn venv(plan: &Plan) -> Word {
+/// Returns where the documents put it: in the top directory, or in `venvs` under the workload's name.
+fn venv(plan: &LaunchPlan) -> ShellWord {
     if let Some(venv) = &plan.options.venv {
         return venv.clone();
     }
@@ -222,10 +219,10 @@ fn venv(plan: &Plan) -> Word {
     }
 }
 
-fn image(plan: &Plan) -> String {
+fn image(plan: &LaunchPlan) -> String {
     plan.root().then(format!("/nvidia+nemo+{}.sqsh", plan.target.limits.image)).to_string()
 }
 
-fn given_or(given: Option<&Word>, variable: &str) -> String {
-    given.map_or_else(|| Word::variable(variable).shell(), Word::shell)
+fn given_or(given: Option<&ShellWord>, variable: &str) -> String {
+    given.map_or_else(|| ShellWord::variable(variable).shell(), ShellWord::shell)
 }

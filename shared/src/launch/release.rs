@@ -1,14 +1,15 @@
 //! Where a release's scripts differ from their documents, and what makes a run of it comparable.
 
 use super::choice::Style;
-use super::plan::Plan;
+use super::plan::LaunchPlan;
 use crate::catalog::{Baseline, Catalog};
 use crate::field::Field;
+use crate::message;
 use crate::precision::Width;
 use crate::problem::Problem;
 use crate::releases::{BatchRule, Fp8Scaling, LoggedTflops, TokenUse, TraceRun};
 
-pub(super) fn apply(plan: &mut Plan) {
+pub(super) fn apply(plan: &mut LaunchPlan) {
     borrowed_recipe(plan);
     if plan.rules().token == TokenUse::OnCommandLine {
         token_on_command_line(plan);
@@ -30,8 +31,8 @@ pub(super) fn apply(plan: &mut Plan) {
     unpublished_scale(plan);
 }
 
-/// A GPU type without recipes of its own, or a batch that counts other nodes than the published runs had.
-fn borrowed_recipe(plan: &mut Plan) {
+/// Marks runs on a GPU type without published numbers, or with other nodes than the published runs had.
+fn borrowed_recipe(plan: &mut LaunchPlan) {
     if plan.target.recipe.id.gpu != plan.scenario.gpu.id {
         plan.incomparable
             .push(format!("the release has no published number for the {}", plan.scenario.gpu.name));
@@ -42,7 +43,7 @@ fn borrowed_recipe(plan: &mut Plan) {
     }
 }
 
-fn token_on_command_line(plan: &mut Plan) {
+fn token_on_command_line(plan: &mut LaunchPlan) {
     let title = &plan.scenario.model.title;
     plan.need("HF_TOKEN", format!("your Hugging Face token, which needs access to {title}"));
     plan.warn(
@@ -52,64 +53,70 @@ fn token_on_command_line(plan: &mut Plan) {
     );
 }
 
-fn own_jobs(plan: &mut Plan) {
+fn own_jobs(plan: &mut LaunchPlan) {
     let options = plan.options;
     if !plan.runs_plain() {
         if !options.profile && !options.nccl_trace {
-            let what = "leaves nothing to run without --profile or --nccl-trace";
-            plan.refuse(Problem::clause(Field::Env, "DISABLE_PERFRUN", what));
+            let message = message![
+                "DISABLE_PERFRUN leaves nothing to run. Set ",
+                Field::Profile,
+                " or ",
+                Field::NcclTrace,
+                ", or remove it."
+            ];
+            plan.refuse(Problem::new(Field::Env, "DISABLE_PERFRUN", message));
         }
         return;
     }
+    let instead = |field: Field| {
+        message![
+            "Measure in a launch without ",
+            field,
+            ". To skip the plain run in this one, set the environment variable DISABLE_PERFRUN=true."
+        ]
+    };
     if options.profile {
         let steps = plan.steps;
-        plan.warn(
-            format!(
-                "A second job is submitted, the profiled one, and the plain run is cut to {steps} steps too."
-            ),
-            "Measure in a launch without --profile; DISABLE_PERFRUN=true under --env leaves the plain run \
-             out of this one.",
+        let text = format!(
+            "A second job is submitted for the profile, and the plain run is also cut to {steps} steps."
         );
+        plan.warn(text, instead(Field::Profile));
     }
     if let (true, TraceRun::OwnJob(traced)) = (options.nccl_trace, plan.rules().trace) {
-        plan.warn(
-            format!(
-                "Another job is submitted, the traced one of {} steps and {} minutes.",
-                traced.steps, traced.minutes
-            ),
-            "Measure in a launch without --nccl-trace; DISABLE_PERFRUN=true under --env leaves the plain \
-             run out of this one.",
+        let text = format!(
+            "Another job is submitted for the trace, with {} steps and {} minutes.",
+            traced.steps, traced.minutes
         );
+        plan.warn(text, instead(Field::NcclTrace));
     }
     if options.profile && options.nccl_trace {
         plan.warn(
-            "The document calls profile and NCCL trace mutually exclusive; the script submits a job for \
-             each all the same.",
+            "The document says that profile and NCCL trace exclude each other; the script submits a job for each anyway.",
             "Launch one after the other.",
         );
     }
 }
 
-fn unpublished_scale(plan: &mut Plan) {
+fn unpublished_scale(plan: &mut LaunchPlan) {
     let (release, gpus) = (plan.release(), plan.gpus());
     if plan.target.publishes(gpus) {
         return;
     }
     let scales: Vec<String> = plan.target.scales.iter().map(u32::to_string).collect();
-    plan.incomparable.push(format!("release {release} publishes nothing on {gpus} GPUs"));
+    plan.incomparable.push(format!("release {release} has no published number for {gpus} GPUs"));
     if plan.style != Style::LlmbRun {
         plan.warn(
             format!(
-                "Release {release} was published on {} GPUs; its script takes {gpus} unchecked.",
+                "Release {release} was published for {} GPUs; its script accepts {gpus} without a check.",
                 scales.join(", ")
             ),
-            "Choose one of these to have a tested configuration.",
+            "Use one of these for a tested configuration.",
         );
     }
 }
 
 /// Returns the published measurement of what the plan runs.
-pub(super) fn baseline(plan: &Plan) -> Option<&'static Baseline> {
+pub(super) fn baseline(plan: &LaunchPlan) -> Option<&'static Baseline> {
     let id = plan.recipe_id();
     Catalog::embedded().baseline(&id).filter(|_| plan.scenario.gpu.id == id.gpu)
 }

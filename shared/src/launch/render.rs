@@ -1,26 +1,28 @@
-//! The script: what a person pastes into a shell or runs with `sh`.
+//! The script of a release's launch, to paste into a shell or run with `sh`.
 
-use super::plan::Plan;
+use super::plan::LaunchPlan;
 use super::release::baseline;
+use super::script::ShellScript;
 use super::style::Invocation;
-use super::word::Word;
+use super::word::ShellWord;
 
-/// A command as a shell reads it.
-pub(super) fn line(words: &[Word]) -> String {
-    let words: Vec<String> = words.iter().map(Word::shell).collect();
+/// Returns a command, quoted for a shell.
+pub(super) fn line(words: &[ShellWord]) -> String {
+    let words: Vec<String> = words.iter().map(ShellWord::shell).collect();
     words.join(" ")
 }
 
-pub(super) fn script(plan: &Plan, invocation: &Invocation) -> String {
-    let mut lines = vec!["#!/bin/sh".to_string(), format!("# {} by {}", plan.recipe_id(), plan.style)];
-    lines.push(format!("# {}", what_it_does(plan)));
-    lines.push(
-        "# Run it on a login node, outside of any job. It forgets what an earlier launch left in the shell."
+pub(super) fn script(plan: &LaunchPlan, invocation: &Invocation) -> ShellScript {
+    let mut setup = vec!["#!/bin/sh".to_string(), format!("# {} by {}", plan.recipe_id(), plan.style)];
+    setup.push(format!("# {}", what_it_does(plan)));
+    setup.push(
+        "# Run it on a login node, outside of any job. Clears settings left over from earlier launches."
             .into(),
     );
-    // In a subshell, so that pasting it neither ends the shell at a failure nor leaves variables behind.
-    lines.push("(".into());
-    lines.push("set -eu".into());
+    // A subshell: a failure doesn't end the shell that it is pasted into, and no variables stay behind.
+    setup.push("(".into());
+    setup.push("set -eu".into());
+    let mut lines = Vec::new();
     for need in &plan.needs {
         lines.push(format!(": \"${{{}:?set it to {}}}\"", need.name, need.what));
     }
@@ -29,26 +31,26 @@ pub(super) fn script(plan: &Plan, invocation: &Invocation) -> String {
         lines.push(format!("export {}", names.join(" ")));
     }
     lines.extend(plan.env.iter().map(|(name, value)| format!("export {name}={}", value.shell())));
-    // After the exports, which may refer to what is forgotten.
+    // After the exports, which may refer to these variables.
     lines.extend(unset(&plan.leftovers()));
     lines.push(format!("cd {}", invocation.cwd.shell()));
     lines.push(line(&invocation.command));
     lines.push(")".into());
-    lines.join("\n") + "\n"
+    ShellScript::new(&setup, &lines)
 }
 
-fn what_it_does(plan: &Plan) -> String {
+fn what_it_does(plan: &LaunchPlan) -> String {
     let steps = match plan.steps {
         1 => "1 training step".to_string(),
         steps => format!("{steps} training steps"),
     };
     match plan.incomparable.is_empty() && baseline(plan).is_some() {
-        true => format!("It measures: {steps} on synthetic data, as the published numbers were made."),
-        false => format!("It runs {steps} on synthetic data; not comparable with a published number."),
+        true => format!("Benchmark: {steps} on synthetic data, same method as the published numbers."),
+        false => format!("Runs {steps} on synthetic data; not comparable with a published number."),
     }
 }
 
-/// `unset` of all names, in lines of readable width.
+/// Returns `unset` commands for the names, in lines of readable width.
 fn unset(names: &[&str]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for name in names {

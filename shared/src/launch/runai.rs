@@ -1,11 +1,12 @@
-//! Run:ai, which release 25.12 can submit to through NeMo-Run.
+//! Run:ai, to which scripts submit through NeMo-Run.
 
 use super::offers;
-use super::plan::{Plan, flags_of};
+use super::plan::{LaunchPlan, given_fields};
 use crate::field::Field;
+use crate::message;
 use crate::problem::Problem;
 
-/// What launch.sh reads on Run:ai, and what to set it to.
+/// The variables that launch.sh reads on Run:ai, with what to set them to.
 const NEEDS: [(&str, &str); 7] = [
     ("HF_TOKEN", "your Hugging Face token"),
     ("BASE_URL", "the address of the Run:ai API, https://HOST/api/v1"),
@@ -16,10 +17,10 @@ const NEEDS: [(&str, &str); 7] = [
     ("RUN_CONF_MOUNTS", "the volume claims to mount, each as name:path:claim"),
 ];
 
-pub(super) fn apply(plan: &mut Plan) {
+pub(super) fn apply(plan: &mut LaunchPlan) {
     if plan.script().variable_of(Field::ClusterType).is_none() {
-        let what = format!("is no kind of cluster that release {} launches on", plan.release());
-        let problem = Problem::clause(Field::ClusterType, "runai", what).nearest(["slurm"]);
+        let message = format!("Release {} doesn't launch on Run:ai.", plan.release());
+        let problem = Problem::new(Field::ClusterType, "runai", message).suggest(["slurm"]);
         plan.refuse(offers::elsewhere(plan.scenario, problem));
         return;
     }
@@ -31,31 +32,28 @@ pub(super) fn apply(plan: &mut Plan) {
     }
     claims(plan);
     plan.warn(
-        "launch.sh passes HF_TOKEN and APP_SECRET on as arguments: while it submits, whoever can list \
-         processes on that machine can read them.",
+        "Security: launch.sh puts HF_TOKEN and APP_SECRET on its command line, where any user of that machine can see \
+         them during submission.",
         "Submit from a machine that others can't log in to.",
     );
     if plan.options.env.get("RUN_CONF_IMAGE").is_some() {
-        plan.warn(
-            "RUN_CONF_IMAGE has no effect on Run:ai, which pulls the release's own container.",
-            "Leave it out.",
-        );
+        plan.warn("Run:ai ignores RUN_CONF_IMAGE and pulls the release's container.", "Remove it.");
     }
     let options = plan.options;
-    let without_use = flags_of(&[
+    let ignored = given_fields(&[
         (Field::Account, options.account.is_some()),
         (Field::Partition, options.partition.is_some()),
         (Field::Gres, options.gres.is_some()),
         (Field::TimeLimit, options.time_limit.is_some()),
         (Field::SlurmParams, options.slurm_params.iter().next().is_some()),
     ]);
-    if let Some(flags) = without_use {
-        plan.warn(format!("Run:ai has no use for {flags}."), "Leave it out.");
+    if let Some(fields) = ignored {
+        plan.warn(message!["Run:ai ignores "].and(fields).and("."), "");
     }
 }
 
 /// Run:ai mounts volume claims, not directories.
-fn claims(plan: &mut Plan) {
+fn claims(plan: &mut LaunchPlan) {
     let Some(mounts) = &plan.options.mounts else { return };
     let shown = mounts.to_string();
     let is_claim = |mount: &str| {
@@ -64,7 +62,8 @@ fn claims(plan: &mut Plan) {
             if !name.is_empty() && path.starts_with('/') && !claim.is_empty())
     };
     if let Some(mount) = shown.split(',').find(|mount| !is_claim(mount)) {
-        let problem = Problem::clause(Field::Mounts, mount, "is no volume claim of Run:ai");
-        plan.refuse(problem.allowed("name:path:claim, with commas between several"));
+        let message =
+            format!(" \"{mount}\" is not a Run:ai volume claim. Write name:path:claim, separated by commas.");
+        plan.refuse(Problem::new(Field::Mounts, mount, message![Field::Mounts, message]));
     }
 }

@@ -1,14 +1,14 @@
-//! What a launch tells Slurm when a script submits for it: through the variables that the script or sbatch
-//! reads.
+//! Slurm options of launches whose script calls sbatch itself: they go through variables that the script or sbatch reads.
 
 use super::choice::Style;
-use super::plan::Plan;
+use super::plan::LaunchPlan;
 use super::values::SlurmParam;
-use super::word::Word;
+use super::word::ShellWord;
 use crate::field::Field;
+use crate::message;
 use crate::problem::Problem;
 
-/// What sbatch reads from its environment, by its parameter's name.
+/// The variables that sbatch reads, by parameter.
 const READ_BY_SBATCH: [(&str, &str); 6] = [
     ("qos", "SBATCH_QOS"),
     ("reservation", "SBATCH_RESERVATION"),
@@ -18,8 +18,7 @@ const READ_BY_SBATCH: [(&str, &str); 6] = [
     ("signal", "SBATCH_SIGNAL"),
 ];
 
-/// For the styles whose script calls sbatch itself.
-pub(super) fn apply(plan: &mut Plan) {
+pub(super) fn apply(plan: &mut LaunchPlan) {
     if !plan.on_slurm() {
         return;
     }
@@ -28,70 +27,78 @@ pub(super) fn apply(plan: &mut Plan) {
     swallowed_params(plan);
     let params = &plan.options.slurm_params;
     if params.iter().any(is_given_anyway) {
-        let text =
-            format!("exclusive is left out: the jobs of release {} are exclusive anyway.", plan.release());
+        let text = format!(
+            "The parameter exclusive is omitted: jobs of release {} are always exclusive.",
+            plan.release()
+        );
         plan.warn(text, "");
     }
     let (carried, left): (Vec<&SlurmParam>, Vec<&SlurmParam>) =
         params.iter().filter(|param| !is_given_anyway(param)).partition(|param| variable(param).is_some());
     for param in carried {
         if let (Some(name), Some(value)) = (variable(param), &param.value) {
-            plan.export(name, Word::of(value));
+            plan.export(name, ShellWord::of(value));
         }
     }
     if left.is_empty() {
         return;
     }
-    let names: Vec<String> = left.iter().map(|param| format!("--{param}")).collect();
+    let names: Vec<String> = left.iter().map(ToString::to_string).collect();
     plan.warn(
         format!(
-            "{} can't be carried to the job: the script of release {} reads no ADDITIONAL_SLURM_PARAMS, and \
-             sbatch no variable for it.",
-            names.join(" "),
-            plan.release()
+            "The script of release {} can't pass on {}: neither the script nor sbatch reads a variable for it.",
+            plan.release(),
+            names.join("; ")
         ),
-        "Put a program named sbatch that adds it before Slurm's own in PATH; release 26.02 is the first \
-         whose script takes it.",
+        "Put a program named sbatch that adds it before Slurm's own in PATH.",
     );
 }
 
-/// Says which parameters hold what looks like another: values may hold commas and spaces, so it stays there.
-pub(super) fn swallowed_params(plan: &mut Plan) {
+/// Warns of parameters whose value contains what looks like another one. Values can contain commas and spaces, so they
+/// are passed on as they are.
+pub(super) fn swallowed_params(plan: &mut LaunchPlan) {
     for param in plan.options.slurm_params.iter() {
         if let Some(other) = param.swallowed() {
-            plan.warn(
-                format!("--{param} is taken as one parameter, with {other} in its value."),
-                format!("Put ; between parameters: ;{other} if it is one of its own."),
-            );
+            let (text, fix) = swallowed(param, other);
+            plan.warn(text, fix);
         }
     }
 }
 
-/// Checks GRES against the GPUs of a node, which it should name all.
-pub(super) fn gres_per_node(plan: &mut Plan) -> Option<String> {
+/// Returns the warning of a parameter whose value contains what looks like `other`.
+pub(super) fn swallowed(param: &SlurmParam, other: &str) -> (String, String) {
+    (
+        format!("Slurm parameter {param} is passed as one, with {other} in its value."),
+        format!("If {other} is another parameter, put a semicolon before it: ;{other}"),
+    )
+}
+
+/// Returns GRES for a node, and refuses one that requests fewer GPUs than the node has.
+pub(super) fn gres_per_node(plan: &mut LaunchPlan) -> Option<String> {
     let gres = plan.options.gres.as_ref()?;
     let per_node = plan.target.gpus_per_node;
     if let Some(count) = gres.count().filter(|count| *count != per_node) {
-        let what = format!("is not all of a node's {per_node} GPUs");
-        plan.refuse(Problem::clause(Field::Gres, count, what).nearest([format!("gpu:{per_node}")]));
+        let message =
+            message![Field::Gres, format!(" requests {count} GPUs per node, but nodes have {per_node}.")];
+        plan.refuse(Problem::new(Field::Gres, count, message).suggest([format!("gpu:{per_node}")]));
     }
     Some(gres.per_node(per_node))
 }
 
-fn time_limit(plan: &mut Plan) {
+fn time_limit(plan: &mut LaunchPlan) {
     if let Some(limit) = plan.options.time_limit
-        && !plan.set(Field::TimeLimit, Word::of(limit))
+        && !plan.set(Field::TimeLimit, ShellWord::of(limit))
     {
-        plan.export("SBATCH_TIMELIMIT", Word::of(limit));
+        plan.export("SBATCH_TIMELIMIT", ShellWord::of(limit));
     }
 }
 
-fn gres(plan: &mut Plan) {
-    // llmb-run overwrites it by what its installation knows, and says so with account and partition.
+fn gres(plan: &mut LaunchPlan) {
+    // llmb-run sets it from its installation.
     if let Some(gres) = gres_per_node(plan)
         && plan.style != Style::LlmbRun
     {
-        plan.export("SBATCH_GPUS_PER_NODE", Word::of(gres));
+        plan.export("SBATCH_GPUS_PER_NODE", ShellWord::of(gres));
     }
 }
 
@@ -100,7 +107,7 @@ fn variable(param: &SlurmParam) -> Option<&'static str> {
     known.filter(|_| param.value.is_some()).map(|(_, variable)| *variable)
 }
 
-/// Every release's jobs have their nodes for themselves.
+/// Returns whether the parameter asks for what every release's jobs do anyway.
 fn is_given_anyway(param: &SlurmParam) -> bool {
     param.key == "exclusive" && param.value.is_none()
 }

@@ -1,24 +1,26 @@
-//! Which recipe of which release runs a scenario. A release's script fixes the layout and, all but one, the
-//! global batch: what it can't run is refused here, with what it would run instead.
+//! The recipe that runs a scenario. A release's script fixes the layout and, with one exception, the global batch
+//! size: other values are refused here, with the values that work.
 
-use super::facts::{Limits, Script};
+use super::facts::{Limits, ReleaseScript};
 use super::offers;
-use super::options::Options;
+use super::options::LaunchOptions;
 use crate::catalog::Recipe;
 use crate::field::Field;
+use crate::message;
+use crate::message::Setting;
 use crate::options::Options as Usual;
 use crate::problem::Problem;
 use crate::releases::{BatchRule, Release, ScriptContract};
 use crate::scenario::Scenario;
-use crate::units::nearest_multiples;
+use crate::units::{group_digits, nearest_multiples};
 
-/// What a release's script makes of a scenario.
+/// The recipe and the script that run a scenario.
 #[derive(Debug)]
 pub(super) struct Target {
-    pub(super) script: &'static Script,
+    pub(super) script: &'static ReleaseScript,
     pub(super) rules: &'static ScriptContract,
     pub(super) limits: &'static Limits,
-    /// The recipe that it is, or else the one of its series that is nearest in GPUs.
+    /// The recipe, or the one of its series with the nearest number of GPUs.
     pub(super) recipe: &'static Recipe,
     pub(super) gpus_per_node: u32,
     /// The GPU counts that the release publishes for the series, smallest first.
@@ -26,14 +28,14 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Finds it.
+    /// Finds the recipe for a scenario.
     ///
     /// # Errors
-    /// No release runs such a scenario, or the chosen one fixes something at another value.
-    pub(super) fn find(scenario: &Scenario, options: &Options) -> Result<Target, Vec<Problem>> {
+    /// If no release runs such a scenario, or the chosen one fixes a field at another value.
+    pub(super) fn find(scenario: &Scenario, options: &LaunchOptions) -> Result<Target, Vec<Problem>> {
         let release = options.release.map_or_else(|| offers::usual_release(scenario), Ok)?;
         let recipes = offers::recipes(release, scenario);
-        let (script, rules) = Script::of(release, &scenario.model)
+        let (script, rules) = ReleaseScript::of(release, &scenario.model)
             .zip(release.contract().script_of(&scenario.model.id))
             .filter(|_| !recipes.is_empty())
             .ok_or_else(|| vec![offers::no_model(scenario, release)])?;
@@ -68,17 +70,17 @@ impl Target {
         if problems.is_empty() { Ok(target) } else { Err(problems) }
     }
 
-    /// The release whose script it is.
+    /// Returns the script's release.
     pub(super) fn release(&self) -> Release {
         self.script.release
     }
 
-    /// Whether the release publishes the series at that GPU count.
+    /// Returns whether the release publishes the series at this GPU count.
     pub(super) fn publishes(&self, gpus: u32) -> bool {
         self.scales.contains(&gpus)
     }
 
-    /// The release's global batch for a scenario's GPU count.
+    /// Returns the release's global batch size for the scenario's GPU count.
     pub(super) fn gbs(&self, scenario: &Scenario) -> u64 {
         let gpus = u64::from(scenario.layout.gpus());
         let (gbs, per) = (u64::from(self.recipe.gbs), u64::from(self.recipe.id.gpus));
@@ -89,12 +91,12 @@ impl Target {
         }
     }
 
-    /// Whether the global batch can be given from outside.
+    /// Returns whether the script reads the global batch size.
     pub(super) fn takes_gbs(&self) -> bool {
         self.script.variable_of(Field::Gbs).is_some() && !self.recipe.id.strong
     }
 
-    /// Where a scenario differs from what the script fixes.
+    /// Returns the fields in which a scenario differs from what the script fixes.
     fn differences(&self, scenario: &Scenario) -> Vec<Difference> {
         let (layout, batch, fixed) = (&scenario.layout, &scenario.batch, &self.recipe.degrees);
         let (chosen, usual) = (scenario.options, Usual::default());
@@ -124,36 +126,47 @@ impl Target {
 
     fn refuse(&self, scenario: &Scenario, Difference { field, given, fixed }: Difference) -> Problem {
         let (release, gpus) = (self.release(), scenario.layout.gpus());
-        let mut what = format!("can't be given to release {release}, whose script sets {fixed}");
+        let mut why = format!("The script of release {release} sets ");
+        let mut nodes = String::new();
         if let (Field::Gbs, BatchRule::PerNode(each)) = (field, release.contract().batch) {
-            let nodes = format!("({each} for each of {} nodes)", gpus / self.gpus_per_node);
+            nodes = format!(" ({each} for each of {} nodes)", gpus / self.gpus_per_node);
             let usual = self.limits.gpus_per_node;
-            // It fits nodes of the usual size: the batch is nobody's choice, the size of the nodes is.
+            // The batch size fits nodes of the usual size: the size of the nodes is the problem.
             if by_nodes(each, gpus.into(), usual) == u64::from(scenario.batch.gbs()) {
                 let per_node = self.gpus_per_node;
-                let what = format!("makes release {release} set --gbs {fixed} {nodes}, not {given}");
-                return Problem::clause(Field::GpusPerNode, per_node, what)
-                    .nearest([usual])
-                    .allowed(format!("{per_node} with --gbs {fixed}"));
+                let message = message![
+                    format!("With {per_node} GPUs per node, release {release} sets "),
+                    Setting::new(Field::Gbs, &fixed),
+                    format!("{nodes}, not {given}. Set that, or use nodes of {usual} GPUs.")
+                ];
+                return Problem::new(Field::GpusPerNode, per_node, message).suggest([usual]);
             }
-            what += &format!(" {nodes}");
+            why = format!("Release {release} sets ");
         }
-        let runs = match scenario.published_as().filter(|recipe| recipe.id.release != release) {
-            Some(recipe) => format!("; the scenario as it is belongs to {}", recipe.id),
-            None => String::new(),
+        let message = message![
+            why,
+            Setting::new(field, &fixed),
+            format!("{nodes}, not {given}, for {}.", self.recipe.id)
+        ];
+        let message = match scenario.published_as().filter(|recipe| recipe.id.release != release) {
+            Some(recipe) => message.and(format!(" The scenario is {}.", recipe.id)),
+            None => message,
         };
-        let allowed = format!("the values of {}{runs}", self.recipe.id);
-        Problem::clause(field, given, what).nearest([fixed]).allowed(allowed)
+        Problem::new(field, given, message).suggest([fixed])
     }
 
-    /// A job takes whole nodes.
+    /// Returns the problem of GPUs that don't fill whole nodes.
     fn broken_node(&self, gpus: u32) -> Option<Problem> {
         let per_node = self.gpus_per_node;
-        (!gpus.is_multiple_of(per_node)).then(|| {
-            let what = format!("fill no whole number of nodes of {per_node} GPUs");
-            Problem::clause(Field::Gpus, gpus, what).nearest(nearest_multiples(gpus, per_node))
-        })
+        (!gpus.is_multiple_of(per_node)).then(|| partial_nodes(gpus, per_node))
     }
+}
+
+/// Returns the problem of GPUs that don't fill whole nodes.
+pub(super) fn partial_nodes(gpus: u32, per_node: u32) -> Problem {
+    let message =
+        format!("{} GPUs don't fill whole nodes of {per_node} GPUs.", group_digits(f64::from(gpus)));
+    Problem::new(Field::Gpus, gpus, message).suggest(nearest_multiples(gpus, per_node))
 }
 
 /// Returns the global batch of a release that counts nodes, with `each` sequences for a node.
@@ -161,7 +174,7 @@ fn by_nodes(each: u32, gpus: u64, gpus_per_node: u32) -> u64 {
     u64::from(each) * gpus / u64::from(gpus_per_node)
 }
 
-/// One value that a script fixes at another.
+/// A field that the script fixes at another value.
 #[derive(Debug)]
 struct Difference {
     field: Field,
@@ -169,7 +182,7 @@ struct Difference {
     fixed: String,
 }
 
-/// The GPU counts that are published for a recipe's series, smallest first.
+/// Returns the published GPU counts of a recipe's series, smallest first.
 fn scales(recipe: &Recipe, recipes: &[&Recipe]) -> Vec<u32> {
     let series = recipes.iter().filter(|other| other.id.same_series(&recipe.id));
     let mut scales: Vec<u32> = series.map(|recipe| recipe.id.gpus).collect();
@@ -177,7 +190,7 @@ fn scales(recipe: &Recipe, recipes: &[&Recipe]) -> Vec<u32> {
     scales
 }
 
-/// The recipes that a scenario's model, GPU type, precision and GPU count lead a script to: a proxy at
+/// Returns the recipes that a script takes for a scenario's model, GPU type, precision and GPU count: a proxy at
 /// exactly its GPU count, the full model at every other.
 fn candidates(scenario: &Scenario, release: Release, recipes: &[&'static Recipe]) -> Vec<&'static Recipe> {
     let own = scenario.gpu.id.as_str();

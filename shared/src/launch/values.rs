@@ -1,29 +1,27 @@
-//! The values of launch options that are more than a number or a path.
+//! Launch options that are more than a number or a path.
 
-use super::word::{Word, is_name};
+use super::word::{ShellWord, is_name};
 use crate::field::Field;
+use crate::message;
+use crate::message::Message;
 use crate::problem::Problem;
+use crate::text::printable;
 use std::fmt;
 use std::str::FromStr;
 
-/// Yes or no, as people type it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Switch(pub(super) bool);
-
-impl FromStr for Switch {
-    type Err = Problem;
-
-    fn from_str(text: &str) -> Result<Switch, Problem> {
-        match text.trim().to_ascii_lowercase().as_str() {
-            "true" | "yes" | "on" | "1" => Ok(Switch(true)),
-            "false" | "no" | "off" | "0" => Ok(Switch(false)),
-            // The field is the caller's, which knows it.
-            _ => Err(Problem::clause(Field::Profile, text, "is neither yes nor no").allowed("true, false")),
+/// Reads yes or no.
+pub(super) fn switch(field: Field, text: &str) -> Result<bool, Problem> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" | "1" => Ok(true),
+        "false" | "no" | "off" | "0" => Ok(false),
+        _ => {
+            let message = format!(" \"{}\" is neither true nor false.", printable(text));
+            Err(Problem::new(field, text, message![field, message]).allow(["true", "false"]))
         }
     }
 }
 
-/// How long a job may run.
+/// The time limit of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TimeLimit {
     seconds: u32,
@@ -33,18 +31,19 @@ impl FromStr for TimeLimit {
     type Err = Problem;
 
     fn from_str(text: &str) -> Result<TimeLimit, Problem> {
-        let refuse = |what: &str| {
-            let allowed = "HH:MM:SS, or D-HH:MM:SS from a day on: 00:35:00, 1-12:00:00";
-            Err(Problem::clause(Field::TimeLimit, text, what).allowed(allowed))
+        // Campaigns use time limits under other names, too: the message doesn't name the field.
+        let refuse = |why: &str| {
+            let form = "Use HH:MM:SS, or D-HH:MM:SS for a day or more: 00:35:00 or 1-12:00:00.";
+            Err(Problem::new(Field::TimeLimit, text, format!("\"{}\" {why}. {form}", printable(text))))
         };
         let (days, clock) = text.trim().split_once('-').unwrap_or(("0", text.trim()));
         let parts: Vec<Option<u32>> = clock.split(':').map(digits).collect();
         let (Some(days), [Some(hours), Some(minutes), Some(seconds)]) = (digits(days), parts.as_slice())
         else {
-            return refuse("is no time limit");
+            return refuse("is not a time limit");
         };
         if *minutes > 59 || *seconds > 59 || (days > 0 && *hours > 23) {
-            return refuse("is no time of the clock");
+            return refuse("has more minutes, seconds or hours than a clock shows");
         }
         match days * 86_400 + hours * 3_600 + minutes * 60 + seconds {
             0 => refuse("leaves no time to run"),
@@ -54,13 +53,13 @@ impl FromStr for TimeLimit {
 }
 
 impl TimeLimit {
-    /// Seconds.
+    /// Returns the limit in seconds.
     pub fn seconds(self) -> u32 {
         self.seconds
     }
 }
 
-/// As Slurm reads it.
+/// Formats the limit for Slurm: `00:35:00` or `1-12:00:00`.
 impl fmt::Display for TimeLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (days, rest) = (self.seconds / 86_400, self.seconds % 86_400);
@@ -71,28 +70,28 @@ impl fmt::Display for TimeLimit {
     }
 }
 
-/// A whole number of at most four digits.
+/// Reads a whole number of at most four digits.
 fn digits(text: &str) -> Option<u32> {
     let plain = !text.is_empty() && text.len() <= 4 && text.bytes().all(|byte| byte.is_ascii_digit());
     plain.then(|| text.parse().ok()).flatten()
 }
 
-/// What the cluster wants to hear of GPUs, where its Slurm counts them (GRES).
+/// The GPUs to request from a Slurm that counts them as generic resources (GRES).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gres {
-    /// The type's name in that cluster's Slurm, if it wants one.
+    /// The cluster's name for the GPU type, if it needs one.
     kind: Option<String>,
-    /// GPUs of a node; none means all of them.
+    /// GPUs per node; `None` for all of them.
     count: Option<u32>,
 }
 
 impl Gres {
-    /// GPUs of a node, where the text says so.
+    /// Returns the GPUs per node, if given.
     pub(super) fn count(&self) -> Option<u32> {
         self.count
     }
 
-    /// `8` or `h100:8`, of a node with that many GPUs.
+    /// Returns `8` or `h100:8`, for nodes of that many GPUs.
     pub(super) fn per_node(&self, gpus_per_node: u32) -> String {
         let count = self.count.unwrap_or(gpus_per_node);
         self.kind.as_ref().map_or(count.to_string(), |kind| format!("{kind}:{count}"))
@@ -117,37 +116,41 @@ impl FromStr for Gres {
         };
         gres.filter(|(_, count)| *count != Some(0)).map(|(kind, count)| Gres { kind, count }).ok_or_else(
             || {
-                Problem::clause(Field::Gres, text, "is no GRES of GPUs")
-                    .allowed("gpu (all of a node), gpu:8, gpu:h100:8")
+                let text = printable(text);
+                let form = "Use gpu (all GPUs of a node), gpu:8 or gpu:h100:8.";
+                Problem::new(
+                    Field::Gres,
+                    &text,
+                    message![Field::Gres, format!(" \"{text}\" doesn't request GPUs. {form}")],
+                )
             },
         )
     }
 }
 
-/// Further parameters for sbatch, in the form of the documents' ADDITIONAL_SLURM_PARAMS: `key=value` or a
-/// bare flag, with semicolons between them, so that values may hold commas and `&`.
+/// Additional sbatch parameters, in the form of ADDITIONAL_SLURM_PARAMS in NVIDIA's documents: `key=value` or a bare
+/// flag, separated by semicolons, so that values can contain commas and `&`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SlurmParams(Vec<SlurmParam>);
 
-/// One of them.
+/// One sbatch parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlurmParam {
     /// The long name, without dashes.
     pub key: String,
-    /// What stands behind `=`; none for a bare flag.
+    /// The value; `None` for a bare flag.
     pub value: Option<String>,
 }
 
 impl SlurmParams {
-    /// Each of them, as typed.
+    /// Returns the parameters in the order given.
     pub fn iter(&self) -> impl Iterator<Item = &SlurmParam> {
         self.0.iter()
     }
 }
 
 impl SlurmParam {
-    /// What looks like a further parameter inside the value, as it does when another separator than the
-    /// semicolon stands before it.
+    /// Returns what looks like another parameter inside the value, as after a separator other than a semicolon.
     pub(super) fn swallowed(&self) -> Option<&str> {
         let value = self.value.as_deref()?;
         let is_flag = |part: &&str| BARE_FLAGS.contains(&part.trim_start_matches('-'));
@@ -179,22 +182,28 @@ impl FromStr for SlurmParams {
                 None => (entry, None),
             };
             let key = key.trim_start_matches('-').to_ascii_lowercase();
-            let refuse = |what: String| {
-                let allowed =
-                    "key=value or a flag, with ; between them: nodelist=node001,node002;constraint=gpu";
-                Err(Problem::clause(Field::SlurmParams, entry, what).allowed(allowed))
-            };
+            let shown = printable(entry);
+            let refuse = |message: Message| Err(Problem::new(Field::SlurmParams, &shown, message));
             if !is_param_name(&key) {
-                return refuse("is no parameter of sbatch".into());
+                return refuse(message![
+                    format!(
+                        "\"{shown}\" is not an sbatch parameter. Write key=value or a flag, separated by semicolons: "
+                    ),
+                    "nodelist=node001,node002;constraint=gpu."
+                ]);
             }
-            if let Some(control) = entry.chars().find(|c| c.is_control()) {
-                return refuse(format!("holds the control character {}", control.escape_default()));
+            if entry.contains(char::is_control) {
+                return refuse(format!("Slurm parameter \"{shown}\" contains a control character.").into());
             }
             if let Some(field) = own_option(&key) {
-                return refuse(format!("has an option of its own: --{}", field.flag()));
+                return refuse(message![
+                    format!("Slurm parameter \"{shown}\" has a setting of its own. Use "),
+                    field,
+                    "."
+                ]);
             }
             if params.iter().any(|param| param.key == key) {
-                return refuse("is there twice".into());
+                return refuse(format!("Slurm parameter {key} is given twice.").into());
             }
             params.push(SlurmParam { key, value });
         }
@@ -202,7 +211,7 @@ impl FromStr for SlurmParams {
     }
 }
 
-/// Parameters of sbatch that stand without a value.
+/// The sbatch parameters without a value.
 const BARE_FLAGS: [&str; 11] = [
     "contiguous",
     "exclusive",
@@ -217,13 +226,13 @@ const BARE_FLAGS: [&str; 11] = [
     "use-min-nodes",
 ];
 
-/// Whether a parameter of sbatch may have that long name.
+/// Returns whether this can be the long name of an sbatch parameter.
 fn is_param_name(key: &str) -> bool {
     key.starts_with(|c: char| c.is_ascii_alphabetic())
         && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
 }
 
-/// The option of ours that says the same as a parameter of sbatch.
+/// Returns the launch field that sets the same as an sbatch parameter.
 fn own_option(key: &str) -> Option<Field> {
     match key {
         "account" => Some(Field::Account),
@@ -236,18 +245,18 @@ fn own_option(key: &str) -> Option<Field> {
     }
 }
 
-/// Variables to set besides: `NAME=value`, one per line.
+/// Environment variables to set: `NAME=value`, one per line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct EnvOverrides(Vec<(String, Word)>);
+pub struct EnvOverrides(Vec<(String, ShellWord)>);
 
 impl EnvOverrides {
-    /// Names and values, as typed.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Word)> {
+    /// Returns names and values in the order given.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &ShellWord)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// What a variable is set to.
-    pub(super) fn get(&self, name: &str) -> Option<&Word> {
+    /// Returns the value of a variable.
+    pub(super) fn get(&self, name: &str) -> Option<&ShellWord> {
         self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 }
@@ -258,23 +267,32 @@ impl FromStr for EnvOverrides {
     fn from_str(text: &str) -> Result<EnvOverrides, Problem> {
         let mut overrides = EnvOverrides::default();
         for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-            // A line that can't be read may hold a secret all the same: it is counted, not repeated.
+            // A line that can't be read may contain a secret, so only its number is repeated.
             let number = index + 1;
-            let allowed = "NAME=value, one per line; NAME=$OTHER takes what the variable OTHER holds there";
             let name_and_value = line.split_once('=').map(|(name, value)| (name.trim(), value));
             let Some((name, value)) = name_and_value.filter(|(name, _)| is_name(name)) else {
-                let what = format!("has no NAME=value on line {number}");
-                return Err(Problem::clause(Field::Env, "", what).allowed(allowed));
+                let message = format!(
+                    " line {number} is not NAME=value. Write one variable per line; NAME=$OTHER uses the value of OTHER \
+                     where the script runs."
+                );
+                return Err(Problem::new(Field::Env, "", message![Field::Env, message]));
             };
             if overrides.get(name).is_some() {
-                return Err(Problem::clause(Field::Env, name, "is there twice"));
+                let message = format!("Environment variable {name} is set twice.");
+                return Err(Problem::new(Field::Env, name, message));
             }
-            let value = Word::value(Field::Env, value)
-                .map_err(|problem| Problem { given: name.into(), ..problem })?;
+            let value = ShellWord::value(Field::Env, value).map_err(|_| {
+                let message = format!(
+                    "The value of {name} contains a control character, which can't be pasted into a terminal."
+                );
+                Problem::new(Field::Env, name, message)
+            })?;
             if is_secret(name, &value) && value.variables().next().is_none() {
-                let what = "is a secret, which never stands in a script: export it where the script runs, \
-                            or refer to the variable that holds it";
-                return Err(Problem::clause(Field::Env, name, what).allowed(format!("{name}=${name}")));
+                let message = format!(
+                    "{name} is a secret, so its value can't be in a script. Export it where the script runs, or refer \
+                     to a variable: {name}=${name}."
+                );
+                return Err(Problem::new(Field::Env, name, message));
             }
             overrides.0.push((name.to_string(), value));
         }
@@ -282,8 +300,8 @@ impl FromStr for EnvOverrides {
     }
 }
 
-/// Whether a variable holds what nobody else may see, by its name or by how such tokens begin.
-fn is_secret(name: &str, value: &Word) -> bool {
+/// Returns whether a variable holds a secret, by its name or by how access tokens begin.
+fn is_secret(name: &str, value: &ShellWord) -> bool {
     let name = name.to_ascii_uppercase();
     let words =
         ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "API_KEY", "PRIVATE_KEY"];

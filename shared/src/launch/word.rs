@@ -1,14 +1,16 @@
-//! Text on its way to a shell. Nothing reaches a script but as a [`Word`], and a word quotes itself.
+//! Text on its way to a shell. Everything reaches a script as a [`ShellWord`], which quotes itself.
 
 use crate::field::Field;
+use crate::message;
 use crate::problem::Problem;
+use crate::text::printable;
 use serde::Serialize;
 use std::fmt;
 
-/// One word of a command: text that reaches the program exactly as it is, between references to the
-/// environment and, where a path is to match several files, wildcards.
+/// One word of a shell command: literal text, references to environment variables, and wildcards in paths that match
+/// several files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Word(Vec<Piece>);
+pub struct ShellWord(Vec<Piece>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
@@ -17,61 +19,66 @@ enum Piece {
     Wildcard,
 }
 
-impl Word {
-    /// Text without references. Whatever comes from outside goes through [`Word::value`] or
-    /// [`Word::path`], which refuse what can't be passed on.
-    pub(super) fn of(text: impl fmt::Display) -> Word {
-        Word(vec![Piece::Text(text.to_string())])
+impl ShellWord {
+    /// Returns literal text. User input goes through [`ShellWord::value`] or [`ShellWord::path`], which reject what a shell can't
+    /// pass on.
+    pub(super) fn of(text: impl fmt::Display) -> ShellWord {
+        ShellWord(vec![Piece::Text(text.to_string())])
     }
 
-    /// The value of an environment variable, `$NAME`.
-    pub(super) fn variable(name: &str) -> Word {
-        Word(vec![Piece::Variable(name.to_string())])
+    /// Returns a reference to an environment variable, `$NAME`.
+    pub(super) fn variable(name: &str) -> ShellWord {
+        ShellWord(vec![Piece::Variable(name.to_string())])
     }
 
-    /// A value that is passed on as typed, except that one that is `$NAME`, or begins with `$NAME/`, means
-    /// what the variable holds where the script runs.
+    /// Returns a value that is passed on as typed. One that is `$NAME`, or begins with `$NAME/`, refers to the variable
+    /// where the script runs.
     ///
     /// # Errors
-    /// It holds a control character.
-    pub(super) fn value(field: Field, text: &str) -> Result<Word, Problem> {
+    /// If it contains a control character.
+    pub(super) fn value(field: Field, text: &str) -> Result<ShellWord, Problem> {
         refuse_control(field, text)?;
         let whole =
             |(name, rest): &(&str, &str)| !name.is_empty() && (rest.is_empty() || rest.starts_with('/'));
         Ok(match text.strip_prefix('$').map(split_name).filter(whole) {
-            Some((name, rest)) => Word::variable(name).then(rest),
-            None => Word::of(text),
+            Some((name, rest)) => ShellWord::variable(name).then(rest),
+            None => ShellWord::of(text),
         })
     }
 
-    /// An absolute path, in which `$NAME`, `${NAME}` and a leading `~/` mean what they mean to a shell.
+    /// Returns an absolute path, in which `$NAME`, `${NAME}` and a leading `~/` mean what they mean to a shell.
     ///
     /// # Errors
-    /// It is relative, or holds a `$` that begins no name.
-    pub(super) fn path(field: Field, text: &str) -> Result<Word, Problem> {
+    /// If it is relative, or contains a `$` that doesn't start a variable name.
+    pub(super) fn path(field: Field, text: &str) -> Result<ShellWord, Problem> {
         let expanded = match text.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("$HOME{rest}"),
             _ => text.to_string(),
         };
         if !expanded.starts_with(['/', '$']) {
-            return Err(Problem::clause(field, text, "is no absolute path")
-                .allowed("a path from / or from a variable: /lustre/me/llmb, $HOME/llmb"));
+            let message = format!(
+                " \"{text}\" is not an absolute path. Start it with / or a variable: /lustre/me/llmb or $HOME/llmb."
+            );
+            return Err(Problem::new(field, text, message![field, message]));
         }
-        Word::with_references(field, &expanded)
+        ShellWord::with_references(field, &expanded)
     }
 
-    /// Text in which `$NAME` and `${NAME}` mean what they mean to a shell.
+    /// Returns text in which `$NAME` and `${NAME}` mean what they mean to a shell.
     ///
     /// # Errors
-    /// It holds a `$` that begins no name, or a control character.
-    pub(super) fn with_references(field: Field, text: &str) -> Result<Word, Problem> {
+    /// If it contains a `$` that doesn't start a variable name, or a control character.
+    pub(super) fn with_references(field: Field, text: &str) -> Result<ShellWord, Problem> {
         refuse_control(field, text)?;
-        let mut word = Word::default();
+        let mut word = ShellWord::default();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once('$') {
             let (name, behind) = split_name(after);
             if name.is_empty() {
-                return Err(Problem::clause(field, text, "holds a $ that begins no variable's name"));
+                let message = format!(
+                    " \"{text}\" contains a $ that doesn't start a variable name. Write $NAME or ${{NAME}}."
+                );
+                return Err(Problem::new(field, text, message![field, message]));
             }
             word = word.then(before);
             word.0.push(Piece::Variable(name.to_string()));
@@ -80,9 +87,9 @@ impl Word {
         Ok(word.then(rest))
     }
 
-    /// The word with text behind it.
+    /// Returns the word with text appended.
     #[must_use]
-    pub(super) fn then(mut self, text: impl fmt::Display) -> Word {
+    pub(super) fn then(mut self, text: impl fmt::Display) -> ShellWord {
         let text = text.to_string();
         match self.0.last_mut() {
             _ if text.is_empty() => {}
@@ -92,17 +99,17 @@ impl Word {
         self
     }
 
-    /// The word with a wildcard behind it, which matches what the shell finds there.
+    /// Returns the word with a wildcard appended.
     #[must_use]
-    pub(super) fn then_any(mut self) -> Word {
+    pub(super) fn then_any(mut self) -> ShellWord {
         self.0.push(Piece::Wildcard);
         self
     }
 
-    /// The word with a wildcard wherever its own text holds a mark.
+    /// Returns the word with a wildcard in place of each `mark` in its literal text.
     #[must_use]
-    pub(super) fn with_any_for(&self, mark: &str) -> Word {
-        let mut word = Word::default();
+    pub(super) fn with_any_for(&self, mark: &str) -> ShellWord {
+        let mut word = ShellWord::default();
         for piece in &self.0 {
             let Piece::Text(text) = piece else {
                 word.0.push(piece.clone());
@@ -115,9 +122,9 @@ impl Word {
         word
     }
 
-    /// The word with another behind it.
+    /// Returns the word with another appended.
     #[must_use]
-    pub(super) fn join(self, other: &Word) -> Word {
+    pub(super) fn join(self, other: &ShellWord) -> ShellWord {
         let mut word = self;
         for piece in &other.0 {
             match piece {
@@ -128,7 +135,7 @@ impl Word {
         word
     }
 
-    /// The environment variables that it refers to.
+    /// Returns the environment variables that it refers to.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|piece| match piece {
             Piece::Variable(name) => Some(name.as_str()),
@@ -136,7 +143,7 @@ impl Word {
         })
     }
 
-    /// Its own text, without what it refers to.
+    /// Returns its literal text.
     fn texts(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|piece| match piece {
             Piece::Text(text) => Some(text.as_str()),
@@ -144,12 +151,12 @@ impl Word {
         })
     }
 
-    /// As a POSIX shell must read it.
+    /// Returns the word quoted for a POSIX shell.
     pub fn shell(&self) -> String {
         let mut shell = String::new();
         for piece in &self.0 {
             match piece {
-                // It fails on NUL alone, which is refused where text comes in.
+                // This fails only on NUL, which user input can't contain.
                 Piece::Text(text) => shell += &shlex::try_quote(text).unwrap_or_default(),
                 Piece::Variable(name) => shell += &format!("\"${{{name}}}\""),
                 Piece::Wildcard => shell.push('*'),
@@ -158,31 +165,25 @@ impl Word {
         if shell.is_empty() { "''".into() } else { shell }
     }
 
-    /// Refuses what a release's script, which expands the value without quotes, would take apart or replace.
-    ///
-    /// # Errors
-    /// The word holds white space, a wildcard or a leading dash.
-    pub(super) fn must_be_plain(&self, field: Field, who: &str) -> Result<(), Problem> {
-        let refuse = |what: String| Err(Problem::clause(field, self, what));
-        for text in self.texts() {
+    /// Returns why a release's script, which expands the word without quotes, would change it: a clause. `None` if it
+    /// would not.
+    pub(super) fn unquoted_fault(&self) -> Option<String> {
+        const WHO: &str = "the release's script";
+        if matches!(self.0.first(), Some(Piece::Text(text)) if text.starts_with('-')) {
+            return Some(format!("starts with a dash, so {WHO} would take it for an option"));
+        }
+        self.texts().find_map(|text| {
             if text.contains(char::is_whitespace) {
-                return refuse(format!("holds white space, at which {who} would split it"));
+                return Some(format!("contains white space, where {WHO} would split it"));
             }
-            if let Some(wildcard) = text.chars().find(|c| "*?[".contains(*c)) {
-                return refuse(format!("holds {wildcard}, which {who} would replace by the names of files"));
-            }
-        }
-        match self.0.first() {
-            Some(Piece::Text(text)) if text.starts_with('-') => {
-                refuse(format!("begins with a dash, which {who} would take for an option"))
-            }
-            _ => Ok(()),
-        }
+            let wildcard = text.chars().find(|c| "*?[".contains(*c))?;
+            Some(format!("contains {wildcard}, which {WHO} would replace with file names"))
+        })
     }
 }
 
-/// For people: references as `$NAME`, text as it is.
-impl fmt::Display for Word {
+/// Formats the word for reading: references as `$NAME`, text without quotes.
+impl fmt::Display for ShellWord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|piece| match piece {
             Piece::Text(text) => f.write_str(text),
@@ -192,20 +193,20 @@ impl fmt::Display for Word {
     }
 }
 
-impl Serialize for Word {
+impl Serialize for ShellWord {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-/// Whether a text is the name of an environment variable.
+/// Returns whether a text is a valid name of an environment variable.
 pub(super) fn is_name(text: &str) -> bool {
     let mut chars = text.chars();
     chars.next().is_some_and(|first| first == '_' || first.is_ascii_alphabetic())
         && chars.all(|next| next == '_' || next.is_ascii_alphanumeric())
 }
 
-/// The variable's name at the beginning of what stands behind a `$`, and the rest; no name is an empty one.
+/// Splits the text after a `$` into the variable's name and the rest. The name is empty if there is none.
 fn split_name(text: &str) -> (&str, &str) {
     if let Some((name, rest)) = text.strip_prefix('{').and_then(|text| text.split_once('}')) {
         return if is_name(name) { (name, rest) } else { ("", text) };
@@ -215,16 +216,16 @@ fn split_name(text: &str) -> (&str, &str) {
     if is_name(name) { (name, rest) } else { ("", text) }
 }
 
-/// NUL no shell can pass on; other control characters act on the terminal that a script is pasted into.
+/// Rejects NUL, which a shell can't pass on, and control characters, which act on the terminal that a script is pasted
+/// into.
 fn refuse_control(field: Field, text: &str) -> Result<(), Problem> {
-    match text.find(char::is_control) {
-        Some(_) => Err(Problem::clause(
-            field,
-            text.escape_debug(),
-            "holds a control character, which can't be pasted",
-        )),
-        None => Ok(()),
+    if !text.contains(char::is_control) {
+        return Ok(());
     }
+    let shown = printable(text);
+    let message =
+        format!(" \"{shown}\" contains a control character, which can't be pasted into a terminal.");
+    Err(Problem::new(field, shown, message![field, message]))
 }
 
 #[cfg(test)]
@@ -232,7 +233,7 @@ mod tests {
     use super::*;
 
     fn shell(path: &str) -> String {
-        Word::path(Field::InstallPath, path).unwrap().shell()
+        ShellWord::path(Field::InstallPath, path).unwrap().shell()
     }
 
     #[test]
@@ -241,14 +242,14 @@ mod tests {
         assert_eq!(shell("/lustre/$USER/nemo"), "/lustre/\"${USER}\"/nemo");
         assert_eq!(shell("${SCRATCH}_2/nemo"), "\"${SCRATCH}\"_2/nemo");
         assert_eq!(shell("~/nemo"), "\"${HOME}\"/nemo");
-        assert!(Word::path(Field::InstallPath, "nemo").is_err());
-        assert!(Word::path(Field::InstallPath, "/a/$(id)").is_err());
-        assert!(Word::path(Field::InstallPath, "/a\0b").is_err());
+        assert!(ShellWord::path(Field::InstallPath, "nemo").is_err());
+        assert!(ShellWord::path(Field::InstallPath, "/a/$(id)").is_err());
+        assert!(ShellWord::path(Field::InstallPath, "/a\0b").is_err());
     }
 
     #[test]
     fn a_value_is_a_reference_only_as_a_whole() {
-        let shell = |text: &str| Word::value(Field::Env, text).unwrap().shell();
+        let shell = |text: &str| ShellWord::value(Field::Env, text).unwrap().shell();
         assert_eq!(shell("$TOKEN"), "\"${TOKEN}\"");
         assert_eq!(shell("$HOME/x y"), "\"${HOME}\"'/x y'");
         assert_eq!(shell("$HOME x"), "'$HOME x'");

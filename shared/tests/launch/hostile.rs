@@ -1,4 +1,4 @@
-//! Values that would like to be more than values, through real shells.
+//! Values with special characters, through real shells.
 
 use crate::launched;
 use crate::refused;

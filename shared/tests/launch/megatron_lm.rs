@@ -1,4 +1,4 @@
-//! Launches by Megatron-LM: their flags held against those that there are, and their scripts in real shells.
+//! Launches with Megatron-LM: their flags are checked against the known ones, and their scripts run in real shells.
 
 use crate::shell::{Place, SHELLS, Seen};
 use crate::{launched, warns};
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::field::Field;
-use trainplan_shared::launch::{Launch, Options, launch};
+use trainplan_shared::launch::{Launch, LaunchOptions, launch};
 use trainplan_shared::log::{Name, Role};
 use trainplan_shared::problem::Problem;
 use trainplan_shared::spec::Spec;
@@ -20,7 +20,7 @@ const JOB: [(&str, &str); 3] =
 fn try_launch(fields: &[(Field, &str)]) -> Result<Launch, Vec<Problem>> {
     let spec = fields.iter().fold(Spec::default(), |spec, (field, text)| spec.with(*field, *text));
     let spec = spec.with(STYLE.0, STYLE.1);
-    launch(&spec.scenario()?, &Options::from_spec(&spec)?)
+    launch(&spec.scenario()?, &LaunchOptions::from_spec(&spec)?)
 }
 
 /// The launch of fields, written as on a command line: `model=llama3.1-8b gpus=8`.
@@ -185,7 +185,7 @@ fn a_recipe_arrives_whole() {
     }
     assert!(launch.release.is_none() && launch.needs == ["MEGATRON_PATH"]);
     // Megatron-LM's own gradients in FP32 are more than the recipe's GPUs hold beside all else.
-    assert!(launch.warnings.len() == 1 && warns(&launch, "does not fit"));
+    assert!(launch.warnings.len() == 1 && warns(&launch, "Won't fit with Megatron-LM"));
     assert!(!launch.comparable.yes && launch.comparable.baseline.is_some());
 }
 
@@ -291,21 +291,29 @@ fn what_overlaps_and_what_the_gpus_need() {
 #[test]
 fn what_megatron_lm_can_not_do_is_refused() {
     for (text, field, says) in [
-        ("model=llama3.1-8b gpu=h100 gpus=16 gbs=16 pp=2 fsdp=yes", Field::Pp, "can't go with FSDP"),
-        ("model=nemotron-h-56b gpu=h100 gpus=64 gbs=64 pp=4", Field::Pp, "uneven stages"),
-        ("model=nemotron-h-56b gpu=h100 gpus=64 gbs=64 pp=2 vp=59", Field::Vp, "pretrain_mamba.py can't"),
-        ("model=llama3.1-70b gpu=h100 gpus=64 gbs=32 pp=4 vp=2 tp=1", Field::Gbs, "nearest: 64"),
-        ("model=llama3.1-8b gpu=h100 gpus=12 gbs=12", Field::Gpus, "nearest: 8 or 16"),
+        (
+            "model=llama3.1-8b gpu=h100 gpus=16 gbs=16 pp=2 fsdp=yes",
+            Field::Pp,
+            "--pp 2 and --fsdp exclude each other",
+        ),
+        ("model=nemotron-h-56b gpu=h100 gpus=64 gbs=64 pp=4", Field::Pp, "layers unevenly"),
+        ("model=nemotron-h-56b gpu=h100 gpus=64 gbs=64 pp=2 vp=59", Field::Vp, "supported for hybrids"),
+        ("model=llama3.1-70b gpu=h100 gpus=64 gbs=32 pp=4 vp=2 tp=1", Field::Gbs, "Use 64"),
+        ("model=llama3.1-8b gpu=h100 gpus=12 gbs=12", Field::Gpus, "Use 8 or 16"),
         ("model=llama3.1-8b gpu=h100 gpus=8 gbs=8 release=25.12", Field::Release, "your checkout"),
-        ("model=llama3.1-8b gpu=h100 gpus=8 gbs=8 cluster-type=runai", Field::ClusterType, "nearest: slurm"),
-        ("model=llama3.1-8b gpu=h100 gpus=8 gbs=8 gres=gpu:4", Field::Gres, "nearest: gpu:8"),
+        ("model=llama3.1-8b gpu=h100 gpus=8 gbs=8 cluster-type=runai", Field::ClusterType, "Use slurm"),
+        ("model=llama3.1-8b gpu=h100 gpus=8 gbs=8 gres=gpu:4", Field::Gres, "Use gpu:8"),
         ("model=llama3.1-8b gpu=h100 gpus=8 gbs=8 account=$ME", Field::Account, "SBATCH_ACCOUNT"),
-        ("model=llama3.1-8b gpu=h100 gpus=8 gbs=8 env=run=1", Field::Env, "the launch's own"),
-        ("model=llama3.1-8b gpu=h100 gpus=8 gbs=8 tp=2 env=CUDA_DEVICE_MAX_CONNECTIONS=8", Field::Env, "own"),
+        ("model=llama3.1-8b gpu=h100 gpus=8 gbs=8 env=run=1", Field::Env, "launch itself sets run"),
+        (
+            "model=llama3.1-8b gpu=h100 gpus=8 gbs=8 tp=2 env=CUDA_DEVICE_MAX_CONNECTIONS=8",
+            Field::Env,
+            "launch itself sets CUDA",
+        ),
         (
             "model=llama3.1-8b gpu=h100 gpus=8 gbs=8 profile=yes max-steps=20 profile-stop-step=30",
             Field::ProfileStopStep,
-            "nearest: 20",
+            "Use 20",
         ),
         (
             "model=llama3.1-8b gpu=h100 gpus=8 gbs=8 mounts=data container-image=/i.sqsh",
@@ -326,15 +334,15 @@ fn options_without_a_use_are_told() {
         assert!(warns(&of(&format!("model=llama3.1-8b gpu=h100 gpus=8 gbs=8 {text}")), warning), "{text}");
     };
     says("recipe-dir=/r", "--recipe-dir has no effect");
-    says("mounts=/m", "Without a container --mounts has no effect");
-    says("venv=/v container-image=/i.sqsh", "In a container --venv has no effect");
-    says("gpu-metrics=yes", "has no use for --gpu-metrics");
+    says("mounts=/m", "Without a container, --mounts has no effect");
+    says("venv=/v container-image=/i.sqsh", "In a container, --venv has no effect");
+    says("gpu-metrics=yes", "Without a profile, --gpu-metrics has no effect");
     says("load-checkpoint=/c", "ends after step 50");
     let small = EVERYTHING[13];
-    assert!(warns(&of(small), "more than a vocabulary of 1000"), "{small}");
+    assert!(warns(&of(small), "more than the vocabulary of 1000"), "{small}");
     assert!(warns(&of("model=llama3.1-8b gpu=h100 gpus=16 gbs=16 tp=16"), "Megatron-Core before 0.16"));
     let image = [(Field::ContainerImage, "/i.sqsh")];
-    assert!(warns(&launched(LLAMA, &image), "--container-image is for --style megatron-lm"));
+    assert!(warns(&launched(LLAMA, &image), "--container-image has no effect without --style megatron-lm"));
 }
 
 /// The options of a script's `#SBATCH` lines, read as sbatch reads them.

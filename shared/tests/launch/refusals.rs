@@ -1,14 +1,14 @@
-//! Launches that can't work, and what their problems say.
+//! Launches that are refused, and their messages.
 
 use crate::{refused, try_launch};
 use trainplan_shared::field::Field;
-use trainplan_shared::launch::{Options, launch};
+use trainplan_shared::launch::{LaunchOptions, launch};
 use trainplan_shared::problem::Problem;
 use trainplan_shared::spec::Spec;
 
 const SH: (Field, &str) = (Field::Style, "launch-sh");
 
-/// Whether the launch's only problem is of a field and holds a text.
+/// Checks the field of a launch's only problem, and that it contains a text.
 fn assert_refused(recipe: &str, fields: &[(Field, &str)], field: Field, text: &str) -> Problem {
     let problem = refused(recipe, fields);
     assert!(problem.field == field && problem.to_string().contains(text), "{problem}");
@@ -18,8 +18,12 @@ fn assert_refused(recipe: &str, fields: &[(Field, &str)], field: Field, text: &s
 #[test]
 fn what_a_release_fixes_can_not_be_changed() {
     let recipe = "nemotron4-340b/h100/fp8/256@25.12";
-    let problem =
-        assert_refused(recipe, &[(Field::Pp, "4"), (Field::Gbs, "64")], Field::Pp, "whose script sets 8");
+    let problem = assert_refused(
+        recipe,
+        &[(Field::Pp, "4"), (Field::Gbs, "64")],
+        Field::Pp,
+        "The script of release 25.12 sets --pp 8",
+    );
     assert_eq!(problem.suggestions, ["8"]);
     for (recipe, field, value, fixed) in [
         ("nemotron4-15b/h100/bf16/64@25.04", Field::Gbs, "512", "256"),
@@ -49,11 +53,11 @@ fn a_scenario_of_another_release_says_which() {
     let problem = refused("nemotron4-15b/h100/bf16/64@25.04", &fields);
     assert_eq!((problem.field, problem.allowed.concat().as_str()), (Field::Release, "25.04"));
     let problem = refused("llama3.1-8b/h100/fp8/8@25.04", &[(Field::Release, "25.12")]);
-    assert_eq!(problem.to_string(), "--release \"25.12\" has no recipe of Llama 3.1 8B. Allowed: 25.04.");
+    assert_eq!(problem.to_string(), "Release 25.12 has no recipe for Llama 3.1 8B. Allowed: 25.04.");
     let problem = refused("nemotron4-340b/gb200/fp8/256@25.12", &[(Field::Release, "25.04")]);
     assert_eq!((problem.field, problem.allowed.concat().as_str()), (Field::Gpu, "h100"));
     let problem = refused("nemotron4-340b/h100/fp8/256@25.04", &[(Field::Gpu, "b200")]);
-    assert!(problem.to_string().contains("; release 25.12 does"), "{problem}");
+    assert!(problem.to_string().contains("Release 25.12 has."), "{problem}");
     // The proxy's layers belong to its GPU count.
     let problems = try_launch("llama3.1-405b/h100/fp8/128@25.04", &[(Field::Gpus, "256")]).unwrap_err();
     assert!(
@@ -67,10 +71,10 @@ fn a_model_of_no_release_says_which_have_one() {
     let spec = [(Field::Model, "llama2-7b"), (Field::Gpu, "h100"), (Field::Gpus, "8"), (Field::Gbs, "128")]
         .into_iter()
         .fold(Spec::default(), |spec, (field, text)| spec.with(field, text));
-    let problems = launch(&spec.scenario().unwrap(), &Options::default()).unwrap_err();
+    let problems = launch(&spec.scenario().unwrap(), &LaunchOptions::default()).unwrap_err();
     assert_eq!(problems[0].field, Field::Model);
     assert!(
-        problems[0].to_string().contains("llama3.1-8b") && problems[0].suggestions == ["llama3.1-70b"],
+        problems[0].to_string().starts_with("NVIDIA publishes no recipe for Llama 2 7B. Allowed: "),
         "{problems:?}"
     );
 }
@@ -78,9 +82,9 @@ fn a_model_of_no_release_says_which_have_one() {
 #[test]
 fn precisions_are_the_recipes() {
     let recipe = "nemotron-h-56b/h100/fp8/256@25.05";
-    assert_refused(recipe, &[(Field::Dtype, "bf16")], Field::Dtype, "allowed: fp8");
+    assert_refused(recipe, &[(Field::Dtype, "bf16")], Field::Dtype, "Allowed: fp8");
     let recipe = "nemotron4-340b/gb200/fp8/256@25.12";
-    assert_refused(recipe, &[(Field::Dtype, "mxfp8")], Field::Dtype, "nearest: fp8; allowed: bf16, fp8");
+    assert_refused(recipe, &[(Field::Dtype, "mxfp8")], Field::Dtype, "Use fp8. Allowed: bf16, fp8");
 }
 
 #[test]
@@ -89,24 +93,21 @@ fn h100_has_no_strong_scaling() {
     let problems = try_launch(recipe, &[(Field::Gpu, "h100"), (Field::Pp, "8")]).unwrap_err();
     assert_eq!(problems.len(), 1);
     let said = problems[0].to_string();
-    assert!(said.contains("set --gbs instead") && said.contains("gb200"), "{said}");
+    assert!(said.contains("set --gbs.") && said.contains("gb200"), "{said}");
 }
 
 #[test]
 fn nodes_are_whole() {
     let recipe = "llama3.1-8b/h100/fp8/8@25.04";
-    assert_refused(recipe, &[(Field::Gpus, "12")], Field::Gpus, "nearest: 8 or 16");
+    assert_refused(recipe, &[(Field::Gpus, "12")], Field::Gpus, "Use 8 or 16");
     let recipe = "nemotron4-340b/h100/fp8/128@24.11";
     let problem = assert_refused(
         recipe,
         &[(Field::GpusPerNode, "2")],
         Field::GpusPerNode,
-        "makes release 24.11 set --gbs 128 (2 for each of 64 nodes), not 32",
+        "With 2 GPUs per node, release 24.11 sets --gbs 128 (2 for each of 64 nodes), not 32.",
     );
-    assert_eq!(
-        (problem.suggestions, problem.allowed.concat().as_str()),
-        (vec!["8".to_string()], "2 with --gbs 128")
-    );
+    assert_eq!(problem.suggestions, ["8"]);
     // A batch that fits neither is its own problem.
     let fields = [(Field::GpusPerNode, "2"), (Field::Gbs, "64")];
     let problem = assert_refused(recipe, &fields, Field::Gbs, "2 for each of 64 nodes");
@@ -117,18 +118,17 @@ fn nodes_are_whole() {
 #[test]
 fn styles_are_the_releases() {
     let style = |style| [(Field::Style, style)];
-    let of = |recipe: &str, name| {
-        assert_refused(recipe, &style(name), Field::Style, "is no way to launch").suggestions
-    };
+    let of =
+        |recipe: &str, name| assert_refused(recipe, &style(name), Field::Style, "doesn't launch").suggestions;
     assert_eq!(of("nemotron4-340b/h100/fp8/128@24.11", "launch-sh"), ["sbatch"]);
     assert_eq!(of("llama3.1-8b/h100/fp8/8@25.04", "llmb-run"), ["launch-sh"]);
     assert_eq!(of("nemotron4-340b/h100/fp8/256@25.12", "sbatch"), ["llmb-run", "launch-sh"]);
     let recipe = "nemotron4-340b/h100/fp8/256@25.12";
-    assert_refused(recipe, &style("llmbrun"), Field::Style, "nearest: llmb-run");
+    assert_refused(recipe, &style("llmbrun"), Field::Style, "Did you mean llmb-run?");
     let between = [(Field::Gpus, "768"), (Field::Style, "llmb-run")];
-    assert_eq!(assert_refused(recipe, &between, Field::Style, "refuses 768 GPUs").suggestions, ["launch-sh"]);
+    assert_eq!(assert_refused(recipe, &between, Field::Style, "not 768").suggestions, ["launch-sh"]);
     let runai = [(Field::ClusterType, "runai"), (Field::Style, "llmb-run")];
-    assert_refused(recipe, &runai, Field::Style, "does not support Run:ai");
+    assert_refused(recipe, &runai, Field::Style, "llmb-run doesn't support Run:ai");
 }
 
 #[test]
@@ -166,9 +166,9 @@ fn releases_are_offered_that_have_the_model() {
     let (full, small) = ("nemotron4-340b/h100/fp8/256@25.04", "nemotron4-15b/h100/bf16/64@25.04");
     let job_script = "nemotron4-340b/h100/fp8/128@24.11";
     for (recipe, fields, allowed) in [
-        (full, &metrics[..], "releases 24.11 and 25.12"),
-        (full, &mounts, "release 25.12"),
-        (job_script, &save, "releases 25.04 and 25.12"),
+        (full, &metrics[..], "24.11 or 25.12"),
+        (full, &mounts, "25.12"),
+        (job_script, &save, "25.04 or 25.12"),
         (small, &metrics, ""),
         (small, &mounts, ""),
         ("nemotron-h-56b/h100/fp8/256@25.05", &metrics, ""),
@@ -176,8 +176,11 @@ fn releases_are_offered_that_have_the_model() {
         ("llama3.1-8b/h100/fp8/8@25.04", &[(Field::ClusterType, "runai")], ""),
     ] {
         let problem = refused(recipe, fields);
-        assert_eq!(problem.allowed.concat(), allowed, "{recipe}: {problem}");
-        assert_eq!(problem.to_string().contains("no release offers it for"), allowed.is_empty(), "{problem}");
+        let wanted = match allowed {
+            "" => " No release supports it for this model on the H100.".to_string(),
+            releases => format!(" Use release {releases}."),
+        };
+        assert!(problem.to_string().contains(&wanted), "{recipe}: {problem}");
     }
     // No release but this one runs on the GPU type.
     let a100 = [save[0], (Field::Gpu, "a100")];
@@ -185,7 +188,7 @@ fn releases_are_offered_that_have_the_model() {
         "nemotron4-340b/h100/bf16/256@24.11",
         &a100,
         Field::SaveCheckpoint,
-        "no release offers it for this model on A100",
+        "No release supports it for this model on the A100",
     );
 }
 
@@ -193,7 +196,7 @@ fn releases_are_offered_that_have_the_model() {
 fn options_that_exclude_each_other() {
     let hybrid = "nemotron-h-56b/h100/fp8/256@25.05";
     let both = [(Field::NcclTrace, "yes"), (Field::Profile, "yes")];
-    assert_refused(hybrid, &both, Field::NcclTrace, "the script stops at both");
+    assert_refused(hybrid, &both, Field::NcclTrace, "script refuses both");
     let both = [(Field::LoadCheckpoint, "$STAGE_PATH/c"), (Field::Profile, "yes"), SH];
     for recipe in ["nemotron4-340b/h100/fp8/512@25.04", "nemotron4-340b/h100/fp8/512@25.12"] {
         assert_refused(recipe, &both, Field::LoadCheckpoint, "never reaches the profile");
@@ -201,34 +204,33 @@ fn options_that_exclude_each_other() {
     let nothing = [(Field::Env, "DISABLE_PERFRUN=true")];
     assert_refused("llama3.1-8b/h100/fp8/8@25.04", &nothing, Field::Env, "leaves nothing to run");
     let steps = [(Field::Profile, "yes"), (Field::ProfileStartStep, "50"), (Field::ProfileStopStep, "20")];
-    assert_refused(hybrid, &steps, Field::ProfileStartStep, "nearest: 19");
+    assert_refused(hybrid, &steps, Field::ProfileStartStep, "Use 19");
     let early = [(Field::Profile, "yes"), (Field::ProfileStopStep, "40")];
-    let problem = assert_refused(
+    assert_refused(
         hybrid,
         &early,
         Field::ProfileStopStep,
-        "is not after the first profiled step, 45, the release's default",
+        "--profile-stop-step 40 is not after the first profiled step, by default 45. Set a step after 45, or \
+         --profile-start-step 35 and --profile-stop-step 40.",
     );
-    assert_eq!(problem.allowed.concat(), "steps after 45, or --profile-start-step 35 --profile-stop-step 40");
     let beyond = [(Field::Profile, "yes"), (Field::ProfileStartStep, "60")];
-    assert_refused(hybrid, &beyond, Field::ProfileStartStep, "50, the release's default; nearest: 49");
+    assert_refused(hybrid, &beyond, Field::ProfileStartStep, "by default 50. Use 49");
     let short = [(Field::Profile, "yes"), (Field::MaxSteps, "15")];
-    let problem = assert_refused(
+    assert_refused(
         "nemotron4-340b/h100/fp8/128@24.11",
         &short,
         Field::ProfileStopStep,
-        "is the release's default and after",
+        "Set --profile-start-step 5 and --profile-stop-step 15.",
     );
-    assert_eq!(problem.allowed.concat(), "--profile-start-step 5 --profile-stop-step 15");
     let late = [(Field::Profile, "yes"), (Field::MaxSteps, "25")];
-    assert_refused("nemotron4-340b/h100/fp8/128@24.11", &late, Field::ProfileStopStep, "nearest: 25");
+    assert_refused("nemotron4-340b/h100/fp8/128@24.11", &late, Field::ProfileStopStep, "Use 25");
 }
 
 #[test]
 fn a_checkpoint_lies_where_the_container_sees_it() {
     let recipe = "nemotron4-340b/h100/fp8/512@25.04";
     let fields = [(Field::InstallPath, "/lustre/nemo"), (Field::LoadCheckpoint, "/lustre/nemo2/c")];
-    assert_refused(recipe, &fields, Field::LoadCheckpoint, "does not lie below $STAGE_PATH");
+    assert_refused(recipe, &fields, Field::LoadCheckpoint, "is not below $STAGE_PATH");
     let weights = [(Field::LoadCheckpoint, "$STAGE_PATH/c/weights/")];
     assert_eq!(refused(recipe, &weights).suggestions, ["$STAGE_PATH/c"]);
 }
@@ -248,7 +250,7 @@ fn variables_with_an_option_of_their_own() {
     let hybrid = "nemotron-h-56b/h100/fp8/256@25.05";
     assert_refused(hybrid, &[(Field::Env, "STAGE_PATH=/a")], Field::Env, "stops the script");
     let twice = [(Field::Env, "SBATCH_QOS=a"), (Field::SlurmParams, "qos=b")];
-    assert_refused(hybrid, &twice, Field::Env, "set by another option");
+    assert_refused(hybrid, &twice, Field::Env, "already set by another option");
 }
 
 #[test]

@@ -27,7 +27,7 @@ test("a plan is downloaded as a campaign that `trainplan run` accepts", async ({
   const { run, text } = await dryRun(page, "h100");
   expect(run.recipe).toBe("llama3.1-405b/h100/fp8/512@25.04");
   expect(run.cluster).toBe("my-cluster");
-  expect(text).toContain("# Carry it out by: trainplan run");
+  expect(text).toContain("# Run it with: trainplan run");
   expect(text).toContain('recipe = "llama3.1-405b/h100/fp8/512@25.04"');
 });
 

@@ -151,19 +151,19 @@ test("launch options change the script and show their warnings", async ({ page }
   await page.getByLabel("Nsight profile").check();
   await expect(script).toContainText("export ENABLE_PROFILE=true");
   await expect(page.getByText("A second job is submitted")).toBeVisible();
-  await expect(page.getByText("can't be compared with a published number")).toBeVisible();
+  await expect(page.getByText("Not comparable with a published number")).toBeVisible();
 
   const download = page.waitForEvent("download");
   await page.getByRole("button", { name: "Download", exact: true }).click();
   expect((await download).suggestedFilename()).toMatch(/^launch-pretrain_llama3\.1_405b_fp8_512.*\.sh$/);
 
   await field(page, "TP").fill("4");
-  await expect(page.getByText("No release runs this as it is, so Megatron-LM does:")).toBeVisible();
+  await expect(page.getByText("This script uses Megatron-LM directly:")).toBeVisible();
   await expect(script).toContainText("--tensor-model-parallel-size 4");
   await expectAccessible(page);
   await page.getByText("More about the cluster").click();
   await page.locator("#field-release").selectOption("25.04");
-  await expect(page.getByText("There is no command for this as it is:")).toBeVisible();
+  await expect(page.getByText("Can't generate a launch script yet:")).toBeVisible();
   await expectAccessible(page);
 });
 

@@ -320,7 +320,7 @@ fn plans_of(planned: &Planned) -> Vec<Plan> {
     let estimate = &predicted.estimate;
     let basis = estimate.evidence.kind.id();
     let is_job = launch.style == Style::MegatronLm;
-    let script = if is_job { recording_its_state(&launch.script) } else { launch.script.clone() };
+    let script = if is_job { launch.script.with_first(STATE_LINES) } else { launch.script.to_string() };
     let plan = |repeat| Plan {
         name: run.name.to_string(),
         repeat,
@@ -357,18 +357,10 @@ fn plans_of(planned: &Planned) -> Vec<Plan> {
     (1..=planned.repeats).map(plan).collect()
 }
 
-/// Returns a job's script that also writes its start and its end to a file, for clusters whose Slurm soon forgets its jobs.
-///
-/// The lines come after sbatch's directives, which end at the first line that is not a comment.
-fn recording_its_state(script: &str) -> String {
-    const LINES: &str = "\
+/// Lines with which a job records when it starts and how it ends, for clusters whose Slurm forgets its jobs.
+const STATE_LINES: &str = "\
 if [ -n \"${TRAINPLAN_STATE:-}\" ]; then
     echo \"start $SLURM_JOB_ID $(date +%s)\" >>\"$TRAINPLAN_STATE\"
     trap 'code=$?; echo \"end $SLURM_JOB_ID $(date +%s) $code\" >>\"$TRAINPLAN_STATE\"' EXIT
 fi
 ";
-    let directives: usize =
-        script.split_inclusive('\n').take_while(|line| line.starts_with('#')).map(str::len).sum();
-    let (directives, commands) = script.split_at(directives);
-    format!("{directives}{LINES}{commands}")
-}

@@ -175,10 +175,7 @@ fn of<'a>(campaign: &'a Campaign, cluster: &'a Cluster, planned: &'a Planned) ->
 fn warn(planned: &[Planned]) {
     let mut said: Vec<(String, Vec<&str>)> = Vec::new();
     for planned in planned {
-        let of_launch = planned.launch.warnings.iter().map(|warning| {
-            let text = format!("{} {}", warning.text, warning.fix);
-            text.trim().to_string()
-        });
+        let of_launch = planned.launch.warnings.iter().map(ToString::to_string);
         let predicted = planned.predicted.warnings.iter().map(ToString::to_string);
         let own = planned.warnings.iter().cloned().chain(predicted);
         for text in own.chain(of_launch) {

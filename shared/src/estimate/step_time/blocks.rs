@@ -4,7 +4,6 @@ use super::constants::Constants;
 use super::links::Links;
 use super::speed::Speed;
 use crate::architecture::{AttentionKind, Mlp, Moe, Window};
-use crate::catalog::Generation;
 use crate::estimate::Inputs;
 use crate::options::{Recompute, Stack};
 use crate::precision::Dtype;
@@ -323,9 +322,7 @@ impl<'a> BlockCosts<'a> {
             ..BlockCost::default()
         };
         match options.stack {
-            Stack::Nemo24 | Stack::Nemo1 | Stack::Nemo2
-                if self.inputs.gpu.generation == Generation::Blackwell =>
-            {
+            Stack::Nemo24 | Stack::Nemo1 | Stack::Nemo2 if self.inputs.gpu.nvfp4_tflops.is_some() => {
                 cost * (1.0 / self.constants.experts_before_2509)
             }
             _ => cost,

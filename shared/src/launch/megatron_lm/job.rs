@@ -1,63 +1,64 @@
-//! A job of Megatron-LM in the making: its flags in groups, its environment, and all that there is to say of it.
+//! A Megatron-LM job in the making: its flags in groups, its environment, warnings and problems.
 
 use super::name;
-use crate::catalog::Generation;
 use crate::field::Field;
-use crate::launch::options::Options;
-use crate::launch::plan::Warning;
-use crate::launch::word::Word;
+use crate::launch::options::LaunchOptions;
+use crate::launch::plan::LaunchWarning;
+use crate::launch::word::ShellWord;
+use crate::message::Message;
+use crate::precision::Dtype;
 use crate::problem::Problem;
 use crate::scenario::Scenario;
 use std::fmt::Display;
 
-/// Steps that run when nobody says otherwise: as many as the newest release measures.
+/// The default number of steps, as in the newest release.
 const STEPS: u32 = 50;
 
-/// The variable of the checkout.
+/// The variable of the Megatron-LM checkout.
 pub(super) const ROOT: &str = "MEGATRON_PATH";
 
-/// Names that the script gives its own values; nobody else may set them.
+/// Variables that the script sets itself; users can't set them.
 pub(super) const OWN_NAMES: [&str; 5] = ["name", "run", "first", "port", "mounts"];
 
 /// A job in the making.
-pub(super) struct Job<'a> {
+pub(super) struct MegatronJob<'a> {
     pub(super) scenario: &'a Scenario,
-    pub(super) options: &'a Options,
-    /// The experiment, as the parser of logs reads it.
+    pub(super) options: &'a LaunchOptions,
+    /// The experiment's name, which the log parser reads.
     pub(super) name: String,
-    /// GPUs of one node that work, and so processes.
+    /// GPUs used per node, each with a process.
     pub(super) per_node: u32,
-    /// Whether these are all of the node's.
+    /// Whether these are all GPUs of the node.
     pub(super) whole_nodes: bool,
     pub(super) nodes: u32,
-    /// Steps that will run.
+    /// Training steps that will run.
     pub(super) steps: u32,
     /// The program's flags.
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Vec<FlagGroup>,
     /// Variables in the order in which the script exports them.
-    pub(super) env: Vec<(String, Word)>,
+    pub(super) env: Vec<(String, ShellWord)>,
     /// Variables that must not reach the run.
     pub(super) unset: Vec<&'static str>,
-    pub(super) warnings: Vec<Warning>,
+    pub(super) warnings: Vec<LaunchWarning>,
     pub(super) problems: Vec<Problem>,
-    /// What spoils the measurement.
+    /// Why the run can't be compared with the published number: clauses.
     pub(super) incomparable: Vec<String>,
 }
 
-/// Flags that belong together.
-pub(super) struct Group {
+/// Flags that belong together, under a comment.
+pub(super) struct FlagGroup {
     pub(super) title: &'static str,
-    /// Each with its values.
-    pub(super) flags: Vec<Vec<Word>>,
+    /// Each flag with its values.
+    pub(super) flags: Vec<Vec<ShellWord>>,
 }
 
-impl<'a> Job<'a> {
-    pub(super) fn new(scenario: &'a Scenario, options: &'a Options) -> Job<'a> {
+impl<'a> MegatronJob<'a> {
+    pub(super) fn new(scenario: &'a Scenario, options: &'a LaunchOptions) -> MegatronJob<'a> {
         let gpus = scenario.layout.gpus();
         let of_node = options.gpus_per_node.unwrap_or(scenario.gpu.gpus_per_node).max(1);
-        // A job smaller than a node takes a part of one.
+        // A job smaller than a node uses part of one.
         let per_node = of_node.min(gpus);
-        Job {
+        MegatronJob {
             scenario,
             options,
             name: name::experiment(scenario),
@@ -74,67 +75,67 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Begins a group of flags.
+    /// Starts a group of flags.
     pub(super) fn group(&mut self, title: &'static str) {
-        self.groups.push(Group { title, flags: Vec::new() });
+        self.groups.push(FlagGroup { title, flags: Vec::new() });
     }
 
-    /// A flag without a value.
+    /// Adds a flag without a value.
     pub(super) fn flag(&mut self, flag: &'static str) {
         self.words(flag, Vec::new());
     }
 
-    /// A flag with a value of ours.
+    /// Adds a flag with a value that is not user input.
     pub(super) fn set(&mut self, flag: &'static str, value: impl Display) {
-        self.words(flag, vec![Word::of(value)]);
+        self.words(flag, vec![ShellWord::of(value)]);
     }
 
-    /// A flag with any number of values.
-    pub(super) fn words(&mut self, flag: &'static str, values: Vec<Word>) {
-        let words = std::iter::once(Word::of(flag)).chain(values).collect();
+    /// Adds a flag with any number of values.
+    pub(super) fn words(&mut self, flag: &'static str, values: Vec<ShellWord>) {
+        let words = std::iter::once(ShellWord::of(flag)).chain(values).collect();
         if let Some(group) = self.groups.last_mut() {
             group.flags.push(words);
         }
     }
 
     /// Exports a variable.
-    pub(super) fn export(&mut self, name: &str, value: Word) {
+    pub(super) fn export(&mut self, name: &str, value: ShellWord) {
         self.env.push((name.to_string(), value));
     }
 
-    /// The variables that nobody has said yet.
+    /// Returns the variable that must be set where the script runs, if any.
     pub(super) fn needs(&self) -> Option<&'static str> {
         self.options.install_path.is_none().then_some(ROOT)
     }
 
-    /// Where Megatron-LM is, venv and the variables that a person sets besides, once all others are known.
+    /// Exports the checkout, the venv and the user's variables, once all others are known.
     pub(super) fn take_environment(&mut self) {
         let options = self.options;
         if let Some(path) = &options.install_path {
-            // First, since other values may refer to it.
+            // First, because other values may refer to it.
             self.env.insert(0, (ROOT.into(), path.clone()));
         }
         if let Some(venv) = options.venv.clone().filter(|_| options.container_image.is_none()) {
-            self.export("PATH", venv.clone().then("/bin:").join(&Word::variable("PATH")));
+            self.export("PATH", venv.clone().then("/bin:").join(&ShellWord::variable("PATH")));
             self.export("VIRTUAL_ENV", venv);
         }
         for (name, value) in options.env.iter() {
             let taken = name == ROOT || OWN_NAMES.contains(&name) || self.unset.contains(&name);
             if taken || self.env.iter().any(|(known, _)| known == name) {
-                self.refuse(Problem::clause(Field::Env, name, "is the launch's own to set"));
+                self.refuse(Problem::new(Field::Env, name, format!("The launch itself sets {name}.")));
                 continue;
             }
             self.export(name, value.clone());
         }
     }
 
-    /// Returns whether the GPUs are Blackwell or later.
+    /// Whether the GPUs are Blackwell or later, by what no earlier one computes in.
     pub(super) fn on_blackwell(&self) -> bool {
-        self.scenario.gpu.generation >= Generation::Blackwell
+        self.scenario.gpu.datasheet_tflops(Dtype::Nvfp4).is_some()
     }
 
-    pub(super) fn warn(&mut self, text: impl Into<String>, fix: impl Into<String>) {
-        self.warnings.push(Warning { text: text.into(), fix: fix.into() });
+    pub(super) fn warn(&mut self, text: impl Into<Message>, fix: impl Into<Message>) {
+        self.warnings.push(LaunchWarning { text: text.into(), fix: fix.into() });
     }
 
     pub(super) fn refuse(&mut self, problem: Problem) {

@@ -1,8 +1,8 @@
 //! Any scenario, without a release: a batch job that runs Megatron-LM's own pre-training program.
 //!
-//! A job is made in one pass, like the plan of a release: the model, its layout and how it trains each add their
-//! flags, or say why Megatron-LM can't do what is asked. Which flags there are, and what they take, was read in
-//! Megatron-LM's `arguments.py`; `megatron_lm_flags.csv` says where, and a test holds every emitted flag against it.
+//! A job is made in one pass, like the plan of a release: the model, its layout and its training each add their flags,
+//! or a problem. The flags and their values are those of Megatron-LM's `arguments.py`. `megatron_lm_flags.csv` lists them
+//! with their source, and a test checks every emitted flag against it.
 
 mod job;
 mod model;
@@ -16,20 +16,22 @@ mod steps;
 mod training;
 
 use super::choice::{ClusterType, Style};
-use super::options::Options;
-use super::plan::{Plan, flags_of};
-use super::{Comparable, Launch};
+use super::options::LaunchOptions;
+use super::plan::LaunchPlan;
+use super::{Comparability, Launch};
 use crate::field::Field;
+use crate::message;
+use crate::message::Setting;
 use crate::problem::Problem;
 use crate::scenario::Scenario;
-use job::Job;
+use job::MegatronJob;
 
-/// Makes the launch of a scenario by Megatron-LM.
+/// Returns the launch of a scenario with Megatron-LM.
 ///
 /// # Errors
-/// Everything that can't work, with what would.
-pub(super) fn launch(scenario: &Scenario, options: &Options) -> Result<Launch, Vec<Problem>> {
-    let mut job = Job::new(scenario, options);
+/// Every problem, with values that work.
+pub(super) fn launch(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<Problem>> {
+    let mut job = MegatronJob::new(scenario, options);
     unused(&mut job);
     slurm::check(&mut job);
     model::apply(&mut job);
@@ -59,50 +61,69 @@ pub(super) fn launch(scenario: &Scenario, options: &Options) -> Result<Launch, V
     })
 }
 
-/// What it would take instead of the release's software.
-fn comparable(job: &Job) -> Comparable {
+/// Returns whether the run can be compared with a published number, which other software reached.
+fn comparable(job: &MegatronJob) -> Comparability {
     let published = job.scenario.published_as().filter(|_| job.scenario.baseline().is_some());
     let mut reasons = match published {
         Some(recipe) => {
-            vec![format!("Megatron-LM runs it, not the software of release {}", recipe.id.release)]
+            vec![format!("it runs Megatron-LM, not the software of release {}", recipe.id.release)]
         }
         None => Vec::new(),
     };
     reasons.extend(job.incomparable.iter().cloned());
-    Comparable { yes: reasons.is_empty(), reasons, baseline: published.map(|recipe| recipe.id.to_string()) }
+    Comparability {
+        yes: reasons.is_empty(),
+        reasons,
+        baseline: published.map(|recipe| recipe.id.to_string()),
+    }
 }
 
-/// Says which options have no meaning without a release, and which stand in the way.
-fn unused(job: &mut Job) {
+/// Refuses or warns of options that have no effect without a release.
+fn unused(job: &mut MegatronJob) {
     let options = job.options;
     if let Some(release) = options.release {
-        let what = "is not used by --style megatron-lm, which runs your checkout of Megatron-LM";
-        job.refuse(Problem::clause(Field::Release, release, what).allowed("none, or another style"));
+        let message = message![
+            Setting::new(Field::Style, Style::MegatronLm),
+            " runs your checkout of Megatron-LM, not a release. Remove ",
+            Field::Release,
+            ", or choose another style."
+        ];
+        job.refuse(Problem::new(Field::Release, release, message));
     }
     if options.cluster_type != ClusterType::Slurm {
-        let what = "is no kind of cluster that --style megatron-lm launches on";
-        job.refuse(Problem::clause(Field::ClusterType, options.cluster_type, what).nearest(["slurm"]));
+        let message = message![Setting::new(Field::Style, Style::MegatronLm), " launches only on Slurm."];
+        job.refuse(Problem::new(Field::ClusterType, options.cluster_type, message).suggest(["slurm"]));
     }
     if options.recipe_dir.is_some() {
-        job.warn("Megatron-LM has no recipe: --recipe-dir has no effect.", "Leave it out.");
+        job.warn(message!["Megatron-LM has no recipe, so ", Field::RecipeDir, " has no effect."], "");
     }
     let contained = options.container_image.is_some();
     if contained && options.venv.is_some() {
-        job.warn("In a container --venv has no effect.", "Leave it out, or --container-image.");
+        job.warn(
+            message!["In a container, ", Field::Venv, " has no effect."],
+            message!["Remove ", Field::Venv, " or ", Field::ContainerImage, "."],
+        );
     }
     if !contained && options.mounts.is_some() {
-        job.warn("Without a container --mounts has no effect.", "Give --container-image, or leave it out.");
+        job.warn(
+            message!["Without a container, ", Field::Mounts, " has no effect."],
+            message!["Set ", Field::ContainerImage, "."],
+        );
     }
 }
 
-/// For the styles of a release, which bring their own container.
-pub(super) fn say_what_is_its_own(plan: &mut Plan) {
-    if let Some(flags) = flags_of(&[(Field::ContainerImage, plan.options.container_image.is_some())]) {
+/// Warns of options that only Megatron-LM uses, in a launch with a release.
+pub(super) fn warn_of_unused(plan: &mut LaunchPlan) {
+    if plan.options.container_image.is_some() {
+        let style = Setting::new(Field::Style, Style::MegatronLm);
         plan.warn(
-            format!(
-                "{flags} is for --style megatron-lm and has no effect: a release brings its own container."
-            ),
-            "Leave it out.",
+            message![
+                Field::ContainerImage,
+                " has no effect without ",
+                style,
+                ": a release has its own container."
+            ],
+            "",
         );
     }
 }

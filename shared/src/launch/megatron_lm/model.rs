@@ -1,16 +1,18 @@
 //! The model: its widths and counts as Megatron-LM's flags.
 
-use super::job::Job;
+use super::job::MegatronJob;
 use super::pattern::{interleave, list};
 use crate::architecture::{Architecture, Attention, AttentionKind, Mamba, Mlp, Moe};
 use crate::field::Field;
-use crate::launch::word::Word;
+use crate::launch::word::ShellWord;
+use crate::message;
+use crate::message::Setting;
 use crate::problem::Problem;
 
-/// The tokens of the synthetic data, at most.
+/// The largest token of the synthetic data.
 const MOCK_TOKENS: u32 = 4096;
 
-pub(super) fn apply(job: &mut Job) {
+pub(super) fn apply(job: &mut MegatronJob) {
     let architecture = &job.scenario.architecture;
     job.group("Model");
     job.set("--num-layers", architecture.layers);
@@ -20,7 +22,7 @@ pub(super) fn apply(job: &mut Job) {
     let seq_len = job.scenario.batch.seq_len();
     job.set("--seq-length", seq_len);
     job.set("--max-position-embeddings", seq_len);
-    // Hybrids take the order of words from their Mamba layers.
+    // Hybrids learn positions in their Mamba layers.
     job.set("--position-embedding-type", if architecture.mamba.is_some() { "none" } else { "rope" });
     job.flag("--disable-bias-linear");
     job.set("--attention-dropout", 0);
@@ -40,13 +42,13 @@ pub(super) fn apply(job: &mut Job) {
     }
 }
 
-/// The program that trains such a model.
+/// Returns the program that trains the model.
 pub(super) fn program(architecture: &Architecture) -> &'static str {
     if architecture.mamba.is_some() { "pretrain_mamba.py" } else { "pretrain_gpt.py" }
 }
 
-/// A model whose layers all route has no dense width; Megatron-LM would make one up and report FLOPs of it.
-fn feed_forward(job: &mut Job, architecture: &Architecture) {
+/// A model with experts in every layer has no dense width. Megatron-LM would assume one and report FLOPs for it.
+fn feed_forward(job: &mut MegatronJob, architecture: &Architecture) {
     let (dense, routed) = (architecture.mlp.as_ref(), architecture.moe.as_ref());
     let ffn = dense.map(|mlp| mlp.ffn).or(routed.map(|moe| moe.ffn));
     if let Some(ffn) = ffn {
@@ -57,7 +59,7 @@ fn feed_forward(job: &mut Job, architecture: &Architecture) {
     match (gated, squared) {
         (true, _) => job.flag("--swiglu"),
         (false, true) => job.flag("--squared-relu"),
-        // GELU, Megatron-LM's own.
+        // GELU, Megatron-LM's default.
         (false, false) => {}
     }
     if gated || architecture.mamba.is_some() {
@@ -65,7 +67,7 @@ fn feed_forward(job: &mut Job, architecture: &Architecture) {
     }
 }
 
-fn attention(job: &mut Job, attention: &Attention) {
+fn attention(job: &mut MegatronJob, attention: &Attention) {
     job.set("--num-attention-heads", attention.heads);
     match attention.kind {
         AttentionKind::Gqa { kv_heads, head_dim } => {
@@ -77,14 +79,17 @@ fn attention(job: &mut Job, attention: &Attention) {
             let tp = job.scenario.layout.tp();
             if tp > kv_heads {
                 job.warn(
-                    format!("TP = {tp} gives ranks copies of the {kv_heads} KV heads, which Megatron-Core before 0.16 refuses."),
-                    format!("Take 0.16 or later, or --tp {kv_heads} or less."),
+                    format!(
+                        "With TP {tp}, ranks share the {kv_heads} KV heads, which Megatron-Core before 0.16 doesn't \
+                         support."
+                    ),
+                    message!["Use 0.16 or later, or ", Setting::new(Field::Tp, kv_heads), " or less."],
                 );
             }
         }
         AttentionKind::Mla { q_lora, kv_lora, qk_nope, qk_rope, v_head } => {
             job.flag("--multi-latent-attention");
-            // Nothing of MLA is that wide, but without it the hidden width must divide by the heads.
+            // MLA ignores this width, but without it the hidden size must be a multiple of the heads.
             job.set("--kv-channels", v_head);
             if q_lora > 0 {
                 job.set("--q-lora-rank", q_lora);
@@ -96,7 +101,7 @@ fn attention(job: &mut Job, attention: &Attention) {
         }
     }
     let Some(window) = &attention.window else { return };
-    // It counts the tokens to the left and right of a query, which itself is one of the window.
+    // The flag counts the tokens before and after a query; the window includes the query.
     job.set("--window-size", format!("{},0", window.tokens.saturating_sub(1)));
     if window.layers < attention.layers {
         let layers =
@@ -104,37 +109,39 @@ fn attention(job: &mut Job, attention: &Attention) {
         job.set("--window-attn-skip-freq", list(&layers));
         job.warn(
             format!(
-                "Which {} of {} layers see a window of {} tokens is not known: they are spread evenly.",
+                "{} of {} layers have a window of {} tokens, but their order is unknown. They are spread evenly.",
                 window.layers, attention.layers, window.tokens
             ),
-            "Mend --window-attn-skip-freq in the script if the model has another order.",
+            "If the model's order differs, change --window-attn-skip-freq in the script.",
         );
     }
 }
 
-/// The tokenizer that needs no file adds a token to as many as it is told; the catalog's vocabularies are padded.
-fn vocabulary(job: &mut Job, vocab: u32) {
+/// The null tokenizer needs no file, and adds one token to the given number. The catalog's vocabularies are padded.
+fn vocabulary(job: &mut MegatronJob, vocab: u32) {
     job.set("--tokenizer-type", "NullTokenizer");
     job.set("--vocab-size", vocab.saturating_sub(1));
     job.set("--make-vocab-size-divisible-by", 1);
-    // Versions of 2025 count up to there without a look at the vocabulary.
+    // Versions of 2025 use tokens up to there, whatever the vocabulary.
     if vocab <= MOCK_TOKENS {
         job.warn(
-            format!("The synthetic data has tokens up to {MOCK_TOKENS}, more than a vocabulary of {vocab}."),
-            "Take Megatron-LM of 2026 or later, or give the script real data.",
+            format!(
+                "The synthetic data has tokens up to {MOCK_TOKENS}, more than the vocabulary of {vocab}."
+            ),
+            "Use Megatron-LM of 2026 or later, or real data.",
         );
     }
     let tp = job.scenario.layout.tp();
     if !vocab.is_multiple_of(tp) {
         let padded = vocab.next_multiple_of(tp);
         job.warn(
-            format!("Megatron-LM pads the vocabulary of {vocab} to {padded}, a multiple of TP = {tp}."),
+            format!("Megatron-LM pads the vocabulary from {vocab} to {padded}, a multiple of TP {tp}."),
             "",
         );
     }
 }
 
-fn experts(job: &mut Job, moe: &Moe, architecture: &Architecture) {
+fn experts(job: &mut MegatronJob, moe: &Moe, architecture: &Architecture) {
     job.group("Experts");
     job.set("--num-experts", moe.experts);
     job.set("--moe-router-topk", moe.top_k);
@@ -145,23 +152,23 @@ fn experts(job: &mut Job, moe: &Moe, architecture: &Architecture) {
     if let Some(latent) = moe.latent {
         job.set("--moe-latent-size", latent);
         job.warn(
-            "Experts of a narrower width (--moe-latent-size) need Megatron-LM of 2026 or later.",
+            "Experts in a latent space (--moe-latent-size) need Megatron-LM of 2026 or later.",
             "Update the checkout.",
         );
     }
     let dense = architecture.mlp.as_ref().map_or(0, |mlp| mlp.layers);
-    // In a hybrid its pattern says which layers route. Elsewhere the dense layers come first.
+    // A hybrid's pattern holds the order. In other models, the dense layers come first.
     if architecture.mamba.is_none() && dense > 0 {
         let layers: Vec<bool> = (0..architecture.layers).map(|layer| layer >= dense).collect();
         job.set("--moe-layer-freq", list(&layers));
-        // One dense layer in two, as in Llama 4, is no row of leading layers.
+        // With every other layer dense, as in Llama 4, the dense layers are not the first ones.
         if dense >= moe.layers {
             job.warn(
                 format!(
-                    "The first {dense} layers are dense and the other {} route: the order is assumed.",
+                    "The order of dense and MoE layers is unknown: the first {dense} are assumed dense, the other {} MoE.",
                     moe.layers
                 ),
-                "Mend --moe-layer-freq in the script if the model has another order.",
+                "If the model's order differs, change --moe-layer-freq in the script.",
             );
         }
     }
@@ -172,17 +179,16 @@ fn experts(job: &mut Job, moe: &Moe, architecture: &Architecture) {
     job.set("--moe-aux-loss-coeff", "1e-2");
     job.flag("--moe-router-force-load-balancing");
     job.warn(
-        "Tokens go to experts at random (--moe-router-force-load-balancing), since a router that has learnt nothing \
-         would overload some of them.",
-        "Take the flag out of the script to train a model.",
+        "Routing is forced to be balanced, because an untrained router overloads experts.",
+        "Remove --moe-router-force-load-balancing from the script for real training.",
     );
 }
 
-fn hybrid(job: &mut Job, mamba: &Mamba, architecture: &Architecture) {
+fn hybrid(job: &mut MegatronJob, mamba: &Mamba, architecture: &Architecture) {
     job.group("Hybrid");
     job.flag("--is-hybrid-model");
     let spec = ["megatron.core.models.mamba.mamba_layer_specs", "mamba_stack_spec"];
-    job.words("--spec", spec.into_iter().map(Word::of).collect());
+    job.words("--spec", spec.into_iter().map(ShellWord::of).collect());
     let counts = [
         ('M', mamba.layers),
         ('-', architecture.mlp.as_ref().map_or(0, |mlp| mlp.layers)),
@@ -195,11 +201,11 @@ fn hybrid(job: &mut Job, mamba: &Mamba, architecture: &Architecture) {
     job.set("--mamba-state-dim", mamba.state);
     job.set("--mamba-num-groups", mamba.groups);
     job.warn(
-        "How many layers are Mamba, MLP and attention is known, in which order they come is not: they are spread evenly.",
-        "Mend --hybrid-override-pattern in the script if the model has another order.",
+        "The order of Mamba, MLP and attention layers is unknown. They are spread evenly.",
+        "If the model's order differs, change --hybrid-override-pattern in the script.",
     );
     job.warn(
-        "The newest Megatron-LM trains hybrids by pretrain_hybrid.py and calls their order --hybrid-layer-pattern.",
+        "The newest Megatron-LM trains hybrids with pretrain_hybrid.py and --hybrid-layer-pattern.",
         "With such a checkout, change both names in the script.",
     );
     if architecture.moe.is_some() {
@@ -207,11 +213,14 @@ fn hybrid(job: &mut Job, mamba: &Mamba, architecture: &Architecture) {
     }
 }
 
-fn multi_token_prediction(job: &mut Job, architecture: &Architecture) {
+fn multi_token_prediction(job: &mut MegatronJob, architecture: &Architecture) {
     if architecture.mamba.is_some() {
-        let what = "predicts several tokens in a hybrid, by layers whose kinds are not known: Megatron-LM needs them";
-        let problem = Problem::clause(Field::Model, &job.scenario.model.id, what);
-        job.refuse(problem.allowed("a hybrid without MTP layers"));
+        let message = format!(
+            "{} is a hybrid with multi-token prediction. Megatron-LM needs the kinds of its prediction layers, which are \
+             unknown. Use a hybrid without them.",
+            job.scenario.model.title
+        );
+        job.refuse(Problem::new(Field::Model, &job.scenario.model.id, message));
         return;
     }
     job.group("Multi-token prediction");

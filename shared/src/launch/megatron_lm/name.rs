@@ -1,9 +1,9 @@
-//! The name of a job's experiment, written so that [`Name`](crate::log::Name) reads the configuration back from it.
+//! The name of a job's experiment, from which [`Name`](crate::log::Name) reads the configuration.
 
 use crate::precision::Dtype;
 use crate::scenario::Scenario;
 
-/// `megatron-lm_llama3.1_405b_fp8_gpus512_tp8_pp8_cp2_vp8_mbs1_gbs252`.
+/// Returns a name such as `megatron-lm_llama3.1_405b_fp8_gpus512_tp8_pp8_cp2_vp8_mbs1_gbs252`.
 pub(super) fn experiment(scenario: &Scenario) -> String {
     let (layout, batch) = (&scenario.layout, &scenario.batch);
     let experts =
@@ -22,8 +22,8 @@ pub(super) fn experiment(scenario: &Scenario) -> String {
     )
 }
 
-/// A model's id with its sizes as words of their own and the rest run together: a lone number would be read as one of
-/// GPUs. Of a person's own id only what no shell, no Slurm and no parser takes for anything else is left.
+/// Returns a model's id with its sizes as separate words and the rest in one word: a lone number would be read as a
+/// number of GPUs. Only characters that are safe in a shell, in Slurm and in the parser are kept.
 fn model(id: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     for part in id.split(['-', '_', '/', ' ']) {
@@ -39,12 +39,12 @@ fn model(id: &str) -> String {
     if words.is_empty() { "model".into() } else { words.join("_") }
 }
 
-/// As the parser knows it: `340b`, `1.5b`, `8x7b`.
+/// Returns whether the parser reads the word as a size: `340b`, `1.5b`, `8x7b`.
 fn is_size(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_digit()) && word.ends_with(['b', 't', 'm'])
 }
 
-/// The releases tell the kinds of FP8 apart by a word of its own.
+/// Returns the precision as the releases write it, with the kind of FP8 as a separate word.
 fn dtype(dtype: Dtype) -> &'static str {
     match dtype {
         Dtype::Fp8Current => "fp8_cs",

@@ -1,14 +1,16 @@
-//! The layout: degrees of parallelism, how layers fall on pipeline stages, and what overlaps.
+//! The layout: parallelism, pipeline stages and overlap.
 
-use super::job::Job;
+use super::job::MegatronJob;
 use crate::architecture::AttentionKind;
 use crate::field::Field;
-use crate::launch::word::Word;
+use crate::launch::word::ShellWord;
 use crate::layout::PipelineSplit;
+use crate::message;
+use crate::message::Setting;
 use crate::precision::Dtype;
 use crate::problem::Problem;
 
-pub(super) fn apply(job: &mut Job) {
+pub(super) fn apply(job: &mut MegatronJob) {
     let layout = &job.scenario.layout;
     job.group("Layout");
     job.set("--tensor-model-parallel-size", layout.tp());
@@ -19,7 +21,7 @@ pub(super) fn apply(job: &mut Job) {
     job.set("--context-parallel-size", layout.cp());
     if job.scenario.architecture.moe.is_some() {
         job.set("--expert-model-parallel-size", layout.ep());
-        // Without it an expert would be cut as the rest is.
+        // Without it, experts would be split like the other layers.
         job.set("--expert-tensor-parallel-size", layout.expert_tp());
     }
     if layout.pp() > 1 {
@@ -32,8 +34,8 @@ pub(super) fn apply(job: &mut Job) {
     connections(job);
 }
 
-/// How layers fall on the stages: by the plain flags where they can say it, otherwise layer by layer.
-fn pipeline(job: &mut Job) {
+/// Assigns layers to stages: with the simple flags if possible, otherwise layer by layer.
+fn pipeline(job: &mut MegatronJob) {
     let scenario = job.scenario;
     let (layout, layers) = (&scenario.layout, scenario.architecture.layers);
     let (pp, vp) = (layout.pp(), layout.vp());
@@ -59,21 +61,29 @@ fn pipeline(job: &mut Job) {
     }
 }
 
-/// Hybrids know neither uneven stages nor chunks.
-fn whole_stages(job: &mut Job, even: bool) {
+/// Refuses uneven stages and chunks of hybrids.
+fn whole_stages(job: &mut MegatronJob, even: bool) {
     let layout = &job.scenario.layout;
     let (pp, layers) = (layout.pp(), job.scenario.architecture.layers);
     if layout.vp() > 1 {
-        let what = "makes chunks of a hybrid's layers, which pretrain_mamba.py can't";
-        job.refuse(Problem::clause(Field::Vp, layout.vp(), what).nearest([1]));
+        let vp = layout.vp();
+        let message =
+            message![Setting::new(Field::Vp, vp), " isn't supported for hybrids by pretrain_mamba.py."];
+        job.refuse(Problem::new(Field::Vp, vp, message).suggest([1]));
     } else if !even {
-        let what = format!("gives a hybrid's {layers} layers uneven stages, which pretrain_mamba.py can't");
-        job.refuse(Problem::clause(Field::Pp, pp, what).allowed(format!("a divisor of {layers}")));
+        let message = message![
+            Setting::new(Field::Pp, pp),
+            format!(
+                " divides a hybrid's {layers} layers unevenly, which pretrain_mamba.py doesn't support. Use a divisor of \
+                 {layers}."
+            )
+        ];
+        job.refuse(Problem::new(Field::Pp, pp, message));
     }
 }
 
-/// Every chunk's layers in pipeline order, as `Et*15|t*16|…|t*15L`: first the first chunk of every stage.
-fn by_layer(job: &Job) -> String {
+/// Returns every chunk's layers in pipeline order, as `Et*15|t*16|…|t*15L`, starting with the first chunk of each stage.
+fn by_layer(job: &MegatronJob) -> String {
     let (layout, architecture) = (&job.scenario.layout, &job.scenario.architecture);
     let (pp, vp) = (layout.pp(), layout.vp());
     let counts: Vec<u32> = match layout.split() {
@@ -81,8 +91,8 @@ fn by_layer(job: &Job) -> String {
             let of = |round: u32, stage: u32| stage / vp + u32::from(round < stage % vp);
             (0..vp).flat_map(|round| layout.stages().iter().map(move |stage| of(round, *stage))).collect()
         }
-        // As the layout reckons: what is left over falls on the first chunks, the embedding and the loss counting as
-        // a layer each where they shall.
+        // As in `layout`: the first chunks take the remainder. In a counted split, the embedding and the loss are a
+        // layer each.
         split => {
             let extra = u32::from(*split == PipelineSplit::Counted);
             let (total, chunks) = (architecture.layers + 2 * extra, pp * vp);
@@ -100,22 +110,24 @@ fn by_layer(job: &Job) -> String {
     format!("E{}{}L", chunks.join("|"), layers('m', architecture.mtp_layers))
 }
 
-/// Interleaved chunks take micro batches in groups, of which none may be smaller than the pipeline.
-fn interleaving(job: &mut Job) {
+/// Groups micro batches for interleaved chunks. No group can be smaller than the pipeline.
+fn interleaving(job: &mut MegatronJob) {
     let (layout, batch) = (&job.scenario.layout, &job.scenario.batch);
     let (pp, vp, ga) = (layout.pp(), layout.vp(), batch.ga());
     if ga < pp {
         let step = batch.gbs() / ga * pp;
-        let what =
-            format!("makes {ga} micro batches, too few for {vp} interleaved chunks on each of {pp} stages");
-        job.refuse(Problem::clause(Field::Gbs, batch.gbs(), what).nearest([step]));
+        let message = message![
+            Setting::new(Field::Gbs, batch.gbs()),
+            format!(" gives {ga} micro batches, too few for {vp} interleaved chunks on each of {pp} stages.")
+        ];
+        job.refuse(Problem::new(Field::Gbs, batch.gbs(), message).suggest([step]));
     } else if !ga.is_multiple_of(pp) {
         // The smallest group that leaves no remainder.
         let group = (pp..=ga).find(|group| ga.is_multiple_of(*group)).unwrap_or(ga);
         job.set("--microbatch-group-size-per-virtual-pipeline-stage", group);
         job.warn(
-            format!("{ga} micro batches are no multiple of PP = {pp}: they go in groups of {group}, which needs more memory."),
-            "Choose a --gbs that makes them one.",
+            format!("{ga} micro batches are not a multiple of PP {pp}. They run in groups of {group}, which takes more memory."),
+            message!["Choose ", Field::Gbs, " for a multiple."],
         );
     }
     if !job.scenario.options.overlap && pp > 2 {
@@ -123,8 +135,8 @@ fn interleaving(job: &mut Job) {
     }
 }
 
-/// What the data-parallel ranks share: the optimizer's state, or everything.
-fn sharding(job: &mut Job) {
+/// Shards the optimizer's state, or with FSDP everything, over the data-parallel ranks.
+fn sharding(job: &mut MegatronJob) {
     let options = &job.scenario.options;
     let pp = job.scenario.layout.pp();
     job.group("Data parallelism");
@@ -134,8 +146,13 @@ fn sharding(job: &mut Job) {
         job.set("--data-parallel-sharding-strategy", "optim_grads_params");
         job.flag("--no-gradient-accumulation-fusion");
         if pp > 1 {
-            let what = "can't go with FSDP under Megatron-LM, which shards stages of no pipeline";
-            job.refuse(Problem::clause(Field::Pp, pp, what).nearest([1]));
+            let message = message![
+                Setting::new(Field::Pp, pp),
+                " and ",
+                Field::Fsdp,
+                " exclude each other: Megatron-LM doesn't shard pipeline stages."
+            ];
+            job.refuse(Problem::new(Field::Pp, pp, message).suggest([1]));
         }
     }
     if options.overlap {
@@ -144,9 +161,9 @@ fn sharding(job: &mut Job) {
     }
 }
 
-/// Communication of tensor parallelism behind its matrix multiplications: in dense layers, within a node, and in the
-/// formats that every Transformer Engine since 2.0 can do it for.
-fn tensor_overlap(job: &mut Job) {
+/// Overlaps tensor-parallel communication with matrix multiplications: in dense layers, within a node, and in the formats
+/// that every Transformer Engine since 2.0 supports.
+fn tensor_overlap(job: &mut MegatronJob) {
     let scenario = job.scenario;
     let (tp, architecture) = (scenario.layout.tp(), &scenario.architecture);
     let plain = matches!(architecture.attention.kind, AttentionKind::Gqa { .. })
@@ -158,14 +175,13 @@ fn tensor_overlap(job: &mut Job) {
     }
 }
 
-/// Before Blackwell, kernels of tensor and context parallelism must start in the order in which they are launched;
-/// FSDP on the other hand needs the queues.
-fn connections(job: &mut Job) {
+/// Before Blackwell, kernels of tensor and context parallelism must start in launch order. FSDP needs several queues.
+fn connections(job: &mut MegatronJob) {
     const NAME: &str = "CUDA_DEVICE_MAX_CONNECTIONS";
     let layout = &job.scenario.layout;
     if job.scenario.options.fsdp {
         job.unset.push(NAME);
     } else if !job.on_blackwell() && (layout.tp() > 1 || layout.cp() > 1) {
-        job.export(NAME, Word::of(1));
+        job.export(NAME, ShellWord::of(1));
     }
 }

@@ -1,15 +1,15 @@
-//! Which kind each layer is, where only the counts are known: spread as evenly as they go.
+//! An order of layers for models of which only the counts are known: each kind is spread evenly.
 
 use std::fmt::Write;
 
-/// The kinds of all layers in order, `counts` saying how many there are of each. Where two are equally due, the first
+/// Returns the kind of each layer in order, with as many of each as `counts` says. Of two that are equally due, the first
 /// comes first.
 pub(super) fn interleave<T: Copy>(counts: &[(T, u32)]) -> Vec<T> {
     let total: u32 = counts.iter().map(|(_, count)| count).sum();
     let mut placed = vec![0_u32; counts.len()];
     let mut layers = Vec::new();
     for position in 1..=u64::from(total) {
-        // How far a kind is behind its share, in parts of `total`.
+        // How far a kind is behind its share, in units of 1/total.
         let due = |index: usize| {
             (position * u64::from(counts[index].1)) as i64 - i64::from(placed[index]) * i64::from(total)
         };
@@ -21,7 +21,7 @@ pub(super) fn interleave<T: Copy>(counts: &[(T, u32)]) -> Vec<T> {
     layers
 }
 
-/// A list of zeros and ones as Megatron-LM reads it: `([1]*5+[0]*1)*10`.
+/// Returns a list of zeros and ones in Megatron-LM's notation: `([1]*5+[0]*1)*10`.
 pub(super) fn list(layers: &[bool]) -> String {
     let period = (1..=layers.len())
         .filter(|period| layers.len().is_multiple_of(*period))

@@ -1,9 +1,12 @@
 //! Number formats.
 
-use super::job::Job;
+use super::job::MegatronJob;
+use crate::field::Field;
+use crate::message;
+use crate::message::Setting;
 use crate::precision::Dtype;
 
-pub(super) fn apply(job: &mut Job) {
+pub(super) fn apply(job: &mut MegatronJob) {
     job.group("Precision");
     job.flag("--bf16");
     let dtype = match job.scenario.dtype {
@@ -27,8 +30,8 @@ pub(super) fn apply(job: &mut Job) {
             eight_bits(job, "e4m3", "blockwise");
             if job.on_blackwell() {
                 job.warn(
-                    "Block scaling is Hopper's: on Blackwell Transformer Engine does it by MXFP8, if at all.",
-                    "Choose --dtype mxfp8.",
+                    "Block scaling is for Hopper. On Blackwell, Transformer Engine emulates it with MXFP8, or refuses it.",
+                    message!["Use ", Setting::new(Field::Dtype, Dtype::Mxfp8), "."],
                 );
             }
         }
@@ -46,20 +49,20 @@ pub(super) fn apply(job: &mut Job) {
 }
 
 /// The scaling of a recipe's FP8, which its release defines.
-fn of_recipe(job: &mut Job) -> Dtype {
+fn of_recipe(job: &mut MegatronJob) -> Dtype {
     match job.scenario.recipe.map(|recipe| recipe.id.release) {
         Some(release) => release.contract().fp8.runs,
         None => {
             job.warn(
-                "FP8 runs with current scaling of whole tensors: without a recipe fp8 does not say which scaling.",
-                "Choose --dtype fp8-current, fp8-delayed, fp8-block or mxfp8 to say it.",
+                "\"FP8\" is ambiguous without a recipe; per-tensor current scaling is used.",
+                message!["Set ", Field::Dtype, " to fp8-current, fp8-delayed, fp8-block or mxfp8."],
             );
             Dtype::Fp8Current
         }
     }
 }
 
-fn eight_bits(job: &mut Job, format: &str, recipe: &str) {
+fn eight_bits(job: &mut MegatronJob, format: &str, recipe: &str) {
     job.set("--fp8-format", format);
     job.set("--fp8-recipe", recipe);
 }

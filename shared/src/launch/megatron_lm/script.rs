@@ -1,13 +1,14 @@
-//! The batch script.
+//! The batch script of a Megatron-LM job.
 
-use super::job::{Job, ROOT};
+use super::job::{MegatronJob, ROOT};
 use super::{model, slurm};
-use crate::launch::word::Word;
+use crate::launch::script::ShellScript;
+use crate::launch::word::ShellWord;
 
-/// How wide a line of flags may become.
+/// The width of a line of flags, in characters.
 const WIDTH: usize = 100;
 
-pub(super) fn script(job: &Job) -> String {
+pub(super) fn script(job: &MegatronJob) -> ShellScript {
     let scenario = job.scenario;
     let steps = if job.steps == 1 { "1 step".into() } else { format!("{} steps", job.steps) };
     let what = format!(
@@ -17,12 +18,13 @@ pub(super) fn script(job: &Job) -> String {
         scenario.gpu.name,
         scenario.dtype.title()
     );
-    let mut lines = vec!["#!/bin/bash".to_string(), what.replace(char::is_control, " ")];
-    lines.push(
-        "# Submit it with sbatch, in a directory that every node sees: what it writes goes below.".into(),
+    let mut setup = vec!["#!/bin/bash".to_string(), what.replace(char::is_control, " ")];
+    setup.push(
+        "# Submit it with sbatch, in a directory that every node sees. It writes its files there.".into(),
     );
-    lines.extend(slurm::lines(job).into_iter().map(|line| format!("#SBATCH {line}")));
-    lines.push("set -eu".into());
+    setup.extend(slurm::lines(job).into_iter().map(|line| format!("#SBATCH {line}")));
+    setup.push("set -eu".into());
+    let mut lines = Vec::new();
     if let Some(name) = job.needs() {
         lines.push(format!(": \"${{{name}:?set it to your checkout of Megatron-LM}}\""));
         lines.push(format!("export {name}"));
@@ -30,7 +32,7 @@ pub(super) fn script(job: &Job) -> String {
     lines.extend(job.env.iter().map(|(name, value)| format!("export {name}={}", value.shell())));
     lines.extend(job.unset.iter().map(|name| format!("unset {name}")));
     lines.push(String::new());
-    lines.push(format!("name={}", Word::of(&job.name).shell()));
+    lines.push(format!("name={}", ShellWord::of(&job.name).shell()));
     lines.push("run=$PWD/experiments/$name/${name}_$SLURM_JOB_ID".into());
     lines.push("mkdir -p \"$run\"".into());
     lines.push("first=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)".into());
@@ -42,13 +44,13 @@ pub(super) fn script(job: &Job) -> String {
     lines.extend(flags(job));
     lines.push(String::new());
     lines.extend(wrap(&command(job)));
-    lines.join("\n") + "\n"
+    ShellScript::new(&setup, &lines)
 }
 
-/// What the container sees: the run's own directory, and what lies on the host of the rest.
-fn mounts(job: &Job) -> Vec<String> {
+/// Returns the mounts of the container: the run's directory, and other paths that exist on the host.
+fn mounts(job: &MegatronJob) -> Vec<String> {
     let mut lines = vec!["mounts=$run:$run".to_string()];
-    let paths = [Some(Word::variable(ROOT)), job.options.load_checkpoint.clone()];
+    let paths = [Some(ShellWord::variable(ROOT)), job.options.load_checkpoint.clone()];
     for path in paths.into_iter().flatten() {
         let path = path.shell();
         lines.push(format!("if [ -d {path} ]; then mounts=$mounts,{path}:{path}; fi"));
@@ -57,8 +59,8 @@ fn mounts(job: &Job) -> Vec<String> {
     lines
 }
 
-/// The program's flags, as the script's own arguments.
-fn flags(job: &Job) -> Vec<String> {
+/// Returns the program's flags, which the script sets as its own arguments.
+fn flags(job: &MegatronJob) -> Vec<String> {
     let mut lines = Vec::new();
     for (index, group) in job.groups.iter().enumerate().filter(|(_, group)| !group.flags.is_empty()) {
         lines.push(format!("# {}", group.title));
@@ -69,9 +71,9 @@ fn flags(job: &Job) -> Vec<String> {
     lines
 }
 
-/// One task on each node, which starts a process for each of its GPUs.
-fn command(job: &Job) -> Vec<String> {
-    // A lone task would be bound to a lone core.
+/// Returns the command: a task on each node, which starts a process for each of its GPUs.
+fn command(job: &MegatronJob) -> Vec<String> {
+    // Otherwise a single task would be bound to a single core.
     let mut parts = vec!["srun --cpu-bind=none --kill-on-bad-exit=1".to_string()];
     parts.push("--output=\"$run/log-${name}_${SLURM_JOB_ID}_${SLURM_RESTART_COUNT:-0}.out\"".to_string());
     parts.extend(slurm::container(job));
@@ -80,13 +82,13 @@ fn command(job: &Job) -> Vec<String> {
     }
     parts.push(format!("torchrun --nnodes {} --nproc-per-node {}", job.nodes, job.per_node));
     parts.push("--rdzv-backend c10d --rdzv-id \"$SLURM_JOB_ID\" --rdzv-endpoint \"$first:$port\"".into());
-    let program = Word::variable(ROOT).then("/").then(model::program(&job.scenario.architecture));
+    let program = ShellWord::variable(ROOT).then("/").then(model::program(&job.scenario.architecture));
     parts.push(format!("{} \"$@\"", program.shell()));
     parts
 }
 
-/// It records while the program asks it to.
-fn nsys(job: &Job) -> Vec<String> {
+/// Returns the profiler, which records while the program asks for it.
+fn nsys(job: &MegatronJob) -> Vec<String> {
     let mut parts = vec![
         "nsys profile --sample=none --trace=cuda,nvtx --force-overwrite=true".to_string(),
         "--capture-range=cudaProfilerApi --capture-range-end=stop".to_string(),
@@ -98,11 +100,11 @@ fn nsys(job: &Job) -> Vec<String> {
     parts
 }
 
-fn line(words: &[Word]) -> String {
-    words.iter().map(Word::shell).collect::<Vec<_>>().join(" ")
+fn line(words: &[ShellWord]) -> String {
+    words.iter().map(ShellWord::shell).collect::<Vec<_>>().join(" ")
 }
 
-/// Parts of one command, on as few lines as are readable.
+/// Joins the parts of a command, on lines of readable width.
 fn wrap(parts: &[String]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in parts {

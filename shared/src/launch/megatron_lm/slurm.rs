@@ -1,49 +1,54 @@
-//! What the job tells Slurm, in the lines that sbatch reads from the script.
+//! The job's Slurm options: the lines that sbatch reads from the script.
 
-use super::job::Job;
+use super::job::MegatronJob;
 use crate::field::Field;
+use crate::launch::environment::relative_mount;
+use crate::launch::slurm::swallowed;
+use crate::launch::target::partial_nodes;
 use crate::launch::values::Gres;
+use crate::message;
 use crate::problem::Problem;
-use crate::units::nearest_multiples;
 
-/// Whole nodes, all of their GPUs, and nothing that sbatch would not read as it is meant.
-pub(super) fn check(job: &mut Job) {
+/// Refuses partial nodes, and values that sbatch would not read as meant.
+pub(super) fn check(job: &mut MegatronJob) {
     let (gpus, per_node) = (job.scenario.layout.gpus(), job.per_node);
     if !gpus.is_multiple_of(per_node) {
-        let what = format!("fill no whole number of nodes of {per_node} GPUs");
-        job.refuse(Problem::clause(Field::Gpus, gpus, what).nearest(nearest_multiples(gpus, per_node)));
+        job.refuse(partial_nodes(gpus, per_node));
     }
     let options = job.options;
     if let Some(count) = options.gres.as_ref().and_then(Gres::count).filter(|count| *count < per_node) {
-        let what = format!("is fewer than the {per_node} GPUs that the job takes of a node");
-        job.refuse(Problem::clause(Field::Gres, count, what).nearest([format!("gpu:{per_node}")]));
+        let message =
+            message![Field::Gres, format!(" requests {count} GPUs per node, but the job uses {per_node}.")];
+        job.refuse(Problem::new(Field::Gres, count, message).suggest([format!("gpu:{per_node}")]));
     }
     for (field, given) in [(Field::Account, &options.account), (Field::Partition, &options.partition)] {
         if let Some(word) = given.as_ref().filter(|word| word.variables().next().is_some()) {
-            let what = "refers to a variable, which sbatch does not look up in a script";
             let variable = if field == Field::Account { "SBATCH_ACCOUNT" } else { "SBATCH_PARTITION" };
-            let allowed = format!("a name, or none and export {variable} before");
-            job.refuse(Problem::clause(field, word, what).allowed(allowed));
+            let message = message![
+                field,
+                format!(
+                    " \"{word}\" refers to a variable, which sbatch doesn't read in a script. Give the name, or export \
+                     {variable} before submitting."
+                )
+            ];
+            job.refuse(Problem::new(field, word, message));
         }
     }
     let shown = options.mounts.as_ref().map(ToString::to_string).unwrap_or_default();
     let relative = shown.split(',').find(|mount| !mount.is_empty() && !mount.starts_with(['/', '$']));
     if let Some(mount) = relative.filter(|_| options.container_image.is_some()) {
-        let problem = Problem::clause(Field::Mounts, mount, "is no absolute path");
-        job.refuse(problem.allowed("PATH:PATH-IN-THE-CONTAINER, with commas between several"));
+        job.refuse(relative_mount(mount));
     }
     for param in options.slurm_params.iter() {
         if let Some(other) = param.swallowed() {
-            job.warn(
-                format!("--{param} is taken as one parameter, with {other} in its value."),
-                format!("Put ; between parameters: ;{other} if it is one of its own."),
-            );
+            let (text, fix) = swallowed(param, other);
+            job.warn(text, fix);
         }
     }
 }
 
-/// The lines, without their `#SBATCH`.
-pub(super) fn lines(job: &Job) -> Vec<String> {
+/// Returns the lines, without `#SBATCH`.
+pub(super) fn lines(job: &MegatronJob) -> Vec<String> {
     let options = job.options;
     let given = |key: &str| options.slurm_params.iter().any(|param| param.key == key);
     let mut lines = vec![
@@ -55,7 +60,7 @@ pub(super) fn lines(job: &Job) -> Vec<String> {
             None => format!("--gpus-per-node={}", job.per_node),
         },
     ];
-    // All of a node's cores and memory with all of its GPUs.
+    // A job with all GPUs of a node also gets all cores and memory.
     if job.whole_nodes {
         let whole = [("exclusive", "--exclusive"), ("mem", "--mem=0")];
         lines.extend(whole.iter().filter(|(key, _)| !given(key)).map(|(_, line)| (*line).to_string()));
@@ -70,12 +75,12 @@ pub(super) fn lines(job: &Job) -> Vec<String> {
     lines.iter().map(|line| quote(line)).collect()
 }
 
-/// What `srun` adds to the step: the container, if there is one.
-pub(super) fn container(job: &Job) -> Vec<String> {
+/// Returns the options of `srun` for the container, if any.
+pub(super) fn container(job: &MegatronJob) -> Vec<String> {
     let Some(image) = &job.options.container_image else { return Vec::new() };
     let mut words =
         vec![format!("--container-image={}", image.shell()), "--container-mounts=\"$mounts\"".to_string()];
-    // What an image sets itself counts for more than what the job exports, unless it is named.
+    // An image's own variables override the job's, unless they are named here.
     let names: Vec<&str> = job.env.iter().map(|(name, _)| name.as_str()).collect();
     if !names.is_empty() {
         words.push(format!("--container-env={}", names.join(",")));
@@ -83,8 +88,8 @@ pub(super) fn container(job: &Job) -> Vec<String> {
     words
 }
 
-/// As sbatch reads a line: white space parts, `#` begins a comment, quotes group, a backslash takes the next character
-/// as it is, within quotes too.
+/// Quotes an argument for sbatch: white space separates, `#` starts a comment, quotes group, and a backslash escapes the
+/// next character, also within quotes.
 fn quote(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:;=+/@%&|!*?()[]{}<>^~$".contains(c);
     if text.chars().all(plain) {

@@ -1,14 +1,16 @@
-//! What comes before the job and after it, and where it leaves what it writes.
+//! Instructions before and after the job, and the files that it writes.
 
-use super::job::{Job, ROOT};
+use super::job::{MegatronJob, ROOT};
+use crate::field::Field;
 use crate::launch::outputs::Outputs;
-use crate::launch::prepare::Step;
-use crate::launch::word::Word;
+use crate::launch::prepare::Instruction;
+use crate::launch::word::ShellWord;
+use crate::message;
 
-/// Below the directory that the job is submitted from.
-pub(super) fn outputs(job: &Job) -> Outputs {
+/// Returns the files, relative to the directory that the job is submitted from.
+pub(super) fn outputs(job: &MegatronJob) -> Outputs {
     let name = &job.name;
-    let run = Word::of(format!("experiments/{name}/{name}_")).then_any();
+    let run = ShellWord::of(format!("experiments/{name}/{name}_")).then_any();
     let log = run.clone().then(format!("/log-{name}_")).then_any().then(".out");
     Outputs {
         jobs: vec![name.clone()],
@@ -23,103 +25,106 @@ pub(super) fn outputs(job: &Job) -> Outputs {
     }
 }
 
-pub(super) fn prepare(job: &Job) -> Vec<Step> {
+pub(super) fn prepare(job: &MegatronJob) -> Vec<Instruction> {
     let mut steps = vec![checkout(job), software(job)];
-    steps.push(Step::new(
-        "Check what the plan does not know",
+    steps.push(Instruction::new(
+        "Check what the plan assumes",
         [],
-        "A plan holds widths and counts. Activation, normalization, positions without scaling and no biases are what \
-         the model's family usually has: they hardly change how long a step takes, but what is learnt. Learning rate \
-         and data are for a measurement. Mend them in the script before you train to the end.",
+        "The plan knows widths and counts. Activation, normalization, unscaled positions and no biases are usual for the \
+         model's family: they hardly affect the step time, but they affect what the model learns. Learning rate and \
+         data are for a benchmark. Change them in the script before real training.",
     ));
     steps
 }
 
-fn checkout(job: &Job) -> Step {
+fn checkout(job: &MegatronJob) -> Instruction {
     let clone = "git clone https://github.com/NVIDIA/Megatron-LM".to_string();
     let export = match &job.options.install_path {
         Some(path) => format!("export {ROOT}={}", path.shell()),
         None => format!("export {ROOT}=\"$PWD/Megatron-LM\""),
     };
     let inside = match job.options.container_image {
-        Some(_) => " It may also be a directory of the container.",
+        Some(_) => " It can also be a directory in the container.",
         None => "",
     };
     let note = format!(
-        "Where every node sees it. The flags are those of Megatron-Core 0.15, late 2025, and later; it builds a helper \
-         in its own directory at the first start, so it must be writable.{inside}"
+        "Every node must see it. The flags are those of Megatron-Core 0.15 (late 2025) and later. The directory must be \
+         writable: at the first start, it builds a helper there.{inside}"
     );
-    Step::new(format!("Get Megatron-LM, {ROOT}"), [clone, export], note)
+    Instruction::new(format!("Get Megatron-LM, {ROOT}"), [clone, export], note)
 }
 
-fn software(job: &Job) -> Step {
+fn software(job: &MegatronJob) -> Instruction {
     let mamba = match job.scenario.architecture.mamba {
         Some(_) => ", mamba-ssm and causal-conv1d",
         None => "",
     };
     let what = format!("PyTorch and Transformer Engine{mamba}");
     match &job.options.container_image {
-        Some(image) => Step::new(
+        Some(image) => Instruction::new(
             "Check the container",
             [format!("srun --container-image={} torchrun --help", image.shell())],
-            format!("It must hold {what}. Slurm needs the plugin pyxis for it."),
+            format!("It must contain {what}. Slurm needs the pyxis plugin to run it."),
         ),
-        None => Step::new(
+        None => Instruction::new(
             "Make a Python environment",
             [],
-            format!(
-                "With torchrun, {what}, on every node; --venv has the job use it. Or give --container-image, such as \
-                 an NGC image of PyTorch, where Slurm has the plugin pyxis."
-            ),
+            message![
+                format!("It needs torchrun, {what}, on every node. Set "),
+                Field::Venv,
+                " to use it. Or set ",
+                Field::ContainerImage,
+                ", such as an NGC image of PyTorch, if Slurm has the pyxis plugin."
+            ],
         ),
     }
 }
 
-pub(super) fn check(job: &Job, outputs: &Outputs) -> Vec<Step> {
+pub(super) fn check(job: &MegatronJob, outputs: &Outputs) -> Vec<Instruction> {
     let mut follow =
-        "Before the first step, sbatch_*.out in the same directory tells why a job did not start."
-            .to_string();
+        "If the job fails before the first step, see sbatch_*.out in the same directory.".to_string();
     if job.nodes > 1 {
-        follow += " If torchrun waits for the others in vain, the nodes do not know the first by Slurm's name: write its address behind first= in the script.";
+        follow += " If torchrun can't reach the first node by its Slurm name, write the node's address after first= in \
+                   the script.";
     }
     if job.options.gres.is_none() {
-        follow += " If sbatch refuses --gpus-per-node, the cluster does not count GPUs: take the line out.";
+        follow += " If sbatch refuses --gpus-per-node, the cluster doesn't count GPUs: remove that line.";
     }
     let mut steps = vec![
-        Step::new("Follow the job", ["squeue --me".to_string()], follow),
-        Step::new(
+        Instruction::new("Follow the job", ["squeue --me".to_string()], follow),
+        Instruction::new(
             "Read the step times",
             [parse(job, outputs)],
-            "The name of a log does not tell the GPU type.",
+            "The log's name doesn't contain the GPU type.",
         ),
     ];
     if let Some(profiles) = &outputs.profile_glob {
-        steps.push(Step::new(
+        steps.push(Instruction::new(
             "Open the profile",
             [format!("ls {}", profiles.shell())],
-            "Rank 0 alone is recorded. Copy the file to a machine with the Nsight Systems client.",
+            "It contains rank 0 only. Copy the file to a machine with the Nsight Systems client.",
         ));
     }
     if let Some(checkpoints) = &outputs.checkpoint_dir {
-        steps.push(Step::new(
+        steps.push(Instruction::new(
             "Check the saved checkpoint",
             [format!("ls {}", checkpoints.shell())],
-            "To go on from it, give --load-checkpoint this directory.",
+            message!["To continue from it, set ", Field::LoadCheckpoint, " to this directory."],
         ));
     }
     steps
 }
 
-/// With what the log's name does not say.
-fn parse(job: &Job, outputs: &Outputs) -> String {
+/// Returns the command, with what the log's name doesn't contain.
+fn parse(job: &MegatronJob, outputs: &Outputs) -> String {
     let scenario = job.scenario;
     let mut command = format!(
         "trainplan parse {} --gpu {}",
         outputs.experiment_dir.shell(),
-        Word::of(&scenario.gpu.id).shell()
+        ShellWord::of(&scenario.gpu.id).shell()
     );
     if scenario.model.id.contains(':') {
-        command += &format!(" --model {}", Word::of(&scenario.model.id).shell());
+        command += &format!(" --model {}", ShellWord::of(&scenario.model.id).shell());
     }
     if scenario.batch.seq_len() != scenario.model.seq_len {
         command += &format!(" --seq-len {}", scenario.batch.seq_len());

@@ -1,13 +1,15 @@
-//! How it trains: batch, steps, optimizer, data, recomputation, checkpoints, and what is watched meanwhile.
+//! Training: batch, steps, optimizer, data, recomputation, checkpoints, profile and trace.
 
-use super::job::Job;
+use super::job::MegatronJob;
 use crate::field::Field;
-use crate::launch::plan::flags_of;
-use crate::launch::word::Word;
+use crate::launch::plan::given_fields;
+use crate::launch::word::ShellWord;
+use crate::message;
+use crate::message::Setting;
 use crate::options::Recompute;
 use crate::problem::Problem;
 
-pub(super) fn apply(job: &mut Job) {
+pub(super) fn apply(job: &mut MegatronJob) {
     let batch = job.scenario.batch;
     job.group("Training");
     job.set("--micro-batch-size", batch.mbs());
@@ -21,10 +23,10 @@ pub(super) fn apply(job: &mut Job) {
     job.set("--adam-beta1", "0.9");
     job.set("--adam-beta2", "0.95");
     job.flag("--cross-entropy-loss-fusion");
-    // Every rank collects garbage at the same steps, or each would make the others wait at another.
+    // All ranks collect garbage at the same steps, so that they don't wait for each other at different ones.
     job.flag("--manual-gc");
     job.set("--manual-gc-interval", 100);
-    // Large models take longer than the usual ten minutes to build.
+    // Large models take longer to build than the default of ten minutes.
     job.set("--distributed-timeout-minutes", 60);
     recompute(job);
     job.group("Data");
@@ -40,7 +42,7 @@ pub(super) fn apply(job: &mut Job) {
     nccl_trace(job);
 }
 
-fn recompute(job: &mut Job) {
+fn recompute(job: &mut MegatronJob) {
     match job.scenario.options.recompute {
         Recompute::None => {}
         Recompute::Selective => job.set("--recompute-granularity", "selective"),
@@ -52,9 +54,9 @@ fn recompute(job: &mut Job) {
     }
 }
 
-fn checkpoint(job: &mut Job) {
+fn checkpoint(job: &mut MegatronJob) {
     let options = job.options;
-    // FSDP knows no other format, and says so even where nothing is saved.
+    // FSDP supports only its own format, and needs it even if nothing is saved.
     let fsdp = job.scenario.options.fsdp;
     if !fsdp && !options.save_checkpoint && options.load_checkpoint.is_none() {
         return;
@@ -62,7 +64,7 @@ fn checkpoint(job: &mut Job) {
     job.group("Checkpoints");
     job.set("--ckpt-format", if fsdp { "fsdp_dtensor" } else { "torch_dist" });
     if options.save_checkpoint {
-        job.words("--save", vec![Word::variable("run").then("/checkpoints")]);
+        job.words("--save", vec![ShellWord::variable("run").then("/checkpoints")]);
         job.set("--save-interval", job.steps);
         job.incomparable.push("saving a checkpoint slows the last step".into());
     }
@@ -70,56 +72,58 @@ fn checkpoint(job: &mut Job) {
         job.words("--load", vec![path.clone()]);
         job.flag("--exit-on-missing-checkpoint");
         job.warn(
-            format!("The run goes on where the checkpoint was saved and ends after step {}.", job.steps),
-            "Give --max-steps, counted from the first step of the run that saved it.",
+            format!("The run continues from the checkpoint's step and ends after step {}.", job.steps),
+            message!["Set ", Field::MaxSteps, ", counted from the first step of the run that saved it."],
         );
     }
 }
 
-fn profile(job: &mut Job) {
+fn profile(job: &mut MegatronJob) {
     let options = job.options;
     if !options.profile {
-        let without_effect = flags_of(&[
+        let without_effect = given_fields(&[
             (Field::ProfileStartStep, options.profile_start_step.is_some()),
             (Field::ProfileStopStep, options.profile_stop_step.is_some()),
             (Field::GpuMetrics, options.gpu_metrics),
         ]);
-        if let Some(flags) = without_effect {
-            let text = format!("A run that is not profiled has no use for {flags}.");
-            job.warn(text, "Give --profile, or leave it out.");
+        if let Some(fields) = without_effect {
+            job.warn(
+                message!["Without a profile, "].and(fields).and(" has no effect."),
+                message!["Set ", Field::Profile, "."],
+            );
         }
         return;
     }
     let stop = options.profile_stop_step.unwrap_or(job.steps);
     let start = options.profile_start_step.unwrap_or(stop.saturating_sub(4).max(1));
     if stop > job.steps {
-        let what = format!("is after the last step, {}: nothing would be profiled to its end", job.steps);
-        job.refuse(Problem::clause(Field::ProfileStopStep, stop, what).nearest([job.steps]));
+        let message = format!("The last profiled step, {stop}, is after the run's last step, {}.", job.steps);
+        job.refuse(Problem::new(Field::ProfileStopStep, stop, message).suggest([job.steps]));
     }
     if start > stop {
-        let what = format!("is after the last profiled step, {stop}");
-        job.refuse(Problem::clause(Field::ProfileStartStep, start, what).nearest([stop]));
+        let message = format!("The first profiled step, {start}, is after the last one, {stop}.");
+        job.refuse(Problem::new(Field::ProfileStartStep, start, message).suggest([stop]));
     }
     job.group("Profile");
     job.flag("--profile");
-    // It starts after so many steps and stops after that many.
+    // The flags count the steps before the profile starts and stops.
     job.set("--profile-step-start", start.saturating_sub(1));
     job.set("--profile-step-end", stop);
-    job.incomparable.push("Nsight Systems slows the steps that it watches".into());
+    job.incomparable.push("Nsight Systems slows the profiled steps".into());
 }
 
-fn nccl_trace(job: &mut Job) {
+fn nccl_trace(job: &mut MegatronJob) {
     if !job.options.nccl_trace {
         return;
     }
-    job.export("NCCL_DEBUG", Word::of("INFO"));
-    job.export("NCCL_DEBUG_SUBSYS", Word::of("COLL,P2P,NET"));
-    job.incomparable.push("writing down every NCCL call slows the steps".into());
+    job.export("NCCL_DEBUG", ShellWord::of("INFO"));
+    job.export("NCCL_DEBUG_SUBSYS", ShellWord::of("COLL,P2P,NET"));
+    job.incomparable.push("logging every NCCL call slows the steps".into());
     if job.steps > 5 {
         let steps = job.steps;
         job.warn(
-            format!("NCCL writes down every call of {steps} steps: the log may grow beyond 10 GB."),
-            "Give --max-steps 5.",
+            format!("NCCL logs every call of {steps} steps: the log can exceed 10 GB."),
+            message!["Set ", Setting::new(Field::MaxSteps, 5), "."],
         );
     }
 }

@@ -1,25 +1,25 @@
-//! Releases 25.04 to 25.12: the recipe's script on a login node, told everything by its environment.
+//! The recipe's launch.sh on a login node, which reads its options from the environment.
 
 use super::Invocation;
 use crate::field::Field;
-use crate::launch::plan::Plan;
-use crate::launch::word::Word;
+use crate::launch::plan::LaunchPlan;
+use crate::launch::word::ShellWord;
 use crate::launch::{environment, slurm};
 
-pub(in crate::launch) fn apply(plan: &mut Plan) -> Invocation {
+pub(in crate::launch) fn apply(plan: &mut LaunchPlan) -> Invocation {
     if plan.on_slurm() {
         account_and_partition(plan);
     }
-    plan.set(Field::Gpus, Word::of(plan.gpus()));
-    plan.set(Field::Gpu, Word::of(&plan.scenario.gpu.id));
-    plan.set(Field::Dtype, Word::of(plan.scenario.dtype));
-    plan.set(Field::Model, Word::of(plan.size()));
+    plan.set(Field::Gpus, ShellWord::of(plan.gpus()));
+    plan.set(Field::Gpu, ShellWord::of(&plan.scenario.gpu.id));
+    plan.set(Field::Dtype, ShellWord::of(plan.scenario.dtype));
+    plan.set(Field::Model, ShellWord::of(plan.size()));
     environment::apply(plan);
     slurm::apply(plan);
-    Invocation { cwd: directory(plan), command: vec![Word::of("./launch.sh")] }
+    Invocation { cwd: directory(plan), command: vec![ShellWord::of("./launch.sh")] }
 }
 
-fn account_and_partition(plan: &mut Plan) {
+fn account_and_partition(plan: &mut LaunchPlan) {
     for (field, given, name, what) in [
         (Field::Account, &plan.options.account, "SBATCH_ACCOUNT", "your Slurm account"),
         (Field::Partition, &plan.options.partition, "SBATCH_PARTITION", "a Slurm partition"),
@@ -33,8 +33,8 @@ fn account_and_partition(plan: &mut Plan) {
     }
 }
 
-/// The scripts find their NeMo and themselves from the directory that they are called in.
-fn directory(plan: &mut Plan) -> Word {
+/// Returns the directory to call the script in: it finds NeMo and its own files from there.
+fn directory(plan: &mut LaunchPlan) -> ShellWord {
     if let Some(directory) = &plan.options.recipe_dir {
         return directory.clone();
     }
@@ -45,11 +45,11 @@ fn directory(plan: &mut Plan) -> Word {
             script.checkout, script.release
         );
         plan.need("RECIPE_DIR", what);
-        return Word::variable("RECIPE_DIR");
+        return ShellWord::variable("RECIPE_DIR");
     };
     if name == script.root {
         return plan.root().then(format!("/{rest}"));
     }
-    plan.need(name, format!("the directory of release {}, with {} in it", script.release, script.checkout));
-    Word::variable(name).then(format!("/{rest}"))
+    plan.need(name, format!("the directory of release {} that contains {}", script.release, script.checkout));
+    ShellWord::variable(name).then(format!("/{rest}"))
 }

@@ -3,50 +3,58 @@
 
 use super::Invocation;
 use crate::field::Field;
-use crate::launch::choice::ClusterType;
-use crate::launch::options::Options;
-use crate::launch::plan::{Plan, flags_of};
+use crate::launch::choice::{ClusterType, Style};
+use crate::launch::options::LaunchOptions;
+use crate::launch::plan::{LaunchPlan, given_fields};
 use crate::launch::target::Target;
-use crate::launch::word::Word;
+use crate::launch::word::ShellWord;
 use crate::launch::{environment, slurm};
+use crate::message;
+use crate::message::Setting;
+use crate::problem::one_of;
 use crate::scenario::Scenario;
 
-/// Why llmb-run can't carry out what is asked, and the field that stands in the way.
+/// Returns why llmb-run doesn't support the options: a clause. `None` if it does.
 pub(in crate::launch) fn obstacle(
     scenario: &Scenario,
-    options: &Options,
+    options: &LaunchOptions,
     target: &Target,
-) -> Option<(Field, String)> {
+) -> Option<String> {
     if options.cluster_type == ClusterType::Runai {
-        return Some((Field::ClusterType, "does not support Run:ai".into()));
+        return Some("llmb-run doesn't support Run:ai".into());
     }
     let gpus = scenario.layout.gpus();
     let largest = target.scales.last().copied().unwrap_or_default();
-    if gpus < largest && !target.publishes(gpus) {
-        let scales: Vec<String> = target.scales.iter().map(u32::to_string).collect();
-        return Some((Field::Gpus, format!("refuses {gpus} GPUs, which is none of {}", scales.join(", "))));
-    }
-    None
+    let scales: Vec<String> = target.scales.iter().map(u32::to_string).collect();
+    (gpus < largest && !target.publishes(gpus))
+        .then(|| format!("llmb-run accepts only {} GPUs, not {gpus}", one_of(&scales)))
 }
 
-pub(in crate::launch) fn apply(plan: &mut Plan) -> Invocation {
+pub(in crate::launch) fn apply(plan: &mut LaunchPlan) -> Invocation {
     let script = plan.script();
     let submit = plan.contract().llmb_run.unwrap_or("submit");
-    let mut command =
-        vec![Word::of("llmb-run"), Word::of(submit), Word::of("-w"), Word::of(&script.workload)];
-    command.extend([Word::of("-s"), Word::of(plan.size())]);
-    command.extend([Word::of("--dtype"), Word::of(plan.scenario.dtype)]);
-    command.extend([Word::of("--scale"), Word::of(plan.gpus())]);
+    let mut command = vec![
+        ShellWord::of("llmb-run"),
+        ShellWord::of(submit),
+        ShellWord::of("-w"),
+        ShellWord::of(&script.workload),
+    ];
+    command.extend([ShellWord::of("-s"), ShellWord::of(plan.size())]);
+    command.extend([ShellWord::of("--dtype"), ShellWord::of(plan.scenario.dtype)]);
+    command.extend([ShellWord::of("--scale"), ShellWord::of(plan.gpus())]);
     if plan.options.profile {
-        command.push(Word::of("-p"));
+        command.push(ShellWord::of("-p"));
     }
     environment::apply(plan);
     slurm::apply(plan);
     Invocation { cwd: plan.root(), command }
 }
 
-/// Once the plan is complete: what of it is not in the launch's hands.
-pub(in crate::launch) fn say_what_it_decides(plan: &mut Plan) {
+/// Warns of what llmb-run's own configuration decides, once the plan is complete.
+pub(in crate::launch) fn warn_of_configuration(plan: &mut LaunchPlan) {
+    let use_launch_sh = |start: &'static str| {
+        message![start, Setting::new(Field::Style, Style::LaunchSh), ", which uses these settings."]
+    };
     let its_own = [plan.script().root.as_str(), "PATH", "VIRTUAL_ENV"];
     let names = plan.env.iter().map(|(name, _)| name.as_str());
     let handed_on: Vec<&str> = names.filter(|name| !its_own.contains(name)).collect();
@@ -54,30 +62,30 @@ pub(in crate::launch) fn say_what_it_decides(plan: &mut Plan) {
         let names = handed_on.join(", ");
         plan.warn(
             format!(
-                "llmb-run hands on {names}, unless an environment block of its cluster_config.yaml sets \
-                     the same."
+                "llmb-run passes on {names}, unless an environment block of its cluster_config.yaml sets the same \
+                 variable."
             ),
-            "Take the names out of those blocks, or choose --style launch-sh.",
+            use_launch_sh("Remove such settings from those blocks, or use "),
         );
     }
     let options = plan.options;
-    let known_to_it = flags_of(&[
+    let known_to_it = given_fields(&[
         (Field::Account, options.account.is_some()),
         (Field::Partition, options.partition.is_some()),
         (Field::Gres, options.gres.is_some()),
         (Field::RecipeDir, options.recipe_dir.is_some()),
     ]);
-    if let Some(flags) = known_to_it {
+    if let Some(fields) = known_to_it {
         plan.warn(
-            format!("llmb-run takes from its cluster_config.yaml what {flags} would say."),
-            "See that the file says the same, or choose --style launch-sh, which uses what is given here.",
+            message!["llmb-run ignores "].and(fields).and(" and reads its cluster_config.yaml."),
+            use_launch_sh("Check that the file has the same values, or use "),
         );
     }
     if let Some(largest) = plan.target.scales.last().filter(|largest| plan.gpus() > **largest) {
         let text = format!(
-            "llmb-run warns of {} GPUs, more than the largest scale that it lists, {largest}.",
+            "llmb-run warns that {} GPUs are more than its largest scale, {largest}, and launches anyway.",
             plan.gpus()
         );
-        plan.warn(text, "It launches all the same.");
+        plan.warn(text, "");
     }
 }

@@ -1,34 +1,35 @@
-//! One file per style: how a scenario is handed over.
+//! The launch styles, one file each.
 
 pub(super) mod launch_sh;
 pub(super) mod llmb_run;
 pub(super) mod sbatch;
 
 use super::choice::{ClusterType, Style};
-use super::options::Options;
-use super::plan::{Plan, Warning};
+use super::options::LaunchOptions;
+use super::plan::{LaunchPlan, LaunchWarning};
 use super::target::Target;
-use super::word::Word;
+use super::word::ShellWord;
 use crate::field::Field;
+use crate::message::Message;
 use crate::problem::Problem;
 use crate::scenario::Scenario;
 
-/// Where a launch goes, and by which command.
+/// The command of a launch and the directory to run it in.
 #[derive(Debug)]
 pub(super) struct Invocation {
-    pub(super) cwd: Word,
-    pub(super) command: Vec<Word>,
+    pub(super) cwd: ShellWord,
+    pub(super) command: Vec<ShellWord>,
 }
 
-/// The style that was asked for, or the release's usual one that can carry the options out.
+/// Returns the chosen style, or the release's first one that supports the options, with a warning if it isn't the first.
 ///
 /// # Errors
-/// The release lacks the style that was asked for, or the style can't do what the options ask.
+/// If the release doesn't have the chosen style, or the style doesn't support the options.
 pub(super) fn choose(
     scenario: &Scenario,
-    options: &Options,
+    options: &LaunchOptions,
     target: &Target,
-) -> Result<(Style, Option<Warning>), Problem> {
+) -> Result<(Style, Option<LaunchWarning>), Problem> {
     let styles = target.script.styles();
     let others: Vec<&str> = styles.iter().map(|style| style.id()).collect();
     let obstacle = |style: Style| match style {
@@ -37,31 +38,33 @@ pub(super) fn choose(
     };
     let Some(wanted) = options.style else {
         let usual = styles.first().copied().unwrap_or(Style::LaunchSh);
-        let Some((_, why)) = obstacle(usual) else { return Ok((usual, None)) };
-        let text = format!("launch.sh is called instead of {usual}, which {why}.");
-        return Ok((Style::LaunchSh, Some(Warning { text, fix: String::new() })));
+        let Some(why) = obstacle(usual) else { return Ok((usual, None)) };
+        let text = format!("launch.sh is used, because {why}.").into();
+        return Ok((Style::LaunchSh, Some(LaunchWarning { text, fix: Message::default() })));
     };
     if !styles.contains(&wanted) {
-        let what = format!("is no way to launch {} at release {}", scenario.model.title, target.release());
-        return Err(Problem::clause(Field::Style, wanted, what).nearest(others));
+        let message =
+            format!("Release {} doesn't launch {} with {wanted}.", target.release(), scenario.model.title);
+        return Err(Problem::new(Field::Style, wanted, message).suggest(others));
     }
     match obstacle(wanted) {
         None => Ok((wanted, None)),
-        Some((_, why)) => {
+        Some(why) => {
             let others = others.into_iter().filter(|other| *other != wanted.id());
-            Err(Problem::clause(Field::Style, wanted, why).nearest(others))
+            let message = format!("Launch style {wanted} can't be used: {why}.");
+            Err(Problem::new(Field::Style, wanted, message).suggest(others))
         }
     }
 }
 
-/// Puts into the plan what the style needs, and says how it is called.
-pub(super) fn apply(plan: &mut Plan) -> Invocation {
+/// Adds what the style needs to the plan, and returns its command.
+pub(super) fn apply(plan: &mut LaunchPlan) -> Invocation {
     if plan.options.cluster_type == ClusterType::Runai {
         super::runai::apply(plan);
     }
     match plan.style {
         Style::Sbatch => sbatch::apply(plan),
-        // Megatron-LM takes no release's script: no release has it among its styles.
+        // No release has Megatron-LM among its styles: it runs without a release's script.
         Style::LaunchSh | Style::MegatronLm => launch_sh::apply(plan),
         Style::LlmbRun => llmb_run::apply(plan),
     }

@@ -1,6 +1,6 @@
-//! The launch panel: the commands that start the scenario, with every option of its release.
+//! The launch panel: the script that starts the scenario, and its options.
 
-use super::Plan;
+use super::{Plan, problem};
 use crate::components::copy::{CopyButton, DownloadButton};
 use crate::components::field::{AreaField, ChoiceField, ProblemText, SwitchField, TextField};
 use crate::message::{Launch, Refusal, Step, Warning};
@@ -8,7 +8,6 @@ use leptos::prelude::*;
 use trainplan_shared::catalog::Release;
 use trainplan_shared::field::Field;
 use trainplan_shared::launch::{ClusterType, Style};
-use trainplan_shared::problem::Problem;
 
 /// The launch panel.
 #[component]
@@ -19,13 +18,13 @@ pub(super) fn LaunchPanel() -> impl IntoView {
     let refusals = move || {
         let launched = launched.latest().filter(|launched| !launched.refusals.is_empty())?;
         let (kind, title) = match launched.launch {
-            None => ("notice wrong", "There is no command for this as it is:"),
-            Some(_) => ("notice warn", "No release runs this as it is, so Megatron-LM does:"),
+            None => ("notice wrong", "Can't generate a launch script yet:"),
+            Some(_) => ("notice warn", "This script uses Megatron-LM directly:"),
         };
         Some(view! { <Refusals refusals=launched.refusals.clone() kind title /> })
     };
     let instead = move || match plan.scenario.with(Result::is_err) {
-        true => Some("There is no command for a scenario that can't run."),
+        true => Some("Fix the layout above to see a launch script."),
         false if plan.calculator.is_broken() => Some(super::BROKEN),
         false => None,
     };
@@ -43,7 +42,7 @@ pub(super) fn LaunchPanel() -> impl IntoView {
     }
 }
 
-/// Where the launch runs.
+/// The fields of the cluster.
 #[component]
 fn ClusterFields() -> impl IntoView {
     let ids = |ids: Vec<&'static str>| {
@@ -74,20 +73,20 @@ fn ClusterFields() -> impl IntoView {
             <div class="controls">
                 <ChoiceField field=Field::Release options=ids(Release::ALL.map(Release::id).to_vec()) default=chosen(|launch| &launch.release) />
                 <ChoiceField field=Field::ClusterType options=ids(ClusterType::ALL.map(ClusterType::id).to_vec()) default="slurm (default)" />
-                <TextField field=Field::Gres default="none" numeric=false help="Such as gpu:8, where the cluster needs it." />
-                <TextField field=Field::InstallPath default="from the environment" numeric=false help="STAGE_PATH or LLMB_INSTALL; for megatron-lm its checkout." />
-                <TextField field=Field::RecipeDir default="as installed" numeric=false help="Where the recipe's scripts are." />
+                <TextField field=Field::Gres default="none" numeric=false help="For example gpu:8, if the cluster needs it." />
+                <TextField field=Field::InstallPath default="from the environment" numeric=false help="STAGE_PATH or LLMB_INSTALL, or the Megatron-LM checkout." />
+                <TextField field=Field::RecipeDir default="as installed" numeric=false help="Directory of the recipe's scripts." />
                 <TextField field=Field::Venv default="already active" numeric=false help="Python environment to activate." />
                 <TextField field=Field::SlurmParams default="none" numeric=false help="nodelist=n1,n2;exclusive" />
                 <TextField field=Field::Mounts default="none" numeric=false />
-                <TextField field=Field::ContainerImage default="none" numeric=false help="For megatron-lm, as Slurm's pyxis takes it." />
-                <AreaField field=Field::Env help="NAME=value, one on each line. Secrets only by reference: $NAME." />
+                <TextField field=Field::ContainerImage default="none" numeric=false help="For megatron-lm, in the form that Slurm's pyxis takes." />
+                <AreaField field=Field::Env help="NAME=value, one per line. Secrets only as references: $NAME." />
             </div>
         </details>
     }
 }
 
-/// What the launch does beside training.
+/// The fields of the job: steps, profile, checkpoints.
 #[component]
 fn RunFields() -> impl IntoView {
     view! {
@@ -102,13 +101,13 @@ fn RunFields() -> impl IntoView {
                 <SwitchField field=Field::GpuMetrics />
                 <SwitchField field=Field::NcclTrace />
                 <SwitchField field=Field::SaveCheckpoint />
-                <TextField field=Field::LoadCheckpoint default="none" numeric=false help="The directory above its weights." />
+                <TextField field=Field::LoadCheckpoint default="none" numeric=false help="The directory above weights." />
             </div>
         </details>
     }
 }
 
-/// Why there is no command, or none of a release.
+/// Why there is no script, or none of a release.
 #[component]
 fn Refusals(refusals: Vec<Refusal>, kind: &'static str, title: &'static str) -> impl IntoView {
     let plan = Plan::of_page();
@@ -116,15 +115,15 @@ fn Refusals(refusals: Vec<Refusal>, kind: &'static str, title: &'static str) -> 
         <div class=kind role="status">
             <p>{title}</p>
             <ul>
-                {refusals.into_iter().map(Problem::from).map(|problem| view! {
-                    <li><strong>{problem.field.label()} ":"</strong> " " <ProblemText problem address=plan.address /></li>
+                {refusals.iter().filter_map(problem).map(|problem| view! {
+                    <li><ProblemText problem address=plan.address /></li>
                 }).collect_view()}
             </ul>
         </div>
     }
 }
 
-/// The script with what to know of it, what comes before and what comes after.
+/// The script, its warnings, and the instructions before and after the launch.
 #[component]
 fn Script() -> impl IntoView {
     let launched = Plan::of_page().calculator.launch;
@@ -133,7 +132,7 @@ fn Script() -> impl IntoView {
     let steps = move |value: fn(Launch) -> Vec<Step>| Signal::derive(move || value(launch()));
     let script = of(|launch| launch.script);
     let name = of(|launch| launch.name);
-    // What is copied is what the fields say, not what they said a moment ago.
+    // While a new script is on its way, the old one can't be copied.
     let is_old = Signal::derive(move || launched.is_pending());
     view! {
         {move || launch().warnings.into_iter().map(|Warning { text, fix }| view! {
@@ -152,9 +151,9 @@ fn Script() -> impl IntoView {
             <Steps steps=steps(|launch| launch.prepare) />
         </details>
         <details>
-            <summary>"Where logs and results will be"</summary>
+            <summary>"Logs and results"</summary>
             <dl class="facts">
-                <div><dt>"Directory of the run"</dt><dd><code>{of(|launch| launch.directory)}</code></dd></div>
+                <div><dt>"Run directory"</dt><dd><code>{of(|launch| launch.directory)}</code></dd></div>
                 <div><dt>"Training log"</dt><dd><code>{of(|launch| launch.log)}</code></dd></div>
             </dl>
             <Steps steps=steps(|launch| launch.check) />
@@ -162,7 +161,7 @@ fn Script() -> impl IntoView {
     }
 }
 
-/// Steps for a person to follow.
+/// Instructions.
 #[component]
 fn Steps(steps: Signal<Vec<Step>>) -> impl IntoView {
     view! {

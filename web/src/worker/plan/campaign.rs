@@ -1,4 +1,4 @@
-//! The planned run as a campaign, for `trainplan run` to carry out.
+//! The planned run as a campaign file, for `trainplan run`.
 
 use trainplan_shared::campaign::{Campaign, Env, Name, Run, Setting, Settings};
 use trainplan_shared::field::Field;
@@ -7,15 +7,15 @@ use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::Spec;
 
 const HEAD: &str = "\
-# Carry it out by: trainplan run THIS_FILE
-# The cluster is one of your clusters.toml: write its name below in the place of my-cluster.
+# Run it with: trainplan run THIS_FILE
+# Replace my-cluster with a cluster from your clusters.toml.
 ";
 
-/// The file's text.
+/// Returns the file's text.
 pub(super) fn campaign(spec: &Spec, scenario: &Scenario, launch: &Launch) -> Option<String> {
     let mut spec = spec.clone();
     if let Some(recipe) = scenario.recipe {
-        // In full, so that it stays the same one when there are newer releases.
+        // With its release, so that newer releases don't change it.
         spec.set(Field::Recipe, recipe.id.to_string());
     }
     if launch.release.is_none() {
@@ -39,7 +39,7 @@ pub(super) fn campaign(spec: &Spec, scenario: &Scenario, launch: &Launch) -> Opt
     Some(format!("{HEAD}{}", campaign.to_text()))
 }
 
-/// A text as a name, as near as names allow.
+/// Returns the text as a name, with other characters replaced.
 fn name(text: &str) -> Option<Name> {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._".contains(c) { c } else { '-' };
     let text: String = text.chars().map(plain).collect();

@@ -1,22 +1,23 @@
-//! How to launch a scenario, in the words of the page.
+//! The launch of a scenario, in the page's words.
 
 use super::campaign::campaign;
 use crate::message::{Launch as Shown, Launched, Refusal, Step as ShownStep, Warning as ShownWarning};
 use trainplan_shared::catalog::Release;
-use trainplan_shared::launch::{Comparable, Launch, Options, Step, Style, launch as release};
+use trainplan_shared::launch::{Comparability, Instruction, Launch, LaunchOptions, Style, launch as release};
 use trainplan_shared::link;
+use trainplan_shared::message::Front;
 use trainplan_shared::problem::Problem;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::Spec;
 
-/// The launch of a query's scenario, or why there is none: by a release, or by Megatron-LM where nobody chose and no
-/// release runs it. None where the query describes no scenario.
+/// Returns the launch of a query's scenario, or the problems. Without a chosen style or release, a scenario that no
+/// release runs is launched with Megatron-LM. `None` if the query describes no scenario.
 pub(super) fn launch(query: &str) -> Option<Launched> {
     let spec = link::read(query).spec;
     let scenario = spec.scenario().ok()?;
     let (problems, launch) = launched(&spec, &scenario);
     Some(Launched {
-        refusals: problems.into_iter().map(Refusal::from).collect(),
+        refusals: problems.into_iter().map(refusal).collect(),
         launch: launch.map(|launch| Shown {
             campaign: campaign(&spec, &scenario, &launch).unwrap_or_default(),
             ..shown(&launch)
@@ -25,7 +26,7 @@ pub(super) fn launch(query: &str) -> Option<Launched> {
 }
 
 fn launched(spec: &Spec, scenario: &Scenario) -> (Vec<Problem>, Option<Launch>) {
-    let options = match Options::from_spec(spec) {
+    let options = match LaunchOptions::from_spec(spec) {
         Ok(options) => options,
         Err(problems) => return (problems, None),
     };
@@ -33,7 +34,7 @@ fn launched(spec: &Spec, scenario: &Scenario) -> (Vec<Problem>, Option<Launch>) 
     match release(scenario, &options) {
         Ok(launch) => (Vec::new(), Some(launch)),
         Err(problems) if nobody_chose && problems.iter().all(|problem| problem.field.is_of_scenario()) => {
-            match release(scenario, &Options { style: Some(Style::MegatronLm), ..options }) {
+            match release(scenario, &LaunchOptions { style: Some(Style::MegatronLm), ..options }) {
                 Ok(launch) => (problems, Some(launch)),
                 Err(own) => (problems.into_iter().chain(own).collect(), None),
             }
@@ -42,19 +43,28 @@ fn launched(spec: &Spec, scenario: &Scenario) -> (Vec<Problem>, Option<Launch>) 
     }
 }
 
+pub(in crate::worker) fn refusal(problem: Problem) -> Refusal {
+    let Problem { field, given, message, closest, suggestions, allowed } = problem;
+    let (flag, message) = (field.flag().to_string(), message.text(Front::Page));
+    Refusal { flag, given, message, closest, suggestions, allowed }
+}
+
 fn shown(launch: &Launch) -> Shown {
     let job = launch.outputs.jobs.first().map_or("run", String::as_str);
     let warnings = launch.warnings.iter();
     Shown {
         release: launch.release.map_or("none", Release::id).to_string(),
         style: launch.style.to_string(),
-        script: launch.script.clone(),
+        script: launch.script.to_string(),
         campaign: String::new(),
         name: format!("launch-{job}.sh"),
         runs: runs(launch),
         comparable: comparable(&launch.comparable),
         warnings: warnings
-            .map(|warning| ShownWarning { text: warning.text.clone(), fix: warning.fix.clone() })
+            .map(|warning| ShownWarning {
+                text: warning.text.text(Front::Page),
+                fix: warning.fix.text(Front::Page),
+            })
             .collect(),
         prepare: launch.prepare.iter().map(step).collect(),
         check: launch.check.iter().map(step).collect(),
@@ -63,32 +73,31 @@ fn shown(launch: &Launch) -> Shown {
     }
 }
 
-fn step(step: &Step) -> ShownStep {
-    ShownStep { title: step.title.clone(), commands: step.commands.clone(), note: step.note.clone() }
+fn step(step: &Instruction) -> ShownStep {
+    ShownStep {
+        title: step.title.clone(),
+        commands: step.commands.clone(),
+        note: step.note.text(Front::Page),
+    }
 }
 
 fn runs(launch: &Launch) -> String {
-    let steps = match launch.steps {
-        1 => "1 step".to_string(),
-        steps => format!("{steps} steps"),
-    };
-    let how = match launch.comparable.yes && launch.comparable.baseline.is_some() {
-        true => "it measures, as the published numbers were made",
-        false => "it measures, and does not train the model to its end",
-    };
-    format!("Runs {steps} on synthetic data: {how}.")
+    let is_benchmark = launch.comparable.yes && launch.comparable.baseline.is_some();
+    match (launch.steps, is_benchmark) {
+        (1, _) => "Runs 1 step on synthetic data.".to_string(),
+        (steps, true) => {
+            format!("{steps}-step benchmark on synthetic data, same method as the published numbers.")
+        }
+        (steps, false) => {
+            format!("{steps}-step benchmark on synthetic data. It doesn't train the model to the end.")
+        }
+    }
 }
 
-fn comparable(comparable: &Comparable) -> String {
+fn comparable(comparable: &Comparability) -> String {
     match (comparable.yes, &comparable.baseline) {
-        (true, Some(baseline)) => {
-            format!("The run can be compared with the published number of {baseline}.")
-        }
-        (true, None) => {
-            "The run measures what a published number would; none is published for it.".to_string()
-        }
-        (false, _) => {
-            format!("The run can't be compared with a published number: {}.", comparable.reasons.join("; "))
-        }
+        (true, Some(baseline)) => format!("Comparable with the published number for {baseline}."),
+        (true, None) => "No published number to compare this run with.".to_string(),
+        (false, _) => format!("Not comparable with a published number: {}.", comparable.reasons.join("; ")),
     }
 }
