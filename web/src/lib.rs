@@ -79,7 +79,7 @@ fn start<V: IntoView + 'static>(app: impl FnOnce() -> V + 'static) {
 fn report_crash(info: &PanicHookInfo<'_>) {
     console_error_panic_hook::hook(info);
     if let Some(notice) = document().get_element_by_id("crash") {
-        // There is no way left to report that this failed.
+        // A failure here can't be reported.
         let _ = notice.remove_attribute("hidden");
     }
 }

@@ -48,7 +48,7 @@ test("no match and wrong values say so and lead back", async ({ page }) => {
   await expect(rows(page)).toHaveCount(123);
 
   await page.goto("/recipes?v=1&gpu=h1000&d=bf16");
-  await expect(page.locator("#field-gpu-note")).toContainText("Unknown GPU "h1000"");
+  await expect(page.locator("#field-gpu-note")).toContainText('Unknown GPU "h1000"');
   await page.locator("#field-gpu-note").getByRole("button", { name: "Use h100" }).click();
   await expect(rows(page)).toHaveCount(38);
 });

@@ -98,7 +98,7 @@ pub(crate) struct Part {
     pub(crate) values: Vec<f64>,
 }
 
-/// The launch of a scenario, or the reasons why there is none.
+/// The launch of a scenario, or the reasons that prevent it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Launched {
     /// The problems that prevent a launch; beside a launch by Megatron-LM, those that prevent one by a

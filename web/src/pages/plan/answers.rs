@@ -12,7 +12,7 @@ use trainplan_shared::catalog::Catalog;
 use trainplan_shared::explain::Line;
 use trainplan_shared::field::Field;
 use trainplan_shared::flops::{Convention, ModelFlops};
-use trainplan_shared::metrics::{Metrics, PeakTflops};
+use trainplan_shared::metrics::Metrics;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::units::{
     format_count, group_digits, parse_count, percent, readable, readable_days, readable_range,
@@ -173,7 +173,7 @@ fn Figures() -> impl IntoView {
                 <dd data-figure="tokens-per-s">{figure(|step| group_digits(step.metrics.tokens_per_s))}</dd>
             </div>
             <div class="figure">
-                <dt>{move || mfu_label(plan)}</dt>
+                <dt>{move || plan.mfu_label()}</dt>
                 <dd data-figure="mfu">{figure(|step| percent(step.metrics.mfu.unwrap_or(0.0)))}</dd>
             </div>
         </dl>
@@ -199,16 +199,6 @@ fn step_time(step: &PlannedStep) -> String {
         StepTimeSource::Published | StepTimeSource::Typed => format!("{seconds} s"),
         _ => format!("{} s", readable(seconds)),
     }
-}
-
-/// Returns the label of an MFU, with its FLOPs convention and the peak that it divides by.
-pub(super) fn mfu_label(plan: Plan) -> String {
-    plan.scenario.with(|scenario| {
-        let Ok(scenario) = scenario else { return "MFU".to_string() };
-        let convention = ModelFlops::of(scenario).convention;
-        let peak = readable(PeakTflops::of(scenario).tflops);
-        format!("MFU (convention: {convention}, peak: {peak} TFLOPS)")
-    })
 }
 
 /// The field for the tokens to train, with buttons for common counts.

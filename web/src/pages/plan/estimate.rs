@@ -1,7 +1,6 @@
 //! The estimate: predicted figures beside the published ones, the measurements behind them, time and memory
 //! by part.
 
-use super::answers::mfu_label;
 use super::step_time::StepTimeSource;
 use super::{BROKEN, Plan};
 use crate::components::chart::{BarChart, BarKind, Chart, Drawing};
@@ -130,7 +129,7 @@ fn comparison(plan: Plan) -> Table {
         });
         plan.spec.with(|spec| {
             let metrics = |step_time_s| spec.metrics_at(scenario, StepTime::Seconds(step_time_s)).ok();
-            comparison_table(&latest(plan), published.or(typed), metrics, mfu_label(plan))
+            comparison_table(&latest(plan), published.or(typed), metrics, plan.mfu_label())
         })
     })
 }

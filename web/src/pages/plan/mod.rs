@@ -18,10 +18,13 @@ use leptos::prelude::*;
 use step_time::PlannedStep;
 use trainplan_shared::catalog::{Catalog, Recipe};
 use trainplan_shared::field::Field;
+use trainplan_shared::flops::ModelFlops;
 use trainplan_shared::link;
+use trainplan_shared::metrics::PeakTflops;
 use trainplan_shared::problem::Problem;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::{Spec, StepTime};
+use trainplan_shared::units::readable;
 
 /// The recipe of an address that names neither a recipe nor a model: the largest well-known one.
 const FIRST_RECIPE: &str = "llama3.1-405b/h100/fp8/512@25.04";
@@ -105,6 +108,16 @@ impl Plan {
         let plan = Plan { address, spec, recipe, scenario, step, calculator, problems };
         provide_context(plan);
         plan
+    }
+
+    /// Returns the label of an MFU, with its FLOPs convention and the peak that it divides by.
+    fn mfu_label(self) -> String {
+        self.scenario.with(|scenario| {
+            let Ok(scenario) = scenario else { return "MFU".to_string() };
+            let convention = ModelFlops::of(scenario).convention;
+            let peak = readable(PeakTflops::of(scenario).tflops);
+            format!("MFU (convention: {convention}, peak: {peak} TFLOPS)")
+        })
     }
 }
 

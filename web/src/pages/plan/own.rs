@@ -179,7 +179,7 @@ fn ImportNotes(imported: Imported) -> impl IntoView {
     view! {
         <p><strong>{format!("Imported {}.", imported.title)}</strong></p>
         {list("Ignored fields (may affect the result):", imported.unknown)}
-        {list("Assumptions (not stated in the file):", imported.notes)}
+        {list("How the file was read:", imported.notes)}
     }
 }
 
