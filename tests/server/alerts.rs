@@ -131,7 +131,7 @@ fn a_regression_is_told_once_signed_and_with_a_link(kind: Kind) {
     // What was refused came again, under the name that it had.
     assert!(ids.contains(refused.header("webhook-id")), "{ids:?}: {}", refused.head);
     let output = server.output();
-    assert!(output.contains("127.0.0.1 does not take an alert (try 1)"), "{output}");
+    assert!(output.contains("127.0.0.1 did not accept an alert (attempt 1)"), "{output}");
     assert!(!output.contains("s3cret") && !output.contains(SECRET), "{output}");
 }
 

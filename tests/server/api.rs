@@ -502,7 +502,7 @@ fn what_ended_without_a_result_says_so(kind: Kind) {
     let server = start(kind);
     let owner = server.owner();
     for (state, is_over) in
-        [("running", false), ("unknown", false), ("cancelled", true), ("ran out of memory", true)]
+        [("running", false), ("unknown", false), ("cancelled", true), ("out_of_memory", true)]
     {
         let mut word = progress(7);
         word["state"] = json!(state);
@@ -592,7 +592,7 @@ fn what_a_log_is_a_run_of_can_be_said_later(kind: Kind) {
     let scores = format!("{path}/scores?recipe={}", encoded(RECIPE));
     owner.post(&scores, &json!({})).problem(404);
     assert_eq!(owner.put(&run).status, 201);
-    assert!(owner.post(&scores, &json!({})).problem(409).contains("log is not here"));
+    assert!(owner.post(&scores, &json!({})).problem(409).contains("raw log"));
     assert_eq!(owner.put_log(run.id, 0, true, &log).status, 200);
     uploader.post(&scores, &json!({})).problem(403);
     assert!(owner.post(&format!("{path}/scores?recipe=lama"), &json!({})).problem(400).contains("lama"));
@@ -792,8 +792,8 @@ fn a_token_has_its_quota(kind: Kind) {
     let enough = file_of(&first.run).len().to_string();
     let token = server.by(&server.place.token("upload", &["--quota-bytes", &enough]));
     assert_eq!(token.put(&first.run).status, 201);
-    assert!(token.put(&second.run).problem(429).contains("a day"));
-    assert!(token.put_log(first.run.id, 0, false, b"x").problem(429).contains("a day"));
+    assert!(token.put(&second.run).problem(429).contains("per day"));
+    assert!(token.put_log(first.run.id, 0, false, b"x").problem(429).contains("per day"));
     assert_eq!(server.owner().put(&second.run).status, 201);
 }
 

@@ -2,7 +2,7 @@
 
 use super::data_dir::StoreArgs;
 use super::{Failure, address};
-use crate::serve::{Options, serve};
+use crate::serve::{ServeOptions, serve};
 use axum::http::HeaderName;
 use reqwest::Url;
 use std::net::{IpAddr, SocketAddr};
@@ -83,7 +83,7 @@ impl Args {
         let pairs = self.threshold.iter().map(|text| text.split_once('=').unwrap_or((text, "")));
         let thresholds = Thresholds::parse(pairs)
             .map_err(|error| Failure::NoRun(format!("--threshold NAME=VALUE: {error}")))?;
-        let options = Options {
+        let options = ServeOptions {
             thresholds,
             place: self.store.place(),
             public: self.read.map(|read| read == Reading::Public),

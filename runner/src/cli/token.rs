@@ -1,15 +1,17 @@
-//! `trainplan token`: who may read and upload on a server.
+//! `trainplan token`: tokens of a results server.
 
 use super::data_dir::StoreArgs;
 use super::output::{self, Format, FormatArg};
 use super::{Failure, note};
-use crate::store::{Scope, Store, Token};
+use crate::store::Store;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use jiff::{SignedDuration, Span};
+use trainplan_shared::api::{AccessToken, TokenScope};
 
-/// Make, list and revoke the tokens of a server's store
+/// Create, list and revoke access tokens of a results server
 ///
-/// A token is shown once, when it is made; the store keeps only its hash. Run this where the server's store is: with the same
-/// --data-dir or --database-url.
+/// A token's secret is printed once, when the token is created; the store keeps only its hash. Run this command where the server's
+/// store is, with the same --data-dir or --database-url.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -17,7 +19,7 @@ Examples:
   trainplan token list
   trainplan token revoke nightly
 
-Exit codes: 0 done; 1 the store failed; 2 there is no such token.")]
+Exit codes: 0 success; 1 the store failed; 2 no such token.")]
 pub(super) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -25,18 +27,18 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Make a token, and print it: this once
+    /// Create a token and print its secret
     Create {
-        /// Its name for people
+        /// Name of the token
         #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
         name: String,
-        /// What it allows
-        #[arg(long, value_enum)]
-        scope: Scope,
-        /// For how long, such as 90d or 12h [default: until it is revoked]
+        /// What the token allows
+        #[arg(long, value_parser = scopes())]
+        scope: TokenScope,
+        /// Lifetime, such as 90d or 12h [default: unlimited]
         #[arg(long, value_name = "DURATION", value_parser = lasts)]
         expires: Option<SignedDuration>,
-        /// The most bytes that it may upload in a day [default: as many as the server lets everyone]
+        /// Bytes that the token may upload per day [default: the server's limit]
         #[arg(long, value_name = "BYTES")]
         quota_bytes: Option<u64>,
         #[command(flatten)]
@@ -44,16 +46,16 @@ enum Command {
         #[command(flatten)]
         format: FormatArg,
     },
-    /// List all tokens, without their secrets
+    /// List all tokens, without secrets
     List {
         #[command(flatten)]
         store: StoreArgs,
         #[command(flatten)]
         format: FormatArg,
     },
-    /// Revoke a token: it opens nothing any more
+    /// Revoke a token and its share links
     Revoke {
-        /// Its id, or its name
+        /// Id or name of the token
         #[arg(value_name = "TOKEN")]
         which: String,
         #[command(flatten)]
@@ -72,7 +74,7 @@ impl Args {
                         Format::Json => output::json(&token)?,
                         Format::Csv | Format::Table => output::text_line(&token.secret)?,
                     }
-                    note("this is the only time that it is shown; a server or runner takes it as TRAINPLAN_TOKEN");
+                    note("Copy the secret now; it won't be shown again. Pass it to other commands as TRAINPLAN_TOKEN.");
                     Ok(())
                 }
                 Command::List { store, format } => list(&store.existing().await?, format).await,
@@ -80,11 +82,11 @@ impl Args {
                     let revoked = store.existing().await?.revoke_token(&which).await?;
                     let token = revoked.ok_or_else(|| {
                         Failure::NoRun(format!(
-                            "{which} names no token, or several: `trainplan token list` has them; give the id where several have \
-                             one name"
+                            "No single valid token has the id or name {which}. `trainplan token list` lists all; use an id if \
+                             several have the same name."
                         ))
                     })?;
-                    note(&format!("token {} ({}) is revoked", token.name, token.id));
+                    note(&format!("Revoked token {} ({}).", token.name, token.id));
                     Ok(())
                 }
             }
@@ -104,7 +106,7 @@ async fn list(store: &Store, format: FormatArg) -> Result<(), Failure> {
 
 const HEADER: [&str; 7] = ["id", "name", "scope", "created", "expires", "revoked", "last used"];
 
-fn cells(token: &Token) -> [String; 7] {
+fn cells(token: &AccessToken) -> [String; 7] {
     let minute = |time: &str| time.get(..16).unwrap_or(time).replace('T', " ");
     let time = |time: &Option<String>| time.as_deref().map(minute).unwrap_or_default();
     [
@@ -118,9 +120,20 @@ fn cells(token: &Token) -> [String; 7] {
     ]
 }
 
-/// Reads a time span.
+/// Returns the parser of scopes, with their meaning for --help.
+fn scopes() -> impl TypedValueParser<Value = TokenScope> {
+    let help = |scope| match scope {
+        TokenScope::Read => "Read runs, logs, comparisons and history",
+        TokenScope::Upload => "Also upload results, logs and progress",
+        TokenScope::Admin => "Also delete runs, score them again and manage tokens",
+    };
+    let values = TokenScope::ALL.iter().map(|scope| PossibleValue::new(scope.id()).help(help(*scope)));
+    PossibleValuesParser::new(values).try_map(|id| TokenScope::from_id(&id).ok_or("unknown scope"))
+}
+
+/// Reads a positive duration.
 fn lasts(text: &str) -> Result<SignedDuration, String> {
-    const HOW: &str = "give a time such as 90d, 12h or 4w";
+    const HOW: &str = "enter a duration such as 90d, 12h or 4w";
     let span: Span = text.parse().map_err(|_| HOW)?;
     let days = jiff::SpanRelativeTo::days_are_24_hours();
     let lasts = span.to_duration(days).map_err(|_| HOW.to_owned())?;

@@ -6,7 +6,7 @@ use crate::journal::{Event, Journal, Round, Run, now_ms};
 use crate::slurm::AttemptReport;
 use crate::ssh::{Link, LinkError, ScriptOutput};
 use crate::store::Store;
-use crate::upload::{Herald, Outbox};
+use crate::upload::{Outbox, ProgressReporter};
 use std::time::{Duration, Instant};
 
 /// How a round is carried out.
@@ -91,7 +91,7 @@ pub(crate) struct Conductor<'a> {
     /// The ids of the runs to wait for; empty means all of them.
     pub(super) only: Vec<String>,
     pub(super) outbox: Outbox,
-    pub(super) herald: Herald,
+    pub(super) reporter: ProgressReporter,
     /// The poll that is under way.
     pub(super) polling: Option<Polling>,
     pub(super) next_poll: Instant,
@@ -135,7 +135,7 @@ impl<'a> Conductor<'a> {
             quitting: false,
             only: Vec::new(),
             outbox: Outbox::begin(journal, store),
-            herald: Herald::begin(),
+            reporter: ProgressReporter::start(),
             polling: None,
             next_poll: now,
             last_poll: now,

@@ -4,10 +4,10 @@ use super::error::ConductError;
 use super::log_copy::{Continuation, LogCopy, LogProgress};
 use super::outcome;
 use crate::journal::{Copied, Event, Journal, LogRestart, Phase, Round, Run};
-use crate::serve;
 use crate::slurm::{ClusterView, End, LogChunk, LogSearch, LogTail, PollRequest, Sighting, Source, State};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use trainplan_shared::api::{RunProgress, RunState};
 use trainplan_shared::campaign::Upload;
 use trainplan_shared::catalog::Release;
 use trainplan_shared::link;
@@ -110,7 +110,7 @@ impl LiveRun {
     }
 
     /// Returns the progress report that is due, with the server and the run's id.
-    pub(super) fn progress_report(&mut self, round: &Round) -> Option<(Upload, Uuid, serve::Progress)> {
+    pub(super) fn progress_report(&mut self, round: &Round) -> Option<(Upload, Uuid, RunProgress)> {
         let upload = self.run.plan.upload.as_ref().filter(|upload| upload.progress)?;
         let Run { plan, status, .. } = &self.run;
         match status.phase {
@@ -121,14 +121,14 @@ impl LiveRun {
             _ => self.last_report = Some(Instant::now()),
         }
         let state = match (status.phase, &status.unseen, status.jobs.first()) {
-            (Phase::Failed, ..) => "failed".into(),
-            (Phase::Intended, ..) => "being submitted".into(),
-            (Phase::Drained | Phase::Parsed, ..) => "log copied".into(),
-            (_, Some(_), _) => "unknown".into(),
-            (.., Some((_, Some(seen)))) => seen.state.to_string(),
-            _ => "submitted".into(),
+            (Phase::Failed, ..) => RunState::Failed,
+            (Phase::Intended, ..) => RunState::Submitting,
+            (Phase::Drained | Phase::Parsed, ..) => RunState::LogCopied,
+            (_, Some(_), _) => RunState::Unknown,
+            (.., Some((_, Some(seen)))) => RunState::from(&seen.state),
+            _ => RunState::Submitted,
         };
-        let progress = serve::Progress {
+        let progress = RunProgress {
             campaign: round.campaign.clone(),
             run: plan.name.clone(),
             repeat: plan.repeat,

@@ -132,7 +132,7 @@ impl Conductor<'_> {
             }
         }
         let reported = async {
-            while !self.herald.is_idle() {
+            while !self.reporter.is_idle() {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
@@ -152,7 +152,7 @@ impl Conductor<'_> {
     fn report_progress(&mut self) {
         for live in &mut self.runs {
             let Some((upload, id, progress)) = live.progress_report(&self.round) else { continue };
-            self.herald.tell(&upload, id, progress);
+            self.reporter.report(&upload, id, progress);
         }
     }
 }

@@ -1,23 +1,22 @@
-//! Finds the file that a path names, and sends it in the encoding and with the caching that suit it.
+//! Serves the embedded web app, with content encoding and caching.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use rust_embed::{Embed, EmbeddedFile};
 
-/// What Trunk built: empty when this binary was built before it.
+/// The output of Trunk; empty if the web app was not built before this binary.
 #[derive(Embed)]
 #[folder = "../dist"]
 #[allow_missing = true]
 pub(super) struct Dist;
 
-/// The encodings that the build made siblings for, smallest first: token in HTTP, suffix of the file.
+/// The encodings for which the build makes files, smallest first: HTTP's name and the file's suffix.
 const ENCODINGS: [(&str, &str); 2] = [("br", "br"), ("gzip", "gz")];
 
 const NOT_BUILT: &str = "This trainplan was built without its web app.\n\n\
-    In the source folder, `make run` builds both and serves them; or build the web app with `make web`, and then\n\
-    this program again.\n";
+    In the source folder, run `make run` to build both, or `make web` and then build this program again.\n";
 
-/// Answers a GET: the file, the page at that path, or that there is none.
+/// Answers GET with the file or the page at a path, or 404.
 pub(super) async fn respond<App: Embed>(uri: Uri, request: HeaderMap) -> Response {
     if App::get("index.html").is_none() {
         return (StatusCode::SERVICE_UNAVAILABLE, NOT_BUILT).into_response();
@@ -31,11 +30,11 @@ pub(super) async fn respond<App: Embed>(uri: Uri, request: HeaderMap) -> Respons
     let page = App::get("404.html").filter(|_| wants_page);
     match page {
         Some(page) => (StatusCode::NOT_FOUND, content_type(&page), page.data).into_response(),
-        None => (StatusCode::NOT_FOUND, "There is nothing at this address.\n").into_response(),
+        None => (StatusCode::NOT_FOUND, "Page not found.\n").into_response(),
     }
 }
 
-/// The file at `path` in the best encoding that the request accepts, or 304 if the client has that already.
+/// Returns the file at `path` in the best encoding that the request accepts, or 304 if the client has it.
 fn send<App: Embed>(path: &str, request: &HeaderMap) -> Option<Response> {
     let plain = App::get(path)?;
     let encoded = ENCODINGS
@@ -47,7 +46,7 @@ fn send<App: Embed>(path: &str, request: &HeaderMap) -> Option<Response> {
         Some((token, file)) => (Some([(header::CONTENT_ENCODING, token)]), file),
         None => (None, plain),
     };
-    // Each encoding is a file of its own, so its hash is a strong validator.
+    // Each encoding is a separate file, so its hash is a strong validator.
     let tag = file.metadata.sha256_hash()[..16].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let tag = format!("\"{tag}\"");
     let cached = values(request, &header::IF_NONE_MATCH)
@@ -70,14 +69,14 @@ fn content_type(file: &EmbeddedFile) -> [(HeaderName, String); 1] {
     [(header::CONTENT_TYPE, format!("{mime}{charset}"))]
 }
 
-/// A file with its content's hash in its name never changes; any other is asked for again each time.
+/// Returns the caching of a file: files with a hash in their names never change, others are revalidated.
 fn cache_control(path: &str) -> &'static str {
     // Trunk's hashes are 64 bits in hexadecimal without leading zeros.
     let is_hash = |part: &str| part.len() >= 12 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
     if path.split(['-', '_', '.']).any(is_hash) { "public, max-age=31536000, immutable" } else { "no-cache" }
 }
 
-/// Whether the request takes this content coding: named, or else by `*`, with a weight above zero (RFC 9110, 12.5.3).
+/// Returns whether the request accepts a content coding, by name or `*`, with a weight above zero (RFC 9110, 12.5.3).
 pub(super) fn accepts(request: &HeaderMap, coding: &str) -> bool {
     let weight = |wanted: &str| {
         values(request, &header::ACCEPT_ENCODING).find_map(|item| {
@@ -89,7 +88,7 @@ pub(super) fn accepts(request: &HeaderMap, coding: &str) -> bool {
     weight(coding).or_else(|| weight("*")).is_some_and(|weight| weight > 0.0)
 }
 
-/// The items of a header that holds a list, over all its lines.
+/// Returns the items of a header's list, over all its lines.
 fn values<'a>(request: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
     request
         .get_all(name)

@@ -1,11 +1,11 @@
-//! Who asks, and what they may do.
+//! Who the caller is, and what they may do.
 //!
-//! There are no cookies: a browser sends a token only where the page puts it, so that no other site can ask in a
-//! person's name. Behind a proxy that people log in to, the proxy's header stands for a person who reads.
+//! There are no cookies: a browser sends a token only when the page adds it, so other sites can't send requests in a
+//! person's name. Behind a proxy with a login, the proxy's header identifies a person, who may read.
 
 use super::Server;
 use super::problem::Problem;
-use crate::store::{Access, Scope};
+use crate::store::Access;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
@@ -13,40 +13,41 @@ use axum::response::Response;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use subtle::ConstantTimeEq;
+use trainplan_shared::api::TokenScope;
 use uuid::Uuid;
 
-/// Who asks.
+/// The caller of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Caller {
-    /// Nobody that we know, on a server that lets everyone read or does not.
+    /// An anonymous caller.
     Anyone {
-        /// Whether reading is open.
+        /// Whether the server lets everyone read.
         reads: bool,
     },
-    /// The owner of a token.
+    /// A caller with a token.
     Token {
         /// The token's id.
         id: String,
         /// What it allows.
-        scope: Scope,
-        /// The most bytes a day.
+        scope: TokenScope,
+        /// The number of bytes that it may upload per day, if it has a quota of its own.
         quota_bytes: Option<u64>,
     },
-    /// Who started the server, by the token that it printed.
+    /// The person who started the server, by the token that it printed.
     Owner,
-    /// Who has a link to some runs.
+    /// A visitor with a share link.
     Guest {
-        /// The runs.
+        /// The runs that the link shows.
         runs: BTreeSet<Uuid>,
-        /// When the link ends.
+        /// When the link expires.
         until: String,
     },
-    /// Whom the proxy lets in.
+    /// A person who is logged in at the proxy.
     Person(String),
 }
 
 impl Caller {
-    /// What the caller is called where something is kept under its name.
+    /// Returns the name under which the store records what the caller does.
     pub(super) fn name(&self) -> &str {
         match self {
             Caller::Anyone { .. } | Caller::Guest { .. } => "anyone",
@@ -56,45 +57,46 @@ impl Caller {
         }
     }
 
-    /// Refuses who may not do what a scope allows.
-    pub(super) fn may(&self, needed: Scope) -> Result<(), Problem> {
+    /// Refuses callers who lack a scope.
+    pub(super) fn may(&self, needed: TokenScope) -> Result<(), Problem> {
         let has = match self {
             Caller::Owner => return Ok(()),
             Caller::Token { scope, .. } => Some(*scope),
-            Caller::Person(_) | Caller::Anyone { reads: true } => Some(Scope::Read),
+            Caller::Person(_) | Caller::Anyone { reads: true } => Some(TokenScope::Read),
             Caller::Guest { .. } => {
-                return Err(Problem::new(StatusCode::FORBIDDEN, "this link shows its runs and nothing else"));
+                return Err(Problem::new(StatusCode::FORBIDDEN, "This share link shows only its runs."));
             }
             Caller::Anyone { reads: false } => None,
         };
         match has {
             Some(scope) if scope >= needed => Ok(()),
-            Some(_) if matches!(self, Caller::Token { .. } | Caller::Person(_)) => Err(Problem::new(
-                StatusCode::FORBIDDEN,
-                format!("this needs a token with the scope {}", needed.id()),
-            )),
-            _ => Err(Problem::unknown(&format!("this needs a token with the scope {}", needed.id()))),
+            Some(has) if matches!(self, Caller::Token { .. } | Caller::Person(_)) => {
+                let (needed, has) = (needed.id(), has.id());
+                let detail = format!("This requires scope {needed}; yours is {has}.");
+                Err(Problem::new(StatusCode::FORBIDDEN, detail))
+            }
+            _ => Err(Problem::unauthorized(&format!("This requires a token with scope {}.", needed.id()))),
         }
     }
 
-    /// Refuses who may not read these runs.
+    /// Refuses callers who may not read these runs.
     pub(super) fn may_read(&self, runs: &[Uuid]) -> Result<(), Problem> {
         match self {
-            // Whether there are others is nothing that a guest learns.
+            // The answer does not reveal whether the other runs exist.
             Caller::Guest { runs: shown, .. } if runs.iter().all(|run| shown.contains(run)) => Ok(()),
             Caller::Guest { .. } => {
-                Err(Problem::new(StatusCode::FORBIDDEN, "this link does not show that run"))
+                Err(Problem::new(StatusCode::FORBIDDEN, "This share link does not show that run."))
             }
-            _ => self.may(Scope::Read),
+            _ => self.may(TokenScope::Read),
         }
     }
 
     pub(super) fn is_admin(&self) -> bool {
-        self.may(Scope::Admin).is_ok()
+        self.may(TokenScope::Admin).is_ok()
     }
 }
 
-/// Finds out who asks, holds them to the server's rates, and lets the request go on with its [`Caller`].
+/// Identifies the caller, counts the request against its rate, and passes the [`Caller`] on with the request.
 pub(super) async fn identify(
     State(server): State<Server>,
     mut request: Request,
@@ -107,18 +109,19 @@ pub(super) async fn identify(
         Some(secret) => match caller(&server, secret).await? {
             Some(caller) => caller,
             None => {
-                // Guessing has its own, lower rate.
+                // Invalid tokens have a lower rate, against guessing.
                 server.rates.guess(address)?;
-                return Err(Problem::unknown(
-                    "the token is none of this server's, or has expired or been revoked",
-                ));
+                return Err(Problem::unauthorized("The token is unknown, expired or revoked."));
             }
         },
         None => match person(&server, peer, request.headers()) {
             Some(name) => {
                 let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
                 if changes && is_cross_site(request.headers()) {
-                    return Err(Problem::new(StatusCode::FORBIDDEN, "another site's page asks for this"));
+                    return Err(Problem::new(
+                        StatusCode::FORBIDDEN,
+                        "Requests from pages of other sites are refused.",
+                    ));
                 }
                 Caller::Person(name)
             }
@@ -147,45 +150,47 @@ async fn caller(server: &Server, secret: &str) -> Result<Option<Caller>, Problem
     }))
 }
 
-/// The secret that a request carries.
+/// Returns the secret that a request carries.
 fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let Some(value) = headers.get(header::AUTHORIZATION) else { return Ok(None) };
     let secret = value.to_str().ok().and_then(|value| {
         let (scheme, secret) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then_some(secret.trim())
     });
-    secret.map(Some).ok_or_else(|| Problem::unknown("give the token as `Authorization: Bearer TOKEN`"))
+    secret
+        .map(Some)
+        .ok_or_else(|| Problem::unauthorized("Send the token as \"Authorization: Bearer TOKEN\"."))
 }
 
-/// Whom the proxy names. Whoever else sends the header is nobody.
+/// Returns the person whom a trusted proxy names. The header of anyone else is ignored.
 fn person(server: &Server, peer: Option<IpAddr>, headers: &HeaderMap) -> Option<String> {
     let name = server.options.login_header.as_ref()?;
     let is_proxy = peer.is_some_and(|peer| server.options.trusted_proxies.contains(&peer));
     let mut values = headers.get_all(name).iter();
-    // A second one would be someone's own.
+    // A second value would be the client's own.
     let (value, None) = (values.next()?, values.next()) else { return None };
     let text = value.to_str().ok().map(str::trim).filter(|text| !text.is_empty())?;
     is_proxy.then(|| text.to_owned())
 }
 
-/// Whose address a request comes from: a trusted proxy's word counts, nobody else's.
+/// Returns the address of the client, as a trusted proxy reports it; of anyone else the address of the connection.
 fn client(server: &Server, peer: Option<IpAddr>, headers: &HeaderMap) -> Option<IpAddr> {
     let is_proxy = peer.is_some_and(|peer| server.options.trusted_proxies.contains(&peer));
     if !is_proxy {
         return peer;
     }
-    // The last one is what the proxy saw itself.
+    // The proxy appends the address that it saw; earlier ones are the client's claims.
     let forwarded = headers.get_all("x-forwarded-for").iter().next_back();
     let last = forwarded.and_then(|value| value.to_str().ok()?.rsplit(',').next()?.trim().parse().ok());
     last.or(peer)
 }
 
-/// Whether a browser says that another site's page asks.
+/// Returns whether a browser sent the request for a page of another site.
 fn is_cross_site(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).and_then(|value: &axum::http::HeaderValue| value.to_str().ok());
     match text("sec-fetch-site") {
         Some(site) => !matches!(site, "same-origin" | "none"),
-        // An older browser names the origin.
+        // Older browsers send only the origin.
         None => text("origin").is_some_and(|origin| {
             let host = text("host").unwrap_or_default();
             origin.split_once("://").is_none_or(|(_, origin)| origin != host)

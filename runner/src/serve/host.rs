@@ -1,7 +1,7 @@
-//! Keeping other sites out of a server on loopback.
+//! Protects a server on loopback from other sites' pages.
 //!
-//! A page of any site may have its own name point to 127.0.0.1 and then ask this server as if it were its own. What it
-//! can't do is change the name that the browser says it asks: the `Host` header.
+//! Any site can point a name of its own at 127.0.0.1 and then send requests to this server as if it were its own (DNS
+//! rebinding). It can't change the `Host` header, in which the browser sends that name.
 
 use super::problem::Problem;
 use axum::extract::Request;
@@ -10,22 +10,21 @@ use axum::middleware::Next;
 use axum::response::Response;
 use std::net::IpAddr;
 
-/// Refuses requests to names that are not this machine's own.
+/// Refuses requests to names other than those of the loopback interface.
 pub(super) async fn only_own(request: Request, next: Next) -> Result<Response, Problem> {
     let named = request.headers().get(header::HOST).map(|host| host.to_str().unwrap_or_default());
-    // What is no browser may name nothing.
+    // Clients other than browsers may send no name.
     let named = named.or_else(|| request.uri().authority().map(Authority::as_str));
     if named.is_none_or(is_own) {
         return Ok(next.run(request).await);
     }
     Err(Problem::new(
         StatusCode::FORBIDDEN,
-        "this server listens on this machine alone, and answers to localhost, 127.0.0.1 and [::1]; behind a proxy, have \
-         it send one of these as Host",
+        "This server answers only to localhost, 127.0.0.1 and [::1]. Behind a proxy, make it send one of these as Host.",
     ))
 }
 
-/// Whether a host, with any port, is a name of the loopback: a tunnel may have changed the port.
+/// Returns whether a host names the loopback interface. Any port is allowed: a tunnel may have changed it.
 fn is_own(host: &str) -> bool {
     let Ok(authority) = host.parse::<Authority>() else { return false };
     let name = authority.host();

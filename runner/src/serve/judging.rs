@@ -1,40 +1,40 @@
-//! Runs that came in, judged one after another: whether each is slower than it should be, and who is to be told of it.
+//! Judges received runs one after another: whether each is a regression, and which webhooks to notify.
 
 use super::Server;
 use crate::history::point;
 use crate::store::{Cursor, Query, Sort, StoreError, time};
 use jiff::{SignedDuration, Timestamp};
 use std::time::Duration;
+use trainplan_shared::api::AlertMessage;
 use trainplan_shared::history::TimeLine;
 use uuid::Uuid;
 
-/// How often to look for what a server left that was ended before it judged.
+/// How often to look for runs that a server received but did not judge before it ended.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// A run is judged by so many before it.
+/// The number of earlier runs that a run is compared with.
 const BEFORE: u32 = 100;
 
-/// What ran longer ago is kept as an alert, and told nobody: somebody gathers old logs.
+/// Runs older than this cause alerts without notifications: they come from collections of old logs.
 const NEWS: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-/// Judges what comes in, for ever.
+/// Judges received runs, forever.
 pub(super) async fn judge(server: Server) {
     loop {
         match judge_some(&server).await {
             Ok(0) => {
-                // One that came since is waited for no longer than that.
-                let _ = tokio::time::timeout(EVERY, server.came_in.notified()).await;
+                let _ = tokio::time::timeout(EVERY, server.received.notified()).await;
             }
             Ok(_) => {}
             Err(error) => {
-                tracing::warn!("what came in can't be judged yet: {error}");
+                tracing::warn!("received runs could not be judged and will be tried again: {error}");
                 tokio::time::sleep(EVERY).await;
             }
         }
     }
 }
 
-/// How many were judged.
+/// Judges the runs that are due; returns how many those were.
 async fn judge_some(server: &Server) -> Result<usize, StoreError> {
     let runs = server.store.unjudged().await?;
     for run in &runs {
@@ -44,8 +44,8 @@ async fn judge_some(server: &Server) -> Result<usize, StoreError> {
     Ok(runs.len())
 }
 
-/// Looks whether a run is slower than it should be by what ran before it, and keeps what is to be told of it. Doing so twice
-/// tells it once. What ran later may have come in already.
+/// Judges a run by the runs that ran before it (later ones may have been received first), and stores its alerts. Judging it
+/// again adds none.
 async fn judge_one(server: &Server, run: Uuid) -> Result<(), StoreError> {
     let Some(summary) = server.store.summary(run).await? else { return Ok(()) };
     let (key, own) = point(&summary);
@@ -70,18 +70,24 @@ async fn judge_one(server: &Server, run: Uuid) -> Result<(), StoreError> {
     let before = line.points.iter().rev().skip(1).find(|point| point.measured_s().is_some());
     let is_old = summary.ran_at < time(Timestamp::now() - NEWS);
     for alert in line.alerts.iter().filter(|alert| alert.point == summary.id) {
-        let body = serde_json::json!({
-            "run": summary.id, "what": line.label, "kind": alert.kind, "text": alert.text, "at": alert.at,
-            "measured_s": alert.measured_s, "expected_s": alert.expected_s, "limit_s": alert.limit_s,
-        });
-        // What was so the time before is no news.
-        let was_so = match before {
+        let message = AlertMessage {
+            run: summary.id.clone(),
+            what: line.label.clone(),
+            kind: alert.kind,
+            text: alert.text.clone(),
+            at: alert.at.clone(),
+            measured_s: alert.measured_s,
+            expected_s: alert.expected_s,
+            limit_s: alert.limit_s,
+        };
+        // A regression that persists is reported once.
+        let persists = match before {
             Some(before) => server.store.has_alert(&before.id, alert.kind.id()).await?,
             None => false,
         };
-        let urls = if was_so || is_old { &[] } else { server.webhooks.urls() };
-        server.store.alert(run, alert.kind.id(), &body.to_string(), urls).await?;
-        server.stir();
+        let urls = if persists || is_old { &[] } else { server.webhooks.urls() };
+        server.store.alert(run, &message, urls).await?;
+        server.watch.notify();
     }
     Ok(())
 }

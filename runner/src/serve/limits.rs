@@ -1,8 +1,8 @@
-//! What the server takes, and how it reads what is sent: never more than that, and never waiting for ever.
+//! Reads bodies of requests within limits of size, memory and time.
 
 use super::problem::Problem;
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use http_body_util::BodyExt;
@@ -11,30 +11,30 @@ use std::io::Read;
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Who sends nothing for so long is gone.
+/// The longest pause within a body.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// Who sends less than this, over and over, keeps a connection from others.
+/// The longest time that a whole body may take, so that slow clients don't block connections.
 const WHOLE_BODY: Duration = Duration::from_secs(5 * 60);
 
-/// What zstd may need to remember: a frame that wants more is refused.
+/// The largest zstd window, as a power of two: frames with larger ones are refused.
 pub(super) const WINDOW_LOG: u32 = 27;
 
-/// How many bytes of bodies are in memory at once, in pieces of [`ROOM_PIECE`]: 1 GiB.
+/// The memory for all bodies together, in pieces of [`ROOM_PIECE`]: 1 GiB.
 pub(super) const ROOM: usize = 16 << 10;
 const ROOM_PIECE: usize = 64 << 10;
 
-/// A whole body of at most so many bytes, and the room that it takes. Only what has come takes any: who is slow takes none
-/// from others.
-pub(super) async fn whole(
+/// Reads a body of at most `most` bytes; returns it with a permit for its memory. Only received bytes need a permit, so slow
+/// clients don't block others.
+pub(super) async fn read_body(
     body: Body,
     most: usize,
     room: &Semaphore,
 ) -> Result<(Vec<u8>, SemaphorePermit<'_>), Problem> {
     let no_room = |_| {
-        let detail = "the server has no room for more uploads at once: try again in a while";
+        let detail = "The server is receiving too many uploads. Try again in a few seconds.";
         let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail);
-        problem.with(header::RETRY_AFTER, HeaderValue::from(5))
+        problem.with(header::RETRY_AFTER, 5)
     };
     let read = async {
         let mut all = Vec::new();
@@ -54,42 +54,41 @@ pub(super) async fn whole(
     tokio::time::timeout(WHOLE_BODY, read).await.unwrap_or_else(|_| Err(too_slow()))
 }
 
-/// The next bytes of a body; none at its end.
+/// Returns the next bytes of a body; none at its end.
 pub(super) async fn next(body: &mut Body) -> Result<Option<Bytes>, Problem> {
     loop {
         let frame = tokio::time::timeout(IDLE, body.frame()).await.map_err(|_| too_slow())?;
         match frame {
             None => return Ok(None),
             Some(Ok(frame)) => {
-                // What is no data are trailers, and nobody reads them.
+                // Other frames are trailers, which are ignored.
                 if let Ok(data) = frame.into_data() {
                     return Ok(Some(data));
                 }
             }
             Some(Err(error)) => {
-                let detail = format!("the body broke off: {error}");
+                let detail = format!("The body ended early: {error}. Send it again.");
                 return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
             }
         }
     }
 }
 
-/// Whether a body is compressed by zstd, the only coding that is taken.
-pub(super) fn is_packed(headers: &HeaderMap) -> Result<bool, Problem> {
+/// Returns whether a body is compressed with zstd, the only accepted coding.
+pub(super) fn is_compressed(headers: &HeaderMap) -> Result<bool, Problem> {
     match headers.get(header::CONTENT_ENCODING).map(|value| value.to_str().unwrap_or_default().trim()) {
         None | Some("" | "identity") => Ok(false),
         Some("zstd") => Ok(true),
         Some(_) => {
-            let detail = "send the body as it is, or with `Content-Encoding: zstd`";
+            let detail = "The body has an unknown Content-Encoding. Send it uncompressed or with zstd.";
             Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
         }
     }
 }
 
-/// What a body compressed by zstd holds: at most so many bytes, however well they were compressed.
-pub(super) fn unpacked(packed: &[u8], most: usize) -> Result<Vec<u8>, Problem> {
-    let torn =
-        |error| Problem::new(StatusCode::BAD_REQUEST, format!("the body can't be read as zstd: {error}"));
+/// Decompresses a zstd body of at most `most` bytes when decompressed.
+pub(super) fn decompress(packed: &[u8], most: usize) -> Result<Vec<u8>, Problem> {
+    let torn = |error| Problem::new(StatusCode::BAD_REQUEST, format!("The body is not valid zstd: {error}."));
     let mut decoder = zstd::Decoder::new(packed).map_err(torn)?;
     decoder.window_log_max(WINDOW_LOG).map_err(torn)?;
     let mut all = Vec::new();
@@ -100,20 +99,21 @@ pub(super) fn unpacked(packed: &[u8], most: usize) -> Result<Vec<u8>, Problem> {
     Ok(all)
 }
 
-/// Holds a body to the hash that was sent with it (RFC 9530).
+/// Compares a body with the hash that was sent with it (RFC 9530).
 pub(super) fn check_digest(headers: &HeaderMap, body: &[u8]) -> Result<(), Problem> {
-    const HOW: &str = "send `Content-Digest: sha-256=:BASE64:` over the bytes of the body (RFC 9530)";
-    let refuse = |what: &str| Problem::new(StatusCode::BAD_REQUEST, format!("{what}: {HOW}"));
-    let header = headers.get("content-digest").ok_or_else(|| refuse("the body has no hash"))?;
+    const HOW: &str = "Send Content-Digest: sha-256=:BASE64: with the hash of the body's bytes (RFC 9530).";
+    let refuse = |what: &str| Problem::new(StatusCode::BAD_REQUEST, format!("{what} {HOW}"));
+    let header =
+        headers.get("content-digest").ok_or_else(|| refuse("The header Content-Digest is missing."))?;
     let digest = header.to_str().unwrap_or_default().split(',').find_map(|item| {
         let value = item.trim().strip_prefix("sha-256=:")?.strip_suffix(':')?;
         BASE64_STANDARD.decode(value).ok()
     });
-    let digest = digest.ok_or_else(|| refuse("the body's hash can't be read"))?;
+    let digest = digest.ok_or_else(|| refuse("The header Content-Digest has no valid sha-256."))?;
     if digest.as_slice() != Sha256::digest(body).as_slice() {
         return Err(Problem::new(
             StatusCode::BAD_REQUEST,
-            "the body is not the one that was hashed: send it again",
+            "The body does not match its Content-Digest. Send it again.",
         ));
     }
     Ok(())
@@ -122,10 +122,13 @@ pub(super) fn check_digest(headers: &HeaderMap, body: &[u8]) -> Result<(), Probl
 pub(super) fn too_large(most: u64) -> Problem {
     Problem::new(
         StatusCode::PAYLOAD_TOO_LARGE,
-        format!("this server takes at most {most} bytes of it: see /api/v1/limits"),
+        format!("The body is too large: the server accepts at most {most} bytes (GET /api/v1/limits)."),
     )
 }
 
 fn too_slow() -> Problem {
-    Problem::new(StatusCode::REQUEST_TIMEOUT, "the body took too long to come")
+    Problem::new(
+        StatusCode::REQUEST_TIMEOUT,
+        "The body took too long to arrive. Send it again, or use a faster connection.",
+    )
 }

@@ -1,4 +1,4 @@
-//! Connections: many at once but not any number, none that only waits, and none cut off when the server ends.
+//! Accepts connections within limits, and finishes open requests when the server shuts down.
 
 use axum::Router;
 use axum::extract::ConnectInfo;
@@ -15,27 +15,27 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tower::ServiceExt;
 
-/// Who connects beyond that waits.
+/// The most open connections; further ones wait.
 const CONNECTIONS: usize = 2048;
 
-/// Who does not say what they want for so long is gone.
+/// The time that a client has to send a request's headers.
 const HEADERS: Duration = Duration::from_secs(20);
 
-/// Who takes nothing of an answer for so long is gone too.
+/// The time after which a client that reads nothing of a response is disconnected.
 const UNREAD: Duration = Duration::from_secs(60);
 
-/// How long what is under way may take when the server ends.
+/// The time that open requests have when the server shuts down.
 const LAST: Duration = Duration::from_secs(20);
 
-/// Lets this process have as many connections and files open as it may: many systems start programs with few.
+/// Raises the limit on open files to the hard limit: many systems start programs with a low one.
 fn open_many() {
     let limit = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
-        tracing::warn!("no more files can be open at once than {:?}: {error}", limit.current);
+        tracing::warn!("the limit on open files stays at {:?}: {error}", limit.current);
     }
 }
 
-/// Answers connections until `end`, then what is under way.
+/// Serves connections until `end`, then finishes open requests.
 pub(super) async fn serve(listener: TcpListener, router: Router, end: impl Future<Output = ()>) {
     open_many();
     let graceful = GracefulShutdown::new();
@@ -54,15 +54,14 @@ pub(super) async fn serve(listener: TcpListener, router: Router, end: impl Futur
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Too many open files, for one: some will be closed.
-                tracing::warn!("a connection can't be taken: {error}");
+                // A likely reason is too many open files, of which some will be closed.
+                tracing::warn!("a connection could not be accepted: {error}");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             }
         };
-        // Who takes nothing of an answer for so long is gone.
         let _ = set_tcp_user_timeout(&stream, UNREAD.as_millis() as u32);
-        // Answers are small; who waits for more to send makes every one late.
+        // Most responses are small: waiting for more data would delay them.
         let _ = stream.set_nodelay(true);
         let router = router.clone();
         let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
@@ -77,7 +76,7 @@ pub(super) async fn serve(listener: TcpListener, router: Router, end: impl Futur
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
             let _place = place;
-            // Whoever went away is no error of ours.
+            // A client that disconnects is not an error.
             if let Err(error) = connection.await {
                 tracing::debug!("{peer}: {error}");
             }
@@ -85,6 +84,6 @@ pub(super) async fn serve(listener: TcpListener, router: Router, end: impl Futur
     }
     drop(listener);
     if tokio::time::timeout(LAST, graceful.shutdown()).await.is_err() {
-        tracing::warn!("what took longer than {} s is cut off", LAST.as_secs());
+        tracing::warn!("requests that took longer than {} s were aborted", LAST.as_secs());
     }
 }

@@ -1,9 +1,8 @@
-//! What the server did, in numbers, for Prometheus: `/metrics`.
+//! Metrics for Prometheus: `/metrics`.
 
 use super::Server;
 use super::guard::Caller;
 use super::problem::Problem;
-use crate::store::Scope;
 use axum::extract::{Extension, MatchedPath, Request, State};
 use axum::http::header;
 use axum::middleware::Next;
@@ -16,27 +15,28 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use std::time::Instant;
+use trainplan_shared::api::TokenScope;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Asked {
+struct RequestLabels {
     method: String,
-    /// As it is written in the API's document: no ids, so that there are few.
+    /// The route's pattern, without ids, so that there are few values.
     route: String,
     status: u16,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Came {
+struct OutcomeLabels {
     outcome: String,
 }
 
-/// All numbers.
+/// All metrics.
 pub(super) struct Meter {
     registry: Registry,
-    requests: Family<Asked, Counter>,
-    seconds: Family<Asked, Histogram, fn() -> Histogram>,
-    uploads: Family<Came, Counter>,
-    webhooks: Family<Came, Counter>,
+    requests: Family<RequestLabels, Counter>,
+    seconds: Family<RequestLabels, Histogram, fn() -> Histogram>,
+    uploads: Family<OutcomeLabels, Counter>,
+    webhooks: Family<OutcomeLabels, Counter>,
     watchers: Gauge,
 }
 
@@ -51,22 +51,22 @@ impl Meter {
             watchers: Gauge::default(),
             registry: Registry::default(),
         };
-        registry.register("requests", "Requests that were answered", meter.requests.clone());
-        registry.register("request_seconds", "How long answers took to begin", meter.seconds.clone());
-        registry.register("uploads", "Results that came in", meter.uploads.clone());
-        registry.register("webhooks", "Alerts that were told", meter.webhooks.clone());
-        registry.register("watchers", "Who watches what happens", meter.watchers.clone());
+        registry.register("requests", "Answered requests", meter.requests.clone());
+        registry.register("request_seconds", "Time until an answer began", meter.seconds.clone());
+        registry.register("uploads", "Received results", meter.uploads.clone());
+        registry.register("webhooks", "Attempts to deliver alerts", meter.webhooks.clone());
+        registry.register("watchers", "Open event streams", meter.watchers.clone());
         Meter { registry, ..meter }
     }
 
-    /// Counts a result that came in.
+    /// Counts a received result.
     pub(super) fn uploaded(&self, outcome: &str) {
-        self.uploads.get_or_create(&Came { outcome: outcome.into() }).inc();
+        self.uploads.get_or_create(&OutcomeLabels { outcome: outcome.into() }).inc();
     }
 
-    /// Counts an alert that was told, or could not be.
-    pub(super) fn told(&self, outcome: &str) {
-        self.webhooks.get_or_create(&Came { outcome: outcome.into() }).inc();
+    /// Counts an attempt to deliver an alert.
+    pub(super) fn delivered(&self, outcome: &str) {
+        self.webhooks.get_or_create(&OutcomeLabels { outcome: outcome.into() }).inc();
     }
 }
 
@@ -80,19 +80,19 @@ pub(super) async fn count(State(server): State<Server>, request: Request, next: 
     let route = request.extensions().get::<MatchedPath>().map_or("other", MatchedPath::as_str).to_owned();
     let method = request.method().as_str().to_owned();
     let response = next.run(request).await;
-    let asked = Asked { method, route, status: response.status().as_u16() };
-    server.meter.requests.get_or_create(&asked).inc();
-    server.meter.seconds.get_or_create(&asked).observe(begun.elapsed().as_secs_f64());
+    let labels = RequestLabels { method, route, status: response.status().as_u16() };
+    server.meter.requests.get_or_create(&labels).inc();
+    server.meter.seconds.get_or_create(&labels).observe(begun.elapsed().as_secs_f64());
     response
 }
 
-/// Answers `/metrics`, to who may read.
+/// Answers `/metrics` to callers who may read.
 pub(super) async fn respond(
     State(server): State<Server>,
-    Extension(by): Extension<Caller>,
+    Extension(caller): Extension<Caller>,
 ) -> Result<Response, Problem> {
-    by.may(Scope::Read)?;
-    server.meter.watchers.set(i64::try_from(server.watch.listeners()).unwrap_or(i64::MAX));
+    caller.may(TokenScope::Read)?;
+    server.meter.watchers.set(i64::try_from(server.watch.watchers()).unwrap_or(i64::MAX));
     let mut text = String::new();
     encode(&mut text, &server.meter.registry).map_err(Problem::broken)?;
     let kind = [(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")];

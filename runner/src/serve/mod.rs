@@ -1,4 +1,4 @@
-//! The web app over HTTP, from the files embedded in this binary, and the results of the store.
+//! `trainplan serve`: the embedded web app and the API over HTTP.
 
 mod api;
 mod assets;
@@ -15,8 +15,6 @@ mod rates;
 mod tests;
 mod watch;
 mod webhooks;
-
-pub(crate) use api::Progress;
 
 use crate::data::{DataDir, DataDirError};
 use crate::store::{Place, Store, StoreError, secret};
@@ -45,91 +43,91 @@ use uuid::Uuid;
 use watch::Watch;
 use webhooks::Webhooks;
 
-/// How to serve.
+/// The options of a server.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Options {
-    /// Where the store is.
+pub(crate) struct ServeOptions {
+    /// The place of the store.
     pub(crate) place: Place,
-    /// Whether everyone reads; none: everyone who reaches a server on loopback, and nobody else.
+    /// Whether reading needs no token; by default only on a loopback address.
     pub(crate) public: Option<bool>,
-    /// Whether a proxy in front speaks TLS with the world.
+    /// Whether a proxy in front provides TLS.
     pub(crate) behind_tls: bool,
-    /// The addresses of proxies whose headers are believed.
+    /// The addresses of proxies whose headers are trusted.
     pub(crate) trusted_proxies: Vec<IpAddr>,
-    /// The header that names the person who is logged in at a proxy.
+    /// The header in which a trusted proxy names the person who is logged in.
     pub(crate) login_header: Option<HeaderName>,
-    /// Results received longer ago are deleted.
+    /// The number of days after which results are deleted.
     pub(crate) retain_days: Option<u32>,
-    /// Whom to tell of alerts.
+    /// The addresses to post alerts to.
     pub(crate) webhooks: Vec<String>,
-    /// Whether those may be in this network.
+    /// Whether those may be outside the public internet.
     pub(crate) webhook_allow_private: bool,
-    /// What alerts are signed with.
+    /// The secret that signs alerts.
     pub(crate) webhook_secret: Option<String>,
-    /// Where people reach this server.
+    /// The server's address for people.
     pub(crate) public_url: Option<Url>,
-    /// From when on a run is a regression.
+    /// The thresholds for regressions.
     pub(crate) thresholds: Thresholds,
-    /// What the server takes.
+    /// The limits on requests.
     pub(crate) limits: ServerLimits,
 }
 
-/// Why the server did not start, or ended before it was told to.
+/// Why the server did not start or stopped early.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServeError {
-    /// Another program listens there already, most often an earlier `trainplan serve`.
-    #[error("{0} is in use: end the program that listens there, or choose another address with --listen")]
+    /// Another program uses the address, most often an earlier `trainplan serve`.
+    #[error("{0} is in use by another program. Stop that program, or choose another address with --listen.")]
     AddressInUse(SocketAddr),
     /// The system refused the address.
-    #[error("cannot listen on {addr}: {source}")]
+    #[error("Can't listen on {addr}: {source}.")]
     Listen {
-        /// The address that was asked for.
+        /// The requested address.
         addr: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A header that nobody is believed to have sent.
-    #[error("--login-header needs --trusted-proxy ADDRESS: whoever else sends the header is not believed")]
+    /// No proxy is trusted to send the login header.
+    #[error("--login-header requires --trusted-proxy ADDRESS. Without it, anyone could send that header.")]
     NoProxy,
-    /// An address that can't be told anything.
+    /// A webhook or its secret is invalid.
     #[error("{0}")]
     Webhook(String),
-    /// There is no place for the store.
+    /// The data directory can't be used.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
     /// The store can't be opened.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Serving or waiting for a signal failed.
-    #[error("the server failed: {0}")]
+    #[error("The server failed: {0}.")]
     Io(#[from] io::Error),
 }
 
-/// What requests share.
+/// The server, as requests and background tasks share it.
 #[derive(Clone)]
 struct Server(Arc<Shared>);
 
 struct Shared {
     store: Store,
-    options: Settled,
-    /// The token that was printed at the start, of a server on loopback.
+    options: RequestOptions,
+    /// The token that a server on loopback printed when it started.
     owner: Option<String>,
     rates: Rates,
     meter: Meter,
     watch: Watch,
     webhooks: Webhooks,
-    /// What bodies take of the memory.
+    /// The memory for bodies of requests.
     room: Semaphore,
-    /// What takes time is done by few at once.
+    /// Limits the number of concurrent requests with much work.
     turns: Semaphore,
-    /// That a run came in, for whoever judges it.
-    came_in: Notify,
-    /// True when the server is about to end.
+    /// Wakes the judge when a run was received.
+    received: Notify,
+    /// True when the server shuts down.
     ends: flag::Receiver<bool>,
 }
 
-/// Options, with what follows from the address.
-struct Settled {
+/// The options that requests need, with defaults that depend on the address.
+struct RequestOptions {
     is_public: bool,
     behind_tls: bool,
     trusted_proxies: Vec<IpAddr>,
@@ -149,7 +147,7 @@ impl std::ops::Deref for Server {
 impl Server {
     fn new(
         store: Store,
-        options: &Options,
+        options: &ServeOptions,
         owner: Option<String>,
         ends: flag::Receiver<bool>,
     ) -> Result<Server, ServeError> {
@@ -157,7 +155,7 @@ impl Server {
         Ok(Server(Arc::new(Shared {
             store,
             rates: Rates::new(options.limits.requests_per_minute),
-            options: Settled {
+            options: RequestOptions {
                 is_public: options.public.unwrap_or(owner.is_some()),
                 behind_tls: options.behind_tls,
                 trusted_proxies: options.trusted_proxies.clone(),
@@ -171,20 +169,15 @@ impl Server {
             webhooks: webhooks.map_err(ServeError::Webhook)?,
             room: Semaphore::new(limits::ROOM),
             turns: Semaphore::new(8),
-            came_in: Notify::new(),
+            received: Notify::new(),
             ends,
         })))
     }
-
-    /// Says that something happened, to all who watch.
-    fn stir(&self) {
-        self.watch.stir();
-    }
 }
 
-/// Serves the web app and a store on `addr` (port 0 takes a free one) until SIGINT or SIGTERM, answers what is under
-/// way, and returns. The URL goes to stderr as soon as it works.
-pub(crate) async fn serve(addr: SocketAddr, dir: DataDir, options: Options) -> Result<(), ServeError> {
+/// Serves the web app and a store on `addr` until SIGINT or SIGTERM, finishes open requests, and returns. Port 0 takes a free
+/// port. Prints the URL to stderr when it works.
+pub(crate) async fn serve(addr: SocketAddr, dir: DataDir, options: ServeOptions) -> Result<(), ServeError> {
     if options.login_header.is_some() && options.trusted_proxies.is_empty() {
         return Err(ServeError::NoProxy);
     }
@@ -206,55 +199,55 @@ pub(crate) async fn serve(addr: SocketAddr, dir: DataDir, options: Options) -> R
     if server.owner.is_some() {
         router = router.layer(from_fn(host::only_own));
     }
-    let told = server.watch.begin(&server.store).await?;
+    let seen = server.watch.begin(&server.store).await?;
     announce(&server, addr).await?;
-    let housekeeping = tokio::spawn(keep_house(server.clone(), options.retain_days));
+    let cleaning = tokio::spawn(clean_up(server.clone(), options.retain_days));
     let watching = tokio::spawn({
         let server = server.clone();
-        async move { server.watch.read(&server.store, told).await }
+        async move { server.watch.run(&server.store, seen).await }
     });
     let judging = tokio::spawn(judging::judge(server.clone()));
-    let telling = tokio::spawn(webhooks::tell(server.clone()));
-    let told_to_end = async move {
+    let delivering = tokio::spawn(webhooks::run(server.clone()));
+    let stopped = async move {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
-        // Nobody is left that would hear it if this fails.
+        // This fails only when nothing waits for it.
         let _ = end.send(true);
     };
-    listen::serve(listener, router, told_to_end).await;
-    housekeeping.abort();
+    listen::serve(listener, router, stopped).await;
+    cleaning.abort();
     watching.abort();
     judging.abort();
-    telling.abort();
+    delivering.abort();
     Ok(())
 }
 
-/// Says where the server is, and who may do what.
+/// Prints the server's address and notes about access.
 async fn announce(server: &Server, addr: SocketAddr) -> Result<(), ServeError> {
     let mut out = io::stderr();
     match &server.owner {
         Some(owner) => {
-            writeln!(out, "Trainplan is at http://{addr} (Ctrl-C ends it)")?;
-            writeln!(out, "to upload, share and delete: http://{addr}/results#token={owner}")?;
+            writeln!(out, "Trainplan is at http://{addr} (Ctrl-C stops it)")?;
+            writeln!(out, "To upload, share and delete: http://{addr}/results#token={owner}")?;
         }
         None => {
-            writeln!(out, "Trainplan listens on {addr} (Ctrl-C ends it)")?;
+            writeln!(out, "Trainplan listens on {addr} (Ctrl-C stops it)")?;
             if server.options.is_public {
-                writeln!(out, "note: whoever reaches it can read its results and logs")?;
+                writeln!(out, "note: Anyone who can reach this address can read its results and logs.")?;
             }
             if !server.store.has_tokens().await? {
                 let what = if server.options.is_public { "upload" } else { "read or upload" };
                 writeln!(
                     out,
-                    "note: there is no token yet, and nobody can {what}: see `trainplan token create --help`"
+                    "note: Nobody can {what} yet, because there are no tokens. Create one with `trainplan token create`."
                 )?;
             }
             if !server.options.behind_tls {
                 writeln!(
                     out,
-                    "note: tokens go over the network as they are: put a proxy with TLS before it, and say --behind-tls"
+                    "note: Without TLS, others on the network can read tokens. Use a proxy with TLS and pass --behind-tls."
                 )?;
             }
         }
@@ -262,10 +255,10 @@ async fn announce(server: &Server, addr: SocketAddr) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// What is to be done from time to time. What fails is done the next time.
-async fn keep_house(server: Server, retain_days: Option<u32>) {
+/// Cleans up the store from time to time. What fails is tried again the next time.
+async fn clean_up(server: Server, retain_days: Option<u32>) {
     const EVERY: Duration = Duration::from_secs(10 * 60);
-    // Looking at every log takes a while: at the start, and once a day.
+    // Checking every log takes a while: it is done at the start and once a day.
     const SWEEP: usize = 24 * 6;
     for round in (0..SWEEP).cycle() {
         server.rates.forget();
@@ -278,19 +271,19 @@ async fn keep_house(server: Server, retain_days: Option<u32>) {
                 let deleted = server.store.delete_older(days).await?;
                 if deleted > 0 {
                     tracing::info!("{deleted} runs received more than {days} days ago were deleted");
-                    server.stir();
+                    server.watch.notify();
                 }
             }
             Ok::<_, StoreError>(())
         };
         if let Err(error) = done.await {
-            tracing::warn!("the store can't be tidied: {error}");
+            tracing::warn!("the store could not be cleaned up: {error}");
         }
         tokio::time::sleep(EVERY).await;
     }
 }
 
-/// Everything the server answers, with the web app taken from `App`.
+/// Returns all routes, with the web app from `App`.
 fn router<App: Embed + 'static>(server: &Server) -> Router {
     let metrics = Router::new()
         .route("/metrics", get(meter::respond))
@@ -302,11 +295,11 @@ fn router<App: Embed + 'static>(server: &Server) -> Router {
         .fallback_service(get(assets::respond::<App>))
         .layer(from_fn_with_state(server.clone(), harden))
         .layer(from_fn_with_state(server.clone(), meter::count))
-        .layer(from_fn(name))
+        .layer(from_fn(identify_request))
         .with_state(server.clone())
 }
 
-/// Whether the server can answer: for whoever sends it requests, or starts it again.
+/// Answers `/healthz`: whether the store answers.
 async fn health(State(server): State<Server>) -> Result<&'static str, Problem> {
     let asked = tokio::time::timeout(Duration::from_secs(5), server.store.is_well()).await;
     match asked {
@@ -315,17 +308,17 @@ async fn health(State(server): State<Server>) -> Result<&'static str, Problem> {
     }
 }
 
-/// Gives every request a name, for whoever looks for it in the server's output.
-async fn name(request: Request, next: Next) -> Response {
+/// Gives every request an id, by which it can be found in the server's output.
+async fn identify_request(request: Request, next: Next) -> Response {
     const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-    // A proxy may have named it.
-    let is_name = |text: &&str| {
+    // A proxy may have sent an id.
+    let is_id = |text: &&str| {
         (1..=64).contains(&text.len())
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
     };
-    let given = request.headers().get(&REQUEST_ID).and_then(|id| id.to_str().ok()).filter(is_name);
+    let given = request.headers().get(&REQUEST_ID).and_then(|id| id.to_str().ok()).filter(is_id);
     let id = given.map_or_else(|| Uuid::now_v7().to_string(), str::to_owned);
-    // The path alone: a query may hold what is nobody's business.
+    // Without the query, which may contain private names.
     let span = tracing::info_span!("request", id, method = %request.method(), path = request.uri().path());
     let mut response = async {
         let response = next.run(request).await;
@@ -340,10 +333,10 @@ async fn name(request: Request, next: Next) -> Response {
     response
 }
 
-/// Adds to every response what keeps a browser from doing more with it than the app needs.
+/// Adds the security headers to every response.
 async fn harden(State(server): State<Server>, request: Request, next: Next) -> Response {
     const POLICY: HeaderValue = HeaderValue::from_static(include_str!("../../../web/csp.txt").trim_ascii());
-    // The page itself carries `POLICY` too, for static hosts; this part is not allowed there.
+    // Pages also contain `POLICY`, for static hosts; browsers ignore this part there.
     const FRAMES: HeaderValue = HeaderValue::from_static("frame-ancestors 'none'");
     const OTHERS: [(HeaderName, HeaderValue); 4] = [
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),

@@ -1,4 +1,4 @@
-//! What went wrong, as programs are told of it: RFC 9457.
+//! Error responses (RFC 9457).
 
 use crate::store::{BlobError, StoreError};
 use axum::Json;
@@ -8,7 +8,7 @@ use std::fmt::Display;
 use std::time::Duration;
 use trainplan_shared::api::ProblemDetails;
 
-/// An error as a response: RFC 9457, and any header that belongs to it.
+/// An error response, with any header that belongs to it.
 #[derive(Debug)]
 pub(crate) struct Problem {
     details: ProblemDetails,
@@ -22,34 +22,38 @@ impl Problem {
         Problem { details, header: None }
     }
 
-    /// Nobody that we know.
-    pub(super) fn unknown(detail: &str) -> Problem {
-        let header = (header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        Problem { header: Some(header), ..Problem::new(StatusCode::UNAUTHORIZED, detail) }
+    /// Returns 401: the request needs a valid token.
+    pub(super) fn unauthorized(detail: &str) -> Problem {
+        let problem = Problem::new(StatusCode::UNAUTHORIZED, detail);
+        problem.with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
     }
 
-    /// Asked too often.
+    /// Returns 400: the query has a parameter that the operation does not know.
+    pub(super) fn unknown_parameter(name: &str, allowed: &str) -> Problem {
+        Problem::new(StatusCode::BAD_REQUEST, format!("Unknown parameter \"{name}\". Allowed: {allowed}."))
+    }
+
+    /// Returns 429: the caller exceeded its request rate.
     pub(super) fn too_often(wait: Duration) -> Problem {
+        // Rounded up, so that the caller does not come back too early.
         let seconds = wait.as_secs() + 1;
-        let detail = format!("that is more often than this server answers: ask again in {seconds} s");
-        let header = (header::RETRY_AFTER, HeaderValue::from(seconds));
-        Problem { header: Some(header), ..Problem::new(StatusCode::TOO_MANY_REQUESTS, detail) }
+        let detail = format!("Too many requests. Try again in {seconds} s.");
+        Problem::new(StatusCode::TOO_MANY_REQUESTS, detail).with(header::RETRY_AFTER, seconds)
     }
 
-    /// What went wrong here, and is nobody's business but the server's keeper's.
+    /// Logs an error of the server and returns 500 without its details.
     pub(super) fn broken(error: impl Display) -> Problem {
         tracing::error!("{error}");
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the server failed; its own output says why")
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "The server failed. Its output has the reason.")
     }
 
-    /// The store is out of reach. Whoever keeps the server is told why elsewhere; whoever asks needs no paths and addresses.
+    /// Returns 503 without the reason, which may contain paths and addresses.
     pub(super) fn out_of_reach() -> Problem {
-        let detail = "the store does not answer: try again in a while";
-        let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail);
-        problem.with(header::RETRY_AFTER, HeaderValue::from(5))
+        let detail = "The server can't reach its database or its logs. Try again in a few seconds.";
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).with(header::RETRY_AFTER, 5)
     }
 
-    /// With another header.
+    /// Returns the same problem with a header.
     pub(super) fn with(self, name: HeaderName, value: impl Into<HeaderValue>) -> Problem {
         Problem { header: Some((name, value.into())), ..self }
     }
@@ -57,24 +61,19 @@ impl Problem {
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Problem {
-        let status = match &error {
-            StoreError::Conflict { .. } | StoreError::Carried { .. } => StatusCode::CONFLICT,
+        match &error {
+            StoreError::Conflict { .. } | StoreError::Carried { .. } => {
+                Problem::new(StatusCode::CONFLICT, error.to_string())
+            }
             StoreError::Blob(BlobError::OtherLog { .. } | BlobError::NoHash(_)) => {
-                return Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string());
+                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string())
             }
             StoreError::Locked { .. } | StoreError::Gone { .. } | StoreError::Blob(_) => {
-                StatusCode::SERVICE_UNAVAILABLE
+                tracing::error!("{error}");
+                Problem::out_of_reach()
             }
-            _ => StatusCode::INTERNAL_SERVER_ERROR,
-        };
-        if status == StatusCode::CONFLICT {
-            return Problem::new(status, error.to_string());
+            _ => Problem::broken(error),
         }
-        if status != StatusCode::SERVICE_UNAVAILABLE {
-            return Problem::broken(error);
-        }
-        tracing::error!("{error}");
-        Problem::out_of_reach()
     }
 }
 

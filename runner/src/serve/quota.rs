@@ -1,22 +1,24 @@
-//! How much one token may upload in a day.
+//! Upload quotas per token and day.
 
 use super::Server;
 use super::guard::Caller;
 use super::problem::Problem;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{StatusCode, header};
 use jiff::Timestamp;
+use trainplan_shared::units::group_digits;
 
-/// Counts bytes that came, and refuses them where they are too many. Who started the server has no quota.
-pub(super) async fn count(server: &Server, by: &Caller, bytes: u64) -> Result<(), Problem> {
-    let Caller::Token { id, quota_bytes, .. } = by else { return Ok(()) };
-    let most = quota_bytes.unwrap_or(server.options.limits.max_uploaded_bytes_per_day);
-    if server.store.count_upload(id, bytes).await? <= most {
+/// Counts uploaded bytes; refuses them if the token exceeded its quota. The server's owner has none.
+pub(super) async fn count(server: &Server, caller: &Caller, bytes: u64) -> Result<(), Problem> {
+    let Caller::Token { id, quota_bytes, .. } = caller else { return Ok(()) };
+    let quota = quota_bytes.unwrap_or(server.options.limits.max_uploaded_bytes_per_day);
+    if server.store.count_upload(id, bytes).await? <= quota {
         return Ok(());
     }
-    let detail =
-        format!("this token uploads at most {most} bytes a day (UTC): go on tomorrow, or with another token");
+    let quota = group_digits(quota as f64);
+    let detail = format!(
+        "This token may upload {quota} bytes per day (UTC), and today's are used up. Continue tomorrow, or use another token."
+    );
     let day = 24 * 60 * 60;
     let rest = day - Timestamp::now().as_second().rem_euclid(day);
-    Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, detail)
-        .with(header::RETRY_AFTER, HeaderValue::from(rest)))
+    Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, detail).with(header::RETRY_AFTER, rest))
 }

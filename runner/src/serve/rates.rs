@@ -1,15 +1,16 @@
-//! How often one caller may ask.
+//! Request rates per caller.
 
 use super::problem::Problem;
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use std::hash::Hash;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 
-/// How often a token may be guessed in a minute.
+/// The number of invalid tokens that one address may send per minute.
 const GUESSES: NonZeroU32 = NonZeroU32::new(30).unwrap();
 
-/// The rates of all callers.
+/// The request rates of all callers.
 pub(super) struct Rates {
     requests: DefaultKeyedRateLimiter<String>,
     guesses: DefaultKeyedRateLimiter<Option<IpAddr>>,
@@ -23,23 +24,25 @@ impl Rates {
         }
     }
 
-    /// Counts a request of this caller.
+    /// Counts a request; refuses it if the caller exceeded its rate.
     pub(super) fn request(&self, caller: &str) -> Result<(), Problem> {
-        self.requests
-            .check_key(&caller.to_owned())
-            .map_err(|not_until| Problem::too_often(not_until.wait_time_from(DefaultClock::default().now())))
+        count(&self.requests, &caller.to_owned())
     }
 
-    /// Counts a token that was none.
+    /// Counts an invalid token; refuses the request if its address sent too many.
     pub(super) fn guess(&self, address: Option<IpAddr>) -> Result<(), Problem> {
-        self.guesses
-            .check_key(&address)
-            .map_err(|not_until| Problem::too_often(not_until.wait_time_from(DefaultClock::default().now())))
+        count(&self.guesses, &address)
     }
 
-    /// Forgets who has not asked for long.
+    /// Drops the counters of callers who have been idle.
     pub(super) fn forget(&self) {
         self.requests.retain_recent();
         self.guesses.retain_recent();
     }
+}
+
+fn count<K: Clone + Hash + Eq>(limiter: &DefaultKeyedRateLimiter<K>, key: &K) -> Result<(), Problem> {
+    limiter
+        .check_key(key)
+        .map_err(|not_until| Problem::too_often(not_until.wait_time_from(DefaultClock::default().now())))
 }

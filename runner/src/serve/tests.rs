@@ -35,7 +35,7 @@ const OWNER: &str = "tp_owner";
 
 async fn server(dir: &TempDir) -> Server {
     let (_, ends) = flag::channel(false);
-    Server::new(store(dir).await, &Options::default(), Some(OWNER.into()), ends).unwrap()
+    Server::new(store(dir).await, &ServeOptions::default(), Some(OWNER.into()), ends).unwrap()
 }
 
 fn request(method: Method, path: &str, headers: &[(&str, &str)]) -> Request<Body> {
@@ -200,7 +200,7 @@ async fn an_address_in_use_is_named() {
     let addr = taken.local_addr().unwrap();
     let dir = tempfile::tempdir().unwrap();
     let data = DataDir::open(Some(dir.path().into())).unwrap();
-    let error = serve(addr, data, Options::default()).await.unwrap_err();
+    let error = serve(addr, data, ServeOptions::default()).await.unwrap_err();
     assert!(matches!(error, ServeError::AddressInUse(in_use) if in_use == addr));
     assert!(error.to_string().contains("--listen"));
 }

@@ -1,82 +1,67 @@
-//! One reader of the store's changes for all who watch, whichever program or server made them.
+//! Reads the store's changes once for all watchers, whichever program or server made them.
 
 use crate::store::{Change, Store, StoreError};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use tokio::sync::{Notify, broadcast};
+use trainplan_shared::api::EventKind;
 
-/// How often to look for what other programs did.
+/// How often to look for changes by other programs.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// How far back to look for what was written late.
+/// How many earlier changes to read again, because they may have been committed late.
 const OVERLAP: i64 = 500;
 
-/// Who does not read so many in time is told to ask for the lists anew.
-const KEPT: usize = 1024;
+/// The number of changes that wait for a slow watcher before it must fetch the lists again.
+const QUEUED: usize = 1024;
 
-/// Something that happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Happening {
-    pub(super) seq: i64,
-    pub(super) kind: String,
-    pub(super) id: String,
-}
-
-impl From<&Change> for Happening {
-    fn from(change: &Change) -> Happening {
-        Happening { seq: change.seq, kind: change.kind.clone(), id: change.id.clone() }
-    }
-}
-
-impl Happening {
-    /// That some were missed.
-    pub(super) fn again(seq: i64) -> Happening {
-        Happening { seq, kind: "again".into(), id: String::new() }
-    }
-}
-
-/// All who watch.
+/// The watchers of the store.
 pub(super) struct Watch {
-    sender: broadcast::Sender<Happening>,
-    /// That this server itself did something: no need to wait.
-    stirred: Notify,
+    sender: broadcast::Sender<Change>,
+    /// Wakes the reader at once after a change by this server.
+    changed: Notify,
+    /// The newest sequence number that was read.
     newest: AtomicI64,
+}
+
+/// Returns the change that stands for changes that were missed.
+pub(super) fn missed(seq: i64) -> Change {
+    Change { seq, kind: EventKind::Again, id: String::new() }
 }
 
 impl Watch {
     pub(super) fn new() -> Watch {
-        let (sender, _) = broadcast::channel(KEPT);
-        Watch { sender, stirred: Notify::new(), newest: AtomicI64::new(0) }
+        let (sender, _) = broadcast::channel(QUEUED);
+        Watch { sender, changed: Notify::new(), newest: AtomicI64::new(0) }
     }
 
-    /// Says that something happened here.
-    pub(super) fn stir(&self) {
-        self.stirred.notify_one();
+    /// Has the changes read soon, after this server made one.
+    pub(super) fn notify(&self) {
+        self.changed.notify_one();
     }
 
-    /// Listens from now on; also the newest event's place until now.
-    pub(super) fn listen(&self) -> (i64, broadcast::Receiver<Happening>) {
+    /// Returns the newest sequence number so far, and a receiver of all changes from now on.
+    pub(super) fn subscribe(&self) -> (i64, broadcast::Receiver<Change>) {
         (self.newest.load(Ordering::Relaxed), self.sender.subscribe())
     }
 
-    /// How many watch.
-    pub(super) fn listeners(&self) -> usize {
+    /// Returns the number of watchers.
+    pub(super) fn watchers(&self) -> usize {
         self.sender.receiver_count()
     }
 
-    /// Reads changes for ever, after what [`Watch::begin`] found.
-    pub(super) async fn read(&self, store: &Store, mut told: BTreeSet<i64>) {
+    /// Reads changes and passes them on, forever. `seen` is what [`Watch::begin`] returned.
+    pub(super) async fn run(&self, store: &Store, mut seen: BTreeSet<i64>) {
         loop {
-            if let Err(error) = self.look(store, &mut told).await {
-                tracing::warn!("what happens can't be watched: {error}");
+            if let Err(error) = self.read(store, &mut seen).await {
+                tracing::warn!("the store's changes could not be read: {error}");
             }
-            // A stir may come between two looks; one look sees all that was before it.
-            let _ = tokio::time::timeout(EVERY, self.stirred.notified()).await;
+            let _ = tokio::time::timeout(EVERY, self.changed.notified()).await;
         }
     }
 
-    /// What was there before anyone could watch, and is nobody's news.
+    /// Returns the sequence numbers of changes before the server started, which are not passed on.
     pub(super) async fn begin(&self, store: &Store) -> Result<BTreeSet<i64>, StoreError> {
         let newest = store.newest_change().await?;
         let seen = store.changes(newest, OVERLAP).await?;
@@ -84,17 +69,17 @@ impl Watch {
         Ok(seen.iter().map(|change| change.seq).collect())
     }
 
-    async fn look(&self, store: &Store, told: &mut BTreeSet<i64>) -> Result<(), StoreError> {
+    async fn read(&self, store: &Store, seen: &mut BTreeSet<i64>) -> Result<(), StoreError> {
         let newest = self.newest.load(Ordering::Relaxed);
         for change in store.changes(newest, OVERLAP).await? {
-            if told.insert(change.seq) {
-                // Nobody may be listening.
-                let _ = self.sender.send(Happening::from(&change));
+            if seen.insert(change.seq) {
+                // This fails only while nobody watches.
+                let _ = self.sender.send(change);
             }
         }
-        let newest = told.last().copied().unwrap_or(newest).max(newest);
+        let newest = seen.last().copied().unwrap_or(newest).max(newest);
         self.newest.store(newest, Ordering::Relaxed);
-        *told = told.split_off(&(newest - OVERLAP));
+        *seen = seen.split_off(&(newest - OVERLAP));
         Ok(())
     }
 }

@@ -1,10 +1,10 @@
-//! Alerts, told to addresses that the server's keeper named.
+//! Delivers alerts to webhooks.
 //!
-//! An address may be wrong, or its name may come to point elsewhere: what is not on the public internet is not asked,
-//! unless that was allowed, so that nobody reaches this network's own services through the server. Who knows the secret
-//! can tell that an alert came from here: they are signed as standardwebhooks.com has it.
+//! An address may be wrong, and its name may later point elsewhere. Addresses outside the public internet are refused unless
+//! they are allowed, so that the server can't be used to reach services in its own network. Requests are signed as
+//! standardwebhooks.com specifies, so that receivers can verify their origin.
 
-use super::{Options, Server};
+use super::{ServeOptions, Server};
 use crate::store::Delivery;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -13,21 +13,22 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 use ring::hmac;
-use serde_json::Value;
+use serde::Serialize;
 use std::error::Error as _;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
+use trainplan_shared::api::AlertMessage;
 
-/// Who does not answer within that is tried again later.
+/// The time to wait for an answer.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// How often to look for what is due.
+/// How often to look for deliveries that are due.
 const EVERY: Duration = Duration::from_secs(2);
 
-/// Whom to tell, and how.
+/// The webhooks of a server.
 pub(super) struct Webhooks {
-    /// None where there is nobody to tell: it needs the system's certificates.
+    /// None without webhooks: a client needs the system's certificates.
     client: Option<Client>,
     urls: Vec<String>,
     secret: Option<hmac::Key>,
@@ -35,21 +36,21 @@ pub(super) struct Webhooks {
 }
 
 impl Webhooks {
-    /// Ready to tell the addresses that the options name.
+    /// Returns the webhooks that the options name.
     ///
     /// # Errors
-    /// One of them can't be told, or the secret is none, with the reason.
-    pub(super) fn new(options: &Options) -> Result<Webhooks, String> {
+    /// The sentence that says which address or secret is invalid, and why.
+    pub(super) fn new(options: &ServeOptions) -> Result<Webhooks, String> {
         let (urls, allow_private) = (&options.webhooks, options.webhook_allow_private);
         for url in urls {
-            check(url, allow_private).map_err(|why| format!("--webhook {url}: {why}"))?;
+            check(url, allow_private).map_err(|why| format!("The webhook {url} {why}."))?;
         }
         let secret = options.webhook_secret.as_deref().map(key).transpose()?;
         let client = (!urls.is_empty()).then(|| client(allow_private)).transpose()?;
         Ok(Webhooks { client, urls: urls.clone(), secret, public_url: options.public_url.clone() })
     }
 
-    /// All addresses.
+    /// Returns all addresses.
     pub(super) fn urls(&self) -> &[String] {
         &self.urls
     }
@@ -60,35 +61,35 @@ fn client(allow_private: bool) -> Result<Client, String> {
     let client = Client::builder()
         .user_agent(concat!("trainplan/", env!("CARGO_PKG_VERSION")))
         .timeout(ANSWER)
-        // Where they lead to was not named by anyone here.
+        // Nobody allowed the addresses that redirects lead to.
         .redirect(Policy::none())
         .no_proxy();
     let client = if allow_private { client } else { client.dns_resolver(PublicOnly) };
     client.build().map_err(|error| {
         let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-        format!("--webhook: no address can be asked ({why}): are the system's CA certificates there (ca-certificates)?")
+        format!("Webhooks can't use TLS: {why}. Install the system's CA certificates (ca-certificates).")
     })
 }
 
-/// Tells what is due, for ever.
-pub(super) async fn tell(server: Server) {
+/// Delivers alerts when they are due, forever.
+pub(super) async fn run(server: Server) {
     let Some(client) = &server.webhooks.client else { return };
     loop {
         match server.store.due_deliveries().await {
             Ok(due) => {
                 for delivery in due {
-                    tell_one(&server, client, &delivery).await;
+                    deliver(&server, client, &delivery).await;
                 }
             }
-            Err(error) => tracing::warn!("alerts can't be told: {error}"),
+            Err(error) => tracing::warn!("alerts could not be delivered: {error}"),
         }
         tokio::time::sleep(EVERY).await;
     }
 }
 
-async fn tell_one(server: &Server, client: &Client, delivery: &Delivery) {
+async fn deliver(server: &Server, client: &Client, delivery: &Delivery) {
     let webhooks = &server.webhooks;
-    let body = message(&delivery.body, webhooks.public_url.as_ref());
+    let body = payload(&delivery.body, webhooks.public_url.as_ref());
     let now = Timestamp::now().as_second().to_string();
     let mut asked = client.post(&delivery.url).header("content-type", "application/json");
     asked = asked.header("webhook-id", &delivery.alert).header("webhook-timestamp", &now);
@@ -96,45 +97,52 @@ async fn tell_one(server: &Server, client: &Client, delivery: &Delivery) {
         asked = asked.header("webhook-signature", signature(secret, &delivery.alert, &now, &body));
     }
     let asked = asked.body(body);
-    // An address may hold a secret: only its host is told.
+    // An address may contain a secret: only its host is logged.
     let host =
         Url::parse(&delivery.url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
     match asked.send().await.and_then(reqwest::Response::error_for_status) {
         Ok(_) => {
-            server.meter.told("taken");
+            server.meter.delivered("taken");
             if let Err(error) = server.store.delivered(delivery).await {
-                tracing::warn!("an alert was told to {host} and will be told again: {error}");
+                tracing::warn!("{host} received an alert and will receive it again: {error}");
             }
         }
         Err(error) => {
-            server.meter.told("refused");
+            server.meter.delivered("refused");
             let tries = delivery.tries + 1;
-            tracing::warn!("{host} does not take an alert (try {tries}): {}", error.without_url());
+            tracing::warn!("{host} did not accept an alert (attempt {tries}): {}", error.without_url());
         }
     }
 }
 
-/// What an address is told: the alert, its text such that it can stand alone in a chat, and where to read more.
-fn message(alert: &str, public_url: Option<&Url>) -> String {
-    let Ok(mut alert) = serde_json::from_str::<Value>(alert) else { return alert.to_owned() };
-    let word = |name: &str| alert[name].as_str().unwrap_or_default();
-    let mut text = format!("{}: {}", word("what"), word("text"));
-    // Behind the path that a proxy may have given it.
-    let link = public_url.map(|url| format!("{}/run?id={}", url.as_str().trim_end_matches('/'), word("run")));
+/// An alert as webhooks receive it.
+#[derive(Serialize)]
+struct Payload {
+    #[serde(flatten)]
+    message: AlertMessage,
+    /// The run's page, if the server knows its own address.
+    link: Option<String>,
+}
+
+/// Returns the body of a request: the alert with a link, and a text that also makes sense alone, in a chat.
+fn payload(alert: &str, public_url: Option<&Url>) -> String {
+    let Ok(message) = serde_json::from_str::<AlertMessage>(alert) else { return alert.to_owned() };
+    let mut text = format!("{}: {}", message.what, message.text);
+    // The public address may have a path.
+    let link = public_url.map(|url| format!("{}/run?id={}", url.as_str().trim_end_matches('/'), message.run));
     if let Some(link) = &link {
         text.push_str(&format!("\n{link}"));
     }
-    alert["link"] = link.into();
-    alert["text"] = text.into();
-    alert.to_string()
+    let payload = Payload { message: AlertMessage { text, ..message }, link };
+    serde_json::to_string(&payload).unwrap_or_else(|_| alert.to_owned())
 }
 
-/// Reads a secret: `whsec_` and at least 24 bytes in base64.
+/// Returns the key in a secret: `whsec_` and at least 24 bytes in base64.
 fn key(secret: &str) -> Result<hmac::Key, String> {
     let bytes = secret.strip_prefix("whsec_").and_then(|text| BASE64.decode(text).ok());
     let bytes = bytes.filter(|bytes| bytes.len() >= 24).ok_or(
-        "TRAINPLAN_WEBHOOK_SECRET is no secret: give whsec_ and at least 24 random bytes in base64, such as \
-         whsec_$(openssl rand -base64 32)",
+        "TRAINPLAN_WEBHOOK_SECRET must be whsec_ and at least 24 random bytes in base64, such as \
+         whsec_$(openssl rand -base64 32).",
     )?;
     Ok(hmac::Key::new(hmac::HMAC_SHA256, &bytes))
 }
@@ -144,13 +152,14 @@ fn signature(secret: &hmac::Key, id: &str, at: &str, body: &str) -> String {
     format!("v1,{}", BASE64.encode(tag))
 }
 
-/// Refuses what can't be told.
+/// Refuses invalid addresses; the reason follows the address in a sentence.
 fn check(url: &str, allow_private: bool) -> Result<(), String> {
-    let url = Url::parse(url).map_err(|error| format!("{error}; give https://HOST/PATH"))?;
+    let url = Url::parse(url)
+        .map_err(|error| format!("is not a valid address ({error}); use https://HOST/PATH"))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err("give an http or https address".into());
+        return Err("must begin with http:// or https://".into());
     }
-    let host = url.host_str().ok_or("it names no host")?;
+    let host = url.host_str().ok_or("has no host")?;
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     match address {
         Ok(address) if !allow_private && !is_public(address) => Err(PRIVATE.into()),
@@ -158,9 +167,9 @@ fn check(url: &str, allow_private: bool) -> Result<(), String> {
     }
 }
 
-const PRIVATE: &str = "it is not on the public internet: --webhook-allow-private allows that";
+const PRIVATE: &str = "is not on the public internet; allow that with --webhook-allow-private";
 
-/// Finds the public addresses of a name.
+/// A DNS resolver that returns public addresses only.
 struct PublicOnly;
 
 impl Resolve for PublicOnly {
@@ -176,7 +185,7 @@ impl Resolve for PublicOnly {
     }
 }
 
-/// Whether an address is one of the public internet's.
+/// Returns whether an address is on the public internet.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -184,7 +193,7 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// After IANA's registry of special-purpose addresses.
+/// Follows IANA's registry of special-purpose addresses.
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
     let is_shared = a == 100 && (64..128).contains(&b);
@@ -209,13 +218,13 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         is_public_v4(Ipv4Addr::new(one, two, three, four))
     };
     match (a, b) {
-        // What stands for a version 4 address is as public as that.
+        // Addresses that embed an IPv4 address are as public as that.
         (0, 0) if (c, d, e, f) == (0, 0, 0, 0xffff) => v4(g, h),
         (0x64, 0xff9b) if (c, d, e, f) == (0, 0, 0, 0) => v4(g, h),
         (0x2002, _) => v4(b, c),
         // Teredo, documentation, benchmarks and the like.
         (0x2001, ..0x200) | (0x2001, 0xdb8) | (0x3fff, _) => false,
-        // Of all others only these are given out.
+        // Of all others, IANA has allocated only 2000::/3.
         _ => a & 0xe000 == 0x2000,
     }
 }
@@ -223,9 +232,10 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
 
     #[test]
-    fn only_the_public_internet_is_public() {
+    fn special_purpose_addresses_are_not_public() {
         for address in ["8.8.8.8", "93.184.216.34", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"] {
             assert!(is_public(address.parse().unwrap()), "{address}");
         }
@@ -260,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_this_network_is_refused_however_it_is_written() {
+    fn private_addresses_are_refused_in_every_notation() {
         for url in [
             "http://127.0.0.1/",
             "http://2130706433/",
@@ -279,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_is_the_standards() {
+    fn signatures_match_the_example_of_standard_webhooks() {
         // The example of standardwebhooks.com's specification.
         let secret = key("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
         let signed =
@@ -291,25 +301,26 @@ mod tests {
     }
 
     #[test]
-    fn a_message_says_what_it_is_about_and_links_there() {
-        let alert = r#"{"run": "01a1", "what": "llama3.1-8b on alpha", "kind": "previous", "text": "13.2 s is too slow"}"#;
-        let told = |url: Option<&str>| -> Value {
+    fn a_payload_has_a_complete_text_and_a_link() {
+        let alert = r#"{"run": "01a1", "what": "llama3.1-8b on alpha", "kind": "previous", "text": "13.2 s is too slow",
+            "at": "2026-11-21T02:13:00Z", "measured_s": 13.2, "expected_s": 12.4, "limit_s": 13.0}"#;
+        let sent = |url: Option<&str>| -> Value {
             let url = url.map(|url| Url::parse(url).unwrap());
-            serde_json::from_str(&message(alert, url.as_ref())).unwrap()
+            serde_json::from_str(&payload(alert, url.as_ref())).unwrap()
         };
-        let there = told(Some("https://example.org/trainplan/"));
-        assert_eq!(there["link"], "https://example.org/trainplan/run?id=01a1");
+        let linked = sent(Some("https://example.org/trainplan/"));
+        assert_eq!(linked["link"], "https://example.org/trainplan/run?id=01a1");
         let text = "llama3.1-8b on alpha: 13.2 s is too slow\nhttps://example.org/trainplan/run?id=01a1";
-        assert_eq!((&there["text"], &there["kind"]), (&text.into(), &"previous".into()));
-        let nowhere = told(None);
+        assert_eq!((&linked["text"], &linked["kind"]), (&text.into(), &"previous".into()));
+        let unlinked = sent(None);
         assert_eq!(
-            (&nowhere["link"], &nowhere["text"]),
+            (&unlinked["link"], &unlinked["text"]),
             (&Value::Null, &"llama3.1-8b on alpha: 13.2 s is too slow".into())
         );
     }
 
     #[tokio::test]
-    async fn a_name_that_points_into_this_network_is_not_asked() {
+    async fn names_that_resolve_to_private_addresses_are_refused() {
         let error = match PublicOnly.resolve("localhost".parse().unwrap()).await {
             Ok(_) => panic!("localhost is public"),
             Err(error) => error,

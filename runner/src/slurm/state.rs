@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use trainplan_shared::api::RunState;
 
 /// The state of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,18 +59,6 @@ impl State {
 }
 
 impl End {
-    /// All of them.
-    pub(crate) const ALL: [End; 8] = [
-        End::Completed,
-        End::Failed,
-        End::Cancelled,
-        End::TimeLimit,
-        End::NodeFail,
-        End::OutOfMemory,
-        End::Preempted,
-        End::Unknown,
-    ];
-
     /// Returns Slurm's word.
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -99,6 +88,24 @@ impl fmt::Display for State {
             State::Ended(End::Preempted) => "was preempted",
             State::Ended(End::Unknown) => "ended, Slurm no longer says how",
         })
+    }
+}
+
+impl From<&State> for RunState {
+    /// Returns the state as a results server lists it.
+    fn from(state: &State) -> RunState {
+        match state {
+            State::Pending => RunState::Waiting,
+            State::Running => RunState::Running,
+            State::Ended(End::Completed) => RunState::Completed,
+            State::Ended(End::Failed) => RunState::Failed,
+            State::Ended(End::Cancelled) => RunState::Cancelled,
+            State::Ended(End::TimeLimit) => RunState::TimeLimit,
+            State::Ended(End::NodeFail) => RunState::NodeFail,
+            State::Ended(End::OutOfMemory) => RunState::OutOfMemory,
+            State::Ended(End::Preempted) => RunState::Preempted,
+            State::Ended(End::Unknown) => RunState::Ended,
+        }
     }
 }
 

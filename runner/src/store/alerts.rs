@@ -1,42 +1,28 @@
-//! Runs that were slower than they should have been, and whom to tell of them.
+//! Alerts about slow runs, and their deliveries to webhooks.
 
-use super::{ChangeKind, Store, StoreError, now, time};
+use super::{Store, StoreError, now, time};
 use jiff::{SignedDuration, Timestamp};
+use trainplan_shared::api::{AlertMessage, AlertRecord, EventKind};
 use uuid::Uuid;
 
-/// Who does not take an alert after so many tries is not told of it.
-const TRIES: i64 = 12;
+/// The number of attempts to deliver an alert to one address.
+const ATTEMPTS: i64 = 12;
 
-/// An alert as the store keeps it.
-#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
-pub(crate) struct KeptAlert {
-    /// Its name.
-    pub(crate) id: String,
-    /// When the store found it.
-    pub(crate) at: String,
-    /// The run.
-    pub(crate) run: String,
-    /// By which rule.
-    pub(crate) kind: String,
-    /// What it says, as JSON.
-    pub(crate) body: String,
-}
-
-/// An alert that an address is to be told of.
+/// A delivery that is due.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub(crate) struct Delivery {
-    /// The alert.
+    /// The alert's id.
     pub(crate) alert: String,
-    /// The address.
+    /// The address to deliver to.
     pub(crate) url: String,
-    /// How often it was tried before.
+    /// The number of earlier attempts.
     pub(crate) tries: i64,
-    /// What to tell, as JSON.
+    /// The alert's message, as JSON.
     pub(crate) body: String,
 }
 
 impl Store {
-    /// Runs that are news and were not judged yet, in the order in which they came; at most so many.
+    /// Returns at most 100 runs that are yet to be judged, in the order in which they were received.
     pub(crate) async fn unjudged(&self) -> Result<Vec<Uuid>, StoreError> {
         let select = "SELECT runs.id FROM unjudged JOIN runs ON runs.id = unjudged.id \
             ORDER BY received_at, runs.id LIMIT 100";
@@ -47,7 +33,7 @@ impl Store {
         Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
     }
 
-    /// Notes that these runs were judged.
+    /// Records that these runs were judged.
     pub(crate) async fn judged(&self, runs: &[Uuid]) -> Result<(), StoreError> {
         if runs.is_empty() {
             return Ok(());
@@ -60,20 +46,21 @@ impl Store {
         self.commit(writing).await
     }
 
-    /// Keeps an alert, to be told to addresses, unless the run has one of this kind already.
+    /// Stores an alert and its deliveries to these addresses, unless the run has an alert of this kind.
     pub(crate) async fn alert(
         &self,
         run: Uuid,
-        kind: &str,
-        body: &str,
+        message: &AlertMessage,
         urls: &[String],
     ) -> Result<(), StoreError> {
+        let body = self.json(message)?;
         let id = Uuid::now_v7().to_string();
         let at = now();
         let mut writing = self.database.write().await?;
         let insert = "INSERT INTO alerts (id, at, run, kind, body) \
             SELECT $1, $2, $3, $4, $5 WHERE EXISTS (SELECT 1 FROM runs WHERE id = $6) ON CONFLICT DO NOTHING";
-        let insert = sqlx::query(insert).bind(&id).bind(&at).bind(run.to_string()).bind(kind).bind(body);
+        let insert =
+            sqlx::query(insert).bind(&id).bind(&at).bind(run.to_string()).bind(message.kind.id()).bind(body);
         let inserted = insert.bind(run.to_string()).execute(&mut *writing).await;
         if inserted.map_err(|error| self.failed(error))?.rows_affected() == 0 {
             return Ok(());
@@ -83,11 +70,11 @@ impl Store {
             let inserted = insert.bind(&id).bind(url).bind(&at).execute(&mut *writing).await;
             inserted.map_err(|error| self.failed(error))?;
         }
-        self.change(&mut writing, ChangeKind::Alert, &run.to_string()).await?;
+        self.change(&mut writing, EventKind::Alert, &run.to_string()).await?;
         self.commit(writing).await
     }
 
-    /// Whether a run has an alert of a kind.
+    /// Returns whether a run has an alert of this kind.
     pub(crate) async fn has_alert(&self, run: &str, kind: &str) -> Result<bool, StoreError> {
         let count: i64 = sqlx::query_scalar("SELECT count(*) FROM alerts WHERE run = $1 AND kind = $2")
             .bind(run)
@@ -98,17 +85,25 @@ impl Store {
         Ok(count > 0)
     }
 
-    /// The newest alerts.
-    pub(crate) async fn alerts(&self, limit: u32) -> Result<Vec<KeptAlert>, StoreError> {
-        sqlx::query_as("SELECT id, at, run, kind, body FROM alerts ORDER BY at DESC, id DESC LIMIT $1")
-            .bind(i64::from(limit))
-            .fetch_all(&self.database.readers)
-            .await
-            .map_err(|error| self.failed(error))
+    /// Returns the newest alerts, newest first.
+    pub(crate) async fn alerts(&self, limit: u32) -> Result<Vec<AlertRecord>, StoreError> {
+        let rows: Result<Vec<(String, String, String, String, String)>, _> =
+            sqlx::query_as("SELECT id, at, run, kind, body FROM alerts ORDER BY at DESC, id DESC LIMIT $1")
+                .bind(i64::from(limit))
+                .fetch_all(&self.database.readers)
+                .await;
+        let record = |(id, at, run, kind, body): (String, String, String, String, String)| AlertRecord {
+            id,
+            at,
+            run,
+            kind,
+            alert: serde_json::from_str(&body).ok(),
+        };
+        Ok(rows.map_err(|error| self.failed(error))?.into_iter().map(record).collect())
     }
 
-    /// What is to be told now. Each is put off for a while at once, so that no other server tells it too, and so that it
-    /// is tried again, ever later, unless [`Store::delivered`] says that it arrived.
+    /// Returns the deliveries that are due, and postpones each in the same transaction: no other server attempts it too, and
+    /// it is due again, at growing intervals, until [`Store::delivered`] removes it.
     pub(crate) async fn due_deliveries(&self) -> Result<Vec<Delivery>, StoreError> {
         let now = Timestamp::now();
         let mut writing = self.database.write().await?;
@@ -126,7 +121,7 @@ impl Store {
             .map_err(|error| self.failed(error))?;
         for delivery in &due {
             let later = SignedDuration::from_secs(30 << delivery.tries.clamp(0, 10));
-            let again = if delivery.tries + 1 >= TRIES {
+            let again = if delivery.tries + 1 >= ATTEMPTS {
                 "DELETE FROM deliveries WHERE alert = $1 AND url = $2 AND $3 IS NOT NULL"
             } else {
                 "UPDATE deliveries SET tries = tries + 1, due = $3 WHERE alert = $1 AND url = $2"
@@ -139,7 +134,7 @@ impl Store {
         Ok(due)
     }
 
-    /// Notes that an address took an alert.
+    /// Removes a delivery that succeeded.
     pub(crate) async fn delivered(&self, delivery: &Delivery) -> Result<(), StoreError> {
         let mut writing = self.database.write().await?;
         let delete = sqlx::query("DELETE FROM deliveries WHERE alert = $1 AND url = $2");

@@ -19,12 +19,12 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use access::{Access, NewShare, NewToken, Scope, Share, Token, secret};
-pub(crate) use alerts::{Delivery, KeptAlert};
+pub(crate) use access::{Access, secret};
+pub(crate) use alerts::Delivery;
 pub(crate) use arriving::Arriving;
 pub(crate) use blobs::{BlobError, Log, LogHash, hex};
-pub(crate) use changes::{Change, Kind as ChangeKind};
-pub(crate) use query::{Cursor, Query, Sort};
+pub(crate) use changes::Change;
+pub(crate) use query::{Cursor, InvalidCursor, Query, Sort};
 
 use crate::data::DataDir;
 use blobs::Blobs;
@@ -32,12 +32,13 @@ use columns::{RunRow, SUMMARY_VERSION};
 use database::Database;
 use futures_util::TryStreamExt;
 use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 use sqlx::{Any, Transaction};
 use std::io;
 use std::path::Path;
 use summary::summary;
-use trainplan_shared::api::{RunPage, RunSummary, UploadOutcome};
+use trainplan_shared::api::{EventKind, RunPage, RunSummary, UploadOutcome};
 use trainplan_shared::result::{self, FileError, Report, RunResult, View};
 use uuid::Uuid;
 
@@ -345,7 +346,7 @@ impl Store {
         let update = sqlx::query("UPDATE runs SET log_sha256 = $2 WHERE id = $1");
         let update = update.bind(id.to_string()).bind(sha256.as_str()).execute(&mut *writing).await;
         update.map_err(|error| self.failed(error))?;
-        self.change(&mut writing, ChangeKind::Run, &id.to_string()).await?;
+        self.change(&mut writing, EventKind::Run, &id.to_string()).await?;
         self.commit(writing).await
     }
 
@@ -364,7 +365,7 @@ impl Store {
                 sqlx::query("DELETE FROM progress WHERE id = $1").bind(&text).execute(&mut *writing);
             let was_live = deleted.await.map_err(|error| self.failed(error))?.rows_affected() > 0;
             if was_live {
-                self.change(&mut writing, ChangeKind::Progress, &text).await?;
+                self.change(&mut writing, EventKind::Progress, &text).await?;
                 self.commit(writing).await?;
             }
             return Ok(was_live);
@@ -372,7 +373,7 @@ impl Store {
         // What refers to it goes with it.
         let deleted = sqlx::query("DELETE FROM runs WHERE id = $1").bind(&text).execute(&mut *writing).await;
         deleted.map_err(|error| self.failed(error))?;
-        self.change(&mut writing, ChangeKind::Deleted, &text).await?;
+        self.change(&mut writing, EventKind::Deleted, &text).await?;
         self.commit(writing).await?;
         self.arriving(id).await?.clear().await?;
         if let Some(sha256) = log {
@@ -458,7 +459,7 @@ impl Store {
             // It is over.
             let delete = sqlx::query("DELETE FROM progress WHERE id = $1").bind(&summary.id);
             delete.execute(&mut *writing).await.map_err(failed)?;
-            self.change(&mut writing, ChangeKind::Run, &summary.id).await?;
+            self.change(&mut writing, EventKind::Run, &summary.id).await?;
             self.commit(writing).await?;
             return Ok(UploadOutcome::New);
         }
@@ -521,6 +522,11 @@ impl Store {
 
     async fn commit(&self, writing: Transaction<'static, Any>) -> Result<(), StoreError> {
         writing.commit().await.map_err(|error| self.failed(error))
+    }
+
+    /// Returns a value as JSON, for a column.
+    fn json(&self, value: &impl Serialize) -> Result<String, StoreError> {
+        serde_json::to_string(value).map_err(|error| self.failed(sqlx::Error::Encode(error.into())))
     }
 
     fn failed(&self, error: sqlx::Error) -> StoreError {

@@ -1,27 +1,18 @@
-//! Where runs are that are not over: said by their runners, shown to whoever watches, and never a result.
+//! Unfinished runs, as their runners report them. A result takes their place.
 
-use super::{ChangeKind, Store, StoreError, now, time};
+use super::{Store, StoreError, now, time};
 use jiff::{SignedDuration, Timestamp};
+use trainplan_shared::api::{EventKind, RunProgress, UnfinishedRun};
 use uuid::Uuid;
 
-/// A runner that said nothing for so long has gone, and says so again when it comes back.
+/// A run is listed for this long after its last report: a runner that still watches it reports again.
 const KEPT: SignedDuration = SignedDuration::from_hours(24);
 
-/// A run that is not over.
-#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
-pub(crate) struct Live {
-    /// The id that its result will have.
-    pub(crate) id: String,
-    /// When it was last heard of.
-    pub(crate) received_at: String,
-    /// What was said, as JSON.
-    pub(crate) body: String,
-}
-
 impl Store {
-    /// Takes what a run says of itself, unless its result is here already.
-    pub(crate) async fn progress(&self, id: Uuid, body: &str) -> Result<(), StoreError> {
+    /// Stores a run's progress, unless its result is stored.
+    pub(crate) async fn put_progress(&self, id: Uuid, progress: &RunProgress) -> Result<(), StoreError> {
         let id = id.to_string();
+        let body = self.json(progress)?;
         let mut writing = self.database.write().await?;
         let insert = "INSERT INTO progress (id, received_at, body) SELECT $1, $2, $3 \
             WHERE NOT EXISTS (SELECT 1 FROM runs WHERE id = $4) \
@@ -29,20 +20,24 @@ impl Store {
         let inserted =
             sqlx::query(insert).bind(&id).bind(now()).bind(body).bind(&id).execute(&mut *writing).await;
         if inserted.map_err(|error| self.failed(error))?.rows_affected() > 0 {
-            self.change(&mut writing, ChangeKind::Progress, &id).await?;
+            self.change(&mut writing, EventKind::Progress, &id).await?;
         }
         self.commit(writing).await
     }
 
-    /// The runs that are not over, the one that was last heard of first.
-    pub(crate) async fn live(&self) -> Result<Vec<Live>, StoreError> {
-        sqlx::query_as(
+    /// Returns the runs without a result, the most recently reported first.
+    pub(crate) async fn unfinished(&self) -> Result<Vec<UnfinishedRun>, StoreError> {
+        let rows: Result<Vec<(String, String, String)>, _> = sqlx::query_as(
             "SELECT id, received_at, body FROM progress WHERE received_at > $1 \
              ORDER BY received_at DESC, id DESC LIMIT 1000",
         )
         .bind(time(Timestamp::now() - KEPT))
         .fetch_all(&self.database.readers)
-        .await
-        .map_err(|error| self.failed(error))
+        .await;
+        let run = |(id, received_at, body): (String, String, String)| {
+            let progress: RunProgress = serde_json::from_str(&body).ok()?;
+            Some(UnfinishedRun { id, received_at, is_over: progress.state.is_over(), progress })
+        };
+        Ok(rows.map_err(|error| self.failed(error))?.into_iter().filter_map(run).collect())
     }
 }

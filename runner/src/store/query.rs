@@ -1,4 +1,4 @@
-//! Which runs to list, in which order, and a page of them.
+//! Queries for runs: filters, order and pages.
 
 use super::columns::RunRow;
 use super::database::Statement;
@@ -7,47 +7,47 @@ use std::str::FromStr;
 use trainplan_shared::api::{RunPage, RunSummary};
 use uuid::Uuid;
 
-/// Which runs to list. What is none does not matter. In a recipe, cluster, campaign, model, GPU type and precision `*` stands
-/// for any text, and then upper and lower case are the same.
+/// The runs to list. Filters that are none match all runs. In a recipe, cluster, campaign, model, GPU type and precision,
+/// `*` stands for any text, and case is ignored then.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Query {
-    /// The recipe, by its whole id.
+    /// The recipe's whole id.
     pub(crate) recipe: Option<String>,
     /// The cluster.
     pub(crate) cluster: Option<String>,
     /// The campaign.
     pub(crate) campaign: Option<String>,
-    /// The status, by its id.
+    /// The status's id.
     pub(crate) status: Option<String>,
-    /// The model, by its id.
+    /// The model's id.
     pub(crate) model: Option<String>,
-    /// The GPU type, by its id.
+    /// The GPU type's id.
     pub(crate) gpu: Option<String>,
-    /// How many GPUs.
+    /// The number of GPUs.
     pub(crate) gpus: Option<u32>,
     /// The precision.
     pub(crate) dtype: Option<String>,
-    /// The line: the query of a link to the scenario.
+    /// The scenario, as the query of a share link.
     pub(crate) line: Option<String>,
-    /// Received then or later, RFC 3339.
+    /// Received at this time or later (RFC 3339).
     pub(crate) since: Option<String>,
-    /// Received before, RFC 3339.
+    /// Received before this time (RFC 3339).
     pub(crate) until: Option<String>,
-    /// In which order; by default the newest first.
+    /// The order; by default the newest first.
     pub(crate) sort: Sort,
-    /// The most runs in a page; none means [`Query::LIMIT`].
+    /// The most runs on a page; [`Query::LIMIT`] by default.
     pub(crate) limit: Option<u32>,
-    /// Where the page before ended.
+    /// The end of the previous page.
     pub(crate) cursor: Option<Cursor>,
 }
 
 impl Query {
-    /// As many runs as a page has unless something else is asked for.
+    /// The default of [`Query::limit`].
     pub(crate) const LIMIT: u32 = 100;
 
-    /// The statements that read the page and one run more, which tells whether there is another: one after the other, until
-    /// there are enough. Runs without what the order goes by come last in either direction, by a statement of their own: there
-    /// is no index that both databases use for both directions with them in it.
+    /// Returns the statements that read the page and one run more, which shows whether there is another page. Run them in order
+    /// until there are enough runs. Runs without a value to sort by come last in either direction and have a statement of their
+    /// own: no index serves both databases and directions with nulls.
     pub(super) fn selects(&self) -> Vec<Statement<'_>> {
         let Sort { key, descending } = self.sort;
         let (column, direction, beyond) =
@@ -62,8 +62,8 @@ impl Query {
             if let Some(Cursor { value: Some(value), id }) = &self.cursor {
                 select.push(format_args!(" AND ({column}, id) {beyond} ("));
                 match value {
-                    Value::Text(text) => select.bind(text),
-                    Value::Number(number) => select.bind(number),
+                    SortValue::Text(text) => select.bind(text),
+                    SortValue::Number(number) => select.bind(number),
                 };
                 select.push(", ").bind(id.to_string()).push(")");
             }
@@ -85,7 +85,7 @@ impl Query {
         selects
     }
 
-    /// The runs that pass the filters.
+    /// Returns the statement that reads the runs that match the filters.
     fn filtered(&self) -> Statement<'_> {
         let mut select = RunRow::select();
         let names = [
@@ -98,7 +98,7 @@ impl Query {
         ];
         for (column, wanted) in names {
             match wanted {
-                // Only the database knows its own lower case.
+                // Lowered by the database, whose rules differ from Rust's.
                 Some(like) if like.contains('*') => {
                     select.push(format_args!(" AND lower({column}) LIKE lower("));
                     select.bind(pattern(like)).push(") ESCAPE '\\'");
@@ -146,7 +146,7 @@ impl Query {
     }
 }
 
-/// What LIKE has for a text with `*`, where `\` takes its meaning from a character.
+/// Returns the LIKE pattern of a text with `*`, with `\` as the escape character.
 fn pattern(like: &str) -> String {
     let mut pattern = String::new();
     for char in like.chars() {
@@ -159,27 +159,27 @@ fn pattern(like: &str) -> String {
     pattern
 }
 
-/// An order of runs: `step_time_s`, or `-step_time_s` with the largest first.
+/// An order of runs: `step_time_s`, or `-step_time_s` for descending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sort {
-    key: Key,
+    key: SortKey,
     descending: bool,
 }
 
 impl Sort {
-    /// The one that ran last first.
-    pub(crate) const NEWEST_RUN: Sort = Sort { key: Key::RanAt, descending: true };
+    /// The newest run first.
+    pub(crate) const NEWEST_RUN: Sort = Sort { key: SortKey::RanAt, descending: true };
 }
 
 impl Default for Sort {
     fn default() -> Sort {
-        Sort { key: Key::ReceivedAt, descending: true }
+        Sort { key: SortKey::ReceivedAt, descending: true }
     }
 }
 
-/// What runs can be sorted by.
+/// A column to sort by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Key {
+enum SortKey {
     ReceivedAt,
     RanAt,
     StepTime,
@@ -189,90 +189,91 @@ enum Key {
     PlanError,
 }
 
-impl Key {
-    const ALL: [Key; 7] = [
-        Key::ReceivedAt,
-        Key::RanAt,
-        Key::StepTime,
-        Key::TokensPerS,
-        Key::Mfu,
-        Key::SpeedPercent,
-        Key::PlanError,
+impl SortKey {
+    const ALL: [SortKey; 7] = [
+        SortKey::ReceivedAt,
+        SortKey::RanAt,
+        SortKey::StepTime,
+        SortKey::TokensPerS,
+        SortKey::Mfu,
+        SortKey::SpeedPercent,
+        SortKey::PlanError,
     ];
 
-    /// Whether every run has it.
+    /// Returns whether the column is a time, which every run has.
     fn is_time(self) -> bool {
-        matches!(self, Key::ReceivedAt | Key::RanAt)
+        matches!(self, SortKey::ReceivedAt | SortKey::RanAt)
     }
 
     fn column(self) -> &'static str {
         match self {
-            Key::ReceivedAt => "received_at",
-            Key::RanAt => "ran_at",
-            Key::StepTime => "step_time_s",
-            Key::TokensPerS => "tokens_per_s",
-            Key::Mfu => "mfu",
-            Key::SpeedPercent => "speed_percent",
-            Key::PlanError => "plan_error",
+            SortKey::ReceivedAt => "received_at",
+            SortKey::RanAt => "ran_at",
+            SortKey::StepTime => "step_time_s",
+            SortKey::TokensPerS => "tokens_per_s",
+            SortKey::Mfu => "mfu",
+            SortKey::SpeedPercent => "speed_percent",
+            SortKey::PlanError => "plan_error",
         }
     }
 
-    fn value(self, run: &RunSummary) -> Option<Value> {
+    fn value(self, run: &RunSummary) -> Option<SortValue> {
         match self {
-            Key::ReceivedAt => return Some(Value::Text(run.received_at.clone())),
-            Key::RanAt => return Some(Value::Text(run.ran_at.clone())),
-            Key::StepTime => run.step_time_s.map(|stat| stat.mean),
-            Key::TokensPerS => run.tokens_per_s,
-            Key::Mfu => run.mfu,
-            Key::SpeedPercent => run.baseline.and_then(|baseline| baseline.speed_percent),
-            Key::PlanError => run.plan.and_then(|plan| plan.error),
+            SortKey::ReceivedAt => return Some(SortValue::Text(run.received_at.clone())),
+            SortKey::RanAt => return Some(SortValue::Text(run.ran_at.clone())),
+            SortKey::StepTime => run.step_time_s.map(|stat| stat.mean),
+            SortKey::TokensPerS => run.tokens_per_s,
+            SortKey::Mfu => run.mfu,
+            SortKey::SpeedPercent => run.baseline.and_then(|baseline| baseline.speed_percent),
+            SortKey::PlanError => run.plan.and_then(|plan| plan.error),
         }
-        .map(Value::Number)
+        .map(SortValue::Number)
     }
 }
 
-/// That a text is no order.
+/// The text is not an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "runs can't be sorted so; allowed: received_at, ran_at, step_time_s, tokens_per_s, mfu, speed_percent, plan_error, each also with \
-     a - before it"
+    "unknown order; allowed: received_at, ran_at, step_time_s, tokens_per_s, mfu, speed_percent, plan_error; put - before one for \
+     descending order"
 )]
-pub(crate) struct NoSort;
+pub(crate) struct UnknownSort;
 
 impl FromStr for Sort {
-    type Err = NoSort;
+    type Err = UnknownSort;
 
-    fn from_str(text: &str) -> Result<Sort, NoSort> {
+    fn from_str(text: &str) -> Result<Sort, UnknownSort> {
         let name = text.strip_prefix('-');
-        let key = Key::ALL.into_iter().find(|key| key.column() == name.unwrap_or(text)).ok_or(NoSort)?;
+        let key =
+            SortKey::ALL.into_iter().find(|key| key.column() == name.unwrap_or(text)).ok_or(UnknownSort)?;
         Ok(Sort { key, descending: name.is_some() })
     }
 }
 
-/// The end of a page: what it is sorted by, and an id. Runs that come in later do not move it.
+/// The end of a page: the last run's value and id. Runs that are received later do not move it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cursor {
-    value: Option<Value>,
+    value: Option<SortValue>,
     id: Uuid,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Value {
+enum SortValue {
     Text(String),
     Number(f64),
 }
 
 impl Cursor {
-    /// Where what comes after a run begins.
+    /// Returns the cursor after a run.
     pub(crate) fn after(run: &RunSummary, sort: Sort) -> Option<Cursor> {
         Some(Cursor { value: sort.key.value(run), id: run.id.parse().ok()? })
     }
 
-    /// Whether it is of pages in this order.
+    /// Returns whether the cursor belongs to this order.
     pub(crate) fn suits(&self, sort: Sort) -> bool {
         match &self.value {
-            Some(Value::Text(_)) => sort.key.is_time(),
-            Some(Value::Number(_)) | None => !sort.key.is_time(),
+            Some(SortValue::Text(_)) => sort.key.is_time(),
+            Some(SortValue::Number(_)) | None => !sort.key.is_time(),
         }
     }
 }
@@ -280,32 +281,32 @@ impl Cursor {
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.value {
-            Some(Value::Text(text)) => write!(f, "{text}_{}", self.id),
-            // The shortest text that reads as the same number.
-            Some(Value::Number(number)) => write!(f, "{number:?}_{}", self.id),
+            Some(SortValue::Text(text)) => write!(f, "{text}_{}", self.id),
+            // The shortest text that parses to the same number.
+            Some(SortValue::Number(number)) => write!(f, "{number:?}_{}", self.id),
             None => write!(f, "_{}", self.id),
         }
     }
 }
 
-/// That a text is no cursor.
+/// The text is not a cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("is no cursor: give the next_cursor of the page before, as it is, with the same order")]
-pub(crate) struct NoCursor;
+#[error("not a cursor; send the next_cursor of the previous page unchanged, with the same order")]
+pub(crate) struct InvalidCursor;
 
 impl FromStr for Cursor {
-    type Err = NoCursor;
+    type Err = InvalidCursor;
 
-    fn from_str(text: &str) -> Result<Cursor, NoCursor> {
-        let (value, id) = text.split_once('_').ok_or(NoCursor)?;
-        let id = id.parse().map_err(|_| NoCursor)?;
+    fn from_str(text: &str) -> Result<Cursor, InvalidCursor> {
+        let (value, id) = text.split_once('_').ok_or(InvalidCursor)?;
+        let id = id.parse().map_err(|_| InvalidCursor)?;
         let value = if value.is_empty() {
             None
         } else if let Some(number) = value.parse().ok().filter(|number: &f64| number.is_finite()) {
-            Some(Value::Number(number))
+            Some(SortValue::Number(number))
         } else {
-            value.parse::<jiff::Timestamp>().map_err(|_| NoCursor)?;
-            Some(Value::Text(value.to_owned()))
+            value.parse::<jiff::Timestamp>().map_err(|_| InvalidCursor)?;
+            Some(SortValue::Text(value.to_owned()))
         };
         Ok(Cursor { value, id })
     }

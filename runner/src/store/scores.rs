@@ -1,8 +1,8 @@
 //! What was made of raw logs later, by a newer parser or as runs of what was said since. The result that was uploaded stays;
 //! the newest one counts.
 
-use super::{ChangeKind, LEVEL, RunRow, Store, StoreError, now, summary, unpack};
-use trainplan_shared::api::ScoreVersion;
+use super::{LEVEL, RunRow, Store, StoreError, now, summary, unpack};
+use trainplan_shared::api::{EventKind, ScoreVersion};
 use trainplan_shared::result::{self, Intake, Report, RunResult, View};
 use trainplan_shared::spec::Spec;
 use uuid::Uuid;
@@ -105,7 +105,7 @@ impl Store {
         let row =
             RunRow::new(&summary(&unpack(run.id, &newest)?, received_at, log.is_some()), "", None, None);
         row.update().query().execute(&mut *writing).await.map_err(failed)?;
-        self.change(&mut writing, ChangeKind::Run, &id).await?;
+        self.change(&mut writing, EventKind::Run, &id).await?;
         self.commit(writing).await.map(|()| true)
     }
 

@@ -313,7 +313,7 @@ async fn pages_are_newest_first_and_meet_without_gap_or_overlap() {
     }
     assert_eq!(seen, put);
     for text in ["", "x", "2026-01-01T00:00:00Z", "yesterday_0195d5a2-0000-7000-8000-000000000000"] {
-        assert_eq!(text.parse::<Cursor>(), Err(query::NoCursor), "{text}");
+        assert_eq!(text.parse::<Cursor>(), Err(InvalidCursor), "{text}");
     }
 }
 

@@ -2,18 +2,17 @@
 //!
 //! A server takes the same again as nothing new, so whatever was cut off, or may have been, is sent once more.
 
-mod herald;
 mod log;
 mod outbox;
+mod progress;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use herald::Herald;
 pub(crate) use log::RawLog;
 pub(crate) use outbox::{News, Outbox, Sent, send_due, send_stored, settle};
+pub(crate) use progress::ProgressReporter;
 
 use crate::secrets::{self, SecretError};
-use crate::serve::Progress;
 use crate::store::StoreError;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -30,7 +29,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use trainplan_shared::api::{LogProgress, ProblemDetails, UploadOutcome, UploadedRun};
+use trainplan_shared::api::{LogProgress, ProblemDetails, RunProgress, UploadOutcome, UploadedRun};
 use trainplan_shared::campaign::{Secret, Server, Upload};
 use trainplan_shared::text::printable;
 use uuid::Uuid;
@@ -239,7 +238,7 @@ impl Remote {
     }
 
     /// Says where a run is, once.
-    pub(crate) async fn post_progress(&self, id: Uuid, progress: &Progress) -> Result<(), UploadError> {
+    pub(crate) async fn post_progress(&self, id: Uuid, progress: &RunProgress) -> Result<(), UploadError> {
         let body = serde_json::to_vec(progress).map_err(|error| UploadError::Refused(error.to_string()))?;
         let request = self.request(Method::POST, &format!("runs/{id}/progress"), body.len() as u64);
         let request = request.header(CONTENT_TYPE, "application/json").body(body);

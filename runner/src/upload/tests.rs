@@ -1,8 +1,8 @@
 use super::*;
 use crate::data::DataDir;
 use crate::journal::{Event, Journal, Plan, Sending};
-use crate::serve::{Options, serve};
-use crate::store::{Scope, Store};
+use crate::serve::{ServeOptions, serve};
+use crate::store::Store;
 use proptest::prelude::*;
 use std::io::Read as _;
 use std::net::SocketAddr;
@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
+use trainplan_shared::api::{RunState, TokenScope};
 use trainplan_shared::result::{Intake, RunResult, write};
 use trainplan_shared::spec::Spec;
 
@@ -25,7 +26,7 @@ struct Served {
 impl Served {
     async fn begin() -> Served {
         let dir = tempfile::tempdir().unwrap();
-        let token = store(&dir).await.create_token("t", Scope::Admin, None, None).await.unwrap().secret;
+        let token = store(&dir).await.create_token("t", TokenScope::Admin, None, None).await.unwrap().secret;
         let at = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
         let task = tokio::spawn(async {});
         let mut served = Served { dir, at, token, task };
@@ -36,7 +37,7 @@ impl Served {
     /// Starts it, again perhaps, where it was.
     async fn start(&mut self) {
         let (at, data) = (self.at, data(&self.dir));
-        let options = Options { behind_tls: true, ..Options::default() };
+        let options = ServeOptions { behind_tls: true, ..ServeOptions::default() };
         self.task = tokio::spawn(async move { serve(at, data, options).await.unwrap() });
         while TcpStream::connect(at).await.is_err() {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -439,17 +440,17 @@ async fn a_round_sends_what_comes_while_it_goes_on() {
 }
 
 #[tokio::test]
-async fn a_server_hears_where_runs_are() {
+async fn a_server_receives_the_newest_progress() {
     let served = Served::begin().await;
-    let herald = Herald::begin();
+    let reporter = ProgressReporter::start();
     let id = Uuid::now_v7();
-    let progress = |step| Progress {
+    let progress = |step| RunProgress {
         campaign: "nightly".into(),
         run: "a".into(),
         repeat: 1,
         cluster: "alpha".into(),
         recipe: None,
-        state: "running".into(),
+        state: RunState::Running,
         step: Some(step),
         steps: Some(50),
         step_time_s: None,
@@ -457,19 +458,19 @@ async fn a_server_hears_where_runs_are() {
         jobs: vec!["7".into()],
         at: "2026-11-01T00:00:00Z".into(),
     };
-    herald.tell(&upload(&served), id, progress(1));
-    herald.tell(&upload(&served), id, progress(2));
+    reporter.report(&upload(&served), id, progress(1));
+    reporter.report(&upload(&served), id, progress(2));
     let store = store(&served.dir).await;
     let begun = Instant::now();
     let live = loop {
-        match store.live().await.unwrap().pop() {
-            Some(live) if live.body.contains("\"step\":2") => break live,
+        match store.unfinished().await.unwrap().pop() {
+            Some(run) if run.progress.step == Some(2) => break run,
             _ => assert!(begun.elapsed() < Duration::from_secs(20)),
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
     assert_eq!(live.id, id.to_string());
-    assert!(herald.is_idle());
+    assert!(reporter.is_idle());
 }
 
 #[test]

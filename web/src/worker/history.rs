@@ -2,35 +2,18 @@
 
 use super::server;
 use crate::message::{TimeLine, TimePoint, Trouble};
-use serde::Deserialize;
 use std::cmp::Reverse;
-use trainplan_shared::history::{Alert, ChangePoint, Check, Key, Outcome, Point};
+use trainplan_shared::api::RunHistories;
+use trainplan_shared::history::{self, ChangePoint, Outcome};
 use trainplan_shared::units::{minute, significant};
 use web_sys::js_sys::Date;
 
 /// The runs among which regressions are looked for: more is asked for by who looks at the whole history.
 const NEWEST: &str = "limit=1000";
 
-#[derive(Deserialize)]
-struct History {
-    series: Vec<Series>,
-}
-
-#[derive(Deserialize)]
-struct Series {
-    key: Key,
-    points: Vec<Point>,
-    #[serde(default)]
-    change_points: Vec<ChangePoint>,
-    #[serde(default)]
-    checks: Vec<Check>,
-    #[serde(default)]
-    alerts: Vec<Alert>,
-}
-
 /// The time lines of a query of the server's.
 pub(super) async fn read(query: &str) -> Result<Vec<TimeLine>, Trouble> {
-    let History { series } = server::get(&format!("/history?{query}")).await?;
+    let RunHistories { series, .. } = server::get(&format!("/history?{query}")).await?;
     let mut lines: Vec<TimeLine> = series.iter().map(time_line).collect();
     // Regressions first, then what there is most of.
     lines.sort_by_key(|line| (line.alerts.is_empty(), Reverse(line.points.len())));
@@ -47,7 +30,7 @@ pub(super) async fn regressions() -> Result<Vec<TimeLine>, Trouble> {
     Ok(lines)
 }
 
-fn time_line(series: &Series) -> TimeLine {
+fn time_line(series: &history::TimeLine) -> TimeLine {
     let points = series.points.iter().enumerate().map(|(place, point)| TimePoint {
         id: point.id.clone(),
         at_ms: Date::parse(&point.at),

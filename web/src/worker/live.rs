@@ -3,65 +3,38 @@
 use super::{post, runs, server};
 use crate::message::results::ForPage;
 use crate::message::{Change, LiveRun, Trouble};
-use serde::Deserialize;
 use std::cell::Cell;
+use trainplan_shared::api::{EventKind, UnfinishedRun, UnfinishedRuns};
 use trainplan_shared::units::{minute, significant};
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 use web_sys::ReadableStreamDefaultReader;
 use web_sys::js_sys::{Date, Reflect, Uint8Array};
 
-#[derive(Deserialize)]
-struct List {
-    items: Vec<Item>,
-}
-
-#[derive(Deserialize)]
-struct Item {
-    id: String,
-    campaign: Option<String>,
-    run: Option<String>,
-    repeat: Option<u32>,
-    cluster: Option<String>,
-    recipe: Option<String>,
-    state: String,
-    step: Option<f64>,
-    steps: Option<f64>,
-    step_time_s: Option<f64>,
-    planned_s: Option<f64>,
-    #[serde(default)]
-    jobs: Vec<String>,
-    at: String,
-    received_at: String,
-    #[serde(default)]
-    is_over: bool,
-}
-
 /// What is running, or ended without a result a short while ago.
 pub(super) async fn running() -> Result<Vec<LiveRun>, Trouble> {
-    let List { items } = server::get("/progress").await?;
+    let UnfinishedRuns { items } = server::get("/progress").await?;
     Ok(items.into_iter().map(live).collect())
 }
 
-fn live(item: Item) -> LiveRun {
-    let name = format!("{}/{}", item.campaign.unwrap_or_default(), item.run.unwrap_or_default());
-    let repeat =
-        item.repeat.filter(|repeat| *repeat > 1).map_or(String::new(), |repeat| format!("#{repeat}"));
-    let jobs: Vec<String> = item.jobs.iter().map(|job| format!("job {job}")).collect();
-    let place: Vec<String> = item.cluster.into_iter().chain(jobs).collect();
+fn live(run: UnfinishedRun) -> LiveRun {
+    let UnfinishedRun { id, received_at, is_over, progress } = run;
+    let repeat = if progress.repeat > 1 { format!("#{}", progress.repeat) } else { String::new() };
+    let jobs = progress.jobs.iter().map(|job| format!("job {job}"));
+    let place: Vec<String> = [progress.cluster].into_iter().chain(jobs).collect();
     let seconds = |seconds: Option<f64>| seconds.map_or(String::new(), |seconds| significant(seconds, 4));
     LiveRun {
-        id: item.id,
-        name: format!("{name}{repeat}"),
+        id,
+        name: format!("{}/{}{repeat}", progress.campaign, progress.run),
         place: place.join(", "),
-        recipe: item.recipe.unwrap_or_default(),
-        state: item.state,
-        step: item.step,
-        steps: item.steps,
-        step_time: seconds(item.step_time_s),
-        planned: seconds(item.planned_s),
-        is_over: item.is_over,
-        seen: if item.is_over { minute(&item.at) } else { ago(&item.received_at) },
+        recipe: progress.recipe.unwrap_or_default(),
+        state: progress.state.label().to_string(),
+        step: progress.step.map(|step| step as f64),
+        steps: progress.steps.map(|steps| steps as f64),
+        step_time: seconds(progress.step_time_s),
+        planned: seconds(progress.planned_s),
+        is_over,
+        seen: if is_over { minute(&progress.at) } else { ago(&received_at) },
     }
 }
 
@@ -122,10 +95,8 @@ async fn hear() -> Result<(), JsValue> {
 
 /// What a line of the stream says has changed: only the kind of an event matters, since pages ask anew.
 fn change(line: &str) -> Option<Change> {
-    match line.strip_prefix("event:")?.trim() {
-        // Of what was missed nothing is told.
-        "run" | "deleted" | "alert" | "again" => Some(Change::Runs),
-        "progress" => Some(Change::Live),
-        _ => None,
+    match EventKind::from_id(line.strip_prefix("event:")?.trim())? {
+        EventKind::Run | EventKind::Deleted | EventKind::Alert | EventKind::Again => Some(Change::Runs),
+        EventKind::Progress => Some(Change::Live),
     }
 }

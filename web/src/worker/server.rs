@@ -1,10 +1,10 @@
 //! The server that the page came from, if it has results.
 
 use crate::message::{Scope, Trouble};
-use serde::Deserialize;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::cell::RefCell;
-use trainplan_shared::api::ProblemDetails;
+use trainplan_shared::api::{CallerAccess, ProblemDetails, TokenScope};
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 use web_sys::js_sys::Uint8Array;
@@ -21,12 +21,13 @@ pub(super) fn sign_in(token: String) {
 
 /// What the server lets us do.
 pub(super) async fn scope() -> Result<Scope, Trouble> {
-    #[derive(Deserialize)]
-    struct Me {
-        scope: Option<Scope>,
-    }
-    let Me { scope } = get("/me").await?;
-    Ok(scope.unwrap_or_default())
+    let CallerAccess { scope, .. } = get("/me").await?;
+    Ok(match scope {
+        None => Scope::None,
+        Some(TokenScope::Read) => Scope::Read,
+        Some(TokenScope::Upload) => Scope::Upload,
+        Some(TokenScope::Admin) => Scope::Admin,
+    })
 }
 
 /// What lies at a path below `/api/v1`.
@@ -43,8 +44,9 @@ pub(super) async fn bytes(path: &str) -> Result<Vec<u8>, Trouble> {
 }
 
 /// Has the server make something, and gives what it says of it.
-pub(super) async fn create<T: DeserializeOwned>(path: &str, of: &serde_json::Value) -> Result<T, Trouble> {
-    let response = send("POST", path, Some(&of.to_string())).await?;
+pub(super) async fn create<T: DeserializeOwned>(path: &str, of: &impl Serialize) -> Result<T, Trouble> {
+    let json = serde_json::to_string(of).map_err(|error| Trouble::Other(error.to_string()))?;
+    let response = send("POST", path, Some(&json)).await?;
     let told = body(&response).await?;
     serde_json::from_slice(&told).map_err(|error| Trouble::Other(error.to_string()))
 }

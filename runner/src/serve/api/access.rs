@@ -1,206 +1,174 @@
-//! Tokens, and links that show some runs.
+//! Tokens, share links, and the caller's own rights.
 
 use super::super::Server;
 use super::super::guard::Caller;
-use super::super::limits::whole;
 use super::super::problem::Problem;
-use super::runs::unprocessable;
-use super::{By, NEVER_KEPT, nowhere};
-use crate::store::{NewShare, NewToken, Scope, Share, Token};
+use super::{NEVER_KEPT, id, json, no_run, not_found, unprocessable};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::SignedDuration;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use trainplan_shared::api::{
+    CallerAccess, NewShareLink, NewToken, ShareLinkRequest, ShareLinks, TokenRequest, TokenScope, Tokens,
+};
 use uuid::Uuid;
 
-/// No request here is longer.
-const LARGEST: usize = 64 * 1024;
-
-/// A share without an end would be forgotten, and stay.
+/// The longest lifetime of a share link, so that forgotten links expire.
 const LONGEST_SHARE_DAYS: u32 = 366;
 
-/// Who asks.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Me {
-    /// What the caller is called.
-    name: String,
-    /// What the caller may do; none: nothing, or only read some runs.
-    scope: Option<Scope>,
-    /// The runs that a link shows, for who has one.
-    runs: Option<Vec<String>>,
-    /// When that link ends.
-    until: Option<String>,
-}
+/// The longest name of a token, in bytes.
+const LONGEST_NAME: usize = 100;
 
-/// Ask what the token that is sent allows
-#[utoipa::path(get, path = "/me", responses((status = 200, body = Me)))]
-pub(super) async fn me(Extension(by): By) -> Response {
-    let scope = [Scope::Admin, Scope::Upload, Scope::Read].into_iter().find(|scope| by.may(*scope).is_ok());
-    let (runs, until) = match &by {
+/// Read your own rights
+#[utoipa::path(get, path = "/me", tag = "access", responses((status = 200, body = CallerAccess)))]
+pub(super) async fn me(Extension(caller): Extension<Caller>) -> Response {
+    let scope = TokenScope::ALL.iter().rev().copied().find(|scope| caller.may(*scope).is_ok());
+    let (runs, until) = match &caller {
         Caller::Guest { runs, until } => {
             (Some(runs.iter().map(Uuid::to_string).collect()), Some(until.clone()))
         }
         _ => (None, None),
     };
-    (NEVER_KEPT, Json(Me { name: by.name().to_owned(), scope, runs, until })).into_response()
+    (NEVER_KEPT, Json(CallerAccess { name: caller.name().to_owned(), scope, runs, until })).into_response()
 }
 
-/// All tokens.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Tokens {
-    /// The newest first.
-    items: Vec<Token>,
-}
-
-/// List the tokens, without their secrets
-#[utoipa::path(get, path = "/tokens", responses((status = 200, body = Tokens)))]
-pub(super) async fn tokens(State(server): State<Server>, Extension(by): By) -> Result<Response, Problem> {
-    by.may(Scope::Admin)?;
+/// List tokens, without their secrets
+///
+/// Requires scope admin.
+#[utoipa::path(get, path = "/tokens", tag = "access", responses((status = 200, body = Tokens)))]
+pub(super) async fn tokens(
+    State(server): State<Server>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Response, Problem> {
+    caller.may(TokenScope::Admin)?;
     Ok((NEVER_KEPT, Json(Tokens { items: server.store.tokens().await? })).into_response())
 }
 
-/// A token to make.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct WantedToken {
-    /// Its name for people.
-    name: String,
-    /// What it is to allow.
-    scope: Scope,
-    /// For how long; none means until it is revoked.
-    expires_in_days: Option<u32>,
-    /// The most bytes that it may upload in a day.
-    quota_bytes: Option<u64>,
-}
-
-/// Make a token: its secret is told now and never again
-#[utoipa::path(post, path = "/tokens", request_body = WantedToken, responses((status = 201, body = NewToken)))]
+/// Create a token
+///
+/// Requires scope admin. The response contains the secret, which can't be read again.
+#[utoipa::path(
+    post, path = "/tokens", tag = "access", request_body = TokenRequest, responses((status = 201, body = NewToken))
+)]
 pub(super) async fn create_token(
     State(server): State<Server>,
-    Extension(by): By,
+    Extension(caller): Extension<Caller>,
     body: Body,
 ) -> Result<Response, Problem> {
-    by.may(Scope::Admin)?;
-    let wanted: WantedToken = json(&server, body).await?;
-    if wanted.name.trim().is_empty() || wanted.name.len() > 100 || wanted.name.contains(char::is_control) {
-        return Err(unprocessable("name: give it 1 to 100 characters that can be printed"));
+    caller.may(TokenScope::Admin)?;
+    let TokenRequest { name, scope, expires_in_days, quota_bytes } = json(&server, body).await?;
+    let name = name.trim();
+    if name.is_empty() || name.len() > LONGEST_NAME || name.contains(char::is_control) {
+        return Err(unprocessable("name must have 1 to 100 printable characters, such as \"nightly\""));
     }
-    let lasts = wanted.expires_in_days.map(days);
-    let token =
-        server.store.create_token(wanted.name.trim(), wanted.scope, lasts, wanted.quota_bytes).await?;
-    tracing::info!("token {} was made by {}", token.token.id, by.name());
+    let token = server.store.create_token(name, scope, expires_in_days.map(days), quota_bytes).await?;
+    tracing::info!("token {} was created by {}", token.token.id, caller.name());
     Ok((StatusCode::CREATED, NEVER_KEPT, Json(token)).into_response())
 }
 
 /// Revoke a token
+///
+/// Requires scope admin. The share links that the token created stop working too.
 #[utoipa::path(
-    delete, path = "/tokens/{id}", params(("id" = String, Path)),
-    responses((status = 204, description = "It opens nothing any more"))
+    delete, path = "/tokens/{id}", tag = "access", params(("id" = String, Path, description = "The token's id or name")),
+    responses((status = 204, description = "The token is revoked"))
 )]
 pub(super) async fn revoke_token(
     State(server): State<Server>,
-    Extension(by): By,
+    Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
-    by.may(Scope::Admin)?;
+    caller.may(TokenScope::Admin)?;
     let revoked = server.store.revoke_token(&id).await?;
-    revoked.ok_or_else(|| nowhere(&format!("there is no token {id}")))?;
-    tracing::info!("token {id} was revoked by {}", by.name());
+    revoked.ok_or_else(|| not_found(&format!("No token has the id {id}. GET /api/v1/tokens lists all.")))?;
+    tracing::info!("token {id} was revoked by {}", caller.name());
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// All links.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Shares {
-    /// The newest first.
-    items: Vec<Share>,
+/// List active share links
+///
+/// Returns the links that your token created; with scope admin, all links.
+#[utoipa::path(get, path = "/shares", tag = "access", responses((status = 200, body = ShareLinks)))]
+pub(super) async fn shares(
+    State(server): State<Server>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Response, Problem> {
+    may_share(&caller)?;
+    let items = server.store.shares(creator(&caller)).await?;
+    Ok((NEVER_KEPT, Json(ShareLinks { items })).into_response())
 }
 
-/// List the links that the caller made; with the scope admin everyone's
-#[utoipa::path(get, path = "/shares", responses((status = 200, body = Shares)))]
-pub(super) async fn shares(State(server): State<Server>, Extension(by): By) -> Result<Response, Problem> {
-    shares_of(&by)?;
-    let items = server.store.shares(own(&by)).await?;
-    Ok((NEVER_KEPT, Json(Shares { items })).into_response())
-}
-
-/// A link to make.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct WantedShare {
-    /// The runs that it shows.
-    ids: Vec<String>,
-    /// For how many days, up to 366.
-    expires_in_days: u32,
-}
-
-/// Make a link that shows some runs and nothing else, to whoever has it
-#[utoipa::path(post, path = "/shares", request_body = WantedShare, responses((status = 201, body = NewShare)))]
+/// Create a share link
+///
+/// Anyone who has the link can view its runs and their logs, and nothing else, until it expires or is revoked. The response
+/// contains the secret, which can't be read again.
+#[utoipa::path(
+    post, path = "/shares", tag = "access", request_body = ShareLinkRequest, responses((status = 201, body = NewShareLink))
+)]
 pub(super) async fn create_share(
     State(server): State<Server>,
-    Extension(by): By,
+    Extension(caller): Extension<Caller>,
     body: Body,
 ) -> Result<Response, Problem> {
-    shares_of(&by)?;
-    let wanted: WantedShare = json(&server, body).await?;
-    if !(1..=LONGEST_SHARE_DAYS).contains(&wanted.expires_in_days) {
-        return Err(unprocessable(&format!("expires_in_days: allowed: 1 to {LONGEST_SHARE_DAYS}")));
+    may_share(&caller)?;
+    let wanted: ShareLinkRequest = json(&server, body).await?;
+    let (days_wanted, most) = (wanted.expires_in_days, server.options.limits.max_compared);
+    if !(1..=LONGEST_SHARE_DAYS).contains(&days_wanted) {
+        let detail =
+            format!("expires_in_days is {days_wanted}, but must be between 1 and {LONGEST_SHARE_DAYS}.");
+        return Err(unprocessable(&detail));
     }
-    if wanted.ids.is_empty() || wanted.ids.len() > server.options.limits.max_compared {
-        let detail = format!("ids: give 1 to {} runs", server.options.limits.max_compared);
+    if wanted.ids.is_empty() || wanted.ids.len() > most {
+        let detail = format!("ids has {} runs, but a share link shows 1 to {most}.", wanted.ids.len());
         return Err(unprocessable(&detail));
     }
     let mut runs = Vec::new();
-    for id in &wanted.ids {
-        let run = super::id(id)?;
-        server.store.summary(run).await?.ok_or_else(|| super::no_run(id))?;
+    for text in &wanted.ids {
+        let run = id(text)?;
+        server.store.summary(run).await?.ok_or_else(|| no_run(text))?;
         runs.push(run);
     }
-    let share = server.store.create_share(&runs, by.name(), days(wanted.expires_in_days)).await?;
+    let share = server.store.create_share(&runs, caller.name(), days(days_wanted)).await?;
     Ok((StatusCode::CREATED, NEVER_KEPT, Json(share)).into_response())
 }
 
-/// End a link
+/// Revoke a share link
 #[utoipa::path(
-    delete, path = "/shares/{id}", params(("id" = String, Path)),
-    responses((status = 204, description = "It opens nothing any more"))
+    delete, path = "/shares/{id}", tag = "access", params(("id" = String, Path)),
+    responses((status = 204, description = "The link is revoked"))
 )]
 pub(super) async fn revoke_share(
     State(server): State<Server>,
-    Extension(by): By,
+    Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
-    shares_of(&by)?;
-    if !server.store.revoke_share(&id, own(&by)).await? {
-        return Err(nowhere(&format!("there is no link {id} of yours")));
+    may_share(&caller)?;
+    if !server.store.revoke_share(&id, creator(&caller)).await? {
+        return Err(not_found(&format!(
+            "None of your share links has the id {id}. GET /api/v1/shares lists them."
+        )));
     }
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// Whoever is known and may read may show what they read: who is not known could not end the link.
-fn shares_of(by: &Caller) -> Result<(), Problem> {
-    by.may(Scope::Read)?;
-    match by {
-        Caller::Anyone { .. } => Err(Problem::unknown("links need a token, so that you can end them")),
+/// Refuses callers who may not create share links: those who may not read, and anonymous ones, who could not revoke them.
+fn may_share(caller: &Caller) -> Result<(), Problem> {
+    caller.may(TokenScope::Read)?;
+    match caller {
+        Caller::Anyone { .. } => {
+            Err(Problem::unauthorized("Share links need a token, so that you can revoke them."))
+        }
         _ => Ok(()),
     }
 }
 
-/// Whose links the caller sees: all of them, for an administrator.
-fn own(by: &Caller) -> Option<&str> {
-    (!by.is_admin()).then(|| by.name())
+/// Returns whose share links the caller sees; none means everyone's.
+fn creator(caller: &Caller) -> Option<&str> {
+    (!caller.is_admin()).then(|| caller.name())
 }
 
 fn days(days: u32) -> SignedDuration {
     SignedDuration::from_hours(24 * i64::from(days))
-}
-
-async fn json<T: DeserializeOwned>(server: &Server, body: Body) -> Result<T, Problem> {
-    let (body, _room) = whole(body, LARGEST, &server.room).await?;
-    serde_json::from_slice(&body).map_err(|error| unprocessable(&error.to_string()))
 }

@@ -1,31 +1,32 @@
-//! Runs beside each other, beside what was planned and beside what is published.
+//! Comparisons of runs.
 
 use super::super::Server;
+use super::super::guard::Caller;
 use super::super::problem::Problem;
-use super::{By, NEVER_KEPT, id, no_run};
+use super::{NEVER_KEPT, bad_request, id, no_run};
 use axum::Json;
 use axum::extract::{Extension, RawQuery, State};
-use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use trainplan_shared::compare::{Comparison, Options};
 use trainplan_shared::result::RunResult;
 
-/// Compare runs: the first is what the others are compared with
+/// Compare runs
+///
+/// The first run is the reference. Runs are also compared with their prediction and with the published result.
 #[utoipa::path(
-    get, path = "/compare",
+    get, path = "/compare", tag = "runs",
     params(
         ("ids" = String, Query, description = "Ids of runs, separated by commas"),
-        ("window" = Option<String>, Query, description = "The steps that count: last, 11-44, …; by default each release's own"),
-        ("convention" = Option<String>, Query, description = "recipe, full or causal"),
+        ("window" = Option<String>, Query, description = "Steps to score: `last`, `11-44`, …; the release's window by default"),
+        ("convention" = Option<String>, Query, description = "How FLOPs are counted: `recipe`, `full` or `causal`"),
     ),
-    responses((status = 200, description = "As `trainplan compare --format json` prints it", body = Comparison))
+    responses((status = 200, description = "The same as `trainplan compare --format json`", body = Comparison))
 )]
 pub(super) async fn compare(
     State(server): State<Server>,
-    Extension(by): By,
+    Extension(caller): Extension<Caller>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
-    let refuse = |what: String| Problem::new(StatusCode::BAD_REQUEST, what);
     let mut ids = Vec::new();
     let mut options = Options::default();
     for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
@@ -36,32 +37,31 @@ pub(super) async fn compare(
                 }
             }
             "window" => {
-                options.view.window =
-                    Some(value.parse().map_err(|error| refuse(format!("window={value}: {error}")))?);
+                let window =
+                    value.parse().map_err(|error| bad_request(&format!("window={value}: {error}")))?;
+                options.view.window = Some(window);
             }
             "convention" => {
-                options.view.convention =
-                    Some(value.parse().map_err(|error| refuse(format!("convention={value}: {error}")))?);
+                let convention = value.parse();
+                let refuse = |error| bad_request(&format!("convention={value}: {error}"));
+                options.view.convention = Some(convention.map_err(refuse)?);
             }
-            _ => {
-                return Err(refuse(format!(
-                    "{name}: there is no such parameter; allowed: ids, window, convention"
-                )));
-            }
+            _ => return Err(Problem::unknown_parameter(&name, "ids, window, convention")),
         }
     }
     let most = server.options.limits.max_compared;
     if ids.is_empty() || ids.len() > most {
-        return Err(refuse(format!("ids: give 1 to {most} runs, separated by commas")));
+        let detail = format!("ids has {} runs, but 1 to {most} can be compared: ids=A,B.", ids.len());
+        return Err(bad_request(&detail));
     }
-    by.may_read(&ids)?;
+    caller.may_read(&ids)?;
     let _turn = server.turns.acquire().await;
     let mut runs = Vec::new();
     for id in ids {
         runs.push(server.store.get(id).await?.ok_or_else(|| no_run(&id.to_string()))?);
     }
-    let compared = tokio::task::spawn_blocking(move || {
+    let comparison = tokio::task::spawn_blocking(move || {
         Comparison::of(&runs.iter().collect::<Vec<&RunResult>>(), &options)
     });
-    Ok((NEVER_KEPT, Json(compared.await.map_err(Problem::broken)?)).into_response())
+    Ok((NEVER_KEPT, Json(comparison.await.map_err(Problem::broken)?)).into_response())
 }

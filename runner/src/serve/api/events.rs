@@ -1,55 +1,55 @@
-//! What happens, as it happens: server-sent events.
+//! The event stream: server-sent events about every change to the store.
 
 use super::super::Server;
+use super::super::guard::Caller;
 use super::super::problem::Problem;
-use super::super::watch::Happening;
-use super::{By, NEVER_KEPT};
-use crate::store::{Scope, Store};
+use super::super::watch::missed;
+use super::NEVER_KEPT;
+use crate::store::{Change, Store};
 use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
-use std::convert::Infallible;
 use std::time::Duration;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::BroadcastStream;
+use trainplan_shared::api::{EventData, TokenScope};
 
-/// A proxy closes what is silent for a minute.
+/// Proxies close connections that are silent for a minute.
 const ALIVE: Duration = Duration::from_secs(15);
 
-/// Watch what happens: events `run`, `progress`, `deleted` and `alert`, each with the id of a run
+/// Watch changes
 ///
-/// `Last-Event-ID` goes on behind that event. `again` says that some were missed: ask for the lists anew.
-#[utoipa::path(get, path = "/events", responses((status = 200, body = String, content_type = "text/event-stream")))]
+/// Server-sent events of the kinds `run`, `progress`, `deleted` and `alert`, each with the id of a run as data. Send
+/// `Last-Event-ID` to continue after that event. The event `again` means that some were missed: fetch the lists again.
+#[utoipa::path(
+    get, path = "/events", tag = "events",
+    responses((status = 200, body = String, content_type = "text/event-stream", description = "Events, as they happen"))
+)]
 pub(super) async fn watch(
     State(server): State<Server>,
-    Extension(by): By,
+    Extension(caller): Extension<Caller>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    by.may(Scope::Read)?;
-    // What happens from now on is heard before it is asked what happened until now: nothing falls in between.
-    let (now, listener) = server.watch.listen();
+    caller.may(TokenScope::Read)?;
+    // Subscribe before reading earlier changes: no change is lost between the two.
+    let (newest, receiver) = server.watch.subscribe();
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse::<i64>().ok());
-    let missed = match last {
+    let earlier = match last {
         Some(last) => server.store.changes(last, 0).await?,
         None => Vec::new(),
     };
-    // One reading gives no more: what follows it would be passed over.
-    let missed: Vec<Happening> = match missed.len() < Store::MOST_CHANGES {
-        true => missed.iter().map(Happening::from).collect(),
-        false => vec![Happening::again(now)],
-    };
-    let newest_missed = missed.last().map_or(0, |happening| happening.seq);
-    let coming = BroadcastStream::new(listener).filter_map(move |happening| match happening {
-        Ok(happening) => Some(happening).filter(|happening| happening.seq > newest_missed),
-        Err(_) => Some(Happening::again(now)),
+    // A full reading may lack the changes behind it.
+    let earlier = if earlier.len() < Store::MOST_CHANGES { earlier } else { vec![missed(newest)] };
+    let newest_earlier = earlier.last().map_or(0, |change| change.seq);
+    let later = BroadcastStream::new(receiver).filter_map(move |change| match change {
+        Ok(change) => Some(change).filter(|change| change.seq > newest_earlier),
+        Err(_) => Some(missed(newest)),
     });
-    let events = tokio_stream::iter(missed).chain(coming).map(|happening| {
-        let event = Event::default().id(happening.seq.to_string()).event(happening.kind);
-        Ok::<_, Infallible>(event.data(json!({ "id": happening.id }).to_string()))
+    let events = tokio_stream::iter(earlier).chain(later).map(|Change { seq, kind, id }| {
+        Event::default().id(seq.to_string()).event(kind.id()).json_data(EventData { id })
     });
-    // A server that ends ends its streams too; the browser comes back to the next one.
+    // When the server shuts down, it ends its streams too; browsers then reconnect.
     let mut ends = server.ends.clone();
     let events =
         futures_util::StreamExt::take_until(

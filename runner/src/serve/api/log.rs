@@ -1,33 +1,39 @@
-//! Raw logs: taken piece by piece, given whole or by lines.
+//! Raw logs: uploaded in pieces, downloaded whole or read by lines.
 
-use super::super::limits::{self, WINDOW_LOG, is_packed, too_large};
+use super::super::guard::Caller;
+use super::super::limits::{self, WINDOW_LOG, is_compressed, too_large};
 use super::super::problem::Problem;
 use super::super::{Server, quota};
-use super::runs::{stream, unprocessable};
-use super::{By, NEVER_KEPT, id, no_run, nowhere};
+use super::runs::stream;
+use super::{NEVER_KEPT, bad_request, id, no_run, not_found, unprocessable};
 use crate::serve::assets::accepts;
-use crate::store::{Arriving, LogHash, Scope, StoreError};
+use crate::store::{Arriving, LogHash, StoreError};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Extension, Path, RawQuery, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use trainplan_shared::api::{LogLine, LogLines, LogProgress};
+use trainplan_shared::api::{LogLine, LogLines, LogProgress, TokenScope};
 use uuid::Uuid;
 use zstd::stream::write::Decoder;
 
 const OFFSET: HeaderName = HeaderName::from_static("upload-offset");
 const COMPLETE: HeaderName = HeaderName::from_static("upload-complete");
 
-/// Ask how much of a run's raw log is here: `upload-offset` and `upload-complete` say so
-#[utoipa::path(head, path = "/runs/{id}/log", params(("id" = String, Path)), responses((status = 200, description = "See the headers")))]
-pub(super) async fn arrived(
+/// Read how much of a run's raw log was uploaded
+///
+/// The header `upload-complete` is `?1` if the log is complete; otherwise `upload-offset` is the number of raw bytes that arrived.
+#[utoipa::path(
+    head, path = "/runs/{id}/log", tag = "logs", params(("id" = String, Path)),
+    responses((status = 200, description = "See the headers"))
+)]
+pub(super) async fn progress(
     State(server): State<Server>,
-    Extension(by): By,
+    Extension(caller): Extension<Caller>,
     Path(path): Path<String>,
 ) -> Result<Response, Problem> {
-    by.may(Scope::Upload)?;
+    caller.may(TokenScope::Upload)?;
     let id = id(&path)?;
     if server.store.log(id).await?.is_some() {
         return Ok((NEVER_KEPT, [(COMPLETE, "?1")]).into_response());
@@ -36,30 +42,33 @@ pub(super) async fn arrived(
     Ok((NEVER_KEPT, [(COMPLETE, "?0")], [(OFFSET, HeaderValue::from(offset))]).into_response())
 }
 
-/// Send a part of a run's raw log: what arrived stays, also where the connection breaks
+/// Upload a piece of a run's raw log
+///
+/// The server keeps all bytes that arrive, even if the connection breaks. The complete log must have the SHA-256 that the result
+/// names; otherwise the server discards it.
 #[utoipa::path(
-    put, path = "/runs/{id}/log",
+    put, path = "/runs/{id}/log", tag = "logs",
     params(
         ("id" = String, Path),
-        ("upload-offset" = u64, Header, description = "Where the body begins in the raw log: where the server is, or it answers 409 and says where"),
-        ("upload-complete" = String, Header, description = "`?1` if the log ends with this body, else `?0`"),
-        ("content-encoding" = Option<String>, Header, description = "`zstd`, where the body is compressed so"),
+        ("upload-offset" = u64, Header, description = "Where the body begins in the raw log. If the server has another number of bytes, it answers 409 with its own `upload-offset`"),
+        ("upload-complete" = String, Header, description = "`?1` if the log ends with this body, otherwise `?0`"),
+        ("content-encoding" = Option<String>, Header, description = "`zstd` if the body is compressed"),
     ),
     request_body(content = String, content_type = "application/octet-stream"),
     responses((status = 200, body = LogProgress))
 )]
 pub(super) async fn put(
     State(server): State<Server>,
-    Extension(by): By,
+    Extension(caller): Extension<Caller>,
     Path(path): Path<String>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    by.may(Scope::Upload)?;
+    caller.may(TokenScope::Upload)?;
     let id = id(&path)?;
     let wanted = server.store.get(id).await?.ok_or_else(|| no_run(&path))?.source.sha256;
     if server.store.log(id).await?.is_some() {
-        return Ok(arrived_so_far(0, true));
+        return Ok(log_progress(0, true));
     }
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let offset = text(OFFSET).and_then(|offset| offset.parse::<u64>().ok());
@@ -69,53 +78,52 @@ pub(super) async fn put(
         _ => None,
     };
     let (Some(offset), Some(is_last)) = (offset, is_last) else {
-        let detail = "say where the body begins by `Upload-Offset: BYTES`, and by `Upload-Complete: ?1` or `?0` whether the \
-            log ends with it";
-        return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
+        let detail = "Send Upload-Offset: BYTES, where the body begins in the log, and Upload-Complete: ?1 if the log ends \
+            with it, otherwise ?0.";
+        return Err(bad_request(detail));
     };
-    let is_packed = is_packed(&headers)?;
+    let is_compressed = is_compressed(&headers)?;
     let mut arriving = server.store.arriving(id).await?;
     if offset != arriving.offset() {
-        let detail = format!("the server has {} bytes of this log: go on from there", arriving.offset());
+        let detail = format!("The server has {} bytes of this log. Continue from there.", arriving.offset());
         let problem = Problem::new(StatusCode::CONFLICT, detail);
-        return Err(problem.with(OFFSET, HeaderValue::from(arriving.offset())));
+        return Err(problem.with(OFFSET, arriving.offset()));
     }
-    let (sent, taken) = take(&server, &mut arriving, body, is_packed).await;
-    quota::count(&server, &by, sent).await?;
-    let ended = match taken {
+    let (sent, received) = receive(&server, &mut arriving, body, is_compressed).await;
+    quota::count(&server, &caller, sent).await?;
+    let ended = match received {
         Ok(()) if is_last => finish(&server, id, &arriving, &wanted).await,
-        taken => taken,
+        received => received,
     };
-    // Another client may have made it whole meanwhile, of pieces that this one then misses.
+    // Another client may have completed the log meanwhile and removed the pieces.
     if server.store.log(id).await?.is_some() {
         arriving.clear().await.map_err(StoreError::from)?;
-        return Ok(arrived_so_far(arriving.offset(), true));
+        return Ok(log_progress(arriving.offset(), true));
     }
     ended?;
-    Ok(arrived_so_far(arriving.offset(), false))
+    Ok(log_progress(arriving.offset(), false))
 }
 
 async fn finish(server: &Server, id: Uuid, arriving: &Arriving, wanted: &str) -> Result<(), Problem> {
     let sha256 = LogHash::parse(wanted).map_err(|error| unprocessable(&error.to_string()))?;
     server.store.finish_log(id, arriving, &sha256).await?;
-    server.stir();
+    server.watch.notify();
     Ok(())
 }
 
-fn arrived_so_far(offset: u64, complete: bool) -> Response {
+fn log_progress(offset: u64, complete: bool) -> Response {
     (NEVER_KEPT, Json(LogProgress { offset, complete })).into_response()
 }
 
-/// Takes a body into pieces, and keeps what came of it whatever ends it. How many bytes were sent, and whether all is
-/// well.
-async fn take(
+/// Stores a body in pieces, and keeps what arrived even if it fails. Returns the number of bytes received, and the failure.
+async fn receive(
     server: &Server,
     arriving: &mut Arriving,
     mut body: Body,
-    is_packed: bool,
+    is_compressed: bool,
 ) -> (u64, Result<(), Problem>) {
     let most = server.options.limits.max_log_bytes;
-    let mut reader = match Unpacking::new(is_packed) {
+    let mut reader = match Decoding::new(is_compressed) {
         Ok(reader) => reader,
         Err(error) => return (0, Err(Problem::broken(error))),
     };
@@ -127,10 +135,11 @@ async fn take(
             Err(problem) => break Err(problem),
         };
         sent += next.len() as u64;
-        // A small body may hold a large log: of so few bytes zstd makes at most 16 MiB, which are kept before more is let in.
+        // zstd expands 512 bytes to 16 MiB at most, which are stored before more are decoded: a small body may contain a
+        // large log.
         for bytes in next.chunks(512) {
-            if let Err(error) = reader.take(bytes) {
-                let detail = format!("the body can't be read as zstd: {error}");
+            if let Err(error) = reader.feed(bytes) {
+                let detail = format!("The body is not valid zstd: {error}.");
                 return (sent, keep(arriving, &mut reader, 1).await.and(Err(unprocessable(&detail))));
             }
             if arriving.offset() + reader.raw().len() as u64 > most {
@@ -144,8 +153,8 @@ async fn take(
     (sent, keep(arriving, &mut reader, 1).await.and(result))
 }
 
-/// Keeps what was unpacked, in whole pieces; with `least` 1 also the rest.
-async fn keep(arriving: &mut Arriving, reader: &mut Unpacking, least: usize) -> Result<(), Problem> {
+/// Stores decoded bytes in whole pieces; with `least` 1 also the rest.
+async fn keep(arriving: &mut Arriving, reader: &mut Decoding, least: usize) -> Result<(), Problem> {
     while reader.raw().len() >= least {
         let count = reader.raw().len().min(Arriving::PIECE);
         arriving.take(&reader.raw()[..count]).await.map_err(StoreError::from)?;
@@ -154,26 +163,26 @@ async fn keep(arriving: &mut Arriving, reader: &mut Unpacking, least: usize) -> 
     Ok(())
 }
 
-/// Bytes as they come, to bytes of the raw log.
-enum Unpacking {
+/// Decodes a body to bytes of the raw log.
+enum Decoding {
     Plain(Vec<u8>),
     Zstd(Box<Decoder<'static, Vec<u8>>>),
 }
 
-impl Unpacking {
-    fn new(is_packed: bool) -> io::Result<Unpacking> {
-        if !is_packed {
-            return Ok(Unpacking::Plain(Vec::new()));
+impl Decoding {
+    fn new(is_compressed: bool) -> io::Result<Decoding> {
+        if !is_compressed {
+            return Ok(Decoding::Plain(Vec::new()));
         }
         let mut decoder = Decoder::new(Vec::new())?;
         decoder.window_log_max(WINDOW_LOG)?;
-        Ok(Unpacking::Zstd(Box::new(decoder)))
+        Ok(Decoding::Zstd(Box::new(decoder)))
     }
 
-    fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn feed(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
-            Unpacking::Plain(raw) => raw.write_all(bytes),
-            Unpacking::Zstd(decoder) => {
+            Decoding::Plain(raw) => raw.write_all(bytes),
+            Decoding::Zstd(decoder) => {
                 decoder.write_all(bytes)?;
                 decoder.flush()
             }
@@ -182,24 +191,26 @@ impl Unpacking {
 
     fn raw(&mut self) -> &mut Vec<u8> {
         match self {
-            Unpacking::Plain(raw) => raw,
-            Unpacking::Zstd(decoder) => decoder.get_mut(),
+            Decoding::Plain(raw) => raw,
+            Decoding::Zstd(decoder) => decoder.get_mut(),
         }
     }
 }
 
-/// Read the raw log
-///
-/// It is text that a cluster wrote: no browser should show it as anything else.
-#[utoipa::path(get, path = "/runs/{id}/log", params(("id" = String, Path)), responses((status = 200, body = String, content_type = "text/plain")))]
-pub(super) async fn whole(
+/// Download the raw log
+#[utoipa::path(
+    get, path = "/runs/{id}/log", tag = "logs", params(("id" = String, Path)),
+    responses((status = 200, body = String, content_type = "text/plain"))
+)]
+pub(super) async fn download(
     State(server): State<Server>,
-    Extension(by): By,
+    Extension(caller): Extension<Caller>,
     Path(path): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let (id, log) = find(&server, &by, &path).await?;
+    let (id, log) = find(&server, &caller, &path).await?;
     let log = server.store.read_log(&log).await?;
+    // As an attachment: no browser should interpret what a cluster wrote.
     let kind = [
         (header::CONTENT_TYPE, "text/plain; charset=utf-8".to_owned()),
         (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{id}.log\"")),
@@ -211,37 +222,36 @@ pub(super) async fn whole(
     Ok((NEVER_KEPT, kind, stream(log.raw().map_err(Problem::broken)?)).into_response())
 }
 
-/// A line's text is cut after so many bytes.
+/// The most bytes of a line's text.
 const LONGEST: usize = 4096;
 
-/// No answer has more lines.
+/// The most lines in a response.
 const MOST_LINES: usize = 2000;
 
-/// No search reads more of a log before it answers: whoever wants more goes on from there.
+/// The most bytes that one search reads; the client then continues from there.
 const MOST_READ: u64 = 1 << 30;
 
-/// Read some lines of the raw log, or those that hold a text
+/// Read or search lines of the raw log
 #[utoipa::path(
-    get, path = "/runs/{id}/log/lines",
+    get, path = "/runs/{id}/log/lines", tag = "logs",
     params(
         ("id" = String, Path),
-        ("from" = Option<u64>, Query, description = "The first line, from 1"),
-        ("count" = Option<usize>, Query, description = "At most 2000"),
-        ("q" = Option<String>, Query, description = "Only lines that hold this, in whatever case"),
+        ("from" = Option<u64>, Query, description = "The first line, counted from 1"),
+        ("count" = Option<usize>, Query, description = "The number of lines; 500 by default, at most 2000"),
+        ("q" = Option<String>, Query, description = "Return only lines that contain this text, in upper or lower case"),
     ),
     responses((status = 200, body = LogLines))
 )]
 pub(super) async fn lines(
     State(server): State<Server>,
-    Extension(by): By,
+    Extension(caller): Extension<Caller>,
     Path(path): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
-    let (_, log) = find(&server, &by, &path).await?;
+    let (_, log) = find(&server, &caller, &path).await?;
     let (mut from, mut count, mut wanted) = (1, 500, String::new());
     for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
-        let refuse =
-            || Problem::new(StatusCode::BAD_REQUEST, format!("{name}={value}: give a whole number from 1"));
+        let refuse = || bad_request(&format!("{name}={value}: must be a whole number from 1."));
         match name.as_ref() {
             "from" => from = value.parse().ok().filter(|from| *from > 0).ok_or_else(refuse)?,
             "count" => {
@@ -249,13 +259,9 @@ pub(super) async fn lines(
                 count = count.min(MOST_LINES);
             }
             "q" => wanted = value.to_lowercase(),
-            _ => {
-                let detail = format!("{name}: there is no such parameter; allowed: from, count, q");
-                return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
-            }
+            _ => return Err(Problem::unknown_parameter(&name, "from, count, q")),
         }
     }
-    // Reading a long log from its start is work: few at a time.
     let _turn = server.turns.acquire().await;
     let log = server.store.read_log(&log).await?;
     let read = tokio::task::spawn_blocking(move || some_lines(log.raw()?, from, count, &wanted));
@@ -289,7 +295,7 @@ fn some_lines(log: impl Read, from: u64, count: usize, wanted: &str) -> io::Resu
     }
 }
 
-/// Reads a line, of which a long one is cut. How many bytes it has.
+/// Reads a line, and cuts it if it is long; returns the number of its bytes.
 fn read_line(reader: &mut impl BufRead, text: &mut Vec<u8>) -> io::Result<u64> {
     let mut length = 0;
     loop {
@@ -306,9 +312,9 @@ fn read_line(reader: &mut impl BufRead, text: &mut Vec<u8>) -> io::Result<u64> {
     }
 }
 
-async fn find(server: &Server, by: &super::Caller, path: &str) -> Result<(Uuid, LogHash), Problem> {
+async fn find(server: &Server, caller: &Caller, path: &str) -> Result<(Uuid, LogHash), Problem> {
     let id = id(path)?;
-    by.may_read(&[id])?;
+    caller.may_read(&[id])?;
     let log = server.store.log(id).await?;
-    Ok((id, log.ok_or_else(|| nowhere(&format!("the log of run {id} is not here")))?))
+    Ok((id, log.ok_or_else(|| not_found(&format!("The server does not have the log of run {id}.")))?))
 }

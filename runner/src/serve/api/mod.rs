@@ -1,4 +1,4 @@
-//! What the store holds, for programs: `/api/v1`, described by the document that it serves.
+//! The HTTP API, `/api/v1`, and the OpenAPI document that describes it.
 
 mod access;
 mod compare;
@@ -8,17 +8,18 @@ mod log;
 mod progress;
 mod runs;
 
-pub(crate) use progress::Progress;
-
 use super::Server;
-use super::guard::{Caller, identify};
+use super::guard::identify;
+use super::limits::read_body;
 use super::problem::Problem;
-use axum::extract::{Extension, State};
+use axum::body::Body;
+use axum::extract::State;
 use axum::http::{HeaderName, StatusCode, header};
 use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use serde::de::DeserializeOwned;
 use trainplan_shared::api::{ProblemDetails, ServerLimits};
 use utoipa::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
@@ -29,35 +30,36 @@ use uuid::Uuid;
 
 #[derive(OpenApi)]
 #[openapi(
-    info(title = "Trainplan", description = "Results of training runs: upload, keep, watch and compare."),
+    info(title = "Trainplan", description = "Upload, store, watch and compare the results of training runs."),
     security((), ("token" = [])),
     components(schemas(ProblemDetails))
 )]
 struct Document;
 
-/// Everything below `/api/v1`.
+/// Returns the routes below `/api/v1`.
 pub(super) fn routes(server: &Server) -> Router<Server> {
-    let (router, document) = described();
+    let (router, document) = documented_routes();
     let document = document.to_pretty_json().unwrap_or_default();
     router
         .route("/openapi.json", get(move || async move { (JSON, document) }))
-        .fallback(|| async { nowhere("there is nothing at this address: see /api/v1/openapi.json") })
+        .fallback(|| async { not_found("The API has no such address. GET /api/v1/openapi.json lists all.") })
         .method_not_allowed_fallback(|| async {
-            let detail = "this address does not do that: see /api/v1/openapi.json";
+            let detail =
+                "This address does not support the method. GET /api/v1/openapi.json lists all operations.";
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail)
         })
         .layer(from_fn_with_state(server.clone(), identify))
         .layer(map_response(as_problem))
 }
 
-fn described() -> (Router<Server>, utoipa::openapi::OpenApi) {
+fn documented_routes() -> (Router<Server>, utoipa::openapi::OpenApi) {
     let (router, mut document) = OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(limits))
         .routes(routes!(runs::list))
         .routes(routes!(runs::result, runs::put, runs::delete))
         .routes(routes!(runs::summary))
         .routes(routes!(runs::scores, runs::rescore))
-        .routes(routes!(log::whole, log::put, log::arrived))
+        .routes(routes!(log::download, log::put, log::progress))
         .routes(routes!(log::lines))
         .routes(routes!(progress::post))
         .routes(routes!(progress::list))
@@ -74,7 +76,7 @@ fn described() -> (Router<Server>, utoipa::openapi::OpenApi) {
     for item in document.paths.paths.values_mut() {
         let all = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.head];
         for operation in all.into_iter().flatten() {
-            operation.responses.responses.insert("default".into(), problem());
+            operation.responses.responses.insert("default".into(), problem_response());
         }
     }
     document.servers = Some(vec![utoipa::openapi::Server::new("/api/v1")]);
@@ -83,48 +85,64 @@ fn described() -> (Router<Server>, utoipa::openapi::OpenApi) {
     (router, document)
 }
 
-/// What every operation may answer as well.
-fn problem() -> RefOr<utoipa::openapi::Response> {
+/// Returns the error response of every operation.
+fn problem_response() -> RefOr<utoipa::openapi::Response> {
     let schema = Ref::from_schema_name("ProblemDetails");
     let content = ContentBuilder::new().schema(Some(schema)).build();
-    let response = ResponseBuilder::new().description("What went wrong (RFC 9457)");
+    let response = ResponseBuilder::new().description("An error (RFC 9457)");
     RefOr::T(response.content("application/problem+json", content).build())
 }
 
 const JSON: [(HeaderName, &str); 1] = [(header::CONTENT_TYPE, "application/json")];
 
-/// Someone else may use the same browser later.
+/// Keeps responses out of caches: the next user of the browser may have other rights.
 const NEVER_KEPT: [(HeaderName, &str); 2] =
     [(header::CACHE_CONTROL, "no-store"), (header::VARY, "accept-encoding, authorization")];
 
-/// What the server takes
-#[utoipa::path(get, path = "/limits", responses((status = 200, body = ServerLimits)))]
+/// The largest JSON body of a request other than a result, in bytes.
+const LARGEST_JSON: usize = 64 * 1024;
+
+/// Read the server's limits
+#[utoipa::path(get, path = "/limits", tag = "server", responses((status = 200, body = ServerLimits)))]
 async fn limits(State(server): State<Server>) -> Response {
     (NEVER_KEPT, Json(server.options.limits)).into_response()
 }
 
-/// A run's id in an address. What is none names no run.
+/// Reads a small JSON body.
+async fn json<T: DeserializeOwned>(server: &Server, body: Body) -> Result<T, Problem> {
+    let (body, _room) = read_body(body, LARGEST_JSON, &server.room).await?;
+    serde_json::from_slice(&body)
+        .map_err(|error| unprocessable(&format!("The body does not have the documented form: {error}.")))
+}
+
+/// Reads a run's id from a path or query.
 fn id(text: &str) -> Result<Uuid, Problem> {
-    text.parse().map_err(|_| nowhere(&format!("there is no run {text}: give its whole id")))
+    text.parse().map_err(|_| not_found(&format!("{text} is not a run's id. Use the whole id, a UUID.")))
 }
 
 fn no_run(id: &str) -> Problem {
-    nowhere(&format!("there is no run {id}"))
+    not_found(&format!("The server has no run {id}."))
 }
 
-/// What was refused before any of our functions saw it, such as a path that is no text, is refused in the same form.
+/// Gives errors of the framework, such as a path that is not UTF-8, the form of ours.
 async fn as_problem(response: Response) -> Response {
     let status = response.status();
     let kind = response.headers().get(header::CONTENT_TYPE);
     if status.as_u16() < 400 || kind.is_some_and(|kind| kind == "application/problem+json") {
         return response;
     }
-    Problem::new(status, "this request can't be read: see /api/v1/openapi.json").into_response()
+    Problem::new(status, "The request is malformed. GET /api/v1/openapi.json describes all operations.")
+        .into_response()
 }
 
-fn nowhere(detail: &str) -> Problem {
+fn not_found(detail: &str) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, detail)
 }
 
-/// Who asks, as a handler takes it.
-type By = Extension<Caller>;
+fn unprocessable(detail: &str) -> Problem {
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
+}
+
+fn bad_request(detail: &str) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, detail)
+}
