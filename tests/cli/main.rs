@@ -10,6 +10,8 @@ mod deploy;
 mod estimate;
 mod flops;
 mod general;
+mod golden;
+mod help;
 mod import;
 mod launch;
 mod licenses;
@@ -19,6 +21,7 @@ mod parse;
 mod recipes;
 mod results;
 mod run;
+mod snapshots;
 mod validate;
 
 use serde_json::Value;
