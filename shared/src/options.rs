@@ -1,10 +1,6 @@
 //! What a run may choose besides its layout and its batch: recomputation, sharding, the software that trains.
 
-use crate::field::Field;
-use crate::problem::Problem;
-use serde::Serialize;
-use std::fmt;
-use std::str::FromStr;
+use crate::choices::choices;
 
 /// What a run may choose besides its layout and its batch.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -86,70 +82,25 @@ pub struct Modules {
     pub moe: bool,
 }
 
-/// Implements what an enumeration of named choices needs: a list, ids, parsing, printing.
-macro_rules! choices {
-    ($(#[$meta:meta])* $name:ident, $field:ident { $($(#[$doc:meta])* $variant:ident $id:literal $title:literal,)* }) => {
-        $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-        pub enum $name { $($(#[$doc])* $variant,)* }
-
-        impl $name {
-            /// Every choice.
-            pub const ALL: &[$name] = &[$($name::$variant,)*];
-
-            /// Its name in flags, files and links.
-            pub const fn id(self) -> &'static str {
-                match self { $($name::$variant => $id,)* }
-            }
-
-            /// Its name as people print it.
-            pub const fn title(self) -> &'static str {
-                match self { $($name::$variant => $title,)* }
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.id())
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = Problem;
-
-            fn from_str(text: &str) -> Result<$name, Problem> {
-                let wanted = text.trim().to_ascii_lowercase();
-                $name::ALL.iter().copied().find(|choice| choice.id() == wanted).ok_or_else(|| {
-                    Problem::unknown(Field::$field, text, $name::ALL.iter().map(|choice| choice.id()))
-                })
-            }
-        }
-
-        impl Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(self.id())
-            }
-        }
-    };
-}
-
 choices! {
-    /// Activations that the backward pass computes again instead of keeping them.
-    Recompute, Recompute {
+    /// The activations that the backward pass recomputes instead of storing them.
+    #[derive(Default)]
+    Recompute of Field::Recompute {
         /// Nothing.
         #[default]
-        None "none" "none",
+        None "none",
         /// The core of attention: scores, softmax and their product with the values. Fused attention recomputes them
         /// in any case, so that this saves no memory where attention is fused, and costs time.
-        Selective "selective" "selective",
+        Selective "selective",
         /// Every layer, from its input.
-        Full "full" "full",
+        Full "full",
     }
 }
 
 choices! {
     /// The software that trains, by generation where its speed changed.
-    Stack, Stack {
+    #[derive(Default)]
+    Stack of Field::Stack {
         /// Megatron-LM as of SC'21: no fused attention, no sequence parallelism.
         MegatronLm2021 "megatron-lm-2021" "Megatron-LM 2021",
         /// Megatron-LM as of the sequence-parallelism paper: no fused attention.

@@ -1,84 +1,39 @@
 //! How published measurements scale over GPU counts: the series behind the planner's charts and their tables.
 
 use crate::catalog::{Catalog, Recipe};
+use crate::choices::choices;
 use crate::field::Field;
 use crate::flops::Convention;
 use crate::metrics::Metrics;
-use crate::problem::Problem;
 use crate::spec::{DEFAULT_TOKENS, Spec};
-use std::str::FromStr;
 
-/// What a chart shows over GPU counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Quantity {
-    /// Tokens per second of all GPUs.
-    TokensPerS,
-    /// Tokens per second of one GPU.
-    TokensPerSPerGpu,
-    /// Seconds per step.
-    StepTime,
-    /// MFU in percent, counted alike for every release.
-    MfuFull,
-    /// MFU in percent, as each recipe's document counts it.
-    MfuRecipe,
-    /// Days to train.
-    Days,
+choices! {
+    /// The quantity that a chart shows over GPU counts.
+    Quantity of Field::Quantity {
+        /// Tokens per second of all GPUs.
+        TokensPerS "tokens" "Tokens per second",
+        /// Tokens per second of each GPU.
+        TokensPerSPerGpu "tokens-per-gpu" "Tokens per second per GPU",
+        /// Seconds per step.
+        StepTime "step-time" "Step time, s",
+        /// MFU in percent, with the same FLOP counting for every release.
+        MfuFull "mfu-full" "MFU, % (same counting)",
+        /// MFU in percent, with the FLOP counting of each recipe's document.
+        MfuRecipe "mfu-recipe" "MFU, % (as published)",
+        /// Days to train.
+        Days "days" "Days to train",
+    }
 }
 
 impl Quantity {
-    /// Every quantity.
-    pub const ALL: [Quantity; 6] = [
-        Quantity::TokensPerS,
-        Quantity::TokensPerSPerGpu,
-        Quantity::StepTime,
-        Quantity::MfuFull,
-        Quantity::MfuRecipe,
-        Quantity::Days,
-    ];
-
-    /// Its name in links.
-    pub const fn id(self) -> &'static str {
-        match self {
-            Quantity::TokensPerS => "tokens",
-            Quantity::TokensPerSPerGpu => "tokens-per-gpu",
-            Quantity::StepTime => "step-time",
-            Quantity::MfuFull => "mfu-full",
-            Quantity::MfuRecipe => "mfu-recipe",
-            Quantity::Days => "days",
-        }
-    }
-
-    /// Its name as people read it, with its unit.
-    pub const fn title(self) -> &'static str {
-        match self {
-            Quantity::TokensPerS => "Tokens per second",
-            Quantity::TokensPerSPerGpu => "Tokens per second and GPU",
-            Quantity::StepTime => "Step time, s",
-            Quantity::MfuFull => "MFU, % (convention: full)",
-            Quantity::MfuRecipe => "MFU, % (convention: each recipe's own)",
-            Quantity::Days => "Days to train",
-        }
-    }
-
-    /// The title of an axis: what is counted how stands in the caption.
+    /// Returns the title of an axis, without how it is counted, which the caption gives.
     pub fn axis(self) -> &'static str {
         self.title().split(" (").next().unwrap_or_default()
     }
 
-    /// Whether it grows with the GPUs over orders of magnitude, so that a chart needs a logarithmic axis.
+    /// Returns whether a chart needs a logarithmic axis, because the values span orders of magnitude.
     pub const fn spans_decades(self) -> bool {
         matches!(self, Quantity::TokensPerS | Quantity::Days)
-    }
-}
-
-impl FromStr for Quantity {
-    type Err = Problem;
-
-    fn from_str(text: &str) -> Result<Quantity, Problem> {
-        Quantity::ALL
-            .into_iter()
-            .find(|quantity| quantity.id() == text.trim())
-            .ok_or_else(|| Problem::unknown(Field::Quantity, text, Quantity::ALL.map(Quantity::id)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The folds of held-out rows, fixed in a file before anything was fitted.
 
-use crate::catalog::{DataError, FromRow, Row, read};
+use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::measurements::Measurement;
 use std::collections::BTreeMap;
 
@@ -45,12 +45,7 @@ impl FromRow for Folds {
 impl FrozenSplit {
     /// Returns the split of the embedded measurements.
     pub fn embedded() -> FrozenSplit {
-        #[expect(
-            clippy::expect_used,
-            reason = "the file is fixed when this is built, and every test reads it"
-        )]
-        let rows: Vec<Folds> =
-            read("split.csv", include_str!("../../data/split.csv")).expect("the split is well formed");
+        let rows: Vec<Folds> = embedded!("split.csv");
         FrozenSplit(rows.into_iter().map(|Folds(id, folds)| (id, folds)).collect())
     }
 

@@ -1,6 +1,7 @@
 //! Published measurements.
 
-use super::{DataError, FromRow, RecipeId, Release, Row};
+use super::{RecipeId, Release};
+use crate::data_file::{DataError, FromRow, Row};
 use crate::precision::Dtype;
 use std::str::FromStr;
 

@@ -1,6 +1,7 @@
 //! The documents that publish recipes, and how each counts FLOPs and names peaks.
 
-use super::{DataError, FromRow, Release, Row};
+use super::Release;
+use crate::data_file::{DataError, FromRow, Row};
 use crate::precision::Dtype;
 use std::str::FromStr;
 

@@ -53,7 +53,7 @@ impl Facet {
         match self {
             Facet::Model => catalog.model(&id.model).map_or(id.model.clone(), |model| model.title.clone()),
             Facet::Gpu => catalog.gpu(&id.gpu).map_or(id.gpu.clone(), |gpu| gpu.name.clone()),
-            Facet::Dtype => id.dtype.title(),
+            Facet::Dtype => id.dtype.title().to_string(),
             Facet::Gpus if catalog.is_proxy(recipe) => {
                 format!("{} (proxy, {} layers)", id.gpus, recipe.layers)
             }
@@ -116,7 +116,7 @@ impl Catalog {
     pub fn title(&self, id: &RecipeId) -> String {
         let model = self.model(&id.model).map_or(id.model.as_str(), |model| &model.title);
         let gpu = self.gpu(&id.gpu).map_or(id.gpu.as_str(), |gpu| &gpu.name);
-        format!("{model} on {} × {gpu}, {}", significant(f64::from(id.gpus), 9), id.dtype.title())
+        format!("{model} on {} × {gpu}, {}", significant(f64::from(id.gpus), 9), id.dtype.title().to_string())
     }
 }
 

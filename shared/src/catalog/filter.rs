@@ -5,7 +5,6 @@ use crate::field::Field;
 use crate::precision::Dtype;
 use crate::problem::Problem;
 use crate::spec::Spec;
-use std::str::FromStr;
 
 /// What a recipe must be to be kept; what is empty keeps all.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -82,18 +81,6 @@ fn measured(spec: &Spec) -> Result<Option<bool>, Problem> {
         None => Ok(None),
         Some("yes") => Ok(Some(true)),
         Some(other) => Err(Problem::unknown(Field::Measured, other, ["yes"])),
-    }
-}
-
-impl FromStr for Scaling {
-    type Err = Problem;
-
-    fn from_str(text: &str) -> Result<Scaling, Problem> {
-        let known = [Scaling::Weak, Scaling::Strong];
-        known
-            .into_iter()
-            .find(|scaling| scaling.id() == text.trim().to_ascii_lowercase())
-            .ok_or_else(|| Problem::unknown(Field::Scaling, text, known.map(Scaling::id)))
     }
 }
 

@@ -1,7 +1,20 @@
 //! GPU types.
 
-use super::{DataError, FromRow, Row};
+use crate::choices::choices;
+use crate::data_file::{DataError, FromRow, Row};
 use crate::precision::{Dtype, Width};
+
+choices! {
+    /// A generation of GPUs: those that share kernels and measured constants, oldest first.
+    Generation {
+        /// NVIDIA Ampere: no FP8.
+        Ampere "ampere" "Ampere",
+        /// NVIDIA Hopper: FP8.
+        Hopper "hopper" "Hopper",
+        /// NVIDIA Blackwell: MXFP8 and NVFP4.
+        Blackwell "blackwell" "Blackwell",
+    }
+}
 
 /// A GPU type; rates are dense and per GPU.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,6 +25,8 @@ pub struct Gpu {
     pub name: String,
     /// Board and system.
     pub form: String,
+    /// Its generation.
+    pub generation: Generation,
     /// Datasheet peak at BF16.
     pub bf16_tflops: f64,
     /// Datasheet peak at FP8; none before Hopper.
@@ -51,6 +66,7 @@ impl FromRow for Gpu {
             id: row.string("id")?,
             name: row.string("name")?,
             form: row.string("form")?,
+            generation: generation(row)?,
             bf16_tflops: row.value("bf16_tflops")?,
             fp8_tflops: row.optional("fp8_tflops")?,
             nvfp4_tflops: row.optional("nvfp4_tflops")?,
@@ -72,6 +88,12 @@ impl FromRow for Gpu {
     }
 }
 
+fn generation(row: &Row<'_>) -> Result<Generation, DataError> {
+    let text = row.text("generation")?;
+    let known = Generation::ALL.into_iter().find(|generation| generation.id() == text);
+    known.ok_or_else(|| row.error(format!("unknown generation \"{text}\"")))
+}
+
 impl Gpu {
     /// Whether `name`, in lower case, is its id or an alias.
     pub(super) fn answers_to(&self, name: &str) -> bool {
@@ -82,7 +104,7 @@ impl Gpu {
     pub fn datasheet_tflops(&self, dtype: Dtype) -> Option<f64> {
         match dtype.width() {
             // Tensor cores scale blocks of 32 from Blackwell on.
-            Width::Fp8 if dtype == Dtype::Mxfp8 && self.nvfp4_tflops.is_none() => None,
+            Width::Fp8 if dtype == Dtype::Mxfp8 && self.generation < Generation::Blackwell => None,
             Width::Bf16 => Some(self.bf16_tflops),
             Width::Fp8 => self.fp8_tflops,
             Width::Nvfp4 => self.nvfp4_tflops,

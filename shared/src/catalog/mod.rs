@@ -8,18 +8,17 @@ mod gpus;
 mod models;
 mod own;
 mod recipes;
-mod table;
 
 pub use crate::releases::Release;
 pub use baselines::{Baseline, BaselineKind};
 pub use documents::{Document, DocumentFlops, Formula, Peak};
 pub use facets::{Choice, Facet};
 pub use filter::Filter;
-pub use gpus::Gpu;
+pub use gpus::{Generation, Gpu};
 pub use models::Model;
 pub use recipes::{Recipe, RecipeId, Scaling};
-pub(crate) use table::{DataError, FromRow, Row, read};
 
+use crate::data_file::embedded;
 use crate::field::Field;
 use crate::precision::Dtype;
 use crate::problem::Problem;
@@ -41,26 +40,18 @@ impl Catalog {
     /// The catalog that this program carries.
     pub fn embedded() -> &'static Catalog {
         static EMBEDDED: LazyLock<Catalog> = LazyLock::new(|| {
-            #[expect(
-                clippy::expect_used,
-                reason = "the files are fixed when this is built, and every test reads them"
-            )]
-            Catalog::read().expect("the embedded data files are well formed")
+            let series: Vec<recipes::MatrixRow> = embedded!("recipes.csv");
+            Catalog {
+                gpus: embedded!("gpus.csv"),
+                models: embedded!("models.csv"),
+                documents: embedded!("documents.csv"),
+                flops: embedded!("document_flops.csv"),
+                peaks: embedded!("document_peaks.csv"),
+                recipes: series.into_iter().flat_map(recipes::MatrixRow::into_recipes).collect(),
+                baselines: embedded!("baselines.csv"),
+            }
         });
         &EMBEDDED
-    }
-
-    fn read() -> Result<Catalog, DataError> {
-        let matrices: Vec<recipes::MatrixRow> = read("recipes.csv", include_str!("../../data/recipes.csv"))?;
-        Ok(Catalog {
-            gpus: read("gpus.csv", include_str!("../../data/gpus.csv"))?,
-            models: read("models.csv", include_str!("../../data/models.csv"))?,
-            documents: read("documents.csv", include_str!("../../data/documents.csv"))?,
-            flops: read("document_flops.csv", include_str!("../../data/document_flops.csv"))?,
-            peaks: read("document_peaks.csv", include_str!("../../data/document_peaks.csv"))?,
-            recipes: matrices.into_iter().flat_map(recipes::MatrixRow::into_recipes).collect(),
-            baselines: read("baselines.csv", include_str!("../../data/baselines.csv"))?,
-        })
     }
 
     /// Every GPU type.
@@ -168,7 +159,7 @@ mod tests {
 
     #[test]
     fn the_matrices_hold_123_recipes_107_without_their_release() {
-        let catalog = Catalog::read().unwrap();
+        let catalog = Catalog::embedded();
         let ids: BTreeSet<_> = catalog.recipes.iter().map(|recipe| recipe.id.to_string()).collect();
         let short: BTreeSet<_> = catalog.recipes.iter().map(|recipe| recipe.id.without_release()).collect();
         assert_eq!((catalog.recipes.len(), ids.len(), short.len()), (123, 123, 107));

@@ -1,7 +1,7 @@
 //! Model architectures.
 
-use super::{DataError, FromRow, Row};
 use crate::architecture::{Architecture, Attention, AttentionKind, Mamba, Mlp, Moe, Window};
+use crate::data_file::{DataError, FromRow, Row};
 
 /// A published model.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,6 +1,8 @@
 //! Published scenarios.
 
-use super::{DataError, FromRow, Release, Row};
+use super::Release;
+use crate::choices::choices;
+use crate::data_file::{DataError, FromRow, Row};
 use crate::layout::{Degrees, PipelineSplit};
 use crate::precision::Dtype;
 use serde::Serialize;
@@ -48,23 +50,13 @@ impl Serialize for RecipeId {
     }
 }
 
-/// How a series of recipes grows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scaling {
-    /// The global batch grows with the GPUs.
-    Weak,
-    /// The global batch stays.
-    Strong,
-}
-
-impl Scaling {
-    /// Its name in files.
-    pub const fn id(self) -> &'static str {
-        match self {
-            Scaling::Weak => "weak",
-            Scaling::Strong => "strong",
-        }
+choices! {
+    /// How a series of recipes grows.
+    Scaling of Field::Scaling {
+        /// The global batch grows with the GPUs.
+        Weak "weak",
+        /// The global batch stays the same.
+        Strong "strong",
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::workload::{Unlike, Workload};
 use super::{Item, Options};
+use crate::choices::choices;
 use crate::log::Status;
 use crate::statistics::{LEVEL, MeanDifference, Sample, Variance, deviation};
 use serde::{Deserialize, Serialize};
@@ -68,46 +69,20 @@ pub struct Against {
     pub notes: Vec<String>,
 }
 
-/// What holds of a run against the reference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// Its steps take less time.
-    Faster,
-    /// Its steps take longer.
-    Slower,
-    /// No difference that matters is shown.
-    NoDifference,
-    /// The two may not be compared.
-    NotComparable,
-    /// Of several runs some are this and some are that.
-    Mixed,
-}
-
-impl Verdict {
-    /// Its name in files and on the command line.
-    #[must_use]
-    pub const fn id(self) -> &'static str {
-        match self {
-            Verdict::Faster => "faster",
-            Verdict::Slower => "slower",
-            Verdict::NoDifference => "no_difference",
-            Verdict::NotComparable => "not_comparable",
-            Verdict::Mixed => "mixed",
-        }
-    }
-
-    /// It for people.
-    #[must_use]
-    pub const fn title(self) -> &'static str {
-        match self {
-            Verdict::Faster => "faster",
-            Verdict::Slower => "slower",
-            Verdict::NoDifference => "no difference",
-            Verdict::NotComparable => "not comparable",
-            Verdict::Mixed => "mixed",
-        }
+choices! {
+    /// What holds of a run against the reference.
+    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+    Verdict {
+        /// Its steps take less time.
+        Faster "faster",
+        /// Its steps take longer.
+        Slower "slower",
+        /// No difference that matters is shown.
+        NoDifference "no_difference" "no difference",
+        /// The two may not be compared.
+        NotComparable "not_comparable" "not comparable",
+        /// Of several runs some are this and some are that.
+        Mixed "mixed",
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::{Anchor, Evidence, EvidenceKind, Inputs};
 use crate::architecture::Architecture;
-use crate::catalog::{DataError, FromRow, Row, read};
+use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::options::Stack;
 use crate::precision::Dtype;
 use std::sync::LazyLock;
@@ -53,12 +53,7 @@ impl Covariance {
     /// Returns the embedded covariance (`kinship.csv`).
     pub fn embedded() -> Covariance {
         static EMBEDDED: LazyLock<Covariance> = LazyLock::new(|| {
-            #[expect(
-                clippy::expect_used,
-                reason = "the file is fixed when this is built, and every test reads it"
-            )]
-            let parts: Vec<CovarianceRow> = read("kinship.csv", include_str!("../../data/kinship.csv"))
-                .expect("the covariance is well formed");
+            let parts: Vec<CovarianceRow> = embedded!("kinship.csv");
             let value =
                 |name: &str| parts.iter().find(|part| part.name == name).map_or(f64::NAN, |part| part.value);
             Covariance {
@@ -261,12 +256,7 @@ impl Anchors {
     /// Returns the embedded anchors.
     pub fn embedded() -> &'static Anchors {
         static EMBEDDED: LazyLock<Anchors> = LazyLock::new(|| {
-            #[expect(
-                clippy::expect_used,
-                reason = "the file is fixed when this is built, and every test reads it"
-            )]
-            let rows: Vec<AnchorRow> = read("anchors.csv", include_str!("../../data/anchors.csv"))
-                .expect("the anchors are well formed");
+            let rows: Vec<AnchorRow> = embedded!("anchors.csv");
             let (residuals, weights) = rows.into_iter().map(|row| (row.residual, row.weight)).unzip();
             Anchors { covariance: Covariance::embedded(), residuals, weights }
         });

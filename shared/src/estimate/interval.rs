@@ -1,7 +1,7 @@
 //! The interval of a prediction, from the errors of similar predictions.
 
 use super::{EvidenceKind, Inputs};
-use crate::catalog::{DataError, FromRow, Row, read};
+use crate::data_file::{DataError, FromRow, Row, embedded};
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
 
@@ -102,16 +102,8 @@ impl FromRow for ClassInterval {
 impl IntervalTable {
     /// Returns the embedded table.
     pub fn embedded() -> &'static IntervalTable {
-        static EMBEDDED: LazyLock<IntervalTable> = LazyLock::new(|| {
-            #[expect(
-                clippy::expect_used,
-                reason = "the file is fixed when this is built, and every test reads it"
-            )]
-            IntervalTable(
-                read("intervals.csv", include_str!("../../data/intervals.csv"))
-                    .expect("the intervals are well formed"),
-            )
-        });
+        static EMBEDDED: LazyLock<IntervalTable> =
+            LazyLock::new(|| IntervalTable(embedded!("intervals.csv")));
         &EMBEDDED
     }
 

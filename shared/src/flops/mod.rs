@@ -9,40 +9,27 @@ mod document;
 
 use crate::architecture::Architecture;
 use crate::catalog::{Catalog, DocumentFlops};
+use crate::choices::choices;
 use crate::explain::Line;
 use crate::field::Field;
 use crate::problem::Problem;
 use crate::scenario::Scenario;
-use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::str::FromStr;
+use serde::Serialize;
 
-/// How model FLOPs are counted.
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Convention {
-    /// As the recipe's own document does.
-    Recipe,
-    /// Query groups and full attention.
-    Full,
-    /// Query groups and the half of attention that a causal mask leaves.
-    Causal,
+choices! {
+    /// How model FLOPs are counted.
+    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+    Convention of Field::Convention {
+        /// As in the recipe's own document.
+        Recipe "recipe",
+        /// Query groups and full attention.
+        Full "full",
+        /// Query groups and half of attention: what a causal mask leaves.
+        Causal "causal",
+    }
 }
 
 impl Convention {
-    /// Every convention.
-    pub const ALL: [Convention; 3] = [Convention::Recipe, Convention::Full, Convention::Causal];
-
-    /// Its name in flags, files and links.
-    pub const fn id(self) -> &'static str {
-        match self {
-            Convention::Recipe => "recipe",
-            Convention::Full => "full",
-            Convention::Causal => "causal",
-        }
-    }
-
     pub(crate) fn needs_recipe() -> Problem {
         Problem::clause(
             Field::Convention,
@@ -51,23 +38,6 @@ impl Convention {
         )
         .allowed("full, causal")
         .nearest(["full"])
-    }
-}
-
-impl fmt::Display for Convention {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.id())
-    }
-}
-
-impl FromStr for Convention {
-    type Err = Problem;
-
-    fn from_str(text: &str) -> Result<Convention, Problem> {
-        Convention::ALL
-            .into_iter()
-            .find(|convention| convention.id() == text.trim().to_ascii_lowercase())
-            .ok_or_else(|| Problem::unknown(Field::Convention, text, Convention::ALL.map(Convention::id)))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The newest run of a time line, by each threshold.
 
 use super::{ChangePoint, Point, Thresholds};
+use crate::choices::choices;
 use crate::statistics::quantile;
 use crate::units::{minute, significant};
 use serde::{Deserialize, Serialize};
@@ -8,56 +9,31 @@ use serde::{Deserialize, Serialize};
 /// The standard deviation of normal numbers, in medians of their distances from their median.
 const DEVIATION_OF_MAD: f64 = 1.4826;
 
-/// What a run is judged by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = ThresholdKind))]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// The published speed.
-    Baseline,
-    /// The median of the runs before it.
-    Previous,
-    /// How far those lie apart: median and median absolute deviation.
-    Sigma,
-    /// A change point among the newest runs.
-    Change,
-}
-
-impl Kind {
-    /// Its name in files and on the command line.
-    #[must_use]
-    pub const fn id(self) -> &'static str {
-        match self {
-            Kind::Baseline => "baseline",
-            Kind::Previous => "previous",
-            Kind::Sigma => "sigma",
-            Kind::Change => "change",
-        }
+choices! {
+    /// What a run is judged by.
+    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = ThresholdKind))]
+    Kind {
+        /// The published speed.
+        Baseline "baseline",
+        /// The median of the runs before it.
+        Previous "previous",
+        /// How far those lie apart: median and median absolute deviation.
+        Sigma "sigma",
+        /// A change point among the newest runs.
+        Change "change",
     }
 }
 
-/// What came out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// It is within the limit.
-    Fine,
-    /// It is beyond.
-    Regression,
-    /// There is nothing to judge it by.
-    NotJudged,
-}
-
-impl Outcome {
-    /// Its name in files and on the command line.
-    #[must_use]
-    pub const fn id(self) -> &'static str {
-        match self {
-            Outcome::Fine => "fine",
-            Outcome::Regression => "regression",
-            Outcome::NotJudged => "not_judged",
-        }
+choices! {
+    /// What came out.
+    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+    Outcome {
+        /// It is within the limit.
+        Fine "fine",
+        /// It is beyond.
+        Regression "regression",
+        /// There is nothing to judge it by.
+        NotJudged "not_judged",
     }
 }
 

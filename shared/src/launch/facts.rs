@@ -1,6 +1,7 @@
 //! What each release's scripts read, assume and support: the data files `launch_*.csv`.
 
-use crate::catalog::{DataError, FromRow, Model, Row, read};
+use crate::catalog::Model;
+use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::field::Field;
 use crate::launch::{Style, TimeLimit};
 use crate::releases::Release;
@@ -225,23 +226,11 @@ struct Facts {
     limits: Vec<Limits>,
 }
 
-impl Facts {
-    fn read() -> Result<Facts, DataError> {
-        Ok(Facts {
-            scripts: read("launch_scripts.csv", include_str!("../../data/launch_scripts.csv"))?,
-            variables: read("launch_variables.csv", include_str!("../../data/launch_variables.csv"))?,
-            limits: read("launch_limits.csv", include_str!("../../data/launch_limits.csv"))?,
-        })
-    }
-}
-
 fn facts() -> &'static Facts {
-    static FACTS: LazyLock<Facts> = LazyLock::new(|| {
-        #[expect(
-            clippy::expect_used,
-            reason = "the files are fixed when this is built, and every test reads them"
-        )]
-        Facts::read().expect("the embedded data files are well formed")
+    static FACTS: LazyLock<Facts> = LazyLock::new(|| Facts {
+        scripts: embedded!("launch_scripts.csv"),
+        variables: embedded!("launch_variables.csv"),
+        limits: embedded!("launch_limits.csv"),
     });
     &FACTS
 }

@@ -3,6 +3,7 @@
 //! Every log gets a score. One that cannot be measured says why and what to do; one that can says what is odd
 //! about it.
 
+use crate::choices::choices;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -42,69 +43,33 @@ pub struct Score {
     pub parser_version: u32,
 }
 
-/// Whether a log was measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Status {
-    /// It was.
-    Scored,
-    /// It was, but training went wrong: the loss or the gradient is no number.
-    Invalid,
-    /// The log ends before the window does, or lacks most of it.
-    Incomplete,
-    /// Something ended the run before the window was over.
-    Failed,
-    /// There is no step in it.
-    NoData,
-    /// It is not a text, or it cannot be read at all.
-    Unreadable,
-}
-
-impl Status {
-    /// All of them.
-    pub const ALL: [Status; 6] = [
-        Status::Scored,
-        Status::Invalid,
-        Status::Incomplete,
-        Status::Failed,
-        Status::NoData,
-        Status::Unreadable,
-    ];
-
-    /// Its name in files and on the command line.
-    #[must_use]
-    pub const fn id(self) -> &'static str {
-        match self {
-            Status::Scored => "scored",
-            Status::Invalid => "invalid",
-            Status::Incomplete => "incomplete",
-            Status::Failed => "failed",
-            Status::NoData => "no_data",
-            Status::Unreadable => "unreadable",
-        }
+choices! {
+    /// Whether a log was measured.
+    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+    Status {
+        /// It was.
+        Scored "scored",
+        /// It was, but training went wrong: the loss or the gradient is no number.
+        Invalid "invalid",
+        /// The log ends before the window does, or lacks most of it.
+        Incomplete "incomplete",
+        /// Something ended the run before the window was over.
+        Failed "failed",
+        /// There is no step in it.
+        NoData "no_data",
+        /// It is not a text, or it cannot be read at all.
+        Unreadable "unreadable",
     }
 }
 
-/// The two standard deviations in use. For ten steps they differ by 5.4 %.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum StdKind {
-    /// Divided by n: NeMo's script.
-    Population,
-    /// Divided by n - 1: Megatron-Bridge's script.
-    Sample,
-}
-
-impl StdKind {
-    /// Its name in files and on the command line.
-    #[must_use]
-    pub const fn id(self) -> &'static str {
-        match self {
-            StdKind::Population => "population",
-            StdKind::Sample => "sample",
-        }
+choices! {
+    /// The two standard deviations in use. For ten steps they differ by 5.4 %.
+    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+    StdKind {
+        /// Divided by n: NeMo's script.
+        Population "population",
+        /// Divided by n - 1: Megatron-Bridge's script.
+        Sample "sample",
     }
 }
 

@@ -1,7 +1,7 @@
 //! Settings of Megatron-Bridge's published recipes, which its tables of measurements omit.
 
 use super::subject::MeasuredScenario;
-use crate::catalog::{DataError, FromRow, Row, read};
+use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::options::{Modules, Recompute};
 use std::sync::LazyLock;
 
@@ -62,14 +62,7 @@ pub(super) fn modules(names: &str) -> Modules {
 
 /// Copies the settings of the recipe for that model, GPU, precision and GPU count into `subject`, if the layout matches.
 pub(super) fn join(subject: &mut MeasuredScenario, model: &str) {
-    static KNOBS: LazyLock<Vec<PublishedSettings>> = LazyLock::new(|| {
-        #[expect(
-            clippy::expect_used,
-            reason = "the file is fixed when this is built, and every test reads it"
-        )]
-        read("bridge_knobs.csv", include_str!("../../data/bridge_knobs.csv"))
-            .expect("the knobs are well formed")
-    });
+    static KNOBS: LazyLock<Vec<PublishedSettings>> = LazyLock::new(|| embedded!("bridge_knobs.csv"));
     let (layout, batch) = (&subject.layout, &subject.batch);
     let agrees = |set: Option<u32>, is: u32| set.is_none_or(|set| set == is);
     let found = KNOBS.iter().find(|knobs| {

@@ -1,6 +1,6 @@
 //! Measured properties of individual machines.
 
-use crate::catalog::{DataError, FromRow, Row, read};
+use crate::data_file::{DataError, FromRow, Row, embedded};
 use std::sync::LazyLock;
 
 /// A machine, by the collection of its runs.
@@ -17,12 +17,6 @@ impl FromRow for Machine {
 
 /// Returns the published rate of a large BF16 matrix multiplication on a collection's machine, in TFLOPS.
 pub(super) fn gemm_tflops(source: &str) -> Option<f64> {
-    static MACHINES: LazyLock<Vec<Machine>> = LazyLock::new(|| {
-        #[expect(
-            clippy::expect_used,
-            reason = "the file is fixed when this is built, and every test reads it"
-        )]
-        read("machines.csv", include_str!("../../data/machines.csv")).expect("the machines are well formed")
-    });
+    static MACHINES: LazyLock<Vec<Machine>> = LazyLock::new(|| embedded!("machines.csv"));
     MACHINES.iter().find(|machine| machine.source == source).map(|machine| machine.gemm_tflops)
 }

@@ -8,7 +8,7 @@ mod subject;
 pub use row::Measurement;
 pub use subject::MeasuredScenario;
 
-use crate::catalog::read;
+use crate::data_file::read;
 use std::sync::LazyLock;
 
 /// Returns the embedded measurements.

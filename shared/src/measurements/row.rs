@@ -1,7 +1,7 @@
 //! A row of a file of measurements.
 
 use super::subject::MeasuredScenario;
-use crate::catalog::{DataError, FromRow, Row};
+use crate::data_file::{DataError, FromRow, Row};
 
 /// A measured training run.
 #[derive(Debug, Clone)]

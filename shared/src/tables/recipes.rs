@@ -38,10 +38,10 @@ columns! {
     }
     Dtype "dtype" {
         page "Precision" => |recipe| {
-            PageCell::new(Some(recipe.id.dtype.title()), recipe.id.strong.then(|| "strong scaling".to_owned()))
+            PageCell::new(Some(recipe.id.dtype.title().to_owned()), recipe.id.strong.then(|| "strong scaling".to_owned()))
         };
         csv 4 "dtype" => |recipe| Some(recipe.id.dtype.to_string());
-        sort => |recipe| SortValue::Text(recipe.id.dtype.title());
+        sort => |recipe| SortValue::Text(recipe.id.dtype.title().to_owned());
     }
     Layers "layers" {
         terminal "layers" [number] => |recipe| whole(Some(recipe.layers));

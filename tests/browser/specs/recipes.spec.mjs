@@ -35,7 +35,7 @@ test("the chart follows the filter and compares releases by one convention", asy
   await page.goto("/recipes?v=1&m=nemotron4-340b&d=bf16&meas=yes");
   await expect(page.locator(".chart .scatterlayer .trace")).toHaveCount(2);
   const table = page.locator("table.numbers");
-  await expect(table).toContainText("MFU, % (convention: full)");
+  await expect(table).toContainText("MFU, % (same counting)");
   await expect(table.getByRole("row", { name: /^256/ })).toContainText("49.98");
   await page.locator("#quantity").selectOption("mfu-recipe");
   await expect(table.getByRole("row", { name: /^256/ })).toContainText("58.56");

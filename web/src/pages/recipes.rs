@@ -73,7 +73,7 @@ fn Filters() -> impl IntoView {
     };
     let models = values(|recipe| (recipe.id.model.clone(), text(RecipeColumn::Model, recipe)));
     let gpus = values(|recipe| (recipe.id.gpu.clone(), text(RecipeColumn::Gpu, recipe)));
-    let dtypes = values(|recipe| (recipe.id.dtype.to_string(), recipe.id.dtype.title()));
+    let dtypes = values(|recipe| (recipe.id.dtype.to_string(), recipe.id.dtype.title().to_string()));
     let scaling = vec![("weak".to_string(), "weak".to_string()), ("strong".into(), "strong".into())];
     let releases: Vec<_> =
         Release::ALL.into_iter().map(|release| (release.to_string(), release.to_string())).collect();

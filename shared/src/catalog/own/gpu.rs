@@ -1,7 +1,7 @@
 //! A user's own GPU: a known one with other rates or sizes, `h100:hbm_gb=96,hbm_tbps=2.4`.
 
 use super::pairs;
-use crate::catalog::{Catalog, Gpu};
+use crate::catalog::{Catalog, Generation, Gpu};
 use crate::field::Field;
 use crate::problem::Problem;
 use std::fmt::Write as _;
@@ -80,8 +80,13 @@ impl Gpu {
             }
             "fp8_tflops" if Some(value) != self.fp8_tflops => {
                 (self.fp8_tflops, self.max_gemm_fp8_tflops, self.recipe_fp8_peak) = (Some(value), None, None);
+                // A precision implies the first generation that has it.
+                self.generation = self.generation.max(Generation::Hopper);
             }
-            "nvfp4_tflops" => self.nvfp4_tflops = Some(value),
+            "nvfp4_tflops" => {
+                self.nvfp4_tflops = Some(value);
+                self.generation = self.generation.max(Generation::Blackwell);
+            }
             "hbm_gb" => self.hbm_gb = value,
             "hbm_tbps" => self.hbm_tbps = value,
             "nvlink_gbps" => self.nvlink_gbps = value,

@@ -2,7 +2,8 @@
 
 use super::pairs;
 use crate::architecture::{Architecture, AttentionKind};
-use crate::catalog::{FromRow, Model, Row};
+use crate::catalog::Model;
+use crate::data_file::{FromRow, Row};
 use crate::field::Field;
 use crate::problem::Problem;
 use crate::units::significant;

@@ -2,6 +2,7 @@
 
 use super::state::{is_pytorch, operand, runs_transformer_engine};
 use super::{BF16, FP32};
+use crate::catalog::Generation;
 use crate::estimate::Inputs;
 use crate::options::{Recompute, Stack};
 use crate::precision::Dtype;
@@ -107,7 +108,7 @@ impl MicroBatch {
                 + f64::from(transformer_engine)
                 + if transformer_engine && architecture.moe.is_some() { 4.0 } else { 0.0 },
             // 32 MiB from Hopper on; PyTorch uses 8 MiB before.
-            workspace: MIB * if inputs.gpu.fp8_tflops.is_some() { 32.0 } else { 8.0 },
+            workspace: MIB * if inputs.gpu.generation >= Generation::Hopper { 32.0 } else { 8.0 },
         }
     }
 

@@ -1,6 +1,7 @@
 //! Weights, gradients and optimizer state: bytes per weight, and the ranks that share them.
 
 use super::{BF16, FP32};
+use crate::catalog::Generation;
 use crate::estimate::Inputs;
 use crate::options::Stack;
 use crate::precision::Dtype;
@@ -126,7 +127,7 @@ fn per_weight(inputs: &Inputs<'_>) -> [f64; 3] {
 fn quantized(inputs: &Inputs<'_>, alone: bool) -> f64 {
     let bf16_weight = if alone { 0.0 } else { BF16 };
     // Hopper multiplies FP8 only row by row, and keeps a transposed copy for the backward pass.
-    let hopper = inputs.gpu.nvfp4_tflops.is_none();
+    let hopper = inputs.gpu.generation < Generation::Blackwell;
     match inputs.dtype {
         Dtype::Bf16 => BF16,
         Dtype::Fp8 | Dtype::Fp8Current | Dtype::Fp8Delayed => bf16_weight + if hopper { 2.0 } else { 1.0 },

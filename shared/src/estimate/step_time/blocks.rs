@@ -4,6 +4,7 @@ use super::constants::Constants;
 use super::links::Links;
 use super::speed::Speed;
 use crate::architecture::{AttentionKind, Mlp, Moe, Window};
+use crate::catalog::Generation;
 use crate::estimate::Inputs;
 use crate::options::{Recompute, Stack};
 use crate::precision::Dtype;
@@ -322,7 +323,9 @@ impl<'a> BlockCosts<'a> {
             ..BlockCost::default()
         };
         match options.stack {
-            Stack::Nemo24 | Stack::Nemo1 | Stack::Nemo2 if self.inputs.gpu.nvfp4_tflops.is_some() => {
+            Stack::Nemo24 | Stack::Nemo1 | Stack::Nemo2
+                if self.inputs.gpu.generation == Generation::Blackwell =>
+            {
                 cost * (1.0 / self.constants.experts_before_2509)
             }
             _ => cost,

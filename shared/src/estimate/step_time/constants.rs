@@ -1,6 +1,7 @@
 //! The fitted constants of the step time. Each has a physical meaning and holds for every model.
 
-use crate::catalog::{DataError, FromRow, Gpu, Row, read};
+use crate::catalog::Gpu;
+use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::options::Stack;
 use std::sync::LazyLock;
 
@@ -177,12 +178,7 @@ impl FromRow for Constant {
 impl Constant {
     /// Returns every constant, in the order of the data file.
     pub fn all() -> Vec<Constant> {
-        #[expect(
-            clippy::expect_used,
-            reason = "the file is fixed when this is built, and every test reads it"
-        )]
-        read("calibration.csv", include_str!("../../../data/calibration.csv"))
-            .expect("the constants are well formed")
+        embedded!("calibration.csv")
     }
 }
 

@@ -1,6 +1,7 @@
 //! The time of communication between GPUs.
 
 use super::constants::Constants;
+use crate::catalog::Generation;
 use crate::catalog::Gpu;
 
 /// NVLink and network of a GPU.
@@ -69,9 +70,9 @@ impl<'a> Links<'a> {
 
     /// Returns the rate that collectives reach on NVLink, in bytes per second.
     fn nvlink(&self) -> f64 {
-        let share = match self.gpu.nvfp4_tflops {
-            Some(_) => self.constants.nvlink_blackwell,
-            None => self.constants.nvlink,
+        let share = match self.gpu.generation {
+            Generation::Blackwell => self.constants.nvlink_blackwell,
+            Generation::Ampere | Generation::Hopper => self.constants.nvlink,
         };
         self.gpu.nvlink_gbps * 1e9 * share
     }

@@ -11,6 +11,7 @@ pub use breakdown::{Breakdown, StepPart, StepPartGroup};
 pub use constants::{Constant, Constants};
 
 use super::Inputs;
+use crate::catalog::Generation;
 use crate::options::Stack;
 use blocks::{BlockCost, BlockCosts};
 
@@ -63,7 +64,7 @@ impl Breakdown {
             other: constants.step_s,
         };
         let stack = Stack::ALL.iter().position(|stack| *stack == options.stack).unwrap_or(0);
-        let is_early = options.stack == Stack::Nemo2 && inputs.gpu.nvfp4_tflops.is_some();
+        let is_early = options.stack == Stack::Nemo2 && inputs.gpu.generation == Generation::Blackwell;
         let early = if is_early { 1.0 / constants.blackwell_before_2509 } else { 1.0 };
         let mut parts = parts.scaled(constants.stacks[stack] * early);
         let spread = libm::log2(f64::from(layout.gpus()) / 8.0).max(0.0) * constants.straggling;

@@ -1,19 +1,12 @@
 //! The time of matrix multiplications, attention and memory-bound kernels on a GPU.
 
 use super::constants::Constants;
+use crate::catalog::Generation;
 use crate::estimate::Inputs;
 use crate::precision::{Dtype, Width};
 
 /// Rows and columns of the tile that one multiprocessor computes at a time.
 const TILE: (f64, f64) = (128.0, 256.0);
-
-/// A GPU's generation, which its efficiencies belong to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Generation {
-    Ampere,
-    Hopper,
-    Blackwell,
-}
 
 /// The rates of a GPU, in FLOP per second and bytes per second.
 #[derive(Debug, Clone, Copy)]
@@ -40,11 +33,7 @@ pub(super) struct Speed {
 impl Speed {
     pub(super) fn new(inputs: &Inputs<'_>, constants: &Constants) -> Speed {
         let (gpu, dtype, gemm_tflops) = (inputs.gpu, inputs.dtype, inputs.options.gemm_tflops);
-        let generation = match (gpu.fp8_tflops, gpu.nvfp4_tflops) {
-            (None, _) => Generation::Ampere,
-            (Some(_), None) => Generation::Hopper,
-            (Some(_), Some(_)) => Generation::Blackwell,
-        };
+        let generation = gpu.generation;
         let (gemm, attention) = match generation {
             Generation::Ampere => (constants.gemm_ampere, constants.attention_ampere),
             Generation::Hopper if inputs.options.stack.has_hopper_attention() => {

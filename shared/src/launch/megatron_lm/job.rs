@@ -1,12 +1,12 @@
 //! A Megatron-LM job in the making: its flags in groups, its environment, warnings and problems.
 
 use super::name;
+use crate::catalog::Generation;
 use crate::field::Field;
 use crate::launch::options::LaunchOptions;
 use crate::launch::plan::LaunchWarning;
 use crate::launch::word::ShellWord;
 use crate::message::Message;
-use crate::precision::Dtype;
 use crate::problem::Problem;
 use crate::scenario::Scenario;
 use std::fmt::Display;
@@ -129,9 +129,9 @@ impl<'a> MegatronJob<'a> {
         }
     }
 
-    /// Whether the GPUs are Blackwell or later, by what no earlier one computes in.
+    /// Returns whether the GPUs are Blackwell or later.
     pub(super) fn on_blackwell(&self) -> bool {
-        self.scenario.gpu.datasheet_tflops(Dtype::Nvfp4).is_some()
+        self.scenario.gpu.generation >= Generation::Blackwell
     }
 
     pub(super) fn warn(&mut self, text: impl Into<Message>, fix: impl Into<Message>) {

@@ -27,10 +27,10 @@ pub(super) fn Changes() -> impl IntoView {
         })
     };
     let dtypes: Vec<_> =
-        Dtype::ALL.into_iter().map(|dtype| (dtype.id().to_string(), dtype.title())).collect();
+        Dtype::ALL.into_iter().map(|dtype| (dtype.id().to_string(), dtype.title().to_string())).collect();
     let dtype = Signal::derive(move || match plan.recipe.get() {
         Some(CatalogEntry(recipe)) => format!("{} (recipe)", recipe.id.dtype.title()),
-        None => Dtype::Bf16.title(),
+        None => Dtype::Bf16.title().to_string(),
     });
     let split = Signal::derive(move || {
         plan.recipe.get().map_or("even".into(), |CatalogEntry(recipe)| recipe.degrees.split.to_string())

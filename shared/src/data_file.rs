@@ -101,6 +101,23 @@ pub(crate) fn read<T: FromRow>(file: &'static str, text: &str) -> Result<Vec<T>,
     Ok(rows)
 }
 
+/// Returns the rows of an embedded data file. Use it through [`embedded!`].
+pub(crate) fn embedded_rows<T: FromRow>(file: &'static str, text: &str) -> Vec<T> {
+    #[expect(clippy::expect_used, reason = "the file is fixed when this is built, and tests read every one")]
+    read(file, text).expect("an embedded data file is well formed")
+}
+
+/// Reads the rows of a file in `data/`, which the program embeds.
+macro_rules! embedded {
+    ($file:literal) => {
+        $crate::data_file::embedded_rows(
+            $file,
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/data/", $file)),
+        )
+    };
+}
+pub(crate) use embedded;
+
 #[cfg(test)]
 mod tests {
     use super::*;
