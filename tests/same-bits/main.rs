@@ -111,7 +111,7 @@ impl Drawn {
         let gbs = mbs * layout.dp() * (1 + random.below(64));
         let batch = Batch::new(1024 * random.power(7), mbs, gbs, &layout).ok()?;
         let options = Options {
-            recompute: *random.of(Recompute::ALL),
+            recompute: *random.of(&Recompute::ALL),
             modules: Modules {
                 mlp: random.seldom(),
                 mla_up_proj: random.seldom(),
@@ -128,7 +128,7 @@ impl Drawn {
             expert_overlap: random.seldom().then(|| random.seldom()),
             token_drop: random.seldom(),
             overlap: !random.seldom(),
-            stack: *random.of(Stack::ALL),
+            stack: *random.of(&Stack::ALL),
             gemm_tflops: random.seldom().then(|| f64::from(300 + random.below(1000))),
             cluster_factor: random.seldom().then(|| 0.8 + f64::from(random.below(100)) / 200.0),
         };
