@@ -1,7 +1,6 @@
 //! Form fields. Their texts are kept in the address, and each shows its own problem below it.
 
 use crate::address::Address;
-use crate::message::Refusal;
 use leptos::prelude::*;
 use trainplan_shared::field::Field;
 use trainplan_shared::message::Front;
@@ -256,11 +255,4 @@ pub(crate) fn AddressProblems(address: Address) -> impl IntoView {
             })}
         </div>
     }
-}
-
-/// Returns a problem found by the worker.
-pub(crate) fn problem(refusal: &Refusal) -> Option<Problem> {
-    let Refusal { flag, given, message, closest, suggestions, allowed } = refusal.clone();
-    let field = Field::from_flag(&flag)?;
-    Some(Problem { field, given, message: message.into(), closest, suggestions, allowed })
 }

@@ -4,7 +4,9 @@
 pub(crate) mod plan;
 pub(crate) mod results;
 
-pub(crate) use plan::{Bars, Imported, Launch, Launched, Part, Prediction, Refusal, Remedy, Step, Warning};
+pub(crate) use plan::{
+    Bars, FieldChange, Imported, Launch, Launched, Part, Prediction, Refusal, Remedy, Step, Warning,
+};
 pub(crate) use results::*;
 
 use serde::Serialize;

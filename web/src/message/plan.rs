@@ -2,6 +2,9 @@
 
 use super::WorkerMessage;
 use serde::{Deserialize, Serialize};
+use trainplan_shared::field::Field;
+use trainplan_shared::message::Front;
+use trainplan_shared::problem::Problem;
 
 /// A message from the planner to the worker.
 #[derive(Debug, Serialize, Deserialize)]
@@ -76,10 +79,15 @@ pub(crate) struct Prediction {
 pub(crate) struct Remedy {
     /// The new values with the step time.
     pub(crate) title: String,
-    /// The flags of the changed fields.
-    pub(crate) flags: Vec<String>,
-    /// Their new values, in the same order.
-    pub(crate) values: Vec<String>,
+    pub(crate) changes: Vec<FieldChange>,
+}
+
+/// A field with its new value.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct FieldChange {
+    #[serde(with = "field_flag")]
+    pub(crate) field: Field,
+    pub(crate) value: String,
 }
 
 /// The bars of a chart, each made of the same parts.
@@ -107,16 +115,46 @@ pub(crate) struct Launched {
     pub(crate) launch: Option<Launch>,
 }
 
-/// A problem of a launch.
+/// A [`Problem`] found by the worker, in the words of a page.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Refusal {
-    /// The flag of the field.
-    pub(crate) flag: String,
-    pub(crate) given: String,
-    pub(crate) message: String,
-    pub(crate) closest: Option<String>,
-    pub(crate) suggestions: Vec<String>,
-    pub(crate) allowed: Vec<String>,
+    #[serde(with = "field_flag")]
+    field: Field,
+    given: String,
+    message: String,
+    closest: Option<String>,
+    suggestions: Vec<String>,
+    allowed: Vec<String>,
+}
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Refusal {
+        let Problem { field, given, message, closest, suggestions, allowed } = problem;
+        Refusal { field, given, message: message.text(Front::Page), closest, suggestions, allowed }
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Problem {
+        let Refusal { field, given, message, closest, suggestions, allowed } = refusal;
+        Problem { field, given, message: message.into(), closest, suggestions, allowed }
+    }
+}
+
+/// Sends a field as its flag.
+mod field_flag {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+    use trainplan_shared::field::Field;
+
+    pub(super) fn serialize<S: Serializer>(field: &Field, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(field.flag())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Field, D::Error> {
+        let flag = String::deserialize(deserializer)?;
+        Field::from_flag(&flag).ok_or_else(|| D::Error::custom("unknown field"))
+    }
 }
 
 /// The launch script of a scenario, with its warnings, steps and outputs.
@@ -167,4 +205,21 @@ pub(crate) struct Imported {
     pub(crate) notes: Vec<String>,
     /// The ignored fields.
     pub(crate) unknown: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trainplan_shared::message;
+
+    #[test]
+    fn a_problem_reaches_the_page_with_its_field_and_suggestions() {
+        let message = message![Field::Gpus, " must be a multiple of 32."];
+        let sent = Refusal::from(Problem::new(Field::Gpus, 1200, message).suggest([1184, 1216]));
+        let posted = serde_json::to_string(&sent).expect("JSON");
+        assert!(posted.contains(r#""field":"gpus""#), "{posted}");
+        let received = Problem::from(serde_json::from_str::<Refusal>(&posted).expect("a refusal"));
+        assert_eq!(received.field, Field::Gpus);
+        assert_eq!(received.text(Front::Page), "GPUs must be a multiple of 32. Use 1184 or 1216.");
+    }
 }

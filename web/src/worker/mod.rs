@@ -103,8 +103,7 @@ fn post(message: &impl WorkerMessage) {
 
 /// Returns the problem of a recipe id, if it has one.
 fn recipe(text: &str) -> Option<Refusal> {
-    let problem = Catalog::embedded().recipe(text).err()?;
-    Some(plan::refusal(problem))
+    Catalog::embedded().recipe(text).err().map(Refusal::from)
 }
 
 /// Returns the window, convention and recipe of a query of the page's address. The page shows the problems of

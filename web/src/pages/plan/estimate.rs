@@ -5,9 +5,8 @@ use super::step_time::StepTimeSource;
 use super::{BROKEN, Plan};
 use crate::components::chart::{BarChart, BarKind, Chart, Drawing};
 use crate::components::numbers::{Numbers, Table};
-use crate::message::{Bars, Prediction, Remedy};
+use crate::message::{Bars, FieldChange, Prediction, Remedy};
 use leptos::prelude::*;
-use trainplan_shared::field::Field;
 use trainplan_shared::metrics::Metrics;
 use trainplan_shared::spec::StepTime;
 use trainplan_shared::units::{
@@ -87,13 +86,11 @@ pub(super) fn Fit() -> impl IntoView {
 #[component]
 fn RemedyChip(remedy: Remedy) -> impl IntoView {
     let plan = Plan::of_page();
-    let Remedy { title, flags, values } = remedy;
+    let Remedy { title, changes } = remedy;
     let change = move |_| {
         plan.address.update(|spec| {
-            for (field, value) in flags.iter().zip(&values) {
-                if let Some(field) = Field::from_flag(field) {
-                    spec.set(field, value.clone());
-                }
+            for FieldChange { field, value } in &changes {
+                spec.set(*field, value.clone());
             }
         });
     };

@@ -1,6 +1,6 @@
 //! The launch panel: the script that starts the scenario, and its options.
 
-use super::{Plan, problem};
+use super::Plan;
 use crate::components::copy::{CopyButton, DownloadButton};
 use crate::components::field::{AreaField, ChoiceField, ProblemText, SwitchField, TextField};
 use crate::message::{Launch, Refusal, Step, Warning};
@@ -8,6 +8,7 @@ use leptos::prelude::*;
 use trainplan_shared::catalog::Release;
 use trainplan_shared::field::Field;
 use trainplan_shared::launch::{ClusterType, Style};
+use trainplan_shared::problem::Problem;
 
 /// The launch panel.
 #[component]
@@ -115,7 +116,7 @@ fn Refusals(refusals: Vec<Refusal>, kind: &'static str, title: &'static str) -> 
         <div class=kind role="status">
             <p>{title}</p>
             <ul>
-                {refusals.iter().filter_map(problem).map(|problem| view! {
+                {refusals.into_iter().map(Problem::from).map(|problem| view! {
                     <li><ProblemText problem address=plan.address /></li>
                 }).collect_view()}
             </ul>

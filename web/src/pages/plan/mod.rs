@@ -12,7 +12,7 @@ pub(crate) mod scaling;
 mod step_time;
 
 use crate::address::Address;
-use crate::components::field::{AddressProblems, Problems, problem};
+use crate::components::field::{AddressProblems, Problems};
 use calculator::Calculator;
 use leptos::prelude::*;
 use step_time::PlannedStep;
@@ -100,7 +100,7 @@ impl Plan {
             // The launch panel shows which scenario fields a release refuses: such a scenario can still be
             // planned.
             let launched = calculator.launch.latest();
-            let refused = launched.iter().flat_map(|launched| &launched.refusals).filter_map(problem);
+            let refused = launched.iter().flat_map(|launched| launched.refusals.clone()).map(Problem::from);
             problems.extend(refused.filter(|problem| !problem.field.is_of_scenario()));
             problems
         });

@@ -11,7 +11,7 @@ mod save;
 mod server;
 
 use crate::address::{Address, name_page};
-use crate::components::field::{AddressProblems, ChoiceField, Problems, TextField, problem};
+use crate::components::field::{AddressProblems, ChoiceField, Problems, TextField};
 use crate::components::filters::{AFTER, Filter, is_any};
 use crate::components::plots::SCALE;
 use crate::components::run_table::RunTable;
@@ -108,7 +108,7 @@ pub(crate) fn provide_problems(address: Address) {
     );
     provide_context(Problems(Memo::new(move |_| {
         let refusal = recipe.get().filter(|_| !recipe.is_open());
-        let recipe = refusal.and_then(|refusal| problem(refusal.as_ref().as_ref()?));
+        let recipe = refusal.and_then(|refusal| refusal.as_ref().clone()).map(Problem::from);
         let spec = address.spec();
         let window = spec.get(Field::Window).and_then(|text| {
             let error = text.parse::<Window>().err()?;

@@ -5,7 +5,6 @@ use crate::message::{Launch as Shown, Launched, Refusal, Step as ShownStep, Warn
 use trainplan_shared::catalog::Release;
 use trainplan_shared::launch::{Comparability, Instruction, Launch, LaunchOptions, Style, launch as release};
 use trainplan_shared::link;
-use trainplan_shared::message::Front;
 use trainplan_shared::problem::Problem;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::Spec;
@@ -17,7 +16,7 @@ pub(super) fn launch(query: &str) -> Option<Launched> {
     let scenario = spec.scenario().ok()?;
     let (problems, launch) = launched(&spec, &scenario);
     Some(Launched {
-        refusals: problems.into_iter().map(refusal).collect(),
+        refusals: problems.into_iter().map(Refusal::from).collect(),
         launch: launch.map(|launch| Shown {
             campaign: campaign(&spec, &scenario, &launch).unwrap_or_default(),
             ..shown(&launch)
@@ -41,12 +40,6 @@ fn launched(spec: &Spec, scenario: &Scenario) -> (Vec<Problem>, Option<Launch>) 
         }
         Err(problems) => (problems, None),
     }
-}
-
-pub(in crate::worker) fn refusal(problem: Problem) -> Refusal {
-    let Problem { field, given, message, closest, suggestions, allowed } = problem;
-    let (flag, message) = (field.flag().to_string(), message.text(Front::Page));
-    Refusal { flag, given, message, closest, suggestions, allowed }
 }
 
 fn shown(launch: &Launch) -> Shown {

@@ -9,8 +9,6 @@ use crate::message::Imported;
 use crate::message::plan::{CalculatorReply, CalculatorRequest};
 use trainplan_shared::hugging_face;
 
-pub(in crate::worker) use launch::refusal;
-
 /// Answers a request of the planner.
 pub(super) fn answer(message: CalculatorRequest) {
     match message {

@@ -1,6 +1,6 @@
 //! The prediction of a scenario: numbers for charts, and sentences for the page.
 
-use crate::message::{Bars, Part, Prediction, Remedy as ShownRemedy};
+use crate::message::{Bars, FieldChange, Part, Prediction, Remedy as ShownRemedy};
 use trainplan_shared::estimate::{
     Anchor, Breakdown, MemoryEstimate, MemoryPart, StageGroup, StageMemory, StepPart, StepPartGroup,
 };
@@ -84,8 +84,9 @@ fn remedy(remedy: &Remedy) -> ShownRemedy {
             remedy.changes(", ").text(Front::Page),
             readable(remedy.step_time_s)
         ),
-        flags: changes.clone().map(|change| change.field.flag().to_string()).collect(),
-        values: changes.map(|change| change.value.clone()).collect(),
+        changes: changes
+            .map(|change| FieldChange { field: change.field, value: change.value.clone() })
+            .collect(),
     }
 }
 
