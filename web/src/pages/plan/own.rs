@@ -85,7 +85,7 @@ pub(super) fn ConfigImport() -> impl IntoView {
             spawn_local(async move {
                 match text(&file).await {
                     Some(text) => plan.calculator.import(text),
-                    None => imported.set(Some(Err("can't be read by the browser".into()))),
+                    None => imported.set(Some(Err("The browser couldn't read the file.".into()))),
                 }
             });
         }
