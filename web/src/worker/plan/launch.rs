@@ -5,6 +5,7 @@ use crate::message::{Launch as Shown, Launched, Refusal, Step as ShownStep, Warn
 use trainplan_shared::catalog::Release;
 use trainplan_shared::launch::{Comparability, Instruction, Launch, LaunchOptions, Style, launch as release};
 use trainplan_shared::link;
+use trainplan_shared::message::Front;
 use trainplan_shared::problem::Problem;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::Spec;
