@@ -2,7 +2,7 @@
 
 use crate::address::Address;
 use leptos::prelude::*;
-use trainplan_shared::field::Field;
+use trainplan_shared::field::{Field, FieldValue};
 use trainplan_shared::message::Front;
 use trainplan_shared::problem::Problem;
 
@@ -21,6 +21,26 @@ fn input_id(field: Field) -> String {
     format!("field-{}", field.flag())
 }
 
+/// A field of the form that its kind of value needs.
+#[component]
+pub(crate) fn FormField(
+    field: Field,
+    /// The value that applies while the field is empty.
+    #[prop(into)]
+    default: Signal<String>,
+    /// A note shown below the field.
+    help: &'static str,
+) -> impl IntoView {
+    match field.value() {
+        // Others have a choice of on and off.
+        FieldValue::Switch if field.placeholder().is_empty() => {
+            view! { <SwitchField field help /> }.into_any()
+        }
+        FieldValue::Variables => view! { <AreaField field help /> }.into_any(),
+        _ => view! { <TextField field default help /> }.into_any(),
+    }
+}
+
 /// A text field. Empty, it shows in grey the value that applies.
 #[component]
 pub(crate) fn TextField(
@@ -28,20 +48,19 @@ pub(crate) fn TextField(
     /// The value that applies while the field is empty.
     #[prop(into)]
     default: Signal<String>,
-    /// Whether a phone should show the number keys.
-    #[prop(default = true)]
-    numeric: bool,
     /// A note shown below the field.
     #[prop(optional)]
     help: &'static str,
 ) -> impl IntoView {
     let state = FieldState::new(field);
+    // Phones show the number keys. Other numbers may have a suffix, such as 15T.
+    let mode = if field.value() == FieldValue::Whole { "numeric" } else { "text" };
     view! {
         <Labelled state help>
             <input
                 id=input_id(field)
                 type="text"
-                inputmode=if numeric { "numeric" } else { "text" }
+                inputmode=mode
                 autocomplete="off"
                 autocapitalize="off"
                 spellcheck="false"

@@ -62,7 +62,6 @@ pub(super) fn Answers() -> impl IntoView {
                 <TextField
                     field=Field::StepTime
                     default=step_time_default(plan)
-                    numeric=false
                     help="Seconds per step, or an assumed MFU (40%)."
                 />
                 <ChoiceField
@@ -217,7 +216,7 @@ fn TokensField() -> impl IntoView {
     };
     view! {
         <div class="tokens">
-            <TextField field=Field::Tokens default="1T" numeric=false help="For example 15T or 1.5e12." />
+            <TextField field=Field::Tokens default="1T" help="For example 15T or 1.5e12." />
             <div class="chips" role="group" aria-label="Common token counts">{chip("1T")}{chip("15T")}</div>
         </div>
     }

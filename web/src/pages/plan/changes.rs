@@ -1,10 +1,10 @@
 //! The form of the scenario, with an error beside each invalid value.
 
 use super::{CatalogEntry, Plan, own};
-use crate::components::field::{ChoiceField, TextField};
+use crate::components::field::{ChoiceField, FormField, TextField};
 use leptos::prelude::*;
 use trainplan_shared::catalog::Recipe;
-use trainplan_shared::field::Field;
+use trainplan_shared::field::{Field, FieldGroup};
 use trainplan_shared::options::{Recompute, Stack};
 use trainplan_shared::precision::Dtype;
 use trainplan_shared::scenario::{Change, Scenario};
@@ -68,7 +68,7 @@ pub(super) fn Changes() -> impl IntoView {
                 <TextField field=Field::Gbs default=gbs />
                 <TextField field=Field::SeqLen default=seq_len />
                 <TextField field=Field::Layers default=layers />
-                <TextField field=Field::PipelineSplit default=split numeric=false />
+                <TextField field=Field::PipelineSplit default=split />
             </div>
             <More />
             <Show when=move || has_recipe() && changed()>
@@ -85,13 +85,36 @@ pub(super) fn Changes() -> impl IntoView {
     }
 }
 
-/// Fields that are rarely changed; open if one of them is.
+/// The fields above [`More`]; the recipe has a form of its own.
+const MAIN_FIELDS: [Field; 15] = [
+    Field::Recipe,
+    Field::Model,
+    Field::Gpu,
+    Field::Gpus,
+    Field::Dtype,
+    Field::Tp,
+    Field::Pp,
+    Field::Cp,
+    Field::Ep,
+    Field::Vp,
+    Field::Mbs,
+    Field::Gbs,
+    Field::SeqLen,
+    Field::Layers,
+    Field::PipelineSplit,
+];
+
+/// The fields that need a choice or a default of their own.
+const OPTIONS: [Field; 6] =
+    [Field::Recompute, Field::Fsdp, Field::Overlap, Field::Stack, Field::GemmTflops, Field::ExpertTp];
+
+/// The scenario fields that are rarely changed; open if one of them is.
 #[component]
 fn More() -> impl IntoView {
-    const FIELDS: [Field; 6] =
-        [Field::Recompute, Field::Fsdp, Field::Overlap, Field::Stack, Field::GemmTflops, Field::ExpertTp];
     let plan = Plan::of_page();
-    let is_used = plan.spec.with_untracked(|spec| FIELDS.iter().any(|field| spec.get(*field).is_some()));
+    let fields = || Field::of_group(FieldGroup::Scenario).filter(|field| !MAIN_FIELDS.contains(field));
+    let is_used = plan.spec.with_untracked(|spec| fields().any(|field| spec.get(field).is_some()));
+    let others = fields().filter(|field| !OPTIONS.contains(field));
     let choice = |id: &str, title: &str| (id.to_string(), title.to_string());
     let recomputes = Recompute::ALL.iter().filter(|each| **each != Recompute::default());
     let recompute: Vec<_> = recomputes.map(|each| choice(each.id(), each.title())).collect();
@@ -125,6 +148,9 @@ fn More() -> impl IntoView {
                     default="typical for the GPU"
                     help=Field::GemmTflops.hint()
                 />
+                {others.map(|field| view! {
+                    <FormField field default="default" help=field.hint() />
+                }).collect_view()}
             </div>
         </details>
     }

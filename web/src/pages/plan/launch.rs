@@ -2,11 +2,11 @@
 
 use super::Plan;
 use crate::components::copy::{CopyButton, DownloadButton};
-use crate::components::field::{AreaField, ChoiceField, ProblemText, SwitchField, TextField};
+use crate::components::field::{ChoiceField, FormField, ProblemText};
 use crate::message::{Launch, Refusal, Step, Warning};
 use leptos::prelude::*;
 use trainplan_shared::catalog::Release;
-use trainplan_shared::field::Field;
+use trainplan_shared::field::{Field, FieldGroup};
 use trainplan_shared::launch::{ClusterType, Style};
 use trainplan_shared::problem::Problem;
 
@@ -43,12 +43,37 @@ pub(super) fn LaunchPanel() -> impl IntoView {
     }
 }
 
+/// The fields of the cluster that are always visible.
+const MAIN_FIELDS: [Field; 4] = [Field::Account, Field::Partition, Field::GpusPerNode, Field::Style];
+
 /// The fields of the cluster.
 #[component]
 fn ClusterFields() -> impl IntoView {
-    let ids = |ids: Vec<&'static str>| {
-        ids.into_iter().map(|id| (id.to_string(), id.to_string())).collect::<Vec<_>>()
-    };
+    let others = Field::of_group(FieldGroup::Cluster).filter(|field| !MAIN_FIELDS.contains(field));
+    view! {
+        <div class="controls">{MAIN_FIELDS.map(|field| view! { <LaunchField field /> }).collect_view()}</div>
+        <details>
+            <summary>"More about the cluster"</summary>
+            <div class="controls">{others.map(|field| view! { <LaunchField field /> }).collect_view()}</div>
+        </details>
+    }
+}
+
+/// The fields of the job: steps, profile, checkpoints.
+#[component]
+fn RunFields() -> impl IntoView {
+    let fields = Field::of_group(FieldGroup::Job);
+    view! {
+        <details>
+            <summary>"Steps, profiling and checkpoints"</summary>
+            <div class="controls">{fields.map(|field| view! { <LaunchField field /> }).collect_view()}</div>
+        </details>
+    }
+}
+
+/// A field of the launch.
+#[component]
+fn LaunchField(field: Field) -> impl IntoView {
     let plan = Plan::of_page();
     let chosen = move |value: fn(&Launch) -> &str| {
         Signal::derive(move || {
@@ -57,54 +82,57 @@ fn ClusterFields() -> impl IntoView {
             launch.map_or("default".into(), |launch| format!("{} (default)", value(launch)))
         })
     };
-    let per_node = Signal::derive(move || {
-        plan.scenario.with(|scenario| {
-            scenario.as_ref().map_or(String::new(), |scenario| scenario.gpu.gpus_per_node.to_string())
-        })
-    });
-    view! {
-        <div class="controls">
-            <TextField field=Field::Account default="from $SBATCH_ACCOUNT" numeric=false />
-            <TextField field=Field::Partition default="from $SBATCH_PARTITION" numeric=false />
-            <TextField field=Field::GpusPerNode default=per_node />
-            <ChoiceField field=Field::Style options=ids(Style::ALL.map(Style::id).to_vec()) default=chosen(|launch| &launch.style) />
-        </div>
-        <details>
-            <summary>"More about the cluster"</summary>
-            <div class="controls">
-                <ChoiceField field=Field::Release options=ids(Release::ALL.map(Release::id).to_vec()) default=chosen(|launch| &launch.release) />
-                <ChoiceField field=Field::ClusterType options=ids(ClusterType::ALL.map(ClusterType::id).to_vec()) default="slurm (default)" />
-                <TextField field=Field::Gres default="none" numeric=false help="For example gpu:8, if the cluster needs it." />
-                <TextField field=Field::InstallPath default="from the environment" numeric=false help="STAGE_PATH or LLMB_INSTALL, or the Megatron-LM checkout." />
-                <TextField field=Field::RecipeDir default="as installed" numeric=false help="Directory of the recipe's scripts." />
-                <TextField field=Field::Venv default="already active" numeric=false help="Python environment to activate." />
-                <TextField field=Field::SlurmParams default="none" numeric=false help="nodelist=n1,n2;exclusive" />
-                <TextField field=Field::Mounts default="none" numeric=false />
-                <TextField field=Field::ContainerImage default="none" numeric=false help="For megatron-lm, in the form that Slurm's pyxis takes." />
-                <AreaField field=Field::Env help="NAME=value, one per line. Secrets only as references: $NAME." />
-            </div>
-        </details>
+    match field {
+        Field::Style => {
+            let default = chosen(|launch| &launch.style);
+            view! { <ChoiceField field options=ids(&Style::ALL.map(Style::id)) default /> }.into_any()
+        }
+        Field::Release => {
+            let default = chosen(|launch| &launch.release);
+            view! { <ChoiceField field options=ids(&Release::ALL.map(Release::id)) default /> }.into_any()
+        }
+        Field::ClusterType => {
+            let options = ids(&ClusterType::ALL.map(ClusterType::id));
+            view! { <ChoiceField field options default="slurm (default)" /> }.into_any()
+        }
+        Field::GpusPerNode => {
+            let default = Signal::derive(move || {
+                plan.scenario.with(|scenario| {
+                    scenario.as_ref().map_or(String::new(), |scenario| scenario.gpu.gpus_per_node.to_string())
+                })
+            });
+            view! { <FormField field default help="" /> }.into_any()
+        }
+        _ => {
+            let (default, help) = default_and_help(field);
+            view! { <FormField field default help /> }.into_any()
+        }
     }
 }
 
-/// The fields of the job: steps, profile, checkpoints.
-#[component]
-fn RunFields() -> impl IntoView {
-    view! {
-        <details>
-            <summary>"Steps, profiling and checkpoints"</summary>
-            <div class="controls">
-                <TextField field=Field::MaxSteps default="50" />
-                <TextField field=Field::TimeLimit default="the release's" numeric=false help="HH:MM:SS" />
-                <SwitchField field=Field::Profile />
-                <TextField field=Field::ProfileStartStep default="the release's" />
-                <TextField field=Field::ProfileStopStep default="the release's" />
-                <SwitchField field=Field::GpuMetrics />
-                <SwitchField field=Field::NcclTrace />
-                <SwitchField field=Field::SaveCheckpoint />
-                <TextField field=Field::LoadCheckpoint default="none" numeric=false help="The directory above weights." />
-            </div>
-        </details>
+fn ids(ids: &[&str]) -> Vec<(String, String)> {
+    ids.iter().map(|id| (id.to_string(), id.to_string())).collect()
+}
+
+/// Returns the grey text of an empty field, and the note below it.
+fn default_and_help(field: Field) -> (&'static str, &'static str) {
+    match field {
+        Field::Account => ("from $SBATCH_ACCOUNT", ""),
+        Field::Partition => ("from $SBATCH_PARTITION", ""),
+        Field::Gres => ("none", "For example gpu:8, if the cluster needs it."),
+        Field::InstallPath => {
+            ("from the environment", "STAGE_PATH or LLMB_INSTALL, or the Megatron-LM checkout.")
+        }
+        Field::RecipeDir => ("as installed", "Directory of the recipe's scripts."),
+        Field::Venv => ("already active", "Python environment to activate."),
+        Field::SlurmParams => ("none", "nodelist=n1,n2;exclusive"),
+        Field::ContainerImage => ("none", "For megatron-lm, in the form that Slurm's pyxis takes."),
+        Field::Env => ("", "NAME=value, one per line. Secrets only as references: $NAME."),
+        Field::MaxSteps => ("50", ""),
+        Field::TimeLimit => ("the release's", "HH:MM:SS"),
+        Field::ProfileStartStep | Field::ProfileStopStep => ("the release's", ""),
+        Field::LoadCheckpoint => ("none", "The directory that contains the weights directory."),
+        _ => ("none", field.hint()),
     }
 }
 

@@ -212,9 +212,9 @@ pub(crate) fn ViewFields() -> impl IntoView {
         Convention::ALL.map(|convention| (convention.id().to_string(), convention.id().to_string()));
     view! {
         <div class="controls">
-            <TextField field=Field::Window default="the release's own" numeric=false help="Steps that are scored: last, 11-44, 35-44, or any A-B." />
+            <TextField field=Field::Window default="the release's own" help="Steps that are scored: last, 11-44, 35-44, or any A-B." />
             <ChoiceField field=Field::Convention options=conventions.to_vec() default="recipe where there is one" />
-            <TextField field=Field::Recipe default="as the log tells" numeric=false help="The recipe that the logs ran, if they do not tell." />
+            <TextField field=Field::Recipe default="as the log tells" help="The recipe that the logs ran, if they do not tell." />
         </div>
     }
 }
