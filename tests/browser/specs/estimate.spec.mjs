@@ -69,7 +69,7 @@ test("the estimate shows the prediction beside the published figures, with time 
 test("an unmeasured scenario is predicted, and another layout changes the parts of its time", async ({ page }) => {
   await page.goto(`/?v=1&r=${RECIPE}&n=4096`);
   await expect(page.getByText("Predicted, not measured.")).toBeVisible();
-  await expect(figure(page, "days")).toHaveText(/^[\d,.]+ days \([\d,.]+–[\d,.]+\)$/);
+  await expect(figure(page, "days")).toHaveText(/^[\d,.]+\sdays \([\d,.]+–[\d,.]+\)$/);
   const before = await numbers(page, "Where the time goes");
   await page.locator("#field-tp").fill("4");
   await expect(page.getByText("TP 8 → 4")).toBeVisible();
