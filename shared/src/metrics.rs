@@ -1,11 +1,15 @@
 //! From a step time to tokens per second, MFU and days to train: the arithmetic of the documents.
 
 use crate::catalog::Catalog;
+use crate::convention::Convention;
 use crate::explain::Line;
-use crate::flops::{Convention, ModelFlops};
+use crate::flops::ModelFlops;
 use crate::scenario::Scenario;
 use crate::units::{DAY_S, TERA, format_count, group_digits, significant};
 use serde::Serialize;
+
+/// Tokens to train where none are given: 10¹².
+pub const DEFAULT_TOKENS: f64 = 1e12;
 
 /// The dense peak that an MFU divides by, and who says so.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -2,10 +2,11 @@
 
 use crate::catalog::{Catalog, Recipe};
 use crate::choices::choices;
+use crate::convention::Convention;
 use crate::field::Field;
-use crate::flops::Convention;
+use crate::metrics::DEFAULT_TOKENS;
 use crate::metrics::Metrics;
-use crate::spec::{DEFAULT_TOKENS, Spec};
+use crate::spec::Spec;
 
 choices! {
     /// The quantity that a chart shows over GPU counts.

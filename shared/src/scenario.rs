@@ -3,13 +3,11 @@
 use crate::architecture::Architecture;
 use crate::batch::Batch;
 use crate::catalog::{Baseline, Catalog, Gpu, Model, Recipe};
+use crate::convention::Convention;
 use crate::field::Field;
-use crate::flops::Convention;
 use crate::layout::Layout;
-use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::precision::Dtype;
-use crate::spec::{DEFAULT_TOKENS, Spec};
 use serde::Serialize;
 use std::borrow::Cow;
 
@@ -86,18 +84,6 @@ impl Scenario {
     /// Its published measurement, if it has one.
     pub fn baseline(&self) -> Option<&'static Baseline> {
         self.published_as().and_then(|recipe| Catalog::embedded().baseline(&recipe.id))
-    }
-
-    /// The MFU that its recipe's published step time means, counted as this scenario counts; what one may assume of a
-    /// change of the recipe until something better is known. On another GPU type or in another precision it says
-    /// nothing.
-    pub fn recipe_mfu(&self) -> Option<f64> {
-        let recipe =
-            self.recipe.filter(|recipe| recipe.id.gpu == self.gpu.id && recipe.id.dtype == self.dtype)?;
-        let step_time_s = Catalog::embedded().baseline(&recipe.id)?.step_time_s;
-        let spec = Spec::default().with(Field::Recipe, recipe.id.to_string());
-        let published = spec.with(Field::Convention, self.convention.id()).scenario().ok()?;
-        Metrics::new(&published, step_time_s, DEFAULT_TOKENS).mfu
     }
 
     fn equals(&self, recipe: &Recipe) -> bool {

@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use trainplan_shared::catalog::{Baseline, BaselineKind, Catalog, Release};
+use trainplan_shared::convention::Convention;
 use trainplan_shared::field::Field;
-use trainplan_shared::flops::{Convention, ModelFlops};
+use trainplan_shared::flops::ModelFlops;
 use trainplan_shared::metrics::{Metrics, PeakTflops};
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::Spec;

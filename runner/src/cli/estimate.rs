@@ -7,14 +7,14 @@ use super::{Failure, note};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use trainplan_shared::batch::Batch;
+use trainplan_shared::convention::Convention;
 use trainplan_shared::estimate::{Breakdown, Evidence, Interval, MemoryEstimate, StageMemory};
 use trainplan_shared::field::Field;
-use trainplan_shared::flops::Convention;
 use trainplan_shared::layout::Layout;
 use trainplan_shared::message::Message;
 use trainplan_shared::options::{Options, Recompute};
+use trainplan_shared::planning::{Predicted, Remedy};
 use trainplan_shared::scenario::Scenario;
-use trainplan_shared::spec::{Predicted, Remedy};
 use trainplan_shared::units::{
     format_count, group_digits, percent, readable, readable_days, readable_range, signed_percent,
 };

@@ -9,7 +9,7 @@ use trainplan_shared::catalog::RecipeId;
 use trainplan_shared::explain::Line;
 use trainplan_shared::field::{Field, FieldGroup};
 use trainplan_shared::metrics::Metrics;
-use trainplan_shared::spec::Basis;
+use trainplan_shared::planning::Basis;
 use trainplan_shared::units::{format_count, significant};
 
 /// Turn a step time into tokens per second, MFU and days to train

@@ -5,13 +5,14 @@ use super::output::{self, Format, FormatArg};
 use super::{Failure, note};
 use serde::Serialize;
 use trainplan_shared::catalog::{Baseline, Catalog, Filter, Recipe, RecipeId, Release, Scaling};
+use trainplan_shared::convention::Convention;
 use trainplan_shared::field::Field;
-use trainplan_shared::flops::Convention;
+use trainplan_shared::metrics::DEFAULT_TOKENS;
 use trainplan_shared::metrics::Metrics;
 use trainplan_shared::precision::Dtype;
 use trainplan_shared::problem::Problem;
 use trainplan_shared::scenario::Scenario;
-use trainplan_shared::spec::{DEFAULT_TOKENS, Spec};
+use trainplan_shared::spec::Spec;
 use trainplan_shared::tables::RecipeColumn;
 
 /// List the published recipes with what was measured

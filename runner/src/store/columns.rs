@@ -2,8 +2,8 @@
 
 use super::database::Statement;
 use trainplan_shared::api::RunSummary;
+use trainplan_shared::convention::Convention;
 use trainplan_shared::estimate::Interval;
-use trainplan_shared::flops::Convention;
 use trainplan_shared::log::{Stat, Status, StdKind};
 use trainplan_shared::result::{Against, AgainstPlan};
 

@@ -1,7 +1,7 @@
 //! Results: upload and list. A result itself is a result file (`crate::result`).
 
 use super::ExpectedLog;
-use crate::flops::Convention;
+use crate::convention::Convention;
 use crate::log::{Stat, Status};
 use crate::result::{Against, AgainstPlan};
 use serde::{Deserialize, Serialize};

@@ -8,8 +8,9 @@ use super::{Campaign, Run, Upload};
 use crate::estimate::Interval;
 use crate::field::Field;
 use crate::launch::{ClusterType, Launch, LaunchOptions, TimeLimit, launch};
+use crate::planning::Predicted;
 use crate::problem::Problem;
-use crate::spec::{Predicted, Spec};
+use crate::spec::Spec;
 
 /// A run with all that follows from it.
 #[derive(Debug, Clone, PartialEq)]

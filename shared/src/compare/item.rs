@@ -1,8 +1,8 @@
 //! One run of a comparison, with its figures.
 
 use super::Options;
+use crate::convention::Convention;
 use crate::field::Field;
-use crate::flops::Convention;
 use crate::log::{Log, Span, Stat, Status};
 use crate::result::{Against, AgainstPlan, Comparable, Loss, Memory, RunResult, Seen};
 use crate::statistics::Sample;

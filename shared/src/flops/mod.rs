@@ -9,37 +9,10 @@ mod document;
 
 use crate::architecture::Architecture;
 use crate::catalog::{Catalog, DocumentFlops};
-use crate::choices::choices;
+use crate::convention::Convention;
 use crate::explain::Line;
-use crate::field::Field;
-use crate::problem::Problem;
 use crate::scenario::Scenario;
 use serde::Serialize;
-
-choices! {
-    /// How model FLOPs are counted.
-    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-    Convention of Field::Convention {
-        /// As in the recipe's own document.
-        Recipe "recipe",
-        /// Query groups and full attention.
-        Full "full",
-        /// Query groups and half of attention: what a causal mask leaves.
-        Causal "causal",
-    }
-}
-
-impl Convention {
-    pub(crate) fn needs_recipe() -> Problem {
-        Problem::clause(
-            Field::Convention,
-            "recipe",
-            "counts as a recipe's document does, and no recipe is given",
-        )
-        .allowed("full, causal")
-        .nearest(["full"])
-    }
-}
 
 /// The model FLOPs of one sequence, with their parts and how they came about.
 #[derive(Debug, Clone, PartialEq, Serialize)]

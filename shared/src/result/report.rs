@@ -2,18 +2,19 @@
 
 use super::{Comparable, Identity, Predicted, RunResult, Scoring, fields};
 use crate::catalog::{Baseline, Catalog, Recipe};
+use crate::convention::Convention;
 use crate::estimate::Interval;
 use crate::field::Field;
-use crate::flops::Convention;
 use crate::log::{
     CheckpointAction, Failure, Format, Log, PARSER_VERSION, Score, Span, Stat, Status, StdKind, Window, score,
 };
 use crate::message::Front;
+use crate::metrics::DEFAULT_TOKENS;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::releases::{LoggedTflops, Release};
 use crate::scenario::Scenario;
-use crate::spec::{DEFAULT_TOKENS, Spec};
+use crate::spec::Spec;
 use serde::{Deserialize, Serialize, Serializer};
 use std::borrow::Cow;
 

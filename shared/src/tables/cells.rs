@@ -1,8 +1,8 @@
 //! The figures of runs as people read them, the same on every page.
 
 use super::PageCell;
+use crate::convention::Convention;
 use crate::estimate::Interval;
-use crate::flops::Convention;
 use crate::log::Stat;
 use crate::result::{Against, AgainstPlan};
 use crate::units::{group_digits, significant};

@@ -9,9 +9,10 @@ use crate::components::field::{ChoiceField, ProblemText, TextField};
 use crate::components::maths::Maths;
 use leptos::prelude::*;
 use trainplan_shared::catalog::Catalog;
+use trainplan_shared::convention::Convention;
 use trainplan_shared::explain::Line;
 use trainplan_shared::field::Field;
-use trainplan_shared::flops::{Convention, ModelFlops};
+use trainplan_shared::flops::ModelFlops;
 use trainplan_shared::metrics::Metrics;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::units::{

@@ -8,7 +8,7 @@ use crate::components::numbers::{Numbers, Table};
 use crate::message::{Bars, FieldChange, Prediction, Remedy};
 use leptos::prelude::*;
 use trainplan_shared::metrics::Metrics;
-use trainplan_shared::spec::StepTime;
+use trainplan_shared::planning::StepTime;
 use trainplan_shared::units::{
     format_count, group_digits, readable, readable_days, readable_range, signed_percent,
 };

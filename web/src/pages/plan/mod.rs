@@ -21,9 +21,10 @@ use trainplan_shared::field::Field;
 use trainplan_shared::flops::ModelFlops;
 use trainplan_shared::link;
 use trainplan_shared::metrics::PeakTflops;
+use trainplan_shared::planning::StepTime;
 use trainplan_shared::problem::Problem;
 use trainplan_shared::scenario::Scenario;
-use trainplan_shared::spec::{Spec, StepTime};
+use trainplan_shared::spec::Spec;
 use trainplan_shared::units::readable;
 
 /// The recipe of an address that names neither a recipe nor a model: the largest well-known one.

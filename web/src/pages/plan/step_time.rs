@@ -2,8 +2,9 @@
 
 use trainplan_shared::field::Field;
 use trainplan_shared::metrics::Metrics;
+use trainplan_shared::planning::StepTime;
 use trainplan_shared::scenario::Scenario;
-use trainplan_shared::spec::{Spec, StepTime};
+use trainplan_shared::spec::Spec;
 
 /// A step time with the figures that follow from it.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,7 +6,7 @@ use trainplan_shared::estimate::{
 };
 use trainplan_shared::link;
 use trainplan_shared::message::Front;
-use trainplan_shared::spec::{Predicted, Remedy};
+use trainplan_shared::planning::{Predicted, Remedy};
 use trainplan_shared::units::readable;
 
 const GIB: f64 = 1_073_741_824.0;

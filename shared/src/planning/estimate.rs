@@ -1,12 +1,13 @@
 //! The prediction for the scenario that the fields describe, with its warnings.
 
-use super::{Remedy, Spec};
+use super::Remedy;
 use crate::catalog::{Baseline, Recipe};
 use crate::estimate::{Estimate, EvidenceKind, Interval, MemoryEstimate};
 use crate::message::Message;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::scenario::Scenario;
+use crate::spec::Spec;
 use crate::units::{DAY_S, significant};
 
 /// A scenario with its prediction.

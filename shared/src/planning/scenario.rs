@@ -1,16 +1,17 @@
 //! Reading a scenario: each field against the recipe that it may start from, every mistake at once.
 
-use super::{Spec, missing};
+use super::missing;
 use crate::architecture::Architecture;
 use crate::batch::Batch;
 use crate::catalog::{Catalog, Gpu, Model, Recipe, Scaling};
+use crate::convention::Convention;
 use crate::field::Field;
-use crate::flops::Convention;
 use crate::layout::{Degrees, Layout, PipelineSplit};
 use crate::options::{Options, Recompute};
 use crate::precision::Dtype;
 use crate::problem::Problem;
 use crate::scenario::{Change, Scenario};
+use crate::spec::Spec;
 use std::borrow::Cow;
 use std::fmt::{self, Display};
 use std::str::FromStr;

@@ -1,11 +1,11 @@
 //! Changes that make a scenario fit into its GPUs' memory.
 
-use super::Spec;
 use crate::estimate::{Estimate, fits};
 use crate::field::Field;
 use crate::message::{Message, Setting};
 use crate::options::Recompute;
 use crate::scenario::Scenario;
+use crate::spec::Spec;
 use std::iter;
 
 /// Changes of a scenario that make it fit into its GPUs' memory.

@@ -1,13 +1,15 @@
 //! What the fields ask for in numbers: model FLOPs, and what a step time means.
 
-use super::{Spec, missing};
+use super::missing;
 use crate::architecture::Architecture;
 use crate::catalog::{Catalog, Model, Recipe};
+use crate::convention::Convention;
 use crate::field::Field;
-use crate::flops::{Convention, ModelFlops};
-use crate::metrics::Metrics;
+use crate::flops::ModelFlops;
+use crate::metrics::{DEFAULT_TOKENS, Metrics};
 use crate::problem::Problem;
 use crate::scenario::Scenario;
+use crate::spec::Spec;
 use crate::units::parse_count;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -126,8 +128,19 @@ impl Spec {
     }
 }
 
-/// Tokens to train where nobody says: what the documents compute.
-pub const DEFAULT_TOKENS: f64 = 1e12;
+impl Scenario {
+    /// The MFU that its recipe's published step time means, counted as this scenario counts; what one may assume of a
+    /// change of the recipe until something better is known. On another GPU type or in another precision it says
+    /// nothing.
+    pub fn recipe_mfu(&self) -> Option<f64> {
+        let recipe =
+            self.recipe.filter(|recipe| recipe.id.gpu == self.gpu.id && recipe.id.dtype == self.dtype)?;
+        let step_time_s = Catalog::embedded().baseline(&recipe.id)?.step_time_s;
+        let spec = Spec::default().with(Field::Recipe, recipe.id.to_string());
+        let published = spec.with(Field::Convention, self.convention.id()).scenario().ok()?;
+        Metrics::new(&published, step_time_s, DEFAULT_TOKENS).mfu
+    }
+}
 
 /// Model FLOPs, and of what.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,14 +1,5 @@
-//! From what a person typed to a scenario and to numbers: the command line, a link and the planner's form all hold a
-//! [`Spec`], and so say the same of the same mistake.
-
-mod estimate;
-mod measure;
-mod remedies;
-mod scenario;
-
-pub use estimate::Predicted;
-pub use measure::{Basis, Counted, DEFAULT_TOKENS, Measured, StepTime};
-pub use remedies::Remedy;
+//! What a user typed, by field. The command line, links, campaign files and forms all make a [`Spec`], so that they
+//! report the same mistake in the same way.
 
 use crate::field::Field;
 use crate::problem::Problem;
@@ -105,8 +96,4 @@ impl Spec {
                 .allowed("a number above 0, with K, M, B or T behind it if you like: 15T, 1e12, 12.37")),
         }
     }
-}
-
-fn missing(field: Field) -> Problem {
-    Problem::clause(field, "", "is needed where no recipe is given")
 }

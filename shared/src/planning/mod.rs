@@ -1,0 +1,18 @@
+//! From what a user typed to a scenario, its FLOPs, its metrics and its estimate.
+
+mod estimate;
+mod measure;
+mod remedies;
+mod scenario;
+
+pub use estimate::Predicted;
+pub use measure::{Basis, Counted, Measured, StepTime};
+pub use remedies::Remedy;
+
+use crate::field::Field;
+use crate::message;
+use crate::problem::Problem;
+
+fn missing(field: Field) -> Problem {
+    Problem::missing(field, message!["required without ", Field::Recipe])
+}
