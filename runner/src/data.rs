@@ -1,42 +1,39 @@
-//! The data directory: journal, store and blobs, in one place.
+//! The data directory, which holds the journal, the store and logs.
 
 use std::env;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A directory that holds what the program keeps between its runs.
+/// The directory of the program's data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DataDir(PathBuf);
 
-/// Why there is no data directory.
+/// Why the data directory can't be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DataDirError {
-    /// Nothing says where it would be.
-    #[error("there is no HOME to keep data in: say where by --data-dir or TRAINPLAN_DATA_DIR")]
+    /// Neither a flag nor the environment names it.
+    #[error("HOME is not set. Name the data directory with --data-dir or TRAINPLAN_DATA_DIR.")]
     Nowhere,
-    /// It was named, and is not there.
-    #[error("there is no folder {}: name the one that `trainplan serve` or `trainplan run` keeps its data in", .0.display())]
+    /// The named directory does not exist.
+    #[error("The data directory {} does not exist. Name the one that `trainplan serve` or `trainplan run` uses.", .0.display())]
     Missing(PathBuf),
-    /// It can't be made.
-    #[error("cannot make the data directory {}: {error}; name another by --data-dir or TRAINPLAN_DATA_DIR", path.display())]
-    Make {
-        /// Where it was to be.
-        path: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
+    #[error(
+        "Can't create the data directory {}: {error}. Name another one with --data-dir or TRAINPLAN_DATA_DIR.",
+        path.display()
+    )]
+    Make { path: PathBuf, error: io::Error },
 }
 
 impl DataDir {
-    /// Opens the directory, and makes it, for its owner alone, if there is none: as given, else as TRAINPLAN_DATA_DIR
-    /// says, else where XDG has it.
+    /// Opens the directory: the given one, else TRAINPLAN_DATA_DIR, else the one by XDG. Creates it if needed, readable by its
+    /// owner only.
     pub(crate) fn open(given: Option<PathBuf>) -> Result<DataDir, DataDirError> {
         let path = given.or_else(set).or_else(usual).ok_or(DataDirError::Nowhere)?;
         make_private(&path).map_err(|error| DataDirError::Make { path: path.clone(), error })?;
         Ok(DataDir(path))
     }
 
-    /// Opens the directory for a command that only works with what is there. One that was named and is not there is a mistake.
+    /// Opens the directory for a command that needs existing data. It is an error if the named one does not exist.
     pub(crate) fn existing(given: Option<PathBuf>) -> Result<DataDir, DataDirError> {
         match given.or_else(set) {
             Some(named) if !named.exists() => Err(DataDirError::Missing(named)),
@@ -44,7 +41,7 @@ impl DataDir {
         }
     }
 
-    /// The directory.
+    /// Returns the path.
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
@@ -61,7 +58,7 @@ fn usual() -> Option<PathBuf> {
         .map(|base| base.join("trainplan"))
 }
 
-/// Makes a directory, with those above it, that nobody else may look into; one that is there stays as it is.
+/// Creates a directory that only its owner can read, with its parents. An existing one stays unchanged.
 pub(crate) fn make_private(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)

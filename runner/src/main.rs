@@ -1,4 +1,4 @@
-//! The `trainplan` program: plans LLM pre-training and carries the plan out.
+//! The `trainplan` program: plans LLM pre-training runs, launches them and compares the results.
 
 mod cli;
 mod conduct;

@@ -160,7 +160,7 @@ fn what_only_reads_makes_no_store_where_a_name_is_mistyped() {
         &["compare", "12345678"],
     ] {
         let said = refusal(&[command, &["--data-dir", &data]].concat());
-        assert!(said.contains("there is no folder") && said.contains("typo"), "{command:?}: {said}");
+        assert!(said.contains("does not exist") && said.contains("typo"), "{command:?}: {said}");
     }
     assert!(!place.path().join("typo").exists());
     let made = trainplan(["token", "create", "--name", "x", "--scope", "read", "--data-dir", &data]);

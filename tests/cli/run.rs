@@ -127,11 +127,11 @@ fn people_get_a_table_and_every_script() {
     for text in [
         "Campaign nightly on cluster alpha (ssh alpha-login).",
         "after small",
-        "HF_TOKEN: secret, from $THE_TOKEN of your environment",
+        "HF_TOKEN: secret, from the environment variable THE_TOKEN",
         "WANDB_API_KEY: secret, printed by \"touch\" \"pwned\"",
         "    export SBATCH_ACCOUNT=research",
         "    export HF_TOKEN=\"${HF_TOKEN}\"",
-        "GPU-hours of training in all",
+        "of training, without queueing and startup",
     ] {
         assert!(run.stdout.contains(text), "{text} is not in {}", run.stdout);
     }
@@ -246,10 +246,10 @@ fn a_cluster_that_nobody_reaches_is_told_by_its_exit_code_and_the_campaign_waits
     let run = run_in(&place, &more);
     assert_eq!(run.code, Some(5), "{}", run.stderr);
     assert!(run.stderr.contains("no-such-host.invalid"), "{}", run.stderr);
-    // Nothing was lost or begun: the next one goes on.
+    // The round was begun, and nothing was submitted: the next process continues it.
     let again = run_in(&place, &more);
     assert_eq!(again.code, Some(5));
-    assert!(again.stderr.contains("going on with what was begun"), "{}", again.stderr);
+    assert!(again.stderr.contains("Continuing the round of"), "{}", again.stderr);
 }
 
 #[test]

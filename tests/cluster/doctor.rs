@@ -115,9 +115,9 @@ fn doctor_finds_a_healthy_cluster_healthy() {
     let report = person.doctor();
     assert_eq!(report.run.code, Some(0), "{}", report.run.stderr);
     assert_eq!(report.of("partition"), ("ok", "batch: up, 2 nodes, jobs up to any length"));
-    assert_eq!(report.of("GPUs"), ("ok", "gpu:8 a node"));
+    assert_eq!(report.of("GPUs"), ("ok", "gpu:8 per node"));
     assert_eq!(report.of("accounting").0, "ok");
-    assert!(report.of("release 25.04").1.contains("launch.sh of llama3.1"));
+    assert!(report.of("release 25.04").1.contains("launch.sh for llama3.1"));
     assert!(report.of("release 25.12").1.contains("launch.sh in llmb_repo/nemotron4-340b"));
     assert_eq!(report.run.stderr, "");
     person.has_left();
@@ -134,15 +134,15 @@ fn doctor_says_what_is_wrong() {
     let report = person.doctor();
     assert_eq!(report.run.code, Some(1), "{}", report.run.stderr);
     assert!(report.of("partition").0 == "problem" && report.of("partition").1.contains("bach"));
-    assert_eq!(report.of("release 25.12"), ("problem", "not there: /nowhere"));
+    assert_eq!(report.of("release 25.12"), ("problem", "not found: /nowhere"));
     assert_eq!(report.of("accounting"), ("warning", "Slurm accounting storage is disabled"));
-    assert_eq!(report.of("memory of jobs").0, "warning");
+    assert_eq!(report.of("job history").0, "warning");
 
     let person = Person::of(&cluster, "gpus-per-node = \"4\"\n");
     let report = person.doctor();
     assert_eq!(report.run.code, Some(0), "{}", report.run.stderr);
     assert!(report.of("partition").1.starts_with("batch (the default): up"));
-    assert_eq!(report.of("GPUs"), ("warning", "gpu:8 a node"));
+    assert_eq!(report.of("GPUs"), ("warning", "gpu:8 per node"));
 
     cluster.freeze(Daemon::Slurmctld);
     let start = Instant::now();

@@ -1,4 +1,4 @@
-//! `trainplan connect`: a connection that a person makes and that runs use.
+//! `trainplan connect`: opens a connection that later commands use.
 
 use super::profiles;
 use super::{Failure, note};
@@ -6,11 +6,11 @@ use crate::ssh::KeptConnection;
 use std::path::PathBuf;
 use trainplan_shared::campaign::Name;
 
-/// Connect to a cluster that asks for a password or a second factor, once for all the runs of a day
+/// Log in to a cluster that asks for a password or a second factor
 ///
-/// ssh runs in your terminal, with your own configuration, and asks whatever it has to: a password, a code, whether a
-/// host that it does not know is the one you mean. The connection then stays open in the background, and every command
-/// of trainplan that needs the cluster goes through it. Clusters that let your key in need no such thing.
+/// Runs ssh in your terminal, with your configuration. Answer its questions: a password, a code, or whether to trust an unknown
+/// host. The connection then stays open in the background, and all trainplan commands use it. If your key is enough to log in,
+/// you don't need this command.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -18,21 +18,24 @@ Examples:
   trainplan connect --cluster alpha --for 12h
   trainplan connect me@login.example.org --close
 
-Exit codes: 0 done; 2 wrong use or invalid profiles; 5 the cluster cannot be reached.")]
+Exit codes:
+  0  Success
+  2  Invalid arguments or profiles
+  5  The cluster can't be reached")]
 pub(super) struct Args {
-    /// The host as ssh takes it, of a cluster without a profile
+    /// Host of a cluster without a profile, as for ssh
     #[arg(value_name = "HOST", required_unless_present = "cluster", conflicts_with = "cluster")]
     host: Option<String>,
-    /// The cluster, by the name of its profile
+    /// Name of the cluster's profile
     #[arg(long, value_name = "NAME")]
     cluster: Option<Name>,
-    /// The profiles of your clusters [default: trainplan/clusters.toml in your configuration]
+    /// File with your cluster profiles [default: ~/.config/trainplan/clusters.toml]
     #[arg(long, value_name = "FILE")]
     clusters: Option<PathBuf>,
-    /// How long the connection stays open after its last use, such as 30m or 12h
+    /// How long an unused connection stays open, such as 30m or 12h
     #[arg(long = "for", value_name = "TIME", default_value = "8h", value_parser = time, conflicts_with = "close")]
     persist: String,
-    /// End the connection instead
+    /// Close the connection
     #[arg(long)]
     close: bool,
 }
@@ -50,21 +53,21 @@ impl Args {
             let kept = KeptConnection::of(&host).await?;
             if self.close {
                 match kept.close().await {
-                    true => note(&format!("the connection to {host} has ended")),
-                    false => note(&format!("there is no connection to {host} to end")),
+                    true => note(&format!("The connection to {host} is closed.")),
+                    false => note(&format!("There is no open connection to {host}.")),
                 }
                 return Ok(());
             }
             if kept.answers().await {
-                note(&format!("{host} is connected already; `trainplan connect {named} --close` ends that"));
+                note(&format!("{host} is already connected. To close the connection, use `trainplan connect {named} --close`."));
                 return Ok(());
             }
-            // One whose host has fallen silent is in the way of a new one.
+            // The socket of a broken connection would be in the way.
             kept.close().await;
             kept.open(&self.persist).await?;
             note(&format!(
-                "{host} is connected; the connection ends {} after its last use, or by `trainplan connect {named} \
-                 --close`",
+                "{host} is connected. The connection closes when unused for {}, or by `trainplan connect {named} \
+                 --close`.",
                 self.persist
             ));
             Ok(())
@@ -72,10 +75,10 @@ impl Args {
     }
 }
 
-/// A time as ssh takes it.
+/// Reads a time in the form of ssh.
 fn time(text: &str) -> Result<String, &'static str> {
     let (number, unit) = text.split_at(text.trim_end_matches(|c: char| c.is_ascii_alphabetic()).len());
     let counts = number.parse::<u32>().is_ok_and(|number| (1..100_000).contains(&number));
     let known = ["s", "m", "h", "d"].contains(&unit);
-    if counts && known { Ok(text.to_string()) } else { Err("give a number and s, m, h or d, such as 8h") }
+    if counts && known { Ok(text.to_string()) } else { Err("use a number with s, m, h or d, such as 8h") }
 }

@@ -1,4 +1,4 @@
-//! `trainplan doctor`: whether a cluster is ready for runs.
+//! `trainplan doctor`: checks whether a cluster is ready for runs.
 
 use super::output::{self, Format, FormatArg};
 use super::{Failure, profiles};
@@ -7,31 +7,34 @@ use serde::Serialize;
 use std::path::PathBuf;
 use trainplan_shared::campaign::{Cluster, Name};
 
-/// Examine a cluster before runs are sent there: the connection, Slurm, and what is installed
+/// Check that a cluster is ready for runs
 ///
-/// Nothing is submitted, and nothing stays there.
+/// Checks the connection, the login node, Slurm and the installed releases. Submits nothing and leaves nothing on the cluster.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   trainplan doctor --cluster alpha
   trainplan doctor --cluster alpha --clusters clusters.toml --format json
 
-Exit codes: 0 runs can be sent, warnings or not; 1 a problem was found; 2 wrong use or invalid profiles; 5 the cluster
-cannot be reached.")]
+Exit codes:
+  0  The cluster is ready, perhaps with warnings
+  1  A problem was found
+  2  Invalid arguments or profiles
+  5  The cluster can't be reached")]
 pub(super) struct Args {
-    /// The cluster, by the name of its profile
+    /// Name of the cluster's profile
     #[arg(long, value_name = "NAME")]
     cluster: Name,
-    /// The profiles of your clusters [default: trainplan/clusters.toml in your configuration]
+    /// File with your cluster profiles [default: ~/.config/trainplan/clusters.toml]
     #[arg(long, value_name = "FILE")]
     clusters: Option<PathBuf>,
     #[command(flatten)]
     format: FormatArg,
 }
 
-/// The findings, for programs.
+/// The findings, as JSON.
 #[derive(Debug, Serialize)]
-struct Output<'a> {
+struct DoctorReport<'a> {
     cluster: &'a Name,
     ssh: &'a str,
     findings: &'a [Finding],
@@ -43,7 +46,11 @@ impl Args {
         let findings = tokio::runtime::Runtime::new()?.block_on(doctor::examine(&cluster))?;
         match self.format.choose() {
             Format::Json => {
-                output::json(&Output { cluster: &cluster.name, ssh: &cluster.ssh, findings: &findings })?;
+                output::json(&DoctorReport {
+                    cluster: &cluster.name,
+                    ssh: &cluster.ssh,
+                    findings: &findings,
+                })?;
             }
             Format::Csv => csv(&findings)?,
             Format::Table => table(&cluster, &findings)?,
@@ -58,7 +65,7 @@ impl Args {
 fn csv(findings: &[Finding]) -> Result<(), Failure> {
     let rows = findings.iter().map(|finding| {
         let Finding { check, seen, what_to_do, .. } = finding.clone();
-        [check, word(finding.verdict).to_lowercase(), seen, what_to_do]
+        [check, label(finding.verdict).to_lowercase(), seen, what_to_do]
     });
     output::csv(["check", "verdict", "seen", "what_to_do"], rows)
 }
@@ -67,11 +74,11 @@ fn table(cluster: &Cluster, findings: &[Finding]) -> Result<(), Failure> {
     output::text_line(&format!("Cluster {} (ssh {}).\n", cluster.name, cluster.ssh))?;
     let rows = findings
         .iter()
-        .map(|finding| [word(finding.verdict).to_string(), finding.check.clone(), finding.seen.clone()]);
+        .map(|finding| [label(finding.verdict).to_string(), finding.check.clone(), finding.seen.clone()]);
     output::table(["verdict", "check", "seen"], &[], rows)?;
     let to_do: Vec<&Finding> = findings.iter().filter(|finding| !finding.what_to_do.is_empty()).collect();
     if to_do.is_empty() {
-        return output::text_line("\nRuns can be sent there.");
+        return output::text_line("\nThe cluster is ready for runs.");
     }
     output::text_line("\nWhat to do:")?;
     for finding in to_do {
@@ -80,8 +87,8 @@ fn table(cluster: &Cluster, findings: &[Finding]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A problem is to be seen at a glance.
-fn word(verdict: Verdict) -> &'static str {
+/// Returns the verdict for people. Capitals make a problem stand out.
+fn label(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Ok => "ok",
         Verdict::Warning => "warning",

@@ -1,10 +1,10 @@
-//! `trainplan jobs`: what is being carried out, and what was.
+//! `trainplan jobs`: the runs of campaigns.
 
 use super::data_dir::DataDirArg;
 use super::output::{self, Format, FormatArg};
 use super::run::{CarryArgs, block_on, carry};
 use super::summary::{Summary, table};
-use super::watch::{self, Lines, Screen};
+use super::watch::{self, JsonLines, LiveScreen};
 use super::{Failure, note};
 use crate::conduct::{Observer as _, RunOutcome};
 use crate::data::DataDir;
@@ -21,9 +21,9 @@ use uuid::Uuid;
 
 /// List, show, follow, cancel or fetch the runs of campaigns
 ///
-/// It works from any terminal of this machine, beside a `trainplan run` or without one. A run is named as its campaign names
-/// it, with #2 for its second repeat and CAMPAIGN/ before it where several campaigns have one, or by the beginning of its id; of
-/// several rounds of a campaign the newest counts.
+/// Works from any terminal of this machine, whether or not `trainplan run` is active. RUN is a name from the campaign, such as
+/// large, large#2 for its second repeat or nightly/large if several campaigns have one, or the first 8 digits of an id. Names
+/// stand for the newest round of a campaign.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -33,7 +33,12 @@ Examples:
   trainplan jobs cancel llama-405b#2
   trainplan jobs fetch llama-405b --to results/
 
-Exit codes: 0 done; 1 failed; 2 no such run; 4 a followed run failed; 5 the cluster can't be reached.")]
+Exit codes:
+  0  Success
+  1  The command failed, or detached. Submitted jobs go on
+  2  Invalid arguments, or an unknown run
+  4  A followed run failed, or could not be scored
+  5  The cluster can't be reached. Submitted jobs go on")]
 pub(super) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -43,7 +48,7 @@ pub(super) struct Args {
 enum Command {
     /// List the runs of each campaign's newest round
     List {
-        /// Of every round
+        /// List the runs of all rounds
         #[arg(long)]
         all: bool,
         #[command(flatten)]
@@ -51,9 +56,9 @@ enum Command {
         #[command(flatten)]
         format: FormatArg,
     },
-    /// Show all that happened to a run, and who said so
+    /// Show the events of a run, with their times and sources
     Show {
-        /// The run
+        /// Name of the run, or the beginning of its id
         #[arg(value_name = "RUN")]
         run: String,
         #[command(flatten)]
@@ -61,9 +66,9 @@ enum Command {
         #[command(flatten)]
         format: FormatArg,
     },
-    /// Follow a campaign: go on with it, or watch the process that does
+    /// Continue a campaign, or watch the process that carries it out
     Follow {
-        /// The campaign [default: the newest that is not over]
+        /// Name of the campaign [default: the newest that is not finished]
         #[arg(value_name = "CAMPAIGN")]
         campaign: Option<String>,
         #[command(flatten)]
@@ -71,9 +76,9 @@ enum Command {
         #[command(flatten)]
         format: FormatArg,
     },
-    /// Cancel runs, and wait until Slurm says that they are over
+    /// Cancel runs, and wait until Slurm confirms it
     Cancel {
-        /// The runs
+        /// Names of the runs, or the beginnings of their ids
         #[arg(value_name = "RUN", required = true)]
         runs: Vec<String>,
         #[command(flatten)]
@@ -81,18 +86,20 @@ enum Command {
         #[command(flatten)]
         format: FormatArg,
     },
-    /// Fetch what a run wrote; goes on where it was cut off
+    /// Fetch the files of a run from its cluster
+    ///
+    /// Files that are here already are not fetched again. If the command is interrupted, repeat it to continue.
     Fetch {
-        /// The run
+        /// Name of the run, or the beginning of its id
         #[arg(value_name = "RUN")]
         run: String,
-        /// The folder to fetch into
+        /// Folder for the files
         #[arg(long, value_name = "DIR", default_value = ".")]
         to: PathBuf,
-        /// Checkpoints too: terabytes, of large models
+        /// Fetch checkpoints as well, which can be terabytes
         #[arg(long)]
         checkpoints: bool,
-        /// Profiles too
+        /// Fetch profiles as well
         #[arg(long)]
         profiles: bool,
         #[command(flatten)]
@@ -147,16 +154,16 @@ async fn list(data: &DataDir, all: bool, format: Format) -> Result<(), Failure> 
         return output::json(&every);
     }
     if of_rounds.is_empty() {
-        note("nothing was run yet: `trainplan run CAMPAIGN` does");
+        note("No campaigns have been run yet. Start one with `trainplan run CAMPAIGN`.");
     }
     for (round, runs) in &of_rounds {
         let state = match (round.ended_ms, journal.carried_out_by(&round.campaign, &round.cluster)) {
-            (Some(ended), _) => format!("over since {}", watch::clock(ended)),
+            (Some(ended), _) => format!("finished {}", watch::clock(ended)),
             (None, Some(holder)) => format!("carried out by process {holder}"),
-            (None, _) => "nobody carries it out: `trainplan jobs follow` goes on with it".into(),
+            (None, _) => "paused: to continue, use `trainplan jobs follow`".into(),
         };
         output::text_line(&format!(
-            "Campaign {} on cluster {}, begun {}; {state}.\n",
+            "Campaign {} on cluster {}, started {}; {state}.\n",
             round.campaign,
             round.cluster,
             watch::clock(round.begun_ms)
@@ -169,20 +176,20 @@ async fn list(data: &DataDir, all: bool, format: Format) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Since when nobody has looked at a round's jobs; none if somebody does.
+/// Returns since when no process has observed a round's jobs; none if one does, or the round is over.
 fn unwatched(journal: &Journal, round: &Round) -> Option<i64> {
     let free = round.ended_ms.is_none() && journal.carried_out_by(&round.campaign, &round.cluster).is_none();
     free.then(|| round.seen_ms.unwrap_or(round.begun_ms))
 }
 
-/// A run with its events, for programs.
+/// A run with its events, as JSON.
 #[derive(Serialize)]
 struct Shown<'a> {
     #[serde(flatten)]
     summary: Summary<'a>,
-    /// Where its log is on the cluster.
+    /// Path of its log on the cluster.
     log: Option<&'a String>,
-    /// Where it is here, packed by zstd.
+    /// Path of the local copy, compressed by zstd.
     copy: Option<String>,
     events: Vec<Happened<'a>>,
 }
@@ -209,7 +216,7 @@ async fn show(data: &DataDir, name: &str, format: Format) -> Result<(), Failure>
     }
     table(&[summary])?;
     output::text_line(&format!(
-        "\nrun {} of campaign {}; its log here: {}",
+        "\nRun {} of campaign {}. Local copy of the log: {}",
         run.id,
         round.campaign,
         copy.as_deref().unwrap_or("none")
@@ -217,9 +224,9 @@ async fn show(data: &DataDir, name: &str, format: Format) -> Result<(), Failure>
     for (_, at_ms, event) in &events {
         let text = watch::sentence(&run, event).unwrap_or_else(|| match event {
             Event::Planned => "planned".into(),
-            Event::Staged { folder, .. } => format!("its launch lies in {folder}"),
-            Event::CancelSent { answer } if answer.is_empty() => "scancel was called".into(),
-            Event::CancelSent { answer } => format!("scancel said: {answer}"),
+            Event::Staged { folder, .. } => format!("script written to {folder}"),
+            Event::CancelSent { answer } if answer.is_empty() => "scancel called".into(),
+            Event::CancelSent { answer } => format!("scancel failed: {answer}"),
             _ => String::new(),
         });
         output::text_line(&format!("  {}  {text}", watch::clock(*at_ms)))?;
@@ -227,7 +234,7 @@ async fn show(data: &DataDir, name: &str, format: Format) -> Result<(), Failure>
     Ok(())
 }
 
-/// Where a run's log is here: under way, or in the store.
+/// Returns the path of the local copy of a run's log, in the data directory or in the store.
 async fn copy_of_log(data: &DataDir, journal: &Journal, run: &Run) -> Result<Option<String>, Failure> {
     if run.status.phase == Phase::Stored {
         let store = Store::open(data).await?;
@@ -249,19 +256,19 @@ async fn follow(campaign: Option<&str>, args: &CarryArgs, format: Format) -> Res
     };
     let Some(round) = rounds.iter().find(wanted).cloned() else {
         let what = match campaign {
-            Some(name) => format!("no campaign {name} was run here: `trainplan jobs list` lists what was"),
-            None => "nothing is being carried out".into(),
+            Some(name) => format!("Unknown campaign \"{name}\". `trainplan jobs list` lists all."),
+            None => "No campaign is in progress. Start one with `trainplan run CAMPAIGN`.".into(),
         };
         return Err(Failure::NoRun(what));
     };
     match journal.lock(&round.campaign, &round.cluster) {
         Ok(_lock) => {
-            note(&format!("going on with campaign {} on cluster {}", round.campaign, round.cluster));
+            note(&format!("Continuing campaign {} on cluster {}.", round.campaign, round.cluster));
             carry(&data, &journal, round, args, format).await
         }
         Err(JournalError::Busy { holder, .. }) => {
             note(&format!(
-                "process {holder} carries {} out; this only watches it, and Ctrl-C ends the watching",
+                "Watching process {holder}, which carries out {}. Ctrl-C stops watching only.",
                 round.campaign
             ));
             watch_journal(&journal, &round, &[], format).await
@@ -270,22 +277,22 @@ async fn follow(campaign: Option<&str>, args: &CarryArgs, format: Format) -> Res
     }
 }
 
-/// Tells what another process does, until all runs are over, or those of `only`.
+/// Shows what another process does, until all runs are over, or those in `only`.
 async fn watch_journal(
     journal: &Journal,
     round: &Round,
     only: &[String],
     format: Format,
 ) -> Result<(), Failure> {
-    let mut lines = Lines::new(&round.campaign);
-    let mut screen = Screen::new(false);
+    let mut lines = JsonLines::new(&round.campaign);
+    let mut screen = LiveScreen::new(false);
     let counts = |run: &&Run| only.is_empty() || only.contains(&run.id);
-    let mut told: BTreeMap<String, i64> = BTreeMap::new();
+    let mut shown: BTreeMap<String, i64> = BTreeMap::new();
     loop {
         let runs = journal.runs(&round.id).await?;
         let mut news = Vec::new();
         for run in runs.iter().filter(counts) {
-            let after = told.get(&run.id).copied().unwrap_or(0);
+            let after = shown.get(&run.id).copied().unwrap_or(0);
             let events = journal.events(&run.id, after).await?;
             news.extend(events.into_iter().map(|(number, at_ms, event)| (number, at_ms, run, event)));
         }
@@ -295,7 +302,7 @@ async fn watch_journal(
                 Format::Json => lines.event(run, at_ms, &event),
                 _ => screen.event(run, at_ms, &event),
             }
-            told.insert(run.id.clone(), number);
+            shown.insert(run.id.clone(), number);
         }
         if runs.iter().filter(counts).all(|run| run.status.is_over()) {
             let failed = runs.iter().filter(counts).any(|run| RunOutcome::of(run) != RunOutcome::Scored);
@@ -315,7 +322,7 @@ async fn cancel(names: &[String], args: &CarryArgs, format: Format) -> Result<()
     for name in names {
         let (round, run) = find(&journal, name).await?;
         if run.status.is_over() {
-            note(&format!("{} is over: {}", run.plan.title(), watch::in_words(&run)));
+            note(&format!("{} is already over: {}.", run.plan.title(), watch::in_words(&run)));
             continue;
         }
         by_round.entry(round.id.clone()).or_insert_with(|| (round, Vec::new())).1.push(run.id);
@@ -343,10 +350,7 @@ async fn fetch_run(
     let journal = Journal::open(data).await?;
     let (round, run) = find(&journal, name).await?;
     let Some((job, _)) = run.status.jobs.first() else {
-        return Err(Failure::NoRun(format!(
-            "{} has no job yet, so there is nothing to fetch",
-            run.plan.title()
-        )));
+        return Err(Failure::NoRun(format!("{} has no job yet, so it has no files.", run.plan.title())));
     };
     let request = FetchRequest {
         experiment_dir: run.below_its_folder(&run.plan.experiment_dir),
@@ -372,14 +376,14 @@ async fn fetch_run(
         }));
     }
     output::text_line(&format!(
-        "{} files, {all} bytes, in {} ({bytes} bytes came now)",
+        "{} files with {all} bytes in {} ({bytes} bytes fetched now)",
         entries.len(),
         to.display()
     ))
 }
 
-/// The run of a name: as its campaign names it, perhaps with its repeat or behind the campaign's name and a slash, of the
-/// newest round of each campaign; or the beginning of an id, of any round.
+/// Finds a run by its name (`large`, `large#2`, `nightly/large`) in the newest round of each campaign, or by the beginning of
+/// its id in any round.
 async fn find(journal: &Journal, name: &str) -> Result<(Round, Run), Failure> {
     let (mut exact, mut alike, mut known, mut seen) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for round in journal.rounds().await? {
@@ -403,15 +407,15 @@ async fn find(journal: &Journal, name: &str) -> Result<(Round, Run), Failure> {
         1 => Ok(fitting.remove(0)),
         0 => {
             let nearest = trainplan_shared::problem::most_alike(name, known.iter().map(String::as_str));
-            let nearest = nearest.map_or(String::new(), |nearest| format!("; nearest: {nearest}"));
-            Err(Failure::NoRun(format!("there is no run {name}{nearest}; `trainplan jobs list` lists them")))
+            let nearest = nearest.map_or(String::new(), |nearest| format!(" Did you mean {nearest}?"));
+            Err(Failure::NoRun(format!("Unknown run \"{name}\".{nearest} `trainplan jobs list` lists all.")))
         }
         _ => {
             let which =
                 |(round, run): &(Round, Run)| format!("{}/{} ({})", round.campaign, run.plan.title(), run.id);
             let which: Vec<String> = fitting.iter().map(which).collect();
             Err(Failure::NoRun(format!(
-                "{name} may be several runs: say which of\n       {}",
+                "Several runs match {name}. Use one of these:\n       {}",
                 which.join("\n       ")
             )))
         }

@@ -1,10 +1,10 @@
-//! What the program and its web app contain of others, and under which licences.
+//! `trainplan licenses`: the packages in the program and its web app, with their licences.
 
 use super::Failure;
 use super::output::{self, Format, FormatArg};
 use serde::{Deserialize, Serialize};
 
-/// Print the licences of all that this program and its web app contain
+/// List the licences of the software in this program and its web app
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -12,7 +12,7 @@ Examples:
   trainplan licenses --format csv > licenses.csv
   trainplan licenses --text > licenses.txt")]
 pub(super) struct Args {
-    /// Print the texts of the licences, each below the packages that it came with
+    /// Print the licence texts, each with its packages
     #[arg(long, conflicts_with = "format")]
     text: bool,
     #[command(flatten)]
@@ -32,9 +32,9 @@ struct Package {
     version: String,
     /// An SPDX expression.
     license: String,
-    /// What it is part of.
+    /// The programs that contain it.
     parts: Vec<String>,
-    /// Which of the texts came with it.
+    /// Indices of its licence texts.
     texts: Vec<usize>,
 }
 
@@ -57,7 +57,7 @@ impl Args {
 }
 
 impl Licenses {
-    /// Our own licences, then those of others.
+    /// Returns our own licences, then those of others.
     fn load() -> serde_json::Result<Licenses> {
         let mut licenses: Licenses = serde_json::from_str(include_str!("../../data/licenses.json"))?;
         let own = [include_str!("../../../LICENSE-APACHE"), include_str!("../../../LICENSE-MIT")];

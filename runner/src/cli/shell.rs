@@ -1,24 +1,24 @@
-//! What a shell wants to know of the commands: completions and a man page.
+//! `trainplan completions` and `trainplan man`: shell completions and the man page.
 
 use super::{Cli, Failure};
 use clap::CommandFactory;
 use clap_complete::Shell;
 use std::io;
 
-/// Print completions for a shell
+/// Print shell completions
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  trainplan completions bash > ~/.local/share/bash-completion/completions/trainplan"
 )]
 pub(super) struct Completions {
-    /// The shell
+    /// Name of the shell
     #[arg(value_enum)]
     shell: Shell,
 }
 
 impl Completions {
     pub(super) fn run(self) -> Result<(), Failure> {
-        // Into a buffer first: the generator panics on a reader that leaves.
+        // The generator panics if it can't write, so it writes to a buffer.
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "trainplan", &mut script);
         Ok(io::Write::write_all(&mut io::stdout(), &script)?)

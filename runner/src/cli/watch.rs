@@ -1,4 +1,4 @@
-//! What a person, or a program, is told while a round is carried out.
+//! Shows a round while it is carried out: live lines for people, JSON lines for programs.
 
 use crate::conduct::{LiveRun, Observer, RunOutcome};
 use crate::journal::{Event, Phase, Run};
@@ -12,12 +12,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-/// A line of JSON for every event, on standard output.
-pub(super) struct Lines {
+/// Prints a line of JSON to stdout for every event.
+pub(super) struct JsonLines {
     campaign: String,
 }
 
-/// An event, for programs.
+/// An event as a JSON line.
 #[derive(Serialize)]
 struct Line<'a> {
     at: String,
@@ -29,9 +29,9 @@ struct Line<'a> {
     event: &'a Event,
 }
 
-impl Lines {
-    pub(super) fn new(campaign: &str) -> Lines {
-        Lines { campaign: campaign.to_string() }
+impl JsonLines {
+    pub(super) fn new(campaign: &str) -> JsonLines {
+        JsonLines { campaign: campaign.to_string() }
     }
 
     fn line(&self, run: &Run, at_ms: i64, event: &Event) -> serde_json::Result<String> {
@@ -46,10 +46,10 @@ impl Lines {
     }
 }
 
-impl Observer for Lines {
+impl Observer for JsonLines {
     fn event(&mut self, run: &Run, at_ms: i64, event: &Event) {
         if let Ok(line) = self.line(run, at_ms, event) {
-            // A reader that has left does not stop the campaign.
+            // The campaign continues even if the reader has left.
             let mut out = io::stdout().lock();
             let _ = writeln!(out, "{line}").and_then(|()| out.flush());
         }
@@ -62,17 +62,17 @@ impl Observer for Lines {
     }
 }
 
-/// Sentences on standard error, and on a terminal a line below them for each run that is under way.
-pub(super) struct Screen {
+/// Prints events to stderr, and on a terminal a live line for each run in progress.
+pub(super) struct LiveScreen {
     bars: Option<MultiProgress>,
     lines: BTreeMap<String, ProgressBar>,
     rest: Option<ProgressBar>,
     pause: Pause,
-    /// What is to be said after a pause.
+    /// Texts to print after a pause.
     later: Vec<String>,
 }
 
-/// Keeps a screen quiet while the person is asked something.
+/// Suspends a screen while the user is asked a question.
 #[derive(Clone, Default)]
 pub(super) struct Pause(Arc<AtomicU8>);
 
@@ -81,7 +81,7 @@ const WANTED: u8 = 1;
 const QUIET: u8 = 2;
 
 impl Pause {
-    /// Waits until the screen is quiet.
+    /// Waits until the screen is suspended, for two seconds at most.
     pub(super) async fn begin(&self) {
         self.0.store(WANTED, Ordering::SeqCst);
         for _ in 0..100 {
@@ -92,7 +92,7 @@ impl Pause {
         }
     }
 
-    /// Lets it go on.
+    /// Resumes the screen.
     pub(super) fn end(&self) {
         self.0.store(GOES_ON, Ordering::SeqCst);
     }
@@ -102,22 +102,22 @@ impl Pause {
     }
 }
 
-/// Runs that have a line of their own.
+/// The most runs with a live line.
 const MOST_LINES: usize = 16;
 
-impl Screen {
-    /// With lines if `live`.
-    pub(super) fn new(live: bool) -> Screen {
+impl LiveScreen {
+    /// Returns a screen, with live lines if wanted.
+    pub(super) fn new(live: bool) -> LiveScreen {
         let bars = live.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(4)));
-        Screen { bars, lines: BTreeMap::new(), rest: None, pause: Pause::default(), later: Vec::new() }
+        LiveScreen { bars, lines: BTreeMap::new(), rest: None, pause: Pause::default(), later: Vec::new() }
     }
 
-    /// What keeps it quiet.
+    /// Returns the handle that suspends the screen.
     pub(super) fn pause(&self) -> Pause {
         self.pause.clone()
     }
 
-    /// Takes the lines away, so that something else can be shown.
+    /// Removes the live lines.
     fn clear(&mut self) {
         for bar in std::mem::take(&mut self.lines).into_values().chain(self.rest.take()) {
             bar.finish_and_clear();
@@ -127,7 +127,7 @@ impl Screen {
         }
     }
 
-    /// Says what is still to be said, and takes the lines away.
+    /// Prints what a pause held back, and removes the live lines.
     pub(super) fn finish(&mut self) {
         self.pause.end();
         self.clear();
@@ -156,9 +156,9 @@ impl Screen {
     }
 }
 
-impl Observer for Screen {
+impl Observer for LiveScreen {
     fn event(&mut self, run: &Run, at_ms: i64, event: &Event) {
-        // What is only worth looking up stays for `jobs show`.
+        // Details are left to `jobs show`.
         if matches!(
             event,
             Event::Found { .. } | Event::Drained { .. } | Event::Stored { .. } | Event::Uploaded { .. }
@@ -198,10 +198,10 @@ impl Observer for Screen {
         let waiting = runs.iter().filter(|live| live.run.status.phase == Phase::Planned).count();
         let over = runs.iter().filter(|live| live.run.status.is_over()).count();
         let more = shown.len().saturating_sub(MOST_LINES);
-        let more = if more > 0 { format!("{more} more under way, ") } else { String::new() };
+        let more = if more > 0 { format!("{more} more in progress, ") } else { String::new() };
         let rest = self.rest.get_or_insert_with(|| Self::bar(bars));
         rest.set_message(format!(
-            "{over} of {} runs over, {more}{waiting} to come; Ctrl-C to leave or to cancel",
+            "{over} of {} runs finished, {more}{waiting} waiting. Press Ctrl-C to detach, quit or cancel.",
             runs.len()
         ));
     }
@@ -211,7 +211,7 @@ impl Observer for Screen {
     }
 }
 
-/// One line on a run that is under way.
+/// Returns the live line of a run in progress.
 pub(super) fn state_of(live: &LiveRun) -> String {
     let (run, progress) = (&live.run, &live.progress);
     let mut parts = vec![format!("{}: {}", run.plan.title(), in_words(run))];
@@ -219,10 +219,10 @@ pub(super) fn state_of(live: &LiveRun) -> String {
         let all = u64::from(run.plan.launched.steps);
         parts.push(format!("step {} of {all}", progress.steps));
         if let Some(step) = progress.step_time_s {
-            parts.push(format!("{} s a step", super::estimate::rounded(step)));
+            parts.push(format!("{} s per step", super::estimate::rounded(step)));
             let left = all.saturating_sub(progress.steps) as f64 * step;
             if left > 0.0 {
-                parts.push(format!("{} to go", duration(left)));
+                parts.push(format!("{} left", duration(left)));
             }
         }
         parts.extend(progress.mfu.map(|mfu| format!("MFU {:.1} %", mfu * 100.0)));
@@ -230,11 +230,11 @@ pub(super) fn state_of(live: &LiveRun) -> String {
     parts.join(", ")
 }
 
-/// How far a run is that nobody has looked at since then, in words.
+/// Returns the state of a run that no process has observed since then.
 pub(super) fn in_words_since(run: &Run, since_ms: i64) -> String {
     let words = in_words(run);
     match run.status.phase {
-        // What Slurm has goes on, and may long be over.
+        // Its jobs may be over by now.
         Phase::Submitted if run.status.unseen.is_none() => {
             format!("unknown, last seen {} ({words})", clock(since_ms))
         }
@@ -242,7 +242,7 @@ pub(super) fn in_words_since(run: &Run, since_ms: i64) -> String {
     }
 }
 
-/// How far a run is, in words.
+/// Returns the state of a run for people.
 pub(super) fn in_words(run: &Run) -> String {
     let status = &run.status;
     if let Some((since, _)) = &status.unseen {
@@ -252,10 +252,10 @@ pub(super) fn in_words(run: &Run) -> String {
     }
     let cancelling = status.cancel.is_some() && status.phase < Phase::Ended;
     match status.phase {
-        _ if cancelling => "being cancelled".into(),
+        _ if cancelling => "cancelling".into(),
         Phase::Planned => "planned".into(),
-        Phase::Staged => "on the cluster, not submitted".into(),
-        Phase::Intended => "being submitted".into(),
+        Phase::Staged => "staged".into(),
+        Phase::Intended => "submitting".into(),
         Phase::Submitted | Phase::Ended => {
             let jobs = status.jobs.iter().map(|(job, seen)| match seen {
                 _ if status.missing.contains(job) => format!("job {job} left the queue"),
@@ -282,12 +282,12 @@ pub(super) fn in_words(run: &Run) -> String {
     }
 }
 
-/// What happened, as a sentence about the run; none where there is nothing to say.
+/// Returns an event in words; none for events that are not shown.
 pub(super) fn sentence(run: &Run, event: &Event) -> Option<String> {
     Some(match event {
         Event::Planned | Event::Staged { .. } | Event::CancelSent { .. } => return None,
-        Event::Intended { attempt: 1, .. } => "its launch is started".into(),
-        Event::Intended { attempt, .. } => format!("its launch is started again (attempt {attempt})"),
+        Event::Intended { attempt: 1, .. } => "launching".into(),
+        Event::Intended { attempt, .. } => format!("launching again (attempt {attempt})"),
         Event::Submitted { jobs, launcher } => {
             let jobs = if jobs.len() == 1 {
                 format!("job {}", jobs[0])
@@ -297,13 +297,13 @@ pub(super) fn sentence(run: &Run, event: &Event) -> Option<String> {
             match launcher {
                 Launcher::Ended(0) => format!("submitted as {jobs}"),
                 Launcher::Ended(code) => {
-                    format!("submitted as {jobs}, though its launcher ended with code {code}")
+                    format!("submitted as {jobs}, though the launcher failed with exit code {code}")
                 }
-                _ => format!("submitted as {jobs}; its launcher did not live to say so"),
+                _ => format!("submitted as {jobs}; the launcher did not finish"),
             }
         }
         Event::NotSubmitted { why, again: true } => {
-            format!("not submitted: {why}. No job was made, so it is tried again")
+            format!("not submitted, will be tried again: {why}")
         }
         Event::NotSubmitted { why, .. } => format!("not submitted: {why}"),
         Event::Observed { job, sighting } => {
@@ -312,47 +312,47 @@ pub(super) fn sentence(run: &Run, event: &Event) -> Option<String> {
                 (State::Ended(_), _, Some(code)) if code != 0 => format!(" (exit code {code})"),
                 _ => String::new(),
             };
-            format!("job {job} {}{reason}, says {}", sighting.state, sighting.source.id())
+            format!("job {job} {}{reason} [{}]", sighting.state, sighting.source.id())
         }
-        Event::Missing { job } => format!("job {job} left the queue; how it ended is not known yet"),
-        Event::Unseen { why } => format!("can't be seen: {}", why.lines().next().unwrap_or_default()),
-        Event::SeenAgain => "is seen again".into(),
-        Event::Found { path, .. } => format!("its log is {path}"),
+        Event::Missing { job } => format!("job {job} left the queue; its end state is not known yet"),
+        Event::Unseen { why } => format!("state unknown: {}", why.lines().next().unwrap_or_default()),
+        Event::SeenAgain => "state known again".into(),
+        Event::Found { path, .. } => format!("log found: {path}"),
         Event::Restarted { why, .. } => why.to_string(),
         Event::Quiet { for_s, steps } => format!(
-            "no step for {} (the log has {steps}): it may hang; `trainplan jobs cancel {}` ends it",
+            "no step for {} (the log has {steps} steps). The run may hang. To cancel it, use `trainplan jobs cancel {}`.",
             duration(*for_s as f64),
             run.plan.title()
         ),
-        Event::Moving => "steps come again".into(),
-        Event::CancelAsked { why } => format!("is to be cancelled: {why}"),
-        Event::Drained { bytes } => format!("its log is copied ({bytes} bytes)"),
+        Event::Moving => "steps continue".into(),
+        Event::CancelAsked { why } => format!("cancelling: {why}"),
+        Event::Drained { bytes } => format!("log copied ({bytes} bytes)"),
         Event::Parsed { status, reason, step_time_s, mfu, speed_percent, error, within } => {
             let mut parts = vec![status.id().to_string()];
             parts.extend(reason.clone());
-            parts.extend(step_time_s.map(|s| format!("{} s a step", super::estimate::rounded(s))));
+            parts.extend(step_time_s.map(|s| format!("{} s per step", super::estimate::rounded(s))));
             parts.extend(mfu.map(|mfu| format!("MFU {:.1} %", mfu * 100.0)));
             parts.extend(error.map(|error| {
                 let within = if *within == Some(true) { "within" } else { "outside" };
-                format!("{:+.1} % against the plan, {within} its interval", error * 100.0)
+                format!("{:+.1} % from the plan, {within} its interval", error * 100.0)
             }));
             parts.extend(speed_percent.map(|percent| format!("{percent:.1} % of the published speed")));
             parts.join(", ")
         }
-        Event::Stored { result } => format!("result {result} is kept"),
+        Event::Stored { result } => format!("result {result} stored"),
         Event::Failed { why } => format!("failed: {why}"),
-        Event::Uploaded { to } => format!("its result is on {to}"),
-        Event::NotUploaded { why, again: true, .. } => format!("its result will be sent later: {why}"),
-        Event::NotUploaded { to, why, .. } => format!("its result is not taken by {to}: {why}"),
+        Event::Uploaded { to } => format!("result uploaded to {to}"),
+        Event::NotUploaded { why, again: true, .. } => format!("the result will be uploaded later: {why}"),
+        Event::NotUploaded { to, why, .. } => format!("{to} rejected the result: {why}"),
     })
 }
 
-/// A time as RFC 3339.
+/// Formats a time by RFC 3339.
 pub(super) fn time(at_ms: i64) -> String {
     Timestamp::from_millisecond(at_ms).map(|time| time.to_string()).unwrap_or_default()
 }
 
-/// A time of the day, and the day if it is another one, where the person is.
+/// Formats a local time, with the date unless it is today.
 pub(super) fn clock(at_ms: i64) -> String {
     let Ok(time) = Timestamp::from_millisecond(at_ms) else { return String::new() };
     let (time, now) = (time.to_zoned(TimeZone::system()), Timestamp::now().to_zoned(TimeZone::system()));
@@ -360,7 +360,7 @@ pub(super) fn clock(at_ms: i64) -> String {
     time.strftime(format).to_string()
 }
 
-/// Seconds as a person says them.
+/// Formats a duration for people.
 pub(super) fn duration(seconds: f64) -> String {
     match seconds {
         s if s < 90.0 => format!("{s:.0} s"),

@@ -1,14 +1,14 @@
-//! What the questions were answered, by key.
+//! The answers of the remote script `questions.sh`, by key.
 
 use std::collections::BTreeMap;
 
-/// Lines by their keys.
+/// The lines of the answer, by key.
 #[derive(Debug, Default)]
 pub(super) struct Answers(BTreeMap<String, Vec<String>>);
 
-/// What a command said.
+/// The exit code and output of a command.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Said<'a> {
+pub(super) struct CommandOutput<'a> {
     pub(super) code: i32,
     pub(super) lines: &'a [String],
 }
@@ -22,25 +22,25 @@ impl Answers {
         answers
     }
 
-    /// Every line of a key.
+    /// Returns all lines of a key.
     pub(super) fn all(&self, key: &str) -> &[String] {
         self.0.get(key).map_or(&[], Vec::as_slice)
     }
 
-    /// The first line of a key, unless it is empty.
+    /// Returns the first line of a key, unless it is empty.
     pub(super) fn one(&self, key: &str) -> Option<&str> {
         self.all(key).first().map(String::as_str).filter(|line| !line.is_empty())
     }
 
-    /// What a command said, if it was asked.
-    pub(super) fn said(&self, key: &str) -> Option<Said<'_>> {
+    /// Returns the output of a command, if it was run.
+    pub(super) fn output(&self, key: &str) -> Option<CommandOutput<'_>> {
         let code = self.one(&format!("{key}!"))?.parse().ok()?;
-        Some(Said { code, lines: self.all(key) })
+        Some(CommandOutput { code, lines: self.all(key) })
     }
 }
 
-impl<'a> Said<'a> {
-    /// What it said, on one line and without asterisks that are but ornament.
+impl<'a> CommandOutput<'a> {
+    /// Returns the output as one line, without decorative asterisks.
     pub(super) fn text(self) -> String {
         let words: Vec<&str> = (self.lines.iter())
             .map(|line| line.trim_matches(|c: char| c == '*' || c.is_whitespace()))
@@ -48,18 +48,18 @@ impl<'a> Said<'a> {
             .collect();
         match (words.is_empty(), self.code) {
             (_, 124) => "no answer within 15 s".into(),
-            (true, code) => format!("exit code {code} without a word"),
+            (true, code) => format!("exit code {code} without a message"),
             (false, _) => words.join("; "),
         }
     }
 
-    /// The value of `name=value` among its words.
+    /// Returns the value of `name=value` among the words.
     pub(super) fn word(self, name: &str) -> Option<&'a str> {
         let words = self.lines.iter().flat_map(|line| line.split_whitespace());
         words.filter_map(|word| word.split_once('=')).find(|(key, _)| *key == name).map(|(_, value)| value)
     }
 
-    /// The value of a line `name = value`.
+    /// Returns the value of a line `name = value`.
     pub(super) fn setting(self, name: &str) -> Option<&'a str> {
         let lines = self.lines.iter().filter_map(|line| line.split_once('='));
         lines

@@ -1,28 +1,27 @@
-//! What the answers mean for runs.
+//! Judges the answers.
 
-use super::answers::{Answers, Said};
-use super::{Finding, Measured};
+use super::answers::{Answers, CommandOutput};
+use super::{Finding, LinkMeasurements};
 use std::time::Duration;
 use trainplan_shared::campaign::{Cluster, Installation};
 use trainplan_shared::field::Field;
 
-/// Above these, working with the cluster is slow.
+/// Above these the connection counts as slow.
 const SLOW_CONNECTING: Duration = Duration::from_secs(10);
 const SLOW_ROUND_TRIP: Duration = Duration::from_secs(2);
 
-/// Clocks further apart than this confuse times of the queue with times of a log.
+/// Above this difference, times of the queue and of logs can't be compared with ours.
 const MUCH_SKEW_S: f64 = 5.0;
 
-/// What the files of a campaign's runs take in a home directory, and what a release's results take where it is
-/// installed, by a wide margin.
+/// Free space below which there is a warning: in the home directory for the files of runs, and in an installation for results.
 const HOME_KIB: u64 = 1 << 20;
 const INSTALL_KIB: u64 = 20 << 20;
 
-/// The least time for which Slurm must remember a job that is over, if nothing else does.
+/// The least MinJobAge without a warning, if there is no accounting.
 const SHORT_MEMORY_S: u32 = 60;
 
-/// All findings, in the order in which one would mend them.
-pub(super) fn findings(cluster: &Cluster, measured: &Measured, answers: &Answers) -> Vec<Finding> {
+/// Returns all findings, in the order in which to act on them.
+pub(super) fn findings(cluster: &Cluster, measured: &LinkMeasurements, answers: &Answers) -> Vec<Finding> {
     let mut found = Vec::new();
     connection(measured, answers, &mut found);
     machine(answers, &mut found);
@@ -33,15 +32,15 @@ pub(super) fn findings(cluster: &Cluster, measured: &Measured, answers: &Answers
     found
 }
 
-/// What an installation is called in keys and findings.
+/// Returns the name of an installation in keys and findings.
 pub(super) fn name_of(place: &Installation) -> String {
     place.release.map_or_else(|| "megatron-lm".to_string(), |release| release.id().to_string())
 }
 
-fn connection(measured: &Measured, answers: &Answers, found: &mut Vec<Finding>) {
-    let Measured { connecting, round_trip, skew_s, sftp } = *measured;
+fn connection(measured: &LinkMeasurements, answers: &Answers, found: &mut Vec<Finding>) {
+    let LinkMeasurements { connecting, round_trip, skew_s, sftp } = *measured;
     let seen = format!(
-        "{} on {}; connected in {}, a command takes {}",
+        "{} on {}, connected in {}, {} per command",
         answers.one("user").unwrap_or("?"),
         answers.one("host").unwrap_or("?"),
         time(connecting),
@@ -51,24 +50,28 @@ fn connection(measured: &Measured, answers: &Answers, found: &mut Vec<Finding>) 
         Finding::warning(
             "ssh",
             seen,
-            "The login node is slow or far: expect every step to take that long, or try another login node.",
+            "The login node is slow or far away. Every step takes at least this long. Try another login node.",
         )
     } else {
         Finding::ok("ssh", seen)
     });
     found.push(match sftp {
         true => Finding::ok("sftp", "offered"),
-        false => Finding::warning("sftp", "not offered", "Nothing: files go through the shell, only slower."),
+        false => Finding::warning(
+            "sftp",
+            "not offered",
+            "No action needed. Files are transferred through the shell, which is slower.",
+        ),
     });
     found.push(match skew_s {
-        None => Finding::warning("clock", "date +%s tells nothing", "See what `date` is there."),
+        None => Finding::warning("clock", "`date +%s` does not work", "Check the `date` command on the login node."),
         Some((skew, unsure)) if skew.abs() - unsure > MUCH_SKEW_S => Finding::warning(
             "clock",
-            format!("{:.1} s {} the clock here", skew.abs(), if skew > 0.0 { "ahead of" } else { "behind" }),
-            "Set the clock that is wrong (NTP): times in the queue and in logs will not agree with those here.",
+            format!("{:.1} s {} this machine's", skew.abs(), if skew > 0.0 { "ahead of" } else { "behind" }),
+            "Correct the wrong clock (NTP). Until then, times of the queue and of logs don't match this machine's.",
         ),
         Some((_, unsure)) => {
-            Finding::ok("clock", format!("as here, within {:.1} s", (unsure * 10.0).ceil().max(1.0) / 10.0))
+            Finding::ok("clock", format!("agrees with this machine's within {:.1} s", (unsure * 10.0).ceil().max(1.0) / 10.0))
         }
     });
 }
@@ -84,12 +87,12 @@ fn machine(answers: &Answers, found: &mut Vec<Finding>) {
     ));
     let lacks = answers.all("lacks");
     found.push(if lacks.is_empty() {
-        Finding::ok("tools", "all there")
+        Finding::ok("tools", "all found")
     } else {
         Finding::problem(
             "tools",
             format!("missing: {}", lacks.join(", ")),
-            "Have coreutils and util-linux installed, or see that PATH names them for a shell that is no login shell.",
+            "Ask for coreutils and util-linux to be installed, or add them to PATH for shells other than login shells.",
         )
     });
     let home = answers.one("home").unwrap_or("?");
@@ -97,13 +100,13 @@ fn machine(answers: &Answers, found: &mut Vec<Finding>) {
     found.push(match (answers.one("home-refuses"), free) {
         (Some(refusal), _) => Finding::problem(
             "home",
-            format!("{home} cannot be written to: {refusal}"),
-            "Free some of your quota there, or have the directory mended: what a run leaves behind for us lies in it.",
+            format!("can't write to {home}: {refusal}"),
+            "Free some of your quota, or correct the permissions. Every run keeps its files there.",
         ),
         (None, Some(free)) if free < HOME_KIB => Finding::warning(
             "home",
-            format!("{home} has {} left", size(free)),
-            "Free some: a campaign's scripts and the records of its runs lie there.",
+            format!("{home} has only {} free", size(free)),
+            "Free some space. Every run keeps its script and its records there.",
         ),
         (None, Some(free)) => Finding::ok("home", format!("{home}, writable, {} free", size(free))),
         (None, None) => Finding::ok("home", format!("{home}, writable")),
@@ -116,21 +119,21 @@ fn slurm(cluster: &Cluster, answers: &Answers, found: &mut Vec<Finding>) {
         found.push(Finding::problem(
             "Slurm",
             format!("missing: {}", lacks.join(", ")),
-            "Is this a login node? Name one under ssh in the profile; or put Slurm's directory into PATH in your \
+            "If this is not a login node, set ssh in the profile to one. Otherwise add Slurm's directory to PATH in your \
              ~/.bash_profile there.",
         ));
         return;
     }
-    found.push(match answers.said("version") {
+    found.push(match answers.output("version") {
         Some(said) if said.code == 0 => Finding::ok("Slurm", said.text()),
-        said => Finding::problem("Slurm", seen(said), "See that `sbatch --version` works there."),
+        said => Finding::problem("Slurm", seen(said), "Check that `sbatch --version` works there."),
     });
-    let controller = answers.said("controller");
-    let Some(config) = answers.said("config") else {
+    let controller = answers.output("controller");
+    let Some(config) = answers.output("config") else {
         found.push(Finding::problem(
             "slurmctld",
             seen(controller),
-            "Wait until Slurm's controller is up again: until then nothing can be submitted or asked.",
+            "Wait until Slurm's controller is up again. Until then, jobs can't be submitted or queried.",
         ));
         return;
     };
@@ -138,27 +141,27 @@ fn slurm(cluster: &Cluster, answers: &Answers, found: &mut Vec<Finding>) {
     if partition(cluster, answers, found) {
         nodes(cluster, answers, found);
     }
-    memory(config, answers, found);
+    job_history(config, answers, found);
     account(cluster, config, answers, found);
-    found.push(match answers.said("comment") {
-        Some(said) if said.code == 0 => Finding::ok("comments", "squeue shows them"),
+    found.push(match answers.output("comment") {
+        Some(said) if said.code == 0 => Finding::ok("comments", "shown by squeue"),
         said => Finding::warning(
             "comments",
             seen(said),
-            "Jobs are told apart by their names instead: do not give other jobs of yours the names of runs.",
+            "Jobs are recognised by their names instead. Don't give the names of runs to other jobs of yours.",
         ),
     });
 }
 
-/// Says whether there is one, so that it has nodes to look at.
+/// Judges the partition. Returns whether it exists, so that its nodes can be judged.
 fn partition(cluster: &Cluster, answers: &Answers, found: &mut Vec<Finding>) -> bool {
     let wanted = cluster.spec.get(Field::Partition);
     let name = wanted.or_else(|| answers.one("partition-default"));
-    let (Some(name), Some(said)) = (name, answers.said("partition")) else {
+    let (Some(name), Some(said)) = (name, answers.output("partition")) else {
         found.push(Finding::problem(
             "partition",
-            "the profile names none, and Slurm has no default",
-            "Set partition in the profile; `sinfo` lists them.",
+            "the profile has no partition, and Slurm has no default",
+            "Set partition in the profile. `sinfo` lists the partitions.",
         ));
         return false;
     };
@@ -166,7 +169,7 @@ fn partition(cluster: &Cluster, answers: &Answers, found: &mut Vec<Finding>) -> 
         found.push(Finding::problem(
             "partition",
             format!("{name}: {}", said.text()),
-            "Correct partition in the profile; `sinfo` lists those that you may use.",
+            "Correct partition in the profile. `sinfo` lists the partitions that you may use.",
         ));
         return false;
     };
@@ -183,14 +186,18 @@ fn partition(cluster: &Cluster, answers: &Answers, found: &mut Vec<Finding>) -> 
     );
     found.push(match state {
         "UP" => Finding::ok("partition", seen),
-        _ => Finding::problem("partition", seen, "Wait until it is up, or name another in the profile."),
+        _ => Finding::problem(
+            "partition",
+            seen,
+            "Wait until the partition is up, or set another one in the profile.",
+        ),
     });
     true
 }
 
-/// Nodes by their state, and the GPUs that Slurm counts in them.
+/// Judges the states of the nodes and their GPUs by Slurm.
 fn nodes(cluster: &Cluster, answers: &Answers, found: &mut Vec<Finding>) {
-    let Some(said) = answers.said("nodes").filter(|said| said.code == 0) else { return };
+    let Some(said) = answers.output("nodes").filter(|said| said.code == 0) else { return };
     let rows: Vec<(&str, &str, &str)> = (said.lines.iter())
         .filter_map(|line| {
             let mut words = line.split_whitespace();
@@ -204,8 +211,8 @@ fn nodes(cluster: &Cluster, answers: &Answers, found: &mut Vec<Finding>) {
     states.dedup();
     let seen = states.join(", ");
     found.push(if rows.is_empty() || rows.iter().all(|(_, state, _)| is_out(state)) {
-        let seen = if seen.is_empty() { "the partition has none".to_string() } else { seen };
-        Finding::problem("nodes", seen, "Ask the site: no node of the partition takes jobs now.")
+        let seen = if seen.is_empty() { "the partition has no nodes".to_string() } else { seen };
+        Finding::problem("nodes", seen, "Ask the site. No node of the partition accepts jobs now.")
     } else {
         Finding::ok("nodes", seen)
     });
@@ -215,13 +222,13 @@ fn nodes(cluster: &Cluster, answers: &Answers, found: &mut Vec<Finding>) {
     kinds.dedup();
     let wanted = cluster.spec.get(Field::GpusPerNode).and_then(|text| text.parse().ok()).unwrap_or(8);
     let counted: Vec<u32> = kinds.iter().map(|gres| gpus(gres)).collect();
-    let seen = format!("{} a node", kinds.join(" or "));
+    let seen = format!("{} per node", kinds.join(" or "));
     found.push(if counted.iter().all(|count| *count == 0) {
         Finding::warning(
             "GPUs",
-            "Slurm counts none in these nodes",
-            "If the nodes have GPUs, jobs get them with the whole node; if jobs ask for GPUs by --gres, they are \
-             refused: leave gres out of the profile.",
+            "Slurm lists no GPUs for these nodes",
+            "If the nodes have GPUs, jobs get them with the whole node. Slurm rejects jobs that request GPUs with --gres, \
+             so remove gres from the profile.",
         )
     } else if counted.iter().all(|count| *count == wanted) {
         Finding::ok("GPUs", seen)
@@ -229,21 +236,21 @@ fn nodes(cluster: &Cluster, answers: &Answers, found: &mut Vec<Finding>) {
         Finding::warning(
             "GPUs",
             seen,
-            format!("The profile means {wanted} a node: correct gpus-per-node, or name another partition."),
+            format!("The profile expects {wanted} per node. Correct gpus-per-node, or set another partition."),
         )
     });
 }
 
-/// The GPUs in what sinfo shows of generic resources, such as `gpu:h100:8(S:0-1),shard:32`.
+/// Counts the GPUs in sinfo's generic resources, such as `gpu:h100:8(S:0-1),shard:32`.
 fn gpus(gres: &str) -> u32 {
     let entries = gres.split(',').map(|entry| entry.split('(').next().unwrap_or_default());
     let counts = entries.filter(|entry| *entry == "gpu" || entry.starts_with("gpu:"));
     counts.filter_map(|entry| entry.rsplit(':').next()?.parse::<u32>().ok()).sum()
 }
 
-/// Who remembers jobs that are over.
-fn memory(config: Said, answers: &Answers, found: &mut Vec<Finding>) {
-    let sacct = answers.said("sacct");
+/// Judges how long Slurm knows how a job ended.
+fn job_history(config: CommandOutput, answers: &Answers, found: &mut Vec<Finding>) {
+    let sacct = answers.output("sacct");
     let accounts = sacct.is_some_and(|said| said.code == 0);
     let age = config.setting("MinJobAge").and_then(|age| age.split_whitespace().next()?.parse::<u32>().ok());
     let remembers = age.map_or("unknown".to_string(), |age| format!("{age} s"));
@@ -253,52 +260,52 @@ fn memory(config: Said, answers: &Answers, found: &mut Vec<Finding>) {
             "accounting",
             seen(sacct),
             format!(
-                "Runs work without it; but Slurm itself forgets how a job ended after {remembers}, and a job that was \
-                 killed before it could say so will count as lost if nobody looked in that time."
+                "Runs work without accounting, but Slurm forgets how a job ended after {remembers}. If trainplan is not \
+                 running in that time, the end state of a killed job may be unknown."
             ),
         ),
     });
-    let seen = format!("Slurm shows jobs that are over for {remembers} (MinJobAge)");
+    let seen = format!("Slurm keeps finished jobs for {remembers} (MinJobAge)");
     found.push(match age {
         Some(age) if age < SHORT_MEMORY_S && !accounts => Finding::warning(
-            "memory of jobs",
+            "job history",
             seen,
-            "Ask the site for a MinJobAge of 300 s, its default, or for accounting.",
+            "Ask the site for accounting, or for a MinJobAge of 300 s, the default.",
         ),
-        _ => Finding::ok("memory of jobs", seen),
+        _ => Finding::ok("job history", seen),
     });
 }
 
-fn account(cluster: &Cluster, config: Said, answers: &Answers, found: &mut Vec<Finding>) {
+fn account(cluster: &Cluster, config: CommandOutput, answers: &Answers, found: &mut Vec<Finding>) {
     let enforced =
         config.setting("AccountingStorageEnforce").is_some_and(|what| what.contains("associations"));
     let Some(name) = cluster.spec.get(Field::Account) else {
         found.push(match enforced {
             true => Finding::warning(
                 "account",
-                "the profile names none, and this Slurm wants one",
-                "Set account in the profile, unless your default one is meant; `sacctmgr show associations` lists \
-                 yours.",
+                "the profile has no account, but this Slurm requires one",
+                "Set account in the profile unless you want your default one. `sacctmgr show associations` lists your \
+                 accounts.",
             ),
             false => Finding::ok("account", "none in the profile"),
         });
         return;
     };
-    found.push(match answers.said("account") {
+    found.push(match answers.output("account") {
         Some(said) if said.code == 0 && said.lines.iter().any(|line| !line.is_empty()) => {
-            Finding::ok("account", format!("{name} is yours"))
+            Finding::ok("account", format!("you may use {name}"))
         }
         Some(said) if said.code == 0 && enforced => Finding::problem(
             "account",
-            format!("{name} is none of yours"),
-            "Correct account in the profile; `sacctmgr show associations user=$USER` lists yours.",
+            format!("you may not use {name}"),
+            "Correct account in the profile. `sacctmgr show associations user=$USER` lists your accounts.",
         ),
         said if enforced => Finding::warning(
             "account",
-            format!("whether {name} is yours is not known: {}", seen(said)),
-            "See that a job is taken with it: sbatch --test-only --account=... --wrap=true",
+            format!("can't check {name}: {}", seen(said)),
+            "Check that Slurm accepts it: `sbatch --test-only --account=... --wrap=true`",
         ),
-        _ => Finding::ok("account", format!("{name}; this Slurm does not check it")),
+        _ => Finding::ok("account", format!("{name} (this Slurm does not check accounts)")),
     });
 }
 
@@ -318,8 +325,8 @@ fn installation(place: &Installation, answers: &Answers, found: &mut Vec<Finding
         .map(String::as_str)
         .collect();
     if !missing.is_empty() {
-        let what_to_do = "Correct the path in the profile, or install what belongs there.";
-        found.push(Finding::problem(check, format!("not there: {}", missing.join(", ")), what_to_do));
+        let what_to_do = "Correct the path in the profile, or install the release there.";
+        found.push(Finding::problem(check, format!("not found: {}", missing.join(", ")), what_to_do));
         return;
     }
     let path = answers.one(&format!("{name} install"));
@@ -330,7 +337,7 @@ fn installation(place: &Installation, answers: &Answers, found: &mut Vec<Finding
     seen.extend(free.map(|free| format!("{} free", size(free))));
     if !place.recipe_dirs.is_empty() {
         let models: Vec<&str> = place.recipe_dirs.iter().map(|(model, _)| model.as_str()).collect();
-        seen.push(format!("launch.sh of {}", models.join(", ")));
+        seen.push(format!("launch.sh for {}", models.join(", ")));
     } else if !launches.is_empty() {
         let directories: Vec<&str> =
             launches.iter().map(|launch| launch.strip_suffix("/launch.sh").unwrap_or(".")).collect();
@@ -343,24 +350,24 @@ fn installation(place: &Installation, answers: &Answers, found: &mut Vec<Finding
     found.push(if place.release.is_some() && launches.is_empty() && place.recipe_dirs.is_empty() {
         Finding::warning(
             check,
-            format!("{seen}; no launch.sh below it"),
-            "Name the directories of the recipes under recipe-dir in the profile, or install the release there.",
+            format!("{seen}; no launch.sh found in it"),
+            "Set recipe-dir in the profile to the directories of the recipes, or install the release there.",
         )
     } else if let [read_only, ..] = answers.all(&format!("{name} read-only")) {
         Finding::problem(
             check,
-            format!("{read_only} is not yours to write to"),
-            "Its scripts write results there: install it where you may write, and correct install-path.",
+            format!("{read_only} is not writable for you"),
+            "The release's scripts write results there. Install it in a writable place, and correct install-path.",
         )
     } else if free.is_some_and(|free| free < INSTALL_KIB) {
-        Finding::warning(check, seen, "Free some: checkpoints and profiles of a run can take more than is left.")
+        Finding::warning(check, seen, "Free some space. Checkpoints and profiles of a run can take more than that.")
     } else {
         Finding::ok(check, seen)
     });
 }
 
-fn seen(said: Option<Said>) -> String {
-    said.map_or_else(|| "no answer".to_string(), Said::text)
+fn seen(output: Option<CommandOutput>) -> String {
+    output.map_or_else(|| "no answer".to_string(), CommandOutput::text)
 }
 
 fn time(time: Duration) -> String {
@@ -384,7 +391,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gpus_are_counted_however_they_are_written() {
+    fn gpus_are_counted_in_every_form_of_gres() {
         let cases = [
             ("(null)", 0),
             ("gpu:8", 8),
@@ -399,18 +406,21 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_found_in_their_lines() {
+    fn answers_are_read_by_key() {
         let text = "partition!\t0\npartition\tPartitionName=h100 State=UP MaxTime=1-00:00:00 TotalNodes=8\n\
                     config!\t0\nconfig\tMinJobAge               = 300 sec\nnoise\nnodes!\t124\nnodes\t\n";
         let answers = Answers::read(text);
-        assert_eq!(answers.said("partition").and_then(|said| said.word("TotalNodes")), Some("8"));
-        assert_eq!(answers.said("config").and_then(|said| said.setting("MinJobAge")), Some("300 sec"));
-        assert_eq!(answers.said("nodes").map(Said::text).as_deref(), Some("no answer within 15 s"));
-        assert!(answers.said("sacct").is_none());
+        assert_eq!(answers.output("partition").and_then(|said| said.word("TotalNodes")), Some("8"));
+        assert_eq!(answers.output("config").and_then(|said| said.setting("MinJobAge")), Some("300 sec"));
+        assert_eq!(
+            answers.output("nodes").map(CommandOutput::text).as_deref(),
+            Some("no answer within 15 s")
+        );
+        assert!(answers.output("sacct").is_none());
     }
 
     #[test]
-    fn sizes_are_in_units_that_fit() {
+    fn sizes_have_a_fitting_unit() {
         assert_eq!([1, 2048, 3 << 20, 5 << 30].map(size), ["1 KiB", "2 MiB", "3 GiB", "5 TiB"]);
     }
 }

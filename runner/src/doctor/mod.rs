@@ -1,4 +1,4 @@
-//! What a cluster needs before runs are sent to it, found out by asking it.
+//! Checks whether a cluster is ready for runs.
 
 mod answers;
 mod judge;
@@ -11,33 +11,31 @@ use std::time::{Duration, Instant};
 use trainplan_shared::campaign::Cluster;
 use trainplan_shared::field::Field;
 
-/// For the questions that need no answer of Slurm to be quick.
+/// Time limit of the questions, since Slurm may be slow.
 const ASKING: Duration = Duration::from_secs(150);
 
 const SHORT: Duration = Duration::from_secs(15);
 
-/// How good what was found is.
+/// The verdict on a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Verdict {
-    /// As it should be.
     Ok,
-    /// Runs work, with something to know.
+    /// Runs work, with a limitation.
     Warning,
     /// Runs would fail.
     Problem,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
-    /// What was looked at.
+    /// Name of the check.
     pub(crate) check: String,
-    /// How good it is.
     pub(crate) verdict: Verdict,
-    /// What was seen.
+    /// What was found.
     pub(crate) seen: String,
-    /// What to do about it; empty if nothing is to do.
+    /// What the user can do, as whole sentences; empty if there is nothing to do.
     pub(crate) what_to_do: String,
 }
 
@@ -55,21 +53,18 @@ impl Finding {
     }
 }
 
-/// What the link itself shows.
-struct Measured {
+/// Measurements of the link.
+struct LinkMeasurements {
     connecting: Duration,
     round_trip: Duration,
-    /// The clock there less the clock here, and by how much that may be off; none if it tells no time.
+    /// The cluster's clock less ours, and the uncertainty of that; none if `date` does not work there.
     skew_s: Option<(f64, f64)>,
     sftp: bool,
 }
 
-/// Examines a cluster. Nothing is submitted, and nothing stays there.
-///
-/// # Errors
-/// It can't be reached.
+/// Examines a cluster. Submits nothing and leaves nothing there.
 pub(crate) async fn examine(cluster: &Cluster) -> Result<Vec<Finding>, LinkError> {
-    let idle = Duration::from_secs(60); // nobody comes back for it, if we are interrupted
+    let idle = Duration::from_secs(60); // if interrupted, the connection is not used again
     let options = LinkOptions { cluster: Some(cluster.name.to_string()), idle, ..LinkOptions::default() };
     let link = Link::new(&cluster.ssh, options);
     let start = Instant::now();
@@ -82,7 +77,7 @@ pub(crate) async fn examine(cluster: &Cluster) -> Result<Vec<Finding>, LinkError
     let skew_s = skew(&link).await?;
     let answers = link.run(&questions(cluster), ASKING).await?;
     let sftp = link.offers_sftp().await?;
-    let measured = Measured { connecting, round_trip, skew_s, sftp };
+    let measured = LinkMeasurements { connecting, round_trip, skew_s, sftp };
     tracing::debug!(figures = ?link.figures(), stderr = answers.stderr, "examined");
     Ok(judge::findings(cluster, &measured, &Answers::read(&String::from_utf8_lossy(&answers.stdout))))
 }
@@ -105,13 +100,13 @@ fn questions(cluster: &Cluster) -> Script {
         .set("places", places)
 }
 
-/// By how much the clocks differ. The answer was given at some time between question and reply.
+/// Measures how far the clocks differ. The answer is from a time between request and reply.
 async fn skew(link: &Link) -> Result<Option<(f64, f64)>, LinkError> {
     let seconds = || Timestamp::now().as_duration().as_secs_f64();
     let asked = seconds();
-    // Not every `date` knows of nanoseconds; one that does not prints a letter.
+    // A `date` without %N prints a letter instead.
     let output = link.run(&Script::new("clock", "date +%s.%N"), SHORT).await?;
-    let told = seconds();
+    let answered = seconds();
     let text = String::from_utf8_lossy(&output.stdout);
     let text = text.trim();
     let whole = text.split('.').next().and_then(|whole| whole.parse::<f64>().ok());
@@ -121,6 +116,6 @@ async fn skew(link: &Link) -> Result<Option<(f64, f64)>, LinkError> {
             Some(fraction) => (whole + fraction, 0.0),
             None => (whole + 0.5, 0.5),
         };
-        (there - f64::midpoint(asked, told), (told - asked) / 2.0 + coarse)
+        (there - f64::midpoint(asked, answered), (answered - asked) / 2.0 + coarse)
     }))
 }

@@ -1,5 +1,5 @@
-# What a machine and its Slurm say of themselves. Every line of the answer is KEY, a tab and a text; "KEY!" has the exit
-# code of the command that was asked. Values: partition, account, places.
+# Describes a login node and its Slurm. Every line of the answer is KEY, a tab and a text; "KEY!" has the exit code of a
+# command. Needs: partition, account, places.
 
 tell() { printf '%s\t%s\n' "$1" "$2"; }
 
@@ -32,16 +32,16 @@ done
 [ "$(printf abc | tail -c +2 2>/dev/null | head -c 1 2>/dev/null)" = b ] || tell lacks "tail -c and head -c"
 stat -c %s / >/dev/null 2>&1 || tell lacks "stat -c"
 
-# free KEY PATH: kilobytes that are left where a path is, or would be.
+# free KEY PATH: free kilobytes on the path's file system.
 free() { tell "$1" "$(df -Pk "$2" 2>/dev/null | awk 'NR == 2 { print $4 }')"; }
 free home-free "$HOME"
 
-# A place is NAME, KIND and a word of a shell, between tabs.
+# A place is NAME, KIND and a shell word, separated by tabs.
 tab=$(printf '\t')
 printf '%s\n' "$places" | while IFS=$tab read -r name kind word; do
   [ -n "$name" ] || continue
   eval "path=$word"
-  # Without its slash: that is how a link to a directory is seen as one.
+  # Without a trailing slash, to see a link to a directory as a link.
   tell "$name $kind" "$path"
   [ -d "$path" ] || { tell "$name $kind lacks" "$path"; continue; }
   case $kind in

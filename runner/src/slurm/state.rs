@@ -82,11 +82,11 @@ impl fmt::Display for State {
             State::Ended(End::Completed) => "completed",
             State::Ended(End::Failed) => "failed",
             State::Ended(End::Cancelled) => "cancelled",
-            State::Ended(End::TimeLimit) => "ended by its time limit",
+            State::Ended(End::TimeLimit) => "hit its time limit",
             State::Ended(End::NodeFail) => "lost a node",
             State::Ended(End::OutOfMemory) => "ran out of memory",
             State::Ended(End::Preempted) => "was preempted",
-            State::Ended(End::Unknown) => "ended, Slurm no longer says how",
+            State::Ended(End::Unknown) => "ended (Slurm no longer knows how)",
         })
     }
 }
@@ -131,8 +131,8 @@ impl Source {
             Source::Squeue => "squeue",
             Source::Scontrol => "scontrol",
             Source::Sacct => "sacct",
-            Source::Job => "the job's own file",
-            Source::Absence => "absence from the queue",
+            Source::Job => "the job's own record",
+            Source::Absence => "no longer in the queue",
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Carrying a campaign out: begin a round or go on with one, and tell what became of it.
+//! Starts or continues a round of a campaign, and prints its outcome.
 
 use super::super::data_dir::DataDirArg;
 use super::super::output::{self, Format};
 use super::super::summary::{self, Summary};
-use super::super::watch::{self, Lines, Pause, Screen};
+use super::super::watch::{self, JsonLines, LiveScreen, Pause};
 use super::super::{Failure, note};
 use crate::conduct::{ConductOptions, Conductor, Ending, Observer, Order, RoundFigures, RunOutcome};
 use crate::data::DataDir;
@@ -25,33 +25,33 @@ use trainplan_shared::link;
 use trainplan_shared::result::{Comparable, Launched, Predicted};
 use uuid::Uuid;
 
-/// How to carry out and to tell of it.
+/// The flags of commands that carry out a round.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct CarryArgs {
     #[command(flatten)]
     pub(in crate::cli) data: DataDirArg,
-    /// Runs that may be in Slurm's hands at once
+    /// The most runs to have queued or running at once
     #[arg(long, value_name = "RUNS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     at_once: u32,
-    /// Seconds between two looks at the cluster, at least
+    /// The least time between two polls of the cluster
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = interval)]
     interval: f64,
-    /// Say that a run hangs after so many seconds without a step; ten times a step's time at least
+    /// Report that a run may hang after so long without a step, and at least ten step times
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     hang_after: u64,
-    /// End with code 5 when the cluster is out of reach for so many minutes; what runs there goes on [default: for ever on a
-    /// terminal, else 60]
+    /// Stop when the cluster has been unreachable for so long; submitted jobs go on [default: no limit on a terminal, else
+    /// 60]
     #[arg(long, value_name = "MINUTES", value_parser = seconds)]
     patience: Option<f64>,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
-    number.ok_or_else(|| "give a number, 0 or more".into())
+    number.ok_or_else(|| "use a number, 0 or more".into())
 }
 
 fn interval(text: &str) -> Result<f64, String> {
-    seconds(text).ok().filter(|seconds| *seconds >= 0.2).ok_or_else(|| "give a number, 0.2 or more".into())
+    seconds(text).ok().filter(|seconds| *seconds >= 0.2).ok_or_else(|| "use a number, 0.2 or more".into())
 }
 
 impl CarryArgs {
@@ -69,7 +69,7 @@ impl CarryArgs {
     }
 }
 
-/// Begins a round of a campaign, or goes on with the one that is not over.
+/// Starts a round of a campaign, or continues the one that is not finished.
 pub(super) fn campaign(
     campaign: &Campaign,
     cluster: &Cluster,
@@ -99,7 +99,7 @@ pub(super) fn campaign(
                 if round.sha256 != digest {
                     return Err(Failure::Changed { campaign: round.campaign, since });
                 }
-                note(&format!("going on with what was begun at {since}"));
+                note(&format!("Continuing the round of {since}."));
                 round
             }
             _ => {
@@ -123,7 +123,7 @@ pub(super) fn campaign(
     })
 }
 
-/// Sees whether servers will let us in, as far as that can be seen here.
+/// Checks that the tokens for results servers are available, and warns of unencrypted connections.
 async fn check_uploads(planned: &[Planned<'_>]) -> Result<(), Failure> {
     let uploads: BTreeSet<&Upload> = planned.iter().filter_map(|run| run.upload).collect();
     for upload in uploads {
@@ -135,16 +135,16 @@ async fn check_uploads(planned: &[Planned<'_>]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs what waits to its end.
+/// Runs a future to its end.
 pub(in crate::cli) fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let done = runtime.block_on(future);
-    // A question that nobody answered would keep it.
+    // A thread may still wait for an answer at the terminal.
     runtime.shutdown_background();
     done
 }
 
-/// Carries a round out, which is locked.
+/// Carries out a round. The caller holds its lock.
 pub(in crate::cli) async fn carry(
     data: &DataDir,
     journal: &Journal,
@@ -155,7 +155,7 @@ pub(in crate::cli) async fn carry(
     carry_until(data, journal, round, args, format, Vec::new()).await
 }
 
-/// Carries a round out, submitting nothing, until those of its runs are over; with none, until all are.
+/// Carries out a round without submitting anything until these runs are over; if the list is empty, all of it.
 pub(in crate::cli) async fn carry_until(
     data: &DataDir,
     journal: &Journal,
@@ -169,30 +169,32 @@ pub(in crate::cli) async fn carry_until(
     let link =
         Link::new(&round.ssh, LinkOptions { cluster: Some(round.cluster.clone()), ..LinkOptions::default() });
     let live = matches!(format, Format::Table) && io::stderr().is_terminal();
-    let screen = Screen::new(live);
+    let screen = LiveScreen::new(live);
     let pause = live.then(|| screen.pause());
     let mut reporter: Box<dyn Reporter> = match format {
-        Format::Json => Box::new(Lines::new(&round.campaign)),
+        Format::Json => Box::new(JsonLines::new(&round.campaign)),
         _ => Box::new(screen),
     };
-    let (orders, mut heard) = mpsc::unbounded_channel();
-    let ears = tokio::spawn(hear(orders, pause));
+    let (orders, mut received) = mpsc::unbounded_channel();
+    let signals = tokio::spawn(send_orders(orders, pause));
     let mut conductor =
         Conductor::take_up(journal, &store, link.clone(), round.clone(), args.options()).await?.until(only);
-    let ended = conductor.conduct(reporter.observer(), &mut heard).await;
+    let ended = conductor.conduct(reporter.observer(), &mut received).await;
     if let Ok(Ending::Over) = ended {
-        conductor.finish_uploads(reporter.observer(), &mut heard).await;
+        conductor.finish_uploads(reporter.observer(), &mut received).await;
     }
-    ears.abort();
+    signals.abort();
     reporter.finish();
     let figures = conductor.figures();
-    // Another process may have sent a result of ours.
+    // Another process may have uploaded a result of this round.
     let runs = journal.runs(&round.id).await?;
-    tell(&round, &runs, format)?;
-    tell_figures(&link, &figures);
+    print_outcome(&round, &runs, format)?;
+    log_figures(&link, &figures);
     let others = journal.due().await?.iter().filter(|due| runs.iter().all(|run| run.id != due.run)).count();
     if others > 0 {
-        note(&format!("{others} results of other rounds are still to be sent: `trainplan upload --pending`"));
+        note(&format!(
+            "{others} results of other rounds are not uploaded yet. To upload them, use `trainplan upload --pending`."
+        ));
     }
     match ended? {
         Ending::Over if runs.iter().all(|run| RunOutcome::of(run) == RunOutcome::Scored) => Ok(()),
@@ -211,36 +213,36 @@ trait Reporter {
     fn finish(&mut self) {}
 }
 
-impl Reporter for Lines {
+impl Reporter for JsonLines {
     fn observer(&mut self) -> &mut dyn Observer {
         self
     }
 }
 
-impl Reporter for Screen {
+impl Reporter for LiveScreen {
     fn observer(&mut self) -> &mut dyn Observer {
         self
     }
 
     fn finish(&mut self) {
-        Screen::finish(self);
+        LiveScreen::finish(self);
     }
 }
 
-fn tell_figures(link: &Link, figures: &RoundFigures) {
-    let sent = link.figures();
+fn log_figures(link: &Link, figures: &RoundFigures) {
+    let link = link.figures();
     tracing::info!(
         "{} remote commands ({} polls), {} bytes received, {} reconnections in {:.0} s",
-        sent.commands,
+        link.commands,
         figures.polls,
-        sent.received,
-        sent.reconnects,
+        link.received,
+        link.reconnects,
         figures.elapsed_s
     );
 }
 
-/// Takes Ctrl-C and the like: where a screen can be paused it asks what is meant, else it leaves.
-async fn hear(orders: mpsc::UnboundedSender<Order>, pause: Option<Pause>) {
+/// Turns signals into orders. On a terminal Ctrl-C asks for the order; every other signal detaches.
+async fn send_orders(orders: mpsc::UnboundedSender<Order>, pause: Option<Pause>) {
     let (Ok(mut interrupt), Ok(mut terminate)) =
         (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {
@@ -259,7 +261,7 @@ async fn hear(orders: mpsc::UnboundedSender<Order>, pause: Option<Pause>) {
         let asked = tokio::task::spawn_blocking(ask);
         let order = tokio::select! {
             answer = asked => answer.ok().flatten(),
-            // A second Ctrl-C needs no answer.
+            // A second Ctrl-C detaches without an answer.
             _ = interrupt.recv() => {
                 let _ = writeln!(io::stderr());
                 Some(Order::Detach)
@@ -278,9 +280,10 @@ async fn hear(orders: mpsc::UnboundedSender<Order>, pause: Option<Pause>) {
 fn ask() -> Option<Order> {
     let _ = write!(
         io::stderr(),
-        "\n  d  detach: leave now; jobs go on, what is not submitted waits for the next `trainplan run`\n  \
-         q  quit: submit nothing more, leave when what runs is over\n  c  cancel: end every job, and wait until Slurm says so\n  \
-         Enter alone goes on. Ctrl-C again detaches.\n  [d, q or c, and Enter] "
+        "\n  d  Detach: leave now. Jobs go on; the next `trainplan run` continues the campaign\n  \
+         q  Quit: submit nothing more, and leave when the submitted runs are over\n  \
+         c  Cancel: cancel every job, and wait until Slurm confirms it\n  \
+         Enter without a letter continues. Ctrl-C again detaches.\n  [d/q/c] "
     );
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer).ok()?;
@@ -292,7 +295,7 @@ fn ask() -> Option<Order> {
     }
 }
 
-fn tell(round: &Round, runs: &[Run], format: Format) -> Result<(), Failure> {
+fn print_outcome(round: &Round, runs: &[Run], format: Format) -> Result<(), Failure> {
     let summaries: Vec<Summary> = runs.iter().map(|run| Summary::of(round, run, None)).collect();
     match format {
         Format::Json => {
@@ -314,7 +317,7 @@ struct Ended<'a> {
     summary: &'a Summary<'a>,
 }
 
-/// The plans of a run's repeats.
+/// Returns the plans of a run's repeats.
 fn plans_of(planned: &Planned) -> Vec<Plan> {
     let Planned { run, launch, predicted, .. } = planned;
     let estimate = &predicted.estimate;
@@ -357,7 +360,7 @@ fn plans_of(planned: &Planned) -> Vec<Plan> {
     (1..=planned.repeats).map(plan).collect()
 }
 
-/// Lines with which a job records when it starts and how it ends, for clusters whose Slurm forgets its jobs.
+/// Lines with which a job records its start and its end, for clusters whose Slurm soon forgets jobs.
 const STATE_LINES: &str = "\
 if [ -n \"${TRAINPLAN_STATE:-}\" ]; then
     echo \"start $SLURM_JOB_ID $(date +%s)\" >>\"$TRAINPLAN_STATE\"

@@ -1,4 +1,4 @@
-//! `trainplan run`: a campaign on its cluster.
+//! `trainplan run`: runs a campaign on its cluster.
 
 mod carry;
 
@@ -19,12 +19,13 @@ use trainplan_shared::launch::{Launch, TimeLimit};
 use trainplan_shared::problem::Problem;
 use trainplan_shared::units::significant;
 
-/// Carry a campaign out on its cluster, or go on with one that was begun
+/// Run a campaign on its cluster, or continue one
 ///
-/// A campaign is a file *.campaign.toml of runs: each a recipe or a scenario, under the names of the flags of `trainplan
-/// estimate` and `trainplan launch`. The cluster's profile stands in clusters.toml, in the folder trainplan of your
-/// configuration (~/.config). Every run is submitted exactly once, followed, scored, compared with its plan and with the
-/// published number, and kept; `trainplan serve` shows it. Whatever interrupts this, the same command goes on.
+/// A campaign file (*.campaign.toml) lists runs. Each is a recipe or a scenario, with the flags of `trainplan estimate` and
+/// `trainplan launch` as keys. The cluster's profile is in ~/.config/trainplan/clusters.toml.
+///
+/// Every run is submitted exactly once, followed, scored, compared with its plan and with the published number, and stored.
+/// `trainplan serve` shows the results. If the command is interrupted, repeat it to continue.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -33,26 +34,26 @@ Examples:
   trainplan run nightly.campaign.toml --format json --patience 120 >>nightly.jsonl
 
 Exit codes:
-  0 every run was scored (with --dry-run: can be launched, and fits)
-  1 something failed here, or it was told to leave; jobs go on
-  2 invalid input
-  3 a run does not fit
-  4 a run failed, or was not scored
-  5 the cluster can't be reached; jobs go on")]
+  0  Every run was scored (with --dry-run: every run fits)
+  1  The command failed, or detached. Submitted jobs go on
+  2  Invalid arguments or input
+  3  A run does not fit in GPU memory
+  4  A run failed, or could not be scored
+  5  The cluster can't be reached. Submitted jobs go on")]
 pub(super) struct Args {
-    /// The campaign
+    /// The campaign file
     #[arg(value_name = "CAMPAIGN")]
     campaign: PathBuf,
-    /// Print the plan and do nothing
+    /// Print the plan without submitting anything
     #[arg(long)]
     dry_run: bool,
-    /// Begin anew, though an earlier round of the campaign is not over
+    /// Start a new round, even if the last one is not finished
     #[arg(long)]
     new: bool,
-    /// Run even what is predicted not to fit
+    /// Run even what is predicted not to fit in GPU memory
     #[arg(long)]
     anyway: bool,
-    /// The profiles of your clusters [default: trainplan/clusters.toml in your configuration]
+    /// File with your cluster profiles [default: ~/.config/trainplan/clusters.toml]
     #[arg(long, value_name = "FILE")]
     clusters: Option<PathBuf>,
     #[command(flatten)]
@@ -61,9 +62,9 @@ pub(super) struct Args {
     format: FormatArg,
 }
 
-/// A run of the plan, for programs.
+/// A planned run, as JSON.
 #[derive(Debug, Serialize)]
-struct Output<'a> {
+struct PlannedRun<'a> {
     campaign: &'a Name,
     cluster: &'a Name,
     ssh: &'a str,
@@ -78,13 +79,13 @@ struct Output<'a> {
     fits: bool,
     step_time_s: Interval,
     steps: u32,
-    /// Of one repeat; starting the job comes besides.
+    /// Training time of one repeat, without startup.
     training_time_s: Interval,
-    /// Of all jobs and repeats.
+    /// GPU-hours of all repeats.
     gpu_hours: Interval,
     estimate: estimate::Output<'a>,
     launch: &'a Launch,
-    /// Where the runner will find what is secret.
+    /// The sources of secrets.
     secrets: BTreeMap<&'a str, &'a Secret>,
     warnings: &'a [String],
 }
@@ -94,7 +95,7 @@ impl Args {
         let text = profiles::read(&self.campaign)?;
         let file = self.clusters.map_or_else(profiles::usual, Ok)?;
         let profiles_text = profiles::read_profiles(&file)?;
-        // Both files at once: a person mends them together.
+        // Report the mistakes of both files at once.
         let campaign = Campaign::parse_with_lines(&text).map_err(|found| mistakes(&self.campaign, &found));
         let clusters = Clusters::parse(&profiles_text).map_err(|found| mistakes(&file, &found));
         let ((campaign, lines), clusters) = match (campaign, clusters) {
@@ -115,7 +116,7 @@ impl Args {
                 planned.iter().filter(|run| !may_run(run)).map(|run| run.run.name.as_str()).collect();
             if !unfit.is_empty() && !self.anyway {
                 note(&format!(
-                    "{}: --dry-run shows by how much, and --anyway runs it all the same",
+                    "{}: use --dry-run to see by how much, or --anyway to run it all the same.",
                     unfit.join(", ")
                 ));
                 return Err(Failure::DoesNotFit);
@@ -129,7 +130,7 @@ impl Args {
                 self.format.choose(),
             );
         }
-        let outputs: Vec<Output> = planned.iter().map(|run| of(&campaign, cluster, run)).collect();
+        let outputs: Vec<PlannedRun> = planned.iter().map(|run| of(&campaign, cluster, run)).collect();
         match self.format.choose() {
             Format::Json => output::json(&outputs)?,
             Format::Csv => csv(&outputs)?,
@@ -140,14 +141,14 @@ impl Args {
     }
 }
 
-/// Whether a run fits; what is published ran.
+/// Returns whether a run fits by its estimate, or has a published result and so has run before.
 fn may_run(planned: &Planned) -> bool {
     planned.predicted.estimate.memory.fits() || planned.predicted.published.is_some()
 }
 
-fn of<'a>(campaign: &'a Campaign, cluster: &'a Cluster, planned: &'a Planned) -> Output<'a> {
+fn of<'a>(campaign: &'a Campaign, cluster: &'a Cluster, planned: &'a Planned) -> PlannedRun<'a> {
     let Planned { run, repeats, singleton, queue_budget, upload, predicted, launch, env, .. } = planned;
-    Output {
+    PlannedRun {
         campaign: &campaign.name,
         cluster: &cluster.name,
         ssh: &cluster.ssh,
@@ -171,7 +172,7 @@ fn of<'a>(campaign: &'a Campaign, cluster: &'a Cluster, planned: &'a Planned) ->
     }
 }
 
-/// What to know of the runs, alike ones once.
+/// Prints the warnings of the runs, each text once.
 fn warn(planned: &[Planned]) {
     let mut said: Vec<(String, Vec<&str>)> = Vec::new();
     for planned in planned {
@@ -191,7 +192,7 @@ fn warn(planned: &[Planned]) {
     }
 }
 
-fn csv(outputs: &[Output]) -> Result<(), Failure> {
+fn csv(outputs: &[PlannedRun]) -> Result<(), Failure> {
     let header = [
         "run",
         "recipe",
@@ -231,12 +232,12 @@ fn table(
     campaign: &Campaign,
     cluster: &Cluster,
     planned: &[Planned],
-    outputs: &[Output],
+    outputs: &[PlannedRun],
 ) -> Result<(), Failure> {
     let Campaign { name, .. } = campaign;
     output::text_line(&format!("Campaign {name} on cluster {} (ssh {}).\n", cluster.name, cluster.ssh))?;
     let header =
-        ["run", "times", "GPUs", "step, s", "low to high", "fits", "steps", "training, min", "GPU-hours"];
+        ["run", "repeats", "GPUs", "step s", "interval", "fits", "steps", "training min", "GPU-hours"];
     let rows = outputs.iter().map(|run| {
         let step = run.step_time_s;
         [
@@ -244,7 +245,7 @@ fn table(
             run.repeats.to_string(),
             run.gpus.to_string(),
             rounded(step.mid),
-            format!("{} to {}", rounded(step.low), rounded(step.high)),
+            format!("{}–{}", rounded(step.low), rounded(step.high)),
             if run.fits { "yes" } else { "NO" }.to_string(),
             run.steps.to_string(),
             format!("{:.1}", run.training_time_s.mid / 60.0),
@@ -257,7 +258,7 @@ fn table(
     };
     let (low, mid, high) = (hours(|of| of.low), hours(|of| of.mid), hours(|of| of.high));
     output::text_line(&format!(
-        "\n{mid} GPU-hours of training in all ({low} to {high}); queueing and starting up come besides."
+        "\nTotal: {mid} GPU-hours ({low}–{high}) of training, without queueing and startup."
     ))?;
     for (planned, output) in planned.iter().zip(outputs) {
         details(planned, output)?;
@@ -265,16 +266,16 @@ fn table(
     Ok(())
 }
 
-/// One run: what it is, what decides when it runs, and its script.
-fn details(planned: &Planned, output: &Output) -> Result<(), Failure> {
+/// Prints a run: its scenario, when it may run, and its script.
+fn details(planned: &Planned, output: &PlannedRun) -> Result<(), Failure> {
     let mut lines = vec![format!("\n{}: {}", output.run, in_words(&planned.predicted.scenario))];
     let mut order = Vec::new();
     if !output.after.is_empty() {
         let names: Vec<&str> = output.after.iter().map(Name::as_str).collect();
         order.push(format!("after {}", names.join(", ")));
     }
-    order.extend(output.singleton.then(|| "alone among the singletons".to_string()));
-    order.extend(planned.queue_budget.map(|budget| format!("given up after {budget} in the queue")));
+    order.extend(output.singleton.then(|| "no other singleton at the same time".to_string()));
+    order.extend(planned.queue_budget.map(|budget| format!("cancelled after {budget} in the queue")));
     order.extend(output.upload.map(|upload| match upload.logs {
         true => format!("result and log to {}", upload.to),
         false => format!("result to {}", upload.to),
@@ -289,10 +290,10 @@ fn details(planned: &Planned, output: &Output) -> Result<(), Failure> {
     output::text_line(&lines.join("\n"))
 }
 
-/// Where a secret will come from; a word of a command as a shell would show it, so that no control character acts.
+/// Returns where a secret comes from. The words of a command are quoted, so that control characters have no effect.
 fn place(secret: &Secret) -> String {
     match secret {
-        Secret::Env(name) => format!("secret, from ${name} of your environment"),
+        Secret::Env(name) => format!("secret, from the environment variable {name}"),
         Secret::Command(words) => {
             let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
             format!("secret, printed by {}", words.join(" "))
@@ -300,7 +301,7 @@ fn place(secret: &Secret) -> String {
     }
 }
 
-/// A model that is a file, beside the campaign unless its path is absolute.
+/// Reads a model file. Its path is relative to the campaign's folder.
 fn own_model(folder: &Path, model: &str) -> Result<Option<String>, Problem> {
     if model.starts_with("own:") || Catalog::embedded().model(model).is_ok() {
         return Ok(None);

@@ -1,4 +1,4 @@
-# Lists a run's files, each as SIZE PATH behind a zero byte, after its folder. Needs: pattern, as a shell reads it; log, job,
+# Prints a run's folder, then SIZE PATH of each file, each terminated by a zero byte. Needs: pattern (of a shell), log, job,
 # checkpoints, profiles.
 folder='' shared=yes
 case $pattern in *'*'*) shared= ;; esac

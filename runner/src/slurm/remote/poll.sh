@@ -1,9 +1,13 @@
-# Looks at all jobs and logs at once. Needs: mark; ask, jobs to ask more of, with commas between them; finds, lines of a
-# key, a job, the form of its log's name (counted or plain) and the pattern of its path, as a shell reads it; states, lines of
-# a key and a run; tails, lines of a key, whether to read whatever its size is said to be (1), an inode, an offset, how
-# much before it is read again, and a path; cap, bytes of each at most.
-# Whether a log's name is that of the job: its number is the last in the name, or, where the form is counted, the last
-# but the count of restarts. Other numbers, such as of GPUs, may well be the same.
+# Polls all jobs and logs. Needs:
+#   mark
+#   ask     jobs that may have left the queue, separated by commas
+#   finds   lines of: key, job, form of its log's name (counted or plain), shell pattern of its path
+#   states  lines of: key, run
+#   tails   lines of: key, 1 to read whatever the size seems to be, inode, offset, bytes to read again before it, path
+#   cap     the most bytes to read of each log
+
+# is_log_of PATH JOB FORM: whether the job's number is the last one in the log's name or, in the form counted, the one
+# before the restart count. Other numbers in the name, such as that of GPUs, may be equal.
 is_log_of() {
   stem=${1##*/}
   stem=${stem%.*}
@@ -38,7 +42,7 @@ read_tails() {
       }' |
     while read -r key force known offset overlap inode size path; do
       if [ "$inode" != "$known" ] && [ "$known" != 0 ]; then
-        # Another file took its place: first what the old one has more, wherever it is now.
+        # Replaced by another file: read the rest of the old one first, wherever it is now.
         old=$(find "$(dirname "$path")" -maxdepth 1 -inum "$known" 2>/dev/null | head -n 1)
         old_size=$([ -z "$old" ] || stat -L -c %s -- "$old" 2>/dev/null)
         if [ "${old_size:-0}" -gt "$offset" ]; then
@@ -47,7 +51,7 @@ read_tails() {
           offset=0 overlap=0
         fi
       elif [ "$size" -lt "$offset" ]; then
-        offset=0 overlap=0 # it was cut, and begins anew
+        offset=0 overlap=0 # truncated
       fi
       [ "$size" -gt "$offset" ] || [ "$force" = 1 ] || [ "$inode" != "$known" ] || continue
       offset=$((offset - overlap))

@@ -1,7 +1,7 @@
-# Tells how far an attempt at launching is. Needs: here, token, TRAINPLAN_ATTEMPT, mark.
+# Reports on an attempt at launching. Needs: here, token, TRAINPLAN_ATTEMPT, mark.
 is_at_work() {
   [ -n "$process" ] && kill -0 "$process" && return 0
-  # Its shell may be gone, and what it called go on. pgrep would look at names alone.
+  # Its shell may have ended while a child goes on. pgrep would compare names only.
   # shellcheck disable=SC2009
   ps -e -o args= | grep -F -- "$here/" | grep -v grep >/dev/null
 }
@@ -23,7 +23,7 @@ report_attempt() {
       printf '%s intent %s\n' "$mark" "${note##*/}"
     fi
   done
-  # Whatever is not in a note, for one because its disk was full: the queue and the accounting know the token.
+  # Jobs without a note, perhaps because the disk was full, are found by their token in the queue or the accounting.
   queue=$(squeue -h -t all -u "$(id -un)" -o '%A|%k' 2>/dev/null) && {
     printf '%s asked squeue\n' "$mark"
     printf '%s\n' "$queue" | grep -F -- "$token/" | sed "s/^/$mark known /"

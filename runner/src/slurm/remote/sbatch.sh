@@ -1,6 +1,6 @@
 #!/bin/sh
-# Stands before the cluster's own sbatch while a run is launched, and marks what the launcher submits, so that no job is
-# lost or made twice when an answer gets lost. It needs TRAINPLAN_ATTEMPT (a folder) and TRAINPLAN_TOKEN.
+# Wraps the cluster's sbatch while a run is launched, and marks the jobs that the launcher submits, so that no job is lost
+# or submitted twice if an answer gets lost. Needs TRAINPLAN_ATTEMPT (a folder) and TRAINPLAN_TOKEN.
 set -u
 folder=$(cd "$(dirname "$0")" && pwd)
 path=
@@ -18,12 +18,12 @@ number=1
 mkdir -p "$TRAINPLAN_ATTEMPT/jobs" || exit 1
 until mkdir "$TRAINPLAN_ATTEMPT/jobs/$number" 2>/dev/null; do
   number=$((number + 1))
-  [ "$number" -le 99 ] || { echo "sbatch: error: cannot note the job in $TRAINPLAN_ATTEMPT/jobs" >&2; exit 1; }
+  [ "$number" -le 99 ] || { echo "sbatch: error: Can't create $TRAINPLAN_ATTEMPT/jobs/$number" >&2; exit 1; }
 done
 note=$TRAINPLAN_ATTEMPT/jobs/$number
 token=$TRAINPLAN_TOKEN/$number
 
-# The launcher's own comment is kept beside the token; a requeued job would be another measurement.
+# The launcher's comment is kept before the token. A requeued job would be another measurement.
 parsable='' commented='' next=''
 for argument; do
   shift
@@ -43,7 +43,7 @@ sbatch --no-requeue "$@" >"$note/out" 2>"$note/err"
 code=$?
 id=$(sed -n 's/^\(Submitted batch job \)\{0,1\}\([0-9][0-9]*\)\([; ].*\)\{0,1\}$/\2/p' "$note/out" | head -n 1)
 
-# What failed may have been accepted all the same: then the queue knows the token.
+# sbatch may fail although Slurm accepted the job: then the queue has the token.
 if [ -z "$id" ]; then
   tries=1
   grep -qiE 'timed out|contact|connection|socket|communication|zero bytes' "$note/err" && tries=15
