@@ -7,6 +7,7 @@ mod doctor;
 mod fetch;
 mod history;
 mod journal;
+mod migrations;
 mod secrets;
 mod serve;
 mod slurm;

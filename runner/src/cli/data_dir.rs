@@ -2,7 +2,7 @@
 
 use super::{Failure, note};
 use crate::data::DataDir;
-use crate::store::{Place, Store};
+use crate::store::{Store, StorePlace};
 use std::path::PathBuf;
 
 /// The flag that names the data directory.
@@ -52,8 +52,8 @@ impl StoreArgs {
     }
 
     /// Where the store is.
-    pub(super) fn place(&self) -> Place {
-        Place { database_url: self.database_url.clone(), blobs: self.store.clone() }
+    pub(super) fn place(&self) -> StorePlace {
+        StorePlace { database_url: self.database_url.clone(), blobs: self.store.clone() }
     }
 
     /// Opens the store for a command that only works with what is there.

@@ -152,7 +152,7 @@ async fn import(store: &Store, path: &Path) -> Result<Row, StoreError> {
     };
     let log = log_of(path);
     let put = async {
-        let put = store.put_kept(&run, &file, log.as_deref()).await?;
+        let put = store.put_imported(&run, &file, log.as_deref()).await?;
         if let Some(score) = score {
             store.put_score(&score).await?;
         }

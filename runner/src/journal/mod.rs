@@ -12,11 +12,12 @@ pub(crate) use event::{Event, LogRestart, Phase, RunStatus, Sending};
 pub(crate) use outbox::Due;
 
 use crate::data::{DataDir, make_private};
+use crate::migrations::{Engine, MigrationError, migrate, retry_locked};
 use serde::{Deserialize, Serialize};
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow, SqliteSynchronous,
 };
-use sqlx::{Executor as _, FromRow, Row as _, SqliteConnection};
+use sqlx::{FromRow, Row as _, SqliteConnection};
 use std::fs::{File, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -180,33 +181,14 @@ impl Journal {
             .busy_timeout(Duration::from_secs(20));
         let pool = SqlitePoolOptions::new().max_connections(2).connect_lazy_with(options);
         let journal = Journal { pool, folder: data.path().to_path_buf() };
-        let version = journal.located(journal.migrate()).await?;
-        if version > VERSION { Err(JournalError::Newer { path, version }) } else { Ok(journal) }
-    }
-
-    /// Brings the database up to date, unless it is newer. Returns the version that it had.
-    async fn migrate(&self) -> Result<i64, Fault> {
-        // If two processes create a journal at once, SQLite may report that it is locked instead of waiting.
-        let mut tries = 200;
-        let mut transaction = loop {
-            match self.pool.begin_with("BEGIN IMMEDIATE").await {
-                Err(error) if tries > 0 && is_locked(&error) => {
-                    tries -= 1;
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                }
-                transaction => break transaction?,
+        let migrated = retry_locked(Engine::Sqlite, || migrate(&journal.pool, Engine::Sqlite, &STEPS)).await;
+        match migrated {
+            Ok(()) => Ok(journal),
+            Err(MigrationError::Newer(version)) => Err(JournalError::Newer { path, version }),
+            Err(MigrationError::Database(error)) => {
+                Err(JournalError::Database { path, fault: Fault::Database(error) })
             }
-        };
-        let version: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *transaction).await?;
-        for step in usize::try_from(version).ok().and_then(|version| STEPS.get(version..)).unwrap_or_default()
-        {
-            transaction.execute(*step).await?;
         }
-        if version < VERSION {
-            transaction.execute(&*format!("PRAGMA user_version = {VERSION}")).await?;
-        }
-        transaction.commit().await?;
-        Ok(version)
     }
 
     /// Adds the journal's path to errors.
@@ -440,13 +422,6 @@ async fn add(connection: &mut SqliteConnection, run: &str, at_ms: i64, event: &E
     let insert = sqlx::query("INSERT INTO event (run, at_ms, event) VALUES (?, ?, ?)");
     let insert = insert.bind(run).bind(at_ms).bind(serde_json::to_string(event)?);
     Ok(insert.execute(connection).await.map(drop)?)
-}
-
-/// Returns whether SQLite refused because another process has locked the database (SQLITE_BUSY or SQLITE_LOCKED).
-fn is_locked(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(|error| error.code()?.parse::<u32>().ok());
-    // The upper bytes of an extended code say more of the reason.
-    code.is_some_and(|code| matches!(code & 0xff, 5 | 6))
 }
 
 /// Returns the id of the process that holds a lock; it writes that into the file.

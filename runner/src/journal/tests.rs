@@ -1,5 +1,6 @@
 use super::*;
 use crate::slurm::{End, Launcher, Sighting, Source, State};
+use sqlx::Executor as _;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::result::Comparable;
 

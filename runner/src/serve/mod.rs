@@ -17,7 +17,7 @@ mod watch;
 mod webhooks;
 
 use crate::data::{DataDir, DataDirError};
-use crate::store::{Place, Store, StoreError, secret};
+use crate::store::{Store, StoreError, StorePlace, secret};
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, header};
@@ -47,7 +47,7 @@ use webhooks::Webhooks;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ServeOptions {
     /// The place of the store.
-    pub(crate) place: Place,
+    pub(crate) place: StorePlace,
     /// Whether reading needs no token; by default only on a loopback address.
     pub(crate) public: Option<bool>,
     /// Whether a proxy in front provides TLS.

@@ -1,6 +1,7 @@
 //! Alerts about slow runs, and their deliveries to webhooks.
 
 use super::{Store, StoreError, now, time};
+use crate::migrations::Engine;
 use jiff::{SignedDuration, Timestamp};
 use trainplan_shared::api::{AlertMessage, AlertRecord, EventKind};
 use uuid::Uuid;
@@ -107,9 +108,9 @@ impl Store {
     pub(crate) async fn due_deliveries(&self) -> Result<Vec<Delivery>, StoreError> {
         let now = Timestamp::now();
         let mut writing = self.database.write().await?;
-        let locked = match self.database.kind {
-            super::database::Kind::Sqlite => "",
-            super::database::Kind::Postgres => " FOR UPDATE OF deliveries SKIP LOCKED",
+        let locked = match self.database.engine {
+            Engine::Sqlite => "",
+            Engine::Postgres => " FOR UPDATE OF deliveries SKIP LOCKED",
         };
         let select = format!(
             "SELECT alert, url, tries, body FROM deliveries JOIN alerts ON alerts.id = alert WHERE due <= $1 LIMIT 20{locked}"

@@ -1,8 +1,9 @@
-//! Logs that arrive over a network that breaks: piece by piece, and each piece stays where it is until the log is whole.
+//! Logs that are being uploaded, in pieces that survive broken connections.
 //!
-//! A piece is an object of its own, named by the run and by its place in the raw log, and compressed by itself: so any
-//! of several servers can take the next one, and the whole is the pieces one after another.
+//! Each piece is an object of its own, named by the run and its position in the raw log, and compressed separately. So any of
+//! several servers can receive the next piece, and the complete log is the concatenation of all pieces.
 
+use super::LEVEL;
 use super::blobs::{BlobError, Blobs, LogHash, PIECE, hex};
 use bytes::Bytes;
 use futures_util::TryStreamExt;
@@ -18,18 +19,15 @@ use uuid::Uuid;
 
 const FOLDER: &str = "arriving";
 
-/// Who sends no more of a log for so long begins anew.
+/// The time after which the pieces of an unfinished upload are deleted.
 const ABANDONED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// How hard zstd tries: more makes little smaller and takes much longer.
-const LEVEL: i32 = 3;
-
-/// The pieces of one run's log.
+/// The uploaded pieces of a run's log.
 #[derive(Debug, Clone)]
 pub(crate) struct Arriving {
     blobs: Blobs,
     run: Uuid,
-    /// Where the next piece begins in the raw log.
+    /// The offset of the next piece in the raw log.
     offset: u64,
 }
 
@@ -41,7 +39,7 @@ struct Part {
 }
 
 impl Arriving {
-    /// The longest piece, before compression.
+    /// The largest piece in bytes, before compression.
     pub(crate) const PIECE: usize = PIECE;
 
     pub(super) async fn open(blobs: Blobs, run: Uuid) -> Result<Arriving, BlobError> {
@@ -50,13 +48,13 @@ impl Arriving {
         Ok(arriving)
     }
 
-    /// How much of the raw log is here.
+    /// Returns the number of raw bytes that were uploaded.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Takes the next piece. It is kept when this returns.
-    pub(crate) async fn take(&mut self, piece: &[u8]) -> Result<(), BlobError> {
+    /// Stores the next piece.
+    pub(crate) async fn put(&mut self, piece: &[u8]) -> Result<(), BlobError> {
         if piece.is_empty() {
             return Ok(());
         }
@@ -68,7 +66,7 @@ impl Arriving {
         Ok(())
     }
 
-    /// Makes one blob of the pieces, if they are the log with this hash; otherwise they are thrown away.
+    /// Joins the pieces into a blob if they have this hash; otherwise deletes them.
     pub(super) async fn finish(&self, sha256: &LogHash) -> Result<(), BlobError> {
         let parts = self.parts().await?;
         let mut blob = self.blobs.begin(sha256);
@@ -91,13 +89,13 @@ impl Arriving {
         if is != sha256.as_str() {
             blob.drop().await;
             self.clear().await?;
-            let name = "what was sent".to_owned();
+            let name = "The upload".to_owned();
             return Err(BlobError::OtherLog { name, is, wanted: sha256.as_str().to_owned() });
         }
         blob.finish().await
     }
 
-    /// Throws the pieces away.
+    /// Deletes the pieces.
     pub(crate) async fn clear(&self) -> Result<(), BlobError> {
         let folder = self.folder();
         let mut keys = self.blobs.objects.list(Some(&folder));
@@ -110,7 +108,7 @@ impl Arriving {
         Ok(())
     }
 
-    /// Throws away the pieces of logs that nobody went on with.
+    /// Deletes the pieces of abandoned uploads.
     pub(super) async fn clear_abandoned(blobs: &Blobs) -> Result<(), BlobError> {
         let failed = |error| blobs.failed(error);
         let mut pieces = blobs.objects.list(Some(&Key::from(FOLDER)));
@@ -126,14 +124,14 @@ impl Arriving {
         Ok(())
     }
 
-    /// The pieces that follow each other from the start, as far as any do.
+    /// Returns the longest chain of adjacent pieces from the start.
     async fn parts(&self) -> Result<Vec<Part>, BlobError> {
         let listed = self.blobs.objects.list(Some(&self.folder()));
         let listed: Vec<_> = listed.try_collect().await.map_err(|error| self.blobs.failed(error))?;
         Ok(farthest(listed.into_iter().filter_map(|meta| read(meta.location)).collect()))
     }
 
-    /// Hashing is work that would keep others waiting.
+    /// Adds a piece to a hash, on the blocking pool.
     async fn hashed(&self, mut hash: Sha256, packed: Bytes) -> Result<Sha256, BlobError> {
         let hashed = tokio::task::spawn_blocking(move || {
             hash.update(zstd::bulk::decompress(&packed, PIECE)?);
@@ -151,11 +149,11 @@ impl Arriving {
     }
 }
 
-/// The chain of pieces that reaches farthest. Where a connection broke, whoever took from it may still have been writing
-/// while its successor went on: then pieces overlap, and some lead nowhere.
+/// Returns the chain of pieces that reaches farthest. After a broken connection, its server may still write pieces while the
+/// next one continues: then pieces overlap, and some have no successor.
 fn farthest(mut parts: Vec<Part>) -> Vec<Part> {
     parts.sort_unstable_by_key(|part| Reverse(part.offset));
-    // By where a piece begins: how far one gets from there, and by which piece.
+    // By the offset of a piece: the farthest end from there, and the piece that leads to it.
     let mut best: HashMap<u64, (u64, usize)> = HashMap::new();
     for (index, part) in parts.iter().enumerate().filter(|(_, part)| part.end > part.offset) {
         let reach = best.get(&part.end).map_or(part.end, |(reach, _)| *reach);
@@ -191,8 +189,8 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_that_leads_nowhere_is_passed_by() {
-        // The one that was cut off wrote on to 16 after its successor had begun at 8.
+    fn pieces_without_a_successor_are_skipped() {
+        // The interrupted server wrote up to 16 after the next one had begun at 8.
         assert_eq!(ends(&[(0, 8), (8, 16), (8, 12), (12, 20)]), [8, 12, 20]);
         assert_eq!(ends(&[(0, 8), (8, 10), (8, 16), (16, 18)]), [8, 16, 18]);
         assert_eq!(ends(&[(0, 4), (5, 9)]), [4]);
@@ -202,7 +200,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_stray_piece_hides_a_whole_chain(
+        fn stray_pieces_never_shorten_a_complete_chain(
             lengths in prop::collection::vec(1_u64..9, 1..12),
             strays in prop::collection::vec((0_u64..60, 1_u64..20), 0..12),
         ) {

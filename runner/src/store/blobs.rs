@@ -1,5 +1,4 @@
-//! Raw logs, each compressed by zstd and named by what it holds: `ab/<SHA-256 of the raw log>.zst`, in a folder or in a
-//! bucket.
+//! Raw logs in a folder or a bucket, compressed with zstd and named by their content: `ab/<SHA-256 of the raw log>.zst`.
 
 use crate::data::make_private;
 use bytes::Bytes;
@@ -19,79 +18,81 @@ use std::time::{Duration, SystemTime};
 use tokio::io::AsyncReadExt;
 use tokio_util::io::{StreamReader, SyncIoBridge};
 
-/// A draft that nobody has written to for so long was left behind by a program that ended early.
+/// Incomplete files that have not changed for this long are leftovers of programs that ended early.
 const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A blob is written in pieces of this many bytes: no S3 takes less than 5 MiB.
+/// The size of the pieces in which a blob is written: S3 requires at least 5 MiB.
 pub(super) const PIECE: usize = 8 * 1024 * 1024;
 
-/// Where raw logs are.
+/// The place of raw logs.
 #[derive(Debug, Clone)]
 pub(super) struct Blobs {
     pub(super) objects: Arc<dyn ObjectStore>,
-    /// What to call it.
+    /// Its name for messages.
     name: String,
 }
 
-/// Why a log can't be kept or read.
+/// Why a log can't be stored or read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BlobError {
-    /// It is another log.
+    /// It is not the log that the result names.
     #[error(
-        "{name} is not the log that the result was made from: the SHA-256 of what it holds is {is}, and the result names \
-         {wanted}"
+        "{name} is not the log that the result was made from: its SHA-256 is {is}, and the result names {wanted}. Use the \
+         unchanged log."
     )]
     OtherLog {
-        /// The file, or what came over the network.
+        /// The file, or the upload.
         name: String,
-        /// The hash that it has.
+        /// Its hash.
         is: String,
-        /// The hash that it should have.
+        /// The hash that the result names.
         wanted: String,
     },
-    /// What the result names can't be a hash.
-    #[error("the result names {0:?} as its log's SHA-256, which is not 64 hexadecimal digits")]
+    /// The result names no valid hash.
+    #[error(
+        "The result's SHA-256 of its log, {0:?}, is not 64 hexadecimal digits. Make the result again from the log."
+    )]
     NoHash(String),
     /// The log can't be read.
-    #[error("cannot read the log {} as zstd: {error}; compress it again", path.display())]
+    #[error("Can't read the log {} as zstd: {error}. Compress it again.", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system or the decoder said.
+        /// The error of the system or the decoder.
         error: io::Error,
     },
-    /// The place of the logs can't be reached, or refuses.
-    #[error("the logs in {name} can't be written or read: {error}")]
+    /// The folder or bucket failed.
+    #[error("The logs in {name} can't be read or written: {error}.")]
     Objects {
         /// The folder or bucket.
         name: String,
-        /// What it said.
+        /// Its error.
         error: object_store::Error,
     },
-    /// There is no such place.
-    #[error("there is no place for logs at {url}: {what}; give s3://BUCKET/PREFIX, or the path of a folder")]
+    /// The address is invalid.
+    #[error("Can't store logs at {url}: {what}. Use s3://BUCKET/PREFIX or the path of a folder.")]
     Address {
-        /// What was given.
+        /// The address.
         url: String,
         /// What is wrong.
         what: String,
     },
-    /// The folder can't be made.
-    #[error("cannot make the folder {}: {error}", path.display())]
+    /// The folder can't be created.
+    #[error("Can't create the folder {}: {error}.", path.display())]
     Folder {
-        /// Where it was to be.
+        /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }
 
-/// The SHA-256 of a raw log: what can be no hash has no name.
+/// The SHA-256 of a raw log, in lower-case hexadecimal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LogHash(String);
 
 impl LogHash {
-    /// Reads a hash that anyone may have written: it becomes part of a path.
+    /// Reads a hash from untrusted text. It becomes a part of a path, so nothing but digits may pass.
     pub(crate) fn parse(text: &str) -> Result<LogHash, BlobError> {
         let is_digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         if text.len() == 64 && text.bytes().all(is_digit) {
@@ -101,7 +102,7 @@ impl LogHash {
         }
     }
 
-    /// The hash in hexadecimal.
+    /// Returns the hash in hexadecimal.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
@@ -112,7 +113,7 @@ impl LogHash {
 }
 
 impl Blobs {
-    /// A folder on this machine; makes it if there is none, and clears away what interrupted programs left in it.
+    /// Opens a folder; creates it if needed, and deletes incomplete files of interrupted programs.
     pub(super) fn folder(path: &Path) -> Result<Blobs, BlobError> {
         let failed = |error| BlobError::Folder { path: path.to_path_buf(), error };
         make_private(path).map_err(failed)?;
@@ -124,17 +125,17 @@ impl Blobs {
         }
     }
 
-    /// A bucket, by `s3://BUCKET/PREFIX`: its keys and endpoint come from the environment (AWS_ACCESS_KEY_ID and so on).
+    /// Opens a bucket, `s3://BUCKET/PREFIX`. Keys and endpoint come from the environment (`AWS_ACCESS_KEY_ID` and so on).
     pub(super) fn bucket(url: &str) -> Result<Blobs, BlobError> {
         let refuse = |what: String| BlobError::Address { url: url.to_owned(), what };
-        let rest = url.strip_prefix("s3://").ok_or_else(|| refuse("it is no s3:// address".into()))?;
+        let rest = url.strip_prefix("s3://").ok_or_else(|| refuse("it does not begin with s3://".into()))?;
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         if bucket.is_empty() {
-            return Err(refuse("it names no bucket".into()));
+            return Err(refuse("it has no bucket".into()));
         }
         let prefix = Key::parse(prefix.trim_matches('/')).map_err(|error| refuse(error.to_string()))?;
         crate::tls::ready();
-        // Whoever asked is better told soon, and asks again.
+        // Few retries, so that clients get an answer and try again.
         let retry =
             RetryConfig { max_retries: 3, retry_timeout: Duration::from_secs(15), ..RetryConfig::default() };
         let bucket = AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retry).build();
@@ -142,8 +143,8 @@ impl Blobs {
         Ok(Blobs { objects: Arc::new(PrefixStore::new(bucket, prefix)), name: url.to_owned() })
     }
 
-    /// Keeps a copy of `log`, a file compressed by zstd, under the hash of what it holds. It is there whole or not at all.
-    pub(super) async fn keep(&self, sha256: &LogHash, log: &Path) -> Result<(), BlobError> {
+    /// Stores a copy of `log`, a file compressed with zstd, after checking its hash. It is stored completely or not at all.
+    pub(super) async fn put(&self, sha256: &LogHash, log: &Path) -> Result<(), BlobError> {
         if self.has(sha256).await? {
             return Ok(());
         }
@@ -167,12 +168,12 @@ impl Blobs {
         blob.finish().await
     }
 
-    /// Begins to write a blob that is there only when it is finished.
+    /// Begins a blob, which exists only after it is finished.
     pub(super) fn begin<'a>(&'a self, sha256: &LogHash) -> Draft<'a> {
         Draft { blobs: self, key: sha256.key(), first: None, upload: None }
     }
 
-    /// Whether the log is here.
+    /// Returns whether the log is stored.
     pub(super) async fn has(&self, sha256: &LogHash) -> Result<bool, BlobError> {
         match self.objects.head(&sha256.key()).await {
             Ok(_) => Ok(true),
@@ -181,13 +182,13 @@ impl Blobs {
         }
     }
 
-    /// The log, compressed by zstd.
+    /// Returns the log, compressed with zstd.
     pub(super) async fn read(&self, sha256: &LogHash) -> Result<Log, BlobError> {
         let found = self.objects.get(&sha256.key()).await.map_err(|error| self.failed(error))?;
         Ok(Log { pieces: found.into_stream().map_err(io::Error::from).boxed() })
     }
 
-    /// Removes the log, if it is there.
+    /// Deletes the log, if it is stored.
     pub(super) async fn remove(&self, sha256: &LogHash) -> Result<(), BlobError> {
         match self.objects.delete(&sha256.key()).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
@@ -195,7 +196,7 @@ impl Blobs {
         }
     }
 
-    /// The logs that came more than a day ago: whatever was to name them does by now.
+    /// Returns the logs that are older than a day: by then, a run refers to each that is still needed.
     pub(super) fn settled(&self) -> BoxStream<'_, Result<LogHash, BlobError>> {
         let settled = |meta: ObjectMeta| {
             let age = SystemTime::now().duration_since(meta.last_modified.into());
@@ -206,7 +207,7 @@ impl Blobs {
         listed.try_filter_map(move |meta| std::future::ready(Ok(settled(meta)))).boxed()
     }
 
-    /// What to call a log: the path of its file, or its address.
+    /// Returns the path or address of a log.
     pub(super) fn name_of(&self, sha256: &LogHash) -> String {
         format!("{}/{}", self.name.trim_end_matches('/'), sha256.key())
     }
@@ -216,24 +217,24 @@ impl Blobs {
     }
 }
 
-/// A raw log, compressed by zstd, as it is read.
+/// A raw log, read as a stream and compressed with zstd.
 pub(crate) struct Log {
-    /// Its bytes.
+    /// Its compressed bytes.
     pub(crate) pieces: BoxStream<'static, io::Result<Bytes>>,
 }
 
 impl Log {
-    /// The log as it was before it was compressed, for a thread that may wait.
+    /// Returns a reader of the uncompressed log, for a thread that may block.
     pub(crate) fn raw(self) -> io::Result<impl Read + Send + 'static> {
         zstd::Decoder::new(SyncIoBridge::new(StreamReader::new(self.pieces)))
     }
 }
 
-/// A blob on its way. One that is dropped was never there.
+/// A blob that is being written.
 pub(super) struct Draft<'a> {
     blobs: &'a Blobs,
     key: Key,
-    /// What is small is put in one go.
+    /// The first piece: a blob of one piece is written in one request.
     first: Option<Bytes>,
     upload: Option<WriteMultipart>,
 }
@@ -252,7 +253,7 @@ impl Draft<'_> {
                 WriteMultipart::new_with_chunk_size(upload, PIECE)
             }
         };
-        // Whatever is on its way is in memory.
+        // Pieces that are being sent occupy memory.
         upload.wait_for_capacity(2).await.map_err(failed)?;
         if let Some(first) = self.first.take() {
             upload.put(first);
@@ -273,16 +274,16 @@ impl Draft<'_> {
         finished.map(|_| ()).map_err(|error| self.blobs.failed(error))
     }
 
-    /// Gives it up.
+    /// Discards what was written.
     pub(super) async fn drop(mut self) {
         if let Some(upload) = self.upload.take() {
-            // A bucket clears away what is abandoned, by its own rules.
+            // If this fails, the bucket deletes abandoned uploads by its own rules.
             let _ = upload.abort().await;
         }
     }
 }
 
-/// Files that are being written have `#` and a number behind their names.
+/// Deletes old incomplete files, whose names end in `#` and a number.
 fn clear_drafts(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)?.flatten() {
         let path = entry.path();
@@ -293,21 +294,21 @@ fn clear_drafts(folder: &Path) -> io::Result<()> {
         let age = entry.metadata().and_then(|data| data.modified()).map(|time| time.elapsed());
         let is_draft = entry.file_name().to_string_lossy().contains('#');
         if is_draft && matches!(age, Ok(Ok(age)) if age > ABANDONED) {
-            // Another program may have cleared it away meanwhile.
+            // Another program may have deleted it meanwhile.
             let _ = fs::remove_file(path);
         }
     }
     Ok(())
 }
 
-/// The SHA-256 of what a compressed file holds.
+/// Returns the SHA-256 of a compressed file's content.
 fn hash(path: &Path) -> io::Result<String> {
     let mut hash = Sha256::new();
     io::copy(&mut zstd::Decoder::new(File::open(path)?)?, &mut Hasher(&mut hash))?;
     Ok(hex(&hash.finalize()))
 }
 
-/// Takes bytes into a hash.
+/// Writes bytes into a hash.
 struct Hasher<'a>(&'a mut Sha256);
 
 impl io::Write for Hasher<'_> {
@@ -321,10 +322,10 @@ impl io::Write for Hasher<'_> {
     }
 }
 
-/// Bytes in hexadecimal.
+/// Returns bytes in hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a text does not fail.
+        // Writing to a String never fails.
         let _ = write!(text, "{byte:02x}");
         text
     })

@@ -1,8 +1,8 @@
-//! The store of results: what runs measured, in a database, and their raw logs beside it.
+//! The store of results: a database, and the raw logs beside it.
 //!
-//! On one machine that is an SQLite file and a folder; several servers share a PostgreSQL and a bucket. A result is
-//! entered whole or not at all, and never changes; what a newer parser makes of its log stands beside it. Results are
-//! compressed columns that lists do not touch: they read summaries alone.
+//! On one machine that is an SQLite file and a folder; several servers share a PostgreSQL database and a bucket. A result is
+//! stored completely or not at all, and never changes; later scores of its log are stored beside it. Lists read summaries
+//! only, never the compressed results.
 
 mod access;
 mod alerts;
@@ -11,7 +11,6 @@ mod blobs;
 mod changes;
 mod columns;
 mod database;
-mod migrations;
 mod progress;
 mod query;
 mod scores;
@@ -42,15 +41,15 @@ use trainplan_shared::api::{EventKind, RunPage, RunSummary, UploadOutcome};
 use trainplan_shared::result::{self, FileError, Report, RunResult, View};
 use uuid::Uuid;
 
-/// How hard zstd tries: more makes little smaller and takes much longer.
+/// The compression level of zstd. Higher levels save little and take much longer.
 const LEVEL: i32 = 3;
 
-/// Where a store is: in the data directory, unless somewhere else is named.
+/// The place of a store: the data directory, except for parts that are elsewhere.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Place {
-    /// A PostgreSQL, by its address.
+pub(crate) struct StorePlace {
+    /// The address of a PostgreSQL database.
     pub(crate) database_url: Option<String>,
-    /// A bucket, or another folder, for the raw logs.
+    /// A bucket, or another folder, for raw logs.
     pub(crate) blobs: Option<String>,
 }
 
@@ -61,82 +60,82 @@ pub(crate) struct Store {
     blobs: Blobs,
 }
 
-/// Why the store does not do what it is asked.
+/// Why the store refused or failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StoreError {
-    /// A newer program made the database.
+    /// A newer program created the database or brought it up to date.
     #[error(
-        "the store {store} is of version {version}, and this program works with version {newest}: use a newer trainplan, or \
-         another store"
+        "The store {store} has version {version}; this trainplan supports versions up to {newest}. Use a newer trainplan or \
+         another store."
     )]
     Newer {
         /// The database.
         store: String,
         /// Its version.
         version: i64,
-        /// The version that this program makes.
+        /// The newest version that this program supports.
         newest: usize,
     },
-    /// Another program does not stop writing.
-    #[error("another program keeps the store {store} locked: end it, or try again")]
+    /// Another program keeps the database locked.
+    #[error("Another program has locked the store {store}. Stop that program, or try again.")]
     Locked {
         /// The database.
         store: String,
     },
-    /// The database is out of reach, for now.
-    #[error("the store {store} does not answer: {error}; see whether it runs, and try again")]
+    /// The database can't be reached at the moment.
+    #[error("The store {store} does not answer: {error}. Check that it runs, and try again.")]
     Gone {
         /// The database.
         store: String,
-        /// What went wrong.
+        /// The database's error.
         error: sqlx::Error,
     },
-    /// What was given is no address.
-    #[error("{url} is no address of a database: {what}")]
+    /// The address of the database is invalid.
+    #[error("{url} is not a valid database address. {what}.")]
     Address {
-        /// What was given, without a password.
+        /// The address, without a password.
         url: String,
-        /// What is wrong.
+        /// What is wrong or expected, as a sentence without its full stop.
         what: String,
     },
     /// The database failed.
-    #[error("the store {store} failed: {error}")]
+    #[error("The store {store} failed: {error}.")]
     Database {
         /// The database.
         store: String,
-        /// What it said.
+        /// The database's error.
         error: sqlx::Error,
     },
     /// Another result has the same id.
     #[error(
-        "the store has {what} under the id {id}: results never change; what a log is a run of is said again on the run's page, or by \
-         `trainplan reparse {id} --recipe ...` where the store is, and `trainplan results delete {id}` makes room for another result"
+        "The store already has {what} under the id {id}, and stored results never change. To correct its recipe, use the run's page \
+         or `trainplan reparse {id} --recipe ...` where the store is. To replace it, delete it first: `trainplan results delete {id}`."
     )]
     Conflict {
         /// The id.
         id: Uuid,
-        /// What it has there.
+        /// How the stored result differs.
         what: String,
     },
-    /// What a run is of was said by its campaign.
-    #[error("the campaign {campaign} carried the run {id} out, and so said what it is a run of")]
+    /// The run's recipe is known from its campaign.
+    #[error("The recipe of run {id} can't be changed, because the campaign {campaign} launched it.")]
     Carried {
         /// The id.
         id: Uuid,
         /// The campaign.
         campaign: String,
     },
-    /// The raw log can't be kept or read.
+    /// The raw log can't be stored or read.
     #[error(transparent)]
     Blob(#[from] BlobError),
-    /// The result can't be put into a file.
+    /// The result can't be written as a file.
     #[error(transparent)]
     Result(#[from] FileError),
-    /// The system gives no randomness, and so there are no secrets.
-    #[error("the system gives no random bytes: {0}")]
+    /// The system has no randomness for secrets.
+    #[error("The system provides no random bytes: {0}.")]
     NoRandomness(#[from] getrandom::Error),
-    /// What the store holds was changed from outside.
-    #[error("the store's result {id} can't be read: {what}; import its file again into a new --data-dir")]
+    /// A stored result was changed by other means.
+    #[error("The stored result {id} is damaged: {what}. Import its file again, into a new data directory.")]
     Damaged {
         /// The id.
         id: Uuid,
@@ -146,13 +145,13 @@ pub(crate) enum StoreError {
 }
 
 impl Store {
-    /// Opens the store of a data directory: makes it if there is none, and brings an older one up to date.
+    /// Opens the store of a data directory. Creates it, or brings it up to date, if needed.
     pub(crate) async fn open(dir: &DataDir) -> Result<Store, StoreError> {
-        Self::open_at(dir, &Place::default()).await
+        Self::open_at(dir, &StorePlace::default()).await
     }
 
-    /// Opens a store that may be elsewhere.
-    pub(crate) async fn open_at(dir: &DataDir, place: &Place) -> Result<Store, StoreError> {
+    /// Opens a store that may be partly elsewhere.
+    pub(crate) async fn open_at(dir: &DataDir, place: &StorePlace) -> Result<Store, StoreError> {
         let blobs = match &place.blobs {
             None => Blobs::folder(&dir.path().join("blobs"))?,
             Some(url) if url.starts_with("s3://") => Blobs::bucket(url)?,
@@ -167,39 +166,39 @@ impl Store {
         Ok(store)
     }
 
-    /// What to call it: its file, or its address without a password.
+    /// Returns the store's name for messages: its file, or its address without a password.
     pub(crate) fn name(&self) -> &str {
         &self.database.name
     }
 
-    /// Whether database and logs can be reached.
+    /// Checks that the database answers.
     pub(crate) async fn is_well(&self) -> Result<(), StoreError> {
         let asked = sqlx::query_scalar("SELECT 1").fetch_one(&self.database.readers).await;
         let _: i32 = asked.map_err(|error| self.failed(error))?;
         Ok(())
     }
 
-    /// Enters the result of a run that was carried out from here, and its raw log from a file that holds it compressed by
-    /// zstd. The same result again is no second one; its log may come later than it.
+    /// Stores the result of a run that this program launched, with its raw log from a file compressed with zstd. Storing the
+    /// same result again has no effect, except that its log may be added.
     ///
     /// # Errors
-    /// Another result has its id; the log is not the one that it was made from; the disk or the database fails. What was
-    /// in the store stays as it is.
+    /// Another result has its id; the log is not the one that the result was made from; the disk or the database fails. The
+    /// store stays unchanged then.
     pub(crate) async fn put(&self, run: &RunResult, log: Option<&Path>) -> Result<UploadOutcome, StoreError> {
-        self.put_file(run, result::write(run)?.as_bytes(), log, Came::CarriedOut).await
+        self.put_file(run, result::write(run)?.as_bytes(), log, Origin::Launched).await
     }
 
-    /// Enters a result by its file, whose bytes stay as they are for ever, and its raw log: one that was kept elsewhere.
+    /// Stores an exported result, with the exact bytes of its file and its raw log.
     ///
     /// # Errors
-    /// As [`Store::put`]'s.
-    pub(crate) async fn put_kept(
+    /// Those of [`Store::put`].
+    pub(crate) async fn put_imported(
         &self,
         run: &RunResult,
         file: &[u8],
         log: Option<&Path>,
     ) -> Result<UploadOutcome, StoreError> {
-        self.put_file(run, file, log, Came::Kept).await
+        self.put_file(run, file, log, Origin::Imported).await
     }
 
     async fn put_file(
@@ -207,42 +206,42 @@ impl Store {
         run: &RunResult,
         file: &[u8],
         log: Option<&Path>,
-        came: Came<'_>,
+        origin: Origin<'_>,
     ) -> Result<UploadOutcome, StoreError> {
         let entry = self.entry(run, file)?;
         let Some(log) = log else {
-            return self.enter(self.database.write().await?, entry, None, came).await;
+            return self.enter(self.database.write().await?, entry, None, origin).await;
         };
         let sha256 = LogHash::parse(&run.source.sha256)?;
         loop {
-            self.blobs.keep(&sha256, log).await?;
-            if let Some(writing) = self.write_naming(&sha256).await? {
-                return self.enter(writing, entry, Some(&sha256), came).await;
+            self.blobs.put(&sha256, log).await?;
+            if let Some(writing) = self.write_with_log(&sha256).await? {
+                return self.enter(writing, entry, Some(&sha256), origin).await;
             }
         }
     }
 
-    /// Enters a result as it came over the network, by whose token. If its log is here already, it has that one.
+    /// Stores an uploaded result and the token that uploaded it. If the store has its log, the result gets it.
     ///
     /// # Errors
-    /// As [`Store::put`]'s.
+    /// Those of [`Store::put`].
     pub(crate) async fn put_upload(
         &self,
         run: &RunResult,
         file: &[u8],
         token: &str,
     ) -> Result<UploadOutcome, StoreError> {
-        let (entry, came) = (self.entry(run, file)?, Came::Uploaded(token));
-        // What names no hash has no log.
+        let (entry, origin) = (self.entry(run, file)?, Origin::Uploaded(token));
+        // Without a valid hash there can be no log.
         if let Ok(sha256) = LogHash::parse(&run.source.sha256)
-            && let Some(writing) = self.write_naming(&sha256).await?
+            && let Some(writing) = self.write_with_log(&sha256).await?
         {
-            return self.enter(writing, entry, Some(&sha256), came).await;
+            return self.enter(writing, entry, Some(&sha256), origin).await;
         }
-        self.enter(self.database.write().await?, entry, None, came).await
+        self.enter(self.database.write().await?, entry, None, origin).await
     }
 
-    /// The runs of a query, as summaries.
+    /// Returns a page of the runs that match a query.
     pub(crate) async fn list(&self, query: &Query) -> Result<RunPage, StoreError> {
         let mut runs = Vec::new();
         for mut select in query.selects() {
@@ -254,7 +253,7 @@ impl Store {
         Ok(query.page(runs))
     }
 
-    /// A run's summary.
+    /// Returns a run's summary.
     pub(crate) async fn summary(&self, id: Uuid) -> Result<Option<RunSummary>, StoreError> {
         let mut select = RunRow::select();
         select.push(" AND id = ").bind(id.to_string());
@@ -262,7 +261,7 @@ impl Store {
         Ok(row.map_err(|error| self.failed(error))?.map(RunSummary::from))
     }
 
-    /// The runs whose ids begin so; no more than two, which is one too many for a name.
+    /// Returns the ids that begin with this text, at most two: more than one means that the text is ambiguous.
     pub(crate) async fn named(&self, beginning: &str) -> Result<Vec<Uuid>, StoreError> {
         let is_beginning = beginning.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
         if !is_beginning {
@@ -276,12 +275,12 @@ impl Store {
         Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
     }
 
-    /// A result, by the newest parser that made one of its log.
+    /// Returns a result, as its newest score has it.
     pub(crate) async fn get(&self, id: Uuid) -> Result<Option<RunResult>, StoreError> {
         self.newest_file(id).await?.map(|file| unpack(id, &file)).transpose()
     }
 
-    /// A result's file as it came, compressed by zstd.
+    /// Returns an uploaded result's file, compressed with zstd.
     pub(crate) async fn file(&self, id: Uuid) -> Result<Option<Vec<u8>>, StoreError> {
         sqlx::query_scalar("SELECT file FROM results WHERE id = $1")
             .bind(id.to_string())
@@ -290,7 +289,7 @@ impl Store {
             .map_err(|error| self.failed(error))
     }
 
-    /// A result's file by the newest parser that made one of its log, compressed by zstd.
+    /// Returns the result file of the newest score, compressed with zstd.
     pub(crate) async fn newest_file(&self, id: Uuid) -> Result<Option<Vec<u8>>, StoreError> {
         match self.newest_score(id).await? {
             Some(file) => Ok(Some(file)),
@@ -298,7 +297,7 @@ impl Store {
         }
     }
 
-    /// Which raw log a result has, where that is here.
+    /// Returns the hash of a result's raw log, if the store has that log.
     pub(crate) async fn log(&self, id: Uuid) -> Result<Option<LogHash>, StoreError> {
         let sha256: Option<Option<String>> = sqlx::query_scalar("SELECT log_sha256 FROM runs WHERE id = $1")
             .bind(id.to_string())
@@ -308,29 +307,29 @@ impl Store {
         Ok(sha256.flatten().map(|sha256| LogHash::parse(&sha256)).transpose()?)
     }
 
-    /// What to call a result's raw log, where that is here: the path of its file, or its address.
+    /// Returns the path or address of a result's raw log, if the store has it.
     pub(crate) async fn log_name(&self, id: Uuid) -> Result<Option<String>, StoreError> {
         Ok(self.log(id).await?.map(|sha256| self.blobs.name_of(&sha256)))
     }
 
-    /// A raw log.
+    /// Returns a raw log.
     pub(crate) async fn read_log(&self, sha256: &LogHash) -> Result<Log, StoreError> {
         Ok(self.blobs.read(sha256).await?)
     }
 
-    /// What has arrived of a run's log.
+    /// Returns the uploaded pieces of a run's log.
     pub(crate) async fn arriving(&self, id: Uuid) -> Result<Arriving, StoreError> {
         Ok(Arriving::open(self.blobs.clone(), id).await?)
     }
 
-    /// Forgets what happened long ago, and logs that nobody went on with.
+    /// Deletes old changes, and pieces of abandoned uploads.
     pub(crate) async fn tidy(&self) -> Result<(), StoreError> {
         self.forget_changes().await?;
         Ok(Arriving::clear_abandoned(&self.blobs).await?)
     }
 
-    /// Makes what has arrived the log of a run that is in the store, if it is that. The pieces stay until they are cleared:
-    /// who is interrupted goes on with them.
+    /// Joins the uploaded pieces into the log of a stored run, if their hash matches. The pieces stay until they are cleared, so
+    /// that an interrupted call can be repeated.
     pub(crate) async fn finish_log(
         &self,
         id: Uuid,
@@ -339,7 +338,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let mut writing = loop {
             arriving.finish(sha256).await?;
-            if let Some(writing) = self.write_naming(sha256).await? {
+            if let Some(writing) = self.write_with_log(sha256).await? {
                 break writing;
             }
         };
@@ -350,7 +349,8 @@ impl Store {
         self.commit(writing).await
     }
 
-    /// Removes a run with all that is known of it, and its log unless another run has the same. Whether it was there.
+    /// Deletes a run with everything that belongs to it, and its log unless another run has the same. Returns whether the run
+    /// was stored.
     pub(crate) async fn delete(&self, id: Uuid) -> Result<bool, StoreError> {
         let text = id.to_string();
         let mut writing = self.database.write().await?;
@@ -360,7 +360,7 @@ impl Store {
             .await
             .map_err(|error| self.failed(error))?;
         let Some(log) = log else {
-            // It may be one that is not over, or whose result will never come.
+            // It may be unfinished, or have ended without a result.
             let deleted =
                 sqlx::query("DELETE FROM progress WHERE id = $1").bind(&text).execute(&mut *writing);
             let was_live = deleted.await.map_err(|error| self.failed(error))?.rows_affected() > 0;
@@ -370,7 +370,7 @@ impl Store {
             }
             return Ok(was_live);
         };
-        // What refers to it goes with it.
+        // The database also deletes the rows that refer to it.
         let deleted = sqlx::query("DELETE FROM runs WHERE id = $1").bind(&text).execute(&mut *writing).await;
         deleted.map_err(|error| self.failed(error))?;
         self.change(&mut writing, EventKind::Deleted, &text).await?;
@@ -382,9 +382,9 @@ impl Store {
         Ok(true)
     }
 
-    /// Removes a log that no run names any more. Whoever is ended before it does leaves it to [`Store::sweep`].
+    /// Deletes a log unless a run refers to it. If a program is killed before it gets here, [`Store::sweep`] does so later.
     async fn drop_log(&self, sha256: &LogHash) -> Result<(), StoreError> {
-        let mut writing = self.database.write_of(sha256.as_str()).await?;
+        let mut writing = self.database.write_exclusive(sha256.as_str()).await?;
         let named =
             sqlx::query_scalar("SELECT count(*) FROM runs WHERE log_sha256 = $1").bind(sha256.as_str());
         let named: i64 = named.fetch_one(&mut *writing).await.map_err(|error| self.failed(error))?;
@@ -394,14 +394,17 @@ impl Store {
         self.commit(writing).await
     }
 
-    /// Starts to write that a run has this log, which nobody removes until that is written. None if it is not here: no
-    /// run may name a log that is not.
-    async fn write_naming(&self, sha256: &LogHash) -> Result<Option<Transaction<'static, Any>>, StoreError> {
-        let writing = self.database.write_of(sha256.as_str()).await?;
+    /// Begins a transaction that makes a run refer to this log; the log can't be deleted until it ends. Returns none if the store
+    /// does not have the log, because no run may refer to a missing one.
+    async fn write_with_log(
+        &self,
+        sha256: &LogHash,
+    ) -> Result<Option<Transaction<'static, Any>>, StoreError> {
+        let writing = self.database.write_exclusive(sha256.as_str()).await?;
         Ok(self.blobs.has(sha256).await?.then_some(writing))
     }
 
-    /// Removes the logs that no run names: of runs that were deleted by a server that was then killed, for one.
+    /// Deletes the logs that no run refers to, such as those of runs whose deletion was interrupted.
     pub(crate) async fn sweep(&self) -> Result<(), StoreError> {
         let mut logs = self.blobs.settled();
         while let Some(sha256) = logs.try_next().await? {
@@ -410,7 +413,7 @@ impl Store {
         Ok(())
     }
 
-    /// Removes the runs that were received more than so many days ago. How many there were.
+    /// Deletes the runs that were received more than this many days ago; returns their number.
     pub(crate) async fn delete_older(&self, days: u32) -> Result<usize, StoreError> {
         let until = time(Timestamp::now() - SignedDuration::from_hours(24 * i64::from(days)));
         let mut deleted = 0;
@@ -428,35 +431,35 @@ impl Store {
         }
     }
 
-    /// What is work before a result is entered: nobody waits for it.
+    /// Prepares a result, before the transaction that stores it.
     fn entry<'a>(&self, run: &'a RunResult, file: &[u8]) -> Result<Entry<'a>, StoreError> {
         let packed = zstd::bulk::compress(file, LEVEL);
         let packed = packed.map_err(|error| self.failed(sqlx::Error::Io(error)))?;
         Ok(Entry { run, sha256: hex(&Sha256::digest(file)), packed, summary: summary(run, now(), false) })
     }
 
-    /// Enters a result in one go, unless it is there.
+    /// Stores a result in one transaction, unless it is stored.
     async fn enter(
         &self,
         mut writing: Transaction<'static, Any>,
         entry: Entry<'_>,
         log: Option<&LogHash>,
-        came: Came<'_>,
+        origin: Origin<'_>,
     ) -> Result<UploadOutcome, StoreError> {
         let Entry { run, sha256, packed, summary } = entry;
         let log = log.map(LogHash::as_str);
-        let row = RunRow::new(&summary, &sha256, log, came.token());
+        let row = RunRow::new(&summary, &sha256, log, origin.token());
         let failed = |error| self.failed(error);
         let insert = row.insert().query().execute(&mut *writing).await;
         if insert.map_err(failed)?.rows_affected() > 0 {
             let insert = sqlx::query("INSERT INTO results (id, file) VALUES ($1, $2)");
             let insert = insert.bind(&summary.id).bind(packed).execute(&mut *writing).await;
             insert.map_err(failed)?;
-            if came.is_news() {
+            if origin.is_judged() {
                 let insert = sqlx::query("INSERT INTO unjudged (id) VALUES ($1)").bind(&summary.id);
                 insert.execute(&mut *writing).await.map_err(failed)?;
             }
-            // It is over.
+            // The run is no longer unfinished.
             let delete = sqlx::query("DELETE FROM progress WHERE id = $1").bind(&summary.id);
             delete.execute(&mut *writing).await.map_err(failed)?;
             self.change(&mut writing, EventKind::Run, &summary.id).await?;
@@ -472,7 +475,7 @@ impl Store {
             let file = sqlx::query_scalar("SELECT file FROM results WHERE id = $1").bind(&summary.id);
             let file: Vec<u8> = file.fetch_one(&mut *writing).await.map_err(failed)?;
             let kept = unpack(run.id, &file)?;
-            // It may have been said since then what the log is a run of.
+            // The recipe may have been corrected since then.
             let newest = self.get(run.id).await?.unwrap_or_else(|| kept.clone());
             if !kept.covers(run) && !newest.covers(run) {
                 return Err(StoreError::Conflict { id: run.id, what: difference(&newest, run) });
@@ -484,7 +487,7 @@ impl Store {
         Ok(UploadOutcome::Known)
     }
 
-    /// Makes the summaries anew that an older program made. A few at a time: whoever is interrupted goes on later.
+    /// Recomputes summaries of older programs, in small transactions: an interrupted program continues later.
     async fn summarise(&self) -> Result<(), StoreError> {
         loop {
             let old: Vec<(String, String, Option<String>)> = sqlx::query_as(
@@ -509,7 +512,7 @@ impl Store {
                         row.update().query().execute(&mut *writing).await
                     }
                     None => {
-                        tracing::warn!("the store's result {id} can't be read; its summary stays as it is");
+                        tracing::warn!("the stored result {id} can't be read; its summary stays unchanged");
                         let update = sqlx::query("UPDATE runs SET summary_version = $2 WHERE id = $1");
                         update.bind(&id).bind(SUMMARY_VERSION).execute(&mut *writing).await
                     }
@@ -534,71 +537,71 @@ impl Store {
     }
 }
 
-/// How a result came into the store.
+/// How a result reached the store.
 #[derive(Debug, Clone, Copy)]
-enum Came<'a> {
-    /// From a file that was kept elsewhere.
-    Kept,
-    /// From a run that was carried out from here.
-    CarriedOut,
-    /// Over the network, by this token.
+enum Origin<'a> {
+    /// It was imported from a file.
+    Imported,
+    /// This program launched the run.
+    Launched,
+    /// It was uploaded with this token.
     Uploaded(&'a str),
 }
 
-impl<'a> Came<'a> {
-    /// Whether it is to be judged: what was kept is an old story.
-    fn is_news(self) -> bool {
-        !matches!(self, Came::Kept)
+impl<'a> Origin<'a> {
+    /// Returns whether the run is judged. Imported runs are old and cause no alerts.
+    fn is_judged(self) -> bool {
+        !matches!(self, Origin::Imported)
     }
 
     fn token(self) -> Option<&'a str> {
         match self {
-            Came::Uploaded(token) => Some(token),
-            Came::Kept | Came::CarriedOut => None,
+            Origin::Uploaded(token) => Some(token),
+            Origin::Imported | Origin::Launched => None,
         }
     }
 }
 
-/// A result that is ready to be entered.
+/// A result that is ready to be stored.
 struct Entry<'a> {
     run: &'a RunResult,
-    /// Of its file.
+    /// The SHA-256 of its file.
     sha256: String,
-    /// Its file, compressed by zstd.
+    /// Its file, compressed with zstd.
     packed: Vec<u8>,
     summary: RunSummary,
 }
 
-/// What a kept result is beside another under its id.
+/// Returns how a stored result differs from another one with its id.
 fn difference(kept: &RunResult, other: &RunResult) -> String {
     if kept.source.sha256 != other.source.sha256 {
         return "the result of another log".into();
     }
     let read_as = |run: &RunResult| match Report::of(run, &View::default()).recipe {
         Some(recipe) => format!("as a run of {recipe}"),
-        None => "as a run of no known recipe".into(),
+        None => "as a run without a recipe".into(),
     };
     let (kept, other) = (read_as(kept), read_as(other));
     if kept == other {
-        "this log, read otherwise,".into()
+        "this log with other details".into()
     } else {
-        format!("this log, read {kept} and not {other},")
+        format!("this log {kept}, not {other},")
     }
 }
 
-/// The result in a compressed file.
+/// Decompresses and reads a result.
 fn unpack(id: Uuid, file: &[u8]) -> Result<RunResult, StoreError> {
     let damaged = |what| StoreError::Damaged { id, what };
     let text = zstd::decode_all(file).map_err(|error: io::Error| damaged(error.to_string()))?;
     result::read(&text).map_err(|error| damaged(error.to_string()))
 }
 
-/// The time as the store writes it: in UTC with microseconds, so that it sorts as a text.
+/// Returns the current time as the store writes it.
 fn now() -> String {
     time(Timestamp::now())
 }
 
-/// A time as the store writes it.
+/// Returns a time as the store writes it: in UTC with microseconds, so that texts sort like times.
 pub(crate) fn time(time: Timestamp) -> String {
     format!("{time:.6}")
 }

@@ -1,5 +1,4 @@
-//! What was made of raw logs later, by a newer parser or as runs of what was said since. The result that was uploaded stays;
-//! the newest one counts.
+//! Later scores of raw logs, by a newer parser or for a corrected recipe. The uploaded result stays; the newest score counts.
 
 use super::{LEVEL, RunRow, Store, StoreError, now, summary, unpack};
 use trainplan_shared::api::{EventKind, ScoreVersion};
@@ -10,7 +9,7 @@ use uuid::Uuid;
 const NEWEST: &str = "SELECT file FROM scores WHERE id = $1 ORDER BY parser_version DESC LIMIT 1";
 
 impl Store {
-    /// All that was made of a run, the newest first; empty if it is not here.
+    /// Returns all scores of a run, newest first, the uploaded result last; empty if the run is not stored.
     pub(crate) async fn scores(&self, id: Uuid) -> Result<Vec<ScoreVersion>, StoreError> {
         let rows: Vec<(String, Vec<u8>)> =
             sqlx::query_as("SELECT scored_at, file FROM scores WHERE id = $1 ORDER BY parser_version DESC")
@@ -28,22 +27,22 @@ impl Store {
         files.into_iter().map(score).collect()
     }
 
-    /// Reads a run's raw log again by this program's parser, as a run of what is said now, or else of what was known.
-    /// None if the log is not here; otherwise whether that made another result than the one that counted.
+    /// Scores a run's raw log again, as a run of `scenario` or of what it was before. Returns none if the store does not have the
+    /// log, otherwise whether the score changed.
     ///
     /// # Errors
-    /// A campaign said what it is a run of, and something else is said now; the log or the database fails.
-    pub(crate) async fn reparse(&self, id: Uuid, said: Option<Spec>) -> Result<Option<bool>, StoreError> {
+    /// A scenario is given although a campaign launched the run; the log or the database fails.
+    pub(crate) async fn reparse(&self, id: Uuid, scenario: Option<Spec>) -> Result<Option<bool>, StoreError> {
         let (Some(sha256), Some(run)) = (self.log(id).await?, self.get(id).await?) else { return Ok(None) };
-        if let (Some(carried), Some(_)) = (&run.carried, &said) {
+        if let (Some(carried), Some(_)) = (&run.carried, &scenario) {
             return Err(StoreError::Carried { id, campaign: carried.campaign.clone() });
         }
         let log = self.read_log(&sha256).await?;
         let path = run.source.path.clone();
-        let is_another = said.is_some();
-        let said = said.unwrap_or_else(|| run.identity.scenario.clone());
+        let is_corrected = scenario.is_some();
+        let scenario = scenario.unwrap_or_else(|| run.identity.scenario.clone());
         let read = tokio::task::spawn_blocking(move || {
-            let mut intake = Intake::new(&path, &said);
+            let mut intake = Intake::new(&path, &scenario);
             let mut raw = log.raw()?;
             let mut piece = vec![0; 1 << 18];
             loop {
@@ -55,24 +54,24 @@ impl Store {
         });
         let read = read.await.map_err(std::io::Error::other).and_then(|read| read);
         let read = read.map_err(|error| StoreError::Damaged { id, what: format!("its log: {error}") })?;
-        let mut new = again(&run, read);
+        let mut new = with_known_facts(&run, read);
         new.provenance.scored_at = run.provenance.scored_at.clone();
         if new == run {
             return Ok(Some(false));
         }
-        // A clock may have been set back.
+        // The clock may have been set back since the last score.
         new.provenance.scored_at = run.provenance.scored_at.clone().max(Some(now()));
-        Ok(self.enter_score(&new, is_another).await?.then_some(true))
+        Ok(self.store_score(&new, is_corrected).await?.then_some(true))
     }
 
-    /// Enters what a parser made of a run's log in another store, unless what that version made is newer here. Whether the
-    /// run is here.
+    /// Stores a score from another store, unless this one has a newer score by the same parser version. Returns whether the run
+    /// is stored.
     pub(crate) async fn put_score(&self, run: &RunResult) -> Result<bool, StoreError> {
-        self.enter_score(run, false).await
+        self.store_score(run, false).await
     }
 
-    /// Enters a score. One that makes a run one of something else leaves none of its alerts, and has it judged again.
-    async fn enter_score(&self, run: &RunResult, is_another: bool) -> Result<bool, StoreError> {
+    /// Stores a score. If the recipe was corrected, deletes the run's alerts and has it judged again.
+    async fn store_score(&self, run: &RunResult, is_corrected: bool) -> Result<bool, StoreError> {
         let id = run.id.to_string();
         let scored_at = run.provenance.scored_at.clone().unwrap_or_default();
         let failed = |error| self.failed(error);
@@ -85,14 +84,14 @@ impl Store {
                 .fetch_optional(&mut *writing)
                 .await
                 .map_err(failed)?;
-        // Somebody may have deleted it meanwhile.
+        // The run may have been deleted meanwhile.
         let Some((received_at, log)) = known else { return Ok(false) };
         let insert = "INSERT INTO scores (id, parser_version, scored_at, file) VALUES ($1, $2, $3, $4) \
             ON CONFLICT (id, parser_version) DO UPDATE SET scored_at = excluded.scored_at, file = excluded.file \
             WHERE excluded.scored_at >= scores.scored_at";
         let insert = sqlx::query(insert).bind(&id).bind(i64::from(run.provenance.parser_version));
         insert.bind(scored_at).bind(packed).execute(&mut *writing).await.map_err(failed)?;
-        if is_another {
+        if is_corrected {
             for statement in [
                 "DELETE FROM alerts WHERE run = $1",
                 "INSERT INTO unjudged (id) VALUES ($1) ON CONFLICT DO NOTHING",
@@ -109,7 +108,7 @@ impl Store {
         self.commit(writing).await.map(|()| true)
     }
 
-    /// The newest file that a parser made of a run's log, compressed by zstd.
+    /// Returns the result file of the newest later score, compressed with zstd.
     pub(crate) async fn newest_score(&self, id: Uuid) -> Result<Option<Vec<u8>>, StoreError> {
         sqlx::query_scalar(NEWEST)
             .bind(id.to_string())
@@ -119,12 +118,12 @@ impl Store {
     }
 }
 
-/// A result of the same log, with what the log does not tell.
-fn again(run: &RunResult, read: RunResult) -> RunResult {
+/// Returns a new result of the same log, with the facts that are not in the log.
+fn with_known_facts(run: &RunResult, read: RunResult) -> RunResult {
     let read = RunResult { source: run.source.clone(), ..read };
     let Some(carried) = run.carried.clone() else { return RunResult { id: run.id, ..read } };
     let mut new = read.of_run(run.id, carried);
-    // What was seen of the run itself stays true.
+    // What the runner observed of the run itself stays true.
     for reason in &run.comparable.reasons {
         if !new.comparable.reasons.contains(reason) {
             new.comparable.reasons.push(reason.clone());

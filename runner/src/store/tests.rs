@@ -96,7 +96,7 @@ async fn read_log(store: &Store, id: Uuid) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn what_is_put_is_there_after_the_store_is_opened_again() {
+async fn stored_results_are_there_after_reopening() {
     let dir = tempfile::tempdir().unwrap();
     let run = carried_out(&log(12.39), "eos");
     assert_eq!(open(&dir).await.put(&run, None).await.unwrap(), UploadOutcome::New);
@@ -111,7 +111,7 @@ async fn what_is_put_is_there_after_the_store_is_opened_again() {
 }
 
 #[tokio::test]
-async fn a_summary_tells_what_the_report_does() {
+async fn summaries_agree_with_reports() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir).await;
     let run = carried_out(&log(11.0), "eos");
@@ -137,7 +137,7 @@ async fn a_summary_tells_what_the_report_does() {
 }
 
 #[tokio::test]
-async fn a_log_that_tells_little_is_a_run_too() {
+async fn logs_without_steps_are_stored() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir).await;
     let run = result_of(b"srun: error: node down\n");
@@ -148,7 +148,7 @@ async fn a_log_that_tells_little_is_a_run_too() {
 }
 
 #[tokio::test]
-async fn the_same_result_is_known_and_another_under_its_id_is_refused() {
+async fn storing_twice_has_no_effect_and_other_results_under_the_id_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir).await;
     let run = result_of(&log(12.39));
@@ -167,7 +167,7 @@ async fn the_same_result_is_known_and_another_under_its_id_is_refused() {
 }
 
 #[tokio::test]
-async fn a_log_is_kept_under_the_hash_of_what_it_holds() {
+async fn logs_are_stored_under_their_hash() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir).await;
     let (log, other) = (log(12.39), log(13.0));
@@ -190,7 +190,7 @@ async fn a_log_is_kept_under_the_hash_of_what_it_holds() {
 }
 
 #[tokio::test]
-async fn a_log_that_is_torn_or_another_one_leaves_nothing_behind() {
+async fn broken_and_wrong_logs_are_refused_without_leftovers() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir).await;
     let log = log(12.39);
@@ -214,7 +214,7 @@ async fn a_log_that_is_torn_or_another_one_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn logs_that_no_run_names_are_swept_away_after_a_day() {
+async fn unreferenced_logs_are_deleted_after_a_day() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir).await;
     let (kept, left, fresh) = (log(12.39), log(13.0), log(14.0));
@@ -241,7 +241,7 @@ async fn logs_that_no_run_names_are_swept_away_after_a_day() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_log_stays_that_comes_again_while_its_other_run_is_deleted() {
+async fn a_log_stays_while_another_run_with_it_is_stored() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir).await;
     let log = log(12.39);
@@ -257,7 +257,7 @@ async fn a_log_stays_that_comes_again_while_its_other_run_is_deleted() {
                 _ => {
                     upload(&new).await?;
                     let mut arriving = store.arriving(new.id).await?;
-                    arriving.take(&log).await?;
+                    arriving.put(&log).await?;
                     store.finish_log(new.id, &arriving, &LogHash::parse(&new.source.sha256)?).await
                 }
             }
@@ -273,7 +273,7 @@ async fn a_log_stays_that_comes_again_while_its_other_run_is_deleted() {
 }
 
 #[tokio::test]
-async fn what_is_carried_out_or_uploaded_is_to_be_judged_once_and_what_was_kept_is_not() {
+async fn launched_and_uploaded_runs_are_judged_once_and_imported_ones_never() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir).await;
     let [here, sent, kept, gone] =
@@ -281,7 +281,7 @@ async fn what_is_carried_out_or_uploaded_is_to_be_judged_once_and_what_was_kept_
     for _ in 0..2 {
         store.put(&here, None).await.unwrap();
         store.put_upload(&sent, result::write(&sent).unwrap().as_bytes(), "ann").await.unwrap();
-        store.put_kept(&kept, result::write(&kept).unwrap().as_bytes(), None).await.unwrap();
+        store.put_imported(&kept, result::write(&kept).unwrap().as_bytes(), None).await.unwrap();
     }
     store.put(&gone, None).await.unwrap();
     assert!(store.delete(gone.id).await.unwrap());
@@ -292,7 +292,7 @@ async fn what_is_carried_out_or_uploaded_is_to_be_judged_once_and_what_was_kept_
 }
 
 #[tokio::test]
-async fn pages_are_newest_first_and_meet_without_gap_or_overlap() {
+async fn pages_are_newest_first_without_gaps_or_overlaps() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir).await;
     let mut put = Vec::new();
@@ -318,7 +318,7 @@ async fn pages_are_newest_first_and_meet_without_gap_or_overlap() {
 }
 
 #[tokio::test]
-async fn filters_hold_together() {
+async fn filters_combine() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir).await;
     let (own, eos, dgx) =
@@ -344,7 +344,7 @@ async fn filters_hold_together() {
 }
 
 #[tokio::test]
-async fn a_store_that_a_newer_program_made_is_refused_and_stays_as_it_is() {
+async fn stores_of_newer_programs_are_refused_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir).await;
     let mut writing = store.database.write().await.unwrap();
@@ -352,14 +352,14 @@ async fn a_store_that_a_newer_program_made_is_refused_and_stays_as_it_is() {
     writing.commit().await.unwrap();
     let error = open_at(dir.path()).await.unwrap_err();
     assert!(matches!(error, StoreError::Newer { version: 99, .. }), "{error}");
-    assert!(error.to_string().contains("use a newer trainplan"), "{error}");
+    assert!(error.to_string().contains("Use a newer trainplan"), "{error}");
     let version = "SELECT user_version FROM pragma_user_version";
     let version: i64 = sqlx::query_scalar(version).fetch_one(&store.database.readers).await.unwrap();
     assert_eq!(version, 99);
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_database_is_named() {
+async fn an_invalid_database_file_is_named_in_the_error() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("store.sqlite"), "this is no database, although it is long enough".repeat(50))
         .unwrap();
@@ -369,7 +369,7 @@ async fn a_file_that_is_no_database_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn many_stores_open_at_once_and_write_at_once() {
+async fn concurrent_programs_can_create_and_write_a_store() {
     let dir = tempfile::tempdir().unwrap();
     let tasks: Vec<_> = (0..8)
         .map(|task| {
@@ -392,7 +392,7 @@ async fn many_stores_open_at_once_and_write_at_once() {
 }
 
 #[tokio::test]
-async fn a_put_that_is_given_up_half_way_leaves_no_run() {
+async fn an_aborted_transaction_stores_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir).await;
     let run = result_of(&log(12.39));
@@ -408,7 +408,7 @@ async fn a_put_that_is_given_up_half_way_leaves_no_run() {
 const CHILD: &str = "TRAINPLAN_TEST_STORE";
 
 #[test]
-fn a_program_that_is_killed_while_it_writes_leaves_whole_runs_alone() {
+fn a_killed_writer_leaves_only_complete_runs() {
     let dir = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let mut written = BTreeSet::new();

@@ -157,7 +157,7 @@ async fn receive(
 async fn keep(arriving: &mut Arriving, reader: &mut Decoding, least: usize) -> Result<(), Problem> {
     while reader.raw().len() >= least {
         let count = reader.raw().len().min(Arriving::PIECE);
-        arriving.take(&reader.raw()[..count]).await.map_err(StoreError::from)?;
+        arriving.put(&reader.raw()[..count]).await.map_err(StoreError::from)?;
         reader.raw().drain(..count);
     }
     Ok(())
