@@ -73,7 +73,7 @@ test("typing keeps the cursor and adds no history entries", async ({ page }) => 
   await page.getByRole("navigation").getByRole("link", { name: "Plan" }).click();
   await page.locator("#field-seq-len").pressSequentially("16384", { delay: 20 });
   await expect(page.locator("#field-seq-len")).toHaveValue("16384");
-  await expect(page.getByText("Sequence length 8192 → 16384")).toBeVisible();
+  await expect(page.getByText("Sequence length 8,192 → 16,384")).toBeVisible();
   await page.goBack();
   await expect(page).toHaveURL("/recipes");
 });

@@ -287,8 +287,8 @@ fn summary(scenario: &Scenario) -> Vec<(&'static str, String)> {
         parallel += &format!(" · VP {}", layout.vp());
     }
     let batch_text = format!(
-        "GBS {} = MBS {} · DP {} · GA {}, {} tokens each",
-        batch.gbs(),
+        "GBS {} = MBS {} · DP {} · GA {}; {} tokens per sequence",
+        group_digits(batch.gbs().into()),
         batch.mbs(),
         layout.dp(),
         batch.ga(),

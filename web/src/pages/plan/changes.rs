@@ -8,6 +8,7 @@ use trainplan_shared::field::{Field, FieldGroup};
 use trainplan_shared::options::{Recompute, Stack};
 use trainplan_shared::precision::Dtype;
 use trainplan_shared::scenario::{Change, Scenario};
+use trainplan_shared::units::group_digits;
 
 /// The fields of the scenario. An empty field shows in grey the value that applies: the recipe's, or the
 /// default.
@@ -180,9 +181,7 @@ fn ChangeChips() -> impl IntoView {
                 <For each=changes key=|change| (change.field, change.to.clone()) let(change)>
                     {
                         let Change { field, from, to, follows } = change;
-                        // The text of an imported model lists its whole shape.
-                        let to = if to.starts_with("own:") { "imported model".to_string() } else { to };
-                        let text = format!("{} {from} → {to}", field.label());
+                        let text = format!("{} {} → {}", field.label(), shown(&from), shown(&to));
                         if follows {
                             view! {
                                 <span class="chip follows" title="Follows the GPU count (weak scaling)">
@@ -205,5 +204,36 @@ fn ChangeChips() -> impl IntoView {
                 </For>
             </p>
         </Show>
+    }
+}
+
+/// Returns a field's text for people to read: whole numbers with thousands separators, and no list of the
+/// whole shape of an imported model.
+fn shown(text: &str) -> String {
+    match text.parse::<u32>() {
+        Ok(number) => group_digits(number.into()),
+        Err(_) if text.starts_with("own:") => "imported model".to_string(),
+        Err(_) => text.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changed_values_are_shown_for_people() {
+        assert_eq!(shown("16384"), "16,384");
+        assert_eq!(shown("own:layers=32,hidden=4096"), "imported model");
+        assert_eq!(shown("h100:hbm_gb=96"), "h100:hbm_gb=96");
+    }
+
+    #[test]
+    fn every_field_of_a_scenario_has_one_place_in_the_form() {
+        for field in Field::of_group(FieldGroup::Scenario) {
+            let places = MAIN_FIELDS.iter().chain(&OPTIONS).filter(|placed| **placed == field).count();
+            assert!(places <= 1, "{field:?}");
+        }
+        assert!(MAIN_FIELDS.iter().chain(&OPTIONS).all(|field| field.is_of_scenario()));
     }
 }
