@@ -58,7 +58,8 @@ test("the batch follows a typed GPU count, and an invalid count suggests one tha
   await expect(page.getByText("Predicted, not measured.")).toBeVisible();
 
   await gpus.fill("500");
-  await expect(page.getByText("TP·PP·CP = 8·8·2 = 128").first()).toBeVisible();
+  await expect(page.locator("#field-gpus-note .error")).toContainText("128");
+  await expect(page.locator(".answers .notice.wrong")).toContainText("128");
   await expect(gpus).toHaveAttribute("aria-invalid", "true");
   await expect(gpus).toHaveValue("500");
   await expectAccessible(page);
@@ -128,9 +129,9 @@ test("the scaling chart is drawn with a table, and the theme is remembered", asy
 
 test("a link with errors shows them and keeps the other fields", async ({ page }) => {
   await page.goto(`/?v=1&r=${RECIPE}&n=1024&tp=x&gpuz=1&t=15T`);
-  await expect(page.getByText("there is no “gpuz” (is it “gpu”?)")).toBeVisible();
+  await expect(page.locator(".notice.wrong").filter({ hasText: "gpuz" })).toBeVisible();
   await expect(page.locator("#field-tp")).toHaveValue("x");
-  await expect(page.locator("#field-tp-note")).toContainText('TP "x" is');
+  await expect(page.locator("#field-tp-note")).toContainText("whole number");
   await expect(page.locator("#field-gpus")).toHaveValue("1024");
   await expect(field(page, "Tokens")).toHaveValue("15T");
 
