@@ -4,7 +4,7 @@
 //! for runs, and [`worker`] for large or slow computations of both. A link between pages of different
 //! programs loads a new page.
 
-#![allow(unreachable_pub, reason = "`#[component]` writes public items, whatever the function's visibility")]
+#![allow(unreachable_pub, reason = "a component's generated items are public, whatever its own visibility")]
 
 mod address;
 mod components;

@@ -31,9 +31,13 @@ pub(crate) fn Maths(
                             <tr>
                                 <th scope="row">
                                     {line.name.clone()}
-                                    {(!line.note.is_empty()).then(|| view! { <small>{line.note.clone()}</small> })}
+                                    {(!line.note.is_empty()).then(|| view! {
+                                        <small>{line.note.clone()}</small>
+                                    })}
                                 </th>
-                                <td class="number">{value(&line)} " " <span class="unit">{line.unit}</span></td>
+                                <td class="number">
+                                    {value(&line)} " " <span class="unit">{line.unit}</span>
+                                </td>
                                 <td><code>{line.formula.clone()}</code></td>
                                 <td><code>{line.numbers.clone()}</code></td>
                             </tr>

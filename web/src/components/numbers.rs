@@ -33,7 +33,9 @@ pub(crate) fn Numbers(
                 <caption>{caption}</caption>
                 <thead>{move || table.with(|table| cells(&table.head, "col"))}</thead>
                 <tbody>
-                    {move || table.with(|table| table.rows.iter().map(|row| cells(row, "row")).collect_view())}
+                    {move || table.with(|table| {
+                        table.rows.iter().map(|row| cells(row, "row")).collect_view()
+                    })}
                 </tbody>
             </table>
         </div>

@@ -136,7 +136,7 @@ fn default_and_help(field: Field) -> (&'static str, &'static str) {
     }
 }
 
-/// Why there is no script, or none of a release.
+/// The reasons that prevent a script, or one of a release.
 #[component]
 fn Refusals(refusals: Vec<Refusal>, kind: &'static str, title: &'static str) -> impl IntoView {
     let plan = Plan::of_page();
@@ -161,18 +161,21 @@ fn Script() -> impl IntoView {
     let steps = move |value: fn(Launch) -> Vec<Step>| Signal::derive(move || value(launch()));
     let script = of(|launch| launch.script);
     let name = of(|launch| launch.name);
+    let campaign = of(|launch| launch.campaign);
     // While a new script is on its way, the old one can't be copied.
     let is_old = Signal::derive(move || launched.is_pending());
     view! {
         {move || launch().warnings.into_iter().map(|Warning { text, fix }| view! {
-            <p class="notice warn">{text} " " {(!fix.is_empty()).then(|| view! { <strong>{fix}</strong> })}</p>
+            <p class="notice warn">
+                {text} " " {(!fix.is_empty()).then(|| view! { <strong>{fix}</strong> })}
+            </p>
         }).collect_view()}
         <p class="basis">{of(|launch| launch.runs)}</p>
         <pre tabindex="0" aria-label="Launch script" data-script>{script}</pre>
         <div class="buttons">
             <CopyButton text=script label="Copy command" primary=true disabled=is_old />
             <DownloadButton text=script name label="Download" disabled=is_old />
-            <DownloadButton text=of(|launch| launch.campaign) name="planned.campaign.toml" label="Download campaign" disabled=is_old />
+            <DownloadButton text=campaign name="planned.campaign.toml" label="Download campaign" disabled=is_old />
         </div>
         <p class="basis">{of(|launch| launch.comparable)}</p>
         <details>
