@@ -1,13 +1,13 @@
 //! Stored runs as points of time lines.
 
 use trainplan_shared::api::RunSummary;
-use trainplan_shared::history::{Key, Point};
+use trainplan_shared::history::{TimeLineKey, TimeLinePoint};
 use trainplan_shared::log::Status;
 
 /// A stored run as a point, and the time line that it belongs to: that of its recipe, or else of its scenario, on its
 /// cluster.
-pub(crate) fn point(run: &RunSummary) -> (Key, Point) {
-    let key = Key {
+pub(crate) fn point(run: &RunSummary) -> (TimeLineKey, TimeLinePoint) {
+    let key = TimeLineKey {
         recipe: run.recipe.clone(),
         scenario: run.line.clone().filter(|_| run.recipe.is_none()),
         model: run.model.clone(),
@@ -17,7 +17,7 @@ pub(crate) fn point(run: &RunSummary) -> (Key, Point) {
         cluster: run.cluster.clone(),
     };
     let scored = run.step_time_s.filter(|_| run.status == Status::Scored);
-    let point = Point {
+    let point = TimeLinePoint {
         id: run.id.clone(),
         at: run.ran_at.clone(),
         step_time_s: scored.map(|stat| stat.mean),

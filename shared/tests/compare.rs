@@ -1,10 +1,12 @@
 //! Runs beside each other: verdicts, what may be compared, configuration and curves.
 
 use proptest::prelude::*;
-use trainplan_shared::compare::{Comparison, LevelKind, Options, Verdict};
+use trainplan_shared::compare::{Comparison, ComparisonOptions, ReferenceLevelKind, Verdict};
 use trainplan_shared::estimate::Interval;
+use trainplan_shared::field::Field;
 use trainplan_shared::result::{
-    Carried, Comparable, Intake, Job, Launched, Predicted, RunResult, View, read, write,
+    CampaignRun, Comparability, Intake, LaunchRecord, PredictionRecord, RunResult, SlurmJob, View, read,
+    write,
 };
 use trainplan_shared::spec::Spec;
 use uuid::Uuid;
@@ -34,20 +36,20 @@ fn times(mean: f64) -> Vec<f64> {
 
 /// The same as one of `nightly`'s runs.
 fn carried(run: RunResult, number: u128, name: &str, repeat: u32) -> RunResult {
-    let carried = Carried {
+    let carried = CampaignRun {
         campaign: "nightly".into(),
         run: name.into(),
         repeat,
         cluster: "alpha".into(),
-        jobs: vec![Job { id: "77".into(), nodes: Some("n1".into()), ..Job::default() }],
-        launch: Launched {
+        jobs: vec![SlurmJob { id: "77".into(), nodes: Some("n1".into()), ..SlurmJob::default() }],
+        launch: LaunchRecord {
             release: Some("25.04".into()),
             style: "launch-sh".into(),
             script_sha256: "0".repeat(64),
             steps: 50,
-            comparable: Comparable { yes: true, reasons: Vec::new() },
+            comparable: Comparability { yes: true, reasons: Vec::new() },
         },
-        plan: Predicted {
+        plan: PredictionRecord {
             step_time_s: Interval { low: 9.0, mid: 10.0, high: 12.0 },
             memory_bytes: 6e10,
             capacity_bytes: 8e10,
@@ -59,7 +61,7 @@ fn carried(run: RunResult, number: u128, name: &str, repeat: u32) -> RunResult {
 }
 
 fn compare(runs: &[&RunResult]) -> Comparison {
-    Comparison::of(runs, &Options::default())
+    Comparison::of(runs, &ComparisonOptions::default())
 }
 
 #[test]
@@ -86,26 +88,26 @@ fn a_slower_run_is_told_with_its_interval() {
 }
 
 #[test]
-fn small_and_unsure_differences_are_none() {
+fn small_or_uncertain_differences_count_as_none() {
     let one = run(LLAMA_8B, 1, &times(10.0));
     let small = compare(&[&one, &run(LLAMA_8B, 2, &times(10.05))]);
     assert_eq!(small.verdict, Some(Verdict::NoDifference));
     let text = &small.difference.each[0].text;
     assert!(text.starts_with("no difference of 1 % or more: step time +0.50 %"), "{text}");
 
-    let strict = Options { margin_percent: 0.1, ..Options::default() };
+    let strict = ComparisonOptions { margin_percent: 0.1, ..ComparisonOptions::default() };
     let strict = Comparison::of(&[&one, &run(LLAMA_8B, 2, &times(10.05))], &strict);
     assert_eq!(strict.verdict, Some(Verdict::Slower));
 
     let same = compare(&[&one, &one]);
     assert_eq!(same.verdict, Some(Verdict::NoDifference));
-    assert!(same.difference.each[0].text.starts_with("no difference shown: step time +0.00 %"));
-    assert_eq!(same.difference.each[0].notes, ["it is the same run as the reference"]);
+    assert!(same.difference.each[0].text.starts_with("no significant difference: step time +0.00 %"));
+    assert_eq!(same.difference.each[0].notes, ["This is the same run as the reference."]);
     assert_eq!(same.items[1].label, format!("{LLAMA_8B} (2)"));
 }
 
 #[test]
-fn unlike_workloads_are_not_compared_in_silence() {
+fn different_workloads_are_reported_as_not_comparable() {
     let (one, other) = (run(LLAMA_8B, 1, &times(10.0)), run("pretrain_llama3.1_8b_fp8_16", 2, &times(10.2)));
     let comparison = compare(&[&one, &other]);
     assert_eq!((comparison.verdict, comparison.comparable), (Some(Verdict::NotComparable), false));
@@ -113,8 +115,11 @@ fn unlike_workloads_are_not_compared_in_silence() {
     let unlike: Vec<&str> = against.unlike.iter().map(|unlike| unlike.key.as_str()).collect();
     assert_eq!(unlike, ["gbs", "gpus"]);
     let reason = comparison.reason.unwrap();
-    assert!(reason.contains("GBS 256 and not 128, GPUs 16 and not 8"), "{reason}");
-    // Twice the batch on twice the GPUs: a GPU's tokens per second can still stand beside the other's.
+    assert!(
+        reason.contains("Different workload: GBS 256 (reference 128), GPUs 16 (reference 8)."),
+        "{reason}"
+    );
+    // With twice the batch on twice the GPUs, the tokens per second per GPU can still be compared.
     let tokens = against.tokens_per_s_per_gpu_percent.unwrap();
     assert!((tokens - 100.0 * (10.0 / 10.2 - 1.0)).abs() < 1e-9, "{tokens}");
     assert!(against.text.contains("step time +2.00 %"), "{}", against.text);
@@ -122,20 +127,17 @@ fn unlike_workloads_are_not_compared_in_silence() {
     let unknown = run("custom", 3, &times(10.0));
     let comparison = compare(&[&one, &unknown]);
     let reason = comparison.reason.unwrap();
-    let all = "model, layers, sequence length, GBS, GPU, GPUs and precision";
-    assert!(reason.contains(&format!("its {all} are not known, ")), "{reason}");
+    let all = "Model, Layers, Sequence length, GBS, GPU, GPUs, Precision.";
+    assert!(reason.contains(&format!("Unknown for this run: {all}")), "{reason}");
     let other_way = compare(&[&unknown, &one]).reason.unwrap();
-    assert!(other_way.contains(&format!("the reference's {all} are not known, ")), "{other_way}");
+    assert!(other_way.contains(&format!("Unknown for the reference: {all}")), "{other_way}");
     let neither = compare(&[&unknown, &run("other", 4, &times(10.0))]).reason.unwrap();
     assert!(
-        neither.contains("the model, sequence length, GBS, GPU, GPUs and precision of neither is known"),
+        neither.contains("Unknown for both runs: Model, Sequence length, GBS, GPU, GPUs, Precision."),
         "{neither}"
     );
-    assert!(reason.contains(", say --model, --layers, "), "{reason}");
-    // Who has no flags is told what else to do.
-    let options = Options { remedy: Some("name its recipe"), ..Options::default() };
-    let reason = Comparison::of(&[&one, &unknown], &options).reason.unwrap();
-    assert!(reason.contains(", name its recipe") && !reason.contains("--"), "{reason}");
+    assert!(!reason.contains("--"), "each front end says how to set the unknown fields: {reason}");
+    assert_eq!(comparison.difference.each[0].unknown_fields()[..2], [Field::Model, Field::Layers]);
 }
 
 #[test]
@@ -190,19 +192,19 @@ fn what_the_file_tells_of_its_launch_is_configuration() {
     assert!(!setting("model").differs);
     let differing: Vec<bool> = comparison.configuration.iter().map(|setting| setting.differs).collect();
     assert!(differing.is_sorted_by(|one, next| one >= next));
-    let plan = comparison.curves.levels.iter().find(|level| level.kind == LevelKind::Plan).unwrap();
+    let plan = comparison.curves.levels.iter().find(|level| level.kind == ReferenceLevelKind::Plan).unwrap();
     assert_eq!((plan.item, plan.low_s, plan.high_s), (0, Some(9.0), Some(12.0)));
     assert_eq!(comparison.items[0].plan.unwrap().within, Some(true));
     assert_eq!(comparison.curves.levels.len(), 3);
 }
 
 #[test]
-fn what_was_not_scored_or_was_slowed_is_not_compared() {
+fn runs_without_a_score_or_with_profiling_are_not_comparable() {
     let one = run(LLAMA_8B, 1, &times(10.0));
     for (other, why) in [
-        (run(LLAMA_8B, 2, &[]), "it was not scored"),
+        (run(LLAMA_8B, 2, &[]), "It was not scored"),
         (run("pretrain_llama3.1_8b_fp8_8_nsys", 3, &times(10.0)), "Nsight Systems"),
-        (run(LLAMA_8B, 4, &[10.0]), "a single step"),
+        (run(LLAMA_8B, 4, &[10.0]), "One step"),
     ] {
         let comparison = compare(&[&one, &other]);
         assert_eq!(comparison.verdict, Some(Verdict::NotComparable), "{why}");
@@ -227,7 +229,8 @@ fn what_was_not_scored_or_was_slowed_is_not_compared() {
 fn a_window_that_is_asked_for_is_the_one_that_counts() {
     let (one, other) = (run(LLAMA_8B, 1, &times(10.0)), run(LLAMA_8B, 2, &times(10.5)));
     let view = View { window: Some("35-44".parse().unwrap()), ..View::default() };
-    let comparison = Comparison::of(&[&one, &other], &Options { view, ..Options::default() });
+    let comparison =
+        Comparison::of(&[&one, &other], &ComparisonOptions { view, ..ComparisonOptions::default() });
     let steady = comparison.items[0].steady.unwrap();
     assert_eq!((steady.first, steady.last, steady.step_time_s.n), (35, 44, 10));
     assert_eq!(comparison.items[0].step_time_s.map(|stat| stat.mean), Some(steady.step_time_s.mean));
@@ -272,7 +275,7 @@ proptest! {
     #[test]
     fn anything_can_be_compared(runs in prop::collection::vec(any_run(), 0..5), points in 0..50_usize, warm_up in 0..99_u64) {
         let runs: Vec<&RunResult> = runs.iter().collect();
-        let options = Options { points, warm_up_steps: warm_up, ..Options::default() };
+        let options = ComparisonOptions { points, warm_up_steps: warm_up, ..ComparisonOptions::default() };
         let comparison = Comparison::of(&runs, &options);
         prop_assert_eq!(comparison.items.len(), runs.len());
         prop_assert_eq!(comparison.difference.each.len(), runs.len().saturating_sub(1));

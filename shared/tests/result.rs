@@ -93,7 +93,7 @@ fn what_can_not_be_compared_says_why() {
     let (path, log) = log_of(recipe);
     let run = run_said(&path, &log, &Spec::default());
     let other = Report::of(&run, &View { window: Some("35-44".parse().unwrap()), ..View::default() });
-    assert!(other.notes.iter().any(|note| note.contains("its release scores by last")), "{:?}", other.notes);
+    assert!(other.notes.iter().any(|note| note.contains("its release scores last")), "{:?}", other.notes);
 
     let fast = log.replace("in s: 35", "in s: 0.1");
     let fast = Report::of(&run_said(&path, &fast, &Spec::default()), &View::default());
@@ -166,8 +166,8 @@ fn what_the_log_prints_counts_more_than_the_recipe() {
     assert!(found.comparable.yes && found.mfu.is_some());
     assert_eq!(found.tokens_per_s.map(f64::round), Some(396_737.0));
     assert_eq!(found.tflops_per_gpu, None);
-    assert!(found.notes[0].ends_with("with GBS 768 for 384"), "{:?}", found.notes);
-    assert!(found.notes[1].contains("not valid"), "{:?}", found.notes);
+    assert!(found.notes[0].ends_with("with GBS 768 instead of 384."), "{:?}", found.notes);
+    assert!(found.notes[1].contains("TFLOPS are left out"), "{:?}", found.notes);
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn a_name_and_a_log_that_disagree_are_not_compared() {
     let path = "log-a.pretrain_nemotronh_56b_fp8_gpus256_tp8_pp1_cp1_vpNone_mbs1_gbs768_7_0.out";
     let found = report(path, &nemo2(384, "15", ""));
     assert!(!found.comparable.yes);
-    assert_eq!(found.comparable.reasons, ["its name says GBS 768, its lines 384"]);
+    assert_eq!(found.comparable.reasons, ["The log's name says GBS 768, its lines say 384."]);
     assert_eq!(found.baseline, None);
 
     let said = Spec::default().with(Field::Recipe, "llama3.1-70b/h100/fp8/512@25.04");
@@ -226,7 +226,7 @@ fn what_slows_a_run_down_forbids_comparing_it() {
     let load =
         "Global Checkpoint Load : Rank : 0 : Start time : 1.0s : Time spent in load_checkpoint: 9.712s\n";
     assert!(reasons(path, &(load.to_owned() + &log)).contains("loaded a checkpoint"));
-    assert!(reasons(path, &log.replacen("11.5", "nan", 1)).contains("no number"));
+    assert!(reasons(path, &log.replacen("11.5", "nan", 1)).contains("NaN"));
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn more_may_be_said_of_a_saved_run_later() {
     let run = run(path, &nemo2(64, "3", " | TFLOPS_per_GPU: 1600"));
     let open = Report::of(&run, &View::default());
     assert_eq!((open.recipe, open.mfu), (None, None));
-    assert_eq!(open.notes, ["the log does not tell the GPU type: say which of gb200, gb300, b200"]);
+    assert_eq!(open.notes, ["The log doesn't contain the GPU type. Set it to gb200, gb300 or b200."]);
     assert_eq!(open.tokens_per_s, Some(4096.0 * 64.0 / 3.0));
     let view = View { spec: Spec::default().with(Field::Gpu, "b200"), ..View::default() };
     let told = Report::of(&run, &view);
@@ -249,10 +249,10 @@ fn a_model_that_no_release_here_publishes_needs_a_word() {
     let found = report(path, &nemo2(256, "3", " | TFLOPS_per_GPU: 600"));
     assert_eq!((found.status, found.tokens_per_s), (Status::Scored, None));
     assert_eq!(found.scenario.get(Field::Model), Some("qwen3-235b-a22b"));
-    assert!(found.notes[0].contains("no known release"), "{:?}", found.notes);
+    assert!(found.notes[0].contains("Couldn't match"), "{:?}", found.notes);
     let found = report("renamed.log", &nemo2(256, "3", ""));
     assert_eq!((found.status, found.tokens_per_s), (Status::Scored, None));
-    assert!(found.notes[0].contains("which model"), "{:?}", found.notes);
+    assert!(found.notes[0].contains("doesn't name its model"), "{:?}", found.notes);
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn what_is_in_doubt_has_no_default() {
     };
     for gpu in ["", "h100"] {
         let open = known("log-nemo_nemotron4_340b_256_389757.out", gpu);
-        assert_eq!(open.notes, ["the log does not tell the precision: say which of bf16, fp8"]);
+        assert_eq!(open.notes, ["The log doesn't contain the precision. Set it to bf16 or fp8."]);
         assert_eq!((open.tokens_per_s, open.mfu), (Some(4096.0 * 64.0 / 3.5), None));
         let told = known("fp8/log-nemo_nemotron4_340b_256_389757.out", gpu);
         assert_eq!(told.recipe.as_deref(), Some("nemotron4-340b/h100/fp8/256@24.11"));

@@ -63,7 +63,7 @@ fn what_can_not_be_judged_ends_with_4() {
     let (_place, data) = store(&[9400, 9401]);
     let run = check(&data, &["--baseline-percent", "off", "--format", "json"]);
     assert_eq!(run.code, Some(4), "{}", run.stderr);
-    assert!(run.stdout.contains("only 1 run came before it"), "{}", run.stdout);
+    assert!(run.stdout.contains("only 1 previous run; 5 are needed"), "{}", run.stdout);
     for filter in
         [["--recipe", "llama3.1-70b/h100/fp8/64"], ["--cluster", "alpha"], ["--campaign", "nightly"]]
     {

@@ -54,7 +54,7 @@ fn two_logs_beside_each_other() {
     assert_eq!(comparison["configuration"][0]["differs"], true);
 
     let table = trainplan(["compare", &one, &other, "--format", "table"]).stdout;
-    for words in ["recipe", "llama3.1-8b/h100/fp8/8@25.04", "what differs", "slower: step time +5.0", "Welch"]
+    for words in ["recipe", "llama3.1-8b/h100/fp8/8@25.04", "differences", "slower: step time +5.0", "Welch"]
     {
         assert!(table.contains(words), "{words}: {table}");
     }
@@ -72,7 +72,7 @@ fn unlike_runs_say_what_differs() {
         (&"not_comparable".into(), &false.into())
     );
     let reason = comparison["reason"].as_str().unwrap();
-    assert!(reason.contains("GBS 256 and not 128, GPUs 16 and not 8"), "{reason}");
+    assert!(reason.contains("GBS 256 (reference 128), GPUs 16 (reference 8)"), "{reason}");
     let tokens = &comparison["difference"]["each"][0]["tokens_per_s_per_gpu_percent"];
     assert!(tokens.as_f64().unwrap().abs() < 1e-9, "{tokens}");
 }
@@ -108,7 +108,7 @@ fn runs_come_from_the_store_too() {
     let ids: Vec<&str> =
         comparison["items"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap()).collect();
     assert_eq!(ids[..3], [id, id, id]);
-    assert_eq!(comparison["difference"]["each"][0]["notes"][0], "it is the same run as the reference");
+    assert_eq!(comparison["difference"]["each"][0]["notes"][0], "This is the same run as the reference.");
 
     let refused = refusal(&["compare", "abcd1234", &place.path("nothing.log"), "--data-dir", &data]);
     assert!(refused.contains("abcd1234: there is no such file, and in the store"), "{refused}");
@@ -180,17 +180,17 @@ fn what_can_not_be_read_is_refused_and_what_has_no_score_told() {
     assert!(folder.contains("it holds 3 logs: name one of them"), "{folder}");
     let broken = place.path("broken.result.json");
     fs::write(&broken, "{}").unwrap();
-    assert!(refusal(&["compare", &broken]).contains("it is no result file"));
+    assert!(refusal(&["compare", &broken]).contains("not a result file"));
     assert!(
-        refusal(&["compare", &place.log(8, 1), "--margin-percent", "x"]).contains("percent from 0 to 100")
+        refusal(&["compare", &place.log(8, 1), "--margin-percent", "x"]).contains("percentage from 0 to 100")
     );
 
     let empty = place.path("empty.log");
     fs::write(&empty, "").unwrap();
     let run = trainplan(["compare", &empty, &empty, "--format", "table"]);
     assert_eq!(run.code, Some(4), "{}", run.stderr);
-    assert!(run.stdout.contains("the file is empty"), "{}", run.stdout);
+    assert!(run.stdout.contains("The file is empty"), "{}", run.stdout);
     let one = trainplan(["compare", &empty, &place.log(8, 1), "--format", "json"]);
     assert_eq!(one.code, Some(0), "{}", one.stderr);
-    assert!(one.stdout.contains("it was not scored"));
+    assert!(one.stdout.contains("It was not scored"));
 }

@@ -9,7 +9,7 @@ use std::hint::black_box;
 use trainplan_shared::batch::Batch;
 use trainplan_shared::catalog::{Catalog, Gpu, Model};
 use trainplan_shared::estimate::{Breakdown, Constants, Estimate, Inputs, peak_bytes};
-use trainplan_shared::history::{Key, Point, Thresholds, TimeLine};
+use trainplan_shared::history::{Thresholds, TimeLine, TimeLineKey, TimeLinePoint};
 use trainplan_shared::layout::{Degrees, Layout};
 use trainplan_shared::options::{Modules, Options, Recompute, Stack};
 use trainplan_shared::precision::Dtype;
@@ -48,14 +48,16 @@ fn runs_against_each_other(random: &mut Random) -> Digest {
         }
         let change = MeanDifference::between(&from, &to, None).unwrap();
         digest.numbers([Some(change.percent), change.low, change.high, change.p].into_iter().flatten());
-        let points = one.iter().chain(&other).enumerate().map(|(place, time)| Point {
+        let points = one.iter().chain(&other).enumerate().map(|(place, time)| TimeLinePoint {
             id: place.to_string(),
             at: format!("{place:04}"),
             step_time_s: Some(*time),
             comparable: true,
-            ..Point::default()
+            ..TimeLinePoint::default()
         });
-        for found in TimeLine::of(Key::default(), points.collect(), &Thresholds::default()).change_points {
+        for found in
+            TimeLine::of(TimeLineKey::default(), points.collect(), &Thresholds::default()).change_points
+        {
             digest.numbers([found.index as f64, found.before_s, found.after_s, found.p]);
         }
     }

@@ -16,7 +16,9 @@ use std::time::{Duration, Instant};
 use std::{fs, thread};
 use tempfile::TempDir;
 use trainplan_shared::estimate::Interval;
-use trainplan_shared::result::{self, Carried, Comparable, Intake, Job, Launched, Predicted, RunResult};
+use trainplan_shared::result::{
+    self, CampaignRun, Comparability, Intake, LaunchRecord, PredictionRecord, RunResult, SlurmJob,
+};
 use trainplan_shared::spec::Spec;
 use trainplan_tests::{Run, binary, run_of};
 use ureq::http;
@@ -626,20 +628,20 @@ pub(crate) fn made_of(log: Vec<u8>) -> Made {
 /// Makes a run that was carried out on a cluster.
 pub(crate) fn carried(step_time_s: f64, cluster: &str) -> Made {
     let made = made(step_time_s);
-    let carried = Carried {
+    let carried = CampaignRun {
         campaign: "nightly".into(),
         run: "llama-8b".into(),
         repeat: 1,
         cluster: cluster.into(),
-        jobs: vec![Job { id: "12345".into(), ..Job::default() }],
-        launch: Launched {
+        jobs: vec![SlurmJob { id: "12345".into(), ..SlurmJob::default() }],
+        launch: LaunchRecord {
             release: Some("25.04".into()),
             style: "launch-sh".into(),
             script_sha256: "0".repeat(64),
             steps: 50,
-            comparable: Comparable { yes: true, reasons: Vec::new() },
+            comparable: Comparability { yes: true, reasons: Vec::new() },
         },
-        plan: Predicted {
+        plan: PredictionRecord {
             step_time_s: Interval { low: 9.0, mid: 10.0, high: 12.0 },
             memory_bytes: 6e10,
             capacity_bytes: 8e10,

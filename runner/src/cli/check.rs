@@ -11,7 +11,7 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 use trainplan_shared::api::RunSummary;
 use trainplan_shared::catalog::Catalog;
-use trainplan_shared::history::{Check, Thresholds, TimeLine, time_lines};
+use trainplan_shared::history::{ThresholdCheck, Thresholds, TimeLine, time_lines};
 use trainplan_shared::units::significant;
 
 /// Judge the newest run of every recipe in the store: did it become slower?
@@ -170,7 +170,7 @@ fn since(text: &str) -> Result<Timestamp, String> {
 
 const TABLE_HEADER: [&str; 6] = ["outcome", "time line", "judged by", "step s", "newest run", "why"];
 
-fn table_row((line, check): (&TimeLine, &Check)) -> [String; 6] {
+fn table_row((line, check): (&TimeLine, &ThresholdCheck)) -> [String; 6] {
     [
         check.outcome.id().into(),
         printable(&line.label),
@@ -195,7 +195,7 @@ const CSV_HEADER: [&str; 11] = [
     "text",
 ];
 
-fn csv_row((line, check): (&TimeLine, &Check)) -> [String; 11] {
+fn csv_row((line, check): (&TimeLine, &ThresholdCheck)) -> [String; 11] {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let number = |number: Option<f64>| number.map_or(String::new(), |number| number.to_string());
     let newest = line.points.last();

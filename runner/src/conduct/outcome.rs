@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use std::path::PathBuf;
 use trainplan_shared::log::Status;
-use trainplan_shared::result::{Carried, Job, Report, RunResult, View};
+use trainplan_shared::result::{CampaignRun, Report, RunResult, SlurmJob, View};
 use uuid::Uuid;
 
 /// The outcome of a run.
@@ -115,13 +115,13 @@ fn make(run: &Run, copy: Option<&LogCopy>, round: &Round) -> Option<(RunResult, 
 }
 
 /// Returns what is known of a run apart from its log.
-fn carried(run: &Run, round: &Round) -> Carried {
+fn carried(run: &Run, round: &Round) -> CampaignRun {
     let time = |seconds: Option<i64>| {
         seconds.and_then(|seconds| Timestamp::from_second(seconds).ok()).map(|time| time.to_string())
     };
     let jobs = run.status.jobs.iter().enumerate().map(|(place, (id, seen))| {
         let seen = seen.as_ref();
-        Job {
+        SlurmJob {
             id: id.clone(),
             name: run.plan.job_names.get(place).cloned().unwrap_or_default(),
             state: match seen.map(|seen| &seen.state) {
@@ -135,7 +135,7 @@ fn carried(run: &Run, round: &Round) -> Carried {
             nodes: seen.and_then(|seen| seen.nodes.clone()),
         }
     });
-    Carried {
+    CampaignRun {
         campaign: round.campaign.clone(),
         run: run.plan.name.clone(),
         repeat: run.plan.repeat,

@@ -23,7 +23,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use trainplan_shared::campaign::{Secret, Upload};
-use trainplan_shared::result::{Launched, Predicted};
+use trainplan_shared::result::{LaunchRecord, PredictionRecord};
 
 /// The migrations from each version to the next. A released one never changes.
 const STEPS: [&str; 2] = [include_str!("schema.sql"), include_str!("outbox.sql")];
@@ -114,8 +114,8 @@ pub(crate) struct Plan {
     pub(crate) experiment_dir: String,
     /// A pattern for a shell.
     pub(crate) log_glob: String,
-    pub(crate) launched: Launched,
-    pub(crate) predicted: Predicted,
+    pub(crate) launched: LaunchRecord,
+    pub(crate) predicted: PredictionRecord,
     /// The published step time.
     pub(crate) baseline_s: Option<f64>,
     /// The server that gets its result.

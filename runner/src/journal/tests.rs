@@ -2,7 +2,7 @@ use super::*;
 use crate::slurm::{End, Launcher, Sighting, Source, State};
 use sqlx::Executor as _;
 use trainplan_shared::estimate::Interval;
-use trainplan_shared::result::Comparable;
+use trainplan_shared::result::Comparability;
 
 pub(crate) fn plan(name: &str) -> Plan {
     Plan {
@@ -21,14 +21,14 @@ pub(crate) fn plan(name: &str) -> Plan {
         job_names: vec!["a".into()],
         experiment_dir: "/x".into(),
         log_glob: "/x/log*.out".into(),
-        launched: Launched {
+        launched: LaunchRecord {
             release: None,
             style: "launch-sh".into(),
             script_sha256: "0".into(),
             steps: 50,
-            comparable: Comparable { yes: true, reasons: Vec::new() },
+            comparable: Comparability { yes: true, reasons: Vec::new() },
         },
-        predicted: Predicted {
+        predicted: PredictionRecord {
             step_time_s: Interval { low: 1.0, mid: 2.0, high: 3.0 },
             memory_bytes: 1.0,
             capacity_bytes: 2.0,

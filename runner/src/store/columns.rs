@@ -5,7 +5,7 @@ use trainplan_shared::api::RunSummary;
 use trainplan_shared::convention::Convention;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::log::{Stat, Status, StdKind};
-use trainplan_shared::result::{Against, AgainstPlan};
+use trainplan_shared::result::{BaselineComparison, PlanComparison};
 
 /// Declares a row and its columns. The field's name is the column's name.
 macro_rules! columns {
@@ -163,7 +163,7 @@ impl From<RunRow> for RunSummary {
             n: row.step_time_n.unwrap_or_default().unsigned_abs(),
         });
         let plan = match (row.plan_low_s, row.plan_mid_s, row.plan_high_s) {
-            (Some(low), Some(mid), Some(high)) => Some(AgainstPlan {
+            (Some(low), Some(mid), Some(high)) => Some(PlanComparison {
                 step_time_s: Interval { low, mid, high },
                 error: row.plan_error,
                 within: step_time_s.map(|stat| (low..=high).contains(&stat.mean)),
@@ -171,7 +171,8 @@ impl From<RunRow> for RunSummary {
             _ => None,
         };
         let speed_percent = row.speed_percent;
-        let baseline = row.baseline_step_time_s.map(|step_time_s| Against { step_time_s, speed_percent });
+        let baseline =
+            row.baseline_step_time_s.map(|step_time_s| BaselineComparison { step_time_s, speed_percent });
         // Only a program newer than this one writes other ids.
         let status = Status::ALL.into_iter().find(|status| status.id() == row.status);
         RunSummary {

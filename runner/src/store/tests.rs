@@ -8,7 +8,9 @@ use std::time::Duration;
 use tempfile::TempDir;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::log::Status;
-use trainplan_shared::result::{Carried, Comparable, Intake, Job, Launched, Predicted};
+use trainplan_shared::result::{
+    CampaignRun, Comparability, Intake, LaunchRecord, PredictionRecord, SlurmJob,
+};
 use trainplan_shared::spec::Spec;
 
 /// A log of 50 steps, each of these seconds.
@@ -30,20 +32,20 @@ fn result_of(log: &[u8]) -> RunResult {
 
 /// A result as the runner makes it.
 fn carried_out(log: &[u8], cluster: &str) -> RunResult {
-    let carried = Carried {
+    let carried = CampaignRun {
         campaign: "nightly".into(),
         run: "llama-8b".into(),
         repeat: 2,
         cluster: cluster.into(),
-        jobs: vec![Job { id: "12345".into(), ..Job::default() }],
-        launch: Launched {
+        jobs: vec![SlurmJob { id: "12345".into(), ..SlurmJob::default() }],
+        launch: LaunchRecord {
             release: Some("25.04".into()),
             style: "launch-sh".into(),
             script_sha256: "0".repeat(64),
             steps: 50,
-            comparable: Comparable { yes: true, reasons: Vec::new() },
+            comparable: Comparability { yes: true, reasons: Vec::new() },
         },
-        plan: Predicted {
+        plan: PredictionRecord {
             step_time_s: Interval { low: 9.0, mid: 10.0, high: 12.0 },
             memory_bytes: 6e10,
             capacity_bytes: 8e10,

@@ -1,6 +1,6 @@
 //! Alerts: runs that were slower than expected, listed by the server and sent to webhooks.
 
-use crate::history::Kind;
+use crate::history::ThresholdKind;
 use serde::{Deserialize, Serialize};
 
 /// What an alert says. A webhook receives the same, with `link` added and `text` made to stand alone.
@@ -12,7 +12,7 @@ pub struct AlertMessage {
     /// The recipe or scenario, and its cluster.
     pub what: String,
     /// The threshold that the run exceeded.
-    pub kind: Kind,
+    pub kind: ThresholdKind,
     /// A sentence with the numbers.
     pub text: String,
     /// When the run ran.

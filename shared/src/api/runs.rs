@@ -3,7 +3,7 @@
 use super::ExpectedLog;
 use crate::convention::Convention;
 use crate::log::{Stat, Status};
-use crate::result::{Against, AgainstPlan};
+use crate::result::{BaselineComparison, PlanComparison};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
 
@@ -48,9 +48,9 @@ pub struct RunSummary {
     /// How the MFU's FLOPs are counted.
     pub convention: Option<Convention>,
     /// The recipe's published measurement.
-    pub baseline: Option<Against>,
+    pub baseline: Option<BaselineComparison>,
     /// What was predicted before the run started.
-    pub plan: Option<AgainstPlan>,
+    pub plan: Option<PlanComparison>,
     /// Whether its step time may be compared with other runs.
     pub comparable: bool,
     /// The version of the parser that read the log.

@@ -1,68 +1,68 @@
-//! Every key of every run's configuration, what differs first.
+//! The configurations of runs, with the differences first.
 
 use super::workload::value;
 use crate::field::Field;
-use crate::result::{RunResult, Seen};
+use crate::result::{RunResult, ViewedRun};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// One key, with its value in every run.
+/// A key of the configuration with its value in every run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Setting {
-    /// What it belongs to.
-    pub group: Group,
-    /// Its name: a flag such as `tp`, or the place in a result file, such as `launch.steps`.
+pub struct ConfigurationRow {
+    /// The group of the key.
+    pub group: ConfigurationGroup,
+    /// The key: a flag such as `tp`, or a path in a result file such as `launch.steps`.
     pub key: String,
-    /// What people call it.
+    /// The label of the key.
     pub label: String,
-    /// Its value in every run, in the order of the items; none where a run does not tell it.
+    /// The value in every run, in the order of the items; null where it is unknown.
     pub values: Vec<Option<String>>,
-    /// Whether the runs differ in it.
+    /// Whether the runs have different values.
     pub differs: bool,
 }
 
-/// What a key belongs to, in the order in which people look.
+/// A group of keys, in display order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Group {
-    /// What is trained, on what, how.
+pub enum ConfigurationGroup {
+    /// The model, the machine and the layout.
     Scenario,
-    /// The release, and what wrote and read the log.
+    /// The release, and the software that wrote and read the log.
     Software,
-    /// What it was launched by.
+    /// The launch.
     Launch,
-    /// What was predicted, and by what.
+    /// The prediction.
     Plan,
-    /// Who carried it out, where and when.
+    /// The campaign, cluster and jobs.
     Run,
-    /// What the log says of itself.
+    /// The log.
     Log,
 }
 
-impl Group {
-    /// Its name for people.
+impl ConfigurationGroup {
+    /// Returns the title of the group.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
-            Group::Scenario => "Scenario",
-            Group::Software => "Software",
-            Group::Launch => "Launch",
-            Group::Plan => "Plan",
-            Group::Run => "Run",
-            Group::Log => "Log",
+            ConfigurationGroup::Scenario => "Scenario",
+            ConfigurationGroup::Software => "Software",
+            ConfigurationGroup::Launch => "Launch",
+            ConfigurationGroup::Plan => "Plan",
+            ConfigurationGroup::Run => "Run",
+            ConfigurationGroup::Log => "Log",
         }
     }
 }
 
-/// Where a key stands: the groups in their order, and within a group the order of its maker.
-type Place = (Group, usize, String);
+/// The sort key of a row: its group, its order within the group, and its key.
+type RowPlace = (ConfigurationGroup, usize, String);
 
-/// The configuration of all runs.
-pub(super) fn all(seen: &[(&RunResult, Seen<'_>)]) -> Vec<Setting> {
-    let mut rows: BTreeMap<Place, (String, Vec<Option<String>>)> = BTreeMap::new();
+/// Returns the configuration of all runs.
+pub(super) fn all(seen: &[(&RunResult, ViewedRun<'_>)]) -> Vec<ConfigurationRow> {
+    let mut rows: BTreeMap<RowPlace, (String, Vec<Option<String>>)> = BTreeMap::new();
     for (index, (run, seen)) in seen.iter().enumerate() {
         for (place, label, value) in settings(run, seen) {
             let (_, values) = rows.entry(place).or_insert_with(|| (label, Vec::new()));
@@ -70,58 +70,62 @@ pub(super) fn all(seen: &[(&RunResult, Seen<'_>)]) -> Vec<Setting> {
             values.push(Some(value));
         }
     }
-    let mut settings: Vec<Setting> = rows
+    let mut settings: Vec<ConfigurationRow> = rows
         .into_iter()
         .map(|((group, _, key), (label, mut values))| {
             values.resize(seen.len(), None);
             let differs = values.iter().any(|value| Some(value) != values.first());
-            Setting { group, key, label, values, differs }
+            ConfigurationRow { group, key, label, values, differs }
         })
         .collect();
     settings.sort_by_key(|setting| !setting.differs);
     settings
 }
 
-/// Every key of one run that has a value.
-fn settings(run: &RunResult, seen: &Seen<'_>) -> Vec<(Place, String, String)> {
+/// Returns the keys of one run that have a value.
+fn settings(run: &RunResult, seen: &ViewedRun<'_>) -> Vec<(RowPlace, String, String)> {
     let mut settings = Vec::new();
     for (place, field) in Field::ALL.iter().enumerate().filter(|(_, field)| field.is_of_scenario()) {
         if let Some(value) = value(seen, *field) {
-            let key = (Group::Scenario, place, field.flag().to_owned());
+            let key = (ConfigurationGroup::Scenario, place, field.flag().to_owned());
             settings.push((key, field.label().to_owned(), value));
         }
     }
     let log = &run.log;
     let format = log.format.map(|format| format.name().to_owned());
     let named = Some(run.name.experiment.clone()).filter(|name| !name.is_empty());
-    let told = [
-        (Group::Software, "release", seen.identity.release.map(|release| release.id().to_owned())),
-        (Group::Software, "framework", format),
-        (Group::Software, "read_by", Some(run.provenance.program.clone())),
-        (Group::Software, "parser_version", Some(run.provenance.parser_version.to_string())),
-        (Group::Log, "experiment", named),
-        (Group::Log, "job_id", run.name.job_id.map(|job| job.to_string())),
-        (Group::Log, "planned_last_step", log.planned_last.map(|last| last.to_string())),
-        (Group::Log, "window", seen.report.window.map(|window| window.to_string())),
-        (Group::Log, "restarts", Some(log.restarts.to_string())),
-        (Group::Log, "profiled", Some(yes_or_no(log.profiled || run.name.profiled))),
-        (Group::Log, "nccl_traced", Some(yes_or_no(log.traced || run.name.traced))),
-        (Group::Log, "checkpoint_saves", Some(seen.report.checkpoint.saves.to_string())),
-        (Group::Log, "checkpoint_loads", Some(seen.report.checkpoint.loads.to_string())),
-        (Group::Log, "sha256", Some(run.source.sha256.clone())),
+    let known = [
+        (
+            ConfigurationGroup::Software,
+            "release",
+            seen.identity.release.map(|release| release.id().to_owned()),
+        ),
+        (ConfigurationGroup::Software, "framework", format),
+        (ConfigurationGroup::Software, "read_by", Some(run.provenance.program.clone())),
+        (ConfigurationGroup::Software, "parser_version", Some(run.provenance.parser_version.to_string())),
+        (ConfigurationGroup::Log, "experiment", named),
+        (ConfigurationGroup::Log, "job_id", run.name.job_id.map(|job| job.to_string())),
+        (ConfigurationGroup::Log, "planned_last_step", log.planned_last.map(|last| last.to_string())),
+        (ConfigurationGroup::Log, "window", seen.report.window.map(|window| window.to_string())),
+        (ConfigurationGroup::Log, "restarts", Some(log.restarts.to_string())),
+        (ConfigurationGroup::Log, "profiled", Some(yes_or_no(log.profiled || run.name.profiled))),
+        (ConfigurationGroup::Log, "nccl_traced", Some(yes_or_no(log.traced || run.name.traced))),
+        (ConfigurationGroup::Log, "checkpoint_saves", Some(seen.report.checkpoint.saves.to_string())),
+        (ConfigurationGroup::Log, "checkpoint_loads", Some(seen.report.checkpoint.loads.to_string())),
+        (ConfigurationGroup::Log, "sha256", Some(run.source.sha256.clone())),
     ];
-    for (place, (group, key, value)) in told.into_iter().enumerate() {
+    for (place, (group, key, value)) in known.into_iter().enumerate() {
         settings.extend(value.map(|value| ((group, place, key.to_owned()), words(key), value)));
     }
-    // Whatever else the file tells of how it was carried out, also what a later program writes there.
+    // Everything else in the campaign's record, including fields of later versions.
     if let Some(Ok(carried)) = run.carried.as_ref().map(serde_json::to_value) {
         let mut leaves = Vec::new();
         flatten(String::new(), &carried, &mut leaves);
         for (key, value) in leaves {
             let group = match key.split('.').next() {
-                Some("launch") => Group::Launch,
-                Some("plan") => Group::Plan,
-                _ => Group::Run,
+                Some("launch") => ConfigurationGroup::Launch,
+                Some("plan") => ConfigurationGroup::Plan,
+                _ => ConfigurationGroup::Run,
             };
             settings.push(((group, 0, key.clone()), words(&key), value));
         }
@@ -129,7 +133,7 @@ fn settings(run: &RunResult, seen: &Seen<'_>) -> Vec<(Place, String, String)> {
     settings
 }
 
-/// Every value within `value` that holds no other, by its place: `jobs.1.nodes`. A list of plain values is one.
+/// Collects the leaves of a JSON value by their paths, such as `jobs.1.nodes`. A list of plain values is one leaf.
 fn flatten(place: String, value: &Value, into: &mut Vec<(String, String)>) {
     let below = |key: &str| if place.is_empty() { key.to_owned() } else { format!("{place}.{key}") };
     match value {
@@ -160,7 +164,7 @@ fn yes_or_no(yes: bool) -> String {
     if yes { "yes" } else { "no" }.to_owned()
 }
 
-/// What people call a key; one that a later program wrote goes by its own words.
+/// Returns the label of a key. An unknown key of a later version is split into its words.
 fn words(key: &str) -> String {
     let label = match key {
         "nccl_traced" => "NCCL traced",
@@ -178,7 +182,7 @@ fn words(key: &str) -> String {
         "plan.step_time_s.high" => "Step time, s: high",
         "plan.memory_bytes" => "Memory needed per GPU, bytes",
         "plan.capacity_bytes" => "Memory of a GPU, bytes",
-        "plan.basis" => "Rests on",
+        "plan.basis" => "Evidence",
         "plan.calibration" => "Calibration",
         _ => {
             let plain = key.replace("jobs.", "job ").replace(['_', '.'], " ");
@@ -195,11 +199,11 @@ mod tests {
     use super::words;
 
     #[test]
-    fn keys_have_words() {
+    fn every_key_has_a_label() {
         assert_eq!(words("launch.comparable.yes"), "Comparable with the published number");
         assert_eq!(words("jobs.2.exit_code"), "Job 2 exit code");
         assert_eq!(words("parser_version"), "Parser version");
-        // What this program does not know yet.
+        // A key of a later version.
         assert_eq!(words("weather.wind_speed"), "Weather wind speed");
     }
 }

@@ -1,11 +1,11 @@
-//! Figures by step, thinned so that no peak is lost.
+//! Curves of step times and losses, thinned without losing peaks.
 
-use super::{Item, Options};
+use super::{ComparisonOptions, RunFigures};
 use crate::log::{Column, Steps};
-use crate::result::{RunResult, Seen};
+use crate::result::{RunResult, ViewedRun};
 use serde::{Deserialize, Serialize};
 
-/// Every run's figures by step, and what to draw beside them.
+/// The curves of all runs, and the levels to draw beside them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Curves {
@@ -13,45 +13,45 @@ pub struct Curves {
     pub step_time_s: Vec<Curve>,
     /// The training loss.
     pub loss: Vec<Curve>,
-    /// TFLOPS per GPU as the log prints them.
+    /// TFLOPS per GPU in the log.
     pub tflops_per_gpu: Vec<Curve>,
-    /// The predicted and published step times: horizontal lines.
-    pub levels: Vec<Level>,
+    /// The predicted and published step times, drawn as horizontal lines.
+    pub levels: Vec<ReferenceLevel>,
 }
 
-/// One figure of one run by step. The columns are equally long, and a step that lacks the figure is in neither.
+/// A quantity of a run by step. The two columns have the same length; steps without a value are left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Curve {
-    /// The place of the run among the items.
+    /// The index of the run among the items.
     pub item: usize,
-    /// The step, as its log labels it.
+    /// The step numbers in the log.
     pub steps: Vec<u64>,
-    /// The figure.
+    /// The values.
     pub values: Vec<f64>,
 }
 
-/// A step time that a run has to be held against.
+/// A step time to compare a run with.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Level {
-    /// The place of the run among the items.
+pub struct ReferenceLevel {
+    /// The index of the run among the items.
     pub item: usize,
-    /// What it is.
-    pub kind: LevelKind,
+    /// Where it comes from.
+    pub kind: ReferenceLevelKind,
     /// Seconds per step.
     pub step_time_s: f64,
-    /// The lower end of its interval, if it has one.
+    /// The lower end of its interval; null without one.
     pub low_s: Option<f64>,
-    /// The upper end.
+    /// The upper end of its interval; null without one.
     pub high_s: Option<f64>,
 }
 
-/// Where a level comes from.
+/// The source of a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum LevelKind {
+pub enum ReferenceLevelKind {
     /// Predicted before the run started.
     Plan,
     /// Published for the recipe.
@@ -59,30 +59,34 @@ pub enum LevelKind {
 }
 
 impl Curves {
-    pub(super) fn of(seen: &[(&RunResult, Seen<'_>)], items: &[Item], options: &Options) -> Self {
+    pub(super) fn of(
+        seen: &[(&RunResult, ViewedRun<'_>)],
+        items: &[RunFigures],
+        options: &ComparisonOptions,
+    ) -> Self {
         let mut curves = Self::default();
         for (item, (_, seen)) in seen.iter().enumerate() {
             let steps = &seen.log.steps;
             let curve = |column: &Column| Curve::of(item, steps, column, options.points);
             curves.step_time_s.extend(curve(&steps.step_time_s));
             curves.loss.extend(curve(&steps.loss));
-            // The report leaves out those that are known to be wrong.
+            // The report leaves out values that are known to be wrong.
             if seen.report.tflops_per_gpu.is_some() {
                 curves.tflops_per_gpu.extend(curve(&steps.tflops_per_gpu));
             }
         }
         for (place, item) in items.iter().enumerate() {
             let plan = item.plan.map(|plan| plan.step_time_s);
-            curves.levels.extend(plan.map(|plan| Level {
+            curves.levels.extend(plan.map(|plan| ReferenceLevel {
                 item: place,
-                kind: LevelKind::Plan,
+                kind: ReferenceLevelKind::Plan,
                 step_time_s: plan.mid,
                 low_s: Some(plan.low),
                 high_s: Some(plan.high),
             }));
-            curves.levels.extend(item.baseline.map(|baseline| Level {
+            curves.levels.extend(item.baseline.map(|baseline| ReferenceLevel {
                 item: place,
-                kind: LevelKind::Published,
+                kind: ReferenceLevelKind::Published,
                 step_time_s: baseline.step_time_s,
                 low_s: None,
                 high_s: None,
@@ -93,7 +97,7 @@ impl Curves {
 }
 
 impl Curve {
-    /// The curve of a column with at most `points` points, or two; none if no step has the figure.
+    /// Returns the curve of a column with at most `points` points, or two; none if no step has a value.
     fn of(item: usize, steps: &Steps, column: &Column, points: usize) -> Option<Self> {
         let all = (0..steps.len()).filter_map(|row| Some((*steps.label.get(row)?, column.get(row)?)));
         let kept = thin(all.collect(), points);
@@ -102,17 +106,17 @@ impl Curve {
     }
 }
 
-/// The least and the greatest value of each of as many stretches as there is room for.
+/// Returns the smallest and the largest value of each section, with as many sections as fit.
 fn thin(all: Vec<(u64, f64)>, points: usize) -> Vec<(u64, f64)> {
-    let stretches = (points / 2).max(1);
-    if all.len() <= 2 * stretches {
+    let sections = (points / 2).max(1);
+    if all.len() <= 2 * sections {
         return all;
     }
-    let mut kept = Vec::with_capacity(2 * stretches);
-    for stretch in all.chunks(all.len().div_ceil(stretches)) {
-        let least = stretch.iter().min_by(|one, other| one.1.total_cmp(&other.1));
-        // The first of the greatest, as of the least.
-        let greatest = stretch.iter().rev().max_by(|one, other| one.1.total_cmp(&other.1));
+    let mut kept = Vec::with_capacity(2 * sections);
+    for section in all.chunks(all.len().div_ceil(sections)) {
+        let least = section.iter().min_by(|one, other| one.1.total_cmp(&other.1));
+        // The first of equal values, as for the smallest.
+        let greatest = section.iter().rev().max_by(|one, other| one.1.total_cmp(&other.1));
         let (Some(least), Some(greatest)) = (least, greatest) else { continue };
         let mut pair = [*least, *greatest];
         pair.sort_by_key(|(step, _)| *step);
@@ -130,7 +134,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn short_curves_stay_whole() {
+    fn short_curves_are_not_thinned() {
         let all: Vec<(u64, f64)> = (0..10).map(|step| (step, 1.0)).collect();
         assert_eq!(thin(all.clone(), 10), all);
         assert_eq!(thin(all, 9), [(0, 1.0), (3, 1.0), (6, 1.0), (9, 1.0)]);
@@ -139,7 +143,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_thinned_curve_has_the_same_ends_in_height_and_steps_that_ascend(
+        fn a_thinned_curve_keeps_its_extremes_and_ascending_steps(
             values in prop::collection::vec(-1e3..1e3_f64, 1..500),
             points in 0..200_usize,
         ) {

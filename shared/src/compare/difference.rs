@@ -1,119 +1,127 @@
-//! Each run against the first: by how much its steps take longer, how sure that is, and whether it may be said at all.
+//! The difference of each run from the reference: the change of the step time, its interval, and the verdict.
 
-use super::workload::{Unlike, Workload};
-use super::{Item, Options};
+use super::workload::{Workload, WorkloadDifference};
+use super::{ComparisonOptions, RunFigures};
 use crate::choices::choices;
+use crate::field::Field;
 use crate::log::Status;
 use crate::statistics::{LEVEL, MeanDifference, Sample, Variance, deviation};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The runs against the first.
+/// The differences of runs from the reference.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Difference {
-    /// The place of the reference among the items.
+    /// The index of the reference among the items.
     pub reference: usize,
-    /// How the intervals are made, for people.
+    /// How the intervals are computed, in sentences.
     pub method: String,
-    /// How sure they are, a fraction.
+    /// The confidence level of the intervals, a fraction.
     pub level: f64,
-    /// A difference of the step time below this is none that matters, percent.
+    /// The smallest difference of the step time that matters, in percent.
     pub margin_percent: f64,
-    /// By how much repeats of the same run differ, where the comparison has some: every interval counts it in.
+    /// The variation between repeats, which every interval includes; null if the comparison has too few repeats.
     pub run_to_run: Option<RunToRun>,
-    /// Every other run, in the order of the items.
-    pub each: Vec<Against>,
+    /// The other runs, in the order of the items.
+    pub each: Vec<RunComparison>,
 }
 
-/// How far repeats of the same run lie apart.
+/// The variation between repeats of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct RunToRun {
-    /// The standard deviation of their mean step times, percent.
+    /// The standard deviation of the repeats' mean step times, in percent.
     pub percent: f64,
-    /// How many runs tell it.
+    /// The number of runs that it is computed from.
     pub runs: usize,
-    /// Its degrees of freedom: the runs, less one for every group of repeats.
+    /// The degrees of freedom: the number of runs, less one for each group of repeats.
     pub freedom: f64,
 }
 
-/// A run against the reference.
+/// The difference of a run from the reference.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = ComparedWith))]
-pub struct Against {
-    /// The place of the run among the items.
+pub struct RunComparison {
+    /// The index of the run among the items.
     pub item: usize,
-    /// What holds of it.
+    /// The verdict.
     pub verdict: Verdict,
-    /// The verdict as a sentence with its figures.
+    /// The verdict with its numbers, in words.
     pub text: String,
-    /// Whether its step time may be compared with the reference's.
+    /// Whether its step time is comparable with the reference's.
     pub comparable: bool,
-    /// Why not.
+    /// Why it is not comparable, as sentences.
     pub reasons: Vec<String>,
-    /// In what the two workloads differ.
-    pub unlike: Vec<Unlike>,
-    /// By how much its mean step takes longer, in the steady steps of both.
+    /// The differences between the workloads.
+    pub unlike: Vec<WorkloadDifference>,
+    /// The change of the mean step time, over the steady steps of both runs.
     pub step_time: Option<MeanDifference>,
-    /// By how much its median step takes longer, percent.
+    /// The change of the median step time, in percent.
     pub median_percent: Option<f64>,
-    /// By how much the step time that it is scored by is longer, percent.
+    /// The change of the scored step time, in percent.
     pub scored_percent: Option<f64>,
-    /// By how much more tokens a GPU takes in a second, percent: also of unlike batches and numbers of GPUs.
+    /// The change of the tokens per second per GPU, in percent, also for different batches and GPU counts.
     pub tokens_per_s_per_gpu_percent: Option<f64>,
-    /// The difference of the means in standard deviations of a single step (Cohen's d): how far apart the two clouds of
-    /// steps are. None where no step differs from another.
+    /// The difference of the means in standard deviations of a single step (Cohen's d); null if all steps take the same
+    /// time.
     pub effect_size: Option<f64>,
-    /// What else to know of this pair.
+    /// What else to know about the comparison, as sentences.
     pub notes: Vec<String>,
 }
 
 choices! {
-    /// What holds of a run against the reference.
+    /// The verdict on a run compared with the reference.
     #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
     Verdict {
         /// Its steps take less time.
         Faster "faster",
         /// Its steps take longer.
         Slower "slower",
-        /// No difference that matters is shown.
+        /// No significant difference that matters.
         NoDifference "no_difference" "no difference",
-        /// The two may not be compared.
+        /// The two runs are not comparable.
         NotComparable "not_comparable" "not comparable",
-        /// Of several runs some are this and some are that.
+        /// Several runs have different verdicts.
         Mixed "mixed",
     }
 }
 
+impl RunComparison {
+    /// Returns the workload fields that are unknown for one of the two runs. Setting them may make the runs comparable.
+    #[must_use]
+    pub fn unknown_fields(&self) -> Vec<Field> {
+        let unknown = self.unlike.iter().filter(|one| one.reference.is_none() || one.other.is_none());
+        unknown.filter_map(|one| Field::from_flag(&one.key)).collect()
+    }
+}
+
 impl Difference {
-    pub(super) fn of(items: &[Item], workloads: &[Workload], options: &Options) -> Self {
+    pub(super) fn of(items: &[RunFigures], workloads: &[Workload], options: &ComparisonOptions) -> Self {
         let run_to_run = RunToRun::of(items);
         let mut each = Vec::new();
         if let (Some(reference), Some(workload)) = (items.first(), workloads.first()) {
             for (place, (item, other)) in items.iter().zip(workloads).enumerate().skip(1) {
                 let unlike = workload.unlike(other);
-                let pair = Pair { reference, item, run_to_run, options };
+                let pair = RunPair { reference, item, run_to_run, options };
                 each.push(pair.against(place, unlike));
             }
         }
         let steps = match options.view.window {
-            Some(window) => format!("the steps {window}"),
-            None => {
-                format!("the steps after the first {} (at most half of them)", options.warm_up_steps)
-            }
+            Some(window) => format!("steps {window}"),
+            None => format!("all steps after a warm-up of {} (at most half)", options.warm_up_steps),
         };
         let repeats = match run_to_run {
             Some(run_to_run) => {
-                format!("the {:.2} % by which repeats of a run differ are counted in", run_to_run.percent)
+                format!("Run-to-run variation of {:.2} % is included.", run_to_run.percent)
             }
-            None => "how much a run differs from its repeats is not known and not counted in".to_owned(),
+            None => "Run-to-run variation is unknown (no repeats) and not included.".to_owned(),
         };
         Self {
             reference: 0,
             method: format!(
-                "Welch's interval of the ratio of the mean step times, over {steps}; the steps count for as many as are \
-                 independent, by Geyer's initial monotone sequence of their autocorrelation; {repeats}"
+                "Welch's {:.0} % confidence interval over {steps}, corrected for autocorrelation. {repeats}",
+                100.0 * LEVEL
             ),
             level: LEVEL,
             margin_percent: options.margin_percent,
@@ -122,7 +130,7 @@ impl Difference {
         }
     }
 
-    /// What holds of all of them; none where there is nothing but the reference.
+    /// Returns the verdict on all other runs; none if there are none.
     pub(super) fn verdict(&self) -> Option<Verdict> {
         let first = self.each.first()?.verdict;
         let same = self.each.iter().all(|against| against.verdict == first);
@@ -130,13 +138,13 @@ impl Difference {
     }
 }
 
-/// With one degree of freedom an interval is so wide that nothing differs.
+/// The fewest degrees of freedom: with one, an interval is too wide for any difference.
 const LEAST_FREEDOM: f64 = 2.0;
 
 impl RunToRun {
-    /// From the repeats among the items: the pooled variance of the logarithms of their mean step times. Runs of the same
-    /// repeat are of different rounds, where more may have changed than chance; and two repeats alone tell too little.
-    fn of(items: &[Item]) -> Option<Self> {
+    /// Returns the pooled variance of the logarithms of the repeats' mean step times. Two runs with the same repeat number
+    /// come from different rounds, between which more may have changed: such groups are left out.
+    fn of(items: &[RunFigures]) -> Option<Self> {
         let mut repeats: BTreeMap<_, BTreeMap<&str, (Option<u32>, f64)>> = BTreeMap::new();
         for item in items.iter().filter(|item| item.comparable.yes) {
             let (Some(campaign), Some(run), Some(steady)) = (&item.campaign, &item.run, item.steady) else {
@@ -163,43 +171,41 @@ impl RunToRun {
         (freedom >= LEAST_FREEDOM).then_some(Self { percent, runs, freedom })
     }
 
-    /// The variance that it adds to the logarithm of a ratio of two runs.
+    /// Returns the variance that it adds to the logarithm of the ratio of two runs.
     fn variance(self) -> Variance {
         let deviation = self.percent / 100.0;
         Variance { variance: 2.0 * deviation * deviation, freedom: self.freedom }
     }
 }
 
-/// The reference and another run.
-struct Pair<'a> {
-    reference: &'a Item,
-    item: &'a Item,
+/// The reference and the run compared with it.
+struct RunPair<'a> {
+    reference: &'a RunFigures,
+    item: &'a RunFigures,
     run_to_run: Option<RunToRun>,
-    options: &'a Options,
+    options: &'a ComparisonOptions,
 }
 
-impl Pair<'_> {
-    fn against(&self, place: usize, unlike: Vec<Unlike>) -> Against {
+impl RunPair<'_> {
+    fn against(&self, place: usize, unlike: Vec<WorkloadDifference>) -> RunComparison {
         let Self { reference, item, .. } = *self;
         let samples = self.samples();
         let step_time = samples.and_then(|(from, to)| {
             MeanDifference::between(from, to, self.run_to_run.map(RunToRun::variance))
         });
-        let mut reasons = Unlike::clauses(&unlike);
-        reasons.extend(Unlike::remedy(&unlike, self.options));
+        let mut reasons = WorkloadDifference::sentences(&unlike);
         let (own, of_reference) = (&item.comparable.reasons, &reference.comparable.reasons);
         reasons.extend(own.iter().map(|reason| match of_reference.contains(reason) {
-            true => format!("of both: {reason}"),
+            true => format!("Both runs: {reason}"),
             false => reason.clone(),
         }));
         let rest = of_reference.iter().filter(|reason| !own.contains(reason));
-        reasons.extend(rest.map(|reason| format!("of the reference: {reason}")));
+        reasons.extend(rest.map(|reason| format!("The reference: {reason}")));
         if reasons.is_empty() && step_time.is_none_or(|change| change.low.is_none()) {
-            reasons
-                .push("a single step tells nothing of how sure a difference is: log every step".to_owned());
+            reasons.push("One step is not enough for a confidence interval. Log every step.".to_owned());
         }
         let verdict = self.verdict(step_time, !reasons.is_empty());
-        Against {
+        RunComparison {
             item: place,
             verdict,
             text: self.text(verdict, step_time, &reasons),
@@ -223,19 +229,19 @@ impl Pair<'_> {
         Some((&from.step_time_s, &to.step_time_s))
     }
 
-    /// Over the same steps as the step times, whatever steps the tokens per second of the two stand for.
+    /// Returns the change of the tokens per second per GPU, over the same steps as the step times.
     fn tokens_percent(&self, samples: Option<(&Sample, &Sample)>) -> Option<f64> {
         let (from, to) = samples?;
         percent(self.reference.tokens_per_gpu()? / from.mean, self.item.tokens_per_gpu()? / to.mean)
     }
 
-    fn verdict(&self, step_time: Option<MeanDifference>, spoilt: bool) -> Verdict {
+    fn verdict(&self, step_time: Option<MeanDifference>, has_obstacle: bool) -> Verdict {
         let Some(MeanDifference { percent, low: Some(low), high: Some(high), .. }) = step_time else {
             return Verdict::NotComparable;
         };
         let matters = percent.abs() >= self.options.margin_percent;
         match () {
-            () if spoilt => Verdict::NotComparable,
+            () if has_obstacle => Verdict::NotComparable,
             () if matters && low > 0.0 => Verdict::Slower,
             () if matters && high < 0.0 => Verdict::Faster,
             () => Verdict::NoDifference,
@@ -249,19 +255,22 @@ impl Pair<'_> {
             }
             _ => format!("step time {} %", signed(change.percent)),
         });
-        let told = match verdict {
-            Verdict::NotComparable => format!("not comparable: {}", reasons.join(", ")),
+        let words = match verdict {
             Verdict::NoDifference => match step_time.and_then(|change| change.p) {
                 Some(p) if p < 1.0 - LEVEL => {
                     format!("no difference of {} % or more", self.options.margin_percent)
                 }
-                _ => "no difference shown".to_owned(),
+                _ => "no significant difference".to_owned(),
             },
             other => other.title().to_owned(),
         };
-        match figures {
-            Some(figures) => format!("{told}: {figures}"),
-            None => told,
+        let text = match figures {
+            Some(figures) => format!("{words}: {figures}"),
+            None => words,
+        };
+        match reasons {
+            [] => text,
+            reasons => format!("{text}. {}", reasons.join(" ")),
         }
     }
 
@@ -269,7 +278,7 @@ impl Pair<'_> {
         let Self { reference, item, options, .. } = *self;
         let mut notes = Vec::new();
         if reference.id == item.id {
-            notes.push("it is the same run as the reference".to_owned());
+            notes.push("This is the same run as the reference.".to_owned());
         }
         let scored = [reference, item].iter().all(|item| item.status == Status::Scored);
         if let (Some(one), Some(other)) = (&reference.window, &item.window)
@@ -278,33 +287,30 @@ impl Pair<'_> {
             && scored
         {
             notes.push(format!(
-                "it is scored by the steps {other} and the reference by {one}: the difference is taken over the steps after \
-                 the warm-up of either"
+                "Scored over steps {other}, the reference over {one}. The difference is taken over all steps after the \
+                 warm-up."
             ));
         }
         if let (Some(one), Some(other)) = (reference.convention, item.convention)
             && (one != other || reference.peak_tflops != item.peak_tflops)
         {
-            notes.push(
-                "the two MFU are counted or divided differently: name a convention to compare them"
-                    .to_owned(),
-            );
+            notes.push("The two MFUs are counted differently. Set a convention to compare them.".to_owned());
         }
         notes
     }
 }
 
-/// Percent with their sign; what rounds to nothing is not a little less than nothing.
+/// Returns percent with a sign. What rounds to 0 has no minus.
 fn signed(percent: f64) -> String {
     format!("{:+.2}", if percent.abs() < 0.005 { 0.0 } else { percent })
 }
 
-/// By how much `to` is more than `from`, percent.
+/// Returns by how much `to` exceeds `from`, in percent.
 fn percent(from: f64, to: f64) -> Option<f64> {
     Some(100.0 * (to / from - 1.0)).filter(|percent| from > 0.0 && percent.is_finite())
 }
 
-/// Cohen's d, with the pooled deviation.
+/// Returns Cohen's d, with the pooled deviation.
 fn effect_size(from: &Sample, to: &Sample) -> Option<f64> {
     let share = |sample: &Sample| Some((sample.std? * sample.std?, (sample.n - 1) as f64));
     let ((one, of_one), (other, of_other)) = (share(from)?, share(to)?);

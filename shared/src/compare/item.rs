@@ -1,94 +1,103 @@
-//! One run of a comparison, with its figures.
+//! A run of a comparison with its numbers.
 
-use super::Options;
+use super::ComparisonOptions;
 use crate::convention::Convention;
 use crate::field::Field;
 use crate::log::{Log, Span, Stat, Status};
-use crate::result::{Against, AgainstPlan, Comparable, Loss, Memory, RunResult, Seen};
+use crate::result::{
+    BaselineComparison, Comparability, LossEnds, MemoryPeaks, PlanComparison, Publication, RunResult,
+    ViewedRun,
+};
 use crate::statistics::Sample;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// A run, under the names that a report has for its figures. Everything that is not known is null.
+/// A run of a comparison, with the names of a report. Unknown values are null.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Item {
-    /// What to call it: no other run of the comparison has the same.
+pub struct RunFigures {
+    /// The run's label, unique in the comparison.
     pub label: String,
     /// The result's id.
     pub id: String,
-    /// The log's path as given.
+    /// The log's path, as given.
     pub path: String,
-    /// The campaign that lists it, where we carried it out; so the next three.
+    /// The campaign; null, like the next three, if no campaign launched the run.
     pub campaign: Option<String>,
-    /// Its name there.
+    /// The run's name in the campaign.
     pub run: Option<String>,
-    /// Which of its repeats, from 1.
+    /// The number of the repeat, from 1.
     pub repeat: Option<u32>,
     /// The cluster.
     pub cluster: Option<String>,
-    /// The published recipe that it is a run of, if it is one.
+    /// The published recipe that the run matches.
     pub recipe: Option<String>,
-    /// The release that made it, or whose rules its log follows.
+    /// The release that launched it, or whose log format it has.
     pub release: Option<String>,
-    /// How many GPUs.
+    /// The number of GPUs.
     pub gpus: Option<u32>,
-    /// Whether there is a measurement.
+    /// Whether the log was scored.
     pub status: Status,
-    /// Why there is none and what to do, or what to know about it.
+    /// Why it was not scored and what to do, or what to know about the measurement.
     pub reason: Option<String>,
-    /// How many steps the log has.
+    /// The number of steps in the log.
     pub steps: u64,
-    /// The window that was scored, by the labels that the log prints: `35-44`.
+    /// The scored window, by the numbers in the log: `35-44`.
     pub window: Option<String>,
     /// Seconds per step in that window.
     pub step_time_s: Option<Stat>,
-    /// The steps that differences are taken of: after the warm-up, or of the window that was asked for.
-    pub steady: Option<Steady>,
-    /// Tokens per second of all GPUs.
+    /// The steps that differences are taken over: those after the warm-up, or the chosen window.
+    pub steady: Option<SteadySteps>,
+    /// Tokens per second, over all GPUs.
     pub tokens_per_s: Option<f64>,
-    /// Tokens per second of one GPU.
+    /// Tokens per second per GPU.
     pub tokens_per_s_per_gpu: Option<f64>,
-    /// Model FLOPs utilization, a fraction.
+    /// Model FLOPs utilization, as a fraction.
     pub mfu: Option<f64>,
     /// How the MFU's FLOPs are counted.
     pub convention: Option<Convention>,
-    /// The peak that the MFU divides by.
+    /// The peak TFLOPS per GPU that the MFU is relative to.
     pub peak_tflops: Option<f64>,
     /// TFLOPS per GPU as the convention counts them.
     pub model_tflops_per_gpu: Option<f64>,
-    /// TFLOPS per GPU as the log prints them: the framework's way of counting.
+    /// TFLOPS per GPU in the log, as the framework counts them.
     pub tflops_per_gpu: Option<f64>,
-    /// The loss, at both ends of the log.
-    pub loss: Loss,
-    /// GPU memory, on the rank that prints it.
-    pub memory: Memory,
-    /// What was predicted of it, where we carried it out.
-    pub plan: Option<AgainstPlan>,
-    /// The recipe's published measurement.
-    pub baseline: Option<Against>,
-    /// Whether its times can stand beside others.
-    pub comparable: Comparable,
-    /// What else to know of the numbers.
+    /// The first and the last loss.
+    pub loss: LossEnds,
+    /// GPU memory, of the rank that logs it.
+    pub memory: MemoryPeaks,
+    /// The comparison with the prediction.
+    pub plan: Option<PlanComparison>,
+    /// The comparison with the published measurement.
+    pub baseline: Option<BaselineComparison>,
+    /// Whether its step times can be compared with other runs.
+    pub comparable: Comparability,
+    /// Whether a measurement is published for the scenario.
+    #[serde(skip)]
+    pub publication: Publication,
+    /// The line of the failure that ended the run; none if it did not fail.
+    #[serde(skip)]
+    pub failure_line: Option<u64>,
+    /// What else to know about the numbers, as sentences.
     pub notes: Vec<String>,
-    /// What read its steps.
+    /// The version of the parser.
     pub parser_version: u32,
 }
 
-/// The steps of a run that differences are taken of.
+/// The steps of a run that differences are taken over.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Steady {
-    /// The label of the first, as the log prints it.
+pub struct SteadySteps {
+    /// The number of the first step in the log.
     pub first: u64,
-    /// The label of the last.
+    /// The number of the last step.
     pub last: u64,
-    /// Their seconds per step.
+    /// The seconds per step.
     pub step_time_s: Sample,
 }
 
-impl Steady {
-    fn of(log: &Log, scored: Option<Span>, options: &Options) -> Option<Self> {
+impl SteadySteps {
+    fn of(log: &Log, scored: Option<Span>, options: &ComparisonOptions) -> Option<Self> {
         let span = match options.view.window {
             Some(_) => scored?,
             None => {
@@ -103,9 +112,9 @@ impl Steady {
     }
 }
 
-impl Item {
-    fn of(run: &RunResult, seen: &Seen<'_>, options: &Options) -> Self {
-        let Seen { report, log, identity, scenario } = seen;
+impl RunFigures {
+    fn of(run: &RunResult, seen: &ViewedRun<'_>, options: &ComparisonOptions) -> Self {
+        let ViewedRun { report, log, identity, scenario } = seen;
         let carried = run.carried.as_ref();
         let gpus = scenario.as_ref().map(|scenario| scenario.layout.gpus());
         let gpus = gpus.or_else(|| report.scenario.whole(Field::Gpus, 1).ok().flatten());
@@ -125,7 +134,7 @@ impl Item {
             steps: report.steps,
             window: report.window.map(|window| window.to_string()),
             step_time_s: report.step_time_s,
-            steady: Steady::of(log, report.window, options),
+            steady: SteadySteps::of(log, report.window, options),
             tokens_per_s: report.tokens_per_s,
             tokens_per_s_per_gpu: report
                 .tokens_per_s
@@ -141,24 +150,26 @@ impl Item {
             plan: report.plan,
             baseline: report.baseline,
             comparable: report.comparable.clone(),
+            publication: report.publication.clone(),
+            failure_line: report.failure_line,
             notes: report.notes.clone(),
             parser_version: report.parser_version,
         }
     }
 
-    /// Tokens of a step that fall on one GPU.
+    /// Returns the tokens per step and GPU.
     pub(super) fn tokens_per_gpu(&self) -> Option<f64> {
         Some(self.tokens_per_s_per_gpu? * self.step_time_s?.mean)
     }
 }
 
-/// The runs as items, no two under the same label: what is called alike is told apart by its job, and so is a run alone from
-/// those of its name that are not here.
-pub(super) fn all(seen: &[(&RunResult, Seen<'_>)], options: &Options) -> Vec<Item> {
+/// Returns the runs as items with unique labels. Runs with the same name are labelled with their jobs. So is a run alone,
+/// because other runs may have its name.
+pub(super) fn all(seen: &[(&RunResult, ViewedRun<'_>)], options: &ComparisonOptions) -> Vec<RunFigures> {
     let plain: Vec<String> = seen.iter().map(|(run, _)| label(run)).collect();
-    let mut items: Vec<Item> = Vec::with_capacity(seen.len());
+    let mut items: Vec<RunFigures> = Vec::with_capacity(seen.len());
     for (place, (run, view)) in seen.iter().enumerate() {
-        let mut item = Item::of(run, view, options);
+        let mut item = RunFigures::of(run, view, options);
         let alike = || seen.iter().zip(&plain).filter(|(_, other)| **other == plain[place]);
         let jobs: BTreeSet<Option<String>> = alike().map(|((run, _), _)| job(run)).collect();
         let tell = seen.len() == 1 || jobs.len() > 1;
@@ -176,13 +187,14 @@ pub(super) fn all(seen: &[(&RunResult, Seen<'_>)], options: &Options) -> Vec<Ite
     items
 }
 
-/// The job that ran it, as far as that is known.
+/// Returns the id of the run's job, if it is known.
 fn job(run: &RunResult) -> Option<String> {
     let carried = run.carried.as_ref().and_then(|carried| carried.jobs.first()).map(|job| job.id.clone());
     carried.or_else(|| run.name.job_id.map(|job| job.to_string()))
 }
 
-/// What people call a run: by its campaign, as the command line takes it, else by its experiment, else by its file.
+/// Returns what a run is called: its campaign and name, as the command line accepts them, else its experiment, else its
+/// file.
 fn label(run: &RunResult) -> String {
     if let Some(carried) = &run.carried {
         return format!("{}/{}#{}", carried.campaign, carried.run, carried.repeat);

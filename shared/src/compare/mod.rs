@@ -1,11 +1,11 @@
-//! Runs beside each other, beside their plan and beside what is published.
+//! Comparisons of runs with each other, with their plans and with published numbers.
 //!
-//! [`Comparison::of`] takes any results. The first is the reference; each other one stands against it. Runs of unlike
-//! workloads are never compared in silence: what differs is listed, and the verdict says so. The figures are there all
-//! the same, since tokens per second and GPU may tell something even then.
+//! [`Comparison::of`] takes any results and compares each with the first, the reference. Runs of different workloads are
+//! not comparable: the verdict says so, and the differences are listed. The numbers are given all the same, because
+//! tokens per second per GPU can be useful even then.
 //!
 //! ```
-//! use trainplan_shared::compare::{Comparison, Options, Verdict};
+//! use trainplan_shared::compare::{Comparison, ComparisonOptions, Verdict};
 //! use trainplan_shared::result::Intake;
 //! use trainplan_shared::spec::Spec;
 //!
@@ -17,7 +17,7 @@
 //!     }
 //!     intake.finish()
 //! };
-//! let comparison = Comparison::of(&[&run(1, 12_000), &run(2, 12_600)], &Options::default());
+//! let comparison = Comparison::of(&[&run(1, 12_000), &run(2, 12_600)], &ComparisonOptions::default());
 //! assert_eq!(comparison.verdict, Some(Verdict::Slower));
 //! let change = comparison.difference.each[0].step_time.unwrap();
 //! assert_eq!(change.percent.round(), 5.0);
@@ -30,80 +30,77 @@ mod difference;
 mod item;
 mod workload;
 
-pub use configuration::{Group, Setting};
-pub use curves::{Curve, Curves, Level, LevelKind};
-pub use difference::{Against, Difference, RunToRun, Verdict};
-pub use item::{Item, Steady};
-pub use workload::Unlike;
+pub use configuration::{ConfigurationGroup, ConfigurationRow};
+pub use curves::{Curve, Curves, ReferenceLevel, ReferenceLevelKind};
+pub use difference::{Difference, RunComparison, RunToRun, Verdict};
+pub use item::{RunFigures, SteadySteps};
+pub use workload::WorkloadDifference;
 
-use crate::result::{RunResult, Seen, View};
+use crate::result::{RunResult, View, ViewedRun};
 use serde::{Deserialize, Serialize};
 
-/// How to compare.
+/// How runs are compared.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Options {
-    /// How to look at every run.
+pub struct ComparisonOptions {
+    /// The view of every run.
     pub view: View,
-    /// How many steps of every run are left out of the difference as warm-up, at most half of them. A window that the view
-    /// names takes the place of this.
+    /// The number of warm-up steps that the difference leaves out of every run, at most half of them. A window in the view
+    /// replaces this.
     pub warm_up_steps: u64,
-    /// A difference of the step time below this is none that matters, percent.
+    /// The smallest difference of the step time that matters, in percent.
     pub margin_percent: f64,
-    /// How many points a curve has at most.
+    /// The most points of a curve.
     pub points: usize,
-    /// What whoever looks can do about what is not known of a run, as a clause, where that is not to give its flag.
-    pub remedy: Option<&'static str>,
 }
 
-impl Options {
-    /// The releases from 25.05 on score no step before the tenth.
+impl ComparisonOptions {
+    /// 10 steps: releases from 25.05 on score no earlier step.
     pub const WARM_UP_STEPS: u64 = 10;
 
-    /// About what the same run differs by from one time to the next.
+    /// 1 %, about the variation between repeats of a run.
     pub const MARGIN_PERCENT: f64 = 1.0;
 
-    /// As many points as a chart has room for.
+    /// 1,000 points, as many as a chart can show.
     pub const POINTS: usize = 1000;
 }
 
-impl Default for Options {
+impl Default for ComparisonOptions {
     fn default() -> Self {
         Self {
             view: View::default(),
             warm_up_steps: Self::WARM_UP_STEPS,
             margin_percent: Self::MARGIN_PERCENT,
             points: Self::POINTS,
-            remedy: None,
         }
     }
 }
 
-/// Runs beside each other. The same runs in the same order give the same bits.
+/// A comparison of runs. The same runs in the same order give the same bits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Comparison {
-    /// The runs, in the order given; the first is the reference.
-    pub items: Vec<Item>,
-    /// The others against the first.
+    /// The runs, in the given order; the first is the reference.
+    pub items: Vec<RunFigures>,
+    /// The differences of the other runs from the reference.
     pub difference: Difference,
-    /// What holds of every other run against the first; none of a single run.
+    /// The verdict on all other runs; null for a single run.
     pub verdict: Option<Verdict>,
-    /// Whether all of them may be compared with the first.
+    /// Whether all runs are comparable with the reference.
     pub comparable: bool,
-    /// Why not.
+    /// Why they are not comparable.
     pub reason: Option<String>,
-    /// Everything that is known of their configuration: first what differs.
-    pub configuration: Vec<Setting>,
-    /// Every step of them.
+    /// Everything known about their configurations, the differences first.
+    pub configuration: Vec<ConfigurationRow>,
+    /// The step times and losses by step.
     pub curves: Curves,
 }
 
 impl Comparison {
-    /// Compares `runs`, of which there may be any number; a run may come several times.
+    /// Compares any number of runs. A run may be listed several times.
     #[must_use]
-    pub fn of(runs: &[&RunResult], options: &Options) -> Self {
-        let seen: Vec<(&RunResult, Seen<'_>)> =
-            runs.iter().map(|run| (*run, Seen::of(run, &options.view))).collect();
+    pub fn of(runs: &[&RunResult], options: &ComparisonOptions) -> Self {
+        let seen: Vec<(&RunResult, ViewedRun<'_>)> =
+            runs.iter().map(|run| (*run, ViewedRun::of(run, &options.view))).collect();
         let items = item::all(&seen, options);
         let workloads: Vec<_> = seen.iter().map(|(_, seen)| workload::Workload::of(seen)).collect();
         let difference = Difference::of(&items, &workloads, options);
@@ -112,8 +109,8 @@ impl Comparison {
             verdict: difference.verdict(),
             comparable: !items.is_empty() && reasons.is_empty(),
             reason: match items.is_empty() {
-                true => Some("there is no run to compare".to_owned()),
-                false => Some(reasons.join("; ")).filter(|reason| !reason.is_empty()),
+                true => Some("No runs to compare.".to_owned()),
+                false => Some(reasons.join(" ")).filter(|reason| !reason.is_empty()),
             },
             configuration: configuration::all(&seen),
             curves: Curves::of(&seen, &items, options),
@@ -123,14 +120,14 @@ impl Comparison {
     }
 }
 
-/// Why runs can't be compared with the first; of a single one, why it stands beside nothing.
-fn reasons(items: &[Item], difference: &Difference) -> Vec<String> {
+/// Returns why runs are not comparable with the reference, or why a single run is not comparable with others.
+fn reasons(items: &[RunFigures], difference: &Difference) -> Vec<String> {
     if let [alone] = items {
         return alone.comparable.reasons.clone();
     }
-    let told = |against: &Against| {
+    let sentence = |against: &RunComparison| {
         let label = items.get(against.item).map_or("", |item| &item.label);
-        format!("{label}: {}", against.reasons.join(", "))
+        format!("{label}: {}", against.reasons.join(" "))
     };
-    difference.each.iter().filter(|against| !against.comparable).map(told).collect()
+    difference.each.iter().filter(|against| !against.comparable).map(sentence).collect()
 }

@@ -1,85 +1,75 @@
-//! What a run trains on what: two runs of the same workload may be compared by their step times.
+//! Workloads: the step times of two runs are comparable if their workloads are the same.
 
-use super::Options;
 use crate::field::Field;
-use crate::problem::sentence_case;
-use crate::result::Seen;
+use crate::result::ViewedRun;
 use serde::{Deserialize, Serialize};
 
-/// What makes a workload: where one of these differs, a step is another amount of work, or the machine is another. How the
-/// work is spread over the machine is what comparisons are made for.
+/// The fields of a workload. If one of them differs, a step is a different amount of work or the machine is different. The
+/// layout is not among them: comparing layouts is what comparisons are for.
 const FIELDS: [Field; 7] =
     [Field::Model, Field::Layers, Field::SeqLen, Field::Gbs, Field::Gpu, Field::Gpus, Field::Dtype];
 
-/// One thing in which two workloads differ, or of which that can't be told.
+/// A field in which two workloads differ, or that is unknown for one of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Unlike {
-    /// What, as a flag is called: `gbs`.
+pub struct WorkloadDifference {
+    /// The field's flag: `gbs`.
     pub key: String,
-    /// What, as people call it: `GBS`.
+    /// The field's label: `GBS`.
     pub label: String,
-    /// The reference's; none where that is not known.
+    /// The reference's value; null if it is unknown.
     pub reference: Option<String>,
-    /// The other's.
+    /// The other run's value; null if it is unknown.
     pub other: Option<String>,
 }
 
-impl Unlike {
-    /// All of them as clauses: what differs one by one, and what is not known together.
-    pub(super) fn clauses(unlike: &[Self]) -> Vec<String> {
-        let label = |one: &Self| sentence_case(&one.label);
-        let differs = unlike.iter().filter_map(|one| match (&one.reference, &one.other) {
-            (Some(reference), Some(other)) => Some(format!("{} {other} and not {reference}", label(one))),
+impl WorkloadDifference {
+    /// Returns the differences as sentences: different values in one, unknown ones in up to three.
+    pub(super) fn sentences(differences: &[Self]) -> Vec<String> {
+        let different = differences.iter().filter_map(|one| match (&one.reference, &one.other) {
+            (Some(reference), Some(other)) => Some(format!("{} {other} (reference {reference})", one.label)),
             _ => None,
         });
-        let mut clauses: Vec<String> = differs.collect();
-        // Whether that of the reference is known, and that of the other.
-        for (known, of, ends) in [
-            ((true, false), "its", ["is not known", "are not known"]),
-            ((false, true), "the reference's", ["is not known", "are not known"]),
-            ((false, false), "the", ["of neither is known"; 2]),
+        let different: Vec<String> = different.collect();
+        let mut sentences = Vec::new();
+        if !different.is_empty() {
+            sentences.push(format!("Different workload: {}.", different.join(", ")));
+        }
+        // Whether the reference's value is known, and the other run's.
+        for (known, what) in [
+            ((true, false), "Unknown for this run"),
+            ((false, true), "Unknown for the reference"),
+            ((false, false), "Unknown for both runs"),
         ] {
-            let of_these =
-                unlike.iter().filter(|one| (one.reference.is_some(), one.other.is_some()) == known);
-            match of_these.map(label).collect::<Vec<_>>().as_slice() {
-                [] => {}
-                [alone] => clauses.push(format!("{of} {alone} {}", ends[0])),
-                [first @ .., last] => {
-                    clauses.push(format!("{of} {} and {last} {}", first.join(", "), ends[1]));
-                }
+            let unknown =
+                differences.iter().filter(|one| (one.reference.is_some(), one.other.is_some()) == known);
+            let labels: Vec<&str> = unknown.map(|one| one.label.as_str()).collect();
+            if !labels.is_empty() {
+                sentences.push(format!("{what}: {}.", labels.join(", ")));
             }
         }
-        clauses
-    }
-
-    /// What to do about all that is not known, as a clause; none where everything is.
-    pub(super) fn remedy(unlike: &[Self], options: &Options) -> Option<String> {
-        let unknown = unlike.iter().filter(|unlike| unlike.reference.is_none() || unlike.other.is_none());
-        let flags: Vec<String> = unknown.map(|unlike| format!("--{}", unlike.key)).collect();
-        let by_flags = || format!("say {}", flags.join(", "));
-        (!flags.is_empty()).then(|| options.remedy.map_or_else(by_flags, str::to_owned))
+        sentences
     }
 }
 
-/// The workload of a run, as far as it is known, in the order of [`FIELDS`].
+/// The known values of a run's workload, in the order of [`FIELDS`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Workload([Option<String>; FIELDS.len()]);
 
 impl Workload {
-    pub(super) fn of(seen: &Seen<'_>) -> Self {
+    pub(super) fn of(seen: &ViewedRun<'_>) -> Self {
         Self(FIELDS.map(|field| value(seen, field)))
     }
 
-    /// In what `other` differs from this one. Of the layers nothing need be known: a model has as many as it has.
-    pub(super) fn unlike(&self, other: &Self) -> Vec<Unlike> {
+    /// Returns the differences from another workload. Layers may be unknown for both: they follow from the model.
+    pub(super) fn unlike(&self, other: &Self) -> Vec<WorkloadDifference> {
         let pairs = FIELDS.iter().zip(self.0.iter().zip(&other.0));
         let unlike = pairs.filter(|(field, (one, other))| match (one, other) {
             (None, None) => **field != Field::Layers,
             _ => one != other,
         });
         unlike
-            .map(|(field, (one, other))| Unlike {
+            .map(|(field, (one, other))| WorkloadDifference {
                 key: field.flag().to_owned(),
                 label: field.label().to_owned(),
                 reference: one.clone(),
@@ -89,8 +79,8 @@ impl Workload {
     }
 }
 
-/// A field of a run's scenario, as far as that is known.
-pub(super) fn value(seen: &Seen<'_>, field: Field) -> Option<String> {
+/// Returns a field of a run's scenario, if it is known.
+pub(super) fn value(seen: &ViewedRun<'_>, field: Field) -> Option<String> {
     let Some(scenario) = &seen.scenario else {
         let typed = seen.identity.scenario.get(field).map(str::to_owned);
         let printed = || seen.report.global_batch_size.map(|size| size.to_string());

@@ -1,46 +1,46 @@
-//! When a time line changed for good, as Hunter finds it (Fleming, Kołaczkowski et al., ICPE 2023): E-divisive (Matteson and
-//! James, JASA 109, 2014) proposes where, and a t test decides whether, in place of permutations that would have to be
-//! drawn by lot.
+//! Finds lasting changes in a time line, as Hunter does (Fleming, Kołaczkowski et al., ICPE 2023): E-divisive (Matteson and
+//! James, JASA 109, 2014) proposes the place, and a t test decides. The t test replaces random permutations, so that the
+//! result is reproducible.
 
-use super::Point;
+use super::TimeLinePoint;
 use crate::statistics::two_sided_p;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// So few runs of the same kind are no segment yet.
+/// The fewest runs of a segment.
 const LEAST: usize = 3;
 
-/// How unlikely a change must be to come by chance. The place is chosen among many, so it takes more than at a single one.
+/// The largest p of a change. It is small because the place is chosen among many.
 const MOST_P: f64 = 0.001;
 
-/// How unlikely it must be to be looked at more closely: beside another change it shows less clearly than by itself.
+/// The largest p of a proposed change. It is larger because another change nearby hides a change at first.
 const WORTH_A_LOOK: f64 = 0.1;
 
-/// The newest runs that changes are looked for in: the time it takes grows with the square.
+/// The most runs that are searched, the newest ones: the time grows with the square of their number.
 const MOST_POINTS: usize = 1000;
 
-/// A place in a time line from which on runs take another time.
+/// A place in a time line where the step time changed for good.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ChangePoint {
-    /// The place of the first run that takes the new time, among the points.
+    /// The index of the first run with the new step time among the points.
     pub index: usize,
     /// That run's id.
     pub point: String,
-    /// When.
+    /// When that run ran.
     pub at: String,
-    /// Geometric mean of the seconds per step since the change before.
+    /// The geometric mean of the seconds per step since the previous change.
     pub before_s: f64,
-    /// The same until the next one.
+    /// The geometric mean of the seconds per step until the next change.
     pub after_s: f64,
-    /// By how much they take longer, percent.
+    /// The change of the step time, in percent.
     pub percent: f64,
-    /// The p of Student's test of the two stretches.
+    /// The p of Student's t test of the two stretches.
     pub p: f64,
 }
 
-/// The changes of at least `margin_percent`, oldest first. Points whose time can't stand beside others are passed over.
-pub(super) fn find(points: &[Point], margin_percent: f64) -> Vec<ChangePoint> {
+/// Returns the changes of at least `margin_percent`, oldest first. Points that are not comparable are ignored.
+pub(super) fn find(points: &[TimeLinePoint], margin_percent: f64) -> Vec<ChangePoint> {
     let measured = points.iter().enumerate().filter_map(|(index, point)| Some((index, point.measured_s()?)));
     let (places, times): (Vec<usize>, Vec<f64>) = measured.unzip();
     let skipped = times.len().saturating_sub(MOST_POINTS);
@@ -51,9 +51,9 @@ pub(super) fn find(points: &[Point], margin_percent: f64) -> Vec<ChangePoint> {
     split(times, 0..times.len(), &mut cuts);
     cuts.sort_unstable();
     prune(times, &mut cuts, margin_percent);
-    let told = (0..cuts.len()).filter_map(|place| {
+    let changes = (0..cuts.len()).filter_map(|place| {
         let (before, after) = beside(times, &cuts, place);
-        let (index, tested) = (*places.get(cuts[place])?, Tested::of(before, after)?);
+        let (index, tested) = (*places.get(cuts[place])?, StretchTest::of(before, after)?);
         let point = points.get(index)?;
         Some(ChangePoint {
             index,
@@ -65,15 +65,15 @@ pub(super) fn find(points: &[Point], margin_percent: f64) -> Vec<ChangePoint> {
             p: tested.p,
         })
     });
-    told.collect()
+    changes.collect()
 }
 
-/// Cuts a stretch where that is worth a look, and the two parts likewise.
+/// Cuts a stretch at its best proposal, and then the two parts.
 fn split(times: &[f64], stretch: Range<usize>, cuts: &mut Vec<usize>) {
     let part = times.get(stretch.clone()).unwrap_or_default();
     let Some(cut) = most_divided(part) else { return };
     let (before, after) = part.split_at(cut);
-    if Tested::of(before, after).is_some_and(|tested| tested.p < WORTH_A_LOOK) {
+    if StretchTest::of(before, after).is_some_and(|tested| tested.p < WORTH_A_LOOK) {
         let cut = stretch.start + cut;
         cuts.push(cut);
         split(times, stretch.start..cut, cuts);
@@ -81,12 +81,12 @@ fn split(times: &[f64], stretch: Range<usize>, cuts: &mut Vec<usize>) {
     }
 }
 
-/// Takes back the cuts that do not hold between their neighbours, the least sure first.
+/// Removes the cuts that are not significant between their neighbours, the least significant first.
 fn prune(times: &[f64], cuts: &mut Vec<usize>, margin_percent: f64) {
     loop {
         let weak = (0..cuts.len()).filter_map(|place| {
             let (before, after) = beside(times, cuts, place);
-            let tested = Tested::of(before, after)?;
+            let tested = StretchTest::of(before, after)?;
             (!tested.counts(MOST_P, margin_percent)).then_some((place, tested.p))
         });
         let Some((weakest, _)) = weak.max_by(|one, other| one.1.total_cmp(&other.1)) else { return };
@@ -94,15 +94,15 @@ fn prune(times: &[f64], cuts: &mut Vec<usize>, margin_percent: f64) {
     }
 }
 
-/// The stretches on both sides of a cut.
+/// Returns the stretches on both sides of a cut.
 fn beside<'a>(times: &'a [f64], cuts: &[usize], place: usize) -> (&'a [f64], &'a [f64]) {
     let start = place.checked_sub(1).and_then(|before| cuts.get(before)).copied().unwrap_or(0);
     let end = cuts.get(place + 1).copied().unwrap_or(times.len());
     times.get(start..end).unwrap_or_default().split_at(cuts[place] - start)
 }
 
-/// Where E-divisive's statistic is greatest: how much farther apart are times of different sides than of the same. The first
-/// place of equals; none where there are too few times for two sides.
+/// Returns the place with the largest E-divisive statistic, which compares distances across a cut with those within its
+/// sides. Of equal places, the first; none if there are too few times for two sides.
 fn most_divided(times: &[f64]) -> Option<usize> {
     let n = times.len();
     if n < 2 * LEAST {
@@ -110,7 +110,7 @@ fn most_divided(times: &[f64]) -> Option<usize> {
     }
     let logarithms: Vec<f64> = times.iter().map(|time| libm::log(*time)).collect();
     let distances = |one: f64, others: &[f64]| others.iter().map(|other| (one - other).abs()).sum::<f64>();
-    // The sums of distances within the left side, within the right one, and across.
+    // Sums of distances within the left side, within the right side, and across.
     let within =
         |side: &[f64]| (0..side.len()).map(|place| distances(side[place], &side[place + 1..])).sum::<f64>();
     let (mut left, mut right, mut across) = (0.0, within(&logarithms), 0.0);
@@ -137,19 +137,19 @@ fn most_divided(times: &[f64]) -> Option<usize> {
     best.map(|(cut, _)| cut)
 }
 
-/// Two stretches held against each other.
-struct Tested {
+/// The t test of two stretches.
+struct StretchTest {
     before_s: f64,
     after_s: f64,
     percent: f64,
     p: f64,
 }
 
-impl Tested {
-    /// Student's t test of the times' logarithms, as Hunter has it: the noise is taken to be the same on both sides, so that
-    /// three runs that happen to be alike prove nothing. None where a side has no time.
+impl StretchTest {
+    /// Returns Student's t test of the logarithms, as Hunter does. It assumes the same noise on both sides, so that three
+    /// runs that happen to be equal prove nothing. None if a side is empty.
     fn of(before: &[f64], after: &[f64]) -> Option<Self> {
-        let (one, other) = (Side::of(before)?, Side::of(after)?);
+        let (one, other) = (Stretch::of(before)?, Stretch::of(after)?);
         let (difference, freedom) = (other.mean - one.mean, one.n + other.n - 2.0);
         let variance = (one.squares + other.squares) / freedom.max(1.0);
         let error = (variance * (1.0 / one.n + 1.0 / other.n)).sqrt();
@@ -171,19 +171,19 @@ impl Tested {
     }
 }
 
-/// The logarithms of a stretch of times.
-struct Side {
+/// The mean and the spread of the logarithms of a stretch.
+struct Stretch {
     n: f64,
     mean: f64,
-    /// The squares of their distances from their mean, added up.
+    /// The sum of the squared distances from the mean.
     squares: f64,
 }
 
-impl Side {
+impl Stretch {
     fn of(times: &[f64]) -> Option<Self> {
         let logarithms: Vec<f64> = times.iter().map(|time| libm::log(*time)).collect();
         let (n, first) = (times.len() as f64, *logarithms.first()?);
-        // From the first on, so that equal times do not differ at all.
+        // Relative to the first value, so that equal times have a spread of exactly 0.
         let mean = first + logarithms.iter().map(|value| value - first).sum::<f64>() / n;
         let squares = logarithms.iter().map(|value| (value - mean) * (value - mean)).sum();
         Some(Self { n, mean, squares })

@@ -1,23 +1,23 @@
-//! The newest run of a time line, by each threshold.
+//! Judges the newest run of a time line by each threshold.
 
-use super::{ChangePoint, Point, Thresholds};
+use super::{ChangePoint, Thresholds, TimeLinePoint};
 use crate::choices::choices;
 use crate::statistics::quantile;
 use crate::units::{minute, significant};
 use serde::{Deserialize, Serialize};
 
-/// The standard deviation of normal numbers, in medians of their distances from their median.
+/// The ratio of the standard deviation to the median absolute deviation (MAD) of a normal distribution.
 const DEVIATION_OF_MAD: f64 = 1.4826;
 
 choices! {
-    /// What a run is judged by.
-    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = ThresholdKind))]
-    Kind {
-        /// The published speed.
+    /// A threshold that the newest run is judged by.
+    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+    ThresholdKind {
+        /// The speed relative to the published one.
         Baseline "baseline",
-        /// The median of the runs before it.
+        /// The median of the previous runs.
         Previous "previous",
-        /// How far those lie apart: median and median absolute deviation.
+        /// The spread of the previous runs: their median and median absolute deviation.
         Sigma "sigma",
         /// A change point among the newest runs.
         Change "change",
@@ -25,85 +25,91 @@ choices! {
 }
 
 choices! {
-    /// What came out.
+    /// The outcome of a check.
     #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-    Outcome {
-        /// It is within the limit.
+    CheckOutcome {
+        /// The run is within the limit.
         Fine "fine",
-        /// It is beyond.
+        /// The run is beyond the limit.
         Regression "regression",
-        /// There is nothing to judge it by.
+        /// The run could not be judged.
         NotJudged "not_judged",
     }
 }
 
-/// The newest run by one threshold.
+/// The newest run judged by one threshold.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Check {
-    /// Which.
-    pub kind: Kind,
-    /// What came out.
-    pub outcome: Outcome,
-    /// Seconds per step that were measured; so the next two.
+pub struct ThresholdCheck {
+    /// The threshold.
+    pub kind: ThresholdKind,
+    /// The outcome.
+    pub outcome: CheckOutcome,
+    /// The measured seconds per step.
     pub measured_s: Option<f64>,
-    /// That were to be expected.
+    /// The expected seconds per step.
     pub expected_s: Option<f64>,
-    /// From which on it is a regression.
+    /// The seconds per step above which a run is a regression.
     pub limit_s: Option<f64>,
-    /// It as a sentence.
+    /// The outcome with its numbers, in words.
     pub text: String,
 }
 
-/// A regression.
+/// A regression: a check that the newest run failed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = Regression))]
-pub struct Alert {
-    /// By which threshold.
-    pub kind: Kind,
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Regression {
+    /// The threshold.
+    pub kind: ThresholdKind,
     /// The run's id.
     pub point: String,
-    /// When.
+    /// When the run ran.
     pub at: String,
-    /// Seconds per step that were measured.
+    /// The measured seconds per step.
     pub measured_s: f64,
-    /// That were to be expected.
+    /// The expected seconds per step.
     pub expected_s: f64,
-    /// From which on it is a regression.
+    /// The seconds per step above which a run is a regression.
     pub limit_s: f64,
-    /// It as a sentence.
+    /// The outcome with its numbers, in words.
     pub text: String,
 }
 
-/// The newest of the points, by every threshold that is set.
-pub(super) fn checks(points: &[Point], changes: &[ChangePoint], thresholds: &Thresholds) -> Vec<Check> {
+/// Judges the newest point by every threshold that is set.
+pub(super) fn checks(
+    points: &[TimeLinePoint],
+    changes: &[ChangePoint],
+    thresholds: &Thresholds,
+) -> Vec<ThresholdCheck> {
     let Some((newest, before)) = points.split_last() else { return Vec::new() };
     let wanted = [
-        (Kind::Baseline, thresholds.baseline_percent.is_some()),
-        (Kind::Previous, thresholds.previous_percent.is_some()),
-        (Kind::Sigma, thresholds.sigma.is_some()),
-        (Kind::Change, thresholds.change),
+        (ThresholdKind::Baseline, thresholds.baseline_percent.is_some()),
+        (ThresholdKind::Previous, thresholds.previous_percent.is_some()),
+        (ThresholdKind::Sigma, thresholds.sigma.is_some()),
+        (ThresholdKind::Change, thresholds.change),
     ];
     let kinds = wanted.into_iter().filter_map(|(kind, wanted)| wanted.then_some(kind));
     let Some(measured_s) = newest.measured_s() else {
         let text = match newest.step_time_s {
             None => "the newest run was not scored",
-            Some(_) => "the newest run's time can't stand beside others",
+            Some(_) => "the newest run is not comparable with others",
         };
-        return kinds.map(|kind| Check::not_judged(kind, newest.step_time_s, text.to_owned())).collect();
+        return kinds
+            .map(|kind| ThresholdCheck::not_judged(kind, newest.step_time_s, text.to_owned()))
+            .collect();
     };
     let mut previous: Vec<f64> =
-        before.iter().rev().filter_map(Point::measured_s).take(thresholds.previous).collect();
+        before.iter().rev().filter_map(TimeLinePoint::measured_s).take(thresholds.previous).collect();
     previous.sort_unstable_by(f64::total_cmp);
     let newest = Newest { measured_s, point: newest, previous, changes, points, thresholds };
     kinds.map(|kind| newest.by(kind)).collect()
 }
 
-/// Those that are regressions, of this point.
-pub(super) fn alerts(newest: &Point, checks: &[Check]) -> Vec<Alert> {
-    let regressions = checks.iter().filter(|check| check.outcome == Outcome::Regression);
-    let alert = |check: &Check| {
-        Some(Alert {
+/// Returns the failed checks of the newest point.
+pub(super) fn alerts(newest: &TimeLinePoint, checks: &[ThresholdCheck]) -> Vec<Regression> {
+    let regressions = checks.iter().filter(|check| check.outcome == CheckOutcome::Regression);
+    let alert = |check: &ThresholdCheck| {
+        Some(Regression {
             kind: check.kind,
             point: newest.id.clone(),
             at: newest.at.clone(),
@@ -118,55 +124,55 @@ pub(super) fn alerts(newest: &Point, checks: &[Check]) -> Vec<Alert> {
 
 struct Newest<'a> {
     measured_s: f64,
-    point: &'a Point,
-    /// The measured times of the runs before it, the shortest first.
+    point: &'a TimeLinePoint,
+    /// The step times of the previous runs, in ascending order.
     previous: Vec<f64>,
     changes: &'a [ChangePoint],
-    points: &'a [Point],
+    points: &'a [TimeLinePoint],
     thresholds: &'a Thresholds,
 }
 
 impl Newest<'_> {
-    fn by(&self, kind: Kind) -> Check {
+    fn by(&self, kind: ThresholdKind) -> ThresholdCheck {
         let judged = match kind {
-            Kind::Baseline => self.by_baseline(),
-            Kind::Previous => self.by_previous(),
-            Kind::Sigma => self.by_sigma(),
-            Kind::Change => self.by_change(),
+            ThresholdKind::Baseline => self.by_baseline(),
+            ThresholdKind::Previous => self.by_previous(),
+            ThresholdKind::Sigma => self.by_sigma(),
+            ThresholdKind::Change => self.by_change(),
         };
         match judged {
-            Ok(Judged { expected_s, limit_s, regression, text }) => Check {
+            Ok(Judgement { expected_s, limit_s, regression, text }) => ThresholdCheck {
                 kind,
-                outcome: if regression { Outcome::Regression } else { Outcome::Fine },
+                outcome: if regression { CheckOutcome::Regression } else { CheckOutcome::Fine },
                 measured_s: Some(self.measured_s),
                 expected_s: Some(expected_s),
                 limit_s: Some(limit_s),
                 text,
             },
-            Err(why) => Check::not_judged(kind, Some(self.measured_s), why),
+            Err(why) => ThresholdCheck::not_judged(kind, Some(self.measured_s), why),
         }
     }
 
-    fn by_baseline(&self) -> Result<Judged, String> {
+    fn by_baseline(&self) -> Result<Judgement, String> {
         let baseline_s = self.point.baseline_step_time_s.filter(|time| *time > 0.0);
         let (Some(baseline_s), Some(least)) = (baseline_s, self.thresholds.baseline_percent) else {
-            return Err("nothing is published for it".to_owned());
+            return Err("no published number".to_owned());
         };
         let judged = self.judged(baseline_s, baseline_s * 100.0 / least);
         let percent = 100.0 * baseline_s / self.measured_s;
-        let side = if judged.regression { "below" } else { "not below" };
-        Ok(judged.told(format!(
+        let side = if judged.regression { "below" } else { "at or above" };
+        Ok(judged.described(format!(
             "{} s is {percent:.1} % of the published speed, {side} {least} %",
             significant(self.measured_s, 4)
         )))
     }
 
-    fn by_previous(&self) -> Result<Judged, String> {
+    fn by_previous(&self) -> Result<Judgement, String> {
         let median_s = self.median()?;
         let most = self.thresholds.previous_percent.unwrap_or_default();
         let judged = self.judged(median_s, median_s * (1.0 + most / 100.0));
-        Ok(judged.told(format!(
-            "{} s is {:+.1} % against the median of the last {} runs, {}; {most} % more is allowed",
+        Ok(judged.described(format!(
+            "{} s is {:+.1} % from the median of the last {} runs ({} s); the limit is +{most} %",
             significant(self.measured_s, 4),
             100.0 * (self.measured_s / median_s - 1.0),
             self.previous.len(),
@@ -174,9 +180,9 @@ impl Newest<'_> {
         )))
     }
 
-    /// By the robust score of Iglewicz and Hoaglin (1993). Runs that are nearly equal would make a regression of
-    /// anything, so it must matter too.
-    fn by_sigma(&self) -> Result<Judged, String> {
+    /// Uses the robust score of Iglewicz and Hoaglin (1993). If the previous runs are nearly equal, every run would be a
+    /// regression, so the difference must also exceed the margin.
+    fn by_sigma(&self) -> Result<Judgement, String> {
         let median_s = self.median()?;
         let mut distances: Vec<f64> = self.previous.iter().map(|time| (time - median_s).abs()).collect();
         distances.sort_unstable_by(f64::total_cmp);
@@ -184,8 +190,8 @@ impl Newest<'_> {
         let sigma = self.thresholds.sigma.unwrap_or_default();
         let reach_s = (sigma * deviation_s).max(median_s * self.thresholds.margin_percent / 100.0);
         let judged = self.judged(median_s, median_s + reach_s);
-        Ok(judged.told(format!(
-            "{} s; the last {} runs took {} ± {} s, and up to {} s ({sigma} deviations, {} % at least) is allowed",
+        Ok(judged.described(format!(
+            "{} s; the last {} runs took {} ± {} s, so the limit is {} s ({sigma} deviations, at least {} %)",
             significant(self.measured_s, 4),
             self.previous.len(),
             significant(median_s, 4),
@@ -195,24 +201,28 @@ impl Newest<'_> {
         )))
     }
 
-    /// By the newest change point, while it is among the runs that are looked at.
-    fn by_change(&self) -> Result<Judged, String> {
+    /// Uses the newest change point, while it is among the runs that are judged.
+    fn by_change(&self) -> Result<Judgement, String> {
         self.median()?;
         let since = self.points.len().saturating_sub(self.thresholds.previous + 1);
         match self.changes.last().filter(|change| change.index >= since) {
             Some(change) => {
                 let limit_s = change.before_s * (1.0 + self.thresholds.margin_percent / 100.0);
                 let judged = self.judged(change.before_s, limit_s);
-                // A run that is fast again ends the matter, even before there are enough of them for another change.
-                let judged = Judged { regression: judged.regression && change.percent > 0.0, ..judged };
+                // One fast run ends the regression, even before there are enough of them for another change point.
+                let judged = Judgement { regression: judged.regression && change.percent > 0.0, ..judged };
                 let is_over = change.percent > 0.0 && !judged.regression;
                 let newest = match is_over {
-                    true => format!("; the newest took {} s, as before", significant(self.measured_s, 4)),
+                    true => {
+                        format!(
+                            "; the newest run took {} s, as before the change",
+                            significant(self.measured_s, 4)
+                        )
+                    }
                     false => String::new(),
                 };
-                Ok(judged.told(format!(
-                    "runs {} {:+.1} % since {}: {} s before, {} s from then on{newest}",
-                    if is_over { "took" } else { "take" },
+                Ok(judged.described(format!(
+                    "step times changed by {:+.1} % on {}, from {} s to {} s{newest}",
                     change.percent,
                     minute(&change.at),
                     significant(change.before_s, 4),
@@ -221,47 +231,47 @@ impl Newest<'_> {
             }
             None => {
                 let median_s = self.median()?;
-                let fine = Judged {
+                let fine = Judgement {
                     expected_s: median_s,
                     limit_s: median_s,
                     regression: false,
                     text: String::new(),
                 };
-                Ok(fine.told(format!("no lasting change in the last {} runs", self.previous.len() + 1)))
+                Ok(fine.described(format!("no lasting change in the last {} runs", self.previous.len() + 1)))
             }
         }
     }
 
-    /// The median of the runs before it, if there are enough of them.
+    /// Returns the median of the previous runs, or why there are too few.
     fn median(&self) -> Result<f64, String> {
         let (n, least) = (self.previous.len(), self.thresholds.minimum.min(self.thresholds.previous));
         if n < least {
-            let came = if n == 1 { "run came" } else { "runs came" };
-            return Err(format!("only {n} {came} before it, and it takes {least} to judge it by"));
+            let runs = if n == 1 { "run" } else { "runs" };
+            return Err(format!("only {n} previous {runs}; {least} are needed"));
         }
         Ok(quantile(&self.previous, 0.5))
     }
 
-    fn judged(&self, expected_s: f64, limit_s: f64) -> Judged {
-        Judged { expected_s, limit_s, regression: self.measured_s > limit_s, text: String::new() }
+    fn judged(&self, expected_s: f64, limit_s: f64) -> Judgement {
+        Judgement { expected_s, limit_s, regression: self.measured_s > limit_s, text: String::new() }
     }
 }
 
-struct Judged {
+struct Judgement {
     expected_s: f64,
     limit_s: f64,
     regression: bool,
     text: String,
 }
 
-impl Judged {
-    fn told(self, text: String) -> Self {
+impl Judgement {
+    fn described(self, text: String) -> Self {
         Self { text, ..self }
     }
 }
 
-impl Check {
-    fn not_judged(kind: Kind, measured_s: Option<f64>, text: String) -> Self {
-        Self { kind, outcome: Outcome::NotJudged, measured_s, expected_s: None, limit_s: None, text }
+impl ThresholdCheck {
+    fn not_judged(kind: ThresholdKind, measured_s: Option<f64>, text: String) -> Self {
+        Self { kind, outcome: CheckOutcome::NotJudged, measured_s, expected_s: None, limit_s: None, text }
     }
 }

@@ -1,19 +1,20 @@
-//! The same run over time: when it became slower or faster, and whether the newest one is a regression.
+//! Step times over time: when they changed, and whether the newest run is a regression.
 //!
-//! A [`TimeLine`] holds what is expected to take the same time: one recipe, or one scenario of your own, on one cluster. Its
-//! change points are found as Hunter does, and its newest point is judged by each of the [`Thresholds`].
+//! A [`TimeLine`] has the runs that should take the same time: one recipe, or one custom scenario, on one cluster. Its
+//! change points are found as Hunter does, and its newest point is judged by the [`Thresholds`].
 //!
 //! ```
-//! use trainplan_shared::history::{Key, Point, Thresholds, time_lines};
+//! use trainplan_shared::history::{Thresholds, TimeLineKey, TimeLinePoint, time_lines};
 //!
-//! let key = Key { recipe: Some("llama3.1-8b/h100/fp8/8@25.04".into()), ..Key::default() };
-//! let point = |day: u32, step_time_s: f64| Point {
+//! let recipe = Some("llama3.1-8b/h100/fp8/8@25.04".into());
+//! let key = TimeLineKey { recipe, ..TimeLineKey::default() };
+//! let point = |day: u32, step_time_s: f64| TimeLinePoint {
 //!     id: day.to_string(),
 //!     at: format!("2026-01-{day:02}T06:00:00Z"),
 //!     step_time_s: Some(step_time_s),
 //!     comparable: true,
 //!     baseline_step_time_s: Some(9.33),
-//!     ..Point::default()
+//!     ..TimeLinePoint::default()
 //! };
 //! let nights = [9.4, 9.41, 9.39, 9.4, 9.42, 9.4, 10.1];
 //! let points = nights.iter().enumerate().map(|(day, time)| (key.clone(), point(day as u32 + 1, *time)));
@@ -29,25 +30,25 @@ mod tests;
 mod thresholds;
 
 pub use change::ChangePoint;
-pub use judge::{Alert, Check, Kind, Outcome};
+pub use judge::{CheckOutcome, Regression, ThresholdCheck, ThresholdKind};
 pub use thresholds::{ThresholdError, Thresholds};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What the runs of a time line have in common. What is none is not known, and alike in all of them.
+/// What the runs of a time line have in common. Null values are unknown for all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Key {
-    /// The published recipe; runs of one have the same scenario.
+pub struct TimeLineKey {
+    /// The published recipe.
     pub recipe: Option<String>,
-    /// The scenario of runs that are none of a recipe: the query of a link to it.
+    /// The scenario of runs without a recipe, as the query of a share link.
     pub scenario: Option<String>,
     /// The model.
     pub model: Option<String>,
     /// The GPU type.
     pub gpu: Option<String>,
-    /// How many GPUs.
+    /// The number of GPUs.
     pub gpus: Option<u32>,
     /// The precision.
     pub dtype: Option<String>,
@@ -55,14 +56,14 @@ pub struct Key {
     pub cluster: Option<String>,
 }
 
-impl Key {
-    /// Whether runs under it are known to be of one scenario.
+impl TimeLineKey {
+    /// Returns whether the runs are known to have the same scenario.
     #[must_use]
     pub fn is_one_scenario(&self) -> bool {
         self.recipe.is_some() || self.scenario.is_some()
     }
 
-    /// What to call the time line.
+    /// Returns the label of the time line.
     #[must_use]
     pub fn label(&self) -> String {
         let own =
@@ -75,56 +76,56 @@ impl Key {
     }
 }
 
-/// One run of a time line.
+/// A run of a time line.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Point {
+pub struct TimeLinePoint {
     /// The result's id.
     pub id: String,
-    /// When, as RFC 3339 in UTC, all in one form: the order of the texts is the order of time.
+    /// When the run ran, as RFC 3339 in UTC in one format, so that the texts sort by time.
     pub at: String,
-    /// Mean seconds per step; none of a run that was not scored.
+    /// The mean seconds per step; null if the run was not scored.
     pub step_time_s: Option<f64>,
-    /// Their standard deviation.
+    /// The standard deviation.
     pub std_s: Option<f64>,
-    /// How many steps.
+    /// The number of scored steps.
     pub n: u64,
-    /// Whether its time can stand beside others.
+    /// Whether its step time can be compared with other runs.
     pub comparable: bool,
-    /// The recipe's published seconds per step.
+    /// The published seconds per step.
     pub baseline_step_time_s: Option<f64>,
 }
 
-impl Point {
-    /// Its step time, where that can stand beside others.
+impl TimeLinePoint {
+    /// Returns the step time if it can be compared with other runs.
     #[must_use]
     pub fn measured_s(&self) -> Option<f64> {
         self.step_time_s.filter(|time| self.comparable && time.is_finite() && *time > 0.0)
     }
 }
 
-/// The same run over time, judged.
+/// The runs of one scenario on one cluster over time, judged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TimeLine {
-    /// What its runs have in common.
-    pub key: Key,
-    /// What to call it.
+    /// What the runs have in common.
+    pub key: TimeLineKey,
+    /// The label.
     pub label: String,
     /// The runs, oldest first.
-    pub points: Vec<Point>,
-    /// Where the step time changed for good, oldest first.
+    pub points: Vec<TimeLinePoint>,
+    /// The lasting changes of the step time, oldest first.
     pub change_points: Vec<ChangePoint>,
-    /// The newest run by every threshold.
-    pub checks: Vec<Check>,
-    /// Those by which it is a regression.
-    pub alerts: Vec<Alert>,
+    /// The newest run judged by every threshold.
+    pub checks: Vec<ThresholdCheck>,
+    /// The checks that the newest run failed.
+    pub alerts: Vec<Regression>,
 }
 
 impl TimeLine {
-    /// Judges runs under one key, in any order; what is there twice counts once.
+    /// Judges the runs of one key, in any order. A repeated run counts once.
     #[must_use]
-    pub fn of(key: Key, mut points: Vec<Point>, thresholds: &Thresholds) -> Self {
+    pub fn of(key: TimeLineKey, mut points: Vec<TimeLinePoint>, thresholds: &Thresholds) -> Self {
         points.sort_by(|one, other| (&one.at, &one.id).cmp(&(&other.at, &other.id)));
         points.dedup_by(|one, other| one.id == other.id);
         let change_points = change::find(&points, thresholds.margin_percent);
@@ -133,17 +134,20 @@ impl TimeLine {
         Self { label: key.label(), key, points, change_points, checks, alerts }
     }
 
-    /// Whether any threshold could judge its newest run.
+    /// Returns whether any threshold could judge the newest run.
     #[must_use]
     pub fn is_judged(&self) -> bool {
-        self.checks.iter().any(|check| check.outcome != Outcome::NotJudged)
+        self.checks.iter().any(|check| check.outcome != CheckOutcome::NotJudged)
     }
 }
 
-/// The time lines of runs, by their keys in order. A run of no known scenario belongs to none.
+/// Returns the time lines of runs, in the order of their keys. Runs of unknown scenarios are left out.
 #[must_use]
-pub fn time_lines(points: impl IntoIterator<Item = (Key, Point)>, thresholds: &Thresholds) -> Vec<TimeLine> {
-    let mut lines: BTreeMap<Key, Vec<Point>> = BTreeMap::new();
+pub fn time_lines(
+    points: impl IntoIterator<Item = (TimeLineKey, TimeLinePoint)>,
+    thresholds: &Thresholds,
+) -> Vec<TimeLine> {
+    let mut lines: BTreeMap<TimeLineKey, Vec<TimeLinePoint>> = BTreeMap::new();
     for (key, point) in points.into_iter().filter(|(key, _)| key.is_one_scenario()) {
         lines.entry(key).or_default().push(point);
     }

@@ -1,18 +1,18 @@
 use super::*;
 use proptest::prelude::*;
 
-fn key() -> Key {
-    Key { recipe: Some("r".into()), cluster: Some("alpha".into()), ..Key::default() }
+fn key() -> TimeLineKey {
+    TimeLineKey { recipe: Some("r".into()), cluster: Some("alpha".into()), ..TimeLineKey::default() }
 }
 
-fn point(place: usize, step_time_s: f64) -> Point {
-    Point {
+fn point(place: usize, step_time_s: f64) -> TimeLinePoint {
+    TimeLinePoint {
         id: format!("run {place}"),
         at: format!("2026-01-01T{:02}:{:02}:00Z", place / 60, place % 60),
         step_time_s: Some(step_time_s),
         n: 50,
         comparable: true,
-        ..Point::default()
+        ..TimeLinePoint::default()
     }
 }
 
@@ -32,30 +32,35 @@ fn around(mean: f64, percent: f64, n: usize, seed: u64) -> Vec<f64> {
     (0..n).map(|_| mean * (1.0 + percent / 100.0 * (0..12).map(|_| uniform()).sum::<f64>())).collect()
 }
 
-fn outcome(line: &TimeLine, kind: Kind) -> Outcome {
-    line.checks.iter().find(|check| check.kind == kind).map_or(Outcome::NotJudged, |check| check.outcome)
+fn outcome(line: &TimeLine, kind: ThresholdKind) -> CheckOutcome {
+    line.checks.iter().find(|check| check.kind == kind).map_or(CheckOutcome::NotJudged, |check| check.outcome)
 }
 
 #[test]
-fn a_step_is_found_where_it_is() {
+fn a_change_is_found_at_its_place() {
     let times = [around(10.0, 0.5, 20, 1), around(10.6, 0.5, 12, 2)].concat();
     let line = line(&times);
     let [change] = &line.change_points[..] else { panic!("{:?}", line.change_points) };
     assert_eq!((change.index, change.point.as_str()), (20, "run 20"));
     assert!((change.percent - 6.0).abs() < 0.5 && change.p < 1e-6, "{change:?}");
-    assert_eq!(outcome(&line, Kind::Change), Outcome::Fine, "it is more than ten runs ago");
+    assert_eq!(outcome(&line, ThresholdKind::Change), CheckOutcome::Fine, "it is more than ten runs ago");
     let fresh = super::TimeLine::of(key(), line.points[..28].to_vec(), &Thresholds::default());
-    assert_eq!(outcome(&fresh, Kind::Change), Outcome::Regression);
-    let alert = fresh.alerts.iter().find(|alert| alert.kind == Kind::Change).unwrap();
-    assert!(alert.text.starts_with("runs take +5.7 % since 2026-01-01 00:20 UTC: "), "{}", alert.text);
+    assert_eq!(outcome(&fresh, ThresholdKind::Change), CheckOutcome::Regression);
+    let alert = fresh.alerts.iter().find(|alert| alert.kind == ThresholdKind::Change).unwrap();
+    assert!(
+        alert.text.starts_with("step times changed by +5.7 % on 2026-01-01 00:20 UTC, from "),
+        "{}",
+        alert.text
+    );
 }
 
 #[test]
-fn a_run_that_is_fast_again_is_told_beside_the_change() {
+fn a_fast_run_after_a_change_ends_the_regression() {
     let line = line(&[&[10.0; 20][..], &[10.6; 8], &[10.01]].concat());
-    let text = "runs took +5.3 % since 2026-01-01 00:20 UTC: 10 s before, 10.53 s from then on; the newest took 10.01 s, as before";
-    let check = line.checks.iter().find(|check| check.kind == Kind::Change).unwrap();
-    assert_eq!((check.outcome, check.text.as_str()), (Outcome::Fine, text));
+    let text = "step times changed by +5.3 % on 2026-01-01 00:20 UTC, from 10 s to 10.53 s; the newest run took 10.01 s, \
+                as before the change";
+    let check = line.checks.iter().find(|check| check.kind == ThresholdKind::Change).unwrap();
+    assert_eq!((check.outcome, check.text.as_str()), (CheckOutcome::Fine, text));
 }
 
 #[test]
@@ -68,7 +73,7 @@ fn up_and_down_are_two_changes() {
 }
 
 #[test]
-fn noise_is_no_change_and_one_outlier_neither() {
+fn noise_and_single_outliers_are_not_changes() {
     let found = (0..300).filter(|seed| !line(&around(10.0, 2.0, 40, *seed)).change_points.is_empty()).count();
     assert!(found <= 9, "{found} of 300");
     let mut times = around(10.0, 0.5, 30, 1);
@@ -78,7 +83,7 @@ fn noise_is_no_change_and_one_outlier_neither() {
 }
 
 #[test]
-fn steps_without_noise_are_found_too() {
+fn changes_without_noise_are_found() {
     let times = [[10.0; 5], [10.5; 5]].concat();
     assert_eq!(line(&times).change_points.len(), 1);
     // A tenth of a percent does not matter, however sure it is.
@@ -90,49 +95,49 @@ fn the_newest_run_is_judged_by_each_threshold() {
     let mut times = around(10.0, 0.3, 12, 1);
     times.push(10.2);
     let slow = line(&times);
-    assert_eq!(outcome(&slow, Kind::Baseline), Outcome::NotJudged);
-    assert_eq!(outcome(&slow, Kind::Previous), Outcome::Fine);
-    assert_eq!(outcome(&slow, Kind::Sigma), Outcome::Regression);
+    assert_eq!(outcome(&slow, ThresholdKind::Baseline), CheckOutcome::NotJudged);
+    assert_eq!(outcome(&slow, ThresholdKind::Previous), CheckOutcome::Fine);
+    assert_eq!(outcome(&slow, ThresholdKind::Sigma), CheckOutcome::Regression);
     times[12] = 10.6;
     let slower = line(&times);
-    assert_eq!(outcome(&slower, Kind::Previous), Outcome::Regression);
+    assert_eq!(outcome(&slower, ThresholdKind::Previous), CheckOutcome::Regression);
     let alert = &slower.alerts[0];
-    assert_eq!((alert.kind, alert.point.as_str()), (Kind::Previous, "run 12"));
+    assert_eq!((alert.kind, alert.point.as_str()), (ThresholdKind::Previous, "run 12"));
     assert!((alert.limit_s - 1.05 * alert.expected_s).abs() < 1e-12);
 
     let few = line(&[10.0, 10.0, 20.0]);
     assert!(!few.is_judged() && few.alerts.is_empty());
-    assert_eq!(few.checks[1].text, "only 2 runs came before it, and it takes 5 to judge it by");
+    assert_eq!(few.checks[1].text, "only 2 previous runs; 5 are needed");
 }
 
 #[test]
 fn the_published_speed_needs_no_history() {
     let judged = |time: f64| {
-        let point = Point { baseline_step_time_s: Some(9.5), ..point(0, time) };
+        let point = TimeLinePoint { baseline_step_time_s: Some(9.5), ..point(0, time) };
         TimeLine::of(key(), vec![point], &Thresholds::default())
     };
     // 9.5 of 10 s is 95 % to the last bit.
-    assert_eq!(outcome(&judged(9.5 * 100.0 / 95.0), Kind::Baseline), Outcome::Fine);
+    assert_eq!(outcome(&judged(9.5 * 100.0 / 95.0), ThresholdKind::Baseline), CheckOutcome::Fine);
     let slow = judged(10.1);
     assert_eq!(slow.alerts.len(), 1);
     assert_eq!(slow.alerts[0].text, "10.1 s is 94.1 % of the published speed, below 95 %");
 }
 
 #[test]
-fn a_newest_run_without_a_time_is_not_passed_over() {
-    let mut points: Vec<Point> = (0..9).map(|place| point(place, 10.0)).collect();
-    points.push(Point { step_time_s: None, ..point(9, 0.0) });
+fn a_newest_run_without_a_step_time_is_reported_as_not_judged() {
+    let mut points: Vec<TimeLinePoint> = (0..9).map(|place| point(place, 10.0)).collect();
+    points.push(TimeLinePoint { step_time_s: None, ..point(9, 0.0) });
     let line = TimeLine::of(key(), points.clone(), &Thresholds::default());
     assert!(!line.is_judged() && line.checks[0].text.contains("was not scored"));
-    points[9] = Point { comparable: false, ..point(9, 99.0) };
+    points[9] = TimeLinePoint { comparable: false, ..point(9, 99.0) };
     let line = TimeLine::of(key(), points, &Thresholds::default());
-    assert!(!line.is_judged() && line.checks[0].text.contains("can't stand beside others"));
+    assert!(!line.is_judged() && line.checks[0].text.contains("is not comparable with others"));
 }
 
 #[test]
-fn time_lines_part_by_key() {
-    let other = Key { cluster: Some("beta".into()), ..key() };
-    let unknown = Key { model: Some("m".into()), ..Key::default() };
+fn runs_with_different_keys_are_in_different_time_lines() {
+    let other = TimeLineKey { cluster: Some("beta".into()), ..key() };
+    let unknown = TimeLineKey { model: Some("m".into()), ..TimeLineKey::default() };
     let points = [
         (other.clone(), point(0, 1.0)),
         (key(), point(1, 1.0)),
@@ -146,7 +151,7 @@ fn time_lines_part_by_key() {
 }
 
 #[test]
-fn thresholds_are_texts() {
+fn thresholds_are_parsed_from_texts() {
     let texts = [("baseline-percent", "off"), ("previous", "20"), ("sigma", " 2.5 "), ("change", "off")];
     let thresholds = Thresholds::parse(texts).unwrap();
     assert_eq!((thresholds.baseline_percent, thresholds.sigma, thresholds.previous), (None, Some(2.5), 20));
@@ -155,10 +160,13 @@ fn thresholds_are_texts() {
         [("sigma", "0"), ("sigma", "x"), ("previous", "1.5"), ("minimum", "0"), ("change", "yes")]
     {
         let error = Thresholds::parse([(name, text)]).unwrap_err().to_string();
-        assert!(error.starts_with(&format!("{name}: cannot read '{text}': give ")), "{error}");
+        assert!(error.starts_with(&format!("{name}: '{text}' is invalid; use ")), "{error}");
     }
     let unknown = Thresholds::parse([("speed", "1")]).unwrap_err().to_string();
-    assert!(unknown.contains("no threshold 'speed'") && unknown.contains("baseline-percent"), "{unknown}");
+    assert!(
+        unknown.contains("unknown threshold 'speed'") && unknown.contains("baseline-percent"),
+        "{unknown}"
+    );
     let shown = Thresholds::default().to_string();
     let pairs = shown.split(", ").map(|pair| pair.split_once(' ').unwrap());
     assert_eq!(Thresholds::parse(pairs).unwrap(), Thresholds::default());
@@ -166,11 +174,11 @@ fn thresholds_are_texts() {
 
 proptest! {
     #[test]
-    fn no_history_breaks_it_and_its_order_does_not_matter(
+    fn any_history_is_judged_and_its_order_does_not_matter(
         times in prop::collection::vec(prop_oneof![9 => 0.1..100.0_f64, 1 => prop::num::f64::ANY], 0..60),
         turn in 0..60_usize,
     ) {
-        let points: Vec<Point> = times.iter().enumerate().map(|(place, time)| point(place, *time)).collect();
+        let points: Vec<TimeLinePoint> = times.iter().enumerate().map(|(place, time)| point(place, *time)).collect();
         let one = TimeLine::of(key(), points.clone(), &Thresholds::default());
         let mut turned = points;
         turned.reverse();
@@ -187,7 +195,7 @@ proptest! {
     }
 
     #[test]
-    fn another_unit_changes_nothing(times in prop::collection::vec(1.0..2.0_f64, 6..40)) {
+    fn the_unit_of_time_does_not_matter(times in prop::collection::vec(1.0..2.0_f64, 6..40)) {
         let places = |factor: f64| -> Vec<usize> {
             let times: Vec<f64> = times.iter().map(|time| time * factor).collect();
             line(&times).change_points.iter().map(|change| change.index).collect()
@@ -196,11 +204,11 @@ proptest! {
     }
 
     #[test]
-    fn what_is_slower_by_much_is_a_regression_and_what_is_faster_is_not(
+    fn much_slower_runs_are_regressions_and_faster_runs_are_not(
         times in prop::collection::vec(9.0..10.0_f64, 5..30),
     ) {
         let newest = |time: f64| line(&[times.clone(), vec![time]].concat());
-        prop_assert_eq!(outcome(&newest(20.0), Kind::Previous), Outcome::Regression);
+        prop_assert_eq!(outcome(&newest(20.0), ThresholdKind::Previous), CheckOutcome::Regression);
         let fast = newest(8.0);
         prop_assert!(fast.alerts.is_empty(), "{:?}", fast.alerts);
     }

@@ -1,28 +1,28 @@
-//! From when on a run counts as a regression.
+//! The thresholds beyond which a run is a regression.
 
-use crate::compare::Options;
+use crate::compare::ComparisonOptions;
 use crate::units::significant;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use thiserror::Error;
 
-/// From when on a run counts as a regression. A threshold that is none judges nothing.
+/// The thresholds beyond which a run is a regression. A threshold of null is off.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Thresholds {
-    /// The least speed in percent of the published one.
+    /// The lowest speed, in percent of the published one.
     pub baseline_percent: Option<f64>,
-    /// By how many percent a step may take longer than the median of the runs before it.
+    /// By how many percent a step may be slower than the median of the previous runs.
     pub previous_percent: Option<f64>,
-    /// By how many standard deviations of the runs before it a step may take longer than their median.
+    /// By how many standard deviations a step may be slower than the median of the previous runs.
     pub sigma: Option<f64>,
-    /// Whether a change for the worse among the newest runs counts.
+    /// Whether a lasting slowdown among the newest runs is a regression.
     pub change: bool,
-    /// How many runs before the newest one are looked at.
+    /// The number of previous runs to compare with.
     pub previous: usize,
-    /// How many there must be at least.
+    /// The fewest previous runs needed.
     pub minimum: usize,
-    /// A difference below this is none that matters, percent.
+    /// The smallest difference that matters, in percent.
     pub margin_percent: f64,
 }
 
@@ -35,41 +35,41 @@ impl Default for Thresholds {
             change: true,
             previous: 10,
             minimum: 5,
-            margin_percent: Options::MARGIN_PERCENT,
+            margin_percent: ComparisonOptions::MARGIN_PERCENT,
         }
     }
 }
 
-/// Why a threshold can't be set.
+/// Why a threshold is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ThresholdError {
-    /// There is none of that name.
-    #[error("there is no threshold '{given}': there are {}", Thresholds::NAMES.join(", "))]
+    /// The name is unknown.
+    #[error("unknown threshold '{given}'; the thresholds are {}", Thresholds::NAMES.join(", "))]
     Unknown {
-        /// What was given.
+        /// The given text.
         given: String,
     },
-    /// Its value can't be.
-    #[error("{name}: cannot read '{given}': give {wanted}")]
+    /// The value is invalid.
+    #[error("{name}: '{given}' is invalid; use {wanted}")]
     Value {
-        /// Which.
+        /// The threshold.
         name: &'static str,
-        /// What was given.
+        /// The given text.
         given: String,
-        /// What is allowed.
+        /// What to use instead.
         wanted: &'static str,
     },
 }
 
 impl Thresholds {
-    /// The names under which [`Thresholds::set`] knows them: flags, and keys of a query.
+    /// The names of the thresholds, as flags and as keys of a query.
     pub const NAMES: [&str; 7] =
         ["baseline-percent", "previous-percent", "sigma", "change", "previous", "minimum", "margin-percent"];
 
-    /// Sets one by its name.
+    /// Sets a threshold by its name.
     ///
     /// # Errors
-    /// There is none of that name, or the text is no value of it.
+    /// The name is unknown, or the text is not a valid value.
     pub fn set(&mut self, name: &str, text: &str) -> Result<(), ThresholdError> {
         let Some(name) = Self::NAMES.into_iter().find(|known| *known == name) else {
             return Err(ThresholdError::Unknown { given: name.chars().take(40).collect() });
@@ -104,7 +104,7 @@ impl Thresholds {
         Ok(())
     }
 
-    /// Thresholds by name and text, on top of the default ones.
+    /// Returns the default thresholds with some of them set by name and text.
     ///
     /// # Errors
     /// As [`Thresholds::set`].

@@ -1,7 +1,7 @@
-//! What goes wrong with a run, by the words that say so.
+//! Failures in a log, found by fixed words.
 //!
-//! A line is one event at most, whatever number of signatures it has: the most specific counts. Failures of a kind
-//! are one failure, told once and counted: a hang is reported by every rank, several times.
+//! A line is one event, even if several signatures match: the most specific one counts. Failures of one kind are one
+//! entry with a count, because every rank reports a hang several times.
 
 use std::collections::BTreeSet;
 
@@ -11,34 +11,34 @@ use serde::{Deserialize, Serialize};
 use super::anchor::Hit;
 use super::text::{excerpt, label};
 
-/// How many ranks of a failure are named.
+/// The most ranks that a failure lists.
 const MOST_RANKS: usize = 64;
 
-/// How much of the first line is kept, in characters.
+/// The most characters of the first line that are kept.
 const MOST_TEXT: usize = 240;
 
-/// A failure, as often as the log tells it.
+/// A kind of failure in a log, with its count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What happened.
+    /// The kind of failure.
     pub kind: FailureKind,
-    /// How many lines tell it.
+    /// The number of lines that report it.
     pub count: u64,
-    /// The first of these lines, counted from one.
+    /// The number of the first of these lines, from 1.
     pub line: u64,
-    /// Where the words of the first of these lines start, in bytes from the start of the log.
+    /// The offset of the signature in the first of these lines, in bytes.
     pub offset: u64,
-    /// Where the words of the last of these lines start.
+    /// The offset of the signature in the last of these lines, in bytes.
     pub last_offset: u64,
-    /// The ranks that tell it, as far as the lines name them: the first 64.
+    /// The ranks that the lines name, at most 64.
     pub ranks: BTreeSet<u64>,
     /// The first line, shortened.
     pub text: String,
-    /// Whether the log tells it after the last step: it ended the run, or disturbed only its cleaning up.
+    /// Whether the log reports it after the last step, when it ended the run or only disturbed the shutdown.
     pub after_last_step: bool,
 }
 
-/// What can go wrong, the causes before their consequences.
+/// The kinds of failure. Causes come before their consequences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -47,17 +47,17 @@ pub enum FailureKind {
     OutOfMemory,
     /// A node ran out of memory and the system killed a process.
     HostOutOfMemory,
-    /// Slurm was not told which GPUs to give.
+    /// The job did not request GPUs.
     NoGpus,
-    /// Hugging Face refused so many downloads at once.
+    /// Hugging Face rejected too many downloads at once.
     RateLimited,
     /// A file system is full.
     DiskFull,
     /// The overlap of tensor-parallel communication hung.
     UserBuffers,
-    /// The exchange between experts hung.
+    /// The exchange of tokens between experts hung.
     DeepEp,
-    /// A GPU failed or was given impossible work.
+    /// CUDA reported an error.
     Cuda,
     /// NCCL failed.
     Nccl,
@@ -79,7 +79,7 @@ pub enum FailureKind {
     TaskExit,
 }
 
-/// The words and what they mean, the most specific first; `None` is harmless whatever else the line says.
+/// The signatures and their kinds, the most specific first. A line with a `None` signature is harmless.
 pub(super) const SIGNATURES: &[(&[u8], Option<FailureKind>)] = &[
     (b"pip's dependency resolver", None),
     (b"destroy_process_group() was not called", None),
@@ -114,23 +114,23 @@ pub(super) const SIGNATURES: &[(&[u8], Option<FailureKind>)] = &[
 ];
 
 impl FailureKind {
-    /// What happened, as the end of "the run stopped: ...".
+    /// Returns what happened, as a clause after a colon.
     #[must_use]
     pub fn what(self) -> &'static str {
         match self {
             Self::OutOfMemory => "a GPU ran out of memory",
             Self::HostOutOfMemory => "a node ran out of memory",
-            Self::NoGpus => "Slurm gave no GPUs",
-            Self::RateLimited => "Hugging Face refused so many downloads at once",
+            Self::NoGpus => "the job got no GPUs from Slurm",
+            Self::RateLimited => "Hugging Face rejected too many downloads at once",
             Self::DiskFull => "a file system is full",
             Self::UserBuffers => "the overlap of tensor-parallel communication hung",
             Self::DeepEp => "the exchange between experts hung",
             Self::Cuda => "a GPU reported an error",
             Self::Nccl => "NCCL reported an error",
-            Self::CollectiveTimeout => "a collective operation did not finish in time",
-            Self::TimeLimit => "Slurm's time limit ended the job",
+            Self::CollectiveTimeout => "a collective operation timed out",
+            Self::TimeLimit => "the job hit its time limit",
             Self::NodeFailure => "a node failed",
-            Self::Preempted => "a more important job took the nodes",
+            Self::Preempted => "the job was preempted",
             Self::Crash => "a process crashed",
             Self::Exception => "the program reported an error",
             Self::Cancelled => "the job was cancelled",
@@ -138,31 +138,29 @@ impl FailureKind {
         }
     }
 
-    /// What to do about it.
+    /// Returns what to do about it, as sentences.
     #[must_use]
     pub fn advice(self) -> &'static str {
         match self {
             Self::OutOfMemory => {
-                "use a published scale and layout; a checkpoint loads at its minimum scale or above"
+                "Use a published scale and layout. A checkpoint loads at its minimum scale or above."
             }
             Self::HostOutOfMemory => {
-                "ask Slurm for all of the nodes' memory (--mem=0) or use fewer data workers"
+                "Request all memory of the nodes from Slurm (--mem=0), or use fewer data workers."
             }
-            Self::NoGpus => "set GPUs per node (SBATCH_GPUS_PER_NODE or --gres)",
-            Self::RateLimited => {
-                "wait, or download the tokenizer once before the job and set HF_HUB_OFFLINE=1"
-            }
-            Self::DiskFull => "free space where checkpoints and logs go, then run again",
-            Self::UserBuffers => "look for a hung GPU, or run again with tensor-parallel overlap off",
+            Self::NoGpus => "Set the GPUs per node (SBATCH_GPUS_PER_NODE or --gres).",
+            Self::RateLimited => "Wait, or download the tokenizer before the job and set HF_HUB_OFFLINE=1.",
+            Self::DiskFull => "Free space for checkpoints and logs, and run again.",
+            Self::UserBuffers => "Look for a hung GPU, or run again without tensor-parallel overlap.",
             Self::DeepEp | Self::CollectiveTimeout => {
-                "look for the rank that is missing or hung, exclude its node, and run again"
+                "Find the missing or hung rank, exclude its node, and run again."
             }
-            Self::Cuda => "exclude the node of the first rank that reports it, and run again",
-            Self::Nccl => "check the network and the first rank that reports it, and run again",
-            Self::TimeLimit => "ask for more time and run again",
-            Self::NodeFailure => "exclude the node and run again",
-            Self::Preempted | Self::Cancelled => "submit it again",
-            Self::Crash | Self::Exception | Self::TaskExit => "read the log from this line on",
+            Self::Cuda => "Exclude the node of the first rank that reports it, and run again.",
+            Self::Nccl => "Check the network and the first rank that reports it, and run again.",
+            Self::TimeLimit => "Request more time, and run again.",
+            Self::NodeFailure => "Exclude the node, and run again.",
+            Self::Preempted | Self::Cancelled => "Submit it again.",
+            Self::Crash | Self::Exception | Self::TaskExit => "Read the log from this line on.",
         }
     }
 }

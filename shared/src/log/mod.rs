@@ -1,16 +1,15 @@
-//! Training logs: one streaming parser for every format, and what a log is worth.
+//! Training logs: one streaming parser for all formats, and the score of a log.
 //!
-//! A log is a mess. Hundreds of ranks write into one file, lines are glued together and torn apart, progress bars
-//! are redrawn by carriage returns, a trace adds gigabytes, the disk fills up. So the parser does not cut the log
-//! into lines. It searches for the few fixed strings that open whatever is worth reading and looks at
-//! the surroundings of each: its line, but at most 4 KiB to either side. Hence its invariants:
+//! Logs are not clean lines: hundreds of ranks write into one file, lines are joined and torn apart, carriage returns
+//! redraw progress bars, a trace adds gigabytes, and disks fill up. The parser therefore doesn't split a log into lines.
+//! It searches for the few fixed strings that start a record and reads the rest of that line, at most 4 KiB to either
+//! side. Its invariants:
 //!
 //! * the result depends on the bytes alone, not on the chunks they come in;
-//! * memory is constant, apart from the steps and checkpoints that it returns;
-//! * no input makes it panic, and whatever it cannot read is absent, never guessed.
+//! * memory is constant, except for the steps and checkpoints that it returns;
+//! * no input makes it panic, and what it can't read is absent, never guessed.
 //!
-//! Each format is a file here; [`score()`] makes a measurement of a parsed log; [`Name`] reads what the
-//! name of the file tells.
+//! Each format is one file. [`score()`] measures a parsed log; [`Name`] reads the file's name.
 
 use std::fmt;
 
@@ -46,57 +45,57 @@ pub use series::{Figure, NotFinite};
 pub use steps::{Column, Steps};
 pub use window::{Window, WindowError};
 
-/// The version of what the parser and the score make of a log. It changes with every change of their results, so
-/// that stored scores can be told apart and made again.
+/// The version of the parser and the score. It increases with every change of their results, so that stored scores can
+/// be recognised as outdated and made again.
 pub const PARSER_VERSION: u32 = 1;
 
-/// What a log tells.
+/// The contents of a log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Log {
-    /// How long the log is.
+    /// The length of the log.
     pub bytes: u64,
-    /// How many lines it has.
+    /// The number of lines.
     pub lines: u64,
-    /// What kind of file it is.
+    /// The kind of file.
     pub content: Content,
-    /// Who wrote the steps; none if there are none.
+    /// The framework that wrote the steps; none without steps.
     pub format: Option<Format>,
-    /// Every step once.
+    /// The steps, each once.
     pub steps: Steps,
-    /// Whether the labels are not printed but counted, from one: the log has no labels.
+    /// Whether the log has no step numbers, so that the steps are counted from 1.
     pub labels_counted: bool,
-    /// The label of the last step that the run was to make, where the log says so.
+    /// The number of the last planned step, if the log gives it.
     pub planned_last: Option<u64>,
-    /// Whether the log says that training came to its end.
+    /// Whether the log says that training ended normally.
     pub ended: bool,
-    /// How many steps were printed again; the last printing counts.
+    /// The number of steps that were logged again; the last entry counts.
     pub duplicates: u64,
-    /// How often the labels fell back to an earlier one: the run was started again in the same log.
+    /// How often the step number fell back, because the run was restarted into the same log.
     pub restarts: u64,
-    /// Losses and gradient norms that were no numbers, one entry for each of the two.
+    /// Where the loss and the gradient norm were NaN or infinite, one entry for each of the two.
     pub not_finite: Vec<NotFinite>,
     /// Checkpoints saved and loaded, in order.
     pub checkpoints: Vec<Checkpoint>,
-    /// What went wrong, one entry for each kind, in the order in which they first came.
+    /// The failures, one entry for each kind, in the order of their first lines.
     pub failures: Vec<Failure>,
-    /// Lines that look like failures and are known to mean nothing.
+    /// The number of lines that look like failures but are known to be harmless.
     pub harmless: u64,
-    /// Whether Nsight Systems recorded a part of the run, which slows it down.
+    /// Whether Nsight Systems profiled a part of the run, which slows it.
     pub profiled: bool,
-    /// Whether NCCL traced every operation, which slows the run down.
+    /// Whether NCCL traced every operation, which slows the run.
     pub traced: bool,
 }
 
 impl Log {
-    /// Whether the run is known to have made its last step.
+    /// Returns whether the run is known to have made its last step.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         let last = self.steps.span().map(|span| span.last);
         self.ended || matches!((last, self.planned_last), (Some(last), Some(planned)) if last >= planned)
     }
 
-    /// What ended the run before its time: of the failures after the last step, the one that most likely caused
-    /// the others. None for a complete run: what fails after the last step disturbs only its cleaning up.
+    /// Returns what ended the run early: of the failures after the last step, the most likely cause of the others. None
+    /// for a complete run, where a failure after the last step only disturbs the shutdown.
     #[must_use]
     pub fn cause(&self) -> Option<&Failure> {
         if self.is_complete() {
@@ -106,22 +105,22 @@ impl Log {
     }
 }
 
-/// Who writes the steps of a log.
+/// The framework that writes the steps of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Format {
-    /// NeMo 1: progress bars.
+    /// NeMo 1, which prints progress bars.
     Nemo1,
-    /// NeMo 2: lines counted from zero.
+    /// NeMo 2, which counts from 0.
     Nemo2,
-    /// Megatron-Bridge and Megatron-LM: two lines a step.
+    /// Megatron-Bridge and Megatron-LM, which print two lines per step.
     MegatronBridge,
-    /// torchtitan: coloured lines without a step time.
+    /// torchtitan, which prints coloured lines without a step time.
     Torchtitan,
     /// MaxText.
     Maxtext,
-    /// paxml: step times alone.
+    /// paxml, which prints step times only.
     Paxml,
 }
 
@@ -130,7 +129,7 @@ impl Format {
     pub const ALL: [Self; 6] =
         [Self::Nemo1, Self::Nemo2, Self::MegatronBridge, Self::Torchtitan, Self::Maxtext, Self::Paxml];
 
-    /// The name to show.
+    /// Returns the framework's name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -143,7 +142,7 @@ impl Format {
         }
     }
 
-    /// The label of the first step: formats count from zero or from one.
+    /// Returns the number of the first step, 0 or 1.
     #[must_use]
     pub fn first_label(self) -> u64 {
         match self {
@@ -152,7 +151,7 @@ impl Format {
         }
     }
 
-    /// The standard deviation that the releases' own scripts compute for this format.
+    /// Returns the standard deviation that the releases' scripts compute for this format.
     #[must_use]
     pub fn std_kind(self) -> StdKind {
         match self {
@@ -162,17 +161,17 @@ impl Format {
     }
 }
 
-/// The labels from `first` to `last`, both included.
+/// The step numbers from `first` to `last`, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Span {
-    /// The first label.
+    /// The first number.
     pub first: u64,
-    /// The last label.
+    /// The last number.
     pub last: u64,
 }
 
 impl Span {
-    /// How many labels it has.
+    /// Returns how many steps the range has.
     #[must_use]
     pub fn count(self) -> u64 {
         if self.last < self.first { 0 } else { (self.last - self.first).saturating_add(1) }

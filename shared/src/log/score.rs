@@ -1,7 +1,7 @@
-//! What a log is worth: the mean of a window of its steps, or the reason why there is none.
+//! Scores a log: the mean of a window of its steps, or why there is none.
 //!
-//! Every log gets a score. One that cannot be measured says why and what to do; one that can says what is odd
-//! about it.
+//! Every log gets a score. A log that can't be scored says why and what to do; the others say what to know about the
+//! measurement.
 
 use crate::choices::choices;
 use std::ops::Range;
@@ -10,89 +10,89 @@ use serde::{Deserialize, Serialize};
 
 use super::{Column, Content, Figure, Log, PARSER_VERSION, Span, Window};
 
-/// A log, measured by a window.
+/// The measurement of a log over a window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Score {
-    /// Whether there is a measurement.
+    /// Whether the log was scored.
     pub status: Status,
-    /// Why there is none and what to do, or what to know about it.
+    /// Why it was not scored and what to do, or what to know about the measurement.
     pub reason: Option<String>,
-    /// The labels of the window that was measured, as the log prints them.
+    /// The steps that were scored, by the numbers in the log.
     pub window: Option<Span>,
-    /// Seconds per step; none if the format prints no step time, as torchtitan does.
+    /// Seconds per step; none if the log has none, as of torchtitan.
     pub step_time_s: Option<Stat>,
     /// TFLOPS per GPU, as the framework counts FLOPs.
     pub tflops_per_gpu: Option<Stat>,
     /// Tokens per second and GPU.
     pub tokens_per_s_per_gpu: Option<Stat>,
-    /// How many iterations of the window are not in the log.
+    /// The number of steps of the window that the log lacks.
     pub missing: u64,
-    /// The labels of all steps of the log.
+    /// The range of all steps in the log.
     pub labels: Option<Span>,
-    /// The first loss of the log.
+    /// The first loss in the log.
     pub loss_first: Option<f64>,
-    /// The last loss of the log.
+    /// The last loss in the log.
     pub loss_last: Option<f64>,
-    /// The largest peak of memory in the log.
+    /// The largest peak of allocated GPU memory in the log.
     pub memory_peak_bytes: Option<f64>,
-    /// The most memory allocated in the log.
+    /// The largest allocated GPU memory in the log.
     pub memory_allocated_bytes: Option<f64>,
-    /// Sequences in a step.
+    /// The number of sequences per step.
     pub global_batch_size: Option<u64>,
-    /// [`PARSER_VERSION`] when the score was made.
+    /// The version of the parser, [`PARSER_VERSION`].
     pub parser_version: u32,
 }
 
 choices! {
-    /// Whether a log was measured.
+    /// Whether a log could be scored.
     #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
     Status {
-        /// It was.
+        /// It was scored.
         Scored "scored",
-        /// It was, but training went wrong: the loss or the gradient is no number.
+        /// It was scored, but the loss or the gradient became NaN or infinite.
         Invalid "invalid",
-        /// The log ends before the window does, or lacks most of it.
+        /// The log ends before the window ends, or lacks most of its steps.
         Incomplete "incomplete",
-        /// Something ended the run before the window was over.
+        /// A failure ended the run before the end of the window.
         Failed "failed",
-        /// There is no step in it.
+        /// The log has no step.
         NoData "no_data",
-        /// It is not a text, or it cannot be read at all.
+        /// The file is not text, or can't be read.
         Unreadable "unreadable",
     }
 }
 
 choices! {
-    /// The two standard deviations in use. For ten steps they differ by 5.4 %.
+    /// Which standard deviation: for ten steps the two differ by 5.4 %.
     #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
     StdKind {
-        /// Divided by n: NeMo's script.
+        /// Divides by n, as NeMo's script does.
         Population "population",
-        /// Divided by n - 1: Megatron-Bridge's script.
+        /// Divides by n - 1, as Megatron-Bridge's script does.
         Sample "sample",
     }
 }
 
-/// The mean of a figure over the window.
+/// The mean of a quantity over the window.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Stat {
     /// The mean.
     pub mean: f64,
-    /// The standard deviation; none for the sample deviation of one step.
+    /// The standard deviation; none if it is the sample deviation of a single step.
     pub std: Option<f64>,
     /// Which standard deviation.
     pub std_kind: StdKind,
-    /// How many steps.
+    /// The number of steps.
     pub n: u64,
 }
 
 impl Stat {
-    /// The mean of `values`; none if there are none, or if they lie too far apart to be added up.
+    /// Returns the mean of `values`, or none without values or if their sum overflows.
     #[must_use]
     pub fn of(values: &[f64], std_kind: StdKind) -> Option<Self> {
         let n = values.len() as f64;
-        // From the first value on, so that equal values have no deviation at all.
+        // Relative to the first value, so that equal values have a deviation of exactly 0.
         let first = values.first()?;
         let mean = first + values.iter().map(|value| value - first).sum::<f64>() / n;
         let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
@@ -105,8 +105,8 @@ impl Stat {
     }
 }
 
-/// Measures `log` by `window`. [`Format::std_kind`](super::Format::std_kind) is the releases' own choice of
-/// `std_kind`.
+/// Scores a log over a window. The releases' own scripts compute the standard deviation
+/// [`Format::std_kind`](super::Format::std_kind).
 #[must_use]
 pub fn score(log: &Log, window: Window, std_kind: StdKind) -> Score {
     let steps = &log.steps;
@@ -147,8 +147,7 @@ pub fn score(log: &Log, window: Window, std_kind: StdKind) -> Score {
     }
     if measured * 2 < wanted.count() {
         let reason = format!(
-            "only {measured} of the {} iterations {wanted} are in the log: choose a window that it has ({labels}), \
-             or log every step",
+            "The log has only {measured} of the {} steps {wanted}. Choose a window within {labels}, or log every step.",
             wanted.count()
         );
         return Score { status: Status::Incomplete, reason: Some(reason), ..score };
@@ -164,55 +163,58 @@ pub fn score(log: &Log, window: Window, std_kind: StdKind) -> Score {
     score
 }
 
-/// Why there is no step in the log.
+/// Returns why the log has no step.
 fn without_steps(log: &Log) -> (Status, String) {
     let (status, reason) = match log.content {
         Content::Empty => {
-            (Status::NoData, "the file is empty: the job has not started yet, or its disk is full")
+            (Status::NoData, "The file is empty: the job has not started yet, or its disk is full.")
         }
-        Content::Gzip => (Status::Unreadable, "the file is compressed: decompress it with gunzip"),
-        Content::Zstd => (Status::Unreadable, "the file is compressed: decompress it with zstd -d"),
-        Content::Utf16 => (Status::Unreadable, "the file is UTF-16: save it as UTF-8"),
-        Content::Binary => (Status::Unreadable, "the file is not a text: give the job's log-*.out"),
+        Content::Gzip => (Status::Unreadable, "The file is compressed. Decompress it with gunzip."),
+        Content::Zstd => (Status::Unreadable, "The file is compressed. Decompress it with zstd -d."),
+        Content::Utf16 => (Status::Unreadable, "The file is UTF-16. Save it as UTF-8."),
+        Content::Binary => (Status::Unreadable, "The file is not text. Use the job's log-*.out."),
         Content::Text => match log.cause() {
-            Some(_) => return (Status::Failed, format!("no step was made: {}", cause(log))),
+            Some(_) => {
+                return (Status::Failed, format!("The run failed before its first step: {}", cause(log)));
+            }
             None => (
                 Status::NoData,
-                "there is no step in it: give the training log (log-*.out), or run the job again",
+                "The log has no training step. Use the training log (log-*.out), or run the job again.",
             ),
         },
     };
     (status, reason.to_owned())
 }
 
-/// Why the log does not reach the end of the window, if it does not.
+/// Returns why the log ends before the window does; none if it does not.
 fn cut_short(log: &Log, window: Window, labels: Span) -> Option<String> {
     let missed = match window {
-        Window::Labels(span) if labels.last < span.last => format!("before the window {span} is over"),
-        Window::Last if log.planned_last.is_some() && !log.is_complete() => "before its last step".to_owned(),
+        Window::Labels(span) if labels.last < span.last => format!("before the window {span} ends"),
+        Window::Last if log.planned_last.is_some() && !log.is_complete() => "before the last step".to_owned(),
         _ => return None,
     };
     let reached = match log.planned_last {
-        Some(planned) => format!("iteration {} of {planned}", labels.last),
-        None => format!("iteration {}", labels.last),
+        Some(planned) => format!("step {} of {planned}", labels.last),
+        None => format!("step {}", labels.last),
     };
     let why = if log.cause().is_some() {
         cause(log)
     } else if !log.checkpoints.is_empty() && labels.count() == 1 {
-        "it trained only to load or save a checkpoint, so look at the checkpoint's time".to_owned()
+        "the run only loads or saves a checkpoint. Look at the checkpoint's time.".to_owned()
     } else if log.traced {
-        "NCCL was traced, which takes a few steps only; run it again without the trace".to_owned()
+        "a run with an NCCL trace makes few steps. Run it again without the trace.".to_owned()
     } else if log.is_complete() {
-        format!(
-            "it was not to make more steps; score the last step, or a window within {labels}, or run longer"
-        )
+        return Some(format!(
+            "The run has only {} steps, too few for this window. Score the last step, or pick a window within {labels}.",
+            labels.count()
+        ));
     } else {
-        "it is still running, or was killed, or the log was cut; wait for it, or run it again".to_owned()
+        "it is still running, was killed, or its log was cut off. Wait for it, or run it again.".to_owned()
     };
-    Some(format!("the log ends at {reached}, {missed}: {why}"))
+    Some(format!("The log ends at {reached}, {missed}: {why}"))
 }
 
-/// What ended the run, where, and what to do.
+/// Returns what ended the run, where in the log, and what to do.
 fn cause(log: &Log) -> String {
     let Some(failure) = log.cause() else { return String::new() };
     let ranks = match failure.ranks.len() {
@@ -220,10 +222,10 @@ fn cause(log: &Log) -> String {
         1 => ", 1 rank".to_owned(),
         ranks => format!(", {ranks} ranks"),
     };
-    format!("{} (line {}{ranks}); {}", failure.kind.what(), failure.line, failure.kind.advice())
+    format!("{} (line {}{ranks}). {}", failure.kind.what(), failure.line, failure.kind.advice())
 }
 
-/// What to know of a measurement.
+/// Returns what to know about the measurement.
 fn remarks(log: &Log, wanted: Span, measured: u64, labels: Span) -> Option<String> {
     let mut remarks = Vec::new();
     for noted in &log.not_finite {
@@ -232,32 +234,31 @@ fn remarks(log: &Log, wanted: Span, measured: u64, labels: Span) -> Option<Strin
             Figure::GradNorm => "gradient norm",
         };
         remarks.push(format!(
-            "the {figure} is not a number at iteration {} ({} times in all): training went wrong, so do not compare \
-             the times",
+            "The {figure} is NaN or infinite at step {} ({} times in all), so the step times are not comparable.",
             noted.first, noted.count
         ));
     }
     if measured < wanted.count() {
-        remarks.push(format!("{measured} of the {} iterations {wanted} are in the log", wanted.count()));
+        remarks.push(format!("The log has {measured} of the {} steps {wanted}.", wanted.count()));
     }
     if log.labels_counted {
-        remarks.push("the log numbers no steps: they are counted from 1".to_owned());
+        remarks.push("The log doesn't number its steps: they are counted from 1.".to_owned());
     }
     if log.restarts > 0 {
-        remarks.push("the run was started again: the last printing of each iteration counts".to_owned());
+        remarks.push("The run was restarted: of a repeated step, the last one counts.".to_owned());
     } else if log.duplicates > 0 {
-        remarks.push(format!("{} iterations were printed again: the last printing counts", log.duplicates));
+        remarks.push(format!("{} steps were logged twice: the last entry counts.", log.duplicates));
     }
     if log.traced {
-        remarks.push("NCCL was traced, which slows it down: do not compare the times".to_owned());
+        remarks.push("NCCL was traced, which slows the run: don't compare its step times.".to_owned());
     }
     if log.profiled {
-        remarks.push("Nsight recorded part of the run, which slows that part down".to_owned());
+        remarks.push("Nsight Systems profiled a part of the run, which slows that part.".to_owned());
     }
     if log.cause().is_some() {
-        remarks.push(format!("after the window the log ends at iteration {}: {}", labels.last, cause(log)));
+        remarks.push(format!("After the window the log ends at step {}: {}", labels.last, cause(log)));
     }
-    if remarks.is_empty() { None } else { Some(remarks.join("; ")) }
+    if remarks.is_empty() { None } else { Some(remarks.join(" ")) }
 }
 
 #[cfg(test)]
@@ -307,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn the_two_deviations_are_told_apart() {
+    fn population_and_sample_deviation_differ() {
         let std = |kind| Stat::of(&[1.0, 2.0, 3.0], kind).and_then(|stat| stat.std);
         assert_eq!(std(StdKind::Population), Some((2.0_f64 / 3.0).sqrt()));
         assert_eq!(std(StdKind::Sample), Some(1.0));
@@ -318,14 +319,14 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_dies_before_the_window_is_over_is_listed_with_its_cause() {
+    fn a_run_that_fails_before_the_end_of_the_window_is_listed_with_its_cause() {
         let oom = "[rank3]: torch.OutOfMemoryError: CUDA out of memory.\nsrun: error: n1: task 3: Exited\n";
         let failed = scored(&(lines(0..=30) + oom), "35-44");
         assert_eq!((failed.status, failed.step_time_s), (Status::Failed, None));
         assert_eq!(
             reason(&failed),
-            "the log ends at iteration 30 of 49, before the window 35-44 is over: a GPU ran out of memory (line 32, \
-             1 rank); use a published scale and layout; a checkpoint loads at its minimum scale or above"
+            "The log ends at step 30 of 49, before the window 35-44 ends: a GPU ran out of memory (line 32, 1 rank). \
+             Use a published scale and layout. A checkpoint loads at its minimum scale or above."
         );
         assert_eq!(scored(&(lines(0..=30) + oom), "11-20").status, Status::Scored);
         assert_eq!(scored(&(lines(0..=30) + oom), "last").status, Status::Failed);
@@ -336,10 +337,10 @@ mod tests {
     }
 
     #[test]
-    fn a_short_run_is_told_from_a_cut_one() {
+    fn a_short_run_is_not_taken_for_a_cut_log() {
         let short = scored(&lines(0..=24).replace("/49", "/24"), "35-44");
         assert_eq!(short.status, Status::Incomplete);
-        assert!(reason(&short).contains("it was not to make more steps"), "{}", reason(&short));
+        assert!(reason(&short).contains("The run has only 25 steps"), "{}", reason(&short));
         let loaded = scored(
             &("Global Checkpoint Load : Rank : 0 : Start time : 1.0s : Time spent in load_checkpoint: 9.712s\n"
                 .to_owned()
@@ -350,28 +351,24 @@ mod tests {
     }
 
     #[test]
-    fn noise_after_the_last_step_does_no_harm() {
+    fn errors_after_the_last_step_are_ignored() {
         let noise = "RuntimeError: destroy failed\nsrun: error: n1: task 3: Exited with exit code 1\n";
         assert_eq!(scored(&(lines(0..=49) + noise), "35-44"), scored(&lines(0..=49), "35-44"));
         let early = lines(0..=46) + noise;
         let late = scored(&early, "35-44");
         assert_eq!(late.status, Status::Scored);
-        assert!(
-            reason(&late).starts_with("after the window the log ends at iteration 46"),
-            "{}",
-            reason(&late)
-        );
+        assert!(reason(&late).starts_with("After the window the log ends at step 46"), "{}", reason(&late));
     }
 
     #[test]
-    fn a_run_may_say_itself_that_it_is_over() {
+    fn a_log_can_state_that_training_is_over() {
         let over = lines(0..=48) + "`Trainer.fit` stopped: `max_steps=50` reached.\n";
         assert_eq!(scored(&over, "last").status, Status::Scored);
         assert_eq!(scored(&lines(0..=48), "last").status, Status::Incomplete);
     }
 
     #[test]
-    fn missing_iterations_are_noticed() {
+    fn missing_steps_are_reported() {
         let without = |labels: &[u64]| -> String {
             let dropped =
                 |line: &&str| !labels.iter().any(|label| line.contains(&format!("iteration {label}/")));
@@ -380,20 +377,20 @@ mod tests {
         let some = scored(&without(&[37, 41]), "35-44");
         assert_eq!((some.status, some.missing), (Status::Scored, 2));
         assert_eq!(some.step_time_s.map(|time| time.n), Some(8));
-        assert_eq!(reason(&some), "8 of the 10 iterations 35-44 are in the log");
+        assert_eq!(reason(&some), "The log has 8 of the 10 steps 35-44.");
         let most = scored(&without(&[35, 36, 37, 38, 39, 40]), "35-44");
         assert_eq!((most.status, most.missing, most.step_time_s), (Status::Incomplete, 6, None));
     }
 
     #[test]
-    fn a_loss_that_is_no_number_makes_a_run_invalid() {
+    fn a_loss_of_nan_makes_a_run_invalid() {
         let nan = scored(
             &lines(0..=49).replacen("reduced_train_loss: 11.5", "reduced_train_loss: nan", 3),
             "35-44",
         );
         assert_eq!(nan.status, Status::Invalid);
         assert!(
-            reason(&nan).starts_with("the loss is not a number at iteration 0 (3 times"),
+            reason(&nan).starts_with("The loss is NaN or infinite at step 0 (3 times"),
             "{}",
             reason(&nan)
         );
@@ -402,25 +399,25 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_was_started_again_counts_once() {
+    fn a_restarted_run_counts_each_step_once() {
         let again = lines(0..=30) + &lines(20..=49).replace("TFLOPS_per_GPU: 800", "TFLOPS_per_GPU: 900");
         let log = parse(again.as_bytes());
         assert_eq!((log.restarts, log.duplicates, log.steps.len()), (1, 11, 50));
         let score = scored(&again, "11-44");
         assert_eq!(score.status, Status::Scored);
-        assert!(reason(&score).contains("started again"));
+        assert!(reason(&score).contains("restarted"));
         assert_eq!(score.tflops_per_gpu.map(|stat| stat.n), Some(34));
         assert_eq!(log.steps.tflops_per_gpu.get(20), Some(900.0));
         assert_eq!(log.steps.tflops_per_gpu.get(19), Some(800.0));
     }
 
     #[test]
-    fn what_has_no_steps_says_why() {
+    fn a_log_without_steps_says_why() {
         for (bytes, status, words) in [
             (&b""[..], Status::NoData, "empty"),
-            (b"hello\n", Status::NoData, "no step"),
+            (b"hello\n", Status::NoData, "no training step"),
             (b"\x1f\x8b\x08\0", Status::Unreadable, "gunzip"),
-            (b"\0\0\0", Status::Unreadable, "not a text"),
+            (b"\0\0\0", Status::Unreadable, "not text"),
             (b"sbatch: error: Cannot find GPU specification\n", Status::Failed, "GPUs per node"),
         ] {
             let score = score(&parse(bytes), Window::Last, StdKind::Sample);

@@ -8,40 +8,39 @@ use thiserror::Error;
 
 use super::Span;
 
-/// The steps that are scored, by the labels that the log prints. The same labels are not the same steps in every
-/// format: 35-44 are the steps 36 to 45 of a run that counts from zero.
+/// The steps that are scored, by the numbers in the log: `last`, or a range such as `35-44`.
 ///
-/// Written `last`, or `35-44`.
+/// The same numbers are not the same steps in every format: in a log that counts from 0, 35-44 are the 36th to 45th.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Window {
-    /// The last step alone.
+    /// The last step.
     Last,
-    /// The steps with these labels.
+    /// A range of steps.
     Labels(Span),
 }
 
-/// Why a window cannot be read.
+/// Why a text is not a window.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum WindowError {
-    /// It is no range at all.
-    #[error("cannot read the window '{0}': write 'last', or the first and the last iteration like '35-44'")]
+    /// It is not a range.
+    #[error("'{0}' is not a window: use 'last' or a range of steps such as '35-44'")]
     NotAWindow(String),
     /// It ends before it starts.
-    #[error("the window '{from}-{to}' ends before it starts: write '{to}-{from}'")]
+    #[error("the window '{from}-{to}' ends before it starts: use '{to}-{from}'")]
     Reversed {
-        /// The first label as given.
+        /// The first step as given.
         from: u64,
-        /// The last label as given.
+        /// The last step as given.
         to: u64,
     },
 }
 
 impl Window {
-    /// The window of the labels from `from` to `to`, both included.
+    /// Returns the window of the steps `from` to `to`, both included.
     ///
     /// # Errors
-    /// If `to` comes before `from`.
+    /// `to` is less than `from`.
     pub fn labels(from: u64, to: u64) -> Result<Self, WindowError> {
         if to < from {
             return Err(WindowError::Reversed { from, to });
@@ -117,12 +116,9 @@ mod tests {
         let error = |text: &str| text.parse::<Window>().map_err(|error| error.to_string());
         assert_eq!(
             error("44"),
-            Err(
-                "cannot read the window '44': write 'last', or the first and the last iteration like '35-44'"
-                    .into()
-            )
+            Err("'44' is not a window: use 'last' or a range of steps such as '35-44'".into())
         );
-        assert_eq!(error("44-35"), Err("the window '44-35' ends before it starts: write '35-44'".into()));
+        assert_eq!(error("44-35"), Err("the window '44-35' ends before it starts: use '35-44'".into()));
         for text in ["", "-", "a-b", "1-", "-1", "+1-2", "1-2-3", "1.5-2", "1-99999999999999999999"] {
             assert!(error(text).is_err(), "{text}");
         }

@@ -1,75 +1,75 @@
-//! What is known of a run besides its log, where we carried it out.
+//! What a campaign records of a run beside its log.
 
-use super::Comparable;
+use super::Comparability;
 use crate::estimate::Interval;
 use serde::{Deserialize, Serialize};
 
-/// Who carried a run out, where, how, and what was predicted of it then. No secrets.
+/// A run of a campaign: its cluster, jobs, launch and prediction. It contains no secrets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Carried {
-    /// The campaign that lists it.
+pub struct CampaignRun {
+    /// The campaign's name.
     pub campaign: String,
-    /// Its name there.
+    /// The run's name in the campaign.
     pub run: String,
-    /// Which of its repeats, from 1.
+    /// The number of the repeat, from 1.
     pub repeat: u32,
-    /// The cluster, as its profile is called.
+    /// The name of the cluster's profile.
     pub cluster: String,
-    /// The jobs that it owns, the measured one first.
-    pub jobs: Vec<Job>,
-    /// What it was launched by.
-    pub launch: Launched,
-    /// What was predicted before it started.
-    pub plan: Predicted,
+    /// Its jobs, the measured one first.
+    pub jobs: Vec<SlurmJob>,
+    /// How it was launched.
+    pub launch: LaunchRecord,
+    /// The prediction made before it started.
+    pub plan: PredictionRecord,
 }
 
-/// A job of a run, as Slurm told of it. Times are RFC 3339 with the offset.
+/// A job of a run, as Slurm reports it. Times are RFC 3339 with the offset.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Job {
-    /// Its number, as Slurm writes it.
+pub struct SlurmJob {
+    /// Slurm's job id.
     pub id: String,
-    /// Its name.
+    /// The job's name.
     pub name: String,
-    /// How it ended, in Slurm's word: `COMPLETED`; `UNKNOWN` where Slurm forgot it before it was asked.
+    /// Slurm's final state, such as `COMPLETED`; `UNKNOWN` if Slurm no longer knew the job.
     pub state: String,
-    /// What its script exited with, where that is known.
+    /// The script's exit code, if known.
     pub exit_code: Option<i32>,
-    /// When it was submitted.
+    /// When the job was submitted.
     pub submitted: Option<String>,
-    /// When it started.
+    /// When the job started.
     pub started: Option<String>,
-    /// When it ended.
+    /// When the job ended.
     pub ended: Option<String>,
-    /// The nodes that it ran on, as Slurm lists them.
+    /// The nodes, as Slurm lists them.
     pub nodes: Option<String>,
 }
 
-/// A launch, as far as it explains a result.
+/// The launch of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Launched {
-    /// The release whose scripts ran it, if any.
+pub struct LaunchRecord {
+    /// The release whose scripts launched it, if any.
     pub release: Option<String>,
-    /// The style.
+    /// The launch style.
     pub style: String,
-    /// The SHA-256 of the script that was submitted, in hexadecimal; secrets are no part of it.
+    /// The SHA-256 of the submitted script without its secrets, in hexadecimal.
     pub script_sha256: String,
-    /// Steps that it was to run.
+    /// The number of planned steps.
     pub steps: u32,
-    /// Whether it measures what the published number measured.
-    pub comparable: Comparable,
+    /// Whether its result can be compared with the published number.
+    pub comparable: Comparability,
 }
 
-/// A prediction, as it was made then.
+/// The prediction for a run, as it was made at launch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Predicted {
+pub struct PredictionRecord {
     /// Seconds per step.
     pub step_time_s: Interval,
-    /// What a GPU has to hold.
+    /// The memory that a GPU needs.
     pub memory_bytes: f64,
-    /// What it can hold.
+    /// The memory that a GPU has.
     pub capacity_bytes: f64,
-    /// What the step time rests on, in words.
+    /// The evidence behind the step time.
     pub basis: String,
-    /// The constants that it was made by: the program and its version.
+    /// The program and its version, which determine the constants.
     pub calibration: String,
 }

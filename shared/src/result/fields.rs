@@ -9,7 +9,7 @@ pub(super) fn serialize<S: Serializer>(spec: &Spec, serializer: S) -> Result<S::
     serializer.collect_map(spec.iter().map(|(field, text)| (field.flag(), text)))
 }
 
-/// A flag that this program does not know says nothing to it, so it is passed over.
+/// Reads the object. Flags that this program does not know are ignored.
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Spec, D::Error> {
     let texts = BTreeMap::<String, String>::deserialize(deserializer)?;
     let mut spec = Spec::default();

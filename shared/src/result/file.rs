@@ -4,47 +4,47 @@ use super::RunResult;
 use serde::Deserialize;
 use thiserror::Error;
 
-/// The version of the file's format. It grows when an older program could no longer read what a newer one writes;
-/// a field that an older program may pass over does not change it.
+/// The version of the file format. It increases when older programs can't read newer files. A field that they may
+/// ignore does not change it.
 pub const VERSION: u32 = 1;
 
 /// Why a result file can't be read or written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// It is no result file at all.
-    #[error("it is no result file: {0}; give a *.result.json as it was saved, or the log itself")]
+    /// It is not a result file.
+    #[error("not a result file: {0}; use a saved *.result.json or the log itself")]
     NotAResult(#[source] serde_json::Error),
     /// A newer program wrote it.
-    #[error("it is of version {0}, and this program reads up to version {VERSION}: use a newer trainplan")]
+    #[error("it has version {0}, and this program reads versions up to {VERSION}; update trainplan")]
     Newer(u64),
-    /// It is one, but was changed or torn apart.
-    #[error("it is a damaged result file: {0}; parse the log again")]
+    /// It is incomplete, or was changed.
+    #[error("the result file is damaged: {0}; parse the log again")]
     Damaged(#[source] serde_json::Error),
-    /// It is one, but its steps contradict each other.
-    #[error("it is a damaged result file: its steps are out of order or incomplete; parse the log again")]
+    /// Its steps contradict each other.
+    #[error("the result file is damaged: its steps are out of order or incomplete; parse the log again")]
     Steps,
-    /// It can't be put into JSON.
+    /// It can't be written as JSON.
     #[error("the result can't be written: {0}")]
     Write(#[source] serde_json::Error),
 }
 
-/// The content of a result file.
+/// Returns the content of a result file.
 ///
 /// # Errors
-/// None that is known: a result has nothing that JSON lacks.
+/// Returns the serializer's error. No result is known that causes one.
 pub fn write(run: &RunResult) -> Result<String, FileError> {
     let mut text = serde_json::to_string(run).map_err(FileError::Write)?;
     text.push('\n');
     Ok(text)
 }
 
-/// Reads a result file of any version so far. Fields that this program does not know are passed over.
+/// Reads a result file of any version so far, and ignores unknown fields.
 ///
 /// # Errors
-/// It is no result file, of a newer version, or damaged.
+/// The file is not a result file, has a newer version, or is damaged.
 pub fn read(bytes: &[u8]) -> Result<RunResult, FileError> {
-    // The version first: what a newer file lacks or has more must not be taken for damage.
+    // Read the version first, so that a newer file is not reported as damaged.
     #[derive(Deserialize)]
     struct Head {
         version: u64,

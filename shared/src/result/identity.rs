@@ -1,8 +1,8 @@
-//! What a log is a run of: its name and its lines, joined with what is published.
+//! Identifies a log: its name and its lines, matched with the published recipes.
 //!
-//! The name of a log tells most of a run's configuration, a different part of it at every release, and never the GPU
-//! type. So the recipes that the run may be are narrowed down by whatever is known. What remains open is said, not
-//! guessed; what two sources tell differently is said too, and then nothing is compared.
+//! A log's name contains most of the run's configuration, a different part in each release, and never the GPU type. The
+//! candidate recipes are narrowed down by everything that is known. What stays open is reported as a doubt, not guessed.
+//! If two sources disagree, that is reported as a conflict, and the run is not compared.
 
 use super::fields;
 use crate::catalog::{Catalog, Model, Recipe};
@@ -14,25 +14,25 @@ use crate::spec::Spec;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// What a log is a run of.
+/// The identity of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Identity {
-    /// The release that made it, or whose rules its log follows.
+    /// The release that launched it, or whose log format it has.
     pub release: Option<Release>,
-    /// The scenario as far as it is known: a recipe and what differs from it, or else single fields.
+    /// The known part of the scenario: a recipe and the differences from it, or single fields.
     #[serde(with = "fields")]
     pub scenario: Spec,
-    /// What remains open, and what to say to close it.
+    /// What is unknown, and what to set, as sentences.
     pub doubts: Vec<String>,
-    /// What is told in two ways.
+    /// Where two sources disagree, as sentences.
     pub conflicts: Vec<String>,
 }
 
 impl Identity {
-    /// Identifies a log, `said` counting for more than what it tells itself. A GPU type alone is said of many logs at
-    /// once, to settle what some of them leave open: one that leaves nothing open keeps its own.
+    /// Identifies a log. The fields that the user set (`said`) take precedence. A GPU type alone is usually set for many logs
+    /// at once, to complete some of them: a log that is complete without it keeps its own.
     pub(super) fn of(path: &str, name: &Name, log: &Log, said: &Spec) -> Self {
-        let seen = Seen::of(path, name, log);
+        let seen = LogFacts::of(path, name, log);
         let names = [Field::Recipe, Field::Model];
         if said.get(Field::Gpu).is_some() && names.iter().all(|field| said.get(*field).is_none()) {
             let alone = Self::by(&seen, &said.clone().with(Field::Gpu, ""));
@@ -43,7 +43,7 @@ impl Identity {
         Self::by(&seen, said)
     }
 
-    fn by(seen: &Seen, said: &Spec) -> Self {
+    fn by(seen: &LogFacts, said: &Spec) -> Self {
         let mut identity = Self { release: seen.release, scenario: said.clone(), ..Self::default() };
         let recipe = match said.get(Field::Recipe) {
             Some(id) => Catalog::embedded().recipe(id).ok(),
@@ -56,8 +56,8 @@ impl Identity {
         identity
     }
 
-    /// The recipe that it is, or that it comes nearest to; none if several are equally near.
-    fn find_recipe(&mut self, seen: &Seen) -> Option<&'static Recipe> {
+    /// Returns the recipe that matches, or the closest one; none if several are equally close.
+    fn find_recipe(&mut self, seen: &LogFacts) -> Option<&'static Recipe> {
         let catalog = Catalog::embedded();
         let said = self.scenario.clone();
         let model = match said.get(Field::Model) {
@@ -65,7 +65,7 @@ impl Identity {
             None => seen.model.map(Cow::Borrowed),
         };
         let Some(model) = model else {
-            self.doubts.push("the log does not tell which model it trains: name its recipe or model".into());
+            self.doubts.push("The log doesn't name its model. Set the recipe or the model.".into());
             return None;
         };
         self.scenario.set(Field::Model, &model.id);
@@ -76,7 +76,7 @@ impl Identity {
             if said.get(Field::Gpu).is_none() {
                 let title = &model.title;
                 self.doubts.push(format!(
-                    "no known release publishes {title} in this way: name the recipe, or GPU type, GPUs and GBS"
+                    "Couldn't match this {title} log to a recipe. Set the recipe, or GPU type, GPU count and GBS."
                 ));
             }
             return None;
@@ -106,7 +106,7 @@ impl Identity {
             return Some(recipe);
         }
         self.doubts.extend(open);
-        // What they agree on is enough for tokens per second. At another size they would have another batch.
+        // Common values are enough for tokens per second. At another GPU count the batch would differ.
         let of_size = candidates.iter().all(|recipe| wanted[GPUS].1 == Some(recipe.id.gpus));
         let common = [
             (Field::SeqLen, true, distinct(&candidates, &|recipe| recipe.seq_len.to_string())),
@@ -120,8 +120,8 @@ impl Identity {
         None
     }
 
-    /// Puts in what the log tells beyond the recipe and beyond what was said; notes what contradicts either.
-    fn fill(&mut self, seen: &Seen, recipe: Option<&'static Recipe>, said: &Spec) {
+    /// Adds the log's own values to the recipe and the user's fields, and notes contradictions.
+    fn fill(&mut self, seen: &LogFacts, recipe: Option<&'static Recipe>, said: &Spec) {
         let recipe_is_said = said.get(Field::Recipe).is_some();
         let meant = said.get(Field::Model).or_else(|| recipe.map(|recipe| recipe.id.model.as_str()));
         if let (Some(meant), Some(told)) = (meant, seen.model)
@@ -132,18 +132,18 @@ impl Identity {
         if let (Some(named), Some(printed)) = (seen.named_gbs, seen.printed_gbs)
             && named != printed
         {
-            self.conflicts.push(format!("its name says GBS {named}, its lines {printed}"));
+            self.conflicts.push(format!("The log's name says GBS {named}, its lines say {printed}."));
         }
         for (field, told) in seen.numbers {
             let Some(told) = told else { continue };
             let meant = whole(said, field).or_else(|| recipe.map(|recipe| value(recipe, field)));
             let is_said = said.get(field).is_some();
-            // The batch of a recipe follows the GPUs, that of the run is what its lines tell.
+            // A recipe's batch scales with the GPUs; the run's batch is the one in its lines.
             let is_batch = field == Field::Gbs && !is_said;
             let follows = is_batch && self.scenario.get(Field::Gpus).is_some();
             match meant {
                 Some(meant) if meant == told && !follows => {}
-                // A recipe that was named stands for all but the batch.
+                // A recipe set by the user fixes everything but the batch.
                 Some(meant) if is_said || recipe_is_said && !is_batch => {
                     self.note_conflict(field, &told.to_string(), &meant.to_string());
                 }
@@ -162,12 +162,12 @@ impl Identity {
     }
 
     fn note_conflict(&mut self, field: Field, told: &str, meant: &str) {
-        self.conflicts.push(format!("the log says {} {told}, and it was said to be {meant}", field.label()));
+        self.conflicts.push(format!("The log says {} {told}, but {meant} was set.", field.label()));
     }
 }
 
-/// What the log and its name tell.
-struct Seen {
+/// What the log and its name say about the run.
+struct LogFacts {
     release: Option<Release>,
     model: Option<&'static Model>,
     dtype: Option<Dtype>,
@@ -181,13 +181,13 @@ const GPUS: usize = 0;
 const GBS: usize = 1;
 const LAYOUT: usize = 2;
 
-impl Seen {
+impl LogFacts {
     fn of(path: &str, name: &Name, log: &Log) -> Self {
         let printed_gbs = log.steps.global_batch_size().and_then(|gbs| u32::try_from(gbs).ok());
         Self {
             release: release(path, name, log),
             model: model(name),
-            // The first release tells the precision by a folder alone.
+            // In the first release only a folder's name has the precision.
             dtype: name.dtype.as_deref().into_iter().chain(folders(path)).find_map(|word| word.parse().ok()),
             named_gbs: name.gbs,
             printed_gbs,
@@ -205,7 +205,7 @@ impl Seen {
     }
 }
 
-/// The release by how it names its experiments, else by a folder, else by how its framework prints a step.
+/// Returns the release, by the name of the experiment, else by a folder, else by the format of a step.
 fn release(path: &str, name: &Name, log: &Log) -> Option<Release> {
     // A launch by Megatron-LM is of no release, whatever its model is called.
     if name.experiment.starts_with("megatron-lm_") {
@@ -240,7 +240,7 @@ fn folders(path: &str) -> impl Iterator<Item = &str> {
     path.split(['/', '\\'])
 }
 
-/// The model that a name means: `nemotronh` and `56b` are nemotron-h-56b.
+/// Returns the model of a name: `nemotronh` and `56b` are nemotron-h-56b.
 fn model(name: &Name) -> Option<&'static Model> {
     let letters = |text: &str| -> String {
         text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
@@ -249,14 +249,14 @@ fn model(name: &Name) -> Option<&'static Model> {
     Catalog::embedded().models().iter().find(|model| letters(&model.id) == wanted)
 }
 
-/// Keeps the candidates that pass, if any does.
+/// Keeps the candidates that pass, unless none does.
 fn prefer(candidates: &mut Vec<&'static Recipe>, passes: impl Fn(&Recipe) -> bool) {
     if candidates.iter().any(|recipe| passes(recipe)) {
         candidates.retain(|recipe| passes(recipe));
     }
 }
 
-/// Keeps the candidates of that size, or else those that come nearest. A proxy stands for no size but its own.
+/// Keeps the candidates with this GPU count, else those with the closest. A proxy matches only its own count.
 fn nearest(candidates: &mut Vec<&'static Recipe>, gpus: u32) {
     candidates.retain(|recipe| recipe.scaling.is_some() || recipe.id.gpus == gpus);
     let sizes = candidates.iter().map(|recipe| recipe.id.gpus);
@@ -265,20 +265,28 @@ fn nearest(candidates: &mut Vec<&'static Recipe>, gpus: u32) {
     }
 }
 
-/// In what the candidates still differ.
+/// Returns what the candidates still differ in, as sentences.
 fn differing(candidates: &[&Recipe]) -> Vec<String> {
     let questions = [
         ("GPU type", distinct(candidates, &|recipe| recipe.id.gpu.clone())),
         ("precision", distinct(candidates, &|recipe| recipe.id.dtype.to_string())),
-        ("number of GPUs", distinct(candidates, &|recipe| recipe.id.gpus.to_string())),
-        ("global batch", distinct(candidates, &|recipe| recipe.gbs.to_string())),
+        ("GPU count", distinct(candidates, &|recipe| recipe.id.gpus.to_string())),
+        ("global batch size", distinct(candidates, &|recipe| recipe.gbs.to_string())),
     ];
     let open = questions.into_iter().filter(|(_, values)| values.len() > 1);
-    open.map(|(what, values)| format!("the log does not tell the {what}: say which of {}", values.join(", ")))
+    open.map(|(what, values)| format!("The log doesn't contain the {what}. Set it to {}.", either(&values)))
         .collect()
 }
 
-/// The values of the candidates, each once.
+/// Returns values as a choice: `a, b or c`.
+fn either(values: &[String]) -> String {
+    match values {
+        [others @ .., last] if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        values => values.concat(),
+    }
+}
+
+/// Returns the candidates' values, each once.
 fn distinct(candidates: &[&Recipe], of: &dyn Fn(&Recipe) -> String) -> Vec<String> {
     let mut values = Vec::new();
     for recipe in candidates {
@@ -294,7 +302,7 @@ fn whole(spec: &Spec, field: Field) -> Option<u32> {
     spec.whole(field, 1).ok().flatten()
 }
 
-/// The recipe's value of a number that [`Seen`] lists.
+/// The recipe's value of a number that [`LogFacts`] lists.
 fn value(recipe: &Recipe, field: Field) -> u32 {
     let degrees = &recipe.degrees;
     match field {

@@ -1,12 +1,12 @@
-//! A log on its way in: parsed and hashed in one go.
+//! Reads a log: parsed and hashed in one pass.
 
-use super::{Comparable, Identity, Provenance, RunResult, Source, VERSION};
+use super::{Comparability, Identity, Provenance, RunResult, Source, VERSION};
 use crate::log::{Name, Parser};
 use crate::spec::Spec;
 use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid};
 
-/// Reads a log as it comes, in chunks of any size.
+/// Reads a log in chunks of any size.
 #[derive(Clone)]
 pub struct Intake {
     path: String,
@@ -17,33 +17,33 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// The log at `path`, of which `said` is known to be true: scenario fields that the log and its name need not tell,
-    /// and that count for more than what they do tell.
+    /// Starts to read the log at `path`. The scenario fields in `said` are set by the user: they complete what the log and
+    /// its name contain, and take precedence.
     #[must_use]
     pub fn new(path: impl Into<String>, said: &Spec) -> Self {
         let (path, said) = (path.into(), said.clone());
         Self { path, written_at: None, said, parser: Parser::new(), hash: Sha256::new() }
     }
 
-    /// The same of a log that was last written to then, RFC 3339 in UTC.
+    /// Sets when the log was last written, as RFC 3339 in UTC.
     #[must_use]
     pub fn written_at(self, written_at: Option<String>) -> Self {
         Self { written_at, ..self }
     }
 
-    /// Takes in the next bytes.
+    /// Reads the next bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.parser.feed(bytes);
         self.hash.update(bytes);
     }
 
-    /// What the log told so far.
+    /// Returns the result of the bytes so far.
     #[must_use]
     pub fn so_far(&self) -> RunResult {
         self.clone().finish()
     }
 
-    /// What the log told.
+    /// Returns the result.
     #[must_use]
     pub fn finish(self) -> RunResult {
         let hash: [u8; 32] = self.hash.finalize().into();
@@ -52,7 +52,7 @@ impl Intake {
             version: VERSION,
             id: id(&hash),
             identity: Identity::of(&self.path, &name, &log, &self.said),
-            comparable: Comparable::of(&name, &log),
+            comparable: Comparability::of(&name, &log),
             source: Source {
                 path: self.path,
                 sha256: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
@@ -66,7 +66,7 @@ impl Intake {
     }
 }
 
-/// The start of the hash as a UUID of version 8, which RFC 9562 leaves to its maker.
+/// Returns the first bytes of the hash as a UUID of version 8, the custom version of RFC 9562.
 fn id(hash: &[u8; 32]) -> Uuid {
     let mut start = [0; 16];
     start.copy_from_slice(&hash[..16]);
@@ -78,13 +78,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_id_is_the_start_of_the_hash_whatever_the_chunks() {
+    fn the_id_is_the_start_of_the_hash_for_any_chunks() {
         let mut whole = Intake::new("a.log", &Spec::default());
         whole.feed(b"abc");
         let mut pieces = Intake::new("b.log", &Spec::default());
         b"abc".iter().for_each(|byte| pieces.feed(&[*byte]));
         let (whole, pieces) = (whole.finish(), pieces.finish());
-        // FIPS 180-2, appendix B.1, with the bits that say version and variant.
+        // FIPS 180-2, appendix B.1, with the version and variant bits set.
         assert_eq!(whole.source.sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
         assert_eq!(whole.id.to_string(), "ba7816bf-8f01-8fea-8141-40de5dae2223");
         assert_eq!((whole.id, &whole.log), (pieces.id, &pieces.log));

@@ -3,16 +3,16 @@
 use super::FILE_ENDING;
 use crate::log::{Name, Role};
 
-/// The endings of what training writes its log to, and of what we save.
+/// The endings of training logs and of saved results.
 const LOG_ENDINGS: [&str; 4] = [".out", ".log", ".txt", FILE_ENDING];
 
-/// Whether a file of a folder looks like a log or a saved result. What someone names is read whatever it looks like.
+/// Returns whether a file in a folder is read as a log or a saved result. A file that the user names is always read.
 #[must_use]
 pub fn is_log_name(path: &str) -> bool {
     LOG_ENDINGS.iter().any(|ending| path.ends_with(ending))
 }
 
-/// What a batch script printed is of no interest beside the training log of the same job.
+/// Returns whether a file is the batch script's output beside the training log of the same job, which has all of it.
 #[must_use]
 pub fn is_told_elsewhere(name: &Name, beside: &[Name]) -> bool {
     let of_same_job = |other: &Name| other.role == Role::Training && other.job_id == name.job_id;

@@ -1,8 +1,8 @@
-//! What a run measured: taken from its log as it is read, joined with what is published, kept in a file.
+//! Results: what a log measured, joined with the published recipes, saved in a file.
 //!
-//! An [`Intake`] reads a log once and gives a [`RunResult`], which never changes: every step, what the log is a run of,
-//! and where all that comes from. A [`Report`] is what one [`View`] of it shows; it can be made again at any time,
-//! and of a saved result it is the same to the last bit.
+//! An [`Intake`] reads a log once and makes a [`RunResult`], which never changes: every step, the run's identity, and
+//! their provenance. A [`Report`] is the result seen with one [`View`]. It can be made again at any time, and from a saved
+//! result it is the same to the last bit.
 //!
 //! ```
 //! use trainplan_shared::result::{Intake, Report, View, read, write};
@@ -28,59 +28,62 @@ mod intake;
 mod log_files;
 mod report;
 mod scoring;
+mod sentence;
 
-pub use carried::{Carried, Job, Launched, Predicted};
+pub use carried::{CampaignRun, LaunchRecord, PredictionRecord, SlurmJob};
 pub use file::{FileError, VERSION, read, write};
 pub use identity::Identity;
 pub use intake::Intake;
 pub use log_files::{is_log_name, is_told_elsewhere};
-pub(crate) use report::Seen;
-pub use report::{Against, AgainstPlan, Checkpoints, Loss, Memory, Report, View};
+pub(crate) use report::ViewedRun;
+pub use report::{
+    BaselineComparison, Checkpoints, LossEnds, MemoryPeaks, PlanComparison, Publication, Report, View,
+};
 pub use scoring::Scoring;
+pub use sentence::sentence;
 
 use crate::log::{CheckpointAction, Log, Name, PARSER_VERSION};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// What one log tells, for ever: what the result file holds.
+/// The result of a run: the content of a result file. It never changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
-    /// The version of the file's format: [`VERSION`].
+    /// The version of the file format: [`VERSION`].
     pub version: u32,
-    /// Its name. Of a log that no run of ours made it follows from the log's bytes, so that the same log is never two
-    /// results.
+    /// The result's id. Outside of campaigns it follows from the log's bytes, so that a log has only one result.
     pub id: Uuid,
     /// The log.
     pub source: Source,
-    /// What the log's name tells.
+    /// The parts of the log's name.
     pub name: Name,
-    /// What the log is a run of, as far as that was known when it was read.
+    /// The run's identity, as far as it was known when the log was read.
     pub identity: Identity,
-    /// Whether its times can stand beside those of other runs.
-    pub comparable: Comparable,
-    /// Everything that the log tells.
+    /// Whether its step times can be compared with other runs.
+    pub comparable: Comparability,
+    /// The parsed log.
     pub log: Log,
-    /// What read it.
+    /// The program that read the log.
     pub provenance: Provenance,
-    /// What else is known of it, where we carried it out.
+    /// The campaign's record of the run; none if no campaign launched it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub carried: Option<Carried>,
+    pub carried: Option<CampaignRun>,
 }
 
 impl RunResult {
-    /// The same as the result of a run that we carried out, under its name.
+    /// Returns the result as that of a campaign's run, with its id.
     #[must_use]
-    pub fn of_run(self, id: Uuid, carried: Carried) -> Self {
+    pub fn of_run(self, id: Uuid, carried: CampaignRun) -> Self {
         Self { id, carried: Some(carried), ..self }
     }
 
-    /// Whether another result tells nothing of the same log that this one does not, wherever the log lay, whatever it was
-    /// called and whenever it was touched when it was read. One with doubts about what the log is a run of tells less of that.
+    /// Returns whether this result contains everything that another result of the same log does. The log's path, name and
+    /// time may differ. A result whose identity has doubts contains less.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         let is_doubtful = !other.identity.doubts.is_empty();
         let knows = self.identity.scenario == other.identity.scenario && self.comparable == other.comparable;
-        // As text: what is no number equals itself there.
+        // Compared as text, in which NaN equals NaN.
         let told = |run: &Self| serde_json::to_string(&(&run.log, &run.carried)).ok();
         self.id == other.id
             && self.source.sha256 == other.source.sha256
@@ -88,37 +91,36 @@ impl RunResult {
             && told(self) == told(other)
     }
 
-    /// The name of its file.
+    /// Returns the name of the result file.
     #[must_use]
     pub fn file_name(&self) -> String {
         format!("{}{FILE_ENDING}", self.id)
     }
 }
 
-/// How the name of a result file ends.
+/// The ending of a result file's name.
 pub const FILE_ENDING: &str = ".result.json";
 
-/// A log, by where it was and what it holds.
+/// The log file of a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
-    /// Its path as given; `-` for standard input.
+    /// The path as given; `-` for standard input.
     pub path: String,
-    /// The SHA-256 of its bytes, in hexadecimal.
+    /// The SHA-256 of the log, in hexadecimal.
     pub sha256: String,
-    /// When it was last written to, RFC 3339 in UTC, as its file says: some time after the run, and nearer to it than when
-    /// it was read.
+    /// When the file was last written, as RFC 3339 in UTC: the best estimate of when the run ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_at: Option<String>,
 }
 
-/// What made a result.
+/// The program that made a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
     /// The program and its version.
     pub program: String,
     /// The version of the log parser.
     pub parser_version: u32,
-    /// When a store read the log again, RFC 3339; none of what came first.
+    /// When a store read the log again, as RFC 3339; none for the uploaded result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scored_at: Option<String>,
 }
@@ -133,28 +135,28 @@ impl Provenance {
     }
 }
 
-/// Whether a run's times can stand beside those of other runs and published ones.
+/// Whether a run's step times can be compared with other runs and with published numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Comparable {
-    /// Whether they can.
+pub struct Comparability {
+    /// Whether they can be compared.
     pub yes: bool,
-    /// Why not.
+    /// Why they can't be compared, as sentences.
     pub reasons: Vec<String>,
 }
 
-impl Comparable {
-    /// Judges a run by its log and the log's name.
+impl Comparability {
+    /// Returns what the log and its name say about a run's comparability.
     fn of(name: &Name, log: &Log) -> Self {
         let loaded = log.checkpoints.iter().any(|checkpoint| checkpoint.action == CheckpointAction::Load);
-        let spoilers = [
-            (name.profiled || log.profiled, "Nsight Systems slows the steps that it watches"),
-            (name.traced || log.traced, "writing down every NCCL call slows the steps"),
-            (loaded, "it loaded a checkpoint"),
-            (!log.not_finite.is_empty(), "the loss or the gradient is no number"),
+        let obstacles = [
+            (name.profiled || log.profiled, "Nsight Systems profiled it, which slows the profiled steps."),
+            (name.traced || log.traced, "NCCL calls were traced, which slows the steps."),
+            (loaded, "It loaded a checkpoint."),
+            (!log.not_finite.is_empty(), "Its loss or gradient is NaN or infinite."),
         ];
         Self::unless(
-            spoilers.iter().filter(|(spoilt, _)| *spoilt).map(|(_, why)| (*why).to_owned()).collect(),
+            obstacles.iter().filter(|(applies, _)| *applies).map(|(_, why)| (*why).to_owned()).collect(),
         )
     }
 

@@ -1,6 +1,6 @@
-//! A row of the results: what one view of a run shows of it, beside what is published.
+//! Reports: a result seen with one view, beside the published number.
 
-use super::{Comparable, Identity, Predicted, RunResult, Scoring, fields};
+use super::{Comparability, Identity, PredictionRecord, RunResult, Scoring, fields};
 use crate::catalog::{Baseline, Catalog, Recipe};
 use crate::convention::Convention;
 use crate::estimate::Interval;
@@ -13,28 +13,27 @@ use crate::metrics::DEFAULT_TOKENS;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::releases::{LoggedTflops, Release};
-use crate::scenario::Scenario;
+use crate::scenario::{Change, Scenario};
 use crate::spec::Spec;
 use serde::{Deserialize, Serialize, Serializer};
 use std::borrow::Cow;
 
-/// How to look at a run.
+/// How a result is scored and what is known about it beyond its log.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct View {
-    /// The steps that count; by default as its release has it.
+    /// The window; by default the release's.
     pub window: Option<Window>,
-    /// How model FLOPs are counted; by default as its recipe's document does.
+    /// The FLOPs convention; by default the one of the recipe's document.
     pub convention: Option<Convention>,
-    /// Scenario fields that are known to be true; where there are any, they take the place of whatever was said when the
-    /// log was read.
+    /// Scenario fields that the user sets. If there are any, they replace those set when the log was read.
     pub spec: Spec,
 }
 
 impl View {
-    /// The view that these fields and this window ask for. What is missing may stand in the logs.
+    /// Returns the view of these fields and this window. Missing fields may be in the logs.
     ///
     /// # Errors
-    /// Every field that can't be read or does not fit the others.
+    /// Returns every field that is invalid or contradicts the others.
     pub fn of(mut spec: Spec, window: Option<Window>) -> Result<Self, Vec<Problem>> {
         let convention = spec.parse(Field::Convention).map_err(|problem| vec![problem])?;
         spec.set(Field::Convention, "");
@@ -44,90 +43,134 @@ impl View {
     }
 }
 
-/// What a run measured, by a view. Everything that is not known is null.
+/// A result seen with one view. Unknown values are null.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     /// The log's path as given.
     pub path: String,
-    /// The result's id; none where the log tells nothing that is worth keeping.
+    /// The result's id; none if the log has nothing worth keeping.
     pub id: Option<String>,
-    /// Whether there is a measurement.
+    /// Whether the log was scored.
     pub status: Status,
-    /// Why there is none and what to do, or what to know about it.
+    /// Why it was not scored and what to do, or what to know about the measurement.
     pub reason: Option<String>,
-    /// Who wrote the steps.
+    /// The framework that wrote the steps.
     pub format: Option<Format>,
-    /// How many steps the log has.
+    /// The number of steps in the log.
     pub steps: u64,
-    /// The window that was measured, by the labels that the log prints: `35-44`.
+    /// The scored window, by the numbers in the log: `35-44`.
     #[serde(serialize_with = "as_text")]
     pub window: Option<Span>,
     /// Seconds per step.
     pub step_time_s: Option<Stat>,
-    /// TFLOPS per GPU as the log prints them: the framework's way of counting.
+    /// TFLOPS per GPU in the log, as the framework counts them.
     pub tflops_per_gpu: Option<Stat>,
     /// TFLOPS per GPU as the convention counts them.
     pub model_tflops_per_gpu: Option<f64>,
-    /// Tokens per second of all GPUs.
+    /// Tokens per second, over all GPUs.
     pub tokens_per_s: Option<f64>,
-    /// Model FLOPs utilization, a fraction.
+    /// Model FLOPs utilization, as a fraction.
     pub mfu: Option<f64>,
     /// How the MFU's FLOPs are counted.
     pub convention: Option<Convention>,
-    /// The peak that the MFU divides by.
+    /// The peak TFLOPS per GPU that the MFU is relative to.
     pub peak_tflops: Option<f64>,
-    /// The published recipe that it is a run of, if it is one.
+    /// The published recipe that the run matches; null if it matches none.
     pub recipe: Option<String>,
-    /// What is known of its scenario: a recipe and what differs from it, or else single fields.
+    /// The known part of the scenario: a recipe and the differences from it, or single fields.
     #[serde(serialize_with = "fields::serialize")]
     pub scenario: Spec,
     /// The recipe's published measurement.
-    pub baseline: Option<Against>,
-    /// What was predicted of it, where we carried it out.
+    pub baseline: Option<BaselineComparison>,
+    /// Whether a measurement is published for the scenario.
+    #[serde(skip)]
+    pub publication: Publication,
+    /// The line of the failure that ended the run; none if it did not fail.
+    #[serde(skip)]
+    pub failure_line: Option<u64>,
+    /// The comparison with the prediction; null if no campaign launched the run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub plan: Option<AgainstPlan>,
-    /// Whether its times can stand beside others.
-    pub comparable: Comparable,
-    /// What is not known and what to say to change that, and what else to know of the numbers.
+    pub plan: Option<PlanComparison>,
+    /// Whether its step times can be compared with other runs.
+    pub comparable: Comparability,
+    /// What is unknown and what to set, and what else to know about the numbers, as sentences.
     pub notes: Vec<String>,
-    /// What went wrong, whether or not it did harm.
+    /// The failures in the log, harmful or not.
     pub failures: Vec<Failure>,
-    /// Checkpoints saved and loaded.
+    /// The checkpoints that were saved and loaded.
     pub checkpoint: Checkpoints,
-    /// GPU memory, on the rank that prints it.
-    pub memory: Memory,
-    /// The loss, at both ends of the log.
-    pub loss: Loss,
-    /// Sequences in a step, as the log has it.
+    /// GPU memory, of the rank that logs it.
+    pub memory: MemoryPeaks,
+    /// The first and the last loss.
+    pub loss: LossEnds,
+    /// The number of sequences per step in the log.
     pub global_batch_size: Option<u64>,
-    /// What made these numbers.
+    /// The version of the parser.
     pub parser_version: u32,
 }
 
-/// A run beside the published measurement of its recipe.
+/// Whether a measurement is published for a run's scenario.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Publication {
+    /// Parts of the scenario are unknown.
+    #[default]
+    Unknown,
+    /// The scenario does not start from a recipe.
+    Custom,
+    /// The scenario differs from its recipe.
+    Changed {
+        /// The recipe.
+        recipe: String,
+        /// The changes: `GBS 256 instead of 512`.
+        changes: Vec<String>,
+    },
+    /// The recipe is published without a measurement.
+    Unmeasured {
+        /// The recipe.
+        recipe: String,
+    },
+    /// The recipe is published with a measurement.
+    Measured,
+}
+
+impl Publication {
+    /// Returns a sentence that says why no measurement is published; none if one is, or if the scenario is unknown.
+    #[must_use]
+    pub fn note(&self) -> Option<String> {
+        match self {
+            Self::Unknown | Self::Custom | Self::Measured => None,
+            Self::Changed { recipe, changes } => {
+                Some(format!("No measurement is published for {recipe} with {}.", changes.join(", ")))
+            }
+            Self::Unmeasured { recipe } => Some(format!("No measurement is published for {recipe}.")),
+        }
+    }
+}
+
+/// A run compared with the published measurement of its recipe.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Against {
-    /// Seconds per step, as published.
+pub struct BaselineComparison {
+    /// The published seconds per step.
     pub step_time_s: f64,
-    /// The run's speed in percent of the published one, above 100 being faster; none where the two can't be compared.
+    /// The run's speed in percent of the published one, above 100 if it is faster; null if the two can't be compared.
     pub speed_percent: Option<f64>,
 }
 
-/// A run beside what was predicted before it started.
+/// A run compared with its prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct AgainstPlan {
-    /// Seconds per step, as predicted.
+pub struct PlanComparison {
+    /// The predicted seconds per step.
     pub step_time_s: Interval,
-    /// By how much it took longer than the middle of the prediction, as a fraction of that; none where it was not scored.
+    /// By how much a step took longer than predicted, as a fraction; null if the run was not scored.
     pub error: Option<f64>,
-    /// Whether it lies within the interval.
+    /// Whether the step time is within the interval.
     pub within: Option<bool>,
 }
 
-impl AgainstPlan {
-    fn of(plan: &Predicted, measured_s: Option<f64>) -> Self {
+impl PlanComparison {
+    fn of(plan: &PredictionRecord, measured_s: Option<f64>) -> Self {
         let Interval { low, mid, high } = plan.step_time_s;
         Self {
             step_time_s: plan.step_time_s,
@@ -140,62 +183,62 @@ impl AgainstPlan {
 /// The checkpoints of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Checkpoints {
-    /// How many were saved.
+    /// The number of saves.
     pub saves: u64,
-    /// Seconds that the last save took whose time is told.
+    /// The duration of the last timed save, in seconds.
     pub save_s: Option<f64>,
-    /// How many were loaded.
+    /// The number of loads.
     pub loads: u64,
-    /// Seconds that the last load took whose time is told.
+    /// The duration of the last timed load, in seconds.
     pub load_s: Option<f64>,
 }
 
-/// The most memory that a log tells of.
+/// The peaks of GPU memory in a log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Memory {
-    /// The largest peak.
+pub struct MemoryPeaks {
+    /// The largest peak, in bytes.
     pub peak_bytes: Option<f64>,
-    /// The most that was allocated when a line was printed.
+    /// The largest allocation at the time of a log line, in bytes.
     pub allocated_bytes: Option<f64>,
 }
 
-/// The loss of a run.
+/// The loss at both ends of a log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Loss {
-    /// The first that the log prints.
+pub struct LossEnds {
+    /// The first loss.
     pub first: Option<f64>,
-    /// The last.
+    /// The last loss.
     pub last: Option<f64>,
 }
 
 impl Report {
-    /// What a view shows of a run.
+    /// Returns the report of a result with a view.
     #[must_use]
     pub fn of(run: &RunResult, view: &View) -> Self {
-        Seen::of(run, view).report
+        ViewedRun::of(run, view).report
     }
 }
 
-/// A run by a view: what it shows, and what that was made of.
-pub(crate) struct Seen<'a> {
+/// A report with the parts that it was made of.
+pub(crate) struct ViewedRun<'a> {
     pub(crate) report: Report,
-    /// What the log tells, with the step times that follow from its tokens per second.
+    /// The log, with step times computed from tokens per second where it has no others.
     pub(crate) log: Cow<'a, Log>,
-    /// What it is a run of, as far as that is known.
+    /// The run's identity.
     pub(crate) identity: Cow<'a, Identity>,
-    /// Its scenario, where nothing of it is in doubt.
+    /// The scenario, if nothing of it is in doubt.
     pub(crate) scenario: Option<Scenario>,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> ViewedRun<'a> {
     pub(crate) fn of(run: &'a RunResult, view: &View) -> Self {
         let identity = match view.spec.iter().next() {
             Some(_) => Cow::Owned(Identity::of(&run.source.path, &run.name, &run.log, &view.spec)),
             None => Cow::Borrowed(&run.identity),
         };
-        let known = Known::of(&identity, view.convention);
+        let known = KnownScenario::of(&identity, view.convention);
         let log = known.with_step_times(&run.log);
         let window = Scoring::of(view.window, identity.release).window;
         let score = score(&log, window, log.format.map_or(StdKind::Sample, Format::std_kind));
@@ -203,7 +246,7 @@ impl<'a> Seen<'a> {
         let mut reasons = run.comparable.reasons.clone();
         reasons.extend(identity.conflicts.iter().cloned());
         if score.status != Status::Scored {
-            reasons.push("it was not scored".into());
+            reasons.push("It was not scored.".into());
         }
         let mut report = Report {
             id: (!matches!(score.status, Status::NoData | Status::Unreadable)).then(|| run.id.to_string()),
@@ -215,26 +258,28 @@ impl<'a> Seen<'a> {
             step_time_s: score.step_time_s,
             tflops_per_gpu: score.tflops_per_gpu,
             recipe: known.recipe.map(|recipe| recipe.id.to_string()),
-            comparable: Comparable::unless(reasons),
+            comparable: Comparability::unless(reasons),
             failures: log.failures.clone(),
+            failure_line: log.cause().map(|failure| failure.line),
+            publication: known.publication.clone(),
             checkpoint: Checkpoints::of(&log),
-            memory: Memory {
+            memory: MemoryPeaks {
                 peak_bytes: score.memory_peak_bytes,
                 allocated_bytes: score.memory_allocated_bytes,
             },
-            loss: Loss { first: score.loss_first, last: score.loss_last },
+            loss: LossEnds { first: score.loss_first, last: score.loss_last },
             global_batch_size: score.global_batch_size,
             plan: run
                 .carried
                 .as_ref()
-                .map(|carried| AgainstPlan::of(&carried.plan, score.step_time_s.map(|stat| stat.mean))),
+                .map(|carried| PlanComparison::of(&carried.plan, score.step_time_s.map(|stat| stat.mean))),
             scenario: identity.scenario.clone(),
             ..Report::without(&run.source.path, score.status, None)
         };
         report.measure(&score, &known);
         let of_release = Scoring::of(None, identity.release).window;
         if window != of_release {
-            report.notes.push(format!("scored by window {window}; its release scores by {of_release}"));
+            report.notes.push(format!("Scored by window {window}; its release scores {of_release}."));
         }
         report.compare(known.baseline);
         Self { report, scenario: known.scenario, log, identity }
@@ -242,7 +287,7 @@ impl<'a> Seen<'a> {
 }
 
 impl Report {
-    /// The row of what gave no result: a path that can't be read, for one.
+    /// Returns the report of something without a result, such as a path that can't be read.
     #[must_use]
     pub fn without(path: &str, status: Status, reason: Option<String>) -> Self {
         Self {
@@ -263,20 +308,22 @@ impl Report {
             recipe: None,
             scenario: Spec::default(),
             baseline: None,
+            publication: Publication::default(),
+            failure_line: None,
             plan: None,
-            comparable: Comparable::unless(Vec::new()),
+            comparable: Comparability::unless(Vec::new()),
             notes: Vec::new(),
             failures: Vec::new(),
             checkpoint: Checkpoints::default(),
-            memory: Memory::default(),
-            loss: Loss::default(),
+            memory: MemoryPeaks::default(),
+            loss: LossEnds::default(),
             global_batch_size: None,
             parser_version: PARSER_VERSION,
         }
     }
 
-    /// From step time to tokens per second and MFU, as far as the scenario is known.
-    fn measure(&mut self, score: &Score, known: &Known) {
+    /// Computes tokens per second and MFU from the step time, as far as the scenario is known.
+    fn measure(&mut self, score: &Score, known: &KnownScenario) {
         let per_gpu = score.tokens_per_s_per_gpu.map(|stat| stat.mean);
         if self.step_time_s.is_none() && per_gpu.is_none() {
             return;
@@ -284,7 +331,7 @@ impl Report {
         self.notes.clone_from(&known.notes);
         if known.has_wrong_tflops && self.tflops_per_gpu.take().is_some() {
             self.notes.push(
-                "the TFLOPS in logs of Nemotron-H are not valid, as its own document says, and are left out"
+                "The log's TFLOPS are left out: the release's document calls them invalid for Nemotron-H."
                     .into(),
             );
         }
@@ -294,7 +341,9 @@ impl Report {
             let metrics = Metrics::new(scenario, step_time_s, DEFAULT_TOKENS);
             if let Some(impossible) = metrics.warning() {
                 self.comparable.yes = false;
-                self.comparable.reasons.push(format!("it can't be a run of this scenario: {impossible}"));
+                self.comparable
+                    .reasons
+                    .push(format!("The log can't be a run of this scenario. {impossible}"));
             }
             self.tokens_per_s = Some(metrics.tokens_per_s);
             self.mfu = metrics.mfu;
@@ -311,64 +360,65 @@ impl Report {
         }
     }
 
-    /// Sets the run beside the published number.
+    /// Compares the run with the published number.
     fn compare(&mut self, baseline: Option<&Baseline>) {
         let (Some(baseline), Some(measured)) = (baseline, self.step_time_s) else { return };
         let may = self.status == Status::Scored && self.comparable.yes;
         let speed_percent = may.then_some(100.0 * baseline.step_time_s / measured.mean);
-        self.baseline = Some(Against { step_time_s: baseline.step_time_s, speed_percent });
+        self.baseline = Some(BaselineComparison { step_time_s: baseline.step_time_s, speed_percent });
     }
 }
 
-/// What is known of a run's scenario.
-struct Known {
+/// The known part of a run's scenario.
+struct KnownScenario {
     spec: Spec,
     scenario: Option<Scenario>,
     recipe: Option<&'static Recipe>,
     baseline: Option<&'static Baseline>,
+    publication: Publication,
     has_wrong_tflops: bool,
     notes: Vec<String>,
 }
 
-impl Known {
+impl KnownScenario {
     fn of(identity: &Identity, convention: Option<Convention>) -> Self {
         let mut spec = identity.scenario.clone();
         if let Some(convention) = convention {
             spec.set(Field::Convention, convention.id());
         }
         let mut notes = identity.doubts.clone();
-        // While anything is in doubt, no default may stand in for it.
+        // A default must not replace what is in doubt.
         let scenario = match spec.scenario() {
             _ if !notes.is_empty() => None,
             Ok(scenario) => Some(scenario),
             Err(problems) => {
-                let told = |problem: &Problem| problem.text(Front::Page);
-                notes.extend(problems.iter().map(told));
+                notes.extend(problems.iter().map(|problem| problem.text(Front::Page)));
                 None
             }
         };
         let recipe = scenario.as_ref().and_then(Scenario::published_as);
         let baseline = recipe.and_then(|recipe| Catalog::embedded().baseline(&recipe.id));
-        if let (Some(scenario), None) = (&scenario, recipe)
-            && let Some(base) = scenario.recipe
-        {
-            let changes: Vec<String> = scenario
-                .changes
-                .iter()
-                .map(|change| format!("{} {} for {}", change.field.label(), change.to, change.from))
-                .collect();
-            notes.push(format!("nothing is published for {} with {}", base.id, changes.join(", ")));
-        } else if let (Some(recipe), None) = (recipe, baseline) {
-            notes.push(format!("no measurement of {} is published", recipe.id));
-        }
+        let publication = match (&scenario, recipe, baseline) {
+            (_, Some(_), Some(_)) => Publication::Measured,
+            (_, Some(recipe), None) => Publication::Unmeasured { recipe: recipe.id.to_string() },
+            (Some(scenario), None, _) => scenario.recipe.map_or(Publication::Custom, |base| {
+                let change = |change: &Change| {
+                    format!("{} {} instead of {}", change.field.label(), change.to, change.from)
+                };
+                let changes = scenario.changes.iter().map(change).collect();
+                Publication::Changed { recipe: base.id.to_string(), changes }
+            }),
+            (None, None, _) => Publication::Unknown,
+        };
+        notes.extend(publication.note());
         let of_model = |release: Release| {
             Some(release.contract().script_of(&scenario.as_ref()?.model.id)?.logged_tflops)
         };
         let has_wrong_tflops = identity.release.and_then(of_model) == Some(LoggedTflops::Invalid);
-        Self { spec, scenario, recipe, baseline, has_wrong_tflops, notes }
+        Self { spec, scenario, recipe, baseline, publication, has_wrong_tflops, notes }
     }
 
-    /// The log with the step times that follow from its tokens per second, where it prints no other.
+    /// Returns the log, with step times computed from tokens per second where it has no others.
     fn with_step_times<'a>(&self, log: &'a Log) -> Cow<'a, Log> {
         match &self.scenario {
             Some(scenario)

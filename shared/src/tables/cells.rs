@@ -4,7 +4,7 @@ use super::PageCell;
 use crate::convention::Convention;
 use crate::estimate::Interval;
 use crate::log::Stat;
-use crate::result::{Against, AgainstPlan};
+use crate::result::{BaselineComparison, PlanComparison};
 use crate::units::{group_digits, significant};
 
 /// Returns the mean step time in seconds with its standard deviation, and below it which deviation that is.
@@ -29,19 +29,19 @@ pub fn mfu(mfu: Option<f64>, convention: Option<Convention>, peak_tflops: Option
 
 /// Returns the speed in percent of the published one.
 #[must_use]
-pub fn of_published(baseline: Option<Against>) -> Option<String> {
+pub fn of_published(baseline: Option<BaselineComparison>) -> Option<String> {
     baseline.and_then(|baseline| baseline.speed_percent).map(|percent| format!("{percent:.1}"))
 }
 
 /// Returns the predicted step time with its interval, and below it how far the run was from it.
 #[must_use]
-pub fn planned(plan: Option<AgainstPlan>) -> PageCell {
+pub fn planned(plan: Option<PlanComparison>) -> PageCell {
     PageCell::new(plan.map(|plan| interval(plan.step_time_s)), plan.map(deviation_from_plan))
 }
 
 /// Returns how far a run was from its plan: `took 3.1 % more`.
 #[must_use]
-pub fn deviation_from_plan(plan: AgainstPlan) -> String {
+pub fn deviation_from_plan(plan: PlanComparison) -> String {
     match plan.error {
         Some(error) => {
             format!("took {:.1} % {}", error.abs() * 100.0, if error < 0.0 { "less" } else { "more" })

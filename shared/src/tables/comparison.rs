@@ -1,7 +1,7 @@
 //! Runs side by side: the Run and Compare pages, `trainplan compare` and its CSV file.
 
 use super::{PageCell, cells, joined, number, whole};
-use crate::compare::{Against, Comparison, Item};
+use crate::compare::{Comparison, RunComparison, RunFigures};
 use crate::log::{Stat, Window};
 use crate::result::Scoring;
 use crate::statistics::Sample;
@@ -11,9 +11,9 @@ use crate::units::{group_digits, significant};
 #[derive(Debug, Clone, Copy)]
 pub struct ComparedRun<'a> {
     /// The run.
-    pub item: &'a Item,
+    pub item: &'a RunFigures,
     /// Its difference from the reference; none of the reference itself.
-    pub against: Option<&'a Against>,
+    pub against: Option<&'a RunComparison>,
     /// How many runs the comparison has.
     pub runs: usize,
     /// The level of the intervals, a fraction.
@@ -308,7 +308,7 @@ fn change(run: &ComparedRun<'_>) -> PageCell {
     PageCell::new(Some(percent), Some(format!("{ends}{}", against.verdict.title())))
 }
 
-fn loss(item: &Item, digits: usize) -> Option<String> {
+fn loss(item: &RunFigures, digits: usize) -> Option<String> {
     let (first, last) = item.loss.first.zip(item.loss.last)?;
     Some(format!("{} to {}", significant(first, digits), significant(last, digits)))
 }
@@ -346,7 +346,7 @@ fn end_of(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::Options;
+    use crate::compare::ComparisonOptions;
     use crate::log::Status;
     use crate::result::{Intake, RunResult};
     use crate::spec::Spec;
@@ -366,7 +366,7 @@ mod tests {
     #[test]
     fn every_csv_row_agrees_with_the_comparison() {
         let runs = [run(1, 12_000), run(2, 12_600)];
-        let comparison = Comparison::of(&runs.iter().collect::<Vec<_>>(), &Options::default());
+        let comparison = Comparison::of(&runs.iter().collect::<Vec<_>>(), &ComparisonOptions::default());
         let text = ComparisonColumn::csv(&ComparedRun::all(&comparison, None)).to_csv().unwrap();
         let mut reader = csv::Reader::from_reader(text.as_bytes());
         let rows: Vec<HashMap<String, String>> = reader.deserialize().map(Result::unwrap).collect();
@@ -384,11 +384,11 @@ mod tests {
     #[test]
     fn a_run_alone_is_compared_with_nothing() {
         let run = run(1, 12_000);
-        let comparison = Comparison::of(&[&run], &Options::default());
+        let comparison = Comparison::of(&[&run], &ComparisonOptions::default());
         let alone = ComparedRun::all(&comparison, None)[0];
         assert_eq!(ComparisonColumn::Change.page_cell(&alone).unwrap().text, "");
         assert_eq!(ComparisonColumn::Window.page_cell(&alone).unwrap().detail, "of 50 steps");
-        let both = Comparison::of(&[&run, &run], &Options::default());
+        let both = Comparison::of(&[&run, &run], &ComparisonOptions::default());
         let both = ComparedRun::all(&both, None);
         assert_eq!(ComparisonColumn::Change.page_cell(&both[0]).unwrap().text, "reference");
         assert_eq!(ComparisonColumn::Change.page_cell(&both[1]).unwrap().text, "+0.00 %");

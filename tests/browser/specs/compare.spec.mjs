@@ -48,7 +48,7 @@ test("unlike runs are flagged loudly, and window, convention and scale stand in 
   const small = await server.put(12.4);
   const large = await server.put(12.4, { gpus: 1024 });
   await page.goto(`/compare?v=1&w=20-29&ids=${small},${large}&y=log`);
-  await expect(page.locator(".verdict .notice.wrong")).toContainText("GBS 512 and not 256, GPUs 1024 and not 512");
+  await expect(page.locator(".verdict .notice.wrong")).toContainText("GBS 512 (reference 256), GPUs 1024 (reference 512)");
   await expect(page.locator('[data-verdict="not_comparable"]')).toBeVisible();
   await expect(cell(row(page, "Remove").first(), "Window")).toContainText("20-29");
   await expect(page.getByRole("button", { name: "Logarithmic" })).toHaveAttribute("aria-pressed", "true");
@@ -65,12 +65,12 @@ test("many unlike runs are told in one box, which opens", async ({ page, server 
   await page.goto(`/compare?v=1&ids=${ids.join(",")}`);
   const box = page.locator(".verdict .notice.wrong");
   await expect(box).toHaveCount(1);
-  const summary = box.getByText("4 of 5 runs are not comparable with pretrain_llama3.1_405b_fp8_512 (job 71): see why");
+  const summary = box.getByText("4 of 5 runs are not comparable with pretrain_llama3.1_405b_fp8_512 (job 71)");
   await expect(headline(page)).toContainText(/_512 \(job 72\) .+; 4 runs not comparable\./);
   await expect(summary).toBeVisible();
-  await expect(box.getByText("GPUs 1024 and not 512")).toBeHidden();
+  await expect(box.getByText("GPUs 1024 (reference 512)")).toBeHidden();
   await summary.click();
-  await expect(box.getByText("GPUs 1024 and not 512")).toBeVisible();
+  await expect(box.getByText("GPUs 1024 (reference 512)")).toBeVisible();
   await expect(box.getByRole("listitem")).toHaveCount(4);
   await expectAccessible(page);
 });
@@ -83,7 +83,7 @@ test("runs are added, removed and saved, and one alone stands beside its plan", 
   await expect(page.getByRole("button", { name: "Remove" })).toHaveCount(0);
   for (const id of ids.slice(1)) await page.getByLabel("Add a run").selectOption(id);
   await expect(page).toHaveURL(`/compare?v=1&ids=${ids.join(",")}`);
-  await expect(headline(page)).toContainText(/Against nightly\/a#1: .+ slower \(\+.+ % a step\); .+ slower \(/);
+  await expect(headline(page)).toContainText(/Compared with nightly\/a#1: .+ slower \(\+.+ % per step\); .+ slower \(/);
 
   const csv = page.waitForEvent("download");
   await page.getByRole("button", { name: "Save as CSV" }).click();
@@ -143,9 +143,9 @@ test("a run that is not there is said, and left out by a click", async ({ page, 
   const id = await server.put(12.4);
   const gone = "018f0000-0000-7000-8000-000000000000";
   await page.goto(`/compare?v=1&ids=${gone},${id}`);
-  await expect(page.locator(".notice.wrong")).toContainText(`There is no run ${gone}.Leave it out`);
+  await expect(page.locator(".notice.wrong")).toContainText(`There is no run ${gone}.Remove from comparison`);
   await expect(row(page, "pretrain_llama3.1_405b")).toBeVisible();
-  await page.getByRole("button", { name: "Leave it out" }).click();
+  await page.getByRole("button", { name: "Remove from comparison" }).click();
   await expect(page).toHaveURL(`/compare?v=1&ids=${id}`);
   await expect(page.locator(".notice.wrong")).toHaveCount(0);
 });

@@ -57,12 +57,12 @@ test("a window stands nowhere without whose choice it is", async ({ page, server
   const ids = [await server.put(12.4), await server.put(12.5)];
   await page.goto(`/run?v=1&id=${ids[0]}`);
   const score = page.getByRole("region", { name: "Score" });
-  await expect(score).toContainText("Step 49 is scored, the last that the log prints, by the rule of release 25.04. Any others can be chosen under Window.");
+  await expect(score).toContainText("Step 49 is scored, the last in the log, as release 25.04 does. Choose others under Window.");
   await page.getByLabel("Window", { exact: true }).fill("20-29");
   await expect(score).toContainText("Steps 20-29 are scored, as asked.");
   await page.goto(`/compare?v=1&ids=${ids.join(",")}`);
   const windows = page.locator('table.reports td[data-label="Window"]');
-  await expect(windows).toHaveText(["49-49of 50 steps, by the rule of release 25.04", "49-49of 50 steps, by the rule of release 25.04"]);
+  await expect(windows).toHaveText(["49-49of 50 steps, as release 25.04 does", "49-49of 50 steps, as release 25.04 does"]);
 });
 
 test("lines of a log are marked by the address, and by clicks that make one", async ({ page, server }) => {
@@ -115,12 +115,12 @@ test("what a log is a run of is said on its page, and kept", async ({ page, serv
   await page.goto(`/run?id=${id}`);
   const status = page.getByRole("region", { name: "Score" });
   const keep = page.getByRole("button", { name: "Keep it so on the server" });
-  await expect(page.getByText("the log does not tell which model it trains")).toBeVisible();
+  await expect(page.getByText("The log doesn't name its model")).toBeVisible();
   // What does not fit is said so.
   await page.getByLabel("Recipe").fill("llama3.1-405b/h100/fp8/1024");
   await page.getByLabel("Recipe").press("Enter");
-  const verdict = page.getByRole("region", { name: "What holds of them" });
-  await expect(verdict).toHaveText("Nothing is published for llama3.1-405b/h100/fp8/1024@25.04 with GBS 256 for 512.");
+  const verdict = page.getByRole("region", { name: "Verdict" });
+  await expect(verdict).toHaveText("No measurement is published for llama3.1-405b/h100/fp8/1024@25.04 with GBS 256 instead of 512.");
   await page.getByLabel("Recipe").fill("llama3.1-405b/h100/fp8/512");
   await page.getByLabel("Recipe").press("Enter");
   await expect(status).toContainText("llama3.1-405b");
@@ -171,6 +171,6 @@ test("a run that was not scored says why once, and leads to the line that tells 
   const { items: [newest] } = await (await server.send("GET", "/runs")).json();
   await page.goto(`/run?id=${newest.id}`);
   await expect(page.locator(".headline")).toHaveText(
-    "There is no published number to hold it against, since what it ran is not known: fill in its recipe under Recipe.",
+    "Unknown model, so no published number to compare with. Set the recipe under Recipe.",
   );
 });

@@ -2,10 +2,10 @@
 
 use crate::desk::Desk;
 use crate::message::Trouble;
-pub(crate) use crate::message::sentence;
 use leptos::ev::SubmitEvent;
 use leptos::html::Input;
 use leptos::prelude::*;
+use trainplan_shared::result::sentence;
 
 /// Says what is wrong; asks for a token where that is missing. Where there is no server, `alone` is said.
 #[component]

@@ -28,22 +28,3 @@ pub(crate) trait WorkerMessage: Serialize + DeserializeOwned {
 
 /// The number of log lines that the page shows at a time, and the worker requests.
 pub(crate) const LINES: u64 = 500;
-
-/// Returns a clause of the server as a sentence, with a capital letter and a full stop.
-pub(crate) fn sentence(clause: &str) -> String {
-    let mut chars = clause.chars();
-    let first: String = chars.next().map(|first| first.to_uppercase().collect()).unwrap_or_default();
-    let end = if clause.ends_with(['.', '!', '?']) { "" } else { "." };
-    format!("{first}{}{end}", chars.as_str())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_clause_becomes_a_sentence_once() {
-        assert_eq!(sentence("the run is unknown"), "The run is unknown.");
-        assert_eq!(sentence(&sentence("the run is unknown")), "The run is unknown.");
-    }
-}

@@ -295,8 +295,10 @@ pub(crate) struct Runs {
 /// Runs beside each other. Sentences are made where the numbers are.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Compared {
-    /// What holds of them, in a sentence.
+    /// The result in a sentence or two.
     pub(crate) headline: String,
+    /// The line of the log with the failure of a run alone.
+    pub(crate) failure_line: Option<u64>,
     /// The same as one word, for its colour: `faster`, `not_comparable`, …
     pub(crate) verdict: String,
     /// Why they should not be compared.
@@ -403,10 +405,26 @@ pub(crate) struct TimeLine {
     pub(crate) points: Vec<TimePoint>,
     /// The published step time, if there is one.
     pub(crate) published_s: Option<f64>,
-    /// What the newest run came to, by every threshold, in sentences.
-    pub(crate) checks: Vec<String>,
-    /// Why the newest is a regression, in sentences.
-    pub(crate) alerts: Vec<String>,
+    /// The newest run judged by the thresholds that could judge it.
+    pub(crate) checks: Vec<CheckLine>,
+}
+
+impl TimeLine {
+    /// Returns whether the newest run is a regression.
+    pub(crate) fn is_regression(&self) -> bool {
+        self.checks.iter().any(|check| check.is_regression)
+    }
+}
+
+/// The newest run of a time line judged by a threshold.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct CheckLine {
+    /// The outcome with its numbers, as a clause.
+    pub(crate) text: String,
+    /// Whether it is a regression.
+    pub(crate) is_regression: bool,
+    /// The id of the first run after the lasting change that the threshold judges.
+    pub(crate) first_changed: Option<String>,
 }
 
 /// A run in a time line.

@@ -1,45 +1,40 @@
-//! Runs beside each other, beside their plan and beside what is published.
+//! Compares runs, and prepares the comparison for the page.
 
+use super::headline::{self, headline, label, not_comparable, notes, verdict};
 use super::{files, runs};
-use crate::message::sentence;
 use crate::message::{Compared, Plot, PlotLevel, PlotLine, Row, Saved, Setting, Source, Trouble};
 use std::rc::Rc;
-use trainplan_shared::compare::{Against, Comparison, Curve, Item, LevelKind, Options, Verdict};
+use trainplan_shared::compare::{Comparison, ComparisonOptions, Curve, ReferenceLevelKind, RunFigures};
 use trainplan_shared::field::Field;
 use trainplan_shared::log::{Status, Window};
-use trainplan_shared::result::{Report, RunResult, Scoring, View};
-use trainplan_shared::tables::{ComparedRun, ComparisonColumn, cells};
+use trainplan_shared::result::{Report, RunResult, Scoring, View, sentence};
+use trainplan_shared::tables::{ComparedRun, ComparisonColumn};
 use trainplan_shared::units::minute;
 
-/// Among how many of the server's runs the newest comparison is looked for.
+/// The number of recent runs that are searched for the newest comparison.
 const RECENT: usize = 50;
 
-/// The runs of these ids beside each other, by a view; of no ids the newest that there is something to say of.
+/// Compares the runs of these ids with a view; without ids, the newest comparable runs.
 pub(super) async fn compare(ids: Vec<String>, view: View) -> Result<Compared, Trouble> {
     let ids = if ids.is_empty() { newest().await? } else { ids };
-    let Found { runs, on_server, missing } = Found::of(ids).await?;
+    let FoundRuns { runs, on_server, missing } = FoundRuns::of(ids).await?;
     let asked = view.window;
     let comparison = comparison(&runs, view);
-    let headline = headline(&comparison);
-    let mut rows: Vec<Row> = ComparedRun::all(&comparison, asked).iter().map(row).collect();
-    if let [alone] = rows.as_mut_slice() {
-        // What the headline says already.
-        alone.remarks.retain(|remark| sentence(remark) != headline);
-    }
+    let failure_line = match comparison.items.as_slice() {
+        [alone] => alone.failure_line,
+        _ => None,
+    };
     Ok(Compared {
-        headline,
+        headline: headline(&comparison),
+        failure_line,
         verdict: verdict(&comparison).to_string(),
-        unlike: unlike(&comparison),
+        unlike: not_comparable(&comparison),
         notes: notes(&comparison),
-        method: format!(
-            "Intervals are {:.0} %: {}.",
-            comparison.difference.level * 100.0,
-            comparison.difference.method
-        ),
+        method: comparison.difference.method.clone(),
         step_time: Plot { levels: levels(&comparison), ..plot(&comparison, &comparison.curves.step_time_s) },
         loss: plot(&comparison, &comparison.curves.loss),
         settings: comparison.configuration.iter().map(setting).collect(),
-        rows,
+        rows: ComparedRun::all(&comparison, asked).iter().map(row).collect(),
         missing,
         on_server,
         scored: scored(&comparison, asked).unwrap_or_default(),
@@ -47,18 +42,18 @@ pub(super) async fn compare(ids: Vec<String>, view: View) -> Result<Compared, Tr
     })
 }
 
-/// Which steps of a run alone were scored, by whose choice, and where to choose others.
+/// Returns which steps of a run alone are scored and why, and where to choose others.
 fn scored(comparison: &Comparison, asked: Option<Window>) -> Option<String> {
     let [item] = comparison.items.as_slice() else { return None };
-    let told = scoring(asked, item).sentence(item.window.as_deref()?);
-    Some(format!("{told} Any others can be chosen under {}.", Field::Window.label()))
+    let sentence = scoring(asked, item).sentence(item.window.as_deref()?);
+    Some(format!("{sentence} Choose others under {}.", Field::Window.label()))
 }
 
-fn scoring(asked: Option<Window>, item: &Item) -> Scoring {
+fn scoring(asked: Option<Window>, item: &RunFigures) -> Scoring {
     Scoring::of(asked, item.release.as_deref().and_then(|release| release.parse().ok()))
 }
 
-/// Where a run alone comes from.
+/// Returns the origin of a run alone.
 fn source(runs: &[Rc<RunResult>], comparison: &Comparison) -> Source {
     let ([run], [item]) = (runs, comparison.items.as_slice()) else { return Source::default() };
     let jobs = run.carried.as_ref().map_or(&[][..], |carried| &carried.jobs);
@@ -71,19 +66,10 @@ fn source(runs: &[Rc<RunResult>], comparison: &Comparison) -> Source {
     }
 }
 
-/// What holds of the runs, as a word; of one alone whether it was scored.
-fn verdict(comparison: &Comparison) -> &'static str {
-    match (comparison.verdict, comparison.items.first()) {
-        (Some(verdict), _) => verdict.id(),
-        (None, Some(item)) if item.status != Status::Scored => item.status.id(),
-        (None, _) => "alone",
-    }
-}
-
-/// The same as a file.
+/// Returns the comparison as a file.
 pub(super) async fn file(ids: Vec<String>, view: View, form: &str) -> Result<Saved, Trouble> {
     let asked = view.window;
-    let comparison = comparison(&Found::of(ids).await?.runs, view);
+    let comparison = comparison(&FoundRuns::of(ids).await?.runs, view);
     let failed = |error: &dyn std::fmt::Display| Trouble::Other(error.to_string());
     let text = match form {
         "csv" => {
@@ -97,34 +83,32 @@ pub(super) async fn file(ids: Vec<String>, view: View, form: &str) -> Result<Sav
 
 fn comparison(runs: &[Rc<RunResult>], view: View) -> Comparison {
     let runs: Vec<&RunResult> = runs.iter().map(Rc::as_ref).collect();
-    let remedy = Some("fill in under Recipe what it ran");
-    Comparison::of(&runs, &Options { view, remedy, ..Options::default() })
+    Comparison::of(&runs, &ComparisonOptions { view, ..ComparisonOptions::default() })
 }
 
-/// Runs that were looked for.
+/// The runs of a comparison.
 #[derive(Default)]
-struct Found {
+struct FoundRuns {
     runs: Vec<Rc<RunResult>>,
-    /// Those that the server has.
+    /// The ids of runs on the server.
     on_server: Vec<String>,
-    /// Those that nobody has, each with the reason.
+    /// The ids of runs that were not found, each with the reason as a sentence.
     missing: Vec<(String, String)>,
 }
 
-impl Found {
-    async fn of(ids: Vec<String>) -> Result<Found, Trouble> {
-        let mut found = Found::default();
+impl FoundRuns {
+    async fn of(ids: Vec<String>) -> Result<FoundRuns, Trouble> {
+        let mut found = FoundRuns::default();
         for id in ids {
             match runs::find(&id).await {
                 Ok((run, is_on_server)) => {
                     found.runs.push(run);
                     found.on_server.extend(is_on_server.then_some(id));
                 }
-                Err(Trouble::Other(why)) => found.missing.push((id, why)),
+                Err(Trouble::Other(why)) => found.missing.push((id, sentence(&why))),
                 Err(Trouble::NoServer) => {
-                    found
-                        .missing
-                        .push((id, "there is no server here, and it was not dropped in this tab".into()));
+                    let why = format!("Run {id} was not dropped in this tab, and there is no server.");
+                    found.missing.push((id, why));
                 }
                 Err(trouble) => return Err(trouble),
             }
@@ -133,8 +117,8 @@ impl Found {
     }
 }
 
-/// The two newest comparable runs of the newest run's recipe, the older one first; or the newest run, to stand beside its
-/// plan and the published number. What was dropped here is newer than what the server has.
+/// Returns the ids of the two newest comparable runs of the newest run's recipe, the older one first, or the id of the
+/// newest run alone. Dropped runs count as newer than those on the server.
 async fn newest() -> Result<Vec<String>, Trouble> {
     let dropped: Vec<(String, Option<String>)> = files::runs()
         .into_iter()
@@ -158,126 +142,22 @@ async fn newest() -> Result<Vec<String>, Trouble> {
     })
 }
 
-/// The same of ids and recipes, the newest first.
+/// Returns the ids to compare, from ids and recipes, the newest first.
 fn newest_of(runs: &[(String, Option<String>)]) -> Vec<String> {
     let Some((newest, recipe)) = runs.first() else { return Vec::new() };
     let before = runs.iter().skip(1).find(|(_, other)| recipe.is_some() && other == recipe);
     before.into_iter().map(|(id, _)| id).chain([newest]).cloned().collect()
 }
 
-fn label(comparison: &Comparison, place: usize) -> &str {
-    comparison.items.get(place).map_or("", |item| &item.label)
-}
-
-/// What holds of the runs, in a sentence or two.
-fn headline(comparison: &Comparison) -> String {
-    let reference = label(comparison, 0);
-    let mut said = match comparison.difference.each.as_slice() {
-        [] => String::new(),
-        [one] => of_pair(reference, label(comparison, one.item), one),
-        several => {
-            let told = |one: &Against| {
-                let percent = one.step_time.map(|change| change.percent).filter(|_| one.comparable);
-                let percent = percent.map_or(String::new(), |percent| format!(" ({percent:+.1} % a step)"));
-                format!("{} {}{percent}", label(comparison, one.item), one.verdict.title())
-            };
-            let (alike, unlike): (Vec<&Against>, _) = several.iter().partition(|one| one.comparable);
-            let mut counted: Vec<String> = alike.into_iter().map(told).collect();
-            match unlike.len() {
-                0..=2 => counted.extend(unlike.into_iter().map(told)),
-                // Which ones stands below, each with its reason.
-                count => counted.push(format!("{count} runs not comparable")),
-            }
-            format!("Against {reference}: {}.", counted.join("; "))
-        }
-    };
-    if let Some(last) = comparison.items.last() {
-        let of_plan = last.plan.and_then(|plan| {
-            let where_to = if plan.within? { "within" } else { "outside" };
-            Some(format!("{} than planned, {where_to} the interval", cells::deviation_from_plan(plan)))
-        });
-        let speed = last.baseline.and_then(|baseline| baseline.speed_percent);
-        let of_published = speed.map(|speed| format!("runs at {speed:.1} % of the published speed"));
-        let both: Vec<String> = of_published.into_iter().chain(of_plan).collect();
-        if !both.is_empty() {
-            said = format!("{said} {} {}.", last.label, both.join(" and "));
-        } else if comparison.items.len() == 1 {
-            said = sentence(&alone(last));
-        }
-    }
-    said.trim().to_string()
-}
-
-/// Why a run alone was not scored, or what there is nothing to hold it against for.
-fn alone(item: &Item) -> String {
-    match (&item.reason, &item.recipe) {
-        (Some(reason), _) => reason.clone(),
-        (None, None) if !item.comparable.yes => {
-            "It is not held against a published number, since what it is said to be does not fit its log"
-                .to_string()
-        }
-        // What it ran is known, and something else than what is published.
-        (None, None) if item.mfu.is_some() => {
-            let note = item.notes.iter().find(|note| note.starts_with("nothing is published"));
-            note.cloned().unwrap_or_else(|| "There is no published number to hold it against".to_string())
-        }
-        (None, None) => {
-            "There is no published number to hold it against, since what it ran is not known: fill in its \
-            recipe under Recipe"
-                .to_string()
-        }
-        (None, Some(recipe)) if item.baseline.is_some() => {
-            format!("It is not comparable with what is published for {recipe}")
-        }
-        (None, Some(recipe)) => format!("Nothing is published for {recipe} to hold it against"),
-    }
-}
-
-/// Which of two runs is faster, by how much, and how sure that is.
-fn of_pair(reference: &str, other: &str, against: &Against) -> String {
-    let change = against.step_time;
-    let interval = change.and_then(|change| Some((change.low?, change.high?)));
-    match (against.verdict, change, interval) {
-        (verdict @ (Verdict::Faster | Verdict::Slower), Some(change), Some((low, high))) => {
-            let (word, sign) = if verdict == Verdict::Slower { ("longer", 1.0) } else { ("less", -1.0) };
-            let mut ends = [low * sign, high * sign];
-            ends.sort_by(f64::total_cmp);
-            let [low, high] = ends;
-            format!(
-                "{other} takes {:.2} % {word} per step than {reference} ({low:.2} to {high:.2} %).",
-                change.percent * sign
-            )
-        }
-        // Why stands below.
-        (Verdict::NotComparable, ..) => format!("{other} is not comparable with {reference}."),
-        _ => format!("{other} against {reference}: {}.", against.text.trim_end_matches('.')),
-    }
-}
-
-/// What makes the comparison doubtful, loudly.
-fn unlike(comparison: &Comparison) -> Vec<String> {
-    let of = |against: &Against| {
-        let other = label(comparison, against.item);
-        format!("{other} is no run like {}: {}.", label(comparison, 0), against.reasons.join(", "))
-    };
-    comparison.difference.each.iter().filter(|against| !against.comparable).map(of).collect()
-}
-
-fn notes(comparison: &Comparison) -> Vec<String> {
-    let of = |against: &Against| {
-        let other = label(comparison, against.item).to_string();
-        against.notes.iter().map(move |note| format!("{other}: {note}.")).collect::<Vec<_>>()
-    };
-    comparison.difference.each.iter().flat_map(of).collect()
-}
-
-/// A run and its figures.
+/// Returns the table row of a run.
 fn row(run: &ComparedRun<'_>) -> Row {
     let item = run.item;
-    let mut remarks: Vec<String> = item.reason.iter().cloned().collect();
+    // For a run alone the headline has the reason and the note on its publication.
+    let in_headline = |text: &String| run.runs == 1 && headline::why_alone(item).as_ref() == Some(text);
     let reasons = item.comparable.reasons.iter().filter(|_| item.status == Status::Scored);
-    remarks.extend(reasons.map(|reason| format!("Not comparable: {reason}.")));
-    remarks.extend(item.notes.iter().cloned());
+    let reasons = reasons.map(|reason| format!("Not comparable: {}", sentence(reason)));
+    let remarks = item.reason.iter().cloned().chain(reasons).chain(item.notes.iter().cloned());
+    let remarks = remarks.map(|remark| sentence(&remark)).filter(|remark| !in_headline(remark)).collect();
     Row {
         number: 0,
         id: item.id.clone(),
@@ -299,18 +179,19 @@ fn plot(comparison: &Comparison, curves: &[Curve]) -> Plot {
     Plot { lines: curves.iter().map(line).collect(), levels: Vec::new(), window: window(&comparison.items) }
 }
 
-/// The scored steps, where they are the same of every run.
-fn window(items: &[Item]) -> Option<(f64, f64)> {
+/// Returns the scored steps, if they are the same for all runs.
+fn window(items: &[RunFigures]) -> Option<(f64, f64)> {
     let window = items.first()?.window.as_ref()?;
     let same = items.iter().all(|item| item.window.as_ref() == Some(window));
     let (first, last) = window.split_once('-').unwrap_or((window, window));
     same.then_some((first.parse().ok()?, last.parse().ok()?))
 }
 
-/// Plans and published numbers; what several runs have in common once.
+/// Returns the levels of plans and published numbers. Runs with the same level share one.
 fn levels(comparison: &Comparison) -> Vec<PlotLevel> {
     let mut levels: Vec<PlotLevel> = Vec::new();
-    for (kind, what) in [(LevelKind::Plan, "Planned"), (LevelKind::Published, "Published")] {
+    for (kind, what) in [(ReferenceLevelKind::Plan, "Planned"), (ReferenceLevelKind::Published, "Published")]
+    {
         let mut of_kind: Vec<(PlotLevel, Vec<&str>)> = Vec::new();
         for level in comparison.curves.levels.iter().filter(|level| level.kind == kind) {
             let (of, value) = (label(comparison, level.item), level.step_time_s);
@@ -329,7 +210,7 @@ fn levels(comparison: &Comparison) -> Vec<PlotLevel> {
     levels
 }
 
-fn setting(setting: &trainplan_shared::compare::Setting) -> Setting {
+fn setting(setting: &trainplan_shared::compare::ConfigurationRow) -> Setting {
     Setting {
         group: setting.group.title().to_string(),
         label: setting.label.clone(),

@@ -7,7 +7,9 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use trainplan_shared::log::{Column, Status};
-use trainplan_shared::result::{FILE_ENDING, Intake, Job, Report, RunResult, View, read, write};
+use trainplan_shared::result::{
+    FILE_ENDING, Intake, Report, RunResult, SlurmJob, View, read, sentence, write,
+};
 use trainplan_shared::spec::Spec;
 use trainplan_shared::tables::{LogColumn, cells};
 use wasm_bindgen::JsValue;
@@ -203,7 +205,7 @@ fn results(taken: &[Taken]) -> Vec<Saved> {
 }
 
 /// Which job of the cluster it was, so that one finds its files there.
-fn job(job: &Job) -> String {
+fn job(job: &SlurmJob) -> String {
     let nodes = job.nodes.as_ref().map_or(String::new(), |nodes| format!(" on {nodes}"));
     format!("job {} {}{nodes}", job.id, job.state.to_lowercase())
 }
@@ -227,7 +229,7 @@ impl Taken {
         let mut remarks: Vec<String> = report.reason.into_iter().collect();
         // Of what was not scored the reason says enough.
         let reasons = report.comparable.reasons.iter().filter(|_| report.status == Status::Scored);
-        remarks.extend(reasons.map(|reason| format!("Not comparable: {reason}.")));
+        remarks.extend(reasons.map(|reason| format!("Not comparable: {}", sentence(reason))));
         remarks.extend(report.notes);
         let carried = self.run.as_ref().ok().and_then(|run| run.carried.as_ref());
         remarks.extend(carried.into_iter().flat_map(|carried| &carried.jobs).map(job));

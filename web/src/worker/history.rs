@@ -1,29 +1,28 @@
-//! How step times went over time, as the server judges them.
+//! Step times over time, as the server judges them.
 
 use super::server;
-use crate::message::{TimeLine, TimePoint, Trouble};
+use crate::message::{CheckLine, TimeLine, TimePoint, Trouble};
 use std::cmp::Reverse;
 use trainplan_shared::api::RunHistories;
-use trainplan_shared::history::{self, ChangePoint, Outcome};
+use trainplan_shared::history::{self, ChangePoint, CheckOutcome, ThresholdCheck, ThresholdKind};
 use trainplan_shared::units::{minute, significant};
 use web_sys::js_sys::Date;
 
-/// The runs among which regressions are looked for: more is asked for by who looks at the whole history.
+/// The newest runs, in which the Results page looks for regressions. The History page asks for all.
 const NEWEST: &str = "limit=1000";
 
-/// The time lines of a query of the server's.
+/// Returns the time lines of a query, those with regressions first, then the longest.
 pub(super) async fn read(query: &str) -> Result<Vec<TimeLine>, Trouble> {
     let RunHistories { series, .. } = server::get(&format!("/history?{query}")).await?;
     let mut lines: Vec<TimeLine> = series.iter().map(time_line).collect();
-    // Regressions first, then what there is most of.
-    lines.sort_by_key(|line| (line.alerts.is_empty(), Reverse(line.points.len())));
+    lines.sort_by_key(|line| (!line.is_regression(), Reverse(line.points.len())));
     Ok(lines)
 }
 
-/// Those of the newest runs whose newest run is a regression, without their runs.
+/// Returns the time lines, without their runs, whose newest run is a regression.
 pub(super) async fn regressions() -> Result<Vec<TimeLine>, Trouble> {
     let mut lines = read(NEWEST).await?;
-    lines.retain(|line| !line.alerts.is_empty());
+    lines.retain(TimeLine::is_regression);
     for line in &mut lines {
         line.points.clear();
     }
@@ -36,14 +35,14 @@ fn time_line(series: &history::TimeLine) -> TimeLine {
         at_ms: Date::parse(&point.at),
         at: minute(&point.at),
         step_time_s: point.measured_s(),
-        // What is not drawn has nothing to be held against.
+        // A point that is not drawn needs no level.
         usual_s: point.measured_s().and_then(|_| usual(&series.change_points, place)),
         change: series.change_points.iter().find(|change| change.index == place).map(|change| {
             format!(
-                "From here on {:+.1} %: {} s after {} s",
+                "{:+.1} % from here on: {} s before, {} s after",
                 change.percent,
-                significant(change.after_s, 4),
-                significant(change.before_s, 4)
+                significant(change.before_s, 4),
+                significant(change.after_s, 4)
             )
         }),
         is_alert: series.alerts.iter().any(|alert| alert.point == point.id),
@@ -55,17 +54,21 @@ fn time_line(series: &history::TimeLine) -> TimeLine {
         cluster: series.key.cluster.clone(),
         points: points.collect(),
         published_s: series.points.iter().rev().find_map(|point| point.baseline_step_time_s),
-        checks: series
-            .checks
-            .iter()
-            .filter(|check| check.outcome != Outcome::NotJudged)
-            .map(|check| check.text.clone())
-            .collect(),
-        alerts: series.alerts.iter().map(|alert| alert.text.clone()).collect(),
+        checks: series.checks.iter().filter_map(|check| check_line(series, check)).collect(),
     }
 }
 
-/// The step time between the changes before and after a place.
+/// Returns what the page shows of a check; none if the threshold could not judge the run.
+fn check_line(series: &history::TimeLine, check: &ThresholdCheck) -> Option<CheckLine> {
+    let newest_change = series.change_points.last().map(|change| change.point.clone());
+    (check.outcome != CheckOutcome::NotJudged).then(|| CheckLine {
+        text: check.text.clone(),
+        is_regression: check.outcome == CheckOutcome::Regression,
+        first_changed: newest_change.filter(|_| check.kind == ThresholdKind::Change),
+    })
+}
+
+/// Returns the usual step time at an index: the mean between the changes around it.
 fn usual(changes: &[ChangePoint], place: usize) -> Option<f64> {
     let before = changes.iter().rev().find(|change| change.index <= place).map(|change| change.after_s);
     before.or_else(|| changes.first().map(|change| change.before_s))

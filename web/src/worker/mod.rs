@@ -7,6 +7,7 @@
 
 mod compare;
 mod files;
+mod headline;
 mod history;
 mod live;
 mod plan;

@@ -1,4 +1,4 @@
-//! `trainplan compare`: runs beside each other, beside their plan and beside what is published.
+//! `trainplan compare`: compares runs with each other, with their plans and with published numbers.
 
 mod find;
 mod rows;
@@ -7,16 +7,16 @@ use super::Failure;
 use super::data_dir::StoreArgs;
 use super::output::{self, Format, FormatArg};
 use super::scenario::ScenarioArgs;
-use trainplan_shared::compare::{Comparison, Options};
+use trainplan_shared::compare::{Comparison, ComparisonOptions};
 use trainplan_shared::log::{Status, Window};
 use trainplan_shared::result::{RunResult, View};
 use trainplan_shared::tables::{ComparedRun, ComparisonColumn};
 
-/// Compare runs with each other, with their plan and with the published number
+/// Compare runs with each other, their plans and published numbers
 ///
-/// The first is the reference. The step times of each other one are held against it, over the steps after the warm-up, by
-/// Welch's interval with as many steps as are independent; `docs/comparing.md` has the details. Runs of another model, batch,
-/// number or type of GPUs are not compared in silence: what differs is listed.
+/// The first run is the reference. The mean step time of each other run is compared with it over the steps after the
+/// warm-up, with a confidence interval that accounts for autocorrelation (see docs/comparing.md). Runs with a different
+/// model, batch, GPU type or GPU count are reported as not comparable, with the differences.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,19 +30,19 @@ Exit codes:
   2 wrong use, or no such run
   4 none of the runs was scored")]
 pub(super) struct Args {
-    /// Logs, saved results, - for standard input, or runs in the store: an id, what only one id begins with, or a name such as
-    /// nightly/llama-8b or nightly/llama-8b#2, of which the newest counts
+    /// Logs, saved results, - for stdin, or stored runs: an id, a unique prefix of one, or a name such as nightly/llama-8b
+    /// (the newest run) or nightly/llama-8b#2 (its second repeat)
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<String>,
-    /// The steps that count in all of them, by the numbers that the logs print: last, 11-44, any A-B [default: each as its
-    /// release scores it, and the difference over all steps after the warm-up]
+    /// The steps to score and compare, by the numbers in the logs: last, or a range such as 11-44 [default: scores use the
+    /// release's window, differences all steps after the warm-up]
     #[arg(long, value_name = "WINDOW")]
     window: Option<Window>,
-    /// How many steps of each run are warm-up, at most half of them
-    #[arg(long, value_name = "STEPS", default_value_t = Options::WARM_UP_STEPS, conflicts_with = "window")]
+    /// Number of warm-up steps to leave out of each run, at most half
+    #[arg(long, value_name = "STEPS", default_value_t = ComparisonOptions::WARM_UP_STEPS, conflicts_with = "window")]
     warm_up: u64,
-    /// A difference of the step time below this is none that matters, percent
-    #[arg(long, value_name = "PERCENT", default_value_t = Options::MARGIN_PERCENT, value_parser = margin)]
+    /// Smallest difference of the step time that matters, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = ComparisonOptions::MARGIN_PERCENT, value_parser = margin)]
     margin_percent: f64,
     #[command(flatten)]
     scenario: ScenarioArgs,
@@ -56,11 +56,11 @@ impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         let view = View::of(self.scenario.spec()?, self.window)?;
         let runs = find::all(&self.runs, &view, &self.data)?;
-        let options = Options {
+        let options = ComparisonOptions {
             view,
             warm_up_steps: self.warm_up,
             margin_percent: self.margin_percent,
-            ..Options::default()
+            ..ComparisonOptions::default()
         };
         let comparison = Comparison::of(&runs.iter().collect::<Vec<&RunResult>>(), &options);
         match self.format.choose() {
@@ -79,5 +79,5 @@ impl Args {
 
 fn margin(text: &str) -> Result<f64, String> {
     let margin = text.parse::<f64>().ok().filter(|margin| (0.0..=100.0).contains(margin));
-    margin.ok_or_else(|| "give percent from 0 to 100".into())
+    margin.ok_or_else(|| "use a percentage from 0 to 100".into())
 }

@@ -1,11 +1,11 @@
-//! A comparison for people: runs as columns, then what differs, then the verdict.
+//! Prints a comparison: the runs as columns, the differences of their configurations, and the verdicts.
 
 use super::super::Failure;
 use super::super::output::{self, printable};
-use trainplan_shared::compare::{Against, Comparison};
+use trainplan_shared::compare::{Comparison, RunComparison};
 use trainplan_shared::tables::{ComparedRun, ComparisonColumn};
 
-/// Values longer than this are cut in the table.
+/// The longest value of the table, in characters.
 const WIDEST: usize = 44;
 
 pub(super) fn table(comparison: &Comparison) -> Result<(), Failure> {
@@ -27,16 +27,21 @@ pub(super) fn table(comparison: &Comparison) -> Result<(), Failure> {
         let rows = differing.iter().map(|setting| {
             row(&format!("{}: {}", setting.group.title().to_lowercase(), setting.label), &setting.values)
         });
-        output::wide_table(&header("what differs"), &[], rows)?;
+        output::wide_table(&header("differences"), &[], rows)?;
     }
     if let Some(reference) = items.first().filter(|_| items.len() > 1) {
-        output::text_line(&format!("\nAgainst {}:", printable(&reference.label)))?;
+        output::text_line(&format!("\nCompared with {}:", printable(&reference.label)))?;
     }
     for against in &comparison.difference.each {
         let label = items.get(against.item).map_or("", |item| &item.label);
         output::text_line(&printable(&format!("  {label}: {}", against.text)))?;
         for remark in remarks(against) {
             output::text_line(&printable(&format!("    {remark}")))?;
+        }
+        let flags: Vec<String> =
+            against.unknown_fields().iter().map(|field| format!("--{}", field.flag())).collect();
+        if !flags.is_empty() {
+            output::text_line(&format!("    To compare them, set {}.", flags.join(", ")))?;
         }
     }
     for item in items {
@@ -47,11 +52,11 @@ pub(super) fn table(comparison: &Comparison) -> Result<(), Failure> {
     }
     match items.len() {
         0 | 1 => Ok(()),
-        _ => output::text_line(&format!("  By {}.", comparison.difference.method)),
+        _ => output::text_line(&format!("  {}", comparison.difference.method)),
     }
 }
 
-/// A name and a value for each run, none of them too wide.
+/// Returns a row: a title and a value for each run, cut to [`WIDEST`].
 fn row(name: &str, values: &[Option<String>]) -> Vec<String> {
     let value = |value: &Option<String>| {
         let text = printable(value.as_deref().unwrap_or("–"));
@@ -63,13 +68,13 @@ fn row(name: &str, values: &[Option<String>]) -> Vec<String> {
     std::iter::once(name.to_owned()).chain(values.iter().map(value)).collect()
 }
 
-fn remarks(against: &Against) -> Vec<String> {
+fn remarks(against: &RunComparison) -> Vec<String> {
     let mut remarks = Vec::new();
     if let (Some(percent), false) = (against.tokens_per_s_per_gpu_percent, against.unlike.is_empty()) {
-        remarks.push(format!("tokens per second and GPU: {percent:+.2} %"));
+        remarks.push(format!("Tokens per second per GPU: {percent:+.2} %."));
     }
     if let Some(size) = against.effect_size {
-        remarks.push(format!("the means lie {:.1} standard deviations of a step apart", size.abs()));
+        remarks.push(format!("The means differ by {:.1} standard deviations of a step.", size.abs()));
     }
     remarks.extend(against.notes.iter().cloned());
     remarks

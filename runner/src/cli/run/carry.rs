@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 use trainplan_shared::campaign::{Campaign, Cluster, Planned, Upload};
 use trainplan_shared::launch::{Style, TimeLimit};
 use trainplan_shared::link;
-use trainplan_shared::result::{Comparable, Launched, Predicted};
+use trainplan_shared::result::{Comparability, LaunchRecord, PredictionRecord};
 use uuid::Uuid;
 
 /// The flags of commands that carry out a round.
@@ -340,14 +340,17 @@ fn plans_of(planned: &Planned) -> Vec<Plan> {
         job_names: launch.outputs.jobs.clone(),
         experiment_dir: launch.outputs.experiment_dir.shell(),
         log_glob: launch.outputs.log_glob.shell(),
-        launched: Launched {
+        launched: LaunchRecord {
             release: launch.release.map(|release| release.id().to_string()),
             style: launch.style.to_string(),
             script_sha256: sha256(&script),
             steps: launch.steps,
-            comparable: Comparable { yes: launch.comparable.yes, reasons: launch.comparable.reasons.clone() },
+            comparable: Comparability {
+                yes: launch.comparable.yes,
+                reasons: launch.comparable.reasons.clone(),
+            },
         },
-        predicted: Predicted {
+        predicted: PredictionRecord {
             step_time_s: estimate.step_time_s,
             memory_bytes: estimate.memory.total_bytes(),
             capacity_bytes: estimate.memory.capacity_bytes,

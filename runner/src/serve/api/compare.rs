@@ -7,7 +7,7 @@ use super::{NEVER_KEPT, bad_request, id, no_run};
 use axum::Json;
 use axum::extract::{Extension, RawQuery, State};
 use axum::response::{IntoResponse, Response};
-use trainplan_shared::compare::{Comparison, Options};
+use trainplan_shared::compare::{Comparison, ComparisonOptions};
 use trainplan_shared::result::RunResult;
 
 /// Compare runs
@@ -28,7 +28,7 @@ pub(super) async fn compare(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let mut ids = Vec::new();
-    let mut options = Options::default();
+    let mut options = ComparisonOptions::default();
     for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
         match name.as_ref() {
             "ids" => {

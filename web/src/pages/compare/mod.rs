@@ -7,7 +7,7 @@ use crate::components::plots::{Plots, SCALE};
 use crate::components::run_table::{RunTable, compare_href, view_of};
 use crate::components::settings::Settings;
 use crate::components::share::ShareLinks;
-use crate::components::trouble::{TroubleNote, sentence};
+use crate::components::trouble::TroubleNote;
 use crate::desk::{Asked, Desk};
 use crate::message::{Answer, Compared, Question, Row, Runs};
 use crate::pages::results::intake::Entries;
@@ -134,8 +134,8 @@ fn Missing(shown: Shown) -> impl IntoView {
         let gone = id.clone();
         view! {
             <p class="notice wrong">
-                <span>{if why.contains(&id) { sentence(&why) } else { format!("{id} is not shown: {why}.") }}</span>
-                <button type="button" class="nearest" on:click=move |_| remove(gone.clone())>"Leave it out"</button>
+                <span>{why}</span>
+                <button type="button" class="nearest" on:click=move |_| remove(gone.clone())>"Remove from comparison"</button>
             </p>
         }
     };
@@ -156,35 +156,23 @@ pub(crate) fn Verdict(
         let compared = compared.get();
         let others = compared.rows.len().saturating_sub(1);
         let reference = compared.rows.first().map_or("", |row| &row.path);
-        let unlike = format!(
-            "{} of {others} runs are not comparable with {reference}: see why",
-            compared.unlike.len()
-        );
-        let notes = format!("{} notes on how they are compared", compared.notes.len());
+        let unlike =
+            format!("{} of {others} runs are not comparable with {reference}", compared.unlike.len());
+        let notes = format!("{} notes on the comparison", compared.notes.len());
         view! {
-            <section class="answers verdict" data-verdict=compared.verdict.clone() aria-label="What holds of them">
-                <p class="headline" role="status">{match has_log.get() {
-                    true => with_line(&compared.headline),
-                    false => compared.headline.clone().into_any(),
-                }}</p>
+            <section class="answers verdict" data-verdict=compared.verdict.clone() aria-label="Verdict">
+                <p class="headline" role="status">
+                    {compared.headline.clone()}
+                    {compared.failure_line.filter(|_| has_log.get()).map(|line| view! {
+                        " " <a href=format!("#L{line}") rel="external">{format!("Go to line {line}")}</a>
+                    })}
+                </p>
                 {few_or_folded(&compared.unlike, "notice wrong", unlike)}
                 {few_or_folded(&compared.notes, "basis", notes)}
                 {(others > 0).then(|| view! { <p class="basis">{compared.method.clone()}</p> })}
             </section>
         }
     }
-}
-
-/// A text whose mention of a line leads there in the log on the same page.
-fn with_line(text: &str) -> AnyView {
-    let place = text.find("(line ").map(|start| start + 1);
-    let Some((before, rest)) = place.and_then(|start| text.split_at_checked(start)) else {
-        return text.to_string().into_any();
-    };
-    let number: String = rest.chars().skip("line ".len()).take_while(char::is_ascii_digit).collect();
-    let line = format!("line {number}");
-    let after = rest.strip_prefix(&line).unwrap_or_default().to_string();
-    view! { {before.to_string()}<a href=format!("#L{number}") rel="external">{line}</a>{after} }.into_any()
 }
 
 /// A paragraph for each of two lines; more of them would fill the page, and are told in one, which opens.

@@ -5,11 +5,12 @@ use crate::components::chart::{Chart, ChartLine, ChartMarkers, LineChart};
 use crate::components::field::AddressProblems;
 use crate::components::filters::{Filter, Filters, NothingFound, asked, is_any};
 use crate::components::run_table::{compare_href, run_href};
-use crate::components::trouble::{TroubleNote, sentence};
+use crate::components::trouble::TroubleNote;
 use crate::desk::Desk;
-use crate::message::{Answer, PlotLevel, Question, TimeLine, TimePoint};
+use crate::message::{Answer, CheckLine, PlotLevel, Question, TimeLine, TimePoint};
 use leptos::prelude::*;
 use leptos_router::components::A;
+use trainplan_shared::result::sentence;
 use trainplan_shared::units::significant;
 
 /// The keys of the address: what is shown.
@@ -74,12 +75,9 @@ fn begin() -> impl IntoView {
     }
 }
 
-/// The recipes or the clusters of what is shown, each once.
+/// Returns the recipes or the clusters of the time lines, each once.
 fn known(lines: &[TimeLine], key: &str) -> Vec<String> {
-    let of = |line: &TimeLine| {
-        let (what, cluster) = line.title.rsplit_once(" on ")?;
-        Some(if key == "cluster" { cluster } else { what }.to_string())
-    };
+    let of = |line: &TimeLine| if key == "cluster" { line.cluster.clone() } else { line.recipe.clone() };
     let mut values: Vec<String> = lines.iter().filter_map(of).collect();
     values.sort_unstable();
     values.dedup();
@@ -116,32 +114,25 @@ fn TimeLineSection(line: Memo<TimeLine>) -> impl IntoView {
     }
 }
 
-/// What came out for the newest run: regressions loudly, and what else was looked at.
+/// The newest run judged by each threshold, the regressions first and marked.
 fn judged(address: Address, line: &TimeLine) -> impl IntoView + use<> {
-    let alerts = line.alerts.iter().enumerate().map(|(place, alert)| {
-        let text = if place == 0 { format!("Regression: {alert}.") } else { sentence(alert) };
-        view! { <p>{told(address, line, &text)}</p> }
-    });
-    let alerts = alerts.collect_view();
-    // An alert says it loudly already.
-    let checks = line.checks.iter().filter(|check| !line.alerts.contains(check));
-    let checks =
-        checks.map(|check| view! { <li>{told(address, line, &sentence(check))}</li> }).collect_view();
-    view! {
-        {(!alerts.is_empty()).then(|| view! { <div class="notice wrong">{alerts}</div> })}
-        {(!checks.is_empty()).then(|| view! { <ul class="plain basis">{checks}</ul> })}
-    }
-}
-
-/// A sentence; the time of the newest change in it leads to the run at which that began.
-fn told(address: Address, line: &TimeLine, text: &str) -> AnyView {
-    let change = line.points.iter().rfind(|point| point.change.is_some());
-    let Some((point, (before, after))) = change.and_then(|point| Some((point, text.split_once(&point.at)?)))
-    else {
-        return text.to_string().into_any();
+    let check = |check: &CheckLine| {
+        let first = check.first_changed.as_ref().map(|id| {
+            view! { " " <A href=run_href(address, id)>"First run after the change"</A> }
+        });
+        let text = match check.is_regression {
+            true => format!("Regression: {}.", check.text),
+            false => sentence(&check.text),
+        };
+        view! { {text} {first} }
     };
-    let (href, at) = (run_href(address, &point.id), point.at.clone());
-    view! { {before.to_string()} <A href=href>{at}</A> {after.to_string()} }.into_any()
+    let (regressions, others): (Vec<_>, Vec<_>) = line.checks.iter().partition(|check| check.is_regression);
+    let regressions = regressions.into_iter().map(|line| view! { <p>{check(line)}</p> }).collect_view();
+    let others = others.into_iter().map(|line| view! { <li>{check(line)}</li> }).collect_view();
+    view! {
+        {(!regressions.is_empty()).then(|| view! { <div class="notice wrong">{regressions}</div> })}
+        {(!others.is_empty()).then(|| view! { <ul class="plain basis">{others}</ul> })}
+    }
 }
 
 /// The ways to comparisons of what was scored: of the newest two, and of what was before the newest change and what is now.

@@ -15,7 +15,6 @@ use crate::components::field::{AddressProblems, ChoiceField, Problems, TextField
 use crate::components::filters::{AFTER, Filter, is_any};
 use crate::components::plots::SCALE;
 use crate::components::run_table::RunTable;
-use crate::components::trouble::sentence;
 use crate::desk::Desk;
 use crate::files;
 use crate::message::{Answer, Curve, Question, Row};
@@ -30,6 +29,7 @@ use trainplan_shared::field::Field;
 use trainplan_shared::link;
 use trainplan_shared::log::Window;
 use trainplan_shared::problem::Problem;
+use trainplan_shared::result::sentence;
 use trainplan_shared::tables::LogColumn;
 
 /// The keys of the address: the runs that are chosen, which ones of the server it shows, in which order.

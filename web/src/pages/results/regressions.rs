@@ -47,7 +47,8 @@ pub(super) fn Regressions() -> impl IntoView {
 fn regression(line: &TimeLine) -> impl IntoView + use<> {
     let or_any = |filter: &Option<String>| filter.clone().unwrap_or_default();
     let filters = [("recipe", or_any(&line.recipe)), ("cluster", or_any(&line.cluster))];
-    let why = line.alerts.last().cloned().unwrap_or_default();
+    let regression = line.checks.iter().rfind(|check| check.is_regression);
+    let why = regression.map(|check| check.text.clone()).unwrap_or_default();
     view! {
         <p>
             "Regression of "

@@ -11,7 +11,7 @@ use crate::components::plots::{Plots, SCALE};
 use crate::components::run_table::{compare_href, run_href};
 use crate::components::settings::Settings;
 use crate::components::share::ShareLinks;
-use crate::components::trouble::{TroubleNote, sentence};
+use crate::components::trouble::TroubleNote;
 use crate::desk::Desk;
 use crate::message::{Answer, Compared, Question, Row, Scope, Trouble};
 use crate::pages::compare::{NO_LINK, Verdict, ask};
@@ -20,6 +20,7 @@ use crate::pages::results::{ViewFields, provide_problems};
 use leptos::prelude::*;
 use leptos_router::components::A;
 use std::sync::Arc;
+use trainplan_shared::result::sentence;
 use trainplan_shared::spec::Spec;
 use trainplan_shared::tables::{ComparisonColumn, PageCell, PageHeading};
 

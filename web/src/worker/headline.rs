@@ -1,0 +1,198 @@
+//! The sentences of a comparison on a page. Nothing here needs a browser.
+
+use trainplan_shared::compare::{Comparison, RunComparison, RunFigures, Verdict};
+use trainplan_shared::field::Field;
+use trainplan_shared::log::Status;
+use trainplan_shared::result::{Publication, sentence};
+use trainplan_shared::tables::cells;
+
+/// The most runs that are not comparable which the headline names.
+const MOST_NAMED: usize = 2;
+
+/// Returns the label of a run of a comparison.
+pub(super) fn label(comparison: &Comparison, place: usize) -> &str {
+    comparison.items.get(place).map_or("", |item| &item.label)
+}
+
+/// Returns the verdict as an id, for its colour; for a run alone, whether it was scored.
+pub(super) fn verdict(comparison: &Comparison) -> &'static str {
+    match (comparison.verdict, comparison.items.first()) {
+        (Some(verdict), _) => verdict.id(),
+        (None, Some(item)) if item.status != Status::Scored => item.status.id(),
+        (None, _) => "alone",
+    }
+}
+
+/// Returns the result of a comparison in a sentence or two.
+pub(super) fn headline(comparison: &Comparison) -> String {
+    let reference = label(comparison, 0);
+    let between = match comparison.difference.each.as_slice() {
+        [] => None,
+        [one] => Some(of_pair(reference, label(comparison, one.item), one)),
+        several => Some(of_several(comparison, reference, several)),
+    };
+    let last = comparison.items.last();
+    let achieved = last.and_then(achieved).or_else(|| match comparison.items.as_slice() {
+        [alone] => why_alone(alone),
+        _ => None,
+    });
+    let sentences: Vec<String> = between.into_iter().chain(achieved).collect();
+    sentences.join(" ")
+}
+
+/// Returns the speed of a run relative to its published number and its plan; none if it has neither.
+fn achieved(run: &RunFigures) -> Option<String> {
+    let speed = run.baseline.and_then(|baseline| baseline.speed_percent);
+    let of_published = speed.map(|speed| format!("runs at {speed:.1} % of the published speed"));
+    let of_plan = run.plan.and_then(|plan| {
+        let place = if plan.within? { "within" } else { "outside" };
+        Some(format!("{} than planned, {place} the interval", cells::deviation_from_plan(plan)))
+    });
+    let both: Vec<String> = of_published.into_iter().chain(of_plan).collect();
+    (!both.is_empty()).then(|| format!("{} {}.", run.label, both.join(" and ")))
+}
+
+/// Returns why a run alone was not scored, or why it has no published number to compare with; none if the headline has
+/// numbers.
+pub(super) fn why_alone(run: &RunFigures) -> Option<String> {
+    if achieved(run).is_some() {
+        return None;
+    }
+    if let Some(reason) = &run.reason {
+        return Some(sentence(reason));
+    }
+    Some(match &run.publication {
+        Publication::Measured if run.comparable.yes => return None,
+        Publication::Measured => "Not comparable with the published number.".to_string(),
+        Publication::Unknown | Publication::Custom if !run.comparable.yes => {
+            "Not compared with a published number: the log contradicts the recipe.".to_string()
+        }
+        Publication::Unknown => format!(
+            "Unknown model, so no published number to compare with. Set the recipe under {}.",
+            Field::Recipe.label()
+        ),
+        Publication::Custom => "No measurement is published for this scenario.".to_string(),
+        unpublished => return unpublished.note(),
+    })
+}
+
+/// Returns which of two runs is faster, by how much, and the interval.
+fn of_pair(reference: &str, other: &str, against: &RunComparison) -> String {
+    let change = against.step_time;
+    let interval = change.and_then(|change| Some((change.low?, change.high?)));
+    match (against.verdict, change, interval) {
+        (verdict @ (Verdict::Faster | Verdict::Slower), Some(change), Some((low, high))) => {
+            let (word, sign) = if verdict == Verdict::Slower { ("longer", 1.0) } else { ("less", -1.0) };
+            let mut ends = [low * sign, high * sign];
+            ends.sort_by(f64::total_cmp);
+            let [low, high] = ends;
+            let percent = change.percent * sign;
+            format!(
+                "{other} takes {percent:.2} % {word} per step than {reference} ({low:.2} to {high:.2} %)."
+            )
+        }
+        // The reasons are listed below the headline.
+        (Verdict::NotComparable, ..) => format!("{other} is not comparable with {reference}."),
+        _ => format!("{other} compared with {reference}: {}", sentence_end(&against.text)),
+    }
+}
+
+fn of_several(comparison: &Comparison, reference: &str, several: &[RunComparison]) -> String {
+    let words = |one: &RunComparison| {
+        let percent = one.step_time.map(|change| change.percent).filter(|_| one.comparable);
+        let percent = percent.map_or(String::new(), |percent| format!(" ({percent:+.1} % per step)"));
+        format!("{} {}{percent}", label(comparison, one.item), one.verdict.title())
+    };
+    let (comparable, other): (Vec<&RunComparison>, _) = several.iter().partition(|one| one.comparable);
+    let mut parts: Vec<String> = comparable.into_iter().map(words).collect();
+    match other.len() {
+        0..=MOST_NAMED => parts.extend(other.into_iter().map(words)),
+        // Their names and reasons are listed below the headline.
+        count => parts.push(format!("{count} runs not comparable")),
+    }
+    format!("Compared with {reference}: {}.", parts.join("; "))
+}
+
+/// Returns why runs are not comparable with the reference, a text for each.
+pub(super) fn not_comparable(comparison: &Comparison) -> Vec<String> {
+    let of = |against: &RunComparison| {
+        let (other, reference) = (label(comparison, against.item), label(comparison, 0));
+        let reasons: Vec<String> = against.reasons.iter().map(|reason| sentence(reason)).collect();
+        let remedy = match against.unknown_fields().is_empty() {
+            true => String::new(),
+            false => format!(" Set the recipe under {}.", Field::Recipe.label()),
+        };
+        format!("{other} is not comparable with {reference}. {}{remedy}", reasons.join(" "))
+    };
+    comparison.difference.each.iter().filter(|against| !against.comparable).map(of).collect()
+}
+
+/// Returns the notes on the comparisons, with the runs' labels.
+pub(super) fn notes(comparison: &Comparison) -> Vec<String> {
+    let of = |against: &RunComparison| {
+        let other = label(comparison, against.item).to_string();
+        against.notes.iter().map(move |note| format!("{other}: {note}")).collect::<Vec<_>>()
+    };
+    comparison.difference.each.iter().flat_map(of).collect()
+}
+
+fn sentence_end(text: &str) -> String {
+    if text.ends_with('.') { text.to_string() } else { format!("{text}.") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trainplan_shared::compare::ComparisonOptions;
+    use trainplan_shared::result::{Intake, RunResult};
+    use trainplan_shared::spec::Spec;
+
+    fn run(name: &str, job: u32, ms: u32) -> RunResult {
+        let mut intake = Intake::new(format!("log-acct.{name}_{job}_0.out"), &Spec::default());
+        for step in 0..50 {
+            let time = f64::from(ms + step % 7) / 1000.0;
+            let line = format!("Training epoch 0, iteration {step}/49 | train_step_timing in s: {time} |\n");
+            intake.feed(line.as_bytes());
+        }
+        intake.finish()
+    }
+
+    fn compare(runs: &[&RunResult]) -> Comparison {
+        Comparison::of(runs, &ComparisonOptions::default())
+    }
+
+    const LLAMA: &str = "pretrain_llama3.1_8b_fp8_8";
+
+    #[test]
+    fn a_pair_is_compared_in_one_sentence_and_the_last_run_with_its_published_number() {
+        let headline = headline(&compare(&[&run(LLAMA, 1, 12_000), &run(LLAMA, 2, 12_600)]));
+        assert!(
+            headline.starts_with("pretrain_llama3.1_8b_fp8_8 (job 2) takes 5.00 % longer per step"),
+            "{headline}"
+        );
+        assert!(headline.ends_with("% of the published speed."), "{headline}");
+    }
+
+    #[test]
+    fn runs_of_different_workloads_say_why() {
+        let comparison = compare(&[&run(LLAMA, 1, 12_000), &run("pretrain_llama3.1_8b_fp8_16", 2, 12_000)]);
+        assert_eq!(verdict(&comparison), "not_comparable");
+        let why = not_comparable(&comparison);
+        assert!(
+            why[0].ends_with("Different workload: GBS 256 (reference 128), GPUs 16 (reference 8)."),
+            "{why:?}"
+        );
+    }
+
+    #[test]
+    fn an_unknown_run_says_how_to_get_a_published_number() {
+        let comparison = compare(&[&run("train", 1, 12_000)]);
+        assert_eq!(
+            headline(&comparison),
+            "Unknown model, so no published number to compare with. Set the recipe under Recipe."
+        );
+        let with_known = compare(&[&run(LLAMA, 1, 12_000), &run("train", 2, 12_000)]);
+        let why = not_comparable(&with_known);
+        assert!(why[0].ends_with("Set the recipe under Recipe.") && !why[0].contains("--"), "{why:?}");
+    }
+}
