@@ -69,7 +69,7 @@ fn what_can_not_be_judged_ends_with_4() {
     {
         let run = check(&data, &filter);
         assert_eq!(run.code, Some(4), "{filter:?}: {}", run.stderr);
-        assert!(run.stderr.contains("there is nothing to judge"), "{}", run.stderr);
+        assert!(run.stderr.contains("nothing to check"), "{}", run.stderr);
     }
     assert_eq!(check(&data, &["--since", "2999-01-01"]).code, Some(4));
 
@@ -89,5 +89,5 @@ fn wrong_thresholds_are_refused() {
         previous.contains("--previous: cannot read '0': give a whole number from 1 to 1000"),
         "{previous}"
     );
-    assert!(refused(["--since", "yesterday"]).contains("give a day or a time"));
+    assert!(refused(["--since", "yesterday"]).contains("use a date or a time"));
 }

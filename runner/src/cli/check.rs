@@ -1,4 +1,4 @@
-//! `trainplan check`: whether the newest runs are regressions.
+//! `trainplan check`: finds regressions among the newest runs.
 
 use super::data_dir::StoreArgs;
 use super::output::{self, Format, FormatArg, printable};
@@ -14,11 +14,11 @@ use trainplan_shared::catalog::Catalog;
 use trainplan_shared::history::{ThresholdCheck, Thresholds, TimeLine, time_lines};
 use trainplan_shared::units::significant;
 
-/// Judge the newest run of every recipe in the store: did it become slower?
+/// Check whether the newest run of each recipe is slower than before
 ///
-/// Runs of one recipe, or of one scenario of your own, on one cluster make a time line. Its newest run is judged by the published
-/// speed, by the median of the runs before it, by how far those lie apart, and by change points (found as Hunter does:
-/// E-divisive and a t test). What can't stand beside others, such as a profiled run, is passed over.
+/// Runs of a recipe, or of your own scenario, on a cluster form a time line. Its newest run is compared with the published
+/// speed, with the median and the spread of earlier runs, and with change points (found with E-divisive and a t-test, like
+/// Hunter). Runs that can't be compared, such as profiled ones, are skipped.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -27,12 +27,12 @@ Examples:
   trainplan check --since 2026-03-01 --baseline-percent 90 --sigma off
 
 Exit codes:
-  0 no regression among what could be judged
-  2 wrong use or invalid input
-  4 no run could be judged
+  0 no regression found
+  2 wrong usage or invalid input
+  4 no run could be checked
   6 a regression was found")]
 pub(super) struct Args {
-    /// Only runs of this recipe; without its release, of every release
+    /// Only runs of this recipe; without a release, of any release
     #[arg(long, value_name = "ID")]
     recipe: Option<String>,
     /// Only runs on this cluster
@@ -41,7 +41,7 @@ pub(super) struct Args {
     /// Only runs of this campaign
     #[arg(long, value_name = "NAME")]
     campaign: Option<String>,
-    /// Only time lines whose newest run ran since then, a day (in UTC) or a time: 2026-03-01, 2026-03-01T06:00:00Z
+    /// Only time lines whose newest run is since this date (UTC) or time: 2026-03-01, 2026-03-01T06:00:00Z
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<Timestamp>,
     #[command(flatten)]
@@ -52,30 +52,29 @@ pub(super) struct Args {
     format: FormatArg,
 }
 
-/// From when on a run is a regression. Taken as text, so that a mistake in one is answered as the server answers it.
+/// Thresholds of a regression. They are parsed by shared code, so that mistakes have the same messages as on the server.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Thresholds")]
 struct ThresholdArgs {
-    /// Least speed in percent of the published one, or off [default: 95]
+    /// Minimum speed in percent of the published one, or off [default: 95]
     #[arg(long, value_name = "PERCENT|off", allow_negative_numbers = true)]
     baseline_percent: Option<String>,
-    /// By how many percent a step may take longer than the median of the runs before it, or off [default: 5]
+    /// How many percent longer a step may take than the median of earlier runs, or off [default: 5]
     #[arg(long, value_name = "PERCENT|off", allow_negative_numbers = true)]
     previous_percent: Option<String>,
-    /// By how many robust standard deviations of the runs before it (from their median absolute deviation), or off
-    /// [default: 3]
+    /// How many robust standard deviations (from the median absolute deviation of earlier runs), or off [default: 3]
     #[arg(long, value_name = "N|off", allow_negative_numbers = true)]
     sigma: Option<String>,
-    /// Whether a lasting change for the worse among these runs counts [default: on]
+    /// Whether to report a lasting slowdown among these runs [default: on]
     #[arg(long, value_name = "on|off")]
     change: Option<String>,
-    /// How many runs before the newest one are looked at [default: 10]
+    /// Number of earlier runs to compare with [default: 10]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     previous: Option<String>,
-    /// How many there must be at least [default: 5]
+    /// Minimum number of earlier runs [default: 5]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     minimum: Option<String>,
-    /// A difference below this is none that matters; it bounds --sigma and --change [default: 1]
+    /// Differences below this are ignored by --sigma and --change [default: 1]
     #[arg(long, value_name = "PERCENT", allow_negative_numbers = true)]
     margin_percent: Option<String>,
 }
@@ -96,13 +95,13 @@ impl ThresholdArgs {
     }
 }
 
-/// What is printed as JSON.
+/// The JSON output.
 #[derive(Debug, Serialize)]
 struct Judged<'a> {
     thresholds: Thresholds,
-    /// How many time lines could be judged.
+    /// The number of time lines that could be checked.
     judged: usize,
-    /// How many of them became slower.
+    /// The number of regressions among them.
     regressions: usize,
     series: &'a [TimeLine],
 }
@@ -112,7 +111,7 @@ impl Args {
         let thresholds = self.thresholds.read()?;
         let runs = Stored::open(&self.store)?.summaries()?;
         if let (Some(recipe), false) = (&self.recipe, runs.iter().any(|run| self.wants(run))) {
-            // A name that nothing has may be mistyped.
+            // A recipe without runs may be mistyped.
             Catalog::embedded().recipe(recipe)?;
         }
         let mut lines = time_lines(runs.iter().filter(|run| self.wants(run)).map(point), &thresholds);
@@ -126,15 +125,15 @@ impl Args {
             Format::Csv => output::csv(CSV_HEADER, rows.map(csv_row))?,
             Format::Table => {
                 output::table(TABLE_HEADER, &[3], rows.map(table_row))?;
-                note(&format!("by {thresholds}"));
+                note(&format!("thresholds: {thresholds}"));
             }
         }
         match (judged, regressions) {
             (0, _) if lines.is_empty() => Err(Failure::NothingJudged(
-                "there is nothing to judge: the store has no such runs of a known scenario; `trainplan import`, \
-                 `trainplan upload` and `trainplan run` put runs there",
+                "nothing to check: the store has no such runs of a known scenario. Add runs with `trainplan import`, \
+                 `trainplan upload` or `trainplan run`",
             )),
-            (0, _) => Err(Failure::NothingJudged("no run could be judged: each row says why")),
+            (0, _) => Err(Failure::NothingJudged("no run could be checked. Each row says why")),
             (_, 0) => Ok(()),
             (judged, regressions) => Err(Failure::Regression(regressions, judged)),
         }
@@ -156,7 +155,7 @@ impl Args {
     }
 }
 
-/// Reads a day or a time.
+/// Reads a date or a time.
 fn since(text: &str) -> Result<Timestamp, String> {
     if let Ok(time) = text.parse::<Timestamp>() {
         return Ok(time);
@@ -165,7 +164,7 @@ fn since(text: &str) -> Result<Timestamp, String> {
     let start = day.and_then(|day| day.to_zoned(TimeZone::UTC));
     start
         .map(|start| start.timestamp())
-        .map_err(|_| "give a day or a time: 2026-03-01, 2026-03-01T06:00:00Z".into())
+        .map_err(|_| "use a date or a time: 2026-03-01, 2026-03-01T06:00:00Z".into())
 }
 
 const TABLE_HEADER: [&str; 6] = ["outcome", "time line", "judged by", "step s", "newest run", "why"];

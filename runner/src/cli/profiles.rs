@@ -1,4 +1,4 @@
-//! The profiles of clusters, found and read.
+//! Finds and reads the cluster profiles.
 
 use super::Failure;
 use std::env;
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use trainplan_shared::campaign::{CampaignProblem, Cluster, Clusters, Name};
 use trainplan_shared::problem::most_alike;
 
-/// Far more than a person writes.
+/// The largest file that is read: far more than a user writes.
 const LARGEST: u64 = 4 << 20;
 
-/// The profile of a cluster, in the file given or else the usual one.
+/// Returns the profile of a cluster, from the given file or the default one.
 pub(super) fn cluster(name: &Name, given: Option<PathBuf>) -> Result<Cluster, Failure> {
     let path = given.map_or_else(usual, Ok)?;
     let clusters = Clusters::parse(&read_profiles(&path)?).map_err(|found| mistakes(&path, &found))?;
@@ -19,41 +19,39 @@ pub(super) fn cluster(name: &Name, given: Option<PathBuf>) -> Result<Cluster, Fa
     cluster.ok_or_else(|| Failure::Contents { what: no_cluster(name, &clusters), path })
 }
 
-/// What is wrong in a file that a person wrote.
+/// Returns the mistakes in a file as a failure.
 pub(super) fn mistakes(path: &Path, found: &[CampaignProblem]) -> Failure {
     let found: Vec<String> = found.iter().map(ToString::to_string).collect();
     Failure::Contents { path: path.to_path_buf(), what: found.join("\n       ") }
 }
 
-/// That there is no profile of that name, and which there are.
+/// Returns the message for a missing profile, with the existing ones.
 pub(super) fn no_cluster(name: &Name, clusters: &Clusters) -> String {
     let names: Vec<&str> = clusters.names().collect();
     let nearest = most_alike(name.as_str(), names.iter().copied());
-    let nearest = nearest.map_or(String::new(), |nearest| format!("; nearest: {nearest}"));
+    let nearest = nearest.map_or(String::new(), |nearest| format!(" Did you mean {nearest}?"));
     match names.is_empty() {
-        true => {
-            format!("has no cluster {name}, nor any other: begin with [cluster.{name}] and ssh = \"HOST\"")
-        }
-        false => format!("has no cluster {name}{nearest}; it has: {}", names.join(", ")),
+        true => format!("No clusters yet. Start with [cluster.{name}] and ssh = \"HOST\"."),
+        false => format!("Unknown cluster \"{name}\".{nearest} Known: {}.", names.join(", ")),
     }
 }
 
-/// The profiles in the user's configuration.
+/// Returns the path of the profiles in the user's configuration.
 pub(super) fn usual() -> Result<PathBuf, Failure> {
     let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let configuration =
         absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")));
     configuration.map(|folder| folder.join("trainplan").join("clusters.toml")).ok_or(Failure::Refused(
-        "neither XDG_CONFIG_HOME nor HOME says where your configuration is: name the profiles with --clusters",
+        "neither XDG_CONFIG_HOME nor HOME is set. Give the file of the cluster profiles with --clusters",
     ))
 }
 
-/// Reads the profiles; that there are none is worth a word.
+/// Reads the profiles, and explains how to start if there are none.
 pub(super) fn read_profiles(path: &Path) -> Result<String, Failure> {
     read(path).map_err(|failure| match failure {
         Failure::File { path, error } if error.kind() == io::ErrorKind::NotFound => Failure::Contents {
-            what: "there are no profiles of clusters: write version = 1, [cluster.NAME] and ssh = \"HOST\" there, or \
-                   name another file with --clusters"
+            what: "No cluster profiles yet. Create the file with version = 1, [cluster.NAME] and ssh = \"HOST\", or give \
+                   another one with --clusters."
                 .into(),
             path,
         },
@@ -61,18 +59,18 @@ pub(super) fn read_profiles(path: &Path) -> Result<String, Failure> {
     })
 }
 
-/// Reads a file that a person wrote.
+/// Reads a text file.
 pub(super) fn read(path: &Path) -> Result<String, Failure> {
     let failed = |error| Failure::File { path: path.to_path_buf(), error };
     let refuse = |what: String| Failure::Contents { path: path.to_path_buf(), what };
     let mut bytes = Vec::new();
     File::open(path).map_err(failed)?.take(LARGEST + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > LARGEST {
-        return Err(refuse(format!("is larger than {} MiB", LARGEST >> 20)));
+        return Err(refuse(format!("The file is larger than {} MiB.", LARGEST >> 20)));
     }
     String::from_utf8(bytes).map_err(|error| {
         let line =
             error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
-        refuse(format!("line {line}: is no text in UTF-8"))
+        refuse(format!("line {line}: The text is not valid UTF-8."))
     })
 }

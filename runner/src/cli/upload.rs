@@ -84,7 +84,7 @@ const SETTLED: Duration = Duration::from_secs(60 * 60);
 const BUSY: Duration = Duration::from_secs(60);
 
 fn server(text: &str) -> Result<Server, String> {
-    text.parse().map_err(|refused: trainplan_shared::campaign::Refused| refused.to_string())
+    text.parse().map_err(|invalid: trainplan_shared::campaign::InvalidName| invalid.to_string())
 }
 
 /// What became of a result.

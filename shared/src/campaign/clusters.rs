@@ -1,17 +1,17 @@
-//! The profiles of clusters: what a person would otherwise type for every run there.
+//! Cluster profiles: settings for every run on a cluster.
 
 use super::Name;
 use super::environment::Env;
 use super::parse::{in_order, version};
 use super::problem::CampaignProblem;
-use super::read::{Entry, KeyLines, Reader};
+use super::read::{Entry, KeyLines, TomlReader};
 use crate::catalog::{Catalog, Release};
 use crate::field::Field;
 use crate::launch::LaunchOptions;
 use crate::spec::Spec;
 use std::collections::BTreeMap;
 
-/// The fields of a cluster, for whatever runs there.
+/// The fields of a cluster, for every run there.
 const OF_CLUSTER: [Field; 8] = [
     Field::Account,
     Field::Partition,
@@ -22,22 +22,23 @@ const OF_CLUSTER: [Field; 8] = [
     Field::GemmTflops,
     Field::ClusterFactor,
 ];
-/// The fields of what is installed there, by release.
+/// The fields of an installed release.
 const OF_RELEASE: [Field; 3] = [Field::InstallPath, Field::Venv, Field::Mounts];
+/// The fields of an installed Megatron-LM.
 const OF_MEGATRON: [Field; 4] = [Field::InstallPath, Field::Venv, Field::ContainerImage, Field::Mounts];
 
-/// The profiles, by name.
+/// The cluster profiles, by name.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Clusters(BTreeMap<String, Cluster>);
 
 /// The profile of one cluster.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cluster {
-    /// What campaigns call it.
+    /// Its name in campaigns.
     pub name: Name,
-    /// The host as `ssh` takes it; all else about the connection is in the user's own ssh configuration.
+    /// The host for `ssh`. The rest of the connection is in the user's ssh configuration.
     pub ssh: String,
-    /// Account, partition, GPU type and the like.
+    /// Account, partition, GPU type and other fields.
     pub spec: Spec,
     /// Variables for every run.
     pub env: Env,
@@ -45,22 +46,22 @@ pub struct Cluster {
     megatron_lm: Installed,
 }
 
-/// Where a release, or Megatron-LM, is on a cluster.
+/// The paths of a release, or Megatron-LM, on a cluster.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Installed {
     spec: Spec,
-    /// By model, or by how its name begins.
+    /// By model, or by the first part of its name.
     recipe_dirs: BTreeMap<String, String>,
 }
 
-/// Where a profile has a release, or Megatron-LM. Each path is a word as a POSIX shell reads it.
+/// The paths of a release, or Megatron-LM, in a profile. Each path is quoted for a POSIX shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installation {
-    /// The release; none for Megatron-LM.
+    /// The release; `None` for Megatron-LM.
     pub release: Option<Release>,
     /// Its top directory.
     pub install_path: Option<String>,
-    /// The directories of recipes, by model or by how its name begins.
+    /// The directories of recipes, by model or by the first part of its name.
     pub recipe_dirs: Vec<(String, String)>,
 }
 
@@ -70,7 +71,7 @@ impl Clusters {
     /// # Errors
     /// Every mistake, in the order of the lines.
     pub fn parse(text: &str) -> Result<Clusters, Vec<CampaignProblem>> {
-        let (mut reader, table) = Reader::new(text)?;
+        let (mut reader, table) = TomlReader::new(text)?;
         let entries = reader.entries("", table, true);
         version(&mut reader, &entries)?;
         let mut clusters = Clusters::default();
@@ -91,19 +92,19 @@ impl Clusters {
         if reader.problems.is_empty() { Ok(clusters) } else { Err(in_order(reader.problems)) }
     }
 
-    /// Every profile's name.
+    /// Returns the names of all profiles.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// The profile of that name.
+    /// Returns the profile with this name.
     pub fn get(&self, name: &Name) -> Option<&Cluster> {
         self.0.get(name.as_str())
     }
 }
 
 impl Cluster {
-    /// All that the profile says is installed there: the releases, oldest first, and Megatron-LM.
+    /// Returns what is installed there: the releases, oldest first, and Megatron-LM.
     pub fn installations(&self) -> Vec<Installation> {
         let releases = self.releases.iter().map(|(release, installed)| (Some(*release), installed));
         let megatron_lm = (self.megatron_lm != Installed::default()).then_some((None, &self.megatron_lm));
@@ -117,7 +118,7 @@ impl Cluster {
         releases.chain(megatron_lm).map(shown).collect()
     }
 
-    /// Where the release, or with none Megatron-LM, and the model's recipe are there.
+    /// Returns the paths of the release, or of Megatron-LM for `None`, and of the model's recipe.
     pub(super) fn installed(&self, release: Option<Release>, model: &str) -> Spec {
         let installed = match release {
             Some(release) => self.releases.get(&release),
@@ -131,25 +132,24 @@ impl Cluster {
     }
 }
 
-/// A path of a profile, which was read without a mistake before.
+/// Returns a path of a profile, which is known to be valid, quoted for a shell.
 fn shell_word(field: Field, path: Option<&str>) -> Option<String> {
     let options = LaunchOptions::from_spec(&Spec::default().with(field, path?)).ok()?;
     let word = if field == Field::RecipeDir { options.recipe_dir } else { options.install_path };
     word.map(|word| word.shell())
 }
 
-/// Whether a model is `name`, or one of the models whose names begin with it.
+/// Returns whether a model is `name`, or its name starts with `name-`.
 fn begins(model: &str, name: &str) -> bool {
     model.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
-fn read_cluster(reader: &mut Reader, entry: Entry) -> Option<Cluster> {
+fn read_cluster(reader: &mut TomlReader, entry: Entry) -> Option<Cluster> {
     let line = entry.line;
     let name: Option<Name> = match entry.key.parse::<Name>() {
         Ok(name) => Some(name),
         Err(refused) => {
-            let problem = CampaignProblem::new(line, &entry.path, refused.what);
-            reader.problems.push(problem.allowed(refused.allowed));
+            reader.problems.push(CampaignProblem::new(line, &entry.path, refused.to_string()));
             None
         }
     };
@@ -159,8 +159,8 @@ fn read_cluster(reader: &mut Reader, entry: Entry) -> Option<Cluster> {
     let mut lines = KeyLines::new();
     let entries = reader.table(entry, true)?;
     if !entries.iter().any(|entry| entry.key == "ssh") {
-        let what = "is needed: the host as ssh takes it, from your ~/.ssh/config or user@host";
-        reader.problems.push(CampaignProblem::new(line, format!("{place}.ssh"), what));
+        let message = "Missing: the host for ssh, a name from your ~/.ssh/config or user@host.";
+        reader.problems.push(CampaignProblem::new(line, format!("{place}.ssh"), message));
     }
     for entry in entries {
         lines.insert(entry.key.clone(), entry.line);
@@ -185,24 +185,26 @@ fn read_cluster(reader: &mut Reader, entry: Entry) -> Option<Cluster> {
     for problem in numbers.into_iter().chain(gpu).filter_map(Result::err) {
         let key = problem.field.flag();
         let line = lines.get(key).copied().unwrap_or(line);
-        reader.problems.push(CampaignProblem::of(line, format!("{place}.{key}"), problem));
+        reader.problems.push(CampaignProblem::of(line, format!("{place}.{key}"), &problem));
     }
     Some(Cluster { name: name?, ssh: ssh?, spec, env, releases, megatron_lm })
 }
 
-/// A host's name, as an argument that ssh can't take for an option.
-fn host(reader: &mut Reader, entry: &Entry) -> Option<String> {
+/// Returns a host name that ssh can't take for an option.
+fn host(reader: &mut TomlReader, entry: &Entry) -> Option<String> {
     let host = reader.text(entry)?;
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-@:[]%".contains(c);
     if host.starts_with('-') || !host.chars().all(plain) {
-        let problem = CampaignProblem::new(entry.line, &entry.path, "is no host").given(&host);
-        reader.problems.push(problem.allowed("a name of your ~/.ssh/config, or user@host"));
+        reader.refuse(
+            entry,
+            format!("\"{host}\" is not a host. Use a name from your ~/.ssh/config or user@host."),
+        );
         return None;
     }
     Some(host)
 }
 
-fn read_releases(reader: &mut Reader, entry: Entry) -> BTreeMap<Release, Installed> {
+fn read_releases(reader: &mut TomlReader, entry: Entry) -> BTreeMap<Release, Installed> {
     let mut releases = BTreeMap::new();
     for entry in reader.table(entry, false).unwrap_or_default() {
         match Release::ALL.into_iter().find(|release| release.id() == entry.key) {
@@ -210,17 +212,18 @@ fn read_releases(reader: &mut Reader, entry: Entry) -> BTreeMap<Release, Install
                 releases.insert(release, read_installed(reader, entry, &OF_RELEASE, true));
             }
             None => {
-                let problem = CampaignProblem::new(entry.line, &entry.path, "is no known release");
-                let problem = problem.known(&entry.key, Release::ALL.map(Release::id));
-                // Without quotes its dot divides it into two tables.
-                reader.problems.push(problem.given(&entry.key));
+                // Without quotes, the dot of a release splits it into two tables.
+                let message = format!("Unknown release \"{}\". Put it in quotes.", entry.key);
+                let known = Release::ALL.map(Release::id);
+                let problem = CampaignProblem::unknown(entry.line, &entry.path, message, &entry.key, known);
+                reader.problems.push(problem);
             }
         }
     }
     releases
 }
 
-fn read_installed(reader: &mut Reader, entry: Entry, fields: &[Field], recipes: bool) -> Installed {
+fn read_installed(reader: &mut TomlReader, entry: Entry, fields: &[Field], recipes: bool) -> Installed {
     let place = entry.path.clone();
     let (mut installed, mut lines) = (Installed::default(), KeyLines::new());
     for entry in reader.table(entry, true).unwrap_or_default() {
@@ -240,7 +243,7 @@ fn read_installed(reader: &mut Reader, entry: Entry, fields: &[Field], recipes: 
     installed
 }
 
-fn read_recipe_dirs(reader: &mut Reader, entry: Entry) -> BTreeMap<String, String> {
+fn read_recipe_dirs(reader: &mut TomlReader, entry: Entry) -> BTreeMap<String, String> {
     let mut models: Vec<&str> =
         Catalog::embedded().recipes().iter().map(|recipe| recipe.id.model.as_str()).collect();
     models.sort_unstable();
@@ -248,16 +251,16 @@ fn read_recipe_dirs(reader: &mut Reader, entry: Entry) -> BTreeMap<String, Strin
     let mut directories = BTreeMap::new();
     for entry in reader.table(entry, false).unwrap_or_default() {
         if !models.iter().any(|model| begins(model, &entry.key)) {
-            let what = "is no model with a recipe, and none begins with it";
-            let problem = CampaignProblem::new(entry.line, &entry.path, what);
-            reader.problems.push(problem.known(&entry.key, models.iter().copied()));
+            let (line, known) = (entry.line, models.iter().copied());
+            let message = "No model with a recipe has this name or starts with it.";
+            reader.problems.push(CampaignProblem::unknown(line, &entry.path, message, &entry.key, known));
             continue;
         }
         let mut spec = Spec::default();
         reader.field(&mut spec, Field::RecipeDir, &entry);
         if let Err(problems) = LaunchOptions::from_spec(&spec) {
             let of = |problem| CampaignProblem::of(entry.line, &entry.path, problem);
-            reader.problems.extend(problems.into_iter().map(of));
+            reader.problems.extend(problems.iter().map(of));
         }
         directories.insert(entry.key, spec.get(Field::RecipeDir).unwrap_or_default().to_string());
     }

@@ -1,44 +1,43 @@
-//! Variables for a run. A secret is only ever a reference: where to find it on the machine that carries the campaign
-//! out.
+//! The environment variables of a run. A secret is always a reference, which the machine that runs the campaign resolves.
 
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 
-/// Variables by name.
+/// Environment variables by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(transparent)]
-pub struct Env(pub BTreeMap<String, Setting>);
+pub struct Env(pub BTreeMap<String, VariableValue>);
 
-/// What a variable holds.
+/// The value of an environment variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Setting {
-    /// The text itself; `$NAME` is what the variable NAME holds on the cluster.
+pub enum VariableValue {
+    /// The text itself. `$NAME` is the value of NAME on the cluster.
     Text(String),
-    /// What is found where the campaign is carried out.
+    /// A secret, which is read where the campaign runs.
     Secret(Secret),
 }
 
-/// Where a secret is to be found.
+/// Where to find a secret.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Secret {
-    /// In a variable of the environment.
+    /// In an environment variable.
     Env(String),
-    /// On the standard output of a program, given as its words.
+    /// On the standard output of a program, given as its arguments.
     Command(Vec<String>),
 }
 
-impl Serialize for Setting {
+impl Serialize for VariableValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Setting::Text(text) => serializer.serialize_str(text),
-            Setting::Secret(secret) => secret.serialize(serializer),
+            VariableValue::Text(text) => serializer.serialize_str(text),
+            VariableValue::Secret(secret) => secret.serialize(serializer),
         }
     }
 }
 
 impl Env {
-    /// These variables, and those of `over` in their place or besides.
+    /// Returns these variables, replaced or extended by those of `over`.
     #[must_use]
     pub fn overridden_by(&self, over: &Env) -> Env {
         let mut both = self.clone();
@@ -46,32 +45,32 @@ impl Env {
         both
     }
 
-    /// The secrets among them.
+    /// Returns the secrets.
     pub fn secrets(&self) -> impl Iterator<Item = (&str, &Secret)> {
         self.0.iter().filter_map(|(name, setting)| match setting {
-            Setting::Secret(secret) => Some((name.as_str(), secret)),
-            Setting::Text(_) => None,
+            VariableValue::Secret(secret) => Some((name.as_str(), secret)),
+            VariableValue::Text(_) => None,
         })
     }
 
-    /// As the launch options take them: `NAME=value`, one per line, and for a secret `NAME=$NAME`, which the runner
-    /// sees to.
+    /// Returns the variables for the launch options: `NAME=value`, one per line, and `NAME=$NAME` for a secret, which the
+    /// runner sets.
     pub fn lines(&self) -> String {
-        let line = |(name, setting): (&String, &Setting)| match setting {
-            Setting::Text(text) => format!("{name}={text}\n"),
-            Setting::Secret(_) => format!("{name}=${name}\n"),
+        let line = |(name, setting): (&String, &VariableValue)| match setting {
+            VariableValue::Text(text) => format!("{name}={text}\n"),
+            VariableValue::Secret(_) => format!("{name}=${name}\n"),
         };
         self.0.iter().map(line).collect()
     }
 }
 
-/// Whether a text is the name of an environment variable.
+/// Returns whether a text is a valid name of an environment variable.
 pub(super) fn is_variable(text: &str) -> bool {
     text.starts_with(|c: char| c == '_' || c.is_ascii_alphabetic())
         && text.chars().all(|c| c == '_' || c.is_ascii_alphanumeric())
 }
 
-/// Whether what stands under such a name is a secret.
+/// Returns whether a name is one of a secret.
 #[cfg(feature = "campaign")]
 pub(super) fn names_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase().replace('-', "_");
@@ -79,7 +78,7 @@ pub(super) fn names_secret(name: &str) -> bool {
     ends.iter().any(|end| name.ends_with(end))
 }
 
-/// Whether a text holds what looks like an access token, wherever it stands.
+/// Returns whether a text contains what looks like an access token.
 #[cfg(feature = "campaign")]
 pub(super) fn holds_token(text: &str) -> bool {
     const BEGINNINGS: [&str; 8] = ["hf_", "nvapi-", "ghp_", "gho_", "github_pat_", "glpat-", "sk-", "xoxb-"];

@@ -1,8 +1,7 @@
-//! A campaign: the runs that a person wants carried out, as a file that the page writes, a person edits and the
-//! runner reads.
+//! Campaigns: files with runs to carry out, which the page writes, users edit and the runner reads.
 //!
-//! Writing one is for everybody; reading one, the profiles of clusters and the plan that follows from both come with
-//! feature `campaign`, which the browser has not.
+//! Writing is always available. Reading, the cluster profiles and plans need the feature `campaign`, which the browser
+//! doesn't have.
 
 #[cfg(feature = "campaign")]
 mod clusters;
@@ -21,9 +20,9 @@ mod write;
 
 #[cfg(feature = "campaign")]
 pub use clusters::{Cluster, Clusters, Installation};
-pub use environment::{Env, Secret, Setting};
+pub use environment::{Env, Secret, VariableValue};
 #[cfg(feature = "campaign")]
-pub use parse::Lines;
+pub use parse::CampaignLines;
 #[cfg(feature = "campaign")]
 pub use plan::{Planned, plan};
 #[cfg(feature = "campaign")]
@@ -36,68 +35,68 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// The version of campaigns and profiles that is written and read.
+/// The version of campaigns and profiles that this program writes and reads.
 pub const VERSION: u32 = 1;
 
 /// Runs to carry out on a cluster.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Campaign {
-    /// What it is called.
+    /// Its name.
     pub name: Name,
-    /// The profile of the cluster that it runs on.
+    /// The name of the cluster's profile.
     pub cluster: Name,
-    /// What every run has that does not say otherwise.
+    /// The settings of runs that don't set their own.
     pub defaults: Settings,
-    /// The runs, in the order in which they are submitted.
+    /// The runs, in order of submission.
     pub runs: Vec<Run>,
 }
 
-/// One entry of a campaign.
+/// A run of a campaign.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// What it is called; no other run of the campaign has this name.
+    /// Its name, unique in the campaign.
     pub name: Name,
-    /// The runs that have to end before it starts.
+    /// The runs that must end before it starts.
     pub after: Vec<Name>,
-    /// What it runs and how.
+    /// Its settings.
     pub settings: Settings,
 }
 
-/// What runs, how it is launched, and what becomes of it; all of it may be left to the defaults.
+/// What runs, how it is launched, and where its result goes. Everything can come from the defaults.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Settings {
-    /// Scenario and launch options, under the names of their flags: only fields of which [`is_setting`] holds.
+    /// Scenario and launch options: the fields for which [`is_setting`] is true.
     pub spec: Spec,
-    /// Variables for the run.
+    /// Environment variables.
     pub env: Env,
-    /// How many times it runs.
+    /// The number of times it runs.
     pub repeats: Option<u32>,
-    /// Whether it shares the cluster with no other run of the campaign that says so too.
+    /// Whether it runs while no other singleton run of the campaign does.
     pub singleton: Option<bool>,
-    /// How long a job of it may wait in the queue before it is given up.
+    /// How long a job may wait in the queue before it is cancelled.
     pub queue_budget: Option<TimeLimit>,
-    /// Where its result is sent to. Of the defaults this is the file's own table `upload`.
+    /// Where to send the result. For the defaults, this is the file's table `upload`.
     pub upload: Option<Upload>,
 }
 
-/// What is sent to a server, and how it lets us in.
+/// What to send to a server, and with which token.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Upload {
     /// The server.
     pub to: Server,
-    /// Where its token is to be found.
+    /// Where to find its token.
     pub token: Secret,
-    /// Whether raw logs go with the results.
+    /// Whether to send logs with the results.
     pub logs: bool,
-    /// Whether the server is told where runs are while they run.
+    /// Whether to send progress while runs are going on.
     pub progress: bool,
 }
 
 impl Upload {
-    /// The variable that holds a server's token, where nothing else is said.
+    /// The default variable of a server's token.
     pub const TOKEN: &str = "TRAINPLAN_TOKEN";
 
-    /// Everything to a server.
+    /// Returns an upload of everything to a server.
     pub fn to(server: Server) -> Upload {
         Upload { to: server, token: Secret::Env(Self::TOKEN.into()), logs: true, progress: true }
     }
@@ -113,17 +112,17 @@ pub fn is_setting(field: Field) -> bool {
     }
 }
 
-/// A name that is the same in a file, a path, a command line and a job's comment.
+/// A name that can be used unquoted in files, paths, command lines and job comments.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Name(String);
 
 impl Name {
-    /// What a name may be, as a clause.
-    pub const ALLOWED: &str =
-        "1 to 64 letters, digits, dots, dashes and underscores, of which the first is a letter or a digit";
+    /// What a name can be: a sentence.
+    const FORM: &str =
+        "A name has 1 to 64 letters, digits, dots, dashes or underscores, and starts with a letter or digit.";
 
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -135,25 +134,20 @@ impl fmt::Display for Name {
     }
 }
 
-/// That a text is no [`Name`] or no [`Server`].
+/// Why a text is not a [`Name`] or [`Server`]: a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{what}; allowed: {allowed}")]
-pub struct Refused {
-    /// What is wrong, as a clause.
-    pub what: &'static str,
-    /// What is allowed, as a clause.
-    pub allowed: &'static str,
-}
+#[error("{0}")]
+pub struct InvalidName(&'static str);
 
 impl FromStr for Name {
-    type Err = Refused;
+    type Err = InvalidName;
 
-    fn from_str(text: &str) -> Result<Name, Refused> {
+    fn from_str(text: &str) -> Result<Name, InvalidName> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         let first = text.starts_with(|c: char| c.is_ascii_alphanumeric());
         match first && text.len() <= 64 && text.chars().all(plain) {
             true => Ok(Name(text.to_string())),
-            false => Err(Refused { what: "is no name", allowed: Name::ALLOWED }),
+            false => Err(InvalidName(Name::FORM)),
         }
     }
 }
@@ -164,7 +158,7 @@ impl FromStr for Name {
 pub struct Server(String);
 
 impl Server {
-    /// The address as text.
+    /// Returns the address as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -177,22 +171,22 @@ impl fmt::Display for Server {
 }
 
 impl FromStr for Server {
-    type Err = Refused;
+    type Err = InvalidName;
 
-    fn from_str(text: &str) -> Result<Server, Refused> {
-        let refuse = |what| Err(Refused { what, allowed: "an address such as https://results.example" });
+    fn from_str(text: &str) -> Result<Server, InvalidName> {
+        const FORM: &str = "A server address looks like https://results.example.";
         let Some(rest) = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")) else {
-            return refuse("is no address of a server");
+            return Err(InvalidName(FORM));
         };
         let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
         if host.contains('@') {
-            return refuse("holds a name or a password, which never stand in a file");
+            return Err(InvalidName("A server address can't contain a user name or password."));
         }
         if rest.contains(['?', '#']) {
-            return refuse("holds more than a host and a path");
+            return Err(InvalidName("A server address can only have a host and a path."));
         }
         match host.is_empty() || text.chars().any(|c| c.is_whitespace() || c.is_control()) {
-            true => refuse("is no address of a server"),
+            true => Err(InvalidName(FORM)),
             false => Ok(Server(text.to_string())),
         }
     }

@@ -1,32 +1,36 @@
-//! A campaign from its text, or every mistake in it.
+//! Reads a campaign from its text, or finds every mistake in it.
 
 use super::environment::names_secret;
 use super::problem::CampaignProblem;
-use super::read::{Entry, KeyLines, Reader, kind};
+use super::read::{Entry, KeyLines, TomlReader, kind};
 use super::{Campaign, Name, Run, Settings, Upload, VERSION, is_setting};
 use crate::field::Field;
-use crate::problem::Problem;
+use crate::problem::{Problem, most_alike};
 use crate::spec::Spec;
 use std::collections::BTreeSet;
 use toml::de::DeValue;
 
-/// The most repeats of a run.
+/// The largest number of repeats of a run.
 const MOST_REPEATS: u32 = 1000;
+
+/// The message for a campaign without runs.
+const NO_RUN: &str = "Missing: add at least one [[run]].";
 
 const TOP: [&str; 6] = ["version", "name", "cluster", "upload", "defaults", "run"];
 const POLICY: [&str; 4] = ["env", "repeats", "singleton", "queue-budget"];
 const OF_A_RUN: [&str; 3] = ["name", "after", "upload"];
 const OF_AN_UPLOAD: [&str; 4] = ["to", "token", "logs", "progress"];
 
-/// Where a campaign's keys stand in its file, for what is found out only later.
+/// The lines of a campaign's keys, for problems that are found later.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Lines {
+pub struct CampaignLines {
     defaults: KeyLines,
     runs: Vec<(u32, KeyLines)>,
 }
 
-impl Lines {
-    /// The line and the name of a key that takes effect in a run: its own, else the defaults', else the run itself.
+impl CampaignLines {
+    /// Returns the line and the full name of a key that takes effect in a run: the run's own, else the one in the
+    /// defaults, else the run itself.
     pub(super) fn of(&self, campaign: &Campaign, run: usize, key: &str) -> (u32, String) {
         let name = campaign.runs.get(run).map_or("", |run| run.name.as_str());
         let own = self.runs.get(run);
@@ -39,7 +43,7 @@ impl Lines {
 }
 
 impl Campaign {
-    /// Reads a campaign. What depends on the cluster is left to [`plan`](super::plan).
+    /// Reads a campaign. [`plan`](super::plan) checks what depends on the cluster.
     ///
     /// # Errors
     /// Every mistake, in the order of the lines.
@@ -47,18 +51,18 @@ impl Campaign {
         Campaign::parse_with_lines(text).map(|(campaign, _)| campaign)
     }
 
-    /// The same, with where its keys stand.
+    /// Reads a campaign, and the lines of its keys.
     ///
     /// # Errors
     /// Every mistake, in the order of the lines.
-    pub fn parse_with_lines(text: &str) -> Result<(Campaign, Lines), Vec<CampaignProblem>> {
-        let (mut reader, table) = Reader::new(text)?;
-        let mut lines = Lines::default();
+    pub fn parse_with_lines(text: &str) -> Result<(Campaign, CampaignLines), Vec<CampaignProblem>> {
+        let (mut reader, table) = TomlReader::new(text)?;
+        let mut lines = CampaignLines::default();
         let (mut name, mut cluster) = (None, None);
         let mut defaults = Settings::default();
         let (mut runs, mut keys) = (Vec::new(), BTreeSet::new());
         let entries = reader.entries("", table, true);
-        // What another version means by its keys is not known: they would only be noise.
+        // The keys of another version may mean something else, so they are not checked.
         version(&mut reader, &entries)?;
         for entry in entries {
             keys.insert(entry.key.clone());
@@ -80,14 +84,16 @@ impl Campaign {
                 _ => reader.unknown(&entry, TOP),
             }
         }
-        for (key, what) in [("name", "what it is called"), ("cluster", "a profile of clusters.toml")] {
+        for (key, what) in
+            [("name", "the campaign's name"), ("cluster", "the name of a cluster in clusters.toml")]
+        {
             if !keys.contains(key) {
-                reader.problems.push(CampaignProblem::new(1, key, format!("is needed: {what}")));
+                reader.problems.push(CampaignProblem::new(1, key, format!("Missing: {what}.")));
             }
         }
-        // An empty list would not be said twice.
+        // An empty list is reported by `read_runs`.
         if !keys.contains("run") {
-            reader.problems.push(CampaignProblem::new(1, "run", "is needed: at least one [[run]]"));
+            reader.problems.push(CampaignProblem::new(1, "run", NO_RUN));
         }
         let complete = reader.problems.is_empty();
         let nameless = || Name(String::new());
@@ -96,14 +102,12 @@ impl Campaign {
         let mut problems = reader.problems;
         problems.extend(order(&campaign, &lines));
         for run in 0..campaign.runs.len() {
-            let found = scenario(&campaign, &lines, run);
-            // What is missing may be what could not be read.
-            problems.extend(found.into_iter().filter(|problem| complete || !problem.given.is_empty()));
+            problems.extend(scenario(&campaign, &lines, run, complete));
         }
         if problems.is_empty() { Ok((campaign, lines)) } else { Err(in_order(problems)) }
     }
 
-    /// What a run's fields are once the defaults stand in for what it leaves out.
+    /// Returns a run's fields, with the defaults for those that it doesn't set.
     pub(super) fn spec(&self, run: &Run) -> Spec {
         run.settings
             .spec
@@ -112,7 +116,7 @@ impl Campaign {
     }
 }
 
-/// By line, each once: a mistake in the defaults is one, however many runs it reaches.
+/// Sorts problems by line and removes duplicates: a mistake in the defaults would be reported for each run.
 pub(super) fn in_order(mut problems: Vec<CampaignProblem>) -> Vec<CampaignProblem> {
     problems.sort_by_key(|problem| problem.line);
     let mut once: Vec<CampaignProblem> = Vec::new();
@@ -124,12 +128,11 @@ pub(super) fn in_order(mut problems: Vec<CampaignProblem>) -> Vec<CampaignProble
     once
 }
 
-/// Refuses every version but ours.
-pub(super) fn version(reader: &mut Reader, entries: &[Entry]) -> Result<(), Vec<CampaignProblem>> {
+/// Refuses other versions than [`VERSION`].
+pub(super) fn version(reader: &mut TomlReader, entries: &[Entry]) -> Result<(), Vec<CampaignProblem>> {
     let Some(entry) = entries.iter().find(|entry| entry.key == "version") else {
-        reader
-            .problems
-            .push(CampaignProblem::new(1, "version", "is needed").allowed(format!("version = {VERSION}")));
+        let message = format!("Missing: add version = {VERSION}.");
+        reader.problems.push(CampaignProblem::new(1, "version", message));
         return Ok(());
     };
     match &entry.value {
@@ -139,31 +142,29 @@ pub(super) fn version(reader: &mut Reader, entries: &[Entry]) -> Result<(), Vec<
                 DeValue::Integer(whole) => whole.to_string(),
                 other => kind(other).to_string(),
             };
-            let what = "is no version that this trainplan reads";
-            let problem = CampaignProblem::new(entry.line, "version", what).given(&given);
-            Err(vec![problem.allowed(VERSION.to_string())])
+            let message = format!("This Trainplan reads version {VERSION}, not {given}.");
+            Err(vec![CampaignProblem::new(entry.line, "version", message)])
         }
     }
 }
 
-fn read_runs(reader: &mut Reader, entry: Entry, lines: &mut Lines) -> Vec<Run> {
+fn read_runs(reader: &mut TomlReader, entry: Entry, lines: &mut CampaignLines) -> Vec<Run> {
     let mut runs = Vec::new();
     let DeValue::Array(items) = entry.value else {
-        let what = format!("is {}", kind(&entry.value));
-        let problem = CampaignProblem::new(entry.line, entry.path, what);
-        reader.problems.push(problem.allowed("[[run]], once for each"));
+        let message = format!("Start each run with [[run]]. This is {}.", kind(&entry.value));
+        reader.problems.push(CampaignProblem::new(entry.line, entry.path, message));
         return runs;
     };
     if items.is_empty() {
-        reader.problems.push(CampaignProblem::new(entry.line, entry.path, "is needed: at least one [[run]]"));
+        reader.problems.push(CampaignProblem::new(entry.line, entry.path, NO_RUN));
     }
     for (index, item) in items.into_iter().enumerate() {
         let line = reader.line(item.span().start);
         let DeValue::Table(table) = item.into_inner() else {
-            reader.problems.push(CampaignProblem::new(line, "run", "is no table").allowed("[[run]]"));
+            reader.problems.push(CampaignProblem::new(line, "run", "Start each run with [[run]]."));
             continue;
         };
-        // Named in messages by its name, if it has a readable one.
+        // Messages use the run's name if it is valid.
         let named = table.get("name").and_then(|name| name.get_ref().as_str());
         let named = named.filter(|name| name.parse::<Name>().is_ok()).map(String::from);
         let place = format!("run.{}", named.unwrap_or_else(|| (index + 1).to_string()));
@@ -171,8 +172,11 @@ fn read_runs(reader: &mut Reader, entry: Entry, lines: &mut Lines) -> Vec<Run> {
         let mut keys = KeyLines::new();
         let entries = reader.entries(&place, table, true);
         if !entries.iter().any(|entry| entry.key == "name") {
-            let what = "is needed: what the run is called";
-            reader.problems.push(CampaignProblem::new(line, format!("{place}.name"), what));
+            reader.problems.push(CampaignProblem::new(
+                line,
+                format!("{place}.name"),
+                "Missing: the run's name.",
+            ));
         }
         for entry in entries {
             keys.insert(entry.key.clone(), entry.line);
@@ -188,20 +192,20 @@ fn read_runs(reader: &mut Reader, entry: Entry, lines: &mut Lines) -> Vec<Run> {
             }
         }
         reader.options(&settings.spec, &place, &keys);
-        // A name that can't be read is among the problems.
+        // An invalid name is already among the problems.
         runs.push(Run { name: name.unwrap_or_else(|| Name(String::new())), after, settings });
         lines.runs.push((line, keys));
     }
     runs
 }
 
-/// Where results are sent to.
-fn upload(reader: &mut Reader, entry: Entry) -> Option<Upload> {
+/// Reads where to send results.
+fn upload(reader: &mut TomlReader, entry: Entry) -> Option<Upload> {
     let (line, path) = (entry.line, entry.path.clone());
     let entries = reader.table(entry, true)?;
     if !entries.iter().any(|entry| entry.key == "to") {
-        let problem = CampaignProblem::new(line, format!("{path}.to"), "is needed: the server's address");
-        reader.problems.push(problem.allowed("to = \"https://results.example\""));
+        let message = "Missing: the server's address, such as to = \"https://results.example\".";
+        reader.problems.push(CampaignProblem::new(line, format!("{path}.to"), message));
     }
     let (mut to, mut token, mut logs, mut progress) = (None, None, None, None);
     for entry in entries {
@@ -222,22 +226,19 @@ fn upload(reader: &mut Reader, entry: Entry) -> Option<Upload> {
     })
 }
 
-/// A key that is none of settings, in a table with `more` of its own.
-fn unknown(reader: &mut Reader, entry: &Entry, more: &[&'static str]) {
+/// Refuses an unknown key in a table of settings that has `more` keys of its own.
+fn unknown(reader: &mut TomlReader, entry: &Entry, more: &[&'static str]) {
     let fields = Field::ALL.iter().filter(|field| is_setting(**field)).map(|field| field.flag());
-    let others: Vec<&str> = more.iter().copied().chain(POLICY).collect();
-    let problem = CampaignProblem::new(entry.line, &entry.path, "is no known key");
-    reader.problems.push(match names_secret(&entry.key) {
-        true => problem.allowed("variables in a table env: env = { NAME = { env = \"NAME\" } }"),
-        false => problem.known(&entry.key, others.iter().copied().chain(fields)).allowed(format!(
-            "{}, and the flags of `trainplan estimate` and `trainplan launch` without their dashes",
-            others.join(", ")
-        )),
-    });
+    if names_secret(&entry.key) {
+        reader
+            .refuse(entry, "Unknown key. Put variables in a table env: env = { NAME = { env = \"NAME\" } }.");
+    } else {
+        reader.unknown(entry, more.iter().copied().chain(POLICY).chain(fields));
+    }
 }
 
-/// Reads a key of settings; gives it back if it is none.
-fn setting<'i>(reader: &mut Reader, settings: &mut Settings, entry: Entry<'i>) -> Option<Entry<'i>> {
+/// Reads a key of settings. Returns the entry if the key is not one of them.
+fn setting<'i>(reader: &mut TomlReader, settings: &mut Settings, entry: Entry<'i>) -> Option<Entry<'i>> {
     match entry.key.as_str() {
         "env" => settings.env = reader.env(entry),
         "repeats" => settings.repeats = reader.whole(&entry, 1, MOST_REPEATS),
@@ -251,48 +252,47 @@ fn setting<'i>(reader: &mut Reader, settings: &mut Settings, entry: Entry<'i>) -
     None
 }
 
-/// Names that are there twice, and runs that wait for what never ends.
-fn order(campaign: &Campaign, lines: &Lines) -> Vec<CampaignProblem> {
+/// Finds duplicate names, and runs that would wait forever.
+fn order(campaign: &Campaign, lines: &CampaignLines) -> Vec<CampaignProblem> {
     let names: Vec<&str> = campaign.runs.iter().map(|run| run.name.as_str()).collect();
-    // Any name may be the one that could not be read.
+    // Any other name may be the one that is invalid.
     if names.contains(&"") {
         return Vec::new();
     }
     let mut problems = Vec::new();
-    let mut refuse = |run: usize, key: &str, problem: CampaignProblem| {
+    let mut refuse = |run: usize, key: &str, message: String| {
         let (line, key) = lines.of(campaign, run, key);
-        problems.push(CampaignProblem { line, key, ..problem });
+        problems.push(CampaignProblem::new(line, key, message));
     };
-    let blank = |what: String| CampaignProblem::new(0, "", what);
     let mut unknown = false;
     for (index, run) in campaign.runs.iter().enumerate() {
         if let Some(first) = names[..index].iter().position(|name| *name == run.name.as_str()) {
             let (line, _) = lines.of(campaign, first, "name");
-            let what = format!("is the name of the run in line {line} already");
-            refuse(index, "name", blank(what).given(run.name.as_str()));
+            refuse(index, "name", format!("The run in line {line} is already called \"{}\".", run.name));
         }
         for before in &run.after {
             if !names.contains(&before.as_str()) {
                 unknown = true;
                 let others = names.iter().copied().filter(|name| *name != run.name.as_str());
-                let problem = blank("is no run of this campaign".into()).given(before.as_str());
-                refuse(index, "after", problem.known(before.as_str(), others));
+                let closest = most_alike(before.as_str(), others);
+                let closest = closest.map_or(String::new(), |closest| format!(" Did you mean {closest}?"));
+                refuse(index, "after", format!("This campaign has no run \"{before}\".{closest}"));
             }
         }
     }
     if let Some(circle) = circle(campaign).filter(|_| !unknown) {
         let names: Vec<&str> = circle.iter().filter_map(|index| names.get(*index).copied()).collect();
         let first = circle.first().copied().unwrap_or_default();
-        let what = match names.len() {
-            ..=2 => "is the run itself, which would wait for ever".to_string(),
-            _ => format!("would wait for ever: {}", names.join(" waits for ")),
+        let message = match names.len() {
+            ..=2 => "A run can't wait for itself.".to_string(),
+            _ => format!("These runs would wait forever: {}.", names.join(" waits for ")),
         };
-        refuse(first, "after", blank(what));
+        refuse(first, "after", message);
     }
     problems
 }
 
-/// Runs that wait for each other, the first once more at the end.
+/// Returns runs that wait for each other, with the first again at the end.
 fn circle(campaign: &Campaign) -> Option<Vec<usize>> {
     let place = |name: &Name| campaign.runs.iter().position(|run| run.name == *name);
     let waits_for: Vec<Vec<usize>> =
@@ -306,7 +306,7 @@ fn circle(campaign: &Campaign) -> Option<Vec<usize>> {
             None => break,
         }
     }
-    // Each that is left waits for another that is left.
+    // Each remaining run waits for another remaining run.
     let mut path = vec![ends.iter().position(|ends| !ends)?];
     loop {
         let last = *path.last()?;
@@ -319,11 +319,12 @@ fn circle(campaign: &Campaign) -> Option<Vec<usize>> {
     }
 }
 
-/// What can be said of a run's scenario without its cluster.
-fn scenario(campaign: &Campaign, lines: &Lines, run: usize) -> Vec<CampaignProblem> {
+/// Returns the problems of a run's scenario that don't depend on the cluster. A missing field is a problem only if the
+/// rest of the file is `complete`: otherwise it may be among what couldn't be read.
+fn scenario(campaign: &Campaign, lines: &CampaignLines, run: usize, complete: bool) -> Vec<CampaignProblem> {
     let Some(entry) = campaign.runs.get(run) else { return Vec::new() };
     let spec = campaign.spec(entry);
-    // The cluster may say the GPU, and only the runner can look whether a model is a file.
+    // The cluster may define the GPU, and only the runner can read a model's file.
     let later = |problem: &Problem| match problem.field {
         Field::Gpu => spec.get(Field::Gpu).is_none(),
         Field::Model => spec.get(Field::Model).is_some_and(is_path),
@@ -332,15 +333,15 @@ fn scenario(campaign: &Campaign, lines: &Lines, run: usize) -> Vec<CampaignProbl
     let problems = spec.scenario().err().unwrap_or_default();
     problems
         .into_iter()
-        .filter(|problem| !later(problem))
+        .filter(|problem| !later(problem) && (complete || !problem.given.is_empty()))
         .map(|problem| {
             let (line, key) = lines.of(campaign, run, problem.field.flag());
-            CampaignProblem::of(line, key, problem)
+            CampaignProblem::of(line, key, &problem)
         })
         .collect()
 }
 
-/// Whether a model's text may be the name of a file.
+/// Returns whether a model's text can be a file name.
 fn is_path(text: &str) -> bool {
     !text.starts_with("own:") && (text.contains('/') || text.ends_with(".json") || text.starts_with('.'))
 }

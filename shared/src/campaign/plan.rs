@@ -1,8 +1,8 @@
-//! What a campaign comes to on its cluster: every run's scenario, prediction and launch.
+//! A campaign on its cluster: every run's scenario, prediction and launch.
 
 use super::clusters::Cluster;
 use super::environment::Env;
-use super::parse::{Lines, in_order};
+use super::parse::{CampaignLines, in_order};
 use super::problem::CampaignProblem;
 use super::{Campaign, Run, Upload};
 use crate::estimate::Interval;
@@ -12,46 +12,46 @@ use crate::planning::Predicted;
 use crate::problem::Problem;
 use crate::spec::Spec;
 
-/// A run with all that follows from it.
+/// A run with its prediction and launch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Planned<'a> {
-    /// What the campaign says of it.
+    /// The run in the campaign.
     pub run: &'a Run,
     /// How many times it runs.
     pub repeats: u32,
-    /// Whether it shares the cluster with no other such run.
+    /// Whether it runs while no other singleton run of the campaign does.
     pub singleton: bool,
-    /// How long a job of it may wait in the queue.
+    /// How long each job may wait in the queue.
     pub queue_budget: Option<TimeLimit>,
-    /// Where its result is sent to.
+    /// Where to send the result.
     pub upload: Option<&'a Upload>,
-    /// The recipe that it starts from, in full.
+    /// The recipe that it starts from, with its release.
     pub recipe: Option<String>,
-    /// Its scenario and its options, as typed and as the cluster's profile has them.
+    /// Its scenario and launch options, from the campaign and the cluster's profile.
     pub spec: Spec,
     /// Its prediction.
     pub predicted: Predicted,
-    /// Its launch, in which secrets are references.
+    /// Its launch; secrets are references.
     pub launch: Launch,
-    /// Its variables: the cluster's, the defaults' and its own.
+    /// Its variables: the cluster's, those of the defaults and its own.
     pub env: Env,
-    /// Seconds that one repeat trains for; starting the job comes besides.
+    /// The training time of one repeat, in seconds, without the start of the job.
     pub training_s: Interval,
-    /// GPU-hours of training, of all jobs and repeats.
+    /// GPU-hours of training, for all jobs and repeats.
     pub gpu_hours: Interval,
-    /// What to know of it besides what the launch and the prediction say.
+    /// Warnings other than those of the launch and the prediction.
     pub warnings: Vec<String>,
 }
 
-/// Plans every run.
+/// Returns the plan of every run.
 ///
-/// `own_model` gives a model as text where a run names a file, which is read where the campaign is carried out.
+/// `own_model` returns a model as text if a run names a file, which only the runner can read.
 ///
 /// # Errors
-/// All that can't work, with its line in the campaign.
+/// Every problem, with its line in the campaign.
 pub fn plan<'a>(
     campaign: &'a Campaign,
-    lines: &Lines,
+    lines: &CampaignLines,
     cluster: &Cluster,
     own_model: impl Fn(&str) -> Result<Option<String>, Problem>,
 ) -> Result<Vec<Planned<'a>>, Vec<CampaignProblem>> {
@@ -64,9 +64,9 @@ pub fn plan<'a>(
                 let of_campaign = campaign.spec(run).get(problem.field).is_some();
                 let (line, mut path) = lines.of(campaign, index, key);
                 if !of_campaign && cluster.spec.get(problem.field).is_some() {
-                    path = format!("{path} (of cluster {})", cluster.name);
+                    path = format!("{path} (from cluster {})", cluster.name);
                 }
-                CampaignProblem::of(line, path, problem)
+                CampaignProblem::of(line, path, &problem)
             })),
         }
     }
@@ -90,7 +90,7 @@ fn plan_run<'a>(
         let variables = env.lines().parse().map_err(|problem: Problem| vec![problem])?;
         Ok(LaunchOptions { env: variables, ..LaunchOptions::from_spec(spec)? })
     };
-    // Which release launches it decides where things are.
+    // The release that launches the run decides where it is installed.
     let first = options(&spec).and_then(|options| launch(scenario, &options));
     let launched = first.and_then(|first| {
         let installed = cluster.installed(first.release, &scenario.model.id);
@@ -105,8 +105,8 @@ fn plan_run<'a>(
         }
     };
     if launch.cluster_type != ClusterType::Slurm {
-        let what = "is no kind of cluster that campaigns are carried out on";
-        problems.push(Problem::clause(Field::ClusterType, launch.cluster_type, what).nearest(["slurm"]));
+        let problem = Problem::new(Field::ClusterType, launch.cluster_type, "Campaigns run only on Slurm.");
+        problems.push(problem.suggest(["slurm"]));
     }
     if !problems.is_empty() {
         return Err(problems);
@@ -121,13 +121,14 @@ fn plan_run<'a>(
     if let (Some(full), Some(typed)) = (&recipe, spec.get(Field::Recipe))
         && !typed.contains('@')
     {
-        warnings
-            .push(format!("{typed} means {full}: name the release, or a later version may choose another."));
+        warnings.push(format!(
+            "{typed} is {full} in this version. Name the release, so that a later version runs the same."
+        ));
     }
     if !launch.needs.is_empty() {
         warnings.push(format!(
-            "{} must be set on {}: the profile's install-path, recipe-dir, account and partition do it, and env does \
-             for everything else.",
+            "{} must be set on {}. Set install-path, recipe-dir, account and partition in the cluster's profile, and other \
+             variables in env.",
             launch.needs.join(", "),
             cluster.name
         ));
@@ -149,7 +150,7 @@ fn plan_run<'a>(
     })
 }
 
-/// The fields with the cluster's where they say nothing, and a model's file read.
+/// Returns the fields with the cluster's for those that are missing, and with a model's file read.
 fn on_cluster(
     spec: &Spec,
     cluster: &Cluster,
@@ -157,7 +158,7 @@ fn on_cluster(
 ) -> Result<Spec, Problem> {
     let mut of_cluster = cluster.spec.clone();
     if spec.get(Field::Recipe).is_some() {
-        // A recipe says its own.
+        // A recipe defines its GPU.
         of_cluster.set(Field::Gpu, "");
     }
     let mut spec = under(&of_cluster, spec);
@@ -167,17 +168,17 @@ fn on_cluster(
     Ok(spec)
 }
 
-/// `spec`, with `base` where it says nothing.
+/// Returns `spec`, with the fields of `base` for those that are missing.
 fn under(base: &Spec, spec: &Spec) -> Spec {
     spec.iter().fold(base.clone(), |both, (field, text)| both.with(field, text))
 }
 
-/// A scenario for other GPUs than the cluster has; one's own variety of a type counts as the type.
+/// Returns the problem of a scenario for other GPUs than the cluster's. A user's own variant of a type counts as the type.
 fn other_gpu(gpu: &str, cluster: &Cluster) -> Option<Problem> {
     let kind = |id: &str| id.split(':').next().unwrap_or_default().trim().to_ascii_lowercase();
     let there = cluster.spec.get(Field::Gpu)?;
     (kind(there) != kind(gpu)).then(|| {
-        let what = format!("is not what cluster {} has", cluster.name);
-        Problem::clause(Field::Gpu, gpu, what).nearest([there])
+        let message = format!("Cluster {} has {there} GPUs, but the run needs {gpu}.", cluster.name);
+        Problem::new(Field::Gpu, gpu, message)
     })
 }

@@ -1,82 +1,50 @@
-//! What is wrong with a file that a person wrote.
+//! Mistakes in a campaign file or in the cluster profiles.
 
 use crate::message::Front;
 use crate::problem::{Problem, most_alike};
-use serde::Serialize;
+use crate::text::printable;
 use std::fmt;
 
-/// One mistake in a campaign or in the profiles of clusters.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// A mistake in a campaign file or in the cluster profiles.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CampaignProblem {
     /// The line, counted from 1.
     pub line: u32,
-    /// The key, with the tables that it stands in: `run.nightly.tp`; empty for the file itself.
+    /// The key with its tables, such as `run.nightly.tp`; empty for the file itself.
     pub key: String,
-    /// What was given; empty if nothing was, or if it may be a secret.
-    pub given: String,
-    /// What is wrong with it, as a clause.
-    pub what: String,
-    /// What is allowed, as a clause; empty where `what` says it already.
-    pub allowed: String,
-    /// The nearest that works, if any is known.
-    pub nearest: Vec<String>,
-    /// Whether `what` is a whole sentence with everything that there is to say.
-    #[serde(skip)]
-    pub(super) sentence: bool,
+    /// What is wrong and what to do: sentences without secrets or control characters.
+    pub message: String,
 }
 
 impl CampaignProblem {
-    pub(super) fn new(line: u32, key: impl Into<String>, what: impl Into<String>) -> CampaignProblem {
-        CampaignProblem {
-            line,
-            key: key.into(),
-            given: String::new(),
-            what: what.into(),
-            allowed: String::new(),
-            nearest: Vec::new(),
-            sentence: false,
-        }
+    pub(super) fn new(line: u32, key: impl Into<String>, message: impl AsRef<str>) -> CampaignProblem {
+        CampaignProblem { line, key: key.into(), message: printable(message.as_ref()) }
     }
 
-    /// Says what was given, so that a terminal shows it and nothing else happens.
-    pub(super) fn given(mut self, given: &str) -> CampaignProblem {
-        self.given = printable(given);
-        self
-    }
-
-    pub(super) fn allowed(mut self, allowed: impl Into<String>) -> CampaignProblem {
-        self.allowed = allowed.into();
-        self
-    }
-
-    pub(super) fn nearest(mut self, nearest: impl fmt::Display) -> CampaignProblem {
-        self.nearest = vec![nearest.to_string()];
-        self
-    }
-
-    /// Names the known ones, and of these the one that is spelt most alike.
-    pub(super) fn known<'a>(mut self, typed: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
+    /// Returns the problem of a word that is none of `known`, with the closest of them.
+    pub(super) fn unknown<'a>(
+        line: u32,
+        key: impl Into<String>,
+        message: impl Into<String>,
+        typed: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> CampaignProblem {
+        const MOST_LISTED: usize = 12;
         let known: Vec<&str> = known.into_iter().collect();
-        self.nearest = most_alike(typed, known.iter().copied()).map(String::from).into_iter().collect();
-        self.allowed = known.join(", ");
-        self
-    }
-
-    /// The same that a flag or a field of the page would say, at its place in the file.
-    pub(super) fn of(line: u32, key: impl Into<String>, problem: Problem) -> CampaignProblem {
-        let sentence = true;
-        let given = printable(&problem.given);
-        CampaignProblem {
-            sentence,
-            given,
-            ..CampaignProblem::new(line, key, printable(&problem.text(Front::File)))
+        let mut message = message.into();
+        if let Some(closest) = most_alike(typed, known.iter().copied()) {
+            message += &format!(" Did you mean {closest}?");
         }
+        if (1..=MOST_LISTED).contains(&known.len()) {
+            message += &format!(" Allowed: {}.", known.join(", "));
+        }
+        CampaignProblem::new(line, key, message)
     }
-}
 
-/// A text without what would act on a terminal.
-pub(super) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { c.escape_debug().to_string() } else { c.to_string() }).collect()
+    /// Returns the problem of a field, at its place in the file.
+    pub(super) fn of(line: u32, key: impl Into<String>, problem: &Problem) -> CampaignProblem {
+        CampaignProblem::new(line, key, problem.text(Front::File))
+    }
 }
 
 impl fmt::Display for CampaignProblem {
@@ -85,20 +53,7 @@ impl fmt::Display for CampaignProblem {
         if !self.key.is_empty() {
             write!(f, "{}: ", self.key)?;
         }
-        if self.sentence {
-            return f.write_str(&self.what);
-        }
-        if !self.given.is_empty() {
-            write!(f, "\"{}\" ", self.given)?;
-        }
-        f.write_str(&self.what)?;
-        if !self.nearest.is_empty() {
-            write!(f, "; nearest: {}", self.nearest.join(" or "))?;
-        }
-        match self.allowed.is_empty() {
-            true => Ok(()),
-            false => write!(f, "; allowed: {}", self.allowed),
-        }
+        f.write_str(&self.message)
     }
 }
 

@@ -1,49 +1,54 @@
-//! Reading a TOML file so that every mistake in it is found, each with its line.
+//! Reads a TOML file and finds every mistake in it, each with its line.
 
-use super::environment::{Env, Secret, Setting, holds_token, is_variable, names_secret};
-use super::problem::{CampaignProblem, printable};
+use super::environment::{Env, Secret, VariableValue, holds_token, is_variable, names_secret};
+use super::problem::CampaignProblem;
 use crate::field::Field;
 use crate::launch::{EnvOverrides, LaunchOptions};
 use crate::problem::Problem;
 use crate::spec::Spec;
+use crate::text::printable;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 use toml::de::{DeTable, DeValue};
 
-/// A key with its value, and where both stand.
+/// A key with its value and line.
 #[derive(Debug)]
 pub(super) struct Entry<'i> {
     pub(super) key: String,
-    /// The key with the tables that it stands in.
+    /// The key with its tables.
     pub(super) path: String,
     pub(super) line: u32,
     pub(super) value: DeValue<'i>,
 }
 
-/// The lines of a file's keys.
+/// The line of each key.
 pub(super) type KeyLines = BTreeMap<String, u32>;
 
-/// Reads, gathering problems.
+/// Reads values and collects problems.
 #[derive(Debug)]
-pub(super) struct Reader {
-    /// Where each line but the first begins.
+pub(super) struct TomlReader {
+    /// The offset of each line but the first.
     breaks: Vec<usize>,
     pub(super) problems: Vec<CampaignProblem>,
 }
 
-impl Reader {
-    /// The file's table.
+impl TomlReader {
+    /// Returns the file's table.
     ///
     /// # Errors
-    /// All that is no TOML: what the rest of the file means is then not known.
-    pub(super) fn new(text: &str) -> Result<(Reader, DeTable<'_>), Vec<CampaignProblem>> {
+    /// Every syntax error. The rest of the file is then not checked.
+    pub(super) fn new(text: &str) -> Result<(TomlReader, DeTable<'_>), Vec<CampaignProblem>> {
         let breaks = text.match_indices('\n').map(|(place, _)| place + 1).collect();
-        let mut reader = Reader { breaks, problems: Vec::new() };
+        let mut reader = TomlReader { breaks, problems: Vec::new() };
         let (table, errors) = DeTable::parse_recoverable(text);
         for error in errors {
             let line = reader.line(error.span().map_or(0, |span| span.start));
-            // The message alone: with the line itself it might repeat a secret.
-            reader.problems.push(CampaignProblem::new(line, "", format!("is no TOML: {}", error.message())));
+            // Without the line's text, which may contain a secret.
+            reader.problems.push(CampaignProblem::new(
+                line,
+                "",
+                format!("Invalid TOML: {}.", error.message()),
+            ));
         }
         if reader.problems.is_empty() { Ok((reader, table.into_inner())) } else { Err(reader.problems) }
     }
@@ -53,8 +58,8 @@ impl Reader {
         u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1)
     }
 
-    /// A table's keys in the order of the file. A dash and an underscore are the same in a key if `plain`, which a
-    /// variable's name is not.
+    /// Returns a table's keys in the order of the file. If `plain`, underscores in a key count as dashes; the names of
+    /// variables are not plain.
     pub(super) fn entries<'i>(&mut self, place: &str, table: DeTable<'i>, plain: bool) -> Vec<Entry<'i>> {
         let mut found: Vec<(usize, Entry)> = Vec::new();
         for (name, value) in table {
@@ -71,8 +76,8 @@ impl Reader {
         for (_, entry) in found {
             match entries.iter().find(|earlier| earlier.key == entry.key) {
                 Some(earlier) => {
-                    let what = format!("is there twice: line {} says it too", earlier.line);
-                    self.refuse(&entry, what);
+                    let message = format!("Duplicate key, already set in line {}.", earlier.line);
+                    self.refuse(&entry, message);
                 }
                 None => entries.push(entry),
             }
@@ -80,17 +85,17 @@ impl Reader {
         entries
     }
 
-    pub(super) fn refuse(&mut self, entry: &Entry, what: impl Into<String>) {
-        self.problems.push(CampaignProblem::new(entry.line, &entry.path, what));
+    pub(super) fn refuse(&mut self, entry: &Entry, message: impl AsRef<str>) {
+        self.problems.push(CampaignProblem::new(entry.line, &entry.path, message));
     }
 
-    /// A key that nobody knows.
+    /// Refuses an unknown key.
     pub(super) fn unknown<'a>(&mut self, entry: &Entry, known: impl IntoIterator<Item = &'a str>) {
-        let problem = CampaignProblem::new(entry.line, &entry.path, "is no known key");
-        self.problems.push(problem.known(&entry.key, known));
+        let problem = CampaignProblem::unknown(entry.line, &entry.path, "Unknown key.", &entry.key, known);
+        self.problems.push(problem);
     }
 
-    /// A text, a number or a switch, as text.
+    /// Returns a string, a number or a boolean as text.
     pub(super) fn text(&mut self, entry: &Entry) -> Option<String> {
         let text = match &entry.value {
             DeValue::String(text) => text.trim().to_string(),
@@ -101,71 +106,67 @@ impl Reader {
             },
             DeValue::Float(number) => number.as_str().to_string(),
             DeValue::Boolean(on) => on.to_string(),
-            // A time limit without quotes is a time of the day.
+            // A time limit without quotes is a time of day.
             DeValue::Datetime(time) => time.to_string(),
             other => {
-                let what = format!("is {}", kind(other));
-                let problem = CampaignProblem::new(entry.line, &entry.path, what);
-                self.problems.push(problem.allowed("a text, a number, true or false"));
+                self.refuse(entry, format!("Use a string, a number, true or false, not {}.", kind(other)));
                 return None;
             }
         };
         if holds_token(&text) {
             self.refuse(
                 entry,
-                "holds what looks like an access token, which never stands in a file: refer to it under env, as in \
-                 HF_TOKEN = { env = \"HF_TOKEN\" }",
+                "The value looks like an access token, which must not be in a file. Refer to it under env: HF_TOKEN = { env \
+                 = \"HF_TOKEN\" }.",
             );
             return None;
         }
         if text.is_empty() {
-            self.refuse(entry, "is empty: leave the key out");
+            self.refuse(entry, "Empty value. Remove the key.");
             return None;
         }
         Some(text)
     }
 
-    /// A text that is parsed as its type says.
+    /// Returns a parsed value.
     pub(super) fn parsed<T: FromStr<Err = Problem>>(&mut self, entry: &Entry) -> Option<T> {
         match self.text(entry)?.parse() {
             Ok(value) => Some(value),
             Err(problem) => {
-                self.problems.push(CampaignProblem::of(entry.line, &entry.path, problem));
+                self.problems.push(CampaignProblem::of(entry.line, &entry.path, &problem));
                 None
             }
         }
     }
 
-    /// A name or an address.
-    pub(super) fn named<T: FromStr<Err = super::Refused>>(&mut self, entry: &Entry) -> Option<T> {
+    /// Returns a name or an address.
+    pub(super) fn named<T: FromStr<Err = super::InvalidName>>(&mut self, entry: &Entry) -> Option<T> {
         let text = self.text(entry)?;
         self.name(entry, &text)
     }
 
-    fn name<T: FromStr<Err = super::Refused>>(&mut self, entry: &Entry, text: &str) -> Option<T> {
+    fn name<T: FromStr<Err = super::InvalidName>>(&mut self, entry: &Entry, text: &str) -> Option<T> {
         match text.parse() {
             Ok(value) => Some(value),
-            Err(super::Refused { what, allowed }) => {
-                // An address may hold a password.
-                let given = if text.contains('@') { "" } else { text };
-                let problem = CampaignProblem::new(entry.line, &entry.path, what);
-                self.problems.push(problem.given(given).allowed(allowed));
+            Err(invalid) => {
+                // An address may contain a password.
+                let shown =
+                    if text.contains('@') { String::new() } else { format!("\"{text}\" is not valid. ") };
+                self.refuse(entry, format!("{shown}{invalid}"));
                 None
             }
         }
     }
 
-    /// One name, or several in an array.
-    pub(super) fn names<T: FromStr<Err = super::Refused>>(&mut self, entry: &Entry) -> Vec<T> {
+    /// Returns a name, or the names of an array.
+    pub(super) fn names<T: FromStr<Err = super::InvalidName>>(&mut self, entry: &Entry) -> Vec<T> {
         let DeValue::Array(items) = &entry.value else { return self.named(entry).into_iter().collect() };
         let mut names = Vec::new();
         for item in items.iter() {
             match item.get_ref() {
                 DeValue::String(text) => names.extend(self.name(entry, text)),
                 other => {
-                    let what = format!("holds {}", kind(other));
-                    let problem = CampaignProblem::new(entry.line, &entry.path, what);
-                    self.problems.push(problem.allowed("names"));
+                    self.refuse(entry, format!("Use names, not {}.", kind(other)));
                 }
             }
         }
@@ -174,17 +175,10 @@ impl Reader {
 
     pub(super) fn whole(&mut self, entry: &Entry, from: u32, to: u32) -> Option<u32> {
         let text = self.text(entry)?;
-        let problem = match text.parse::<u32>() {
+        match text.parse::<u32>() {
             Ok(whole) if (from..=to).contains(&whole) => return Some(whole),
-            Ok(whole) => CampaignProblem::new(entry.line, &entry.path, "is out of range")
-                .given(&text)
-                .allowed(format!("a whole number from {from} to {to}"))
-                .nearest(whole.clamp(from, to)),
-            Err(_) => CampaignProblem::new(entry.line, &entry.path, "is no whole number")
-                .given(&text)
-                .allowed(format!("a whole number from {from} to {to}")),
-        };
-        self.problems.push(problem);
+            _ => self.refuse(entry, format!("\"{text}\" is not a whole number from {from} to {to}.")),
+        }
         None
     }
 
@@ -193,8 +187,7 @@ impl Reader {
             return Some(on);
         }
         let text = self.text(entry)?;
-        let problem = CampaignProblem::new(entry.line, &entry.path, "is neither true nor false");
-        self.problems.push(problem.given(&text).allowed("true, false"));
+        self.refuse(entry, format!("Use true or false, not \"{text}\"."));
         None
     }
 
@@ -203,42 +196,41 @@ impl Reader {
         match value {
             DeValue::Table(table) => Some(self.entries(&path, table, plain)),
             other => {
-                let what = format!("is {}", kind(&other));
-                self.problems.push(CampaignProblem::new(line, path, what).allowed("a table"));
+                let message = format!("Use a table, not {}.", kind(&other));
+                self.problems.push(CampaignProblem::new(line, path, message));
                 None
             }
         }
     }
 
-    /// Puts a key into a field. What the field says of itself is found by [`Reader::fields`].
+    /// Sets a field. [`TomlReader::options`] checks its value.
     pub(super) fn field(&mut self, spec: &mut Spec, field: Field, entry: &Entry) {
         if let Some(text) = self.text(entry) {
             spec.set(field, text);
         }
     }
 
-    /// What the launch fields say of their own values.
+    /// Checks the values of launch fields.
     pub(super) fn options(&mut self, spec: &Spec, place: &str, lines: &KeyLines) {
         let Err(problems) = LaunchOptions::from_spec(spec) else { return };
         for problem in problems {
             let key = problem.field.flag();
             let line = lines.get(key).copied().unwrap_or(1);
-            self.problems.push(CampaignProblem::of(line, format!("{place}.{key}"), problem));
+            self.problems.push(CampaignProblem::of(line, format!("{place}.{key}"), &problem));
         }
     }
 
-    /// Variables; each value is a text or a reference to a secret.
+    /// Returns environment variables: each value is a string or a reference to a secret.
     pub(super) fn env(&mut self, entry: Entry) -> Env {
         let mut env = Env::default();
         for entry in self.table(entry, false).unwrap_or_default() {
             if !is_variable(&entry.key) {
-                let problem = CampaignProblem::new(entry.line, &entry.path, "is no name of a variable");
-                self.problems.push(problem.allowed("letters, digits and underscores"));
+                self.refuse(&entry, "A variable name has only letters, digits and underscores, and doesn't start with a digit.");
                 continue;
             }
             let setting = match &entry.value {
-                DeValue::Table(_) => self.secret(&entry).map(Setting::Secret),
-                _ => self.variable(&entry).map(Setting::Text),
+                DeValue::Table(_) => self.secret(&entry).map(VariableValue::Secret),
+                _ => self.variable(&entry).map(VariableValue::Text),
             };
             if let Some(setting) = setting {
                 env.0.insert(entry.key, setting);
@@ -249,39 +241,39 @@ impl Reader {
 
     fn variable(&mut self, entry: &Entry) -> Option<String> {
         let text = match &entry.value {
-            // As typed: a variable may be empty, or begin with a blank.
+            // As typed: a variable may be empty, or start with a space.
             DeValue::String(text) if !holds_token(text) => text.to_string(),
             _ => self.text(entry)?,
         };
         let name = &entry.key;
         let reference = text.strip_prefix('$').is_some_and(is_variable);
         if names_secret(name) && !reference {
-            let what = "is a secret by its name, and a secret never stands in a file";
-            let allowed = format!(
-                "{name} = {{ env = \"{name}\" }} to take it from your environment, {name} = {{ command = [\"pass\", \
-                 \"show\", \"…\"] }} to have a program print it, or \"${name}\" for what the variable holds on the cluster"
+            self.refuse(
+                entry,
+                format!(
+                    "By its name, this is a secret, which must not be in a file. Use {name} = {{ env = \"{name}\" }} to \
+                     read it from your environment, {name} = {{ command = [\"pass\", \"show\", \"…\"] }} to run a program \
+                     that prints it, or {name} = \"${name}\" for the variable on the cluster."
+                ),
             );
-            let problem = CampaignProblem::new(entry.line, &entry.path, what);
-            self.problems.push(problem.allowed(allowed));
             return None;
         }
-        let read = match text.contains(char::is_control) {
-            // A line break would make two variables of it.
-            true => {
-                Err(Problem::clause(Field::Env, name, "holds a control character, which can't be pasted"))
-            }
-            false => format!("{name}={text}").parse::<EnvOverrides>().map(drop),
-        };
+        // A line break would split it into two variables.
+        if text.contains(char::is_control) {
+            self.refuse(entry, format!("The value of {name} contains a control character."));
+            return None;
+        }
+        let read = format!("{name}={text}").parse::<EnvOverrides>();
         match read {
-            Ok(()) => Some(text),
+            Ok(_) => Some(text),
             Err(problem) => {
-                self.problems.push(CampaignProblem::of(entry.line, &entry.path, problem));
+                self.problems.push(CampaignProblem::of(entry.line, &entry.path, &problem));
                 None
             }
         }
     }
 
-    /// A reference to a secret, and never one itself.
+    /// Returns a reference to a secret.
     pub(super) fn secret(&mut self, entry: &Entry) -> Option<Secret> {
         const WANTED: &str = "{ env = \"NAME\" } or { command = [\"PROGRAM\", \"ARGUMENT\"] }";
         let mut found = Vec::new();
@@ -310,18 +302,17 @@ impl Reader {
         match (found.pop(), found.is_empty()) {
             (Some(Some(secret)), true) => Some(secret),
             _ => {
-                let problem = CampaignProblem::new(entry.line, &entry.path, "is no reference to a secret");
-                self.problems.push(problem.allowed(WANTED));
+                self.refuse(entry, format!("A secret must be a reference: {WANTED}."));
                 None
             }
         }
     }
 }
 
-/// What a value is, as the end of a clause.
+/// Returns what a value is, with its article.
 pub(super) fn kind(value: &DeValue) -> &'static str {
     match value {
-        DeValue::String(_) => "a text",
+        DeValue::String(_) => "a string",
         DeValue::Integer(_) | DeValue::Float(_) => "a number",
         DeValue::Boolean(_) => "true or false",
         DeValue::Datetime(_) => "a time",

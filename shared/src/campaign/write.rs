@@ -1,12 +1,12 @@
-//! A campaign as text, in the one form that there is for it: what is read and written again is the same file.
+//! Writes a campaign as text. There is one form: reading and writing it again gives the same file.
 
-use super::environment::{Env, Secret, Setting, is_variable};
+use super::environment::{Env, Secret, VariableValue, is_variable};
 use super::{Campaign, Settings, Upload, VERSION, is_setting};
 use crate::field::{Field, FieldValue};
 use std::fmt::Write;
 
 impl Campaign {
-    /// The file's text.
+    /// Returns the file's text.
     pub fn to_text(&self) -> String {
         let mut out = String::new();
         line(&mut out, "version", &VERSION.to_string());
@@ -50,7 +50,7 @@ fn settings(out: &mut String, settings: &Settings) {
 
 fn upload(out: &mut String, table: &str, upload: Option<&Upload>) {
     let Some(upload) = upload else { return };
-    // What a reader would take for granted is left out.
+    // Default values are omitted.
     let Upload { token, logs, progress, .. } = Upload::to(upload.to.clone());
     let _ = writeln!(out, "\n[{table}]");
     line(out, "to", &quoted(upload.to.as_str()));
@@ -73,8 +73,8 @@ fn env(out: &mut String, table: &str, env: &Env) {
     for (name, setting) in &env.0 {
         let name = if is_variable(name) { name.clone() } else { quoted(name) };
         let value = match setting {
-            Setting::Text(text) => quoted(text),
-            Setting::Secret(secret) => reference(secret),
+            VariableValue::Text(text) => quoted(text),
+            VariableValue::Secret(secret) => reference(secret),
         };
         line(out, &name, &value);
     }
@@ -88,11 +88,11 @@ fn reference(secret: &Secret) -> String {
 }
 
 fn line(out: &mut String, key: &str, value: &str) {
-    // Writing to a text does not fail.
+    // Writing to a string can't fail.
     let _ = writeln!(out, "{key} = {value}");
 }
 
-/// Whole numbers and switches bare, as a person would write them; everything else as text.
+/// Returns whole numbers and switches without quotes, and everything else as a string.
 fn value(field: Field, text: &str) -> String {
     let is_whole = || {
         let digits = text.len() <= 9 && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -110,7 +110,7 @@ fn list<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     format!("[{}]", texts.map(quoted).collect::<Vec<_>>().join(", "))
 }
 
-/// A basic string of TOML.
+/// Returns a basic string of TOML.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {

@@ -1,6 +1,6 @@
 //! The planned run as a campaign file, for `trainplan run`.
 
-use trainplan_shared::campaign::{Campaign, Env, Name, Run, Setting, Settings};
+use trainplan_shared::campaign::{Campaign, Env, Name, Run, Settings, VariableValue};
 use trainplan_shared::field::Field;
 use trainplan_shared::launch::{EnvOverrides, Launch};
 use trainplan_shared::scenario::Scenario;
@@ -22,7 +22,7 @@ pub(super) fn campaign(spec: &Spec, scenario: &Scenario, launch: &Launch) -> Opt
         spec.set(Field::Style, launch.style.to_string());
     }
     let env: EnvOverrides = spec.parse(Field::Env).ok()?.unwrap_or_default();
-    let env = env.iter().map(|(name, value)| (name.to_string(), Setting::Text(value.to_string())));
+    let env = env.iter().map(|(name, value)| (name.to_string(), VariableValue::Text(value.to_string())));
     let env = Env(env.collect());
     let gpus = scenario.layout.gpus();
     let run = Run {
