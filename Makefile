@@ -1,4 +1,4 @@
-# The commands people type. Each installs what it lacks (scripts/tools) before it does its work.
+# The commands of the project. Each first installs the tools that it needs (scripts/tools).
 
 .DEFAULT_GOAL := help
 .PHONY: help run build web test lint licenses stress cluster load units
@@ -26,18 +26,18 @@ test: ## Run the whole test suite
 lint: ## Check formatting, lints, scripts and licences
 	scripts/tools test scripts/lint
 
-licenses: ## Gather the licences of all that is shipped again, after a change to the dependencies
+licenses: ## Update the list of licences after a change of dependencies
 	scripts/tools build scripts/npm-ci web
 	scripts/tools build scripts/licenses.mjs
 
-cluster: ## Start a cluster of ssh and Slurm on loopback, to try the runner on (as root; Ctrl-C ends it)
+cluster: ## Start a loopback cluster of ssh and Slurm for manual tests (as root; stop with Ctrl-C)
 	scripts/tools test cargo test --package trainplan-tests --test cluster by_hand -- --ignored --nocapture
 
-load: ## Measure the server: uploads, lists and comparisons with 100,000 runs, a log of 1 GB
+load: ## Measure the server with 100,000 runs and a log of 1 GB
 	scripts/tools test scripts/load
 
-units: build ## Try the systemd units in a virtual machine (as root, with qemu-system-x86_64 and mmdebstrap)
+units: build ## Test the systemd units in a virtual machine (as root, with qemu-system-x86_64 and mmdebstrap)
 	scripts/try-units
 
-stress: ## Run what takes longer: 100,000 cases of every property, fuzzing, benchmarks, 500 jobs
+stress: ## Run long tests: 100,000 cases of every property, fuzzing, benchmarks, 500 jobs
 	scripts/tools stress scripts/stress

@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-// Gathers what the program and the web app contain of others, with its licences and their texts, in
-// runner/data/licenses.json, for `trainplan licenses` and the web app's licenses.txt.
+// Collects the licences of the packages in the program and the web app in runner/data/licenses.json, for `trainplan licenses`
+// and the web app's licenses.txt.
 //
-//   scripts/licenses.mjs          writes the file; run it by `make licenses` after a change to the dependencies
-//   scripts/licenses.mjs --check  fails if the file names other packages than the lock files do; reads no texts
+//   scripts/licenses.mjs          writes the file; run `make licenses` after a change of dependencies
+//   scripts/licenses.mjs --check  fails if the file and the lock files list different packages
 
 import { execFileSync } from "node:child_process";
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
@@ -18,7 +18,7 @@ const TARGETS = {
   [WEB_APP]: { crate: "trainplan-web", triples: ["wasm32-unknown-unknown"] },
 };
 
-// C libraries whose source is inside of a crate, under a licence that is not the crate's.
+// C libraries within crates that have another licence than the crate.
 const INSIDE = {
   "libsqlite3-sys": {
     name: "SQLite",
@@ -50,7 +50,7 @@ function packages() {
     found.get(key).parts.push(part);
   };
   for (const [part, { crate, triples }] of Object.entries(TARGETS)) {
-    // What only builds, or only tests, is not shipped.
+    // Build and test dependencies are not shipped.
     const targets = triples.flatMap((triple) => ["--target", triple]);
     const tree = cargo("tree", "--package", crate, ...targets, "--edges", "normal,no-proc-macro", "--prefix", "none");
     const lines = tree.split("\n").map((line) => line.replace(/ \(\*\)$/, "")); // the mark of what stands above
@@ -77,7 +77,7 @@ function check() {
     ...listed.filter((each) => !locked.includes(each)).map((each) => `  no longer shipped: ${each}`),
   ];
   if (lines.length) {
-    console.error(`runner/data/licenses.json is out of date; \`make licenses\` renews it.\n${lines.join("\n")}`);
+    console.error(`runner/data/licenses.json is out of date. Run \`make licenses\`.\n${lines.join("\n")}`);
     process.exit(1);
   }
 }
@@ -87,7 +87,7 @@ function write() {
   const texts = [];
   const known = new Map();
   const numberOf = (text) => {
-    // One text, however its lines are broken.
+    // Texts that differ only in line breaks are equal.
     const key = text.replace(/\s+/g, " ").trim();
     if (!known.has(key)) {
       known.set(key, texts.length);
@@ -135,14 +135,14 @@ function textsOf(folder, { name, version }, license, authors) {
     .filter((path) => !/\.(rs|py|js)$|\/node_modules\//.test(path))
     .sort()
     .map((path) => read(path))
-    // What also comes under the GPL comes to us under its other licence.
+    // Of a choice with the GPL we take the other licence.
     .filter((text) => !/^\s*GNU (LESSER )?GENERAL PUBLIC/.test(text) || /^\(?L?GPL/.test(license));
   if (texts.length) return texts;
-  // Some packages leave their texts out, with licences whose text is always the same but for the holder's name.
+  // Some packages lack the text of a standard licence.
   const holder = authors.filter(Boolean).map((author) => author.replace(/ *<.*>/, "")).join(", ") || `the authors of ${name}`;
   if (/\bMIT\b/.test(license)) return [read(root, "LICENSE-MIT").replace(/^Copyright.*$/m, `Copyright (c) ${holder}`)];
   if (/\bApache-2\.0\b/.test(license)) return [read(root, "LICENSE-APACHE")];
-  console.error(`licenses: ${name} ${version} (${license}) comes without a text`);
+  console.error(`licenses: ${name} ${version} (${license}) has no licence text`);
   return [];
 }
 

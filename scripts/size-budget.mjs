@@ -1,13 +1,13 @@
 #!/usr/bin/env node
-// Adds up what a browser fetches before the first answers stand, in brotli bytes, and fails above the budget.
+// Adds up the bytes (brotli) that a browser fetches before the first answers are shown, and fails above the budget.
 //
-// The list is the page's own: all that it links to. Plotly comes with the first chart, after the answers.
+// The files are those that the page links to. Plotly is fetched later, with the first chart.
 
 import { statSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 const BUDGET = 350_000;
-// One page of each program; the others of it differ in nothing.
+// One page of each program; its other pages fetch the same files.
 const PAGES = ["index.html", "results/index.html"];
 const dist = join(import.meta.dirname, "..", "dist");
 

@@ -15,25 +15,28 @@ pub(crate) enum DataDirError {
     #[error("HOME is not set. Name the data directory with --data-dir or TRAINPLAN_DATA_DIR.")]
     Nowhere,
     /// The named directory does not exist.
-    #[error("The data directory {} does not exist. Name the one that `trainplan serve` or `trainplan run` uses.", .0.display())]
+    #[error("The data directory {} does not exist. Name the one that `trainplan serve` or `trainplan run` \
+             uses.", .0.display())]
     Missing(PathBuf),
     #[error(
-        "Can't create the data directory {}: {error}. Name another one with --data-dir or TRAINPLAN_DATA_DIR.",
+        "Can't create the data directory {}: {error}. Name another one with --data-dir or \
+         TRAINPLAN_DATA_DIR.",
         path.display()
     )]
     Make { path: PathBuf, error: io::Error },
 }
 
 impl DataDir {
-    /// Opens the directory: the given one, else TRAINPLAN_DATA_DIR, else the one by XDG. Creates it if needed, readable by its
-    /// owner only.
+    /// Opens the directory: the given one, else TRAINPLAN_DATA_DIR, else the one by XDG. Creates it if
+    /// needed, readable by its owner only.
     pub(crate) fn open(given: Option<PathBuf>) -> Result<DataDir, DataDirError> {
         let path = given.or_else(set).or_else(usual).ok_or(DataDirError::Nowhere)?;
         make_private(&path).map_err(|error| DataDirError::Make { path: path.clone(), error })?;
         Ok(DataDir(path))
     }
 
-    /// Opens the directory for a command that needs existing data. It is an error if the named one does not exist.
+    /// Opens the directory for a command that needs existing data. It is an error if the named one does not
+    /// exist.
     pub(crate) fn existing(given: Option<PathBuf>) -> Result<DataDir, DataDirError> {
         match given.or_else(set) {
             Some(named) if !named.exists() => Err(DataDirError::Missing(named)),

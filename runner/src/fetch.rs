@@ -1,4 +1,5 @@
-//! Fetches the files of a run from its cluster by remote scripts. It needs no sftp, and continues an interrupted fetch.
+//! Fetches the files of a run from its cluster by remote scripts. It needs no sftp, and continues an
+//! interrupted fetch.
 
 use crate::ssh::{Link, LinkError, Script};
 use sha2::{Digest, Sha256};

@@ -62,7 +62,7 @@ fn run_in(place: &TempDir, more: &[&str]) -> Run {
 fn dry_run(campaign: &str, clusters: &str, format: &str) -> Run {
     let place = place(campaign, clusters);
     let run = run_in(&place, &["--dry-run", "--clusters", "clusters.toml", "--format", format]);
-    // No secret is read, and no program runs.
+    // No secret is read, and no program is run.
     assert!(!run.stdout.contains("hunter2") && !run.stderr.contains("hunter2"), "{}", run.stdout);
     assert!(!place.path().join("pwned").exists());
     run
@@ -75,7 +75,7 @@ fn refused(campaign: &str, clusters: &str) -> String {
 }
 
 #[test]
-fn a_plan_says_what_would_run() {
+fn a_dry_run_prints_the_plan() {
     let run = dry_run(CAMPAIGN, CLUSTERS, "json");
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let runs: Value = serde_json::from_str(&run.stdout).unwrap();
@@ -100,7 +100,7 @@ fn a_plan_says_what_would_run() {
 }
 
 #[test]
-fn results_go_to_the_server_that_is_named_with_a_token_that_is_found() {
+fn the_upload_table_names_server_and_token() {
     let upload = "[upload]\nto = \"https://results.example\"\nlogs = false\n\n[defaults]";
     let campaign = CAMPAIGN.replacen("[defaults]", upload, 1);
     let plan: Value = serde_json::from_str(&dry_run(&campaign, CLUSTERS, "json").stdout).unwrap();
@@ -110,7 +110,7 @@ fn results_go_to_the_server_that_is_named_with_a_token_that_is_found() {
     assert_eq!((&plan[0]["upload"], &plan[1]["upload"]), (&wanted, &wanted));
     let table = dry_run(&campaign, CLUSTERS, "table").stdout;
     assert!(table.contains("result to https://results.example"), "{table}");
-    // Before anything is begun, not when the first result is there.
+    // A missing token is reported before anything is submitted.
     let place =
         place(&campaign, &CLUSTERS.replace("WANDB", "X").replace("\"touch\", \"pwned\"", "\"echo\", \"x\""));
     let run = run_in(&place, &["--clusters", "clusters.toml", "--data-dir", "data"]);
@@ -121,7 +121,7 @@ fn results_go_to_the_server_that_is_named_with_a_token_that_is_found() {
 }
 
 #[test]
-fn people_get_a_table_and_every_script() {
+fn the_table_has_every_run_and_its_script() {
     let run = dry_run(CAMPAIGN, CLUSTERS, "table");
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     for text in [
@@ -140,7 +140,7 @@ fn people_get_a_table_and_every_script() {
 }
 
 #[test]
-fn hostile_values_reach_the_launcher_as_they_are() {
+fn special_characters_reach_the_launcher_unchanged() {
     let run = dry_run(CAMPAIGN, CLUSTERS, "json");
     let runs: Value = serde_json::from_str(&run.stdout).unwrap();
     let place = tempfile::tempdir().unwrap();
@@ -159,45 +159,39 @@ fn hostile_values_reach_the_launcher_as_they_are() {
 }
 
 #[test]
-fn every_mistake_of_both_files_is_said_at_once() {
+fn mistakes_of_both_files_are_reported_together() {
     let campaign = CAMPAIGN
         .replace("repeats = 3", "repeat = 3")
         .replace("llama3.1-405b/h100", "llama3.1-450b/h100")
         .replace("name = \"small\"", "name = \"large\"");
     let said = refused(&campaign, &CLUSTERS.replace("account", "acount").replace("alpha-login", "-oX=y"));
+    // The golden files have the whole texts.
     for text in [
-        "a.campaign.toml: line 6: defaults.repeat: Unknown key. Did you mean repeats?",
-        "line 13: run.large.recipe: Unknown recipe \"llama3.1-450b/h100/fp8/512@25.04\".",
-        "Did you mean llama3.1-405b/h100/fp8/512@25.04?",
-        "line 14: run.large.after: \"small\" is no run of this campaign",
-        "line 17: run.large.name: \"large\" is the name of the run in line 12 already",
-        "clusters.toml: line 4: cluster.alpha.ssh: \"-oX=y\" is not a host.",
-        "line 5: cluster.alpha.acount: Unknown key. Did you mean account?",
+        "a.campaign.toml: line 6: defaults.repeat",
+        "line 13: run.large.recipe",
+        "llama3.1-405b/h100/fp8/512@25.04",
+        "line 14: run.large.after",
+        "line 17: run.large.name",
+        "clusters.toml: line 4: cluster.alpha.ssh",
+        "line 5: cluster.alpha.acount",
     ] {
         assert!(said.contains(text), "{text} is not in {said}");
     }
 }
 
 #[test]
-fn what_can_not_be_is_refused() {
+fn invalid_campaigns_are_refused() {
+    // The golden files have the whole texts.
     for (line, instead, wanted) in [
-        ("version = 1", "version = 7", "line 1: version: This Trainplan reads version 1, not 7."),
-        ("repeats = 3", "account = \"a\\n$(id)\"", "contains a control character"),
-        ("repeats = 3", "account = \"a b\"", "contains white space"),
-        ("repeats = 3", "slurm-params = \"account=x\"", "has a setting of its own. Use account."),
-        ("repeats = 3", "model = \"none.json\"", "can't be read"),
+        ("version = 1", "version = 7", "line 1: version"),
+        ("repeats = 3", "account = \"a\\n$(id)\"", "control character"),
+        ("repeats = 3", "account = \"a b\"", "white space"),
+        ("repeats = 3", "slurm-params = \"account=x\"", "Use account"),
+        ("repeats = 3", "model = \"none.json\"", "none.json"),
         ("{ env = \"THE_TOKEN\" }", "\"hunter2\"", "HF_TOKEN = { env = \"HF_TOKEN\" }"),
-        (
-            "\"alpha\"",
-            "\"alhpa\"",
-            "clusters.toml: Unknown cluster \"alhpa\". Did you mean alpha? Known: alpha.",
-        ),
-        ("repeats = 3", "repeats = 3 \"hunter2\"", "line 6: Invalid TOML: "),
-        (
-            "repeats = 1",
-            "tp = 8",
-            "run.small.gpus: gpus \"8\" does not divide by TP·PP·CP = 8·1·2 = 16. Use 16.",
-        ),
+        ("\"alpha\"", "\"alhpa\"", "alpha"),
+        ("repeats = 3", "repeats = 3 \"hunter2\"", "line 6"),
+        ("repeats = 1", "tp = 8", "run.small.gpus"),
     ] {
         assert!(CAMPAIGN.contains(line), "{line}");
         let said = refused(&CAMPAIGN.replacen(line, instead, 1), CLUSTERS);
@@ -217,7 +211,7 @@ fn a_run_that_does_not_fit_ends_with_3_and_the_whole_plan() {
 }
 
 #[test]
-fn profiles_are_found_in_the_configuration() {
+fn profiles_are_read_from_the_configuration_directory() {
     let place = place(CAMPAIGN, CLUSTERS);
     let run = run_in(&place, &["--dry-run"]);
     assert_eq!(run.code, Some(2));
@@ -228,7 +222,7 @@ fn profiles_are_found_in_the_configuration() {
 }
 
 #[test]
-fn a_secret_that_cannot_be_found_stops_a_campaign_before_it_begins() {
+fn a_missing_secret_stops_a_campaign_before_it_starts() {
     let place = place(&CAMPAIGN.replace("THE_TOKEN", "NO_SUCH_TOKEN"), CLUSTERS);
     let run = run_in(&place, &["--clusters", "clusters.toml", "--data-dir", "data"]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""));
@@ -236,7 +230,7 @@ fn a_secret_that_cannot_be_found_stops_a_campaign_before_it_begins() {
 }
 
 #[test]
-fn a_cluster_that_nobody_reaches_is_told_by_its_exit_code_and_the_campaign_waits() {
+fn an_unreachable_cluster_gives_exit_code_5_and_the_campaign_can_continue() {
     let clusters = CLUSTERS
         .replace("alpha-login", "no-such-host.invalid")
         .replace("[\"touch\", \"pwned\"]", "[\"echo\", \"key\"]");
@@ -253,7 +247,7 @@ fn a_cluster_that_nobody_reaches_is_told_by_its_exit_code_and_the_campaign_waits
 }
 
 #[test]
-fn a_model_file_lies_beside_the_campaign() {
+fn the_path_of_a_model_file_is_relative_to_the_campaign() {
     let config = r#"{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 2048,
         "intermediate_size": 8192, "num_attention_heads": 32, "num_hidden_layers": 16, "num_key_value_heads": 8,
         "vocab_size": 128256, "max_position_embeddings": 8192, "tie_word_embeddings": true}"#;

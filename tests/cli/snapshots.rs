@@ -1,7 +1,7 @@
 //! Golden files: what the program prints is compared with the files in tests/cli/snapshots.
 //!
-//! A difference fails. Accept an intended one by `INSTA_UPDATE=always cargo test -p trainplan-tests --test cli golden_`, and
-//! review the changed files like code.
+//! A difference fails. Accept an intended one by `INSTA_UPDATE=always cargo test -p trainplan-tests --test
+//! cli golden_`, and review the changed files like code.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};

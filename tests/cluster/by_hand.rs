@@ -1,4 +1,4 @@
-//! A cluster to try things on, as `make cluster` starts it; Ctrl-C ends it.
+//! The cluster for manual tests that `make cluster` starts. Ctrl-C ends it.
 
 use crate::laptop::Laptop;
 use crate::{Cluster, Options, Site};

@@ -1,4 +1,4 @@
-//! Campaigns, carried out from a user's machine on a healthy cluster.
+//! Campaigns on a healthy cluster.
 
 use crate::cluster::wait_for;
 use crate::laptop::{Laptop, assert_submitted_once};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const WITH_ACCOUNTING: Options = Options { nodes: 64, accounting: true, slurm_conf: &[] };
 
-/// Runs of every release, by every way of launching.
+/// Runs of every release and every launch style.
 const TWELVE: [(&str, &str); 11] = [
     (
         "n4-340b-2411",
@@ -63,13 +63,13 @@ fn twelve_runs_of_five_releases_are_scored_compared_and_stored() {
         assert!(summary["error"].as_f64().unwrap().abs() < 1.0, "{summary:#}");
         assert_eq!(summary["result"], summary["id"]);
     }
-    // The published ones stand beside what is published.
+    // Runs with a published number are compared with it.
     let of = |run: &str| summaries.iter().find(|summary| summary["run"] == run).unwrap();
     assert_eq!(of("llama-405b")["published_step_time_s"], 12.37);
     let speed = of("llama-405b")["speed_percent"].as_f64().unwrap();
     assert!((speed - 100.0 * 12.37 / 12.39).abs() < 0.1, "{speed}");
     assert_submitted_once(&cluster, 12);
-    // Order was kept: the large one began when both repeats were over.
+    // The large run started after both repeats were over.
     let at = |run: &str, event: &str| {
         events
             .iter()
@@ -79,14 +79,14 @@ fn twelve_runs_of_five_releases_are_scored_compared_and_stored() {
             .unwrap()
     };
     assert!(at("llama-405b", "intended") > at("llama-8b", "stored"));
-    // The secret is nowhere: neither here nor there.
+    // No file on either machine contains the secret.
     for folder in [laptop.path("."), cluster.folder().join("home")] {
         let grep =
             std::process::Command::new("grep").args(["-rla", "hf_sesame"]).arg(folder).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&grep.stdout), "");
     }
     assert_eq!(laptop.runs().len(), 12);
-    // The server has them, with what was planned.
+    // The server has the results with their plans.
     let page = laptop.get("/api/v1/runs?campaign=nightly");
     let items = page["items"].as_array().unwrap();
     assert_eq!(items.len(), 12);
@@ -101,7 +101,7 @@ fn twelve_runs_of_five_releases_are_scored_compared_and_stored() {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn a_cluster_without_accounting_is_enough() {
+fn campaigns_work_without_accounting() {
     let cluster = Cluster::start(&Options { nodes: 4, ..Options::default() });
     let site = Site::install(&cluster, &[]);
     let laptop = Laptop::new(&cluster, &site);
@@ -122,13 +122,14 @@ fn a_cluster_without_accounting_is_enough() {
     assert_ne!(ended["source"], "sacct");
 }
 
-/// A scenario that no recipe has, by Megatron-LM itself.
+/// A scenario without a recipe, for Megatron-LM.
 const OWN: &str = "model = \"llama3.1-8b\"\ngpu = \"h100\"\ngpus = 16\ntp = 2\nmbs = 1\ngbs = 64\nseq-len = 8192\nstyle = \"megatron-lm\"";
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn an_own_scenario_runs_by_megatron_lm_and_tells_of_itself() {
-    // Slurm forgets a job after two seconds and keeps no accounts: only the job's own file says how it ended.
+fn the_end_of_a_megatron_lm_job_is_known_from_its_own_record() {
+    // Slurm forgets a job after two seconds and has no accounting: only the job's own record has its end
+    // state.
     let cluster = Cluster::start(&Options { nodes: 2, accounting: false, slurm_conf: &["MinJobAge=2"] });
     let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.1")]);
     let laptop = Laptop::new(&cluster, &site);
@@ -158,7 +159,7 @@ fn an_own_scenario_runs_by_megatron_lm_and_tells_of_itself() {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn a_profiled_run_owns_two_jobs() {
+fn a_profiled_run_has_two_jobs() {
     let cluster = Cluster::start(&Options { nodes: 4, accounting: true, slurm_conf: &[] });
     let site = Site::install(&cluster, &[]);
     let laptop = Laptop::new(&cluster, &site);
@@ -167,7 +168,7 @@ fn a_profiled_run_owns_two_jobs() {
     assert_eq!(code, Some(0), "{}{events:?}", laptop.errors());
     let summary = events.iter().find(|event| event["event"] == "summary").unwrap();
     assert_eq!(summary["jobs"].as_array().unwrap().len(), 2);
-    // The measured one is the plain one.
+    // The job without the profiler is the measured one.
     let found = events.iter().find(|event| event["event"] == "found").unwrap();
     assert!(!found["path"].as_str().unwrap().contains("nsys"), "{found}");
     let whole = laptop.get(&format!("/api/v1/runs/{}", summary["id"].as_str().unwrap()));
@@ -182,12 +183,12 @@ fn a_profiled_run_owns_two_jobs() {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn limits_and_budgets_are_kept() {
+fn at_once_and_queue_budget_are_observed() {
     let cluster = Cluster::start(&Options { nodes: 4, accounting: true, slurm_conf: &[] });
     let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.05")]);
     let laptop = Laptop::new(&cluster, &site);
     const SMALL: &str = "recipe = \"llama3.1-8b/h100/bf16/8@25.04\"";
-    // One at a time: none begins before the one before is over.
+    // One at a time: each starts after the previous one is over.
     laptop.campaign(
         "few",
         &[("a", &format!("{SMALL}\nrepeats = 2")), ("b", "recipe = \"nemotron4-15b/h100/bf16/16@25.04\"")],
@@ -203,7 +204,7 @@ fn limits_and_budgets_are_kept() {
         }
         assert!(active.len() <= 1, "{events:?}");
     }
-    // What waits for longer than its budget is given up, and nothing else is.
+    // Only the run that waits for longer than its budget is cancelled.
     let blocker = cluster.text("sbatch --parsable --exclusive --nodes=4 --wrap='sleep 600'");
     laptop.campaign("late", &[("a", &format!("{SMALL}\nqueue-budget = \"00:00:05\""))]);
     let (code, events) = laptop.start("late", &[]).end();
@@ -219,7 +220,7 @@ fn limits_and_budgets_are_kept() {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn what_a_run_wrote_is_fetched_and_goes_on_where_it_was_cut_off() {
+fn files_of_a_run_are_fetched_and_an_interrupted_fetch_continues() {
     let cluster = Cluster::start(&Options { nodes: 4, ..Options::default() });
     let site = Site::install(&cluster, &[]);
     let laptop = Laptop::new(&cluster, &site);
@@ -229,7 +230,7 @@ fn what_a_run_wrote_is_fetched_and_goes_on_where_it_was_cut_off() {
     let found = events.iter().find(|event| event["event"] == "found" && event["repeat"] == 1).unwrap();
     let log = Path::new(found["path"].as_str().unwrap());
     let folder = log.ancestors().nth(2).unwrap();
-    // A name that no shell likes, much of it, and what is not wanted.
+    // A name with special characters, a large file, and files that are not fetched by default.
     let odd = folder.join("it's $(odd) \u{e9}.bin");
     let bytes: Vec<u8> = (0..20_000_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     fs::write(&odd, &bytes).unwrap();
@@ -238,7 +239,7 @@ fn what_a_run_wrote_is_fetched_and_goes_on_where_it_was_cut_off() {
     fs::write(folder.join("profile.nsys-rep"), "larger").unwrap();
     let job = found["job"].as_str().unwrap();
     let here = laptop.path(format!("a-1-{job}"));
-    // What an earlier fetch left half done.
+    // A file of an interrupted fetch.
     fs::create_dir_all(&here).unwrap();
     fs::write(here.join(odd.file_name().unwrap()).with_extension("bin.part"), &bytes[..7_000_000]).unwrap();
     let fetched = laptop.json(&["jobs", "fetch", "a#1"]);
@@ -248,10 +249,10 @@ fn what_a_run_wrote_is_fetched_and_goes_on_where_it_was_cut_off() {
     let of_log = here.join(log.strip_prefix(folder).unwrap());
     assert_eq!(fs::read(of_log).unwrap(), fs::read(log).unwrap());
     assert!(!here.join("code/checkpoints").exists() && !here.join("profile.nsys-rep").exists());
-    // Once more there is nothing to do, but for what is asked for now.
+    // The next fetch transfers only the files that were left out.
     let more = laptop.json(&["jobs", "fetch", "a#1", "--checkpoints", "--profiles"]);
     assert_eq!(more["fetched_bytes"], 11, "{more}");
-    // The other repeat has a folder of its own.
+    // The other repeat has another folder.
     let other = laptop.json(&["jobs", "fetch", "a#2"]);
     assert_ne!(other["from"], fetched["from"]);
 }

@@ -1,4 +1,4 @@
-//! The cluster: its start, its end, its faults.
+//! Starts and ends the cluster, and causes faults in it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use std::{fmt, fs, thread};
 use trainplan_tests::{Run, run_of};
 
-/// What a cluster is started with.
+/// The properties of a cluster.
 #[derive(Debug, Clone)]
 pub(crate) struct Options<'a> {
-    /// Nodes of eight GPUs each.
+    /// Number of nodes, with eight GPUs each.
     pub(crate) nodes: u16,
-    /// Whether jobs are kept by slurmdbd, so that `sacct` answers.
+    /// Whether slurmdbd runs, so that `sacct` works.
     pub(crate) accounting: bool,
     /// Further lines of slurm.conf, such as `MinJobAge=2`.
     pub(crate) slurm_conf: &'a [&'a str],
@@ -30,12 +30,12 @@ impl Default for Options<'_> {
 /// A daemon that can fail.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Daemon {
-    /// With all its connections.
+    /// Includes the processes of its connections.
     Sshd,
     Slurmctld,
     /// Only with accounting.
     Slurmdbd,
-    /// slurmd of the node of this number, from 1.
+    /// slurmd of the node with this number, counted from 1.
     Node(u16),
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for Daemon {
     }
 }
 
-/// Waits until something is there.
+/// Waits for a value.
 pub(crate) fn wait_for<T>(what: &str, limit: Duration, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -62,21 +62,21 @@ pub(crate) fn wait_for<T>(what: &str, limit: Duration, mut look: impl FnMut() ->
     }
 }
 
-/// A running cluster. It ends with this value, or with this process, however that ends.
+/// A running cluster. It ends when this value is dropped or this process ends.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     folder: PathBuf,
     keeper: Child,
-    /// The keeper's standard input, which it lives by, and its answers.
+    /// The keeper's standard input, which keeps it alive, and its answers.
     line: Mutex<Option<(ChildStdin, BufReader<ChildStdout>)>>,
-    /// The port before the cluster's own ones: who listens there may use those.
+    /// Listens on the port before the cluster's ports, which reserves them.
     _claim: TcpListener,
 }
 
 impl Cluster {
     /// Starts a cluster, and waits until all its nodes are idle.
     pub(crate) fn start(options: &Options) -> Self {
-        // The path stays short: a socket's may not have more than some 100 characters.
+        // Paths of sockets are limited to about 100 characters.
         let folder = tempfile::Builder::new().prefix("loop.").tempdir_in("/tmp").unwrap().keep();
         let extra: String = options.slurm_conf.iter().map(|line| format!("{line}\n")).collect();
         fs::write(folder.join("extra.conf"), extra).unwrap();
@@ -97,7 +97,7 @@ impl Cluster {
         cluster
     }
 
-    /// Sends the keeper a command, if there is one, and waits for its answer.
+    /// Sends the keeper a command, if given, and waits for the next answer.
     fn answer(&self, command: Option<&str>) -> String {
         let mut line = self.line.lock().unwrap();
         let (commands, answers) = line.as_mut().unwrap();
@@ -113,66 +113,66 @@ impl Cluster {
         assert_eq!(self.answer(Some(command)), "ok", "{command}");
     }
 
-    /// The folder that holds all there is of the cluster; root's home is `home` in it.
+    /// Returns the cluster's folder. The home directory of root is `home` in it.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// An ssh client's configuration, for `ssh -F`. The cluster is `loop`, and, behind a jump host, `far`.
+    /// Returns a configuration for `ssh -F`. The cluster is `loop` and, behind a jump host, `far`.
     pub(crate) fn ssh_config(&self) -> PathBuf {
         self.folder.join("ssh/config")
     }
 
-    /// ssh with that configuration, to which a command or options can be added. It asks nothing.
+    /// Returns an ssh command with that configuration in batch mode.
     pub(crate) fn ssh(&self) -> Command {
         let mut ssh = Command::new("ssh");
         ssh.arg("-F").arg(self.ssh_config()).args(["-o", "BatchMode=yes"]).stdin(Stdio::null());
         ssh
     }
 
-    /// Runs a shell's command on the login node.
+    /// Runs a shell command on the login node.
     pub(crate) fn run(&self, command: &str) -> Run {
         run_of(&self.ssh().args(["loop", command]).output().unwrap())
     }
 
-    /// What a command that must succeed prints, without the last line's end.
+    /// Returns the output of a command that must succeed, without the last line break.
     pub(crate) fn text(&self, command: &str) -> String {
         let run = self.run(command);
         assert_eq!(run.code, Some(0), "{command}: {}{}", run.stdout, run.stderr);
         run.stdout.trim_end().to_owned()
     }
 
-    /// Stops the processes of a daemon where they are: who talks to it waits, as when the network is gone.
+    /// Suspends a daemon: its clients wait, as if the network were down.
     pub(crate) fn freeze(&self, daemon: Daemon) {
         self.order(&format!("freeze {daemon}"));
     }
 
-    /// Has a frozen daemon go on.
+    /// Resumes a frozen daemon.
     pub(crate) fn thaw(&self, daemon: Daemon) {
         self.order(&format!("thaw {daemon}"));
     }
 
-    /// Ends a daemon: who talks to it is refused. Jobs and commands that run go on.
+    /// Ends a daemon: connections to it are refused. Running jobs and commands go on.
     pub(crate) fn stop(&self, daemon: Daemon) {
         self.order(&format!("stop {daemon}"));
     }
 
-    /// Starts a daemon that was stopped, and waits until it answers.
+    /// Starts a stopped daemon and waits until it answers.
     pub(crate) fn start_again(&self, daemon: Daemon) {
         self.order(&format!("start {daemon}"));
     }
 
-    /// Gives root another login shell.
+    /// Changes the login shell of root.
     pub(crate) fn login_shell(&self, program: &str) {
         self.order(&format!("shell {program}"));
     }
 
-    /// Kills every connection at the cluster's end; new ones are taken.
+    /// Kills all connections at the cluster's end. New ones are accepted.
     pub(crate) fn hang_up(&self) {
         self.order("hang-up");
     }
 
-    /// Kills, at our end, the ssh that shares its connection over this socket (`ControlPath`). The socket stays.
+    /// Kills the ssh master of this socket (`ControlPath`). The socket stays.
     pub(crate) fn kill_ssh_master(&self, socket: &Path) {
         let output = self.ssh().arg("-S").arg(socket).args(["-O", "check", "loop"]).output().unwrap();
         let said = run_of(&output).stderr;
@@ -181,7 +181,7 @@ impl Cluster {
         assert!(Command::new("kill").args(["-KILL", process]).status().unwrap().success());
     }
 
-    /// The process of the keeper, in whose absence all ends.
+    /// Returns the process id of the keeper. Without it the cluster ends.
     pub(crate) fn keeper(&self) -> u32 {
         self.keeper.id()
     }
@@ -189,14 +189,13 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // Without its standard input the keeper ends, and with it all the cluster's processes.
+        // When its standard input closes, the keeper and all processes of the cluster end.
         drop(self.line.lock().map(|mut line| line.take()));
         drop(self.keeper.wait());
     }
 }
 
-/// Finds ports for a cluster in a row. Each cluster, of this process or another, has a stretch of its own, below those
-/// that the system gives to clients.
+/// Reserves consecutive ports for a cluster, below the range that the system assigns to clients.
 fn claim_ports(nodes: u16) -> (TcpListener, u16) {
     let is_free = |port| TcpListener::bind(("127.0.0.1", port)).is_ok();
     (16_000..32_000)

@@ -1,4 +1,4 @@
-//! `trainplan doctor`, and the words it has for a cluster that can't be reached.
+//! `trainplan doctor`, and the errors for a cluster that can't be reached.
 
 use crate::cluster::wait_for;
 use crate::{Cluster, Daemon, Options, Site};
@@ -12,13 +12,13 @@ use trainplan_tests::{Run, binary, run_of};
 
 const SMALL: Options = Options { nodes: 2, accounting: false, slurm_conf: &[] };
 
-/// The person at the other end: a home with an ssh configuration, and profiles.
+/// A user: a home directory with an ssh configuration and cluster profiles.
 pub(crate) struct Person {
     home: PathBuf,
 }
 
 impl Person {
-    /// Somebody who can log in to the cluster.
+    /// Returns a user who can log in to the cluster.
     pub(crate) fn of(cluster: &Cluster, profile: &str) -> Self {
         let home = cluster.folder().join("person");
         fs::create_dir_all(home.join(".ssh")).unwrap();
@@ -29,7 +29,7 @@ impl Person {
         Self { home }
     }
 
-    /// Trainplan as this person runs it.
+    /// Returns a trainplan command of this user.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary());
         command.args(arguments).arg("--clusters").arg(self.home.join("clusters.toml"));
@@ -47,14 +47,14 @@ impl Person {
         Report { run, findings: value["findings"].as_array().unwrap().clone() }
     }
 
-    /// Waits until nothing is left of this person's connections: they end a moment after their command.
+    /// Waits until the user's connections are closed, shortly after their commands.
     pub(crate) fn has_left(&self) {
         wait_for("end of the connection", Duration::from_secs(15), || {
             self.leftovers().is_empty().then_some(())
         });
     }
 
-    /// The processes and the sockets that are left of this person's connections.
+    /// Returns the processes and sockets of the user's connections.
     pub(crate) fn leftovers(&self) -> Vec<String> {
         let ours = self.home.to_str().unwrap();
         let line = |entry: fs::DirEntry| fs::read_to_string(entry.path().join("cmdline")).ok();
@@ -74,7 +74,7 @@ struct Report {
 }
 
 impl Report {
-    /// What the doctor says of one thing: its verdict and what was seen.
+    /// Returns the verdict of a check and what was found.
     fn of(&self, check: &str) -> (&str, &str) {
         let finding = self.findings.iter().find(|finding| finding["check"] == check);
         let finding = finding.unwrap_or_else(|| panic!("no {check}: {}", self.run.stdout));
@@ -105,7 +105,7 @@ fn profile(site: &Site) -> String {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn doctor_finds_a_healthy_cluster_healthy() {
+fn doctor_finds_no_problem_on_a_healthy_cluster() {
     let cluster = Cluster::start(&Options { accounting: true, ..SMALL });
     let site = Site::install(&cluster, &[]);
     let person = Person::of(&cluster, &profile(&site));
@@ -125,7 +125,7 @@ fn doctor_finds_a_healthy_cluster_healthy() {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn doctor_says_what_is_wrong() {
+fn doctor_reports_problems() {
     let cluster = Cluster::start(&Options { slurm_conf: &["MinJobAge=5"], ..SMALL });
     let wrong = "partition = \"bach\"\ngpus-per-node = \"4\"\n[cluster.alpha.release.\"25.12\"]\ninstall-path = \"/nowhere\"\n";
     let person = Person::of(&cluster, wrong);
@@ -157,10 +157,10 @@ fn doctor_says_what_is_wrong() {
     println!("slurmctld stopped: {:?}", report.of("slurmctld"));
 }
 
-/// csh and fish read a command line differently from sh, and an rc file that prints is the rule.
+/// csh and fish parse command lines differently from sh, and many rc files print text.
 #[test]
 #[ignore = "needs root, Slurm, tcsh and fish"]
-fn doctor_minds_no_login_shell() {
+fn doctor_works_with_every_login_shell() {
     let cluster = Cluster::start(&SMALL);
     let person = Person::of(&cluster, "");
     let home = cluster.folder().join("home");
@@ -186,7 +186,7 @@ fn doctor_minds_no_login_shell() {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn doctor_says_why_there_is_no_connection() {
+fn doctor_reports_why_it_can_not_connect() {
     let cluster = Cluster::start(&SMALL);
     let person = Person::of(&cluster, "");
     let doctor = ["doctor", "--cluster", "alpha"];

@@ -1,4 +1,4 @@
-//! What breaks, and that nothing is submitted twice, lost, or told falsely.
+//! Faults: nothing is submitted twice, lost or reported wrongly.
 
 use crate::cluster::wait_for;
 use crate::laptop::{Events, Laptop, accounted, assert_submitted_once};
@@ -16,7 +16,7 @@ const SOON: Duration = Duration::from_secs(60);
 const SMALL: Options = Options { nodes: 4, accounting: true, slurm_conf: &[] };
 const EIGHT: &str = "recipe = \"llama3.1-8b/h100/bf16/8@25.04\"\n";
 
-/// A campaign of one run of eight GPUs, with variables for the stand-in.
+/// Writes a campaign of one run on eight GPUs, with variables for the stand-in.
 fn one(laptop: &Laptop, env: &str) {
     laptop.campaign("one", &[("a", &format!("{EIGHT}env = {{ {env} }}"))]);
 }
@@ -29,7 +29,7 @@ fn summary(events: &Events) -> &Value {
     of(events, "summary").first().unwrap_or_else(|| panic!("{events:?}"))
 }
 
-/// The states that were told of a run's jobs, in order, as the words of `state`.
+/// Returns the states of a run's jobs in the order of events.
 fn states(events: &[Value]) -> Vec<String> {
     of(events, "observed").iter().map(|event| event["state"].to_string()).collect()
 }
@@ -40,27 +40,28 @@ fn is_running(event: &Value) -> bool {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn killed_at_every_event_it_goes_on_and_submits_once() {
+fn a_runner_killed_at_any_event_continues_and_submits_once() {
     let cluster = Cluster::start(&SMALL);
     let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.03"), ("WORKLOAD_DELAY", "0.2")]);
     let laptop = Laptop::new(&cluster, &site);
-    // After each event, at once or a little later, when the next act is under way, or done but not written down.
+    // At once after each event, or a little later, when the next action is in progress or done but not
+    // recorded.
     thread::scope(|scope| {
         for pause_ms in [0, 40, 300] {
             let laptop = &laptop;
             scope.spawn(move || kill_at_every_event(laptop, pause_ms));
         }
     });
-    // A campaign that was over when its runner was killed was begun again: those are further runs.
+    // If a campaign was over when its runner was killed, the next one started a new round.
     let runs = laptop.json(&["jobs", "list", "--all"]).as_array().unwrap().len();
     assert!(runs >= 3 * MOMENTS.len(), "{runs}");
     assert_submitted_once(&cluster, runs);
 }
 
-/// An event's name, and what tells those of that name apart.
+/// The name of an event, and what distinguishes events of that name.
 type Moment = (&'static str, fn(&Value) -> bool);
 
-/// The events that every run that ends well has, whatever the cluster's pace.
+/// The events of every successful run, independent of the cluster's speed.
 const MOMENTS: [Moment; 9] = [
     ("staged", |_| true),
     ("intended", |_| true),
@@ -73,7 +74,7 @@ const MOMENTS: [Moment; 9] = [
     ("stored", |_| true),
 ];
 
-/// Carries a campaign out for each moment, killed there and carried on.
+/// Runs a campaign for each event, kills the runner there and continues.
 fn kill_at_every_event(laptop: &Laptop, pause_ms: u64) {
     for (place, (moment, holds)) in MOMENTS.into_iter().enumerate() {
         let name = format!("k{pause_ms}-{place}");
@@ -91,17 +92,17 @@ fn kill_at_every_event(laptop: &Laptop, pause_ms: u64) {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn the_link_breaks_in_every_way_and_is_made_again() {
+fn the_link_is_made_again_after_every_kind_of_break() {
     let cluster = Cluster::start(&SMALL);
     let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.6")]);
     let laptop = Laptop::new(&cluster, &site);
     one(&laptop, "");
     let mut runner = laptop.start("one", &[]);
     runner.wait_for("found", |_| true);
-    // Every connection is killed at the other end.
+    // All connections are killed at the cluster's end.
     cluster.hang_up();
     thread::sleep(Duration::from_secs(2));
-    // The master is killed at ours.
+    // The master is killed at the user's end.
     let masters = format!("-M -S {}", laptop.path("").display());
     assert!(
         Command::new("pkill")
@@ -111,7 +112,7 @@ fn the_link_breaks_in_every_way_and_is_made_again() {
             .success()
     );
     thread::sleep(Duration::from_secs(3));
-    // sshd is gone, and comes back.
+    // sshd stops and starts again.
     cluster.stop(Daemon::Sshd);
     let unseen = runner.wait_for("unseen", |_| true);
     assert!(!unseen["why"].as_str().unwrap().is_empty());
@@ -119,7 +120,7 @@ fn the_link_breaks_in_every_way_and_is_made_again() {
     assert!(told[0]["state"].as_str().unwrap().starts_with("unknown, last seen"), "{told:#?}");
     cluster.start_again(Daemon::Sshd);
     runner.wait_for("seen_again", |_| true);
-    // It is frozen for a minute, as if the network were gone.
+    // sshd is frozen for a minute, as if the network were down.
     cluster.freeze(Daemon::Sshd);
     runner.wait_for("unseen", |_| true);
     thread::sleep(Duration::from_secs(60));
@@ -130,7 +131,7 @@ fn the_link_breaks_in_every_way_and_is_made_again() {
     assert_submitted_once(&cluster, 1);
 }
 
-/// Puts a program before the cluster's sbatch, as a site has wrappers.
+/// Wraps the cluster's sbatch, as some sites do.
 fn wrap_sbatch(cluster: &Cluster, text: &str) {
     let path = cluster.folder().join("bin/sbatch");
     fs::write(&path, format!("#!/bin/bash\n{text}")).unwrap();
@@ -139,16 +140,16 @@ fn wrap_sbatch(cluster: &Cluster, text: &str) {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn sbatch_is_slow_fails_or_accepts_and_says_nothing() {
+fn jobs_are_submitted_once_whatever_sbatch_answers() {
     let cluster = Cluster::start(&SMALL);
     let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.02")]);
     let laptop = Laptop::new(&cluster, &site);
-    // Slow: another run is followed meanwhile.
+    // sbatch is slow: another run is followed meanwhile.
     wrap_sbatch(&cluster, "sleep 8; exec /usr/bin/sbatch \"$@\"\n");
     laptop.campaign("slow", &[("a", EIGHT)]);
     assert_eq!(laptop.start("slow", &[]).end().0, Some(0), "{}", laptop.errors());
     assert_submitted_once(&cluster, 1);
-    // It accepts, and its answer is lost.
+    // It submits the job, and its answer is lost.
     wrap_sbatch(
         &cluster,
         "/usr/bin/sbatch \"$@\" >/dev/null\n\
@@ -158,7 +159,7 @@ fn sbatch_is_slow_fails_or_accepts_and_says_nothing() {
     let (code, events) = laptop.start("mute", &[]).end();
     assert_eq!(code, Some(0), "{}{events:?}", laptop.errors());
     assert_submitted_once(&cluster, 2);
-    // It accepts, and is killed with all that called it: login node lost.
+    // It submits the job, and is killed with its callers, as if the login node had crashed.
     wrap_sbatch(
         &cluster,
         "/usr/bin/sbatch \"$@\" >/dev/null; kill -KILL -- -$(ps -o pgid= -p $$ | tr -d ' ')\n",
@@ -167,7 +168,7 @@ fn sbatch_is_slow_fails_or_accepts_and_says_nothing() {
     let (code, events) = laptop.start("gone", &[]).end();
     assert_eq!(code, Some(0), "{}{events:?}", laptop.errors());
     assert_submitted_once(&cluster, 3);
-    // It fails for now: it is tried again, since surely no job was made.
+    // It fails temporarily: it is tried again, since certainly no job was submitted.
     let flag = cluster.folder().join("tmp/failed");
     wrap_sbatch(
         &cluster,
@@ -182,7 +183,7 @@ fn sbatch_is_slow_fails_or_accepts_and_says_nothing() {
     assert_eq!(code, Some(0), "{}{events:?}", laptop.errors());
     assert_eq!(of(&events, "not_submitted")[0]["again"], true);
     assert_submitted_once(&cluster, 4);
-    // It refuses for good.
+    // It rejects the job.
     wrap_sbatch(&cluster, "echo 'sbatch: error: Batch job submission failed: Invalid account' >&2; exit 1\n");
     laptop.campaign("refused", &[("a", EIGHT)]);
     let (code, events) = laptop.start("refused", &[]).end();
@@ -193,7 +194,7 @@ fn sbatch_is_slow_fails_or_accepts_and_says_nothing() {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn slurmctld_and_slurmdbd_go_away_and_come_back() {
+fn runs_survive_restarts_of_slurmctld_and_slurmdbd() {
     let cluster = Cluster::start(&SMALL);
     let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.4")]);
     let laptop = Laptop::new(&cluster, &site);
@@ -213,7 +214,7 @@ fn slurmctld_and_slurmdbd_go_away_and_come_back() {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn jobs_end_in_every_way_and_are_told_so() {
+fn every_end_of_a_job_is_reported() {
     let cluster = Cluster::start(&Options { nodes: 8, accounting: true, slurm_conf: &["OverTimeLimit=0"] });
     let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.05")]);
     let laptop = Laptop::new(&cluster, &site);
@@ -240,7 +241,7 @@ fn jobs_end_in_every_way_and_are_told_so() {
         started.then(|| row["jobs"][0].as_str().unwrap().to_string())
     };
     let started = |run: &str| wait_for(run, SOON, || job(run));
-    // Somebody else cancels one; a node of another is lost; we cancel the third from another terminal.
+    // Another user cancels one job, another job loses its node, and `jobs cancel` cancels the third.
     let other = started("other");
     cluster.text(&format!("scancel {other}"));
     let node_job = started("node");
@@ -263,7 +264,7 @@ fn jobs_end_in_every_way_and_are_told_so() {
     assert_eq!(last_state("oom"), "failed");
     assert!(of_run("oom")["why"].as_str().unwrap().to_lowercase().contains("memory"), "{:#}", of_run("oom"));
     assert_eq!(last_state("exit"), "failed");
-    // What goes wrong after the last step harms no measurement.
+    // A failure after the last step does not affect the measurement.
     assert_eq!(
         (last_state("noise").as_str(), &of_run("noise")["outcome"]),
         ("failed", &Value::from("scored"))
@@ -276,14 +277,14 @@ fn jobs_end_in_every_way_and_are_told_so() {
     assert_eq!(last_state("limit"), "time_limit");
     assert!(of_run("exit")["why"].as_str().unwrap().contains("exit code 7"), "{:#}", of_run("exit"));
     assert!(of_run("ours")["why"].as_str().unwrap().contains("was cancelled"), "{:#}", of_run("ours"));
-    // All that has steps is kept, scored or not.
+    // Every run with steps is stored, scored or not.
     assert!(of_run("exit")["result"].is_string(), "{:#}", of_run("exit"));
     assert_submitted_once(&cluster, 8);
 }
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn a_requeued_job_and_a_hanging_one_are_told() {
+fn requeued_and_hanging_jobs_are_reported() {
     let cluster = Cluster::start(&SMALL);
     let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.05")]);
     let laptop = Laptop::new(&cluster, &site);
@@ -295,14 +296,14 @@ fn a_requeued_job_and_a_hanging_one_are_told() {
         ],
     );
     let mut runner = laptop.start("odd", &["--hang-after", "4"]);
-    // Nothing that we submit is requeued, even if its launcher wants it.
+    // Jobs are not requeued, even if the launcher asks for it.
     runner.wait_for("found", |event| event["run"] == "again");
     let job = laptop.runs().iter().find(|run| run["run"] == "again").unwrap()["jobs"][0]
         .as_str()
         .unwrap()
         .to_string();
     assert!(cluster.text(&format!("scontrol show job {job}")).contains("Requeue=0"));
-    // A site's administrator can do so all the same.
+    // An administrator can requeue them all the same.
     cluster.text(&format!("scontrol update job={job} requeue=1; scontrol requeue {job}"));
     runner.wait_for("quiet", |event| event["run"] == "hang" && event["steps"] == 20);
     let cancelled = laptop.run(&["jobs", "cancel", "hang"]);
@@ -316,7 +317,7 @@ fn a_requeued_job_and_a_hanging_one_are_told() {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn logs_come_late_are_cut_replaced_and_hold_what_is_no_text() {
+fn late_truncated_replaced_and_binary_logs_are_copied() {
     let cluster = Cluster::start(&SMALL);
     let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.3"), ("WORKLOAD_FAULT_STEP", "40")]);
     let laptop = Laptop::new(&cluster, &site);
@@ -340,7 +341,7 @@ fn logs_come_late_are_cut_replaced_and_hold_what_is_no_text() {
         let restarted = of(&events, "restarted").iter().any(|event| event["run"] == run);
         assert!(restarted, "{run}: {events:?}");
     }
-    // No step is lost, whatever became of the file.
+    // No step is lost.
     for summary in of(&events, "summary") {
         assert_eq!(summary["outcome"], "scored", "{summary:#}");
     }
@@ -349,7 +350,7 @@ fn logs_come_late_are_cut_replaced_and_hold_what_is_no_text() {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn two_runners_do_not_meet() {
+fn a_second_runner_of_a_campaign_is_refused() {
     let cluster = Cluster::start(&SMALL);
     let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.2")]);
     let laptop = Laptop::new(&cluster, &site);
@@ -359,7 +360,7 @@ fn two_runners_do_not_meet() {
     let second = laptop.run(&["run", "one.campaign.toml"]);
     assert_eq!(second.code, Some(1), "{}", second.stderr);
     assert!(second.stderr.contains(&first.process().to_string()), "{}", second.stderr);
-    // Another terminal may watch.
+    // `jobs follow` can watch.
     let watching = laptop.run(&["jobs", "follow", "--format", "json"]);
     assert_eq!(watching.code, Some(0), "{}", watching.stderr);
     assert!(watching.stdout.contains("\"event\":\"stored\""));
@@ -369,7 +370,7 @@ fn two_runners_do_not_meet() {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn leaving_leaves_the_jobs() {
+fn jobs_go_on_after_detaching() {
     let cluster = Cluster::start(&SMALL);
     let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.2")]);
     let laptop = Laptop::new(&cluster, &site);
@@ -381,7 +382,7 @@ fn leaving_leaves_the_jobs() {
     assert_eq!(code, Some(1), "{}", laptop.errors());
     assert_eq!(summary(&events)["outcome"], "open");
     assert_eq!(cluster.text("squeue -h -o %T"), "RUNNING");
-    // Nobody looks any more: it says so, and not that it still runs.
+    // No process observes the job: its state is unknown.
     let told = laptop.runs()[0]["state"].as_str().unwrap().to_string();
     assert!(told.starts_with("unknown, last seen") && told.contains("running"), "{told}");
     let followed = laptop.run(&["jobs", "follow", "--format", "json"]);
@@ -390,7 +391,7 @@ fn leaving_leaves_the_jobs() {
     assert_submitted_once(&cluster, 1);
 }
 
-/// A file system of a few megabytes, in place of a folder that is there.
+/// A file system of a few megabytes, mounted over a folder.
 struct Tight<'a>(&'a Path);
 
 impl<'a> Tight<'a> {
@@ -413,7 +414,7 @@ impl Drop for Tight<'_> {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn a_full_disk_here_loses_nothing() {
+fn a_full_local_disk_loses_no_results() {
     let cluster = Cluster::start(&SMALL);
     let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.1")]);
     let laptop = Laptop::new(&cluster, &site);
@@ -436,12 +437,12 @@ fn a_full_disk_here_loses_nothing() {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn a_full_disk_there_is_told_and_waited_for() {
+fn a_full_disk_on_the_cluster_is_reported_and_tried_again() {
     let cluster = Cluster::start(&SMALL);
     let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.02")]);
     let laptop = Laptop::new(&cluster, &site);
     one(&laptop, "");
-    // The cluster's home has a space of its own, of no size.
+    // The cluster's home directory is full.
     cluster.text("mkdir -p ~/.trainplan && mount -t tmpfs -o size=16k tmpfs ~/.trainplan && head -c 1m /dev/zero >~/.trainplan/fill || true");
     let mut runner = laptop.start("one", &[]);
     wait_for("complaint", SOON, || laptop.errors().contains("No space left").then_some(()));
@@ -454,8 +455,8 @@ fn a_full_disk_there_is_told_and_waited_for() {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn what_slurm_has_forgotten_is_over_and_its_log_still_counts() {
-    // Without accounting and with a short memory a job vanishes while nobody looks.
+fn a_job_that_slurm_forgot_is_over_and_its_log_is_scored() {
+    // Without accounting and with a short MinJobAge, a job vanishes between two polls.
     let cluster = Cluster::start(&Options { nodes: 2, accounting: false, slurm_conf: &["MinJobAge=2"] });
     let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.1")]);
     let laptop = Laptop::new(&cluster, &site);
@@ -473,8 +474,8 @@ fn what_slurm_has_forgotten_is_over_and_its_log_still_counts() {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn an_accounting_that_lags_is_waited_for() {
-    // The queue forgets a job after two seconds, and the accounting calls it running for twenty more.
+fn a_late_accounting_is_waited_for() {
+    // The queue forgets a job after two seconds, and the accounting lists it as running for twenty more.
     let cluster = Cluster::start(&Options { nodes: 2, accounting: true, slurm_conf: &["MinJobAge=2"] });
     let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.1")]);
     let laptop = Laptop::new(&cluster, &site);
@@ -489,7 +490,7 @@ fn an_accounting_that_lags_is_waited_for() {
     let mut runner = laptop.start("one", &[]);
     runner.wait_for("observed", is_running);
     cluster.text("touch /run/busy");
-    // It is away while the job ends and is forgotten, so that only the accounting can tell.
+    // The runner is away while the job ends and is forgotten, so that only the accounting knows.
     runner.signal("STOP");
     wait_for("oblivion", SOON, || cluster.text("squeue -h -t all").is_empty().then_some(()));
     cluster.text("touch /run/busy");
@@ -508,7 +509,7 @@ fn an_accounting_that_lags_is_waited_for() {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn a_clock_that_is_wrong_harms_nothing() {
+fn a_wrong_clock_does_not_matter() {
     let cluster = Cluster::start(&SMALL);
     let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.05")]);
     let laptop = Laptop::new(&cluster, &site);

@@ -1,4 +1,4 @@
-//! The cluster itself: what it has, how it fails, that nothing stays.
+//! Tests of the test cluster: its features, its faults and its removal.
 
 use crate::cluster::wait_for;
 use crate::{Cluster, Daemon, Options};
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 const SOON: Duration = Duration::from_secs(30);
 
-/// A small cluster, for what does not depend on its size.
+/// A small cluster.
 const SMALL: Options = Options { nodes: 2, accounting: false, slurm_conf: &[] };
 
-/// The processes that have the cluster's folder in their command line.
+/// Returns the processes with the cluster's folder in their command line.
 fn processes_of(folder: &Path) -> Vec<String> {
     let folder = folder.to_str().unwrap();
     let line = |entry: fs::DirEntry| fs::read_to_string(entry.path().join("cmdline")).ok();
@@ -21,7 +21,7 @@ fn processes_of(folder: &Path) -> Vec<String> {
     lines.filter(|line| line.contains(folder)).collect()
 }
 
-/// What Slurm's daemons answer for, by the environment of whoever serves this cluster.
+/// Returns whether a process with this cluster's configuration in its environment exists.
 fn is_served(folder: &Path) -> bool {
     let setting = format!("SLURM_CONF={}/slurm.conf", folder.display());
     let environment = |entry: fs::DirEntry| fs::read(entry.path().join("environ")).ok();
@@ -57,7 +57,7 @@ fn a_job_has_64_nodes_and_512_gpus() {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn accounting_tells_of_jobs_that_are_over() {
+fn the_accounting_lists_finished_jobs() {
     let start = Instant::now();
     let cluster = Cluster::start(&Options { accounting: true, slurm_conf: &["MinJobAge=2"], ..SMALL });
     println!("started in {:?}", start.elapsed());
@@ -66,7 +66,7 @@ fn accounting_tells_of_jobs_that_are_over() {
     let expected = format!("{job}|FAILED|3:0|token");
     wait_for("account of the job", SOON, || (cluster.text(&account) == expected).then_some(()));
 
-    // slurmctld keeps what it has to tell until slurmdbd is there again.
+    // slurmctld keeps its records until slurmdbd is back.
     cluster.stop(Daemon::Slurmdbd);
     let refusal = cluster.run(&account);
     assert_eq!(refusal.code, Some(1), "{}", refusal.stdout);
@@ -79,17 +79,17 @@ fn accounting_tells_of_jobs_that_are_over() {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn commands_run_in_the_clusters_own_folders() {
+fn commands_run_in_the_clusters_folders() {
     let cluster = Cluster::start(&SMALL);
     let folder = cluster.folder();
     cluster.text("touch ~/mine && mktemp >/dev/null && touch /run/mine");
     assert!(folder.join("home/mine").exists());
     assert_eq!(fs::read_dir(folder.join("tmp")).unwrap().count(), 1);
     assert!(!Path::new("/run/mine").exists());
-    // Behind a jump host it is the same.
+    // The same behind a jump host.
     let through = cluster.ssh().args(["far", "ls"]).output().unwrap();
     assert_eq!(through.stdout, b"mine\n");
-    // A host that is not who it was is refused.
+    // A changed host key is refused.
     fs::write(folder.join("ssh/known_hosts"), "").unwrap();
     let refusal = cluster.run("true");
     assert!(
@@ -100,7 +100,7 @@ fn commands_run_in_the_clusters_own_folders() {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn a_frozen_sshd_keeps_us_waiting() {
+fn clients_of_a_frozen_sshd_wait() {
     let cluster = Cluster::start(&SMALL);
     let folder = cluster.folder();
     let mut session = cluster
@@ -111,7 +111,7 @@ fn a_frozen_sshd_keeps_us_waiting() {
         .unwrap();
     wait_for("session", SOON, || cluster.text("pgrep -c '^sleep' || true").starts_with('1').then_some(()));
     cluster.freeze(Daemon::Sshd);
-    // The command goes on; only nobody hears of it.
+    // The command goes on without its connection.
     wait_for("work", SOON, || folder.join("home/done").exists().then_some(()));
     let refused = cluster.ssh().args(["-o", "ConnectTimeout=1", "loop", "true"]).output().unwrap();
     let said = String::from_utf8_lossy(&refused.stderr);
@@ -129,7 +129,7 @@ fn a_frozen_sshd_keeps_us_waiting() {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn connections_break_at_either_end() {
+fn connections_can_be_killed_at_either_end() {
     let cluster = Cluster::start(&SMALL);
     let socket = cluster.folder().join("master");
     let master = || {
@@ -167,7 +167,7 @@ fn jobs_outlive_slurmctld() {
     assert_ne!(refusal.code, Some(0), "{}", refusal.stdout);
     wait_for("work", SOON, || cluster.folder().join("home/done").exists().then_some(()));
     cluster.start_again(Daemon::Slurmctld);
-    // slurmstepd tells how it ended as soon as it tries again.
+    // slurmstepd reports the end of the job when it tries again.
     let show = format!("scontrol show job {job} | grep -o JobState=.*");
     wait_for("end of the job", Duration::from_secs(90), || {
         cluster.text(&show).starts_with("JobState=COMPLETED").then_some(())
@@ -176,7 +176,7 @@ fn jobs_outlive_slurmctld() {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn a_node_is_lost_and_comes_back() {
+fn a_node_can_fail_and_return() {
     let cluster = Cluster::start(&SMALL);
     let lost = "sinfo --noheader --nodes=n2 --format=%T";
     cluster.stop(Daemon::Node(2));
@@ -188,7 +188,7 @@ fn a_node_is_lost_and_comes_back() {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn nothing_stays() {
+fn the_cluster_leaves_nothing_behind() {
     let clusters = [Cluster::start(&SMALL), Cluster::start(&SMALL), Cluster::start(&SMALL)];
     for cluster in &clusters {
         cluster.text("sbatch --wrap='setsid sleep 1000'; nohup sleep 1000 >/dev/null 2>&1 &");
@@ -208,7 +208,7 @@ fn nothing_stays() {
     assert!(panicked.join().is_err());
     assert!(is_gone(&folder), "{:?}", processes_of(&folder));
 
-    // Even a killed keeper takes all with it; only the folder stays until somebody removes it.
+    // If the keeper is killed, all processes end; only the folder stays.
     let folder = third.folder().to_owned();
     let children = format!("/proc/{0}/task/{0}/children", third.keeper());
     let namespace = fs::read_to_string(children).unwrap();

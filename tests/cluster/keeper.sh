@@ -1,17 +1,16 @@
 #!/usr/bin/env bash
-# Keeps a cluster: munge, Slurm and sshd on 127.0.0.1, all below one folder, until its standard input ends.
+# Runs a cluster until its standard input ends: munge, Slurm and sshd on 127.0.0.1, with all files in one folder.
 #
 #   keeper.sh FOLDER FIRST_PORT NODES ACCOUNTING(yes|no)
 #
-# It prints "ready" when every node is idle, and then obeys one command a line, answering "ok" or "error ...":
+# Prints "ready" when all nodes are idle. Then reads one command per line, and answers "ok" or "error ...":
 #
 #   freeze|thaw|stop|start sshd|slurmctld|slurmdbd|nN
-#   shell PATH  makes a program root's login shell, for who logs in from now on
-#   hang-up     kills every ssh connection, but not the sshd that takes new ones
+#   shell PATH  changes root's login shell for new logins
+#   hang-up     kills all ssh connections, but not the listening sshd
 #
-# The daemons live in namespaces of their own: no process outlives the first one there, which is this script; and the
-# mounts that hide the machine's /run and root's home are seen by nobody else. FOLDER is removed in the end, unless
-# TRAINPLAN_KEEP_CLUSTER is set.
+# The daemons run in their own namespaces: all end with the first process there, this script, and only they see the mounts over
+# /run and root's home. FOLDER is removed at the end unless TRAINPLAN_KEEP_CLUSTER is set.
 set -euo pipefail
 
 folder=$1
@@ -31,7 +30,7 @@ export TMPDIR=$folder/tmp SLURM_CONF=$folder/slurm.conf
 PATH=$folder/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 log=$folder/log
 
-# The last words of a daemon go with the error; commands to come would only fail for the same reason.
+# Prints the error with the last lines of a daemon's log, and exits: further commands would fail for the same reason.
 fail() {
   echo "error $*: $(tail -qn 5 "$log"/{munged,mariadbd,slurmdbd,slurmctld,n1,sshd} 2>/dev/null | tr '\n' '|')"
   exit 1
@@ -56,7 +55,7 @@ daemon() {
   pid[$name]=$!
 }
 
-# The folders, and what of the machine's is hidden behind them.
+# Creates the folders and mounts them over those of the machine.
 mkdir -p "$folder"/{bin,dev,home,log,slurmctld,slurmd,ssh,tmp}
 chmod 755 "$folder"
 chmod 1777 "$folder/tmp"
@@ -103,7 +102,7 @@ AccountingStorageHost=127.0.0.1
 AccountingStoragePort=$slurmdbd_port
 AccountingStoreFlags=job_comment
 END
-    # It finds MariaDB by the socket in the private /run, and is let in as the user that it is.
+    # It finds MariaDB by the socket in the private /run, and is authenticated by its user.
     cat >"$folder/slurmdbd.conf" <<END
 AuthType=auth/munge
 DbdHost=localhost
@@ -161,7 +160,7 @@ Host far
 END
 }
 
-# Settings that give up what is only needed if the machine crashes.
+# Settings that are faster, and unsafe only if the machine crashes.
 start_mariadb() {
   mariadb-install-db --no-defaults --datadir="$folder/db" --user=root --skip-test-db \
     --auth-root-authentication-method=socket --innodb-flush-log-at-trx-commit=0 --innodb-doublewrite=0 \
@@ -177,7 +176,7 @@ slurmctld_is_up() { scontrol ping | grep 'is UP'; }
 all_idle() { [ "$(sinfo --noheader --states=idle --format=%D)" = "$nodes" ]; }
 no_more() { ! kill -0 "$1"; }
 
-# launch NAME: starts a daemon that is not running, and waits until it answers.
+# launch NAME: starts a daemon and waits until it answers.
 launch() {
   case $1 in
     sshd)
@@ -193,7 +192,7 @@ launch() {
   esac
 }
 
-# The processes of a daemon: sshd has one for every connection besides.
+# The processes of a daemon. sshd also has one for every connection.
 processes() {
   local status name
   if [ "$1" != sshd ]; then
@@ -214,7 +213,7 @@ send() {
   for process; do kill "-$signal" "$process" 2>/dev/null || true; done
 }
 
-# login_shell PROGRAM: another passwd lies over the machine's, for this namespace alone.
+# login_shell PROGRAM: mounts another passwd file in this namespace.
 login_shell() {
   sed "s|^\(root:.*:\).*|\1$1|" /etc/passwd >"$folder/passwd.new"
   if ! mountpoint -q /etc/passwd; then
@@ -236,7 +235,7 @@ obey() {
     freeze) send STOP $(processes "$name") ;;
     thaw) send CONT $(processes "$name") ;;
     stop)
-      # Killed, slurmctld would forget the last seconds: it is asked to end, and saves its state.
+      # slurmctld saves its state only if it is asked to end.
       case $name in slurmctld | slurmdbd) signal=TERM ;; *) signal=KILL ;; esac
       send $signal $(processes "$name")
       until_true 20 no_more "${pid[$name]}" || { echo "error $name does not stop"; return; } ;;

@@ -1,4 +1,4 @@
-//! A user's machine: a home with ssh's configuration, profiles of clusters, and what trainplan keeps.
+//! A user's machine: a home directory with an ssh configuration, cluster profiles and trainplan's data.
 
 use crate::{Cluster, Site};
 use serde_json::Value;
@@ -12,14 +12,14 @@ use trainplan_tests::{Run, binary, run_of};
 
 use crate::cluster::wait_for;
 
-/// The machine; it has nothing of this one's home.
+/// A user's machine. It shares nothing with the home directory of this one.
 #[derive(Debug)]
 pub(crate) struct Laptop {
     home: TempDir,
 }
 
 impl Laptop {
-    /// A machine whose ssh knows the cluster as `loop`, with a profile for what the site has.
+    /// Returns a machine with a profile for the site. Its ssh knows the cluster as `loop`.
     pub(crate) fn new(cluster: &Cluster, site: &Site) -> Laptop {
         let home = tempfile::Builder::new().prefix("home.").tempdir_in("/tmp").unwrap();
         let laptop = Laptop { home };
@@ -48,26 +48,26 @@ impl Laptop {
         laptop
     }
 
-    /// A file's path below the home.
+    /// Returns a path below the home directory.
     pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         self.home.path().join(name)
     }
 
-    /// Writes a file below the home.
+    /// Writes a file below the home directory.
     pub(crate) fn write(&self, name: &str, text: &str) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
-    /// Adds to the profiles of clusters.
+    /// Adds to the cluster profiles.
     pub(crate) fn profile(&self, text: &str) {
         let path = self.path(".config/trainplan/clusters.toml");
         let all = fs::read_to_string(&path).unwrap() + text;
         fs::write(path, all).unwrap();
     }
 
-    /// Writes a campaign of runs, each a name and the lines of its entry.
+    /// Writes a campaign. Each run is a name and the lines of its entry.
     pub(crate) fn campaign(&self, name: &str, runs: &[(&str, &str)]) {
         let mut text = format!("version = 1\nname = \"{name}\"\ncluster = \"loop\"\n");
         for (run, lines) in runs {
@@ -76,7 +76,7 @@ impl Laptop {
         self.write(&format!("{name}.campaign.toml"), &text);
     }
 
-    /// trainplan on this machine, to which arguments can be added.
+    /// Returns a trainplan command on this machine.
     pub(crate) fn trainplan(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary());
         command
@@ -96,14 +96,14 @@ impl Laptop {
         run_of(&self.trainplan(arguments).output().unwrap())
     }
 
-    /// Runs it for its JSON.
+    /// Runs trainplan and parses its JSON output.
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let run = self.run(&[arguments, &["--format", "json"]].concat());
         serde_json::from_str(&run.stdout)
             .unwrap_or_else(|_| panic!("{arguments:?}: {}{}", run.stdout, run.stderr))
     }
 
-    /// Begins to carry a campaign out, for whoever reads its events.
+    /// Starts `trainplan run` on a campaign.
     pub(crate) fn start(&self, campaign: &str, more: &[&str]) -> Runner {
         let file = format!("{campaign}.campaign.toml");
         let mut command = self.trainplan(&["run", &file, "--format", "json"]);
@@ -116,12 +116,12 @@ impl Laptop {
         Runner { child, events, seen: Events::default() }
     }
 
-    /// What it said on standard error, of every start.
+    /// Returns the standard error of all runners.
     pub(crate) fn errors(&self) -> String {
         fs::read_to_string(self.path("errors")).unwrap_or_default()
     }
 
-    /// What its own `trainplan serve` answers.
+    /// Starts `trainplan serve`, and returns its answer for a path.
     pub(crate) fn get(&self, path: &str) -> Value {
         let mut command = self.trainplan(&["serve", "--listen", "127.0.0.1:0"]);
         let mut server = command.stderr(Stdio::piped()).spawn().unwrap();
@@ -137,24 +137,24 @@ impl Laptop {
         stream.read_to_string(&mut answer).unwrap();
         drop(server.kill());
         drop(server.wait());
-        // Chunks, if it comes in any, are told by lines that are no JSON.
+        // Lines that are not JSON are the sizes of chunks.
         let body = answer.split_once("\r\n\r\n").unwrap().1;
         let json: String = body.split("\r\n").filter(|part| part.len() > 8).collect();
         serde_json::from_str(&json).unwrap_or_else(|_| panic!("{answer}"))
     }
 
-    /// Every run of the newest rounds, as `jobs list` has it.
+    /// Returns the runs that `jobs list` prints.
     pub(crate) fn runs(&self) -> Vec<Value> {
         self.json(&["jobs", "list"]).as_array().unwrap().clone()
     }
 
-    /// All that happened to a run.
+    /// Returns the events of a run.
     pub(crate) fn events(&self, run: &str) -> Vec<Value> {
         self.json(&["jobs", "show", run])["events"].as_array().unwrap().clone()
     }
 }
 
-/// Events, which a failing test shows one a line.
+/// Events. A failing test prints one per line.
 #[derive(Default, Clone)]
 pub(crate) struct Events(Vec<Value>);
 
@@ -172,7 +172,7 @@ impl fmt::Debug for Events {
     }
 }
 
-/// A `trainplan run` that is under way. It is killed where this ends before it does.
+/// A running `trainplan run`. Dropping this kills it.
 pub(crate) struct Runner {
     child: Child,
     events: Lines<BufReader<ChildStdout>>,
@@ -180,7 +180,7 @@ pub(crate) struct Runner {
 }
 
 impl Runner {
-    /// The next event, unless it has ended.
+    /// Returns the next event; none after the last.
     pub(crate) fn next(&mut self) -> Option<Value> {
         let line = self.events.next()?.unwrap();
         let event: Value = serde_json::from_str(&line).unwrap();
@@ -188,7 +188,7 @@ impl Runner {
         Some(event)
     }
 
-    /// Waits for an event of that name, and with it for `holds`.
+    /// Waits for an event with that name for which the condition holds.
     pub(crate) fn wait_for(&mut self, name: &str, mut holds: impl FnMut(&Value) -> bool) -> Value {
         loop {
             match self.next() {
@@ -199,24 +199,24 @@ impl Runner {
         }
     }
 
-    /// kill -9.
+    /// Kills it with SIGKILL.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// A signal by its name.
+    /// Sends it a signal.
     pub(crate) fn signal(&self, name: &str) {
         let process = self.child.id().to_string();
         assert!(Command::new("kill").args([&format!("-{name}"), &process]).status().unwrap().success());
     }
 
-    /// Its process.
+    /// Returns its process id.
     pub(crate) fn process(&self) -> u32 {
         self.child.id()
     }
 
-    /// Waits until it ends: its exit code, and all its events.
+    /// Waits for its end. Returns its exit code and all its events.
     pub(crate) fn end(mut self) -> (Option<i32>, Events) {
         while self.next().is_some() {}
         (self.child.wait().unwrap().code(), std::mem::take(&mut self.seen))
@@ -230,7 +230,7 @@ impl Drop for Runner {
     }
 }
 
-/// What Slurm's accounting says of every job that ever was, as id, state and comment; the accounting is some seconds late.
+/// Returns id, state and comment of every job in the accounting, which may be some seconds late.
 pub(crate) fn accounted(cluster: &Cluster) -> Vec<(String, String, String)> {
     let text = cluster.text("sacct -X -n -P -a -S now-1days --format=JobIDRaw,State,Comment");
     text.lines()
@@ -241,7 +241,7 @@ pub(crate) fn accounted(cluster: &Cluster) -> Vec<(String, String, String)> {
         .collect()
 }
 
-/// Sees that Slurm had exactly these many jobs, and that each bears the mark of another run or of another part of one.
+/// Checks that Slurm had exactly so many jobs, and that each has another token.
 pub(crate) fn assert_submitted_once(cluster: &Cluster, jobs: usize) {
     let all = wait_for("accounting", Duration::from_secs(20), || {
         let all = accounted(cluster);

@@ -1,4 +1,4 @@
-//! The connection that a person makes, and that commands use.
+//! The connection of `trainplan connect`, which other commands use.
 
 use crate::doctor::Person;
 use crate::{Cluster, Daemon, Options};
@@ -12,7 +12,7 @@ use trainplan_tests::{Run, run_of};
 const SMALL: Options = Options { nodes: 2, accounting: false, slurm_conf: &[] };
 const DOCTOR: [&str; 3] = ["doctor", "--cluster", "alpha"];
 
-/// Has the person's key ask for a passphrase, as a second factor would ask for a code.
+/// Protects the user's key with a passphrase, which ssh asks for like a second factor.
 fn lock_key(cluster: &Cluster) {
     let key = cluster.folder().join("ssh/user");
     let keygen =
@@ -20,7 +20,7 @@ fn lock_key(cluster: &Cluster) {
     assert!(keygen.unwrap().success());
 }
 
-/// `trainplan connect`, with somebody who answers what ssh asks.
+/// Runs `trainplan connect` and answers ssh's questions.
 fn connect(person: &Person, folder: &Path, more: &[&str]) -> Run {
     let asked = folder.join("asked");
     let answers = folder.join("answers");
@@ -37,7 +37,7 @@ fn connect(person: &Person, folder: &Path, more: &[&str]) -> Run {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn a_person_answers_once_for_all_commands() {
+fn all_commands_use_the_connection_of_connect() {
     let cluster = Cluster::start(&SMALL);
     let folder = cluster.folder();
     let person = Person::of(&cluster, "");
@@ -59,7 +59,7 @@ fn a_person_answers_once_for_all_commands() {
     assert!(connect(&person, folder, &[]).stderr.contains("connected already"));
     assert_eq!(fs::read_to_string(folder.join("asked")).unwrap(), asked, "nobody was asked again");
 
-    // A host that falls silent is noticed, and the connection is not believed in for ever.
+    // A frozen host is noticed, and the connection is given up.
     cluster.freeze(Daemon::Sshd);
     let start = Instant::now();
     let run = person.runs(&DOCTOR);
@@ -85,7 +85,7 @@ fn a_person_answers_once_for_all_commands() {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn a_persons_own_connection_is_used_and_left() {
+fn a_master_of_the_users_ssh_is_used_and_stays_open() {
     let cluster = Cluster::start(&SMALL);
     let person = Person::of(&cluster, "");
     let socket = cluster.folder().join("own");
@@ -101,7 +101,7 @@ fn a_persons_own_connection_is_used_and_left() {
     assert_eq!(person.runs(&DOCTOR).code, Some(0));
     assert!(socket.exists());
     assert_eq!(person.runs(&DOCTOR).code, Some(0));
-    // A dead one is in nobody's way.
+    // The socket of a dead master does no harm.
     cluster.kill_ssh_master(&socket);
     let run = person.runs(&DOCTOR);
     assert!(run.code == Some(5) && run.stderr.contains("Permission denied"), "{}", run.stderr);
@@ -109,7 +109,7 @@ fn a_persons_own_connection_is_used_and_left() {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn a_jump_host_is_the_configurations_business() {
+fn jump_hosts_of_the_ssh_configuration_work() {
     let cluster = Cluster::start(&SMALL);
     let person = Person::of(&cluster, "");
     let profiles = cluster.folder().join("person/clusters.toml");

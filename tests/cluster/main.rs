@@ -1,7 +1,7 @@
-//! A real cluster on loopback, sshd and Slurm, and what is tested against it.
+//! Tests with a real sshd and Slurm on loopback.
 //!
-//! It needs root, OpenSSH and Slurm, so it runs only when asked for: `cargo test --package trainplan-tests --test
-//! cluster -- --ignored`.
+//! They need root, OpenSSH and Slurm, so they are ignored by default. Run them with `cargo test --package
+//! trainplan-tests --test cluster -- --ignored`.
 
 #![allow(missing_docs, reason = "a test's name says what it shows")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]

@@ -1,4 +1,4 @@
-//! Much at once; run by `make stress`.
+//! Large campaigns and logs. Run by `make stress`.
 
 use crate::laptop::Laptop;
 use crate::{Cluster, Options, Site};
@@ -6,7 +6,7 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A number of /proc/PID/status, in KiB.
+/// Returns a value of /proc/PID/status, in KiB.
 fn memory_kib(process: u32, name: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     status
@@ -18,7 +18,7 @@ fn memory_kib(process: u32, name: &str) -> Option<u64> {
         .ok()
 }
 
-/// Seconds of CPU that a process took, in user and system.
+/// Returns the CPU time of a process, user and system, in seconds.
 fn cpu_s(process: u32) -> Option<f64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let cells: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
@@ -96,7 +96,7 @@ fn stress_a_log_of_a_gigabyte_is_copied_and_scored() {
     let process = runner.process();
     let found = runner.wait_for("found", |_| true);
     let path = found["path"].as_str().unwrap().to_string();
-    // Every rank speaks at once.
+    // All ranks write lines.
     let line = "[rank3]: NCCL INFO Channel 03/0 : 3[3] -> 4[4] via P2P/IPC/read, and much more of the kind\n";
     let block = line.repeat((8 << 20) / line.len());
     for _ in 0..128 {

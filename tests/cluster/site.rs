@@ -1,11 +1,11 @@
-//! The recipes as a site has them installed, with a stand-in for what needs GPUs.
+//! The installed recipes of a site, with a stand-in for programs that need GPUs.
 
 use crate::Cluster;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Releases, the directory of each recipe in them, and its family as in the name of an experiment.
+/// Releases, the directories of their recipes, and the families in the names of experiments.
 const RECIPES: [(&str, &str, &str); 5] = [
     ("24.11", "nemotron", "nemotron4"),
     ("25.04", "nemotron", "nemotron4"),
@@ -14,22 +14,22 @@ const RECIPES: [(&str, &str, &str); 5] = [
     ("25.12", "nemotron4-340b", "nemotron4"),
 ];
 
-/// How sbatch is to run launch.sh of 24.11.
+/// The sbatch directives of launch.sh in 24.11.
 const JOB: &str = "#SBATCH --job-name=nemotron\n#SBATCH --dependency=singleton\n#SBATCH --exclusive\n\
                    #SBATCH --mem=0\n#SBATCH --time=01:00:00\n";
 
-/// Every release, installed on a cluster: 24.11 into `site/24.11`, and so on.
+/// All releases installed on a cluster, each in `site/RELEASE`.
 #[derive(Debug)]
 pub(crate) struct Site {
     folder: PathBuf,
 }
 
 impl Site {
-    /// The account that the site's jobs go by, and their partition.
+    /// The account and partition of jobs.
     pub(crate) const ACCOUNT: &str = "team_loop";
     pub(crate) const PARTITION: &str = "batch";
 
-    /// Installs the recipes. Variables that drive the stand-in (see workload.sh) hold unless a launch sets them.
+    /// Installs the recipes. The variables are defaults for the stand-in (see workload.sh).
     pub(crate) fn install(cluster: &Cluster, variables: &[(&str, &str)]) -> Self {
         let site = Self { folder: cluster.folder().join("site") };
         let workload = site.folder.join("workload");
@@ -52,18 +52,18 @@ impl Site {
         }
         let llmb_run = format!("#!/bin/bash\nexec {workload} llmb-run \"$@\"\n");
         write_script(&cluster.folder().join("bin/llmb-run"), &llmb_run);
-        // What Megatron-LM's job starts on every node.
+        // The program that Megatron-LM's job starts on every node.
         let torchrun = format!("#!/bin/bash\n{set}exec {workload} torchrun \"$@\"\n");
         write_script(&cluster.folder().join("bin/torchrun"), &torchrun);
         site
     }
 
-    /// The top directory of a release: STAGE_PATH or LLMB_INSTALL.
+    /// Returns the directory of a release: STAGE_PATH or LLMB_INSTALL.
     pub(crate) fn top(&self, release: &str) -> PathBuf {
         self.folder.join(release)
     }
 
-    /// The directory of a recipe's launch.sh, by its name in the release.
+    /// Returns the directory of a recipe's launch.sh.
     pub(crate) fn recipe(&self, release: &str, directory: &str) -> PathBuf {
         let top = self.top(release);
         match release {
@@ -73,7 +73,7 @@ impl Site {
         }
     }
 
-    /// What a launch of a recipe expects a user to have set, as a shell's commands.
+    /// Returns shell commands that set the variables that a launch needs.
     pub(crate) fn exports(&self, release: &str, directory: &str) -> String {
         let (account, partition) = (Self::ACCOUNT, Self::PARTITION);
         let top = self.top(release);

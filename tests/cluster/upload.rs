@@ -1,4 +1,4 @@
-//! Campaigns whose results go to a server that comes and goes.
+//! Campaigns that upload to a server which is sometimes away.
 
 use crate::laptop::Laptop;
 use crate::{Cluster, Options, Site};
@@ -11,7 +11,7 @@ use crate::cluster::wait_for;
 const SOON: Duration = Duration::from_secs(60);
 const RECIPE: &str = "recipe = \"llama3.1-8b/h100/bf16/8@25.04\"";
 
-/// A campaign whose results go to the server; its token is in a file of the laptop.
+/// Writes a campaign that uploads to the server. The token is in a file on the laptop.
 fn campaign(laptop: &Laptop, served: &Served, name: &str, runs: &[(&str, &str)]) {
     laptop.write("token", &served.token);
     laptop.campaign(name, runs);
@@ -33,7 +33,7 @@ fn uploaded(laptop: &Laptop, run: &str) -> usize {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn results_reach_a_server_that_is_away_for_a_while() {
+fn results_are_uploaded_after_the_server_was_away() {
     let cluster = Cluster::start(&Options { nodes: 2, ..Options::default() });
     let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.05")]);
     let laptop = Laptop::new(&cluster, &site);
@@ -46,7 +46,7 @@ fn results_reach_a_server_that_is_away_for_a_while() {
     let id = first["id"].as_str().unwrap();
     let summary = get(&served, &format!("/api/v1/runs/{id}/summary"));
     assert_eq!((&summary["campaign"], &summary["has_log"]), (&"nightly".into(), &true.into()), "{summary}");
-    // It sees the other one run.
+    // The server shows the progress of the other run.
     wait_for("progress", SOON, || {
         let live = get(&served, "/api/v1/progress");
         let run = live["items"].as_array().unwrap().iter().find(|run| run["run"] == "b")?.clone();
@@ -76,7 +76,7 @@ fn results_reach_a_server_that_is_away_for_a_while() {
     assert_eq!(laptop.run(&["upload", "--forget"]).code, Some(2));
     served.start_again(&store);
     let rows = laptop.json(&["upload", "--pending"]);
-    // Both runs may have written the same log: then the server has it already.
+    // If both runs wrote the same log, the server has it already.
     assert!(rows[0]["outcome"] == "new" && !rows[0]["log"].is_null(), "{rows}");
     assert_eq!((rows[0]["id"].as_str(), rows.as_array().unwrap().len()), (second["id"].as_str(), 1));
     assert_eq!(laptop.json(&["upload", "--pending"]).as_array().unwrap().len(), 0);
@@ -84,7 +84,7 @@ fn results_reach_a_server_that_is_away_for_a_while() {
     assert_eq!(laptop.json(&["jobs", "show", "b"])["upload"]["state"], "sent");
     assert_eq!(get(&served, "/api/v1/runs")["items"].as_array().unwrap().len(), 2);
     assert_eq!(get(&served, "/api/v1/progress")["items"].as_array().unwrap().len(), 0);
-    // The token is in its own file, and in the server's store not even that.
+    // Only its own file contains the token; the server's store has a hash.
     let grep = std::process::Command::new("grep")
         .args(["-rla", &served.token])
         .arg(laptop.path("."))
@@ -95,7 +95,7 @@ fn results_reach_a_server_that_is_away_for_a_while() {
 
 #[test]
 #[ignore = "needs root and Slurm"]
-fn a_runner_that_was_killed_sends_its_results_once() {
+fn a_killed_runner_uploads_its_results_once() {
     let cluster = Cluster::start(&Options { nodes: 2, ..Options::default() });
     let site = Site::install(&cluster, &[("WORKLOAD_PACE", "0.05")]);
     let laptop = Laptop::new(&cluster, &site);
@@ -106,7 +106,7 @@ fn a_runner_that_was_killed_sends_its_results_once() {
     let mut runner = laptop.start("nightly", &[]);
     runner.wait_for("stored", |event| event["run"] == "a");
     runner.kill();
-    // The next one sends what the first had to send.
+    // The next runner uploads the results of the first.
     let (code, events) = laptop.start("nightly", &[]).end();
     assert_eq!(code, Some(0), "{events:?}");
     let summaries = events.iter().filter(|event| event["event"] == "summary");

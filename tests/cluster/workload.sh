@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# Stands in for the recipes: seen from outside, it launches and trains as each release does.
+# Stands in for the recipes: launches jobs and writes logs like each release.
 #
-#   workload.sh launch RELEASE FAMILY   is launch.sh: submits a job; for 24.11, whose launch.sh is the job, the job itself
-#   workload.sh llmb-run ARGUMENT...    is llmb-run
-#   workload.sh torchrun ARGUMENT...    is torchrun with Megatron-LM, on every node
-#   workload.sh train                   is the training, in every task of the job; the first writes the log
+#   workload.sh launch RELEASE FAMILY   as launch.sh: submits a job; in 24.11, launch.sh is the job
+#   workload.sh llmb-run ARGUMENT...    as llmb-run
+#   workload.sh torchrun ARGUMENT...    as torchrun with Megatron-LM, on every node
+#   workload.sh train                   as the training, in every task of the job; the first writes the log
 #
-# Besides by what the recipes read, it is driven by these variables:
+# In addition to the variables of the recipes it reads these:
 #
-#   WORKLOAD_SUBMIT      refuse: sbatch refuses the job; silent: it takes it, but the launcher prints nothing and fails
-#   WORKLOAD_DELAY       seconds that a launcher takes before it submits, and again before it prints
-#   WORKLOAD_LATE        seconds until there is a log
-#   WORKLOAD_PACE        seconds that a step takes
-#   WORKLOAD_STEP_TIME   seconds that it takes by the log
-#   WORKLOAD_FAULT       oom, watchdog, exit or hang: the end of training; nan: a bad loss from there on;
-#                        rotate or truncate: what happens to the log; noise: exits with an error after the last step
-#   WORKLOAD_FAULT_STEP  how many steps are logged before that
+#   WORKLOAD_SUBMIT      refuse: sbatch rejects the job; silent: it submits the job, but the launcher fails silently
+#   WORKLOAD_DELAY       seconds before the launcher submits, and again before it prints
+#   WORKLOAD_LATE        seconds before the log appears
+#   WORKLOAD_PACE        real seconds per step
+#   WORKLOAD_STEP_TIME   seconds per step in the log
+#   WORKLOAD_FAULT       oom, watchdog, exit or hang: how training ends; nan: an invalid loss from then on;
+#                        rotate or truncate: a change of the log; noise: an error after the last step
+#   WORKLOAD_FAULT_STEP  number of steps before the fault
 set -euo pipefail
 
 : "${WORKLOAD_SUBMIT:=}" "${WORKLOAD_DELAY:=0}" "${WORKLOAD_LATE:=0}" "${WORKLOAD_PACE:=0.02}"
@@ -26,7 +26,7 @@ refuse() {
   exit 1
 }
 
-# layout GPUS: sets what the release's script fixes for a model on so many GPUs, and the parts of a name that tell it.
+# layout GPUS: sets the layout that the release's script has for a model on so many GPUs, and its parts of the name.
 layout() {
   local gpus=$1 pp=8
   case $release/$family/$MODEL_SIZE in
@@ -49,7 +49,7 @@ layout() {
   esac
 }
 
-# The job of 24.11: sbatch was called by the user.
+# The job of 24.11, for which the user calls sbatch.
 job_of_24_11() {
   local gpus folder
   export RELEASE=$release
@@ -63,7 +63,7 @@ job_of_24_11() {
   exec srun --ntasks-per-node=1 --open-mode=append --output="$LOG" --error="${LOG%.out}.err" "$self" train
 }
 
-# submit NUMBER EXPERIMENT STEPS GPUS TIME_LIMIT: what NeMo-Run does and prints for a task.
+# submit NUMBER EXPERIMENT STEPS GPUS TIME_LIMIT: submits and prints a task like NeMo-Run.
 submit() {
   local number=$1 name=$2 steps=$3 gpus=$4 limit=$5 above folder prefix job nodes
   nodes=$(((gpus + 7) / 8))
@@ -135,13 +135,13 @@ launch() {
     submit 0 "$name" "$steps" "$gpus" "$limit"
     return
   fi
-  # Each is an experiment of its own.
+  # Each is another experiment.
   [ "${DISABLE_PERFRUN:-false}" = true ] || submit 0 "$name" "$steps" "$gpus" "$limit"
   [ "${ENABLE_PROFILE:-false}" = false ] || submit 0 "${name}_nsys" "$steps" "$gpus" "$limit"
   [ "${ENABLE_NCCLTRACE:-false}" = false ] || submit 0 "${name}_nccltrace" 5 "$gpus" 00:15:00
 }
 
-# setting KEY: of llmb-run's configuration.
+# setting KEY: prints a setting of llmb-run's configuration.
 setting() { sed -n "s/^ *$1: *//p" "$LLMB_INSTALL/cluster_config.yaml"; }
 
 llmb_run() {
@@ -176,12 +176,12 @@ llmb_run() {
   printf 'job_info:\n  job_id: %s\n' "$job" >"$folder/llmb-config_$job.yaml"
 }
 
-# line STEP: one step as the release logs it.
+# line STEP: prints a step like the release.
 line() {
   local step=$1 last=$((STEPS - 1)) loss=11.96 samples=$((GBS * ($1 + 1)))
   if [ "$WORKLOAD_FAULT" = nan ] && [ "$step" -ge "$WORKLOAD_FAULT_STEP" ]; then loss=nan; fi
   if [ "$RELEASE" = 24.11 ]; then
-    # A bar, drawn again and again on one line.
+    # A progress bar, redrawn on one line.
     printf '\rEpoch 0: : %3d%%|#####     | %d/%d [00:01<00:01, reduced_train_loss=%s, global_step=%d.00, ' \
       $((100 * (step + 1) / STEPS)) $((step + 1)) "$STEPS" "$loss" "$step"
     printf 'consumed_samples=%d.0, train_step_timing in s=%s]' "$samples" "$WORKLOAD_STEP_TIME"
@@ -209,7 +209,7 @@ train() {
   fi
 }
 
-# Megatron-LM's training, seen from its standard output.
+# Megatron-LM's training, by its standard output.
 torchrun() {
   local steps=50 gbs=1 step
   [ "$SLURM_PROCID" -eq 0 ] || exit 0

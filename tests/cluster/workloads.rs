@@ -1,4 +1,5 @@
-//! The stand-in for the recipes, launched as `trainplan launch` says, and read by `trainplan parse`.
+//! The stand-in for the recipes, launched by the script of `trainplan launch` and parsed by `trainplan
+//! parse`.
 
 use crate::cluster::wait_for;
 use crate::{Cluster, Options, Site};
@@ -10,7 +11,7 @@ use trainplan_tests::{Run, trainplan};
 
 const SOON: Duration = Duration::from_secs(30);
 
-/// What `trainplan launch` says of a recipe.
+/// Returns the JSON of `trainplan launch`.
 fn plan(arguments: &[&str]) -> Value {
     let run = trainplan([&["launch", "--format", "json", "--recipe"], arguments].concat());
     assert_eq!(run.code, Some(0), "{arguments:?}: {}", run.stderr);
@@ -24,19 +25,19 @@ fn launch(cluster: &Cluster, plan: &Value, before: &str) -> Run {
     cluster.run(&format!("sh {}", cluster.folder().join("launch").display()))
 }
 
-/// The files that a launch's pattern finds.
+/// Returns the files of a launch's log pattern.
 fn logs(cluster: &Cluster, plan: &Value, before: &str) -> Vec<PathBuf> {
     let pattern = plan["outputs"]["log_glob"].as_str().unwrap();
     let found = cluster.text(&format!("{before}ls {pattern} 2>/dev/null || true"));
     found.lines().map(PathBuf::from).collect()
 }
 
-/// Waits until no job is left.
+/// Waits until the queue is empty.
 fn wait_for_jobs(cluster: &Cluster) {
     wait_for("end of all jobs", SOON, || cluster.text("squeue --noheader").is_empty().then_some(()));
 }
 
-/// What `trainplan parse` makes of a log.
+/// Returns the row of `trainplan parse` for a log.
 fn parse(log: &Path) -> Value {
     let run = trainplan(["parse".as_ref(), "--format".as_ref(), "json".as_ref(), log.as_os_str()]);
     let rows: Vec<Value> = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}", run.stderr));
@@ -109,7 +110,7 @@ fn faults_show_in_the_log() {
         }
     }
 
-    // It hangs until somebody ends it.
+    // It hangs until it is cancelled.
     let run = launch(&cluster, &plan, &format!("{exports}export WORKLOAD_FAULT=hang WORKLOAD_LATE=2\n"));
     let job = run.stdout.split("- Job id: ").nth(1).unwrap().lines().next().unwrap().to_owned();
     let log = wait_for("log", SOON, || {

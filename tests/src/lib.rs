@@ -1,4 +1,4 @@
-//! What the behaviour tests share: the binary under test.
+//! Helpers of the behaviour tests: runs of the binary under test.
 
 mod served;
 
@@ -8,10 +8,10 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-/// The binary under test: TRAINPLAN_BIN, or the one that `cargo build` left beside these tests.
+/// Returns the binary under test: TRAINPLAN_BIN, or the one that `cargo build` put beside these tests.
 ///
 /// # Panics
-/// There is none.
+/// The binary does not exist.
 #[expect(clippy::expect_used, clippy::panic, reason = "without a binary no test can run")]
 pub fn binary() -> PathBuf {
     if let Some(path) = std::env::var_os("TRAINPLAN_BIN") {
@@ -22,18 +22,18 @@ pub fn binary() -> PathBuf {
     binary.unwrap_or_else(|| panic!("no binary to test: run `cargo build`, or name one in TRAINPLAN_BIN"))
 }
 
-/// What a run of the binary gave.
+/// The outcome of a run of the binary.
 #[derive(Debug)]
 pub struct Run {
-    /// Its exit code.
+    /// The exit code; none after a signal.
     pub code: Option<i32>,
-    /// Its standard output.
+    /// The standard output.
     pub stdout: String,
-    /// Its standard error.
+    /// The standard error.
     pub stderr: String,
 }
 
-/// Runs the binary to its end.
+/// Runs the binary and waits for its end.
 ///
 /// # Panics
 /// It can't be started.
@@ -43,7 +43,7 @@ pub fn trainplan<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Run
     run_of(&output)
 }
 
-/// A finished process as text.
+/// Converts the output of a process to text.
 pub fn run_of(output: &Output) -> Run {
     Run {
         code: output.status.code(),

@@ -1,4 +1,4 @@
-//! A results server of its own.
+//! A results server for tests.
 
 use crate::binary;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -6,19 +6,19 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// A `trainplan serve` on this machine, where everyone reads, and a token for it. It is killed where this ends.
+/// A `trainplan serve` on this machine with open reading, and a token for it. Dropping this kills it.
 #[derive(Debug)]
 pub struct Served {
     child: Child,
-    /// Host and port.
+    /// The address, HOST:PORT.
     pub address: String,
-    /// It allows everything, also after the server was started again.
+    /// An admin token. It stays valid when the server is started again.
     pub token: String,
 }
 
 #[expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 impl Served {
-    /// Starts a server with a store in that folder, on any free port.
+    /// Starts a server with its store in a folder, on a free port.
     ///
     /// # Panics
     /// It does not start.
@@ -32,16 +32,16 @@ impl Served {
         Served { child, address, token }
     }
 
-    /// kill -9.
+    /// Kills it with SIGKILL.
     ///
     /// # Panics
-    /// It was none of ours.
+    /// The process can't be killed.
     pub fn kill(&mut self) {
         self.child.kill().expect("it is ours");
         self.child.wait().expect("it is ours");
     }
 
-    /// Starts it where it was.
+    /// Starts it again at the same address.
     ///
     /// # Panics
     /// It does not start.
@@ -49,19 +49,19 @@ impl Served {
         (self.child, self.address) = serve(data, &self.address);
     }
 
-    /// Its address as a URL.
+    /// Returns its URL.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// All that it answers: the head, and the body.
+    /// Sends a request. Returns the head and the body of the answer.
     ///
     /// # Panics
     /// It does not answer.
     pub fn ask(&self, method: &str, path: &str) -> (String, String) {
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
         let (host, token) = (&self.address, &self.token);
-        // Version 1.0 knows no chunks.
+        // HTTP 1.0 has no chunked encoding.
         write!(stream, "{method} {path} HTTP/1.0\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\r\n")
             .expect("it reads");
         let mut answer = Vec::new();
@@ -83,7 +83,7 @@ impl Drop for Served {
 
 #[expect(clippy::expect_used, reason = "a test fails by panicking")]
 fn serve(data: &Path, listen: &str) -> (Child, String) {
-    // Behind TLS it takes the tokens that were made, and no other.
+    // With --behind-tls only created tokens are valid.
     let mut command = Command::new(binary());
     command.args(["serve", "--listen", listen, "--behind-tls", "--read", "public", "--data-dir"]).arg(data);
     let mut child = command.stderr(Stdio::piped()).stdin(Stdio::null()).spawn().expect("the binary starts");
@@ -92,7 +92,7 @@ fn serve(data: &Path, listen: &str) -> (Child, String) {
         let line = line.ok()?;
         Some(line.split_once("listens on ")?.1.split_whitespace().next()?.to_owned())
     });
-    // Whoever closes the pipe would end whoever writes to it.
+    // The server would end if its stderr were closed.
     std::thread::spawn(move || lines.for_each(drop));
     (child, address.expect("it says where it listens"))
 }

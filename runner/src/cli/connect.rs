@@ -8,9 +8,9 @@ use trainplan_shared::campaign::Name;
 
 /// Log in to a cluster that asks for a password or a second factor
 ///
-/// Runs ssh in your terminal, with your configuration. Answer its questions: a password, a code, or whether to trust an unknown
-/// host. The connection then stays open in the background, and all trainplan commands use it. If your key is enough to log in,
-/// you don't need this command.
+/// Runs ssh in your terminal, with your configuration. Answer its questions: a password, a code, or whether
+/// to trust an unknown host. The connection then stays open in the background, and all trainplan commands use
+/// it. If your key is enough to log in, you don't need this command.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -54,19 +54,23 @@ impl Args {
             if self.close {
                 match kept.close().await {
                     true => note(&format!("The connection to {host} is closed.")),
-                    false => note(&format!("There is no open connection to {host}.")),
+                    false => note(&format!("No connection to {host} is open.")),
                 }
                 return Ok(());
             }
             if kept.answers().await {
-                note(&format!("{host} is already connected. To close the connection, use `trainplan connect {named} --close`."));
+                note(&format!(
+                    "{host} is already connected. To close the connection, use `trainplan connect \
+                               {named} --close`."
+                ));
                 return Ok(());
             }
             // The socket of a broken connection would be in the way.
             kept.close().await;
             kept.open(&self.persist).await?;
             note(&format!(
-                "{host} is connected. The connection closes when unused for {}, or by `trainplan connect {named} \
+                "{host} is connected. The connection closes when unused for {}, or by `trainplan connect \
+                 {named} \
                  --close`.",
                 self.persist
             ));

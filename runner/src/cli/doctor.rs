@@ -9,7 +9,8 @@ use trainplan_shared::campaign::{Cluster, Name};
 
 /// Check that a cluster is ready for runs
 ///
-/// Checks the connection, the login node, Slurm and the installed releases. Submits nothing and leaves nothing on the cluster.
+/// Checks the connection, the login node, Slurm and the installed releases. Submits nothing and leaves
+/// nothing on the cluster.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

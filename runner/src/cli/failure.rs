@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use trainplan_shared::history::ThresholdError;
 use trainplan_shared::problem::Problem;
 
-/// Lines after the first stand below its text, behind `error: `.
+/// Further lines are indented by the width of `error: `.
 const NEXT_LINE: &str = "\n       ";
 
 /// Why a command ends without its result; [`Failure::exit`] gives its exit code.
@@ -26,8 +26,9 @@ pub(super) enum Failure {
     Invalid(Vec<Problem>),
     /// The server did not start, or stopped by an error.
     #[error(transparent)]
-    Serve(#[from] ServeError),
-    /// Standard output can't be written. If its reader has left (`trainplan recipes | head`), that is no failure.
+    Serve(ServeError),
+    /// Standard output can't be written. A reader that has left (`trainplan recipes | head`) counts as
+    /// success.
     #[error("Can't write the result: {0}")]
     Output(#[from] io::Error),
     /// A result that the output format can't hold.
@@ -89,13 +90,15 @@ pub(super) enum Failure {
     },
     /// Detached from a campaign before all of its runs were over.
     #[error(
-        "Detached with {open} of {all} runs unfinished. Submitted jobs go on. To continue, use `trainplan run` or \
+        "Detached with {open} of {all} runs unfinished. Submitted jobs go on. To continue, use `trainplan \
+         run` or \
          `trainplan jobs follow {campaign}`."
     )]
     Left { open: usize, all: usize, campaign: String },
     /// The process that carried a campaign out, and that this one watched, has ended.
     #[error(
-        "The process that carried out {campaign} has ended. To continue, use `trainplan jobs follow {campaign}`."
+        "The process that carried out {campaign} has ended. To continue, use `trainplan jobs follow \
+         {campaign}`."
     )]
     Abandoned { campaign: String },
     /// A run of the campaign has no score; the table has the reason.
@@ -136,6 +139,8 @@ impl Failure {
             | Failure::Threshold(_)
             | Failure::Changed { .. }
             | Failure::DataDir(DataDirError::Missing(_))
+            | Failure::Serve(ServeError::NoProxy | ServeError::Webhook(_))
+            | Failure::Store(StoreError::Address { .. })
             | Failure::Secret(_) => Exit::Invalid,
             Failure::DoesNotFit => Exit::DoesNotFit,
             Failure::NothingScored | Failure::NothingJudged(_) | Failure::RunFailed => Exit::NotScored,
@@ -173,6 +178,16 @@ impl From<Problem> for Failure {
 impl From<Vec<Problem>> for Failure {
     fn from(problems: Vec<Problem>) -> Failure {
         Failure::Invalid(problems)
+    }
+}
+
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Failure {
+        match error {
+            ServeError::DataDir(error) => Failure::DataDir(error),
+            ServeError::Store(error) => Failure::Store(error),
+            error => Failure::Serve(error),
+        }
     }
 }
 

@@ -21,9 +21,9 @@ use uuid::Uuid;
 
 /// List, show, follow, cancel or fetch the runs of campaigns
 ///
-/// Works from any terminal of this machine, whether or not `trainplan run` is active. RUN is a name from the campaign, such as
-/// large, large#2 for its second repeat or nightly/large if several campaigns have one, or the first 8 digits of an id. Names
-/// stand for the newest round of a campaign.
+/// Works from any terminal of this machine, whether or not `trainplan run` is active. RUN is a name from the
+/// campaign, such as large, large#2 for its second repeat or nightly/large if several campaigns have one, or
+/// the first 8 digits of an id. Names stand for the newest round of a campaign.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -41,11 +41,11 @@ Exit codes:
   5  The cluster can't be reached. Submitted jobs go on")]
 pub(super) struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: JobsCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum JobsCommand {
     /// List the runs of each campaign's newest round
     List {
         /// List the runs of all rounds
@@ -88,7 +88,8 @@ enum Command {
     },
     /// Fetch the files of a run from its cluster
     ///
-    /// Files that are here already are not fetched again. If the command is interrupted, repeat it to continue.
+    /// Files that are here already are not fetched again. If the command is interrupted, repeat it to
+    /// continue.
     Fetch {
         /// Name of the run, or the beginning of its id
         #[arg(value_name = "RUN")]
@@ -112,13 +113,13 @@ enum Command {
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         match self.command {
-            Command::List { all, data, format } => block_on(list(&data.open()?, all, format.choose())),
-            Command::Show { run, data, format } => block_on(show(&data.open()?, &run, format.choose())),
-            Command::Follow { campaign, carry, format } => {
+            JobsCommand::List { all, data, format } => block_on(list(&data.open()?, all, format.choose())),
+            JobsCommand::Show { run, data, format } => block_on(show(&data.open()?, &run, format.choose())),
+            JobsCommand::Follow { campaign, carry, format } => {
                 block_on(follow(campaign.as_deref(), &carry, format.choose()))
             }
-            Command::Cancel { runs, carry, format } => block_on(cancel(&runs, &carry, format.choose())),
-            Command::Fetch { run, to, checkpoints, profiles, data, format } => {
+            JobsCommand::Cancel { runs, carry, format } => block_on(cancel(&runs, &carry, format.choose())),
+            JobsCommand::Fetch { run, to, checkpoints, profiles, data, format } => {
                 let what = (checkpoints, profiles);
                 block_on(fetch_run(&data.open()?, &run, &to, what, format.choose()))
             }
@@ -382,8 +383,8 @@ async fn fetch_run(
     ))
 }
 
-/// Finds a run by its name (`large`, `large#2`, `nightly/large`) in the newest round of each campaign, or by the beginning of
-/// its id in any round.
+/// Finds a run by its name (`large`, `large#2`, `nightly/large`) in the newest round of each campaign, or by
+/// the beginning of its id in any round.
 async fn find(journal: &Journal, name: &str) -> Result<(Round, Run), Failure> {
     let (mut exact, mut alike, mut known, mut seen) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for round in journal.rounds().await? {

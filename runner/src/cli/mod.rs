@@ -62,8 +62,9 @@ docs/running.md describes campaigns, docs/serving.md the results server.
 
 /// Plan LLM pre-training runs, launch them on a cluster and compare the results
 ///
-/// Starts from published recipes. Estimates step time, memory and days to train, writes the launch scripts, runs
-/// campaigns on Slurm clusters over ssh, scores the logs and compares runs with their plan and with each other.
+/// Starts from published recipes. Estimates step time, memory and days to train, writes the launch scripts,
+/// runs campaigns on Slurm clusters over ssh, scores the logs and compares runs with their plan and with each
+/// other.
 #[derive(Debug, Parser)]
 #[command(
     name = "trainplan",
@@ -119,7 +120,7 @@ pub(crate) fn run() -> ExitCode {
         Err(failure) => {
             let exit = failure.exit();
             if exit != Exit::Success {
-                // If stderr is closed as well, there is no place left for the message.
+                // If stderr is closed as well, the message has nowhere to go.
                 let _ = writeln!(io::stderr(), "error: {failure}");
             }
             exit

@@ -7,9 +7,8 @@ use std::io;
 
 /// Print shell completions
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Example:\n  trainplan completions bash > ~/.local/share/bash-completion/completions/trainplan"
-)]
+#[command(after_help = "Example:\n  trainplan completions bash > \
+                  ~/.local/share/bash-completion/completions/trainplan")]
 pub(super) struct Completions {
     /// Name of the shell
     #[arg(value_enum)]

@@ -19,7 +19,7 @@ pub(super) struct JsonLines {
 
 /// An event as a JSON line.
 #[derive(Serialize)]
-struct Line<'a> {
+struct JsonLine<'a> {
     at: String,
     campaign: &'a str,
     run: &'a str,
@@ -35,7 +35,7 @@ impl JsonLines {
     }
 
     fn line(&self, run: &Run, at_ms: i64, event: &Event) -> serde_json::Result<String> {
-        serde_json::to_string(&Line {
+        serde_json::to_string(&JsonLine {
             at: time(at_ms),
             campaign: &self.campaign,
             run: &run.plan.name,
@@ -320,7 +320,8 @@ pub(super) fn sentence(run: &Run, event: &Event) -> Option<String> {
         Event::Found { path, .. } => format!("log found: {path}"),
         Event::Restarted { why, .. } => why.to_string(),
         Event::Quiet { for_s, steps } => format!(
-            "no step for {} (the log has {steps} steps). The run may hang. To cancel it, use `trainplan jobs cancel {}`.",
+            "no step for {} (the log has {steps} steps). The run may hang. To cancel it, use `trainplan \
+             jobs cancel {}`.",
             duration(*for_s as f64),
             run.plan.title()
         ),

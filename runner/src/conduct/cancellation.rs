@@ -85,7 +85,8 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Records the answer of scancel, once a run. The state of the jobs confirms it; until then scancel is called again.
+    /// Records the answer of scancel, once a run. The state of the jobs confirms it; until then scancel is
+    /// called again.
     pub(super) async fn take_in_cancelled(
         &mut self,
         runs: &[usize],

@@ -57,7 +57,7 @@ pub(crate) struct RoundFigures {
 pub(crate) enum Ending {
     /// Every run is over.
     Over,
-    /// This process was told to leave.
+    /// An order made this process leave.
     Left,
 }
 

@@ -84,8 +84,8 @@ const ATTEMPTS: u32 = 3;
 
 /// Judges whether an attempt submitted jobs. `now_ms` is compared with the attempt's start.
 ///
-/// Another attempt is allowed only if this one certainly submitted no job: its launcher has ended, and every job that it
-/// could have submitted would be known to the queue or the accounting, which answered.
+/// Another attempt is allowed only if this one certainly submitted no job: its launcher has ended, and every
+/// job that it could have submitted would be known to the queue or the accounting, which answered.
 pub(super) fn judge_attempt(status: &RunStatus, report: &AttemptReport, now_ms: i64) -> LaunchVerdict {
     let since = now_ms - status.intended_ms;
     let ended = match report.launcher {
@@ -113,7 +113,8 @@ pub(super) fn judge_attempt(status: &RunStatus, report: &AttemptReport, now_ms: 
         }
         if !report.accounting_asked && since > REMEMBERED_MS || report.launcher == Launcher::Elsewhere {
             let why = format!(
-                "the launcher has ended, but whether it submitted a job is unknown: the queue no longer lists jobs \
+                "the launcher has ended, but whether it submitted a job is unknown: the queue no longer \
+                 lists jobs \
                  that are over. The run is not launched again, because that could submit it twice. {said}"
             );
             return LaunchVerdict::NoJob { why, again: false };
@@ -136,7 +137,8 @@ pub(super) fn judge_attempt(status: &RunStatus, report: &AttemptReport, now_ms: 
     }
 }
 
-/// Returns whether the launcher failed by something that may be over in a minute, by the messages of Slurm's commands.
+/// Returns whether the launcher failed by something that may be over in a minute, by the messages of Slurm's
+/// commands.
 fn may_pass(output: &str) -> bool {
     const PASSING: [&str; 6] = [
         "timed out",
@@ -171,8 +173,8 @@ fn last_words(output: &str) -> String {
     if last.is_empty() { "It printed nothing.".into() } else { format!("Its output ends with: {last}") }
 }
 
-/// Returns the seconds until the next poll: few while steps come, more while all runs wait. Random by 15 %, so that
-/// several runners don't poll in step.
+/// Returns the seconds until the next poll: few while steps come, more while all runs wait. Random by 15 %,
+/// so that several runners don't poll in step.
 pub(super) fn pause(runs: &[LiveRun], least_s: f64, changed: bool) -> f64 {
     let wanted = runs.iter().map(|live| {
         let status = &live.run.status;
@@ -183,7 +185,8 @@ pub(super) fn pause(runs: &[LiveRun], least_s: f64, changed: bool) -> f64 {
         match status.phase {
             Phase::Ended => 0.0,
             Phase::Submitted if running => live.step_s().clamp(2.0, 15.0),
-            // A job that was just submitted may start at once; one that has waited for an hour may wait for another.
+            // A job that was just submitted may start at once; one that has waited for an hour may wait for
+            // another.
             Phase::Submitted => waited_s(status).div_euclid(5.0).clamp(2.0, 15.0),
             _ => f64::INFINITY,
         }
@@ -249,7 +252,8 @@ mod tests {
 
     #[test]
     fn jobs_are_found_in_the_output_of_launchers() {
-        let text = "Submitted batch job 12\n- Job id: 13\nJobID: 14, Workdir: /x\nLAUNCHED: a dtype=b jobid=14\n- Job id: none";
+        let text = "Submitted batch job 12\n- Job id: 13\nJobID: 14, Workdir: /x\nLAUNCHED: a dtype=b \
+                    jobid=14\n- Job id: none";
         assert_eq!(printed_jobs(text), ["12", "13", "14"]);
     }
 }

@@ -16,7 +16,8 @@ pub(crate) enum ConductError {
     Store(#[from] StoreError),
     /// The copy of a log can't be written.
     #[error(
-        "Can't save the copy of a log in {}: {error}. Submitted jobs go on. Free some space, then use `trainplan run` \
+        "Can't save the copy of a log in {}: {error}. Submitted jobs go on. Free some space, then use \
+         `trainplan run` \
          to continue.",
         path.display()
     )]

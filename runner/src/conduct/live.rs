@@ -4,7 +4,9 @@ use super::error::ConductError;
 use super::log_copy::{Continuation, LogCopy, LogProgress};
 use super::outcome;
 use crate::journal::{Copied, Event, Journal, LogRestart, Phase, Round, Run};
-use crate::slurm::{ClusterView, End, LogChunk, LogSearch, LogTail, PollRequest, Sighting, Source, State};
+use crate::slurm::{
+    ClusterView, End, LogChunk, LogSearch, LogTail, PollRequest, Sighting, State, StateSource,
+};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use trainplan_shared::api::{RunProgress, RunState};
@@ -114,7 +116,8 @@ impl LiveRun {
         let upload = self.run.plan.upload.as_ref().filter(|upload| upload.progress)?;
         let Run { plan, status, .. } = &self.run;
         match status.phase {
-            // A stored result replaces the report. A failed run has no result, so its last report says that it is over.
+            // A stored result replaces the report. A failed run has no result, so its last report says that
+            // it is over.
             Phase::Planned | Phase::Staged | Phase::Stored => return None,
             Phase::Failed => drop(self.last_report.take()?),
             _ if self.last_report.is_some_and(|last| last.elapsed() < REPORT_INTERVAL) => return None,
@@ -194,7 +197,8 @@ impl LiveRun {
         }
     }
 
-    /// Returns whether a log is to be read instead of the present one: its name has a later restart of the job.
+    /// Returns whether a log is to be read instead of the present one: its name has a later restart of the
+    /// job.
     pub(super) fn is_better_log(&self, path: &str) -> bool {
         self.copy.as_ref().is_none_or(|copy| (path.len(), path) > (copy.copied.path.len(), &copy.copied.path))
     }
@@ -292,7 +296,7 @@ impl LiveRun {
                     // If the accounting answers, it will know how the job ended, but may be late.
                     let patience = if matches!(view.accounting, Some(Ok(_))) { LAG } else { MISSING };
                     (*polls >= MISSING_POLLS && since.elapsed() >= patience).then(|| {
-                        let gone = Sighting::new(State::Ended(End::Unknown), Source::Absence);
+                        let gone = Sighting::new(State::Ended(End::Unknown), StateSource::Absence);
                         known.as_ref().map_or(gone.clone(), |known| gone.after(known))
                     })
                 }
@@ -305,14 +309,15 @@ impl LiveRun {
         news
     }
 
-    /// Returns jobs that were missing from the queue more than once, and of which that is not recorded.
+    /// Returns jobs that were missing from the queue more than once, unless that is recorded.
     pub(super) fn newly_missing(&self) -> Vec<String> {
         let known = &self.run.status.missing;
         let twice = self.missing.iter().filter(|(_, _, polls)| *polls > 0).map(|(job, ..)| job);
         twice.filter(|job| !known.contains(job)).cloned().collect()
     }
 
-    /// Returns an event once if no step has come for much longer than steps take, and once when there is another step.
+    /// Returns an event once if no step has come for much longer than steps take, and once when there is
+    /// another step.
     pub(super) fn quiet(&mut self, least_s: u64) -> Option<Event> {
         const TIMES: f64 = 10.0;
         /// Before the first step, containers are fetched and graphs compiled.
@@ -367,7 +372,7 @@ impl LiveRun {
             let detail = if never_ran {
                 "before it started".into()
             } else {
-                format!("and there is no log at {}", self.run.below_its_folder(&self.run.plan.log_glob))
+                format!("and no log was found at {}", self.run.below_its_folder(&self.run.plan.log_glob))
             };
             Event::Failed { why: format!("{ended} {detail}") }
         })

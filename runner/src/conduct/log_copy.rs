@@ -50,8 +50,9 @@ pub(crate) struct LogProgress {
 }
 
 impl LogCopy {
-    /// Opens a copy, or starts one. Bytes that the journal does not list are cut off: they were written as the process was
-    /// killed, and will be read again. A copy that does not match the journal is started again from the log.
+    /// Opens a copy, or starts one. Bytes that the journal does not list are cut off: they were written as
+    /// the process was killed, and will be read again. A copy that does not match the journal is started
+    /// again from the log.
     pub(super) fn open(folder: &Path, copied: Copied, said: &Spec) -> io::Result<LogCopy> {
         make_private(folder)?;
         let file = folder.join(format!("{}.log.zst", copied.job));
@@ -99,8 +100,8 @@ impl LogCopy {
         self.last.len() as u64
     }
 
-    /// Appends a piece of the file with that inode, read from offset `from`. It is on disk when this returns; the caller
-    /// writes the new [`Copied`] to the journal.
+    /// Appends a piece of the file with that inode, read from offset `from`. It is on disk when this returns;
+    /// the caller writes the new [`Copied`] to the journal.
     pub(super) fn append(&mut self, bytes: &[u8], inode: u64, from: u64) -> io::Result<Continuation> {
         let overlap = self.overlap();
         let Copied { inode: known, offset, .. } = self.copied;

@@ -23,7 +23,8 @@ impl Conductor<'_> {
         if let Some(index) = index {
             self.runs[index].wait(Duration::from_secs(2));
         }
-        // A host that has accepted us before may do so again, after `trainplan connect`. One that never did will not.
+        // A host that has accepted us before may do so again, after `trainplan connect`. One that never did
+        // will not.
         if !self.reached_once && matches!(error, LinkError::Refused { .. }) {
             return Err(ConductError::Unreachable(error.to_string()));
         }

@@ -108,7 +108,8 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Tries once more to upload what could not be uploaded. Ends soon if no server answers, and at any order.
+    /// Tries once more to upload what could not be uploaded. Ends soon if no server answers, and at any
+    /// order.
     pub(crate) async fn finish_uploads(
         &mut self,
         observer: &mut dyn Observer,
@@ -119,13 +120,15 @@ impl Conductor<'_> {
         let mut slow = pin!(tokio::time::sleep(Duration::from_secs(2)).fuse());
         loop {
             tokio::select! {
-                () = &mut slow => observer.note("Uploading results. Press Ctrl-C to leave the rest for later."),
+                () = &mut slow => observer.note("Uploading results. Press Ctrl-C to leave the rest for \
+                                                 later."),
                 news = self.outbox.next() => match news {
                     Some(news) => self.take_in_upload(&news, observer),
                     None => break,
                 },
                 () = &mut silence => {
-                    observer.note("The results server does not answer. The remaining results will be uploaded later.");
+                    observer.note("The results server does not answer. The remaining results will be \
+                                   uploaded later.");
                     break;
                 }
                 _ = orders.recv() => return,

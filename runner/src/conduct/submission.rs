@@ -1,4 +1,5 @@
-//! Submission: stages a run's script on the cluster, starts its launcher, and finds the jobs that it submitted.
+//! Submission: stages a run's script on the cluster, starts its launcher, and finds the jobs that it
+//! submitted.
 
 use super::conductor::{Conductor, Observer, SHORT, TaskResult, fresh_mark, printed};
 use super::decide::{self, LaunchVerdict, NextStep};
@@ -118,7 +119,8 @@ impl Conductor<'_> {
         let report = match report {
             Ok(report) => report,
             Err(why) => {
-                // Whatever happened on the cluster, the same attempt is examined again and never started twice.
+                // Whatever happened on the cluster, the same attempt is examined again and never started
+                // twice.
                 self.runs[index].wait(Duration::from_secs(5));
                 tracing::warn!("{}: {why}", self.runs[index].run.plan.title());
                 return self.unreachable(&why, observer).await;

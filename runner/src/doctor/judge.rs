@@ -13,11 +13,12 @@ const SLOW_ROUND_TRIP: Duration = Duration::from_secs(2);
 /// Above this difference, times of the queue and of logs can't be compared with ours.
 const MUCH_SKEW_S: f64 = 5.0;
 
-/// Free space below which there is a warning: in the home directory for the files of runs, and in an installation for results.
+/// Free space below which there is a warning: in the home directory for the files of runs, and in an
+/// installation for results.
 const HOME_KIB: u64 = 1 << 20;
 const INSTALL_KIB: u64 = 20 << 20;
 
-/// The least MinJobAge without a warning, if there is no accounting.
+/// Without accounting, a shorter MinJobAge gives a warning.
 const SHORT_MEMORY_S: u32 = 60;
 
 /// Returns all findings, in the order in which to act on them.
@@ -50,7 +51,8 @@ fn connection(measured: &LinkMeasurements, answers: &Answers, found: &mut Vec<Fi
         Finding::warning(
             "ssh",
             seen,
-            "The login node is slow or far away. Every step takes at least this long. Try another login node.",
+            "The login node is slow or far away. Every step takes at least this long. Try another login \
+             node.",
         )
     } else {
         Finding::ok("ssh", seen)
@@ -64,15 +66,26 @@ fn connection(measured: &LinkMeasurements, answers: &Answers, found: &mut Vec<Fi
         ),
     });
     found.push(match skew_s {
-        None => Finding::warning("clock", "`date +%s` does not work", "Check the `date` command on the login node."),
+        None => Finding::warning(
+            "clock",
+            "`date +%s` does not work",
+            "Check the `date` command on the \
+                                                                       login node.",
+        ),
         Some((skew, unsure)) if skew.abs() - unsure > MUCH_SKEW_S => Finding::warning(
             "clock",
             format!("{:.1} s {} this machine's", skew.abs(), if skew > 0.0 { "ahead of" } else { "behind" }),
-            "Correct the wrong clock (NTP). Until then, times of the queue and of logs don't match this machine's.",
+            "Correct the wrong clock (NTP). Until then, times of the queue and of logs don't match this \
+             machine's.",
         ),
-        Some((_, unsure)) => {
-            Finding::ok("clock", format!("agrees with this machine's within {:.1} s", (unsure * 10.0).ceil().max(1.0) / 10.0))
-        }
+        Some((_, unsure)) => Finding::ok(
+            "clock",
+            format!(
+                "agrees with this machine's within {:.1} \
+                                          s",
+                (unsure * 10.0).ceil().max(1.0) / 10.0
+            ),
+        ),
     });
 }
 
@@ -92,7 +105,8 @@ fn machine(answers: &Answers, found: &mut Vec<Finding>) {
         Finding::problem(
             "tools",
             format!("missing: {}", lacks.join(", ")),
-            "Ask for coreutils and util-linux to be installed, or add them to PATH for shells other than login shells.",
+            "Ask for coreutils and util-linux to be installed, or add them to PATH for shells other than \
+             login shells.",
         )
     });
     let home = answers.one("home").unwrap_or("?");
@@ -119,7 +133,8 @@ fn slurm(cluster: &Cluster, answers: &Answers, found: &mut Vec<Finding>) {
         found.push(Finding::problem(
             "Slurm",
             format!("missing: {}", lacks.join(", ")),
-            "If this is not a login node, set ssh in the profile to one. Otherwise add Slurm's directory to PATH in your \
+            "If this is not a login node, set ssh in the profile to one. Otherwise add Slurm's directory to \
+             PATH in your \
              ~/.bash_profile there.",
         ));
         return;
@@ -148,7 +163,8 @@ fn slurm(cluster: &Cluster, answers: &Answers, found: &mut Vec<Finding>) {
         said => Finding::warning(
             "comments",
             seen(said),
-            "Jobs are recognised by their names instead. Don't give the names of runs to other jobs of yours.",
+            "Jobs are recognised by their names instead. Don't give the names of runs to other jobs of \
+             yours.",
         ),
     });
 }
@@ -227,7 +243,8 @@ fn nodes(cluster: &Cluster, answers: &Answers, found: &mut Vec<Finding>) {
         Finding::warning(
             "GPUs",
             "Slurm lists no GPUs for these nodes",
-            "If the nodes have GPUs, jobs get them with the whole node. Slurm rejects jobs that request GPUs with --gres, \
+            "If the nodes have GPUs, jobs get them with the whole node. Slurm rejects jobs that request \
+             GPUs with --gres, \
              so remove gres from the profile.",
         )
     } else if counted.iter().all(|count| *count == wanted) {
@@ -236,7 +253,10 @@ fn nodes(cluster: &Cluster, answers: &Answers, found: &mut Vec<Finding>) {
         Finding::warning(
             "GPUs",
             seen,
-            format!("The profile expects {wanted} per node. Correct gpus-per-node, or set another partition."),
+            format!(
+                "The profile expects {wanted} per node. Correct gpus-per-node, or set another \
+                     partition."
+            ),
         )
     });
 }
@@ -260,7 +280,8 @@ fn job_history(config: CommandOutput, answers: &Answers, found: &mut Vec<Finding
             "accounting",
             seen(sacct),
             format!(
-                "Runs work without accounting, but Slurm forgets how a job ended after {remembers}. If trainplan is not \
+                "Runs work without accounting, but Slurm forgets how a job ended after {remembers}. If \
+                 trainplan is not \
                  running in that time, the end state of a killed job may be unknown."
             ),
         ),
@@ -284,7 +305,8 @@ fn account(cluster: &Cluster, config: CommandOutput, answers: &Answers, found: &
             true => Finding::warning(
                 "account",
                 "the profile has no account, but this Slurm requires one",
-                "Set account in the profile unless you want your default one. `sacctmgr show associations` lists your \
+                "Set account in the profile unless you want your default one. `sacctmgr show associations` \
+                 lists your \
                  accounts.",
             ),
             false => Finding::ok("account", "none in the profile"),
@@ -357,10 +379,16 @@ fn installation(place: &Installation, answers: &Answers, found: &mut Vec<Finding
         Finding::problem(
             check,
             format!("{read_only} is not writable for you"),
-            "The release's scripts write results there. Install it in a writable place, and correct install-path.",
+            "The release's scripts write results there. Install it in a writable place, and correct \
+             install-path.",
         )
     } else if free.is_some_and(|free| free < INSTALL_KIB) {
-        Finding::warning(check, seen, "Free some space. Checkpoints and profiles of a run can take more than that.")
+        Finding::warning(
+            check,
+            seen,
+            "Free some space. Checkpoints and profiles of a run can take more \
+                                       than that.",
+        )
     } else {
         Finding::ok(check, seen)
     });

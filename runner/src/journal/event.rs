@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use trainplan_shared::log::Status;
 
-/// Something that happened to a run. It is written before the next action, so that a later process knows what may have been
-/// done. The JSON form is stored in journals and printed by `trainplan run --format json`: old forms stay readable.
+/// Something that happened to a run. It is written before the next action, so that a later process knows what
+/// may have been done. The JSON form is stored in journals and printed by `trainplan run --format json`: old
+/// forms stay readable.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(crate) enum Event {
@@ -203,7 +204,7 @@ pub(crate) struct RunStatus {
     pub(crate) cancel: Option<(String, bool)>,
     /// The event [`Event::Parsed`], once there is one.
     pub(crate) parsed: Option<Event>,
-    /// Why there is no result.
+    /// Why the run has no result.
     pub(crate) failure: Option<String>,
     /// What disturbed its measurement.
     pub(crate) disturbances: Vec<Disturbance>,

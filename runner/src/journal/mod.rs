@@ -1,7 +1,7 @@
 //! The journal: the intentions and observations of the runner, on disk before it goes on.
 //!
-//! After a process is killed, at any point, the next one reads the journal and continues. Each campaign has a lock, so that
-//! two processes never carry it out at once.
+//! After a process is killed, at any point, the next one reads the journal and continues. Each campaign has a
+//! lock, so that two processes never carry it out at once.
 
 mod event;
 mod outbox;
@@ -43,7 +43,8 @@ pub(crate) enum JournalError {
     Database { path: PathBuf, fault: Fault },
     /// A newer version of the program made it.
     #[error(
-        "The journal {} has version {version}; this trainplan supports versions up to {VERSION}. Use a newer trainplan.",
+        "The journal {} has version {version}; this trainplan supports versions up to {VERSION}. Use a \
+         newer trainplan.",
         path.display()
     )]
     Newer { path: PathBuf, version: i64 },
@@ -104,7 +105,8 @@ pub(crate) struct Plan {
     pub(crate) gpus: u32,
     /// The script that launches it.
     pub(crate) script: String,
-    /// Whether the script is the job's own, for sbatch. It writes its state and its logs below the run's folder.
+    /// Whether the script is the job's own, for sbatch. It writes its state and its logs below the run's
+    /// folder.
     pub(crate) is_job: bool,
     /// Where this machine has its secrets.
     pub(crate) secrets: Vec<(String, Secret)>,
@@ -149,7 +151,8 @@ pub(crate) struct Lock {
 }
 
 impl Run {
-    /// Returns a pattern of its plan as the cluster's shell finds it. A job's own script writes below the run's folder.
+    /// Returns a pattern of its plan as the cluster's shell finds it. A job's own script writes below the
+    /// run's folder.
     pub(crate) fn below_its_folder(&self, pattern: &str) -> String {
         match self.plan.is_job {
             true => format!("\"$HOME\"/.trainplan/runs/{}/{pattern}", self.id),
@@ -234,7 +237,8 @@ impl Journal {
 
     /// Returns all rounds, newest first.
     pub(crate) async fn rounds(&self) -> Result<Vec<Round>, JournalError> {
-        const SELECT: &str = "SELECT id, campaign, cluster, ssh, sha256, begun_ms, seen_ms, ended_ms FROM round \
+        const SELECT: &str = "SELECT id, campaign, cluster, ssh, sha256, begun_ms, seen_ms, ended_ms FROM \
+                              round \
                               ORDER BY begun_ms DESC, id DESC";
         self.located(async { Ok(sqlx::query_as(SELECT).fetch_all(&self.pool).await?) }).await
     }
@@ -278,7 +282,8 @@ impl Journal {
         rows.into_iter().map(event).collect()
     }
 
-    /// Writes an event; it is on disk when this returns. A stored result enters the outbox if its plan names a server.
+    /// Writes an event; it is on disk when this returns. A stored result enters the outbox if its plan names
+    /// a server.
     pub(crate) async fn write(&self, run: &str, at_ms: i64, event: &Event) -> Result<(), JournalError> {
         self.located(async {
             let mut transaction = self.pool.begin().await?;
@@ -335,7 +340,8 @@ impl Journal {
             let mut transaction = self.pool.begin().await?;
             for (run, copied) in copied {
                 sqlx::query(
-                    "INSERT OR REPLACE INTO tail (run, job, path, inode, offset, kept) VALUES (?, ?, ?, ?, ?, ?)",
+                    "INSERT OR REPLACE INTO tail (run, job, path, inode, offset, kept) VALUES (?, ?, ?, ?, \
+                     ?, ?)",
                 )
                 .bind(run)
                 .bind(&copied.job)

@@ -1,4 +1,5 @@
-//! Results that are to be uploaded: entered when a result is stored, and removed once a server has it or rejects it.
+//! Results that are to be uploaded: entered when a result is stored, and removed once a server has it or
+//! rejects it.
 
 use super::{Event, Journal, JournalError, Plan, add};
 use sqlx::query::Query;
@@ -46,7 +47,8 @@ impl Journal {
         self.change_outbox(change.bind(at_ms).bind(run), run, at_ms, event).await
     }
 
-    /// Writes why a result could not be uploaded yet. Returns whether the reason is new; otherwise nothing is written.
+    /// Writes why a result could not be uploaded yet. Returns whether the reason is new; otherwise nothing is
+    /// written.
     pub(crate) async fn put_off(
         &self,
         run: &str,

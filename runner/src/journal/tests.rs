@@ -1,5 +1,5 @@
 use super::*;
-use crate::slurm::{End, Launcher, Sighting, Source, State};
+use crate::slurm::{End, Launcher, Sighting, State, StateSource};
 use sqlx::Executor as _;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::result::Comparability;
@@ -55,7 +55,7 @@ pub(crate) fn round(id: &str) -> Round {
 }
 
 fn observed(job: &str, state: State) -> Event {
-    Event::Observed { job: job.into(), sighting: Sighting::new(state, Source::Squeue) }
+    Event::Observed { job: job.into(), sighting: Sighting::new(state, StateSource::Squeue) }
 }
 
 fn status(events: &[Event]) -> RunStatus {
@@ -193,6 +193,6 @@ fn events_of_older_journals_are_read() {
     ] {
         assert_eq!(read(&format!(r#"{{"event":"restarted","job":"7",{old}}}"#)), restarted(new));
     }
-    let parsed = read(r#"{"event":"parsed","status":"no_data","reason":"there is no log"}"#);
+    let parsed = read(r#"{"event":"parsed","status":"no_data","reason":"empty"}"#);
     assert!(matches!(parsed, Event::Parsed { status: trainplan_shared::log::Status::NoData, .. }));
 }

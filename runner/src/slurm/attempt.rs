@@ -4,7 +4,8 @@ use crate::ssh::Script;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Returns the token of an attempt, `trainplan:RUN/ATTEMPT`. With a slash and a number it marks each job, in its comment.
+/// Returns the token of an attempt, `trainplan:RUN/ATTEMPT`. With a slash and a number it marks each job, in
+/// its comment.
 pub(crate) fn token(run: &str, attempt: u32) -> String {
     format!("trainplan:{run}/{attempt}")
 }
@@ -23,8 +24,8 @@ pub(crate) fn stage(run: &str, script: &str) -> Script {
         .set("sha256", sha256(script))
 }
 
-/// Returns the remote script that starts an attempt unless it was started, waits up to `wait_s` seconds for its launcher, and
-/// reports on it. It can be repeated. The caller adds the secrets.
+/// Returns the remote script that starts an attempt unless it was started, waits up to `wait_s` seconds for
+/// its launcher, and reports on it. It can be repeated. The caller adds the secrets.
 pub(crate) fn submit(run: &str, is_job: bool, attempt: u32, wait_s: u64, mark: &str) -> Script {
     const BODY: &str = concat!(include_str!("remote/report.sh"), include_str!("remote/submit.sh"));
     Script::new("submit", BODY)
@@ -154,7 +155,8 @@ mod tests {
 
     #[test]
     fn jobs_that_only_the_queue_knows_are_in_the_report() {
-        let answer = "m code 1\nm job 1 41\nm intent 2\nm asked squeue\nm known 42|autojob trainplan:r/1/2\nm known 41|trainplan:r/1/1\nm output\nboom\nm job 9 9\n";
+        let answer = "m code 1\nm job 1 41\nm intent 2\nm asked squeue\nm known 42|autojob \
+                      trainplan:r/1/2\nm known 41|trainplan:r/1/1\nm output\nboom\nm job 9 9\n";
         let report = AttemptReport::read(answer.as_bytes(), "m");
         assert_eq!(report.jobs, ["41", "42"]);
         assert_eq!((report.launcher, report.in_doubt, report.queue_asked), (Launcher::Ended(1), false, true));

@@ -6,4 +6,4 @@ mod state;
 
 pub(crate) use attempt::{AttemptReport, Launcher, cancel, cancel_answers, sha256, stage, submit, token};
 pub(crate) use poll::{ClusterView, LogChunk, LogSearch, LogTail, PollRequest};
-pub(crate) use state::{End, Sighting, Source, State};
+pub(crate) use state::{End, Sighting, State, StateSource};

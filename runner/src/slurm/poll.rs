@@ -1,6 +1,6 @@
 //! A poll: one remote script that asks for the queue, the jobs that left it, and the growth of logs.
 
-use super::state::{Sighting, Source, State};
+use super::state::{Sighting, State, StateSource};
 use crate::ssh::Script;
 use flate2::read::GzDecoder;
 use std::collections::BTreeMap;
@@ -36,7 +36,8 @@ pub(crate) struct LogSearch {
 #[derive(Debug, Clone)]
 pub(crate) struct LogTail {
     pub(crate) key: u64,
-    /// Whether to read it even if its size seems unchanged: a network file system may know better only after opening it.
+    /// Whether to read it even if its size seems unchanged: a network file system may know better only after
+    /// opening it.
     pub(crate) force: bool,
     pub(crate) inode: u64,
     /// How far it was read.
@@ -192,8 +193,8 @@ impl ClusterView {
         })
     }
 
-    /// Returns how a job ended by the state that it wrote itself, in lines `start JOB TIME` and `end JOB TIME CODE`; none if it
-    /// did not come to its end.
+    /// Returns how a job ended by the state that it wrote itself, in lines `start JOB TIME` and `end JOB TIME
+    /// CODE`; none if it did not come to its end.
     pub(crate) fn own(&self, key: u64, job: &str) -> Option<Sighting> {
         let (_, text) = self.own.iter().find(|(own, _)| *own == key)?;
         let of_job = |word: &str| {
@@ -207,7 +208,7 @@ impl ClusterView {
             exit_code: Some(code),
             started: of_job("start").and_then(|words| time(words.get(2)?)),
             ended: time(end.get(2)?),
-            ..Sighting::new(State::Ended(end_of), Source::Job)
+            ..Sighting::new(State::Ended(end_of), StateSource::Job)
         })
     }
 
@@ -217,7 +218,8 @@ impl ClusterView {
     }
 }
 
-/// Splits an answer into records: the rest of a line that starts with the mark, and the text up to the next mark.
+/// Splits an answer into records: the rest of a line that starts with the mark, and the text up to the next
+/// mark.
 fn records<'a>(answer: &'a [u8], mark: &[u8]) -> Vec<(&'a [u8], &'a [u8])> {
     // A mark is at the beginning of a line.
     let begins = |at: &usize| *at == 0 || answer[at - 1] == b'\n';
@@ -236,17 +238,18 @@ fn records<'a>(answer: &'a [u8], mark: &[u8]) -> Vec<(&'a [u8], &'a [u8])> {
         .collect()
 }
 
-type Line = fn(&str) -> Option<(String, Sighting)>;
+type ReadLine = fn(&str) -> Option<(String, Sighting)>;
 
-fn answered(code: Option<&str>, text: &str, line: Line) -> Result<BTreeMap<String, Sighting>, String> {
+fn answered(code: Option<&str>, text: &str, line: ReadLine) -> Result<BTreeMap<String, Sighting>, String> {
     if code == Some("0") { Ok(by_job(text, line)) } else { Err(text.trim().to_string()) }
 }
 
-fn by_job(text: &str, line: Line) -> BTreeMap<String, Sighting> {
+fn by_job(text: &str, line: ReadLine) -> BTreeMap<String, Sighting> {
     text.lines().filter_map(line).collect()
 }
 
-/// Returns the state of a job from those of its parts (array tasks or components): one that is not over, else the worst.
+/// Returns the state of a job from those of its parts (array tasks or components): one that is not over, else
+/// the worst.
 fn parts(jobs: &BTreeMap<String, Sighting>, job: &str) -> Option<Sighting> {
     let is_part =
         |id: &str| id.strip_prefix(job).is_some_and(|rest| rest.is_empty() || rest.starts_with(['_', '+']));
@@ -279,7 +282,7 @@ fn of_squeue(line: &str) -> Option<(String, Sighting)> {
     let ended = ended.filter(|_| state.is_over());
     let reason = if reason == "None" { String::new() } else { reason.to_string() };
     let exit_code = (state == State::Ended(super::End::Completed)).then_some(0);
-    let source = Source::Squeue;
+    let source = StateSource::Squeue;
     Some((id.to_string(), Sighting { state, source, reason, exit_code, submitted, started, ended, nodes }))
 }
 
@@ -298,7 +301,7 @@ fn of_scontrol(line: &str) -> Option<(String, Sighting)> {
     let state = State::of(value("JobState"));
     let over = state.is_over();
     let sighting = Sighting {
-        source: Source::Scontrol,
+        source: StateSource::Scontrol,
         reason: Some(value("Reason")).filter(|reason| *reason != "None").unwrap_or_default().to_string(),
         exit_code: exit_code(value("ExitCode")).filter(|_| over),
         submitted: time(value("SubmitTime")),
@@ -317,7 +320,7 @@ fn of_sacct(line: &str) -> Option<(String, Sighting)> {
     let state = State::of(state);
     let over = state.is_over();
     let sighting = Sighting {
-        source: Source::Sacct,
+        source: StateSource::Sacct,
         reason: String::new(),
         exit_code: exit_code(code).filter(|_| over),
         submitted: time(submitted),
@@ -354,7 +357,8 @@ mod tests {
     #[test]
     fn the_queue_wins_over_the_accounting() {
         let view = view(&format!(
-            "{MARK} clock 1700000100\n{MARK} squeue 0\n7|7|RUNNING|None|1700000000|1700000010|1700003610|n[1-2]|tok\n\
+            "{MARK} clock 1700000100\n{MARK} squeue \
+             0\n7|7|RUNNING|None|1700000000|1700000010|1700003610|n[1-2]|tok\n\
              {MARK} sacct 0\n7|PENDING|0:0|1700000000|Unknown|Unknown|None assigned"
         ));
         let seen = view.sighting("7", None).unwrap();
@@ -372,7 +376,8 @@ mod tests {
         let seen = by_sacct.sighting("7", None).unwrap();
         assert_eq!((seen.state, seen.exit_code), (State::Ended(End::Cancelled), Some(143)));
         let by_scontrol = view(&format!(
-            "{gone}\n{MARK} scontrol 0\nJobId=7 JobName=a b JobState=FAILED Reason=NonZeroExitCode ExitCode=7:0 \
+            "{gone}\n{MARK} scontrol 0\nJobId=7 JobName=a b JobState=FAILED Reason=NonZeroExitCode \
+             ExitCode=7:0 \
              EndTime=1700000020 NodeList=n1\n{MARK} sacct 1\nSlurm accounting storage is disabled"
         ));
         let seen = by_scontrol.sighting("7", None).unwrap();
@@ -409,7 +414,10 @@ mod tests {
             "{MARK} squeue 0\n\n{MARK} state 3\nstart 7 1700000000\nend 7 1700000050 9\nstart 70 1700000060"
         ));
         let own = view.own(3, "7").unwrap();
-        assert_eq!((own.state, own.source, own.exit_code), (State::Ended(End::Failed), Source::Job, Some(9)));
+        assert_eq!(
+            (own.state, own.source, own.exit_code),
+            (State::Ended(End::Failed), StateSource::Job, Some(9))
+        );
         assert_eq!((own.started, own.ended), (Some(1_700_000_000), Some(1_700_000_050)));
         assert_eq!(view.own(3, "70"), None, "no line for its end");
         assert_eq!(view.own(4, "7"), None);

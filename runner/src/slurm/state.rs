@@ -34,8 +34,8 @@ pub(crate) enum End {
 }
 
 impl State {
-    /// Reads Slurm's word for a state, long or short, with or without an addition (`CANCELLED by 1000`). An unknown word counts
-    /// as running, since the job is not known to be over.
+    /// Reads Slurm's word for a state, long or short, with or without an addition (`CANCELLED by 1000`). An
+    /// unknown word counts as running, since the job is not known to be over.
     pub(crate) fn of(word: &str) -> State {
         let word = word.split([' ', '+']).next().unwrap_or_default();
         match word {
@@ -112,7 +112,7 @@ impl From<&State> for RunState {
 /// Where the state of a job is from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Source {
+pub(crate) enum StateSource {
     Squeue,
     /// slurmctld, which remembers jobs for a while after their end.
     Scontrol,
@@ -124,15 +124,15 @@ pub(crate) enum Source {
     Absence,
 }
 
-impl Source {
+impl StateSource {
     /// Returns its name for people.
     pub(crate) fn id(self) -> &'static str {
         match self {
-            Source::Squeue => "squeue",
-            Source::Scontrol => "scontrol",
-            Source::Sacct => "sacct",
-            Source::Job => "the job's own record",
-            Source::Absence => "no longer in the queue",
+            StateSource::Squeue => "squeue",
+            StateSource::Scontrol => "scontrol",
+            StateSource::Sacct => "sacct",
+            StateSource::Job => "the job's own record",
+            StateSource::Absence => "no longer in the queue",
         }
     }
 }
@@ -142,7 +142,7 @@ impl Source {
 pub(crate) struct Sighting {
     pub(crate) state: State,
     /// Where the state of a job is from.
-    pub(crate) source: Source,
+    pub(crate) source: StateSource,
     /// Why it waits, in Slurm's words; empty if unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) reason: String,
@@ -161,7 +161,7 @@ pub(crate) struct Sighting {
 
 impl Sighting {
     /// Returns a sighting of nothing but a state.
-    pub(crate) fn new(state: State, source: Source) -> Sighting {
+    pub(crate) fn new(state: State, source: StateSource) -> Sighting {
         let (reason, exit_code) = (String::new(), None);
         Sighting {
             state,
@@ -175,7 +175,8 @@ impl Sighting {
         }
     }
 
-    /// Returns whether this adds nothing to an earlier sighting. The usual reasons of waiting jobs alternate, and don't count.
+    /// Returns whether this adds nothing to an earlier sighting. The usual reasons of waiting jobs alternate,
+    /// and don't count.
     pub(crate) fn says_the_same(&self, earlier: &Sighting) -> bool {
         const USUAL: [&str; 3] = ["", "Priority", "Resources"];
         let usual = |sighting: &Sighting| {

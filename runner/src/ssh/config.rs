@@ -17,8 +17,8 @@ const LONGEST: usize = 90;
 /// The longest name of a socket in the directory.
 const NAME: usize = 24;
 
-/// Settings that precede the user's configuration, so that they win. Unlike options of the command line they apply to jump
-/// hosts too.
+/// Settings that precede the user's configuration, so that they win. Unlike options of the command line they
+/// apply to jump hosts too.
 ///
 /// The keepalives end a silent connection after about 9 seconds.
 const SETTINGS: &str = "\
@@ -62,7 +62,7 @@ impl ControlDirError {
     }
 }
 
-/// The directory of the masters' sockets. Whoever can open a socket can act as the user.
+/// The directory of the masters' sockets. Access to a socket allows acting as the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ControlDir(PathBuf);
 
@@ -136,7 +136,8 @@ impl ControlDir {
 
     fn config(&self, user: Option<&Path>, first: &str) -> Result<SshConfig, ControlDirError> {
         let mut text = format!("{first}{SETTINGS}");
-        // With -F, `ssh` does not read the user's and the system's configuration by itself. It would ignore HOME, too.
+        // With -F, `ssh` does not read the user's and the system's configuration by itself. It would ignore
+        // HOME, too.
         let home = env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
         let user = user.map(Path::to_path_buf).or_else(|| Some(home?.join(".ssh/config")));
         if let Some(user) = user {

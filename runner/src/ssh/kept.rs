@@ -1,4 +1,5 @@
-//! The connection that `trainplan connect` makes and later commands use: the way past a password or a second factor.
+//! The connection that `trainplan connect` makes and later commands use: the way past a password or a second
+//! factor.
 
 use super::config::{ControlDir, ControlDirError, SshConfig, is_dead};
 use super::error::LinkError;

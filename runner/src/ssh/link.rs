@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
-/// The most sessions at once. sshd allows ten a connection by default, and each may need another one for a probe.
+/// The most sessions at once. sshd allows ten a connection by default, and each may need another one for a
+/// probe.
 const SESSIONS: usize = 4;
 
 /// The pause after the first failure; each further failure doubles it, up to the longest.
@@ -61,9 +62,9 @@ pub(crate) struct LinkFigures {
 
 /// A link to a host. Clones share it, and several tasks may use it at once.
 #[derive(Clone)]
-pub(crate) struct Link(Arc<Shared>);
+pub(crate) struct Link(Arc<LinkState>);
 
-struct Shared {
+struct LinkState {
     host: String,
     options: LinkOptions,
     permits: Semaphore,
@@ -86,7 +87,7 @@ struct FailureHistory {
 impl Link {
     /// Returns a link to a host, named as for ssh. It connects when it is first used.
     pub(crate) fn new(host: &str, options: LinkOptions) -> Link {
-        Link(Arc::new(Shared {
+        Link(Arc::new(LinkState {
             host: host.to_string(),
             options,
             permits: Semaphore::new(SESSIONS),
@@ -156,7 +157,7 @@ impl Link {
         }
     }
 
-    /// Returns the master, and connects if there is none.
+    /// Returns the master. Connects if necessary.
     async fn master(&self) -> Result<Arc<Master>, LinkError> {
         let shared = &*self.0;
         let mut current = shared.master.lock().await;
@@ -181,7 +182,7 @@ impl Link {
 
     /// Adopts a master of `trainplan connect` or of the user's ssh if one works, else starts one.
     async fn connect(&self) -> Result<Master, LinkError> {
-        let Shared { host, options, .. } = &*self.0;
+        let LinkState { host, options, .. } = &*self.0;
         let connect = match &options.cluster {
             Some(name) => format!("trainplan connect --cluster {name}"),
             None => format!("trainplan connect {host}"),
@@ -217,7 +218,7 @@ impl Link {
         master: &Arc<Master>,
         broken: ExchangeError,
     ) -> LinkError {
-        let Shared { host, commands, received, .. } = &*self.0;
+        let LinkState { host, commands, received, .. } = &*self.0;
         let name = script.name();
         if !matches!(broken, ExchangeError::NotStarted(_)) {
             commands.fetch_add(1, Ordering::Relaxed);
@@ -299,8 +300,8 @@ impl FailureHistory {
         in_time(error, pause)
     }
 
-    /// Returns the last error while it is too early for a new try. That holds for a refusal as well: too many attempts could
-    /// lock the user out.
+    /// Returns the last error while it is too early for a new try. That holds for a refusal as well: too many
+    /// attempts could lock the user out.
     fn too_early(&self) -> Option<LinkError> {
         let left = self.ready_at?.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())?;
         Some(match self.last.clone()? {
@@ -318,7 +319,8 @@ fn in_time(error: LinkError, left: Duration) -> LinkError {
     }
 }
 
-/// Returns the pause after so many failures, with some randomness so that several runners don't reconnect at once.
+/// Returns the pause after so many failures, with some randomness so that several runners don't reconnect at
+/// once.
 fn pause(failures: u32) -> Duration {
     let full = PAUSE.saturating_mul(2u32.saturating_pow(failures.min(16))).min(LONGEST_PAUSE);
     full.mul_f64(0.5 + 0.5 * fastrand::f64())

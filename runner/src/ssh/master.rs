@@ -33,7 +33,8 @@ pub(super) struct Master {
 }
 
 impl Master {
-    /// Adopts the master of a socket, if a script runs over it. The master alone would answer even if its connection hangs.
+    /// Adopts the master of a socket, if a script runs over it. The master alone would answer even if its
+    /// connection hangs.
     pub(super) async fn adopt(socket: PathBuf) -> Option<Master> {
         if is_dead(&socket) {
             return None;
@@ -119,7 +120,8 @@ impl Drop for Master {
     }
 }
 
-/// Returns the jump host's error if that is why a host can't be reached. An ssh that starts a master does not print it.
+/// Returns the jump host's error if that is why a host can't be reached. An ssh that starts a master does not
+/// print it.
 pub(super) async fn ask_jump_host(failed: SshFailure, host: &str, config: &SshConfig) -> SshFailure {
     let its_end = ["Connection closed by", "Connection reset by", "Broken pipe"];
     if !its_end.iter().any(|words| failed.0.contains(words)) {
@@ -144,8 +146,8 @@ pub(super) struct SshFailure(String);
 const NO_SSH: &str = "can't start ssh";
 
 impl SshFailure {
-    /// Returns the error for the user. ssh has one exit code for all errors, so its messages decide; they have not changed for
-    /// many years.
+    /// Returns the error for the user. ssh has one exit code for all errors, so its messages decide; they
+    /// have not changed for many years.
     pub(super) fn of(self, host: &str, connect: &str) -> LinkError {
         let SshFailure(output) = self;
         let lines: Vec<&str> = output.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -160,7 +162,8 @@ impl SshFailure {
             return refused(
                 format!("{host}: its host key does not match the one in your known_hosts"),
                 format!(
-                    "Ask the site whether the key has changed. If so, remove the old one (ssh-keygen -R) and run \
+                    "Ask the site whether the key has changed. If so, remove the old one (ssh-keygen -R) \
+                     and run \
                      `{connect}`."
                 ),
             );
@@ -175,7 +178,8 @@ impl SshFailure {
             return refused(
                 format!("{host}: {last}"),
                 format!(
-                    "If the host asks for a password or a second factor, run `{connect}` and answer once. If it needs \
+                    "If the host asks for a password or a second factor, run `{connect}` and answer once. \
+                     If it needs \
                      a key, load it with ssh-add."
                 ),
             );

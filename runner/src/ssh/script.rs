@@ -5,8 +5,8 @@ use super::quote::quote;
 use crate::secrets;
 use std::fmt;
 
-/// The command for the login shell, which sh, bash, csh, tcsh and fish read alike. The script goes over standard input, so that
-/// no list of processes shows it.
+/// The command for the login shell, which sh, bash, csh, tcsh and fish read alike. The script goes over
+/// standard input, so that no list of processes shows it.
 pub(super) const SHELL: &str = "exec /bin/sh -s";
 
 /// Finds Slurm's commands if only a login shell has them in its PATH, and takes nothing else from that shell.
@@ -24,7 +24,8 @@ command -v sbatch >/dev/null 2>&1 || {
 
 /// A shell script with the values of its variables.
 ///
-/// The body runs in a subshell of `/bin/sh` with an empty standard input. `printf %s "$name"` prints a value of any length.
+/// The body runs in a subshell of `/bin/sh` with an empty standard input. `printf %s "$name"` prints a value
+/// of any length.
 #[derive(Clone)]
 pub(crate) struct Script {
     name: &'static str,
@@ -95,8 +96,8 @@ impl Script {
         Ok(())
     }
 
-    /// Returns the text for `/bin/sh`: definitions, then one compound command, which the shell reads to its end before it starts.
-    /// So a text that is cut off in transport runs nothing.
+    /// Returns the text for `/bin/sh`: definitions, then one compound command, which the shell reads to its
+    /// end before it starts. So a text that is cut off in transport runs nothing.
     pub(super) fn text(&self, frame: &Frame) -> Vec<u8> {
         let mut text = PRELUDE.as_bytes().to_vec();
         for Variable { name, value, reach } in &self.variables {

@@ -1,4 +1,4 @@
-//! Quoting and frames against real shells, and the link against a real sshd on loopback.
+//! Tests quoting and frames with real shells, and the link with a real sshd on loopback.
 
 use super::frame::{Frame, FramedStream, StreamProgress};
 use super::quote::quote;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const SHELLS: [&str; 3] = ["sh", "bash", "dash"];
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Gives a shell its script on standard input, as a session does.
+/// Runs a shell with the script on standard input, like a session.
 fn shell(name: &str, script: &[u8]) -> Output {
     shell_in(name, script, &[])
 }
@@ -44,7 +44,7 @@ fn gathered(frame: &Frame, bytes: &[u8], chunk: usize) -> FramedStream {
     gathered
 }
 
-/// What a script that prints `payload` and ends with `code` sends, as the shell would print it.
+/// Returns the framed output of a script that prints the payload and ends with the code.
 fn framed(frame: &Frame, payload: &[u8], code: i32) -> Vec<u8> {
     let begin = frame.begin().replace(r"\n", "\n");
     let end = frame.end().replace(r"\n", "\n").replace("%s", &code.to_string());
@@ -55,7 +55,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_shell_reads_a_quoted_value_as_it_is(
+    fn every_shell_reads_a_quoted_value_unchanged(
         value in prop_oneof![
             prop::collection::vec(1u8..=255, 0..200),
             prop::collection::vec(prop::sample::select(br#"'"\$`!*?~#&;|<>(){}[] ab"#.to_vec()), 0..60),
@@ -72,7 +72,7 @@ proptest! {
     }
 
     #[test]
-    fn a_value_comes_back_out_of_a_script(value in "[^\0]{0,80}", code in 0..=255i32) {
+    fn a_script_prints_the_value_of_its_variable(value in "[^\0]{0,80}", code in 0..=255i32) {
         let body = "printf %s \"$value\"; env | grep -c '^value=' >&2; exit \"$code\"";
         let script = Script::new("echo", body).set("value", value.as_str()).set("code", code.to_string());
         for name in SHELLS {
@@ -87,13 +87,13 @@ proptest! {
     }
 
     #[test]
-    fn a_script_that_is_cut_off_does_nothing(cut in 0.0..1.0f64) {
+    fn a_truncated_script_does_nothing(cut in 0.0..1.0f64) {
         let folder = tempfile::tempdir().unwrap();
         let trace = folder.path().join("trace");
         let body = "echo half >\"$trace\"\necho whole >\"$trace\"";
         let script = Script::new("cut", body).set("trace", trace.to_str().unwrap());
         let text = script.text(&Frame::new());
-        // Without its last line's end it would still be whole.
+        // Without only its last line break it would still be complete.
         let text = &text[..((text.len() - 1) as f64 * cut) as usize];
         for name in SHELLS {
             shell(name, text);
@@ -102,7 +102,7 @@ proptest! {
     }
 
     #[test]
-    fn frames_are_found_wherever_the_stream_is_divided(
+    fn frames_are_found_in_chunks_of_any_size(
         before in prop::collection::vec(any::<u8>(), 0..100),
         payload in prop::collection::vec(any::<u8>(), 0..200),
         after in prop::collection::vec(any::<u8>(), 0..50),
@@ -115,7 +115,7 @@ proptest! {
         let found = gathered(&frame, &whole, chunk);
         prop_assert_eq!(found.progress(), StreamProgress::Ended(code));
         prop_assert_eq!(found.into_output(), payload);
-        // What is cut before the end frame is whole has not ended, whatever else came.
+        // Without a complete end frame the script has not ended.
         let end = whole.len() - after.len();
         let cut = &whole[..(end as f64 * cut) as usize];
         prop_assert!(!matches!(gathered(&frame, cut, chunk).progress(), StreamProgress::Ended(_)));
@@ -123,7 +123,7 @@ proptest! {
 }
 
 #[test]
-fn nobody_elses_frame_counts() {
+fn frames_with_another_nonce_are_ignored() {
     let frame = Frame::new();
     let foreign = framed(&Frame::new(), b"x", 0);
     let found = gathered(&frame, &framed(&frame, &foreign, 3), 1000);
@@ -131,7 +131,7 @@ fn nobody_elses_frame_counts() {
 }
 
 #[test]
-fn a_secret_is_shown_nowhere() {
+fn a_secret_is_redacted_everywhere() {
     let script = Script::new("login", "true").secret("TOKEN", "hunter2!").set("NAME", "me");
     assert_eq!(format!("{script:?}"), r#"login { TOKEN: "(secret)", NAME: "me" }"#);
     assert_eq!(script.redact("+ TOKEN=hunter2! NAME=me"), "+ TOKEN=(secret) NAME=me");
@@ -140,7 +140,7 @@ fn a_secret_is_shown_nowhere() {
 }
 
 #[test]
-fn slurm_is_found_where_only_a_login_shell_knows_it() {
+fn slurm_is_found_if_only_a_login_shell_has_it_in_path() {
     let home = tempfile::tempdir().unwrap();
     let (tools, slurm) = (home.path().join("tools"), home.path().join("slurm"));
     fs::create_dir_all(&tools).unwrap();
@@ -163,7 +163,7 @@ fn slurm_is_found_where_only_a_login_shell_knows_it() {
     }
 }
 
-/// An sshd of our own, whose connections can be frozen.
+/// An sshd whose connections can be frozen.
 struct Sshd {
     folder: tempfile::TempDir,
     process: Child,
@@ -183,14 +183,16 @@ impl Sshd {
         let host = fs::read_to_string(at("host.pub")).unwrap();
         fs::write(at("known_hosts"), format!("[127.0.0.1]:{port} {host}")).unwrap();
         let config = format!(
-            "ListenAddress 127.0.0.1\nPort {port}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nPidFile none\n\
+            "ListenAddress 127.0.0.1\nPort {port}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes \
+             no\nPidFile none\n\
              UsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\n",
             at("host"),
             at("user.pub")
         );
         fs::write(at("sshd_config"), config).unwrap();
         let config = format!(
-            "Host here\n HostName 127.0.0.1\n Port {port}\n IdentityFile {}\n IdentitiesOnly yes\n IdentityAgent none\n \
+            "Host here\n HostName 127.0.0.1\n Port {port}\n IdentityFile {}\n IdentitiesOnly yes\n \
+             IdentityAgent none\n \
              UserKnownHostsFile {}\n GlobalKnownHostsFile /dev/null\n",
             at("user"),
             at("known_hosts")
@@ -217,7 +219,7 @@ impl Sshd {
         Link::new("here", LinkOptions { ssh_config, ..LinkOptions::default() })
     }
 
-    /// Signals the sshd processes of the connections, and the one that takes new ones.
+    /// Signals the listening sshd and those of the connections.
     fn signal(&self, signal: &str) {
         let children = Command::new("pgrep").args(["-P", &self.process.id().to_string()]).output().unwrap();
         let children = String::from_utf8(children.stdout).unwrap();
@@ -244,7 +246,7 @@ impl Drop for Sshd {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs sshd"]
-async fn a_link_runs_scripts_and_comes_back() {
+async fn a_link_runs_scripts_and_reconnects() {
     let mut sshd = Sshd::start();
     let link = sshd.link();
     let folder = sshd.folder.path().to_path_buf();
@@ -256,7 +258,7 @@ async fn a_link_runs_scripts_and_comes_back() {
         (&b"hello\n"[..], "there\n", 7)
     );
 
-    // 40 at once, of which four run.
+    // 40 scripts at once; four run at a time.
     let start = Instant::now();
     let runs = (0..40).map(|number| {
         let link = link.clone();
@@ -272,7 +274,8 @@ async fn a_link_runs_scripts_and_comes_back() {
     println!("40 scripts of 0.1 s in {:?}", start.elapsed());
     assert!(start.elapsed() > Duration::from_millis(1000));
 
-    // A large value there and back; bytes that are no text; what stays behind does not hold us up.
+    // A large value both ways, bytes that are not UTF-8, and background processes that don't delay the
+    // answer.
     let large = "x'\n".repeat(1 << 20);
     let start = Instant::now();
     let output =
@@ -286,18 +289,18 @@ async fn a_link_runs_scripts_and_comes_back() {
     assert!(matches!(&flood, Err(LinkError::Lost { why }) if why.contains("64 MiB")), "{flood:?}");
     assert_eq!(link.figures().reconnects, 0);
 
-    // A killed shell has no end frame; 255 is a code like any other.
+    // A killed shell prints no end frame. Exit code 255 is valid.
     let killed = link.run(&Script::new("killed", "kill -9 $$"), LIMIT).await;
     assert!(matches!(killed, Err(LinkError::Lost { .. })), "{killed:?}");
     assert_eq!(link.figures().reconnects, 0);
     let killed = link.run(&Script::new("hang up", "kill -9 $PPID"), LIMIT).await;
     assert!(matches!(killed, Err(LinkError::Lost { .. })), "{killed:?}");
     assert_eq!(link.run(&Script::new("code", "exit 255"), LIMIT).await.unwrap().code, 255);
-    // Too slow a script is lost, not the link.
+    // A script that takes too long is lost; the link stays.
     let slow = link.run(&Script::new("slow", "sleep 3"), Duration::from_secs(1)).await;
     assert!(matches!(&slow, Err(LinkError::Lost { why }) if why.contains("the host answers")), "{slow:?}");
 
-    // The master is killed while nobody looks: the next script runs once, over a new one.
+    // The idle master is killed: the next script runs once, over a new one.
     let before = link.figures().reconnects;
     for process in sshd.masters() {
         Command::new("kill").args(["-KILL", &process]).status().unwrap();
@@ -312,7 +315,7 @@ async fn a_link_runs_scripts_and_comes_back() {
         (before + 1, 2)
     );
 
-    // It is killed under four: all are lost, and one break is no reason to wait.
+    // The master of four scripts is killed: all are lost. After one break a new connection is tried at once.
     let runs: Vec<_> = (0..4)
         .map(|_| {
             let link = link.clone();
@@ -329,7 +332,7 @@ async fn a_link_runs_scripts_and_comes_back() {
     }
     link.probe(LIMIT).await.unwrap();
 
-    // The host freezes under a script: it is lost soon, however long it might have taken.
+    // The host freezes during a script: it is lost soon, before its own time limit.
     let freezing = link.clone();
     let late = Script::new("late", "sleep 2; echo x >>\"$file\"")
         .set("file", folder.join("late").display().to_string());
@@ -359,7 +362,7 @@ async fn a_link_runs_scripts_and_comes_back() {
     println!("back after {:?}: {:?}", start.elapsed(), back.duration);
     assert_eq!(fs::read_to_string(folder.join("count")).unwrap().len(), 4, "once before, once now");
 
-    // A script that is quick to be given up finds the frozen host out by a probe.
+    // After a script with a short limit, a probe finds out that the host is frozen.
     sshd.signal("-STOP");
     let start = Instant::now();
     let lost = link.run(&count, Duration::from_secs(1)).await;
@@ -389,7 +392,7 @@ async fn a_link_runs_scripts_and_comes_back() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(sshd.masters(), [""; 0]);
 
-    // Nobody ends the connection of a runner that is killed, but it does not stay for ever.
+    // The connection of a killed runner ends by itself.
     let ssh_config = Some(folder.join("config"));
     let link = Link::new("here", LinkOptions { ssh_config, idle: Duration::from_secs(2), cluster: None });
     link.probe(LIMIT).await.unwrap();

@@ -39,8 +39,8 @@ pub(in crate::cli) struct CarryArgs {
     /// Report that a run may hang after so long without a step, and at least ten step times
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     hang_after: u64,
-    /// Stop when the cluster has been unreachable for so long; submitted jobs go on [default: no limit on a terminal, else
-    /// 60]
+    /// Stop when the cluster has been unreachable for so long; submitted jobs go on [default: no limit on a
+    /// terminal, else 60]
     #[arg(long, value_name = "MINUTES", value_parser = seconds)]
     patience: Option<f64>,
 }
@@ -155,7 +155,8 @@ pub(in crate::cli) async fn carry(
     carry_until(data, journal, round, args, format, Vec::new()).await
 }
 
-/// Carries out a round without submitting anything until these runs are over; if the list is empty, all of it.
+/// Carries out a round without submitting anything until these runs are over; if the list is empty, all of
+/// it.
 pub(in crate::cli) async fn carry_until(
     data: &DataDir,
     journal: &Journal,
@@ -193,7 +194,8 @@ pub(in crate::cli) async fn carry_until(
     let others = journal.due().await?.iter().filter(|due| runs.iter().all(|run| run.id != due.run)).count();
     if others > 0 {
         note(&format!(
-            "{others} results of other rounds are not uploaded yet. To upload them, use `trainplan upload --pending`."
+            "{others} results of other rounds are not uploaded yet. To upload them, use `trainplan upload \
+             --pending`."
         ));
     }
     match ended? {

@@ -21,11 +21,12 @@ use trainplan_shared::units::significant;
 
 /// Run a campaign on its cluster, or continue one
 ///
-/// A campaign file (*.campaign.toml) lists runs. Each is a recipe or a scenario, with the flags of `trainplan estimate` and
-/// `trainplan launch` as keys. The cluster's profile is in ~/.config/trainplan/clusters.toml.
+/// A campaign file (*.campaign.toml) lists runs. Each is a recipe or a scenario, with the flags of `trainplan
+/// estimate` and `trainplan launch` as keys. The cluster's profile is in ~/.config/trainplan/clusters.toml.
 ///
-/// Every run is submitted exactly once, followed, scored, compared with its plan and with the published number, and stored.
-/// `trainplan serve` shows the results. If the command is interrupted, repeat it to continue.
+/// Every run is submitted exactly once, followed, scored, compared with its plan and with the published
+/// number, and stored. `trainplan serve` shows the results. If the command is interrupted, repeat it to
+/// continue.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -290,7 +291,8 @@ fn details(planned: &Planned, output: &PlannedRun) -> Result<(), Failure> {
     output::text_line(&lines.join("\n"))
 }
 
-/// Returns where a secret comes from. The words of a command are quoted, so that control characters have no effect.
+/// Returns where a secret comes from. The words of a command are quoted, so that control characters have no
+/// effect.
 fn place(secret: &Secret) -> String {
     match secret {
         Secret::Env(name) => format!("secret, from the environment variable {name}"),
@@ -308,6 +310,6 @@ fn own_model(folder: &Path, model: &str) -> Result<Option<String>, Problem> {
     }
     match folder.join(model).to_str() {
         Some(path) => model_file::read(path),
-        None => Err(Problem::clause(Field::Model, model, "is in a folder whose name is no text in UTF-8")),
+        None => Err(Problem::clause(Field::Model, model, "is in a folder whose name is not valid UTF-8")),
     }
 }

@@ -1,5 +1,5 @@
-# Prints a run's folder, then SIZE PATH of each file, each terminated by a zero byte. Needs: pattern (of a shell), log, job,
-# checkpoints, profiles.
+# Prints a run's folder, then SIZE PATH of each file, each terminated by a zero byte. Needs: pattern (of a
+# shell), log, job, checkpoints, profiles.
 folder='' shared=yes
 case $pattern in *'*'*) shared= ;; esac
 eval "for one in $pattern; do

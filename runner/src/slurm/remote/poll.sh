@@ -6,8 +6,8 @@
 #   tails   lines of: key, 1 to read whatever the size seems to be, inode, offset, bytes to read again before it, path
 #   cap     the most bytes to read of each log
 
-# is_log_of PATH JOB FORM: whether the job's number is the last one in the log's name or, in the form counted, the one
-# before the restart count. Other numbers in the name, such as that of GPUs, may be equal.
+# is_log_of PATH JOB FORM: whether the job's number is the last one in the log's name or, in the form counted,
+# the one before the restart count. Other numbers in the name, such as that of GPUs, may be equal.
 is_log_of() {
   stem=${1##*/}
   stem=${stem%.*}

@@ -23,7 +23,8 @@ report_attempt() {
       printf '%s intent %s\n' "$mark" "${note##*/}"
     fi
   done
-  # Jobs without a note, perhaps because the disk was full, are found by their token in the queue or the accounting.
+  # Jobs without a note, perhaps because the disk was full, are found by their token in the queue or the
+  # accounting.
   queue=$(squeue -h -t all -u "$(id -un)" -o '%A|%k' 2>/dev/null) && {
     printf '%s asked squeue\n' "$mark"
     printf '%s\n' "$queue" | grep -F -- "$token/" | sed "s/^/$mark known /"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Wraps the cluster's sbatch while a run is launched, and marks the jobs that the launcher submits, so that no job is lost
-# or submitted twice if an answer gets lost. Needs TRAINPLAN_ATTEMPT (a folder) and TRAINPLAN_TOKEN.
+# Wraps the cluster's sbatch while a run is launched, and marks the jobs that the launcher submits, so that no
+# job is lost or submitted twice if an answer gets lost. Needs TRAINPLAN_ATTEMPT (a folder) and
+# TRAINPLAN_TOKEN.
 set -u
 folder=$(cd "$(dirname "$0")" && pwd)
 path=

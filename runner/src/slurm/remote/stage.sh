@@ -1,4 +1,5 @@
-# Writes a run's script to the cluster, whole or not at all. Prints the run's folder. Needs: run, script, wrapper, sha256.
+# Writes a run's script to the cluster, whole or not at all. Prints the run's folder. Needs: run, script,
+# wrapper, sha256.
 umask 077
 here=$HOME/.trainplan/runs/$run
 mkdir -p "$here/bin" || return 1

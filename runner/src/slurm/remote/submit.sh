@@ -1,5 +1,5 @@
-# Starts an attempt at launching a staged run, unless it was started, and reports on it. Needs: run, launcher (sh or
-# sbatch), attempt, token, wait_s. Other exported variables are the launcher's environment.
+# Starts an attempt at launching a staged run, unless it was started, and reports on it. Needs: run, launcher
+# (sh or sbatch), attempt, token, wait_s. Other exported variables are the launcher's environment.
 umask 077
 here=$HOME/.trainplan/runs/$run
 TRAINPLAN_ATTEMPT=$here/attempt-$attempt
