@@ -1,5 +1,6 @@
-//! The accuracy of the estimate: repeats the whole calibration from the measurements and the frozen split, compares it
-//! byte for byte with the repository's files, and checks the errors of held-out rows against their limits.
+//! The accuracy of the estimate: repeats the whole calibration from the measurements and the frozen split,
+//! compares it byte for byte with the repository's files, and checks the errors of held-out rows against
+//! their limits.
 
 #![allow(missing_docs, reason = "a test's name says what it shows")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
@@ -54,16 +55,16 @@ fn side_by_side<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) ->
     done.into_iter().map(|(_, made)| made).collect()
 }
 
-fn subject(row: &Measurement) -> &MeasuredScenario {
-    row.subject.as_ref().unwrap()
+fn scenario(row: &Measurement) -> &MeasuredScenario {
+    row.scenario.as_ref().unwrap()
 }
 
 fn is_nvidia(row: &Measurement) -> bool {
-    subject(row).options.stack.is_nvidia_megatron()
+    scenario(row).options.stack.is_nvidia_megatron()
 }
 
 fn is_routed(row: &Measurement) -> bool {
-    subject(row).architecture.moe.is_some()
+    scenario(row).architecture.moe.is_some()
 }
 
 /// Returns the rows held out by that grouping.
@@ -75,7 +76,7 @@ fn judged(by: Grouping) -> &'static [HeldOutRow<'static>] {
 #[track_caller]
 fn assert_within(bar: f64, rows: usize, by: Grouping, counts: impl Fn(&Measurement) -> bool) {
     let held_out = judged(by).iter().filter(|one| counts(one.row));
-    let summary = ErrorSummary::of(held_out.map(|one| one.anchored_s / one.step_time_s - 1.0)).unwrap();
+    let summary = ErrorSummary::of(held_out.map(|one| one.corrected_s / one.step_time_s - 1.0)).unwrap();
     assert_eq!(summary.n, rows, "rows that count");
     assert!(summary.mape <= bar, "{:.2} % held out by {}, bar {bar}", summary.mape * 100.0, by.title());
 }
@@ -144,7 +145,7 @@ fn intervals_cover_four_of_five_rows() {
 #[test]
 fn memory_of_simumax() {
     let errors = embedded().iter().filter(|row| row.source == "simumax-b200").filter_map(|row| {
-        let predicted = MemoryEstimate::of(&subject(row).inputs()).total_bytes();
+        let predicted = MemoryEstimate::of(&scenario(row).inputs()).total_bytes();
         row.memory_bytes.map(|measured| predicted / measured - 1.0)
     });
     let summary = ErrorSummary::of(errors).unwrap();
@@ -152,8 +153,9 @@ fn memory_of_simumax() {
     assert!(summary.mape <= 0.01, "{summary:?}");
 }
 
-/// Only one measured row ran out of memory, and it is fine-tuning, which is not predicted. So the test adds scenarios that
-/// can't fit with any software: 16 bytes per parameter of the smallest shard exceed the GPU's memory.
+/// Only one measured row ran out of memory, and it is fine-tuning, which is not predicted. So the test adds
+/// scenarios that can't fit with any software: 16 bytes per parameter of the smallest shard exceed the GPU's
+/// memory.
 #[test]
 fn runs_that_ran_out_of_memory_do_not_fit() {
     // `Measurement` does not keep the column `knobs`.
@@ -166,7 +168,7 @@ fn runs_that_ran_out_of_memory_do_not_fit() {
     assert_eq!(ran_out, ["r2559"]);
     for row in embedded().iter().filter(|row| ran_out.contains(&&*row.id)) {
         assert!(
-            row.subject.as_ref().is_err_and(|reason| reason == "phase sft is not pre-training"),
+            row.scenario.as_ref().is_err_and(|reason| reason == "phase sft is not pre-training"),
             "{row:?}"
         );
     }
@@ -178,7 +180,7 @@ fn runs_that_ran_out_of_memory_do_not_fit() {
     )
     .unwrap();
     for row in &impossible {
-        assert!(!fits(&subject(row).inputs()), "{row:?}");
+        assert!(!fits(&scenario(row).inputs()), "{row:?}");
     }
 }
 
@@ -210,7 +212,7 @@ fn related_rows_are_held_out_together_and_once() {
         assert_eq!((ids.len(), rows.len()), (1744, 1744), "held out by {}", by.title());
         let mut folds: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for row in rows {
-            let MeasuredScenario { mapping, shape, gpu, .. } = subject(row);
+            let MeasuredScenario { mapping, shape, gpu, .. } = scenario(row);
             let unnamed = matches!(&*row.model, "gpt-custom" | "bloom-proxy");
             let model = if unnamed { shape } else { &row.model };
             let together = match by {
@@ -231,16 +233,14 @@ fn related_rows_are_held_out_together_and_once() {
 fn validation_never_corrects_a_row_by_its_own_mapping() {
     let constants = Constants::embedded();
     let validator = Validator::default();
-    let good: Vec<&Measurement> = embedded()
-        .iter()
-        .filter(|row| row.step_time_s.is_some() && matches!(&*row.usage, "fit" | "small"))
-        .collect();
+    let good: Vec<&Measurement> =
+        embedded().iter().filter(|row| row.step_time_s.is_some() && row.is_for_fitting()).collect();
     for row in good.iter().step_by(40) {
-        let own = subject(row);
-        let without = good.iter().filter(|other| subject(other).mapping != own.mapping);
+        let own = scenario(row);
+        let without = good.iter().filter(|other| scenario(other).mapping != own.mapping);
         let known = without.map(|other| Residual {
             what: other.id.clone(),
-            features: Features::of(&subject(other).inputs()),
+            features: Features::of(&scenario(other).inputs()),
             log_ratio: libm::log(other.step_time_s.unwrap() / fit::predict(other, constants).unwrap()),
         });
         let modelled_s = fit::predict(row, constants).unwrap();

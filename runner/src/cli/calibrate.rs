@@ -12,9 +12,9 @@ use trainplan_shared::measurements::{self, Measurement};
 
 /// Fit the estimate to measured runs, or compute your cluster's factor
 ///
-/// Without files, it fits the embedded measurements and reproduces the embedded constants bit for bit. With --cluster, it
-/// compares logs, results or a CSV file of your runs with their predictions, and computes the factor for
-/// `trainplan estimate --cluster-factor`, with its 80 % interval.
+/// Without files, it fits the embedded measurements and reproduces the embedded constants bit for bit. With
+/// --cluster, it compares logs, results or a CSV file of your runs with their predictions, and computes the
+/// factor for `trainplan estimate --cluster-factor`, with its 80 % interval.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -94,7 +94,7 @@ impl Args {
                 HeldOutErrors {
                     held_out_by: by.title(),
                     modelled: of(|one| one.modelled_s),
-                    corrected: of(|one| one.anchored_s),
+                    corrected: of(|one| one.corrected_s),
                 }
             })
             .collect();
@@ -115,9 +115,9 @@ impl Args {
         let mut pairs = Vec::new();
         for table in &tables {
             for row in validate::read(table)? {
-                match (&row.subject, row.step_time_s) {
-                    (Ok(subject), Some(measured)) => {
-                        pairs.push((measured, Estimate::from_embedded(&subject.inputs()).step_time_s.mid));
+                match (&row.scenario, row.step_time_s) {
+                    (Ok(scenario), Some(measured)) => {
+                        pairs.push((measured, Estimate::from_embedded(&scenario.inputs()).step_time_s.mid));
                     }
                     (Err(reason), _) => note(&format!("{}: {reason}", row.id)),
                     (_, None) => note(&format!("{}: step_time_s is missing", row.id)),

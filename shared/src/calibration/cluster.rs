@@ -17,8 +17,8 @@ pub struct ClusterFactor {
     pub outliers: usize,
 }
 
-/// Prior standard deviation of the logarithm of a machine's factor. Machines of one type were measured to differ by up
-/// to 30 %, most by much less.
+/// Prior standard deviation of the logarithm of a machine's factor. Machines of one type were measured to
+/// differ by up to 30 %, most by much less.
 const MACHINES: f64 = 0.1;
 /// Smallest standard deviation of the logarithm of a run's factor on one machine.
 const RUNS: f64 = 0.06;
@@ -43,8 +43,8 @@ impl ClusterFactor {
         let machines = MACHINES.max(middle.abs() / 2.0);
         let (machine, run) = (1.0 / (machines * machines), n as f64 / (scatter * scatter));
         let centre = middle * run / (machine + run);
-        // 80 % of a normal distribution lie within 1.2816 standard deviations; a median's standard error is 1.2533 times
-        // that of a mean.
+        // 80 % of a normal distribution lie within 1.2816 standard deviations; a median's standard error is
+        // 1.2533 times that of a mean.
         let reach = 1.2816 * 1.2533 / libm::sqrt(machine + run);
         Some(ClusterFactor {
             factor: libm::exp(centre),

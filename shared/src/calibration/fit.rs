@@ -30,8 +30,8 @@ pub struct FitPoint<'a> {
 pub fn points<'a>(rows: impl Iterator<Item = &'a Measurement>) -> Vec<FitPoint<'a>> {
     let usable: Vec<(&Measurement, f64, String)> = rows
         .filter_map(|row| {
-            let subject = row.subject.as_ref().ok()?;
-            Some((row, row.step_time_s?, format!("{} {}", subject.shape, subject.gpu.id)))
+            let scenario = row.scenario.as_ref().ok()?;
+            Some((row, row.step_time_s?, format!("{} {}", scenario.shape, scenario.gpu.id)))
         })
         .collect();
     usable
@@ -45,8 +45,8 @@ pub fn points<'a>(rows: impl Iterator<Item = &'a Measurement>) -> Vec<FitPoint<'
 
 /// Returns the step time of a row by the physical model, s.
 pub fn predict(row: &Measurement, constants: &Constants) -> Option<f64> {
-    let subject = row.subject.as_ref().ok()?;
-    Some(Breakdown::of(&subject.inputs(), constants).step_time_s())
+    let scenario = row.scenario.as_ref().ok()?;
+    Some(Breakdown::of(&scenario.inputs(), constants).step_time_s())
 }
 
 /// Returns the values of `all` that fit `points` best, by Levenberg–Marquardt from `start`.

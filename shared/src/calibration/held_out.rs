@@ -15,7 +15,7 @@ pub struct HeldOutRow<'a> {
     /// Step time by the physical model, s.
     pub modelled_s: f64,
     /// Step time by the physical model, corrected by other rows, s.
-    pub anchored_s: f64,
+    pub corrected_s: f64,
     /// How close those rows are.
     pub kind: EvidenceKind,
 }
@@ -53,14 +53,14 @@ impl<'a> Fold<'a> {
         let constants = Constants::from_values(all, &values);
         let anchors = Anchors::new(Covariance::embedded(), residuals(&self.train, &constants));
         let judged = self.test.iter().filter_map(|point| {
-            let inputs = point.row.subject.as_ref().ok()?.inputs();
+            let inputs = point.row.scenario.as_ref().ok()?.inputs();
             let modelled_s = fit::predict(point.row, &constants)?;
             let evidence = anchors.evidence(&inputs, modelled_s);
             Some(HeldOutRow {
                 row: point.row,
                 step_time_s: point.step_time_s,
                 modelled_s,
-                anchored_s: modelled_s * evidence.correction,
+                corrected_s: modelled_s * evidence.correction,
                 kind: evidence.kind,
             })
         });
@@ -71,7 +71,7 @@ impl<'a> Fold<'a> {
 /// Returns the model's error on each row.
 pub(super) fn residuals(points: &[FitPoint<'_>], constants: &Constants) -> Vec<Residual> {
     let residuals = points.iter().filter_map(|point| {
-        let inputs = point.row.subject.as_ref().ok()?.inputs();
+        let inputs = point.row.scenario.as_ref().ok()?.inputs();
         let modelled_s = fit::predict(point.row, constants)?;
         Some(Residual {
             what: point.row.title(),

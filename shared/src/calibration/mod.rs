@@ -1,7 +1,7 @@
 //! Calibration: fits the constants of the estimate to measurements, and computes its errors on held-out rows.
 //!
-//! Call [`Calibrator::fit`], then [`Fold::judge`] for each of [`Calibrator::folds`] (folds are independent, so a caller
-//! can judge them in parallel), then [`Calibrator::finish`] for the files.
+//! Call [`Calibrator::fit`], then [`Fold::judge`] for each of [`Calibrator::folds`] (folds are independent,
+//! so a caller can judge them in parallel), then [`Calibrator::finish`] for the files.
 
 pub mod cluster;
 pub mod fit;
@@ -47,7 +47,7 @@ pub struct CalibrationFiles {
 impl<'a> Calibrator<'a> {
     /// Returns a calibrator for the rows that are usable for fitting: complete, timed pre-training runs.
     pub fn new(rows: &'a [Measurement]) -> Calibrator<'a> {
-        let good = rows.iter().filter(|row| matches!(&*row.usage, "fit" | "small" | ""));
+        let good = rows.iter().filter(|row| row.is_for_fitting() || row.usage.is_empty());
         Calibrator { all: Constant::all(), points: fit::points(good), split: FrozenSplit::embedded() }
     }
 
@@ -83,8 +83,8 @@ impl<'a> Calibrator<'a> {
         fold.judge(&self.all, values)
     }
 
-    /// Returns the files of a calibration with these values. `judged` has the rows of all folds in the order of
-    /// [`Grouping::ALL`]; `rows` also contains the rows that are not fitted but have memory figures.
+    /// Returns the files of a calibration with these values. `judged` has the rows of all folds in the order
+    /// of [`Grouping::ALL`]; `rows` also contains the rows that are not fitted but have memory figures.
     pub fn finish(
         &self,
         values: &[f64],
@@ -92,9 +92,10 @@ impl<'a> Calibrator<'a> {
         rows: &[Measurement],
     ) -> CalibrationFiles {
         let constants = Constants::from_values(&self.all, values);
-        // Tiny models on one node are half of all rows and resemble no real plan, so anchors.csv leaves them out.
+        // Tiny models on one node are half of all rows and resemble no real plan, so anchors.csv leaves them
+        // out.
         let planned: Vec<FitPoint<'_>> =
-            self.points.iter().filter(|point| point.row.usage != "small").copied().collect();
+            self.points.iter().filter(|point| !point.row.is_tiny()).copied().collect();
         let mut residuals = held_out::residuals(&planned, &constants);
         for residual in &mut residuals {
             residual.log_ratio = seven(residual.log_ratio).parse().unwrap_or(residual.log_ratio);
@@ -148,12 +149,11 @@ pub struct FittedInterval {
     pub coverage: f64,
 }
 
-/// Returns the interval of each class: of interpolated predictions from held-out mappings, of extrapolated ones from
-/// held-out models. Tiny models on one node are left out.
+/// Returns the interval of each class: of interpolated predictions from held-out mappings, of extrapolated
+/// ones from held-out models. Tiny models on one node are left out.
 pub fn intervals(judged: &[Vec<HeldOutRow<'_>>; 3]) -> Vec<FittedInterval> {
     let [by_model, _, by_mapping] = judged;
     let split = FrozenSplit::embedded();
-    let counts = |row: &Measurement| row.usage != "small";
     IntervalClass::ALL
         .into_iter()
         .filter_map(|class| {
@@ -162,9 +162,9 @@ pub fn intervals(judged: &[Vec<HeldOutRow<'_>>; 3]) -> Vec<FittedInterval> {
                 if interpolated { (by_mapping, Grouping::Mapping) } else { (by_model, Grouping::Model) };
             let ratios: Vec<(String, f64)> = rows
                 .iter()
-                .filter(|one| counts(one.row) && (one.kind != EvidenceKind::Modelled) == interpolated)
+                .filter(|one| !one.row.is_tiny() && (one.kind != EvidenceKind::Modelled) == interpolated)
                 .filter(|one| is_routed(one.row) == routed)
-                .map(|one| (split.fold(one.row, by), one.step_time_s / one.anchored_s))
+                .map(|one| (split.fold(one.row, by), one.step_time_s / one.corrected_s))
                 .collect();
             let ends = |without: Option<&str>, tail: f64| {
                 let mut values: Vec<f64> = ratios
@@ -182,8 +182,8 @@ pub fn intervals(judged: &[Vec<HeldOutRow<'_>>; 3]) -> Vec<FittedInterval> {
                 });
                 inside.count() as f64 / ratios.len() as f64
             };
-            // Errors within a fold are correlated, so the 10 % and 90 % quantiles of the other folds cover less than 80 %
-            // of it. The tails are narrowed until they cover enough.
+            // Errors within a fold are correlated, so the 10 % and 90 % quantiles of the other folds cover
+            // less than 80 % of it. The tails are narrowed until they cover enough.
             let mut tails = (0..TAIL_STEPS).map(|step| 0.1 - f64::from(step) * TAIL_STEP);
             let tail = tails.clone().find(|tail| covered(*tail) >= COVERAGE).or(tails.next_back())?;
             let (low, high) = ends(None, tail);
@@ -195,14 +195,14 @@ pub fn intervals(judged: &[Vec<HeldOutRow<'_>>; 3]) -> Vec<FittedInterval> {
 
 /// Whether a row's model routes tokens to experts.
 pub(crate) fn is_routed(row: &Measurement) -> bool {
-    row.subject.as_ref().is_ok_and(|subject| subject.architecture.moe.is_some())
+    row.scenario.as_ref().is_ok_and(|scenario| scenario.architecture.moe.is_some())
 }
 
 /// Returns how many timed rows, which therefore ran, fit by the memory model, and how many do not.
 pub fn fitting(rows: &[Measurement]) -> (usize, usize) {
     let ran = rows.iter().filter(|row| row.step_time_s.is_some() && row.usage != "exclude");
     let said: Vec<bool> =
-        ran.filter_map(|row| row.subject.as_ref().ok()).map(|subject| fits(&subject.inputs())).collect();
+        ran.filter_map(|row| row.scenario.as_ref().ok()).map(|scenario| fits(&scenario.inputs())).collect();
     let fit = said.iter().filter(|fits| **fits).count();
     (fit, said.len() - fit)
 }

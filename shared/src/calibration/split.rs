@@ -58,18 +58,18 @@ impl FrozenSplit {
         }
     }
 
-    /// Returns the folds of a row that the file does not contain, by the rule that created the file: mappings are hashed
-    /// to twelve folds.
+    /// Returns the folds of a row that the file does not contain, by the rule that created the file: mappings
+    /// are hashed to twelve folds.
     pub fn derive(row: &Measurement) -> [String; 3] {
-        let Ok(subject) = &row.subject else { return [const { String::new() }; 3] };
+        let Ok(scenario) = &row.scenario else { return [const { String::new() }; 3] };
         // These collections measure unnamed shapes.
         let unnamed = matches!(&*row.model, "gpt-custom" | "bloom-proxy");
-        let model = if unnamed { subject.shape.clone() } else { row.model.clone() };
-        let hash = subject
+        let model = if unnamed { scenario.shape.clone() } else { row.model.clone() };
+        let hash = scenario
             .mapping
             .bytes()
             .fold(2_166_136_261_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(16_777_619));
-        let model_gpu = format!("{model} {}", subject.gpu.id);
+        let model_gpu = format!("{model} {}", scenario.gpu.id);
         [model, model_gpu, format!("{}", (hash >> 8) % 12)]
     }
 }

@@ -1,7 +1,7 @@
 //! Predictions of every row of a file, with their errors.
 
 use super::ErrorSummary;
-use crate::estimate::{Anchors, Constants, Covariance, EvidenceKind, MemoryEstimate, Residual};
+use crate::estimate::{Anchors, Constants, Covariance, EvidenceKind, Residual};
 use crate::measurements::{Measurement, embedded};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -132,19 +132,19 @@ impl Validator {
             memory_error: None,
             reason: None,
         };
-        let subject = match &row.subject {
-            Ok(subject) => subject,
+        let scenario = match &row.scenario {
+            Ok(scenario) => scenario,
             Err(reason) => {
                 validated.reason = Some(reason.clone());
                 return validated;
             }
         };
-        let inputs = subject.inputs();
+        let inputs = scenario.inputs();
         let Some(modelled_s) = super::fit::predict(row, constants) else { return validated };
         let others = self
             .residuals
             .iter()
-            .filter(|(mapping, other)| *mapping != subject.mapping && other.features.has_shape_of(&inputs))
+            .filter(|(mapping, other)| *mapping != scenario.mapping && other.features.has_shape_of(&inputs))
             .map(|(_, other)| other.clone());
         let anchors = Anchors::new(Covariance::embedded(), others.collect());
         let evidence = anchors.evidence(&inputs, modelled_s);
@@ -159,11 +159,7 @@ impl Validator {
             }
             None => validated.reason = Some("step_time_s is missing".into()),
         }
-        if let Some(measured) = row.memory_bytes {
-            let memory = MemoryEstimate::of(&inputs);
-            let reserved =
-                if row.memory_kind.contains("max_allocated") { 0.0 } else { memory.reserved_bytes };
-            let predicted = memory.total_bytes() + reserved;
+        if let (Some(measured), Some(predicted)) = (row.memory_bytes, row.predicted_memory_bytes()) {
             validated.predicted_memory_bytes = Some(predicted);
             validated.memory_error = Some(predicted / measured - 1.0);
         }
@@ -172,12 +168,13 @@ impl Validator {
 }
 
 impl Residual {
-    /// Returns the model's error on each measurement that is usable for fitting, with the measurement's mapping.
+    /// Returns the model's error on each measurement that is usable for fitting, with the measurement's
+    /// mapping.
     fn of_measurements(rows: &[Measurement], constants: &Constants) -> Vec<(String, Residual)> {
-        let good = rows.iter().filter(|row| matches!(&*row.usage, "fit" | "small"));
+        let good = rows.iter().filter(|row| row.is_for_fitting());
         let points = super::fit::points(good);
         let mappings =
-            points.iter().filter_map(|point| Some(point.row.subject.as_ref().ok()?.mapping.clone()));
+            points.iter().filter_map(|point| Some(point.row.scenario.as_ref().ok()?.mapping.clone()));
         mappings.zip(super::held_out::residuals(&points, constants)).collect()
     }
 }

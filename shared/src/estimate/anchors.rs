@@ -1,8 +1,9 @@
 //! Published runs that correct the physical model.
 //!
-//! The model's error on one run is correlated with its error on similar runs: most for the same model on the same GPU
-//! with the same precision, software and a similar layout. The correction is the best linear prediction of the error
-//! from all measured runs of the model under that covariance (kriging). Runs of other models have no influence.
+//! The model's error on one run is correlated with its error on similar runs: most for the same model on the
+//! same GPU with the same precision, software and a similar layout. The correction is the best linear
+//! prediction of the error from all measured runs of the model under that covariance (kriging). Runs of other
+//! models have no influence.
 
 use super::{Anchor, Evidence, EvidenceKind, Inputs};
 use crate::architecture::Architecture;
@@ -128,7 +129,8 @@ impl Features {
         self.shape == shape(inputs.architecture)
     }
 
-    /// Whether it is the same run. `fp8` of a recipe matches every kind of FP8, because its release chooses the kind.
+    /// Whether it is the same run. `fp8` of a recipe matches every kind of FP8, because its release chooses
+    /// the kind.
     fn is_same_run(&self, other: &Features) -> bool {
         let same_dtype = match (self.dtype, other.dtype) {
             (Dtype::Fp8, any) | (any, Dtype::Fp8) => any.width() == Dtype::Fp8.width(),
@@ -302,8 +304,8 @@ impl Anchors {
     }
 }
 
-/// Returns the kriging weight of each run of one model: the inverse of their covariance matrix times the residuals, by
-/// Cholesky decomposition.
+/// Returns the kriging weight of each run of one model: the inverse of their covariance matrix times the
+/// residuals, by Cholesky decomposition.
 fn solve(group: &[Residual], covariance: &Covariance) -> Vec<f64> {
     let n = group.len();
     let mut lower = vec![vec![0.0; n]; n];

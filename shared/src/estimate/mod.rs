@@ -1,13 +1,15 @@
 //! Predicts the step time and the memory of a training run from its scenario.
 //!
-//! The step time comes from a physical model with a few constants, fitted to measurements ([`Breakdown`]). Published
-//! runs of the same model correct it ([`Anchors`]). The interval comes from the errors of predictions for runs that the
-//! fit had not seen ([`IntervalTable`]). Memory is counted, not fitted ([`MemoryEstimate`]).
+//! The step time comes from a physical model with a few constants, fitted to measurements ([`Breakdown`]).
+//! Published runs of the same model correct it ([`Anchors`]). The interval comes from the errors of
+//! predictions for runs that the fit had not seen ([`IntervalTable`]). Memory is counted, not fitted
+//! ([`MemoryEstimate`]).
 
 mod anchors;
 mod evidence;
 mod inputs;
 mod interval;
+mod kinds;
 mod memory;
 mod step_time;
 

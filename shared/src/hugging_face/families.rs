@@ -36,7 +36,8 @@ enum KvRule {
     Default(u32),
     /// The number of heads.
     Plain,
-    /// Falcon: `num_kv_heads` in its new architecture, otherwise 1 with `multi_query`, otherwise the number of heads.
+    /// Falcon: `num_kv_heads` in its new architecture, otherwise 1 with `multi_query`, otherwise the number
+    /// of heads.
     Falcon,
     /// MPT: `kv_n_heads` of `attn_config`.
     Mpt,
@@ -63,16 +64,17 @@ enum ExpertRule {
     None,
     /// Every layer is routed; `intermediate_size` is an expert's width.
     Every,
-    /// `decoder_sparse_step` and `mlp_only_layers` select routed layers. The value is the default width of the shared
-    /// expert, if the family has one.
+    /// `decoder_sparse_step` and `mlp_only_layers` select routed layers. The value is the default width of
+    /// the shared expert, if the family has one.
     Sparse(Option<u32>),
-    /// `first_k_dense_replace` and `moe_layer_freq` select routed layers. The values are the defaults of the first routed
-    /// layer and of the number of shared experts.
+    /// `first_k_dense_replace` and `moe_layer_freq` select routed layers. The values are the defaults of the
+    /// first routed layer and of the number of shared experts.
     DeepSeek {
         first: u32,
         shared: u32,
     },
-    /// `moe_layers` or `interleave_moe_layer_step` select routed layers, each with a shared expert of the same width.
+    /// `moe_layers` or `interleave_moe_layer_step` select routed layers, each with a shared expert of the
+    /// same width.
     Llama4,
 }
 

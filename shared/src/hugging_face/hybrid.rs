@@ -61,7 +61,8 @@ pub(super) fn architecture(
     })
 }
 
-/// Returns the blocks of a pattern of characters or of a list of words. If the file has both, they must agree.
+/// Returns the blocks of a pattern of characters or of a list of words. If the file has both, they must
+/// agree.
 fn blocks(
     fields: &mut ConfigFields<'_>,
     pattern: &'static str,

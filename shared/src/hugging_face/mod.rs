@@ -1,7 +1,8 @@
 //! Reads a model from the `config.json` of a Hugging Face repository.
 //!
-//! Missing fields take the defaults of the model's family (its configuration class in Hugging Face `transformers`), with a
-//! note. A missing field without a default is an error. Fields that are not understood are listed.
+//! Missing fields take the defaults of the model's family (its configuration class in Hugging Face
+//! `transformers`), with a note. A missing field without a default is an error. Fields that are not
+//! understood are listed.
 
 mod families;
 mod fields;

@@ -1,12 +1,12 @@
 //! Measured training runs, to which the estimate is fitted and compared.
 
-mod knobs;
 mod machine;
+mod published;
 mod row;
-mod subject;
+mod scenario;
 
 pub use row::Measurement;
-pub use subject::MeasuredScenario;
+pub use scenario::MeasuredScenario;
 
 use crate::data_file::read;
 use std::sync::LazyLock;
@@ -40,8 +40,8 @@ mod tests {
     fn every_row_for_fitting_is_a_scenario() {
         let rows = embedded();
         assert_eq!(rows.len(), 1928);
-        for row in rows.iter().filter(|row| matches!(&*row.usage, "fit" | "small")) {
-            assert!(row.subject.is_ok(), "{}: {}", row.id, row.subject.as_ref().unwrap_err());
+        for row in rows.iter().filter(|row| row.is_for_fitting()) {
+            assert!(row.scenario.is_ok(), "{}: {}", row.id, row.scenario.as_ref().unwrap_err());
         }
     }
 }

@@ -1,7 +1,8 @@
 //! A row of a file of measurements.
 
-use super::subject::MeasuredScenario;
+use super::scenario::MeasuredScenario;
 use crate::data_file::{DataError, FromRow, Row};
+use crate::estimate::MemoryEstimate;
 
 /// A measured training run.
 #[derive(Debug, Clone)]
@@ -29,7 +30,7 @@ pub struct Measurement {
     /// How the memory was measured.
     pub memory_kind: String,
     /// The scenario, or why the row can't be predicted.
-    pub subject: Result<Box<MeasuredScenario>, String>,
+    pub scenario: Result<Box<MeasuredScenario>, String>,
 }
 
 impl FromRow for Measurement {
@@ -61,16 +62,34 @@ impl FromRow for Measurement {
             step_time_s: step_time_s.unwrap_or_default(),
             memory_bytes: memory_gib.unwrap_or_default().map(|gib| gib * f64::from(1 << 30)),
             memory_kind: cell("memory_kind"),
-            subject: wrong.map_or_else(|| MeasuredScenario::read(&cell).map(Box::new), Err),
+            scenario: wrong.map_or_else(|| MeasuredScenario::read(&cell).map(Box::new), Err),
         })
     }
 }
 
 impl Measurement {
+    /// Whether the row is a complete, timed pre-training run of published measurements.
+    pub fn is_for_fitting(&self) -> bool {
+        matches!(&*self.usage, "fit" | "small")
+    }
+
+    /// Whether it is one of the tiny models on one node, which resemble no real plan.
+    pub fn is_tiny(&self) -> bool {
+        self.usage == "small"
+    }
+
+    /// Returns the memory that the estimate predicts for the row, bytes, counted like the row's own
+    /// measurement: tensors only for `max_allocated`, otherwise with reserved memory.
+    pub fn predicted_memory_bytes(&self) -> Option<f64> {
+        let memory = MemoryEstimate::of(&self.scenario.as_ref().ok()?.inputs());
+        let is_allocated = self.memory_kind.contains("max_allocated");
+        Some(if is_allocated { memory.total_bytes() } else { memory.needed_bytes() })
+    }
+
     /// Returns model, GPUs, precision and source, for display.
     pub fn title(&self) -> String {
-        let Ok(subject) = &self.subject else { return self.id.clone() };
-        let gpus = subject.layout.gpus();
+        let Ok(scenario) = &self.scenario else { return self.id.clone() };
+        let gpus = scenario.layout.gpus();
         format!(
             "{} on {gpus} {} ({}, {} {})",
             self.model, self.gpu, self.precision, self.source, self.release

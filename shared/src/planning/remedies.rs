@@ -18,7 +18,8 @@ pub struct Remedy {
 }
 
 impl Remedy {
-    /// Returns the changes, separated by `separator`: `--pp 16 --recompute full` in the terminal, `PP 16, …` on a page.
+    /// Returns the changes, separated by `separator`: `--pp 16 --recompute full` in the terminal, `PP 16, …`
+    /// on a page.
     pub fn changes(&self, separator: &'static str) -> Message {
         let mut changes = Message::default();
         for (place, change) in self.changes.iter().enumerate() {
@@ -41,7 +42,8 @@ const SLOWEST: f64 = 2.0;
 type Choice = (Field, Vec<String>);
 
 impl Spec {
-    /// Returns the changes that make the scenario fit, fastest first, and only the fastest for each set of fields.
+    /// Returns the changes that make the scenario fit, fastest first, and only the fastest for each set of
+    /// fields.
     ///
     /// Tries single changes first, then two at once, then three.
     pub(super) fn remedies(&self, scenario: &Scenario, step_time_s: f64) -> Vec<Remedy> {

@@ -1,4 +1,5 @@
-//! Statistics of step times: means with confidence intervals that respect autocorrelation, and differences of means.
+//! Statistics of step times: means with confidence intervals that respect autocorrelation, and differences of
+//! means.
 //!
 //! Nothing is random: the same series gives the same interval.
 
@@ -45,11 +46,12 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Summarizes `values`, which must be in the order of measurement; `None` if there are none, or one is not finite.
+    /// Summarizes `values`, which must be in the order of measurement; `None` if there are none, or one is
+    /// not finite.
     ///
-    /// The standard error of the mean is s·√(τ/n), with the autocorrelation time τ by Geyer's initial monotone sequence
-    /// (Statistical Science 7, 1992), and at least that of independent values. The interval is Student's with n/τ − 1
-    /// degrees of freedom. Long series are averaged in blocks first.
+    /// The standard error of the mean is s·√(τ/n), with the autocorrelation time τ by Geyer's initial
+    /// monotone sequence (Statistical Science 7, 1992), and at least that of independent values. The interval
+    /// is Student's with n/τ − 1 degrees of freedom. Long series are averaged in blocks first.
     #[must_use]
     pub fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
@@ -189,8 +191,9 @@ pub struct MeanDifference {
 impl MeanDifference {
     /// Compares the mean of `to` with the mean of `from`; `None` if a mean is not above 0.
     ///
-    /// The interval is Welch's for the logarithm of the ratio, with effective numbers of values and Satterthwaite's degrees
-    /// of freedom. `additional` is a further variance of that logarithm, such as between repeated runs.
+    /// The interval is Welch's for the logarithm of the ratio, with effective numbers of values and
+    /// Satterthwaite's degrees of freedom. `additional` is a further variance of that logarithm, such as
+    /// between repeated runs.
     #[must_use]
     pub fn between(from: &Sample, to: &Sample, additional: Option<Variance>) -> Option<Self> {
         if from.mean <= 0.0 || to.mean <= 0.0 {

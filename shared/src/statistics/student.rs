@@ -32,7 +32,8 @@ pub fn two_sided_p(t: f64, freedom: f64) -> f64 {
     incomplete_beta(0.5 * freedom, 0.5, freedom / (freedom + t * t))
 }
 
-/// Returns the regularized incomplete beta function I_x(a, b) (NIST DLMF 8.17.22, evaluated by Lentz's method).
+/// Returns the regularized incomplete beta function I_x(a, b) (NIST DLMF 8.17.22, evaluated by Lentz's
+/// method).
 fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;

@@ -121,7 +121,8 @@ impl MicroBatch {
         logits + norm + gradient + scattered
     }
 
-    /// Returns the bytes of permanent buffers: cuBLAS workspaces, and the gathered sequence of Megatron's head.
+    /// Returns the bytes of permanent buffers: cuBLAS workspaces, and the gathered sequence of Megatron's
+    /// head.
     pub(super) fn workspaces(&self, is_last: bool) -> f64 {
         let gathered = is_last && self.gathers && self.transformer_engine;
         self.workspace * self.workspaces + if gathered { BF16 * self.hidden * self.tokens } else { 0.0 }

@@ -3,10 +3,11 @@
 //! Symbols: h hidden width, H heads, K key-value groups, d head width, f FFN width, s sequence length, t TP.
 
 use super::activations::{MicroBatch, SavedOutputs};
-use super::schedule::{KINDS, StageBlocks};
+use super::schedule::StageBlocks;
 use super::{BF16, FP32};
 use crate::architecture::{Architecture, Attention, AttentionKind, Mamba, Mlp, Moe};
 use crate::estimate::Inputs;
+use crate::estimate::kinds::PerKind;
 use crate::layout::Layout;
 use crate::options::{Modules, Recompute};
 
@@ -34,7 +35,7 @@ struct BlockSize {
 
 /// The sizes of every kind of block of a model.
 pub(super) struct BlockSizes {
-    kinds: [BlockSize; KINDS],
+    kinds: PerKind<BlockSize>,
     /// A layer of multi-token prediction, without its blocks.
     mtp: BlockSize,
     /// Whether a layer has one block instead of attention and an MLP.
@@ -45,12 +46,12 @@ impl BlockSizes {
     pub(super) fn of(inputs: &Inputs<'_>, run: &MicroBatch) -> BlockSizes {
         let Architecture { attention, mlp, moe, mamba, .. } = inputs.architecture;
         let modules = inputs.options.modules;
-        let mut kinds = [
-            attention_block(attention, run, modules),
-            mlp.as_ref().map_or(BlockSize::default(), |mlp| mlp_block(mlp, run, modules)),
-            moe.as_ref().map_or(BlockSize::default(), |moe| moe_block(moe, run, modules, inputs.layout)),
-            mamba.as_ref().map_or(BlockSize::default(), |mamba| mamba_block(mamba, run)),
-        ];
+        let mut kinds = PerKind {
+            attention: attention_block(attention, run, modules),
+            mlp: mlp.as_ref().map_or(BlockSize::default(), |mlp| mlp_block(mlp, run, modules)),
+            moe: moe.as_ref().map_or(BlockSize::default(), |moe| moe_block(moe, run, modules, inputs.layout)),
+            mamba: mamba.as_ref().map_or(BlockSize::default(), |mamba| mamba_block(mamba, run)),
+        };
         let hybrid = mamba.is_some();
         if run.recompute == Recompute::Full {
             recompute_layers(&mut kinds, BF16 * run.hidden * run.shared_tokens, hybrid);
@@ -82,24 +83,24 @@ impl BlockSizes {
 
     /// Returns the weights of the largest layer of `stage`.
     pub(super) fn largest(&self, stage: &StageBlocks) -> f64 {
-        let [attention, others @ ..] = self.kinds.map(|block| block.dense + block.routed);
+        let weights = self.kinds.map(|block| block.dense + block.routed);
         let mut largest = 0.0_f64;
-        for (count, weights) in stage.blocks.iter().skip(1).zip(others) {
+        for (count, weights) in stage.blocks.after_attention().into_iter().zip(weights.after_attention()) {
             if *count > 0.0 {
-                largest = largest.max(weights);
+                largest = largest.max(*weights);
             }
         }
-        if self.hybrid { largest.max(attention) } else { largest + attention }
+        if self.hybrid { largest.max(weights.attention) } else { largest + weights.attention }
     }
 
     /// Returns the peak bytes that the backward pass of the last layer adds.
     ///
     /// It runs through the MLP first; the MLP's saved activations are free when attention begins.
     pub(super) fn backward(&self, stage: &StageBlocks) -> f64 {
-        let [attention, mlps @ ..] = &self.kinds;
+        let attention = &self.kinds.attention;
         let of = |block: &BlockSize| block.again + block.gradients;
         let mut most = 0.0_f64;
-        for (count, mlp) in stage.blocks.iter().skip(1).zip(mlps) {
+        for (count, mlp) in stage.blocks.after_attention().into_iter().zip(self.kinds.after_attention()) {
             if *count > 0.0 {
                 let freed = if self.hybrid { 0.0 } else { mlp.saved };
                 most = most.max(of(mlp)).max(of(attention) - freed);
@@ -110,20 +111,21 @@ impl BlockSizes {
 
     /// Sums a size over the blocks of `stage`.
     fn sum(&self, stage: &StageBlocks, of: fn(&BlockSize) -> f64) -> f64 {
-        self.kinds.iter().zip(&stage.blocks).map(|(block, count)| of(block) * count).sum()
+        self.kinds.all().into_iter().zip(stage.blocks.all()).map(|(block, count)| of(block) * count).sum()
     }
 
     /// Iterates over the kinds of blocks on `stage`.
     fn present<'a>(&'a self, stage: &'a StageBlocks) -> impl Iterator<Item = &'a BlockSize> {
-        self.kinds.iter().zip(&stage.blocks).filter(|(_, count)| **count > 0.0).map(|(block, _)| block)
+        let blocks = self.kinds.all().into_iter().zip(stage.blocks.all());
+        blocks.filter(|(_, count)| **count > 0.0).map(|(block, _)| block)
     }
 }
 
 /// Applies full recomputation: each layer saves only its input, and recomputes the rest in the backward pass.
-fn recompute_layers(kinds: &mut [BlockSize; KINDS], input: f64, hybrid: bool) {
-    let [attention, mlps @ ..] = kinds;
+fn recompute_layers(kinds: &mut PerKind<BlockSize>, input: f64, hybrid: bool) {
+    let PerKind { attention, mlp, moe, mamba } = kinds;
     let layer = if hybrid { 0.0 } else { attention.saved };
-    for block in mlps {
+    for block in [mlp, moe, mamba] {
         block.again = (block.saved + layer - input).max(0.0);
         block.saved = if hybrid { input } else { 0.0 };
     }
@@ -178,7 +180,8 @@ fn attention_block(attention: &Attention, run: &MicroBatch, modules: Modules) ->
     let core = expanded + BF16 * output + lse + scores + own_copy + both_sides;
     let stream = (stream + run.mask * run.hidden) * run.shared_tokens;
     let all = stream + core * run.cut_tokens;
-    // Gradients of the stream and of the output, FP32 sums for queries and keys, and BF16 gradients of all three.
+    // Gradients of the stream and of the output, FP32 sums for queries and keys, and BF16 gradients of all
+    // three.
     let gradients = BF16 * run.hidden * run.shared_tokens
         + (BF16 * output + FP32 * queries_and_keys + expanded) * run.cut_tokens
         + if scores > 0.0 { 2.0 * BF16 * run.scores / 5.0 * heads * run.cut_tokens } else { 0.0 };
@@ -211,9 +214,10 @@ fn mlp_block(mlp: &Mlp, run: &MicroBatch, modules: Modules) -> BlockSize {
     let all = input
         + (run.operand + run.mask) * run.hidden * run.shared_tokens
         + (BF16 * wide + run.operand) * width * run.cut_tokens;
-    // The stream's gradient exists throughout. The backward pass of the second projection gathers it and writes the
-    // gradient of its input. Then its operand is freed, and the activation function writes the gradient of its own input.
-    // The first projection reads that gradient and its gathered input, and writes the stream's gradient.
+    // The stream's gradient exists throughout. The backward pass of the second projection gathers it and
+    // writes the gradient of its input. Then its operand is freed, and the activation function writes the
+    // gradient of its own input. The first projection reads that gradient and its gathered input, and writes
+    // the stream's gradient.
     let gathered = if run.gathers { BF16 * run.hidden * run.tokens } else { 0.0 };
     let activated = BF16 * width * run.cut_tokens;
     let second = gathered + activated;
@@ -250,7 +254,8 @@ fn moe_block(moe: &Moe, run: &MicroBatch, modules: Modules, layout: &Layout) -> 
     let up = (latent.unwrap_or(0.0), run.hidden);
     let size = |matrices: &[(f64, f64)]| matrices.iter().map(|(rows, columns)| rows * columns).sum::<f64>();
 
-    // Tokens that the experts of this rank process. Tensor-parallel experts each see the tokens of all their ranks.
+    // Tokens that the experts of this rank process. Tensor-parallel experts each see the tokens of all their
+    // ranks.
     let visits = top_k * run.cut_tokens * expert_tp;
     let input = BF16 * run.hidden * run.shared_tokens;
     // Router and dispatcher use BF16 in every precision; scores and chosen experts take FP32 each.
@@ -276,8 +281,9 @@ fn moe_block(moe: &Moe, run: &MicroBatch, modules: Modules, layout: &Layout) -> 
         all - dropped(modules.moe_act, activated) - dropped(modules.shared_experts, shared_experts)
     };
     let saved = kept - dropped(modules.layernorm, normed);
-    // The backward pass writes a tensor in each of four steps (weighting, exchange, sorting, experts), and the gradient of
-    // the activation function. None is counted as freed, which matches measured runs of DeepSeek-V2 and -V3.
+    // The backward pass writes a tensor in each of four steps (weighting, exchange, sorting, experts), and
+    // the gradient of the activation function. None is counted as freed, which matches measured runs of
+    // DeepSeek-V2 and -V3.
     let gradients = input + 4.0 * BF16 * width * visits + BF16 * wide * ffn / expert_tp * visits;
     BlockSize {
         dense: run.hidden * experts + size(&shared) + size(&[down, up]),

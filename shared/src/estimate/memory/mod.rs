@@ -1,10 +1,12 @@
 //! The memory of a GPU, in closed form: every term is the size of a known tensor, and none is fitted.
 //!
-//! Memory peaks where the backward pass begins: every micro batch in flight has saved its activations, and either the
-//! head or the last layer adds its own gradients. That moment is computed for each stage; the fullest stage decides.
+//! Memory peaks where the backward pass begins: every micro batch in flight has saved its activations, and
+//! either the head or the last layer adds its own gradients. That moment is computed for each stage; the
+//! fullest stage decides.
 //!
-//! Sources: Megatron-LM's `theoretical_memory_usage.py`, Megatron-Bridge's memory estimator, arXiv:2205.05198, ZeRO
-//! (arXiv:1910.02054), SimuMax's list of the tensors that Transformer Engine keeps, and the code of Megatron-Core.
+//! Sources: Megatron-LM's `theoretical_memory_usage.py`, Megatron-Bridge's memory estimator,
+//! arXiv:2205.05198, ZeRO (arXiv:1910.02054), SimuMax's list of the tensors that Transformer Engine keeps,
+//! and the code of Megatron-Core.
 
 mod activations;
 mod blocks;
@@ -128,7 +130,8 @@ pub struct StageGroup {
 }
 
 impl StageGroup {
-    /// Returns the title that tables and charts show: "Stage 1", "Stages 2–5", or "Every GPU" without a pipeline.
+    /// Returns the title that tables and charts show: "Stage 1", "Stages 2–5", or "Every GPU" without a
+    /// pipeline.
     pub fn title(&self) -> String {
         match (self.first + 1, self.last + 1) {
             _ if self.stages == 1 => "Every GPU".to_string(),
@@ -249,16 +252,16 @@ impl Terms {
     fn on(&self, stage: &StageBlocks, inputs: &Inputs<'_>) -> StageMemory {
         let (run, blocks, state) = (&self.run, &self.blocks, &self.state);
         let (dense, routed) = blocks.weights(stage);
-        // The first stage holds the embedding, the last the head. Tied weights are one tensor only if both are on one
-        // stage. Multi-token prediction needs the embedding on the last stage as well.
+        // The first stage holds the embedding, the last the head. Tied weights are one tensor only if both
+        // are on one stage. Multi-token prediction needs the embedding on the last stage as well.
         let mtp_embedding = stage.is_last && !stage.is_first && run.mtp > 0.0;
         let tied = inputs.architecture.tied_embeddings && stage.is_first && stage.is_last;
         let words = run.vocab * run.hidden;
         let head = f64::from(stage.is_last) * words;
         let embeddings = head + f64::from((stage.is_first && !tied) || mtp_embedding) * words;
 
-        // Transformer Engine accumulates gradients while it multiplies, and returns to PyTorch a cached dummy gradient of
-        // each shape. The head's dummy exists during the whole backward pass.
+        // Transformer Engine accumulates gradients while it multiplies, and returns to PyTorch a cached dummy
+        // gradient of each shape. The head's dummy exists during the whole backward pass.
         let dummies = if state.fuses_gradients { BF16 * (blocks.shapes(stage) + head) } else { 0.0 };
         // The gradient in transit to the previous stage.
         let sent = if stage.is_first { 0.0 } else { BF16 * run.hidden * run.shared_tokens };

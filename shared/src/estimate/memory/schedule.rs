@@ -1,9 +1,7 @@
 //! The blocks of each pipeline stage, and the micro batches in flight there.
 
 use crate::estimate::Inputs;
-
-/// Number of kinds of blocks: attention, dense MLP, routed MLP, Mamba.
-pub(super) const KINDS: usize = 4;
+use crate::estimate::kinds::PerKind;
 
 /// The blocks of a pipeline stage.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -11,7 +9,7 @@ pub(super) struct StageBlocks {
     pub(super) is_first: bool,
     pub(super) is_last: bool,
     /// Blocks by kind. Those of a hybrid are spread evenly, which can give fractions.
-    pub(super) blocks: [f64; KINDS],
+    pub(super) blocks: PerKind<f64>,
     /// Layers of multi-token prediction, which `blocks` includes.
     pub(super) mtp: f64,
     /// Micro batches whose activations are saved at the same time.
@@ -24,7 +22,7 @@ impl StageBlocks {
         !before.is_first
             && !self.is_last
             && self.in_flight <= before.in_flight
-            && self.blocks.iter().zip(&before.blocks).all(|(own, other)| own <= other)
+            && self.blocks.all().iter().zip(before.blocks.all()).all(|(own, other)| **own <= *other)
     }
 }
 
@@ -32,21 +30,15 @@ impl StageBlocks {
 pub(super) fn stages<'a>(inputs: &Inputs<'a>) -> impl Iterator<Item = StageBlocks> + 'a {
     let inputs = *inputs;
     let architecture = inputs.architecture;
-    let total = [
-        architecture.attention.layers,
-        architecture.mlp.as_ref().map_or(0, |mlp| mlp.layers),
-        architecture.moe.as_ref().map_or(0, |moe| moe.layers),
-        architecture.mamba.as_ref().map_or(0, |mamba| mamba.layers),
-    ]
-    .map(f64::from);
-    let [_, dense, routed, mamba] = total;
+    let total = PerKind::counts(architecture);
     let layers = f64::from(architecture.layers);
-    // The few dense layers of a mixture of experts come first; if there are as many as routed ones, they alternate.
-    let leads = dense > 0.0 && dense < routed && mamba == 0.0;
+    // The few dense layers of a mixture of experts come first; if there are as many as routed ones, they
+    // alternate.
+    let leads = total.mlp > 0.0 && total.mlp < total.moe && total.mamba == 0.0;
     let mtp = f64::from(architecture.mtp_layers);
     let (stages, last) = (inputs.layout.stages(), inputs.layout.stages().len().saturating_sub(1));
     let chunks = f64::from(inputs.layout.vp());
-    let mut leading = dense;
+    let mut leading = total.mlp;
     stages.iter().enumerate().map(move |(index, here)| {
         let here = f64::from(*here);
         let mut blocks = total.map(|kind| kind * here / layers);
@@ -54,11 +46,11 @@ pub(super) fn stages<'a>(inputs: &Inputs<'a>) -> impl Iterator<Item = StageBlock
             // The first layers form the first chunk of each stage.
             let dense = leading.min((here / chunks).max(1.0)).min(here);
             leading -= dense;
-            (blocks[1], blocks[2]) = (dense, here - dense);
+            (blocks.mlp, blocks.moe) = (dense, here - dense);
         }
         let mtp = if index == last { mtp } else { 0.0 };
-        blocks[0] += mtp;
-        blocks[if routed > 0.0 { 2 } else { 1 }] += mtp;
+        blocks.attention += mtp;
+        *if total.moe > 0.0 { &mut blocks.moe } else { &mut blocks.mlp } += mtp;
         StageBlocks {
             is_first: index == 0,
             is_last: index == last,
@@ -71,9 +63,9 @@ pub(super) fn stages<'a>(inputs: &Inputs<'a>) -> impl Iterator<Item = StageBlock
 
 /// Returns the micro batches in flight on stage `index`, arXiv:2104.04473.
 ///
-/// With 1F1B it is the number of stages from there to the end. An interleaved stage starts `2·(p - i - 1) + (v - 1)·p + 1`
-/// chunks before its first backward pass ends; each chunk is 1/v of its layers. One more chunk is in flight if the
-/// exchange between experts overlaps with another micro batch (`combined_1f1b`).
+/// With 1F1B it is the number of stages from there to the end. An interleaved stage starts `2·(p - i - 1) +
+/// (v - 1)·p + 1` chunks before its first backward pass ends; each chunk is 1/v of its layers. One more chunk
+/// is in flight if the exchange between experts overlaps with another micro batch (`combined_1f1b`).
 fn in_flight(inputs: &Inputs<'_>, index: usize) -> f64 {
     let (pp, vp) = (f64::from(inputs.layout.pp()), f64::from(inputs.layout.vp()));
     let after = pp - 1.0 - index as f64;
@@ -108,7 +100,7 @@ mod tests {
     fn dense_layers_come_first() {
         let degrees = Degrees { gpus: 64, pp: 4, ep: 8, ..Degrees::default() };
         let blocks = with("deepseek-v3", &degrees, 64, |inputs| {
-            stages(inputs).map(|stage| stage.blocks).collect::<Vec<_>>()
+            stages(inputs).map(|stage| stage.blocks.all().map(|count| *count)).collect::<Vec<_>>()
         });
         assert_eq!(blocks[0], [16.0, 3.0, 13.0, 0.0]);
         // With its layer of multi-token prediction.
@@ -119,7 +111,7 @@ mod tests {
     fn blocks_of_a_hybrid_are_spread_evenly() {
         let degrees = Degrees { gpus: 2, pp: 2, ..Degrees::default() };
         let blocks = with("nemotron-h-56b", &degrees, 64, |inputs| {
-            stages(inputs).map(|stage| stage.blocks).collect::<Vec<_>>()
+            stages(inputs).map(|stage| stage.blocks.all().map(|count| *count)).collect::<Vec<_>>()
         });
         assert_eq!(blocks, [[5.0, 27.0, 0.0, 27.0]; 2]);
     }

@@ -81,8 +81,8 @@ impl WeightState {
         self.shared(self.optimizer, dense, routed)
     }
 
-    /// Returns the peak bytes that FSDP has gathered: the current layer and the next one, one layer's gradient before it
-    /// is scattered, and the embeddings, which are units of their own.
+    /// Returns the peak bytes that FSDP has gathered: the current layer and the next one, one layer's
+    /// gradient before it is scattered, and the embeddings, which are units of their own.
     pub(super) fn gathered(&self, largest: f64, all: f64, embeddings: f64) -> f64 {
         match (self.fsdp, self.reshard) {
             (false, _) => 0.0,
@@ -100,8 +100,8 @@ impl WeightState {
 /// Returns the bytes of a weight, of its gradient and of its optimizer state.
 fn per_weight(inputs: &Inputs<'_>) -> [f64; 3] {
     let stack = inputs.options.stack;
-    // With BF16 weights, the optimizers of NVIDIA's recipes store only the low 16 bits of the FP32 master weights
-    // (`store_param_remainders` in Apex, later in the precision-aware optimizer and in AutoModel).
+    // With BF16 weights, the optimizers of NVIDIA's recipes store only the low 16 bits of the FP32 master
+    // weights (`store_param_remainders` in Apex, later in the precision-aware optimizer and in AutoModel).
     let remainder = BF16 + MOMENTS;
     let master = FP32 + MOMENTS;
     match stack {
@@ -138,7 +138,8 @@ fn quantized(inputs: &Inputs<'_>, alone: bool) -> f64 {
     }
 }
 
-/// Returns the bytes per number of an activation that a matrix multiplication saves for its weight's gradient.
+/// Returns the bytes per number of an activation that a matrix multiplication saves for its weight's
+/// gradient.
 ///
 /// Transformer Engine saves the operand in the precision of the multiplication; PyTorch's FP8 saves BF16.
 pub(super) fn operand(inputs: &Inputs<'_>) -> f64 {

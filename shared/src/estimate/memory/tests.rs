@@ -77,7 +77,8 @@ fn tensor_parallelism_divides_everything_but_gathered_activations() {
     let whole = with("llama3.1-8b", &gpus(8), 128, |inputs| MemoryEstimate::of(inputs).peak());
     assert_eq!(on(true).weights, whole.weights / 4.0);
     assert_eq!(on(true).activations, whole.activations / 4.0);
-    // Without sequence parallelism, every rank keeps all of both norms' inputs and outputs: 8h bytes per token.
+    // Without sequence parallelism, every rank keeps all of both norms' inputs and outputs: 8h bytes per
+    // token.
     assert_eq!(on(false).activations - on(true).activations, 32.0 * 8.0 * 4096.0 * 8192.0 * 0.75);
 }
 
@@ -216,7 +217,7 @@ mod measured {
     /// Returns the relative errors for rows of `source`: of tensors only, or with reserved memory.
     fn errors(source: &str, with_reserved: bool) -> Vec<f64> {
         let of = |row: &'static crate::measurements::Measurement| {
-            let memory = MemoryEstimate::of(&row.subject.as_ref().ok()?.inputs());
+            let memory = MemoryEstimate::of(&row.scenario.as_ref().ok()?.inputs());
             let ours = memory.total_bytes() + if with_reserved { memory.reserved_bytes } else { 0.0 };
             Some((ours / row.memory_bytes? - 1.0).abs())
         };
@@ -244,7 +245,8 @@ mod measured {
     fn tensors_and_reserved_memory_are_near_the_drivers_count() {
         let rows = errors("torchtitan", true);
         assert!(rows.len() == 4 && mean(&rows) < 0.08 && most(&rows) < 0.13, "{rows:?}");
-        // These rows do not distinguish FP16 and BF16 optimizers, which differ by 4 bytes per weight (12 and 16).
+        // These rows do not distinguish FP16 and BF16 optimizers, which differ by 4 bytes per weight (12 and
+        // 16).
         let rows = errors("bigscience", true);
         assert!(rows.len() == 56 && mean(&rows) < 0.22, "{} {}", rows.len(), mean(&rows));
     }
@@ -252,20 +254,25 @@ mod measured {
     #[test]
     fn peak_bytes_equals_the_estimate_for_every_measured_run() {
         for row in embedded() {
-            let Ok(subject) = &row.subject else { continue };
-            let memory = MemoryEstimate::of(&subject.inputs());
-            assert_eq!(peak_bytes(&subject.inputs()).to_bits(), memory.total_bytes().to_bits(), "{}", row.id);
+            let Ok(scenario) = &row.scenario else { continue };
+            let memory = MemoryEstimate::of(&scenario.inputs());
+            assert_eq!(
+                peak_bytes(&scenario.inputs()).to_bits(),
+                memory.total_bytes().to_bits(),
+                "{}",
+                row.id
+            );
         }
     }
 
     #[test]
     fn measured_runs_fit() {
-        let ran = |row: &&crate::measurements::Measurement| row.step_time_s.is_some() && row.subject.is_ok();
+        let ran = |row: &&crate::measurements::Measurement| row.step_time_s.is_some() && row.scenario.is_ok();
         let all = embedded().iter().filter(ran).count();
         let refused: Vec<&str> = embedded()
             .iter()
             .filter(ran)
-            .filter(|row| row.subject.as_ref().is_ok_and(|subject| !fits(&subject.inputs())))
+            .filter(|row| row.scenario.as_ref().is_ok_and(|scenario| !fits(&scenario.inputs())))
             .map(|row| &*row.source)
             .collect();
         let of = |source: &str| refused.iter().filter(|one| **one == source).count();

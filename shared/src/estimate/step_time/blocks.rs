@@ -82,13 +82,14 @@ pub(super) struct BlockCosts<'a> {
     /// Tokens of the sequence.
     sequence: f64,
     tp: f64,
-    /// Ranks that share the residual stream: all tensor-parallel ranks with sequence parallelism, otherwise 1.
+    /// Ranks that share the residual stream: all tensor-parallel ranks with sequence parallelism, otherwise
+    /// 1.
     shared: f64,
     hidden: f64,
     host_s: f64,
     graphed: bool,
-    /// Before 26.06, NVIDIA's stacks had no fused kernel for sinks with a window: they computed all scores of such
-    /// blocks and masked them.
+    /// Before 26.06, NVIDIA's stacks had no fused kernel for sinks with a window: they computed all scores of
+    /// such blocks and masked them.
     unfuses_sinks: bool,
     /// Share of tensor parallelism's communication that is exposed.
     tp_exposed: f64,
@@ -170,8 +171,8 @@ impl<'a> BlockCosts<'a> {
         }
     }
 
-    /// Returns the seconds of attention's scores and sums, forward, backward and recomputed, averaged over blocks with
-    /// and without a window.
+    /// Returns the seconds of attention's scores and sums, forward, backward and recomputed, averaged over
+    /// blocks with and without a window.
     fn core(&self, heads: f64, d_qk: f64, d_v: f64) -> f64 {
         let attention = &self.inputs.architecture.attention;
         let full_again = self.again();
@@ -208,8 +209,8 @@ impl<'a> BlockCosts<'a> {
         masked + self.speed.attention_s(forward * (3.5 + again), (d_qk + d_v) / 2.0)
     }
 
-    /// Returns the seconds of attention by batched products, which computes all scores and then masks them: two products
-    /// forward, four backward, and passes over the scores.
+    /// Returns the seconds of attention by batched products, which computes all scores and then masks them:
+    /// two products forward, four backward, and passes over the scores.
     fn unfused(&self, heads: f64, widths: f64, again: f64) -> f64 {
         let products = 2.0 * self.tokens * self.sequence * heads * widths;
         let scores = self.tokens * self.sequence * heads * BF16;
@@ -377,8 +378,8 @@ impl<'a> BlockCosts<'a> {
         (forward, forward + self.speed.gemm_s(m, k, n) + self.speed.gemm_s(k, n, m))
     }
 
-    /// Returns the seconds of a block's memory-bound kernels. Its activations are `width` wide on this rank; the share
-    /// `again` of its forward pass is recomputed.
+    /// Returns the seconds of a block's memory-bound kernels. Its activations are `width` wide on this rank;
+    /// the share `again` of its forward pass is recomputed.
     fn passes(&self, width: f64, again: f64) -> f64 {
         let (hidden, casts) = (self.hidden / self.shared, self.speed.cast_passes);
         let norms = if self.inputs.options.modules.layernorm { 1.0 } else { again };
@@ -387,8 +388,8 @@ impl<'a> BlockCosts<'a> {
         self.speed.memory_s(self.tokens * BF16 * bytes)
     }
 
-    /// Returns the exposed seconds of tensor parallelism in a block: gather and scatter forward, both and a second gather
-    /// backward, and the forward ones again if recomputed.
+    /// Returns the exposed seconds of tensor parallelism in a block: gather and scatter forward, both and a
+    /// second gather backward, and the forward ones again if recomputed.
     fn tensor_parallel(&self, again: f64) -> f64 {
         let layout = self.inputs.layout;
         let volume = BF16 * self.tokens * self.hidden * (self.tp - 1.0) / self.tp;
@@ -404,8 +405,8 @@ impl<'a> BlockCosts<'a> {
             * (1.0 + again / 3.0)
     }
 
-    /// Returns the exposed seconds of context parallelism in a block with `kv_bytes` of keys and values per token: once
-    /// around the ring forward, twice backward.
+    /// Returns the exposed seconds of context parallelism in a block with `kv_bytes` of keys and values per
+    /// token: once around the ring forward, twice backward.
     fn context_parallel(&self, kv_bytes: f64, again: f64) -> f64 {
         let layout = self.inputs.layout;
         let volume = self.tokens * kv_bytes * f64::from(layout.cp() - 1);

@@ -87,7 +87,8 @@ constants! {
     experts_narrow,
     /// Factor on that efficiency before the fused grouped path of 26.06.
     experts_before_2606,
-    /// Passes over memory that separate casts and activation functions add before 26.06, relative to fused ones.
+    /// Passes over memory that separate casts and activation functions add before 26.06, relative to fused
+    /// ones.
     unfused_before_2606,
     /// Factor on the speed of routed blocks on Blackwell before 25.09.
     experts_before_2509,

@@ -16,10 +16,11 @@ impl<'a> Links<'a> {
         Links { gpu, constants }
     }
 
-    /// Returns the seconds of a collective among `members` GPUs whose ranks are `stride` apart, each sending `bytes`.
+    /// Returns the seconds of a collective among `members` GPUs whose ranks are `stride` apart, each sending
+    /// `bytes`.
     ///
-    /// A group within one NVLink domain runs at NVLink's rate. A larger group runs at the network's rate, where the
-    /// members in one domain each use their own adapter.
+    /// A group within one NVLink domain runs at NVLink's rate. A larger group runs at the network's rate,
+    /// where the members in one domain each use their own adapter.
     pub(super) fn collective_s(&self, bytes: f64, members: u32, stride: u32) -> f64 {
         if members <= 1 {
             return 0.0;
@@ -38,8 +39,9 @@ impl<'a> Links<'a> {
         nvlink.min(self.network() * self.constants.network * f64::from(together))
     }
 
-    /// Returns the seconds of an all-to-all exchange among `members` GPUs whose ranks are `stride` apart, each sending
-    /// `bytes`. `copies` is the number of experts per token if a token crosses to each domain at most once.
+    /// Returns the seconds of an all-to-all exchange among `members` GPUs whose ranks are `stride` apart,
+    /// each sending `bytes`. `copies` is the number of experts per token if a token crosses to each domain at
+    /// most once.
     pub(super) fn exchange_s(&self, bytes: f64, members: u32, stride: u32, copies: Option<f64>) -> f64 {
         if members <= 1 {
             return 0.0;

@@ -1,4 +1,5 @@
-//! The step time: the cost of each block, the pipeline schedule, and the communication that computation can't hide.
+//! The step time: the cost of each block, the pipeline schedule, and the communication that computation can't
+//! hide.
 
 mod blocks;
 mod breakdown;
@@ -11,6 +12,7 @@ pub use breakdown::{Breakdown, StepPart, StepPartGroup};
 pub use constants::{Constant, Constants};
 
 use super::Inputs;
+use super::kinds::PerKind;
 use crate::catalog::Generation;
 use crate::options::Stack;
 use blocks::{BlockCost, BlockCosts};
@@ -96,8 +98,8 @@ struct LayerCosts {
     moe: BlockCost,
     mamba: BlockCost,
     head: BlockCost,
-    /// Blocks in the whole model: attention, dense MLP, routed MLP, Mamba.
-    counts: [f64; 4],
+    /// Blocks of each kind in the whole model.
+    counts: PerKind<f64>,
     layers: f64,
     /// Whether the kinds are spread evenly (hybrids); otherwise dense layers come before routed ones.
     hybrid: bool,
@@ -114,12 +116,7 @@ impl LayerCosts {
             moe: architecture.moe.as_ref().map_or_else(none, |moe| blocks.moe(moe)),
             mamba: architecture.mamba.as_ref().map_or_else(none, |mamba| blocks.mamba(mamba)),
             head: blocks.head(),
-            counts: [
-                f64::from(architecture.attention.layers),
-                architecture.mlp.as_ref().map_or(0.0, |mlp| f64::from(mlp.layers)),
-                architecture.moe.as_ref().map_or(0.0, |moe| f64::from(moe.layers)),
-                architecture.mamba.as_ref().map_or(0.0, |mamba| f64::from(mamba.layers)),
-            ],
+            counts: PerKind::counts(architecture),
             layers: f64::from(architecture.layers),
             hybrid: architecture.mamba.is_some(),
             mtp_layers: f64::from(architecture.mtp_layers),
@@ -131,17 +128,17 @@ impl LayerCosts {
         let (first, layers) = (f64::from(first), f64::from(layers));
         let mut cost = if self.hybrid {
             let share = layers / self.layers;
-            self.attention * (self.counts[0] * share)
-                + self.mlp * (self.counts[1] * share)
-                + self.moe * (self.counts[2] * share)
-                + self.mamba * (self.counts[3] * share)
+            self.attention * (self.counts.attention * share)
+                + self.mlp * (self.counts.mlp * share)
+                + self.moe * (self.counts.moe * share)
+                + self.mamba * (self.counts.mamba * share)
         } else {
-            let dense = (self.counts[1] - first).clamp(0.0, layers);
+            let dense = (self.counts.mlp - first).clamp(0.0, layers);
             self.attention * layers + self.mlp * dense + self.moe * (layers - dense)
         };
         if last {
             cost = cost + self.head * (1.0 + self.mtp_layers);
-            let routed = if self.counts[2] > 0.0 { self.moe } else { self.mlp };
+            let routed = if self.counts.moe > 0.0 { self.moe } else { self.mlp };
             cost = cost + (self.attention + routed) * self.mtp_layers;
         }
         cost
@@ -232,7 +229,8 @@ impl<'a> Sharding<'a> {
     }
 }
 
-/// Returns the seconds of two activities that overlap and synchronize now and then: slightly more than the longer.
+/// Returns the seconds of two activities that overlap and synchronize now and then: slightly more than the
+/// longer.
 fn overlapped_s(a: f64, b: f64) -> f64 {
     let (long, short) = if a > b { (a, b) } else { (b, a) };
     if long == 0.0 {

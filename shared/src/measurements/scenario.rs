@@ -1,6 +1,6 @@
 //! The scenario of a measured run, from the cells of its row.
 
-use super::{knobs, machine};
+use super::{machine, published};
 use crate::architecture::{Architecture, Attention, AttentionKind, Mlp};
 use crate::batch::Batch;
 use crate::catalog::{Catalog, Gpu};
@@ -65,7 +65,7 @@ impl MeasuredScenario {
         }
 
         let stack = stack(&cell("framework"), &cell("release"))?;
-        let modules = knobs::modules(&cell("recompute"));
+        let modules = published::modules(&cell("recompute"));
         let options = Options {
             recompute: match &*cell("recompute") {
                 "full" => Recompute::Full,
@@ -100,13 +100,13 @@ impl MeasuredScenario {
             options.fsdp,
             options.recompute
         );
-        let mut subject =
+        let mut scenario =
             MeasuredScenario { architecture, gpu, dtype, layout, batch, options, shape, mapping };
         // These settings are those of 2026; earlier releases differ in some, even with the same layout.
         if matches!(stack, Stack::Bridge2602 | Stack::Bridge2606) {
-            knobs::join(&mut subject, &model);
+            published::copy_settings(&mut scenario, &model);
         }
-        Ok(subject)
+        Ok(scenario)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Settings of Megatron-Bridge's published recipes, which its tables of measurements omit.
 
-use super::subject::MeasuredScenario;
+use super::scenario::MeasuredScenario;
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::options::{Modules, Recompute};
 use std::sync::LazyLock;
@@ -60,30 +60,31 @@ pub(super) fn modules(names: &str) -> Modules {
     }
 }
 
-/// Copies the settings of the recipe for that model, GPU, precision and GPU count into `subject`, if the layout matches.
-pub(super) fn join(subject: &mut MeasuredScenario, model: &str) {
-    static KNOBS: LazyLock<Vec<PublishedSettings>> = LazyLock::new(|| embedded!("bridge_knobs.csv"));
-    let (layout, batch) = (&subject.layout, &subject.batch);
+/// Copies the settings of the recipe for that model, GPU, precision and GPU count into `scenario`, if the
+/// layout matches.
+pub(super) fn copy_settings(scenario: &mut MeasuredScenario, model: &str) {
+    static SETTINGS: LazyLock<Vec<PublishedSettings>> = LazyLock::new(|| embedded!("bridge_knobs.csv"));
+    let (layout, batch) = (&scenario.layout, &scenario.batch);
     let agrees = |set: Option<u32>, is: u32| set.is_none_or(|set| set == is);
-    let found = KNOBS.iter().find(|knobs| {
-        knobs.model == model
-            && knobs.gpu == subject.gpu.id
-            && knobs.dtype == subject.dtype.id()
-            && knobs.gpus == layout.gpus()
-            && agrees(knobs.tp, layout.tp())
-            && agrees(knobs.pp, layout.pp())
-            && agrees(knobs.cp, layout.cp())
-            && agrees(knobs.ep, layout.ep())
-            && agrees(knobs.vp, layout.vp())
-            && agrees(knobs.mbs, batch.mbs())
+    let found = SETTINGS.iter().find(|settings| {
+        settings.model == model
+            && settings.gpu == scenario.gpu.id
+            && settings.dtype == scenario.dtype.id()
+            && settings.gpus == layout.gpus()
+            && agrees(settings.tp, layout.tp())
+            && agrees(settings.pp, layout.pp())
+            && agrees(settings.cp, layout.cp())
+            && agrees(settings.ep, layout.ep())
+            && agrees(settings.vp, layout.vp())
+            && agrees(settings.mbs, batch.mbs())
     });
-    if let Some(knobs) = found {
-        let options = &mut subject.options;
-        if knobs.full {
+    if let Some(settings) = found {
+        let options = &mut scenario.options;
+        if settings.full {
             options.recompute = Recompute::Full;
         }
-        options.modules = knobs.modules;
-        options.cuda_graphs = knobs.cuda_graphs;
-        options.expert_overlap = knobs.expert_overlap.then_some(true);
+        options.modules = settings.modules;
+        options.cuda_graphs = settings.cuda_graphs;
+        options.expert_overlap = settings.expert_overlap.then_some(true);
     }
 }
