@@ -106,7 +106,7 @@ fn what_can_not_be_compared_says_why() {
     let short = log.lines().next().unwrap();
     let short = Report::of(&run_said(&path, short, &Spec::default()), &View::default());
     assert!(
-        !short.comparable.yes && short.comparable.reasons == ["it was not scored"],
+        !short.comparable.yes && short.comparable.reasons == ["It was not scored."],
         "{:?}",
         short.comparable
     );
@@ -203,10 +203,7 @@ fn a_name_and_a_log_that_disagree_are_not_compared() {
     assert_eq!(found.recipe.as_deref(), Some("llama3.1-70b/h100/fp8/512@25.04"));
     assert_eq!(
         found.comparable.reasons,
-        [
-            "the log says GPUs 256, and it was said to be 512",
-            "the log says Precision bf16, and it was said to be fp8"
-        ]
+        ["The log says GPUs 256, but 512 was set.", "The log says Precision bf16, but fp8 was set."]
     );
     let baseline = found.baseline.unwrap();
     assert_eq!((baseline.step_time_s, baseline.speed_percent), (10.07, None));

@@ -199,9 +199,7 @@ impl Desk {
         if self.say(&ForWorker::Ask { number, question }) {
             self.waiting.update_value(|waiting| waiting.push((number, Box::new(hear))));
         } else {
-            hear(Err(Trouble::Other(
-                "this browser runs no workers, or ours broke down: reload the page".into(),
-            )));
+            hear(Err(Trouble::Other("The page's worker can't start. Reload the page.".into())));
         }
     }
 
@@ -228,7 +226,7 @@ impl Desk {
             self.ask(question, move |answer| {
                 // Only the latest counts; and the page may have gone meanwhile.
                 if asked.latest.try_get_value() == Some(number) {
-                    let of_no_use = || Trouble::Other("the answer is of no use".into());
+                    let of_no_use = || Trouble::Other("Unexpected answer. Reload the page.".into());
                     asked.hear(answer.and_then(|answer| take(answer).ok_or_else(of_no_use)));
                 }
             });
@@ -259,9 +257,7 @@ impl Desk {
                 self.reader.set_value(None);
                 let waiting = self.waiting.try_update_value(std::mem::take).unwrap_or_default();
                 for (_, hear) in waiting {
-                    hear(Err(Trouble::Other(
-                        "the program that reads and asks broke down: reload the page".into(),
-                    )));
+                    hear(Err(Trouble::Other("The page's worker stopped. Reload the page.".into())));
                 }
                 self.hear_file(None);
             }

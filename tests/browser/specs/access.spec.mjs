@@ -69,8 +69,8 @@ test.describe("a server with private runs", () => {
     const id = await server.put(12.4, { carried: carried("shown") });
     await server.put(12.5, { carried: carried("hidden") });
     await page.goto(`/run?id=${id}#token=${server.token}`);
-    await page.getByText("Share by a link that ends").click();
-    await page.getByRole("button", { name: "Make a link" }).click();
+    await page.getByText("Share with an expiring link").click();
+    await page.getByRole("button", { name: "Create link" }).click();
     const link = await page.locator(".secret").textContent();
     expect(link).toMatch(/\/run\?v=1&id=[0-9a-f-]+#share=tps_\w+$/);
     await expect(page.getByText("1 run, until")).toBeVisible();
@@ -81,8 +81,8 @@ test.describe("a server with private runs", () => {
     await expect(guest.getByRole("heading", { level: 1 })).toHaveText("nightly/shown#1 (job 71)");
     await expect(guest.locator(".lines li")).toHaveCount(50);
     expect(guest.url()).not.toContain("share");
-    await expect(guest.getByText(/^You came by a link that opens 1 run until 20[\d-]+ [\d:]+ UTC, and nothing else here\.$/)).toBeVisible();
-    for (const name of ["Share by a link that ends", "Compare with…"]) await expect(guest.getByText(name)).toHaveCount(0);
+    await expect(guest.getByText(/^Shared view: 1 run until 20[\d-]+ [\d:]+ UTC\.$/)).toBeVisible();
+    for (const name of ["Share with an expiring link", "Compare with…"]) await expect(guest.getByText(name)).toHaveCount(0);
     const pages = guest.getByRole("navigation").getByRole("link");
     await expect(pages).toHaveText(["Plan", "Recipes", "Shared with you"]);
     await expectAccessible(guest);
@@ -91,7 +91,7 @@ test.describe("a server with private runs", () => {
     await guest.goto("/");
     await pages.filter({ hasText: "Shared with you" }).click();
     await expect(guest.getByRole("heading", { level: 1 })).toHaveText("nightly/shown#1 (job 71)");
-    await guest.getByRole("button", { name: "Stop using this link" }).click();
+    await guest.getByRole("button", { name: "Leave shared view" }).click();
     await expect(guest.getByLabel("Token", { exact: true })).toBeVisible();
     await expect(pages.filter({ hasText: "Results" })).toBeVisible();
 
@@ -100,20 +100,20 @@ test.describe("a server with private runs", () => {
     await expect(page.locator(".secret")).toHaveCount(0);
     const late = await (await browser.newContext()).newPage();
     await late.goto(link);
-    await expect(late.getByText("The link by which you came has ended or was revoked")).toBeVisible();
+    await expect(late.getByText("This share link has expired or was revoked")).toBeVisible();
     await expect(late.locator("form.sign-in")).toHaveCount(0);
-    await late.getByRole("button", { name: "Stop using this link" }).click();
+    await late.getByRole("button", { name: "Leave shared view" }).click();
     await expect(late.getByLabel("Token", { exact: true })).toBeVisible();
   });
 
   test("shows guests a link from a run back to the shared comparison", async ({ page, server, browser }) => {
     const ids = [await server.put(12.4, { carried: carried("a") }), await server.put(12.6, { carried: carried("b") })];
     await page.goto(`/compare?v=1&w=20-29&ids=${ids.join(",")}#token=${server.token}`);
-    await page.getByText("Share by a link that ends").click();
-    await page.getByRole("button", { name: "Make a link" }).click();
+    await page.getByText("Share with an expiring link").click();
+    await page.getByRole("button", { name: "Create link" }).click();
     const guest = await (await browser.newContext()).newPage();
     await guest.goto(await page.locator(".secret").textContent());
-    await expect(guest.getByText("You came by a link that opens 2 runs until")).toBeVisible();
+    await expect(guest.getByText("Shared view: 2 runs until")).toBeVisible();
     await expect(guest.getByRole("link", { name: "Back to the comparison" })).toHaveCount(0);
     await row(guest, "nightly/").first().getByRole("link").click();
     await expect(guest.getByRole("heading", { level: 1 })).toHaveText("nightly/a#1 (job 71)");
@@ -127,12 +127,12 @@ test("sharing asks for a token once if the user is not signed in", async ({ page
   page.removeAllListeners("console");
   const id = await server.put(12.4);
   await page.goto(`/compare?v=1&ids=${id}`);
-  await page.getByText("Share by a link that ends").click();
+  await page.getByText("Share with an expiring link").click();
   const token = page.getByLabel("Token", { exact: true });
   await expect(token).toHaveCount(1);
   await token.fill(server.token);
   await page.getByRole("button", { name: "Sign in" }).click();
-  await page.getByRole("button", { name: "Make a link" }).click();
+  await page.getByRole("button", { name: "Create link" }).click();
   await expect(page.locator(".secret")).toBeVisible();
   await expect(token).toHaveCount(0);
 });
@@ -179,7 +179,7 @@ test("runs are filtered by the server, a page at a time", async ({ page, server 
   await expect(page.locator("table.reports tbody tr")).toHaveCount(26);
   await expect(page).toHaveURL("/results?v=1&cluster=oci");
   await page.getByLabel("Status").selectOption("failed");
-  await expect(page.getByText("No run is all of this.")).toBeVisible();
+  await expect(page.getByText("No runs match these filters.")).toBeVisible();
   await page.getByRole("button", { name: "Show all runs" }).click();
   await expect(page.locator("table.reports tbody tr")).toHaveCount(50);
 });
@@ -239,7 +239,7 @@ test("users with an upload token upload dropped runs with their logs, once each"
   await page.locator("[data-files]").setInputFiles([{ name: "other.result.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(other)) }]);
   await expect(page.getByText("Read 3 of 3 files")).toBeVisible();
   await upload.click();
-  await expect(page.getByText("Uploaded: 0, there already: 1, refused: 1.", { exact: true })).toBeVisible();
+  await expect(page.getByText("Uploaded: 0, already on the server: 1, refused: 1.", { exact: true })).toBeVisible();
   await expect(page.locator(".notice.wrong")).toContainText("pretrain_llama3.1_405b_fp8_512_71_0.out: ");
   // The run is on the server now, so a link to it works.
   await dropped.click();
@@ -277,7 +277,7 @@ test("an upload shows its progress and resumes after a lost connection", async (
     await route.continue();
   });
   await page.getByRole("button", { name: "Upload to this server" }).click();
-  const uploading = (percent) => page.getByText(`Uploading file 1 of 2: ${percent} %; the connection broke, it tries again`, { exact: true });
+  const uploading = (percent) => page.getByText(`Uploading file 1 of 2: ${percent} %; connection lost, retrying`, { exact: true });
   await expect(uploading(32)).toBeVisible();
   // Screen readers announce quarters only.
   await expect(page.locator("[aria-live]").filter({ has: uploading(25) })).toBeAttached();
@@ -329,12 +329,12 @@ test("an administrator deletes a run, with its log, on its page", async ({ page,
   await summary.click();
   await expect(page.getByText("Its result and its raw log go for good")).toBeVisible();
   await expectAccessible(page);
-  await page.getByRole("button", { name: "Delete for good" }).click();
-  await expect(page.getByText("It is deleted, with its log.")).toBeVisible();
+  await page.getByRole("button", { name: "Delete permanently" }).click();
+  await expect(page.getByText("The run and its log were deleted.")).toBeVisible();
   await expect(page.locator(".lines")).toHaveCount(0);
   await expect(server.send("GET", `/runs/${id}`)).rejects.toThrow(": 404 ");
   await page.getByRole("link", { name: "All results" }).click();
-  await expect(page.getByText("The server has no results yet")).toBeVisible();
+  await expect(page.getByText("No runs on the server yet")).toBeVisible();
   await page.goBack();
   await expect(page.locator(".notice.wrong")).toContainText(`There is no run ${id}.`);
 });

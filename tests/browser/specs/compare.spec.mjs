@@ -26,18 +26,18 @@ test("without ids the newest comparison is drawn, with plan, published number, c
   for (const name of ["nightly/llama-405b#1", "nightly/llama-405b-new#1", "Planned", "Published"]) {
     await expect(page.locator(".chart").first().locator(".legendtext").filter({ hasText: name }).first()).toBeVisible();
   }
-  await expect(page.getByText("Shaded: what is scored, step 49.").first()).toBeVisible();
-  await expect(page.getByText("2 steps lie above the chart: the table has all.")).toBeVisible();
+  await expect(page.getByText("Shaded: scored steps (49).").first()).toBeVisible();
+  await expect(page.getByText("2 outliers are off the scale; see the table.")).toBeVisible();
   const differing = page.getByRole("region", { name: "Different settings", exact: true });
   await expect(differing.getByRole("row", { name: /^Run in the campaign/ })).toContainText("llama-405b-new");
   await expect(differing).not.toContainText("GBS");
   await page.getByText(/Show \d+ identical settings/).click();
   await expect(page.getByRole("region", { name: "Identical settings" })).toContainText("GBS");
-  await page.locator("summary", { hasText: "The chart's numbers" }).first().click();
+  await page.locator("summary", { hasText: "Show data" }).first().click();
   await expect(page.getByRole("region", { name: "Step time, s by step; Planned 12; Published 12.37" }).locator("tbody tr")).toHaveCount(50);
   await expectAccessible(page);
 
-  await page.getByRole("button", { name: "Make it the reference" }).click();
+  await page.getByRole("button", { name: "Make reference" }).click();
   await expect(page).toHaveURL(`/compare?v=1&ids=${newest},${before}`);
   await expect(headline(page)).toContainText(/nightly\/llama-405b#1 takes 4\.6\d % less per step than nightly\/llama-405b-new#1/);
   await page.goBack();
@@ -127,13 +127,13 @@ test("runs are chosen on the Results page, dropped ones beside those of the serv
   // Others have only what the server has.
   await page.getByRole("button", { name: "Copy link" }).click();
   expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(`${server.url}/compare?v=1&ids=${served}`);
-  await expect(page.getByText("Dropped in this tab, and left out of links: pretrain_llama3.1_405b_fp8_512.")).toBeVisible();
+  await expect(page.getByText("Only in this tab, so not in the link: pretrain_llama3.1_405b_fp8_512.")).toBeVisible();
 
   // What was dropped is still there, and a run of its own.
   await row(page, "pretrain_llama3.1_405b").getByRole("link").click();
   await expect(page.getByRole("heading", { level: 1 })).toHaveText("pretrain_llama3.1_405b_fp8_512 (job 900)");
   await expect(page.getByRole("button", { name: "Copy link" })).toBeDisabled();
-  await expect(page.getByText("a link would open nothing for others")).toBeVisible();
+  await expect(page.getByText("These logs are only in this tab.")).toBeVisible();
   await page.getByRole("navigation").getByRole("link", { name: "Results" }).click();
   await expect(row(page, "_900_0.out")).toBeVisible();
 });

@@ -21,9 +21,9 @@ test("a change of the step time is marked, in the chart and in its table", async
   for (const name of ["Runs", "Usual", "Change", "Regression", "Published"]) {
     await expect(line.locator(".legendtext").filter({ hasText: name })).toBeVisible();
   }
-  await line.getByText("The chart's numbers").click();
+  await line.getByText("Show data").click();
   const table = line.getByRole("table");
-  await expect(line.getByText("The chart's numbers: 14 runs")).toBeVisible();
+  await expect(line.getByText("Show data: 14 runs")).toBeVisible();
   await expect(table.locator("tbody tr")).toHaveCount(14);
   await expect(table.locator("tbody tr").filter({ hasText: /\+8\.\d % from here on/ })).toHaveCount(1);
   await expect(table.locator("tbody tr").first()).toContainText("Regression");
@@ -34,29 +34,29 @@ test("a change of the step time is marked, in the chart and in its table", async
   await expect(since).toHaveAttribute("href", `/run?v=1&id=${ids[8]}`);
   const around = line.getByRole("link", { name: "Compare before and after the change" });
   await expect(around).toHaveAttribute("href", `/compare?v=1&ids=${ids[7]},${ids[13]}`);
-  await expect(line.getByRole("link", { name: "Compare the newest two" })).toHaveAttribute("href", `/compare?v=1&ids=${ids[12]},${ids[13]}`);
+  await expect(line.getByRole("link", { name: "Compare the two newest runs" })).toHaveAttribute("href", `/compare?v=1&ids=${ids[12]},${ids[13]}`);
   await page.getByLabel("Cluster").fill("nowhere");
   await page.getByLabel("Cluster").press("Enter");
-  await expect(page.getByText("Cluster “nowhere” matches no run.")).toBeVisible();
+  await expect(page.getByText("No runs with Cluster “nowhere”.")).toBeVisible();
   await page.getByLabel("Cluster").fill("oc");
   await page.getByLabel("Cluster").press("Enter");
   await expect(page).toHaveURL("/history?v=1&cluster=oc");
   await expect(page.getByRole("heading", { level: 2 })).toHaveCount(1);
   await expect(page.getByRole("heading", { level: 2 })).toHaveText("llama3.1-405b/h100/fp8/512@25.04 on oci");
-  await page.getByRole("link", { name: "See the only run beside its plan" }).click();
+  await page.getByRole("link", { name: "Compare the only run with its plan" }).click();
   await expect(page.locator(".headline")).toContainText("nightly/other#1 (job 71) runs at");
 });
 
 test("what comes in appears by itself, on History and where the newest are compared, and what is open stays open", async ({ page, server }) => {
   await server.put(12.4, { carried: carried("llama-405b", 1), log: false });
   await page.goto("/history");
-  await page.getByText("The chart's numbers: 1 run").click();
+  await page.getByText("Show data: 1 run").click();
   const rows = page.locator("table.times tbody tr");
   await expect(rows).toHaveCount(1);
   await server.put(12.5, { carried: carried("llama-405b", 2), log: false });
   await expect(rows).toHaveCount(2);
   await expect(rows.first()).toBeVisible();
-  await expect(page.getByRole("link", { name: "Compare the newest two" })).toBeVisible();
+  await expect(page.getByRole("link", { name: "Compare the two newest runs" })).toBeVisible();
   await page.goto("/compare");
   await expect(page.locator(".headline")).toContainText("llama-405b#2");
   await server.put(12.6, { carried: carried("llama-405b", 3), log: false });

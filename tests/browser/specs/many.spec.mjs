@@ -96,7 +96,7 @@ test("a filter matches parts of names, and the page names a filter that matches 
   await expect(rows).toHaveCount(2);
   await expect(page).toHaveURL("/results?v=1&recipe=LLAMA+fp8&cluster=oc");
   await fill("Recipe", "llama99");
-  await expect(page.getByText("Recipe “llama99” matches no run.")).toBeVisible();
+  await expect(page.getByText("No runs with Recipe “llama99”.")).toBeVisible();
   await expectAccessible(page);
   await page.getByRole("button", { name: "Clear Recipe" }).click();
   await expect(rows).toHaveCount(2);
@@ -104,8 +104,8 @@ test("a filter matches parts of names, and the page names a filter that matches 
   await fill("GPU", "H1");
   await expect(rows).toHaveCount(2);
   await fill("GPU", "100");
-  await expect(page.getByText("GPU “100” matches no run.")).toBeVisible();
-  await expect(page.getByText("Cluster “oc” matches no run.")).toHaveCount(0);
+  await expect(page.getByText("No runs with GPU “100”.")).toBeVisible();
+  await expect(page.getByText("No runs with Cluster “oc”.")).toHaveCount(0);
   await page.getByRole("button", { name: "Show all runs" }).click();
   await expect(rows).toHaveCount(50);
 });
@@ -121,7 +121,7 @@ test("a filter applies while typing, keeps the focus and adds no history entries
   await expect(rows).toHaveCount(2);
   await expect(page).toHaveURL("/results?v=1&cluster=oci");
   await cluster.pressSequentially("x");
-  await expect(page.getByText("Cluster “ocix” matches no run.")).toBeVisible();
+  await expect(page.getByText("No runs with Cluster “ocix”.")).toBeVisible();
   for (let letter = 0; letter < 4; letter++) await cluster.press("Backspace");
   await expect(rows).toHaveCount(50);
   await expect(cluster).toBeFocused();

@@ -43,7 +43,7 @@ test("the chart follows the filter and compares releases by one convention", asy
 
 test("no match and wrong values say so and lead back", async ({ page }) => {
   await page.goto("/recipes?v=1&m=llama3.1&gpu=gb200");
-  await expect(page.getByText("No recipe is all of this.")).toBeVisible();
+  await expect(page.getByText("No recipes match these filters.")).toBeVisible();
   await page.getByRole("link", { name: "Show all recipes" }).click();
   await expect(rows(page)).toHaveCount(123);
 

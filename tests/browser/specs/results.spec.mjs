@@ -188,8 +188,8 @@ test("reading can be stopped, and what was read stays", async ({ page }) => {
   await expect(cell(row(page, "a.out"), "Status")).toHaveText("scored");
   await page.getByRole("button", { name: "Stop" }).click();
   await expect(page.getByRole("status").first()).toContainText("Read 3 of 3");
-  await expect(row(page, "b-large.out")).toContainText("reading was stopped");
-  await expect(row(page, "c-later.out")).toContainText("reading was stopped");
+  await expect(row(page, "b-large.out")).toContainText("Reading was stopped");
+  await expect(row(page, "c-later.out")).toContainText("Reading was stopped");
   await expect(cell(row(page, "a.out"), "Steps")).toHaveText("50");
 });
 

@@ -19,7 +19,7 @@ test("a run shows its score, where it comes from, and its log", async ({ page, s
   await expect(figure("Planned, s")).toContainText("took 3.3 % more");
   const known = page.getByRole("region", { name: "Settings of the run" });
   for (const text of ["llama3.1-405b/h100/fp8/512@25.04", "COMPLETED", "launch-sh", "trainplan 0.1.0"]) await expect(known).toContainText(text);
-  await page.getByText("Versions of the score").click();
+  await page.getByText("Scoring history").click();
   await expect(page.getByRole("row", { name: /Parser \d+ scored llama3.1-405b\/h100\/fp8\/512@25.04 12.4 .* as uploaded/ })).toBeVisible();
   for (const label of ["Comparable with the published number", "Job 1 nodes", "Run in the campaign"]) {
     await expect(known.getByRole("rowheader", { name: label })).toBeVisible();
@@ -41,7 +41,7 @@ test("a run shows its score, where it comes from, and its log", async ({ page, s
   await expect(page.getByText('1 line contains "iteration 42/"', { exact: true })).toBeVisible();
   await expect(page).toHaveURL(`/run?v=1&id=${id}&find=iteration+42/`);
   const log = page.waitForEvent("download");
-  await page.getByRole("button", { name: "Save the whole log" }).click();
+  await page.getByRole("button", { name: "Save log" }).click();
   expect(readFileSync(await (await log).path(), "utf8").split("\n")).toHaveLength(51);
   const result = page.waitForEvent("download");
   await page.getByRole("button", { name: "Save result file" }).click();
@@ -79,7 +79,7 @@ test("lines of a log are marked by the address, and by clicks that make one", as
   await expect(page).toHaveURL(`/run?v=1&id=${id}#L19-L22`);
   expect(await numbers()).toEqual(["L19", "L20", "L21", "L22"]);
   await expectAccessible(page);
-  await page.getByRole("button", { name: "Copy link to what is marked" }).click();
+  await page.getByRole("button", { name: "Copy link to selection" }).click();
   const copied = await page.evaluate(() => navigator.clipboard.readText());
   expect(copied).toBe(`${server.url}/run?v=1&id=${id}#L19-L22`);
 
@@ -100,7 +100,7 @@ test("lines of a log are marked by the address, and by clicks that make one", as
   await page.getByRole("button", { name: "Find" }).click();
   await expect(page.getByText('11 lines contain "iteration 80"', { exact: true })).toBeVisible();
   await line(805).click();
-  await page.getByRole("button", { name: "Show what is around it" }).click();
+  await page.getByRole("button", { name: "Show in context" }).click();
   await expect(page).toHaveURL(`/run?v=1&id=${id}#L805`);
   await expect(page.locator("#L804")).toBeInViewport();
   expect(await numbers()).toEqual(["L805"]);
@@ -114,7 +114,7 @@ test("what a log is a run of is said on its page, and kept", async ({ page, serv
   const id = await server.put(12.4, { name: "train.log" });
   await page.goto(`/run?id=${id}`);
   const status = page.getByRole("region", { name: "Score" });
-  const keep = page.getByRole("button", { name: "Keep it so on the server" });
+  const keep = page.getByRole("button", { name: "Save for everyone" });
   await expect(page.getByText("The log doesn't name its model")).toBeVisible();
   // What does not fit is said so.
   await page.getByLabel("Recipe").fill("llama3.1-405b/h100/fp8/1024");
@@ -125,7 +125,7 @@ test("what a log is a run of is said on its page, and kept", async ({ page, serv
   await page.getByLabel("Recipe").press("Enter");
   await expect(status).toContainText("llama3.1-405b");
   // Who may only read can't keep it so.
-  await expect(page.getByText("Who is signed in with the scope admin can keep it so.")).toBeVisible();
+  await expect(page.getByText("Users with the scope admin can save it for everyone.")).toBeVisible();
   await expect(keep).toHaveCount(0);
 
   await page.goto(`/run?id=${id}&r=llama3.1-405b/h100/fp8/512#token=${server.token}`);
@@ -136,7 +136,7 @@ test("what a log is a run of is said on its page, and kept", async ({ page, serv
   await expect(status).toContainText(recipe);
   await page.reload();
   await expect(status).toContainText(recipe);
-  await page.getByText("Versions of the score").click();
+  await page.getByText("Scoring history").click();
   await expect(page.getByRole("row", { name: /as uploaded/ })).toBeVisible();
   await page.goto(`/results?recipe=${recipe}`);
   await expect(page.locator(`a[href*="${id}"]`).first()).toBeVisible();

@@ -157,10 +157,10 @@ owned("a run that ended without a result reads as ended and leaves, and one that
 
 base("what is empty says what to do next", async ({ page }) => {
   await page.goto("/results");
-  await expect(page.getByText("The server has no results yet")).toBeVisible();
+  await expect(page.getByText("No runs on the server yet")).toBeVisible();
   await expect(page.getByLabel("Recipe", { exact: true })).toHaveCount(0);
   await page.goto("/history");
-  await expect(page.getByText("There is no history yet")).toBeVisible();
+  await expect(page.getByText("No history yet")).toBeVisible();
 });
 
 base.describe("a host of files alone", () => {

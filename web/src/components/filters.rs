@@ -1,4 +1,4 @@
-//! What the server is asked for: filters in the address, and which of them leaves nothing.
+//! Filters of the server's runs, kept in the address.
 
 use crate::address::Address;
 use crate::desk::Desk;
@@ -6,19 +6,19 @@ use crate::message::{Answer, Question};
 use leptos::prelude::*;
 use std::time::Duration;
 
-/// What runs can be filtered by: its key in the address and in the server's queries, and its label.
+/// A filter: its key in the address and in the server's queries, and its label.
 pub(crate) type Filter = (&'static str, &'static str);
 
-/// The key of the address under which a list begins elsewhere than at its start: another filter begins there again.
+/// The address's key of the page of a list. Changing a filter returns to the first page.
 pub(crate) const AFTER: &str = "after";
 
-/// How long nobody types before a filter is set.
+/// The pause in typing after which a filter is applied.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// As the command line names them.
+/// The ids of the statuses.
 const STATUSES: [&str; 6] = ["scored", "incomplete", "invalid", "failed", "no_data", "unreadable"];
 
-/// The filters that are set, as a query of the server's. Of a name any part is enough.
+/// Returns the set filters as a query for the server. A part of a name is enough.
 pub(crate) fn asked(address: Address, filters: &[Filter]) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     for (key, _) in filters {
@@ -28,7 +28,7 @@ pub(crate) fn asked(address: Address, filters: &[Filter]) -> String {
             (_, words) if words.is_empty() => continue,
             ("status", status) if STATUSES.contains(&status.as_str()) => status,
             ("status", _) => continue,
-            // B200 is no part of GB200, nor FP8 of MXFP8.
+            // The start must match: B200 is not GB200, and FP8 is not MXFP8.
             ("gpu" | "dtype", start) => format!("{start}*"),
             (_, words) => format!("*{words}*"),
         };
@@ -37,12 +37,12 @@ pub(crate) fn asked(address: Address, filters: &[Filter]) -> String {
     query.finish()
 }
 
-/// Whether any filter is set.
+/// Returns whether any filter is set.
 pub(crate) fn is_any(address: Address, filters: &[Filter]) -> bool {
     filters.iter().any(|(key, _)| !address.own(key).is_empty())
 }
 
-/// Sets filters; a list begins at its start then.
+/// Sets filters and returns to the first page.
 fn set(address: Address, filters: impl Iterator<Item = (&'static str, String)>) {
     address.turn_to_own(&filters.chain([(AFTER, String::new())]).collect::<Vec<_>>());
 }
@@ -51,7 +51,7 @@ fn set(address: Address, filters: impl Iterator<Item = (&'static str, String)>) 
 #[component]
 pub(crate) fn Filters(
     filters: &'static [Filter],
-    /// Values of a filter that are there to choose.
+    /// The values that a filter suggests.
     known: Callback<&'static str, Vec<String>>,
 ) -> impl IntoView {
     let address = Address::of_page();
@@ -73,12 +73,12 @@ pub(crate) fn Filters(
     view! { <div class="controls filters">{filters.iter().map(|filter| field(*filter)).collect_view()}</div> }
 }
 
-/// A filter that acts while someone types.
+/// A filter that applies while the user types.
 #[component]
 fn Typed(id: String, key: &'static str, known: Callback<&'static str, Vec<String>>) -> impl IntoView {
     let address = Address::of_page();
     let typed = RwSignal::new(String::new());
-    // What the address says, unless it only follows what is typed here: meanwhile there may be more of that.
+    // Follow the address, except for changes made by this field, which may be behind the typed text.
     let set_last = StoredValue::new(String::new());
     Effect::new(move |_| {
         let now = address.own(key);
@@ -121,7 +121,7 @@ fn Typed(id: String, key: &'static str, known: Callback<&'static str, Vec<String
     }
 }
 
-/// That no run is what the filters ask for, and which of them matches none, with the way to clear each.
+/// The note that no run matches, with the filters that match none and buttons to clear them.
 #[component]
 pub(crate) fn NothingFound(filters: &'static [Filter]) -> impl IntoView {
     let address = Address::of_page();
@@ -137,14 +137,14 @@ pub(crate) fn NothingFound(filters: &'static [Filter]) -> impl IntoView {
     let culprit = move |(key, label): Filter| {
         view! {
             <p>
-                {format!("{label} “{}” matches no run. ", address.own(key))}
+                {format!("No runs with {label} “{}”. ", address.own(key))}
                 <button type="button" class="action" on:click=move |_| set(address, [(key, String::new())].into_iter())>
                     {format!("Clear {label}")}
                 </button>
             </p>
         }
     };
-    // Of a single filter that says it all.
+    // With a single filter, its own sentence is enough.
     let is_said =
         move || unmet().len() == filters.iter().filter(|(key, _)| !address.own(key).is_empty()).count();
     let clear = move |_| set(address, filters.iter().map(|(key, _)| (*key, String::new())));
@@ -152,7 +152,7 @@ pub(crate) fn NothingFound(filters: &'static [Filter]) -> impl IntoView {
         <div class="notice nothing" role="status">
             {move || unmet().into_iter().map(culprit).collect_view()}
             <Show when=move || !is_said()>
-                <p>"No run is all of this. " <button type="button" class="action" on:click=clear>"Show all runs"</button></p>
+                <p>"No runs match these filters. " <button type="button" class="action" on:click=clear>"Show all runs"</button></p>
             </Show>
         </div>
     }

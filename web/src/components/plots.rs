@@ -1,4 +1,4 @@
-//! Curves over the steps of runs, each chart with its table.
+//! The charts of step time and loss by step, each with its table.
 
 use super::chart::{Chart, LineChart};
 use super::numbers::{Numbers, Table};
@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use trainplan_shared::units::significant;
 
-/// As many rows as a table shows.
+/// The most rows of a table.
 const ROWS: usize = 1000;
 
-/// The key of the address that says how the charts are scaled.
+/// The address's key of the charts' scale.
 pub(crate) const SCALE: &str = "y";
 
 /// Step time and loss of a comparison.
@@ -73,13 +73,13 @@ pub(crate) fn PlotSection(id: &'static str, title: &'static str, plot: Memo<Plot
 fn Window(plot: Memo<Plot>) -> impl IntoView {
     let text = move || {
         let (first, last) = plot.with(|plot| plot.window)?;
-        let steps = if first == last { format!("step {first}") } else { format!("steps {first} to {last}") };
-        Some(view! { <p class="basis">{format!("Shaded: what is scored, {steps}.")}</p> })
+        let steps = if first == last { format!("{first}") } else { format!("{first}–{last}") };
+        Some(view! { <p class="basis">{format!("Shaded: scored steps ({steps}).")}</p> })
     };
     view! { {text} }
 }
 
-/// What the chart leaves out, so that the rest can be told apart: the first step often takes ten times as long.
+/// The number of points above the chart, whose scale ignores outliers: the first step often takes ten times as long.
 #[component]
 fn Above(plot: Memo<Plot>, is_log: Memo<bool>) -> impl IntoView {
     let text = move || {
@@ -87,20 +87,20 @@ fn Above(plot: Memo<Plot>, is_log: Memo<bool>) -> impl IntoView {
         let count = plot.with(|plot| {
             plot.lines.iter().flat_map(|line| &line.values).filter(|value| **value > top).count()
         });
-        let steps = if count == 1 { "1 step lies".to_string() } else { format!("{count} steps lie") };
-        Some(view! { <p class="basis">{format!("{steps} above the chart: the table has all.")}</p> })
+        let outliers = if count == 1 { "1 outlier is".to_string() } else { format!("{count} outliers are") };
+        Some(view! { <p class="basis">{format!("{outliers} off the scale; see the table.")}</p> })
     };
     view! { {text} }
 }
 
-/// The table, made when someone opens it.
+/// The table of the numbers, made when it is opened.
 #[component]
 fn NumbersOf(title: &'static str, plot: Memo<Plot>) -> impl IntoView {
     let is_open = RwSignal::new(false);
     let table = Signal::derive(move || plot.with(|plot| table(title, plot)));
     view! {
         <details on:toggle=move |_| is_open.set(true)>
-            <summary>"The chart's numbers"</summary>
+            <summary>"Show data"</summary>
             <Show when=move || is_open.get()>
                 <Numbers table by_number=true tall=true />
             </Show>
@@ -120,7 +120,7 @@ fn summary(title: &str, plot: &Plot) -> String {
     format!("Chart of {title} over steps. {}.", all.join("; "))
 }
 
-/// A row for every step, or for as many as a page can hold.
+/// Returns a row for each step, or for every n-th step of a long run.
 fn table(title: &str, plot: &Plot) -> Table {
     let mut steps: BTreeMap<u64, Vec<Option<f64>>> = BTreeMap::new();
     for (index, line) in plot.lines.iter().enumerate() {
@@ -131,7 +131,7 @@ fn table(title: &str, plot: &Plot) -> Table {
     }
     let every = steps.len().div_ceil(ROWS).max(1);
     let left_out =
-        if every > 1 { format!(", one row in {every}: the result files have all") } else { String::new() };
+        if every > 1 { format!(", one row in {every}; result files have all") } else { String::new() };
     let levels: String =
         plot.levels.iter().map(|level| format!("; {} {}", level.name, significant(level.value, 5))).collect();
     let row = |(step, values): (u64, Vec<Option<f64>>)| {

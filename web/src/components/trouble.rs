@@ -1,4 +1,4 @@
-//! Why the server gives no answer, with the way to change that.
+//! Errors of requests to the server, with what to do.
 
 use crate::desk::Desk;
 use crate::message::Trouble;
@@ -7,13 +7,13 @@ use leptos::html::Input;
 use leptos::prelude::*;
 use trainplan_shared::result::sentence;
 
-/// Says what is wrong; asks for a token where that is missing. Where there is no server, `alone` is said.
+/// Shows an error, or asks for a missing token.
 #[component]
 pub(crate) fn TroubleNote(
-    /// What is wrong, if anything.
+    /// The error, if any.
     #[prop(into)]
     trouble: Signal<Option<Trouble>>,
-    /// What to say where nobody has results.
+    /// The text to show without a server.
     #[prop(optional)]
     alone: &'static str,
 ) -> impl IntoView {
@@ -22,19 +22,18 @@ pub(crate) fn TroubleNote(
         None => ().into_any(),
         Some(Trouble::NoServer) if alone.is_empty() => ().into_any(),
         Some(Trouble::NoServer) => view! { <p class="notice">{alone}</p> }.into_any(),
-        // It may work the next time, and what is shown stays.
+        // The request is repeated, and the old data stays.
         Some(Trouble::NoNetwork) => {
-            view! { <p class="basis" role="status">"The server does not answer; it is asked again."</p> }
-                .into_any()
+            view! { <p class="basis" role="status">"The server does not answer. Retrying…"</p> }.into_any()
         }
-        // The frame says of the link that it opens this no more.
+        // The frame already says that the share link has expired.
         Some(Trouble::SignIn(_)) if desk.shared().is_some() => ().into_any(),
         Some(Trouble::SignIn(why)) => view! { <SignIn why /> }.into_any(),
         Some(Trouble::Other(why)) => view! { <p class="error" role="alert">{sentence(&why)}</p> }.into_any(),
     }
 }
 
-/// Where someone shows the server a token.
+/// The form for a token.
 #[component]
 fn SignIn(why: String) -> impl IntoView {
     let desk = Desk::of_app();
@@ -48,13 +47,13 @@ fn SignIn(why: String) -> impl IntoView {
     };
     view! {
         <form class="notice sign-in" on:submit=submit>
-            <p role="status">{sentence(&why)} " Whoever runs the server makes one by " <code>"trainplan token create"</code> "."</p>
+            <p role="status">{sentence(&why)} " Ask the server's administrator for one."</p>
             <div class="field">
                 <label for="token">"Token"</label>
                 <input id="token" type="password" autocomplete="off" spellcheck="false" node_ref=input placeholder="tp_…" />
                 <div class="field-note">
-                    {move || if stays.get() { "It is kept in this browser until you sign out" } else { "It is kept until this tab is closed" }}
-                    ", and shown to this server only."
+                    {move || if stays.get() { "Kept in this browser until you sign out" } else { "Kept until you close this tab" }}
+                    ", and sent to this server only."
                 </div>
             </div>
             <div class="switch">
@@ -68,7 +67,7 @@ fn SignIn(why: String) -> impl IntoView {
     }
 }
 
-/// The way out, for who signed in.
+/// The button to sign out.
 #[component]
 pub(crate) fn SignOut() -> impl IntoView {
     let desk = Desk::of_app();

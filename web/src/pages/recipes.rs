@@ -35,7 +35,7 @@ pub(crate) fn RecipesPage() -> impl IntoView {
         let sort = sort.get().ok().flatten();
         rows.sort_by(|a, b| match sort {
             Some(sort) => sort.order(*a, *b),
-            // As the documents list them, what was measured first.
+            // In the order of the documents, measured recipes first.
             None => b.is_measured().cmp(&a.is_measured()),
         });
         rows
@@ -45,7 +45,7 @@ pub(crate) fn RecipesPage() -> impl IntoView {
             <h1>"Published recipes"</h1>
             <p>
                 "Layouts, batches and measurements of NVIDIA's pre-training recipes over their releases. "
-                "MFU stands as each document prints it; documents count FLOPs differently, so compare it within one release only, or let the chart count alike."
+                "MFU is as published. FLOP counting differs between releases, so compare within a release, or use “MFU (same counting)” in the chart."
             </p>
             <AddressProblems address />
             <Filters />
@@ -56,7 +56,7 @@ pub(crate) fn RecipesPage() -> impl IntoView {
     }
 }
 
-/// What to show.
+/// The filters.
 #[component]
 fn Filters() -> impl IntoView {
     let catalog = Catalog::embedded();
@@ -94,7 +94,7 @@ fn text(column: RecipeColumn, recipe: &'static Recipe) -> String {
     column.page_cell(&recipe).map(|cell| cell.text).unwrap_or_default()
 }
 
-/// A recipe of the table; recipes stand in the catalog once.
+/// A recipe of the table. The catalog has each recipe once.
 #[derive(Clone, Copy)]
 struct Row(&'static Recipe);
 
@@ -164,7 +164,7 @@ fn Matrix(rows: Memo<Vec<Row>>, sort: Memo<Result<Option<Sort>, Problem>>) -> im
             </table>
         </div>
         <Show when=move || rows.with(Vec::is_empty)>
-            <p class="notice">"No recipe is all of this. " <A href="/recipes">"Show all recipes"</A></p>
+            <p class="notice">"No recipes match these filters. " <A href="/recipes">"Show all recipes"</A></p>
         </Show>
     }
 }
@@ -238,13 +238,13 @@ fn RecipeRow(row: Row) -> impl IntoView {
     }
 }
 
-/// The measurements of the recipes in sight, over GPU counts.
+/// The chart of the listed recipes' measurements by GPU count.
 #[component]
 fn Measurements(rows: Memo<Vec<Row>>) -> impl IntoView {
     let address = Address::of_page();
     let quantity =
         Memo::new(move |_| address.spec().parse(Field::Quantity).ok().flatten().unwrap_or(Quantity::MfuFull));
-    // In the matrix's own order, so that sorting the table leaves the chart alone.
+    // In the catalog's order, so that sorting the table does not change the chart.
     let measured = Memo::new(move |_| {
         let rows = rows.get();
         let in_sight = Catalog::embedded().recipes().iter().filter(|recipe| rows.contains(&Row(recipe)));
@@ -254,10 +254,10 @@ fn Measurements(rows: Memo<Vec<Row>>) -> impl IntoView {
     let summary = Signal::derive(move || measured.with(|measured| summary(measured, quantity.get())));
     view! {
         <section class="scaling" aria-labelledby="measured-title">
-            <h2 id="measured-title">"What was measured, over GPU counts"</h2>
+            <h2 id="measured-title">"Measurements by GPU count"</h2>
             <Show
                 when=move || measured.with(|measured| !measured.is_empty())
-                fallback=|| view! { <p>"None of these recipes has a published measurement of its whole model."</p> }
+                fallback=|| view! { <p>"These recipes have no published measurement of the whole model."</p> }
             >
                 <QuantityChoice quantity />
                 <Chart chart summary />

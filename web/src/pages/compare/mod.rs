@@ -1,4 +1,4 @@
-//! The Compare page: what was measured beside what was predicted, published, and measured before.
+//! The Compare page: runs compared with each other, with their plans and with published numbers.
 
 use crate::address::{Address, name_page};
 use crate::components::copy::{CopyButton, as_file};
@@ -17,15 +17,15 @@ use std::sync::Arc;
 use trainplan_shared::link;
 use trainplan_shared::tables::{ComparisonColumn, StoredRunColumn};
 
-/// The key of the address that names the runs, the reference first.
+/// The address's key of the runs, the reference first.
 const IDS: &str = "ids";
 const KEYS: [&str; 2] = [IDS, SCALE];
 
-/// Why there is no link to what is here alone.
+/// Why runs that are only in this tab have no link.
 pub(crate) const NO_LINK: &str =
-    "Dropped in this tab, so that a link would open nothing for others: save the files and send those.";
+    "These logs are only in this tab. Upload them to get a link, or export and send the files.";
 
-/// What the parts of the page share.
+/// The state that the page's parts share.
 #[derive(Clone, Copy)]
 struct Shown {
     address: Address,
@@ -33,7 +33,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// The runs that are shown, also where the address names none.
+    /// Returns the ids of the shown runs, also if the address has none.
     fn ids(self) -> Vec<String> {
         let named = ids(self.address);
         if named.is_empty() {
@@ -52,7 +52,7 @@ fn ids(address: Address) -> Vec<String> {
     address.own(IDS).split(',').filter(|id| !id.is_empty()).map(str::to_string).collect()
 }
 
-/// Asks for the comparison of `ids`, looked at as the address has it.
+/// Asks for the comparison of `ids` with the window, convention and recipe of the address.
 pub(crate) fn ask(address: Address, ids: impl Fn() -> Option<Vec<String>> + 'static) -> Asked<Compared> {
     let desk = Desk::of_app();
     let query = Memo::new(move |_| link::write(&view_of(address)));
@@ -75,7 +75,7 @@ pub(crate) fn ComparePage() -> impl IntoView {
         if named.with(Vec::is_empty) {
             desk.track_runs();
         }
-        // What is dropped may be what was missing.
+        // A dropped file may be a missing run.
         let _ = settled.get();
         Some(named.get())
     });
@@ -84,14 +84,14 @@ pub(crate) fn ComparePage() -> impl IntoView {
     name_page(move || {
         let names =
             compared.with(|compared| compared.rows.iter().map(|row| row.path.clone()).collect::<Vec<_>>());
-        if names.len() < 2 { "Compare".into() } else { names.join(" beside ") }
+        if names.len() < 2 { "Compare".into() } else { names.join(" and ") }
     });
     let is_empty = Memo::new(move |_| compared.with(|compared| compared.rows.is_empty()));
     view! {
         <div class="results-page">
             <h1>"Compare"</h1>
             <AddressProblems address />
-            <TroubleNote trouble=Signal::derive(move || asked.trouble()) alone="There is no server with results here: drop logs or result files, and they are compared." />
+            <TroubleNote trouble=Signal::derive(move || asked.trouble()) alone="No server here. Drop logs or result files to compare them." />
             <Missing shown />
             <Show when=move || !is_empty.get() fallback=move || view! { <Nothing asked /> }>
                 <div class="results-page" class:stale=move || asked.is_open()>
@@ -108,22 +108,22 @@ pub(crate) fn ComparePage() -> impl IntoView {
     }
 }
 
-/// Where there is nothing to compare: the way to have something.
+/// What the page shows without runs: where to drop them.
 #[component]
 fn Nothing(asked: Asked<Compared>) -> impl IntoView {
     let desk = Desk::of_app();
     view! {
         <Show when=move || !asked.is_open()>
-            // A guest has no other runs, and came for what the link opens.
+            // A guest sees only the runs of the share link.
             <Show when=move || desk.shared().is_none()>
-                <p>"Two runs, or one beside its plan and the published number: drop their logs or result files here, or choose some on the " <a href="/results">"Results"</a> " page."</p>
+                <p>"Compare two or more runs, or one with its plan and the published number. Drop logs or result files here, or select runs on the " <a href="/results">"Results"</a> " page."</p>
                 <Drop />
             </Show>
         </Show>
     }
 }
 
-/// Runs of the address of which there is no result.
+/// The runs of the address that were not found.
 #[component]
 fn Missing(shown: Shown) -> impl IntoView {
     let remove = move |id: String| {
@@ -142,13 +142,13 @@ fn Missing(shown: Shown) -> impl IntoView {
     view! { <div aria-live="polite">{move || shown.compared.get().missing.iter().cloned().map(note).collect_view()}</div> }
 }
 
-/// What holds of the runs, and what to know about it.
+/// The verdict, the reasons and the notes.
 #[component]
 pub(crate) fn Verdict(
     /// The comparison.
     #[prop(into)]
     compared: Signal<Arc<Compared>>,
-    /// Whether the page shows a log, whose lines are linked to.
+    /// Whether the page shows a log to link to.
     #[prop(optional, into)]
     has_log: Signal<bool>,
 ) -> impl IntoView {
@@ -175,7 +175,7 @@ pub(crate) fn Verdict(
     }
 }
 
-/// A paragraph for each of two lines; more of them would fill the page, and are told in one, which opens.
+/// A paragraph for each line, or a closed list of more than two.
 fn few_or_folded(lines: &[String], class: &'static str, summary: String) -> AnyView {
     if lines.len() > 2 {
         let lines = lines.iter().map(|line| view! { <li>{line.clone()}</li> }).collect_view();
@@ -191,7 +191,7 @@ fn few_or_folded(lines: &[String], class: &'static str, summary: String) -> AnyV
     }
 }
 
-/// Taking the comparison out of the page.
+/// Links to the comparison, and files of it.
 #[component]
 fn Export(shown: Shown) -> impl IntoView {
     let desk = Desk::of_app();
@@ -224,12 +224,12 @@ fn Export(shown: Shown) -> impl IntoView {
             <CopyButton text=to label="Copy link" disabled=is_of_none />
             <button type="button" class="action" on:click=save("csv")>"Save as CSV"</button>
             <button type="button" class="action" on:click=save("json")>"Save as JSON"</button>
-            {move || failed.get().then(|| view! { <span class="error" role="status">"It could not be saved."</span> })}
+            {move || failed.get().then(|| view! { <span class="error" role="status">"Couldn't save the file."</span> })}
         </div>
         <Show when=move || !only_here.with(Vec::is_empty)>
             <p class="basis">{move || match is_of_none.get() {
                 true => NO_LINK.to_string(),
-                false => format!("Dropped in this tab, and left out of links: {}.", only_here.get().join(", ")),
+                false => format!("Only in this tab, so not in the link: {}.", only_here.get().join(", ")),
             }}</p>
         </Show>
         <Show when=move || !is_of_none.get() && desk.shared().is_none()>
@@ -238,7 +238,7 @@ fn Export(shown: Shown) -> impl IntoView {
     }
 }
 
-/// The runs side by side.
+/// The table of the runs.
 #[component]
 fn Members(shown: Shown) -> impl IntoView {
     let rows = Memo::new(move |_| {
@@ -261,7 +261,7 @@ fn Members(shown: Shown) -> impl IntoView {
         view! {
             <span class="buttons">
                 {(!is_reference).then(|| view! {
-                    <button type="button" class="link" on:click=first>"Make it the reference"<span class="visually-hidden">{format!(": {name}")}</span></button>
+                    <button type="button" class="link" on:click=first>"Make reference"<span class="visually-hidden">{format!(": {name}")}</span></button>
                 })}
                 {(!is_only).then(|| view! {
                     <button type="button" class="link" on:click=remove>"Remove"<span class="visually-hidden">{format!(" {name}")}</span></button>
@@ -269,15 +269,15 @@ fn Members(shown: Shown) -> impl IntoView {
             </span>
         }.into_any()
     };
-    view! { <RunTable label="Runs side by side" first="Run" columns=ComparisonColumn::page_headings() rows more below=true /> }
+    view! { <RunTable label="Compared runs" first="Run" columns=ComparisonColumn::page_headings() rows more below=true /> }
 }
 
-/// Other runs to add: first those of the reference's recipe.
+/// A list of runs to add, those of the reference's recipe first.
 #[component]
 fn AddRun(shown: Shown) -> impl IntoView {
     let (desk, entries) = (Desk::of_app(), Entries::of_app());
     let runs = desk.answer(
-        // A guest is told of no others.
+        // A guest may not list other runs.
         move || {
             (desk.has_server() != Some(false) && desk.shared().is_none())
                 .then(|| Question::Runs { query: String::new() })
@@ -297,7 +297,7 @@ fn AddRun(shown: Shown) -> impl IntoView {
             <div class="field inline">
                 <label for="add-run">"Add a run"</label>
                 <select id="add-run" on:change=add>
-                    <option value="">{move || if others.with(Vec::is_empty) { "there is no other" } else { "choose" }}</option>
+                    <option value="">{move || if others.with(Vec::is_empty) { "no other runs" } else { "choose" }}</option>
                     <For each=move || others.get() key=|(id, _)| id.clone() let((id, name))>
                         <option value=id>{name}</option>
                     </For>
@@ -307,7 +307,7 @@ fn AddRun(shown: Shown) -> impl IntoView {
     }
 }
 
-/// Ids and names of runs that are not shown yet.
+/// Returns the ids and names of runs that are not shown.
 fn others(shown: Shown, on_server: Option<&Runs>, entries: Entries) -> Vec<(String, String)> {
     let shown_ids = shown.ids();
     let recipe = shown.compared.with(|compared| recipe(compared.rows.first()?).map(str::to_string));

@@ -1,4 +1,4 @@
-//! The History page: whether the same runs take as long as they used to.
+//! The History page: step times over time, and regressions.
 
 use crate::address::{Address, name_page};
 use crate::components::chart::{Chart, ChartLine, ChartMarkers, LineChart};
@@ -13,7 +13,7 @@ use leptos_router::components::A;
 use trainplan_shared::result::sentence;
 use trainplan_shared::units::significant;
 
-/// The keys of the address: what is shown.
+/// The filters of the address.
 const FILTERS: [Filter; 2] = [("recipe", "Recipe"), ("cluster", "Cluster")];
 const KEYS: [&str; 2] = ["recipe", "cluster"];
 
@@ -35,7 +35,7 @@ pub(crate) fn HistoryPage() -> impl IntoView {
     let has_any = move || lines.get().is_some_and(|lines| !lines.is_empty());
     let has_filters = move || is_any(address, &FILTERS);
     let known = Callback::new(move |key| known(&lines.get().unwrap_or_default(), key));
-    // Who empties the last filter is still in its field when the time lines come.
+    // The filters stay while the last one is cleared, because the user is still in its field.
     let is_filtered = Memo::new(move |before| before == Some(&true) || has_any() || has_filters());
     let shown = Memo::new(move |_| lines.get().unwrap_or_default());
     let keys = move || shown.with(|lines| lines.iter().map(|line| line.key.clone()).collect::<Vec<_>>());
@@ -49,7 +49,7 @@ pub(crate) fn HistoryPage() -> impl IntoView {
         <div class="results-page">
             <h1>"History"</h1>
             <AddressProblems address />
-            <TroubleNote trouble=Signal::derive(move || lines.trouble()) alone="There is no server with results here: a history is made of what one collects. Start one by “trainplan serve”, or look at logs on the Results page." />
+            <TroubleNote trouble=Signal::derive(move || lines.trouble()) alone="The history needs a server, which collects runs over time. Ask the person who runs your server for its address, or read logs on the Results page." />
             <Show when=move || is_filtered.get()>
                 <Filters filters=&FILTERS known />
             </Show>
@@ -58,19 +58,18 @@ pub(crate) fn HistoryPage() -> impl IntoView {
                     <NothingFound filters=&FILTERS />
                 </Show>
             </Show>
-            // What someone opened stays open while runs come in.
+            // Keyed, so that an opened table stays open when runs arrive.
             <For each=keys key=String::clone children=move |key| view! { <TimeLineSection line=of(key) /> } />
         </div>
     }
 }
 
-/// How a history begins.
+/// What the page shows before there is a history.
 fn begin() -> impl IntoView {
     view! {
         <p class="notice">
-            "There is no history yet: it begins with the first run of a known scenario that the server gets, from "
-            <code>"trainplan run"</code> ", " <code>"import"</code> " or " <code>"upload"</code> ". "
-            <A href="/results">"All results"</A>
+            "No history yet. Upload a run with a recognised recipe to start one. "
+            <A href="/results">"Upload logs"</A>
         </p>
     }
 }
@@ -84,7 +83,7 @@ fn known(lines: &[TimeLine], key: &str) -> Vec<String> {
     values
 }
 
-/// One time line: what holds of its newest run, its chart and its table.
+/// A time line: its newest run judged, its chart and its table.
 #[component]
 fn TimeLineSection(line: Memo<TimeLine>) -> impl IntoView {
     let address = Address::of_page();
@@ -102,10 +101,10 @@ fn TimeLineSection(line: Memo<TimeLine>) -> impl IntoView {
             <Show when=move || { count.get() > 1 }><Chart chart summary /></Show>
             <p class="buttons">{move || line.with(|line| comparisons(address, line))}</p>
             <details>
-                <summary>{move || format!("The chart's numbers: {}", runs(count.get()))}</summary>
+                <summary>{move || format!("Show data: {}", runs(count.get()))}</summary>
                 <div class="scroll tall" tabindex="0" role="region" aria-label=format!("Runs of {title}")>
                     <table class="numbers times">
-                        <thead><tr><th scope="col">"Ran"</th><th scope="col">"Run"</th><th scope="col" class="number">"Step time, s"</th><th scope="col">"What happened"</th></tr></thead>
+                        <thead><tr><th scope="col">"Ran"</th><th scope="col">"Run"</th><th scope="col" class="number">"Step time, s"</th><th scope="col">"Change"</th></tr></thead>
                         <tbody>{rows}</tbody>
                     </table>
                 </div>
@@ -135,7 +134,7 @@ fn judged(address: Address, line: &TimeLine) -> impl IntoView + use<> {
     }
 }
 
-/// The ways to comparisons of what was scored: of the newest two, and of what was before the newest change and what is now.
+/// Links to comparisons: of the newest two runs, and of the runs before and after the newest change.
 fn comparisons(address: Address, line: &TimeLine) -> impl IntoView + use<> {
     let scored: Vec<&TimePoint> = line.points.iter().filter(|point| point.step_time_s.is_some()).collect();
     let compare = |points: &[&TimePoint], label| {
@@ -144,9 +143,9 @@ fn comparisons(address: Address, line: &TimeLine) -> impl IntoView + use<> {
     };
     let newest = match scored.as_slice() {
         [] => None,
-        [only] if line.points.len() == 1 => Some(compare(&[only], "See the only run beside its plan")),
-        [only] => Some(compare(&[only], "See the only scored run beside its plan")),
-        [.., before, newest] => Some(compare(&[before, newest], "Compare the newest two")),
+        [only] if line.points.len() == 1 => Some(compare(&[only], "Compare the only run with its plan")),
+        [only] => Some(compare(&[only], "Compare the only scored run with its plan")),
+        [.., before, newest] => Some(compare(&[before, newest], "Compare the two newest runs")),
     };
     let change = scored.iter().rposition(|point| point.change.is_some());
     let around = change.and_then(|place| {
@@ -220,6 +219,6 @@ fn summary(line: &TimeLine) -> String {
                 at(last)
             )
         }
-        _ => format!("Chart of {}: no run was scored.", line.title),
+        _ => format!("Chart of {}: no scored runs.", line.title),
     }
 }

@@ -1,5 +1,5 @@
-//! The files of the page: waiting, being read by the worker, read. They outlive the page, so that someone can look at
-//! another one meanwhile.
+//! The dropped files: waiting, being read by the worker, or read. They outlive the page, so that reading continues while
+//! another page is open.
 
 use crate::components::copy::as_file;
 use crate::desk::Desk;
@@ -9,10 +9,10 @@ use crate::message::{Curve, Row, Sent};
 use leptos::prelude::*;
 use std::sync::Arc;
 
-/// The status of what can't be read, as the command line names it.
+/// The id of the status of a file that can't be read.
 const UNREADABLE: &str = "unreadable";
 
-/// A file that someone gave.
+/// A dropped file.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Entry {
     number: u32,
@@ -21,29 +21,29 @@ pub(crate) struct Entry {
     state: State,
 }
 
-/// How far a file is.
+/// The state of a dropped file.
 #[derive(Debug, Clone, PartialEq)]
 enum State {
-    /// Others come first.
+    /// It waits for others.
     Waiting,
-    /// So many bytes are read.
+    /// This many bytes are read.
     Reading(f64),
-    /// It is read, or can't be.
+    /// It is read, or can't be read.
     Settled(Arc<Row>, Arc<Curve>),
 }
 
-/// Every file that someone gave, and the worker that reads them one after the other.
+/// All dropped files, and the worker that reads them one by one.
 #[derive(Clone, Copy)]
 pub(crate) struct Entries {
     entries: RwSignal<Vec<Entry>>,
-    /// Files that wait, the next one first.
+    /// The waiting files, the next one first.
     queue: StoredValue<Vec<(u32, FoundFile)>, LocalStorage>,
     desk: Desk,
-    /// The query that says how results are looked at.
+    /// The window, convention and recipe, as a query.
     query: RwSignal<String>,
-    /// Whether saving failed the last time.
+    /// Whether the last attempt to save failed.
     save_failed: RwSignal<bool>,
-    /// How far an upload is, while there is one.
+    /// The progress of an upload, while there is one.
     pub(super) sent: RwSignal<Option<Sent>>,
 }
 
@@ -60,7 +60,7 @@ impl Entries {
         };
         provide_context(entries);
         desk.hear_of_files(move |message| entries.hear(message));
-        // Whoever leaves for the planner or closes the tab would have to drop everything again.
+        // Warn before the tab is closed, because dropped files would be lost.
         window_event_listener(leptos::ev::beforeunload, move |event| {
             if entries.entries.with_untracked(|entries| !entries.is_empty()) {
                 event.prevent_default();
@@ -119,7 +119,7 @@ impl Entries {
     pub(super) fn refuse(self, reason: &str) {
         self.entries.update(|entries| {
             let number = entries.len() as u32;
-            let path = "what was dropped".to_string();
+            let path = "Dropped items".to_string();
             entries.push(Entry {
                 number,
                 bytes: 0.0,
@@ -132,7 +132,7 @@ impl Entries {
     /// Stops reading; what waits is listed as not read, and what is read stays.
     pub(super) fn cancel(self) {
         self.desk.say(&ForWorker::Stop);
-        self.give_up("not_read", "reading was stopped");
+        self.give_up("not_read", "Reading was stopped.");
     }
 
     /// Forgets all files.
@@ -174,7 +174,7 @@ impl Entries {
         self.save_failed.set(!said);
     }
 
-    /// Whether saving failed the last time.
+    /// Whether the last attempt to save failed.
     pub(super) fn save_failed(self) -> bool {
         self.save_failed.get()
     }
@@ -194,7 +194,7 @@ impl Entries {
         if !self.desk.hand_over(number, &found.path, &found.file) {
             self.set_state(
                 number,
-                unread(number, &found.path, UNREADABLE, "the browser could not pass it to the reader"),
+                unread(number, &found.path, UNREADABLE, "The browser couldn't pass it to the worker."),
             );
             self.read_next();
         }
@@ -202,7 +202,7 @@ impl Entries {
 
     fn hear(self, message: Option<ForPage>) {
         match message {
-            None => self.give_up(UNREADABLE, "the reader broke down"),
+            None => self.give_up(UNREADABLE, "The worker stopped."),
             Some(ForPage::Ready) => {
                 self.say_view();
                 self.read_next();

@@ -1,14 +1,14 @@
-//! What is running now.
+//! Unfinished runs.
 
 use crate::desk::Desk;
 use crate::message::{Answer, LiveRun, Question};
 use leptos::prelude::*;
 use std::time::Duration;
 
-/// How often to look anew: how long ago something was tells no server.
+/// How often the times since the last report are updated.
 const EVERY: Duration = Duration::from_mins(1);
 
-/// The runs that report their progress, and for a while those that ended without a result; nothing while there is none.
+/// The runs that report progress, and those that ended recently without a result; nothing without any.
 #[component]
 pub(super) fn Live() -> impl IntoView {
     let desk = Desk::of_app();
@@ -38,7 +38,7 @@ pub(super) fn Live() -> impl IntoView {
         on_cleanup(move || timer.clear());
     }
     view! {
-        <LiveRuns id="live" title="Running now" seen="Last heard" runs=Memo::new(move |_| of(false)) />
+        <LiveRuns id="live" title="Running now" seen="Last update" runs=Memo::new(move |_| of(false)) />
         <LiveRuns id="ended" title="Ended without a result" seen="Ended" runs=Memo::new(move |_| of(true)) />
     }
 }
@@ -47,7 +47,7 @@ pub(super) fn Live() -> impl IntoView {
 fn LiveRuns(
     id: &'static str,
     title: &'static str,
-    /// What its last time is.
+    /// The title of the last column.
     seen: &'static str,
     runs: Memo<Vec<LiveRun>>,
 ) -> impl IntoView {

@@ -1,5 +1,4 @@
-//! The Results page: what runs measured, from logs read in the browser, which nothing leaves, and from the server that
-//! the page came from, if it has any.
+//! The Results page: runs from logs dropped in the browser, which stay there, and from the server, if there is one.
 
 mod curves;
 pub(crate) mod intake;
@@ -32,7 +31,7 @@ use trainplan_shared::problem::Problem;
 use trainplan_shared::result::sentence;
 use trainplan_shared::tables::LogColumn;
 
-/// The keys of the address: the runs that are chosen, which ones of the server it shows, in which order.
+/// The keys of the address: the selected runs, the filters and the order.
 const PICKS: &str = "pick";
 const SORT: &str = "sort";
 const FILTERS: [Filter; 7] = [
@@ -47,10 +46,10 @@ const FILTERS: [Filter; 7] = [
 const KEYS: [&str; 11] =
     [PICKS, AFTER, SORT, SCALE, "recipe", "model", "gpu", "dtype", "cluster", "campaign", "status"];
 
-/// What the parts of the page share.
+/// The state that the page's parts share.
 #[derive(Clone, Copy)]
 struct Results {
-    /// What to show of every file, by path, and its steps.
+    /// The dropped files' rows, by path, and their steps.
     rows: Memo<Vec<(Arc<Row>, Arc<Curve>)>>,
 }
 
@@ -99,7 +98,7 @@ pub(crate) fn ResultsPage() -> impl IntoView {
     }
 }
 
-/// What of the view can't be understood, beside its fields. Recipes are known to the worker.
+/// Provides the problems of the view's fields. The worker checks the recipe.
 pub(crate) fn provide_problems(address: Address) {
     let name = Memo::new(move |_| address.text(Field::Recipe));
     let recipe = Desk::of_app().answer(
@@ -123,7 +122,7 @@ pub(crate) fn provide_problems(address: Address) {
 /// Where files are dropped or chosen.
 #[component]
 pub(crate) fn Drop(
-    /// Whether it is a line above what is there already.
+    /// Whether it is a single line above the results.
     #[prop(optional, into)]
     is_small: Signal<bool>,
 ) -> impl IntoView {
@@ -137,7 +136,7 @@ pub(crate) fn Drop(
         spawn_local(async move {
             match files::walk(dropped).await {
                 Ok(found) => entries.take(found),
-                Err(_) => entries.refuse("the browser could not list what was dropped"),
+                Err(_) => entries.refuse("The browser couldn't list the dropped items."),
             }
         });
     };
@@ -145,7 +144,7 @@ pub(crate) fn Drop(
         move |_| {
             if let Some(input) = input.get_untracked() {
                 entries.take(files::chosen(input.files()));
-                // So that the same files can be chosen again.
+                // Reset, so that the same files can be chosen again.
                 input.set_value("");
             }
         }
@@ -169,7 +168,7 @@ pub(crate) fn Drop(
             <p>
                 <strong>"Drop training logs here"</strong>
                 <span class="kinds">": files, folders, a whole " <code>"experiments/"</code> " tree, or saved " <code>"*.result.json"</code></span>
-                ". They are read in this browser, and leave it only if you upload them."
+                ". They stay in this browser unless you upload them."
             </p>
             <div class="buttons">
                 <button type="button" class="action primary" on:click=press(files_input)>"Choose files"</button>
@@ -181,7 +180,7 @@ pub(crate) fn Drop(
     }
 }
 
-/// How far reading is, with a way to stop it.
+/// The progress of reading, with a button to stop.
 #[component]
 fn Progress() -> impl IntoView {
     let entries = Entries::of_app();
@@ -205,16 +204,16 @@ fn Progress() -> impl IntoView {
     }
 }
 
-/// How runs are looked at.
+/// The window, the convention and the recipe.
 #[component]
 pub(crate) fn ViewFields() -> impl IntoView {
     let conventions =
         Convention::ALL.map(|convention| (convention.id().to_string(), convention.id().to_string()));
     view! {
         <div class="controls">
-            <TextField field=Field::Window default="the release's own" help="Steps that are scored: last, 11-44, 35-44, or any A-B." />
-            <ChoiceField field=Field::Convention options=conventions.to_vec() default="recipe where there is one" />
-            <TextField field=Field::Recipe default="as the log tells" help="The recipe that the logs ran, if they do not tell." />
+            <TextField field=Field::Window default="the release's own" help="Steps to score: last, or a range such as 35-44." />
+            <ChoiceField field=Field::Convention options=conventions.to_vec() default="recipe, if there is one" />
+            <TextField field=Field::Recipe default="from the log" help="The recipe of the logs, if they don't name it." />
         </div>
     }
 }

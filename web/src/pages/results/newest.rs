@@ -1,4 +1,4 @@
-//! The newest comparison, already drawn.
+//! The comparison of the newest runs.
 
 use crate::address::Address;
 use crate::components::plots::PlotSection;
@@ -9,7 +9,7 @@ use leptos::prelude::*;
 use leptos_router::components::A;
 use std::sync::Arc;
 
-/// What the newest run is worth: beside the one before it, its plan and the published number.
+/// The newest run compared with the previous one, its plan and the published number.
 #[component]
 pub(super) fn Newest() -> impl IntoView {
     let desk = Desk::of_app();
@@ -33,9 +33,9 @@ fn NewestOf(compared: Arc<Compared>) -> impl IntoView {
     let plot = Memo::new(move |_| step_time.clone());
     view! {
         <section class="answers verdict" aria-labelledby="newest" data-verdict=compared.verdict.clone()>
-            <h2 id="newest">"Newest"</h2>
+            <h2 id="newest">"Newest run"</h2>
             <p class="headline">{compared.headline.clone()}</p>
-            <p><A href=compare_href(address, &ids)>"Open the comparison"</A></p>
+            <p><A href=compare_href(address, &ids)>"Open comparison"</A></p>
             <PlotSection id="newest-step-time" title="Step time, s" plot />
         </section>
     }

@@ -1,4 +1,4 @@
-//! Choosing runs to compare. What is chosen stands in the address.
+//! Selects runs to compare. The address has the selection.
 
 use super::PICKS;
 use crate::address::Address;
@@ -10,7 +10,7 @@ fn picks(address: Address) -> Vec<String> {
     address.own(PICKS).split(',').filter(|id| !id.is_empty()).map(str::to_string).collect()
 }
 
-/// A box that chooses a run, where it has an id.
+/// The checkbox that selects a run; none for a row without an id.
 pub(super) fn pick(address: Address, row: &Row) -> AnyView {
     if row.id.is_empty() {
         return ().into_any();
@@ -38,7 +38,7 @@ pub(super) fn pick(address: Address, row: &Row) -> AnyView {
     .into_any()
 }
 
-/// The way to the comparison of what is chosen.
+/// The link to the comparison of the selected runs.
 #[component]
 pub(super) fn ComparePicked() -> impl IntoView {
     let address = Address::of_page();
@@ -49,9 +49,9 @@ pub(super) fn ComparePicked() -> impl IntoView {
     };
     view! {
         <Show when=move || !picked.with(Vec::is_empty)>
-            <div class="picked" role="region" aria-label="Chosen runs">
+            <div class="picked" role="region" aria-label="Selected runs">
                 <a class="action primary" href=move || compare_href(address, &picked.get())>{label}</a>
-                <button type="button" class="action" on:click=move |_| address.set_own(PICKS, "")>"Choose none"</button>
+                <button type="button" class="action" on:click=move |_| address.set_own(PICKS, "")>"Clear selection"</button>
             </div>
         </Show>
     }

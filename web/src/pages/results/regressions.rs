@@ -1,4 +1,4 @@
-//! What takes longer than it should, of all that the server has a history of.
+//! The regressions among the newest runs on the server.
 
 use crate::address::query;
 use crate::desk::Desk;
@@ -6,10 +6,10 @@ use crate::message::{Answer, Question, TimeLine};
 use leptos::prelude::*;
 use trainplan_shared::spec::Spec;
 
-/// As many are told at once, and more on request.
+/// The number of regressions that are shown at first.
 const OPEN: usize = 3;
 
-/// A line for each history whose newest run is a regression; nothing where there is none.
+/// A line for each time line whose newest run is a regression; nothing without one.
 #[component]
 pub(super) fn Regressions() -> impl IntoView {
     let desk = Desk::of_app();
@@ -43,7 +43,7 @@ pub(super) fn Regressions() -> impl IntoView {
     }
 }
 
-/// Whose it is, by the last of its reasons: the lasting change, where there is one.
+/// A regression with its last reason, which is the lasting change, if there is one.
 fn regression(line: &TimeLine) -> impl IntoView + use<> {
     let or_any = |filter: &Option<String>| filter.clone().unwrap_or_default();
     let filters = [("recipe", or_any(&line.recipe)), ("cluster", or_any(&line.cluster))];

@@ -1,4 +1,4 @@
-//! Taking results out of the page: to files, and to the server for whoever may.
+//! Saves the dropped results to files, and uploads them.
 
 use super::intake::Entries;
 use crate::components::trouble::TroubleNote;
@@ -6,12 +6,12 @@ use crate::desk::Desk;
 use crate::message::{Answer, Question, Scope, Sent, Trouble, Uploaded};
 use leptos::prelude::*;
 
-/// Buttons that save what the page shows, or send it to the server.
+/// The buttons that save and upload results.
 #[component]
 pub(super) fn SaveButtons() -> impl IntoView {
     let (desk, entries) = (Desk::of_app(), Entries::of_app());
     let may_upload = desk.may(Scope::Upload, move || desk.has_server() == Some(true));
-    // It goes on while someone looks at another page.
+    // An upload continues while another page is open.
     let sent = entries.sent;
     let is_sending = Memo::new(move |_| sent.with(Option::is_some));
     let (uploaded, trouble) = (RwSignal::new(None::<Uploaded>), RwSignal::new(None::<Trouble>));
@@ -26,12 +26,12 @@ pub(super) fn SaveButtons() -> impl IntoView {
                 Err(wrong) => (None, Some(wrong)),
             };
             sent.set(None);
-            // The page may have gone meanwhile.
+            // The page may have been closed meanwhile.
             uploaded.try_set(told);
             trouble.try_set(wrong);
         });
     };
-    // Who listens hears of every quarter.
+    // Screen readers announce every quarter.
     let heard =
         Memo::new(move |_| sent.get().map(|sent| how_far(&Sent { percent: sent.percent / 25 * 25, ..sent })));
     let save = move |form: &'static str| move |_| entries.save(form);
@@ -39,13 +39,13 @@ pub(super) fn SaveButtons() -> impl IntoView {
         <div class="buttons">
             <button type="button" class="action" on:click=save("csv")>"Save as CSV"</button>
             <button type="button" class="action" on:click=save("json")>"Save as JSON"</button>
-            <button type="button" class="action" on:click=save("results") title="A *.result.json for each log; several come as a tar archive">"Save result files"</button>
+            <button type="button" class="action" on:click=save("results") title="One *.result.json per log; several are saved as a tar archive">"Save result files"</button>
             <Show when=move || may_upload.get()>
-                <button type="button" class="action" disabled=move || is_sending.get() || entries.is_busy() title="Results and raw logs, for everyone who may read there" on:click=upload>
+                <button type="button" class="action" disabled=move || is_sending.get() || entries.is_busy() title="Uploads results and raw logs, visible to everyone with access" on:click=upload>
                     {move || if is_sending.get() { "Uploading…" } else { "Upload to this server" }}
                 </button>
             </Show>
-            {move || entries.save_failed().then(|| view! { <span class="error" role="status">"There was nothing that could be saved."</span> })}
+            {move || entries.save_failed().then(|| view! { <span class="error" role="status">"There is nothing to save."</span> })}
         </div>
         <Show when=move || is_sending.get()>
             <div class="progress">
@@ -61,23 +61,23 @@ pub(super) fn SaveButtons() -> impl IntoView {
     }
 }
 
-/// How far an upload is, in words.
+/// Returns the progress of an upload, in words.
 fn how_far(Sent { file, files, percent, is_broken }: &Sent) -> String {
     let which = if *files > 1 { format!(" file {file} of {files}") } else { String::new() };
-    let broken = if *is_broken { "; the connection broke, it tries again" } else { "" };
+    let broken = if *is_broken { "; connection lost, retrying" } else { "" };
     format!("Uploading{which}: {percent} %{broken}")
 }
 
-/// What became of an upload, in words.
+/// Returns the outcome of an upload, in words.
 fn told(Uploaded { new, known, refused }: &Uploaded) -> String {
     let mut counts = vec![format!("Uploaded: {new}")];
     if *known > 0 {
-        counts.push(format!("there already: {known}"));
+        counts.push(format!("already on the server: {known}"));
     }
     if !refused.is_empty() {
         counts.push(format!("refused: {}", refused.len()));
     } else if new + known == 0 {
-        return "There is nothing to upload: no file has a step.".to_string();
+        return "Nothing to upload: no file has a training step.".to_string();
     }
     format!("{}.", counts.join(", "))
 }

@@ -1,4 +1,4 @@
-//! What the server has, a page at a time.
+//! The runs on the server, a page at a time.
 
 use super::picks::pick;
 use super::{FILTERS, SORT};
@@ -12,10 +12,10 @@ use leptos::prelude::*;
 use std::sync::Arc;
 use trainplan_shared::tables::{PageHeading, StoredRunColumn};
 
-/// The server's own order.
+/// The server's default order.
 const NEWEST: &str = "-received_at";
 
-/// The order that the address asks for; what is none counts as nothing.
+/// Returns the order of the address, or the default one if it is unknown.
 fn order(address: Address) -> String {
     let order = address.own(SORT);
     let mut known = StoredRunColumn::page_headings().into_iter().filter_map(|heading| heading.order);
@@ -23,12 +23,12 @@ fn order(address: Address) -> String {
     if is_known { order } else { NEWEST.into() }
 }
 
-/// An order without its direction.
+/// Returns an order without its direction.
 fn bare(order: &str) -> &str {
     order.strip_prefix('-').unwrap_or(order)
 }
 
-/// The page of runs that the address asks for.
+/// Asks for the page of runs of the address.
 pub(super) fn ask(address: Address) -> Asked<Runs> {
     let desk = Desk::of_app();
     let query = Memo::new(move |_| {
@@ -49,7 +49,7 @@ pub(super) fn ask(address: Address) -> Asked<Runs> {
     )
 }
 
-/// The runs of the server; nothing where there is none.
+/// The runs on the server; nothing without a server.
 #[component]
 pub(super) fn ServerRuns(runs: Asked<Runs>) -> impl IntoView {
     let address = Address::of_page();
@@ -62,7 +62,7 @@ pub(super) fn ServerRuns(runs: Asked<Runs>) -> impl IntoView {
     let turn = move |after: String| address.turn_to_own(&[(AFTER, after)]);
     let is_newest = move || order(address) == NEWEST;
     let has_filters = move || is_any(address, &FILTERS);
-    // Who empties the last filter is still in its field when the runs come.
+    // The filters stay while the last one is cleared, because the user is still in its field.
     let has_any =
         Memo::new(move |before| before == Some(&true) || !rows.with(Vec::is_empty) || has_filters());
     let nothing = move || {
@@ -101,17 +101,16 @@ pub(super) fn ServerRuns(runs: Asked<Runs>) -> impl IntoView {
     }
 }
 
-/// How results come to a server that has none.
+/// What the page shows while the server has no runs.
 fn begin() -> impl IntoView {
     view! {
         <p class="notice">
-            "The server has no results yet: " <code>"trainplan run"</code> " brings them, "
-            <code>"trainplan import"</code> " and " <code>"trainplan upload"</code> " do too."
+            "No runs on the server yet. Drop logs above and choose Upload."
         </p>
     }
 }
 
-/// The head of a column; a press has the server sort by it, another turns the order round.
+/// The heading of a column: a press sorts by it on the server, another one reverses the order.
 fn heading(column: PageHeading) -> AnyView {
     let PageHeading { title, is_number, hint, .. } = column;
     let Some(first) = column.order else {
@@ -128,7 +127,7 @@ fn heading(column: PageHeading) -> AnyView {
         let next = if next == NEWEST { String::new() } else { next };
         address.turn_to_own(&[(SORT, next), (AFTER, String::new())]);
     };
-    // Whether it is descending, in words and as an arrow.
+    // The direction in words and as an arrow.
     let turned = move || match current() {
         None => ("none", ""),
         Some(order) if order.starts_with('-') => ("descending", " ↓"),

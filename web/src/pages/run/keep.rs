@@ -1,4 +1,4 @@
-//! Telling the server what a log is a run of, where that was not said at its upload.
+//! Saves a recipe that the user set for a run on the server.
 
 use crate::address::Address;
 use crate::components::trouble::TroubleNote;
@@ -8,13 +8,13 @@ use leptos::prelude::*;
 use std::sync::Arc;
 use trainplan_shared::field::Field;
 
-/// Says that the page shows the run by another recipe than the server, and offers to keep it so there to whoever may.
+/// A note that the page shows the run with another recipe than the server, and a button to save it there.
 #[component]
 pub(super) fn KeepRecipe(id: Memo<String>, compared: Memo<Arc<Compared>>) -> impl IntoView {
     let (desk, address) = (Desk::of_app(), Address::of_page());
     let may = desk.may(Scope::Admin, || true);
     let recipe = Memo::new(move |_| address.text(Field::Recipe));
-    // A campaign has said what it carried out.
+    // A campaign's run has its recipe from the campaign.
     let is_open = move || {
         let is_kept = compared.with(|run| !run.on_server.is_empty() && !run.source.is_carried);
         is_kept && desk.shared().is_none() && !recipe.with(String::is_empty)
@@ -31,10 +31,10 @@ pub(super) fn KeepRecipe(id: Memo<String>, compared: Memo<Arc<Compared>>) -> imp
     view! {
         <Show when=is_open>
             <div class="buttons">
-                <p>"Only you see it as a run of " <code>{recipe}</code> "."</p>
+                <p>"Only you see this run with the recipe " <code>{recipe}</code> "."</p>
                 {move || match may.get() {
-                    true => view! { <button type="button" class="action" on:click=keep>"Keep it so on the server"</button> }.into_any(),
-                    false => view! { <p class="basis">"Who is signed in with the scope admin can keep it so."</p> }.into_any(),
+                    true => view! { <button type="button" class="action" on:click=keep>"Save for everyone"</button> }.into_any(),
+                    false => view! { <p class="basis">"Users with the scope admin can save it for everyone."</p> }.into_any(),
                 }}
             </div>
             <TroubleNote trouble=failed />

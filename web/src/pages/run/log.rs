@@ -1,4 +1,4 @@
-//! The log of a run, a page of lines at a time. It is text that a cluster wrote, and is shown as text.
+//! The log of a run, a page of lines at a time. A log is untrusted text, and is shown as text only.
 
 use super::{FIND, FROM};
 use crate::address::Address;
@@ -14,14 +14,14 @@ use leptos_router::hooks::use_location;
 use trainplan_shared::api::{self, LogLines};
 use trainplan_shared::units::group_digits;
 
-/// Lines of the log, with search. `#L120` in the address leads to a line and marks it, `#L120-L124` a range.
+/// The lines of the log, with search. `#L120` in the address selects a line, `#L120-L124` a range.
 #[component]
 pub(super) fn LogView(id: Memo<String>) -> impl IntoView {
     let (address, desk, marks) = (Address::of_page(), Desk::of_app(), Marks::of_page());
     let find = Memo::new(move |_| address.own(FIND));
     let from = Memo::new(move |_| {
         let from = address.own(FROM).parse().unwrap_or(1).max(1);
-        // What is found need not be what is marked.
+        // Search results may not contain the selected lines.
         let marked = marks.lines.get().filter(|_| find.with(String::is_empty));
         piece(from, marked)
     });
@@ -29,7 +29,7 @@ pub(super) fn LogView(id: Memo<String>) -> impl IntoView {
         move || Some(Question::Lines { id: id.get(), from: from.get(), find: find.get() }),
         |answer| if let Answer::Lines(lines) = answer { Some(lines) } else { None },
     );
-    // To what the address marks, once it is there.
+    // Scroll to the selected line once it is loaded.
     Effect::new(move |_| {
         let there = lines.get().is_some();
         let line = marks.goal.get().and_then(|line| document().get_element_by_id(&format!("L{line}")));
@@ -38,14 +38,14 @@ pub(super) fn LogView(id: Memo<String>) -> impl IntoView {
         }
     });
     let shown = move || lines.get().map(|lines| lines.lines.clone()).unwrap_or_default();
-    let told = move || match lines.get() {
-        Some(answer) if !lines.is_open() => told(&answer, from.get(), &find.get()),
-        _ => "Reading the log.".to_string(),
+    let status = move || match lines.get() {
+        Some(answer) if !lines.is_open() => in_words(&answer, from.get(), &find.get()),
+        _ => "Loading the log.".to_string(),
     };
     let go = move |from: u64| {
         address.turn_to_own(&[(FROM, if from > 1 { from.to_string() } else { String::new() })]);
     };
-    // Around what is marked among the lines that were found.
+    // From the search results to the lines around the selection.
     let whole = move |_| {
         let marked = marks.lines.get_untracked();
         address.turn_to_own(&[(FIND, String::new()), (FROM, String::new())]);
@@ -60,7 +60,7 @@ pub(super) fn LogView(id: Memo<String>) -> impl IntoView {
         desk.ask(Question::LogFile { id: id.clone() }, move |answer| {
             let saved = answer.and_then(|answer| match answer {
                 Answer::Address(address) => save_address(&address, &format!("{id}.log"))
-                    .map_err(|_| Trouble::Other("the browser could not save it".into())),
+                    .map_err(|_| Trouble::Other("The browser couldn't save the log.".into())),
                 _ => Err(Trouble::NoServer),
             });
             failed.set(saved.err());
@@ -76,7 +76,7 @@ pub(super) fn LogView(id: Memo<String>) -> impl IntoView {
             <TroubleNote trouble=Signal::derive(move || lines.trouble()) alone="The server has no log of this run." />
             <Show when=move || lines.get().is_some()>
                 <Search />
-                <p class="basis" role="status">{told}</p>
+                <p class="basis" role="status">{status}</p>
                 <div class="scroll tall" tabindex="0" role="region" aria-label="Lines of the log" class:stale=move || lines.is_open()>
                     <ol class="lines">
                         <For each=shown key=|line| (line.number, line.text.clone()) let(line)>
@@ -89,18 +89,18 @@ pub(super) fn LogView(id: Memo<String>) -> impl IntoView {
                         <button type="button" class="action" on:click=move |_| go(1)>"First lines"</button>
                     </Show>
                     <Show when=move || { from.get() > 1 && find.with(String::is_empty) }>
-                        <button type="button" class="action" on:click=move |_| go(from.get_untracked().saturating_sub(LINES))>"Lines before"</button>
+                        <button type="button" class="action" on:click=move |_| go(from.get_untracked().saturating_sub(LINES))>"Previous lines"</button>
                     </Show>
                     {move || next().map(|next| view! {
                         <button type="button" class="action" on:click=move |_| go(next)>"Next lines"</button>
                     })}
                     <Show when=move || marks.lines.get().is_some()>
                         <Show when=move || !find.with(String::is_empty)>
-                            <button type="button" class="action" on:click=whole>"Show what is around it"</button>
+                            <button type="button" class="action" on:click=whole>"Show in context"</button>
                         </Show>
-                        <CopyButton text=href label="Copy link to what is marked" />
+                        <CopyButton text=href label="Copy link to selection" />
                     </Show>
-                    <button type="button" class="action" on:click=save>"Save the whole log"</button>
+                    <button type="button" class="action" on:click=save>"Save log"</button>
                 </div>
                 <TroubleNote trouble=failed />
             </Show>
@@ -108,12 +108,12 @@ pub(super) fn LogView(id: Memo<String>) -> impl IntoView {
     }
 }
 
-/// What the address marks of the log.
+/// The selected lines of the log.
 #[derive(Clone, Copy)]
 struct Marks {
     /// The first line and the last, if any.
     lines: RwSignal<Option<(u64, u64)>>,
-    /// The line to bring into view: none after a click, whose line stands there.
+    /// The line to scroll to; none after a click, because that line is in view.
     goal: RwSignal<Option<u64>>,
 }
 
@@ -121,7 +121,7 @@ impl Marks {
     fn of_page() -> Marks {
         let marks = Marks { lines: RwSignal::new(None), goal: RwSignal::new(None) };
         marks.read();
-        // The page may turn to something else, or someone go back or type another address.
+        // The address changes by navigation within the page, by the back button or by typing.
         let search = use_location().search;
         Effect::new(move |_| {
             search.track();
@@ -138,7 +138,7 @@ impl Marks {
         self.lines.set(lines);
     }
 
-    /// Marks in the address too. That is no step to go back over.
+    /// Selects lines, also in the address, without a new history entry.
     fn set(self, lines: (u64, u64)) {
         let hash = match lines {
             (first, last) if first == last => format!("#L{first}"),
@@ -154,7 +154,7 @@ impl Marks {
     }
 }
 
-/// The lines that the hash of an address names: `#L120`, `#L120-L124`.
+/// Returns the lines of an address's hash: `#L120`, `#L120-L124`.
 fn named(hash: &str) -> Option<(u64, u64)> {
     let (first, last) =
         hash.strip_prefix("#L").map(|lines| lines.split_once("-L").unwrap_or((lines, lines)))?;
@@ -162,7 +162,7 @@ fn named(hash: &str) -> Option<(u64, u64)> {
     Some((first.min(last), first.max(last)))
 }
 
-/// The first line to show: as the address has it, unless what it marks begins elsewhere.
+/// Returns the first line to show: the address's, unless the selection starts on another page.
 fn piece(from: u64, marked: Option<(u64, u64)>) -> u64 {
     match marked {
         Some((line, _)) if !(from..from.saturating_add(LINES)).contains(&line) => {
@@ -172,8 +172,8 @@ fn piece(from: u64, marked: Option<(u64, u64)>) -> u64 {
     }
 }
 
-/// What is shown, in words.
-fn told(LogLines { lines, next, total }: &LogLines, from: u64, find: &str) -> String {
+/// Returns which lines are shown, in words.
+fn in_words(LogLines { lines, next, total }: &LogLines, from: u64, find: &str) -> String {
     let number = |number: u64| group_digits(number as f64);
     if find.is_empty() {
         let total = total.map_or(String::new(), |total| format!(" of {}", number(total)));
@@ -224,7 +224,7 @@ fn LogLine(line: api::LogLine, marks: Marks) -> impl IntoView {
         marks.lines.get().is_some_and(|(first, last)| (first..=last).contains(&number)).then_some("true")
     };
     let mark = move |event: MouseEvent| {
-        // The browser opens another tab by these.
+        // With these keys the browser opens a new tab.
         if event.ctrl_key() || event.meta_key() {
             return;
         }
@@ -233,7 +233,7 @@ fn LogLine(line: api::LogLine, marks: Marks) -> impl IntoView {
             marks.lines.get_untracked().filter(|_| event.shift_key()).map_or(number, |(first, _)| first);
         marks.set((first.min(number), first.max(number)));
     };
-    // Else shift selects all text between.
+    // Otherwise shift selects the text in between.
     let press = |event: MouseEvent| {
         if event.shift_key() {
             event.prevent_default();

@@ -1,4 +1,4 @@
-//! The Run page: what one run measured, beside its plan and the published number, and where that comes from.
+//! The Run page: a run's score, its comparison with the plan and the published number, its origin and its log.
 
 mod keep;
 mod log;
@@ -24,7 +24,7 @@ use trainplan_shared::result::sentence;
 use trainplan_shared::spec::Spec;
 use trainplan_shared::tables::{ComparisonColumn, PageCell, PageHeading};
 
-/// The keys of the address: the run, and what of its log is shown.
+/// The keys of the address: the run, and the shown part of its log.
 const ID: &str = "id";
 pub(super) const FROM: &str = "from";
 pub(super) const FIND: &str = "find";
@@ -53,7 +53,7 @@ pub(crate) fn RunPage() -> impl IntoView {
     });
     let is_on_server = Memo::new(move |_| compared.with(|compared| !compared.on_server.is_empty()));
     let why = move || match id.with(String::is_empty) {
-        true => Some("the address names no run".to_string()),
+        true => Some("The address has no run id.".to_string()),
         false => compared.with(|compared| compared.missing.first().map(|(_, why)| why.clone())),
     };
     let deleted = RwSignal::new(String::new());
@@ -63,7 +63,7 @@ pub(crate) fn RunPage() -> impl IntoView {
             <h1>{name}</h1>
             <AddressProblems address />
             <Show when=is_gone>
-                <p class="notice" role="status">"It is deleted, with its log. " <A href="/results">"All results"</A></p>
+                <p class="notice" role="status">"The run and its log were deleted. " <A href="/results">"All results"</A></p>
             </Show>
             <TroubleNote trouble=Signal::derive(move || asked.trouble()) />
             {move || why().map(|why| view! {
@@ -90,11 +90,11 @@ pub(crate) fn RunPage() -> impl IntoView {
     }
 }
 
-/// Which run it is, and where it comes from.
+/// The run's id, time, log and history.
 #[component]
 fn Origin(id: Memo<String>, compared: Memo<Arc<Compared>>, is_on_server: Memo<bool>) -> impl IntoView {
     let desk = Desk::of_app();
-    // Ids of runs of ours begin with their time, those of logs do not: what is enough to tell two apart.
+    // Ids of campaign runs start with their time, so a shorter prefix could be ambiguous.
     let short = move || id.with(|id| id.get(..13).unwrap_or(id).to_string());
     view! {
         <p class="origin basis">
@@ -114,7 +114,7 @@ fn Origin(id: Memo<String>, compared: Memo<Arc<Compared>>, is_on_server: Memo<bo
     }
 }
 
-/// Deleting the run from the server, for whoever may.
+/// The button that deletes the run, for users with the scope admin.
 #[component]
 fn Delete(id: Memo<String>, deleted: RwSignal<String>) -> impl IntoView {
     let desk = Desk::of_app();
@@ -125,7 +125,7 @@ fn Delete(id: Memo<String>, deleted: RwSignal<String>) -> impl IntoView {
         desk.ask(Question::Delete { id: id.clone() }, move |answer| match answer {
             Ok(_) => deleted.set(id),
             Err(Trouble::NoNetwork) => {
-                failed.set(Some(Trouble::Other("the server did not answer: try again".into())));
+                failed.set(Some(Trouble::Other("The server did not answer. Try again.".into())));
             }
             Err(trouble) => failed.set(Some(trouble)),
         });
@@ -135,8 +135,8 @@ fn Delete(id: Memo<String>, deleted: RwSignal<String>) -> impl IntoView {
             <details>
                 <summary>"Delete this run"</summary>
                 <div class="buttons">
-                    <p>"Its result and its raw log go for good, and links to it open nothing any more."</p>
-                    <button type="button" class="action danger" on:click=delete>"Delete for good"</button>
+                    <p>"This deletes the result and the raw log permanently. Links to the run stop working."</p>
+                    <button type="button" class="action danger" on:click=delete>"Delete permanently"</button>
                 </div>
                 <TroubleNote trouble=failed />
             </details>
@@ -144,7 +144,7 @@ fn Delete(id: Memo<String>, deleted: RwSignal<String>) -> impl IntoView {
     }
 }
 
-/// What the run measured.
+/// The run's numbers.
 #[component]
 fn Figures(rows: Memo<Vec<Arc<Row>>>, compared: Memo<Arc<Compared>>) -> impl IntoView {
     let figure = |(PageHeading { title, .. }, PageCell { text, detail, .. }): (PageHeading, PageCell)| {
@@ -181,7 +181,7 @@ fn Figures(rows: Memo<Vec<Arc<Row>>>, compared: Memo<Arc<Compared>>) -> impl Int
     }
 }
 
-/// What leads away from the page: the comparison, files, links.
+/// The comparison, the files and the links of the run.
 #[component]
 fn Takeout(id: Memo<String>, is_on_server: Memo<bool>) -> impl IntoView {
     let (address, desk) = (Address::of_page(), Desk::of_app());
@@ -189,7 +189,7 @@ fn Takeout(id: Memo<String>, is_on_server: Memo<bool>) -> impl IntoView {
     let save_result = move |_| {
         desk.ask(Question::ResultFile { id: id.get_untracked() }, move |answer| {
             let saved = matches!(answer, Ok(Answer::File(file)) if as_file(&file.text, &file.name).is_ok());
-            failed.set(if saved { String::new() } else { "The result could not be saved.".into() });
+            failed.set(if saved { String::new() } else { "Couldn't save the result.".into() });
         });
     };
     let to = Signal::derive(move || {
@@ -215,7 +215,7 @@ fn Takeout(id: Memo<String>, is_on_server: Memo<bool>) -> impl IntoView {
     }
 }
 
-/// What every version of the parser made of the log, where the server tells.
+/// The scores by each version of the parser, if the server has them.
 #[component]
 fn Scores(id: Memo<String>) -> impl IntoView {
     let scores = Desk::of_app().answer(
@@ -226,7 +226,7 @@ fn Scores(id: Memo<String>) -> impl IntoView {
     view! {
         <Show when=move || table.with(|table| !table.rows.is_empty())>
             <details>
-                <summary>"Versions of the score"</summary>
+                <summary>"Scoring history"</summary>
                 <Numbers table />
             </details>
         </Show>
