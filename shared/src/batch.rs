@@ -1,12 +1,14 @@
-//! How many tokens a step takes, and in what pieces.
+//! Batches: the tokens of a step and how they are divided.
 
 use crate::field::Field;
 use crate::layout::Layout;
+use crate::message;
+use crate::message::Message;
 use crate::problem::Problem;
 use crate::units::nearest_multiples;
 use serde::Serialize;
 
-/// The batch of a step, in sequences that divide evenly; made by [`Batch::new`] alone.
+/// The batch of a step, divided evenly, as checked by [`Batch::new`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Batch {
     seq_len: u32,
@@ -16,35 +18,32 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Checks a batch against the layout that carries it.
+    /// Returns the batch of these sizes for a layout.
     ///
     /// # Errors
-    /// A sequence that context parallelism can't cut, or a global batch that does not divide by MBS·DP.
+    /// The sequence can't be divided by 2·CP, or the global batch by MBS·DP.
     pub fn new(seq_len: u32, mbs: u32, gbs: u32, layout: &Layout) -> Result<Batch, Vec<Problem>> {
         let mut problems: Vec<Problem> = [(Field::SeqLen, seq_len), (Field::Mbs, mbs), (Field::Gbs, gbs)]
             .into_iter()
             .filter(|(_, value)| *value == 0)
             .map(|(field, value)| {
-                Problem::clause(field, value, "leaves nothing to train on").allowed("1 or more")
+                Problem::new(field, value, message![field, " must be at least 1."]).suggest([1])
             })
             .collect();
-        // Each rank takes one early and one late piece, so that causal attention is shared evenly.
+        // Each rank takes an early and a late piece, so that the work of causal attention is even.
         let pieces = u64::from(layout.cp()) * if layout.cp() > 1 { 2 } else { 1 };
         if !u64::from(seq_len).is_multiple_of(pieces) {
             let nearest =
                 u32::try_from(pieces).map(|step| nearest_multiples(seq_len, step)).unwrap_or_default();
-            problems.push(
-                Problem::clause(Field::SeqLen, seq_len, format!("does not divide by 2·CP = {pieces}"))
-                    .nearest(nearest),
-            );
+            let cp = layout.cp();
+            let message = format!("{seq_len} tokens can't be divided into {pieces} pieces (2 × CP {cp}).");
+            problems.push(Problem::new(Field::SeqLen, seq_len, message).suggest(nearest));
         }
         let (dp, shard) = (layout.dp(), u64::from(mbs) * u64::from(layout.dp()));
         if problems.is_empty() && !u64::from(gbs).is_multiple_of(shard) {
             let nearest = u32::try_from(shard).map(|step| nearest_multiples(gbs, step)).unwrap_or_default();
-            problems.push(
-                Problem::clause(Field::Gbs, gbs, format!("does not divide by MBS·DP = {mbs}·{dp} = {shard}"))
-                    .nearest(nearest),
-            );
+            let message = format!("GBS {gbs} is not a multiple of {shard} (MBS {mbs} × DP {dp}).");
+            problems.push(Problem::new(Field::Gbs, gbs, message).suggest(nearest));
         }
         if !problems.is_empty() {
             return Err(problems);
@@ -52,37 +51,40 @@ impl Batch {
         Ok(Batch { seq_len, mbs, gbs, ga: (u64::from(gbs) / shard) as u32 })
     }
 
-    /// Tokens of a sequence.
+    /// Returns the sequence length, in tokens.
     pub fn seq_len(&self) -> u32 {
         self.seq_len
     }
-    /// Micro batch size, sequences.
+    /// Returns the micro batch size, in sequences.
     pub fn mbs(&self) -> u32 {
         self.mbs
     }
-    /// Global batch size, sequences.
+    /// Returns the global batch size, in sequences.
     pub fn gbs(&self) -> u32 {
         self.gbs
     }
-    /// Gradient accumulation: micro batches per step and data-parallel rank, GBS / (MBS·DP).
+    /// Returns the gradient accumulation: micro batches per step and data-parallel rank, GBS / (MBS·DP).
     pub fn ga(&self) -> u32 {
         self.ga
     }
-    /// Tokens of a step.
+    /// Returns the tokens of a step.
     pub fn tokens(&self) -> f64 {
         f64::from(self.seq_len) * f64::from(self.gbs)
     }
 
-    /// What works but not as well as its neighbours would.
-    pub fn warnings(&self, layout: &Layout) -> Vec<String> {
+    /// Returns warnings about a batch that works, but slower than another would.
+    pub fn warnings(&self, layout: &Layout) -> Vec<Message> {
         let mut warnings = Vec::new();
         let (ga, pp) = (self.ga, layout.pp());
         if layout.vp() > 1 && !ga.is_multiple_of(pp) {
-            warnings.push(format!(
-                "GA = {ga} is no multiple of PP = {pp}: the interleaved schedule of Megatron releases up to 2024 refuses that"
-            ));
+            warnings.push(Message::from(format!(
+                "Gradient accumulation ({ga}) is not a multiple of PP ({pp}). The interleaved schedule of Megatron \
+                 releases up to 2024 requires that."
+            )));
         } else if ga < pp {
-            warnings.push(format!("GA = {ga} is less than PP = {pp}: most of the pipeline stands idle"));
+            warnings.push(Message::from(format!(
+                "Gradient accumulation ({ga}) is less than PP ({pp}), so most of the pipeline is idle."
+            )));
         }
         warnings
     }
@@ -108,10 +110,7 @@ mod tests {
     #[test]
     fn a_batch_that_does_not_divide_names_the_nearest() {
         let problem = Batch::new(8192, 1, 130, &layout(8, 2)).unwrap_err().remove(0);
-        assert_eq!(
-            problem.to_string(),
-            "--gbs: “130” does not divide by MBS·DP = 1·4 = 4; nearest: 128 or 132"
-        );
+        assert_eq!(problem.to_string(), "GBS 130 is not a multiple of 4 (MBS 1 × DP 4). Use 128 or 132.");
         assert!(Batch::new(8191, 1, 128, &layout(8, 2)).is_err());
         assert!(Batch::new(8192, 0, 128, &layout(8, 2)).is_err());
     }

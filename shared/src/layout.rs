@@ -1,31 +1,33 @@
-//! How a model is spread over GPUs.
+//! Layouts: how a model is spread over GPUs.
 
 use crate::architecture::{Architecture, AttentionKind};
 use crate::field::Field;
+use crate::message;
+use crate::message::{Message, Setting};
 use crate::problem::Problem;
-use crate::units::{greatest_common_divisor, nearest_divisors, nearest_multiples};
+use crate::units::{greatest_common_divisor, group_digits, nearest_divisors, nearest_multiples};
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
 
-/// The degrees of parallelism as someone wrote them down, not yet known to work.
+/// Degrees of parallelism before they are checked. All are 1 or more in a valid layout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Degrees {
-    /// GPUs in all.
+    /// Total number of GPUs.
     pub gpus: u32,
-    /// Tensor parallel.
+    /// GPUs that share each layer.
     pub tp: u32,
-    /// Pipeline parallel.
+    /// Pipeline stages.
     pub pp: u32,
-    /// Context parallel.
+    /// GPUs that share each sequence.
     pub cp: u32,
-    /// Expert parallel.
+    /// GPUs that share the experts.
     pub ep: u32,
-    /// Tensor parallel inside an expert.
+    /// GPUs that share each expert.
     pub expert_tp: u32,
-    /// Virtual pipeline: chunks of layers per stage.
+    /// Chunks of layers on each stage; 1 without interleaving.
     pub vp: u32,
-    /// How layers fall on stages.
+    /// How layers are divided among stages.
     pub split: PipelineSplit,
 }
 
@@ -35,7 +37,7 @@ impl Default for Degrees {
     }
 }
 
-/// Degrees of parallelism that fit the GPUs and the model; there is no other way to make one than [`Layout::new`].
+/// Degrees of parallelism that fit the GPUs and the model, as checked by [`Layout::new`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Layout {
     gpus: u32,
@@ -51,10 +53,10 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Checks degrees against the GPUs and the architecture.
+    /// Returns the layout of these degrees for an architecture.
     ///
     /// # Errors
-    /// Every degree that does not divide what it must, with the nearest values that do.
+    /// One problem for each degree that does not divide its dimension, with the nearest values that do.
     pub fn new(degrees: &Degrees, architecture: &Architecture) -> Result<Layout, Vec<Problem>> {
         let Degrees { gpus, tp, pp, cp, ep, expert_tp, vp, ref split } = *degrees;
         let mut problems = zeros(degrees);
@@ -64,18 +66,19 @@ impl Layout {
         problems.extend(tp_problem(tp, architecture));
         problems.extend(expert_problems(degrees, architecture));
         if vp > 1 && pp == 1 {
-            problems.push(
-                Problem::clause(Field::Vp, vp, "needs a pipeline: PP is 1")
-                    .nearest([1])
-                    .allowed("1 unless PP > 1"),
-            );
+            let message =
+                message![Setting::new(Field::Vp, vp), " needs pipeline stages, but ", Field::Pp, " is 1."];
+            problems.push(Problem::new(Field::Vp, vp, message).suggest([1]));
         }
         // Wide enough that no product of degrees wraps.
         let model_parallel = (u64::from(tp) * u64::from(pp)).saturating_mul(u64::from(cp));
         if !u64::from(gpus).is_multiple_of(model_parallel) {
-            let what = format!("does not divide by TP·PP·CP = {tp}·{pp}·{cp} = {model_parallel}");
-            let nearest = u32::try_from(model_parallel).map(|step| nearest_multiples(gpus, step));
-            problems.push(Problem::clause(Field::Gpus, gpus, what).nearest(nearest.unwrap_or_default()));
+            let message = format!(
+                "{} can't be split into groups of {model_parallel} (TP {tp} × PP {pp} × CP {cp}).",
+                count_of_gpus(gpus)
+            );
+            let multiples = u32::try_from(model_parallel).map(|step| nearest_multiples(gpus, step));
+            problems.push(Problem::new(Field::Gpus, gpus, message).suggest(multiples.unwrap_or_default()));
         }
         let stages = match split.stages(architecture.layers, pp, vp) {
             Ok(stages) => stages,
@@ -90,49 +93,49 @@ impl Layout {
         Ok(Layout { gpus, tp, pp, cp, ep, expert_tp, vp, split: split.clone(), stages })
     }
 
-    /// GPUs in all.
+    /// Returns the total number of GPUs.
     pub fn gpus(&self) -> u32 {
         self.gpus
     }
-    /// Tensor parallel.
+    /// Returns the tensor-parallel size.
     pub fn tp(&self) -> u32 {
         self.tp
     }
-    /// Pipeline parallel.
+    /// Returns the number of pipeline stages.
     pub fn pp(&self) -> u32 {
         self.pp
     }
-    /// Context parallel.
+    /// Returns the context-parallel size.
     pub fn cp(&self) -> u32 {
         self.cp
     }
-    /// Expert parallel.
+    /// Returns the expert-parallel size.
     pub fn ep(&self) -> u32 {
         self.ep
     }
-    /// Tensor parallel inside an expert.
+    /// Returns the tensor-parallel size inside an expert.
     pub fn expert_tp(&self) -> u32 {
         self.expert_tp
     }
-    /// Virtual pipeline: chunks of layers per stage, 1 without interleaving.
+    /// Returns the chunks of layers on each stage; 1 without interleaving.
     pub fn vp(&self) -> u32 {
         self.vp
     }
-    /// Data parallel: GPUs / (TP·PP·CP).
+    /// Returns the data-parallel size, GPUs / (TP·PP·CP).
     pub fn dp(&self) -> u32 {
         self.gpus / (self.tp * self.pp * self.cp)
     }
-    /// How layers fall on stages.
+    /// Returns how layers are divided among stages.
     pub fn split(&self) -> &PipelineSplit {
         &self.split
     }
-    /// Layers of each stage, first to last.
+    /// Returns the layers of each stage, first to last.
     pub fn stages(&self) -> &[u32] {
         &self.stages
     }
 
-    /// What works but not as well as its neighbours would.
-    pub fn warnings(&self, architecture: &Architecture) -> Vec<String> {
+    /// Returns warnings about a layout that works, but slower than a similar one would.
+    pub fn warnings(&self, architecture: &Architecture) -> Vec<Message> {
         let mut warnings = Vec::new();
         let chunks = self.pp * self.vp;
         let (layers, counted) = (architecture.layers, architecture.layers + 2);
@@ -142,12 +145,16 @@ impl Layout {
             PipelineSplit::Explicit(_) => false,
         };
         if uneven {
-            let mut warning = format!(
-                "{layers} layers do not fall evenly on PP·VP = {chunks} pipeline chunks: the fullest stage sets the pace"
-            );
+            let mut warning = Message::from(format!(
+                "{layers} layers can't be divided evenly among {chunks} pipeline chunks (PP × VP), \
+                 so the fullest stage slows every step."
+            ));
             if self.split == PipelineSplit::Even && counted.is_multiple_of(chunks) {
-                warning +=
-                    "; counting embedding and loss as a layer each (pipeline split `counted`) makes it even";
+                warning = warning.and(message![
+                    " The division is even with ",
+                    Setting::new(Field::PipelineSplit, PipelineSplit::Counted),
+                    ", which counts the embedding and the loss as a layer each.",
+                ]);
             }
             warnings.push(warning);
         }
@@ -155,46 +162,51 @@ impl Layout {
     }
 }
 
-/// How a model's layers fall on pipeline stages.
+/// How a model's layers are divided among pipeline stages.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum PipelineSplit {
-    /// Alike on every stage, as far as it goes.
+    /// Evenly; the first chunks take the remainder.
     #[default]
     Even,
-    /// Embedding and loss count as a layer each, so that the first and last stage hold one layer fewer.
+    /// Evenly, with the embedding and the loss counted as a layer each: the first and last stage have one layer fewer.
     Counted,
     /// Layers of each stage, first to last.
     Explicit(Vec<u32>),
 }
 
 impl PipelineSplit {
-    /// Layers of each of `pp` stages of `vp` chunks.
+    /// Returns the layers of each of `pp` stages of `vp` chunks.
     fn stages(&self, layers: u32, pp: u32, vp: u32) -> Result<Vec<u32>, Problem> {
-        let refuse = |what: String| Problem::clause(Field::PipelineSplit, self, what);
+        let refuse = |message: String| Err(Problem::new(Field::PipelineSplit, self, message));
         let chunks = pp.saturating_mul(vp);
         match self {
             PipelineSplit::Explicit(stages) => {
                 let total: u64 = stages.iter().map(|stage| u64::from(*stage)).sum();
                 if stages.len() as u64 != u64::from(pp) {
-                    return Err(refuse(format!("names {} stages where PP is {pp}", stages.len())));
+                    return refuse(format!(
+                        "The pipeline split lists {} stages, but PP is {pp}.",
+                        stages.len()
+                    ));
                 }
                 if total != u64::from(layers) {
-                    return Err(refuse(format!("holds {total} layers where the model has {layers}")));
+                    return refuse(format!(
+                        "The pipeline split adds up to {total} layers, but the model has {layers}."
+                    ));
                 }
                 Ok(stages.clone())
             }
             _ if chunks > layers.saturating_add(2) || (*self == PipelineSplit::Even && chunks > layers) => {
-                Err(Problem::clause(
-                    if vp > 1 { Field::Vp } else { Field::Pp },
-                    if vp > 1 { vp } else { pp },
-                    format!("makes PP·VP = {chunks} pipeline chunks of {layers} layers: some would be empty"),
-                )
-                .nearest(Some(if vp > 1 { layers / pp.max(1) } else { layers }).filter(|most| *most > 0)))
+                let (field, degree, most) =
+                    if vp > 1 { (Field::Vp, vp, layers / pp.max(1)) } else { (Field::Pp, pp, layers) };
+                let message = format!(
+                    "{layers} layers can't fill {chunks} pipeline chunks (PP {pp} × VP {vp}): some would be empty."
+                );
+                Err(Problem::new(field, degree, message).suggest(Some(most).filter(|most| *most > 0)))
             }
             PipelineSplit::Even => Ok(even_stages(layers, pp, vp)),
             PipelineSplit::Counted => {
                 let mut stages = even_stages(layers + 2, pp, vp);
-                // The embedding stands before the first layer, the loss after the last.
+                // The embedding comes before the first layer, the loss after the last.
                 if let Some(first) = stages.first_mut() {
                     *first -= 1;
                 }
@@ -207,7 +219,7 @@ impl PipelineSplit {
     }
 }
 
-/// `layers` over `pp` stages of `vp` chunks; the chunks that take one more are the first in pipeline order.
+/// Returns the layers of `pp` stages of `vp` chunks. The first chunks in pipeline order take the remainder.
 fn even_stages(layers: u32, pp: u32, vp: u32) -> Vec<u32> {
     let chunks = pp * vp;
     let (each, rest) = (layers / chunks, layers % chunks);
@@ -240,8 +252,11 @@ impl FromStr for PipelineSplit {
                 .collect::<Option<Vec<u32>>>()
                 .map(PipelineSplit::Explicit)
                 .ok_or_else(|| {
-                    Problem::clause(Field::PipelineSplit, text, "is no pipeline split")
-                        .allowed("even, counted (embedding and loss count as a layer each), or the layers of each stage: 7,8,8,…")
+                    let message = format!(
+                        "Unknown pipeline split \"{text}\". Use even, counted (the embedding and the loss count as \
+                         a layer each) or the layers of each stage, such as 7,8,8,9."
+                    );
+                    Problem::new(Field::PipelineSplit, text, message)
                 }),
         }
     }
@@ -250,6 +265,13 @@ impl FromStr for PipelineSplit {
 impl Serialize for PipelineSplit {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+fn count_of_gpus(gpus: u32) -> String {
+    match gpus {
+        1 => "1 GPU".to_string(),
+        _ => format!("{} GPUs", group_digits(f64::from(gpus))),
     }
 }
 
@@ -265,7 +287,7 @@ fn zeros(degrees: &Degrees) -> Vec<Problem> {
     ]
     .into_iter()
     .filter(|(_, degree)| *degree == 0)
-    .map(|(field, degree)| Problem::clause(field, degree, "is no degree").allowed("1 or more").nearest([1]))
+    .map(|(field, degree)| Problem::new(field, degree, message![field, " must be at least 1."]).suggest([1]))
     .collect()
 }
 
@@ -274,23 +296,18 @@ fn tp_problem(tp: u32, architecture: &Architecture) -> Option<Problem> {
     let common = widths.iter().fold(0, |common, (_, width)| greatest_common_divisor(common, *width));
     if let Some((name, width)) = widths.iter().find(|(_, width)| !width.is_multiple_of(tp)) {
         return Some(
-            Problem::clause(Field::Tp, tp, format!("does not divide the model's {name}, {width}"))
-                .nearest(nearest_divisors(tp, common)),
+            Problem::new(Field::Tp, tp, format!("The model's {name} ({width}) can't be divided by TP {tp}."))
+                .suggest(nearest_divisors(tp, common)),
         );
     }
     match architecture.attention.kind {
-        // Beyond the query groups, ranks hold copies of a group: whole copies only.
+        // With more ranks than query groups, each rank holds a whole copy of a group.
         AttentionKind::Gqa { kv_heads, .. }
             if !kv_heads.is_multiple_of(tp) && !tp.is_multiple_of(kv_heads) =>
         {
-            Some(
-                Problem::clause(
-                    Field::Tp,
-                    tp,
-                    format!("neither divides the model's {kv_heads} KV heads nor is a multiple"),
-                )
-                .nearest(nearest_divisors(tp, kv_heads)),
-            )
+            let message =
+                format!("TP {tp} is neither a divisor nor a multiple of the model's {kv_heads} KV heads.");
+            Some(Problem::new(Field::Tp, tp, message).suggest(nearest_divisors(tp, kv_heads)))
         }
         _ => None,
     }
@@ -303,33 +320,30 @@ fn expert_problems(degrees: &Degrees, architecture: &Architecture) -> Vec<Proble
             .into_iter()
             .filter(|(_, degree)| *degree > 1)
             .map(|(field, degree)| {
-                Problem::clause(field, degree, "needs experts: the model has none").nearest([1])
+                let message =
+                    message![Setting::new(field, degree), " needs experts, but the model has none."];
+                Problem::new(field, degree, message).suggest([1])
             })
             .collect();
     };
     let mut problems = Vec::new();
     if !moe.experts.is_multiple_of(ep) {
-        problems.push(
-            Problem::clause(Field::Ep, ep, format!("does not divide the model's {} experts", moe.experts))
-                .nearest(nearest_divisors(ep, moe.experts)),
-        );
+        let message = format!("The model's {} experts can't be divided by EP {ep}.", moe.experts);
+        problems.push(Problem::new(Field::Ep, ep, message).suggest(nearest_divisors(ep, moe.experts)));
     }
     if !moe.ffn.is_multiple_of(expert_tp) {
-        problems.push(
-            Problem::clause(
-                Field::ExpertTp,
-                expert_tp,
-                format!("does not divide an expert's FFN width {}", moe.ffn),
-            )
-            .nearest(nearest_divisors(expert_tp, moe.ffn)),
-        );
+        let message =
+            format!("An expert's FFN width ({}) can't be divided by expert TP {expert_tp}.", moe.ffn);
+        let divisors = nearest_divisors(expert_tp, moe.ffn);
+        problems.push(Problem::new(Field::ExpertTp, expert_tp, message).suggest(divisors));
     }
     let expert_parallel = (u64::from(expert_tp) * u64::from(ep)).saturating_mul(u64::from(pp));
     if !u64::from(gpus).is_multiple_of(expert_parallel) {
-        let what = format!(
-            "needs GPUs that divide by expert TP·EP·PP = {expert_tp}·{ep}·{pp} = {expert_parallel}; there are {gpus}"
+        let message = format!(
+            "{} can't be split into groups of {expert_parallel} (expert TP {expert_tp} × EP {ep} × PP {pp}).",
+            count_of_gpus(gpus)
         );
-        problems.push(Problem::clause(Field::Ep, ep, what));
+        problems.push(Problem::new(Field::Ep, ep, message));
     }
     problems
 }
@@ -382,7 +396,7 @@ mod tests {
     fn the_405b_splits_evenly_only_when_embedding_and_loss_count() {
         let degrees = Degrees { gpus: 512, tp: 8, pp: 8, cp: 2, vp: 8, ..Degrees::default() };
         let even = Layout::new(&degrees, model("llama3.1-405b")).unwrap();
-        assert!(even.warnings(model("llama3.1-405b"))[0].contains("counted"));
+        assert!(even.warnings(model("llama3.1-405b"))[0].to_string().contains("counted"));
         let counted = Degrees { split: PipelineSplit::Counted, ..degrees };
         let counted = Layout::new(&counted, model("llama3.1-405b")).unwrap();
         assert_eq!(counted.stages(), [15, 16, 16, 16, 16, 16, 16, 15]);

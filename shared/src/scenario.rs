@@ -1,4 +1,4 @@
-//! A scenario: all that a prediction or a launch needs to know of a training run.
+//! Scenarios: everything that a prediction or a launch needs to know about a training run.
 
 use crate::architecture::Architecture;
 use crate::batch::Batch;
@@ -6,70 +6,71 @@ use crate::catalog::{Baseline, Catalog, Gpu, Model, Recipe};
 use crate::convention::Convention;
 use crate::field::Field;
 use crate::layout::Layout;
+use crate::message::Message;
 use crate::options::Options;
 use crate::precision::Dtype;
 use serde::Serialize;
 use std::borrow::Cow;
 
-/// A model on GPUs with a layout and a batch that fit each other.
+/// A model on GPUs, with a layout and a batch that fit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scenario {
     /// The model.
     pub model: Cow<'static, Model>,
-    /// Its shape, with fewer layers in a proxy.
+    /// The model's architecture; a proxy has fewer layers.
     pub architecture: Architecture,
     /// GPU type.
     pub gpu: Cow<'static, Gpu>,
     /// Precision.
     pub dtype: Dtype,
-    /// How the model is spread over the GPUs.
+    /// The parallelism.
     pub layout: Layout,
-    /// What a step takes.
+    /// The batch.
     pub batch: Batch,
     /// Recomputation, sharding, software.
     pub options: Options,
-    /// The recipe that it started from, which gives its document's ways of counting.
+    /// The recipe that it started from, whose document defines how FLOPs are counted.
     pub recipe: Option<&'static Recipe>,
-    /// What differs from that recipe.
-    pub changes: Vec<Change>,
-    /// How its FLOPs are counted.
+    /// The differences from that recipe.
+    pub changes: Vec<RecipeChange>,
+    /// How FLOPs are counted.
     pub convention: Convention,
 }
 
-/// One thing in which a scenario differs from its recipe.
+/// A difference between a scenario and its recipe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Change {
-    /// What differs.
+pub struct RecipeChange {
+    /// The field.
     pub field: Field,
     /// The recipe's value.
     pub from: String,
     /// The scenario's value.
     pub to: String,
-    /// Whether nobody asked for it and it only follows another change.
+    /// Whether it follows from another change and was not typed.
     pub follows: bool,
 }
 
 impl Scenario {
-    /// What works but not as well as its neighbours would.
-    pub fn warnings(&self) -> Vec<String> {
+    /// Returns warnings about a scenario that works, but slower than a similar one would.
+    pub fn warnings(&self) -> Vec<Message> {
         let mut warnings = self.layout.warnings(&self.architecture);
         warnings.extend(self.batch.warnings(&self.layout));
         let (tp, domain) = (self.layout.tp(), self.gpu.nvlink_domain);
         if tp > domain {
-            warnings.push(format!(
-                "TP = {tp} reaches beyond the {domain} GPUs that NVLink joins: every layer then waits for the network"
-            ));
+            warnings.push(Message::from(format!(
+                "TP {tp} is larger than the {domain} GPUs that NVLink connects, so every layer waits for the network."
+            )));
         }
         warnings
     }
 
-    /// Whether it has fewer layers than its model.
+    /// Returns whether it has another number of layers than its model.
     pub fn is_proxy(&self) -> bool {
         self.architecture.layers != self.model.architecture.layers
     }
 
-    /// The recipe that it is, if it is one: its own where nothing differs, otherwise another of the same release
-    /// that it happens to equal, otherwise one of any release.
+    /// Returns the recipe that equals it: its own if nothing differs, otherwise one of the same release, otherwise one
+    /// of any release.
     pub fn published_as(&self) -> Option<&'static Recipe> {
         if let (Some(recipe), true) = (self.recipe, self.changes.is_empty()) {
             return Some(recipe);
@@ -81,14 +82,14 @@ impl Scenario {
         })
     }
 
-    /// Its published measurement, if it has one.
+    /// Returns its published measurement.
     pub fn baseline(&self) -> Option<&'static Baseline> {
         self.published_as().and_then(|recipe| Catalog::embedded().baseline(&recipe.id))
     }
 
     fn equals(&self, recipe: &Recipe) -> bool {
         let degrees = &recipe.degrees;
-        // Without a recipe nobody chose the release's software, and its measurement still says most.
+        // Without a recipe the software is a default, so it does not have to match.
         let stack = match self.recipe {
             Some(_) => recipe.id.release.contract().stack,
             None => self.options.stack,

@@ -2,27 +2,27 @@
 //! report the same mistake in the same way.
 
 use crate::field::Field;
+use crate::message;
 use crate::problem::Problem;
 use crate::units::parse_count;
 use std::str::FromStr;
 
-/// Texts by field, as typed. They are few: a list in the order of the fields serves as well as a map, and weighs less
-/// in the browser.
+/// The texts that a user typed, by field. A sorted list, because it makes less code in the browser than a map.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Spec(Vec<(Field, String)>);
 
 impl Spec {
-    /// What was typed into a field; blanks count as nothing.
+    /// Returns the text of a field without surrounding blanks; none if it is empty.
     pub fn get(&self, field: Field) -> Option<&str> {
         Some(self.raw(field).trim()).filter(|text| !text.is_empty())
     }
 
-    /// What was typed into a field to the letter, for the place that it was typed into.
+    /// Returns the text of a field exactly as typed.
     pub fn raw(&self, field: Field) -> &str {
         self.place(field).map_or("", |place| self.0[place].1.as_str())
     }
 
-    /// Types into a field; an empty text clears it.
+    /// Sets the text of a field; an empty text clears it.
     pub fn set(&mut self, field: Field, text: impl Into<String>) {
         let text = text.into();
         match (self.place(field), text.trim().is_empty()) {
@@ -33,67 +33,84 @@ impl Spec {
         }
     }
 
-    /// Where the field's text is, or where it would be.
+    /// Returns the index of the field's text, or where to insert it.
     fn place(&self, field: Field) -> Result<usize, usize> {
         self.0.binary_search_by_key(&field, |(field, _)| *field)
     }
 
-    /// The same with a field typed.
+    /// Returns the spec with a field set.
     #[must_use]
     pub fn with(mut self, field: Field, text: impl Into<String>) -> Spec {
         self.set(field, text);
         self
     }
 
-    /// What remains when another scenario takes the place of this one: a step time was that of the old one and goes
-    /// too.
+    /// Returns the spec without the scenario and the step time, which belongs to the scenario.
     #[must_use]
     pub fn without_scenario(&self) -> Spec {
         let stays = |field: Field| !field.is_of_scenario() && field != Field::StepTime;
         Spec(self.0.iter().filter(|(field, _)| stays(*field)).cloned().collect())
     }
 
-    /// Every typed field in order.
+    /// Returns every field that has a text, in order.
     pub fn iter(&self) -> impl Iterator<Item = (Field, &str)> {
         self.0.iter().map(|(field, text)| (*field, text.as_str()))
     }
 
-    /// The field as a value of its type; none if nothing was typed.
+    /// Returns the parsed value of a field; none if it is empty.
     ///
     /// # Errors
-    /// The type's own problem, under this field.
+    /// The problem that the type reports, for this field.
     pub fn parse<T: FromStr<Err = Problem>>(&self, field: Field) -> Result<Option<T>, Problem> {
         self.get(field).map(|text| text.parse().map_err(|problem| Problem { field, ..problem })).transpose()
     }
 
-    /// The field as a whole number.
+    /// Returns a field as a whole number of at least `least`.
     ///
     /// # Errors
-    /// It is none, or is below `least`.
+    /// The text is another number, or not a number.
     pub fn whole(&self, field: Field, least: u32) -> Result<Option<u32>, Problem> {
         let Some(text) = self.get(field) else { return Ok(None) };
-        let refuse = |what: &str| {
-            Problem::clause(field, text, what).allowed(format!("a whole number, {least} or more"))
-        };
+        let message = format!(" must be a whole number from {least} to {}, not \"{text}\".", u32::MAX);
+        let problem = Problem::new(field, text, message![field, message]);
         match parse_count(text) {
-            Some(count) if count.fract() != 0.0 => Err(refuse("is no whole number").nearest([count as u32])),
-            Some(count) if count > f64::from(u32::MAX) => Err(refuse("is too large")),
-            Some(count) if count < f64::from(least) => Err(refuse("is too small").nearest([least])),
+            Some(count) if count > f64::from(u32::MAX) => Err(problem),
+            Some(count) if count < f64::from(least) => Err(problem.suggest([least])),
+            Some(count) if count.fract() != 0.0 => Err(problem.suggest([count as u32])),
             Some(count) => Ok(Some(count as u32)),
-            None => Err(refuse("is no whole number")),
+            None => Err(problem),
         }
     }
 
-    /// The field as a positive count, which may have a suffix: `15T`.
+    /// Returns a field as a positive number, which may have a suffix: `15T`.
     ///
     /// # Errors
-    /// It is no such number.
+    /// The text is not a number above 0.
     pub fn count(&self, field: Field) -> Result<Option<f64>, Problem> {
         let Some(text) = self.get(field) else { return Ok(None) };
+        let examples = if field == Field::Tokens { "10T, 1.5e12 or 500B" } else { "0.95 or 640" };
         match parse_count(text) {
             Some(count) if count > 0.0 => Ok(Some(count)),
-            _ => Err(Problem::clause(field, text, "is no positive number")
-                .allowed("a number above 0, with K, M, B or T behind it if you like: 15T, 1e12, 12.37")),
+            _ => {
+                let message = format!(" must be a number above 0, such as {examples}, not \"{text}\".");
+                Err(Problem::new(field, text, message![field, message]))
+            }
+        }
+    }
+
+    /// Returns a field as on or off.
+    ///
+    /// # Errors
+    /// The text is neither.
+    pub fn switch(&self, field: Field) -> Result<Option<bool>, Problem> {
+        let Some(text) = self.get(field) else { return Ok(None) };
+        match text.to_ascii_lowercase().as_str() {
+            "on" | "1" | "yes" | "true" => Ok(Some(true)),
+            "off" | "0" | "no" | "false" => Ok(Some(false)),
+            _ => {
+                let message = message![field, format!(" must be on or off, not \"{text}\".")];
+                Err(Problem::new(field, text, message))
+            }
         }
     }
 }

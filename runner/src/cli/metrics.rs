@@ -8,8 +8,9 @@ use serde::Serialize;
 use trainplan_shared::catalog::RecipeId;
 use trainplan_shared::explain::Line;
 use trainplan_shared::field::{Field, FieldGroup};
+use trainplan_shared::message::Message;
 use trainplan_shared::metrics::Metrics;
-use trainplan_shared::planning::Basis;
+use trainplan_shared::planning::StepTimeSource;
 use trainplan_shared::units::{format_count, significant};
 
 /// Turn a step time into tokens per second, MFU and days to train
@@ -37,10 +38,10 @@ field_args! {
 #[derive(Debug, Serialize)]
 struct Output<'a> {
     recipe: Option<&'a RecipeId>,
-    step_time_basis: Basis,
+    step_time_basis: StepTimeSource,
     #[serde(flatten)]
     metrics: &'a Metrics,
-    warnings: Vec<String>,
+    warnings: Vec<Message>,
 }
 
 impl Args {
@@ -53,7 +54,7 @@ impl Args {
         if metrics.mfu.is_none() {
             note("no MFU without a model and GPUs: add --recipe, or --model, --gpu and --gpus");
         }
-        measured.warnings.iter().for_each(|warning| note(warning));
+        measured.warnings.iter().for_each(|warning| note(&warning.to_string()));
         match self.format.choose() {
             Format::Json => output::json(&Output {
                 recipe,
@@ -87,11 +88,11 @@ fn explain(line: &Line) -> Result<(), Failure> {
     if line.note.is_empty() { Ok(()) } else { output::text_line(&format!("    ({})", line.note)) }
 }
 
-fn in_words(basis: Basis) -> &'static str {
+fn in_words(basis: StepTimeSource) -> &'static str {
     match basis {
-        Basis::Published => "as published",
-        Basis::Given => "as given",
-        Basis::AssumedMfu => "from the MFU that is assumed",
+        StepTimeSource::Published => "as published",
+        StepTimeSource::Given => "as given",
+        StepTimeSource::AssumedMfu => "from the MFU that is assumed",
     }
 }
 

@@ -57,7 +57,7 @@ impl Spec {
             true => Vec::new(),
             false => self.remedies(&scenario, estimate.step_time_s.mid),
         };
-        let mut warnings: Vec<Message> = scenario.warnings().into_iter().map(Message::from).collect();
+        let mut warnings = scenario.warnings();
         warnings.extend(metrics.warning().map(Message::from));
         warnings.extend(does_not_fit(&scenario, &estimate.memory, &remedies));
         warnings.extend(is_unmeasured(&scenario, &estimate));

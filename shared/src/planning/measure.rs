@@ -1,4 +1,4 @@
-//! What the fields ask for in numbers: model FLOPs, and what a step time means.
+//! Model FLOPs and the metrics of a step time, from fields.
 
 use super::missing;
 use crate::architecture::Architecture;
@@ -6,6 +6,8 @@ use crate::catalog::{Catalog, Model, Recipe};
 use crate::convention::Convention;
 use crate::field::Field;
 use crate::flops::ModelFlops;
+use crate::message;
+use crate::message::Message;
 use crate::metrics::{DEFAULT_TOKENS, Metrics};
 use crate::problem::Problem;
 use crate::scenario::Scenario;
@@ -16,15 +18,15 @@ use std::borrow::Cow;
 use std::str::FromStr;
 
 impl Spec {
-    /// The model FLOPs that the fields ask for. Without a recipe only the model must be given.
+    /// Returns the model FLOPs of the scenario in the fields. Without a recipe, only the model is required.
     ///
     /// # Errors
-    /// Every field that can't be read or does not fit the others.
-    pub fn model_flops(&self) -> Result<Counted, Vec<Problem>> {
+    /// Every field that is invalid or contradicts others.
+    pub fn model_flops(&self) -> Result<CountedFlops, Vec<Problem>> {
         if self.get(Field::Recipe).is_some() {
             let scenario = self.scenario()?;
             let flops = ModelFlops::of(&scenario);
-            return Ok(Counted {
+            return Ok(CountedFlops {
                 model: scenario.model,
                 recipe: scenario.recipe,
                 architecture: scenario.architecture,
@@ -43,15 +45,15 @@ impl Spec {
         };
         let architecture = model.architecture.with_layers(layers).map_err(one)?;
         let flops = ModelFlops::by_blocks(&architecture, seq_len, causal);
-        Ok(Counted { model, recipe: None, architecture, flops })
+        Ok(CountedFlops { model, recipe: None, architecture, flops })
     }
 
-    /// What the step time in the fields means, or the published one where none is given. Without recipe and model,
-    /// sequence length and GBS still give tokens per second.
+    /// Returns the metrics of the step time in the fields, or of the published one if there is none. Without recipe
+    /// and model, sequence length and GBS still give tokens per second.
     ///
     /// # Errors
-    /// Every field that can't be read or does not fit the others; no step time is given and none is published.
-    pub fn metrics(&self) -> Result<Measured, Vec<Problem>> {
+    /// Every field that is invalid or contradicts others; a step time that is neither given nor published.
+    pub fn metrics(&self) -> Result<StepMetrics, Vec<Problem>> {
         let one = |problem| vec![problem];
         let given: Option<StepTime> = self.parse(Field::StepTime).map_err(one)?;
         if self.get(Field::Recipe).is_none() && self.get(Field::Model).is_none() {
@@ -61,31 +63,33 @@ impl Spec {
         let published = scenario.baseline().map(|baseline| StepTime::Seconds(baseline.step_time_s));
         let Some(step_time) = given.or(published) else {
             let assumed = scenario.recipe_mfu();
-            let such_as = assumed
-                .map_or(String::new(), |mfu| format!(", such as the recipe's own {:.2}%", mfu * 100.0));
-            let problem =
-                Problem::clause(Field::StepTime, "", "is needed: none is published for this scenario");
-            return Err(vec![problem.allowed(format!("seconds per step, or an MFU to assume{such_as}"))]);
+            let mfu = assumed.map_or("40%".to_string(), |mfu| format!("the recipe's {:.2}%", mfu * 100.0));
+            let message = message![
+                "No step time is published for this scenario. Set ",
+                Field::StepTime,
+                format!(" to seconds per step, or to an assumed MFU such as {mfu}."),
+            ];
+            return Err(vec![Problem::new(Field::StepTime, "", message)]);
         };
         let metrics = self.metrics_at(&scenario, step_time)?;
         let mut warnings = scenario.warnings();
-        warnings.extend(metrics.warning());
-        Ok(Measured {
+        warnings.extend(metrics.warning().map(Message::from));
+        Ok(StepMetrics {
             metrics,
             published: scenario.published_as(),
             basis: match (given, step_time) {
-                (None, _) => Basis::Published,
-                (Some(_), StepTime::Seconds(_)) => Basis::Given,
-                (Some(_), StepTime::Mfu(_)) => Basis::AssumedMfu,
+                (None, _) => StepTimeSource::Published,
+                (Some(_), StepTime::Seconds(_)) => StepTimeSource::Given,
+                (Some(_), StepTime::Mfu(_)) => StepTimeSource::AssumedMfu,
             },
             warnings,
         })
     }
 
-    /// What a step time of the scenario means for the tokens in the fields.
+    /// Returns the metrics of a step time of the scenario, for the tokens in the fields.
     ///
     /// # Errors
-    /// The tokens can't be read.
+    /// The tokens are invalid.
     pub fn metrics_at(&self, scenario: &Scenario, step_time: StepTime) -> Result<Metrics, Vec<Problem>> {
         let step_time_s = match step_time {
             StepTime::Seconds(seconds) => seconds,
@@ -94,15 +98,15 @@ impl Spec {
         Ok(Metrics::new(scenario, step_time_s, self.tokens().map_err(|problem| vec![problem])?))
     }
 
-    /// Tokens to train, 10¹² where none are given.
+    /// Returns the tokens to train; 10¹² if none are given.
     ///
     /// # Errors
-    /// They are no positive number.
+    /// The text is not a number above 0.
     pub fn tokens(&self) -> Result<f64, Problem> {
         Ok(self.count(Field::Tokens)?.unwrap_or(DEFAULT_TOKENS))
     }
 
-    fn metrics_of_tokens(&self, given: Option<StepTime>) -> Result<Measured, Vec<Problem>> {
+    fn metrics_of_tokens(&self, given: Option<StepTime>) -> Result<StepMetrics, Vec<Problem>> {
         let one = |problem| vec![problem];
         let seq_len = self.whole(Field::SeqLen, 1).map_err(one)?;
         let gbs = self.whole(Field::Gbs, 1).map_err(one)?;
@@ -124,14 +128,13 @@ impl Spec {
                 .collect());
         };
         let metrics = Metrics::of_tokens(seq_len, gbs, step_time_s, self.tokens().map_err(one)?);
-        Ok(Measured { metrics, published: None, basis: Basis::Given, warnings: Vec::new() })
+        Ok(StepMetrics { metrics, published: None, basis: StepTimeSource::Given, warnings: Vec::new() })
     }
 }
 
 impl Scenario {
-    /// The MFU that its recipe's published step time means, counted as this scenario counts; what one may assume of a
-    /// change of the recipe until something better is known. On another GPU type or in another precision it says
-    /// nothing.
+    /// Returns the MFU of its recipe's published step time, with this scenario's FLOP counting: a first assumption for
+    /// a changed recipe. None on another GPU type or in another precision.
     pub fn recipe_mfu(&self) -> Option<f64> {
         let recipe =
             self.recipe.filter(|recipe| recipe.id.gpu == self.gpu.id && recipe.id.dtype == self.dtype)?;
@@ -142,45 +145,45 @@ impl Scenario {
     }
 }
 
-/// Model FLOPs, and of what.
+/// Model FLOPs and what they were counted for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Counted {
+pub struct CountedFlops {
     /// The model.
     pub model: Cow<'static, Model>,
-    /// The recipe that was given, if any.
+    /// The given recipe.
     pub recipe: Option<&'static Recipe>,
-    /// The shape that was counted, with fewer layers in a proxy.
+    /// The architecture; a proxy has fewer layers.
     pub architecture: Architecture,
-    /// Its FLOPs.
+    /// The FLOPs of a sequence.
     pub flops: ModelFlops,
 }
 
-/// What a step time means, and where it comes from.
+/// The metrics of a step time, and the source of the step time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Measured {
-    /// What it means.
+pub struct StepMetrics {
+    /// The metrics.
     pub metrics: Metrics,
-    /// The recipe that the scenario is, if it is one.
+    /// The recipe that equals the scenario.
     pub published: Option<&'static Recipe>,
-    /// What the step time rests on.
-    pub basis: Basis,
-    /// What works in the scenario but not as well as its neighbours would.
-    pub warnings: Vec<String>,
+    /// The source of the step time.
+    pub basis: StepTimeSource,
+    /// Warnings about the scenario and the step time.
+    pub warnings: Vec<Message>,
 }
 
-/// What a step time rests on.
+/// The source of a step time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Basis {
-    /// A document publishes it.
+pub enum StepTimeSource {
+    /// A published document.
     Published,
-    /// Someone gave it.
+    /// The user.
     Given,
-    /// It follows from an MFU that someone assumes.
+    /// An MFU that the user assumes.
     AssumedMfu,
 }
 
-/// A step time, or the MFU that it shall follow from.
+/// A step time, or the MFU to compute it from.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum StepTime {
     /// Seconds per step.
@@ -193,21 +196,25 @@ impl FromStr for StepTime {
     type Err = Problem;
 
     fn from_str(text: &str) -> Result<StepTime, Problem> {
-        let refuse = |what| {
-            Problem::clause(Field::StepTime, text, what)
-                .allowed("seconds per step such as 12.37, or an MFU to assume such as 40%")
-        };
         let (number, percent) = match text.trim().strip_suffix('%') {
             Some(number) => (number, true),
             None => (text, false),
         };
-        // No suffixes here: a step time of 2M seconds is a slip.
+        // A suffix would be a slip: a step does not take 2M seconds.
         let plain = number.trim().chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '-'));
         match parse_count(number).filter(|value| plain && *value > 0.0) {
-            Some(mfu) if percent && mfu > 100.0 => Err(refuse("is more than the peak")),
+            Some(mfu) if percent && mfu > 100.0 => {
+                let message = format!("An MFU of {text} is above the GPU's peak. Use less, such as 40%.");
+                Err(Problem::new(Field::StepTime, text, message))
+            }
             Some(mfu) if percent => Ok(StepTime::Mfu(mfu / 100.0)),
             Some(seconds) => Ok(StepTime::Seconds(seconds)),
-            None => Err(refuse("is neither a time nor a percentage")),
+            None => {
+                let message = format!(
+                    " must be seconds per step such as 12.37, or an MFU such as 40%, not \"{text}\"."
+                );
+                Err(Problem::new(Field::StepTime, text, message![Field::StepTime, message]))
+            }
         }
     }
 }
@@ -236,7 +243,7 @@ mod tests {
         assert_eq!(problem.field, Field::StepTime);
         assert!(problem.to_string().contains("44.35%"), "{problem}");
         let assumed = spec(&fields).with(Field::StepTime, "44.35%").metrics().unwrap();
-        assert_eq!(assumed.basis, Basis::AssumedMfu);
+        assert_eq!(assumed.basis, StepTimeSource::AssumedMfu);
         assert!((assumed.metrics.step_time_s - 12.37).abs() < 0.01, "weak scaling keeps the step time");
     }
 }

@@ -6,7 +6,7 @@ mod remedies;
 mod scenario;
 
 pub use estimate::Predicted;
-pub use measure::{Basis, Counted, Measured, StepTime};
+pub use measure::{CountedFlops, StepMetrics, StepTime, StepTimeSource};
 pub use remedies::Remedy;
 
 use crate::field::Field;

@@ -1,4 +1,4 @@
-//! Reading a scenario: each field against the recipe that it may start from, every mistake at once.
+//! Reading a scenario from fields, with the values of its recipe where fields are empty.
 
 use super::missing;
 use crate::architecture::Architecture;
@@ -10,29 +10,29 @@ use crate::layout::{Degrees, Layout, PipelineSplit};
 use crate::options::{Options, Recompute};
 use crate::precision::Dtype;
 use crate::problem::Problem;
-use crate::scenario::{Change, Scenario};
+use crate::scenario::{RecipeChange, Scenario};
 use crate::spec::Spec;
 use std::borrow::Cow;
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::str::FromStr;
 
 impl Spec {
-    /// The scenario that the fields describe.
+    /// Returns the scenario that the fields describe.
     ///
-    /// With a recipe, empty fields keep its values, except that the global batch of a weak series follows the
-    /// GPU count. Without one, model, GPU type, GPU count and GBS must be given; precision is BF16, the sequence
-    /// is the model's usual one, and everything else is 1.
+    /// With a recipe, empty fields have its values, except that the global batch of a weak series follows the GPU
+    /// count. Without one, model, GPU type, GPU count and GBS are required; precision is BF16, the sequence length is
+    /// the model's usual one, and everything else is 1.
     ///
     /// # Errors
-    /// Every field that can't be read or does not fit the others.
+    /// Every field that is invalid or contradicts others.
     pub fn scenario(&self) -> Result<Scenario, Vec<Problem>> {
         let catalog = Catalog::embedded();
         let recipe = match self.get(Field::Recipe).map(|id| catalog.recipe(id)).transpose() {
             Ok(recipe) => recipe,
-            // Without its recipe the other fields mean nothing yet: their problems would only be noise.
+            // The other fields depend on the recipe, so their problems would only distract.
             Err(problem) => return Err(vec![problem]),
         };
-        let mut reader = Reader { spec: self, recipe, problems: Vec::new(), changes: Vec::new() };
+        let mut reader = ScenarioReader { spec: self, recipe, problems: Vec::new(), changes: Vec::new() };
         let draft = reader.draft(catalog);
         let (Some(draft), true) = (draft, reader.problems.is_empty()) else { return Err(reader.problems) };
 
@@ -40,9 +40,8 @@ impl Spec {
         let batch = Batch::new(draft.seq_len, draft.mbs, draft.gbs, &layout)?;
         if draft.gpu.datasheet_tflops(draft.dtype).is_none() {
             let has = Dtype::ALL.into_iter().filter(|dtype| draft.gpu.datasheet_tflops(*dtype).is_some());
-            let what = format!("is no precision of the {}", draft.gpu.name);
-            let has: Vec<&str> = has.map(Dtype::id).collect();
-            return Err(vec![Problem::clause(Field::Dtype, draft.dtype, what).allowed(has.join(", "))]);
+            let message = format!("The {} doesn't support {}.", draft.gpu.name, draft.dtype.title());
+            return Err(vec![Problem::new(Field::Dtype, draft.dtype, message).suggest(has)]);
         }
         Ok(Scenario {
             model: draft.model,
@@ -59,7 +58,7 @@ impl Spec {
     }
 }
 
-/// Every value read, not yet known to fit each other.
+/// Valid values that may still contradict each other.
 struct Draft {
     model: Cow<'static, Model>,
     architecture: Architecture,
@@ -73,38 +72,15 @@ struct Draft {
     convention: Convention,
 }
 
-/// Something on or off.
-#[derive(PartialEq)]
-struct Switch(bool);
-
-impl Display for Switch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0 { "on" } else { "off" })
-    }
-}
-
-impl FromStr for Switch {
-    type Err = Problem;
-
-    fn from_str(text: &str) -> Result<Switch, Problem> {
-        match text.trim().to_ascii_lowercase().as_str() {
-            "on" | "1" | "yes" | "true" => Ok(Switch(true)),
-            "off" | "0" | "no" | "false" => Ok(Switch(false)),
-            // The caller puts its own field in the place of this one.
-            _ => Err(Problem::clause(Field::Overlap, text, "is neither on nor off").allowed("on, off")),
-        }
-    }
-}
-
-/// Reads fields against a recipe, gathering problems and changes.
-struct Reader<'a> {
+/// Reads the fields of a scenario and collects problems and changes.
+struct ScenarioReader<'a> {
     spec: &'a Spec,
     recipe: Option<&'static Recipe>,
     problems: Vec<Problem>,
-    changes: Vec<Change>,
+    changes: Vec<RecipeChange>,
 }
 
-impl Reader<'_> {
+impl ScenarioReader<'_> {
     fn draft(&mut self, catalog: &'static Catalog) -> Option<Draft> {
         let recipe = self.recipe;
         let id = recipe.map(|recipe| &recipe.id);
@@ -132,7 +108,7 @@ impl Reader<'_> {
         let mbs = self.whole(Field::Mbs, recipe.map(|recipe| recipe.mbs).or(Some(1))).unwrap_or(1);
         let seq_len = recipe.map(|recipe| recipe.seq_len).or(model.as_ref().map(|model| model.seq_len));
         let seq_len = self.whole(Field::SeqLen, seq_len);
-        // Of another model than the recipe's, all layers are meant.
+        // Another model than the recipe's has all of its layers.
         let same_model =
             recipe.filter(|recipe| model.as_ref().is_some_and(|model| model.id == recipe.id.model));
         let layers =
@@ -174,7 +150,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The recipe's global batch; of a weak series, as much of it as the GPUs are of the recipe's.
+    /// Returns the recipe's global batch, scaled with the GPU count in a weak series.
     fn global_batch(&mut self, gpus: Option<u32>) -> Option<u32> {
         let Some(recipe) = self.recipe else { return self.whole(Field::Gbs, None) };
         let weak = recipe.scaling == Some(Scaling::Weak);
@@ -188,7 +164,7 @@ impl Reader<'_> {
                 self.note_change(Field::Gbs, recipe.gbs, gbs, true);
                 Some(gbs)
             }
-            // The GPU count is then refused by the layout, or GBS by the batch, with the nearest that work.
+            // The layout or the batch then reports the problem, with values that work.
             _ => Some(recipe.gbs),
         }
     }
@@ -206,8 +182,8 @@ impl Reader<'_> {
         let (gemm_tflops, cluster_factor) = (number(Field::GemmTflops), number(Field::ClusterFactor));
         Options {
             recompute,
-            fsdp: self.value(Field::Fsdp, Some(Switch(default.fsdp))).is_some_and(|switch| switch.0),
-            overlap: self.value(Field::Overlap, Some(Switch(default.overlap))).is_some_and(|switch| switch.0),
+            fsdp: self.switch(Field::Fsdp, default.fsdp),
+            overlap: self.switch(Field::Overlap, default.overlap),
             stack: self.value(Field::Stack, Some(stack)).unwrap_or(stack),
             gemm_tflops,
             cluster_factor,
@@ -254,6 +230,12 @@ impl Reader<'_> {
         self.settle(field, typed, base)
     }
 
+    fn switch(&mut self, field: Field, base: bool) -> bool {
+        let word = |on: bool| if on { "on" } else { "off" };
+        let typed = self.spec.switch(field).map(|on| on.map(word));
+        self.settle(field, typed, Some(word(base))) == Some("on")
+    }
+
     fn settle<T: Display>(
         &mut self,
         field: Field,
@@ -273,7 +255,7 @@ impl Reader<'_> {
             }
             (Ok(None), Some(base)) => Some(base),
             (Ok(None), None) => {
-                // A sequence length or layer count is only missing where its model is.
+                // Sequence length and layers come from the model, whose absence is already reported.
                 if !matches!(field, Field::SeqLen | Field::Layers) {
                     self.problems.push(missing(field));
                 }
@@ -285,7 +267,7 @@ impl Reader<'_> {
     fn note_change(&mut self, field: Field, from: impl Display, to: impl Display, follows: bool) {
         let (from, to) = (from.to_string(), to.to_string());
         if from != to {
-            self.changes.push(Change { field, from, to, follows });
+            self.changes.push(RecipeChange { field, from, to, follows });
         }
     }
 }
@@ -346,6 +328,6 @@ mod tests {
             [(Field::Model, "llama3.1-8b"), (Field::Gpu, "a100"), (Field::Gpus, "8"), (Field::Gbs, "128")];
         assert!(spec(&fields).scenario().is_ok());
         let problem = spec(&fields).with(Field::Dtype, "fp8").scenario().unwrap_err().remove(0);
-        assert_eq!(problem.allowed.concat(), "bf16");
+        assert_eq!(problem.suggestions, ["bf16"]);
     }
 }

@@ -7,7 +7,7 @@ use trainplan_shared::catalog::Recipe;
 use trainplan_shared::field::{Field, FieldGroup};
 use trainplan_shared::options::{Recompute, Stack};
 use trainplan_shared::precision::Dtype;
-use trainplan_shared::scenario::{Change, Scenario};
+use trainplan_shared::scenario::{RecipeChange, Scenario};
 use trainplan_shared::units::group_digits;
 
 /// The fields of the scenario. An empty field shows in grey the value that applies: the recipe's, or the
@@ -180,7 +180,7 @@ fn ChangeChips() -> impl IntoView {
                 <span class="label">"Changed from the recipe"</span>
                 <For each=changes key=|change| (change.field, change.to.clone()) let(change)>
                     {
-                        let Change { field, from, to, follows } = change;
+                        let RecipeChange { field, from, to, follows } = change;
                         let text = format!("{} {} → {}", field.label(), shown(&from), shown(&to));
                         if follows {
                             view! {
