@@ -9,7 +9,7 @@ use trainplan_shared::batch::Batch;
 use trainplan_shared::catalog::{Catalog, Gpu, Model};
 use trainplan_shared::estimate::{Breakdown, Constants, Estimate, Inputs, peak_bytes};
 use trainplan_shared::layout::{Degrees, Layout};
-use trainplan_shared::options::Options;
+use trainplan_shared::options::TrainingOptions;
 use trainplan_shared::precision::Dtype;
 
 /// Dense, routed and hybrid models, small and large.
@@ -31,7 +31,7 @@ struct Case {
     dtype: Dtype,
     layout: Layout,
     batch: Batch,
-    options: Options,
+    options: TrainingOptions,
 }
 
 impl Case {
@@ -60,7 +60,14 @@ fn cases() -> Vec<Case> {
                 let Ok(layout) = Layout::new(&degrees, &model.architecture) else { continue };
                 let batch = Batch::new(model.seq_len, 1, 1024, &layout).unwrap();
                 let gpu = catalog.gpu(gpu).unwrap();
-                cases.push(Case { model, gpu, dtype: *dtype, layout, batch, options: Options::default() });
+                cases.push(Case {
+                    model,
+                    gpu,
+                    dtype: *dtype,
+                    layout,
+                    batch,
+                    options: TrainingOptions::default(),
+                });
             }
         }
     }

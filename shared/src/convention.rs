@@ -24,7 +24,7 @@ impl Convention {
     pub(crate) fn needs_recipe() -> Problem {
         let message = message![
             Setting::new(Field::Convention, "recipe"),
-            " counts FLOPs as in the recipe's document, but there is no recipe.",
+            " counts FLOPs as in the recipe's document, but no recipe is given.",
         ];
         Problem::new(Field::Convention, "recipe", message).suggest(["full", "causal"])
     }

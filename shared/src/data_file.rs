@@ -1,9 +1,9 @@
-//! The data files as tables: read column by column, since deserializers derived for every row type would weigh more in
-//! the browser than the data.
+//! The embedded data files. They are read column by column, because derived deserializers for every row type would be
+//! larger in the browser than the data.
 
 use std::str::FromStr;
 
-/// A data file that does not hold what it should.
+/// An invalid data file.
 #[derive(Debug, thiserror::Error)]
 #[error("{file}, row {row}: {reason}")]
 pub(crate) struct DataError {
@@ -13,7 +13,7 @@ pub(crate) struct DataError {
 }
 
 impl DataError {
-    /// What is wrong, without the place, which means nothing where the row stands in no file.
+    /// Returns the reason without file and row.
     pub(crate) fn into_reason(self) -> String {
         self.reason
     }
@@ -27,68 +27,68 @@ pub(crate) struct Row<'a> {
     record: &'a csv::StringRecord,
 }
 
-/// What a row can be read as.
+/// A type that can be read from a row.
 pub(crate) trait FromRow: Sized {
     fn from_row(row: &Row<'_>) -> Result<Self, DataError>;
 }
 
 impl<'a> Row<'a> {
-    /// A row that stands in no file.
+    /// Returns a row that is not part of a file.
     pub(crate) fn alone(header: &'a csv::StringRecord, record: &'a csv::StringRecord) -> Row<'a> {
         Row { file: "", number: 1, header, record }
     }
 }
 
 impl Row<'_> {
-    /// The text of a column.
+    /// Returns the text of a column.
     pub(crate) fn text(&self, column: &str) -> Result<&str, DataError> {
         let index = self.header.iter().position(|name| name == column);
         index
             .and_then(|index| self.record.get(index))
-            .ok_or_else(|| self.error(format!("there is no column {column}")))
+            .ok_or_else(|| self.error(format!("the column {column} is missing")))
     }
 
-    /// The text of a column, to keep.
+    /// Returns the text of a column as a `String`.
     pub(crate) fn string(&self, column: &str) -> Result<String, DataError> {
         self.text(column).map(String::from)
     }
 
-    /// The value of a column.
+    /// Returns the parsed value of a column.
     pub(crate) fn value<T: FromStr>(&self, column: &str) -> Result<T, DataError> {
         let text = self.text(column)?;
         text.parse().map_err(|_| match text {
-            "" => self.error(format!("there is no value in column {column}")),
-            _ => self.error(format!("“{text}” in column {column} can't be read")),
+            "" => self.error(format!("the column {column} is empty")),
+            _ => self.error(format!("\"{text}\" in the column {column} is invalid")),
         })
     }
 
-    /// The value of a column that may be empty.
+    /// Returns the parsed value of a column that can be empty.
     pub(crate) fn optional<T: FromStr>(&self, column: &str) -> Result<Option<T>, DataError> {
         if self.text(column)?.is_empty() { Ok(None) } else { self.value(column).map(Some) }
     }
 
-    /// Whether a column says yes; it says nothing or no otherwise.
+    /// Returns whether a column is `yes`, rather than `no` or empty.
     pub(crate) fn yes(&self, column: &str) -> Result<bool, DataError> {
         match self.text(column)? {
             "yes" => Ok(true),
             "no" | "" => Ok(false),
-            other => Err(self.error(format!("“{other}” in column {column} is neither yes nor no"))),
+            other => Err(self.error(format!("\"{other}\" in the column {column} is neither yes nor no"))),
         }
     }
 
-    /// Its place among the rows of its file, from 1.
+    /// Returns the number of the row in its file, from 1.
     #[cfg(feature = "calibrate")]
     pub(crate) fn number(&self) -> usize {
         self.number
     }
 
-    /// What is wrong with the row.
+    /// Returns an error about this row.
     pub(crate) fn error(&self, reason: String) -> DataError {
         DataError { file: self.file, row: self.number, reason }
     }
 }
 
-/// The rows of a data file, whose lines of `#` are comments.
+/// Returns the rows of a data file. Lines that start with `#` are comments.
 pub(crate) fn read<T: FromRow>(file: &'static str, text: &str) -> Result<Vec<T>, DataError> {
     let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
     let broken = |row: usize, error: csv::Error| DataError { file, row, reason: error.to_string() };
@@ -141,7 +141,9 @@ mod tests {
     #[test]
     fn a_wrong_cell_is_named() {
         let error = read::<Pair>("x.csv", "a,b,c\n1,,\nx,,\n").unwrap_err();
-        assert_eq!(error.to_string(), "x.csv, row 2: “x” in column a can't be read");
-        assert!(read::<Pair>("x.csv", "a,b\n1,\n").unwrap_err().to_string().contains("no column c"));
+        assert_eq!(error.to_string(), "x.csv, row 2: \"x\" in the column a is invalid");
+        assert!(
+            read::<Pair>("x.csv", "a,b\n1,\n").unwrap_err().to_string().contains("the column c is missing")
+        );
     }
 }

@@ -36,7 +36,7 @@ pub enum FieldValue {
 }
 
 /// One row of the table.
-struct Entry {
+struct FieldEntry {
     flag: &'static str,
     key: &'static str,
     label: &'static str,
@@ -62,7 +62,7 @@ macro_rules! fields {
             pub const ALL: &[Field] = &[$(Field::$variant,)*];
         }
 
-        static TABLE: &[Entry] = &[$(Entry {
+        static TABLE: &[FieldEntry] = &[$(FieldEntry {
             flag: $flag,
             key: $key,
             label: $label,
@@ -199,7 +199,7 @@ fields! {
 }
 
 impl Field {
-    const fn entry(self) -> &'static Entry {
+    const fn entry(self) -> &'static FieldEntry {
         &TABLE[self as usize]
     }
 

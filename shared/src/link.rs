@@ -1,48 +1,47 @@
-//! Links: what was typed, in the query of a URL.
+//! Links: a spec as the query of a URL.
 //!
-//! A link carries `v=1` and the short key of every field that is not empty, so that defaults are left out. Keys
-//! keep their meaning once published; what a newer program must change gets a new version.
+//! A link has `v=1` and the short key of every field that is not empty. A published key keeps its meaning; a change of
+//! meaning needs a new version.
 
 use crate::field::Field;
 use crate::problem::most_alike;
 use crate::spec::Spec;
 
-/// The version that links carry.
+/// The version of links.
 pub const VERSION: &str = "1";
 
-/// A link as it was read.
+/// A link that was read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Link {
-    /// What it says.
+    /// The fields.
     pub spec: Spec,
-    /// What could not be understood, as sentences; the rest stands.
+    /// Sentences about the parts that were ignored.
     pub problems: Vec<String>,
 }
 
-/// Reads the query of a URL, without its question mark.
+/// Returns the link of a URL's query, which is given without its question mark.
 pub fn read(query: &str) -> Link {
     let mut link = Link::default();
     for (key, value) in form_urlencoded::parse(query.as_bytes()) {
         if key == "v" {
             if value != VERSION {
                 link.problems.push(format!(
-                    "The link is of version “{value}”, and this page reads version {VERSION}: what it does not know is left out."
+                    "This link has version \"{value}\", but this page reads version {VERSION}. Unknown parts are ignored."
                 ));
             }
             continue;
         }
         let Some(field) = Field::from_key(&key) else {
             let keys = Field::ALL.iter().map(|field| field.key());
-            let hint =
-                most_alike(&key, keys).map_or(String::new(), |nearest| format!(" (is it “{nearest}”?)"));
-            link.problems.push(format!(
-                "The link says “{key}={value}”, and there is no “{key}”{hint}: it is left out."
-            ));
+            let hint = most_alike(&key, keys)
+                .map_or(String::new(), |closest| format!(" Did you mean \"{closest}\"?"));
+            link.problems
+                .push(format!("The link's unknown key \"{key}\" (\"{key}={value}\") is ignored.{hint}"));
             continue;
         };
         if let Some(earlier) = link.spec.get(field).filter(|earlier| *earlier != value.trim()) {
             link.problems.push(format!(
-                "The link gives {} twice: “{value}” counts, “{earlier}” is left out.",
+                "The link sets {} twice. \"{value}\" is used, \"{earlier}\" is ignored.",
                 field.label()
             ));
         }
@@ -51,7 +50,7 @@ pub fn read(query: &str) -> Link {
     link
 }
 
-/// Writes the query of a URL, without a question mark; empty for an empty spec.
+/// Returns the query of a URL without a question mark; empty for an empty spec.
 pub fn write(spec: &Spec) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     for (index, (field, text)) in spec.iter().enumerate() {
@@ -60,7 +59,7 @@ pub fn write(spec: &Spec) -> String {
         }
         query.append_pair(field.key(), text);
     }
-    // These characters are allowed in a query as they stand, and make a link readable: `llama3.1-8b/h100/fp8/8@25.04`.
+    // Both are allowed in a query and keep the link readable: `llama3.1-8b/h100/fp8/8@25.04`.
     query.finish().replace("%2F", "/").replace("%40", "@")
 }
 
@@ -93,11 +92,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_said_and_the_rest_stands() {
+    fn unknown_parts_are_reported_and_the_rest_is_read() {
         let link = read("v=7&r=x&gpux=3&n=1&n=2");
         assert_eq!(link.spec, Spec::default().with(Field::Recipe, "x").with(Field::Gpus, "2"));
         assert_eq!(link.problems.len(), 3);
-        assert!(link.problems[1].contains("is it “gpu”?"), "{:?}", link.problems);
+        assert!(link.problems[1].contains("Did you mean \"gpu\"?"), "{:?}", link.problems);
     }
 
     fn any_spec() -> impl Strategy<Value = Spec> {

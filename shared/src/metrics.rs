@@ -1,4 +1,4 @@
-//! From a step time to tokens per second, MFU and days to train: the arithmetic of the documents.
+//! Metrics: tokens per second, MFU and days to train from a step time, with the arithmetic of the documents.
 
 use crate::catalog::Catalog;
 use crate::convention::Convention;
@@ -11,19 +11,17 @@ use serde::Serialize;
 /// Tokens to train where none are given: 10¹².
 pub const DEFAULT_TOKENS: f64 = 1e12;
 
-/// The dense peak that an MFU divides by, and who says so.
+/// The dense peak that an MFU divides by, and its source.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PeakTflops {
     /// TFLOPS.
     pub tflops: f64,
-    /// Who says so.
+    /// The source, for people.
     pub source: String,
 }
 
 impl PeakTflops {
-    /// The recipe's document's; else what published recipes divide by on that GPU; else the datasheet's.
-    ///
-    /// A scenario's precision is one that its GPU has, so there always is one.
+    /// Returns the peak in the recipe's document, or of published recipes on that GPU, or of the datasheet.
     pub fn of(scenario: &Scenario) -> PeakTflops {
         let Scenario { gpu, dtype, .. } = scenario;
         let document = scenario.recipe.and_then(|recipe| {
@@ -35,7 +33,7 @@ impl PeakTflops {
             let mut source = format!("the {} document of release {}", peak.family, recipe.id.release);
             if peak.stated_tflops != peak.used_tflops {
                 source += &format!(
-                    ", whose numbers need {} where it states {}",
+                    ", whose results imply {} although it states {}",
                     peak.used_tflops, peak.stated_tflops
                 );
             }
@@ -48,7 +46,7 @@ impl PeakTflops {
     }
 }
 
-/// What a step time means.
+/// The metrics of a step time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Metrics {
     /// Seconds per step.
@@ -67,14 +65,14 @@ pub struct Metrics {
     pub tflops_per_gpu: Option<f64>,
     /// Tokens to train.
     pub tokens: f64,
-    /// Days to train them without a pause; none for a proxy, which nobody trains to its end.
+    /// Days to train them without interruption; none for a proxy.
     pub time_to_train_days: Option<f64>,
     /// The derivation.
     pub explain: Vec<Line>,
 }
 
 impl Metrics {
-    /// What a scenario's step time means for so many tokens.
+    /// Returns the metrics of a scenario's step time and a number of tokens to train.
     pub fn new(scenario: &Scenario, step_time_s: f64, tokens: f64) -> Metrics {
         let (batch, gpus) = (&scenario.batch, f64::from(scenario.layout.gpus()));
         let mut metrics = Metrics::of_tokens(batch.seq_len(), batch.gbs(), step_time_s, tokens);
@@ -166,17 +164,17 @@ impl Metrics {
         }
     }
 
-    /// What can't be true of the step time.
+    /// Returns a warning if the step time is impossible.
     pub fn warning(&self) -> Option<String> {
         let mfu = self.mfu.filter(|mfu| *mfu > 1.0)?;
         let step_time_s = significant(self.step_time_s, 6);
         Some(format!(
-            "A step of {step_time_s} s means an MFU of {:.0} %: no GPU is faster than its peak.",
+            "A step time of {step_time_s} s is impossible: its MFU would be {:.0} %, above the GPU's peak.",
             mfu * 100.0
         ))
     }
 
-    /// The step time at which a scenario reaches an MFU (a fraction): arithmetic, not a prediction.
+    /// Returns the step time, in seconds, at which a scenario has an MFU (a fraction).
     pub fn step_time_at(scenario: &Scenario, mfu: f64) -> f64 {
         let (gbs, gpus) = (f64::from(scenario.batch.gbs()), f64::from(scenario.layout.gpus()));
         gbs * ModelFlops::of(scenario).for_mfu() / gpus / (PeakTflops::of(scenario).tflops * TERA) / mfu

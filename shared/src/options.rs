@@ -1,44 +1,42 @@
-//! What a run may choose besides its layout and its batch: recomputation, sharding, the software that trains.
+//! Training options: recomputation, sharding, overlap and the software.
 
 use crate::choices::choices;
 
-/// What a run may choose besides its layout and its batch.
+/// The options of a training run other than layout and batch.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Options {
-    /// Activations that the backward pass computes again.
+pub struct TrainingOptions {
+    /// Activations that the backward pass recomputes.
     pub recompute: Recompute,
-    /// Parts of a layer that are computed again besides, where recomputation is selective.
+    /// Further parts of a layer that selective recomputation includes.
     pub modules: Modules,
-    /// Whether weights, gradients and optimizer state are all sharded over the data-parallel ranks (FSDP), rather than
-    /// the optimizer state alone.
+    /// Whether weights and gradients are sharded over the data-parallel ranks as well as the optimizer (FSDP).
     pub fsdp: bool,
-    /// With FSDP, whether a layer's gathered weights are dropped after the forward pass and gathered again.
+    /// With FSDP, whether a layer's weights are gathered again in the backward pass instead of kept.
     pub reshard: bool,
-    /// With a sharded optimizer, over how many data-parallel ranks; none for all.
+    /// Data-parallel ranks that share the optimizer; none for all.
     pub zero_group: Option<u32>,
-    /// Whether tensor parallelism shares the sequence outside of matrix multiplications; none for what the software
-    /// does.
+    /// Whether tensor parallelism divides the sequence outside matrix multiplications; none for the software's default.
     pub sequence_parallel: Option<bool>,
-    /// Whether kernels are launched by CUDA graphs; none for what the software does.
+    /// Whether CUDA graphs launch the kernels; none for the software's default.
     pub cuda_graphs: Option<bool>,
-    /// Whether the exchange of tokens between experts hides behind the computation of another micro batch; none for what
-    /// the software's recipes do.
+    /// Whether the exchange of tokens between experts overlaps with another micro batch; none for the default of the
+    /// software's recipes.
     pub expert_overlap: Option<bool>,
-    /// Whether tokens beyond an expert's even share are dropped, so that no expert has more than another.
+    /// Whether tokens beyond an expert's even share are dropped.
     pub token_drop: bool,
-    /// Whether communication hides behind computation where the software can hide it.
+    /// Whether communication overlaps with computation where the software supports it.
     pub overlap: bool,
-    /// The software that trains.
+    /// The training software.
     pub stack: Stack,
-    /// What the user's GPUs reach in a large BF16 matrix multiplication, TFLOPS; none for what such GPUs usually reach.
+    /// TFLOPS that the user's GPUs reach in a large BF16 matrix multiplication; none for the usual value.
     pub gemm_tflops: Option<f64>,
-    /// Measured over predicted step time on the user's cluster, as `trainplan calibrate --cluster` gives it; none for 1.
+    /// Measured over predicted step time on the user's cluster (`trainplan calibrate --cluster`); none for 1.
     pub cluster_factor: Option<f64>,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for TrainingOptions {
+    fn default() -> TrainingOptions {
+        TrainingOptions {
             recompute: Recompute::None,
             modules: Modules::default(),
             fsdp: false,
@@ -56,16 +54,16 @@ impl Default for Options {
     }
 }
 
-impl Options {
-    /// Whether the exchange between experts hides behind another micro batch. Recipes of Megatron-Bridge turn that on
-    /// where the pipeline is interleaved, which it needs.
+impl TrainingOptions {
+    /// Returns whether the exchange between experts overlaps with another micro batch. This needs an interleaved
+    /// pipeline, for which recipes of Megatron-Bridge turn it on.
     pub fn hides_experts(&self, interleaved: bool) -> bool {
         let bridge = matches!(self.stack, Stack::Bridge25 | Stack::Bridge2602 | Stack::Bridge2606);
         self.overlap && self.expert_overlap.unwrap_or(bridge && interleaved)
     }
 }
 
-/// Parts of a layer that Megatron's selective recomputation can name (`--recompute-modules`).
+/// Parts of a layer that Megatron's selective recomputation can include (`--recompute-modules`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Modules {
     /// The dense MLP.
@@ -89,8 +87,8 @@ choices! {
         /// Nothing.
         #[default]
         None "none",
-        /// The core of attention: scores, softmax and their product with the values. Fused attention recomputes them
-        /// in any case, so that this saves no memory where attention is fused, and costs time.
+        /// The core of attention: scores, softmax and their product with the values. Fused attention always recomputes
+        /// them, so this costs time and saves no memory there.
         Selective "selective",
         /// Every layer, from its input.
         Full "full",
@@ -98,7 +96,7 @@ choices! {
 }
 
 choices! {
-    /// The software that trains, by generation where its speed changed.
+    /// The training software, divided into generations where its speed changed.
     #[derive(Default)]
     Stack of Field::Stack {
         /// Megatron-LM as of SC'21: no fused attention, no sequence parallelism.
@@ -140,27 +138,27 @@ choices! {
 }
 
 impl Stack {
-    /// Whether attention is fused, so that its scores are never kept in memory.
+    /// Returns whether attention is fused, so that its scores are never stored.
     pub fn fuses_attention(self) -> bool {
         !matches!(self, Stack::MegatronLm2021 | Stack::MegatronLm2022 | Stack::MegatronDeepSpeed)
     }
 
-    /// Whether tensor parallelism shares the sequence between its ranks outside of the matrix multiplications.
+    /// Returns whether tensor parallelism divides the sequence outside matrix multiplications.
     pub fn shares_sequence(self) -> bool {
         !matches!(self, Stack::MegatronLm2021 | Stack::MegatronDeepSpeed)
     }
 
-    /// Whether its dispatcher sends a token once to each NVLink domain, whatever the experts there (DeepEP, HybridEP).
+    /// Returns whether a token is sent once to each NVLink domain for all experts there (DeepEP, HybridEP).
     pub fn sends_once_per_domain(self) -> bool {
         matches!(self, Stack::Bridge25 | Stack::Bridge2602 | Stack::Bridge2606 | Stack::AutoModel)
     }
 
-    /// Whether its fused attention is made for Hopper (cuDNN, FlashAttention-3) rather than carried over from Ampere.
+    /// Returns whether its fused attention is written for Hopper (cuDNN, FlashAttention-3) rather than Ampere.
     pub fn has_hopper_attention(self) -> bool {
         self.is_nvidia_megatron() || matches!(self, Stack::MegatronLm014 | Stack::AutoModel)
     }
 
-    /// Whether it is NVIDIA's own, on Megatron-Core as the recipes run it.
+    /// Returns whether it is NVIDIA's software on Megatron-Core, as in the recipes.
     pub fn is_nvidia_megatron(self) -> bool {
         use Stack::{Bridge25, Bridge2602, Bridge2606, MlPerf, Nemo1, Nemo2, Nemo24};
         matches!(self, Nemo24 | Nemo1 | Nemo2 | MlPerf | Bridge25 | Bridge2602 | Bridge2606)

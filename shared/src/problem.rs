@@ -39,7 +39,7 @@ impl Problem {
         }
     }
 
-    /// Returns the problem of a value that is none of `known`, with the closest of them.
+    /// Returns the problem of a value that is not in `known`, with the closest of them.
     pub fn unknown<'a>(field: Field, given: &str, known: impl IntoIterator<Item = &'a str>) -> Problem {
         let known: Vec<&str> = known.into_iter().collect();
         let noun = sentence_case(field.label());
@@ -154,7 +154,7 @@ pub fn most_alike<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>
         .map(|(_, candidate)| candidate)
 }
 
-/// Returns a label as it is written within a sentence: lower case, except for acronyms.
+/// Returns a label in the form for the middle of a sentence: lower case, except for acronyms.
 pub(crate) fn sentence_case(label: &str) -> String {
     label
         .split(' ')

@@ -46,12 +46,12 @@ pub struct Series {
     /// The model's id, for charts that colour by model.
     pub model: String,
     /// The measurements.
-    pub points: Vec<Point>,
+    pub points: Vec<SeriesPoint>,
 }
 
 /// One measurement of a series.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Point {
+pub struct SeriesPoint {
     /// The recipe.
     pub recipe: &'static Recipe,
     /// What its step time means, counted as its document does.
@@ -60,7 +60,7 @@ pub struct Point {
     pub mfu_full: f64,
 }
 
-impl Point {
+impl SeriesPoint {
     /// Its value of a quantity.
     pub fn value(&self, quantity: Quantity) -> f64 {
         match quantity {
@@ -100,13 +100,13 @@ pub fn series(recipes: impl IntoIterator<Item = &'static Recipe>, tokens: Option
     all
 }
 
-fn point(recipe: &'static Recipe, tokens: f64) -> Option<Point> {
+fn point(recipe: &'static Recipe, tokens: f64) -> Option<SeriesPoint> {
     let baseline = Catalog::embedded().baseline(&recipe.id)?;
     let spec = Spec::default().with(Field::Recipe, recipe.id.to_string());
     let metrics = Metrics::new(&spec.scenario().ok()?, baseline.step_time_s, tokens);
     let full = spec.with(Field::Convention, Convention::Full.id()).scenario().ok()?;
     let mfu_full = Metrics::new(&full, baseline.step_time_s, tokens).mfu?;
-    Some(Point { recipe, metrics, mfu_full })
+    Some(SeriesPoint { recipe, metrics, mfu_full })
 }
 
 fn title(recipe: &Recipe) -> String {

@@ -7,7 +7,7 @@ use crate::convention::Convention;
 use crate::field::Field;
 use crate::layout::Layout;
 use crate::message::Message;
-use crate::options::Options;
+use crate::options::TrainingOptions;
 use crate::precision::Dtype;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -28,7 +28,7 @@ pub struct Scenario {
     /// The batch.
     pub batch: Batch,
     /// Recomputation, sharding, software.
-    pub options: Options,
+    pub options: TrainingOptions,
     /// The recipe that it started from, whose document defines how FLOPs are counted.
     pub recipe: Option<&'static Recipe>,
     /// The differences from that recipe.
@@ -101,7 +101,7 @@ impl Scenario {
             && recipe.seq_len == self.batch.seq_len()
             && recipe.mbs == self.batch.mbs()
             && recipe.gbs == self.batch.gbs()
-            && self.options == Options { stack, ..Options::default() }
+            && self.options == TrainingOptions { stack, ..TrainingOptions::default() }
             && Layout::new(degrees, &self.architecture).as_ref() == Ok(&self.layout)
     }
 }

@@ -11,7 +11,7 @@ use trainplan_shared::catalog::{Catalog, Gpu, Model};
 use trainplan_shared::estimate::{Breakdown, Constants, Estimate, Inputs, peak_bytes};
 use trainplan_shared::history::{Thresholds, TimeLine, TimeLineKey, TimeLinePoint};
 use trainplan_shared::layout::{Degrees, Layout};
-use trainplan_shared::options::{Modules, Options, Recompute, Stack};
+use trainplan_shared::options::{Modules, Recompute, Stack, TrainingOptions};
 use trainplan_shared::precision::Dtype;
 use trainplan_shared::statistics::{MeanDifference, Sample};
 
@@ -86,7 +86,7 @@ struct Drawn {
     dtype: Dtype,
     layout: Layout,
     batch: Batch,
-    options: Options,
+    options: TrainingOptions,
 }
 
 impl Drawn {
@@ -112,7 +112,7 @@ impl Drawn {
         let mbs = random.power(2);
         let gbs = mbs * layout.dp() * (1 + random.below(64));
         let batch = Batch::new(1024 * random.power(7), mbs, gbs, &layout).ok()?;
-        let options = Options {
+        let options = TrainingOptions {
             recompute: *random.of(&Recompute::ALL),
             modules: Modules {
                 mlp: random.seldom(),

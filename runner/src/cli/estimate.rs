@@ -12,7 +12,7 @@ use trainplan_shared::estimate::{Breakdown, Evidence, Interval, MemoryEstimate, 
 use trainplan_shared::field::Field;
 use trainplan_shared::layout::Layout;
 use trainplan_shared::message::Message;
-use trainplan_shared::options::{Options, Recompute};
+use trainplan_shared::options::{Recompute, TrainingOptions};
 use trainplan_shared::planning::{Predicted, Remedy};
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::units::{
@@ -188,7 +188,7 @@ pub(super) fn contract(predicted: &Predicted) -> Output<'_> {
 }
 
 /// The options by flag.
-fn options(options: &Options) -> Map<String, Value> {
+fn options(options: &TrainingOptions) -> Map<String, Value> {
     let named = [
         (Field::Recompute, options.recompute.to_string().into()),
         (Field::Fsdp, options.fsdp.into()),

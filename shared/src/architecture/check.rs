@@ -1,19 +1,19 @@
-//! Whether an architecture that someone else wrote can be a model.
+//! Checks of an architecture that comes from a user or a file.
 
 use super::{Architecture, Attention, AttentionKind};
 
-/// Far above every model, and low enough that no product of two of them overflows what reckons with them.
+/// Far above every model, and low enough that products of two do not overflow.
 pub(crate) const MOST_LAYERS: u32 = 10_000;
 const MOST_WIDTH: u32 = 1 << 24;
 const MOST_VOCAB: u32 = 1 << 28;
 const MOST_EXPERTS: u32 = 1 << 16;
 
 impl Architecture {
-    /// Whether this can be a model: nothing zero or beyond reason, heads in whole groups, no more experts visited
-    /// than there are, and every layer holding what it must.
+    /// Checks that sizes are in range, heads form whole groups, a token visits at most all experts, and every layer has
+    /// its blocks.
     ///
     /// # Errors
-    /// What is wrong, as a clause about the model: "has 32 heads, which 5 KV heads do not share evenly".
+    /// A clause about the model: "has 32 heads, which can't be divided among 5 KV heads".
     pub fn check(&self) -> Result<(), String> {
         within("layers", self.layers, 1, MOST_LAYERS)?;
         within("hidden width", self.hidden, 1, MOST_WIDTH)?;
@@ -32,7 +32,7 @@ impl Architecture {
             within("FFN width of the shared experts", moe.shared_ffn, 0, MOST_WIDTH)?;
             within("latent width of the experts", moe.latent.unwrap_or(1), 1, MOST_WIDTH)?;
             if moe.top_k > moe.experts {
-                return Err(format!("has {} experts, of which a token visits {}", moe.experts, moe.top_k));
+                return Err(format!("has {} experts, but a token visits {}", moe.experts, moe.top_k));
             }
         }
         if let Some(mamba) = &self.mamba {
@@ -44,7 +44,7 @@ impl Architecture {
             within("chunk of the Mamba scan", mamba.chunk.unwrap_or(1), 1, MOST_WIDTH)?;
             if !mamba.heads.is_multiple_of(mamba.groups) {
                 return Err(format!(
-                    "has {} Mamba heads, which {} groups do not share evenly",
+                    "has {} Mamba heads, which can't be divided among {} groups",
                     mamba.heads, mamba.groups
                 ));
             }
@@ -52,7 +52,7 @@ impl Architecture {
         self.check_layers()
     }
 
-    /// Each layer of a transformer holds attention and an MLP, each of a hybrid one block of any kind.
+    /// Checks that each layer of a transformer has attention and an MLP, and each layer of a hybrid one block.
     fn check_layers(&self) -> Result<(), String> {
         let attention = self.attention.layers;
         let mlp = self.mlp.as_ref().map_or(0, |mlp| mlp.layers);
@@ -84,7 +84,9 @@ impl Attention {
                 within("width of a head", head_dim, 1, MOST_WIDTH)?;
                 if !self.heads.is_multiple_of(kv_heads) {
                     let heads = self.heads;
-                    return Err(format!("has {heads} heads, which {kv_heads} KV heads do not share evenly"));
+                    return Err(format!(
+                        "has {heads} heads, which can't be divided among {kv_heads} KV heads"
+                    ));
                 }
             }
             AttentionKind::Mla { q_lora, kv_lora, qk_nope, qk_rope, v_head } => {
@@ -133,12 +135,12 @@ mod tests {
         assert_eq!(refused("llama3.1-8b", |it| it.hidden = 0), "needs hidden width of 1 or more, not 0");
         assert_eq!(
             refused("llama3.1-8b", |it| it.attention.heads = 30),
-            "has 30 heads, which 8 KV heads do not share evenly"
+            "has 30 heads, which can't be divided among 8 KV heads"
         );
         assert!(refused("llama3.1-8b", |it| it.layers = 31).contains("31 layers, but 32 of attention"));
         assert!(refused("deepseek-v3", |it| it.mlp = None).contains("0 of dense MLP and 58 routed"));
         let too_few = |it: &mut Architecture| it.moe.iter_mut().for_each(|moe| moe.experts = 1);
-        assert!(refused("mixtral-8x7b", too_few).contains("of which a token visits 2"));
+        assert!(refused("mixtral-8x7b", too_few).contains("but a token visits 2"));
         assert!(refused("nemotron-h-56b", |it| it.layers = 119).contains("54 of Mamba"));
     }
 }

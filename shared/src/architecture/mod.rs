@@ -1,4 +1,4 @@
-//! A model's shape: what its layers hold and how wide they are.
+//! Architectures: the layers of a model and their widths.
 
 mod check;
 mod parameters;
@@ -6,6 +6,7 @@ mod parameters;
 pub(crate) use check::MOST_LAYERS;
 
 use crate::field::Field;
+use crate::message;
 use crate::problem::Problem;
 use crate::units::{greatest_common_divisor, nearest_multiples};
 use serde::Serialize;
@@ -43,15 +44,15 @@ pub struct Attention {
     pub layers: u32,
     /// Query heads.
     pub heads: u32,
-    /// How keys and values are made.
+    /// How keys and values are computed.
     pub kind: AttentionKind,
     /// Blocks that see only a sliding window.
-    pub window: Option<Window>,
-    /// Whether each head has a learned sink that takes part of the softmax, which fused kernels long could not.
+    pub window: Option<SlidingWindow>,
+    /// Whether each head has a learned sink in the softmax, which older fused kernels do not support.
     pub sinks: bool,
 }
 
-/// How keys and values are made.
+/// How keys and values are computed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AttentionKind {
@@ -79,14 +80,14 @@ pub enum AttentionKind {
 
 /// A sliding window.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Window {
+pub struct SlidingWindow {
     /// Tokens that it spans.
     pub tokens: u32,
     /// Attention blocks that have it.
     pub layers: u32,
 }
 
-impl Window {
+impl SlidingWindow {
     /// Returns the mean number of tokens that a token attends to in a causal sequence no shorter than the window.
     pub(crate) fn mean_context(tokens: f64, seq_len: f64) -> f64 {
         tokens * (1.0 - (tokens - 1.0) / (2.0 * seq_len))
@@ -122,9 +123,9 @@ pub struct Moe {
     pub top_k: u32,
     /// Width of a routed expert.
     pub ffn: u32,
-    /// Width of the shared experts together; 0 where there are none.
+    /// Total width of the shared experts; 0 without shared experts.
     pub shared_ffn: u32,
-    /// Width that experts work in, where it is not the hidden width.
+    /// Input width of the experts if it differs from the hidden width.
     pub latent: Option<u32>,
     /// Whether experts are gated.
     pub gated: bool,
@@ -143,23 +144,24 @@ pub struct Mamba {
     pub state: u32,
     /// Groups that share a state projection.
     pub groups: u32,
-    /// Tokens that the scan takes at once, where published.
+    /// Tokens that the scan processes at a time, if published.
     pub chunk: Option<u32>,
 }
 
 impl Architecture {
-    /// The same model with another number of layers: a proxy.
+    /// Returns a proxy: the same model with another number of layers.
     ///
-    /// Dense leading layers of a mixture of experts stay; kinds of a hybrid keep their ratio.
+    /// A mixture of experts keeps its dense leading layers, a hybrid the ratio of its kinds of blocks.
     ///
     /// # Errors
-    /// No layers, or a hybrid whose ratio the count would break.
+    /// No layers, or a number that breaks the ratio of a hybrid.
     pub fn with_layers(&self, layers: u32) -> Result<Architecture, Problem> {
         if layers == self.layers {
             return Ok(self.clone());
         }
         if layers == 0 {
-            return Err(Problem::clause(Field::Layers, layers, "leaves no model").allowed("1 or more"));
+            let message = message![Field::Layers, " must be at least 1."];
+            return Err(Problem::new(Field::Layers, layers, message).suggest([1]));
         }
         let mut proxy = self.clone();
         proxy.layers = layers;
@@ -185,7 +187,7 @@ impl Architecture {
         Ok(proxy)
     }
 
-    /// Brings the counts of a hybrid's kinds from `from` layers to `self.layers`, in their ratio.
+    /// Scales the blocks of a hybrid from `from` layers to `self.layers`.
     fn scale_hybrid(&mut self, from: u32) -> Result<(), Problem> {
         let to = self.layers;
         let counts = [
@@ -197,14 +199,10 @@ impl Architecture {
         let counts: Vec<&mut u32> = counts.into_iter().flatten().collect();
         let unit = from / counts.iter().fold(from, |common, count| greatest_common_divisor(common, **count));
         if !to.is_multiple_of(unit) {
-            return Err(Problem::clause(
-                Field::Layers,
-                to,
-                format!(
-                    "breaks the ratio of attention, MLP and Mamba blocks, which repeats every {unit} layers"
-                ),
-            )
-            .nearest(nearest_multiples(to, unit)));
+            let message = format!(
+                "{to} layers break the ratio of attention, MLP and Mamba blocks, which repeats every {unit} layers."
+            );
+            return Err(Problem::new(Field::Layers, to, message).suggest(nearest_multiples(to, unit)));
         }
         for count in counts {
             *count = (u64::from(*count) * u64::from(to) / u64::from(from)) as u32;
@@ -212,7 +210,7 @@ impl Architecture {
         Ok(())
     }
 
-    /// Widths that TP cuts, each with its name: every one must divide by TP.
+    /// Returns the widths that must be divisible by TP, each with its name.
     pub(crate) fn tp_widths(&self) -> Vec<(&'static str, u32)> {
         let mut widths = vec![("attention heads", self.attention.heads), ("hidden width", self.hidden)];
         if let Some(mlp) = &self.mlp {

@@ -1,11 +1,11 @@
-//! Walking the recipes by what tells them apart, as a planner's form does: every value can be chosen, and the
-//! recipe that then agrees best with the one before is taken, so that no choice leads nowhere.
+//! Choosing a recipe by model, GPU and so on. After each choice, the recipe that agrees best with the previous one is
+//! taken, so that every choice leads to a recipe.
 
 use super::{Catalog, Recipe, RecipeId};
 use crate::units::significant;
 use std::cmp::{Ordering, Reverse};
 
-/// What tells recipes apart, the strongest first.
+/// A property that tells recipes apart, the most important first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Facet {
     /// The model.
@@ -24,19 +24,19 @@ pub enum Facet {
 
 /// A value of a facet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
-    /// As the recipe's id writes it.
+pub struct FacetValue {
+    /// The value in a recipe's id.
     pub value: String,
-    /// As people print it.
+    /// The name for people.
     pub title: String,
 }
 
 impl Facet {
-    /// Every facet, the strongest first.
+    /// Every facet, the most important first.
     pub const ALL: [Facet; 6] =
         [Facet::Model, Facet::Gpu, Facet::Dtype, Facet::Scaling, Facet::Gpus, Facet::Release];
 
-    /// The recipe's value.
+    /// Returns the recipe's value.
     pub fn value(self, id: &RecipeId) -> String {
         match self {
             Facet::Model => id.model.clone(),
@@ -69,15 +69,15 @@ impl Catalog {
     }
 
     /// The values that a facet takes among the recipes that agree with `current` in every stronger facet.
-    pub fn choices(&self, current: &RecipeId, facet: Facet) -> Vec<Choice> {
+    pub fn choices(&self, current: &RecipeId, facet: Facet) -> Vec<FacetValue> {
         let stronger = Facet::ALL.into_iter().take_while(|stronger| *stronger != facet);
         let stronger: Vec<(Facet, String)> = stronger.map(|facet| (facet, facet.value(current))).collect();
-        let mut choices: Vec<Choice> = Vec::new();
+        let mut choices: Vec<FacetValue> = Vec::new();
         for recipe in &self.recipes {
             let agrees = stronger.iter().all(|(facet, value)| facet.value(&recipe.id) == *value);
             let value = facet.value(&recipe.id);
             if agrees && !choices.iter().any(|choice| choice.value == value) {
-                choices.push(Choice { title: facet.title(self, recipe), value });
+                choices.push(FacetValue { title: facet.title(self, recipe), value });
             }
         }
         // Counts grow, the newest release comes first; the others stand as the documents list them.

@@ -1,4 +1,4 @@
-//! What is published: GPUs, models, recipes and their baselines, read from the data files of this crate.
+//! The catalog: GPUs, models, recipes and baselines, from the embedded data files.
 
 mod baselines;
 mod documents;
@@ -12,7 +12,7 @@ mod recipes;
 pub use crate::releases::Release;
 pub use baselines::{Baseline, BaselineKind};
 pub use documents::{Document, DocumentFlops, Formula, Peak};
-pub use facets::{Choice, Facet};
+pub use facets::{Facet, FacetValue};
 pub use filter::Filter;
 pub use gpus::{Generation, Gpu};
 pub use models::Model;
@@ -24,7 +24,7 @@ use crate::precision::Dtype;
 use crate::problem::Problem;
 use std::sync::LazyLock;
 
-/// Everything published, with what binds it together.
+/// GPUs, models, documents, recipes and baselines.
 #[derive(Debug)]
 pub struct Catalog {
     gpus: Vec<Gpu>,
@@ -37,7 +37,7 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// The catalog that this program carries.
+    /// Returns the embedded catalog.
     pub fn embedded() -> &'static Catalog {
         static EMBEDDED: LazyLock<Catalog> = LazyLock::new(|| {
             let series: Vec<recipes::MatrixRow> = embedded!("recipes.csv");
@@ -54,30 +54,30 @@ impl Catalog {
         &EMBEDDED
     }
 
-    /// Every GPU type.
+    /// Returns every GPU type.
     pub fn gpus(&self) -> &[Gpu] {
         &self.gpus
     }
 
-    /// Every model.
+    /// Returns every model.
     pub fn models(&self) -> &[Model] {
         &self.models
     }
 
-    /// Every recipe, by release and then as its document lists them.
+    /// Returns every recipe, by release and in the order of its document.
     pub fn recipes(&self) -> &[Recipe] {
         &self.recipes
     }
 
-    /// Every published number.
+    /// Returns every published result.
     pub fn baselines(&self) -> &[Baseline] {
         &self.baselines
     }
 
-    /// The GPU type of that name or alias.
+    /// Returns the GPU type with this id or alias.
     ///
     /// # Errors
-    /// None has it: says which there are.
+    /// It is unknown.
     pub fn gpu(&self, id: &str) -> Result<&Gpu, Problem> {
         let wanted = id.trim().to_ascii_lowercase();
         self.gpus
@@ -86,10 +86,10 @@ impl Catalog {
             .ok_or_else(|| Problem::unknown(Field::Gpu, id, self.gpus.iter().map(|gpu| gpu.id.as_str())))
     }
 
-    /// The model of that name.
+    /// Returns the model with this id.
     ///
     /// # Errors
-    /// None has it: names the nearest, and where to see all.
+    /// It is unknown.
     pub fn model(&self, id: &str) -> Result<&Model, Problem> {
         let wanted = id.trim().to_ascii_lowercase();
         self.models.iter().find(|model| model.id == wanted).ok_or_else(|| {
@@ -97,11 +97,10 @@ impl Catalog {
         })
     }
 
-    /// The recipe of that name; without its release, the newest release that published a number for it, or the
-    /// newest at all where none did.
+    /// Returns the recipe with this id. Without a release, it is the newest with a published result, or the newest.
     ///
     /// # Errors
-    /// None has it: names the nearest.
+    /// It is unknown.
     pub fn recipe(&self, id: &str) -> Result<&Recipe, Problem> {
         let wanted = id.trim().to_ascii_lowercase();
         let named = self.recipes.iter().filter(|recipe| match wanted.contains('@') {
@@ -123,12 +122,12 @@ impl Catalog {
         Problem::unknown(Field::Recipe, id, known.iter().map(String::as_str))
     }
 
-    /// The published measurement of a recipe.
+    /// Returns the published result of a recipe.
     pub fn baseline(&self, id: &RecipeId) -> Option<&Baseline> {
         self.baselines.iter().find(|baseline| baseline.is_of(id))
     }
 
-    /// The document that publishes a recipe.
+    /// Returns the document of a recipe.
     pub fn document(&self, id: &RecipeId) -> Option<&Document> {
         let family = &self.model(&id.model).ok()?.family;
         self.documents.iter().find(|document| {
@@ -136,12 +135,12 @@ impl Catalog {
         })
     }
 
-    /// How a release's document counts a model's FLOPs.
+    /// Returns how a release's document counts a model's FLOPs.
     pub fn document_flops(&self, release: Release, model: &str) -> Option<&DocumentFlops> {
         self.flops.iter().find(|flops| flops.release == release && flops.model == model)
     }
 
-    /// The peak that a release's document divides a model's MFU by.
+    /// Returns the peak behind the MFU of a model in a release's document.
     pub fn document_peak(&self, release: Release, model: &str, gpu: &str, dtype: Dtype) -> Option<&Peak> {
         self.peaks.iter().find(|peak| {
             peak.release == release

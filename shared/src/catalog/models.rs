@@ -1,6 +1,6 @@
 //! Model architectures.
 
-use crate::architecture::{Architecture, Attention, AttentionKind, Mamba, Mlp, Moe, Window};
+use crate::architecture::{Architecture, Attention, AttentionKind, Mamba, Mlp, Moe, SlidingWindow};
 use crate::data_file::{DataError, FromRow, Row};
 
 /// A published model.
@@ -82,7 +82,7 @@ fn attention(row: &Row<'_>, layers: u32) -> Result<Attention, DataError> {
         layers: row.optional("attn_layers")?.unwrap_or(layers),
         heads: row.value("heads")?,
         kind,
-        window: window.map(|(tokens, layers)| Window { tokens, layers }),
+        window: window.map(|(tokens, layers)| SlidingWindow { tokens, layers }),
         sinks: row.optional::<u8>("sinks")? == Some(1),
     })
 }

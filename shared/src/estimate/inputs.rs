@@ -4,7 +4,7 @@ use crate::architecture::Architecture;
 use crate::batch::Batch;
 use crate::catalog::Gpu;
 use crate::layout::Layout;
-use crate::options::Options;
+use crate::options::TrainingOptions;
 use crate::precision::Dtype;
 use crate::scenario::Scenario;
 
@@ -22,7 +22,7 @@ pub struct Inputs<'a> {
     /// Sequence length and batch sizes.
     pub batch: &'a Batch,
     /// Recomputation, sharding and software.
-    pub options: &'a Options,
+    pub options: &'a TrainingOptions,
 }
 
 impl Scenario {

@@ -4,7 +4,7 @@
 //! Megatron-LM's `num_floating_point_operations`, Megatron-Bridge's `flop_utils`, PaLM (arXiv:2204.02311) app. B.
 
 use super::{Convention, ModelFlops};
-use crate::architecture::{Architecture, AttentionKind, Mamba, Mlp, Moe, Window};
+use crate::architecture::{Architecture, AttentionKind, Mamba, Mlp, Moe, SlidingWindow};
 use crate::explain::Line;
 use crate::units::{group_digits, significant};
 
@@ -130,7 +130,7 @@ fn attention(architecture: &Architecture, seq_len: u32, causal: bool, lines: &mu
 /// what is computed; the sequence itself where the window is wider.
 fn window_context(seq_len: u32, window: u32) -> f64 {
     let (seq_len, window) = (f64::from(seq_len), f64::from(window));
-    if window >= seq_len { seq_len } else { 2.0 * Window::mean_context(window, seq_len) }
+    if window >= seq_len { seq_len } else { 2.0 * SlidingWindow::mean_context(window, seq_len) }
 }
 
 fn dense_mlp(architecture: &Architecture, mlp: &Mlp, lines: &mut Vec<Line>) -> f64 {

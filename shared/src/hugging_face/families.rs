@@ -4,7 +4,7 @@
 
 use super::fields::ConfigFields;
 use super::{Architecture, ConfigError};
-use crate::architecture::{Attention, AttentionKind, MOST_LAYERS, Mlp, Moe, Window};
+use crate::architecture::{Attention, AttentionKind, MOST_LAYERS, Mlp, Moe, SlidingWindow};
 
 /// The rules by which a family's fields define its shape.
 pub(super) struct Family {
@@ -308,7 +308,11 @@ impl Family {
         Ok(AttentionKind::Gqa { kv_heads, head_dim })
     }
 
-    fn window(&self, fields: &mut ConfigFields<'_>, layers: u32) -> Result<Option<Window>, ConfigError> {
+    fn window(
+        &self,
+        fields: &mut ConfigFields<'_>,
+        layers: u32,
+    ) -> Result<Option<SlidingWindow>, ConfigError> {
         const TOKENS: &str = "sliding_window";
         let typed = self.windows_by_type(fields, layers)?;
         let (by_rule, default) = match self.windows {
@@ -351,7 +355,7 @@ impl Family {
             (None, Some(_)) => fields.or_default(&[TOKENS], default)?,
             (Some(tokens), _) => tokens,
         };
-        Ok(Some(Window { tokens, layers: windowed }))
+        Ok(Some(SlidingWindow { tokens, layers: windowed }))
     }
 
     /// Returns the number of layers with a sliding window by `layer_types`, if the file has it.

@@ -1,7 +1,7 @@
 //! Published files, reduced to the facts of a model's shape.
 
 use super::*;
-use crate::architecture::{AttentionKind, Window};
+use crate::architecture::{AttentionKind, SlidingWindow};
 use crate::catalog::Catalog;
 use proptest::prelude::*;
 
@@ -303,7 +303,7 @@ fn a_hybrid_can_route_through_a_latent_width() {
 #[test]
 fn each_family_has_its_windows_on_its_layers() {
     let window = |file: &str| read(file).unwrap().model.architecture.attention.window;
-    let some = |tokens, layers| Some(Window { tokens, layers });
+    let some = |tokens, layers| Some(SlidingWindow { tokens, layers });
     assert_eq!(window(ELSEWHERE[0].1), some(4096, 32), "Mistral: every layer");
     assert_eq!(window(&ELSEWHERE[0].1.replace(": 4096}", ": null}")), None, "later Mistral: none");
     assert_eq!(window(ELSEWHERE[2].1), some(4096, 21), "Gemma 2: every other");

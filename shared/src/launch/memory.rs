@@ -5,7 +5,7 @@ use crate::estimate::{Inputs, MemoryEstimate};
 use crate::field::Field;
 use crate::message;
 use crate::message::Setting;
-use crate::options::{Options, Stack};
+use crate::options::{Stack, TrainingOptions};
 use crate::scenario::Scenario;
 use crate::units::significant;
 
@@ -17,7 +17,7 @@ pub(super) fn warning(scenario: &Scenario, style: Style) -> Option<LaunchWarning
     }
     // The script doesn't save memory as NVIDIA's recipes do.
     let stack = if by_megatron_lm { Stack::MegatronLm014 } else { scenario.options.stack };
-    let options = Options { stack, ..scenario.options };
+    let options = TrainingOptions { stack, ..scenario.options };
     let memory = MemoryEstimate::of(&Inputs { options: &options, ..scenario.inputs() });
     if memory.fits() {
         return None;

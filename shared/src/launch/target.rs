@@ -8,7 +8,7 @@ use crate::catalog::Recipe;
 use crate::field::Field;
 use crate::message;
 use crate::message::Setting;
-use crate::options::Options as Usual;
+use crate::options::TrainingOptions as Usual;
 use crate::problem::Problem;
 use crate::releases::{BatchRule, Release, ScriptContract};
 use crate::scenario::Scenario;

@@ -6,7 +6,7 @@ use crate::batch::Batch;
 use crate::catalog::{Catalog, Gpu};
 use crate::estimate::Inputs;
 use crate::layout::{Degrees, Layout, PipelineSplit};
-use crate::options::{Options, Recompute, Stack};
+use crate::options::{Recompute, Stack, TrainingOptions};
 use crate::precision::{Dtype, Width};
 use crate::problem::Problem;
 
@@ -24,7 +24,7 @@ pub struct MeasuredScenario {
     /// Sequence length and batch sizes.
     pub batch: Batch,
     /// Recomputation, sharding and software.
-    pub options: Options,
+    pub options: TrainingOptions,
     /// Model and shape; equal for runs of the same architecture.
     pub shape: String,
     /// Everything but the software release; equal for repeated measurements of one mapping.
@@ -66,7 +66,7 @@ impl MeasuredScenario {
 
         let stack = stack(&cell("framework"), &cell("release"))?;
         let modules = published::modules(&cell("recompute"));
-        let options = Options {
+        let options = TrainingOptions {
             recompute: match &*cell("recompute") {
                 "full" => Recompute::Full,
                 "selective" => Recompute::Selective,
@@ -81,7 +81,7 @@ impl MeasuredScenario {
             token_drop: knob("tokendrop") || knob("moe_token_drop"),
             stack,
             gemm_tflops: machine::gemm_tflops(&cell("source")),
-            ..Options::default()
+            ..TrainingOptions::default()
         };
 
         let (degrees, seq_len, mbs, gbs) = degrees(cell, &architecture)?;

@@ -7,7 +7,7 @@ use crate::catalog::{Catalog, Gpu, Model, Recipe, Scaling};
 use crate::convention::Convention;
 use crate::field::Field;
 use crate::layout::{Degrees, Layout, PipelineSplit};
-use crate::options::{Options, Recompute};
+use crate::options::{Recompute, TrainingOptions};
 use crate::precision::Dtype;
 use crate::problem::Problem;
 use crate::scenario::{RecipeChange, Scenario};
@@ -68,7 +68,7 @@ struct Draft {
     seq_len: u32,
     mbs: u32,
     gbs: u32,
-    options: Options,
+    options: TrainingOptions,
     convention: Convention,
 }
 
@@ -169,8 +169,8 @@ impl ScenarioReader<'_> {
         }
     }
 
-    fn options(&mut self) -> Options {
-        let default = Options::default();
+    fn options(&mut self) -> TrainingOptions {
+        let default = TrainingOptions::default();
         let stack = self.recipe.map_or(default.stack, |recipe| recipe.id.release.contract().stack);
         let recompute = self.value(Field::Recompute, Some(Recompute::None)).unwrap_or_default();
         let mut number = |field| {
@@ -180,7 +180,7 @@ impl ScenarioReader<'_> {
             })
         };
         let (gemm_tflops, cluster_factor) = (number(Field::GemmTflops), number(Field::ClusterFactor));
-        Options {
+        TrainingOptions {
             recompute,
             fsdp: self.switch(Field::Fsdp, default.fsdp),
             overlap: self.switch(Field::Overlap, default.overlap),

@@ -13,7 +13,7 @@ use crate::metrics::DEFAULT_TOKENS;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::releases::{LoggedTflops, Release};
-use crate::scenario::{Change, Scenario};
+use crate::scenario::{RecipeChange, Scenario};
 use crate::spec::Spec;
 use serde::{Deserialize, Serialize, Serializer};
 use std::borrow::Cow;
@@ -402,7 +402,7 @@ impl KnownScenario {
             (_, Some(_), Some(_)) => Publication::Measured,
             (_, Some(recipe), None) => Publication::Unmeasured { recipe: recipe.id.to_string() },
             (Some(scenario), None, _) => scenario.recipe.map_or(Publication::Custom, |base| {
-                let change = |change: &Change| {
+                let change = |change: &RecipeChange| {
                     format!("{} {} instead of {}", change.field.label(), change.to, change.from)
                 };
                 let changes = scenario.changes.iter().map(change).collect();

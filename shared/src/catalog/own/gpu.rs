@@ -1,4 +1,4 @@
-//! A user's own GPU: a known one with other rates or sizes, `h100:hbm_gb=96,hbm_tbps=2.4`.
+//! A user's own GPU: a known type with other rates or sizes, `h100:hbm_gb=96,hbm_tbps=2.4`.
 
 use super::pairs;
 use crate::catalog::{Catalog, Generation, Gpu};
@@ -6,7 +6,7 @@ use crate::field::Field;
 use crate::problem::Problem;
 use std::fmt::Write as _;
 
-/// The columns of gpus.csv that are rates or sizes, in the order in which a text names them.
+/// The columns of gpus.csv that an own GPU can change, in the order of the text.
 const COLUMNS: [&str; 9] = [
     "bf16_tflops",
     "fp8_tflops",
@@ -19,28 +19,26 @@ const COLUMNS: [&str; 9] = [
     "nic_gbit",
 ];
 
-/// Beyond every GPU, on either side.
+/// The range of a column, far beyond every GPU.
 const LEAST: f64 = 1e-3;
 const MOST: f64 = 1e7;
 
 impl Gpu {
-    /// Reads `BASE:column=value,…`: the GPU type BASE of the catalog, but for the columns given.
+    /// Returns the GPU of a text `BASE:column=value,…`: the known type BASE with other values in these columns.
     ///
-    /// A new datasheet peak makes it another chip, of which the base's measured and published peaks say nothing; they
-    /// are dropped unless given too.
+    /// A new datasheet peak makes it another chip, so the base's measured and published peaks are dropped.
     ///
     /// # Errors
-    /// BASE is not known; a column is not known, or has no positive number; no column is given.
+    /// BASE or a column is unknown; a value is not a positive number; no column is given.
     pub fn own(text: &str, catalog: &Catalog) -> Result<Gpu, Problem> {
         let text = text.trim();
         let Some((base, list)) = text.split_once(':') else {
-            return Err(Problem::clause(Field::Gpu, text, "changes nothing").allowed(listed()));
+            return Err(Problem::new(Field::Gpu, text, unchanged(text)));
         };
         let base = catalog.gpu(base)?;
         let given = pairs(Field::Gpu, list, &COLUMNS)?;
         if given.iter().all(Option::is_none) {
-            let problem = Problem::clause(Field::Gpu, text, "names no column that differs");
-            return Err(problem.allowed(listed()).nearest([&base.id]));
+            return Err(Problem::new(Field::Gpu, text, unchanged(text)).suggest([&base.id]));
         }
         let mut own = base.clone();
         for (column, value) in COLUMNS.into_iter().zip(given) {
@@ -51,10 +49,10 @@ impl Gpu {
         Ok(own.named_after(base))
     }
 
-    /// Takes the name that tells it from its base, which it is where nothing differs.
+    /// Returns the GPU with an id and a name of its own, or its base if nothing differs.
     fn named_after(mut self, base: &Gpu) -> Gpu {
         let mut id = String::new();
-        // What the text says so far: a peak changes what the columns behind it mean when they are silent.
+        // The GPU of the text so far: a peak also changes later columns that are not given.
         let mut said = base.clone();
         for (place, (column, own)) in self.cells().into_iter().enumerate() {
             if let (Some(value), true) = (own, own != said.cells()[place].1) {
@@ -90,7 +88,7 @@ impl Gpu {
             "hbm_gb" => self.hbm_gb = value,
             "hbm_tbps" => self.hbm_tbps = value,
             "nvlink_gbps" => self.nvlink_gbps = value,
-            // Whole and in range, as `number` has seen to.
+            // `number` has checked that these are whole and in range.
             "nvlink_domain" => self.nvlink_domain = value as u32,
             "gpus_per_node" => self.gpus_per_node = value as u32,
             "nic_gbit" => self.nic_gbit = value,
@@ -98,7 +96,7 @@ impl Gpu {
         }
     }
 
-    /// Every column that may differ, with its value.
+    /// Returns every column that can differ, with its value.
     fn cells(&self) -> [(&'static str, Option<f64>); 9] {
         let values = [
             Some(self.bf16_tflops),
@@ -116,25 +114,26 @@ impl Gpu {
     }
 }
 
-fn listed() -> String {
-    format!("a GPU, a colon and column=value pairs, with the columns {}", COLUMNS.join(", "))
+fn unchanged(text: &str) -> String {
+    let columns = COLUMNS.join(", ");
+    format!(
+        "\"{text}\" changes no column. An own GPU is written as h100:hbm_gb=96, with the columns {columns}."
+    )
 }
 
-/// A column's value: positive, and whole where it counts GPUs.
+/// Returns a column's value: positive, and whole for a number of GPUs.
 fn number(column: &str, text: &str) -> Result<f64, Problem> {
-    let refuse = |what: &str, allowed: &str| {
-        Problem::clause(Field::Gpu, format!("{column}={text}"), what).allowed(allowed.to_string())
+    let refuse = |wanted: &str| {
+        let message = format!("The column {column} of an own GPU must be {wanted}, not \"{text}\".");
+        Err(Problem::new(Field::Gpu, format!("{column}={text}"), message))
     };
     let counts = matches!(column, "nvlink_domain" | "gpus_per_node");
     match text.parse::<f64>() {
         Ok(value) if counts && (value.fract() != 0.0 || value < 1.0) => {
-            Err(refuse("is no number of GPUs", "a whole number, 1 or more"))
+            refuse("a whole number of at least 1")
         }
         Ok(value) if (LEAST..=MOST).contains(&value) => Ok(value),
-        Ok(value) if value.is_finite() && value > 0.0 => {
-            Err(refuse("is beyond reason", "a number from 0.001 to 10000000, in the column's unit"))
-        }
-        _ => Err(refuse("is no positive number", "a number above 0, in the column's unit")),
+        _ => refuse("a number from 0.001 to 10000000"),
     }
 }
 
@@ -178,15 +177,15 @@ mod tests {
     fn every_mistake_is_named() {
         let said = |text: &str| own(text).unwrap_err().to_string();
         assert!(said("h10:hbm_gb=96").contains("Unknown GPU \"h10\". Did you mean h100?"));
-        assert!(said("h100:hbm=96").contains("\"hbm=96\" names no known column. Use hbm_gb."));
-        assert!(said("h100:").contains("names no column that differs. Use h100."));
-        assert!(said("h100").contains("a GPU, a colon and"));
+        assert!(said("h100:hbm=96").contains("Unknown column \"hbm\" in \"hbm=96\". Did you mean hbm_gb?"));
+        assert!(said("h100:").contains("\"h100:\" changes no column"));
+        assert!(said("h100").contains("is written as h100:hbm_gb=96"));
         for value in ["0", "-1", "nan", "inf", "1e999", "many"] {
-            assert!(said(&format!("h100:hbm_gb={value}")).contains("is no positive number"), "{value}");
+            assert!(said(&format!("h100:hbm_gb={value}")).contains("must be a number from 0.001"), "{value}");
         }
-        assert!(said("h100:hbm_gb=1e300").contains("is beyond reason"));
-        assert!(said("h100:gpus_per_node=1.5").contains("a whole number, 1 or more"));
-        assert!(said("h100:gpus_per_node=0").contains("a whole number, 1 or more"));
+        assert!(said("h100:hbm_gb=1e300").contains("must be a number from 0.001"));
+        assert!(said("h100:gpus_per_node=1.5").contains("a whole number of at least 1"));
+        assert!(said("h100:gpus_per_node=0").contains("a whole number of at least 1"));
     }
 
     proptest! {

@@ -1,5 +1,5 @@
-//! A user's own models and GPUs, written as `column=value` pairs with the columns of the data files: short enough for a
-//! link and for a flag, and each has one text only, by which it is known.
+//! A user's own models and GPUs: `column=value` pairs with the columns of the data files, short enough for links and
+//! flags. Each has one normal form, which is its id.
 
 mod gpu;
 mod model;
@@ -10,7 +10,7 @@ use crate::problem::{Problem, most_alike};
 use std::borrow::Cow;
 
 impl Catalog {
-    /// The model of that name, or the user's own where the text is one: `own:layers=32,hidden=4096,…`.
+    /// Returns the model with this id, or the user's own model: `own:layers=32,hidden=4096,…`.
     ///
     /// # Errors
     /// Those of [`Catalog::model`] and [`Model::own`].
@@ -21,7 +21,7 @@ impl Catalog {
         }
     }
 
-    /// The GPU type of that name or alias, or the user's own where the text is one: `h100:hbm_gb=96`.
+    /// Returns the GPU type with this id or alias, or the user's own: `h100:hbm_gb=96`.
     ///
     /// # Errors
     /// Those of [`Catalog::gpu`] and [`Gpu::own`].
@@ -33,30 +33,29 @@ impl Catalog {
     }
 }
 
-/// Reads `column=value` pairs between commas: for each of `columns` its text, if it is there.
+/// Returns the value of each of `columns` from `column=value` pairs with commas between them.
 ///
 /// # Errors
-/// A pair is none, names a column that is not among `columns`, names one again, or has no value.
+/// A pair without `=` or without a value; a column that is unknown or given twice.
 fn pairs<'a>(field: Field, text: &'a str, columns: &[&str]) -> Result<Vec<Option<&'a str>>, Problem> {
     let mut values = vec![None; columns.len()];
     for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
-        let refuse = |what: &str| Problem::clause(field, pair, what);
+        let refuse = |message: String| Problem::new(field, pair, message);
         let Some((column, value)) = pair.split_once('=') else {
-            return Err(refuse("is no column=value")
-                .allowed(columns.join(", "))
-                .nearest(most_alike(pair, columns.iter().copied()).map(|column| format!("{column}=…"))));
+            let closest = most_alike(pair, columns.iter().copied()).map(|column| format!("{column}=…"));
+            return Err(Problem { closest, ..refuse(format!("\"{pair}\" must be column=value.")) });
         };
         let (column, value) = (column.trim(), value.trim());
         let Some(place) = columns.iter().position(|known| *known == column) else {
-            return Err(refuse("names no known column")
-                .allowed(columns.join(", "))
-                .nearest(most_alike(column, columns.iter().copied())));
+            let closest = most_alike(column, columns.iter().copied()).map(str::to_string);
+            let problem = refuse(format!("Unknown column \"{column}\" in \"{pair}\"."));
+            return Err(Problem { closest, ..problem }.allow(columns));
         };
         if value.is_empty() {
-            return Err(refuse("has no value: leave the column out, or give it one"));
+            return Err(refuse(format!("The column {column} has no value.")));
         }
         if values[place].replace(value).is_some() {
-            return Err(refuse("names a column for the second time"));
+            return Err(refuse(format!("The column {column} is given twice.")));
         }
     }
     Ok(values)

@@ -9,10 +9,10 @@ use crate::problem::Problem;
 use crate::units::significant;
 use std::fmt::Write as _;
 
-/// What every such text starts with.
+/// The beginning of the text of an own model.
 pub(super) const PREFIX: &str = "own:";
 
-/// The columns of models.csv that make a model, in the order in which a text names them.
+/// The columns of models.csv that describe a model, in the order of the text.
 const COLUMNS: [&str; 37] = [
     "title",
     "layers",
@@ -53,25 +53,26 @@ const COLUMNS: [&str; 37] = [
     "active_b",
 ];
 
-/// Columns that may say again what others say already; they are left out of the text that a model is known by.
+/// Columns that follow from others; they are left out of the model's id.
 const REDUNDANT: [&str; 4] = ["ffn", "attn_layers", "params_b", "active_b"];
 
 const LONGEST_TITLE: usize = 80;
 
 impl Model {
-    /// Reads `own:` and `column=value` pairs with the columns of models.csv. An absent column means what an empty cell
-    /// means there, except that parameters are counted and a title is made. In a title `+` is a space, and what would
-    /// break the text is percent-encoded, as in a link.
+    /// Returns the model of a text: `own:` and `column=value` pairs with the columns of models.csv. A missing column is
+    /// the same as an empty cell, except that parameters are counted and the title is generated. A title is
+    /// form-encoded: `+` is a space, and separators are percent-encoded.
     ///
     /// # Errors
-    /// The text does not start so; a column is not known, missing, out of range or without meaning beside the others;
-    /// or what they describe is no model.
+    /// Another beginning; a column that is unknown, missing, out of range or without effect; or a combination that is
+    /// not a model.
     pub fn own(text: &str) -> Result<Model, Problem> {
         let text = text.trim();
-        let refuse = |what: String| Problem::clause(Field::Model, text, what);
-        let listed = || format!("own: and column=value pairs, with the columns {}", COLUMNS.join(", "));
+        let refuse = |message: String| Problem::new(Field::Model, text, message);
+        let columns = || format!("The columns are {}.", COLUMNS.join(", "));
         let Some(list) = text.strip_prefix(PREFIX) else {
-            return Err(refuse(format!("does not start with {PREFIX}")).allowed(listed()));
+            let message = "An own model is written as own: and column=value pairs with commas between them.";
+            return Err(refuse(format!("{message} {}", columns())));
         };
         let given = pairs(Field::Model, list, &COLUMNS)?;
         let mut header = csv::StringRecord::from(["id", "family", "source"].as_slice());
@@ -89,11 +90,12 @@ impl Model {
         }
 
         let row = Row::alone(&header, &record);
-        let mut model = Model::from_row(&row)
-            .map_err(|error| refuse(format!("is no model: {}", error.into_reason())).allowed(listed()))?;
-        model.architecture.check().map_err(&refuse)?;
+        let mut model = Model::from_row(&row).map_err(|error| {
+            refuse(format!("The own model is invalid: {}. {}", error.into_reason(), columns()))
+        })?;
+        model.architecture.check().map_err(|clause| refuse(format!("The own model {clause}.")))?;
         if model.seq_len == 0 {
-            return Err(refuse("is trained at no tokens: seq_len is 0".to_string()));
+            return Err(refuse("The own model needs a seq_len of at least 1, not 0.".to_string()));
         }
         model.count_parameters();
         model.title = title.unwrap_or_else(|| model.made_title());
@@ -102,14 +104,16 @@ impl Model {
             let says = value.filter(|value| *value != "0" && !REDUNDANT.contains(&column));
             let known = model.cells().iter().any(|(cell, _)| *cell == column);
             if let (Some(value), false) = (says.filter(|_| column != "title"), known) {
-                let what = "means nothing in this model: another column that it belongs to is missing";
-                return Err(Problem::clause(Field::Model, format!("{column}={value}"), what));
+                let given = format!("{column}={value}");
+                let message =
+                    format!("\"{given}\" has no effect, because another column that it needs is missing.");
+                return Err(Problem::new(Field::Model, given, message));
             }
         }
         Ok(model)
     }
 
-    /// The model as [`Model::own`] reads it; the same for equal models.
+    /// Returns the text that [`Model::own`] reads; equal models have the same text.
     pub fn to_text(&self) -> String {
         let mut text = PREFIX.to_string();
         if self.title != self.made_title() {
@@ -217,26 +221,27 @@ impl Model {
     }
 }
 
-/// A column's value on its own: a number of its kind.
+/// Checks that a value is a number in the range of its column.
 fn check_value(column: &str, value: &str) -> Result<(), Problem> {
-    let refuse = |what: &str, allowed: &str| {
-        Err(Problem::clause(Field::Model, format!("{column}={value}"), what).allowed(allowed))
+    let refuse = |wanted: &str| {
+        let message = format!("The column {column} of an own model must be {wanted}, not \"{value}\".");
+        Err(Problem::new(Field::Model, format!("{column}={value}"), message))
     };
     match column {
         "params_b" | "active_b" => match value.parse::<f64>() {
             Ok(billions) if billions > 0.0 && billions < 1e9 => Ok(()),
-            _ => refuse("is no number of parameters", "billions, a number above 0"),
+            _ => refuse("a number of billions above 0"),
         },
-        "gated" | "tied_embeddings" if !matches!(value, "0" | "1") => refuse("is neither yes nor no", "1, 0"),
+        "gated" | "tied_embeddings" if !matches!(value, "0" | "1") => refuse("1 (yes) or 0 (no)"),
         _ if value.parse::<u32>().is_err() || value.starts_with('+') => {
-            refuse("is no whole number in range", "digits, 0 or more")
+            refuse("a whole number from 0 to 4294967295")
         }
         _ => Ok(()),
     }
 }
 
 fn decoded_title(text: &str) -> Result<String, Problem> {
-    // A bare & would end the only word that there is.
+    // The parser treats & and = as separators.
     let text = text.replace('&', "%26").replace('=', "%3D");
     let title = form_urlencoded::parse(text.as_bytes()).next().map(|(title, _)| title.into_owned());
     checked_title(&title.unwrap_or_default())
@@ -244,13 +249,15 @@ fn decoded_title(text: &str) -> Result<String, Problem> {
 
 fn checked_title(title: &str) -> Result<String, Problem> {
     let title = title.trim();
-    let refuse = |what: &str| Err(Problem::clause(Field::Model, title.escape_debug(), what));
+    let refuse = |message: String| Err(Problem::new(Field::Model, title.escape_debug(), message));
     match title {
-        "" => refuse("is no title"),
+        "" => refuse("The title of an own model can't be empty.".to_string()),
         _ if title.chars().count() > LONGEST_TITLE => {
-            refuse(&format!("is too long for a title: {LONGEST_TITLE} characters at most"))
+            refuse(format!("The title of an own model can have at most {LONGEST_TITLE} characters."))
         }
-        _ if title.chars().any(char::is_control) => refuse("holds a character that no title can show"),
+        _ if title.chars().any(char::is_control) => {
+            refuse("The title of an own model can't have control characters.".to_string())
+        }
         _ => Ok(title.to_string()),
     }
 }
@@ -258,7 +265,7 @@ fn checked_title(title: &str) -> Result<String, Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::architecture::{Attention, Mamba, Mlp, Moe, Window};
+    use crate::architecture::{Attention, Mamba, Mlp, Moe, SlidingWindow};
     use crate::catalog::Catalog;
     use proptest::prelude::*;
 
@@ -315,21 +322,24 @@ mod tests {
     #[test]
     fn every_mistake_is_named() {
         let said = |from: &str, to: &str| Model::own(&LLAMA.replace(from, to)).unwrap_err().to_string();
-        assert!(said("hidden=", "hiden=").contains("\"hiden=4096\" names no known column. Use hidden."));
-        assert!(said("hidden=4096,", "").contains("is no model: there is no value in column hidden"));
+        assert!(
+            said("hidden=", "hiden=")
+                .contains("Unknown column \"hiden\" in \"hiden=4096\". Did you mean hidden?")
+        );
+        assert!(said("hidden=4096,", "").contains("the column hidden is empty"));
         assert!(said("hidden=4096", "hidden=0").contains("needs hidden width of 1 or more"));
-        assert!(said("hidden=4096", "hidden=4k").contains("\"hidden=4k\" is no whole number"));
-        assert!(said("hidden=4096", "hidden=-1").contains("is no whole number"));
-        assert!(said("hidden=4096", "hidden=99999999999").contains("is no whole number in range"));
-        assert!(said("gated=1", "gated=yes").contains("Allowed: 1, 0."));
-        assert!(said("gated=1", "gated=1,gated=1").contains("second time"));
+        assert!(said("hidden=4096", "hidden=4k").contains("hidden of an own model must be a whole number"));
+        assert!(said("hidden=4096", "hidden=-1").contains("must be a whole number"));
+        assert!(said("hidden=4096", "hidden=99999999999").contains("must be a whole number"));
+        assert!(said("gated=1", "gated=yes").contains("1 (yes) or 0 (no)"));
+        assert!(said("gated=1", "gated=1,gated=1").contains("twice"));
         assert!(said("gated=1", "gated=").contains("has no value"));
-        assert!(said("gated=1", "gated").contains("is no column=value. Use gated=…."));
-        assert!(said("kv_heads=8", "kv_heads=5").contains("5 KV heads do not share evenly"));
-        assert!(said("gated=1", "gated=1,moe_ffn=8").contains("\"moe_ffn=8\" means nothing in this model"));
-        assert!(said("gated=1", "gated=1,window=8").contains("\"window=8\" means nothing"));
-        assert!(said("seq_len=8192", "seq_len=0").contains("seq_len is 0"));
-        assert!(said("own:", "").contains("does not start with own:"));
+        assert!(said("gated=1", "gated").contains("\"gated\" must be column=value. Did you mean gated=…?"));
+        assert!(said("kv_heads=8", "kv_heads=5").contains("can't be divided among 5 KV heads"));
+        assert!(said("gated=1", "gated=1,moe_ffn=8").contains("\"moe_ffn=8\" has no effect"));
+        assert!(said("gated=1", "gated=1,window=8").contains("\"window=8\" has no effect"));
+        assert!(said("seq_len=8192", "seq_len=0").contains("seq_len of at least 1"));
+        assert!(said("own:", "").contains("is written as own:"));
     }
 
     prop_compose! {
@@ -363,7 +373,7 @@ mod tests {
                     layers: attention,
                     heads: kv_heads * shares,
                     kind,
-                    window: window.map(|tokens| Window { tokens, layers: attention.div_ceil(2) }),
+                    window: window.map(|tokens| SlidingWindow { tokens, layers: attention.div_ceil(2) }),
                     sinks: gated,
                 },
                 mlp: (mlp > 0).then_some(Mlp { layers: mlp, ffn: 4 * hidden, gated }),

@@ -3,20 +3,26 @@ use crate::batch::Batch;
 use crate::catalog::Catalog;
 use crate::field::Field;
 use crate::layout::{Degrees, Layout};
-use crate::options::{Modules, Options, Recompute, Stack};
+use crate::options::{Modules, Recompute, Stack, TrainingOptions};
 use crate::precision::Dtype;
 use crate::spec::Spec;
 
 /// Calls `read` with the inputs of a published model on B200s in BF16 with a micro batch of 1.
 pub(super) fn with<T>(model: &str, degrees: &Degrees, gbs: u32, read: impl FnOnce(&Inputs<'_>) -> T) -> T {
-    with_options(model, degrees, gbs, &Options { stack: Stack::MegatronLm014, ..Options::default() }, read)
+    with_options(
+        model,
+        degrees,
+        gbs,
+        &TrainingOptions { stack: Stack::MegatronLm014, ..TrainingOptions::default() },
+        read,
+    )
 }
 
 fn with_options<T>(
     model: &str,
     degrees: &Degrees,
     gbs: u32,
-    options: &Options,
+    options: &TrainingOptions,
     read: impl FnOnce(&Inputs<'_>) -> T,
 ) -> T {
     let catalog = Catalog::embedded();
@@ -36,8 +42,8 @@ fn with_options<T>(
 /// Megatron-LM with its default settings.
 const MEGATRON: Stack = Stack::MegatronLm014;
 
-fn options(change: impl FnOnce(&mut Options)) -> Options {
-    let mut options = Options { stack: MEGATRON, ..Options::default() };
+fn options(change: impl FnOnce(&mut TrainingOptions)) -> TrainingOptions {
+    let mut options = TrainingOptions { stack: MEGATRON, ..TrainingOptions::default() };
     change(&mut options);
     options
 }
@@ -147,7 +153,8 @@ fn latent_attention_saves_low_rank_and_expanded_activations() {
 fn unfused_attention_saves_the_bytes_of_the_paper() {
     // arXiv:2205.05198 eq. 1: s·b·h·(34 + 5·a·s/h), and 34 without the scores.
     let token = |recompute| {
-        let options = Options { stack: Stack::MegatronLm2022, recompute, ..Options::default() };
+        let options =
+            TrainingOptions { stack: Stack::MegatronLm2022, recompute, ..TrainingOptions::default() };
         with_options("gpt3-175b", &gpus(1), 1, &options, |inputs| {
             MemoryEstimate::of(inputs).peak().activations / (96.0 * 2048.0 * 12_288.0)
         })
@@ -160,7 +167,8 @@ fn unfused_attention_saves_the_bytes_of_the_paper() {
 #[test]
 fn fsdp_shards_everything_and_gathers_layers() {
     let on = |reshard| {
-        let options = Options { fsdp: true, reshard, stack: Stack::PytorchFsdp, ..Options::default() };
+        let options =
+            TrainingOptions { fsdp: true, reshard, stack: Stack::PytorchFsdp, ..TrainingOptions::default() };
         with_options("llama3.1-8b", &gpus(64), 64, &options, |inputs| MemoryEstimate::of(inputs).peak())
     };
     let (layer, layers, embedding) = (218_103_808.0, 32.0 * 218_103_808.0, 128_256.0 * 4096.0);
@@ -174,8 +182,9 @@ fn fsdp_shards_everything_and_gathers_layers() {
 #[test]
 fn recomputing_more_saves_less() {
     let degrees = Degrees { gpus: 64, pp: 8, tp: 2, ..Degrees::default() };
-    let total =
-        |change: fn(&mut Options)| with_options("llama3.1-70b", &degrees, 64, &options(change), peak_bytes);
+    let total = |change: fn(&mut TrainingOptions)| {
+        with_options("llama3.1-70b", &degrees, 64, &options(change), peak_bytes)
+    };
     let none = total(|_| ());
     let mlp = total(|it| it.modules.mlp = true);
     let full = total(|it| it.recompute = Recompute::Full);

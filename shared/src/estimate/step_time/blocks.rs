@@ -3,7 +3,7 @@
 use super::constants::Constants;
 use super::links::Links;
 use super::speed::Speed;
-use crate::architecture::{AttentionKind, Mlp, Moe, Window};
+use crate::architecture::{AttentionKind, Mlp, Moe, SlidingWindow};
 use crate::catalog::Generation;
 use crate::estimate::Inputs;
 use crate::options::{Recompute, Stack};
@@ -193,7 +193,7 @@ impl<'a> BlockCosts<'a> {
             }
             Some(window) if attention.layers > 0 => {
                 let w = f64::from(window.tokens).min(self.sequence);
-                let seen = Window::mean_context(w, self.sequence);
+                let seen = SlidingWindow::mean_context(w, self.sequence);
                 let share = f64::from(window.layers.min(attention.layers)) / f64::from(attention.layers);
                 share * seen + (1.0 - share) * whole
             }

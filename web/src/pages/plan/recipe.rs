@@ -4,7 +4,7 @@ use super::{CatalogEntry, Plan};
 use crate::address::href;
 use leptos::prelude::*;
 use leptos_router::components::A;
-use trainplan_shared::catalog::{Catalog, Choice, Facet, Recipe};
+use trainplan_shared::catalog::{Catalog, Facet, FacetValue, Recipe};
 use trainplan_shared::field::Field;
 use trainplan_shared::spec::Spec;
 
@@ -62,7 +62,7 @@ fn same_model(plan: Plan) -> Spec {
     }
 }
 
-fn choices(plan: Plan, facet: Facet) -> Vec<Choice> {
+fn choices(plan: Plan, facet: Facet) -> Vec<FacetValue> {
     plan.recipe
         .get()
         .map_or(Vec::new(), |CatalogEntry(recipe)| Catalog::embedded().choices(&recipe.id, facet))

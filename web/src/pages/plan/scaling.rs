@@ -9,7 +9,7 @@ use trainplan_shared::catalog::{Catalog, Facet, RecipeId};
 use trainplan_shared::convention::Convention;
 use trainplan_shared::field::Field;
 use trainplan_shared::metrics::Metrics;
-use trainplan_shared::scaling::{Point, Quantity, Series, series};
+use trainplan_shared::scaling::{Quantity, Series, SeriesPoint, series};
 use trainplan_shared::units::{group_digits, readable_days, significant};
 
 /// The chart over GPU counts and its table.
@@ -113,14 +113,14 @@ fn short_title(series: &Series) -> String {
 pub(crate) fn summary(measured: &[Series], quantity: Quantity) -> String {
     let lines = measured.iter().filter_map(|series| {
         let (first, last) = (series.points.first()?, series.points.last()?);
-        let at = |point: &Point| format!("{} at {} GPUs", shown(point, quantity), point.recipe.id.gpus);
+        let at = |point: &SeriesPoint| format!("{} at {} GPUs", shown(point, quantity), point.recipe.id.gpus);
         Some(format!("{}: {} to {}", series.title, at(first), at(last)))
     });
     format!("Chart of {} by GPU count. {}.", quantity.title(), lines.collect::<Vec<_>>().join("; "))
 }
 
 /// Returns a point's value: days rounded, everything else with the digits of the document.
-pub(crate) fn shown(point: &Point, quantity: Quantity) -> String {
+pub(crate) fn shown(point: &SeriesPoint, quantity: Quantity) -> String {
     let value = point.value(quantity);
     match quantity {
         Quantity::TokensPerS | Quantity::TokensPerSPerGpu => group_digits(value),
