@@ -13,6 +13,7 @@ use trainplan_shared::convention::Convention;
 use trainplan_shared::explain::Line;
 use trainplan_shared::field::Field;
 use trainplan_shared::flops::ModelFlops;
+use trainplan_shared::message::Front;
 use trainplan_shared::metrics::Metrics;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::units::{
@@ -265,7 +266,7 @@ fn ScenarioSummary() -> impl IntoView {
     let published = move || plan.scenario.with(|scenario| scenario.as_ref().ok().and_then(published));
     view! {
         {move || warnings().into_iter().map(|warning| view! {
-            <p class="notice warn">{warning}</p>
+            <p class="notice warn">{warning.text(Front::Page)}</p>
         }).collect_view()}
         <dl class="facts">
             {move || rows().into_iter().map(|(name, value)| view! {
