@@ -1,5 +1,5 @@
-//! Any text: a config.json that is read is a model that can be, whose own text is read back as the same; or it is
-//! refused. Any text is an own model or GPU that is read back as written, or is refused.
+//! Any text as a config.json is refused or gives a valid model, whose text gives the same model again. Any text as a
+//! custom model or GPU is refused or is read back as written.
 
 #![no_main]
 
@@ -18,7 +18,7 @@ fuzz_target!(|text: &str| {
         assert_eq!(Model::own(&model.id).as_ref(), Ok(&model));
     }
     if let Ok(gpu) = Gpu::own(text, Catalog::embedded()) {
-        // Where nothing differs it is the published one.
+        // Without changes it is the published GPU.
         assert_eq!(Catalog::embedded().gpu_or_own(&gpu.id).as_deref(), Ok(&gpu));
     }
 });

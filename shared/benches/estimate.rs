@@ -1,4 +1,4 @@
-//! How fast scenarios are estimated on one core, which bounds what a search can look at.
+//! Estimates per second on one core, which limits how many scenarios a search can examine.
 
 #![allow(missing_docs, reason = "criterion's macros make public items")]
 #![allow(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
@@ -24,7 +24,7 @@ const MODELS: &[&str] = &[
 ];
 const GPUS: &[(&str, Dtype)] = &[("h100", Dtype::Bf16), ("h100", Dtype::Fp8), ("gb200", Dtype::Mxfp8)];
 
-/// What an estimate borrows from.
+/// The owned inputs of an estimate.
 struct Case {
     model: &'static Model,
     gpu: &'static Gpu,

@@ -1,5 +1,5 @@
-//! Estimates 10,000 random scenarios, always the same, and prints a digest of every hundred, and one of 1,000 random runs
-//! held against each other: the same lines wherever it runs, or what people read in the browser is not what the command line says. How fast it was goes to standard error.
+//! Prints a digest of the estimates of each hundred of 10,000 reproducible random scenarios, and one of 1,000 compared runs.
+//! The lines must be the same on every platform, so that browser and terminal show the same figures. Its speed goes to stderr.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -36,7 +36,7 @@ fn main() {
     report_speed(&scenarios);
 }
 
-/// What comparisons and time lines rest on.
+/// The statistics behind comparisons and histories.
 fn runs_against_each_other(random: &mut Random) -> Digest {
     let mut digest = Digest::default();
     for _ in 0..1000 {

@@ -83,6 +83,19 @@ impl<'a> Calibrator<'a> {
         fold.judge(&self.all, values)
     }
 
+    /// Returns the anchors with these constants.
+    fn anchors(&self, constants: &Constants) -> Anchors {
+        // Tiny models on one node are half of all rows and resemble no real plan, so anchors.csv leaves them
+        // out.
+        let planned: Vec<FitPoint<'_>> =
+            self.points.iter().filter(|point| !point.row.is_tiny()).copied().collect();
+        let mut residuals = held_out::residuals(&planned, constants);
+        for residual in &mut residuals {
+            residual.log_ratio = seven(residual.log_ratio).parse().unwrap_or(residual.log_ratio);
+        }
+        Anchors::new(Covariance::embedded(), merged(residuals))
+    }
+
     /// Returns the files of a calibration with these values. `judged` has the rows of all folds in the order
     /// of [`Grouping::ALL`]; `rows` also contains the rows that are not fitted but have memory figures.
     pub fn finish(
@@ -92,15 +105,7 @@ impl<'a> Calibrator<'a> {
         rows: &[Measurement],
     ) -> CalibrationFiles {
         let constants = Constants::from_values(&self.all, values);
-        // Tiny models on one node are half of all rows and resemble no real plan, so anchors.csv leaves them
-        // out.
-        let planned: Vec<FitPoint<'_>> =
-            self.points.iter().filter(|point| !point.row.is_tiny()).copied().collect();
-        let mut residuals = held_out::residuals(&planned, &constants);
-        for residual in &mut residuals {
-            residual.log_ratio = seven(residual.log_ratio).parse().unwrap_or(residual.log_ratio);
-        }
-        let anchors = Anchors::new(Covariance::embedded(), merged(residuals));
+        let anchors = self.anchors(&constants);
         let intervals = intervals(judged);
         CalibrationFiles {
             constants: constants_file(&self.all, values),
@@ -288,5 +293,12 @@ mod tests {
         assert!(include_str!("../../data/calibration.csv").starts_with(CONSTANTS_HEAD));
         assert!(include_str!("../../data/anchors.csv").starts_with(ANCHORS_HEAD));
         assert!(include_str!("../../data/intervals.csv").starts_with(INTERVALS_HEAD));
+    }
+
+    #[test]
+    fn the_embedded_anchors_follow_from_the_embedded_constants() {
+        let calibrator = Calibrator::new(crate::measurements::embedded());
+        let anchors = calibrator.anchors(Constants::embedded());
+        assert!(anchors_file(&anchors) == include_str!("../../data/anchors.csv"));
     }
 }

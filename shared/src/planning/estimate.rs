@@ -93,8 +93,8 @@ fn does_not_fit(scenario: &Scenario, memory: &MemoryEstimate, remedies: &[Remedy
     })
 }
 
-const HOPELESS: &str = " No one to three changes of micro batch size, recomputation, FSDP and parallelism make it fit \
-                        without doubling the step time. Use more GPUs.";
+const HOPELESS: &str = " No combination of up to three changes to micro batch size, recomputation, FSDP or parallelism \
+                        makes it fit without doubling the step time. Use more GPUs.";
 
 /// Warns that no similar run was measured, so that the interval is wide.
 fn is_unmeasured(scenario: &Scenario, estimate: &Estimate) -> Option<Message> {
