@@ -53,7 +53,7 @@ function packages() {
     // Build and test dependencies are not shipped.
     const targets = triples.flatMap((triple) => ["--target", triple]);
     const tree = cargo("tree", "--package", crate, ...targets, "--edges", "normal,no-proc-macro", "--prefix", "none");
-    const lines = tree.split("\n").map((line) => line.replace(/ \(\*\)$/, "")); // the mark of what stands above
+    const lines = tree.split("\n").map((line) => line.replace(/ \(\*\)$/, "")); // marks a package that is listed above
     for (const line of new Set(lines)) {
       const [name, version, path] = line.split(" ");
       if (name && !path) add("crate", name, version.slice(1), part);
@@ -127,7 +127,7 @@ function withLicences() {
   });
 }
 
-/** The licence texts that are in a package's folder, or what stands for them. */
+/** Returns the licence texts in a package's folder, or replacements. */
 function textsOf(folder, { name, version }, license, authors) {
   const texts = readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && /^(un)?(licen[sc]e|copying|copyright|notice)/i.test(entry.name))

@@ -57,7 +57,7 @@ fn the_commands_in_the_readme_and_the_planning_guide_work() {
                 5
             }
             ["serve"] => {
-                words.push("--help"); // else it would serve for ever
+                words.push("--help"); // without it, serve would not end
                 0
             }
             _ => 0,

@@ -225,11 +225,11 @@ login_shell() {
 
 obey() {
   if [ "$1" = shell ]; then
-    if login_shell "$2"; then echo ok; else echo "error $2 is no login shell"; fi
+    if login_shell "$2"; then echo ok; else echo "error $2 can't be a login shell"; fi
     return
   fi
   local name=${2:-sshd} signal
-  [[ -v pid[$name] ]] || { echo "error there is no $name"; return; }
+  [[ -v pid[$name] ]] || { echo "error $name is not running"; return; }
   # shellcheck disable=SC2046 # process ids are words
   case $1 in
     freeze) send STOP $(processes "$name") ;;

@@ -57,7 +57,7 @@ fn all_commands_use_the_connection_of_connect() {
         assert_eq!(run.code, Some(0), "{}", run.stderr);
     }
     assert!(connect(&person, folder, &[]).stderr.contains("connected already"));
-    assert_eq!(fs::read_to_string(folder.join("asked")).unwrap(), asked, "nobody was asked again");
+    assert_eq!(fs::read_to_string(folder.join("asked")).unwrap(), asked, "no question was asked again");
 
     // A frozen host is noticed, and the connection is given up.
     cluster.freeze(Daemon::Sshd);

@@ -69,7 +69,7 @@ impl Served {
         let answer = String::from_utf8_lossy(&answer).into_owned();
         match answer.split_once("\r\n\r\n") {
             Some((head, body)) => (head.to_ascii_lowercase(), body.to_owned()),
-            None => panic!("that is no answer: {answer}"),
+            None => panic!("not an HTTP answer: {answer}"),
         }
     }
 }

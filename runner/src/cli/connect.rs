@@ -60,8 +60,8 @@ impl Args {
             }
             if kept.answers().await {
                 note(&format!(
-                    "{host} is already connected. To close the connection, use `trainplan connect \
-                               {named} --close`."
+                    "{host} is already connected. To close the connection, use `trainplan connect {named} \
+                     --close`."
                 ));
                 return Ok(());
             }
@@ -70,8 +70,7 @@ impl Args {
             kept.open(&self.persist).await?;
             note(&format!(
                 "{host} is connected. The connection closes when unused for {}, or by `trainplan connect \
-                 {named} \
-                 --close`.",
+                 {named} --close`.",
                 self.persist
             ));
             Ok(())

@@ -91,8 +91,7 @@ pub(super) enum Failure {
     /// Detached from a campaign before all of its runs were over.
     #[error(
         "Detached with {open} of {all} runs unfinished. Submitted jobs go on. To continue, use `trainplan \
-         run` or \
-         `trainplan jobs follow {campaign}`."
+         run` or `trainplan jobs follow {campaign}`."
     )]
     Left { open: usize, all: usize, campaign: String },
     /// The process that carried a campaign out, and that this one watched, has ended.

@@ -18,7 +18,7 @@ pub(crate) struct ConductOptions {
     pub(crate) at_once: usize,
     /// Seconds without a step after which a run may be reported as hanging, at least.
     pub(crate) hang_after_s: u64,
-    /// How long the cluster may be unreachable before the round stops; for ever if none.
+    /// How long the cluster may be unreachable before the round stops; without limit if none.
     pub(crate) patience: Option<Duration>,
 }
 

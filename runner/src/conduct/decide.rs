@@ -114,8 +114,8 @@ pub(super) fn judge_attempt(status: &RunStatus, report: &AttemptReport, now_ms: 
         if !report.accounting_asked && since > REMEMBERED_MS || report.launcher == Launcher::Elsewhere {
             let why = format!(
                 "the launcher has ended, but whether it submitted a job is unknown: the queue no longer \
-                 lists jobs \
-                 that are over. The run is not launched again, because that could submit it twice. {said}"
+                 lists jobs that are over. The run is not launched again, because that could submit it \
+                 twice. {said}"
             );
             return LaunchVerdict::NoJob { why, again: false };
         }

@@ -17,8 +17,7 @@ pub(crate) enum ConductError {
     /// The copy of a log can't be written.
     #[error(
         "Can't save the copy of a log in {}: {error}. Submitted jobs go on. Free some space, then use \
-         `trainplan run` \
-         to continue.",
+         `trainplan run` to continue.",
         path.display()
     )]
     Copy { path: PathBuf, error: io::Error },

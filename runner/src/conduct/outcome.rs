@@ -68,14 +68,14 @@ pub(super) fn result(run: &Run, copy: Option<&LogCopy>, round: &Round) -> Option
 
 /// Returns why a run has no score: how its job ended, unless it completed, and what the log says.
 fn reason(run: &Run, report: &Report) -> Option<String> {
-    let told = report.reason.clone();
-    let Some(ended) = ended(run).filter(|_| report.status != Status::Scored) else { return told };
-    Some(match (report.status, told) {
+    let reason = report.reason.clone();
+    let Some(ended) = ended(run).filter(|_| report.status != Status::Scored) else { return reason };
+    Some(match (report.status, reason) {
         // The log alone could be that of a job that still runs.
         (Status::Incomplete, _) | (_, None) => {
             format!("{ended} after {} of {} steps", report.steps, run.plan.launched.steps)
         }
-        (_, Some(told)) => format!("{ended}; {told}"),
+        (_, Some(reason)) => format!("{ended}; {reason}"),
     })
 }
 

@@ -69,8 +69,7 @@ fn connection(measured: &LinkMeasurements, answers: &Answers, found: &mut Vec<Fi
         None => Finding::warning(
             "clock",
             "`date +%s` does not work",
-            "Check the `date` command on the \
-                                                                       login node.",
+            "Check the `date` command on the login node.",
         ),
         Some((skew, unsure)) if skew.abs() - unsure > MUCH_SKEW_S => Finding::warning(
             "clock",
@@ -80,11 +79,7 @@ fn connection(measured: &LinkMeasurements, answers: &Answers, found: &mut Vec<Fi
         ),
         Some((_, unsure)) => Finding::ok(
             "clock",
-            format!(
-                "agrees with this machine's within {:.1} \
-                                          s",
-                (unsure * 10.0).ceil().max(1.0) / 10.0
-            ),
+            format!("agrees with this machine's within {:.1} s", (unsure * 10.0).ceil().max(1.0) / 10.0),
         ),
     });
 }
@@ -133,9 +128,8 @@ fn slurm(cluster: &Cluster, answers: &Answers, found: &mut Vec<Finding>) {
         found.push(Finding::problem(
             "Slurm",
             format!("missing: {}", lacks.join(", ")),
-            "If this is not a login node, set ssh in the profile to one. Otherwise add Slurm's directory to \
-             PATH in your \
-             ~/.bash_profile there.",
+            "If this is not a login node, set ssh in the profile to one. Otherwise add Slurm's directory \
+             to PATH in your ~/.bash_profile there.",
         ));
         return;
     }
@@ -244,8 +238,7 @@ fn nodes(cluster: &Cluster, answers: &Answers, found: &mut Vec<Finding>) {
             "GPUs",
             "Slurm lists no GPUs for these nodes",
             "If the nodes have GPUs, jobs get them with the whole node. Slurm rejects jobs that request \
-             GPUs with --gres, \
-             so remove gres from the profile.",
+             GPUs with --gres, so remove gres from the profile.",
         )
     } else if counted.iter().all(|count| *count == wanted) {
         Finding::ok("GPUs", seen)
@@ -254,8 +247,7 @@ fn nodes(cluster: &Cluster, answers: &Answers, found: &mut Vec<Finding>) {
             "GPUs",
             seen,
             format!(
-                "The profile expects {wanted} per node. Correct gpus-per-node, or set another \
-                     partition."
+                "The profile expects {wanted} per node. Correct gpus-per-node, or set another partition."
             ),
         )
     });
@@ -281,8 +273,7 @@ fn job_history(config: CommandOutput, answers: &Answers, found: &mut Vec<Finding
             seen(sacct),
             format!(
                 "Runs work without accounting, but Slurm forgets how a job ended after {remembers}. If \
-                 trainplan is not \
-                 running in that time, the end state of a killed job may be unknown."
+                 trainplan is not running in that time, the end state of a killed job may be unknown."
             ),
         ),
     });
@@ -306,8 +297,7 @@ fn account(cluster: &Cluster, config: CommandOutput, answers: &Answers, found: &
                 "account",
                 "the profile has no account, but this Slurm requires one",
                 "Set account in the profile unless you want your default one. `sacctmgr show associations` \
-                 lists your \
-                 accounts.",
+                 lists your accounts.",
             ),
             false => Finding::ok("account", "none in the profile"),
         });
@@ -386,8 +376,7 @@ fn installation(place: &Installation, answers: &Answers, found: &mut Vec<Finding
         Finding::warning(
             check,
             seen,
-            "Free some space. Checkpoints and profiles of a run can take more \
-                                       than that.",
+            "Free some space. Checkpoints and profiles of a run can take more than that.",
         )
     } else {
         Finding::ok(check, seen)

@@ -1,4 +1,4 @@
-//! The journal: the intentions and observations of the runner, on disk before it goes on.
+//! The journal: the intentions and observations of the runner, on disk before it acts on them.
 //!
 //! After a process is killed, at any point, the next one reads the journal and continues. Each campaign has a
 //! lock, so that two processes never carry it out at once.
@@ -238,8 +238,7 @@ impl Journal {
     /// Returns all rounds, newest first.
     pub(crate) async fn rounds(&self) -> Result<Vec<Round>, JournalError> {
         const SELECT: &str = "SELECT id, campaign, cluster, ssh, sha256, begun_ms, seen_ms, ended_ms FROM \
-                              round \
-                              ORDER BY begun_ms DESC, id DESC";
+                              round ORDER BY begun_ms DESC, id DESC";
         self.located(async { Ok(sqlx::query_as(SELECT).fetch_all(&self.pool).await?) }).await
     }
 
@@ -290,8 +289,8 @@ impl Journal {
             add(&mut transaction, run, at_ms, event).await?;
             if matches!(event, Event::Stored { .. }) {
                 sqlx::query(
-                    "INSERT OR IGNORE INTO outbox (run, since_ms) SELECT id, ? FROM run \
-                     WHERE id = ? AND json_extract(plan, '$.upload') IS NOT NULL",
+                    "INSERT OR IGNORE INTO outbox (run, since_ms) SELECT id, ? FROM run WHERE id = ? AND \
+                     json_extract(plan, '$.upload') IS NOT NULL",
                 )
                 .bind(at_ms)
                 .bind(run)

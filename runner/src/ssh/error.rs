@@ -15,7 +15,7 @@ pub(crate) enum LinkError {
     /// The connection broke. The script may have run, or may still be running.
     #[error("{why}. The command may have run, or may still be running.")]
     Lost { why: String },
-    /// The host does not accept the user, or can't run scripts: a new try fails too until somebody acts.
+    /// The host does not accept the user, or can't run scripts: a new try fails too until the user acts.
     #[error("{why}. {what_to_do}")]
     Refused {
         why: String,

@@ -163,8 +163,7 @@ impl SshFailure {
                 format!("{host}: its host key does not match the one in your known_hosts"),
                 format!(
                     "Ask the site whether the key has changed. If so, remove the old one (ssh-keygen -R) \
-                     and run \
-                     `{connect}`."
+                     and run `{connect}`."
                 ),
             );
         }
@@ -179,8 +178,7 @@ impl SshFailure {
                 format!("{host}: {last}"),
                 format!(
                     "If the host asks for a password or a second factor, run `{connect}` and answer once. \
-                     If it needs \
-                     a key, load it with ssh-add."
+                     If it needs a key, load it with ssh-add."
                 ),
             );
         }
