@@ -108,6 +108,14 @@ impl Message {
         self.0.iter().map(|part| part.text(front)).collect()
     }
 
+    /// Returns the fields with a value that it names, which a page can set with a button.
+    pub fn settings(&self) -> impl Iterator<Item = &Setting> {
+        self.0.iter().filter_map(|part| match part {
+            Part::Setting(setting) => Some(setting),
+            Part::Text(_) | Part::Field(_) => None,
+        })
+    }
+
     /// Returns the message with another part or message behind it.
     #[must_use]
     pub fn and(mut self, more: impl Into<Message>) -> Message {
@@ -162,6 +170,7 @@ mod tests {
         assert_eq!(message.to_string(), "Set --tp to 8, or use --stack nemo-2.");
         assert_eq!(message.text(Front::Page), "Set TP to 8, or use Software nemo-2.");
         assert_eq!(message.text(Front::File), "Set tp to 8, or use stack = \"nemo-2\".");
+        assert!(message.settings().eq([&Setting::new(Field::Stack, "nemo-2")]));
     }
 
     #[test]

@@ -16,9 +16,9 @@ use trainplan_shared::units::significant;
 
 /// Check whether the newest run of each recipe is slower than before
 ///
-/// Runs of a recipe, or of your own scenario, on a cluster form a time line. Its newest run is compared with the published
-/// speed, with the median and the spread of earlier runs, and with change points (found with E-divisive and a t-test, like
-/// Hunter). Runs that can't be compared, such as profiled ones, are skipped.
+/// Runs of a recipe, or of your own scenario, on a cluster form a time line. Its newest run is compared with
+/// the published speed, with the median and the spread of earlier runs, and with change points (found with
+/// E-divisive and a t-test, like Hunter). Runs that can't be compared, such as profiled ones, are skipped.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -52,7 +52,8 @@ pub(super) struct Args {
     format: FormatArg,
 }
 
-/// Thresholds of a regression. They are parsed by shared code, so that mistakes have the same messages as on the server.
+/// Thresholds of a regression. They are parsed by shared code, so that mistakes have the same messages as on
+/// the server.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Thresholds")]
 struct ThresholdArgs {
@@ -62,7 +63,8 @@ struct ThresholdArgs {
     /// How many percent longer a step may take than the median of earlier runs, or off [default: 5]
     #[arg(long, value_name = "PERCENT|off", allow_negative_numbers = true)]
     previous_percent: Option<String>,
-    /// How many robust standard deviations (from the median absolute deviation of earlier runs), or off [default: 3]
+    /// How many robust standard deviations (from the median absolute deviation of earlier runs), or off
+    /// [default: 3]
     #[arg(long, value_name = "N|off", allow_negative_numbers = true)]
     sigma: Option<String>,
     /// Whether to report a lasting slowdown among these runs [default: on]
@@ -130,8 +132,8 @@ impl Args {
         }
         match (judged, regressions) {
             (0, _) if lines.is_empty() => Err(Failure::NothingJudged(
-                "nothing to check: the store has no such runs of a known scenario. Add runs with `trainplan import`, \
-                 `trainplan upload` or `trainplan run`",
+                "nothing to check: the store has no such runs of a known scenario. Add runs with \
+                 `trainplan import`, `trainplan upload` or `trainplan run`",
             )),
             (0, _) => Err(Failure::NothingJudged("no run could be checked. Each row says why")),
             (_, 0) => Ok(()),

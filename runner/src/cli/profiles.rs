@@ -50,8 +50,8 @@ pub(super) fn usual() -> Result<PathBuf, Failure> {
 pub(super) fn read_profiles(path: &Path) -> Result<String, Failure> {
     read(path).map_err(|failure| match failure {
         Failure::File { path, error } if error.kind() == io::ErrorKind::NotFound => Failure::Contents {
-            what: "No cluster profiles yet. Create the file with version = 1, [cluster.NAME] and ssh = \"HOST\", or give \
-                   another one with --clusters."
+            what: "No cluster profiles yet. Create the file with version = 1, [cluster.NAME] and ssh = \
+                   \"HOST\", or give another one with --clusters."
                 .into(),
             path,
         },

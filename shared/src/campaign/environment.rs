@@ -1,4 +1,5 @@
-//! The environment variables of a run. A secret is always a reference, which the machine that runs the campaign resolves.
+//! The environment variables of a run. A secret is always a reference, which the machine that runs the
+//! campaign resolves.
 
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -53,8 +54,8 @@ impl Env {
         })
     }
 
-    /// Returns the variables for the launch options: `NAME=value`, one per line, and `NAME=$NAME` for a secret, which the
-    /// runner sets.
+    /// Returns the variables for the launch options: `NAME=value`, one per line, and `NAME=$NAME` for a
+    /// secret, which the runner sets.
     pub fn lines(&self) -> String {
         let line = |(name, setting): (&String, &VariableValue)| match setting {
             VariableValue::Text(text) => format!("{name}={text}\n"),

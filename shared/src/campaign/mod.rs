@@ -1,7 +1,7 @@
 //! Campaigns: files with runs to carry out, which the page writes, users edit and the runner reads.
 //!
-//! Writing is always available. Reading, the cluster profiles and plans need the feature `campaign`, which the browser
-//! doesn't have.
+//! Writing is always available. Reading, the cluster profiles and plans need the feature `campaign`, which
+//! the browser doesn't have.
 
 #[cfg(feature = "campaign")]
 mod clusters;
@@ -102,8 +102,8 @@ impl Upload {
     }
 }
 
-/// Returns whether a field is a key of a run: a field of a scenario or of a launch. The environment is not: it has a
-/// table of its own.
+/// Returns whether a field is a key of a run: a field of a scenario or of a launch. The environment is not:
+/// it has a table of its own.
 pub fn is_setting(field: Field) -> bool {
     match field.group() {
         FieldGroup::Scenario | FieldGroup::Counting => true,

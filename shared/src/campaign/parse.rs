@@ -29,8 +29,8 @@ pub struct CampaignLines {
 }
 
 impl CampaignLines {
-    /// Returns the line and the full name of a key that takes effect in a run: the run's own, else the one in the
-    /// defaults, else the run itself.
+    /// Returns the line and the full name of a key that takes effect in a run: the run's own, else the one in
+    /// the defaults, else the run itself.
     pub(super) fn of(&self, campaign: &Campaign, run: usize, key: &str) -> (u32, String) {
         let name = campaign.runs.get(run).map_or("", |run| run.name.as_str());
         let own = self.runs.get(run);
@@ -319,8 +319,8 @@ fn circle(campaign: &Campaign) -> Option<Vec<usize>> {
     }
 }
 
-/// Returns the problems of a run's scenario that don't depend on the cluster. A missing field is a problem only if the
-/// rest of the file is `complete`: otherwise it may be among what couldn't be read.
+/// Returns the problems of a run's scenario that don't depend on the cluster. A missing field is a problem
+/// only if the rest of the file is `complete`: otherwise it may be among what couldn't be read.
 fn scenario(campaign: &Campaign, lines: &CampaignLines, run: usize, complete: bool) -> Vec<CampaignProblem> {
     let Some(entry) = campaign.runs.get(run) else { return Vec::new() };
     let spec = campaign.spec(entry);

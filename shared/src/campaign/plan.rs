@@ -127,8 +127,8 @@ fn plan_run<'a>(
     }
     if !launch.needs.is_empty() {
         warnings.push(format!(
-            "{} must be set on {}. Set install-path, recipe-dir, account and partition in the cluster's profile, and other \
-             variables in env.",
+            "{} must be set on {}. Set install-path, recipe-dir, account and partition in the cluster's \
+             profile, and other variables in env.",
             launch.needs.join(", "),
             cluster.name
         ));
@@ -173,7 +173,8 @@ fn under(base: &Spec, spec: &Spec) -> Spec {
     spec.iter().fold(base.clone(), |both, (field, text)| both.with(field, text))
 }
 
-/// Returns the problem of a scenario for other GPUs than the cluster's. A user's own variant of a type counts as the type.
+/// Returns the problem of a scenario for other GPUs than the cluster's. A user's own variant of a type counts
+/// as the type.
 fn other_gpu(gpu: &str, cluster: &Cluster) -> Option<Problem> {
     let kind = |id: &str| id.split(':').next().unwrap_or_default().trim().to_ascii_lowercase();
     let there = cluster.spec.get(Field::Gpu)?;

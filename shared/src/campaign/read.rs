@@ -58,8 +58,8 @@ impl TomlReader {
         u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1)
     }
 
-    /// Returns a table's keys in the order of the file. If `plain`, underscores in a key count as dashes; the names of
-    /// variables are not plain.
+    /// Returns a table's keys in the order of the file. If `plain`, underscores in a key count as dashes; the
+    /// names of variables are not plain.
     pub(super) fn entries<'i>(&mut self, place: &str, table: DeTable<'i>, plain: bool) -> Vec<Entry<'i>> {
         let mut found: Vec<(usize, Entry)> = Vec::new();
         for (name, value) in table {
@@ -116,8 +116,8 @@ impl TomlReader {
         if holds_token(&text) {
             self.refuse(
                 entry,
-                "The value looks like an access token, which must not be in a file. Refer to it under env: HF_TOKEN = { env \
-                 = \"HF_TOKEN\" }.",
+                "The value looks like an access token, which must not be in a file. Refer to it under env: \
+                 HF_TOKEN = { env = \"HF_TOKEN\" }.",
             );
             return None;
         }
@@ -225,7 +225,11 @@ impl TomlReader {
         let mut env = Env::default();
         for entry in self.table(entry, false).unwrap_or_default() {
             if !is_variable(&entry.key) {
-                self.refuse(&entry, "A variable name has only letters, digits and underscores, and doesn't start with a digit.");
+                self.refuse(
+                    &entry,
+                    "A variable name has only letters, digits and underscores, and doesn't \
+                                     start with a digit.",
+                );
                 continue;
             }
             let setting = match &entry.value {
@@ -251,9 +255,10 @@ impl TomlReader {
             self.refuse(
                 entry,
                 format!(
-                    "By its name, this is a secret, which must not be in a file. Use {name} = {{ env = \"{name}\" }} to \
-                     read it from your environment, {name} = {{ command = [\"pass\", \"show\", \"…\"] }} to run a program \
-                     that prints it, or {name} = \"${name}\" for the variable on the cluster."
+                    "By its name, this is a secret, which must not be in a file. Use {name} = {{ env = \
+                     \"{name}\" }} to read it from your environment, {name} = {{ command = [\"pass\", \
+                     \"show\", \"…\"] }} to run a program that prints it, or {name} = \"${name}\" for the \
+                     variable on the cluster."
                 ),
             );
             return None;

@@ -14,8 +14,8 @@ pub(super) fn steps(plan: &LaunchPlan, outputs: &Outputs) -> Vec<Instruction> {
     let mut steps = vec![follow(plan), step_times(plan, outputs)];
     if let Some(profiles) = &outputs.profile_glob {
         let note = format!(
-            "{} Copy them to a machine with the Nsight Systems client and open them there. Its multi-report analysis \
-             opens several at once.",
+            "{} Copy them to a machine with the Nsight Systems client and open them there. Its \
+             multi-report analysis opens several at once.",
             plan.contract().profiled_ranks
         );
         steps.push(Instruction::new("Open the profiles", [format!("ls {}", profiles.shell())], note));

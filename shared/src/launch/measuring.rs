@@ -25,7 +25,8 @@ pub(super) fn apply(plan: &mut LaunchPlan) {
     }
 }
 
-/// Warns if the steps take longer than the time limit at the published step time, even without the start of the job.
+/// Warns if the steps take longer than the time limit at the published step time, even without the start of
+/// the job.
 pub(super) fn check_time(plan: &mut LaunchPlan) {
     let strong = plan.target.recipe.id.strong;
     let limit = plan.options.time_limit.or_else(|| plan.script().time_limit(strong));
@@ -36,7 +37,8 @@ pub(super) fn check_time(plan: &mut LaunchPlan) {
         let minutes = libm::ceil(needed / 60.0);
         plan.warn(
             format!(
-                "At the published step time, {steps} steps take {minutes} minutes, longer than the time limit of {limit}."
+                "At the published step time, {steps} steps take {minutes} minutes, longer than the time \
+                 limit of {limit}."
             ),
             message!["Raise ", Field::TimeLimit, ", and add time for the start of the job."],
         );
@@ -105,8 +107,8 @@ fn profile(plan: &mut LaunchPlan) {
     plan.steps = stop;
 }
 
-/// Returns the problem of a first profiled step that is not before the last. It is about the one that was given, or the
-/// first if both were.
+/// Returns the problem of a first profiled step that is not before the last. It is about the one that was
+/// given, or the first if both were.
 fn empty_window(plan: &LaunchPlan, start: u32, stop: u32) -> Problem {
     let options = plan.options;
     if options.profile_start_step.is_none() {
@@ -134,7 +136,8 @@ fn late_window(plan: &LaunchPlan, start: u32, stop: u32) -> Problem {
     let steps = plan.steps;
     let default = if plan.options.profile_stop_step.is_none() { "by default " } else { "" };
     let message = Message::from(format!(
-        "The last profiled step, {default}{stop}, is after the run's last step, {steps}, so the profile would be cut off."
+        "The last profiled step, {default}{stop}, is after the run's last step, {steps}, so the profile \
+         would be cut off."
     ));
     let problem = |message| Problem::new(Field::ProfileStopStep, stop, message);
     if start < steps {
@@ -146,8 +149,8 @@ fn late_window(plan: &LaunchPlan, start: u32, stop: u32) -> Problem {
     })
 }
 
-/// Returns the settings that profile the last of so many steps, for as many steps as by default if possible. `None` if
-/// the run is too short.
+/// Returns the settings that profile the last of so many steps, for as many steps as by default if possible.
+/// `None` if the run is too short.
 fn window_within(plan: &LaunchPlan, steps: u32) -> Option<Message> {
     let stop = Setting::new(Field::ProfileStopStep, steps);
     if plan.options.profile_start_step.is_some_and(|start| start < steps) {

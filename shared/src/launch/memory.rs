@@ -32,10 +32,13 @@ pub(super) fn warning(scenario: &Scenario, style: Style) -> Option<LaunchWarning
         scenario.gpu.name,
         gib(memory.capacity_bytes),
     );
-    let fix = message![
-        "Plan with ",
-        Setting::new(Field::Stack, stack),
-        ": the estimate suggests changes that fit."
-    ];
+    let fix = match by_megatron_lm {
+        true => message![
+            "Plan with ",
+            Setting::new(Field::Stack, stack),
+            ": the estimate suggests changes that fit."
+        ],
+        false => message!["The estimate suggests changes that fit."],
+    };
     Some(LaunchWarning { text: text.into(), fix })
 }

@@ -63,8 +63,8 @@ pub(super) fn no_strong(scenario: &Scenario, release: Release, recipes: &[&Recip
     (!gpus.contains(&scenario.gpu.id.as_str())).then(|| {
         let message = message![
             format!(
-                "Release {release} has no strong scaling on the {}: its script stops. Start from a weak-scaling recipe \
-                 and set ",
+                "Release {release} has no strong scaling on the {}: its script stops. Start from a \
+                 weak-scaling recipe and set ",
                 scenario.gpu.name
             ),
             Field::Gbs,
@@ -90,8 +90,8 @@ pub(super) fn elsewhere(scenario: &Scenario, problem: Problem) -> Problem {
     Problem { message: problem.message.and(message), ..problem }
 }
 
-/// Returns the releases with recipes for the scenario's model, GPU type and precision, else those with recipes for its
-/// model.
+/// Returns the releases with recipes for the scenario's model, GPU type and precision, else those with
+/// recipes for its model.
 fn releases(scenario: &Scenario) -> Vec<Release> {
     let all = Catalog::embedded().recipes().iter();
     let of_model: Vec<&Recipe> = all.filter(|recipe| recipe.id.model == scenario.model.id).collect();

@@ -10,8 +10,8 @@ use crate::problem::Problem;
 use crate::spec::Spec;
 use std::str::FromStr;
 
-/// The options of a launch. They are the same for every release; [`launch`](super::launch) warns where a release
-/// ignores one.
+/// The options of a launch. They are the same for every release; [`launch`](super::launch) warns where a
+/// release ignores one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LaunchOptions {
     /// The release whose scripts run it; `None` for the recipe's.
@@ -120,7 +120,8 @@ impl FieldReader<'_> {
         self.keep(on).unwrap_or_default()
     }
 
-    /// Reads a word that a script can expand without quotes, as every release's scripts do with accounts and paths.
+    /// Reads a word that a script can expand without quotes, as every release's scripts do with accounts and
+    /// paths.
     fn plain(
         &mut self,
         field: Field,

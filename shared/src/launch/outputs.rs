@@ -6,7 +6,8 @@ use super::word::ShellWord;
 use crate::releases::{ExperimentName, TraceRun};
 use serde::{Serialize, Serializer};
 
-/// Paths as shell words, ready to type in a command: quoted where necessary, with wildcards for times and job numbers.
+/// Paths as shell words, ready to type in a command: quoted where necessary, with wildcards for times and job
+/// numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Outputs {
     /// The names of the jobs that the launch submits, the measured one first.

@@ -174,8 +174,8 @@ impl<'a> LaunchPlan<'a> {
         self.problems.push(problem);
     }
 
-    /// Returns the variables that the script reads and this launch doesn't set. An earlier launch in the same shell may
-    /// have set them.
+    /// Returns the variables that the script reads and this launch doesn't set. An earlier launch in the same
+    /// shell may have set them.
     pub(super) fn leftovers(&self) -> Vec<&'static str> {
         const SET_BY_LLMB_RUN: [Field; 6] =
             [Field::Dtype, Field::Model, Field::Gpus, Field::Gpu, Field::Account, Field::Partition];

@@ -59,7 +59,8 @@ fn access(plan: &LaunchPlan) -> Option<Instruction> {
             "Get a Hugging Face token",
             ["export HF_TOKEN".to_string()],
             format!(
-                "Create it on your Hugging Face account's page, and keep it out of files that others can read. {access}"
+                "Create it on your Hugging Face account's page, and keep it out of files that others can \
+                 read. {access}"
             ),
         )
     })
@@ -117,8 +118,8 @@ fn setup_as_job(plan: &LaunchPlan) -> Instruction {
         [submit],
         format!(
             "In the directory {} of the release, with the Python environment active. It is a job: it \
-             installs NeMo next to itself and imports the container to {}. Ignore an error about tritonclient and \
-             urllib3.",
+             installs NeMo next to itself and imports the container to {}. Ignore an error about \
+             tritonclient and urllib3.",
             plan.script().checkout,
             image(plan)
         ),
@@ -131,9 +132,9 @@ fn installer(plan: &LaunchPlan, or_by_hand: bool) -> Instruction {
         "Install the recipe",
         ["./install.sh".to_string()],
         format!(
-            "In a checkout of release {}. Choose {} for GPU type {}: it installs the container, the Python environment \
-             and llmb-run's cluster_config.yaml, with account and partition. Each GPU type needs its own \
-             installation.{own_setup}",
+            "In a checkout of release {}. Choose {} for GPU type {}: it installs the container, the Python \
+             environment and llmb-run's cluster_config.yaml, with account and partition. Each GPU type \
+             needs its own installation.{own_setup}",
             plan.release(),
             plan.script().workload,
             plan.scenario.gpu.id
@@ -173,8 +174,8 @@ fn setup_runai(plan: &LaunchPlan) -> Instruction {
         "Set the recipe up for Run:ai",
         ["export CLUSTER_TYPE=runai".to_string(), "./setup.sh".to_string()],
         format!(
-            "In the directory {} of the release, with the Python environment active. Ignore an error about tritonclient \
-             and urllib3.",
+            "In the directory {} of the release, with the Python environment active. Ignore an error about \
+             tritonclient and urllib3.",
             plan.script().checkout
         ),
     )
@@ -184,8 +185,8 @@ fn login_runai() -> Instruction {
     Instruction::new(
         "Log in to the cluster",
         ["runai login", "runai kubeconfig set", "runai cluster"].map(String::from),
-        "Install the Run:ai command-line tool from your cluster's web interface, and save the kubeconfig from its \
-         administrator as ~/.kube/config. Without a browser: runai login remote-browser.",
+        "Install the Run:ai command-line tool from your cluster's web interface, and save the kubeconfig \
+         from its administrator as ~/.kube/config. Without a browser: runai login remote-browser.",
     )
 }
 

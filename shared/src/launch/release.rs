@@ -47,8 +47,8 @@ fn token_on_command_line(plan: &mut LaunchPlan) {
     let title = &plan.scenario.model.title;
     plan.need("HF_TOKEN", format!("your Hugging Face token, which needs access to {title}"));
     plan.warn(
-        "Security: launch.sh puts HF_TOKEN on its command line, where any user of that machine can see it during \
-         submission.",
+        "Security: launch.sh puts HF_TOKEN on its command line, where any user of that machine can see it \
+         during submission.",
         "Submit from a machine that others can't log in to, or revoke the token afterwards.",
     );
 }
@@ -91,7 +91,8 @@ fn own_jobs(plan: &mut LaunchPlan) {
     }
     if options.profile && options.nccl_trace {
         plan.warn(
-            "The document says that profile and NCCL trace exclude each other; the script submits a job for each anyway.",
+            "The document says that profile and NCCL trace exclude each other; the script submits a job \
+             for each anyway.",
             "Launch one after the other.",
         );
     }

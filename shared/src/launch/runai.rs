@@ -32,8 +32,8 @@ pub(super) fn apply(plan: &mut LaunchPlan) {
     }
     claims(plan);
     plan.warn(
-        "Security: launch.sh puts HF_TOKEN and APP_SECRET on its command line, where any user of that machine can see \
-         them during submission.",
+        "Security: launch.sh puts HF_TOKEN and APP_SECRET on its command line, where any user of that \
+         machine can see them during submission.",
         "Submit from a machine that others can't log in to.",
     );
     if plan.options.env.get("RUN_CONF_IMAGE").is_some() {

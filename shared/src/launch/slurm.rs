@@ -1,4 +1,5 @@
-//! Slurm options of launches whose script calls sbatch itself: they go through variables that the script or sbatch reads.
+//! Slurm options of launches whose script calls sbatch itself: they go through variables that the script or
+//! sbatch reads.
 
 use super::choice::Style;
 use super::plan::LaunchPlan;
@@ -46,7 +47,8 @@ pub(super) fn apply(plan: &mut LaunchPlan) {
     let names: Vec<String> = left.iter().map(ToString::to_string).collect();
     plan.warn(
         format!(
-            "The script of release {} can't pass on {}: neither the script nor sbatch reads a variable for it.",
+            "The script of release {} can't pass on {}: neither the script nor sbatch reads a variable for \
+             it.",
             plan.release(),
             names.join("; ")
         ),
@@ -54,8 +56,8 @@ pub(super) fn apply(plan: &mut LaunchPlan) {
     );
 }
 
-/// Warns of parameters whose value contains what looks like another one. Values can contain commas and spaces, so they
-/// are passed on as they are.
+/// Warns of parameters whose value contains what looks like another one. Values can contain commas and
+/// spaces, so they are passed on as they are.
 pub(super) fn swallowed_params(plan: &mut LaunchPlan) {
     for param in plan.options.slurm_params.iter() {
         if let Some(other) = param.swallowed() {

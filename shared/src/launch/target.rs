@@ -1,5 +1,5 @@
-//! The recipe that runs a scenario. A release's script fixes the layout and, with one exception, the global batch
-//! size: other values are refused here, with the values that work.
+//! The recipe that runs a scenario. A release's script fixes the layout and, with one exception, the global
+//! batch size: other values are refused here, with the values that work.
 
 use super::facts::{Limits, ReleaseScript};
 use super::offers;
@@ -190,8 +190,8 @@ fn scales(recipe: &Recipe, recipes: &[&Recipe]) -> Vec<u32> {
     scales
 }
 
-/// Returns the recipes that a script takes for a scenario's model, GPU type, precision and GPU count: a proxy at
-/// exactly its GPU count, the full model at every other.
+/// Returns the recipes that a script takes for a scenario's model, GPU type, precision and GPU count: a proxy
+/// at exactly its GPU count, the full model at every other.
 fn candidates(scenario: &Scenario, release: Release, recipes: &[&'static Recipe]) -> Vec<&'static Recipe> {
     let own = scenario.gpu.id.as_str();
     let has_own = recipes.iter().any(|recipe| recipe.id.gpu == own);

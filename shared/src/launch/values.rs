@@ -128,8 +128,8 @@ impl FromStr for Gres {
     }
 }
 
-/// Additional sbatch parameters, in the form of ADDITIONAL_SLURM_PARAMS in NVIDIA's documents: `key=value` or a bare
-/// flag, separated by semicolons, so that values can contain commas and `&`.
+/// Additional sbatch parameters, in the form of ADDITIONAL_SLURM_PARAMS in NVIDIA's documents: `key=value` or
+/// a bare flag, separated by semicolons, so that values can contain commas and `&`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SlurmParams(Vec<SlurmParam>);
 
@@ -150,7 +150,8 @@ impl SlurmParams {
 }
 
 impl SlurmParam {
-    /// Returns what looks like another parameter inside the value, as after a separator other than a semicolon.
+    /// Returns what looks like another parameter inside the value, as after a separator other than a
+    /// semicolon.
     pub(super) fn swallowed(&self) -> Option<&str> {
         let value = self.value.as_deref()?;
         let is_flag = |part: &&str| BARE_FLAGS.contains(&part.trim_start_matches('-'));
@@ -187,7 +188,8 @@ impl FromStr for SlurmParams {
             if !is_param_name(&key) {
                 return refuse(message![
                     format!(
-                        "\"{shown}\" is not an sbatch parameter. Write key=value or a flag, separated by semicolons: "
+                        "\"{shown}\" is not an sbatch parameter. Write key=value or a flag, separated by \
+                         semicolons: "
                     ),
                     "nodelist=node001,node002;constraint=gpu."
                 ]);
@@ -272,8 +274,8 @@ impl FromStr for EnvOverrides {
             let name_and_value = line.split_once('=').map(|(name, value)| (name.trim(), value));
             let Some((name, value)) = name_and_value.filter(|(name, _)| is_name(name)) else {
                 let message = format!(
-                    " line {number} is not NAME=value. Write one variable per line; NAME=$OTHER uses the value of OTHER \
-                     where the script runs."
+                    " line {number} is not NAME=value. Write one variable per line; NAME=$OTHER uses the \
+                     value of OTHER where the script runs."
                 );
                 return Err(Problem::new(Field::Env, "", message![Field::Env, message]));
             };
@@ -289,8 +291,8 @@ impl FromStr for EnvOverrides {
             })?;
             if is_secret(name, &value) && value.variables().next().is_none() {
                 let message = format!(
-                    "{name} is a secret, so its value can't be in a script. Export it where the script runs, or refer \
-                     to a variable: {name}=${name}."
+                    "{name} is a secret, so its value can't be in a script. Export it where the script \
+                     runs, or refer to a variable: {name}=${name}."
                 );
                 return Err(Problem::new(Field::Env, name, message));
             }

@@ -7,8 +7,8 @@ use crate::text::printable;
 use serde::Serialize;
 use std::fmt;
 
-/// One word of a shell command: literal text, references to environment variables, and wildcards in paths that match
-/// several files.
+/// One word of a shell command: literal text, references to environment variables, and wildcards in paths
+/// that match several files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ShellWord(Vec<Piece>);
 
@@ -20,8 +20,8 @@ enum Piece {
 }
 
 impl ShellWord {
-    /// Returns literal text. User input goes through [`ShellWord::value`] or [`ShellWord::path`], which reject what a shell can't
-    /// pass on.
+    /// Returns literal text. User input goes through [`ShellWord::value`] or [`ShellWord::path`], which
+    /// reject what a shell can't pass on.
     pub(super) fn of(text: impl fmt::Display) -> ShellWord {
         ShellWord(vec![Piece::Text(text.to_string())])
     }
@@ -31,8 +31,8 @@ impl ShellWord {
         ShellWord(vec![Piece::Variable(name.to_string())])
     }
 
-    /// Returns a value that is passed on as typed. One that is `$NAME`, or begins with `$NAME/`, refers to the variable
-    /// where the script runs.
+    /// Returns a value that is passed on as typed. One that is `$NAME`, or begins with `$NAME/`, refers to
+    /// the variable where the script runs.
     ///
     /// # Errors
     /// If it contains a control character.
@@ -46,7 +46,8 @@ impl ShellWord {
         })
     }
 
-    /// Returns an absolute path, in which `$NAME`, `${NAME}` and a leading `~/` mean what they mean to a shell.
+    /// Returns an absolute path, in which `$NAME`, `${NAME}` and a leading `~/` mean what they mean to a
+    /// shell.
     ///
     /// # Errors
     /// If it is relative, or contains a `$` that doesn't start a variable name.
@@ -57,7 +58,8 @@ impl ShellWord {
         };
         if !expanded.starts_with(['/', '$']) {
             let message = format!(
-                " \"{text}\" is not an absolute path. Start it with / or a variable: /lustre/me/llmb or $HOME/llmb."
+                " \"{text}\" is not an absolute path. Start it with / or a variable: /lustre/me/llmb or \
+                 $HOME/llmb."
             );
             return Err(Problem::new(field, text, message![field, message]));
         }
@@ -165,8 +167,8 @@ impl ShellWord {
         if shell.is_empty() { "''".into() } else { shell }
     }
 
-    /// Returns why a release's script, which expands the word without quotes, would change it: a clause. `None` if it
-    /// would not.
+    /// Returns why a release's script, which expands the word without quotes, would change it: a clause.
+    /// `None` if it would not.
     pub(super) fn unquoted_fault(&self) -> Option<String> {
         const WHO: &str = "the release's script";
         if matches!(self.0.first(), Some(Piece::Text(text)) if text.starts_with('-')) {
@@ -216,8 +218,8 @@ fn split_name(text: &str) -> (&str, &str) {
     if is_name(name) { (name, rest) } else { ("", text) }
 }
 
-/// Rejects NUL, which a shell can't pass on, and control characters, which act on the terminal that a script is pasted
-/// into.
+/// Rejects NUL, which a shell can't pass on, and control characters, which act on the terminal that a script
+/// is pasted into.
 fn refuse_control(field: Field, text: &str) -> Result<(), Problem> {
     if !text.contains(char::is_control) {
         return Ok(());

@@ -1,4 +1,5 @@
-//! What a release defines. The launch, the parser of logs and the estimate read it; none of them matches on a release.
+//! What a release defines. The launch, the parser of logs and the estimate read it; none of them matches on a
+//! release.
 
 use crate::log::{Format, Window};
 use crate::options::Stack;
@@ -119,7 +120,8 @@ pub enum ProfileRun {
     KeepsSteps,
     /// The run ends with the last profiled step.
     EndsRun,
-    /// A second job is profiled; it and the plain job end with the last profiled step, even with a loaded checkpoint.
+    /// A second job is profiled; it and the plain job end with the last profiled step, even with a loaded
+    /// checkpoint.
     OwnJob,
 }
 
@@ -164,7 +166,8 @@ pub enum SetupStep {
         /// Whether the following steps are the alternative to it, for a set-up by hand.
         or_by_hand: bool,
     },
-    /// Run the recipe's set-up script on a login node; Slurm's account and partition come from the environment.
+    /// Run the recipe's set-up script on a login node; Slurm's account and partition come from the
+    /// environment.
     SetupOnLoginNode,
     /// Submit the recipe's set-up script as a job.
     SetupAsJob,

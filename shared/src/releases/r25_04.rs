@@ -42,8 +42,8 @@ pub(super) const CONTRACT: ReleaseContract = ReleaseContract {
             profile: ProfileRun::OwnJob,
             trace: TraceRun::OwnJob(TracedJob { steps: 5, minutes: 15 }),
             token: TokenUse::OnCommandLine,
-            access: "Llama 3.1 also needs Meta's consent: ask for it on Meta's site, then on the Llama 3 and Llama \
-                     3.1 pages of Hugging Face. It may take a day or more.",
+            access: "Llama 3.1 also needs Meta's consent: ask for it on Meta's site, then on the Llama 3 \
+                     and Llama 3.1 pages of Hugging Face. It may take a day or more.",
             mounts_top_directory_only: true,
         },
     ],

@@ -19,8 +19,8 @@ pub(super) const CONTRACT: ReleaseContract = ReleaseContract {
     one_job_at_a_time: false,
     logs_count_restarts: true,
     profiled_ranks: "Every rank writes one, although the document says ranks 0 to 8.",
-    moved: "If you used an earlier release: LLMB_INSTALL replaces STAGE_PATH, which must not be set, and results are \
-            in its workloads directory.",
+    moved: "If you used an earlier release: LLMB_INSTALL replaces STAGE_PATH, which must not be set, and \
+            results are in its workloads directory.",
     setup: &[
         SetupStep::Installer { or_by_hand: true },
         SetupStep::PythonEnvironment,

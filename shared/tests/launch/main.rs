@@ -1,7 +1,7 @@
 //! Launches, as a cluster's programs see them.
 //!
-//! The generated scripts run in real shells, with stand-ins for `launch.sh`, `sbatch`, `llmb-run` and `srun` that record
-//! their working directory, arguments and environment.
+//! The generated scripts run in real shells, with stand-ins for `launch.sh`, `sbatch`, `llmb-run` and `srun`
+//! that record their working directory, arguments and environment.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what can't go on in a test has failed")]
 

@@ -1,4 +1,5 @@
-//! Launches with Megatron-LM: their flags are checked against the known ones, and their scripts run in real shells.
+//! Launches with Megatron-LM: their flags are checked against the known ones, and their scripts run in real
+//! shells.
 
 use crate::shell::{Place, SHELLS, Seen};
 use crate::{launched, warns};
@@ -351,8 +352,8 @@ fn directives(launch: &Launch) -> Vec<String> {
     lines.flat_map(arguments).collect()
 }
 
-/// White space parts, quotes group, `#` ends, and a backslash takes what follows, within quotes too: `_get_argument` of
-/// Slurm's `sbatch/opt.c`.
+/// White space parts, quotes group, `#` ends, and a backslash takes what follows, within quotes too:
+/// `_get_argument` of Slurm's `sbatch/opt.c`.
 fn arguments(line: &str) -> Vec<String> {
     let (mut arguments, mut argument) = (Vec::new(), None::<String>);
     let (mut quote, mut escaped) = (None, false);

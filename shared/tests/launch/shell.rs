@@ -10,14 +10,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 pub(crate) const SHELLS: [&str; 3] = ["sh", "bash", "dash"];
 
-/// Writes down its name, directory, arguments and environment, each behind a NUL; as scontrol it names two nodes.
+/// Writes down its name, directory, arguments and environment, each behind a NUL; as scontrol it names two
+/// nodes.
 const STAND_IN: &str = r#"#!/bin/sh
 [ "${0##*/}" != scontrol ] || { printf '%s\n' node1 node2; exit; }
 { printf '%s\0' "${0##*/}" "$(pwd -P)" "$#" "$@"; env -0; } > "$RECORD"
 "#;
 
-/// The stand-in's file, to which all others are links. It is written once, before any test starts a program: a file
-/// that another thread's child still holds open for writing can't be run.
+/// The stand-in's file, to which all others are links. It is written once, before any test starts a program:
+/// a file that another thread's child still holds open for writing can't be run.
 static STAND_IN_FILE: LazyLock<PathBuf> = LazyLock::new(|| {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (draft, file) =

@@ -185,6 +185,8 @@ pub(crate) struct Warning {
     pub(crate) text: String,
     /// The action to take; may be empty.
     pub(crate) fix: String,
+    /// The settings that take the action: each a flag and a value.
+    pub(crate) settings: Vec<(String, String)>,
 }
 
 /// An instruction to follow before or after the launch.

@@ -1,8 +1,8 @@
 //! Any scenario, without a release: a batch job that runs Megatron-LM's own pre-training program.
 //!
-//! A job is made in one pass, like the plan of a release: the model, its layout and its training each add their flags,
-//! or a problem. The flags and their values are those of Megatron-LM's `arguments.py`. `megatron_lm_flags.csv` lists them
-//! with their source, and a test checks every emitted flag against it.
+//! A job is made in one pass, like the plan of a release: the model, its layout and its training each add
+//! their flags, or a problem. The flags and their values are those of Megatron-LM's `arguments.py`.
+//! `megatron_lm_flags.csv` lists them with their source, and a test checks every emitted flag against it.
 
 mod job;
 mod model;

@@ -47,7 +47,8 @@ pub(super) fn program(architecture: &Architecture) -> &'static str {
     if architecture.mamba.is_some() { "pretrain_mamba.py" } else { "pretrain_gpt.py" }
 }
 
-/// A model with experts in every layer has no dense width. Megatron-LM would assume one and report FLOPs for it.
+/// A model with experts in every layer has no dense width. Megatron-LM would assume one and report FLOPs for
+/// it.
 fn feed_forward(job: &mut MegatronJob, architecture: &Architecture) {
     let (dense, routed) = (architecture.mlp.as_ref(), architecture.moe.as_ref());
     let ffn = dense.map(|mlp| mlp.ffn).or(routed.map(|moe| moe.ffn));
@@ -80,8 +81,8 @@ fn attention(job: &mut MegatronJob, attention: &Attention) {
             if tp > kv_heads {
                 job.warn(
                     format!(
-                        "With TP {tp}, ranks share the {kv_heads} KV heads, which Megatron-Core before 0.16 doesn't \
-                         support."
+                        "With TP {tp}, ranks share the {kv_heads} KV heads, which Megatron-Core before \
+                         0.16 doesn't support."
                     ),
                     message!["Use 0.16 or later, or ", Setting::new(Field::Tp, kv_heads), " or less."],
                 );
@@ -109,7 +110,8 @@ fn attention(job: &mut MegatronJob, attention: &Attention) {
         job.set("--window-attn-skip-freq", list(&layers));
         job.warn(
             format!(
-                "{} of {} layers have a window of {} tokens, but their order is unknown. They are spread evenly.",
+                "{} of {} layers have a window of {} tokens, but their order is unknown. They are spread \
+                 evenly.",
                 window.layers, attention.layers, window.tokens
             ),
             "If the model's order differs, change --window-attn-skip-freq in the script.",
@@ -117,7 +119,8 @@ fn attention(job: &mut MegatronJob, attention: &Attention) {
     }
 }
 
-/// The null tokenizer needs no file, and adds one token to the given number. The catalog's vocabularies are padded.
+/// The null tokenizer needs no file, and adds one token to the given number. The catalog's vocabularies are
+/// padded.
 fn vocabulary(job: &mut MegatronJob, vocab: u32) {
     job.set("--tokenizer-type", "NullTokenizer");
     job.set("--vocab-size", vocab.saturating_sub(1));
@@ -165,7 +168,8 @@ fn experts(job: &mut MegatronJob, moe: &Moe, architecture: &Architecture) {
         if dense >= moe.layers {
             job.warn(
                 format!(
-                    "The order of dense and MoE layers is unknown: the first {dense} are assumed dense, the other {} MoE.",
+                    "The order of dense and MoE layers is unknown: the first {dense} are assumed dense, \
+                     the other {} MoE.",
                     moe.layers
                 ),
                 "If the model's order differs, change --moe-layer-freq in the script.",
@@ -216,8 +220,8 @@ fn hybrid(job: &mut MegatronJob, mamba: &Mamba, architecture: &Architecture) {
 fn multi_token_prediction(job: &mut MegatronJob, architecture: &Architecture) {
     if architecture.mamba.is_some() {
         let message = format!(
-            "{} is a hybrid with multi-token prediction. Megatron-LM needs the kinds of its prediction layers, which are \
-             unknown. Use a hybrid without them.",
+            "{} is a hybrid with multi-token prediction. Megatron-LM needs the kinds of its prediction \
+             layers, which are unknown. Use a hybrid without them.",
             job.scenario.model.title
         );
         job.refuse(Problem::new(Field::Model, &job.scenario.model.id, message));

@@ -22,8 +22,8 @@ pub(super) fn experiment(scenario: &Scenario) -> String {
     )
 }
 
-/// Returns a model's id with its sizes as separate words and the rest in one word: a lone number would be read as a
-/// number of GPUs. Only characters that are safe in a shell, in Slurm and in the parser are kept.
+/// Returns a model's id with its sizes as separate words and the rest in one word: a lone number would be
+/// read as a number of GPUs. Only characters that are safe in a shell, in Slurm and in the parser are kept.
 fn model(id: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     for part in id.split(['-', '_', '/', ' ']) {

@@ -74,15 +74,16 @@ fn whole_stages(job: &mut MegatronJob, even: bool) {
         let message = message![
             Setting::new(Field::Pp, pp),
             format!(
-                " divides a hybrid's {layers} layers unevenly, which pretrain_mamba.py doesn't support. Use a divisor of \
-                 {layers}."
+                " divides a hybrid's {layers} layers unevenly, which pretrain_mamba.py doesn't support. \
+                 Use a divisor of {layers}."
             )
         ];
         job.refuse(Problem::new(Field::Pp, pp, message));
     }
 }
 
-/// Returns every chunk's layers in pipeline order, as `Et*15|t*16|…|t*15L`, starting with the first chunk of each stage.
+/// Returns every chunk's layers in pipeline order, as `Et*15|t*16|…|t*15L`, starting with the first chunk of
+/// each stage.
 fn by_layer(job: &MegatronJob) -> String {
     let (layout, architecture) = (&job.scenario.layout, &job.scenario.architecture);
     let (pp, vp) = (layout.pp(), layout.vp());
@@ -91,8 +92,8 @@ fn by_layer(job: &MegatronJob) -> String {
             let of = |round: u32, stage: u32| stage / vp + u32::from(round < stage % vp);
             (0..vp).flat_map(|round| layout.stages().iter().map(move |stage| of(round, *stage))).collect()
         }
-        // As in `layout`: the first chunks take the remainder. In a counted split, the embedding and the loss are a
-        // layer each.
+        // As in `layout`: the first chunks take the remainder. In a counted split, the embedding and the loss
+        // are a layer each.
         split => {
             let extra = u32::from(*split == PipelineSplit::Counted);
             let (total, chunks) = (architecture.layers + 2 * extra, pp * vp);
@@ -126,7 +127,10 @@ fn interleaving(job: &mut MegatronJob) {
         let group = (pp..=ga).find(|group| ga.is_multiple_of(*group)).unwrap_or(ga);
         job.set("--microbatch-group-size-per-virtual-pipeline-stage", group);
         job.warn(
-            format!("{ga} micro batches are not a multiple of PP {pp}. They run in groups of {group}, which takes more memory."),
+            format!(
+                "{ga} micro batches are not a multiple of PP {pp}. They run in groups of {group}, \
+                     which takes more memory."
+            ),
             message!["Choose ", Field::Gbs, " for a multiple."],
         );
     }
@@ -161,8 +165,8 @@ fn sharding(job: &mut MegatronJob) {
     }
 }
 
-/// Overlaps tensor-parallel communication with matrix multiplications: in dense layers, within a node, and in the formats
-/// that every Transformer Engine since 2.0 supports.
+/// Overlaps tensor-parallel communication with matrix multiplications: in dense layers, within a node, and in
+/// the formats that every Transformer Engine since 2.0 supports.
 fn tensor_overlap(job: &mut MegatronJob) {
     let scenario = job.scenario;
     let (tp, architecture) = (scenario.layout.tp(), &scenario.architecture);
@@ -175,7 +179,8 @@ fn tensor_overlap(job: &mut MegatronJob) {
     }
 }
 
-/// Before Blackwell, kernels of tensor and context parallelism must start in launch order. FSDP needs several queues.
+/// Before Blackwell, kernels of tensor and context parallelism must start in launch order. FSDP needs several
+/// queues.
 fn connections(job: &mut MegatronJob) {
     const NAME: &str = "CUDA_DEVICE_MAX_CONNECTIONS";
     let layout = &job.scenario.layout;

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-/// Returns the kind of each layer in order, with as many of each as `counts` says. Of two that are equally due, the first
-/// comes first.
+/// Returns the kind of each layer in order, with as many of each as `counts` says. Of two that are equally
+/// due, the first comes first.
 pub(super) fn interleave<T: Copy>(counts: &[(T, u32)]) -> Vec<T> {
     let total: u32 = counts.iter().map(|(_, count)| count).sum();
     let mut placed = vec![0_u32; counts.len()];

@@ -30,7 +30,8 @@ pub(super) fn apply(job: &mut MegatronJob) {
             eight_bits(job, "e4m3", "blockwise");
             if job.on_blackwell() {
                 job.warn(
-                    "Block scaling is for Hopper. On Blackwell, Transformer Engine emulates it with MXFP8, or refuses it.",
+                    "Block scaling is for Hopper. On Blackwell, Transformer Engine emulates it with MXFP8, \
+                     or refuses it.",
                     message!["Use ", Setting::new(Field::Dtype, Dtype::Mxfp8), "."],
                 );
             }

@@ -27,8 +27,8 @@ pub(super) fn check(job: &mut MegatronJob) {
             let message = message![
                 field,
                 format!(
-                    " \"{word}\" refers to a variable, which sbatch doesn't read in a script. Give the name, or export \
-                     {variable} before submitting."
+                    " \"{word}\" refers to a variable, which sbatch doesn't read in a script. Give the \
+                     name, or export {variable} before submitting."
                 )
             ];
             job.refuse(Problem::new(field, word, message));
@@ -88,8 +88,8 @@ pub(super) fn container(job: &MegatronJob) -> Vec<String> {
     words
 }
 
-/// Quotes an argument for sbatch: white space separates, `#` starts a comment, quotes group, and a backslash escapes the
-/// next character, also within quotes.
+/// Quotes an argument for sbatch: white space separates, `#` starts a comment, quotes group, and a backslash
+/// escapes the next character, also within quotes.
 fn quote(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:;=+/@%&|!*?()[]{}<>^~$".contains(c);
     if text.chars().all(plain) {

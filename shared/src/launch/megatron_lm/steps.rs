@@ -30,9 +30,10 @@ pub(super) fn prepare(job: &MegatronJob) -> Vec<Instruction> {
     steps.push(Instruction::new(
         "Check what the plan assumes",
         [],
-        "The plan knows widths and counts. Activation, normalization, unscaled positions and no biases are usual for the \
-         model's family: they hardly affect the step time, but they affect what the model learns. Learning rate and \
-         data are for a benchmark. Change them in the script before real training.",
+        "The plan knows widths and counts. Activation, normalization, unscaled positions and no biases are \
+         usual for the model's family: they hardly affect the step time, but they affect what the model \
+         learns. Learning rate and data are for a benchmark. Change them in the script before real \
+         training.",
     ));
     steps
 }
@@ -48,8 +49,8 @@ fn checkout(job: &MegatronJob) -> Instruction {
         None => "",
     };
     let note = format!(
-        "Every node must see it. The flags are those of Megatron-Core 0.15 (late 2025) and later. The directory must be \
-         writable: at the first start, it builds a helper there.{inside}"
+        "Every node must see it. The flags are those of Megatron-Core 0.15 (late 2025) and later. The \
+         directory must be writable: at the first start, it builds a helper there.{inside}"
     );
     Instruction::new(format!("Get Megatron-LM, {ROOT}"), [clone, export], note)
 }
@@ -84,8 +85,8 @@ pub(super) fn check(job: &MegatronJob, outputs: &Outputs) -> Vec<Instruction> {
     let mut follow =
         "If the job fails before the first step, see sbatch_*.out in the same directory.".to_string();
     if job.nodes > 1 {
-        follow += " If torchrun can't reach the first node by its Slurm name, write the node's address after first= in \
-                   the script.";
+        follow += " If torchrun can't reach the first node by its Slurm name, write the node's address \
+                   after first= in the script.";
     }
     if job.options.gres.is_none() {
         follow += " If sbatch refuses --gpus-per-node, the cluster doesn't count GPUs: remove that line.";

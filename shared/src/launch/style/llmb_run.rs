@@ -62,8 +62,8 @@ pub(in crate::launch) fn warn_of_configuration(plan: &mut LaunchPlan) {
         let names = handed_on.join(", ");
         plan.warn(
             format!(
-                "llmb-run passes on {names}, unless an environment block of its cluster_config.yaml sets the same \
-                 variable."
+                "llmb-run passes on {names}, unless an environment block of its cluster_config.yaml sets \
+                 the same variable."
             ),
             use_launch_sh("Remove such settings from those blocks, or use "),
         );

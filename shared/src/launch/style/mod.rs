@@ -21,7 +21,8 @@ pub(super) struct Invocation {
     pub(super) command: Vec<ShellWord>,
 }
 
-/// Returns the chosen style, or the release's first one that supports the options, with a warning if it isn't the first.
+/// Returns the chosen style, or the release's first one that supports the options, with a warning if it isn't
+/// the first.
 ///
 /// # Errors
 /// If the release doesn't have the chosen style, or the style doesn't support the options.

@@ -141,8 +141,8 @@ fn release_25_12() {
     check(&place, directory, ("LLMB_INSTALL", "llmb"), told.leak(), &launch_sh);
 }
 
-/// The release ignores ADDITIONAL_SLURM_PARAMS, so the document's own lines lose them: here they reach sbatch by the
-/// variables that it reads itself.
+/// The release ignores ADDITIONAL_SLURM_PARAMS, so the document's own lines lose them: here they reach sbatch
+/// by the variables that it reads itself.
 #[test]
 fn release_25_12_slurm_parameters() {
     let place = Place::new();

@@ -1,6 +1,6 @@
-//! Every example command of the five documents, as a person types it there, beside the script that comes of the
-//! options which mean the same: both must call the same program, in the same directory, with the same arguments and
-//! with the same settings, where a setting that nobody made is the release's default.
+//! Every example command of the five documents, as a person types it there, beside the script that comes of
+//! the options which mean the same: both must call the same program, in the same directory, with the same
+//! arguments and with the same settings, where a setting that nobody made is the release's default.
 
 mod llmb;
 mod stage_path;

@@ -165,11 +165,7 @@ fn Script() -> impl IntoView {
     // While a new script is on its way, the old one can't be copied.
     let is_old = Signal::derive(move || launched.is_pending());
     view! {
-        {move || launch().warnings.into_iter().map(|Warning { text, fix }| view! {
-            <p class="notice warn">
-                {text} " " {(!fix.is_empty()).then(|| view! { <strong>{fix}</strong> })}
-            </p>
-        }).collect_view()}
+        {move || launch().warnings.into_iter().map(|warning| view! { <LaunchWarning warning /> }).collect_view()}
         <p class="basis">{of(|launch| launch.runs)}</p>
         <pre tabindex="0" aria-label="Launch script" data-script>{script}</pre>
         <div class="buttons">
@@ -190,6 +186,29 @@ fn Script() -> impl IntoView {
             </dl>
             <Steps steps=steps(|launch| launch.check) />
         </details>
+    }
+}
+
+/// A warning, with a button that makes the settings of its fix.
+#[component]
+fn LaunchWarning(warning: Warning) -> impl IntoView {
+    let address = Plan::of_page().address;
+    let Warning { text, fix, settings } = warning;
+    let settings: Vec<(Field, String)> =
+        settings.into_iter().filter_map(|(flag, value)| Some((Field::from_flag(&flag)?, value))).collect();
+    let names: Vec<String> =
+        settings.iter().map(|(field, value)| format!("{} {value}", field.label())).collect();
+    let button = (!settings.is_empty()).then(|| {
+        view! {
+            <button type="button" on:click=move |_| address.update(|spec| {
+                settings.iter().for_each(|(field, value)| spec.set(*field, value.as_str()));
+            })>{format!("Set {}", names.join(", "))}</button>
+        }
+    });
+    view! {
+        <p class="notice warn">
+            {text} " " {(!fix.is_empty()).then(|| view! { <strong>{fix}</strong> })} " " {button}
+        </p>
     }
 }
 

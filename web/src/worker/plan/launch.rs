@@ -3,15 +3,17 @@
 use super::campaign::campaign;
 use crate::message::{Launch as Shown, Launched, Refusal, Step as ShownStep, Warning as ShownWarning};
 use trainplan_shared::catalog::Release;
-use trainplan_shared::launch::{Comparability, Instruction, Launch, LaunchOptions, Style, launch as release};
+use trainplan_shared::launch::{
+    Comparability, Instruction, Launch, LaunchOptions, LaunchWarning, Style, launch as release,
+};
 use trainplan_shared::link;
 use trainplan_shared::message::Front;
 use trainplan_shared::problem::Problem;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::Spec;
 
-/// Returns the launch of a query's scenario, or the problems. Without a chosen style or release, a scenario that no
-/// release runs is launched with Megatron-LM. `None` if the query describes no scenario.
+/// Returns the launch of a query's scenario, or the problems. Without a chosen style or release, a scenario
+/// that no release runs is launched with Megatron-LM. `None` if the query describes no scenario.
 pub(super) fn launch(query: &str) -> Option<Launched> {
     let spec = link::read(query).spec;
     let scenario = spec.scenario().ok()?;
@@ -45,7 +47,6 @@ fn launched(spec: &Spec, scenario: &Scenario) -> (Vec<Problem>, Option<Launch>) 
 
 fn shown(launch: &Launch) -> Shown {
     let job = launch.outputs.jobs.first().map_or("run", String::as_str);
-    let warnings = launch.warnings.iter();
     Shown {
         release: launch.release.map_or("none", Release::id).to_string(),
         style: launch.style.to_string(),
@@ -54,16 +55,20 @@ fn shown(launch: &Launch) -> Shown {
         name: format!("launch-{job}.sh"),
         runs: runs(launch),
         comparable: comparable(&launch.comparable),
-        warnings: warnings
-            .map(|warning| ShownWarning {
-                text: warning.text.text(Front::Page),
-                fix: warning.fix.text(Front::Page),
-            })
-            .collect(),
+        warnings: launch.warnings.iter().map(warning).collect(),
         prepare: launch.prepare.iter().map(step).collect(),
         check: launch.check.iter().map(step).collect(),
         directory: launch.outputs.experiment_dir.shell(),
         log: launch.outputs.log_glob.shell(),
+    }
+}
+
+fn warning(warning: &LaunchWarning) -> ShownWarning {
+    let settings = warning.fix.settings().map(|set| (set.field.flag().to_string(), set.value.clone()));
+    ShownWarning {
+        text: warning.text.text(Front::Page),
+        fix: warning.fix.text(Front::Page),
+        settings: settings.collect(),
     }
 }
 
