@@ -91,9 +91,25 @@ pub fn readable_days(days: f64) -> String {
     if days >= 10.0 { group_digits(days) } else { significant(days, 3) }
 }
 
-/// Returns a range for people to read, the lower end first whatever the order of `ends`: `131–147`.
+/// Returns a range for people to read, the lower end first whatever the order of `ends`: `131–147`. Ends with
+/// as many digits before the decimal point have as many after it: `11.0–12.1`.
 pub fn readable_range(ends: (f64, f64), write: fn(f64) -> String) -> String {
-    format!("{}–{}", write(ends.0.min(ends.1)), write(ends.0.max(ends.1)))
+    let (mut low, mut high) = (write(ends.0.min(ends.1)), write(ends.0.max(ends.1)));
+    let parts =
+        |text: &str| text.split_once('.').map_or((text.len(), 0), |(whole, rest)| (whole.len(), rest.len()));
+    let ((low_whole, low_rest), (high_whole, high_rest)) = (parts(&low), parts(&high));
+    if low_whole == high_whole {
+        pad_decimals(&mut low, high_rest.saturating_sub(low_rest));
+        pad_decimals(&mut high, low_rest.saturating_sub(high_rest));
+    }
+    format!("{low}–{high}")
+}
+
+fn pad_decimals(number: &mut String, zeros: usize) {
+    if zeros > 0 && !number.contains('.') {
+        number.push('.');
+    }
+    number.extend(std::iter::repeat_n('0', zeros));
 }
 
 /// Returns a fraction in percent with three significant digits: `44.4 %`.
@@ -192,9 +208,11 @@ mod tests {
     }
 
     #[test]
-    fn a_range_begins_with_its_lower_end() {
+    fn a_range_begins_with_its_lower_end_and_both_have_as_many_decimals() {
         assert_eq!(readable_range((147.2, 131.4), readable_days), "131–147");
-        assert_eq!(readable_range((11.24, 12.96), readable), "11.2–13");
+        assert_eq!(readable_range((11.24, 12.96), readable), "11.2–13.0");
+        assert_eq!(readable_range((7.6, 8.38), readable_days), "7.60–8.38");
+        assert_eq!(readable_range((9.87, 10.9), readable_days), "9.87–11");
     }
 
     #[test]

@@ -247,7 +247,7 @@ fn conventions() -> Vec<(String, String)> {
 
 fn convention_default(plan: Plan) -> Signal<String> {
     Signal::derive(move || match plan.recipe.get() {
-        Some(_) => "recipe: as in the release's document".into(),
+        Some(_) => "recipe: as published".into(),
         None => FULL.into(),
     })
 }

@@ -200,7 +200,7 @@ const GPU_PROPERTIES: [GpuProperty; 7] = [
 #[component]
 pub(super) fn CustomGpu() -> impl IntoView {
     let plan = Plan::of_page();
-    let is_used = gpu_text(plan).contains(':');
+    let is_used = untrack(|| gpu_text(plan).contains(':'));
     view! {
         <details open=is_used>
             <summary>"Custom GPU"</summary>
