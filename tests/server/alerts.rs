@@ -13,10 +13,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 on_every_store! {
-    a_regression_is_told_once_signed_and_with_a_link
-    a_server_that_is_killed_judges_when_it_is_back
-    the_keeper_says_what_a_regression_is
-    what_is_said_of_a_run_later_is_judged_anew
+    a_regression_is_delivered_once_signed_and_with_a_link
+    a_killed_server_judges_after_its_restart
+    thresholds_are_configurable
+    corrected_runs_are_judged_again
 }
 
 /// Somebody who is told alerts.
@@ -86,7 +86,7 @@ fn wait_for_alert(owner: &Client, run: &str) {
     });
 }
 
-fn a_regression_is_told_once_signed_and_with_a_link(kind: Kind) {
+fn a_regression_is_delivered_once_signed_and_with_a_link(kind: Kind) {
     const SECRET: &str = "c2l4IGFuZCB0d2VudHkgYnl0ZXMgYXQgbGVhc3Q=";
     let ear = Ear::new(&[500]);
     let arguments =
@@ -135,7 +135,7 @@ fn a_regression_is_told_once_signed_and_with_a_link(kind: Kind) {
     assert!(!output.contains("s3cret") && !output.contains(SECRET), "{output}");
 }
 
-fn a_server_that_is_killed_judges_when_it_is_back(kind: Kind) {
+fn a_killed_server_judges_after_its_restart(kind: Kind) {
     let mut server = Server::at(&Place::new(kind));
     let mut slow = Vec::new();
     for cluster in ["a", "b", "c", "d", "e", "f"] {
@@ -148,7 +148,7 @@ fn a_server_that_is_killed_judges_when_it_is_back(kind: Kind) {
     }
 }
 
-fn what_is_said_of_a_run_later_is_judged_anew(kind: Kind) {
+fn corrected_runs_are_judged_again(kind: Kind) {
     let server = Server::at(&Place::new(kind));
     let owner = server.owner();
     let slow = made(12.39);
@@ -167,7 +167,7 @@ fn what_is_said_of_a_run_later_is_judged_anew(kind: Kind) {
     }
 }
 
-fn the_keeper_says_what_a_regression_is(kind: Kind) {
+fn thresholds_are_configurable(kind: Kind) {
     let thresholds = ["baseline-percent=off", "sigma=off", "change=off", "previous-percent=50"];
     let arguments = thresholds.map(|threshold| ["--threshold", threshold]).concat();
     let server = Server::with(&Place::new(kind), &Options { arguments: &arguments, ..Options::default() });
@@ -183,7 +183,7 @@ fn the_keeper_says_what_a_regression_is(kind: Kind) {
 }
 
 #[test]
-fn a_server_does_not_start_with_webhooks_that_can_not_be() {
+fn invalid_webhooks_prevent_the_start() {
     let place = Place::local();
     let refused = |arguments: &[&str], secret: &str| {
         let environment = [("TRAINPLAN_WEBHOOK_SECRET", secret)];

@@ -17,44 +17,44 @@ use trainplan_shared::spec::Spec;
 use uuid::Uuid;
 
 on_every_store! {
-    a_result_is_put_once_and_for_ever
-    a_body_is_held_to_its_hash
+    stored_results_never_change
+    bodies_must_match_their_digest
     bodies_may_be_compressed
-    what_is_no_result_is_refused
-    filters_hold_alone_and_together
-    every_order_has_pages_that_meet
-    pages_meet_while_runs_come_in
-    runs_with_and_without_figures_come_in_any_order
-    a_log_arrives_over_a_connection_that_breaks
-    a_piece_from_elsewhere_than_the_server_is_is_refused_with_where_it_is
-    another_log_than_the_results_is_thrown_away
-    two_that_send_one_log_at_once_leave_one_log
+    invalid_results_are_refused
+    filters_combine
+    every_order_has_complete_pages
+    pages_are_complete_while_runs_are_added
+    runs_without_figures_sort_last
+    log_uploads_survive_broken_connections
+    a_piece_at_another_offset_is_refused_with_the_servers_offset
+    logs_that_do_not_match_the_result_are_discarded
+    concurrent_uploads_of_one_log_leave_one_log
     lines_are_read_and_searched
-    progress_shows_until_the_result_is_there
-    what_ended_without_a_result_says_so
-    who_watches_is_told_and_can_come_back
-    who_missed_too_much_is_told_to_look_again
-    scores_tell_by_which_parser
-    what_a_log_is_a_run_of_can_be_said_later
+    progress_is_listed_until_the_result_is_stored
+    ended_runs_without_a_result_are_over
+    watchers_receive_events_and_can_resume
+    watchers_who_missed_too_much_are_told_to_reload
+    scores_name_their_parser_version
+    recipes_can_be_corrected_later
     runs_are_compared
-    what_is_deleted_is_gone
+    deleted_runs_are_gone
     a_log_stays_while_another_run_has_it
-    what_is_old_is_deleted_where_that_was_asked_for
-    tokens_are_made_listed_and_revoked
-    a_link_shows_its_runs_until_it_is_ended
+    old_runs_are_deleted_if_configured
+    tokens_are_created_listed_and_revoked
+    a_share_link_shows_its_runs_until_it_is_revoked
     a_token_has_its_quota
-    the_server_says_what_it_takes_and_how_it_is
-    who_is_known_by_a_name_is_named_so
-    a_server_that_ends_finishes_what_is_under_way
-    everything_is_there_after_a_new_start
-    every_operation_of_the_document_answers
+    limits_health_and_metrics_are_reported
+    callers_learn_their_name
+    a_stopping_server_finishes_open_requests
+    everything_survives_a_restart
+    every_documented_operation_answers
 }
 
 fn start(kind: Kind) -> Server {
     Server::at(&Place::new(kind))
 }
 
-fn a_result_is_put_once_and_for_ever(kind: Kind) {
+fn stored_results_never_change(kind: Kind) {
     let server = start(kind);
     let (owner, made) = (server.owner(), made(12.39));
     let (id, file) = (made.run.id, file_of(&made.run));
@@ -88,7 +88,7 @@ fn a_result_is_put_once_and_for_ever(kind: Kind) {
     assert_eq!(owner.get(&elsewhere).status, 404);
 }
 
-fn a_body_is_held_to_its_hash(kind: Kind) {
+fn bodies_must_match_their_digest(kind: Kind) {
     let server = start(kind);
     let (owner, run) = (server.owner(), made(12.39).run);
     let (path, file) = (format!("/runs/{}", run.id), file_of(&run));
@@ -143,7 +143,7 @@ fn bodies_may_be_compressed(kind: Kind) {
     assert_eq!(zstd::decode_all(&answer.body[..]).unwrap(), made.log);
 }
 
-fn what_is_no_result_is_refused(kind: Kind) {
+fn invalid_results_are_refused(kind: Kind) {
     let server = start(kind);
     let (owner, run) = (server.owner(), made(12.39).run);
     let path = format!("/runs/{}", run.id);
@@ -162,7 +162,7 @@ fn what_is_no_result_is_refused(kind: Kind) {
     assert_eq!(owner.all(""), [""; 0]);
 }
 
-fn filters_hold_alone_and_together(kind: Kind) {
+fn filters_combine(kind: Kind) {
     let server = start(kind);
     let owner = server.owner();
     let all = [made(12.0), carried(13.0, "eos"), carried(14.0, "dgx"), made(f64::NAN)];
@@ -228,7 +228,7 @@ fn filters_hold_alone_and_together(kind: Kind) {
     }
 }
 
-fn every_order_has_pages_that_meet(kind: Kind) {
+fn every_order_has_complete_pages(kind: Kind) {
     let server = start(kind);
     let owner = server.owner();
     // Some are equal in what they are sorted by, and some have nothing to be sorted by.
@@ -269,7 +269,7 @@ fn every_order_has_pages_that_meet(kind: Kind) {
     assert!(refused.problem(400).contains("order"));
 }
 
-fn pages_meet_while_runs_come_in(kind: Kind) {
+fn pages_are_complete_while_runs_are_added(kind: Kind) {
     let server = start(kind);
     let owner = server.owner();
     let before: BTreeSet<String> = (0..30)
@@ -310,7 +310,7 @@ fn pages_meet_while_runs_come_in(kind: Kind) {
     });
 }
 
-fn runs_with_and_without_figures_come_in_any_order(kind: Kind) {
+fn runs_without_figures_sort_last(kind: Kind) {
     let server = start(kind);
     let owner = server.owner();
     for number in 0..5 {
@@ -330,7 +330,7 @@ fn newest(owner: &Client) -> String {
     owner.json("/runs?limit=1")["items"][0]["received_at"].as_str().unwrap().to_owned()
 }
 
-fn a_log_arrives_over_a_connection_that_breaks(kind: Kind) {
+fn log_uploads_survive_broken_connections(kind: Kind) {
     let server = start(kind);
     // More than two pieces, so that some are cut inside and some between.
     let (owner, made) = (server.owner(), made_long(20 << 20));
@@ -383,7 +383,7 @@ fn a_log_arrives_over_a_connection_that_breaks(kind: Kind) {
     assert_eq!(owner.put(&made.run).json()["log"]["complete"], true);
 }
 
-fn a_piece_from_elsewhere_than_the_server_is_is_refused_with_where_it_is(kind: Kind) {
+fn a_piece_at_another_offset_is_refused_with_the_servers_offset(kind: Kind) {
     let server = start(kind);
     let (owner, made) = (server.owner(), made(12.39));
     let id = made.run.id;
@@ -409,7 +409,7 @@ fn a_piece_from_elsewhere_than_the_server_is_is_refused_with_where_it_is(kind: K
     assert_eq!(owner.get(&path).body, made.log);
 }
 
-fn another_log_than_the_results_is_thrown_away(kind: Kind) {
+fn logs_that_do_not_match_the_result_are_discarded(kind: Kind) {
     let server = start(kind);
     let (owner, made) = (server.owner(), made(12.39));
     let id = made.run.id;
@@ -423,7 +423,7 @@ fn another_log_than_the_results_is_thrown_away(kind: Kind) {
     assert_eq!(owner.get(&format!("/runs/{id}/log")).body, made.log);
 }
 
-fn two_that_send_one_log_at_once_leave_one_log(kind: Kind) {
+fn concurrent_uploads_of_one_log_leave_one_log(kind: Kind) {
     let server = start(kind);
     let made = made_long(12 << 20);
     let id = made.run.id;
@@ -480,7 +480,7 @@ fn lines_are_read_and_searched(kind: Kind) {
     }
 }
 
-fn progress_shows_until_the_result_is_there(kind: Kind) {
+fn progress_is_listed_until_the_result_is_stored(kind: Kind) {
     let server = start(kind);
     let (owner, made) = (server.owner(), carried(12.39, "eos"));
     let path = format!("/runs/{}/progress", made.run.id);
@@ -498,7 +498,7 @@ fn progress_shows_until_the_result_is_there(kind: Kind) {
     assert_eq!(owner.json("/progress")["items"], json!([]));
 }
 
-fn what_ended_without_a_result_says_so(kind: Kind) {
+fn ended_runs_without_a_result_are_over(kind: Kind) {
     let server = start(kind);
     let owner = server.owner();
     for (state, is_over) in
@@ -515,7 +515,7 @@ fn what_ended_without_a_result_says_so(kind: Kind) {
     }
 }
 
-fn who_watches_is_told_and_can_come_back(kind: Kind) {
+fn watchers_receive_events_and_can_resume(kind: Kind) {
     let server = start(kind);
     let (owner, made) = (server.owner(), carried(10.0, "eos"));
     let id = made.run.id.to_string();
@@ -550,7 +550,7 @@ fn who_watches_is_told_and_can_come_back(kind: Kind) {
     assert!(server.wait());
 }
 
-fn who_missed_too_much_is_told_to_look_again(kind: Kind) {
+fn watchers_who_missed_too_much_are_told_to_reload(kind: Kind) {
     let server = start(kind);
     let (owner, id) = (server.owner(), Uuid::now_v7());
     for step in 0..1005 {
@@ -562,7 +562,7 @@ fn who_missed_too_much_is_told_to_look_again(kind: Kind) {
     assert_eq!(events.told(), ("progress".to_owned(), id.to_string()));
 }
 
-fn scores_tell_by_which_parser(kind: Kind) {
+fn scores_name_their_parser_version(kind: Kind) {
     let server = start(kind);
     let (owner, made) = (server.owner(), carried(12.39, "eos"));
     assert_eq!(owner.put(&made.run).status, 201);
@@ -577,7 +577,7 @@ fn scores_tell_by_which_parser(kind: Kind) {
     assert_eq!(summary["cluster"], "eos");
 }
 
-fn what_a_log_is_a_run_of_can_be_said_later(kind: Kind) {
+fn recipes_can_be_corrected_later(kind: Kind) {
     const RECIPE: &str = "llama3.1-8b/h100/fp8/8@25.04";
     let server = start(kind);
     let (owner, uploader) = (server.owner(), server.by(&server.place.token("upload", &[])));
@@ -644,7 +644,7 @@ fn runs_are_compared(kind: Kind) {
     assert!(owner.get(&format!("/compare?ids={many}")).problem(400).contains("16"));
 }
 
-fn what_is_deleted_is_gone(kind: Kind) {
+fn deleted_runs_are_gone(kind: Kind) {
     let server = start(kind);
     let (owner, made) = (server.owner(), carried(12.39, "eos"));
     owner.put_all(&made);
@@ -682,7 +682,7 @@ fn a_log_stays_while_another_run_has_it(kind: Kind) {
     assert_eq!(server.place.blobs(), [""; 0]);
 }
 
-fn what_is_old_is_deleted_where_that_was_asked_for(kind: Kind) {
+fn old_runs_are_deleted_if_configured(kind: Kind) {
     let server = start(kind);
     let [old, new] = [12.39, 11.0].map(|step_time_s| carried(step_time_s, "eos"));
     for made in [&old, &new] {
@@ -710,7 +710,7 @@ fn what_is_old_is_deleted_where_that_was_asked_for(kind: Kind) {
     assert!(place.blobs()[0].contains(&new.run.source.sha256));
 }
 
-fn tokens_are_made_listed_and_revoked(kind: Kind) {
+fn tokens_are_created_listed_and_revoked(kind: Kind) {
     let server = start(kind);
     let owner = server.owner();
     let made = owner.post("/tokens", &json!({ "name": "nightly", "scope": "upload", "expires_in_days": 1 }));
@@ -753,7 +753,7 @@ fn tokens_are_made_listed_and_revoked(kind: Kind) {
     server.by(&other).get("/me").problem(401);
 }
 
-fn a_link_shows_its_runs_until_it_is_ended(kind: Kind) {
+fn a_share_link_shows_its_runs_until_it_is_revoked(kind: Kind) {
     let server = start(kind);
     let owner = server.owner();
     let [shown, hidden] = [12.0, 13.0].map(|seconds| carried(seconds, "eos"));
@@ -797,7 +797,7 @@ fn a_token_has_its_quota(kind: Kind) {
     assert_eq!(server.owner().put(&second.run).status, 201);
 }
 
-fn the_server_says_what_it_takes_and_how_it_is(kind: Kind) {
+fn limits_health_and_metrics_are_reported(kind: Kind) {
     let server = start(kind);
     let (owner, anyone) = (server.owner(), server.anyone());
     let limits = anyone.json("/limits");
@@ -827,7 +827,7 @@ fn the_server_says_what_it_takes_and_how_it_is(kind: Kind) {
     }
 }
 
-fn who_is_known_by_a_name_is_named_so(kind: Kind) {
+fn callers_learn_their_name(kind: Kind) {
     let server = start(kind);
     let anyone = server.anyone();
     let name = |given: Option<&str>| {
@@ -841,7 +841,7 @@ fn who_is_known_by_a_name_is_named_so(kind: Kind) {
     }
 }
 
-fn a_server_that_ends_finishes_what_is_under_way(kind: Kind) {
+fn a_stopping_server_finishes_open_requests(kind: Kind) {
     let server = start(kind);
     let made = made(12.39);
     let (id, file) = (made.run.id, file_of(&made.run));
@@ -870,7 +870,7 @@ fn a_server_that_ends_finishes_what_is_under_way(kind: Kind) {
     assert_eq!(Server::at(&place).anyone().all(""), [id.to_string()]);
 }
 
-fn everything_is_there_after_a_new_start(kind: Kind) {
+fn everything_survives_a_restart(kind: Kind) {
     let server = start(kind);
     let (owner, made, half) = (server.owner(), carried(12.39, "eos"), carried(11.0, "eos"));
     owner.put_all(&made);
@@ -893,7 +893,7 @@ fn everything_is_there_after_a_new_start(kind: Kind) {
 }
 
 /// The document is held against every answer that any test gets; here every operation of it has at least one that is good.
-fn every_operation_of_the_document_answers(kind: Kind) {
+fn every_documented_operation_answers(kind: Kind) {
     let server = start(kind);
     let (owner, made) = (server.owner(), carried(12.39, "eos"));
     owner.put_all(&made);

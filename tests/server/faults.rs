@@ -71,7 +71,7 @@ fn killed_while_many_upload(kind: Kind) {
             assert!(owner.get(&format!("/runs/{}/log", made.run.id)).body == made.log);
             acknowledged.lock().unwrap().insert(made.run.id, (made, true));
         }
-        no_blob_is_half(&place);
+        assert_blobs_are_complete(&place);
         assert_eq!(owner.all("limit=50").len(), acknowledged.lock().unwrap().len(), "none is there twice");
     }
 }
@@ -97,7 +97,7 @@ fn upload_until_it_fails(owner: &Client, acknowledged: &Mutex<BTreeMap<Uuid, (Ma
 }
 
 /// That what has a log's name holds that log.
-fn no_blob_is_half(place: &Place) {
+fn assert_blobs_are_complete(place: &Place) {
     for name in place.blobs() {
         let Some((_, hash)) = name.split_once('/').filter(|(folder, _)| folder.len() == 2) else { continue };
         // What was being written when the server was killed has no log's name.
@@ -166,13 +166,13 @@ fn the_disk_is_full() {
     assert_eq!(owner.put_log(long.run.id, offset, true, &long.log[offset..]).status, 200);
     assert!(owner.get(&format!("/runs/{}/log", long.run.id)).body == long.log);
     owner.put_all(&carried(12.5, "eos"));
-    no_blob_is_half(&server.place);
+    assert_blobs_are_complete(&server.place);
     let count = owner.all("").len();
     assert_eq!(server.again().anyone().all("").len(), count);
 }
 
 #[test]
-fn the_database_goes_and_comes_back() {
+fn the_database_disappears_and_returns() {
     let postgres = Postgres::start();
     let place = Place::local().with_database(postgres.database());
     let server = Server::at(&place);
@@ -202,7 +202,7 @@ fn the_database_goes_and_comes_back() {
 }
 
 #[test]
-fn the_bucket_goes_and_comes_back() {
+fn the_bucket_disappears_and_returns() {
     let s3 = S3Server::start();
     let server = Server::at(&Place::local().with_bucket(s3.place(), s3.environment()));
     let (owner, made, other) = (server.owner(), carried(12.0, "eos"), carried(13.0, "eos"));

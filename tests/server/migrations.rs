@@ -36,7 +36,7 @@ fn shows_both(server: &Server) {
 }
 
 #[test]
-fn a_store_of_version_1_is_brought_up_to_date() {
+fn a_store_of_version_1_is_migrated() {
     let place = version_1();
     assert_eq!(version(&place), 1);
     let server = Server::at(&place);
@@ -50,7 +50,7 @@ fn a_store_of_version_1_is_brought_up_to_date() {
 }
 
 #[test]
-fn a_step_that_fails_leaves_the_store_as_it_was() {
+fn a_failed_migration_changes_nothing() {
     let place = version_1();
     // The name that a later step gives to a table is taken.
     execute(&place.address(), "CREATE TABLE deliveries (x TEXT)").unwrap();
@@ -68,7 +68,7 @@ fn a_step_that_fails_leaves_the_store_as_it_was() {
 }
 
 #[test]
-fn whoever_is_killed_on_the_way_leaves_one_version_or_the_other() {
+fn a_killed_migration_leaves_one_version_or_the_other() {
     let mut seen = [0, 0];
     for _ in 0..12 {
         let place = version_1();

@@ -117,7 +117,7 @@ fn with_a_token_of_a_lower_scope() {
 }
 
 #[test]
-fn with_a_token_that_was_revoked_has_expired_or_is_made_up() {
+fn with_a_revoked_expired_or_invented_token() {
     let private = Private::start();
     let server = &private.server;
     let expired = server.place.token("admin", &["--expires", "1s"]);
@@ -143,7 +143,7 @@ fn with_a_token_that_was_revoked_has_expired_or_is_made_up() {
 }
 
 #[test]
-fn with_a_link_beyond_its_runs() {
+fn with_a_share_link_for_other_runs() {
     let private = Private::start();
     let hidden = carried(13.0, "eos");
     private.upload.put_all(&hidden);
@@ -172,7 +172,7 @@ fn with_a_link_beyond_its_runs() {
 }
 
 #[test]
-fn with_anothers_link() {
+fn with_the_share_link_of_another_token() {
     let private = Private::start();
     let ids = json!({ "ids": [private.made.run.id], "expires_in_days": 1 });
     let share = private.read.post("/shares", &ids).json();
@@ -279,7 +279,7 @@ fn a_header_beyond_every_limit() {
 }
 
 #[test]
-fn a_small_body_that_becomes_a_large_one() {
+fn a_small_body_that_decompresses_to_a_large_one() {
     let server = Server::start();
     let (owner, run) = (server.owner(), made(12.39).run);
     // 4 GiB of zeros.
@@ -313,7 +313,7 @@ fn a_small_body_that_becomes_a_large_one() {
 }
 
 #[test]
-fn a_login_that_no_proxy_made() {
+fn a_forged_login_header() {
     let place = Place::local();
     let behind = |proxy| {
         let arguments = ["--read", "private", "--login-header", "x-user", "--trusted-proxy", proxy];
@@ -342,7 +342,7 @@ fn a_login_that_no_proxy_made() {
 }
 
 #[test]
-fn a_browser_that_comes_without_tls() {
+fn a_browser_without_tls() {
     let plain = Server::start();
     let behind = ["--listen", "127.0.0.1:0", "--behind-tls"];
     let behind = Server::with(&Place::local(), &Options { arguments: &behind, ..Options::default() });
@@ -358,7 +358,7 @@ fn a_browser_that_comes_without_tls() {
 }
 
 #[test]
-fn another_sites_page_asks_for_a_person() {
+fn a_cross_site_request() {
     let place = Place::local();
     let arguments = ["--login-header", "x-user", "--trusted-proxy", "127.0.0.1"];
     let server = Server::with(&place, &Options { arguments: &arguments, ..Options::default() });
@@ -387,7 +387,7 @@ fn another_sites_page_asks_for_a_person() {
 }
 
 #[test]
-fn a_name_that_points_here() {
+fn dns_rebinding() {
     let server = Server::start();
     assert_eq!(server.owner().put(&made(12.39).run).status, 201);
     for host in ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "0.0.0.0", "x@localhost"]
@@ -408,7 +408,7 @@ fn a_name_that_points_here() {
 }
 
 #[test]
-fn asking_more_often_than_the_rate_in_others_names() {
+fn exceeding_the_rate_with_forged_addresses() {
     let few = Options { arguments: &["--requests-per-minute", "20"], ..Options::default() };
     let server = Server::with(&Place::local(), &few);
     let token = server.by(&server.place.token("read", &[]));
@@ -452,7 +452,7 @@ fn guessing_tokens() {
 }
 
 #[test]
-fn clients_that_are_slow() {
+fn slow_clients() {
     let server = Server::start();
     let (owner, made) = (server.owner(), made_long(8 << 20));
     owner.put_all(&made);
@@ -487,7 +487,7 @@ fn clients_that_are_slow() {
 }
 
 #[test]
-fn more_connections_than_a_process_may_open_at_first() {
+fn more_connections_than_the_soft_limit() {
     let few = Options { by: &["prlimit", "--nofile=64:4096"], ..Options::default() };
     let server = Server::with(&Place::local(), &few);
     let idle: Vec<TcpStream> = (0..300).map(|_| server.wire()).collect();
@@ -524,7 +524,7 @@ fn stress_a_client_that_says_nothing_is_let_go() {
 }
 
 #[test]
-fn json_that_is_torn_deep_or_huge() {
+fn broken_deep_or_huge_json() {
     let server = Server::start();
     let owner = server.owner();
     let run = carried(12.39, "eos").run;
@@ -669,7 +669,7 @@ fn sql_in_every_filter(kind: Kind) {
 }
 
 #[test]
-fn secrets_in_what_the_server_says() {
+fn secrets_in_output_and_responses() {
     let place = Place::new(Kind::Shared);
     let arguments = ["--requests-per-minute", "100"];
     let environment = [("RUST_LOG", "trace")];
@@ -706,7 +706,7 @@ fn secrets_in_what_the_server_says() {
 }
 
 #[test]
-fn a_log_that_is_no_text() {
+fn a_binary_log() {
     let server = Server::start();
     let owner = server.owner();
     let long = vec![b'y'; 100_000];

@@ -95,7 +95,7 @@ impl Place {
 }
 
 #[test]
-fn files_folders_and_kept_runs_go_up_once() {
+fn files_folders_and_stored_runs_are_uploaded_once() {
     let place = Place::make(0);
     let (run, rows) = place.upload(&["results", "--no-log"]);
     assert_eq!((run.code, &rows[0]["outcome"], &rows[0]["log"]), (Some(0), &"new".into(), &Value::Null));
@@ -131,7 +131,7 @@ fn files_folders_and_kept_runs_go_up_once() {
 }
 
 #[test]
-fn a_log_goes_up_as_it_is_and_once_wherever_it_lies() {
+fn a_log_is_uploaded_once_wherever_it_is() {
     let place = Place::make(0);
     let (run, rows) = place.upload(&[LOG]);
     let row = &rows[0];
@@ -157,16 +157,16 @@ fn a_log_goes_up_as_it_is_and_once_wherever_it_lies() {
     let (run, rows) = place.upload(&[LOG, "--recipe", "llama3.1-70b/h100/fp8/256"]);
     assert_eq!((run.code, &rows[0]["outcome"]), (Some(1), &"conflict".into()), "{}", run.stderr);
     let reason = rows[0]["reason"].as_str().unwrap();
-    assert!(reason.contains("this log, read as a run of llama3.1-8b/h100/fp8/8@25.04 and not"), "{reason}");
+    assert!(reason.contains("this log as a run of llama3.1-8b/h100/fp8/8@25.04, not"), "{reason}");
     let page: Value = serde_json::from_str(&place.served.ask("GET", "/api/v1/runs").1).unwrap();
     assert_eq!(page["items"].as_array().unwrap().len(), 1);
 }
 
 #[test]
-fn each_way_to_fail_has_its_code() {
+fn each_failure_has_its_exit_code() {
     let mut place = Place::make(0);
     let code = |arguments: &[&str]| place.upload(arguments).0;
-    assert!(code(&["--pending"]).stderr.contains("nothing to send"));
+    assert!(code(&["--pending"]).stderr.contains("Nothing to send"));
     for wrong in [&["nothing"][..], &["00000000"], &[], &["results", "--pending"], &["results", "--to", "x"]]
     {
         assert_eq!(code(wrong).code, Some(2), "{wrong:?}");
@@ -200,7 +200,7 @@ fn each_way_to_fail_has_its_code() {
 }
 
 #[test]
-fn a_log_that_is_still_written_waits_until_its_run_is_over() {
+fn logs_of_running_runs_are_skipped() {
     let place = Place::make(0);
     fs::create_dir(place.path("experiments")).unwrap();
     let log = place.path("experiments").join("log-acct.pretrain_llama3.1_8b_fp8_8_77_0.out");
@@ -213,7 +213,7 @@ fn a_log_that_is_still_written_waits_until_its_run_is_over() {
         (rows[0]["outcome"].as_str().unwrap().to_owned(), run)
     };
     let (outcome, run) = send("experiments");
-    assert!(outcome == "running" && run.stderr.contains("1 log waits"), "{outcome}: {}", run.stderr);
+    assert!(outcome == "running" && run.stderr.contains("Skipped 1 log"), "{outcome}: {}", run.stderr);
     // It is over, well or not.
     fs::write(&log, &whole).unwrap();
     assert_eq!(send("experiments").0, "new");
@@ -230,7 +230,7 @@ fn a_log_that_is_still_written_waits_until_its_run_is_over() {
 }
 
 #[test]
-fn a_log_goes_on_where_it_was_when_its_sender_was_killed() {
+fn a_killed_upload_resumes() {
     let place = Place::make(250_000);
     let file = place.result().to_string_lossy().into_owned();
     let mut child =
@@ -247,7 +247,7 @@ fn a_log_goes_on_where_it_was_when_its_sender_was_killed() {
 }
 
 #[test]
-fn a_log_arrives_though_its_server_is_killed_and_comes_back() {
+fn an_upload_survives_a_killed_server() {
     let mut place = Place::make(250_000);
     let file = place.result().to_string_lossy().into_owned();
     let child =

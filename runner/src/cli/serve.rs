@@ -10,10 +10,11 @@ use std::num::NonZeroU32;
 use trainplan_shared::api::ServerLimits;
 use trainplan_shared::history::Thresholds;
 
-/// Serve the planner and the results in a browser
+/// Serve the planner and the results over HTTP
 ///
-/// On this machine's own address (the default) everyone here reads, and who has the token that is printed uploads, shares
-/// and deletes. On any other address everything needs a token: `trainplan token create`. docs/serving.md has the rest.
+/// On a loopback address (the default), every user of this machine may read; uploading, sharing and deleting need the token that
+/// the server prints. On other addresses, everything needs a token: see `trainplan token create`. docs/serving.md explains how to
+/// set up a server.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -28,53 +29,53 @@ pub(super) struct Args {
     listen: SocketAddr,
     #[command(flatten)]
     store: StoreArgs,
-    /// Who may read without a token: everyone, or nobody [default: everyone where only this machine listens]
+    /// Whether reading needs a token [default: public on a loopback address, otherwise private]
     #[arg(long, value_enum)]
     read: Option<Reading>,
-    /// A proxy in front speaks TLS with the world
+    /// A proxy in front of the server provides TLS
     #[arg(long)]
     behind_tls: bool,
-    /// Believe what this proxy says of who asks (more than once for several)
+    /// Proxy whose client addresses and logins are trusted (repeatable)
     #[arg(long, value_name = "ADDRESS")]
     trusted_proxy: Vec<IpAddr>,
-    /// The header by which a trusted proxy names the person who is logged in: they may read
+    /// Header in which a trusted proxy names the person who is logged in; they may read
     #[arg(long, value_name = "NAME")]
     login_header: Option<HeaderName>,
-    /// Delete results that were received more than so many days ago, with their logs
+    /// Delete results and their logs this many days after they were received
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
     retain_days: Option<u32>,
-    /// From when on a run is a regression, as `trainplan check` has it: baseline-percent=90, sigma=off (more than once for several)
+    /// Threshold for regressions, as in `trainplan check`: baseline-percent=90, sigma=off (repeatable)
     #[arg(long, value_name = "NAME=VALUE")]
     threshold: Vec<String>,
-    /// Tell this address of every regression, by a POST of JSON (more than once for several); signed with
-    /// TRAINPLAN_WEBHOOK_SECRET, where there is one
+    /// Address that receives every regression as JSON by POST, signed with TRAINPLAN_WEBHOOK_SECRET if that is set
+    /// (repeatable)
     #[arg(long, value_name = "URL")]
     webhook: Vec<String>,
-    /// Let webhooks be in this network, and not only on the public internet
+    /// Allow webhooks outside the public internet
     #[arg(long)]
     webhook_allow_private: bool,
-    /// Where people reach this server, such as https://trainplan.example.org: what webhooks tell links there
+    /// Address of this server for people, such as https://trainplan.example.org; webhooks link to it
     #[arg(long, value_name = "URL", value_parser = public_url)]
     public_url: Option<Url>,
-    /// How often one caller may ask in a minute
+    /// Most requests per minute from one caller
     #[arg(long, value_name = "N", default_value_t = ServerLimits::default().requests_per_minute)]
     requests_per_minute: NonZeroU32,
-    /// The largest result file that is taken
+    /// Largest result file
     #[arg(long, value_name = "BYTES", default_value_t = ServerLimits::default().max_result_bytes)]
     max_result_bytes: usize,
-    /// The largest raw log that is taken
+    /// Largest raw log
     #[arg(long, value_name = "BYTES", default_value_t = ServerLimits::default().max_log_bytes)]
     max_log_bytes: u64,
-    /// The most bytes that one token may upload in a day (UTC)
+    /// Most bytes that one token may upload per day (UTC)
     #[arg(long, value_name = "BYTES", default_value_t = ServerLimits::default().max_uploaded_bytes_per_day)]
     max_uploaded_bytes_per_day: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Reading {
-    /// Everyone reads
+    /// Everyone may read
     Public,
-    /// Reading needs a token, a link that was shared, or a login at the proxy
+    /// Reading needs a token, a share link or a login at the proxy
     Private,
 }
 
@@ -93,7 +94,7 @@ impl Args {
             retain_days: self.retain_days,
             webhooks: self.webhook,
             webhook_allow_private: self.webhook_allow_private,
-            // From nowhere else: arguments are seen by all users of a machine.
+            // Only from the environment: every user of a machine can see arguments.
             webhook_secret: std::env::var("TRAINPLAN_WEBHOOK_SECRET").ok().filter(|text| !text.is_empty()),
             public_url: self.public_url,
             limits: ServerLimits {
@@ -110,7 +111,7 @@ impl Args {
 }
 
 fn public_url(text: &str) -> Result<Url, String> {
-    let wanted = "give an address of the web, such as https://trainplan.example.org";
+    let wanted = "use an address such as https://trainplan.example.org";
     let url = Url::parse(text).map_err(|error| format!("{error}; {wanted}"))?;
     let is_plain =
         matches!(url.scheme(), "http" | "https") && url.query().is_none() && url.fragment().is_none();

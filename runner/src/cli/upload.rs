@@ -1,4 +1,4 @@
-//! `trainplan upload`: results and their logs to a results server.
+//! `trainplan upload`: sends results and logs to a results server.
 
 use super::data_dir::StoreArgs;
 use super::import::{could_not_read, files, log_of};
@@ -9,7 +9,7 @@ use super::stored::by_id;
 use super::{Failure, note, parse};
 use crate::journal::{Due, Journal};
 use crate::store::Store;
-use crate::upload::{RawLog, Remote, Sent, UploadError, goes_open, remote, send_due, send_stored, settle};
+use crate::upload::{RawLog, Remote, Sent, UploadError, remote, send_due, send_stored, settle, unencrypted};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,15 +21,17 @@ use trainplan_shared::log::Status;
 use trainplan_shared::result::{self, FILE_ENDING, Report, RunResult, View};
 use uuid::Uuid;
 
-/// Send results to a server, with their raw logs where those are here
+/// Upload results and their raw logs to a results server
 ///
-/// A RESULT is a log, a result file, a folder, or the id of a run that is kept here (`trainplan results list` shows it), or its
-/// beginning. Of a folder its result files go, and where it has none, its logs, as `trainplan parse` finds them, but for those that
-/// lack steps and were written to within the hour: their runs go on. A result goes in
-/// once and never changes: sent again it does nothing, and a log that was cut off goes on where it was. The log of a result file
-/// is NAME.log.zst beside NAME.result.json, or the file that it was read from, if that is still there and the same. When a run
-/// ran is when its log was last written, as its file says: `cp -p` and `rsync -t` keep that. The server's token is read from the
-/// variable TRAINPLAN_TOKEN and from nowhere else; `trainplan token create` makes one where the server is.
+/// RESULT is a log, a result file, a folder, or the id of a stored run (see `trainplan results list`). From a folder, result files
+/// are sent; if it has none, its logs. Logs that lack steps and were written to within the last hour are skipped, because their
+/// runs seem to continue.
+///
+/// Uploading twice has no effect, and interrupted uploads of logs resume. The log of a result file is NAME.log.zst beside
+/// NAME.result.json, or the file that it was made from, if that is unchanged. The time of a run is the modification time of its
+/// log, which `cp -p` and `rsync -t` preserve.
+///
+/// Set the server's token in the variable TRAINPLAN_TOKEN. Create one with `trainplan token create` on the server.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -40,12 +42,12 @@ Examples:
   trainplan upload a.result.json --log log-acct.pretrain_llama3.1_8b_fp8_8_12345_0.out --to https://results.example
   trainplan upload --pending
 
-Exit codes: 0 every result is on the server; 1 one of them is not (its row says why); 2 wrong use; 5 the server can't be reached.")]
+Exit codes: 0 all results are on the server; 1 some are not (see their rows); 2 wrong use; 5 the server can't be reached.")]
 pub(super) struct Args {
-    /// Logs, result files, folders of them, or ids of runs that are kept here
+    /// Logs, result files, folders, or ids of stored runs
     #[arg(value_name = "RESULT", required_unless_present = "pending", conflicts_with = "pending")]
     results: Vec<String>,
-    /// The server
+    /// Address of the server
     #[arg(
         long,
         value_name = "URL",
@@ -54,16 +56,16 @@ pub(super) struct Args {
         value_parser = server
     )]
     to: Option<Server>,
-    /// What the campaigns of this machine still have to send, each to its own server
+    /// Send the results that campaigns on this machine could not send yet, each to its own server
     #[arg(long, conflicts_with_all = ["log", "no_log"])]
     pending: bool,
-    /// Give up what is still to be sent, for good; each can still be sent by its id
+    /// Drop those results from the queue instead; each can still be sent by its id
     #[arg(long, requires = "pending")]
     forget: bool,
-    /// The raw log of the one result file, as it is or compressed by zstd
+    /// Raw log of the only result file, plain or compressed with zstd
     #[arg(long, value_name = "FILE", conflicts_with = "no_log")]
     log: Option<PathBuf>,
-    /// Leave the raw logs here
+    /// Don't send raw logs
     #[arg(long)]
     no_log: bool,
     #[command(flatten)]
@@ -74,91 +76,91 @@ pub(super) struct Args {
     format: FormatArg,
 }
 
-/// Tries before a server is said to be out of reach: some ten seconds.
-const TRIES: u32 = 5;
+/// The attempts before a server counts as unreachable: about ten seconds.
+const ATTEMPTS: u32 = 5;
 
-/// A log that was not written to for so long is one of a run that is over.
+/// The age from which a log is complete.
 const SETTLED: Duration = Duration::from_secs(60 * 60);
 
-/// So long another process may be sending what is due.
+/// The time to wait while another process is sending.
 const BUSY: Duration = Duration::from_secs(60);
 
 fn server(text: &str) -> Result<Server, String> {
     text.parse().map_err(|invalid: trainplan_shared::campaign::InvalidName| invalid.to_string())
 }
 
-/// What became of a result.
+/// The outcome of sending a result.
 #[derive(Debug, Serialize)]
-struct Row {
-    /// As it was given, or the run's name in its campaign.
+struct SentRow {
+    /// The argument or file, or the run's name in its campaign.
     result: String,
-    /// Its id, where that is known.
+    /// The result's id, if known.
     id: Option<String>,
     to: String,
-    outcome: Outcome,
-    /// What became of its log: `sent`, or `known` where it was there already; none where none was to be sent.
+    outcome: SendOutcome,
+    /// Whether its log was `sent` or `known` to the server; none without a log.
     log: Option<&'static str>,
-    /// Why it is not on the server.
+    /// Why the result is not on the server.
     reason: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Outcome {
-    /// It is on the server now.
+enum SendOutcome {
+    /// The server stored it.
     New,
-    /// It was there already.
+    /// The server had it.
     Known,
     /// The server has another result under its id.
     Conflict,
-    /// The server does not take it, or it is not sent with a log that is another's.
+    /// The server refused it, or the given log belongs to another result.
     Refused,
-    /// It can't be read here.
+    /// It can't be read.
     Unreadable,
-    /// It lies in a folder, and holds no run: something else that lay there.
+    /// A file in a folder that is not a run's log.
     NoRun,
-    /// It lies in a folder, and is still being written.
+    /// A log in a folder that is still being written.
     Running,
-    /// The server lets nobody in with this token.
+    /// The server does not accept the token.
     Denied,
     /// The server can't be reached.
     Unreachable,
-    /// It was to be sent, and no longer is.
+    /// It was dropped from the queue.
     Forgotten,
 }
 
-impl Outcome {
+impl SendOutcome {
     fn id(self) -> &'static str {
         match self {
-            Outcome::New => "new",
-            Outcome::Known => "known",
-            Outcome::Conflict => "conflict",
-            Outcome::Refused => "refused",
-            Outcome::Unreadable => "unreadable",
-            Outcome::Unreachable => "unreachable",
-            Outcome::NoRun => "no_run",
-            Outcome::Running => "running",
-            Outcome::Denied => "denied",
-            Outcome::Forgotten => "forgotten",
+            SendOutcome::New => "new",
+            SendOutcome::Known => "known",
+            SendOutcome::Conflict => "conflict",
+            SendOutcome::Refused => "refused",
+            SendOutcome::Unreadable => "unreadable",
+            SendOutcome::Unreachable => "unreachable",
+            SendOutcome::NoRun => "no_run",
+            SendOutcome::Running => "running",
+            SendOutcome::Denied => "denied",
+            SendOutcome::Forgotten => "forgotten",
         }
     }
 
-    /// Whether it was not to be sent at all.
-    fn is_passed_over(self) -> bool {
-        matches!(self, Outcome::NoRun | Outcome::Running)
+    /// Returns whether the file was skipped.
+    fn is_skipped(self) -> bool {
+        matches!(self, SendOutcome::NoRun | SendOutcome::Running)
     }
 
-    /// Whether it would be the same of every result.
+    /// Returns whether every result for this server would have the same outcome.
     fn is_of_server(self) -> bool {
-        matches!(self, Outcome::Unreachable | Outcome::Denied)
+        matches!(self, SendOutcome::Unreachable | SendOutcome::Denied)
     }
 }
 
 /// Something to send.
-enum Item {
+enum UploadItem {
     File {
         path: PathBuf,
-        /// Whether it was named itself, and not only a folder that it lies in.
+        /// Whether the user named the file, not only its folder.
         is_named: bool,
     },
     Stored {
@@ -182,19 +184,19 @@ impl Args {
             Format::Table => output::table(HEADER, &[], rows.iter().map(cells))?,
         }
         let there = rows.iter().filter(|row| row.reason.is_none()).count();
-        let wanted = rows.iter().filter(|row| !row.outcome.is_passed_over()).count();
-        match rows.iter().filter(|row| row.outcome == Outcome::Running).count() {
+        let wanted = rows.iter().filter(|row| !row.outcome.is_skipped()).count();
+        match rows.iter().filter(|row| row.outcome == SendOutcome::Running).count() {
             0 => {}
-            1 => note("1 log waits: its run seems to go on"),
-            waiting => note(&format!("{waiting} logs wait: their runs seem to go on")),
+            1 => note("Skipped 1 log whose run seems to continue."),
+            waiting => note(&format!("Skipped {waiting} logs whose runs seem to continue.")),
         }
-        let new = rows.iter().filter(|row| row.outcome == Outcome::New).count();
+        let new = rows.iter().filter(|row| row.outcome == SendOutcome::New).count();
         match wanted {
-            0 => note("there is nothing to send"),
-            all if self.forget => note(&format!("{all} results are no longer to be sent")),
-            all => note(&format!("{there} of {all} results are on the server, {new} of them new")),
+            0 => note("Nothing to send."),
+            all if self.forget => note(&format!("Dropped {all} results from the queue.")),
+            all => note(&format!("{there} of {all} results are on the server, {new} of them new.")),
         }
-        if let Some(row) = rows.iter().find(|row| row.outcome == Outcome::Unreachable) {
+        if let Some(row) = rows.iter().find(|row| row.outcome == SendOutcome::Unreachable) {
             return Err(Failure::OutOfReach(row.reason.clone().unwrap_or_default()));
         }
         match wanted - there {
@@ -203,44 +205,44 @@ impl Args {
         }
     }
 
-    /// Sends what was named.
-    async fn send(&self, to: Server) -> Result<Vec<Row>, Failure> {
+    /// Sends the results in the arguments.
+    async fn send(&self, to: Server) -> Result<Vec<SentRow>, Failure> {
         let view = View::of(self.scenario.spec()?, None)?;
         let items = self.items().await?;
-        if self.log.is_some() && !matches!(items[..], [Item::File { .. }]) {
-            return Err(Failure::Refused("--log is the log of one result file: name that file alone"));
+        if self.log.is_some() && !matches!(items[..], [UploadItem::File { .. }]) {
+            return Err(Failure::Refused("--log requires exactly one result file."));
         }
-        if let Some(warning) = goes_open(&to) {
+        if let Some(warning) = unencrypted(&to) {
             note(&warning);
         }
         let upload = Upload::to(to);
-        let remote = remote(&upload).await.map_err(failed)?.with_tries(TRIES);
-        let mut rows: Vec<Row> = Vec::new();
+        let remote = remote(&upload).await.map_err(failed)?.with_attempts(ATTEMPTS);
+        let mut rows: Vec<SentRow> = Vec::new();
         for item in &items {
             let (name, id) = match item {
-                Item::File { path, .. } => (path.display().to_string(), None),
-                Item::Stored { name, id, .. } => (name.clone(), Some(*id)),
+                UploadItem::File { path, .. } => (path.display().to_string(), None),
+                UploadItem::Stored { name, id, .. } => (name.clone(), Some(*id)),
             };
-            // A server that was tried long enough, or lets nobody in, is not tried again for every result.
+            // An unreachable server, or one that denies access, is not tried again for every result.
             let closed = rows.last().filter(|row| row.outcome.is_of_server());
             let row = match (closed, item) {
                 (Some(row), _) => (id.map(|id| id.to_string()), row.outcome, None, row.reason.clone()),
-                (None, Item::Stored { id, store, .. }) => {
+                (None, UploadItem::Stored { id, store, .. }) => {
                     let sent = send_stored(&remote, store, *id, !self.no_log).await;
                     outcome(Some(*id), sent)
                 }
-                (None, Item::File { path, is_named }) => {
+                (None, UploadItem::File { path, is_named }) => {
                     self.send_file(&remote, path, *is_named, &view).await
                 }
             };
             let (id, outcome, log, reason) = row;
-            rows.push(Row { result: name, id, to: upload.to.to_string(), outcome, log, reason });
+            rows.push(SentRow { result: name, id, to: upload.to.to_string(), outcome, log, reason });
         }
         Ok(rows)
     }
 
-    /// What was named: paths first, else runs that are kept here.
-    async fn items(&self) -> Result<Vec<Item>, Failure> {
+    /// Returns what to send: existing paths, otherwise stored runs.
+    async fn items(&self) -> Result<Vec<UploadItem>, Failure> {
         let mut items = Vec::new();
         let mut store = None;
         for given in &self.results {
@@ -251,7 +253,7 @@ impl Args {
                     results => results,
                 };
                 let is_named = !path.is_dir();
-                items.extend(found.into_iter().map(|path| Item::File { path, is_named }));
+                items.extend(found.into_iter().map(|path| UploadItem::File { path, is_named }));
                 continue;
             }
             let store = match &store {
@@ -259,24 +261,24 @@ impl Args {
                 None => store.insert(self.store.existing().await?),
             };
             let id = by_id(store, given).await.map_err(|failure| match failure {
-                Failure::NoRun(why) => Failure::NoRun(format!("there is no file {given}, and {why}")),
+                Failure::NoRun(why) => Failure::NoRun(format!("No file {given} found. {why}")),
                 failure => failure,
             })?;
-            items.push(Item::Stored { name: given.clone(), id, store: store.clone() });
+            items.push(UploadItem::Stored { name: given.clone(), id, store: store.clone() });
         }
         Ok(items)
     }
 
-    async fn send_file(&self, remote: &Remote, path: &Path, is_named: bool, view: &View) -> Became {
-        let unreadable = |why| (None, Outcome::Unreadable, None, Some(why));
+    async fn send_file(&self, remote: &Remote, path: &Path, is_named: bool, view: &View) -> SendReport {
+        let unreadable = |why| (None, SendOutcome::Unreadable, None, Some(why));
         let (bytes, run) = match read(path, view) {
             Ok(read) => read,
-            Err(NotRead::NoRun(why)) if !is_named => return (None, Outcome::NoRun, None, Some(why)),
-            Err(NotRead::NoRun(why) | NotRead::Broken(why)) => return unreadable(why),
+            Err(ReadFailure::NoRun(why)) if !is_named => return (None, SendOutcome::NoRun, None, Some(why)),
+            Err(ReadFailure::NoRun(why) | ReadFailure::Broken(why)) => return unreadable(why),
         };
         let report = Report::of(&run, view);
         if let Some(why) = still_written(path, report.status).filter(|_| !is_named) {
-            return (Some(run.id.to_string()), Outcome::Running, None, Some(why));
+            return (Some(run.id.to_string()), SendOutcome::Running, None, Some(why));
         }
         let packed = match zstd::bulk::compress(&bytes, 3) {
             Ok(packed) => packed,
@@ -287,14 +289,14 @@ impl Args {
             log = self.found_log(path, &run).await;
         }
         if let (Some(log), Some(path)) = (&log, &self.log) {
-            // Better seen now than after gigabytes.
+            // Check before uploading gigabytes.
             let why = match log.sha256().await {
                 Ok(sha256) if sha256 == run.source.sha256 => None,
-                Ok(_) => Some(format!("{} is not the log that the result was made from", path.display())),
-                Err(error) => Some(format!("{} can't be read: {error}", path.display())),
+                Ok(_) => Some(format!("{} is not the log that the result was made from.", path.display())),
+                Err(error) => Some(format!("Can't read {}: {error}.", path.display())),
             };
             if why.is_some() {
-                return (Some(run.id.to_string()), Outcome::Refused, None, why);
+                return (Some(run.id.to_string()), SendOutcome::Refused, None, why);
             }
         }
         let sent = async {
@@ -306,7 +308,7 @@ impl Args {
             Ok(Sent { put, log })
         };
         let sent = sent.await;
-        // What was there already may have been put right there.
+        // The recipe of a known run may have been corrected on the server.
         if let Ok(Sent { put: UploadOutcome::New, .. }) = sent {
             for remark in parse::remarks(&report) {
                 note(&format!("{}: {remark}", path.display()));
@@ -315,8 +317,7 @@ impl Args {
         outcome(Some(run.id), sent)
     }
 
-    /// The raw log that a result file does not name on the command line: beside it, as `export` writes it, or where it was when
-    /// it was read, if that is still the same.
+    /// Finds the log of a result file: beside it, as `export` writes it, or the file that it was made from, if unchanged.
     async fn found_log(&self, path: &Path, run: &RunResult) -> Option<RawLog> {
         let source = Some(PathBuf::from(&run.source.path)).filter(|source| source.is_file());
         for log in log_of(path).into_iter().chain(source) {
@@ -328,8 +329,8 @@ impl Args {
         None
     }
 
-    /// Sends what campaigns still have to send.
-    async fn send_pending(&self) -> Result<Vec<Row>, Failure> {
+    /// Sends the results that campaigns could not send yet.
+    async fn send_pending(&self) -> Result<Vec<SentRow>, Failure> {
         let data = self.store.dir()?;
         let (journal, store) = (Journal::open(&data).await?, Store::open(&data).await?);
         let begun = std::time::Instant::now();
@@ -339,23 +340,23 @@ impl Args {
                 None if begun.elapsed() < BUSY => tokio::time::sleep(Duration::from_millis(500)).await,
                 None => {
                     return Err(Failure::Refused(
-                        "another trainplan is sending: see `trainplan jobs list`, and try again later",
+                        "Another trainplan is sending results. Try again when it is done; `trainplan jobs list` shows it.",
                     ));
                 }
             }
         };
-        // A server that was tried long enough is not tried again for every result.
+        // An unreachable server is not tried again for every result.
         let mut silent: BTreeMap<Server, String> = BTreeMap::new();
         let mut rows = Vec::new();
         for due in journal.due().await? {
             let to = &due.upload.to;
             let (id, outcome, log, reason) = match silent.get(to) {
                 _ if self.forget => {
-                    let sent = Err(UploadError::Refused("it was given up".into()));
+                    let sent = Err(UploadError::Refused("Dropped from the queue.".into()));
                     settle(&journal, &due, &sent).await?;
-                    (Some(due.run.clone()), Outcome::Forgotten, None, None)
+                    (Some(due.run.clone()), SendOutcome::Forgotten, None, None)
                 }
-                Some(why) => (Some(due.run.clone()), Outcome::Unreachable, None, Some(why.clone())),
+                Some(why) => (Some(due.run.clone()), SendOutcome::Unreachable, None, Some(why.clone())),
                 None => {
                     let sent = send_one(&store, &due).await;
                     settle(&journal, &due, &sent).await?;
@@ -366,72 +367,72 @@ impl Args {
                 }
             };
             let result = format!("{}/{}", due.campaign, due.title);
-            rows.push(Row { result, id, to: to.to_string(), outcome, log, reason });
+            rows.push(SentRow { result, id, to: to.to_string(), outcome, log, reason });
         }
         Ok(rows)
     }
 }
 
-/// Why a file gives no result.
-enum NotRead {
-    /// It is no log of a run.
+/// Why a file has no result.
+enum ReadFailure {
+    /// It is not a log of a run.
     NoRun(String),
     /// It can't be read.
     Broken(String),
 }
 
-/// What a file tells, and the result file that says so: its own bytes, or those that we make of a log.
-fn read(path: &Path, view: &View) -> Result<(Vec<u8>, RunResult), NotRead> {
-    let broken = |why| NotRead::Broken(why);
+/// Reads a result file, or makes one of a log; returns the result and its file.
+fn read(path: &Path, view: &View) -> Result<(Vec<u8>, RunResult), ReadFailure> {
+    let broken = |why| ReadFailure::Broken(why);
     if path.to_string_lossy().ends_with(FILE_ENDING) {
         let bytes = fs::read(path).map_err(|error| broken(could_not_read(&error)))?;
         let run = result::read(&bytes).map_err(|error| broken(error.to_string()))?;
         return Ok((bytes, run));
     }
-    let report = |report: &Report| report.reason.clone().unwrap_or_else(|| "it holds no run".into());
+    let report = |report: &Report| report.reason.clone().unwrap_or_else(|| "It contains no run.".into());
     match parse::log(path, view) {
         Ok(run) => {
             let file = result::write(&run).map_err(|error| broken(error.to_string()))?;
             Ok((file.into_bytes(), run))
         }
-        Err(told) if told.status == Status::NoData => Err(NotRead::NoRun(report(&told))),
+        Err(told) if told.status == Status::NoData => Err(ReadFailure::NoRun(report(&told))),
         Err(told) => Err(broken(report(&told))),
     }
 }
 
-/// Why a log may be one of a run that is not over. Sent now and again when it is whole, it would be two runs.
+/// Returns why a log seems to be incomplete, if it does. Sent now and again later, it would become two runs.
 fn still_written(path: &Path, status: Status) -> Option<String> {
     let is_log = !path.to_string_lossy().ends_with(FILE_ENDING);
     let age = fs::metadata(path).and_then(|log| log.modified()).ok()?.elapsed().unwrap_or_default();
     let is_running = is_log && age < SETTLED && status == Status::Incomplete;
     is_running.then(|| {
         let minutes = age.as_secs() / 60;
-        format!("its run seems to go on: steps are missing, and it was written {minutes} minutes ago; name it itself to send it as it is")
+        format!("Its run seems to continue: steps are missing, and it was written {minutes} minutes ago. To send it now, name the file.")
     })
 }
 
 async fn send_one(store: &Store, due: &Due) -> Result<Sent, UploadError> {
-    let remote = remote(&due.upload).await?.with_tries(TRIES);
+    let remote = remote(&due.upload).await?.with_attempts(ATTEMPTS);
     send_due(&remote, store, due).await
 }
 
-/// What became of a result: its id, the word, the log's word, and why.
-type Became = (Option<String>, Outcome, Option<&'static str>, Option<String>);
+/// The id, the outcome, the log's outcome and the reason, for a [`SentRow`].
+type SendReport = (Option<String>, SendOutcome, Option<&'static str>, Option<String>);
 
-fn outcome(id: Option<Uuid>, sent: Result<Sent, UploadError>) -> Became {
+fn outcome(id: Option<Uuid>, sent: Result<Sent, UploadError>) -> SendReport {
     let id = id.map(|id| id.to_string());
     let (outcome, log, reason) = match sent {
         Ok(Sent { put, log }) => {
-            let outcome = if put == UploadOutcome::New { Outcome::New } else { Outcome::Known };
+            let outcome = if put == UploadOutcome::New { SendOutcome::New } else { SendOutcome::Known };
             (outcome, log.map(|sent| if sent { "sent" } else { "known" }), None)
         }
         Err(error) => {
             let outcome = match &error {
-                UploadError::Unreachable { .. } => Outcome::Unreachable,
-                UploadError::Conflict(_) => Outcome::Conflict,
-                UploadError::Denied { .. } => Outcome::Denied,
-                UploadError::Refused(_) | UploadError::Token(_) => Outcome::Refused,
-                UploadError::Log(_) | UploadError::Store(_) => Outcome::Unreadable,
+                UploadError::Unreachable { .. } => SendOutcome::Unreachable,
+                UploadError::Conflict(_) => SendOutcome::Conflict,
+                UploadError::Denied { .. } => SendOutcome::Denied,
+                UploadError::Refused(_) | UploadError::Token(_) => SendOutcome::Refused,
+                UploadError::Log(_) | UploadError::Store(_) => SendOutcome::Unreadable,
             };
             (outcome, None, Some(error.to_string()))
         }
@@ -439,7 +440,7 @@ fn outcome(id: Option<Uuid>, sent: Result<Sent, UploadError>) -> Became {
     (id, outcome, log, reason)
 }
 
-/// That nothing can be sent at all.
+/// Returns the failure of the whole command.
 fn failed(error: UploadError) -> Failure {
     match error {
         UploadError::Token(error) => Failure::Secret(error),
@@ -449,7 +450,7 @@ fn failed(error: UploadError) -> Failure {
 
 const HEADER: [&str; 6] = ["outcome", "id", "log", "result", "to", "reason"];
 
-fn cells(row: &Row) -> [String; 6] {
+fn cells(row: &SentRow) -> [String; 6] {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     [
         row.outcome.id().into(),

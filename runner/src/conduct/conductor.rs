@@ -134,7 +134,7 @@ impl<'a> Conductor<'a> {
             runs,
             quitting: false,
             only: Vec::new(),
-            outbox: Outbox::begin(journal, store),
+            outbox: Outbox::start(journal, store),
             reporter: ProgressReporter::start(),
             polling: None,
             next_poll: now,

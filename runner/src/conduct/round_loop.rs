@@ -6,7 +6,7 @@ use super::live::LiveRun;
 use super::outcome;
 use crate::journal::{Event, Phase, now_ms};
 use crate::store::StoreError;
-use crate::upload::News;
+use crate::upload::SendUpdate;
 use futures_util::FutureExt as _;
 use std::pin::pin;
 use std::time::Duration;
@@ -102,7 +102,7 @@ impl Conductor<'_> {
             Err(error) => return Err(error.into()),
         }
         self.record(index, Event::Stored { result: result.id.to_string() }, observer).await?;
-        self.outbox.stir();
+        self.outbox.notify();
         // The store has the log now.
         self.runs[index].drop_copy();
         Ok(())
@@ -144,7 +144,7 @@ impl Conductor<'_> {
     }
 
     /// Applies and shows what became of an upload. The outbox has written it to the journal.
-    fn take_in_upload(&mut self, news: &News, observer: &mut dyn Observer) {
+    fn take_in_upload(&mut self, news: &SendUpdate, observer: &mut dyn Observer) {
         // The result may belong to an earlier round.
         let Some(live) = self.runs.iter_mut().find(|live| live.run.id == news.run) else { return };
         live.run.status.apply(news.at_ms, &news.event);

@@ -64,7 +64,7 @@ fn header<'a>(response: &'a Response<Body>, name: &str) -> Option<&'a str> {
 }
 
 #[tokio::test]
-async fn pages_are_found_with_and_without_a_slash_and_a_query() {
+async fn pages_are_found_with_and_without_slash_and_query() {
     for path in ["/", "/?v=1", "/recipes", "/recipes/", "/recipes?gpu=h100", "/recipes/index.html"] {
         let response = get(path, &[]).await;
         assert_eq!(response.status(), StatusCode::OK, "{path}");
@@ -74,7 +74,7 @@ async fn pages_are_found_with_and_without_a_slash_and_a_query() {
 }
 
 #[tokio::test]
-async fn every_file_has_its_type() {
+async fn every_file_has_its_content_type() {
     for (path, wanted) in [
         (SCRIPT, "text/javascript; charset=utf-8"),
         ("/app-0123456789abcdef_bg.wasm", "application/wasm"),
@@ -86,7 +86,7 @@ async fn every_file_has_its_type() {
 }
 
 #[tokio::test]
-async fn only_files_named_by_their_content_are_kept_without_asking() {
+async fn only_files_with_a_hash_in_their_name_are_cached_forever() {
     let forever = Some("public, max-age=31536000, immutable");
     assert_eq!(header(&get(SCRIPT, &[]).await, "cache-control"), forever);
     assert_eq!(header(&get("/app-0123456789abcdef_bg.wasm", &[]).await, "cache-control"), forever);
@@ -94,7 +94,7 @@ async fn only_files_named_by_their_content_are_kept_without_asking() {
 }
 
 #[tokio::test]
-async fn the_encoding_is_the_smallest_that_the_client_takes() {
+async fn the_smallest_accepted_encoding_is_sent() {
     for (accepted, encoding, body) in [
         ("gzip, deflate, br, zstd", Some("br"), "app in brotli\n"),
         ("gzip", Some("gzip"), "app in gzip\n"),
@@ -115,7 +115,7 @@ async fn the_encoding_is_the_smallest_that_the_client_takes() {
 }
 
 #[tokio::test]
-async fn an_encoding_that_was_not_built_is_passed_over() {
+async fn encodings_that_were_not_built_are_skipped() {
     let response = get("/icon.svg", &[("accept-encoding", "br, gzip")]).await;
     assert_eq!(header(&response, "content-encoding"), Some("gzip"));
     let response = get("/", &[("accept-encoding", "br, gzip")]).await;
@@ -123,7 +123,7 @@ async fn an_encoding_that_was_not_built_is_passed_over() {
 }
 
 #[tokio::test]
-async fn what_the_client_has_is_not_sent_again() {
+async fn unchanged_files_are_answered_with_304() {
     let first = get("/", &[]).await;
     let tag = header(&first, "etag").unwrap();
     for known in [tag.to_owned(), format!("W/{tag}"), format!("\"other\", {tag}"), "*".to_owned()] {
@@ -136,14 +136,14 @@ async fn what_the_client_has_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn each_encoding_has_a_tag_of_its_own() {
+async fn each_encoding_has_its_own_etag() {
     let plain = get(SCRIPT, &[]).await;
     let brotli = get(SCRIPT, &[("accept-encoding", "br")]).await;
     assert_ne!(header(&plain, "etag"), header(&brotli, "etag"));
 }
 
 #[tokio::test]
-async fn an_unknown_path_gives_a_browser_the_app_and_others_a_line() {
+async fn unknown_paths_return_a_page_to_browsers_and_a_line_to_others() {
     let page = get("/nowhere", &[("accept", "text/html,application/xhtml+xml,*/*;q=0.8")]).await;
     assert_eq!(page.status(), StatusCode::NOT_FOUND);
     assert_eq!(header(&page, "content-type"), Some("text/html; charset=utf-8"));
@@ -157,7 +157,7 @@ async fn an_unknown_path_gives_a_browser_the_app_and_others_a_line() {
 }
 
 #[tokio::test]
-async fn head_gives_the_headers_alone_and_other_methods_are_refused() {
+async fn head_returns_headers_only_and_other_methods_are_refused() {
     let head = answer::<Fixture>(Method::HEAD, SCRIPT, &[]).await;
     assert_eq!(head.status(), StatusCode::OK);
     assert_eq!(header(&head, "content-length"), Some("4"));
@@ -167,7 +167,7 @@ async fn head_gives_the_headers_alone_and_other_methods_are_refused() {
 }
 
 #[tokio::test]
-async fn every_answer_carries_the_security_headers() {
+async fn every_response_has_the_security_headers() {
     for path in ["/", "/nowhere", "/healthz"] {
         let response = get(path, &[]).await;
         let policies = response.headers().get_all("content-security-policy");
@@ -181,21 +181,21 @@ async fn every_answer_carries_the_security_headers() {
 }
 
 #[tokio::test]
-async fn health_is_one_word() {
+async fn healthz_answers_ok() {
     let response = get("/healthz", &[]).await;
     assert_eq!(response.status(), StatusCode::OK);
     assert_eq!(text(response).await, "ok\n");
 }
 
 #[tokio::test]
-async fn without_a_web_app_every_page_says_how_to_build_it() {
+async fn without_a_web_app_pages_explain_how_to_build_it() {
     let response = answer::<NotBuilt>(Method::GET, "/", &[("accept", "text/html")]).await;
     assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert!(text(response).await.contains("make web"));
 }
 
 #[tokio::test]
-async fn an_address_in_use_is_named() {
+async fn an_address_in_use_is_named_in_the_error() {
     let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = taken.local_addr().unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -261,7 +261,7 @@ fn ids(page: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn runs_are_listed_newest_first_page_by_page() {
+async fn runs_are_listed_newest_first_in_pages() {
     let stored = Stored::make().await;
     let put: Vec<String> = stored.runs.iter().rev().map(|run| run.id.to_string()).collect();
     let all = stored.list("").await;
@@ -278,7 +278,7 @@ async fn runs_are_listed_newest_first_page_by_page() {
 }
 
 #[tokio::test]
-async fn runs_are_filtered_and_a_query_that_can_not_be_is_explained() {
+async fn runs_are_filtered_and_invalid_queries_are_explained() {
     let stored = Stored::make().await;
     // A short form means what it means on the command line.
     assert_eq!(
@@ -300,7 +300,7 @@ async fn runs_are_filtered_and_a_query_that_can_not_be_is_explained() {
 }
 
 #[tokio::test]
-async fn a_result_comes_as_its_file_is() {
+async fn results_are_returned_byte_for_byte() {
     let stored = Stored::make().await;
     let run = &stored.runs[0];
     let path = format!("/runs/{}", run.id);
@@ -314,7 +314,7 @@ async fn a_result_comes_as_its_file_is() {
 }
 
 #[tokio::test]
-async fn a_log_comes_as_text_to_be_saved() {
+async fn logs_are_returned_as_text_attachments() {
     let stored = Stored::make().await;
     let path = format!("/runs/{}/log", stored.runs[2].id);
     let response = stored.get(&path, &[]).await;
@@ -330,7 +330,7 @@ async fn a_log_comes_as_text_to_be_saved() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_a_problem_and_never_the_app() {
+async fn missing_resources_are_problems_and_never_the_app() {
     let stored = Stored::make().await;
     let known = stored.runs[0].id;
     for path in [
@@ -350,7 +350,7 @@ async fn what_is_not_there_is_a_problem_and_never_the_app() {
 }
 
 #[tokio::test]
-async fn on_loopback_only_names_of_the_loopback_are_answered() {
+async fn a_server_on_loopback_answers_only_to_loopback_names() {
     let dir = tempfile::tempdir().unwrap();
     let router = router::<Fixture>(&server(&dir).await).layer(from_fn(host::only_own));
     let ask = async |host| {

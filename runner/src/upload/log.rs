@@ -1,4 +1,4 @@
-//! A raw log in pieces, of which no more than one is in memory.
+//! A raw log, read in pieces so that only one is in memory.
 
 use super::LEVEL;
 use crate::store::{LogHash, Store, StoreError, hex};
@@ -9,21 +9,21 @@ use std::io::{self, BufRead as _, BufReader, Read, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use zstd::stream::write::Encoder;
 
-/// The raw bytes of a piece, each of which is a request: a cut costs no more.
+/// The raw bytes of a piece. Each piece is one request, the most that a broken connection costs.
 const PIECE: u64 = 16 << 20;
 
-/// A log that can be read from its beginning, more than once.
+/// A raw log that can be read more than once.
 pub(crate) struct RawLog {
     source: Source,
-    /// Where it is read, and how far that is.
+    /// The open reader, and its position.
     reading: Option<(Reader, u64)>,
     piece_bytes: u64,
 }
 
 enum Source {
-    /// A file, as it is or compressed by zstd.
+    /// A file, plain or compressed with zstd.
     File(PathBuf),
-    /// The store's own.
+    /// A log of the store.
     Stored(Store, LogHash),
 }
 
@@ -31,19 +31,19 @@ type Reader = BufReader<Box<dyn Read + Send>>;
 
 /// A piece of a log.
 pub(super) struct Piece {
-    /// Its bytes, compressed by zstd.
+    /// Its bytes, compressed with zstd.
     pub(super) packed: Bytes,
-    /// Whether the log ends with it.
+    /// Whether it is the last piece.
     pub(super) is_last: bool,
 }
 
 impl RawLog {
-    /// A file's, as it is or compressed by zstd.
+    /// Returns the log in a file, plain or compressed with zstd.
     pub(crate) fn of_file(path: &Path) -> RawLog {
         RawLog::of(Source::File(path.to_path_buf()))
     }
 
-    /// The store's.
+    /// Returns a log of the store.
     pub(crate) fn of_store(store: &Store, log: LogHash) -> RawLog {
         RawLog::of(Source::Stored(store.clone(), log))
     }
@@ -52,13 +52,13 @@ impl RawLog {
         RawLog { source, reading: None, piece_bytes: PIECE }
     }
 
-    /// Of so many raw bytes each.
+    /// Returns the log with pieces of this many raw bytes.
     #[cfg(test)]
     pub(super) fn in_pieces_of(self, bytes: u64) -> RawLog {
         RawLog { piece_bytes: bytes, ..self }
     }
 
-    /// The SHA-256 of all of it.
+    /// Returns the log's SHA-256.
     pub(crate) async fn sha256(&self) -> io::Result<String> {
         let mut reader = open(&self.source).await?;
         let hashed = tokio::task::spawn_blocking(move || {
@@ -76,7 +76,7 @@ impl RawLog {
         hashed.await.map_err(io::Error::other)?
     }
 
-    /// What follows from there on; nothing where the log is shorter.
+    /// Returns the piece at an offset; it is empty if the log is shorter.
     pub(super) async fn piece(&mut self, offset: u64) -> io::Result<Piece> {
         let (mut reader, mut at) = match self.reading.take() {
             Some((reader, at)) if at <= offset => (reader, at),

@@ -1,6 +1,6 @@
-//! Results, logs and progress on their way to a results server.
+//! Sends results, logs and progress to a results server.
 //!
-//! A server takes the same again as nothing new, so whatever was cut off, or may have been, is sent once more.
+//! Uploading the same twice has no effect on a server, so everything that was, or may have been, interrupted is sent again.
 
 mod log;
 mod outbox;
@@ -9,7 +9,7 @@ mod progress;
 mod tests;
 
 pub(crate) use log::RawLog;
-pub(crate) use outbox::{News, Outbox, Sent, send_due, send_stored, settle};
+pub(crate) use outbox::{Outbox, SendUpdate, Sent, send_due, send_stored, settle};
 pub(crate) use progress::ProgressReporter;
 
 use crate::secrets::{self, SecretError};
@@ -34,56 +34,56 @@ use trainplan_shared::campaign::{Secret, Server, Upload};
 use trainplan_shared::text::printable;
 use uuid::Uuid;
 
-/// A server that is there takes a connection at once.
+/// The time to wait for a connection.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// An answer may take so long, and longer where much is sent: a line slower than this is taken for a broken one.
+/// The time to wait for an answer, in addition to the time for the body at the lowest accepted speed.
 const ANSWER: Duration = Duration::from_secs(60);
 const SLOWEST_BYTES_PER_S: u64 = 64 << 10;
 
-/// The first pause before something is tried again; each is twice as long as the one before.
+/// The first pause between two attempts; later pauses double.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Nobody waits longer because a server asks for it.
+/// The longest pause, even if a server asks for a longer one.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// No answer is longer than this.
+/// The largest answer in bytes.
 const LONGEST_ANSWER: usize = 64 << 10;
 
-/// How hard zstd tries: more makes little smaller and takes much longer.
+/// The compression level of zstd. Higher levels save little and take much longer.
 const LEVEL: i32 = 3;
 
-/// Why something is not on the server.
+/// Why an upload failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UploadError {
-    /// It does not answer, or not now: the same may work later.
+    /// The server does not answer, or is busy: it may work later.
     #[error("{to} can't be reached: {why}")]
     Unreachable {
         /// The server.
         to: String,
-        /// What went wrong.
+        /// The reason.
         why: String,
-        /// How long it wants to be left alone.
+        /// The pause that the server asks for.
         wait: Option<Duration>,
     },
-    /// It does not take anything of us, for now: a token or a quota is in the way.
-    #[error("{to} refuses: {why}")]
+    /// The server accepts nothing with this token at the moment.
+    #[error("{to} refuses the upload: {why}")]
     Denied {
         /// The server.
         to: String,
-        /// What it says.
+        /// The server's reason.
         why: String,
     },
-    /// It has another result under the id.
+    /// The server has another result under the id.
     #[error("{0}")]
     Conflict(String),
-    /// It will never take this.
+    /// The server will never accept this.
     #[error("{0}")]
     Refused(String),
-    /// The log can't be read here.
-    #[error("the log can't be read: {0}")]
+    /// The log can't be read.
+    #[error("Can't read the log: {0}.")]
     Log(#[from] io::Error),
-    /// The result can't be read here.
+    /// The result can't be read from the store.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The token can't be found.
@@ -91,42 +91,42 @@ pub(crate) enum UploadError {
     Token(#[from] SecretError),
 }
 
-/// A results server, as who may upload; it has a secret, and so nothing prints it.
+/// A results server with a token for it. It has no Debug, because it contains the secret.
 #[derive(Clone)]
 pub(crate) struct Remote {
     client: Client,
     to: String,
     token: String,
-    /// How often something is tried that gets no answer.
-    tries: u32,
-    /// The first pause between two tries.
+    /// The number of attempts before a server counts as unreachable.
+    attempts: u32,
+    /// The first pause between two attempts.
     pause: Duration,
-    /// Counts answers, for whoever wants to know whether there are any.
-    beat: Arc<AtomicU64>,
+    /// Counts answers, by which a silent server is noticed.
+    answers: Arc<AtomicU64>,
 }
 
-/// What is there of a log.
-enum There {
-    /// It is whole.
-    All,
-    /// So many of its raw bytes.
-    Until(u64),
-    /// So many, and not by us alone.
-    Others(u64),
+/// How much of a log the server has.
+enum ServerLog {
+    /// All of it.
+    Complete,
+    /// This many raw bytes.
+    Partial(u64),
+    /// This many raw bytes, some of which another client or an interrupted request sent.
+    Foreign(u64),
 }
 
 impl Remote {
-    /// The server, with a token for it.
+    /// Returns a client of a server.
     pub(crate) fn new(to: &Server, token: &str) -> Result<Remote, UploadError> {
         let to = to.as_str().trim_end_matches('/').to_owned();
         crate::tls::ready();
         let mut client = Client::builder()
             .user_agent(concat!("trainplan/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT)
-            // A token goes to nobody but the server that it is for.
+            // A redirect would send the token to another server.
             .redirect(redirect::Policy::none());
         if !to.starts_with("https://") {
-            // Without TLS nobody's certificates are needed.
+            // Without TLS, the system's certificates are not needed.
             client = client.tls_certs_only([]);
         }
         if is_loopback(&to) {
@@ -134,23 +134,23 @@ impl Remote {
         }
         let client = client.build().map_err(|error| UploadError::Unreachable {
             to: to.clone(),
-            why: format!("{}; install ca-certificates, or name others in SSL_CERT_FILE", cause(&error)),
+            why: format!("{}. Install ca-certificates, or set SSL_CERT_FILE", cause(&error)),
             wait: None,
         })?;
-        Ok(Remote { client, to, token: token.to_owned(), tries: 1, pause: PAUSE, beat: Arc::default() })
+        Ok(Remote { client, to, token: token.to_owned(), attempts: 1, pause: PAUSE, answers: Arc::default() })
     }
 
-    /// Tries so often before it gives up.
-    pub(crate) fn with_tries(self, tries: u32) -> Remote {
-        Remote { tries, ..self }
+    /// Returns a client that makes this many attempts.
+    pub(crate) fn with_attempts(self, attempts: u32) -> Remote {
+        Remote { attempts, ..self }
     }
 
-    /// Lets every answer be counted there.
-    fn with_beat(self, beat: &Arc<AtomicU64>) -> Remote {
-        Remote { beat: Arc::clone(beat), ..self }
+    /// Returns a client that counts answers there.
+    fn counting(self, answers: &Arc<AtomicU64>) -> Remote {
+        Remote { answers: Arc::clone(answers), ..self }
     }
 
-    /// Puts a result: the bytes of its file, compressed by zstd.
+    /// Uploads a result: its file, compressed with zstd.
     pub(crate) async fn put_result(&self, id: Uuid, packed: Bytes) -> Result<UploadOutcome, UploadError> {
         let digest = format!("sha-256=:{}:", BASE64_STANDARD.encode(Sha256::digest(&packed)));
         let mut patience = self.patience();
@@ -172,14 +172,13 @@ impl Remote {
         }
     }
 
-    /// Puts the raw log of a result that is there: what the server has of it stays, and the rest follows. Whether
-    /// anything was sent.
+    /// Uploads the raw log of an uploaded result, from where the server's part ends. Returns whether anything was sent.
     pub(crate) async fn put_log(&self, id: Uuid, log: &mut RawLog) -> Result<bool, UploadError> {
         let mut patience = self.patience();
-        let (mut at, mut furthest, mut sent, mut others) = (None, 0, false, false);
+        let (mut at, mut furthest, mut sent, mut foreign) = (None, 0, false, false);
         loop {
             let step = match at {
-                None => self.ask(id, sent).await,
+                None => self.log_state(id, sent).await,
                 Some(offset) => match log.piece(offset).await {
                     Ok(piece) => {
                         sent = true;
@@ -189,39 +188,39 @@ impl Remote {
                 },
             };
             match step {
-                Ok(There::All) => return Ok(sent),
-                Ok(There::Until(offset) | There::Others(offset)) => {
-                    others |= matches!(step, Ok(There::Others(_)));
+                Ok(ServerLog::Complete) => return Ok(sent),
+                Ok(ServerLog::Partial(offset) | ServerLog::Foreign(offset)) => {
+                    foreign |= matches!(step, Ok(ServerLog::Foreign(_)));
                     if offset > furthest {
                         (furthest, patience) = (offset, self.patience());
                     } else if at.is_some() {
-                        patience.in_vain(|| self.no_server())?;
+                        patience.no_progress(|| self.no_server())?;
                     }
                     at = Some(offset);
                 }
-                // The server threw away what it had: of that, not all was ours.
-                Err(UploadError::Refused(_)) if others => (at, furthest, others) = (None, 0, false),
+                // The server discarded a log of which some bytes were not ours: send it again.
+                Err(UploadError::Refused(_)) if foreign => (at, furthest, foreign) = (None, 0, false),
                 Err(error) => {
                     patience.wait(error).await?;
-                    // The server may still be at work on what was cut off, beside what comes now.
-                    (at, others) = (None, true);
+                    // The server may still store bytes of the interrupted request.
+                    (at, foreign) = (None, true);
                 }
             }
         }
     }
 
-    /// How much of a log is there; where we sent nothing, it is of others.
-    async fn ask(&self, id: Uuid, sent: bool) -> Result<There, UploadError> {
+    /// Asks how much of a log the server has. If this call sent nothing, it is foreign.
+    async fn log_state(&self, id: Uuid, sent: bool) -> Result<ServerLog, UploadError> {
         let response = self.answer(self.request(Method::HEAD, &format!("runs/{id}/log"), 0)).await?;
         match (header(&response, "upload-complete"), offset(&response)) {
-            (Some("?1"), _) => Ok(There::All),
-            (Some("?0"), Some(offset @ 1..)) if !sent => Ok(There::Others(offset)),
-            (Some("?0"), Some(offset)) => Ok(There::Until(offset)),
+            (Some("?1"), _) => Ok(ServerLog::Complete),
+            (Some("?0"), Some(offset @ 1..)) if !sent => Ok(ServerLog::Foreign(offset)),
+            (Some("?0"), Some(offset)) => Ok(ServerLog::Partial(offset)),
             _ => Err(self.no_server()),
         }
     }
 
-    async fn put_piece(&self, id: Uuid, offset: u64, piece: Piece) -> Result<There, UploadError> {
+    async fn put_piece(&self, id: Uuid, offset: u64, piece: Piece) -> Result<ServerLog, UploadError> {
         let request = self.request(Method::PUT, &format!("runs/{id}/log"), piece.packed.len() as u64);
         let request = request
             .header(CONTENT_TYPE, "application/octet-stream")
@@ -231,13 +230,13 @@ impl Remote {
             .body(piece.packed);
         let response = self.response(request).await?;
         if let (StatusCode::CONFLICT, Some(there)) = (response.status(), self::offset(&response)) {
-            return Ok(There::Others(there));
+            return Ok(ServerLog::Foreign(there));
         }
         let arrived: LogProgress = self.read(self.checked(response).await?).await?;
-        Ok(if arrived.complete { There::All } else { There::Until(arrived.offset) })
+        Ok(if arrived.complete { ServerLog::Complete } else { ServerLog::Partial(arrived.offset) })
     }
 
-    /// Says where a run is, once.
+    /// Reports the progress of a run, in one attempt.
     pub(crate) async fn post_progress(&self, id: Uuid, progress: &RunProgress) -> Result<(), UploadError> {
         let body = serde_json::to_vec(progress).map_err(|error| UploadError::Refused(error.to_string()))?;
         let request = self.request(Method::POST, &format!("runs/{id}/progress"), body.len() as u64);
@@ -251,19 +250,19 @@ impl Remote {
         request.bearer_auth(&self.token).timeout(timeout)
     }
 
-    /// A good answer.
+    /// Sends a request; returns a successful answer.
     async fn answer(&self, request: RequestBuilder) -> Result<Response, UploadError> {
         self.checked(self.response(request).await?).await
     }
 
-    /// Any answer.
+    /// Sends a request; returns any answer.
     async fn response(&self, request: RequestBuilder) -> Result<Response, UploadError> {
         let response = request.send().await.map_err(|error| self.unreachable(cause(&error), None))?;
-        self.beat.fetch_add(1, Ordering::Relaxed);
+        self.answers.fetch_add(1, Ordering::Relaxed);
         Ok(response)
     }
 
-    /// The answer, if it is a good one; else what it says.
+    /// Returns the answer if it is successful, otherwise the error that it contains.
     async fn checked(&self, response: Response) -> Result<Response, UploadError> {
         let status = response.status();
         if status.is_success() {
@@ -271,9 +270,7 @@ impl Remote {
         }
         if status.is_redirection() {
             let place = header(&response, LOCATION.as_str()).unwrap_or("somewhere else");
-            return Err(
-                self.denied(format!("it sends us to {place}, and no token follows: give that address"))
-            );
+            return Err(self.denied(format!("it redirects to {place}. Use that address")));
         }
         let wait = header(&response, RETRY_AFTER.as_str()).and_then(|seconds| seconds.parse().ok());
         let wait = wait.map(Duration::from_secs);
@@ -287,9 +284,9 @@ impl Remote {
             StatusCode::TOO_MANY_REQUESTS if wait.is_none() => self.denied(why),
             StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT => self.unreachable(why, wait),
             _ if status.is_server_error() => self.unreachable(why, wait),
-            // Something before the server says that, and may have been set up wrongly.
+            // The answer is not from a Trainplan server, but perhaps from a proxy in front of one.
             StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED if !is_known => {
-                self.denied(format!("{why}: give the server's own address, without the path of a page"))
+                self.denied(format!("{why}. Use the server's address, without the path of a page"))
             }
             _ if !is_known => self.denied(why),
             StatusCode::CONFLICT => UploadError::Conflict(why),
@@ -297,7 +294,7 @@ impl Remote {
         })
     }
 
-    /// An answer's body as what it should be.
+    /// Reads an answer's JSON.
     async fn read<T: for<'de> Deserialize<'de>>(&self, response: Response) -> Result<T, UploadError> {
         let body = self.body(response).await?;
         serde_json::from_slice(&body).map_err(|_| self.no_server())
@@ -315,8 +312,8 @@ impl Remote {
         Ok(body)
     }
 
-    fn patience(&self) -> Patience {
-        Patience::new(self.tries, self.pause)
+    fn patience(&self) -> Retries {
+        Retries::new(self.attempts, self.pause)
     }
 
     fn unreachable(&self, why: String, wait: Option<Duration>) -> UploadError {
@@ -327,17 +324,17 @@ impl Remote {
         UploadError::Denied { to: self.to.clone(), why }
     }
 
-    /// Something else answers there; it may be a page to log in at, in front of the server.
+    /// Another program answered, perhaps the login page of a proxy.
     fn no_server(&self) -> UploadError {
-        self.denied("what answers there is no Trainplan server".into())
+        self.denied("it is not a Trainplan server. Check the address".into())
     }
 }
 
-/// The servers that were spoken to, with their tokens.
+/// The clients of all servers that were used.
 #[derive(Default)]
 struct Remotes {
     known: BTreeMap<(Server, Secret), Remote>,
-    beat: Arc<AtomicU64>,
+    answers: Arc<AtomicU64>,
 }
 
 impl Remotes {
@@ -346,44 +343,44 @@ impl Remotes {
         if let Some(known) = self.known.get(&key) {
             return Ok(known.clone());
         }
-        let remote = remote(upload).await?.with_beat(&self.beat);
+        let remote = remote(upload).await?.counting(&self.answers);
         self.known.insert(key, remote.clone());
         Ok(remote)
     }
 
-    /// Lets its token be looked for anew: there may be another one.
+    /// Drops a client, so that its token is read again: it may have changed.
     fn forget(&mut self, upload: &Upload) {
         self.known.remove(&(upload.to.clone(), upload.token.clone()));
     }
 }
 
-/// The server of an upload, with the token that is found for it.
+/// Returns a client of an upload's server, with its token.
 pub(crate) async fn remote(upload: &Upload) -> Result<Remote, UploadError> {
     let token = secrets::find(&token_of(&upload.to), &upload.token).await?;
     Remote::new(&upload.to, &token)
 }
 
-/// What a server's token is called.
+/// Returns the name of a server's token, for messages.
 pub(crate) fn token_of(server: &Server) -> String {
     format!("the token for {server}")
 }
 
-/// Tries again, later and later, and never all at the same time.
-struct Patience {
+/// Retries with growing, random pauses.
+struct Retries {
     left: u32,
     pause: Duration,
-    vain: u32,
+    without_progress: u32,
 }
 
-impl Patience {
-    fn new(tries: u32, pause: Duration) -> Patience {
-        Patience { left: tries, pause, vain: 0 }
+impl Retries {
+    fn new(attempts: u32, pause: Duration) -> Retries {
+        Retries { left: attempts, pause, without_progress: 0 }
     }
 
-    /// Waits before the next try.
+    /// Waits before the next attempt.
     ///
     /// # Errors
-    /// The error, where waiting does not help or was enough.
+    /// The given error, if waiting does not help or all attempts are used up.
     async fn wait(&mut self, error: UploadError) -> Result<(), UploadError> {
         let UploadError::Unreachable { wait, .. } = &error else { return Err(error) };
         let pause = wait.unwrap_or(self.pause);
@@ -396,15 +393,15 @@ impl Patience {
         Ok(())
     }
 
-    /// Goes on after an answer that brought us nowhere, a few times.
-    fn in_vain(&mut self, error: impl FnOnce() -> UploadError) -> Result<(), UploadError> {
+    /// Counts an answer without progress; fails after a few.
+    fn no_progress(&mut self, error: impl FnOnce() -> UploadError) -> Result<(), UploadError> {
         const MOST: u32 = 5;
-        self.vain += 1;
-        if self.vain > MOST { Err(error()) } else { Ok(()) }
+        self.without_progress += 1;
+        if self.without_progress > MOST { Err(error()) } else { Ok(()) }
     }
 }
 
-/// A pause that no two processes make alike; never shorter.
+/// Returns a pause that is up to 30 % longer, at random, so that clients don't retry at the same time.
 fn jittered(pause: Duration) -> Duration {
     pause.mul_f64(1.0 + 0.3 * fastrand::f64())
 }
@@ -423,7 +420,7 @@ fn offset(response: &Response) -> Option<u64> {
     header(response, "upload-offset")?.parse().ok()
 }
 
-/// What is behind an error, without the address, which the reader knows.
+/// Returns the innermost cause of an error, without the address, which the message already has.
 fn cause(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "it does not answer in time".into();
@@ -433,22 +430,21 @@ fn cause(error: &reqwest::Error) -> String {
         source = Some(next);
     }
     let why = source.map_or_else(|| error.to_string(), ToString::to_string);
-    // What TLS calls an answer that is none of its own.
+    // How rustls reports an answer that is not TLS.
     match why.contains("InvalidContentType") {
-        true => "it speaks no TLS at this port: is its address http://?".into(),
+        true => "this port does not use TLS. Try http:// instead of https://".into(),
         false => why,
     }
 }
 
-/// That a token would be read by whoever listens on the way.
-pub(crate) fn goes_open(server: &Server) -> Option<String> {
-    let is_open = !server.as_str().starts_with("https://") && !is_loopback(server.as_str());
-    is_open.then(|| {
-        format!("the token goes to {server} as it is, for everybody on the way to read: https:// hides it")
-    })
+/// Returns a warning if the token would be sent without encryption.
+pub(crate) fn unencrypted(server: &Server) -> Option<String> {
+    let is_unencrypted = !server.as_str().starts_with("https://") && !is_loopback(server.as_str());
+    is_unencrypted
+        .then(|| format!("The token is sent to {server} without encryption. Use https:// to protect it."))
 }
 
-/// Whether an address is this machine's own.
+/// Returns whether an address is a loopback address.
 fn is_loopback(address: &str) -> bool {
     let Ok(url) = Url::parse(address) else { return false };
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);

@@ -1,5 +1,4 @@
-//! Sends what the journal has to be sent, while a round goes on and in its end. What can't be sent stays for whoever
-//! comes next.
+//! Sends the results that the journal lists as due, during a round and at its end. What can't be sent stays due.
 
 use super::{RawLog, Remote, Remotes, UploadError, jittered};
 use crate::journal::{Due, Event, Journal, JournalError, now_ms};
@@ -14,81 +13,81 @@ use trainplan_shared::api::UploadOutcome;
 use trainplan_shared::campaign::Server;
 use uuid::Uuid;
 
-/// Another process is asked again after so long whether it is done.
+/// The pause while another process is sending.
 const BUSY: Duration = Duration::from_secs(2);
 
-/// The pauses of a server that does not answer, from the first to the longest.
+/// The first and the longest pause after a server did not answer.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-/// In the end, a server that says nothing for so long is left.
+/// At the end of a round, a server that is silent for this long is given up.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// Something that became of sending a run's result.
-pub(crate) struct News {
+/// The outcome of sending a result.
+pub(crate) struct SendUpdate {
     /// The run's id.
     pub(crate) run: String,
     pub(crate) at_ms: i64,
-    /// It is written down already.
+    /// The journal already has it.
     pub(crate) event: Event,
 }
 
-/// Sends what is due, for as long as this lives.
+/// Sends due results until it is dropped.
 pub(crate) struct Outbox {
     shared: Arc<Shared>,
-    news: mpsc::UnboundedReceiver<News>,
+    updates: mpsc::UnboundedReceiver<SendUpdate>,
     task: JoinHandle<()>,
 }
 
 #[derive(Default)]
 struct Shared {
     more: Notify,
-    /// Whether everything is tried once more, and no more.
+    /// Whether every due result is attempted once more and then no more.
     is_last: AtomicBool,
-    /// Answers of servers so far.
-    beat: Arc<AtomicU64>,
+    /// The number of answers from servers.
+    answers: Arc<AtomicU64>,
 }
 
 impl Outbox {
-    /// Begins to send.
-    pub(crate) fn begin(journal: &Journal, store: &Store) -> Outbox {
+    /// Starts the background task.
+    pub(crate) fn start(journal: &Journal, store: &Store) -> Outbox {
         let shared = Arc::<Shared>::default();
-        let (tell, news) = mpsc::unbounded_channel();
+        let (sender_of_updates, updates) = mpsc::unbounded_channel();
         let sender = Sender {
             journal: journal.clone(),
             store: store.clone(),
-            remotes: Remotes { beat: Arc::clone(&shared.beat), ..Remotes::default() },
+            remotes: Remotes { answers: Arc::clone(&shared.answers), ..Remotes::default() },
             pauses: BTreeMap::new(),
             shared: Arc::clone(&shared),
-            tell,
+            updates: sender_of_updates,
         };
-        Outbox { shared, news, task: tokio::spawn(sender.send()) }
+        Outbox { shared, updates, task: tokio::spawn(sender.send()) }
     }
 
-    /// Says that there is more to send.
-    pub(crate) fn stir(&self) {
+    /// Has the journal read again, after a result became due.
+    pub(crate) fn notify(&self) {
         self.shared.more.notify_one();
     }
 
-    /// What became of something.
-    pub(crate) async fn next(&mut self) -> Option<News> {
-        self.news.recv().await
+    /// Returns the next outcome; none after the last.
+    pub(crate) async fn next(&mut self) -> Option<SendUpdate> {
+        self.updates.recv().await
     }
 
-    /// Has everything tried once more; what became of it comes as before, and then nothing.
+    /// Has every due result attempted once more, and then ends.
     pub(crate) fn finish(&self) {
         self.shared.is_last.store(true, Ordering::SeqCst);
-        self.stir();
+        self.notify();
     }
 
-    /// Waits until servers have said nothing for a while.
+    /// Waits until servers have been silent for a while.
     pub(crate) fn silence(&self) -> impl Future<Output = ()> + use<> {
-        let beat = Arc::clone(&self.shared.beat);
+        let answers = Arc::clone(&self.shared.answers);
         async move {
             loop {
-                let before = beat.load(Ordering::Relaxed);
+                let before = answers.load(Ordering::Relaxed);
                 tokio::time::sleep(SILENCE).await;
-                if beat.load(Ordering::Relaxed) == before {
+                if answers.load(Ordering::Relaxed) == before {
                     return;
                 }
             }
@@ -106,19 +105,19 @@ struct Sender {
     journal: Journal,
     store: Store,
     remotes: Remotes,
-    /// The servers that are left alone, until when, and after how many tries in vain.
+    /// Servers that did not answer: when to try again, and the number of failed attempts.
     pauses: BTreeMap<Server, (Instant, u32)>,
     shared: Arc<Shared>,
-    tell: mpsc::UnboundedSender<News>,
+    updates: mpsc::UnboundedSender<SendUpdate>,
 }
 
 impl Sender {
     async fn send(mut self) {
         loop {
-            // What comes while this looks is looked at again.
+            // Read first: results that become due meanwhile are sent in the next pass.
             let is_last = self.shared.is_last.load(Ordering::SeqCst);
-            let wait = self.look(is_last).await.unwrap_or_else(|error| {
-                tracing::warn!("what is to be sent can't be seen: {error}");
+            let wait = self.send_all(is_last).await.unwrap_or_else(|error| {
+                tracing::warn!("the due results could not be read: {error}");
                 Some(LONGEST_PAUSE)
             });
             match wait {
@@ -130,8 +129,8 @@ impl Sender {
         }
     }
 
-    /// Sends what is due and may be tried; says how long to wait for the next time, if there is one.
-    async fn look(&mut self, is_last: bool) -> Result<Option<Duration>, JournalError> {
+    /// Sends all due results whose server is not paused; returns the time to wait until the next pass, if results remain.
+    async fn send_all(&mut self, is_last: bool) -> Result<Option<Duration>, JournalError> {
         if self.journal.due().await?.is_empty() {
             return Ok(None);
         }
@@ -139,7 +138,7 @@ impl Sender {
         if is_last {
             self.pauses.clear();
         }
-        // What another process sent meanwhile is due no more.
+        // Read again: another process may have sent some meanwhile.
         for due in self.journal.due().await? {
             let to = &due.upload.to;
             if self.pauses.get(to).is_some_and(|(until, _)| *until > Instant::now()) {
@@ -159,8 +158,8 @@ impl Sender {
                 }
             }
             if let Some((at_ms, event)) = settle(&self.journal, &due, &sent).await? {
-                // Who was to hear of it may have gone.
-                let _ = self.tell.send(News { run: due.run, at_ms, event });
+                // The receiver may be gone.
+                let _ = self.updates.send(SendUpdate { run: due.run, at_ms, event });
             }
         }
         let next = self.pauses.values().map(|(until, _)| until.saturating_duration_since(Instant::now()));
@@ -168,32 +167,32 @@ impl Sender {
     }
 }
 
-/// How long a server is left alone after so many tries in vain.
+/// Returns the pause of a server after this many failed attempts.
 fn pause(error: &UploadError, tries: u32) -> Duration {
     let wanted = match error {
         UploadError::Unreachable { wait: Some(wait), .. } => *wait,
-        // Nothing that time alone mends, but a person may.
+        // Waiting alone does not help, but a person may change the token.
         UploadError::Denied { .. } | UploadError::Token(_) => LONGEST_PAUSE,
         _ => FIRST_PAUSE * 2_u32.saturating_pow(tries.min(10)),
     };
     jittered(wanted.clamp(FIRST_PAUSE, LONGEST_PAUSE))
 }
 
-/// What a server has now that it had not.
+/// What was sent to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub(crate) put: UploadOutcome,
-    /// Of the log: whether it was sent; none where there is none, or it stays here.
+    /// Whether the log was sent or was on the server before; none if there is no log to send.
     pub(crate) log: Option<bool>,
 }
 
-/// Sends a result that is due.
+/// Sends a due result.
 pub(crate) async fn send_due(remote: &Remote, store: &Store, due: &Due) -> Result<Sent, UploadError> {
     let id = Uuid::parse_str(&due.run).map_err(|_| gone(&due.run))?;
     send_stored(remote, store, id, due.upload.logs).await
 }
 
-/// Sends a result of the store, and its log where that is here too.
+/// Sends a result from the store, and its log if the store has it.
 pub(crate) async fn send_stored(
     remote: &Remote,
     store: &Store,
@@ -210,10 +209,10 @@ pub(crate) async fn send_stored(
 }
 
 fn gone(id: &str) -> UploadError {
-    UploadError::Refused(format!("the result {id} is no longer in the store here"))
+    UploadError::Refused(format!("The result {id} is no longer in this machine's store."))
 }
 
-/// Writes down what became of sending something; gives what is news.
+/// Records the outcome of sending a result in the journal; returns it if it is new there.
 pub(crate) async fn settle(
     journal: &Journal,
     due: &Due,
@@ -227,9 +226,9 @@ pub(crate) async fn settle(
             Event::NotUploaded { to, why: error.to_string(), again }
         }
     };
-    let is_news = match &event {
+    let is_new = match &event {
         Event::NotUploaded { why, again: true, .. } => journal.put_off(&due.run, at_ms, why, &event).await?,
         _ => journal.settle(&due.run, at_ms, &event).await?,
     };
-    Ok(is_news.then_some((at_ms, event)))
+    Ok(is_new.then_some((at_ms, event)))
 }

@@ -108,7 +108,7 @@ fn file(dir: &TempDir, bytes: &[u8]) -> std::path::PathBuf {
 }
 
 #[tokio::test]
-async fn the_same_is_sent_once_however_often_it_is_sent() {
+async fn sending_twice_has_no_effect() {
     let served = Served::begin().await;
     let (remote, log) = (served.remote(), text(12.39));
     let (run, file_bytes) = result(&log);
@@ -128,7 +128,7 @@ async fn the_same_is_sent_once_however_often_it_is_sent() {
 }
 
 #[tokio::test]
-async fn a_log_of_nothing_is_a_log() {
+async fn empty_logs_are_sent() {
     let served = Served::begin().await;
     let (run, file_bytes) = result(b"");
     let dir = tempfile::tempdir().unwrap();
@@ -138,7 +138,7 @@ async fn a_log_of_nothing_is_a_log() {
 }
 
 #[tokio::test]
-async fn another_log_is_refused_and_the_right_one_arrives_after_it() {
+async fn a_wrong_log_is_refused_and_the_right_one_can_follow() {
     let served = Served::begin().await;
     let (remote, log) = (served.remote(), text(12.39));
     let (run, file_bytes) = result(&log);
@@ -155,7 +155,7 @@ async fn another_log_is_refused_and_the_right_one_arrives_after_it() {
 }
 
 #[tokio::test]
-async fn who_may_not_upload_is_told_so() {
+async fn a_token_without_upload_rights_is_denied() {
     let served = Served::begin().await;
     let (run, file_bytes) = result(&text(12.39));
     let stranger = Remote::new(&served.server(), "tp_nobody").unwrap();
@@ -180,7 +180,7 @@ async fn actor(answers: Vec<&'static str>) -> Remote {
             let _ = stream.write_all(answer.as_bytes()).await;
         }
     });
-    let remote = Remote::new(&format!("http://{at}").parse().unwrap(), "t").unwrap().with_tries(5);
+    let remote = Remote::new(&format!("http://{at}").parse().unwrap(), "t").unwrap().with_attempts(5);
     Remote { pause: Duration::from_millis(1), ..remote }
 }
 
@@ -188,7 +188,7 @@ const NEW: &str = "HTTP/1.1 201 Created\r\nconnection: close\r\ncontent-length: 
     {\"id\":\"\",\"outcome\":\"new\",\"log\":{\"sha256\":\"\",\"offset\":0,\"complete\":false}}";
 
 #[tokio::test]
-async fn what_passes_is_waited_for_and_the_rest_is_not() {
+async fn temporary_failures_are_retried_and_others_are_not() {
     let put = async |answers: Vec<&'static str>| {
         let remote = actor(answers).await;
         remote.put_result(Uuid::nil(), Bytes::from_static(b"x")).await
@@ -257,7 +257,7 @@ proptest! {
             served.remote().put_result(run.id, file_bytes).await.unwrap();
             let at = breaking(served.at, cuts).await;
             let remote = Remote::new(&format!("http://{at}").parse().unwrap(), &served.token).unwrap();
-            let remote = Remote { pause: Duration::from_millis(1), ..remote.with_tries(20) };
+            let remote = Remote { pause: Duration::from_millis(1), ..remote.with_attempts(20) };
             let dir = tempfile::tempdir().unwrap();
             let path = file(&dir, &if packed { zstd::encode_all(&log[..], 1).unwrap() } else { log.clone() });
             // Random bytes may begin as zstd does.
@@ -309,8 +309,8 @@ impl Kept {
     }
 
     /// As the end of a round does.
-    async fn finish(&self) -> Vec<News> {
-        let mut outbox = Outbox::begin(&self.journal, &self.store);
+    async fn finish(&self) -> Vec<SendUpdate> {
+        let mut outbox = Outbox::start(&self.journal, &self.store);
         outbox.finish();
         let mut all = Vec::new();
         while let Some(news) = outbox.next().await {
@@ -331,7 +331,7 @@ fn uploads(events: &[Event]) -> usize {
 }
 
 #[tokio::test]
-async fn what_is_due_is_sent_and_settled_once() {
+async fn due_results_are_sent_and_settled_once() {
     let served = Served::begin().await;
     let kept = Kept::make(&upload(&served), 3).await;
     assert_eq!(kept.journal.due().await.unwrap().len(), 3);
@@ -348,7 +348,7 @@ async fn what_is_due_is_sent_and_settled_once() {
 }
 
 #[tokio::test]
-async fn killed_between_sent_and_acknowledged_it_is_acknowledged_once() {
+async fn a_send_that_was_killed_before_its_acknowledgement_is_repeated() {
     let served = Served::begin().await;
     let kept = Kept::make(&upload(&served), 1).await;
     let due = kept.journal.due().await.unwrap().remove(0);
@@ -364,7 +364,7 @@ async fn killed_between_sent_and_acknowledged_it_is_acknowledged_once() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_away_costs_little_and_gets_it_later() {
+async fn an_unreachable_server_receives_results_later() {
     let mut served = Served::begin().await;
     served.kill().await;
     let kept = Kept::make(&upload(&served), 2).await;
@@ -389,12 +389,12 @@ async fn a_server_that_is_away_costs_little_and_gets_it_later() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_frozen_is_left_soon() {
+async fn a_silent_server_is_given_up_soon() {
     let frozen = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let to = format!("http://{}", frozen.local_addr().unwrap()).parse().unwrap();
     let token = Secret::Command(vec!["echo".into(), "t".into()]);
     let kept = Kept::make(&Upload { token, ..Upload::to(to) }, 1).await;
-    let outbox = Outbox::begin(&kept.journal, &kept.store);
+    let outbox = Outbox::start(&kept.journal, &kept.store);
     outbox.finish();
     let begun = Instant::now();
     outbox.silence().await;
@@ -404,7 +404,7 @@ async fn a_server_that_is_frozen_is_left_soon() {
 }
 
 #[tokio::test]
-async fn what_a_server_never_takes_is_not_sent_again() {
+async fn refused_results_are_not_sent_again() {
     let served = Served::begin().await;
     let kept = Kept::make(&upload(&served), 1).await;
     // The server has another result under the id.
@@ -419,7 +419,7 @@ async fn what_a_server_never_takes_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn logs_stay_here_where_that_is_wanted() {
+async fn logs_are_not_sent_if_that_is_disabled() {
     let served = Served::begin().await;
     let kept = Kept::make(&Upload { logs: false, ..upload(&served) }, 1).await;
     kept.finish().await;
@@ -428,13 +428,13 @@ async fn logs_stay_here_where_that_is_wanted() {
 }
 
 #[tokio::test]
-async fn a_round_sends_what_comes_while_it_goes_on() {
+async fn results_that_become_due_during_a_round_are_sent() {
     let served = Served::begin().await;
     let kept = Kept::make(&upload(&served), 1).await;
-    let mut outbox = Outbox::begin(&kept.journal, &kept.store);
+    let mut outbox = Outbox::start(&kept.journal, &kept.store);
     let first = tokio::time::timeout(Duration::from_secs(20), outbox.next()).await.unwrap().unwrap();
     assert!(matches!(first.event, Event::Uploaded { .. }));
-    outbox.stir();
+    outbox.notify();
     outbox.finish();
     assert!(outbox.next().await.is_none());
 }
@@ -474,7 +474,7 @@ async fn a_server_receives_the_newest_progress() {
 }
 
 #[test]
-fn an_address_is_this_machines_own_or_not() {
+fn loopback_addresses_are_recognized() {
     for (address, own) in [
         ("http://127.0.0.1:8080", true),
         ("http://localhost", true),

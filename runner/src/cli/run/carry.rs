@@ -128,7 +128,7 @@ async fn check_uploads(planned: &[Planned<'_>]) -> Result<(), Failure> {
     let uploads: BTreeSet<&Upload> = planned.iter().filter_map(|run| run.upload).collect();
     for upload in uploads {
         secrets::find(&upload::token_of(&upload.to), &upload.token).await?;
-        if let Some(warning) = upload::goes_open(&upload.to) {
+        if let Some(warning) = upload::unencrypted(&upload.to) {
             note(&warning);
         }
     }
