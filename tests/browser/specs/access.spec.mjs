@@ -327,7 +327,7 @@ test("an administrator deletes a run, with its log, on its page", async ({ page,
   await page.goto("about:blank");
   await page.goto(`/run?id=${id}#token=${server.token}`);
   await summary.click();
-  await expect(page.getByText("Its result and its raw log go for good")).toBeVisible();
+  await expect(page.getByText("This deletes the result and the raw log permanently.")).toBeVisible();
   await expectAccessible(page);
   await page.getByRole("button", { name: "Delete permanently" }).click();
   await expect(page.getByText("The run and its log were deleted.")).toBeVisible();
@@ -336,5 +336,5 @@ test("an administrator deletes a run, with its log, on its page", async ({ page,
   await page.getByRole("link", { name: "All results" }).click();
   await expect(page.getByText("No runs on the server yet")).toBeVisible();
   await page.goBack();
-  await expect(page.locator(".notice.wrong")).toContainText(`There is no run ${id}.`);
+  await expect(page.locator(".notice.wrong")).toContainText(`The server has no run ${id}.`);
 });

@@ -143,7 +143,7 @@ test("a run that is not there is said, and left out by a click", async ({ page, 
   const id = await server.put(12.4);
   const gone = "018f0000-0000-7000-8000-000000000000";
   await page.goto(`/compare?v=1&ids=${gone},${id}`);
-  await expect(page.locator(".notice.wrong")).toContainText(`There is no run ${gone}.Remove from comparison`);
+  await expect(page.locator(".notice.wrong")).toContainText(`The server has no run ${gone}.Remove from comparison`);
   await expect(row(page, "pretrain_llama3.1_405b")).toBeVisible();
   await page.getByRole("button", { name: "Remove from comparison" }).click();
   await expect(page).toHaveURL(`/compare?v=1&ids=${id}`);

@@ -148,7 +148,7 @@ test("a run without its log on the server says so, and an unknown one too", asyn
   await page.goto(`/run?id=${id}`);
   await expect(page.getByText("The server has no log of this run.")).toBeVisible();
   await page.goto("/run?id=018f0000-0000-7000-8000-000000000000");
-  await expect(page.locator(".notice.wrong")).toContainText("There is no run 018f0000-0000-7000-8000-000000000000. All results");
+  await expect(page.locator(".notice.wrong")).toContainText("The server has no run 018f0000-0000-7000-8000-000000000000. All results");
 });
 
 test("a run that was not scored says why once, and leads to the line that tells it", async ({ page, server }) => {

@@ -182,7 +182,7 @@ base.describe("a host of files alone", () => {
     expect((await answered).status()).toBe(200);
     await expect(page.getByText("Drop training logs here")).toBeVisible();
     await page.goto("/history/");
-    await expect(page.getByText("There is no server with results here")).toBeVisible();
+    await expect(page.getByText("The history needs a server, which collects runs over time.")).toBeVisible();
   });
 });
 
