@@ -3,7 +3,7 @@
 use super::output;
 use super::{Failure, watch};
 use crate::conduct::RunOutcome;
-use crate::journal::{Event, Phase, Round, Run, Sending};
+use crate::journal::{Event, Phase, Round, Run, UploadState};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -99,9 +99,9 @@ fn on_its_way<'a>(to: &'a str, run: &'a Run) -> Upload<'a> {
     let (state, at, why) = match &run.status.sending {
         None if run.status.phase == Phase::Stored => (Way::Waiting, None, None),
         None => (Way::None, None, None),
-        Some(Sending::Sent { at_ms }) => (Way::Sent, Some(watch::time(*at_ms)), None),
-        Some(Sending::PutOff { why }) => (Way::Waiting, None, Some(why.as_str())),
-        Some(Sending::Refused { why }) => (Way::Refused, None, Some(why.as_str())),
+        Some(UploadState::Sent { at_ms }) => (Way::Sent, Some(watch::time(*at_ms)), None),
+        Some(UploadState::PutOff { why }) => (Way::Waiting, None, Some(why.as_str())),
+        Some(UploadState::Refused { why }) => (Way::Refused, None, Some(why.as_str())),
     };
     Upload { to, state, at, why }
 }

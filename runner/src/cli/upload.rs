@@ -7,7 +7,7 @@ use super::run::block_on;
 use super::scenario::ScenarioArgs;
 use super::stored::by_id;
 use super::{Failure, note, parse};
-use crate::journal::{Due, Journal};
+use crate::journal::{Journal, PendingUpload};
 use crate::store::Store;
 use crate::upload::{RawLog, Remote, Sent, UploadError, remote, send_due, send_stored, settle, unencrypted};
 use serde::Serialize;
@@ -411,7 +411,7 @@ fn still_written(path: &Path, status: Status) -> Option<String> {
     })
 }
 
-async fn send_one(store: &Store, due: &Due) -> Result<Sent, UploadError> {
+async fn send_one(store: &Store, due: &PendingUpload) -> Result<Sent, UploadError> {
     let remote = remote(&due.upload).await?.with_attempts(ATTEMPTS);
     send_due(&remote, store, due).await
 }

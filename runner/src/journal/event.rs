@@ -177,7 +177,7 @@ pub(crate) enum Phase {
 
 /// What became of uploading a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Sending {
+pub(crate) enum UploadState {
     /// The server has it, since then.
     Sent { at_ms: i64 },
     /// It will be tried again.
@@ -211,7 +211,7 @@ pub(crate) struct RunStatus {
     /// Seconds without a step when that was noticed; none once there was another step.
     pub(crate) quiet: Option<u64>,
     /// What became of uploading its result, once that was tried.
-    pub(crate) sending: Option<Sending>,
+    pub(crate) sending: Option<UploadState>,
     /// When the last event was written.
     pub(crate) at_ms: i64,
     /// When the last attempt was started.
@@ -310,11 +310,11 @@ impl RunStatus {
                 self.failure = Some(why.clone());
                 self.phase = Phase::Failed;
             }
-            Event::Uploaded { .. } => self.sending = Some(Sending::Sent { at_ms }),
+            Event::Uploaded { .. } => self.sending = Some(UploadState::Sent { at_ms }),
             Event::NotUploaded { why, again: true, .. } => {
-                self.sending = Some(Sending::PutOff { why: why.clone() });
+                self.sending = Some(UploadState::PutOff { why: why.clone() });
             }
-            Event::NotUploaded { why, .. } => self.sending = Some(Sending::Refused { why: why.clone() }),
+            Event::NotUploaded { why, .. } => self.sending = Some(UploadState::Refused { why: why.clone() }),
         }
     }
 

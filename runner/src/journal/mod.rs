@@ -8,8 +8,8 @@ mod outbox;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use event::{Event, LogRestart, Phase, RunStatus, Sending};
-pub(crate) use outbox::Due;
+pub(crate) use event::{Event, LogRestart, Phase, RunStatus, UploadState};
+pub(crate) use outbox::PendingUpload;
 
 use crate::data::{DataDir, make_private};
 use crate::migrations::{Engine, MigrationError, migrate, retry_locked};

@@ -9,7 +9,7 @@ use trainplan_shared::campaign::Upload;
 
 /// A result that is to be uploaded.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Due {
+pub(crate) struct PendingUpload {
     /// The run's id.
     pub(crate) run: String,
     pub(crate) campaign: String,
@@ -20,7 +20,7 @@ pub(crate) struct Due {
 
 impl Journal {
     /// Returns what is to be uploaded, oldest first.
-    pub(crate) async fn due(&self) -> Result<Vec<Due>, JournalError> {
+    pub(crate) async fn due(&self) -> Result<Vec<PendingUpload>, JournalError> {
         self.located(async {
             let rows = sqlx::query(
                 "SELECT run.id, run.plan, round.campaign FROM outbox JOIN run ON run.id = outbox.run \
@@ -33,7 +33,7 @@ impl Journal {
                 let plan: Plan = serde_json::from_str(row.try_get(1)?)?;
                 let title = plan.title();
                 let Some(upload) = plan.upload else { continue };
-                due.push(Due { run: row.try_get(0)?, campaign: row.try_get(2)?, title, upload });
+                due.push(PendingUpload { run: row.try_get(0)?, campaign: row.try_get(2)?, title, upload });
             }
             Ok(due)
         })

@@ -1,7 +1,7 @@
 //! Sends the results that the journal lists as due, during a round and at its end. What can't be sent stays due.
 
 use super::{RawLog, Remote, Remotes, UploadError, jittered};
-use crate::journal::{Due, Event, Journal, JournalError, now_ms};
+use crate::journal::{Event, Journal, JournalError, PendingUpload, now_ms};
 use crate::store::Store;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -187,7 +187,11 @@ pub(crate) struct Sent {
 }
 
 /// Sends a due result.
-pub(crate) async fn send_due(remote: &Remote, store: &Store, due: &Due) -> Result<Sent, UploadError> {
+pub(crate) async fn send_due(
+    remote: &Remote,
+    store: &Store,
+    due: &PendingUpload,
+) -> Result<Sent, UploadError> {
     let id = Uuid::parse_str(&due.run).map_err(|_| gone(&due.run))?;
     send_stored(remote, store, id, due.upload.logs).await
 }
@@ -215,7 +219,7 @@ fn gone(id: &str) -> UploadError {
 /// Records the outcome of sending a result in the journal; returns it if it is new there.
 pub(crate) async fn settle(
     journal: &Journal,
-    due: &Due,
+    due: &PendingUpload,
     sent: &Result<Sent, UploadError>,
 ) -> Result<Option<(i64, Event)>, JournalError> {
     let (at_ms, to) = (now_ms(), due.upload.to.to_string());

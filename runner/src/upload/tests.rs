@@ -1,6 +1,6 @@
 use super::*;
 use crate::data::DataDir;
-use crate::journal::{Event, Journal, Plan, Sending};
+use crate::journal::{Event, Journal, Plan, UploadState};
 use crate::serve::{ServeOptions, serve};
 use crate::store::Store;
 use proptest::prelude::*;
@@ -299,7 +299,7 @@ impl Kept {
         Kept { dir, journal, store, ids }
     }
 
-    async fn sending(&self) -> Vec<Option<Sending>> {
+    async fn sending(&self) -> Vec<Option<UploadState>> {
         self.journal.runs("one").await.unwrap().into_iter().map(|run| run.status.sending).collect()
     }
 
@@ -341,7 +341,7 @@ async fn due_results_are_sent_and_settled_once() {
         assert_eq!(uploads(&kept.events(*id).await), 1);
         assert!(served.log(*id).await.is_some());
     }
-    assert!(kept.sending().await.iter().all(|sending| matches!(sending, Some(Sending::Sent { .. }))));
+    assert!(kept.sending().await.iter().all(|sending| matches!(sending, Some(UploadState::Sent { .. }))));
     // The journal is there for the next process.
     let journal = Journal::open(&data(&kept.dir)).await.unwrap();
     assert_eq!(journal.due().await.unwrap(), Vec::new());
@@ -375,7 +375,7 @@ async fn an_unreachable_server_receives_results_later() {
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
     // One is tried for all, and that is said once.
     let sending = kept.sending().await;
-    let put_off = |sending: &&Option<Sending>| matches!(sending, Some(Sending::PutOff { why }) if why.contains("can't be reached"));
+    let put_off = |sending: &&Option<UploadState>| matches!(sending, Some(UploadState::PutOff { why }) if why.contains("can't be reached"));
     assert_eq!((sending.iter().filter(put_off).count(), sending.iter().flatten().count()), (1, 1));
     let mut said = 0;
     for id in &kept.ids {
@@ -413,7 +413,7 @@ async fn refused_results_are_not_sent_again() {
     served.remote().put_result(other.id, packed(&other)).await.unwrap();
     kept.finish().await;
     assert!(
-        matches!(&kept.sending().await[0], Some(Sending::Refused { why }) if why.contains("never change"))
+        matches!(&kept.sending().await[0], Some(UploadState::Refused { why }) if why.contains("never change"))
     );
     assert_eq!(kept.journal.due().await.unwrap(), Vec::new());
 }
@@ -423,7 +423,7 @@ async fn logs_are_not_sent_if_that_is_disabled() {
     let served = Served::begin().await;
     let kept = Kept::make(&Upload { logs: false, ..upload(&served) }, 1).await;
     kept.finish().await;
-    assert!(matches!(&kept.sending().await[0], Some(Sending::Sent { .. })));
+    assert!(matches!(&kept.sending().await[0], Some(UploadState::Sent { .. })));
     assert_eq!(served.log(kept.ids[0]).await, None);
 }
 
