@@ -73,7 +73,7 @@ test.describe("a server with private runs", () => {
     await page.getByRole("button", { name: "Create link" }).click();
     const link = await page.locator(".secret").textContent();
     expect(link).toMatch(/\/run\?v=1&id=[0-9a-f-]+#share=tps_\w+$/);
-    await expect(page.getByText("1 run, until")).toBeVisible();
+    await expect(page.getByText("1 run, expires")).toBeVisible();
     await expectAccessible(page);
 
     const guest = await (await browser.newContext()).newPage();
@@ -96,7 +96,7 @@ test.describe("a server with private runs", () => {
     await expect(pages.filter({ hasText: "Results" })).toBeVisible();
 
     await page.getByRole("button", { name: "Revoke" }).click();
-    await expect(page.getByText("1 run, until")).toHaveCount(0);
+    await expect(page.getByText("1 run, expires")).toHaveCount(0);
     await expect(page.locator(".secret")).toHaveCount(0);
     const late = await (await browser.newContext()).newPage();
     await late.goto(link);
