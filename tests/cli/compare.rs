@@ -111,8 +111,8 @@ fn runs_come_from_the_store_too() {
     assert_eq!(comparison["difference"]["each"][0]["notes"][0], "This is the same run as the reference.");
 
     let refused = refusal(&["compare", "abcd1234", &place.path("nothing.log"), "--data-dir", &data]);
-    assert!(refused.contains("abcd1234: there is no such file, and in the store"), "{refused}");
-    assert!(refused.contains("nothing.log: there is no such file"), "{refused}");
+    assert!(refused.contains("abcd1234: no such file, and in the store"), "{refused}");
+    assert!(refused.contains("nothing.log: no such file"), "{refused}");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn runs_of_campaigns_go_by_their_names() {
         "json",
     ]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    assert!(run.stderr.contains("nightly/llama-8b means 0197f2c1-6a3e"), "{}", run.stderr);
+    assert!(run.stderr.contains("nightly/llama-8b is 0197f2c1-6a3e"), "{}", run.stderr);
     let comparison: Value = serde_json::from_str(&run.stdout).unwrap();
     let labels: Vec<&str> =
         comparison["items"].as_array().unwrap().iter().map(|item| item["label"].as_str().unwrap()).collect();
@@ -168,7 +168,7 @@ fn runs_of_campaigns_go_by_their_names() {
     assert!(table.contains("10 (9 to 11)") && table.contains("alpha"), "{table}");
 
     let ambiguous = refusal(&["compare", "0197f2c1", "--data-dir", &data]);
-    assert!(ambiguous.contains("2 ids begin so, such as 0197f2c1-6a3e"), "{ambiguous}");
+    assert!(ambiguous.contains("2 ids start like this, such as 0197f2c1-6a3e"), "{ambiguous}");
     let judged = json(&["check", "--data-dir", &data, "--campaign", "nightly", "--baseline-percent", "80"]);
     assert_eq!(judged["series"][0]["label"], "llama3.1-8b/h100/fp8/8@25.04 on alpha");
 }
@@ -177,7 +177,7 @@ fn runs_of_campaigns_go_by_their_names() {
 fn what_can_not_be_read_is_refused_and_what_has_no_score_told() {
     let place = Place::new();
     let folder = refusal(&["compare", &place.path(""), &place.log(8, 1)]);
-    assert!(folder.contains("it holds 3 logs: name one of them"), "{folder}");
+    assert!(folder.contains("contains 3 logs; choose one"), "{folder}");
     let broken = place.path("broken.result.json");
     fs::write(&broken, "{}").unwrap();
     assert!(refusal(&["compare", &broken]).contains("not a result file"));

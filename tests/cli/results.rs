@@ -26,7 +26,7 @@ fn runs_are_listed_and_deleted() {
 
     // All of them or none.
     let wrong = refusal(&["results", "delete", &all[0], "0000", "--data-dir", &data]);
-    assert!(wrong.contains("0000 names no run") && wrong.contains("eight digits"), "{wrong}");
+    assert!(wrong.contains("no stored run has the id 0000") && wrong.contains("eight digits"), "{wrong}");
     assert_eq!(ids(&list(&[])), all);
     let deleted = json(&["results", "delete", &all[0][..8], "--data-dir", &data]);
     assert_eq!(ids(&deleted), all[..1]);
@@ -63,7 +63,7 @@ fn what_a_log_is_a_run_of_can_be_said_later_and_goes_with_a_backup() {
     assert_eq!(reparsed["outcome"], "changed");
     // The log says what speaks against it.
     let reason = reparsed["reason"].as_str().unwrap();
-    assert!(reason.contains("GBS 128 for 256"), "{reason}");
+    assert!(reason.contains("GBS 128 instead of 256"), "{reason}");
     assert_eq!(
         reparse(&["--recipe", RECIPE]),
         serde_json::json!({ "id": id, "outcome": "changed", "reason": null })

@@ -2,7 +2,7 @@
 //! someone looks at another page. It is asked questions, and says what changes on the server.
 
 use crate::message::results::{ForPage, ForWorker};
-use crate::message::{Answer, Change, Question, Scope, Trouble};
+use crate::message::{Answer, Question, RequestError, Scope, ServerChange};
 use crate::reader::PageWorker;
 use gloo_storage::{LocalStorage as BrowserStorage, SessionStorage, Storage};
 use leptos::ev::storage;
@@ -44,7 +44,7 @@ pub(crate) struct Desk {
     live: RwSignal<u32>,
 }
 
-type Hear = Box<dyn FnOnce(Result<Answer, Trouble>)>;
+type Hear = Box<dyn FnOnce(Result<Answer, RequestError>)>;
 
 impl Desk {
     /// For the whole program.
@@ -193,13 +193,13 @@ impl Desk {
     }
 
     /// Asks once; `hear` hears the answer.
-    pub(crate) fn ask(self, question: Question, hear: impl FnOnce(Result<Answer, Trouble>) + 'static) {
+    pub(crate) fn ask(self, question: Question, hear: impl FnOnce(Result<Answer, RequestError>) + 'static) {
         let number = self.asked.get_value() + 1;
         self.asked.set_value(number);
         if self.say(&ForWorker::Ask { number, question }) {
             self.waiting.update_value(|waiting| waiting.push((number, Box::new(hear))));
         } else {
-            hear(Err(Trouble::Other("The page's worker can't start. Reload the page.".into())));
+            hear(Err(RequestError::Other("The page's worker can't start. Reload the page.".into())));
         }
     }
 
@@ -226,7 +226,7 @@ impl Desk {
             self.ask(question, move |answer| {
                 // Only the latest counts; and the page may have gone meanwhile.
                 if asked.latest.try_get_value() == Some(number) {
-                    let of_no_use = || Trouble::Other("Unexpected answer. Reload the page.".into());
+                    let of_no_use = || RequestError::Other("Unexpected answer. Reload the page.".into());
                     asked.hear(answer.and_then(|answer| take(answer).ok_or_else(of_no_use)));
                 }
             });
@@ -257,7 +257,7 @@ impl Desk {
                 self.reader.set_value(None);
                 let waiting = self.waiting.try_update_value(std::mem::take).unwrap_or_default();
                 for (_, hear) in waiting {
-                    hear(Err(Trouble::Other("The page's worker stopped. Reload the page.".into())));
+                    hear(Err(RequestError::Other("The page's worker stopped. Reload the page.".into())));
                 }
                 self.hear_file(None);
             }
@@ -267,7 +267,7 @@ impl Desk {
                     Ok(Answer::Comparison(compared)) if !compared.on_server.is_empty() => {
                         self.note_server(true);
                     }
-                    Err(Trouble::NoServer) => self.note_server(false),
+                    Err(RequestError::NoServer) => self.note_server(false),
                     _ => {}
                 }
                 let hear = self.waiting.try_update_value(|waiting| {
@@ -279,8 +279,8 @@ impl Desk {
                 }
             }
             Some(ForPage::Listening(is_listening)) => self.is_listening.set(is_listening),
-            Some(ForPage::Changed(Change::Runs)) => self.runs.update(|count| *count += 1),
-            Some(ForPage::Changed(Change::Live)) => self.live.update(|count| *count += 1),
+            Some(ForPage::Changed(ServerChange::Runs)) => self.runs.update(|count| *count += 1),
+            Some(ForPage::Changed(ServerChange::Live)) => self.live.update(|count| *count += 1),
             Some(ForPage::Ready) => {
                 let token = self.token.get_untracked();
                 self.show_token(&token);
@@ -309,7 +309,7 @@ impl Desk {
 /// Something that is asked again whenever the question changes.
 pub(crate) struct Asked<T: Send + Sync + 'static> {
     answer: RwSignal<Option<Arc<T>>>,
-    trouble: RwSignal<Option<Trouble>>,
+    trouble: RwSignal<Option<RequestError>>,
     latest: StoredValue<u32>,
     is_open: RwSignal<bool>,
 }
@@ -331,7 +331,7 @@ impl<T: Send + Sync + 'static> Asked<T> {
         }
     }
 
-    fn hear(self, answer: Result<T, Trouble>) {
+    fn hear(self, answer: Result<T, RequestError>) {
         self.is_open.set(false);
         match answer {
             Ok(answer) => {
@@ -340,7 +340,7 @@ impl<T: Send + Sync + 'static> Asked<T> {
             }
             Err(trouble) => {
                 // What stands there stays true while the network is away.
-                if trouble != Trouble::NoNetwork {
+                if trouble != RequestError::NoNetwork {
                     self.answer.set(None);
                 }
                 self.trouble.set(Some(trouble));
@@ -354,7 +354,7 @@ impl<T: Send + Sync + 'static> Asked<T> {
     }
 
     /// Why there is none, or no newer one.
-    pub(crate) fn trouble(self) -> Option<Trouble> {
+    pub(crate) fn trouble(self) -> Option<RequestError> {
         self.trouble.get()
     }
 

@@ -1,4 +1,4 @@
-//! `trainplan export`: a store as a folder of plain files, for whoever keeps or moves it.
+//! `trainplan export`: copies a store into a folder of plain files, to back it up or move it.
 
 use super::data_dir::StoreArgs;
 use super::import::SCORE_ENDING;
@@ -12,18 +12,18 @@ use uuid::Uuid;
 
 /// Copy the store into a folder of plain files
 ///
-/// Every run becomes ID.result.json, as it came, ID.log.zst, its raw log, where that is here, and ID.score.json, where that log was
-/// read again. `trainplan import FOLDER` puts them into any store, whatever its database. Results and logs that are in the
-/// folder already are not written again: a second export adds what is new.
+/// Writes each run as ID.result.json (the uploaded result), ID.log.zst (the raw log, if stored) and ID.score.json (the
+/// newest score, if the log was scored again). `trainplan import FOLDER` reads them into any store. Existing files are
+/// kept, so a second export adds only new runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   trainplan export backup/
   trainplan export backup/ --database-url postgres://trainplan@db/trainplan --store s3://results/logs
 
-Exit codes: 0 done; 1 a file can't be written, or the store failed.")]
+Exit codes: 0 success; 1 a file can't be written, or the store failed.")]
 pub(super) struct Args {
-    /// Where to put the files
+    /// The folder for the files
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
     #[command(flatten)]
@@ -57,7 +57,7 @@ impl Args {
     }
 }
 
-/// Writes a result, unless it is there.
+/// Writes a result, unless its file exists.
 async fn result(store: &Store, id: Uuid, folder: &Path) -> Result<bool, Failure> {
     let path = folder.join(format!("{id}{FILE_ENDING}"));
     if path.exists() {
@@ -67,7 +67,7 @@ async fn result(store: &Store, id: Uuid, folder: &Path) -> Result<bool, Failure>
     whole(&path, &packed)
 }
 
-/// Writes what was made of a log later, unless the same is there.
+/// Writes the newest score, unless its file has the same content.
 async fn score(store: &Store, id: Uuid, folder: &Path) -> Result<bool, Failure> {
     match store.newest_score(id).await? {
         Some(packed) => whole(&folder.join(format!("{id}{SCORE_ENDING}")), &packed),
@@ -75,7 +75,7 @@ async fn score(store: &Store, id: Uuid, folder: &Path) -> Result<bool, Failure> 
     }
 }
 
-/// Writes a raw log as it is kept, unless it is there or not here.
+/// Writes a raw log, unless its file exists or the store has no log.
 async fn log(store: &Store, id: Uuid, folder: &Path) -> Result<bool, Failure> {
     let path = folder.join(format!("{id}.log.zst"));
     if path.exists() {
@@ -96,7 +96,7 @@ async fn log(store: &Store, id: Uuid, folder: &Path) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// Writes what was compressed into a file that is there whole or not at all, unless it says so already.
+/// Decompresses into a file, as a whole or not at all, unless the file has the same content.
 fn whole(path: &Path, packed: &[u8]) -> Result<bool, Failure> {
     let draft = draft(path);
     let written = || {

@@ -1,4 +1,4 @@
-//! `trainplan import`: saved results into the store.
+//! `trainplan import`: imports saved results into the store.
 
 use super::data_dir::StoreArgs;
 use super::output::{self, Format, FormatArg};
@@ -12,20 +12,20 @@ use std::path::{Path, PathBuf};
 use trainplan_shared::api::UploadOutcome;
 use trainplan_shared::result::{self, FILE_ENDING, FileError, RunResult};
 
-/// Put saved results into the store that `trainplan serve` shows
+/// Import saved results into the store that `trainplan serve` shows
 ///
-/// A result goes in once and never changes: importing it again does nothing, and another result under the same id is
-/// refused. Of a folder, the files *.result.json in it are imported, as `trainplan parse --save` and `trainplan export` write them; with
-/// NAME.result.json go the raw log NAME.log.zst and what was made of it later, NAME.score.json, beside it.
+/// From a folder, all *.result.json files are imported, as written by `trainplan parse --save` and `trainplan export`.
+/// Beside NAME.result.json, the raw log NAME.log.zst and the score NAME.score.json are imported too. A stored result never
+/// changes: importing it again does nothing, and a different result with the same id is rejected.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   trainplan parse experiments/ --save results/
   trainplan import results/
 
-Exit codes: 0 every result is in the store; 1 one of them is not (its row says why); 2 wrong use.")]
+Exit codes: 0 all results are stored; 1 a result was rejected (its row says why); 2 invalid arguments.")]
 pub(super) struct Args {
-    /// Result files, or folders of them
+    /// Result files or folders of them
     #[arg(value_name = "RESULT", required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]
@@ -34,29 +34,29 @@ pub(super) struct Args {
     format: FormatArg,
 }
 
-/// What became of a file.
+/// The outcome of importing a file.
 #[derive(Debug, Serialize)]
 struct Row {
     path: String,
-    /// The result's id, where it could be read.
+    /// The result's id, if the file could be read.
     id: Option<String>,
     outcome: Outcome,
-    /// Why it is not in the store.
+    /// Why it was rejected.
     reason: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Outcome {
-    /// It is in the store now.
+    /// The result was stored.
     New,
-    /// It was there already.
+    /// The result was stored before.
     Known,
-    /// The store has another result under its id.
+    /// The store has a different result with the same id.
     Conflict,
-    /// The raw log beside it is not the one that it was made from.
+    /// The raw log beside it is not the result's log.
     BadLog,
-    /// It is no result.
+    /// The file is not a result.
     Unreadable,
 }
 
@@ -104,17 +104,17 @@ fn cells(row: &Row) -> [String; 4] {
     [row.outcome.id().into(), text(&row.id), row.path.clone(), text(&row.reason)]
 }
 
-/// The files of all paths.
+/// Returns the result files of all paths.
 ///
 /// # Errors
-/// A folder has no result in it.
+/// A folder has no result.
 fn all_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut all = Vec::new();
     for path in paths {
         let found = files(path);
         if found.is_empty() {
             return Err(Failure::NoRun(format!(
-                "there is no *{FILE_ENDING} in {0}: `trainplan parse {0} --save RESULTS` makes them of logs",
+                "no *{FILE_ENDING} in {0}; `trainplan parse {0} --save RESULTS` makes them from logs",
                 path.display()
             )));
         }
@@ -123,8 +123,8 @@ fn all_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     Ok(all)
 }
 
-/// The files of a path: itself, or the results in it. A folder that can't be listed stands for itself, and reading it
-/// says why.
+/// Returns the path itself, or the results in a folder. A folder that can't be listed is returned itself, so that reading
+/// it reports why.
 pub(super) fn files(path: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(path) else { return vec![path.to_path_buf()] };
     let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -133,7 +133,7 @@ pub(super) fn files(path: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Puts a file's result into the store. Only what ends the whole command is an error.
+/// Imports a file. Only an error that ends the whole command is returned as an error.
 async fn import(store: &Store, path: &Path) -> Result<Row, StoreError> {
     let row = |id: Option<&RunResult>, outcome, reason| Row {
         path: path.to_string_lossy().into_owned(),
@@ -173,29 +173,29 @@ async fn import(store: &Store, path: &Path) -> Result<Row, StoreError> {
     }
 }
 
-/// Reads a file of a result: it, and its bytes.
+/// Returns the result in a file, and the file's bytes.
 fn read(path: &Path) -> Result<(RunResult, Vec<u8>), String> {
     let bytes = fs::read(path).map_err(|error| could_not_read(&error))?;
     Ok((result::read(&bytes).map_err(|error| no_result(path, &error))?, bytes))
 }
 
-/// Reads what was made of a run's log later.
+/// Returns the score in a file, if it belongs to the run.
 fn score_of(run: &RunResult, path: &Path) -> Result<RunResult, String> {
     let (score, _) = read(path).map_err(|why| format!("{}: {why}", path.display()))?;
     let is_time = |at: &String| at.parse::<Timestamp>().is_ok();
     match (score.id == run.id, score.provenance.scored_at.as_ref().is_some_and(is_time)) {
         (true, true) => Ok(score),
-        (false, _) => Err(format!("{} is of another run, {}: move it away", path.display(), score.id)),
-        (_, false) => Err(format!("{} does not say when it was made: move it away", path.display())),
+        (false, _) => Err(format!("{} belongs to another run, {}; move it away", path.display(), score.id)),
+        (_, false) => Err(format!("{} has no valid time of its score; move it away", path.display())),
     }
 }
 
-/// Why a file is no result, and what makes one of a log.
+/// Returns why a file is not a result, and how to make one from a log.
 fn no_result(path: &Path, error: &FileError) -> String {
     match error {
         FileError::NotAResult(_) => {
             format!(
-                "it is no result file: `trainplan parse {} --save RESULTS` makes one of a log",
+                "not a result file; `trainplan parse {} --save RESULTS` makes one from a log",
                 path.display()
             )
         }
@@ -203,20 +203,20 @@ fn no_result(path: &Path, error: &FileError) -> String {
     }
 }
 
-/// How the name of a file ends that tells what was made of a run's log later.
+/// The ending of a file with a later score of a run.
 pub(super) const SCORE_ENDING: &str = ".score.json";
 
-/// The raw log beside a result file: NAME.log.zst beside NAME.result.json.
+/// Returns the raw log beside a result file: NAME.log.zst beside NAME.result.json.
 pub(super) fn log_of(path: &Path) -> Option<PathBuf> {
     beside(path, ".log.zst")
 }
 
-/// What is beside a result file under its name with another ending.
+/// Returns the file beside a result file with the same name and another ending, if it exists.
 fn beside(path: &Path, ending: &str) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?.strip_suffix(FILE_ENDING)?;
     Some(path.with_file_name(format!("{name}{ending}"))).filter(|beside| beside.exists())
 }
 
 pub(super) fn could_not_read(error: &io::Error) -> String {
-    format!("it can't be read: {error}; give a result file, or a folder of them")
+    format!("can't be read: {error}; use a result file or a folder of them")
 }

@@ -1,4 +1,4 @@
-//! `trainplan reparse`: stored logs read again by this program's parser.
+//! `trainplan reparse`: scores stored logs again with this program's parser.
 
 use super::data_dir::StoreArgs;
 use super::output::{self, Format, FormatArg};
@@ -12,11 +12,10 @@ use trainplan_shared::result::{Report, RunResult, View};
 use trainplan_shared::spec::Spec;
 use uuid::Uuid;
 
-/// Read the stored raw logs again, with this program's parser
+/// Score the stored raw logs again with this program's parser
 ///
-/// What was uploaded stays as it came; what the newer parser makes of its log is kept beside it, under the parser's version, and counts
-/// from then on. So does what a log is a run of, where it went up without that: the flags of a scenario say it. Runs without
-/// a raw log stay as they are.
+/// The uploaded result is kept; the new score is stored beside it with the parser's version and used from then on.
+/// Scenario flags set the recipe of runs whose log doesn't name it. Runs without a stored log don't change.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -24,9 +23,9 @@ Examples:
   trainplan reparse 01a1fecf-58d1
   trainplan reparse 01a1fecf-58d1 --recipe llama3.1-8b/h100/bf16/8@25.04
 
-Exit codes: 0 done; 1 a log could not be read (its row says why); 2 there is no such run.")]
+Exit codes: 0 success; 1 a log could not be read (its row says why); 2 unknown run.")]
 pub(super) struct Args {
-    /// Runs, by their ids or the first eight digits [default: all that an older parser made]
+    /// Ids of runs, or at least their first eight digits [default: all runs scored by an older parser]
     #[arg(value_name = "ID")]
     ids: Vec<String>,
     #[command(flatten)]
@@ -37,14 +36,38 @@ pub(super) struct Args {
     format: FormatArg,
 }
 
-/// What became of a run.
+/// The outcome for a run.
 #[derive(Debug, Serialize)]
 struct Row {
     id: String,
-    /// changed, same, no_log or failed.
-    outcome: &'static str,
-    /// Why it failed, or what does not fit in what was said.
+    outcome: ReparseOutcome,
+    /// Why it failed, or what contradicts the scenario flags.
     reason: Option<String>,
+}
+
+/// What reading a log again changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum ReparseOutcome {
+    /// The run has a new score.
+    Changed,
+    /// The new score is the same as the old one.
+    Same,
+    /// The store has no log of the run.
+    NoLog,
+    /// The log could not be read.
+    Failed,
+}
+
+impl ReparseOutcome {
+    fn id(self) -> &'static str {
+        match self {
+            ReparseOutcome::Changed => "changed",
+            ReparseOutcome::Same => "same",
+            ReparseOutcome::NoLog => "no_log",
+            ReparseOutcome::Failed => "failed",
+        }
+    }
 }
 
 impl Args {
@@ -52,7 +75,7 @@ impl Args {
         let said = View::of(self.scenario.spec()?, None)?.spec;
         let said = Some(said).filter(|said| *said != Spec::default());
         if said.is_some() && self.ids.is_empty() {
-            let why = "name the runs of which that is true: `trainplan results list` has their ids";
+            let why = "scenario flags need the ids of the runs; `trainplan results list` shows them";
             return Err(Failure::NoRun(why.into()));
         }
         let rows = tokio::runtime::Runtime::new()?.block_on(async {
@@ -77,12 +100,12 @@ impl Args {
         }
         let count = |outcome| rows.iter().filter(|row| row.outcome == outcome).count();
         note(&format!(
-            "{} of {} runs have a new score by parser {PARSER_VERSION}; {} have no raw log here",
-            count("changed"),
+            "{} of {} runs have a new score by parser {PARSER_VERSION}; {} have no stored log",
+            count(ReparseOutcome::Changed),
             rows.len(),
-            count("no_log")
+            count(ReparseOutcome::NoLog)
         ));
-        match count("failed") {
+        match count(ReparseOutcome::Failed) {
             0 => Ok(()),
             failed => Err(Failure::NotStored(failed, rows.len())),
         }
@@ -92,30 +115,30 @@ impl Args {
 const HEADER: [&str; 3] = ["outcome", "id", "reason"];
 
 fn cells(row: &Row) -> [String; 3] {
-    [row.outcome.into(), row.id.clone(), row.reason.clone().unwrap_or_default()]
+    [row.outcome.id().into(), row.id.clone(), row.reason.clone().unwrap_or_default()]
 }
 
 async fn row(store: &Store, id: Uuid, said: Option<Spec>) -> Row {
     let is_said = said.is_some();
     let (outcome, reason) = match store.reparse(id, said).await {
         Ok(Some(true)) if is_said => {
-            ("changed", store.get(id).await.ok().flatten().and_then(|run| doubts(&run)))
+            (ReparseOutcome::Changed, store.get(id).await.ok().flatten().and_then(|run| doubts(&run)))
         }
-        Ok(Some(true)) => ("changed", None),
-        Ok(Some(false)) => ("same", None),
-        Ok(None) => ("no_log", None),
-        Err(error) => ("failed", Some(error.to_string())),
+        Ok(Some(true)) => (ReparseOutcome::Changed, None),
+        Ok(Some(false)) => (ReparseOutcome::Same, None),
+        Ok(None) => (ReparseOutcome::NoLog, None),
+        Err(error) => (ReparseOutcome::Failed, Some(error.to_string())),
     };
     Row { id: id.to_string(), outcome, reason }
 }
 
-/// What to know of a run beyond its figures.
+/// Returns the remarks on a run's report.
 fn doubts(run: &RunResult) -> Option<String> {
     let remarks = parse::remarks(&Report::of(run, &View::default()));
     (!remarks.is_empty()).then(|| remarks.join("; "))
 }
 
-/// Every run that an older parser made.
+/// Returns the runs scored by an older parser.
 async fn outdated(store: &Store) -> Result<Vec<Uuid>, Failure> {
     let mut query = Query { limit: Some(1000), ..Query::default() };
     let mut ids = Vec::new();

@@ -1,4 +1,4 @@
-//! `trainplan results`: the runs that are kept here, listed and deleted.
+//! `trainplan results`: lists and deletes stored runs.
 
 use super::data_dir::StoreArgs;
 use super::output::{self, Format, FormatArg};
@@ -9,9 +9,9 @@ use serde::Serialize;
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::tables::StoredRunColumn;
 
-/// List the runs that are kept here, and delete them
+/// List and delete stored runs
 ///
-/// It is the store of this machine, or the one that --data-dir or --database-url names: what `trainplan serve` shows there.
+/// Uses the store that `trainplan serve` shows: the one of this machine, or of --data-dir or --database-url.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -19,7 +19,7 @@ Examples:
   trainplan results list --recipe '*405b*' --limit 20 --format csv
   trainplan results delete 0199a7b2-3c4d
 
-Exit codes: 0 done; 1 the store failed; 2 there is no such run.")]
+Exit codes: 0 success; 1 the store failed; 2 unknown run.")]
 pub(super) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -27,11 +27,11 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// List runs, those that ran last first
+    /// List runs, the newest first
     List(List),
-    /// Delete runs for good: results, scores, and the raw logs that no other run has
+    /// Delete runs permanently: results, scores, and raw logs that no other run shares
     Delete {
-        /// The runs, by their ids or the first eight digits
+        /// Ids of runs, or at least their first eight digits
         #[arg(value_name = "ID", required = true)]
         ids: Vec<String>,
         #[command(flatten)]
@@ -43,7 +43,7 @@ enum Command {
 
 #[derive(Debug, clap::Args)]
 struct List {
-    /// Only runs of this recipe; * stands for any text, here and in the next two
+    /// Only runs of this recipe; * matches any text, also in --cluster and --campaign
     #[arg(long, value_name = "ID")]
     recipe: Option<String>,
     /// Only runs on this cluster
@@ -55,7 +55,7 @@ struct List {
     /// Only runs with this status: scored, incomplete, invalid, failed, no_data, unreadable
     #[arg(long, value_name = "STATUS")]
     status: Option<String>,
-    /// The most runs
+    /// Maximum number of runs
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
     #[command(flatten)]
@@ -64,7 +64,7 @@ struct List {
     format: FormatArg,
 }
 
-/// A run that is no more.
+/// A deleted run.
 #[derive(Debug, Serialize)]
 struct Deleted {
     id: String,
@@ -83,7 +83,7 @@ impl Args {
 impl List {
     async fn run(self) -> Result<(), Failure> {
         let store = self.store.existing().await?;
-        // Short forms mean what they mean elsewhere.
+        // Expand short forms of recipe ids, as elsewhere.
         let recipe = |text: String| {
             Catalog::embedded().recipe(&text).map(|recipe| recipe.id.to_string()).unwrap_or(text)
         };
@@ -103,13 +103,16 @@ impl List {
             Format::Table => output::text_table(&StoredRunColumn::terminal(&page.items))?,
         }
         if page.next_cursor.is_some() {
-            note(&format!("there are more than {}: --limit shows up to 1000, or filter", self.limit));
+            note(&format!(
+                "more than {} runs match; use a filter or a larger --limit (up to 1000)",
+                self.limit
+            ));
         }
         Ok(())
     }
 }
 
-/// Deletes all of them, or none where one can't be found.
+/// Deletes all given runs, or none if one is unknown.
 async fn delete(ids: &[String], store: &StoreArgs, format: &FormatArg) -> Result<(), Failure> {
     let store = store.existing().await?;
     let mut found = Vec::new();
@@ -127,9 +130,9 @@ async fn delete(ids: &[String], store: &StoreArgs, format: &FormatArg) -> Result
         Format::Csv | Format::Table => output::csv(["id"], deleted.iter().map(|run| [run.id.clone()]))?,
     }
     note(&format!(
-        "{} {} for good",
+        "{} {} deleted permanently",
         deleted.len(),
-        if deleted.len() == 1 { "run is deleted" } else { "runs are deleted" }
+        if deleted.len() == 1 { "run" } else { "runs" }
     ));
     Ok(())
 }

@@ -1,10 +1,10 @@
-//! The same work for many things, on every processor.
+//! Parallel work on all processors.
 
 use std::iter;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// What `work` makes of each item, in the order of the items.
+/// Applies `work` to all items in parallel and returns the results in the order of the items.
 pub(super) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let take = || {

@@ -1,4 +1,4 @@
-//! The store's runs, for commands that read it.
+//! Stored runs, for commands that read the store.
 
 use super::Failure;
 use super::data_dir::StoreArgs;
@@ -8,22 +8,22 @@ use trainplan_shared::api::RunSummary;
 use trainplan_shared::result::RunResult;
 use uuid::Uuid;
 
-/// As much of an id as names a run: a few digits would soon name another.
+/// The fewest digits of an id: shorter prefixes soon match several runs.
 const SHORTEST: usize = 8;
 
-/// The run whose id is this, or begins so.
+/// Returns the run with this id, or with a unique prefix of one.
 pub(super) async fn by_id(store: &Store, text: &str) -> Result<Uuid, Failure> {
     let found = if text.len() < SHORTEST { Vec::new() } else { store.named(text).await? };
     match found[..] {
         [id] => Ok(id),
         [] => Err(Failure::NoRun(format!(
-            "{text} names no run that is kept here: give eight digits of an id at least; `trainplan results list` has them"
+            "no stored run has the id {text}; use at least eight digits of an id from `trainplan results list`"
         ))),
-        _ => Err(Failure::NoRun(format!("{text} may be several runs: give more of the id"))),
+        _ => Err(Failure::NoRun(format!("{text} matches several runs; use more digits of the id"))),
     }
 }
 
-/// A store, open to read.
+/// A store that is open for reading.
 pub(super) struct Stored {
     place: String,
     runtime: Runtime,
@@ -37,12 +37,12 @@ impl Stored {
         Ok(Stored { place: store.name().to_owned(), runtime, store })
     }
 
-    /// What to call the store, for messages.
+    /// Returns the store's name, for messages.
     pub(super) fn place(&self) -> &str {
         &self.place
     }
 
-    /// Every run, newest first, as summaries.
+    /// Returns the summaries of all runs, the newest first.
     pub(super) fn summaries(&self) -> Result<Vec<RunSummary>, Failure> {
         let mut query = Query { limit: Some(1000), ..Query::default() };
         let mut runs = Vec::new();
@@ -56,7 +56,7 @@ impl Stored {
         }
     }
 
-    /// A run's result; none if there is no such run.
+    /// Returns a run's result; none if the run is unknown.
     pub(super) fn result(&self, id: &str) -> Result<Option<RunResult>, Failure> {
         let Ok(id) = id.parse::<Uuid>() else { return Ok(None) };
         Ok(self.runtime.block_on(self.store.get(id))?)

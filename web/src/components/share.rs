@@ -1,9 +1,9 @@
 //! Share links: creating and revoking them, and the note for a guest.
 
 use super::copy::CopyButton;
-use super::trouble::TroubleNote;
+use super::trouble::RequestErrorNote;
 use crate::desk::Desk;
-use crate::message::{Answer, Question, Share, Trouble};
+use crate::message::{Answer, Question, RequestError, Share};
 use leptos::prelude::*;
 use leptos_router::hooks::use_location;
 
@@ -23,7 +23,7 @@ pub(crate) fn ShareLinks(
     let desk = Desk::of_app();
     let (is_open, days) = (RwSignal::new(false), RwSignal::new(7_u32));
     // The id and the secret of the link that was just created.
-    let (made, trouble) = (RwSignal::new(None::<(String, String)>), RwSignal::new(None::<Trouble>));
+    let (made, trouble) = (RwSignal::new(None::<(String, String)>), RwSignal::new(None::<RequestError>));
     let changes = RwSignal::new(0_u32);
     // A new selection of runs needs a new link.
     Effect::new(move |_| {
@@ -37,7 +37,7 @@ pub(crate) fn ShareLinks(
         },
         |answer| if let Answer::Shares(shares) = answer { Some(shares) } else { None },
     );
-    let heard = move |answer: Result<Answer, Trouble>| {
+    let heard = move |answer: Result<Answer, RequestError>| {
         match answer {
             Ok(Answer::Shared { id, secret }) => made.set(Some((id, secret))),
             Ok(_) => {}
@@ -55,7 +55,7 @@ pub(crate) fn ShareLinks(
     });
     // The list of links already asks for a missing token.
     let wrong = Signal::derive(move || {
-        let of_change = trouble.get().filter(|trouble| !matches!(trouble, Trouble::SignIn(_)));
+        let of_change = trouble.get().filter(|trouble| !matches!(trouble, RequestError::SignIn(_)));
         of_change.or_else(|| shares.trouble())
     });
     let row = move |share: Share| {
@@ -93,7 +93,7 @@ pub(crate) fn ShareLinks(
                     <button type="button" class="action primary" on:click=make>"Create link"</button>
                 </div>
             </Show>
-            <TroubleNote trouble=wrong />
+            <RequestErrorNote trouble=wrong />
             <Show when=move || made.with(Option::is_some)>
                 <p class="notice">
                     <code class="secret">{link}</code>
@@ -123,7 +123,7 @@ pub(crate) fn Guest() -> impl IntoView {
         (Some(share), _) => {
             format!("Shared view: {} until {}.", runs(&share), share.expires_at)
         }
-        (None, Some(Trouble::SignIn(_))) => {
+        (None, Some(RequestError::SignIn(_))) => {
             "This share link has expired or was revoked. Ask the sender for a new one.".to_string()
         }
         _ => "Shared view.".to_string(),

@@ -1,7 +1,7 @@
 //! Errors of requests to the server, with what to do.
 
 use crate::desk::Desk;
-use crate::message::Trouble;
+use crate::message::RequestError;
 use leptos::ev::SubmitEvent;
 use leptos::html::Input;
 use leptos::prelude::*;
@@ -9,10 +9,10 @@ use trainplan_shared::result::sentence;
 
 /// Shows an error, or asks for a missing token.
 #[component]
-pub(crate) fn TroubleNote(
+pub(crate) fn RequestErrorNote(
     /// The error, if any.
     #[prop(into)]
-    trouble: Signal<Option<Trouble>>,
+    trouble: Signal<Option<RequestError>>,
     /// The text to show without a server.
     #[prop(optional)]
     alone: &'static str,
@@ -20,16 +20,18 @@ pub(crate) fn TroubleNote(
     let desk = Desk::of_app();
     move || match trouble.get() {
         None => ().into_any(),
-        Some(Trouble::NoServer) if alone.is_empty() => ().into_any(),
-        Some(Trouble::NoServer) => view! { <p class="notice">{alone}</p> }.into_any(),
+        Some(RequestError::NoServer) if alone.is_empty() => ().into_any(),
+        Some(RequestError::NoServer) => view! { <p class="notice">{alone}</p> }.into_any(),
         // The request is repeated, and the old data stays.
-        Some(Trouble::NoNetwork) => {
+        Some(RequestError::NoNetwork) => {
             view! { <p class="basis" role="status">"The server does not answer. Retrying…"</p> }.into_any()
         }
         // The frame already says that the share link has expired.
-        Some(Trouble::SignIn(_)) if desk.shared().is_some() => ().into_any(),
-        Some(Trouble::SignIn(why)) => view! { <SignIn why /> }.into_any(),
-        Some(Trouble::Other(why)) => view! { <p class="error" role="alert">{sentence(&why)}</p> }.into_any(),
+        Some(RequestError::SignIn(_)) if desk.shared().is_some() => ().into_any(),
+        Some(RequestError::SignIn(why)) => view! { <SignIn why /> }.into_any(),
+        Some(RequestError::Other(why)) => {
+            view! { <p class="error" role="alert">{sentence(&why)}</p> }.into_any()
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the pages that show what ran and the worker say to each other.
+//! Messages between the pages of results and their worker.
 
 use super::WorkerMessage;
 use super::plan::Refusal;
@@ -12,16 +12,16 @@ use trainplan_shared::tables::PageCell;
 pub(crate) enum ForWorker {
     /// Read the file that comes next.
     Take {
-        /// What the page calls it.
+        /// The page's number of the file.
         number: u32,
-        /// Where it was.
+        /// The file's path.
         path: String,
     },
-    /// Stop reading; the file that is being read counts as not read.
+    /// Stop reading; the current file counts as not read.
     Stop,
     /// Forget all files.
     Clear,
-    /// Look at the results as this query of the page's address has it.
+    /// Use the window, convention and recipe of this query.
     View {
         /// The query.
         query: String,
@@ -31,12 +31,12 @@ pub(crate) enum ForWorker {
         /// Which.
         form: String,
     },
-    /// Show this to the server, so that it answers; nothing where it is empty.
+    /// Send this token to the server; no token if it is empty.
     SignIn {
         /// The token.
         token: String,
     },
-    /// Say what changes on the server, if it tells.
+    /// Report changes on the server.
     Listen,
     /// Answer a question.
     Ask {
@@ -53,63 +53,63 @@ pub(crate) enum ForWorker {
 pub(crate) enum ForPage {
     /// The worker takes files now.
     Ready,
-    /// So many bytes of the file are read.
+    /// This many bytes of the file are read.
     Progress(f64),
     /// The file is read.
     Read {
         /// What to show of it.
         row: Row,
         /// Its steps.
-        curve: Curve,
+        curve: LogCurve,
     },
-    /// What to show of every file, looked at in another way.
+    /// The rows of all files, after a change of the view.
     Rows(Vec<Row>),
     /// The files that were asked for.
     Saved(Vec<Saved>),
-    /// The answer to a question, or why there is none.
+    /// The answer to a question, or an error.
     Answer {
         /// What the page calls the question.
         number: u32,
         /// The answer.
-        answer: Result<Answer, Trouble>,
+        answer: Result<Answer, RequestError>,
     },
-    /// How far an upload is.
-    Sent(Sent),
-    /// Whether the server tells of itself what changes.
+    /// The progress of an upload.
+    UploadProgress(UploadProgress),
+    /// Whether the server reports its changes.
     Listening(bool),
     /// Something changed on the server.
-    Changed(Change),
+    Changed(ServerChange),
 }
 
 impl WorkerMessage for ForWorker {}
 impl WorkerMessage for ForPage {}
 
-/// What a page asks of what ran. Queries are those of the page's address.
+/// A question of a page about runs. Queries are those of the page's address.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Question {
-    /// A page of what the server has, by a query of its own.
+    /// A page of the server's runs, by a query of the server's.
     Runs {
         /// The query.
         query: String,
     },
-    /// Which filters of such a query match no run, each by itself.
+    /// The filters of a query that match no run by themselves.
     Unmet {
         /// The query.
         query: String,
     },
-    /// Runs beside each other, the reference first; the newest that there is to say if none is named.
+    /// A comparison of runs, the reference first; of the newest runs without ids.
     Comparison {
         /// Their ids.
         ids: Vec<String>,
-        /// How to look at them.
+        /// The window, convention and recipe.
         query: String,
     },
-    /// The same as files: `csv` or `json`.
+    /// A comparison as a file, `csv` or `json`.
     ComparisonFile {
         /// Their ids.
         ids: Vec<String>,
-        /// How to look at them.
+        /// The window, convention and recipe.
         query: String,
         /// Which.
         form: String,
@@ -138,16 +138,16 @@ pub(crate) enum Question {
         /// The run's id.
         id: String,
     },
-    /// What is running.
+    /// The unfinished runs.
     Live,
-    /// How step times went over time, by a query of the server's.
+    /// Time lines of step times, by a query of the server's.
     History {
         /// The query.
         query: String,
     },
     /// Upload what was dropped.
     Upload,
-    /// Keep a run on the server as one of a recipe.
+    /// Save the recipe of a run on the server.
     Rescore {
         /// Its id.
         id: String,
@@ -159,13 +159,13 @@ pub(crate) enum Question {
         /// Its id.
         id: String,
     },
-    /// What the server lets us do.
+    /// The scope of the signed-in user.
     Scope,
     /// The time lines whose newest run is a regression.
     Regressions,
-    /// What the link opens by which someone came.
+    /// The share link that the guest uses.
     Opened,
-    /// The links that are shared.
+    /// The active share links.
     Shares,
     /// Share runs.
     Share {
@@ -174,19 +174,19 @@ pub(crate) enum Question {
         /// For how long.
         days: u32,
     },
-    /// Say what is wrong with the name of a recipe.
+    /// Check the name of a recipe.
     Recipe {
         /// The name.
         text: String,
     },
-    /// Share no longer.
+    /// Revoke a share link.
     Revoke {
         /// The id of what was shared.
         id: String,
     },
 }
 
-/// What a page is answered.
+/// The answer to a page's question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Answer {
@@ -202,12 +202,12 @@ pub(crate) enum Answer {
     Address(String),
     Live(Vec<LiveRun>),
     History(Vec<TimeLine>),
-    Uploaded(Uploaded),
+    UploadSummary(UploadSummary),
     Scope(Scope),
     Opened(Share),
     Shares(Vec<Share>),
     Recipe(Option<Refusal>),
-    /// What was shared just now: its secret is told once.
+    /// A new share link with its secret, which is shown once.
     Shared {
         id: String,
         secret: String,
@@ -215,21 +215,21 @@ pub(crate) enum Answer {
     Done,
 }
 
-/// Why there is no answer.
+/// Why a request failed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Trouble {
-    /// Whoever serves the page has no results: a static host, or an older server.
+pub(crate) enum RequestError {
+    /// The page comes from a host without results.
     NoServer,
-    /// The network failed; it may work the next time.
+    /// The network failed. The request may succeed later.
     NoNetwork,
-    /// The server wants to know who asks.
+    /// The server requires a token.
     SignIn(String),
-    /// Something else, in words.
+    /// Another error, in words.
     Other(String),
 }
 
-/// What a server lets someone do, each more than the one before.
+/// What a user may do. Each scope includes the ones before.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Scope {
@@ -240,36 +240,36 @@ pub(crate) enum Scope {
     Admin,
 }
 
-/// What became of an upload.
+/// The outcome of an upload.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Uploaded {
-    /// How many results came to the server.
+pub(crate) struct UploadSummary {
+    /// The number of new results.
     pub(crate) new: usize,
-    /// How many it had.
+    /// The number of results that the server had.
     pub(crate) known: usize,
-    /// What it did not take, each with the reason.
+    /// The rejected files, each with the reason.
     pub(crate) refused: Vec<String>,
 }
 
-/// How far an upload is.
+/// The progress of an upload.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Sent {
-    /// Which of the files is on its way, from 1, and how many there are.
+pub(crate) struct UploadProgress {
+    /// The number of the current file, from 1, and of all files.
     pub(crate) file: usize,
     pub(crate) files: usize,
-    /// How many of all logs' bytes are there.
+    /// The percentage of the logs' bytes that arrived.
     pub(crate) percent: u32,
-    /// Whether the connection broke, and it is about to try again.
+    /// Whether the connection is lost and the upload retries.
     pub(crate) is_broken: bool,
 }
 
 /// What changed on the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Change {
-    /// Results came or went.
+pub(crate) enum ServerChange {
+    /// Runs were added or deleted.
     Runs,
-    /// A run went on.
+    /// An unfinished run made progress.
     Live,
 }
 
@@ -284,15 +284,15 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<Vec<String>>,
 }
 
-/// A page of what the server has.
+/// A page of the server's runs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Runs {
     pub(crate) rows: Vec<Row>,
-    /// Where the next page starts, if there is one.
+    /// The cursor of the next page, if there is one.
     pub(crate) next: Option<String>,
 }
 
-/// Runs beside each other. Sentences are made where the numbers are.
+/// A comparison of runs, in the sentences of the page.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Compared {
     /// The result in a sentence or two.
@@ -301,11 +301,11 @@ pub(crate) struct Compared {
     pub(crate) failure_line: Option<u64>,
     /// The same as one word, for its colour: `faster`, `not_comparable`, …
     pub(crate) verdict: String,
-    /// Why they should not be compared.
+    /// Why runs are not comparable.
     pub(crate) unlike: Vec<String>,
-    /// What else to know.
+    /// Notes on the comparison.
     pub(crate) notes: Vec<String>,
-    /// How the intervals are made.
+    /// How the intervals are computed.
     pub(crate) method: String,
     /// Which steps of a run alone were scored, and by whose choice.
     pub(crate) scored: String,
@@ -313,26 +313,26 @@ pub(crate) struct Compared {
     pub(crate) rows: Vec<Row>,
     pub(crate) step_time: Plot,
     pub(crate) loss: Plot,
-    /// What is known of them, first what differs.
+    /// The configurations, the differences first.
     pub(crate) settings: Vec<Setting>,
-    /// Ids of which there is no result, each with the reason.
+    /// The ids that were not found, each with the reason.
     pub(crate) missing: Vec<(String, String)>,
-    /// Runs that the server has.
+    /// The ids of runs on the server.
     pub(crate) on_server: Vec<String>,
-    /// Where a run alone comes from.
+    /// The origin of a run alone.
     pub(crate) source: Source,
 }
 
-/// Where a run comes from.
+/// The origin of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Source {
     /// Its log's path.
     pub(crate) path: String,
-    /// When it ran, or else when its log was last written to, in words.
+    /// When it started, or else when its log was last written, in words.
     pub(crate) ran: String,
-    /// The recipe that it is a run of.
+    /// The recipe that it matches.
     pub(crate) recipe: String,
-    /// Whether a campaign carried it out.
+    /// Whether a campaign launched it.
     pub(crate) is_carried: bool,
 }
 
@@ -353,7 +353,7 @@ pub(crate) struct PlotLine {
     pub(crate) values: Vec<f64>,
 }
 
-/// A value that curves have to be held against.
+/// A level to compare curves with.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PlotLevel {
     pub(crate) name: String,
@@ -362,12 +362,12 @@ pub(crate) struct PlotLevel {
     pub(crate) interval: Option<(f64, f64)>,
 }
 
-/// Something that is known of runs.
+/// A key of the runs' configurations.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Setting {
     pub(crate) group: String,
     pub(crate) label: String,
-    /// One for each run; what is not known is empty.
+    /// The value of each run; empty if unknown.
     pub(crate) values: Vec<String>,
     pub(crate) differs: bool,
 }
@@ -387,18 +387,18 @@ pub(crate) struct LiveRun {
     pub(crate) planned: String,
     /// Whether it ended.
     pub(crate) is_over: bool,
-    /// When it was heard of last; of one that ended, when it did.
+    /// The time of the last report, or of the end.
     pub(crate) seen: String,
 }
 
-/// How the step time of one thing went over time.
+/// The step times of one scenario on one cluster over time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TimeLine {
-    /// What tells it from every other.
+    /// A unique key.
     pub(crate) key: String,
-    /// What it is of.
+    /// The title.
     pub(crate) title: String,
-    /// The recipe and the cluster, where they are known.
+    /// The recipe and the cluster, if known.
     pub(crate) recipe: Option<String>,
     pub(crate) cluster: Option<String>,
     /// The runs, the oldest first.
@@ -434,36 +434,36 @@ pub(crate) struct TimePoint {
     /// When, in milliseconds since 1970, and in words.
     pub(crate) at_ms: f64,
     pub(crate) at: String,
-    /// None of a run that was not scored, or can't stand beside others.
+    /// None if the run was not scored or is not comparable.
     pub(crate) step_time_s: Option<f64>,
-    /// What is usual around it, where the step time changed at some time.
+    /// The usual step time around it, if the time line has a change.
     pub(crate) usual_s: Option<f64>,
-    /// That the step time changed here, in words.
+    /// The change of the step time at this run, in words.
     pub(crate) change: Option<String>,
     /// Whether it is a regression.
     pub(crate) is_alert: bool,
 }
 
-/// A link that lets others see runs.
+/// A share link.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Share {
     pub(crate) id: String,
-    /// How many runs it opens.
+    /// The number of runs that it shows.
     pub(crate) runs: usize,
     pub(crate) expires_at: String,
 }
 
-/// What the page shows of a file or a run.
+/// A row of a table of runs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Row {
-    /// What the page calls the file; 0 of what is none.
+    /// The page's number of the file; 0 for stored runs.
     pub(crate) number: u32,
     /// The result's id, if it has one.
     pub(crate) id: String,
     pub(crate) path: String,
     /// By its name on the command line: `scored`, `no_data`, …
     pub(crate) status: String,
-    /// Why it is not scored, not comparable, or what else to know.
+    /// Why it is not scored or not comparable, and its notes.
     pub(crate) remarks: Vec<String>,
     /// The campaign that lists it, and its cluster, where it was launched from here.
     pub(crate) campaign: Option<String>,
@@ -486,7 +486,7 @@ impl Row {
 
 /// Every step of a file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Curve {
+pub(crate) struct LogCurve {
     /// As the log numbers them.
     pub(crate) labels: Vec<f64>,
     pub(crate) step_time_s: Vec<Option<f64>>,

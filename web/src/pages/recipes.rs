@@ -30,8 +30,12 @@ pub(crate) fn RecipesPage() -> impl IntoView {
     provide_context(Problems(problems));
     let rows = Memo::new(move |_| {
         let filter = filter.with(|filter| filter.clone().unwrap_or_default());
-        let mut rows: Vec<Row> =
-            Catalog::embedded().recipes().iter().filter(|recipe| filter.keeps(recipe)).map(Row).collect();
+        let mut rows: Vec<ListedRecipe> = Catalog::embedded()
+            .recipes()
+            .iter()
+            .filter(|recipe| filter.keeps(recipe))
+            .map(ListedRecipe)
+            .collect();
         let sort = sort.get().ok().flatten();
         rows.sort_by(|a, b| match sort {
             Some(sort) => sort.order(*a, *b),
@@ -96,15 +100,15 @@ fn text(column: RecipeColumn, recipe: &'static Recipe) -> String {
 
 /// A recipe of the table. The catalog has each recipe once.
 #[derive(Clone, Copy)]
-struct Row(&'static Recipe);
+struct ListedRecipe(&'static Recipe);
 
-impl PartialEq for Row {
-    fn eq(&self, other: &Row) -> bool {
+impl PartialEq for ListedRecipe {
+    fn eq(&self, other: &ListedRecipe) -> bool {
         std::ptr::eq(self.0, other.0)
     }
 }
 
-impl Row {
+impl ListedRecipe {
     fn is_measured(self) -> bool {
         Catalog::embedded().baseline(&self.0.id).is_some()
     }
@@ -118,7 +122,7 @@ struct Sort {
 }
 
 impl Sort {
-    fn order(self, a: Row, b: Row) -> Ordering {
+    fn order(self, a: ListedRecipe, b: ListedRecipe) -> Ordering {
         match (self.column.sort_value(&a.0), self.column.sort_value(&b.0)) {
             (Some(a), Some(b)) => a.order(&b, self.descending),
             _ => Ordering::Equal,
@@ -148,7 +152,7 @@ impl std::str::FromStr for Sort {
 
 /// The matrix of recipes with their measurements.
 #[component]
-fn Matrix(rows: Memo<Vec<Row>>, sort: Memo<Result<Option<Sort>, Problem>>) -> impl IntoView {
+fn Matrix(rows: Memo<Vec<ListedRecipe>>, sort: Memo<Result<Option<Sort>, Problem>>) -> impl IntoView {
     view! {
         <div class="scroll" tabindex="0" role="region" aria-label="Recipes">
             <table class="matrix cards">
@@ -211,8 +215,8 @@ fn Sortable(
 
 /// One recipe.
 #[component]
-fn RecipeRow(row: Row) -> impl IntoView {
-    let Row(recipe) = row;
+fn RecipeRow(row: ListedRecipe) -> impl IntoView {
+    let ListedRecipe(recipe) = row;
     let open = href("/", &Spec::default().with(Field::Recipe, recipe.id.to_string()));
     let name = format!("Plan {}", Catalog::embedded().title(&recipe.id));
     let cell = |column: RecipeColumn| {
@@ -240,14 +244,15 @@ fn RecipeRow(row: Row) -> impl IntoView {
 
 /// The chart of the listed recipes' measurements by GPU count.
 #[component]
-fn Measurements(rows: Memo<Vec<Row>>) -> impl IntoView {
+fn Measurements(rows: Memo<Vec<ListedRecipe>>) -> impl IntoView {
     let address = Address::of_page();
     let quantity =
         Memo::new(move |_| address.spec().parse(Field::Quantity).ok().flatten().unwrap_or(Quantity::MfuFull));
     // In the catalog's order, so that sorting the table does not change the chart.
     let measured = Memo::new(move |_| {
         let rows = rows.get();
-        let in_sight = Catalog::embedded().recipes().iter().filter(|recipe| rows.contains(&Row(recipe)));
+        let in_sight =
+            Catalog::embedded().recipes().iter().filter(|recipe| rows.contains(&ListedRecipe(recipe)));
         series(in_sight, None)
     });
     let chart = Signal::derive(move || measured.with(|measured| chart(measured, quantity.get()).into()));

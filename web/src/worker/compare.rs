@@ -2,7 +2,7 @@
 
 use super::headline::{self, headline, label, not_comparable, notes, verdict};
 use super::{files, runs};
-use crate::message::{Compared, Plot, PlotLevel, PlotLine, Row, Saved, Setting, Source, Trouble};
+use crate::message::{Compared, Plot, PlotLevel, PlotLine, RequestError, Row, Saved, Setting, Source};
 use std::rc::Rc;
 use trainplan_shared::compare::{Comparison, ComparisonOptions, Curve, ReferenceLevelKind, RunFigures};
 use trainplan_shared::field::Field;
@@ -15,7 +15,7 @@ use trainplan_shared::units::minute;
 const RECENT: usize = 50;
 
 /// Compares the runs of these ids with a view; without ids, the newest comparable runs.
-pub(super) async fn compare(ids: Vec<String>, view: View) -> Result<Compared, Trouble> {
+pub(super) async fn compare(ids: Vec<String>, view: View) -> Result<Compared, RequestError> {
     let ids = if ids.is_empty() { newest().await? } else { ids };
     let FoundRuns { runs, on_server, missing } = FoundRuns::of(ids).await?;
     let asked = view.window;
@@ -67,10 +67,10 @@ fn source(runs: &[Rc<RunResult>], comparison: &Comparison) -> Source {
 }
 
 /// Returns the comparison as a file.
-pub(super) async fn file(ids: Vec<String>, view: View, form: &str) -> Result<Saved, Trouble> {
+pub(super) async fn file(ids: Vec<String>, view: View, form: &str) -> Result<Saved, RequestError> {
     let asked = view.window;
     let comparison = comparison(&FoundRuns::of(ids).await?.runs, view);
-    let failed = |error: &dyn std::fmt::Display| Trouble::Other(error.to_string());
+    let failed = |error: &dyn std::fmt::Display| RequestError::Other(error.to_string());
     let text = match form {
         "csv" => {
             let csv = ComparisonColumn::csv(&ComparedRun::all(&comparison, asked)).to_csv();
@@ -97,7 +97,7 @@ struct FoundRuns {
 }
 
 impl FoundRuns {
-    async fn of(ids: Vec<String>) -> Result<FoundRuns, Trouble> {
+    async fn of(ids: Vec<String>) -> Result<FoundRuns, RequestError> {
         let mut found = FoundRuns::default();
         for id in ids {
             match runs::find(&id).await {
@@ -105,8 +105,8 @@ impl FoundRuns {
                     found.runs.push(run);
                     found.on_server.extend(is_on_server.then_some(id));
                 }
-                Err(Trouble::Other(why)) => found.missing.push((id, sentence(&why))),
-                Err(Trouble::NoServer) => {
+                Err(RequestError::Other(why)) => found.missing.push((id, sentence(&why))),
+                Err(RequestError::NoServer) => {
                     let why = format!("Run {id} was not dropped in this tab, and there is no server.");
                     found.missing.push((id, why));
                 }
@@ -119,7 +119,7 @@ impl FoundRuns {
 
 /// Returns the ids of the two newest comparable runs of the newest run's recipe, the older one first, or the id of the
 /// newest run alone. Dropped runs count as newer than those on the server.
-async fn newest() -> Result<Vec<String>, Trouble> {
+async fn newest() -> Result<Vec<String>, RequestError> {
     let dropped: Vec<(String, Option<String>)> = files::runs()
         .into_iter()
         .rev()

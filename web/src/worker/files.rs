@@ -2,7 +2,7 @@
 
 use super::post;
 use crate::message::results::ForPage;
-use crate::message::{Curve, Row, Saved};
+use crate::message::{LogCurve, Row, Saved};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -34,7 +34,7 @@ struct Taken {
 
 /// Everything taken, and how the page looks at it.
 #[derive(Default)]
-struct Desk {
+struct DroppedFiles {
     taken: Vec<Taken>,
     view: View,
     /// The number and the path of the file that comes next.
@@ -44,7 +44,7 @@ struct Desk {
 }
 
 thread_local! {
-    static DESK: RefCell<Desk> = RefCell::default();
+    static DESK: RefCell<DroppedFiles> = RefCell::default();
 }
 
 /// Says which file comes next.
@@ -246,11 +246,11 @@ impl Taken {
         }
     }
 
-    fn curve(&self) -> Curve {
-        let Ok(run) = &self.run else { return Curve::default() };
+    fn curve(&self) -> LogCurve {
+        let Ok(run) = &self.run else { return LogCurve::default() };
         let steps = &run.log.steps;
         let column = |column: &Column| (0..steps.len()).map(|row| column.get(row)).collect();
-        Curve {
+        LogCurve {
             labels: steps.label.iter().map(|label| *label as f64).collect(),
             step_time_s: column(&steps.step_time_s),
             loss: column(&steps.loss),

@@ -1,7 +1,7 @@
 //! Step times over time, as the server judges them.
 
 use super::server;
-use crate::message::{CheckLine, TimeLine, TimePoint, Trouble};
+use crate::message::{CheckLine, RequestError, TimeLine, TimePoint};
 use std::cmp::Reverse;
 use trainplan_shared::api::RunHistories;
 use trainplan_shared::history::{self, ChangePoint, CheckOutcome, ThresholdCheck, ThresholdKind};
@@ -12,7 +12,7 @@ use web_sys::js_sys::Date;
 const NEWEST: &str = "limit=1000";
 
 /// Returns the time lines of a query, those with regressions first, then the longest.
-pub(super) async fn read(query: &str) -> Result<Vec<TimeLine>, Trouble> {
+pub(super) async fn read(query: &str) -> Result<Vec<TimeLine>, RequestError> {
     let RunHistories { series, .. } = server::get(&format!("/history?{query}")).await?;
     let mut lines: Vec<TimeLine> = series.iter().map(time_line).collect();
     lines.sort_by_key(|line| (!line.is_regression(), Reverse(line.points.len())));
@@ -20,7 +20,7 @@ pub(super) async fn read(query: &str) -> Result<Vec<TimeLine>, Trouble> {
 }
 
 /// Returns the time lines, without their runs, whose newest run is a regression.
-pub(super) async fn regressions() -> Result<Vec<TimeLine>, Trouble> {
+pub(super) async fn regressions() -> Result<Vec<TimeLine>, RequestError> {
     let mut lines = read(NEWEST).await?;
     lines.retain(TimeLine::is_regression);
     for line in &mut lines {

@@ -2,7 +2,7 @@
 
 use super::{post, runs, server};
 use crate::message::results::ForPage;
-use crate::message::{Change, LiveRun, Trouble};
+use crate::message::{LiveRun, RequestError, ServerChange};
 use std::cell::Cell;
 use trainplan_shared::api::{EventKind, UnfinishedRun, UnfinishedRuns};
 use trainplan_shared::units::{minute, significant};
@@ -12,7 +12,7 @@ use web_sys::ReadableStreamDefaultReader;
 use web_sys::js_sys::{Date, Reflect, Uint8Array};
 
 /// What is running, or ended without a result a short while ago.
-pub(super) async fn running() -> Result<Vec<LiveRun>, Trouble> {
+pub(super) async fn running() -> Result<Vec<LiveRun>, RequestError> {
     let UnfinishedRuns { items } = server::get("/progress").await?;
     Ok(items.into_iter().map(live).collect())
 }
@@ -84,7 +84,7 @@ async fn hear() -> Result<(), JsValue> {
         while let Some(end) = told.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = told.drain(..=end).collect();
             if let Some(change) = change(String::from_utf8_lossy(&line).trim()) {
-                if change == Change::Runs {
+                if change == ServerChange::Runs {
                     runs::forget();
                 }
                 post(&ForPage::Changed(change));
@@ -94,9 +94,9 @@ async fn hear() -> Result<(), JsValue> {
 }
 
 /// What a line of the stream says has changed: only the kind of an event matters, since pages ask anew.
-fn change(line: &str) -> Option<Change> {
+fn change(line: &str) -> Option<ServerChange> {
     match EventKind::from_id(line.strip_prefix("event:")?.trim())? {
-        EventKind::Run | EventKind::Deleted | EventKind::Alert | EventKind::Again => Some(Change::Runs),
-        EventKind::Progress => Some(Change::Live),
+        EventKind::Run | EventKind::Deleted | EventKind::Alert | EventKind::Again => Some(ServerChange::Runs),
+        EventKind::Progress => Some(ServerChange::Live),
     }
 }

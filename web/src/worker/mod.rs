@@ -18,7 +18,7 @@ mod upload;
 
 use crate::message::plan::CalculatorRequest;
 use crate::message::results::{ForPage, ForWorker};
-use crate::message::{Answer, Question, Refusal, Trouble, WorkerMessage};
+use crate::message::{Answer, Question, Refusal, RequestError, WorkerMessage};
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
@@ -64,7 +64,7 @@ fn hear(message: ForWorker) {
     }
 }
 
-async fn answer(question: Question) -> Result<Answer, Trouble> {
+async fn answer(question: Question) -> Result<Answer, RequestError> {
     match question {
         Question::Runs { query } => runs::page(&query).await.map(Answer::Runs),
         Question::Unmet { query } => runs::unmet(&query).await.map(Answer::Unmet),
@@ -80,7 +80,7 @@ async fn answer(question: Question) -> Result<Answer, Trouble> {
         Question::LogFile { id } => runs::log_address(&id).await.map(Answer::Address),
         Question::Live => live::running().await.map(Answer::Live),
         Question::History { query } => history::read(&query).await.map(Answer::History),
-        Question::Upload => upload::upload().await.map(Answer::Uploaded),
+        Question::Upload => upload::upload().await.map(Answer::UploadSummary),
         Question::Rescore { id, recipe } => runs::rescore(&id, &recipe).await.map(|()| Answer::Done),
         Question::Delete { id } => runs::delete(&id).await.map(|()| Answer::Done),
         Question::Scope => server::scope().await.map(Answer::Scope),

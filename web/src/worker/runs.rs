@@ -2,7 +2,7 @@
 
 use super::{files, server};
 use crate::message::LINES;
-use crate::message::{Row, Runs, Saved, Table, Trouble};
+use crate::message::{RequestError, Row, Runs, Saved, Table};
 use std::cell::RefCell;
 use std::rc::Rc;
 use trainplan_shared::api::{LogLines, RunPage, RunSummary, ScoreSummary, ScoreVersion, ScoreVersions};
@@ -25,18 +25,18 @@ thread_local! {
 }
 
 /// A page of the server's runs, by a query of its own.
-pub(super) async fn page(query: &str) -> Result<Runs, Trouble> {
+pub(super) async fn page(query: &str) -> Result<Runs, RequestError> {
     let RunPage { items, next_cursor } = list(query, ROWS).await?;
     Ok(Runs { rows: items.into_iter().map(row).collect(), next: next_cursor })
 }
 
-pub(super) async fn list(query: &str, limit: usize) -> Result<RunPage, Trouble> {
+pub(super) async fn list(query: &str, limit: usize) -> Result<RunPage, RequestError> {
     let and = if query.is_empty() { "" } else { "&" };
     server::get(&format!("/runs?{query}{and}limit={limit}")).await
 }
 
 /// Which filters of a query of the server's match no run, each by itself.
-pub(super) async fn unmet(query: &str) -> Result<Vec<String>, Trouble> {
+pub(super) async fn unmet(query: &str) -> Result<Vec<String>, RequestError> {
     let mut unmet = Vec::new();
     for filter in query.split('&').filter(|filter| !filter.is_empty()) {
         if list(filter, 1).await?.items.is_empty() {
@@ -76,7 +76,7 @@ fn called(path: String) -> String {
 }
 
 /// A run, and whether the server has it.
-pub(super) async fn find(id: &str) -> Result<(Rc<RunResult>, bool), Trouble> {
+pub(super) async fn find(id: &str) -> Result<(Rc<RunResult>, bool), RequestError> {
     if let Some(found) = files::run(id) {
         return Ok(found);
     }
@@ -85,7 +85,7 @@ pub(super) async fn find(id: &str) -> Result<(Rc<RunResult>, bool), Trouble> {
         return Ok((run, true));
     }
     let file = server::bytes(&format!("/runs/{}", segment(id))).await?;
-    let run = Rc::new(read(&file).map_err(|error| Trouble::Other(error.to_string()))?);
+    let run = Rc::new(read(&file).map_err(|error| RequestError::Other(error.to_string()))?);
     FETCHED.with_borrow_mut(|kept| {
         if kept.len() >= KEPT {
             kept.remove(0);
@@ -101,7 +101,7 @@ pub(super) fn forget() {
 }
 
 /// Has the server read a run's log again, as one of a recipe.
-pub(super) async fn rescore(id: &str, recipe: &str) -> Result<(), Trouble> {
+pub(super) async fn rescore(id: &str, recipe: &str) -> Result<(), RequestError> {
     let path = format!("/runs/{}/scores?recipe={}", segment(id), segment(recipe));
     server::send("POST", &path, None).await?;
     forget();
@@ -109,7 +109,7 @@ pub(super) async fn rescore(id: &str, recipe: &str) -> Result<(), Trouble> {
 }
 
 /// Deletes a run from the server.
-pub(super) async fn delete(id: &str) -> Result<(), Trouble> {
+pub(super) async fn delete(id: &str) -> Result<(), RequestError> {
     server::delete(&format!("/runs/{}", segment(id))).await?;
     files::note(id, false);
     forget();
@@ -117,14 +117,15 @@ pub(super) async fn delete(id: &str) -> Result<(), Trouble> {
 }
 
 /// The result file of a run.
-pub(super) async fn file(id: &str) -> Result<Saved, Trouble> {
+pub(super) async fn file(id: &str) -> Result<Saved, RequestError> {
     let (run, _) = find(id).await?;
-    let text = trainplan_shared::result::write(&run).map_err(|error| Trouble::Other(error.to_string()))?;
+    let text =
+        trainplan_shared::result::write(&run).map_err(|error| RequestError::Other(error.to_string()))?;
     Ok(Saved { name: run.file_name(), text })
 }
 
 /// The versions of a run's score.
-pub(super) async fn scores(id: &str) -> Result<Table, Trouble> {
+pub(super) async fn scores(id: &str) -> Result<Table, RequestError> {
     let ScoreVersions::<ScoreSummary> { items } =
         server::get(&format!("/runs/{}/scores", segment(id))).await?;
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "–".to_string());
@@ -146,22 +147,22 @@ pub(super) async fn scores(id: &str) -> Result<Table, Trouble> {
 }
 
 /// Lines of a run's log.
-pub(super) async fn lines(id: &str, from: u64, find: &str) -> Result<LogLines, Trouble> {
+pub(super) async fn lines(id: &str, from: u64, find: &str) -> Result<LogLines, RequestError> {
     // Asking for a log that is not there would be an error in the browser's eyes.
     let summary: RunSummary = server::get(&format!("/runs/{}/summary", segment(id))).await?;
     if !summary.has_log {
-        return Err(Trouble::NoServer);
+        return Err(RequestError::NoServer);
     }
     let find = if find.is_empty() { String::new() } else { format!("&q={}", segment(find)) };
     server::get(&format!("/runs/{}/log/lines?from={from}&count={LINES}{find}", segment(id))).await
 }
 
 /// An address from which the browser saves a run's log: it would not show our token by itself.
-pub(super) async fn log_address(id: &str) -> Result<String, Trouble> {
+pub(super) async fn log_address(id: &str) -> Result<String, RequestError> {
     let response = server::send("GET", &format!("/runs/{}/log", segment(id)), None).await?;
-    let blob = response.blob().map_err(|_| Trouble::NoNetwork)?;
-    let blob: Blob = JsFuture::from(blob).await.map_err(|_| Trouble::NoNetwork)?.unchecked_into();
-    Url::create_object_url_with_blob(&blob).map_err(|_| Trouble::NoNetwork)
+    let blob = response.blob().map_err(|_| RequestError::NoNetwork)?;
+    let blob: Blob = JsFuture::from(blob).await.map_err(|_| RequestError::NoNetwork)?.unchecked_into();
+    Url::create_object_url_with_blob(&blob).map_err(|_| RequestError::NoNetwork)
 }
 
 /// A text as a part of an address.

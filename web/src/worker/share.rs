@@ -2,18 +2,18 @@
 
 use super::runs::segment;
 use super::server;
-use crate::message::{Answer, Share, Trouble};
+use crate::message::{Answer, RequestError, Share};
 use trainplan_shared::api::{CallerAccess, NewShareLink, ShareLink, ShareLinkRequest, ShareLinks};
 use trainplan_shared::units::minute;
 
 /// What the link that is shown to the server opens.
-pub(super) async fn opened() -> Result<Share, Trouble> {
+pub(super) async fn opened() -> Result<Share, RequestError> {
     let CallerAccess { runs, until, .. } = server::get("/me").await?;
     let expires_at = minute(&until.unwrap_or_default());
     Ok(Share { runs: runs.map_or(0, |runs| runs.len()), expires_at, ..Share::default() })
 }
 
-pub(super) async fn list() -> Result<Vec<Share>, Trouble> {
+pub(super) async fn list() -> Result<Vec<Share>, RequestError> {
     let ShareLinks { items } = server::get("/shares").await?;
     let share = |ShareLink { id, runs, expires_at, .. }: ShareLink| Share {
         id,
@@ -23,12 +23,12 @@ pub(super) async fn list() -> Result<Vec<Share>, Trouble> {
     Ok(items.into_iter().map(share).collect())
 }
 
-pub(super) async fn create(ids: Vec<String>, days: u32) -> Result<Answer, Trouble> {
+pub(super) async fn create(ids: Vec<String>, days: u32) -> Result<Answer, RequestError> {
     let wanted = ShareLinkRequest { ids, expires_in_days: days };
     let NewShareLink { secret, share } = server::create("/shares", &wanted).await?;
     Ok(Answer::Shared { id: share.id, secret })
 }
 
-pub(super) async fn revoke(id: &str) -> Result<Answer, Trouble> {
+pub(super) async fn revoke(id: &str) -> Result<Answer, RequestError> {
     server::delete(&format!("/shares/{}", segment(id))).await.map(|()| Answer::Done)
 }

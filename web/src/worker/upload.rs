@@ -2,7 +2,7 @@
 
 use super::{files, post, scope, server};
 use crate::message::results::ForPage;
-use crate::message::{Sent, Trouble, Uploaded};
+use crate::message::{RequestError, UploadProgress, UploadSummary};
 use sha2::{Digest, Sha256};
 use trainplan_shared::api::{LogProgress, UploadOutcome, UploadedRun};
 use trainplan_shared::result::{RunResult, write};
@@ -17,12 +17,12 @@ const PIECE: f64 = 4.0 * 1024.0 * 1024.0;
 const PAUSES: [i32; 3] = [1_000, 2_000, 4_000];
 
 /// Sends everything that is worth keeping. What the server has already stays as it is there.
-pub(super) async fn upload() -> Result<Uploaded, Trouble> {
-    let mut uploaded = Uploaded::default();
+pub(super) async fn upload() -> Result<UploadSummary, RequestError> {
+    let mut uploaded = UploadSummary::default();
     let runs = files::worth_keeping();
     let size = |log: &Option<File>| log.as_ref().map_or(0.0, |log| log.size());
     let bytes = runs.iter().map(|(_, log)| size(log)).sum();
-    let mut progress = Progress { file: 0, files: runs.len(), bytes, before: 0.0, there: 0.0 };
+    let mut progress = UploadMeter { file: 0, files: runs.len(), bytes, before: 0.0, there: 0.0 };
     for (run, log) in runs {
         progress.file += 1;
         progress.tell(0.0);
@@ -32,8 +32,8 @@ pub(super) async fn upload() -> Result<Uploaded, Trouble> {
                 *count += 1;
                 files::note(&run.id.to_string(), true);
             }
-            Err(Trouble::Other(why)) => uploaded.refused.push(format!("{}: {why}", run.source.path)),
-            Err(trouble @ Trouble::SignIn(_)) => return Err(trouble),
+            Err(RequestError::Other(why)) => uploaded.refused.push(format!("{}: {why}", run.source.path)),
+            Err(trouble @ RequestError::SignIn(_)) => return Err(trouble),
             // Nothing else would arrive either.
             Err(_) => {
                 let path = &run.source.path;
@@ -49,7 +49,7 @@ pub(super) async fn upload() -> Result<Uploaded, Trouble> {
 }
 
 /// How far it is.
-struct Progress {
+struct UploadMeter {
     /// Which file, from 1, of how many.
     file: usize,
     files: usize,
@@ -59,7 +59,7 @@ struct Progress {
     there: f64,
 }
 
-impl Progress {
+impl UploadMeter {
     /// Says that so much of this file's log is there.
     fn tell(&mut self, there: f64) {
         self.there = there;
@@ -69,24 +69,24 @@ impl Progress {
     fn post(&self, is_broken: bool) {
         // Results alone are as good as nothing beside logs.
         let percent = (self.before + self.there) / self.bytes.max(1.0) * 100.0;
-        let Progress { file, files, .. } = *self;
-        post(&ForPage::Sent(Sent { file, files, percent: percent as u32, is_broken }));
+        let UploadMeter { file, files, .. } = *self;
+        post(&ForPage::UploadProgress(UploadProgress { file, files, percent: percent as u32, is_broken }));
     }
 }
 
 /// Sends one; whether any of it was new to the server. Where the connection breaks it goes on by itself, and gives up
 /// only when nothing more arrives.
-async fn send(run: &RunResult, log: Option<&File>, progress: &mut Progress) -> Result<bool, Trouble> {
+async fn send(run: &RunResult, log: Option<&File>, progress: &mut UploadMeter) -> Result<bool, RequestError> {
     let mut is_new = false;
     let mut pauses = PAUSES.iter();
     loop {
         let before = progress.there;
         match send_rest(run, log, progress, &mut is_new).await {
-            Err(Trouble::NoNetwork) => {
+            Err(RequestError::NoNetwork) => {
                 if progress.there > before {
                     pauses = PAUSES.iter();
                 }
-                let pause = pauses.next().ok_or(Trouble::NoNetwork)?;
+                let pause = pauses.next().ok_or(RequestError::NoNetwork)?;
                 progress.post(true);
                 wait(*pause).await;
             }
@@ -99,10 +99,10 @@ async fn send(run: &RunResult, log: Option<&File>, progress: &mut Progress) -> R
 async fn send_rest(
     run: &RunResult,
     log: Option<&File>,
-    progress: &mut Progress,
+    progress: &mut UploadMeter,
     is_new: &mut bool,
-) -> Result<(), Trouble> {
-    let other = |error: &dyn std::fmt::Display| Trouble::Other(error.to_string());
+) -> Result<(), RequestError> {
+    let other = |error: &dyn std::fmt::Display| RequestError::Other(error.to_string());
     let text = write(run).map_err(|error| other(&error))?;
     // The browser's own digest is there on https and localhost only. Its base64 takes a character for each byte.
     let sha256: String = Sha256::digest(text.as_bytes()).iter().map(|byte| char::from(*byte)).collect();

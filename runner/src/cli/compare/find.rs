@@ -1,4 +1,4 @@
-//! The runs that a person means: by files, or by what they are called in the store.
+//! Finds the runs of the command line: files, or stored runs by id or name.
 
 use super::super::data_dir::StoreArgs;
 use super::super::stored::Stored;
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use trainplan_shared::api::RunSummary;
 use trainplan_shared::result::{RunResult, View};
 
-/// The shortest beginning of an id that is taken for one.
+/// The fewest digits of an id.
 const SHORTEST: usize = 4;
 
-/// The runs of the command line, in its order. All that is wrong with them is told at once.
+/// Returns the runs of the command line, in its order, or all errors at once.
 pub(super) fn all(names: &[String], view: &View, data: &StoreArgs) -> Result<Vec<RunResult>, Failure> {
     let files = side_by_side::map(names, |name| is_path(name).then(|| of_path(Path::new(name), view)));
     let from_store = FromStore { data, stored: OnceCell::new() };
@@ -19,7 +19,7 @@ pub(super) fn all(names: &[String], view: &View, data: &StoreArgs) -> Result<Vec
     for (name, file) in names.iter().zip(files) {
         match file.unwrap_or_else(|| from_store.run(name)) {
             Ok(run) => runs.push(run),
-            // The store itself can't be read: that is no mistake in a name.
+            // The store can't be read: that is not an error of a name.
             Err(failure @ (Failure::Store(_) | Failure::DataDir(_) | Failure::Output(_))) => {
                 return Err(failure);
             }
@@ -36,14 +36,14 @@ fn is_path(name: &str) -> bool {
     name == "-" || Path::new(name).symlink_metadata().is_ok()
 }
 
-/// The one run that a path holds.
+/// Returns the only run of a path.
 fn of_path(path: &Path, view: &View) -> Result<RunResult, Failure> {
     let wrong = |what| Failure::Contents { path: PathBuf::from(path), what };
     let mut found = parse::runs(path, view);
     match (found.pop(), found.len()) {
         (Some(Ok(run)), 0) => Ok(run),
-        (Some(Err(report)), 0) => Err(wrong(report.reason.unwrap_or_else(|| "it holds no run".into()))),
-        (_, more) => Err(wrong(format!("it holds {} logs: name one of them", more + 1))),
+        (Some(Err(report)), 0) => Err(wrong(report.reason.unwrap_or_else(|| "contains no run".into()))),
+        (_, more) => Err(wrong(format!("contains {} logs; choose one", more + 1))),
     }
 }
 
@@ -64,16 +64,13 @@ impl FromStore<'_> {
             }
         };
         let id = identify(name, runs).map_err(|why| {
-            Failure::NoRun(format!(
-                "{name}: there is no such file, and in the store {} {why}",
-                stored.place()
-            ))
+            Failure::NoRun(format!("{name}: no such file, and in the store {} {why}", stored.place()))
         })?;
-        stored.result(id)?.ok_or_else(|| Failure::NoRun(format!("{name}: {id} was deleted meanwhile")))
+        stored.result(id)?.ok_or_else(|| Failure::NoRun(format!("{name}: the run {id} was just deleted")))
     }
 }
 
-/// The id of the run that a name means among `runs`, which stand newest first.
+/// Returns the id of the run with this name among `runs`, which are sorted by age, the newest first.
 fn identify<'a>(name: &str, runs: &'a [RunSummary]) -> Result<&'a str, String> {
     let lower = name.to_ascii_lowercase();
     let begins = |run: &&RunSummary| name.len() >= SHORTEST && run.id.starts_with(&lower);
@@ -83,7 +80,7 @@ fn identify<'a>(name: &str, runs: &'a [RunSummary]) -> Result<&'a str, String> {
         [run] => return Ok(&run.id),
         [first, second, ..] => {
             return Err(format!(
-                "{} ids begin so, such as {} and {}: give more of the id",
+                "{} ids start like this, such as {} and {}; use more digits",
                 by_id.len(),
                 first.id,
                 second.id
@@ -102,13 +99,12 @@ fn identify<'a>(name: &str, runs: &'a [RunSummary]) -> Result<&'a str, String> {
     };
     let by_name: Vec<&RunSummary> = runs.iter().filter(is_called).collect();
     if let [newest, _, ..] = by_name[..] {
-        note(&format!("{name} means {}, the newest of {} such runs", newest.id, by_name.len()));
+        note(&format!("{name} is {}, the newest of {} runs with this name", newest.id, by_name.len()));
     }
     by_name.first().map(|run| run.id.as_str()).ok_or_else(|| match is_short {
-        true => format!("no run has such a name; of an id give {SHORTEST} digits at least"),
-        false => format!(
-            "none of {} runs has an id that begins so, or such a name: `trainplan results list` has both",
-            runs.len()
-        ),
+        true => format!("no run has this name; ids need at least {SHORTEST} digits"),
+        false => {
+            format!("none of {} runs has this id or name; `trainplan results list` shows both", runs.len())
+        }
     })
 }

@@ -26,9 +26,9 @@ Examples:
   trainplan compare one.log other.log --recipe llama3.1-70b/h100/fp8/256
 
 Exit codes:
-  0 compared; whether the runs may be compared says the verdict
-  2 wrong use, or no such run
-  4 none of the runs was scored")]
+  0 compared (the verdict says whether the runs are comparable)
+  2 invalid arguments, or unknown run
+  4 no run was scored")]
 pub(super) struct Args {
     /// Logs, saved results, - for stdin, or stored runs: an id, a unique prefix of one, or a name such as nightly/llama-8b
     /// (the newest run) or nightly/llama-8b#2 (its second repeat)

@@ -1,4 +1,4 @@
-//! `trainplan parse`: from logs to what they measured.
+//! `trainplan parse`: scores training logs.
 
 mod read;
 mod remarks;
@@ -19,9 +19,9 @@ use trainplan_shared::tables::LogColumn;
 
 /// Turn training logs into step times, tokens per second and MFU
 ///
-/// Reads the logs of every release: of NeMo, Megatron-Bridge, torchtitan, MaxText and paxml. A log's name tells which
-/// recipe it is a run of; where it does not, scenario flags do. Folders are searched for *.out, *.log, *.txt and
-/// *.result.json. Whatever can't be scored is listed with the reason.
+/// Reads logs of NeMo, Megatron-Bridge, Megatron-LM, torchtitan, MaxText and paxml. The log's name identifies the recipe;
+/// if it doesn't, use scenario flags. Folders are searched for *.out, *.log, *.txt and *.result.json. Logs that can't be
+/// scored are listed with the reason.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -33,17 +33,16 @@ Examples:
 Exit codes:
   0 at least one log was scored
   1 a result could not be saved
-  2 wrong use or invalid input
-  4 nothing could be scored")]
+  2 invalid arguments or input
+  4 no log could be scored")]
 pub(super) struct Args {
-    /// Logs, saved results, folders, or - for standard input
+    /// Logs, saved results, folders, or - for stdin
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// The steps that count, by the numbers that the log prints: last, 11-44, 35-44, any A-B [default: as the release
-    /// has it]
+    /// The steps to score, by the numbers in the log: last, or a range such as 35-44 [default: the release's window]
     #[arg(long, value_name = "WINDOW")]
     window: Option<Window>,
-    /// Save what each log tells in this folder, as ID.result.json
+    /// Save the result of each log in this folder, as ID.result.json
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
     #[command(flatten)]
@@ -52,23 +51,23 @@ pub(super) struct Args {
     format: FormatArg,
 }
 
-/// What logs, results and folders of them tell, each in its release's own window.
+/// Returns the reports of logs, results and folders of them, each in its release's window.
 pub(super) fn reports(paths: &[PathBuf]) -> Vec<Report> {
     read::read_all(&walk::find(paths), &View::default(), None)
 }
 
-/// What the logs and saved results of one path tell, each; what gave nothing as the row that says why.
+/// Returns the results of one path, or for each file without a result the report that says why.
 pub(super) fn runs(path: &Path, view: &View) -> Vec<Result<RunResult, Box<Report>>> {
     let found = walk::find(&[path.to_path_buf()]);
     found.iter().map(|found| read::run_of(found, view)).collect()
 }
 
-/// The logs of a folder.
+/// Returns the logs of a folder.
 ///
 /// # Errors
-/// It has none.
+/// The folder has no log.
 pub(super) fn logs(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let (mut logs, mut what) = (Vec::new(), "there is no log in it".to_owned());
+    let (mut logs, mut what) = (Vec::new(), "no log in this folder".to_owned());
     for found in walk::find(&[folder.to_path_buf()]) {
         match found {
             walk::Found::File(path) => logs.push(path),
@@ -82,10 +81,10 @@ pub(super) fn logs(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     }
 }
 
-/// What one log tells.
+/// Returns the result of one log.
 ///
 /// # Errors
-/// What says why it tells nothing.
+/// Returns the report that says why the log has no result.
 pub(super) fn log(path: &Path, view: &View) -> Result<RunResult, Box<Report>> {
     let run = read::run_of(&walk::Found::File(path.to_path_buf()), view)?;
     let report = Report::of(&run, view);

@@ -1,4 +1,4 @@
-//! Saving results: a file for each, whole or not at all.
+//! Saves results, one file each, as a whole or not at all.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,19 +11,19 @@ use trainplan_shared::result::{self, FileError, RunResult};
 #[derive(Debug, thiserror::Error)]
 pub(in crate::cli) enum SaveError {
     /// The system refused.
-    #[error("cannot save results in {}: {error}; name another folder with --save", folder.display())]
+    #[error("can't save results in {}: {error}; use another folder for --save", folder.display())]
     Refused {
         /// The folder.
         folder: PathBuf,
         /// What the system said.
         error: io::Error,
     },
-    /// It can't be put into a file.
+    /// The result can't be written.
     #[error(transparent)]
     Content(#[from] FileError),
 }
 
-/// The folder that results are saved in.
+/// The folder for saved results.
 #[derive(Debug)]
 pub(super) struct Shelf {
     folder: PathBuf,
@@ -32,13 +32,13 @@ pub(super) struct Shelf {
 
 #[derive(Debug, Default)]
 struct Saved {
-    /// The place of the log that each result came from: of logs that are the same, the first counts.
+    /// The index of each result's log. Of identical logs the first is saved.
     places: BTreeMap<String, usize>,
     error: Option<SaveError>,
 }
 
 impl Shelf {
-    /// Makes the folder if there is none.
+    /// Creates the folder if it does not exist.
     pub(super) fn open(folder: PathBuf) -> Result<Shelf, SaveError> {
         match fs::create_dir_all(&folder) {
             Ok(()) => Ok(Shelf { folder, saved: Mutex::default() }),
@@ -46,13 +46,13 @@ impl Shelf {
         }
     }
 
-    /// How many results were saved, or why one was not.
+    /// Returns the number of saved results, or the first error.
     pub(super) fn close(self) -> Result<usize, SaveError> {
         let saved = self.saved.into_inner().unwrap_or_else(PoisonError::into_inner);
         saved.error.map_or(Ok(saved.places.len()), Err)
     }
 
-    /// Saves what the log at `place` tells. What goes wrong is told in the end, so that the other logs are read.
+    /// Saves the result of the log at `place`. An error is returned at the end, so that the other logs are read.
     pub(super) fn save(&self, place: usize, run: &RunResult) {
         let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
         let name = run.file_name();
@@ -69,7 +69,7 @@ impl Shelf {
         }
     }
 
-    /// Writes the whole file or none: under another name first.
+    /// Writes a temporary file and renames it.
     fn write(&self, name: &str, run: &RunResult) -> Result<(), SaveError> {
         let content = result::write(run)?;
         let (draft, file) =

@@ -1,7 +1,7 @@
-//! Finding logs: named files as they are, folders like the `experiments/` tree of a recipe.
+//! Finds logs: files that the user names, and folders such as the `experiments/` tree of a recipe.
 //!
-//! Whatever was named is listed, and so is whatever in a folder looks like a log, readable or not. The order follows
-//! from the names alone, and each folder is read once, whatever links lead to it.
+//! Named paths are listed, and so are files in a folder that look like logs, readable or not. The order depends only on
+//! the names, and each folder is read once, even if several links lead to it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use trainplan_shared::log::{Name, Status};
 use trainplan_shared::result::{FILE_ENDING, is_log_name, is_told_elsewhere};
 
-/// Something to list.
+/// A path to read or to list.
 #[derive(Debug)]
 pub(super) enum Found {
     /// Standard input.
     Stdin,
     /// A file to read.
     File(PathBuf),
-    /// A path without a log that could be read.
+    /// A path without a readable log.
     Nothing {
         /// The path.
         path: PathBuf,
@@ -40,21 +40,21 @@ pub(super) enum Why {
     #[error("{}", explain(.0))]
     Refused(#[from] io::Error),
     /// A link leads nowhere.
-    #[error("it is a link to what does not exist: remove it, or give the log itself")]
+    #[error("broken link: remove it, or use the log itself")]
     DeadLink,
     /// A link leads back up.
-    #[error("it is a link to a folder that it lies in, and is not followed")]
+    #[error("link to a parent folder: not followed")]
     Loop,
     /// A device, a socket or a pipe.
-    #[error("it is neither a file nor a folder; what a pipe holds can be read as `-`")]
+    #[error("neither a file nor a folder; read a pipe with `-`")]
     Special,
     /// A folder has no log.
-    #[error("there is no log in this folder: names that end with .out, .log, .txt or .result.json count")]
+    #[error("no log in this folder (no *.out, *.log, *.txt or *.result.json)")]
     Empty,
 }
 
 impl Why {
-    /// Whether there is something that can't be read, or nothing to read.
+    /// Returns the status: unreadable, or without data.
     pub(super) fn status(&self) -> Status {
         match self {
             Why::Refused(_) | Why::DeadLink | Why::Special => Status::Unreadable,
@@ -63,17 +63,17 @@ impl Why {
     }
 }
 
-/// What the system said, and what to do.
+/// Returns the system's error, and what to do.
 pub(super) fn explain(error: &io::Error) -> String {
     let advice = match error.kind() {
-        io::ErrorKind::NotFound => "give a path that exists",
-        io::ErrorKind::PermissionDenied => "ask for the right to read it, or copy it",
-        _ => "read it from a copy",
+        io::ErrorKind::NotFound => "check the path",
+        io::ErrorKind::PermissionDenied => "ask for read permission",
+        _ => "use a copy",
     };
-    format!("it can't be read: {error}; {advice}")
+    format!("can't be read: {error}; {advice}")
 }
 
-/// Everything to list for the paths of the command line, in their order, folders sorted.
+/// Returns everything to read for the paths of the command line, in their order, with folders sorted.
 pub(super) fn find(paths: &[PathBuf]) -> Vec<Found> {
     let mut walk = Walk::default();
     for path in paths {
@@ -182,7 +182,7 @@ fn text_of_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Whether it looks like a log. A compressed one does too, so that it is listed with what to do about it.
+/// Returns whether a file looks like a log. A compressed log does, so that it is listed with what to do.
 fn is_log(path: &Path) -> bool {
     let name = text_of_name(path);
     let plain = [".gz", ".zst"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);

@@ -7,7 +7,7 @@ use crate::components::plots::{Plots, SCALE};
 use crate::components::run_table::{RunTable, compare_href, view_of};
 use crate::components::settings::Settings;
 use crate::components::share::ShareLinks;
-use crate::components::trouble::TroubleNote;
+use crate::components::trouble::RequestErrorNote;
 use crate::desk::{Asked, Desk};
 use crate::message::{Answer, Compared, Question, Row, Runs};
 use crate::pages::results::intake::Entries;
@@ -91,7 +91,7 @@ pub(crate) fn ComparePage() -> impl IntoView {
         <div class="results-page">
             <h1>"Compare"</h1>
             <AddressProblems address />
-            <TroubleNote trouble=Signal::derive(move || asked.trouble()) alone="No server here. Drop logs or result files to compare them." />
+            <RequestErrorNote trouble=Signal::derive(move || asked.trouble()) alone="No server here. Drop logs or result files to compare them." />
             <Missing shown />
             <Show when=move || !is_empty.get() fallback=move || view! { <Nothing asked /> }>
                 <div class="results-page" class:stale=move || asked.is_open()>

@@ -5,7 +5,7 @@ use crate::components::chart::{Chart, ChartLine, ChartMarkers, LineChart};
 use crate::components::field::AddressProblems;
 use crate::components::filters::{Filter, Filters, NothingFound, asked, is_any};
 use crate::components::run_table::{compare_href, run_href};
-use crate::components::trouble::TroubleNote;
+use crate::components::trouble::RequestErrorNote;
 use crate::desk::Desk;
 use crate::message::{Answer, CheckLine, PlotLevel, Question, TimeLine, TimePoint};
 use leptos::prelude::*;
@@ -49,7 +49,7 @@ pub(crate) fn HistoryPage() -> impl IntoView {
         <div class="results-page">
             <h1>"History"</h1>
             <AddressProblems address />
-            <TroubleNote trouble=Signal::derive(move || lines.trouble()) alone="The history needs a server, which collects runs over time. Ask the person who runs your server for its address, or read logs on the Results page." />
+            <RequestErrorNote trouble=Signal::derive(move || lines.trouble()) alone="The history needs a server, which collects runs over time. Ask the person who runs your server for its address, or read logs on the Results page." />
             <Show when=move || is_filtered.get()>
                 <Filters filters=&FILTERS known />
             </Show>

@@ -2,7 +2,7 @@
 
 use super::Results;
 use crate::components::plots::PlotSection;
-use crate::message::{Curve, Plot, PlotLine};
+use crate::message::{LogCurve, Plot, PlotLine};
 use leptos::prelude::*;
 
 /// Lines that still can be told apart.
@@ -12,7 +12,7 @@ const MOST: usize = 8;
 #[component]
 pub(super) fn Curves() -> impl IntoView {
     let results = Results::of_page();
-    let plot = move |values: fn(&Curve) -> &[Option<f64>]| Memo::new(move |_| plot(results, values));
+    let plot = move |values: fn(&LogCurve) -> &[Option<f64>]| Memo::new(move |_| plot(results, values));
     let more = move || results.rows.with(Vec::len).saturating_sub(MOST);
     view! {
         <div class="curves">
@@ -26,8 +26,8 @@ pub(super) fn Curves() -> impl IntoView {
 }
 
 /// The curves of the first logs, in the order of the table.
-fn plot(results: Results, values: fn(&Curve) -> &[Option<f64>]) -> Plot {
-    let line = |path: &str, curve: &Curve| {
+fn plot(results: Results, values: fn(&LogCurve) -> &[Option<f64>]) -> Plot {
+    let line = |path: &str, curve: &LogCurve| {
         let points =
             curve.labels.iter().zip(values(curve)).filter_map(|(label, value)| Some((*label, (*value)?)));
         let (steps, values) = points.unzip();

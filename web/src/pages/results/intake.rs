@@ -5,7 +5,7 @@ use crate::components::copy::as_file;
 use crate::desk::Desk;
 use crate::files::FoundFile;
 use crate::message::results::{ForPage, ForWorker};
-use crate::message::{Curve, Row, Sent};
+use crate::message::{LogCurve, Row, UploadProgress};
 use leptos::prelude::*;
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ enum State {
     /// This many bytes are read.
     Reading(f64),
     /// It is read, or can't be read.
-    Settled(Arc<Row>, Arc<Curve>),
+    Settled(Arc<Row>, Arc<LogCurve>),
 }
 
 /// All dropped files, and the worker that reads them one by one.
@@ -44,7 +44,7 @@ pub(crate) struct Entries {
     /// Whether the last attempt to save failed.
     save_failed: RwSignal<bool>,
     /// The progress of an upload, while there is one.
-    pub(super) sent: RwSignal<Option<Sent>>,
+    pub(super) sent: RwSignal<Option<UploadProgress>>,
 }
 
 impl Entries {
@@ -86,7 +86,7 @@ impl Entries {
     }
 
     /// What to show of every file that is settled, by path.
-    pub(crate) fn rows(self) -> Vec<(Arc<Row>, Arc<Curve>)> {
+    pub(crate) fn rows(self) -> Vec<(Arc<Row>, Arc<LogCurve>)> {
         let mut rows: Vec<_> = self.entries.with(|entries| {
             let settled = entries.iter().filter_map(|entry| match &entry.state {
                 State::Settled(row, curve) => Some((row.clone(), curve.clone())),
@@ -228,7 +228,7 @@ impl Entries {
                 let failed = files.iter().any(|file| as_file(&file.text, &file.name).is_err());
                 self.save_failed.set(failed || files.is_empty());
             }
-            Some(ForPage::Sent(sent)) => self.sent.set(Some(sent)),
+            Some(ForPage::UploadProgress(sent)) => self.sent.set(Some(sent)),
             // What others ask for.
             Some(_) => {}
         }

@@ -16,7 +16,7 @@ use crate::components::plots::SCALE;
 use crate::components::run_table::RunTable;
 use crate::desk::Desk;
 use crate::files;
-use crate::message::{Answer, Curve, Question, Row};
+use crate::message::{Answer, LogCurve, Question, Row};
 use intake::Entries;
 use leptos::ev::DragEvent;
 use leptos::html::Input;
@@ -50,7 +50,7 @@ const KEYS: [&str; 11] =
 #[derive(Clone, Copy)]
 struct Results {
     /// The dropped files' rows, by path, and their steps.
-    rows: Memo<Vec<(Arc<Row>, Arc<Curve>)>>,
+    rows: Memo<Vec<(Arc<Row>, Arc<LogCurve>)>>,
 }
 
 impl Results {

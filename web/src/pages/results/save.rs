@@ -1,9 +1,9 @@
 //! Saves the dropped results to files, and uploads them.
 
 use super::intake::Entries;
-use crate::components::trouble::TroubleNote;
+use crate::components::trouble::RequestErrorNote;
 use crate::desk::Desk;
-use crate::message::{Answer, Question, Scope, Sent, Trouble, Uploaded};
+use crate::message::{Answer, Question, RequestError, Scope, UploadProgress, UploadSummary};
 use leptos::prelude::*;
 
 /// The buttons that save and upload results.
@@ -14,14 +14,14 @@ pub(super) fn SaveButtons() -> impl IntoView {
     // An upload continues while another page is open.
     let sent = entries.sent;
     let is_sending = Memo::new(move |_| sent.with(Option::is_some));
-    let (uploaded, trouble) = (RwSignal::new(None::<Uploaded>), RwSignal::new(None::<Trouble>));
+    let (uploaded, trouble) = (RwSignal::new(None::<UploadSummary>), RwSignal::new(None::<RequestError>));
     let upload = move |_| {
-        sent.set(Some(Sent::default()));
+        sent.set(Some(UploadProgress::default()));
         uploaded.set(None);
         trouble.set(None);
         desk.ask(Question::Upload, move |answer| {
             let (told, wrong) = match answer {
-                Ok(Answer::Uploaded(told)) => (Some(told), None),
+                Ok(Answer::UploadSummary(told)) => (Some(told), None),
                 Ok(_) => (None, None),
                 Err(wrong) => (None, Some(wrong)),
             };
@@ -32,8 +32,9 @@ pub(super) fn SaveButtons() -> impl IntoView {
         });
     };
     // Screen readers announce every quarter.
-    let heard =
-        Memo::new(move |_| sent.get().map(|sent| how_far(&Sent { percent: sent.percent / 25 * 25, ..sent })));
+    let heard = Memo::new(move |_| {
+        sent.get().map(|sent| how_far(&UploadProgress { percent: sent.percent / 25 * 25, ..sent }))
+    });
     let save = move |form: &'static str| move |_| entries.save(form);
     view! {
         <div class="buttons">
@@ -57,19 +58,19 @@ pub(super) fn SaveButtons() -> impl IntoView {
             <p>{told(&uploaded)}</p>
             {uploaded.refused.iter().map(|refused| view! { <p class="notice wrong">{refused.clone()}</p> }).collect_view()}
         })}</div>
-        <TroubleNote trouble />
+        <RequestErrorNote trouble />
     }
 }
 
 /// Returns the progress of an upload, in words.
-fn how_far(Sent { file, files, percent, is_broken }: &Sent) -> String {
+fn how_far(UploadProgress { file, files, percent, is_broken }: &UploadProgress) -> String {
     let which = if *files > 1 { format!(" file {file} of {files}") } else { String::new() };
     let broken = if *is_broken { "; connection lost, retrying" } else { "" };
     format!("Uploading{which}: {percent} %{broken}")
 }
 
 /// Returns the outcome of an upload, in words.
-fn told(Uploaded { new, known, refused }: &Uploaded) -> String {
+fn told(UploadSummary { new, known, refused }: &UploadSummary) -> String {
     let mut counts = vec![format!("Uploaded: {new}")];
     if *known > 0 {
         counts.push(format!("already on the server: {known}"));

@@ -5,7 +5,7 @@ use super::{FILTERS, SORT};
 use crate::address::Address;
 use crate::components::filters::{AFTER, Filters, NothingFound, asked, is_any};
 use crate::components::run_table::RunTable;
-use crate::components::trouble::{SignOut, TroubleNote};
+use crate::components::trouble::{RequestErrorNote, SignOut};
 use crate::desk::{Asked, Desk};
 use crate::message::{Answer, Question, Row, Runs};
 use leptos::prelude::*;
@@ -69,7 +69,7 @@ pub(super) fn ServerRuns(runs: Asked<Runs>) -> impl IntoView {
         view! { <Show when=has_filters fallback=begin><NothingFound filters=&FILTERS /></Show> }
     };
     view! {
-        <TroubleNote trouble=Signal::derive(move || runs.trouble()) />
+        <RequestErrorNote trouble=Signal::derive(move || runs.trouble()) />
         <Show when=move || runs.get().is_some()>
             <section class="server" aria-labelledby="server-runs">
                 <div class="buttons">

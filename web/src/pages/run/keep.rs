@@ -1,9 +1,9 @@
 //! Saves a recipe that the user set for a run on the server.
 
 use crate::address::Address;
-use crate::components::trouble::TroubleNote;
+use crate::components::trouble::RequestErrorNote;
 use crate::desk::Desk;
-use crate::message::{Compared, Question, Scope, Trouble};
+use crate::message::{Compared, Question, RequestError, Scope};
 use leptos::prelude::*;
 use std::sync::Arc;
 use trainplan_shared::field::Field;
@@ -19,7 +19,7 @@ pub(super) fn KeepRecipe(id: Memo<String>, compared: Memo<Arc<Compared>>) -> imp
         let is_kept = compared.with(|run| !run.on_server.is_empty() && !run.source.is_carried);
         is_kept && desk.shared().is_none() && !recipe.with(String::is_empty)
     };
-    let failed = RwSignal::new(None::<Trouble>);
+    let failed = RwSignal::new(None::<RequestError>);
     let keep = move |_| {
         let question = Question::Rescore { id: id.get_untracked(), recipe: recipe.get_untracked() };
         failed.set(None);
@@ -37,7 +37,7 @@ pub(super) fn KeepRecipe(id: Memo<String>, compared: Memo<Arc<Compared>>) -> imp
                     false => view! { <p class="basis">"Users with the scope admin can save it for everyone."</p> }.into_any(),
                 }}
             </div>
-            <TroubleNote trouble=failed />
+            <RequestErrorNote trouble=failed />
         </Show>
     }
 }

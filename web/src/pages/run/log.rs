@@ -3,9 +3,9 @@
 use super::{FIND, FROM};
 use crate::address::Address;
 use crate::components::copy::{CopyButton, save_address};
-use crate::components::trouble::TroubleNote;
+use crate::components::trouble::RequestErrorNote;
 use crate::desk::Desk;
-use crate::message::{Answer, LINES, Question, Trouble};
+use crate::message::{Answer, LINES, Question, RequestError};
 use leptos::ev::{MouseEvent, SubmitEvent, popstate};
 use leptos::html::Input;
 use leptos::prelude::*;
@@ -54,14 +54,14 @@ pub(super) fn LogView(id: Memo<String>) -> impl IntoView {
         }
     };
     let next = move || lines.get().and_then(|lines| lines.next);
-    let failed = RwSignal::new(None::<Trouble>);
+    let failed = RwSignal::new(None::<RequestError>);
     let save = move |_| {
         let id = id.get_untracked();
         desk.ask(Question::LogFile { id: id.clone() }, move |answer| {
             let saved = answer.and_then(|answer| match answer {
                 Answer::Address(address) => save_address(&address, &format!("{id}.log"))
-                    .map_err(|_| Trouble::Other("The browser couldn't save the log.".into())),
-                _ => Err(Trouble::NoServer),
+                    .map_err(|_| RequestError::Other("The browser couldn't save the log.".into())),
+                _ => Err(RequestError::NoServer),
             });
             failed.set(saved.err());
         });
@@ -73,7 +73,7 @@ pub(super) fn LogView(id: Memo<String>) -> impl IntoView {
     view! {
         <section class="scaling log" aria-labelledby="log">
             <h2 id="log">"Log"</h2>
-            <TroubleNote trouble=Signal::derive(move || lines.trouble()) alone="The server has no log of this run." />
+            <RequestErrorNote trouble=Signal::derive(move || lines.trouble()) alone="The server has no log of this run." />
             <Show when=move || lines.get().is_some()>
                 <Search />
                 <p class="basis" role="status">{status}</p>
@@ -102,7 +102,7 @@ pub(super) fn LogView(id: Memo<String>) -> impl IntoView {
                     </Show>
                     <button type="button" class="action" on:click=save>"Save log"</button>
                 </div>
-                <TroubleNote trouble=failed />
+                <RequestErrorNote trouble=failed />
             </Show>
         </section>
     }

@@ -11,9 +11,9 @@ use crate::components::plots::{Plots, SCALE};
 use crate::components::run_table::{compare_href, run_href};
 use crate::components::settings::Settings;
 use crate::components::share::ShareLinks;
-use crate::components::trouble::TroubleNote;
+use crate::components::trouble::RequestErrorNote;
 use crate::desk::Desk;
-use crate::message::{Answer, Compared, Question, Row, Scope, Trouble};
+use crate::message::{Answer, Compared, Question, RequestError, Row, Scope};
 use crate::pages::compare::{NO_LINK, Verdict, ask};
 use crate::pages::results::intake::Entries;
 use crate::pages::results::{ViewFields, provide_problems};
@@ -65,7 +65,7 @@ pub(crate) fn RunPage() -> impl IntoView {
             <Show when=is_gone>
                 <p class="notice" role="status">"The run and its log were deleted. " <A href="/results">"All results"</A></p>
             </Show>
-            <TroubleNote trouble=Signal::derive(move || asked.trouble()) />
+            <RequestErrorNote trouble=Signal::derive(move || asked.trouble()) />
             {move || why().map(|why| view! {
                 <p class="notice wrong">{sentence(&why)} {desk.shared().is_none().then(|| view! { " " <A href="/results">"All results"</A> })}</p>
             })}
@@ -119,13 +119,13 @@ fn Origin(id: Memo<String>, compared: Memo<Arc<Compared>>, is_on_server: Memo<bo
 fn Delete(id: Memo<String>, deleted: RwSignal<String>) -> impl IntoView {
     let desk = Desk::of_app();
     let may = desk.may(Scope::Admin, || true);
-    let failed = RwSignal::new(None::<Trouble>);
+    let failed = RwSignal::new(None::<RequestError>);
     let delete = move |_| {
         let id = id.get_untracked();
         desk.ask(Question::Delete { id: id.clone() }, move |answer| match answer {
             Ok(_) => deleted.set(id),
-            Err(Trouble::NoNetwork) => {
-                failed.set(Some(Trouble::Other("The server did not answer. Try again.".into())));
+            Err(RequestError::NoNetwork) => {
+                failed.set(Some(RequestError::Other("The server did not answer. Try again.".into())));
             }
             Err(trouble) => failed.set(Some(trouble)),
         });
@@ -138,7 +138,7 @@ fn Delete(id: Memo<String>, deleted: RwSignal<String>) -> impl IntoView {
                     <p>"This deletes the result and the raw log permanently. Links to the run stop working."</p>
                     <button type="button" class="action danger" on:click=delete>"Delete permanently"</button>
                 </div>
-                <TroubleNote trouble=failed />
+                <RequestErrorNote trouble=failed />
             </details>
         </Show>
     }
