@@ -168,7 +168,7 @@ fn runs_that_ran_out_of_memory_do_not_fit() {
     assert_eq!(ran_out, ["r2559"]);
     for row in embedded().iter().filter(|row| ran_out.contains(&&*row.id)) {
         assert!(
-            row.scenario.as_ref().is_err_and(|reason| reason == "phase sft is not pre-training"),
+            row.scenario.as_ref().is_err_and(|reason| reason == "Phase sft is not pre-training."),
             "{row:?}"
         );
     }

@@ -120,7 +120,7 @@ impl Args {
                         pairs.push((measured, Estimate::from_embedded(&scenario.inputs()).step_time_s.mid));
                     }
                     (Err(reason), _) => note(&format!("{}: {reason}", row.id)),
-                    (_, None) => note(&format!("{}: step_time_s is missing", row.id)),
+                    (_, None) => note(&format!("{}: step_time_s is missing.", row.id)),
                 }
             }
         }
@@ -131,14 +131,17 @@ impl Args {
                     (Some(measured), Ok(scenario)) => {
                         pairs.push((measured, Estimate::of(&scenario).step_time_s.mid));
                     }
-                    (None, _) => note(&format!("{}: the log could not be scored", report.path)),
-                    (_, Err(_)) => note(&format!("{}: the scenario of this run is unknown", report.path)),
+                    (None, _) => note(&format!("{}: The log could not be scored.", report.path)),
+                    (_, Err(_)) => note(&format!("{}: The scenario of this run is unknown.", report.path)),
                 }
             }
         }
         let factor = ClusterFactor::of(&pairs).ok_or(Failure::NothingScored)?;
         if factor.outliers > 0 {
-            note(&format!("{} of {} runs are outliers and have little influence", factor.outliers, factor.n));
+            note(&format!(
+                "{} of {} runs are outliers and have little influence.",
+                factor.outliers, factor.n
+            ));
         }
         if factor.is_doubtful() {
             note("The factor is far from 1. Check that model, GPUs and layout of the runs are correct.");

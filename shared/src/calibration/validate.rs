@@ -157,7 +157,7 @@ impl Validator {
                 validated.error = Some(predicted_s / measured - 1.0);
                 validated.modelled_error = Some(modelled_s / measured - 1.0);
             }
-            None => validated.reason = Some("step_time_s is missing".into()),
+            None => validated.reason = Some("step_time_s is missing.".into()),
         }
         if let (Some(measured), Some(predicted)) = (row.memory_bytes, row.predicted_memory_bytes()) {
             validated.predicted_memory_bytes = Some(predicted);

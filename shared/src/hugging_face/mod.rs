@@ -71,7 +71,7 @@ pub enum ConfigError {
         reason: String,
     },
     /// The fields contradict each other.
-    #[error("The file does not describe a possible model: it {0}.")]
+    #[error("The file's model {0}.")]
     Unsound(String),
 }
 

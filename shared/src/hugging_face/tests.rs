@@ -406,7 +406,7 @@ fn every_error_names_the_field_and_valid_values() {
     assert!(said(": 4096", ": 0").contains("needs hidden width of 1 or more"));
     assert!(said(": 4096", ": [4096]").contains("a list of 1"));
     assert!(said(": 32,", ": 4000000000,").contains("a number from 1 to 10000"));
-    assert!(said(": 8,", ": 5,").contains("5 KV heads do not share evenly"));
+    assert!(said(": 8,", ": 5,").contains("among 5 KV heads"));
     assert!(said("false", "\"no\"").contains("must be true or false"));
     assert!(said("{", "").starts_with("The file is not valid JSON: "));
     assert!(said("\"llama\"", "7").contains("model_type is 7; it must be text"));

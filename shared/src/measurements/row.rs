@@ -41,7 +41,7 @@ impl FromRow for Measurement {
             "" => Ok(None),
             text => match text.parse::<f64>() {
                 Ok(value) if value.is_finite() && value > 0.0 => Ok(Some(value)),
-                _ => Err(format!("{column} “{text}” is not a positive number")),
+                _ => Err(format!("{column} \"{text}\" is not a positive number.")),
             },
         };
         let (step_time_s, memory_gib) = (number("step_time_s"), number("memory_gib"));

@@ -46,12 +46,12 @@ impl MeasuredScenario {
 
     pub(super) fn read(cell: &dyn Fn(&str) -> String) -> Result<MeasuredScenario, String> {
         if cell("phase") != "pretrain" && !cell("phase").is_empty() {
-            return Err(format!("phase {} is not pre-training", cell("phase")));
+            return Err(format!("Phase {} is not pre-training.", cell("phase")));
         }
         if let Some(missing) =
             ["model", "gpu", "precision", "framework"].into_iter().find(|column| cell(column).is_empty())
         {
-            return Err(format!("{missing} is missing"));
+            return Err(format!("{missing} is missing."));
         }
         let catalog = Catalog::embedded();
         let mut gpu = catalog.gpu(&cell("gpu")).map_err(|problem| problem.to_string())?.clone();
@@ -112,20 +112,20 @@ impl MeasuredScenario {
 
 /// Joins problems into one text.
 fn join(problems: &[Problem]) -> String {
-    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns a column's whole number, if it has one.
 fn whole(cell: &dyn Fn(&str) -> String, column: &str) -> Result<Option<u32>, String> {
     match &*cell(column) {
         "" => Ok(None),
-        text => text.parse().map(Some).map_err(|_| format!("{column} “{text}” is not a whole number")),
+        text => text.parse().map(Some).map_err(|_| format!("{column} \"{text}\" is not a whole number.")),
     }
 }
 
 /// Returns a column's whole number, which must be given.
 fn needed(cell: &dyn Fn(&str) -> String, column: &str) -> Result<u32, String> {
-    whole(cell, column)?.ok_or_else(|| format!("{column} is missing"))
+    whole(cell, column)?.ok_or_else(|| format!("{column} is missing."))
 }
 
 fn dtype(name: &str, gpu: &Gpu) -> Result<Dtype, String> {
@@ -144,7 +144,7 @@ fn dtype(name: &str, gpu: &Gpu) -> Result<Dtype, String> {
         other => other.parse().map_err(|problem: Problem| problem.to_string())?,
     };
     match (gpu.datasheet_tflops(dtype), dtype.width()) {
-        (None, Width::Fp8 | Width::Nvfp4) => Err(format!("the {} doesn't support {dtype}", gpu.name)),
+        (None, Width::Fp8 | Width::Nvfp4) => Err(format!("The {} doesn't support {dtype}.", gpu.name)),
         _ => Ok(dtype),
     }
 }
@@ -199,7 +199,7 @@ fn architecture(cell: &dyn Fn(&str) -> String) -> Result<Architecture, String> {
         (Err(_), Some(layers), Some(hidden), Some(heads)) => Architecture {
             layers,
             hidden,
-            vocab: vocab.ok_or("vocab is missing")?,
+            vocab: vocab.ok_or("vocab is missing.")?,
             tied_embeddings: true,
             attention: Attention {
                 layers,
@@ -213,7 +213,7 @@ fn architecture(cell: &dyn Fn(&str) -> String) -> Result<Architecture, String> {
             mamba: None,
             mtp_layers: 0,
         },
-        (Err(_), ..) => return Err(format!("the architecture of {} is unknown", cell("model"))),
+        (Err(_), ..) => return Err(format!("The architecture of {} is unknown.", cell("model"))),
     };
     if let Some(layers) = layers {
         architecture = architecture.with_layers(layers).map_err(|problem| problem.to_string())?;
