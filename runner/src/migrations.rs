@@ -14,8 +14,8 @@ pub(crate) enum Engine {
 }
 
 impl Engine {
-    /// Returns the statement that starts a transaction that writes. SQLite's takes the write lock at once; otherwise, the file
-    /// could be locked between the first read and the first write.
+    /// Returns the statement that starts a transaction that writes. SQLite's takes the write lock at once;
+    /// otherwise, the file could be locked between the first read and the first write.
     pub(crate) fn begin(self) -> &'static str {
         match self {
             Engine::Sqlite => "BEGIN IMMEDIATE",
@@ -55,8 +55,8 @@ impl From<sqlx::Error> for MigrationError {
     }
 }
 
-/// Applies all steps that a database lacks, or none if one fails. A step that was released never changes; its effect is
-/// corrected by a later step. The version of a database is the number of its steps.
+/// Applies all steps that a database lacks, or none if one fails. A step that was released never changes; its
+/// effect is corrected by a later step. The version of a database is the number of its steps.
 pub(crate) async fn migrate<D>(pool: &Pool<D>, engine: Engine, steps: &[&str]) -> Result<(), MigrationError>
 where
     D: Database,
@@ -101,8 +101,9 @@ where
     (&mut **writing).execute(sql).await.map(|_| ())
 }
 
-/// Repeats work while another program has the SQLite file locked. When several programs create a file at once, SQLite reports
-/// the lock immediately instead of waiting, because changing the journal mode ignores its busy timeout.
+/// Repeats work while another program has the SQLite file locked. When several programs create a file at
+/// once, SQLite reports the lock immediately instead of waiting, because changing the journal mode ignores
+/// its busy timeout.
 pub(crate) async fn retry_locked<T, F: Future<Output = Result<T, MigrationError>>>(
     engine: Engine,
     work: impl Fn() -> F,

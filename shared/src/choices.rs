@@ -9,6 +9,8 @@ macro_rules! choices {
     }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+        // utoipa does not see the names of the variants, which here are the ids in snake case.
+        #[serde(rename_all = "snake_case")]
         pub enum $name { $($(#[$doc])* #[serde(rename = $id)] $variant,)* }
 
         impl $name {

@@ -1,4 +1,4 @@
-//! Runs that came in slower than they should be: kept, told once to whoever is to know, and never forgotten.
+//! Alerts: stored, delivered to webhooks once, and never lost.
 
 use crate::harness::{
     Client, Kind, Options, Place, SOON, Server, carried, encoded, made, on_every_store, read_head, wait_for,
@@ -19,13 +19,13 @@ on_every_store! {
     corrected_runs_are_judged_again
 }
 
-/// Somebody who is told alerts.
+/// A webhook's receiver.
 struct Ear {
     url: String,
     heard: Receiver<Told>,
 }
 
-/// A request that came to it.
+/// A request that it received.
 struct Told {
     head: String,
     body: String,
@@ -39,7 +39,7 @@ impl Told {
 }
 
 impl Ear {
-    /// One that answers with these in turn, and then takes everything.
+    /// Returns a receiver that answers with these statuses in turn, then accepts everything.
     fn new(answers: &'static [u16]) -> Ear {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/hook?key=s3cret", listener.local_addr().unwrap());
@@ -67,7 +67,7 @@ impl Ear {
     }
 }
 
-/// Puts runs of one time line, one after another, and gives the id of the last.
+/// Uploads the runs of a time line in order; returns the id of the last.
 fn put(owner: &Client, cluster: &str, step_times_s: &[f64]) -> String {
     let mut last = String::new();
     for step_time_s in step_times_s {
@@ -97,7 +97,7 @@ fn a_regression_is_delivered_once_signed_and_with_a_link(kind: Kind) {
     let owner = server.owner();
 
     let first = put(&owner, "alpha", &[9.4, 9.4, 9.4, 9.4, 9.4, 9.4, 10.5]);
-    // As slow as the one before it: an alert too, and no news.
+    // As slow as the run before it: an alert, but no delivery.
     let second = put(&owner, "alpha", &[10.5]);
     let other = put(&owner, "beta", &[9.4, 9.4, 9.4, 9.4, 9.4, 9.4, 10.5]);
     let kinds = ["baseline", "previous", "sigma"];
@@ -128,7 +128,7 @@ fn a_regression_is_delivered_once_signed_and_with_a_link(kind: Kind) {
     }
     assert_eq!(told, expected);
     wait_for_alert(&owner, &second);
-    // What was refused came again, under the name that it had.
+    // The refused delivery was repeated with the same id.
     assert!(ids.contains(refused.header("webhook-id")), "{ids:?}: {}", refused.head);
     let output = server.output();
     assert!(output.contains("127.0.0.1 did not accept an alert (attempt 1)"), "{output}");
@@ -157,7 +157,7 @@ fn corrected_runs_are_judged_again(kind: Kind) {
     let what = |alert: &Value| alert["alert"]["what"].as_str().unwrap().to_owned();
     wait_for("alert", SOON, || (!alerts().is_empty()).then_some(()));
     assert_eq!(alerts().iter().map(what).collect::<Vec<_>>(), ["llama3.1-8b/h100/fp8/8@25.04"]);
-    // Of a run that its log gainsays nothing is judged.
+    // A run that its log contradicts is not judged.
     for (recipe, expected) in [("llama3.1-8b/h100/bf16/8@25.04", 0), ("llama3.1-8b/h100/fp8/8@25.04", 1)] {
         let path = format!("/runs/{}/scores?recipe={}", slow.run.id, encoded(recipe));
         assert_eq!(owner.ask("POST", &path, &[], None).status, 200);
@@ -175,7 +175,7 @@ fn thresholds_are_configurable(kind: Kind) {
     put(&owner, "alpha", &[9.4, 9.4, 9.4, 9.4, 9.4, 9.4, 10.5]);
     let slow = put(&owner, "alpha", &[15.0]);
     wait_for_alert(&owner, &slow);
-    // Runs are judged in the order in which they came.
+    // Runs are judged in the order in which they were received.
     let alerts = owner.json("/alerts");
     let told: Vec<_> =
         alerts["items"].as_array().unwrap().iter().map(|alert| (&alert["run"], &alert["kind"])).collect();

@@ -1,4 +1,4 @@
-//! What the API does, the same on every kind of store.
+//! The API, on every kind of store.
 
 use crate::document::operations;
 use crate::harness::{
@@ -70,12 +70,12 @@ fn stored_results_never_change(kind: Kind) {
         let file = file_of(run);
         owner.ask("PUT", &path, &[("content-digest", &digest(&file))], Some(&file))
     };
-    // Read of the same log elsewhere it is the same, and what came first stays.
+    // A result of the same log at another path is the same; the first one stays.
     let mut run = made.run.clone();
     run.source.path = "elsewhere.out".into();
     let known = put(&run);
     assert_eq!((known.status, known.json()["outcome"].as_str()), (200, Some("known")));
-    // Told otherwise it is another.
+    // With another recipe, it is another result.
     run.comparable.reasons.push("it was profiled".into());
     assert!(put(&run).problem(409).contains(&id.to_string()));
     assert_eq!(owner.get(&path).body, file);
@@ -105,7 +105,7 @@ fn bodies_must_match_their_digest(kind: Kind) {
         owner.ask("PUT", &path, &[("content-digest", &other)], Some(&file)).problem(400);
     }
     assert_eq!(owner.get(&path).status, 404);
-    // Another algorithm may stand beside it.
+    // Other algorithms are allowed beside it.
     let both = format!("sha-512=:AAAA:, {}", digest(&file));
     assert_eq!(owner.ask("PUT", &path, &[("content-digest", &both)], Some(&file)).status, 201);
 }
@@ -185,7 +185,7 @@ fn filters_combine(kind: Kind) {
         (format!("recipe={short}&cluster=eos"), vec![&eos]),
         ("cluster=eos".into(), vec![&eos]),
         ("cluster=EOS".into(), vec![]),
-        // With a * a part of the name is enough, in any case; nothing else stands for anything.
+        // * matches any text and ignores case; other characters are literal.
         ("cluster=EO*".into(), vec![&eos]),
         ("recipe=*LLAMA*fp8*".into(), vec![&failed, &dgx, &eos, &own]),
         ("recipe=*llama*&cluster=*g*&gpu=H100*".into(), vec![&dgx]),
@@ -231,7 +231,7 @@ fn filters_combine(kind: Kind) {
 fn every_order_has_complete_pages(kind: Kind) {
     let server = start(kind);
     let owner = server.owner();
-    // Some are equal in what they are sorted by, and some have nothing to be sorted by.
+    // Some values are equal, and some are missing.
     let times = [11.0, 12.0, 12.0, 12.0, 10.5, 13.25];
     let mut runs: Vec<Made> = times.iter().map(|seconds| carried(*seconds, "eos")).collect();
     runs.extend((0..3).map(|steps| made_of([log(f64::NAN, 50), vec![b'\n'; steps]].concat())));
@@ -253,7 +253,7 @@ fn every_order_has_complete_pages(kind: Kind) {
             assert!(is_sorted(sort.starts_with('-')), "{sort}: {values:?}");
             if key != "received_at" {
                 assert!(values.len() >= times.len(), "{sort}: {values:?}");
-                // Those without come last.
+                // Missing values come last.
                 let first = whole["items"].as_array().unwrap().iter().take(values.len());
                 assert!(first.map(value).all(|value| value.is_some()), "{sort}");
             }
@@ -294,7 +294,7 @@ fn pages_are_complete_while_runs_are_added(kind: Kind) {
             });
         }
         for sort in ["-received_at", "received_at", "step_time_s", "-mfu", "plan_error"] {
-            // In the order of time, who pages as slowly as runs come in would never end.
+            // In order of time, a slow reader would never reach the end.
             let until = if sort == "received_at" {
                 format!("&until={}", encoded(&newest(&owner)))
             } else {
@@ -332,7 +332,7 @@ fn newest(owner: &Client) -> String {
 
 fn log_uploads_survive_broken_connections(kind: Kind) {
     let server = start(kind);
-    // More than two pieces, so that some are cut inside and some between.
+    // More than two pieces, so that some cuts are within pieces and some between.
     let (owner, made) = (server.owner(), made_long(20 << 20));
     let (id, all) = (made.run.id, &made.log);
     assert_eq!(owner.put(&made.run).status, 201);
@@ -342,7 +342,7 @@ fn log_uploads_survive_broken_connections(kind: Kind) {
         let rest = &all[offset..];
         let sent = fastrand::usize(..=rest.len().min(4 << 20));
         if cut % 3 == 0 {
-            // Of a frame that was torn, what came out is kept.
+            // The decoded part of a broken frame is kept.
             let frame = zstd::encode_all(rest, 1).unwrap();
             let headers = [
                 ("upload-offset", &*offset.to_string()),
@@ -378,7 +378,7 @@ fn log_uploads_survive_broken_connections(kind: Kind) {
     assert_eq!(owner.offset(id), None);
     assert!(owner.get(&format!("/runs/{id}/log")).body == *all, "it is the log");
     assert_eq!(server.place.blobs().len(), 1, "no piece is left");
-    // What is whole already is taken as it is.
+    // A complete log is not received again.
     assert_eq!(owner.put_log(id, 0, true, b"").json()["complete"], true);
     assert_eq!(owner.put(&made.run).json()["log"]["complete"], true);
 }
@@ -403,7 +403,7 @@ fn a_piece_at_another_offset_is_refused_with_the_servers_offset(kind: Kind) {
         let headers = [("upload-offset", offset), ("upload-complete", complete)];
         owner.ask("PUT", &path, &headers, Some(b"x")).problem(400);
     }
-    // An empty piece is one too.
+    // Empty pieces are allowed.
     assert_eq!(owner.put_log(id, 100, false, b"").json()["offset"], 100);
     assert_eq!(owner.put_log(id, 100, true, &made.log[100..]).json()["complete"], true);
     assert_eq!(owner.get(&path).body, made.log);
@@ -436,7 +436,7 @@ fn concurrent_uploads_of_one_log_leave_one_log(kind: Kind) {
                     let Some(offset) = owner.offset(id) else { return Some(()) };
                     let end = made.log.len().min(offset + (3 << 20));
                     let answer = owner.put_log(id, offset, end == made.log.len(), &made.log[offset..end]);
-                    // The other one may be further already.
+                    // The other client may be ahead.
                     assert!([200, 409].contains(&answer.status), "{}", answer.text());
                     None
                 });
@@ -467,7 +467,7 @@ fn lines_are_read_and_searched(kind: Kind) {
     assert_eq!(found["items"], json!([{ "line": 5, "text": lines[4] }]));
     assert_eq!(owner.json(&format!("{path}?q=nowhere"))["items"], json!([]));
     assert_eq!(owner.json(&format!("{path}?from=1000"))["items"], json!([]));
-    // As a page reads on: line by line, to the end.
+    // Line by line to the end.
     let (mut from, mut seen) = (json!(1), 0);
     while !from.is_null() {
         let page = owner.json(&format!("{path}?from={from}&count=7&q=iteration"));
@@ -493,7 +493,7 @@ fn progress_is_listed_until_the_result_is_stored(kind: Kind) {
     assert_eq!(live["items"][0]["step"], 7);
     assert_eq!(owner.put(&made.run).status, 201);
     assert_eq!(owner.json("/progress")["items"], json!([]));
-    // What comes late of a run that is over is no news.
+    // Late reports about a finished run are ignored.
     assert_eq!(owner.post(&path, &progress(8)).status, 204);
     assert_eq!(owner.json("/progress")["items"], json!([]));
 }
@@ -528,7 +528,7 @@ fn watchers_receive_events_and_can_resume(kind: Kind) {
     assert_eq!(events.told(), of("run"));
     assert_eq!(owner.put_log(made.run.id, 0, true, &made.log).status, 200);
     assert_eq!(events.told(), of("run"));
-    // What was there already is no event.
+    // Earlier changes are not events.
     assert_eq!(owner.put(&made.run).status, 200);
     assert_eq!(owner.delete(&format!("/runs/{id}")).status, 204);
     assert_eq!(events.told(), of("deleted"));
@@ -539,7 +539,7 @@ fn watchers_receive_events_and_can_resume(kind: Kind) {
     let mut back = owner.watch(Some(first));
     let missed: Vec<(String, String)> = (0..4).map(|_| back.told()).collect();
     assert_eq!(missed, [of("run"), of("run"), of("deleted"), ("run".to_owned(), other.id.to_string())]);
-    // And goes on with what comes.
+    // Later events follow.
     assert_eq!(owner.delete(&format!("/runs/{}", other.id)).status, 204);
     assert_eq!(back.told(), ("deleted".to_owned(), other.id.to_string()));
     server.tell_to_end();
@@ -612,7 +612,7 @@ fn recipes_can_be_corrected_later(kind: Kind) {
     let after = summary();
     assert_eq!((&after["recipe"], &after["ran_at"]), (&RECIPE.into(), &before["ran_at"]));
     assert_eq!(owner.all(&format!("recipe={}", encoded(RECIPE))), [run.id.to_string()]);
-    // What was sent first is the same run, and so is what is sent as that which it is now.
+    // The first upload and one with the corrected recipe are both the same run.
     for again in [&run, &read_as("train.log", &Spec::default().with(Field::Recipe, RECIPE))] {
         assert_eq!(owner.put(again).status, 200);
     }
@@ -665,7 +665,7 @@ fn deleted_runs_are_gone(kind: Kind) {
         assert_eq!(server.place.number(&format!("SELECT count(*) FROM {table}")), 0, "{table}");
     }
     assert_eq!(server.place.blobs(), [""; 0]);
-    // It may come again.
+    // It can be uploaded again.
     assert_eq!(owner.put(&made.run).status, 201);
     assert_eq!(owner.offset(made.run.id), Some(0));
 }
@@ -674,7 +674,7 @@ fn a_log_stays_while_another_run_has_it(kind: Kind) {
     let server = start(kind);
     let (owner, first, second) = (server.owner(), carried(12.39, "eos"), carried(12.39, "eos"));
     owner.put_all(&first);
-    // The same log is here already.
+    // The server already has the same log.
     assert_eq!(owner.put(&second.run).json()["log"]["complete"], true);
     assert_eq!(owner.delete(&format!("/runs/{}", first.run.id)).status, 204);
     assert_eq!(owner.get(&format!("/runs/{}/log", second.run.id)).body, second.log);
@@ -724,7 +724,7 @@ fn tokens_are_created_listed_and_revoked(kind: Kind) {
     let listed = owner.json("/tokens");
     assert_eq!(listed["items"][0]["id"], made["id"]);
     assert!(listed["items"][0]["last_used_at"].is_string(), "{listed}");
-    assert!(!listed.to_string().contains(secret), "it is told once");
+    assert!(!listed.to_string().contains(secret), "secrets are not listed");
     assert_eq!(server.place.number(&format!("SELECT count(*) FROM tokens WHERE sha256 = '{secret}'")), 0);
 
     let path = format!("/tokens/{}", made["id"].as_str().unwrap());
@@ -743,7 +743,7 @@ fn tokens_are_created_listed_and_revoked(kind: Kind) {
         owner.post("/tokens", &wrong).problem(422);
     }
 
-    // The command line and the server know the same tokens.
+    // The command line and the server share the tokens.
     let other = server.place.token("read", &["--expires", "12h"]);
     assert_eq!(server.by(&other).json("/me")["scope"], "read");
     let listed = server.place.trainplan(&["token", "list", "--format", "json"]);
@@ -892,7 +892,8 @@ fn everything_survives_a_restart(kind: Kind) {
     server.by(&old).get("/me").problem(401);
 }
 
-/// The document is held against every answer that any test gets; here every operation of it has at least one that is good.
+/// Every answer of every test is checked against the document; here each operation has at least one
+/// successful answer.
 fn every_documented_operation_answers(kind: Kind) {
     let server = start(kind);
     let (owner, made) = (server.owner(), carried(12.39, "eos"));
@@ -913,7 +914,7 @@ fn every_documented_operation_answers(kind: Kind) {
         let of = match template.as_str() {
             "/tokens/{id}" => token["id"].as_str().unwrap().to_owned(),
             "/shares/{id}" => share["id"].as_str().unwrap().to_owned(),
-            // Deleted last, it would be missed by others.
+            // Deleted last, because other operations need it.
             _ if asked == "DELETE /runs/{id}" => {
                 let other = carried(12.39, "eos").run;
                 assert_eq!(owner.put(&other).status, 201);

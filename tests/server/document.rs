@@ -1,10 +1,10 @@
-//! The API's document, as the server serves it: every answer that any test gets is held to it.
+//! The OpenAPI document of the server, against which every answer in these tests is checked.
 
 use crate::harness::{Answer, Server};
 use serde_json::{Value, json};
 use std::sync::LazyLock;
 
-/// As one server serves it; it does not depend on the store.
+/// The document, which does not depend on the store.
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
     let server = Server::start();
     let agent = ureq::agent();
@@ -12,7 +12,7 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_str(&answer.body_mut().read_to_string().unwrap()).unwrap()
 });
 
-/// All operations: method, and path below `/api/v1` with names in braces.
+/// All operations: method, and path below `/api/v1` with parameters in braces.
 pub(crate) fn operations() -> Vec<(String, String)> {
     let paths = DOCUMENT["paths"].as_object().unwrap();
     let of = |(path, item): (&String, &Value)| {
@@ -22,7 +22,7 @@ pub(crate) fn operations() -> Vec<(String, String)> {
     paths.iter().flat_map(of).collect()
 }
 
-/// Holds an answer to what the document says of its operation: the status, the content's type, and its schema.
+/// Checks an answer against the documented status, content type and schema of its operation.
 pub(crate) fn check(method: &str, path: &str, answer: &Answer) {
     let path = path.split('?').next().unwrap();
     if path.starts_with("//") || path == "/openapi.json" {
@@ -30,7 +30,7 @@ pub(crate) fn check(method: &str, path: &str, answer: &Answer) {
     }
     assert!(answer.headers.contains_key("x-request-id"), "{method} {path}: an answer without a name");
     let Some(operation) = find(method, path) else {
-        // What is not in the document is a problem.
+        // Undocumented requests are answered with a problem.
         assert!(
             [400, 401, 403, 404, 405, 429, 503].contains(&answer.status),
             "{method} {path}: {}",

@@ -1,4 +1,4 @@
-//! What fails around the server, and what the server makes of it.
+//! Faults around the server: kills, full disks, missing databases and buckets, clocks.
 
 use crate::harness::{
     Client, Events, Kind, Made, Options, Place, SOON, Server, carried, digest, file_of, made_long, progress,
@@ -15,7 +15,7 @@ use std::sync::Mutex;
 use std::thread;
 use uuid::Uuid;
 
-/// That an answer says that the store is out of reach, and when to ask again.
+/// Asserts that an answer reports an unreachable store and when to try again.
 fn is_out_of_reach(answer: &crate::harness::Answer) {
     answer.problem(503);
     assert!(answer.header("retry-after").unwrap().parse::<u32>().unwrap() > 0);
@@ -33,7 +33,7 @@ fn the_server_is_killed_while_many_upload_to_postgres() {
 
 fn killed_while_many_upload(kind: Kind) {
     let mut place = Place::new(kind);
-    // What the server said that it has: of each run, and whether of its log too.
+    // What the server acknowledged: each run, and whether also its log.
     let acknowledged: Mutex<BTreeMap<Uuid, (Made, bool)>> = Mutex::default();
     let mut interrupted: Vec<Made> = Vec::new();
     for round in 1..=2 {
@@ -62,7 +62,7 @@ fn killed_while_many_upload(kind: Kind) {
             }
         }
         drop(known);
-        // Whoever had no answer asks again, and it is as if nothing had happened.
+        // A repeated upload succeeds as if nothing had happened.
         for made in interrupted.drain(..) {
             assert!([200, 201].contains(&owner.put(&made.run).status));
             if let Some(offset) = owner.offset(made.run.id) {
@@ -76,7 +76,7 @@ fn killed_while_many_upload(kind: Kind) {
     }
 }
 
-/// The upload that had no answer.
+/// Uploads until a request fails; returns the run without an answer.
 fn upload_until_it_fails(owner: &Client, acknowledged: &Mutex<BTreeMap<Uuid, (Made, bool)>>) -> Made {
     loop {
         let made = carried(10.0 + fastrand::f64(), "eos");
@@ -96,11 +96,11 @@ fn upload_until_it_fails(owner: &Client, acknowledged: &Mutex<BTreeMap<Uuid, (Ma
     }
 }
 
-/// That what has a log's name holds that log.
+/// Asserts that every file with the name of a log contains that log.
 fn assert_blobs_are_complete(place: &Place) {
     for name in place.blobs() {
         let Some((_, hash)) = name.split_once('/').filter(|(folder, _)| folder.len() == 2) else { continue };
-        // What was being written when the server was killed has no log's name.
+        // Incomplete files do not have the name of a log.
         let Some(hash) = hash.strip_suffix(".zst") else { continue };
         let raw = zstd::decode_all(&fs::read(place.blob_folder().join(&name)).unwrap()[..]).unwrap();
         let is: String = Sha256::digest(&raw).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -108,11 +108,11 @@ fn assert_blobs_are_complete(place: &Place) {
     }
 }
 
-/// A disk of so many bytes, until this value ends.
+/// A disk of this size, until the value is dropped.
 struct Disk(PathBuf);
 
 impl Disk {
-    /// None where only root could make one.
+    /// Returns none if only root could create it.
     fn make(bytes: usize) -> Option<Disk> {
         let folder = tempfile::tempdir().unwrap().keep();
         let size = format!("size={bytes}");
@@ -153,14 +153,14 @@ fn the_disk_is_full() {
     is_out_of_reach(&owner.put_log(long.run.id, 0, true, &long.log));
     fs::remove_file(&filler).unwrap();
     free(0);
-    // Results too, sooner or later: the database may have some room in its own file.
+    // Results fail later: the database file may have free pages.
     let refused = (0..200).map(|_| owner.put(&carried(12.0, "eos").run)).find(|answer| answer.status != 201);
     is_out_of_reach(&refused.unwrap());
-    // Reading goes on.
+    // Reading still works.
     let listed = owner.all("");
     assert!(listed.contains(&first.run.id.to_string()));
     assert_eq!(owner.get(&format!("/runs/{}/log", first.run.id)).body, first.log);
-    // And all else, as soon as there is room again.
+    // Everything works again when there is space.
     fs::remove_file(&filler).unwrap();
     let offset = owner.offset(long.run.id).unwrap();
     assert_eq!(owner.put_log(long.run.id, offset, true, &long.log[offset..]).status, 200);
@@ -188,7 +188,7 @@ fn the_database_disappears_and_returns() {
     }
     is_out_of_reach(&owner.put(&other.run));
     is_out_of_reach(&owner.post(&format!("/runs/{}/progress", other.run.id), &progress(1)));
-    // Nobody's token is called wrong because it can't be looked up.
+    // A token that can't be looked up is not reported as invalid.
     is_out_of_reach(&by_token.get("/runs"));
     assert_eq!(server.anyone().get("/limits").status, 200);
     let said = Server::try_with(&place.beside(), &Options::default()).unwrap_err();
@@ -211,12 +211,12 @@ fn the_bucket_disappears_and_returns() {
     assert_eq!(owner.put_log(other.run.id, 0, false, &other.log[..500]).status, 200);
     s3.stop();
     thread::scope(|scope| {
-        // Each of them takes its time to give up.
+        // Each request takes a while to give up.
         scope.spawn(|| is_out_of_reach(&owner.put_log(other.run.id, 500, true, &other.log[500..])));
         scope.spawn(|| is_out_of_reach(&owner.get(&format!("/runs/{}/log", made.run.id))));
         scope.spawn(|| is_out_of_reach(&owner.put(&carried(14.0, "eos").run)));
     });
-    // What needs no log goes on.
+    // Requests without logs still work.
     assert_eq!(owner.all("").len(), 2);
     assert_eq!(owner.get(&format!("/compare?ids={},{}", made.run.id, other.run.id)).status, 200);
     s3.start_again();
@@ -232,13 +232,13 @@ fn two_servers_share_a_database_and_a_bucket() {
     let place = Place::new(Kind::Shared);
     let servers = [Server::at(&place), Server::at(&place.beside())];
     let owners = [servers[0].owner(), servers[1].owner()];
-    // The same run to both at once: it comes in once.
+    // The same run uploaded to both at once is stored once.
     for number in 0..10 {
         let made = carried(12.0 + f64::from(number), "eos");
         let mut answers = at_once(&owners, |owner| owner.put(&made.run).status);
         answers.sort_unstable();
         assert_eq!(answers, [200, 201]);
-        // Two runs of one name: one of them comes in.
+        // Of two results with one id, one is stored.
         let id = Uuid::now_v7();
         let files = ["eos", "dgx"].map(|cluster| {
             let mut run = carried(12.0, cluster).run;
@@ -284,12 +284,12 @@ fn two_servers_share_a_database_and_a_bucket() {
     owners[1].get(&format!("/runs/{}/log", made.run.id)).problem(404);
 }
 
-/// Waits for an event; what happened elsewhere before may be told late.
+/// Waits for an event; earlier events of other servers may arrive late.
 fn heard(events: &mut Events, wanted: &(String, String)) {
     while events.told() != *wanted {}
 }
 
-/// What each gives when all are asked at once.
+/// Calls a function for all values concurrently; returns the results.
 fn at_once<A: Sync, B: Send>(all: &[A], ask: impl Fn(&A) -> B + Sync) -> Vec<B> {
     let start = std::sync::Barrier::new(all.len());
     thread::scope(|scope| {
@@ -323,7 +323,7 @@ fn servers_start_at_once_on_a_new_database() {
 fn the_clock_is_moved() {
     // What faketime starts outlives it: the server is started as it would start it.
     let Ok(told) = Command::new("faketime").args(["-f", "+0h", "printenv", "LD_PRELOAD"]).output() else {
-        println!("left out: there is no faketime here");
+        println!("skipped: faketime is not installed");
         return;
     };
     let library = String::from_utf8(told.stdout).unwrap();

@@ -1,4 +1,4 @@
-//! A server under test, whoever asks it, and results for it.
+//! A server under test, its clients, and results to upload.
 
 use crate::document;
 use crate::services::{POSTGRES, S3, files, number};
@@ -24,15 +24,15 @@ use trainplan_tests::{Run, binary, run_of};
 use ureq::http;
 use uuid::Uuid;
 
-/// Long enough for what comes soon, on a machine that is busy with other things.
+/// A timeout for events that are due soon, also on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
-/// Waits until something is there.
+/// Waits until a value is available.
 pub(crate) fn wait_for<T>(what: &str, limit: Duration, look: impl FnMut() -> Option<T>) -> T {
     wait_for_or(limit, look, || format!("no {what} within {limit:?}"))
 }
 
-/// The same, with more to say of what did not come.
+/// The same, with details for the failure message.
 pub(crate) fn wait_for_or<T>(
     limit: Duration,
     mut look: impl FnMut() -> Option<T>,
@@ -48,16 +48,16 @@ pub(crate) fn wait_for_or<T>(
     panic!("{}", otherwise());
 }
 
-/// Where a server keeps its store.
+/// The kind of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// SQLite and a folder, in its data directory.
+    /// SQLite and a folder, in the data directory.
     Local,
     /// PostgreSQL and a bucket.
     Shared,
 }
 
-/// Makes tests of functions that take a kind of store: one for each.
+/// Makes a test of a function for each kind of store.
 macro_rules! on_every_store {
     ($($test:ident)*) => {
         mod sqlite_and_folder { $( #[test] fn $test() { super::$test(crate::harness::Kind::Local); } )* }
@@ -66,7 +66,7 @@ macro_rules! on_every_store {
 }
 pub(crate) use on_every_store;
 
-/// Where a server keeps its store, and how to look at it from outside.
+/// The place of a server's store, with ways to inspect it from outside.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     dir: Arc<TempDir>,
@@ -95,12 +95,12 @@ impl Place {
         }
     }
 
-    /// Another directory, with the same database and bucket.
+    /// Returns a place with another directory, but the same database and bucket.
     pub(crate) fn beside(&self) -> Place {
         Place { dir: Arc::new(tempfile::tempdir().unwrap()), ..self.clone() }
     }
 
-    /// In a folder of this one.
+    /// Returns the place in a folder of this one.
     pub(crate) fn in_folder(folder: &Path) -> Place {
         Place { dir: Arc::new(tempfile::tempdir_in(folder).unwrap()), ..Place::local() }
     }
@@ -122,37 +122,37 @@ impl Place {
         self.dir.path()
     }
 
-    /// The address of its database.
+    /// Returns the address of its database.
     pub(crate) fn address(&self) -> String {
         let file = || format!("sqlite://{}", self.dir().join("store.sqlite").display());
         self.database.clone().unwrap_or_else(file)
     }
 
-    /// The number that SQL answers in its database.
+    /// Returns the number that an SQL query yields in its database.
     pub(crate) fn number(&self, sql: &str) -> i64 {
         number(&self.address(), sql).unwrap()
     }
 
-    /// The names of the files of raw logs, whole or in pieces: on disk or in the bucket.
+    /// Returns the names of all files of raw logs and pieces, on disk or in the bucket.
     pub(crate) fn blobs(&self) -> Vec<String> {
         let name = |path: PathBuf| path.strip_prefix(self.blob_folder()).unwrap().display().to_string();
-        // The S3 server keeps notes of its own beside the objects.
+        // The S3 server stores metadata beside the objects.
         files(&self.blob_folder()).into_iter().map(name).filter(|name| !name.contains(".s3s")).collect()
     }
 
-    /// The folder in which they are.
+    /// Returns the folder of those files.
     pub(crate) fn blob_folder(&self) -> PathBuf {
         self.bucket.as_ref().map_or_else(|| self.dir().join("blobs"), |bucket| S3.folder(bucket))
     }
 
-    /// Runs another command of the program on the same store.
+    /// Runs another command of the program on this store.
     pub(crate) fn trainplan(&self, arguments: &[&str]) -> Run {
         let mut command = Command::new(binary());
         command.args(arguments).arg("--data-dir").arg(self.dir());
         run_of(&command.envs(self.environment.iter().cloned()).output().unwrap())
     }
 
-    /// Makes a token by the command line.
+    /// Creates a token with the command line.
     pub(crate) fn token(&self, scope: &str, more: &[&str]) -> String {
         let create = ["token", "create", "--name", scope, "--scope", scope, "--format", "table"];
         let made = self.trainplan(&[&create[..], more].concat());
@@ -161,35 +161,35 @@ impl Place {
     }
 }
 
-/// How to start a server.
+/// Options of a server under test.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Options<'a> {
-    /// Further arguments.
+    /// Additional arguments.
     pub(crate) arguments: &'a [&'a str],
-    /// Further environment.
+    /// Additional environment variables.
     pub(crate) environment: &'a [(&'a str, &'a str)],
-    /// A command that becomes it, such as `prlimit`, with its own arguments.
+    /// A command that starts the server, such as `prlimit`, with its own arguments.
     pub(crate) by: &'a [&'a str],
 }
 
-/// A server that runs until this value ends.
+/// A server that runs until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) place: Place,
     pub(crate) address: SocketAddr,
-    /// The token that it printed; empty on a server that is not on loopback.
+    /// The token that it printed; empty if it is not on loopback.
     pub(crate) owner: String,
     child: Child,
     output: Arc<Mutex<String>>,
 }
 
 impl Server {
-    /// On SQLite and a folder, new.
+    /// Starts a server on a new local store.
     pub(crate) fn start() -> Server {
         Server::at(&Place::local())
     }
 
-    /// At a place that may hold a store already.
+    /// Starts a server on a store, new or existing.
     pub(crate) fn at(place: &Place) -> Server {
         Server::with(place, &Options::default())
     }
@@ -198,7 +198,7 @@ impl Server {
         Server::try_with(place, options).unwrap_or_else(|said| panic!("the server did not start: {said}"))
     }
 
-    /// A server, or what it said instead of starting.
+    /// Starts a server; returns its output if it does not start.
     pub(crate) fn try_with(place: &Place, options: &Options) -> Result<Server, String> {
         let mut command = Command::new(options.by.first().map_or_else(binary, PathBuf::from));
         if let Some((_, arguments)) = options.by.split_first() {
@@ -232,7 +232,7 @@ impl Server {
             SOON,
             || {
                 let (all, ended) = (said(), child.try_wait().unwrap().is_some());
-                // Its words may come after its end.
+                // Its output may arrive after its end.
                 let start = announced(&all);
                 if start.is_none() && ended {
                     thread::sleep(Duration::from_millis(100));
@@ -246,7 +246,7 @@ impl Server {
         Ok(Server { place: place.clone(), address, owner, child, output })
     }
 
-    /// What it has said until now.
+    /// Returns its output so far.
     pub(crate) fn output(&self) -> String {
         self.output.lock().unwrap().clone()
     }
@@ -255,26 +255,26 @@ impl Server {
         self.child.id()
     }
 
-    /// Kills it as a power cut would, as far as it can tell.
+    /// Kills it.
     pub(crate) fn kill(mut self) -> Place {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         self.place.clone()
     }
 
-    /// Tells it to end.
+    /// Asks it to stop.
     pub(crate) fn tell_to_end(&self) {
         let status = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status().unwrap();
         assert!(status.success());
     }
 
-    /// Waits for its end; whether it went well.
+    /// Waits for its end; returns whether it succeeded.
     pub(crate) fn wait(mut self) -> bool {
         let status = wait_for("end", SOON, || self.child.try_wait().unwrap());
         status.success()
     }
 
-    /// Ends it and starts another at the same place.
+    /// Restarts it on the same store.
     pub(crate) fn again(self) -> Server {
         let place = self.place.clone();
         self.tell_to_end();
@@ -282,27 +282,27 @@ impl Server {
         Server::at(&place)
     }
 
-    /// Who has the token that the server printed.
+    /// Returns a client with the token that the server printed.
     pub(crate) fn owner(&self) -> Client {
         Client::new(self.address, Some(&self.owner))
     }
 
-    /// Who has no token.
+    /// Returns a client without a token.
     pub(crate) fn anyone(&self) -> Client {
         Client::new(self.address, None)
     }
 
-    /// Who has this token.
+    /// Returns a client with this token.
     pub(crate) fn by(&self, token: &str) -> Client {
         Client::new(self.address, Some(token))
     }
 
-    /// A connection to send anything over.
+    /// Opens a raw connection.
     pub(crate) fn wire(&self) -> TcpStream {
         wire(self.address)
     }
 
-    /// The most memory that it had, in bytes.
+    /// Returns its peak memory in bytes.
     pub(crate) fn peak_memory(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
@@ -320,7 +320,7 @@ impl Drop for Server {
     }
 }
 
-/// The address and the token in what a server says as it starts; no token if it prints none.
+/// Returns the address and the token in the output of a starting server; an empty token if it prints none.
 fn announced(said: &str) -> Option<(SocketAddr, String)> {
     if let Some((_, after)) = said.split_once("listens on ") {
         return Some((after.split_whitespace().next()?.parse().ok()?, String::new()));
@@ -337,7 +337,7 @@ pub(crate) fn wire(address: SocketAddr) -> TcpStream {
     wire
 }
 
-/// Whoever asks the API. Each answer is held to the API's document.
+/// A client of the API, which checks each answer against the OpenAPI document.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     pub(crate) address: SocketAddr,
@@ -345,7 +345,7 @@ pub(crate) struct Client {
     agent: ureq::Agent,
 }
 
-/// What the server answered.
+/// An answer of the server.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -360,7 +360,7 @@ impl Client {
         Client { address, token: token.map(str::to_owned), agent: config.build().into() }
     }
 
-    /// The answer to a request; `path` begins behind `/api/v1`, or with `//` at the root.
+    /// Sends a request; `path` is below `/api/v1`, or below the root if it begins with `//`.
     pub(crate) fn ask(
         &self,
         method: &str,
@@ -371,7 +371,7 @@ impl Client {
         self.try_ask(method, path, headers, body).unwrap_or_else(|error| panic!("{method} {path}: {error}"))
     }
 
-    /// The same, where the server may be gone.
+    /// The same, for a server that may be gone.
     pub(crate) fn try_ask(
         &self,
         method: &str,
@@ -384,7 +384,7 @@ impl Client {
         Ok(answer)
     }
 
-    /// The same, without holding the answer to the document.
+    /// The same, without checking the answer against the document.
     pub(crate) fn send(
         &self,
         method: &str,
@@ -416,7 +416,7 @@ impl Client {
         self.ask("GET", path, &[], None)
     }
 
-    /// The JSON of a page that must be there.
+    /// Returns the JSON of a successful GET.
     pub(crate) fn json(&self, path: &str) -> Value {
         let answer = self.get(path);
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());
@@ -431,18 +431,18 @@ impl Client {
         self.ask("DELETE", path, &[], None)
     }
 
-    /// Puts a result.
+    /// Uploads a result.
     pub(crate) fn put(&self, run: &RunResult) -> Answer {
         self.try_put(run).unwrap()
     }
 
-    /// The same, where the server may be gone.
+    /// The same, for a server that may be gone.
     pub(crate) fn try_put(&self, run: &RunResult) -> Result<Answer, ureq::Error> {
         let file = file_of(run);
         self.try_ask("PUT", &format!("/runs/{}", run.id), &[("content-digest", &digest(&file))], Some(&file))
     }
 
-    /// Puts a part of a log.
+    /// Uploads a piece of a log.
     pub(crate) fn put_log(&self, id: Uuid, offset: usize, is_last: bool, bytes: &[u8]) -> Answer {
         self.try_put_log(id, offset, is_last, bytes).unwrap()
     }
@@ -459,7 +459,7 @@ impl Client {
         self.try_ask("PUT", &format!("/runs/{id}/log"), &headers, Some(bytes))
     }
 
-    /// How much of a log is there; none if all of it.
+    /// Returns the uploaded part of a log; none if it is complete.
     pub(crate) fn offset(&self, id: Uuid) -> Option<usize> {
         let answer = self.ask("HEAD", &format!("/runs/{id}/log"), &[], None);
         assert_eq!(answer.status, 200);
@@ -470,13 +470,13 @@ impl Client {
         }
     }
 
-    /// Puts a result and its log.
+    /// Uploads a result and its log.
     pub(crate) fn put_all(&self, made: &Made) {
         assert_eq!(self.put(&made.run).status, 201);
         assert_eq!(self.put_log(made.run.id, 0, true, &made.log).status, 200);
     }
 
-    /// The ids in all pages of a list.
+    /// Returns the ids on all pages of a list.
     pub(crate) fn all(&self, query: &str) -> Vec<String> {
         let mut all = Vec::new();
         let mut cursor = String::new();
@@ -490,7 +490,7 @@ impl Client {
         }
     }
 
-    /// Watches what happens, behind the event of this number.
+    /// Opens the event stream after the event with this number.
     pub(crate) fn watch(&self, last: Option<i64>) -> Events {
         let mut wire = wire(self.address);
         let token = self.token.as_ref().map(|token| format!("Authorization: Bearer {token}\r\n"));
@@ -518,7 +518,7 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
     }
 
-    /// The detail of a problem, after making sure that it is one of this status.
+    /// Returns the detail of a problem with this status.
     pub(crate) fn problem(&self, status: u16) -> String {
         assert_eq!(self.status, status, "{}", self.text());
         assert_eq!(self.header("content-type"), Some("application/problem+json"), "{}", self.text());
@@ -528,24 +528,24 @@ impl Answer {
     }
 }
 
-/// What happens, as the server tells it.
+/// An open event stream.
 pub(crate) struct Events {
     lines: BufReader<TcpStream>,
 }
 
 impl Events {
-    /// The next event: its number, its kind, and the id of a run. None if the stream ended.
+    /// Returns the next event: number, kind and run. None at the end of the stream.
     pub(crate) fn next(&mut self) -> Option<(i64, String, String)> {
         let (mut seq, mut kind) = (0, String::new());
         let start = Instant::now();
         loop {
-            // What only shows that the server lives comes for ever.
+            // Keep-alive comments arrive forever.
             assert!(start.elapsed() < SOON, "no event within {SOON:?}");
             let mut line = String::new();
             if self.lines.read_line(&mut line).unwrap() == 0 {
                 return None;
             }
-            // Between the lines of events are the sizes of chunks and comments, which are no fields.
+            // Chunk sizes and comments between the lines of events are not fields.
             match line.trim_end().split_once(": ") {
                 Some(("id", value)) => seq = value.parse().unwrap(),
                 Some(("event", value)) => kind = value.to_owned(),
@@ -558,7 +558,7 @@ impl Events {
         }
     }
 
-    /// The next one, without its number. Alerts are another matter.
+    /// Returns the next event other than an alert, without its number.
     pub(crate) fn told(&mut self) -> (String, String) {
         loop {
             let (_, kind, id) = self.next().unwrap();
@@ -576,19 +576,19 @@ pub(crate) fn read_head(wire: &mut impl BufRead) -> String {
     head
 }
 
-/// All that comes over a connection until the other side ends it, however it does.
+/// Reads a connection until the other side closes it.
 pub(crate) fn read_all(wire: &mut TcpStream) -> String {
     let mut all = Vec::new();
     let _ = wire.read_to_end(&mut all);
     String::from_utf8_lossy(&all).into_owned()
 }
 
-/// The ids of a page of runs.
+/// Returns the ids on a page of runs.
 pub(crate) fn ids(page: &Value) -> Vec<String> {
     page["items"].as_array().unwrap().iter().map(|run| run["id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// A text as part of a query.
+/// Encodes a text for a query.
 pub(crate) fn encoded(text: &str) -> String {
     text.bytes().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "%{byte:02X}");
@@ -596,36 +596,36 @@ pub(crate) fn encoded(text: &str) -> String {
     })
 }
 
-/// `Content-Digest` of a body.
+/// Returns the `Content-Digest` of a body.
 pub(crate) fn digest(body: &[u8]) -> String {
     format!("sha-256=:{}:", BASE64_STANDARD.encode(Sha256::digest(body)))
 }
 
-/// A result's file.
+/// Returns the file of a result.
 pub(crate) fn file_of(run: &RunResult) -> Vec<u8> {
     result::write(run).unwrap().into_bytes()
 }
 
-/// A run with its log.
+/// A result with its log.
 #[derive(Debug, Clone)]
 pub(crate) struct Made {
     pub(crate) run: RunResult,
     pub(crate) log: Vec<u8>,
 }
 
-/// Makes a run whose steps took so many seconds, that nobody carried out: its id follows from its log.
+/// Returns a run with this step time that no campaign launched: its id follows from its log.
 pub(crate) fn made(step_time_s: f64) -> Made {
     made_of(log(step_time_s, 50))
 }
 
-/// A run of this log.
+/// Returns the run of a log.
 pub(crate) fn made_of(log: Vec<u8>) -> Made {
     let mut intake = Intake::new("e/log-acct.pretrain_llama3.1_8b_fp8_8_12345_0.out", &Spec::default());
     intake.feed(&log);
     Made { run: intake.finish(), log }
 }
 
-/// Makes a run that was carried out on a cluster.
+/// Returns a run that a campaign launched on a cluster.
 pub(crate) fn carried(step_time_s: f64, cluster: &str) -> Made {
     let made = made(step_time_s);
     let carried = CampaignRun {
@@ -652,7 +652,7 @@ pub(crate) fn carried(step_time_s: f64, cluster: &str) -> Made {
     Made { run: made.run.of_run(Uuid::now_v7(), carried), ..made }
 }
 
-/// A log of so many steps, each of so many seconds.
+/// Returns a log with this many steps of this many seconds.
 pub(crate) fn log(step_time_s: f64, steps: usize) -> Vec<u8> {
     let last = steps - 1;
     let line = |step| {
@@ -664,7 +664,7 @@ pub(crate) fn log(step_time_s: f64, steps: usize) -> Vec<u8> {
     (0..steps).map(line).collect::<String>().into_bytes()
 }
 
-/// A run of a log of at least so many bytes, most of which no compression makes smaller.
+/// Returns a run whose log has at least this many bytes and hardly compresses.
 pub(crate) fn made_long(bytes: usize) -> Made {
     let mut text = log(12.39, 50);
     while text.len() < bytes {
@@ -675,7 +675,7 @@ pub(crate) fn made_long(bytes: usize) -> Made {
     made_of(text)
 }
 
-/// What a run says of itself while it runs.
+/// Returns a progress report.
 pub(crate) fn progress(step: u64) -> Value {
     json!({
         "campaign": "nightly", "run": "llama-8b", "repeat": 1, "cluster": "eos", "recipe": null, "state": "running",

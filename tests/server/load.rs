@@ -41,8 +41,7 @@ fn measure(name: &str, place: &Place) {
     let times = put_many(&server, uploads);
     let rate = uploads as f64 / start.elapsed().as_secs_f64();
     row(&format!("upload of a result, {CLIENTS} clients: {rate:.0} a second"), times);
-    // The rest is copied in the database, each under a name of its own: through the API it would
-    // take much longer, and the rows would be the same.
+    // The others are copied in the database, with new ids: through the API that would take much longer.
     multiply(place, uploads, wanted);
     let owner = server.owner();
     let count = place.number("SELECT count(*) FROM runs");

@@ -1,5 +1,5 @@
-//! The results server through its own front: HTTP against a running `trainplan serve`, on SQLite and a folder, and on a
-//! real PostgreSQL and a real S3 server that the tests start themselves.
+//! The results server through its own front: HTTP against a running `trainplan serve`, on SQLite and a
+//! folder, and on a real PostgreSQL and a real S3 server that the tests start themselves.
 //!
 //! `cargo test --package trainplan-tests --test server`; what takes longer: `make load`.
 

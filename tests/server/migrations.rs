@@ -52,7 +52,7 @@ fn a_store_of_version_1_is_migrated() {
 #[test]
 fn a_failed_migration_changes_nothing() {
     let place = version_1();
-    // The name that a later step gives to a table is taken.
+    // A table of a later step already exists.
     execute(&place.address(), "CREATE TABLE deliveries (x TEXT)").unwrap();
     let said = Server::try_with(&place, &crate::harness::Options::default()).unwrap_err();
     assert!(said.contains("deliveries"), "{said}");
@@ -62,7 +62,7 @@ fn a_failed_migration_changes_nothing() {
         place.number("SELECT count(*) FROM sqlite_schema WHERE name IN ('scores', 'tokens', 'changes')"),
         0
     );
-    // And it goes on once the name is free.
+    // It succeeds once that table is gone.
     execute(&place.address(), "DROP TABLE deliveries").unwrap();
     shows_both(&Server::at(&place));
 }
@@ -78,7 +78,7 @@ fn a_killed_migration_leaves_one_version_or_the_other() {
             .stderr(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        // At any moment from the opening of the file on: what is written first is the log of changes.
+        // At any moment after the file is opened: the write-ahead log is written first.
         let log = place.dir().join("store.sqlite-wal");
         wait_for("opening of the store", SOON, || log.exists().then_some(()));
         thread::sleep(Duration::from_micros(fastrand::u64(..20_000)));

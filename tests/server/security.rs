@@ -81,7 +81,7 @@ impl Private {
     }
 }
 
-/// The status of a stream of events, of which nothing else is read.
+/// Returns the status of an event stream.
 fn stream_status(client: &Client) -> u16 {
     let mut wire = TcpStream::connect(client.address).unwrap();
     let token =
@@ -133,7 +133,7 @@ fn with_a_revoked_expired_or_invented_token() {
         server.by(token).get(&path).problem(401);
         server.by(token).delete(&path).problem(401);
     }
-    // Nor is a token's hash, as it is in the database, a token.
+    // The hash in the database is not a valid token.
     let hash: String = digest(good.as_bytes());
     server.by(&hash).get("/runs").problem(401);
     for header in [format!("Basic {good}"), good.clone(), "Bearer".into(), format!("Bearer {good} {good}")] {
@@ -153,7 +153,7 @@ fn with_a_share_link_for_other_runs() {
     for page in ["", "/summary", "/scores", "/log", "/log/lines"] {
         assert_eq!(guest.get(&format!("/runs/{shown}{page}")).status, 200);
         guest.get(&format!("/runs/{hidden}{page}")).problem(403);
-        // Whether there is a run is nothing that a guest learns.
+        // A visitor does not learn which runs exist.
         guest.get(&format!("/runs/{}{page}", Uuid::now_v7())).problem(403);
     }
     assert_eq!(guest.get(&format!("/compare?ids={shown}")).status, 200);
@@ -166,7 +166,7 @@ fn with_a_share_link_for_other_runs() {
     assert_eq!(guest.put(&made(12.39).run).status, 403);
     assert_eq!(guest.delete(&format!("/runs/{shown}")).status, 403);
     guest.post("/shares", &json!({ "ids": [shown], "expires_in_days": 1 })).problem(403);
-    // A run that is deleted is gone for a guest too.
+    // A deleted run is also gone for visitors.
     assert_eq!(private.admin.delete(&format!("/runs/{shown}")).status, 204);
     guest.get(&format!("/runs/{shown}")).problem(404);
 }
@@ -205,14 +205,14 @@ fn a_path_out_of_the_store() {
     {
         assert_ne!(owner.get(path).status, 200, "{path}");
     }
-    // What is not even a path.
+    // Invalid paths.
     for target in ["../../etc/passwd", "*", "http://[::1", "/api/v1/runs/\u{1}"] {
         let mut wire = server.wire();
         write!(wire, "GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
         let answer = read_all(&mut wire);
         assert!(!answer.starts_with("HTTP/1.1 2") && !answer.contains("root:"), "{target}: {answer}");
     }
-    // The log's hash in a result file names a file.
+    // The hash in a result file becomes a file name.
     let text = String::from_utf8(file_of(&made(12.39).run)).unwrap();
     let hash = made(12.39).run.source.sha256;
     for other in ["../../secret", "", "../store.sqlite", &hash.to_uppercase(), &"../".repeat(21), "\\u0000"] {
@@ -301,7 +301,7 @@ fn a_small_body_that_decompresses_to_a_large_one() {
     let headers = [("upload-offset", "0"), ("upload-complete", "?1"), ("content-encoding", "zstd")];
     server.owner().ask("PUT", &format!("{path}/log"), &headers, Some(&bomb)).problem(413);
     assert!(server.peak_memory() < 512 << 20, "{} bytes", server.peak_memory());
-    // A frame that wants more memory than any needs.
+    // A frame that requires excessive memory.
     let mut wide = zstd::Encoder::new(Vec::new(), 1).unwrap();
     wide.window_log(30).unwrap();
     wide.write_all(&zeros).unwrap();
@@ -329,7 +329,7 @@ fn a_forged_login_header() {
     let server = behind("127.0.0.1");
     assert_eq!(server.anyone().ask("GET", "/runs", &ann, None).status, 200);
     assert_eq!(server.anyone().ask("GET", "/me", &ann, None).json()["name"], "ann");
-    // Whoever is logged in reads, and no more; one that the person sent beside the proxy's own counts for nobody.
+    // A person who is logged in may only read; a second header is ignored.
     server.anyone().ask("GET", "/tokens", &ann, None).problem(403);
     server.anyone().ask("DELETE", &format!("/runs/{}", Uuid::now_v7()), &ann, None).problem(403);
     server.anyone().ask("GET", "/runs", &[("x-user", "ann"), ("x-user", "bob")], None).problem(401);
@@ -352,7 +352,7 @@ fn a_browser_without_tls() {
         };
         assert_eq!((hsts(&plain), hsts(&behind)), (None, Some("max-age=31536000".into())), "{path}");
     }
-    // A proxy lets the world in: no token is printed, and nobody reads without one.
+    // Behind a proxy, no token is printed, and reading needs one.
     assert_eq!(behind.owner, "");
     behind.anyone().get("/runs").problem(401);
 }
@@ -379,7 +379,7 @@ fn a_cross_site_request() {
     assert_eq!(server.owner().json("/shares")["items"], json!([]));
     assert_eq!(ask(&[("sec-fetch-site", "same-origin")]), 201);
     assert_eq!(ask(&[("origin", &own)]), 201);
-    // No page reads what is here either: nothing allows it to.
+    // Pages of other sites can't read answers either: there are no CORS headers.
     let answer =
         server.anyone().ask("GET", "/runs", &[("origin", "http://evil.example"), ("x-user", "ann")], None);
     assert_eq!(answer.header("access-control-allow-origin"), None);
@@ -419,7 +419,7 @@ fn exceeding_the_rate_with_forged_addresses() {
     };
     let answers: Vec<Answer> = (0..60).map(ask).collect();
     assert_eq!(answers[0].status, 200);
-    // On a slow machine some of the last ones are in the next minute.
+    // On a slow machine, the last requests may be in the next minute.
     let refused = answers.iter().find(|answer| answer.status != 200).unwrap();
     refused.problem(429);
     assert!((1..=60).contains(&refused.header("retry-after").unwrap().parse::<u32>().unwrap()));
@@ -429,7 +429,7 @@ fn exceeding_the_rate_with_forged_addresses() {
 
     let behind = ["--requests-per-minute", "20", "--trusted-proxy", "127.0.0.1"];
     let server = Server::with(&Place::local(), &Options { arguments: &behind, ..Options::default() });
-    // A proxy adds what it saw behind what it was sent.
+    // A proxy appends the address that it saw.
     let ask = |number: u32, seen: &str| {
         let header = format!("10.0.0.{number}, {seen}");
         server.anyone().ask("GET", "/runs", &[("x-forwarded-for", &header)], None).status
@@ -446,7 +446,7 @@ fn guessing_tokens() {
     let answers: Vec<u16> = (0..100).map(guess).collect();
     assert_eq!(answers[0], 401);
     assert!(answers.contains(&429));
-    // Who has one is not hindered by who has none.
+    // Valid tokens still work.
     assert_eq!(server.by(&token).get("/runs").status, 200);
     assert_eq!(server.anyone().get("/runs").status, 200);
 }
@@ -473,11 +473,11 @@ fn slow_clients() {
         ));
         begin(format!("POST /api/v1/runs/{other}/progress {head}Content-Length: 1000\r\n\r\nx"));
     }
-    // Who takes no answer, which is larger than all buffers on its way: more of them than there are threads.
+    // Clients that read nothing of a large answer: more of them than threads.
     for _ in 0..600 {
         begin(format!("GET /api/v1/runs/{id}/log HTTP/1.1\r\nHost: localhost\r\n\r\n"));
     }
-    // All others go on.
+    // Other clients are not affected.
     let other = carried(12.0, "eos");
     owner.put_all(&other);
     assert_eq!(owner.get(&format!("/compare?ids={}", other.run.id)).status, 200);
@@ -556,7 +556,7 @@ fn broken_deep_or_huge_json() {
         assert!([413, 422].contains(&answer.status), "{}", answer.text());
     }
 
-    // Wherever a file is torn or changed, it is refused, or taken as another result; never anything else.
+    // A broken or changed file is refused or stored as another result.
     let mut runner = TestRunner::new(ProptestConfig {
         cases: 200,
         failure_persistence: None,
@@ -572,7 +572,7 @@ fn broken_deep_or_huge_json() {
         let answer = owner.ask("PUT", &path, &[("content-digest", &digest(&body))], Some(&body));
         match answer.status {
             201 => {
-                // What was taken is whole, and can be listed, read and compared.
+                // What was stored can be listed, read and compared.
                 assert_eq!(owner.get(&format!("{path}?upload")).body, body);
                 assert_eq!(owner.get(&format!("/compare?ids={}", run.id)).status, 200);
                 assert_eq!(owner.all(""), [run.id.to_string()]);
@@ -645,7 +645,7 @@ fn sql_in_every_filter(kind: Kind) {
         }
         let token = owner.post("/tokens", &json!({ "name": text, "scope": "read" }));
         assert!([201, 422].contains(&token.status), "{text}: {}", token.text());
-        // In a result it is data, and is found as that.
+        // In a result, it is data and can be found.
         let mut other = carried(12.0, text);
         let carried = other.run.carried.as_mut().unwrap();
         (carried.campaign, carried.run) = (text.into(), text.into());
@@ -683,7 +683,7 @@ fn secrets_in_output_and_responses() {
     let guess = "tp_guessedguessedguessedguessed01";
     for secret in [token, share, guess] {
         server.by(secret).get(&format!("/runs/{}", made.run.id));
-        // Someone may put it where it does not belong.
+        // Someone may put it into the wrong place.
         server.anyone().get(&format!("/runs?token={secret}"));
     }
     assert_eq!(owner.get(&format!("/runs/{}/log", made.run.id)).body, made.log);
@@ -697,7 +697,7 @@ fn secrets_in_output_and_responses() {
         let line = said.lines().find(|line| line.contains(secret));
         assert_eq!(line, None, "{secret}");
     }
-    // Nor where it fails.
+    // Also not in errors.
     let wrong =
         Place::local().with_database(place.database.clone().unwrap().replace("127.0.0.1:", "127.0.0.1:1"));
     let said =

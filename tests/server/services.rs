@@ -62,7 +62,8 @@ impl Drop for Kept {
     }
 }
 
-/// A folder that only its keeper removes. Its path stays short, since a socket's may have no more than some 100 characters.
+/// A folder that only its keeper removes. Its path stays short, since a socket's may have no more than some
+/// 100 characters.
 fn folder(prefix: &str) -> PathBuf {
     let folder = tempfile::Builder::new().prefix(prefix).tempdir_in("/tmp").unwrap().keep();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
@@ -105,7 +106,7 @@ impl Postgres {
         let init = init.arg("--pwfile").arg(&password).arg("--pgdata").arg(&data).output().unwrap();
         assert!(init.status.success(), "{}", String::from_utf8_lossy(&init.stderr));
         let mut postgres = as_postgres(&folder, "postgres");
-        // What a test waits for is never a disk that could lose power.
+        // Tests need no durability, so they don't wait for the disk.
         postgres.args(["-c", "fsync=off", "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=300"]);
         postgres.arg("-k").arg(&folder).arg("-p").arg(port.to_string()).arg("-D").arg(&data);
         let kept = Kept::start(&folder, "QUIT", &postgres);
@@ -166,7 +167,7 @@ fn program(name: &str) -> PathBuf {
         .map(|version| version.path().join("bin"));
     let found =
         debian.chain(std::env::split_paths(&path)).map(|folder| folder.join(name)).find(|path| path.exists());
-    found.unwrap_or_else(|| panic!("there is no {name} here: run this by `scripts/tools test`"))
+    found.unwrap_or_else(|| panic!("{name} is not installed; run the tests with `scripts/tools test`"))
 }
 
 /// An S3 server of its own, on loopback, over a folder.

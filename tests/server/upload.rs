@@ -18,7 +18,7 @@ struct Place {
 }
 
 impl Place {
-    /// A log of that many lines that are hard to compress, besides its steps.
+    /// Creates a log with this many incompressible lines in addition to its steps.
     fn make(lines: u64) -> Place {
         let dir = tempfile::tempdir().unwrap();
         let mut text: String = (0..50)
@@ -99,7 +99,7 @@ fn files_folders_and_stored_runs_are_uploaded_once() {
     let place = Place::make(0);
     let (run, rows) = place.upload(&["results", "--no-log"]);
     assert_eq!((run.code, &rows[0]["outcome"], &rows[0]["log"]), (Some(0), &"new".into(), &Value::Null));
-    // The log is found where it was read, if it is still the same.
+    // The log is found at its path if it is unchanged.
     let log = fs::read(place.path(LOG)).unwrap();
     fs::write(place.path(LOG), [log.as_slice(), b"more\n"].concat()).unwrap();
     let (run, rows) = place.upload(&["results"]);
@@ -107,7 +107,7 @@ fn files_folders_and_stored_runs_are_uploaded_once() {
     fs::write(place.path(LOG), log).unwrap();
     let (run, rows) = place.upload(&["results"]);
     assert_eq!((&rows[0]["outcome"], &rows[0]["log"]), (&"known".into(), &"sent".into()), "{}", run.stderr);
-    // Another log does not come in.
+    // Another log is refused.
     let file = place.result().to_string_lossy().into_owned();
     fs::write(place.path("other"), "another log\n").unwrap();
     let (run, rows) = place.upload(&[&file, "--log", "other"]);
@@ -116,7 +116,7 @@ fn files_folders_and_stored_runs_are_uploaded_once() {
     let (run, rows) = place.upload(&[&file, "--log", LOG]);
     assert_eq!((run.code, &rows[0]["log"]), (Some(0), &"known".into()), "{}", run.stderr);
     place.assert_the_log_is_there();
-    // A run that is kept here, by the beginning of its id.
+    // A stored run, by the beginning of its id.
     let kept = trainplan(["import", &file, "--data-dir", place.path("data").to_str().unwrap()]);
     assert_eq!(kept.code, Some(0), "{}", kept.stderr);
     let (run, rows) = place.upload(&[&place.id()[..13]]);
@@ -138,7 +138,7 @@ fn a_log_is_uploaded_once_wherever_it_is() {
     assert_eq!((run.code, &row["outcome"], &row["log"]), (Some(0), &"new".into(), &"sent".into()), "{rows}");
     assert_eq!(row["id"], place.id());
     place.assert_the_log_is_there();
-    // Copied and touched it is the same run; so is what was saved of it before.
+    // A copy with another time is the same run, and so is its result file.
     fs::create_dir(place.path("elsewhere")).unwrap();
     fs::write(place.path("elsewhere").join(LOG), fs::read(place.path(LOG)).unwrap()).unwrap();
     for again in ["elsewhere", "results"] {
@@ -147,13 +147,13 @@ fn a_log_is_uploaded_once_wherever_it_is() {
         let became = (run.code, &row["outcome"], &row["log"]);
         assert_eq!(became, (Some(0), &"known".into(), &"known".into()), "{rows}");
     }
-    // So it is under another name, which tells less of it or the same.
+    // Also under another name.
     fs::copy(place.path(LOG), place.path("train.log")).unwrap();
     for more in [&[][..], &["--recipe", "llama3.1-8b/h100/fp8/8"]] {
         let (run, rows) = place.upload(&[&["train.log"], more].concat());
         assert_eq!((run.code, &rows[0]["outcome"]), (Some(0), &"known".into()), "{rows}");
     }
-    // Said to be another run it is another result, and results never change.
+    // With another recipe, it is another result, which is refused.
     let (run, rows) = place.upload(&[LOG, "--recipe", "llama3.1-70b/h100/fp8/256"]);
     assert_eq!((run.code, &rows[0]["outcome"]), (Some(1), &"conflict".into()), "{}", run.stderr);
     let reason = rows[0]["reason"].as_str().unwrap();
@@ -174,7 +174,7 @@ fn each_failure_has_its_exit_code() {
     fs::write(place.dir.path().join("notes.txt"), "nothing that trains\n").unwrap();
     let notes = place.upload(&["notes.txt"]);
     assert_eq!((notes.0.code, &notes.1[0]["outcome"]), (Some(1), &"unreadable".into()), "{}", notes.0.stderr);
-    // What else lies in a folder is told, and is no failure.
+    // Other files in a folder are listed, but not a failure.
     fs::create_dir(place.path("experiments")).unwrap();
     fs::copy(place.path(LOG), place.path("experiments").join(LOG)).unwrap();
     fs::copy(place.path("notes.txt"), place.path("experiments").join("notes.txt")).unwrap();
@@ -214,7 +214,7 @@ fn logs_of_running_runs_are_skipped() {
     };
     let (outcome, run) = send("experiments");
     assert!(outcome == "running" && run.stderr.contains("Skipped 1 log"), "{outcome}: {}", run.stderr);
-    // It is over, well or not.
+    // The run is over.
     fs::write(&log, &whole).unwrap();
     assert_eq!(send("experiments").0, "new");
     let other = place.path("experiments").join("log-acct.pretrain_llama3.1_8b_fp8_8_78_0.out");
@@ -223,7 +223,7 @@ fn logs_of_running_runs_are_skipped() {
     let long_ago = std::time::SystemTime::now() - Duration::from_secs(61 * 60);
     fs::File::options().write(true).open(&other).unwrap().set_modified(long_ago).unwrap();
     assert_eq!(send("experiments").0, "new");
-    // Whoever names it knows better.
+    // A named log is always sent.
     fs::write(&other, half + "\n").unwrap();
     assert_eq!(send("experiments").0, "running");
     assert_eq!(send(other.to_str().unwrap()).0, "new");

@@ -12,9 +12,9 @@ use trainplan_shared::history::Thresholds;
 
 /// Serve the planner and the results over HTTP
 ///
-/// On a loopback address (the default), every user of this machine may read; uploading, sharing and deleting need the token that
-/// the server prints. On other addresses, everything needs a token: see `trainplan token create`. docs/serving.md explains how to
-/// set up a server.
+/// On a loopback address (the default), every user of this machine may read; uploading, sharing and deleting
+/// need the token that the server prints. On other addresses, everything needs a token: see `trainplan token
+/// create`. docs/serving.md explains how to set up a server.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -47,8 +47,8 @@ pub(super) struct Args {
     /// Threshold for regressions, as in `trainplan check`: baseline-percent=90, sigma=off (repeatable)
     #[arg(long, value_name = "NAME=VALUE")]
     threshold: Vec<String>,
-    /// Address that receives every regression as JSON by POST, signed with TRAINPLAN_WEBHOOK_SECRET if that is set
-    /// (repeatable)
+    /// Address that receives every regression as JSON by POST, signed with TRAINPLAN_WEBHOOK_SECRET if that
+    /// is set (repeatable)
     #[arg(long, value_name = "URL")]
     webhook: Vec<String>,
     /// Allow webhooks outside the public internet

@@ -10,8 +10,8 @@ use trainplan_shared::api::{AccessToken, TokenScope};
 
 /// Create, list and revoke access tokens of a results server
 ///
-/// A token's secret is printed once, when the token is created; the store keeps only its hash. Run this command where the server's
-/// store is, with the same --data-dir or --database-url.
+/// A token's secret is printed once, when the token is created; the store keeps only its hash. Run this
+/// command where the server's store is, with the same --data-dir or --database-url.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -23,15 +23,16 @@ use uuid::Uuid;
 
 /// Upload results and their raw logs to a results server
 ///
-/// RESULT is a log, a result file, a folder, or the id of a stored run (see `trainplan results list`). From a folder, result files
-/// are sent; if it has none, its logs. Logs that lack steps and were written to within the last hour are skipped, because their
-/// runs seem to continue.
+/// RESULT is a log, a result file, a folder, or the id of a stored run (see `trainplan results list`). From a
+/// folder, result files are sent; if it has none, its logs. Logs that lack steps and were written to within
+/// the last hour are skipped, because their runs seem to continue.
 ///
-/// Uploading twice has no effect, and interrupted uploads of logs resume. The log of a result file is NAME.log.zst beside
-/// NAME.result.json, or the file that it was made from, if that is unchanged. The time of a run is the modification time of its
-/// log, which `cp -p` and `rsync -t` preserve.
+/// Uploading twice has no effect, and interrupted uploads of logs resume. The log of a result file is
+/// NAME.log.zst beside NAME.result.json, or the file that it was made from, if that is unchanged. The time of
+/// a run is the modification time of its log, which `cp -p` and `rsync -t` preserve.
 ///
-/// Set the server's token in the variable TRAINPLAN_TOKEN. Create one with `trainplan token create` on the server.
+/// Set the server's token in the variable TRAINPLAN_TOKEN. Create one with `trainplan token create` on the
+/// server.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -317,7 +318,8 @@ impl Args {
         outcome(Some(run.id), sent)
     }
 
-    /// Finds the log of a result file: beside it, as `export` writes it, or the file that it was made from, if unchanged.
+    /// Finds the log of a result file: beside it, as `export` writes it, or the file that it was made from,
+    /// if unchanged.
     async fn found_log(&self, path: &Path, run: &RunResult) -> Option<RawLog> {
         let source = Some(PathBuf::from(&run.source.path)).filter(|source| source.is_file());
         for log in log_of(path).into_iter().chain(source) {

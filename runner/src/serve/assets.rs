@@ -76,7 +76,8 @@ fn cache_control(path: &str) -> &'static str {
     if path.split(['-', '_', '.']).any(is_hash) { "public, max-age=31536000, immutable" } else { "no-cache" }
 }
 
-/// Returns whether the request accepts a content coding, by name or `*`, with a weight above zero (RFC 9110, 12.5.3).
+/// Returns whether the request accepts a content coding, by name or `*`, with a weight above zero (RFC 9110,
+/// 12.5.3).
 pub(super) fn accepts(request: &HeaderMap, coding: &str) -> bool {
     let weight = |wanted: &str| {
         values(request, &header::ACCEPT_ENCODING).find_map(|item| {

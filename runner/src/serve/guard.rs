@@ -1,7 +1,8 @@
 //! Who the caller is, and what they may do.
 //!
-//! There are no cookies: a browser sends a token only when the page adds it, so other sites can't send requests in a
-//! person's name. Behind a proxy with a login, the proxy's header identifies a person, who may read.
+//! There are no cookies: a browser sends a token only when the page adds it, so other sites can't send
+//! requests in a person's name. Behind a proxy with a login, the proxy's header identifies a person, who may
+//! read.
 
 use super::Server;
 use super::problem::Problem;
@@ -173,7 +174,8 @@ fn person(server: &Server, peer: Option<IpAddr>, headers: &HeaderMap) -> Option<
     is_proxy.then(|| text.to_owned())
 }
 
-/// Returns the address of the client, as a trusted proxy reports it; of anyone else the address of the connection.
+/// Returns the address of the client, as a trusted proxy reports it; of anyone else the address of the
+/// connection.
 fn client(server: &Server, peer: Option<IpAddr>, headers: &HeaderMap) -> Option<IpAddr> {
     let is_proxy = peer.is_some_and(|peer| server.options.trusted_proxies.contains(&peer));
     if !is_proxy {

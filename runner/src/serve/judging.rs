@@ -44,8 +44,8 @@ async fn judge_some(server: &Server) -> Result<usize, StoreError> {
     Ok(runs.len())
 }
 
-/// Judges a run by the runs that ran before it (later ones may have been received first), and stores its alerts. Judging it
-/// again adds none.
+/// Judges a run by the runs that ran before it (later ones may have been received first), and stores its
+/// alerts. Judging it again adds none.
 async fn judge_one(server: &Server, run: Uuid) -> Result<(), StoreError> {
     let Some(summary) = server.store.summary(run).await? else { return Ok(()) };
     let (key, own) = point(&summary);

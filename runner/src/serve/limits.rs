@@ -24,8 +24,8 @@ pub(super) const WINDOW_LOG: u32 = 27;
 pub(super) const ROOM: usize = 16 << 10;
 const ROOM_PIECE: usize = 64 << 10;
 
-/// Reads a body of at most `most` bytes; returns it with a permit for its memory. Only received bytes need a permit, so slow
-/// clients don't block others.
+/// Reads a body of at most `most` bytes; returns it with a permit for its memory. Only received bytes need a
+/// permit, so slow clients don't block others.
 pub(super) async fn read_body(
     body: Body,
     most: usize,

@@ -105,9 +105,9 @@ pub(crate) enum ServeError {
 
 /// The server, as requests and background tasks share it.
 #[derive(Clone)]
-struct Server(Arc<Shared>);
+struct Server(Arc<ServerState>);
 
-struct Shared {
+struct ServerState {
     store: Store,
     options: RequestOptions,
     /// The token that a server on loopback printed when it started.
@@ -137,9 +137,9 @@ struct RequestOptions {
 }
 
 impl std::ops::Deref for Server {
-    type Target = Shared;
+    type Target = ServerState;
 
-    fn deref(&self) -> &Shared {
+    fn deref(&self) -> &ServerState {
         &self.0
     }
 }
@@ -152,7 +152,7 @@ impl Server {
         ends: flag::Receiver<bool>,
     ) -> Result<Server, ServeError> {
         let webhooks = Webhooks::new(options);
-        Ok(Server(Arc::new(Shared {
+        Ok(Server(Arc::new(ServerState {
             store,
             rates: Rates::new(options.limits.requests_per_minute),
             options: RequestOptions {
@@ -175,8 +175,8 @@ impl Server {
     }
 }
 
-/// Serves the web app and a store on `addr` until SIGINT or SIGTERM, finishes open requests, and returns. Port 0 takes a free
-/// port. Prints the URL to stderr when it works.
+/// Serves the web app and a store on `addr` until SIGINT or SIGTERM, finishes open requests, and returns.
+/// Port 0 takes a free port. Prints the URL to stderr when it works.
 pub(crate) async fn serve(addr: SocketAddr, dir: DataDir, options: ServeOptions) -> Result<(), ServeError> {
     if options.login_header.is_some() && options.trusted_proxies.is_empty() {
         return Err(ServeError::NoProxy);

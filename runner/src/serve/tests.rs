@@ -205,15 +205,15 @@ async fn an_address_in_use_is_named_in_the_error() {
     assert!(error.to_string().contains("--listen"));
 }
 
-/// A store with three runs, of which the last has its log, and what answers for it.
-struct Stored {
+/// A store with three runs, the last one with its log, and its routes.
+struct StoredRuns {
     dir: TempDir,
     runs: Vec<RunResult>,
     log: String,
 }
 
-impl Stored {
-    async fn make() -> Stored {
+impl StoredRuns {
+    async fn make() -> StoredRuns {
         let dir = tempfile::tempdir().unwrap();
         let store = store(&dir).await;
         let (mut runs, mut log) = (Vec::new(), String::new());
@@ -231,7 +231,7 @@ impl Stored {
             store.put(&run, (seconds == "nan").then_some(file.as_path())).await.unwrap();
             runs.push(run);
         }
-        Stored { dir, runs, log }
+        StoredRuns { dir, runs, log }
     }
 
     async fn get(&self, path: &str, headers: &[(&str, &str)]) -> Response<Body> {
@@ -262,7 +262,7 @@ fn ids(page: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn runs_are_listed_newest_first_in_pages() {
-    let stored = Stored::make().await;
+    let stored = StoredRuns::make().await;
     let put: Vec<String> = stored.runs.iter().rev().map(|run| run.id.to_string()).collect();
     let all = stored.list("").await;
     assert_eq!(ids(&all), put);
@@ -279,7 +279,7 @@ async fn runs_are_listed_newest_first_in_pages() {
 
 #[tokio::test]
 async fn runs_are_filtered_and_invalid_queries_are_explained() {
-    let stored = Stored::make().await;
+    let stored = StoredRuns::make().await;
     // A short form means what it means on the command line.
     assert_eq!(
         ids(&stored.list("?recipe=llama3.1-8b%2Fh100%2Ffp8%2F8%4025.04&status=scored").await).len(),
@@ -301,7 +301,7 @@ async fn runs_are_filtered_and_invalid_queries_are_explained() {
 
 #[tokio::test]
 async fn results_are_returned_byte_for_byte() {
-    let stored = Stored::make().await;
+    let stored = StoredRuns::make().await;
     let run = &stored.runs[0];
     let path = format!("/runs/{}", run.id);
     let response = stored.get(&path, &[]).await;
@@ -315,7 +315,7 @@ async fn results_are_returned_byte_for_byte() {
 
 #[tokio::test]
 async fn logs_are_returned_as_text_attachments() {
-    let stored = Stored::make().await;
+    let stored = StoredRuns::make().await;
     let path = format!("/runs/{}/log", stored.runs[2].id);
     let response = stored.get(&path, &[]).await;
     assert_eq!(header(&response, "content-type"), Some("text/plain; charset=utf-8"));
@@ -331,7 +331,7 @@ async fn logs_are_returned_as_text_attachments() {
 
 #[tokio::test]
 async fn missing_resources_are_problems_and_never_the_app() {
-    let stored = Stored::make().await;
+    let stored = StoredRuns::make().await;
     let known = stored.runs[0].id;
     for path in [
         "/runs/0195d5a2-0000-7000-8000-000000000000",
@@ -366,7 +366,7 @@ async fn a_server_on_loopback_answers_only_to_loopback_names() {
         let detail = problem(ask(host).await, StatusCode::FORBIDDEN).await;
         assert!(detail.contains("localhost"), "{host}: {detail}");
     }
-    // What is no browser may leave it out.
+    // Other clients may send no Host.
     let bare = router.clone().oneshot(request(Method::GET, "/healthz", &[])).await.unwrap();
     assert_eq!(bare.status(), StatusCode::OK);
 }

@@ -1,8 +1,8 @@
 //! Delivers alerts to webhooks.
 //!
-//! An address may be wrong, and its name may later point elsewhere. Addresses outside the public internet are refused unless
-//! they are allowed, so that the server can't be used to reach services in its own network. Requests are signed as
-//! standardwebhooks.com specifies, so that receivers can verify their origin.
+//! An address may be wrong, and its name may later point elsewhere. Addresses outside the public internet are
+//! refused unless they are allowed, so that the server can't be used to reach services in its own network.
+//! Requests are signed as standardwebhooks.com specifies, so that receivers can verify their origin.
 
 use super::{ServeOptions, Server};
 use crate::store::Delivery;

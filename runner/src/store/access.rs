@@ -1,6 +1,7 @@
 //! Tokens and share links.
 //!
-//! Secrets are random and returned once. The database keeps only their SHA-256, so that reading it grants no access.
+//! Secrets are random and returned once. The database keeps only their SHA-256, so that reading it grants no
+//! access.
 
 use super::{Store, StoreError, hex, now, time};
 use jiff::{SignedDuration, Timestamp};

@@ -103,8 +103,8 @@ impl Store {
         Ok(rows.map_err(|error| self.failed(error))?.into_iter().map(record).collect())
     }
 
-    /// Returns the deliveries that are due, and postpones each in the same transaction: no other server attempts it too, and
-    /// it is due again, at growing intervals, until [`Store::delivered`] removes it.
+    /// Returns the deliveries that are due, and postpones each in the same transaction: no other server
+    /// attempts it too, and it is due again, at growing intervals, until [`Store::delivered`] removes it.
     pub(crate) async fn due_deliveries(&self) -> Result<Vec<Delivery>, StoreError> {
         let now = Timestamp::now();
         let mut writing = self.database.write().await?;

@@ -1,7 +1,8 @@
 //! Logs that are being uploaded, in pieces that survive broken connections.
 //!
-//! Each piece is an object of its own, named by the run and its position in the raw log, and compressed separately. So any of
-//! several servers can receive the next piece, and the complete log is the concatenation of all pieces.
+//! Each piece is an object of its own, named by the run and its position in the raw log, and compressed
+//! separately. So any of several servers can receive the next piece, and the complete log is the
+//! concatenation of all pieces.
 
 use super::LEVEL;
 use super::blobs::{BlobError, Blobs, LogHash, PIECE, hex};
@@ -149,8 +150,8 @@ impl Arriving {
     }
 }
 
-/// Returns the chain of pieces that reaches farthest. After a broken connection, its server may still write pieces while the
-/// next one continues: then pieces overlap, and some have no successor.
+/// Returns the chain of pieces that reaches farthest. After a broken connection, its server may still write
+/// pieces while the next one continues: then pieces overlap, and some have no successor.
 fn farthest(mut parts: Vec<Part>) -> Vec<Part> {
     parts.sort_unstable_by_key(|part| Reverse(part.offset));
     // By the offset of a piece: the farthest end from there, and the piece that leads to it.

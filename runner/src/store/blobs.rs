@@ -1,4 +1,5 @@
-//! Raw logs in a folder or a bucket, compressed with zstd and named by their content: `ab/<SHA-256 of the raw log>.zst`.
+//! Raw logs in a folder or a bucket, compressed with zstd and named by their content: `ab/<SHA-256 of the raw
+//! log>.zst`.
 
 use crate::data::make_private;
 use bytes::Bytes;
@@ -125,7 +126,8 @@ impl Blobs {
         }
     }
 
-    /// Opens a bucket, `s3://BUCKET/PREFIX`. Keys and endpoint come from the environment (`AWS_ACCESS_KEY_ID` and so on).
+    /// Opens a bucket, `s3://BUCKET/PREFIX`. Keys and endpoint come from the environment (`AWS_ACCESS_KEY_ID`
+    /// and so on).
     pub(super) fn bucket(url: &str) -> Result<Blobs, BlobError> {
         let refuse = |what: String| BlobError::Address { url: url.to_owned(), what };
         let rest = url.strip_prefix("s3://").ok_or_else(|| refuse("it does not begin with s3://".into()))?;
@@ -143,7 +145,8 @@ impl Blobs {
         Ok(Blobs { objects: Arc::new(PrefixStore::new(bucket, prefix)), name: url.to_owned() })
     }
 
-    /// Stores a copy of `log`, a file compressed with zstd, after checking its hash. It is stored completely or not at all.
+    /// Stores a copy of `log`, a file compressed with zstd, after checking its hash. It is stored completely
+    /// or not at all.
     pub(super) async fn put(&self, sha256: &LogHash, log: &Path) -> Result<(), BlobError> {
         if self.has(sha256).await? {
             return Ok(());

@@ -23,8 +23,9 @@ impl Store {
     /// The most changes that [`Store::changes`] returns.
     pub(crate) const MOST_CHANGES: usize = 1000;
 
-    /// Returns the changes after a sequence number, in order, and the last `overlap` before it. PostgreSQL may show a later
-    /// change before an earlier one whose transaction is not committed yet; reading some again finds those.
+    /// Returns the changes after a sequence number, in order, and the last `overlap` before it. PostgreSQL
+    /// may show a later change before an earlier one whose transaction is not committed yet; reading some
+    /// again finds those.
     pub(crate) async fn changes(&self, after: i64, overlap: i64) -> Result<Vec<Change>, StoreError> {
         let rows: Result<Vec<(i64, String, String)>, _> =
             sqlx::query_as("SELECT seq, kind, id FROM changes WHERE seq > $1 ORDER BY seq LIMIT $2")
@@ -33,7 +34,8 @@ impl Store {
                 .fetch_all(&self.database.readers)
                 .await;
         let change = |(seq, kind, id): (i64, String, String)| {
-            // A newer program may record kinds that this one does not know: watchers then fetch the lists again.
+            // A newer program may record kinds that this one does not know: watchers then fetch the lists
+            // again.
             Change { seq, kind: EventKind::from_id(&kind).unwrap_or(EventKind::Again), id }
         };
         Ok(rows.map_err(|error| self.failed(error))?.into_iter().map(change).collect())

@@ -19,7 +19,8 @@ macro_rules! columns {
         impl RunRow {
             const COLUMNS: &[&str] = &[$(stringify!($name)),+];
 
-            /// Returns the statement that inserts all columns; what to do about an existing row is added to it.
+            /// Returns the statement that inserts all columns; what to do about an existing row is added to
+            /// it.
             fn values(&self) -> Statement<'_> {
                 let mut insert = Statement::new(format!("INSERT INTO runs ({}) VALUES (", Self::COLUMNS.join(", ")));
                 $(insert.bind_item(&self.$name);)+
@@ -72,8 +73,8 @@ columns! {
     token: Option<String>,
 }
 
-/// The version of the columns' meaning. Increase it when a column is added or changes its meaning: rows of older versions
-/// are then computed again.
+/// The version of the columns' meaning. Increase it when a column is added or changes its meaning: rows of
+/// older versions are then computed again.
 pub(super) const SUMMARY_VERSION: i64 = 2;
 
 impl RunRow {

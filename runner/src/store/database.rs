@@ -1,4 +1,5 @@
-//! The database of a store: SQLite in a file, or PostgreSQL for several servers. Both run the same statements.
+//! The database of a store: SQLite in a file, or PostgreSQL for several servers. Both run the same
+//! statements.
 
 use super::StoreError;
 use crate::migrations::{Engine, MigrationError, migrate, retry_locked};
@@ -14,7 +15,8 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The time to wait for a connection to an SQLite file while other programs write. Storing a result takes milliseconds.
+/// The time to wait for a connection to an SQLite file while other programs write. Storing a result takes
+/// milliseconds.
 const BUSY: Duration = Duration::from_secs(60);
 
 /// The time to wait for PostgreSQL. It is short, so that clients get an answer and try again.
@@ -108,7 +110,8 @@ impl Database {
         self.writer.begin_with(self.engine.begin()).await.map_err(|error| self.failed(error))
     }
 
-    /// Begins a transaction that writes, and excludes other such transactions with the same name until it ends.
+    /// Begins a transaction that writes, and excludes other such transactions with the same name until it
+    /// ends.
     pub(super) async fn write_exclusive(&self, name: &str) -> Result<Transaction<'static, Any>, StoreError> {
         let mut writing = self.write().await?;
         // SQLite has only one writer at a time.
@@ -127,7 +130,8 @@ impl Database {
             _ if self.engine.is_locked(&error) => StoreError::Locked { store },
             // SQLITE_FULL: there may be space later.
             (_, Some("13"), Engine::Sqlite) => StoreError::Gone { store, error },
-            // Class 57 is an operator's intervention, 53 too many connections or a full disk, 08 a lost connection.
+            // Class 57 is an operator's intervention, 53 too many connections or a full disk, 08 a lost
+            // connection.
             (_, Some(code), Engine::Postgres)
                 if ["57", "53", "08"].contains(&code.get(..2).unwrap_or_default()) =>
             {
@@ -162,7 +166,8 @@ impl<'a> Statement<'a> {
 
     /// Appends a value as a bound parameter: `$1` and so on, in both engines.
     pub(super) fn bind<T: Encode<'a, Any> + Type<Any> + 'a>(&mut self, value: T) -> &mut Self {
-        // Texts and numbers can always be encoded. Otherwise, the database would report the missing parameter.
+        // Texts and numbers can always be encoded. Otherwise, the database would report the missing
+        // parameter.
         if self.arguments.add(value).is_ok() {
             let number = self.arguments.len();
             self.push(format_args!("${number}"));
@@ -178,8 +183,9 @@ impl<'a> Statement<'a> {
         self.bind(value)
     }
 
-    /// Returns the statement, which the connection does not cache: cached statements keep the types of their first parameters,
-    /// and sqlx 0.8 declares another type for a null number (`float4`) than for a value (`float8`).
+    /// Returns the statement, which the connection does not cache: cached statements keep the types of their
+    /// first parameters, and sqlx 0.8 declares another type for a null number (`float4`) than for a value
+    /// (`float8`).
     pub(super) fn query(&'a mut self) -> Query<'a, Any, AnyArguments<'a>> {
         sqlx::query_with(&self.text, std::mem::take(&mut self.arguments)).persistent(false)
     }

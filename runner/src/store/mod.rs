@@ -1,8 +1,8 @@
 //! The store of results: a database, and the raw logs beside it.
 //!
-//! On one machine that is an SQLite file and a folder; several servers share a PostgreSQL database and a bucket. A result is
-//! stored completely or not at all, and never changes; later scores of its log are stored beside it. Lists read summaries
-//! only, never the compressed results.
+//! On one machine that is an SQLite file and a folder; several servers share a PostgreSQL database and a
+//! bucket. A result is stored completely or not at all, and never changes; later scores of its log are stored
+//! beside it. Lists read summaries only, never the compressed results.
 
 mod access;
 mod alerts;
@@ -178,8 +178,8 @@ impl Store {
         Ok(())
     }
 
-    /// Stores the result of a run that this program launched, with its raw log from a file compressed with zstd. Storing the
-    /// same result again has no effect, except that its log may be added.
+    /// Stores the result of a run that this program launched, with its raw log from a file compressed with
+    /// zstd. Storing the same result again has no effect, except that its log may be added.
     ///
     /// # Errors
     /// Another result has its id; the log is not the one that the result was made from; the disk or the database fails. The
@@ -221,7 +221,8 @@ impl Store {
         }
     }
 
-    /// Stores an uploaded result and the token that uploaded it. If the store has its log, the result gets it.
+    /// Stores an uploaded result and the token that uploaded it. If the store has its log, the result gets
+    /// it.
     ///
     /// # Errors
     /// Those of [`Store::put`].
@@ -261,7 +262,8 @@ impl Store {
         Ok(row.map_err(|error| self.failed(error))?.map(RunSummary::from))
     }
 
-    /// Returns the ids that begin with this text, at most two: more than one means that the text is ambiguous.
+    /// Returns the ids that begin with this text, at most two: more than one means that the text is
+    /// ambiguous.
     pub(crate) async fn named(&self, beginning: &str) -> Result<Vec<Uuid>, StoreError> {
         let is_beginning = beginning.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
         if !is_beginning {
@@ -328,8 +330,8 @@ impl Store {
         Ok(Arriving::clear_abandoned(&self.blobs).await?)
     }
 
-    /// Joins the uploaded pieces into the log of a stored run, if their hash matches. The pieces stay until they are cleared, so
-    /// that an interrupted call can be repeated.
+    /// Joins the uploaded pieces into the log of a stored run, if their hash matches. The pieces stay until
+    /// they are cleared, so that an interrupted call can be repeated.
     pub(crate) async fn finish_log(
         &self,
         id: Uuid,
@@ -349,8 +351,8 @@ impl Store {
         self.commit(writing).await
     }
 
-    /// Deletes a run with everything that belongs to it, and its log unless another run has the same. Returns whether the run
-    /// was stored.
+    /// Deletes a run with everything that belongs to it, and its log unless another run has the same. Returns
+    /// whether the run was stored.
     pub(crate) async fn delete(&self, id: Uuid) -> Result<bool, StoreError> {
         let text = id.to_string();
         let mut writing = self.database.write().await?;
@@ -382,7 +384,8 @@ impl Store {
         Ok(true)
     }
 
-    /// Deletes a log unless a run refers to it. If a program is killed before it gets here, [`Store::sweep`] does so later.
+    /// Deletes a log unless a run refers to it. If a program is killed before it gets here, [`Store::sweep`]
+    /// does so later.
     async fn drop_log(&self, sha256: &LogHash) -> Result<(), StoreError> {
         let mut writing = self.database.write_exclusive(sha256.as_str()).await?;
         let named =
@@ -394,8 +397,8 @@ impl Store {
         self.commit(writing).await
     }
 
-    /// Begins a transaction that makes a run refer to this log; the log can't be deleted until it ends. Returns none if the store
-    /// does not have the log, because no run may refer to a missing one.
+    /// Begins a transaction that makes a run refer to this log; the log can't be deleted until it ends.
+    /// Returns none if the store does not have the log, because no run may refer to a missing one.
     async fn write_with_log(
         &self,
         sha256: &LogHash,
@@ -432,21 +435,26 @@ impl Store {
     }
 
     /// Prepares a result, before the transaction that stores it.
-    fn entry<'a>(&self, run: &'a RunResult, file: &[u8]) -> Result<Entry<'a>, StoreError> {
+    fn entry<'a>(&self, run: &'a RunResult, file: &[u8]) -> Result<PreparedResult<'a>, StoreError> {
         let packed = zstd::bulk::compress(file, LEVEL);
         let packed = packed.map_err(|error| self.failed(sqlx::Error::Io(error)))?;
-        Ok(Entry { run, sha256: hex(&Sha256::digest(file)), packed, summary: summary(run, now(), false) })
+        Ok(PreparedResult {
+            run,
+            sha256: hex(&Sha256::digest(file)),
+            packed,
+            summary: summary(run, now(), false),
+        })
     }
 
     /// Stores a result in one transaction, unless it is stored.
     async fn enter(
         &self,
         mut writing: Transaction<'static, Any>,
-        entry: Entry<'_>,
+        entry: PreparedResult<'_>,
         log: Option<&LogHash>,
         origin: Origin<'_>,
     ) -> Result<UploadOutcome, StoreError> {
-        let Entry { run, sha256, packed, summary } = entry;
+        let PreparedResult { run, sha256, packed, summary } = entry;
         let log = log.map(LogHash::as_str);
         let row = RunRow::new(&summary, &sha256, log, origin.token());
         let failed = |error| self.failed(error);
@@ -563,7 +571,7 @@ impl<'a> Origin<'a> {
 }
 
 /// A result that is ready to be stored.
-struct Entry<'a> {
+struct PreparedResult<'a> {
     run: &'a RunResult,
     /// The SHA-256 of its file.
     sha256: String,

@@ -7,8 +7,8 @@ use std::str::FromStr;
 use trainplan_shared::api::{RunPage, RunSummary};
 use uuid::Uuid;
 
-/// The runs to list. Filters that are none match all runs. In a recipe, cluster, campaign, model, GPU type and precision,
-/// `*` stands for any text, and case is ignored then.
+/// The runs to list. Filters that are none match all runs. In a recipe, cluster, campaign, model, GPU type
+/// and precision, `*` stands for any text, and case is ignored then.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Query {
     /// The recipe's whole id.
@@ -45,9 +45,9 @@ impl Query {
     /// The default of [`Query::limit`].
     pub(crate) const LIMIT: u32 = 100;
 
-    /// Returns the statements that read the page and one run more, which shows whether there is another page. Run them in order
-    /// until there are enough runs. Runs without a value to sort by come last in either direction and have a statement of their
-    /// own: no index serves both databases and directions with nulls.
+    /// Returns the statements that read the page and one run more, which shows whether there is another page.
+    /// Run them in order until there are enough runs. Runs without a value to sort by come last in either
+    /// direction and have a statement of their own: no index serves both databases and directions with nulls.
     pub(super) fn selects(&self) -> Vec<Statement<'_>> {
         let Sort { key, descending } = self.sort;
         let (column, direction, beyond) =

@@ -1,4 +1,5 @@
-//! Later scores of raw logs, by a newer parser or for a corrected recipe. The uploaded result stays; the newest score counts.
+//! Later scores of raw logs, by a newer parser or for a corrected recipe. The uploaded result stays; the
+//! newest score counts.
 
 use super::{LEVEL, RunRow, Store, StoreError, now, summary, unpack};
 use trainplan_shared::api::{EventKind, ScoreVersion};
@@ -27,8 +28,8 @@ impl Store {
         files.into_iter().map(score).collect()
     }
 
-    /// Scores a run's raw log again, as a run of `scenario` or of what it was before. Returns none if the store does not have the
-    /// log, otherwise whether the score changed.
+    /// Scores a run's raw log again, as a run of `scenario` or of what it was before. Returns none if the
+    /// store does not have the log, otherwise whether the score changed.
     ///
     /// # Errors
     /// A scenario is given although a campaign launched the run; the log or the database fails.
@@ -64,8 +65,8 @@ impl Store {
         Ok(self.store_score(&new, is_corrected).await?.then_some(true))
     }
 
-    /// Stores a score from another store, unless this one has a newer score by the same parser version. Returns whether the run
-    /// is stored.
+    /// Stores a score from another store, unless this one has a newer score by the same parser version.
+    /// Returns whether the run is stored.
     pub(crate) async fn put_score(&self, run: &RunResult) -> Result<bool, StoreError> {
         self.store_score(run, false).await
     }

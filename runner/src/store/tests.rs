@@ -74,7 +74,7 @@ async fn ids(store: &Store, query: Query) -> Vec<String> {
     store.list(&query).await.unwrap().items.into_iter().map(|run| run.id).collect()
 }
 
-/// Files that are no whole logs.
+/// Returns the number of incomplete files.
 fn drafts(dir: &TempDir) -> usize {
     fn count(folder: &Path) -> usize {
         let count_one = |entry: fs::DirEntry| match entry.path() {
@@ -363,8 +363,11 @@ async fn stores_of_newer_programs_are_refused_unchanged() {
 #[tokio::test]
 async fn an_invalid_database_file_is_named_in_the_error() {
     let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join("store.sqlite"), "this is no database, although it is long enough".repeat(50))
-        .unwrap();
+    fs::write(
+        dir.path().join("store.sqlite"),
+        "this text is not a database, but it is long enough".repeat(50),
+    )
+    .unwrap();
     let error = open_at(dir.path()).await.unwrap_err();
     assert!(error.to_string().contains("store.sqlite"), "{error}");
     assert!(error.to_string().contains("not a database"), "{error}");

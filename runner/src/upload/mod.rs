@@ -1,6 +1,7 @@
 //! Sends results, logs and progress to a results server.
 //!
-//! Uploading the same twice has no effect on a server, so everything that was, or may have been, interrupted is sent again.
+//! Uploading the same twice has no effect on a server, so everything that was, or may have been, interrupted
+//! is sent again.
 
 mod log;
 mod outbox;
@@ -172,7 +173,8 @@ impl Remote {
         }
     }
 
-    /// Uploads the raw log of an uploaded result, from where the server's part ends. Returns whether anything was sent.
+    /// Uploads the raw log of an uploaded result, from where the server's part ends. Returns whether anything
+    /// was sent.
     pub(crate) async fn put_log(&self, id: Uuid, log: &mut RawLog) -> Result<bool, UploadError> {
         let mut patience = self.patience();
         let (mut at, mut furthest, mut sent, mut foreign) = (None, 0, false, false);

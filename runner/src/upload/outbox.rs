@@ -1,4 +1,5 @@
-//! Sends the results that the journal lists as due, during a round and at its end. What can't be sent stays due.
+//! Sends the results that the journal lists as due, during a round and at its end. What can't be sent stays
+//! due.
 
 use super::{RawLog, Remote, Remotes, UploadError, jittered};
 use crate::journal::{Event, Journal, JournalError, PendingUpload, now_ms};
@@ -34,13 +35,13 @@ pub(crate) struct SendUpdate {
 
 /// Sends due results until it is dropped.
 pub(crate) struct Outbox {
-    shared: Arc<Shared>,
+    shared: Arc<OutboxState>,
     updates: mpsc::UnboundedReceiver<SendUpdate>,
     task: JoinHandle<()>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct OutboxState {
     more: Notify,
     /// Whether every due result is attempted once more and then no more.
     is_last: AtomicBool,
@@ -51,7 +52,7 @@ struct Shared {
 impl Outbox {
     /// Starts the background task.
     pub(crate) fn start(journal: &Journal, store: &Store) -> Outbox {
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<OutboxState>::default();
         let (sender_of_updates, updates) = mpsc::unbounded_channel();
         let sender = Sender {
             journal: journal.clone(),
@@ -107,7 +108,7 @@ struct Sender {
     remotes: Remotes,
     /// Servers that did not answer: when to try again, and the number of failed attempts.
     pauses: BTreeMap<Server, (Instant, u32)>,
-    shared: Arc<Shared>,
+    shared: Arc<OutboxState>,
     updates: mpsc::UnboundedSender<SendUpdate>,
 }
 
@@ -129,7 +130,8 @@ impl Sender {
         }
     }
 
-    /// Sends all due results whose server is not paused; returns the time to wait until the next pass, if results remain.
+    /// Sends all due results whose server is not paused; returns the time to wait until the next pass, if
+    /// results remain.
     async fn send_all(&mut self, is_last: bool) -> Result<Option<Duration>, JournalError> {
         if self.journal.due().await?.is_empty() {
             return Ok(None);

@@ -199,12 +199,13 @@ async fn temporary_failures_are_retried_and_others_are_not() {
     let often =
         "HTTP/1.1 429 Too Many Requests\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
     assert_eq!(put(vec![busy, slow, "", often, NEW]).await.unwrap(), UploadOutcome::New);
-    assert!(begun.elapsed() >= Duration::from_secs(1), "it waits as long as it is told to");
+    assert!(begun.elapsed() >= Duration::from_secs(1), "it waits as long as the server asks");
     assert!(matches!(put(vec![busy; 5]).await, Err(UploadError::Unreachable { .. })));
     // A quota says nothing of how long.
     let quota = "HTTP/1.1 429 Too Many Requests\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
     assert!(matches!(put(vec![quota]).await, Err(UploadError::Denied { .. })));
-    // Something else than a server: a page to log in at, a proxy that knows no such path, one that sends us elsewhere.
+    // Something else than a server: a page to log in at, a proxy that knows no such path, one that sends us
+    // elsewhere.
     let page = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 6\r\n\r\n<html>";
     let none = "HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 6\r\n\r\n<html>";
     let moved = "HTTP/1.1 307 Temporary Redirect\r\nlocation: http://elsewhere/\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
@@ -354,7 +355,7 @@ async fn a_send_that_was_killed_before_its_acknowledgement_is_repeated() {
     let due = kept.journal.due().await.unwrap().remove(0);
     let sent = send_due(&served.remote(), &kept.store, &due).await;
     assert_eq!(sent.unwrap().put, UploadOutcome::New);
-    // Here it is killed. Whoever comes next sends it again, two at a time even.
+    // Here it is killed. The next processes send it again, even two at once.
     let again = send_due(&served.remote(), &kept.store, &due).await;
     assert_eq!(again.as_ref().unwrap(), &Sent { put: UploadOutcome::Known, log: Some(false) });
     let (one, other) = tokio::join!(kept.finish(), kept.finish());

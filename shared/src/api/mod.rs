@@ -1,7 +1,8 @@
 //! Every request and response of the HTTP API below `/api/v1`, and of its event stream.
 //!
-//! The server, the uploader and the web app's worker share these types. With feature `schema` they describe themselves in
-//! the server's OpenAPI document, so their documentation is what users of the API read. Times are texts in RFC 3339, in UTC.
+//! The server, the uploader and the web app's worker share these types. With feature `schema` they describe
+//! themselves in the server's OpenAPI document, so their documentation is what users of the API read. Times
+//! are texts in RFC 3339, in UTC.
 
 mod access;
 mod alerts;

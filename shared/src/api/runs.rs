@@ -15,7 +15,8 @@ pub struct RunSummary {
     pub id: String,
     /// When the store received it.
     pub received_at: String,
-    /// When the run started, or when its log was last written; if neither is known, when the result was received.
+    /// When the run started, or when its log was last written; if neither is known, when the result was
+    /// received.
     pub ran_at: String,
     /// The log's path, as given.
     pub path: String,
@@ -55,8 +56,8 @@ pub struct RunSummary {
     pub comparable: bool,
     /// The version of the parser that read the log.
     pub parser_version: u32,
-    /// The query of a share link to the scenario; null if parts of it are unknown. Runs with the same `line` on the same
-    /// cluster form a time line.
+    /// The query of a share link to the scenario; null if parts of it are unknown. Runs with the same `line`
+    /// on the same cluster form a time line.
     pub line: Option<String>,
     /// Whether the server has the raw log.
     pub has_log: bool,

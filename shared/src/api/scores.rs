@@ -4,7 +4,8 @@ use crate::log::{Stat, Status};
 use crate::result::Report;
 use serde::{Deserialize, Serialize};
 
-/// A run's score by one parser version. The server writes whole reports; the web app reads a [`ScoreSummary`] of each.
+/// A run's score by one parser version. The server writes whole reports; the web app reads a [`ScoreSummary`]
+/// of each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ScoreVersion<R = Report> {

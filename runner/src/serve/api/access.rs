@@ -102,8 +102,8 @@ pub(super) async fn shares(
 
 /// Create a share link
 ///
-/// Anyone who has the link can view its runs and their logs, and nothing else, until it expires or is revoked. The response
-/// contains the secret, which can't be read again.
+/// Anyone who has the link can view its runs and their logs, and nothing else, until it expires or is
+/// revoked. The response contains the secret, which can't be read again.
 #[utoipa::path(
     post, path = "/shares", tag = "access", request_body = ShareLinkRequest, responses((status = 201, body = NewShareLink))
 )]
@@ -153,7 +153,8 @@ pub(super) async fn revoke_share(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// Refuses callers who may not create share links: those who may not read, and anonymous ones, who could not revoke them.
+/// Refuses callers who may not create share links: those who may not read, and anonymous ones, who could not
+/// revoke them.
 fn may_share(caller: &Caller) -> Result<(), Problem> {
     caller.may(TokenScope::Read)?;
     match caller {

@@ -12,7 +12,8 @@ use trainplan_shared::result::RunResult;
 
 /// Compare runs
 ///
-/// The first run is the reference. Runs are also compared with their prediction and with the published result.
+/// The first run is the reference. Runs are also compared with their prediction and with the published
+/// result.
 #[utoipa::path(
     get, path = "/compare", tag = "runs",
     params(

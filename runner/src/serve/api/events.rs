@@ -20,8 +20,9 @@ const ALIVE: Duration = Duration::from_secs(15);
 
 /// Watch changes
 ///
-/// Server-sent events of the kinds `run`, `progress`, `deleted` and `alert`, each with the id of a run as data. Send
-/// `Last-Event-ID` to continue after that event. The event `again` means that some were missed: fetch the lists again.
+/// Server-sent events of the kinds `run`, `progress`, `deleted` and `alert`, each with the id of a run as
+/// data. Send `Last-Event-ID` to continue after that event. The event `again` means that some were missed:
+/// fetch the lists again.
 #[utoipa::path(
     get, path = "/events", tag = "events",
     responses((status = 200, body = String, content_type = "text/event-stream", description = "Events, as they happen"))

@@ -23,7 +23,8 @@ const COMPLETE: HeaderName = HeaderName::from_static("upload-complete");
 
 /// Read how much of a run's raw log was uploaded
 ///
-/// The header `upload-complete` is `?1` if the log is complete; otherwise `upload-offset` is the number of raw bytes that arrived.
+/// The header `upload-complete` is `?1` if the log is complete; otherwise `upload-offset` is the number of
+/// raw bytes that arrived.
 #[utoipa::path(
     head, path = "/runs/{id}/log", tag = "logs", params(("id" = String, Path)),
     responses((status = 200, description = "See the headers"))
@@ -44,8 +45,8 @@ pub(super) async fn progress(
 
 /// Upload a piece of a run's raw log
 ///
-/// The server keeps all bytes that arrive, even if the connection breaks. The complete log must have the SHA-256 that the result
-/// names; otherwise the server discards it.
+/// The server keeps all bytes that arrive, even if the connection breaks. The complete log must have the
+/// SHA-256 that the result names; otherwise the server discards it.
 #[utoipa::path(
     put, path = "/runs/{id}/log", tag = "logs",
     params(
@@ -115,7 +116,8 @@ fn log_progress(offset: u64, complete: bool) -> Response {
     (NEVER_KEPT, Json(LogProgress { offset, complete })).into_response()
 }
 
-/// Stores a body in pieces, and keeps what arrived even if it fails. Returns the number of bytes received, and the failure.
+/// Stores a body in pieces, and keeps what arrived even if it fails. Returns the number of bytes received,
+/// and the failure.
 async fn receive(
     server: &Server,
     arriving: &mut Arriving,
@@ -135,8 +137,8 @@ async fn receive(
             Err(problem) => break Err(problem),
         };
         sent += next.len() as u64;
-        // zstd expands 512 bytes to 16 MiB at most, which are stored before more are decoded: a small body may contain a
-        // large log.
+        // zstd expands 512 bytes to 16 MiB at most, which are stored before more are decoded: a small body
+        // may contain a large log.
         for bytes in next.chunks(512) {
             if let Err(error) = reader.feed(bytes) {
                 let detail = format!("The body is not valid zstd: {error}.");

@@ -33,8 +33,8 @@ const PIECE: usize = 64 * 1024;
 
 /// Upload a result
 ///
-/// Stored results never change. Uploading the same result again has no effect; another result under the same id is refused with
-/// 409.
+/// Stored results never change. Uploading the same result again has no effect; another result under the same
+/// id is refused with 409.
 #[utoipa::path(
     put, path = "/runs/{id}", tag = "runs",
     params(
@@ -92,8 +92,8 @@ pub(super) async fn put(
 
 /// List runs
 ///
-/// In `recipe`, `cluster`, `campaign`, `model`, `gpu` and `dtype`, `*` stands for any text, and case is ignored then:
-/// `recipe=*llama*`.
+/// In `recipe`, `cluster`, `campaign`, `model`, `gpu` and `dtype`, `*` stands for any text, and case is
+/// ignored then: `recipe=*llama*`.
 #[utoipa::path(
     get, path = "/runs", tag = "runs",
     params(
@@ -190,8 +190,9 @@ pub(super) async fn scores(
 
 /// Score a run's log again
 ///
-/// Reads the stored log with the server's parser, as a run of the recipe or scenario in the query. Without parameters, the run
-/// keeps its recipe; runs of campaigns always do. The new score counts from then on. Requires scope admin.
+/// Reads the stored log with the server's parser, as a run of the recipe or scenario in the query. Without
+/// parameters, the run keeps its recipe; runs of campaigns always do. The new score counts from then on.
+/// Requires scope admin.
 #[utoipa::path(
     post, path = "/runs/{id}/scores", tag = "runs",
     params(("id" = String, Path), ("recipe" = Option<String>, Query, description = "A recipe. All scenario flags of the command line are allowed, without `--`")),
@@ -246,7 +247,8 @@ fn parse_scenario(query: &str) -> Result<Option<Spec>, Problem> {
 
 /// Delete a run
 ///
-/// Deletes its result, log, scores and alerts permanently; of an unfinished run, its progress. Requires scope admin.
+/// Deletes its result, log, scores and alerts permanently; of an unfinished run, its progress. Requires scope
+/// admin.
 #[utoipa::path(
     delete, path = "/runs/{id}", tag = "runs", params(("id" = String, Path)),
     responses((status = 204, description = "The run was deleted"))
@@ -271,8 +273,8 @@ async fn expected_log(server: &Server, run: &RunResult) -> Result<ExpectedLog, P
     Ok(ExpectedLog { sha256: run.source.sha256.clone(), progress: LogProgress { offset, complete } })
 }
 
-/// Streams a reader as a body. It is read on the blocking pool, and only as fast as the client reads: a slow client occupies
-/// no thread.
+/// Streams a reader as a body. It is read on the blocking pool, and only as fast as the client reads: a slow
+/// client occupies no thread.
 pub(super) fn stream(reader: impl Read + Send + 'static) -> Body {
     Body::from_stream(try_unfold(reader, async |mut reader| {
         let read = tokio::task::spawn_blocking(move || {
