@@ -53,7 +53,7 @@ impl Args {
         let spec = self.spec()?;
         let (scenario, options) = (spec.scenario()?, LaunchOptions::from_spec(&spec)?);
         let launch = launch(&scenario, &options).inspect_err(|_| {
-            let own = LaunchOptions { style: Some(Style::MegatronLm), ..options.clone() };
+            let own = LaunchOptions { style: Some(Style::MegatronLm), release: None, ..options.clone() };
             if options.style.is_none() && launch(&scenario, &own).is_ok() {
                 note("--style megatron-lm launches this scenario without a release");
             }

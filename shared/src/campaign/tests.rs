@@ -354,7 +354,7 @@ fn campaign() -> impl Strategy<Value = Campaign> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_back_equal(campaign in campaign()) {
+    fn a_written_campaign_is_read_back_equal(campaign in campaign()) {
         let text = campaign.to_text();
         let read = Campaign::parse(&text).map_err(|problems| TestCaseError::fail(format!("{text}\n{}", said(&problems))))?;
         prop_assert_eq!(&read, &campaign, "{}", text);

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_says_what_the_code_reads() {
+    fn every_row_matches_its_release_contract() {
         for variable in &facts().variables {
             assert_eq!(
                 variable.usage == VariableUse::Option,

@@ -30,8 +30,10 @@ pub(super) fn usual_release(scenario: &Scenario) -> Result<Release, Vec<Problem>
 
 /// Returns the problem of a release without a recipe for the model.
 pub(super) fn no_model(scenario: &Scenario, release: Release) -> Problem {
-    let message = format!("Release {release} has no recipe for {}.", scenario.model.title);
-    Problem::new(Field::Release, release, message).allow(releases(scenario))
+    let releases = releases(scenario);
+    let others = if releases.is_empty() { " No release has one." } else { "" };
+    let message = format!("Release {release} has no recipe for {}.{others}", scenario.model.title);
+    Problem::new(Field::Release, release, message).allow(releases)
 }
 
 /// Returns the problem of a release that doesn't run the model on the GPU type.

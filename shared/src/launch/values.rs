@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn overrides_hold_no_secret() {
+    fn variables_hold_no_secret() {
         let overrides: EnvOverrides = "NCCL_DEBUG=INFO\n\nA = b ; c\nHF_TOKEN=$MY_TOKEN".parse().unwrap();
         assert_eq!(overrides.get("A").unwrap().to_string(), " b ; c");
         assert_eq!(overrides.get("HF_TOKEN").unwrap().shell(), "\"${MY_TOKEN}\"");

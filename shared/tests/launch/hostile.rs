@@ -116,7 +116,7 @@ proptest! {
 }
 
 #[test]
-fn what_a_script_would_take_apart_is_refused() {
+fn values_that_a_script_would_split_are_refused() {
     let recipe = "nemotron4-340b/gb200/fp8/256@25.12";
     for value in ["/a b", "/a\tb", "/a\nb", "/a\u{a0}b", "/a*", "/a?", "/[a]", "/a\0b", "/a\u{1b}[2J"] {
         for field in
@@ -142,7 +142,7 @@ fn what_a_script_would_take_apart_is_refused() {
 }
 
 #[test]
-fn secrets_stay_where_they_are() {
+fn secrets_are_never_written_into_a_script() {
     let place = Place::new();
     place.stand_in("recipe/launch.sh");
     let directory = place.text("recipe");

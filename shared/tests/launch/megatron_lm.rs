@@ -139,7 +139,7 @@ fn every_flag_is_one_of_megatron_lm_with_what_it_takes() {
 }
 
 #[test]
-fn a_recipe_arrives_whole() {
+fn a_recipe_is_passed_on_completely() {
     let launch = launched(LLAMA, &[STYLE, (Field::Account, "research"), (Field::TimeLimit, "1:00:00")]);
     for shell in SHELLS {
         let seen = srun(&launch, shell, &JOB);
@@ -199,7 +199,7 @@ fn without_its_checkout_nothing_starts() {
 }
 
 #[test]
-fn the_log_is_where_and_what_it_is_said_to_be() {
+fn the_log_has_the_announced_path_and_name() {
     let launch = of("model=qwen3-30b-a3b gpu=h100 gpus=64 gbs=512 ep=8 pp=2 dtype=fp8-current profile=yes");
     let place = Place::new();
     let seen = place.run("sh", &launch.script, &JOB);
@@ -267,7 +267,7 @@ fn kinds_of_layers_are_counted() {
 }
 
 #[test]
-fn what_overlaps_and_what_the_gpus_need() {
+fn overlap_flags_follow_the_layout_and_the_gpu() {
     let has = |text: &str, flag: &str| value(&of(text), flag).is_some();
     let base = "model=llama3.1-70b gpus=64 gbs=128 tp=4";
     for (gpu, connections) in [("h100", true), ("a100", true), ("b200", false)] {
@@ -290,7 +290,7 @@ fn what_overlaps_and_what_the_gpus_need() {
 }
 
 #[test]
-fn what_megatron_lm_can_not_do_is_refused() {
+fn scenarios_that_megatron_lm_cannot_run_are_refused() {
     for (text, field, says) in [
         (
             "model=llama3.1-8b gpu=h100 gpus=16 gbs=16 pp=2 fsdp=yes",
@@ -330,7 +330,7 @@ fn what_megatron_lm_can_not_do_is_refused() {
 }
 
 #[test]
-fn options_without_a_use_are_told() {
+fn options_without_effect_are_warned_about() {
     let says = |text: &str, warning: &str| {
         assert!(warns(&of(&format!("model=llama3.1-8b gpu=h100 gpus=8 gbs=8 {text}")), warning), "{text}");
     };

@@ -23,7 +23,7 @@ fn reasons(launch: &Launch) -> String {
 }
 
 #[test]
-fn nothing_chosen_warns_of_nothing_that_a_choice_could_mend() {
+fn default_launches_have_no_avoidable_warnings() {
     for recipe in [JOB_SCRIPT, NEMOTRON, HOPPER] {
         assert!(launched(recipe, &[]).warnings.is_empty(), "{recipe}");
     }
@@ -98,7 +98,7 @@ fn a_profile_ends_the_run_at_its_last_step() {
 }
 
 #[test]
-fn the_script_says_whether_it_measures_what_is_published() {
+fn the_script_says_whether_the_run_is_comparable() {
     let says = |recipe, fields: &[(Field, &str)]| {
         launched(recipe, fields).script.lines().nth(2).unwrap_or_default().to_string()
     };
@@ -288,7 +288,7 @@ fn mounts_and_images_reach_the_script_that_reads_them() {
 }
 
 #[test]
-fn other_gpu_counts_are_the_scripts_own_business_but_not_llmb_runs() {
+fn unpublished_gpu_counts_are_launched_without_llmb_run() {
     let between = launched(HOPPER, &[(Field::Gpus, "768")]);
     assert_eq!(between.style, Style::LaunchSh);
     assert!(warns(&between, "llmb-run accepts only 256, 512, 1024 or 2048 GPUs, not 768"));
@@ -328,7 +328,7 @@ fn another_release_may_run_the_same_scenario() {
 }
 
 #[test]
-fn llmb_run_says_what_its_configuration_may_overrule() {
+fn llmb_run_warns_of_settings_that_its_configuration_can_override() {
     let launch = launched(BLACKWELL, &[(Field::MaxSteps, "60")]);
     assert!(warns(&launch, "passes on MAX_STEPS, unless an environment block"));
     assert!(

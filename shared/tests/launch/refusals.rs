@@ -16,7 +16,7 @@ fn assert_refused(recipe: &str, fields: &[(Field, &str)], field: Field, text: &s
 }
 
 #[test]
-fn what_a_release_fixes_can_not_be_changed() {
+fn fields_that_a_release_fixes_cannot_be_changed() {
     let recipe = "nemotron4-340b/h100/fp8/256@25.12";
     let problem = assert_refused(
         recipe,
@@ -48,7 +48,7 @@ fn what_a_release_fixes_can_not_be_changed() {
 }
 
 #[test]
-fn a_scenario_of_another_release_says_which() {
+fn other_releases_with_a_recipe_are_named() {
     let fields = [(Field::Release, "24.11")];
     let problem = refused("nemotron4-15b/h100/bf16/64@25.04", &fields);
     assert_eq!((problem.field, problem.allowed.concat().as_str()), (Field::Release, "25.04"));
@@ -67,7 +67,7 @@ fn a_scenario_of_another_release_says_which() {
 }
 
 #[test]
-fn a_model_of_no_release_says_which_have_one() {
+fn an_unpublished_model_is_answered_with_the_published_ones() {
     let spec = [(Field::Model, "llama2-7b"), (Field::Gpu, "h100"), (Field::Gpus, "8"), (Field::Gbs, "128")]
         .into_iter()
         .fold(Spec::default(), |spec, (field, text)| spec.with(field, text));
@@ -132,7 +132,7 @@ fn styles_are_the_releases() {
 }
 
 #[test]
-fn options_that_a_release_has_no_way_for() {
+fn options_that_a_release_does_not_support_are_refused() {
     let [job_script, nemotron, hybrid, newest] = [
         "nemotron4-340b/h100/fp8/128@24.11",
         "nemotron4-340b/h100/fp8/256@25.04",
@@ -159,7 +159,7 @@ fn options_that_a_release_has_no_way_for() {
 }
 
 #[test]
-fn releases_are_offered_that_have_the_model() {
+fn refusals_name_the_releases_that_support_the_option() {
     let metrics = [(Field::Profile, "yes"), (Field::GpuMetrics, "yes")];
     let save = [(Field::SaveCheckpoint, "yes")];
     let mounts = [(Field::Mounts, "/c")];
@@ -227,7 +227,7 @@ fn options_that_exclude_each_other() {
 }
 
 #[test]
-fn a_checkpoint_lies_where_the_container_sees_it() {
+fn a_checkpoint_must_be_in_the_mounted_directory() {
     let recipe = "nemotron4-340b/h100/fp8/512@25.04";
     let fields = [(Field::InstallPath, "/lustre/nemo"), (Field::LoadCheckpoint, "/lustre/nemo2/c")];
     assert_refused(recipe, &fields, Field::LoadCheckpoint, "is not below $STAGE_PATH");
@@ -236,7 +236,7 @@ fn a_checkpoint_lies_where_the_container_sees_it() {
 }
 
 #[test]
-fn variables_with_an_option_of_their_own() {
+fn variables_of_other_fields_are_refused() {
     let recipe = "nemotron4-340b/h100/fp8/256@25.12";
     for (line, flag) in [
         ("MAX_STEPS=3", "--max-steps"),
