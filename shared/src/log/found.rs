@@ -1,4 +1,4 @@
-//! What has been found so far, and what it amounts to at the end.
+//! Collects what the parser finds, and makes the log of it at the end.
 
 use super::anchor::{Anchor, Hit};
 use super::failure::Failures;
@@ -23,7 +23,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Takes in what a hit tells of a step.
+    /// Adds the step of a hit.
     pub(super) fn note(&mut self, anchor: Anchor, hit: &Hit, offset: u64) {
         let (format, step) = match anchor {
             Anchor::Nemo1 => (Format::Nemo1, nemo1::step(hit)),
@@ -52,7 +52,7 @@ impl Found {
         &mut self.series[format as usize]
     }
 
-    /// Many ranks may tell of the same iteration: the most counts.
+    /// Several ranks may log the memory of the same step: the largest value counts.
     fn note_memory(&mut self, told: Option<Memory>) {
         let Some(told) = told else { return };
         let most = |one: Option<f64>, other| [one, other].into_iter().flatten().reduce(f64::max);
@@ -65,7 +65,7 @@ impl Found {
         }
     }
 
-    /// The log that all this makes.
+    /// Returns the finished log.
     pub(super) fn settle(mut self, bytes: u64, lines: u64, content: Content) -> Log {
         let counted = self.settle_megatron();
         // The most steps win; of equals, the first.

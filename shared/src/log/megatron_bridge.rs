@@ -1,4 +1,4 @@
-//! Megatron-Bridge (and Megatron-LM): a step is told by two lines of two ranks, counted from one.
+//! Megatron-Bridge (and Megatron-LM): a step has two lines of two ranks, counted from 1.
 //!
 //! The last rank: `iteration        1/      50 | consumed samples: 256 | elapsed time per iteration (ms): 20289.1 |
 //! learning rate: 3.0E-06 | global batch size: 256 | lm loss: 1.2E+01 | grad norm: 1.234 | ...`. Rank 0:

@@ -1,4 +1,4 @@
-//! What the name of a log or of an experiment tells: the releases write most of a run's configuration into it.
+//! Reads the name of a log or an experiment, into which the releases write most of a run's configuration.
 //!
 //! Examples: `log-acct-x.pretrain_nemotron4_340b_fp8_gpus128_tp8_pp4_cp1_vp12_mbs1_gbs512_389757_0.out` (25.05 and
 //! later), `log-acct.pretrain_llama3.1_70b_fp8_256_nsys_12345_0.out` (25.04), `log-nemo_nemotron4_340b_256_12345.out`
@@ -8,13 +8,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a name tells.
+/// The parts of a log's name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Name {
-    /// What kind of file it names.
+    /// The kind of file.
     pub role: Role,
-    /// The experiment, without account, job and restart: what all jobs of it share.
+    /// The experiment, without account, job and restart, which all its jobs share.
     pub experiment: String,
     /// The model's family as written, as `nemotron4` or `deepseek_v3`.
     pub model: Option<String>,
@@ -22,7 +22,7 @@ pub struct Name {
     pub size: Option<String>,
     /// The precision in our own words: bf16, fp8, fp8-current, fp8-delayed, fp8-block, mxfp8, nvfp4.
     pub dtype: Option<String>,
-    /// How many GPUs.
+    /// The number of GPUs.
     pub gpus: Option<u32>,
     /// Tensor-parallel size.
     pub tp: Option<u32>,

@@ -1,4 +1,4 @@
-//! The parser: finds the anchors in whatever it is fed and hands each to its reader.
+//! The parser: finds the anchors in the bytes and passes each to the reader of its format.
 //!
 //! The buffer holds what is still needed of the log: the last bytes behind which an anchor may be waiting for the
 //! rest of its line, and before them as much as such an anchor may look back on.
@@ -22,7 +22,7 @@ pub fn parse(bytes: &[u8]) -> Log {
     parser.finish()
 }
 
-/// Reads a log as it comes. A clone that is [finished](Parser::finish) tells what is known so far.
+/// Reads a log in chunks. To get the log so far, [finish](Parser::finish) a clone.
 ///
 /// ```
 /// let mut parser = trainplan_shared::log::Parser::new();
@@ -54,7 +54,7 @@ impl Default for Parser {
 }
 
 impl Parser {
-    /// A parser that has seen nothing yet.
+    /// Returns a parser at the start of a log.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -70,7 +70,7 @@ impl Parser {
         }
     }
 
-    /// Takes in the next bytes of the log, however many.
+    /// Reads the next bytes of the log.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.head.feed(bytes);
         for piece in bytes.chunks(PIECE) {
@@ -89,7 +89,7 @@ impl Parser {
         }
     }
 
-    /// What the log tells. If it does not end with a line end, it may have been cut, so a number that it ends with
+    /// Returns the log. If it does not end with a line end, it may have been cut, so a number that it ends with
     /// is not taken for one.
     #[must_use]
     pub fn finish(mut self) -> Log {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Span;
 
 /// One figure of every step. Either no step has it, and the column is empty, or it is as long as the series.
-/// It never holds NaN or infinity: what a log prints so is absent here and told by
+/// It never holds NaN or infinity: such values of a log are absent here and reported by
 /// [`Log::not_finite`](super::Log::not_finite).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -98,7 +98,7 @@ impl Steps {
         self.label.len()
     }
 
-    /// Whether there is no step.
+    /// Returns whether there are no steps.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.label.is_empty()
@@ -214,7 +214,7 @@ impl Steps {
     }
 }
 
-/// One step as a line of the log tells it, in the units of [`Steps`]. Here a loss may be NaN.
+/// A step as read from a line, in the units of [`Steps`]. Its loss may be NaN.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Step {
     pub(super) label: u64,

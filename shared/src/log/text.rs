@@ -1,6 +1,6 @@
 //! Reading fields out of a line of bytes that may hold anything.
 //!
-//! Numbers are taken as printed. A number that was cut or torn (`12.`, `1.6e`) is no number: a missing value is
+//! Numbers are taken as printed. A number that was cut or torn (`12.`, `1.6e`) is not a number: a missing value is
 //! better than a wrong one.
 
 use memchr::memmem;

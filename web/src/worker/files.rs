@@ -1,4 +1,4 @@
-//! What was dropped on the page: logs and result files, read one at a time and kept for as long as the page stands.
+//! Dropped files: logs and result files, read one at a time and kept while the page is open.
 
 use super::post;
 use crate::message::results::ForPage;
@@ -17,29 +17,29 @@ use wasm_bindgen_futures::JsFuture;
 use web_sys::File;
 use web_sys::js_sys::{Date, Reflect, Uint8Array};
 
-/// Bytes that are read at a time: enough to be fast, little enough to say often how far it is.
+/// The bytes that are read at a time: enough to be fast, few enough for frequent progress.
 const CHUNK: f64 = 4.0 * 1024.0 * 1024.0;
 
-/// A file that has been taken.
+/// A dropped file that was read.
 struct Taken {
     number: u32,
     path: String,
-    /// What it measured, or why it can't be read.
+    /// The result, or why the file can't be read.
     run: Result<Rc<RunResult>, String>,
     /// The file, if it is a log.
     log: Option<File>,
-    /// Whether the server has it too, as far as we brought it there.
+    /// Whether it was uploaded.
     is_on_server: bool,
 }
 
-/// Everything taken, and how the page looks at it.
+/// The files that were read, and the page's view.
 #[derive(Default)]
 struct DroppedFiles {
     taken: Vec<Taken>,
     view: View,
-    /// The number and the path of the file that comes next.
+    /// The number and the path of the next file.
     next: (u32, String),
-    /// How often reading was stopped: what was begun before is of no interest any more.
+    /// How often reading was stopped. Files that were started before the last stop are dropped.
     stops: u32,
 }
 
@@ -47,22 +47,22 @@ thread_local! {
     static DESK: RefCell<DroppedFiles> = RefCell::default();
 }
 
-/// Says which file comes next.
+/// Sets the next file.
 pub(super) fn expect(number: u32, path: String) {
     DESK.with_borrow_mut(|desk| desk.next = (number, path));
 }
 
-/// Has the file that is being read count as not read.
+/// Drops the file that is being read.
 pub(super) fn stop() {
     DESK.with_borrow_mut(|desk| desk.stops += 1);
 }
 
-/// Forgets everything.
+/// Forgets all files.
 pub(super) fn clear() {
     DESK.with_borrow_mut(|desk| desk.taken.clear());
 }
 
-/// The dropped run of this id, and whether the server has it too.
+/// Returns the dropped run with this id, and whether it was uploaded.
 pub(super) fn run(id: &str) -> Option<(Rc<RunResult>, bool)> {
     DESK.with_borrow(|desk| {
         let taken = desk.taken.iter().find(|taken| taken.is(id))?;
@@ -70,12 +70,12 @@ pub(super) fn run(id: &str) -> Option<(Rc<RunResult>, bool)> {
     })
 }
 
-/// What is worth keeping, each once, with its log where that was dropped.
+/// Returns the results worth keeping, each once, with its log if that was dropped.
 pub(super) fn worth_keeping() -> Vec<(Rc<RunResult>, Option<File>)> {
     DESK.with_borrow(|desk| worth(&desk.taken).map(|(run, taken)| (run.clone(), taken.log.clone())).collect())
 }
 
-/// Notes whether the server has the run of this id.
+/// Sets whether the server has the run with this id.
 pub(super) fn note(id: &str, is_on_server: bool) {
     DESK.with_borrow_mut(|desk| {
         for taken in desk.taken.iter_mut().filter(|taken| taken.is(id)) {
@@ -84,12 +84,12 @@ pub(super) fn note(id: &str, is_on_server: bool) {
     });
 }
 
-/// Every dropped run.
+/// Returns all dropped runs.
 pub(super) fn runs() -> Vec<Rc<RunResult>> {
     DESK.with_borrow(|desk| desk.taken.iter().filter_map(|taken| taken.run.clone().ok()).collect())
 }
 
-/// Looks at everything in another way.
+/// Changes the view and posts the new rows.
 pub(super) fn look(view: View) {
     let rows = DESK.with_borrow_mut(|desk| {
         desk.view = view;
@@ -98,7 +98,7 @@ pub(super) fn look(view: View) {
     post(&ForPage::Rows(rows));
 }
 
-/// Reads a file to its end and says what it measured.
+/// Reads a file and posts its row.
 pub(super) async fn take(file: File) {
     let ((number, path), stops) = DESK.with_borrow(|desk| (desk.next.clone(), desk.stops));
     let is_stopped = || DESK.with_borrow(|desk| desk.stops != stops);
@@ -110,7 +110,7 @@ pub(super) async fn take(file: File) {
     }
 }
 
-/// Keeps what was read, and says what to show of it.
+/// Keeps a file and posts its row.
 fn settle(taken: Taken) {
     let (row, curve) = DESK.with_borrow_mut(|desk| {
         desk.taken.push(taken);
@@ -132,13 +132,13 @@ async fn log(file: &File, path: &str, is_stopped: impl Fn() -> bool) -> Result<R
     Ok(intake.finish())
 }
 
-/// When a file was last written to, as far as there is such a time.
+/// Returns when a file was last written, if known.
 fn written_at(file: &File) -> Option<String> {
     let written = Date::new(&file.last_modified().into());
     written.get_time().is_finite().then(|| written.to_iso_string().into())
 }
 
-/// A result that was saved before.
+/// Reads a saved result.
 async fn saved(file: &File) -> Result<RunResult, String> {
     let mut bytes = Vec::new();
     while (bytes.len() as f64) < file.size() {
@@ -158,7 +158,7 @@ async fn piece(file: &File, from: f64) -> Result<Vec<u8>, String> {
     Ok(Uint8Array::new(&bytes).to_vec())
 }
 
-/// The files that the page asked for.
+/// Returns the files to save.
 pub(super) fn save(form: &str) -> Vec<Saved> {
     DESK.with_borrow(|desk| {
         let reports: Vec<Report> = desk.taken.iter().map(|taken| taken.report(&desk.view)).collect();
@@ -175,7 +175,7 @@ pub(super) fn save(form: &str) -> Vec<Saved> {
     })
 }
 
-/// What is worth keeping: what holds no step is not, and what came twice is kept once.
+/// Returns the results with steps, each once.
 fn worth(taken: &[Taken]) -> impl Iterator<Item = (&Rc<RunResult>, &Taken)> {
     let mut seen = BTreeSet::new();
     // Of what came as a log and as a result file, the log tells more.
@@ -184,7 +184,7 @@ fn worth(taken: &[Taken]) -> impl Iterator<Item = (&Rc<RunResult>, &Taken)> {
     runs.filter(move |(run, _)| !run.log.steps.is_empty() && seen.insert(run.id))
 }
 
-/// The result files: one as it is, several in an archive, since browsers refuse more than a few files at once.
+/// Returns the result files, several of them as an archive, because browsers block many downloads at once.
 fn results(taken: &[Taken]) -> Vec<Saved> {
     let file = |(run, _): (&Rc<RunResult>, _)| Some(Saved { name: run.file_name(), text: write(run).ok()? });
     let files: Vec<Saved> = worth(taken).filter_map(file).collect();
@@ -204,14 +204,14 @@ fn results(taken: &[Taken]) -> Vec<Saved> {
     text.map(|text| Saved { name: "trainplan-results.tar".into(), text }).into_iter().collect()
 }
 
-/// Which job of the cluster it was, so that one finds its files there.
+/// Returns the id, state and nodes of a job, to find its files on the cluster.
 fn job(job: &SlurmJob) -> String {
     let nodes = job.nodes.as_ref().map_or(String::new(), |nodes| format!(" on {nodes}"));
     format!("job {} {}{nodes}", job.id, job.state.to_lowercase())
 }
 
 impl Taken {
-    /// Whether it is the run of this id.
+    /// Returns whether it is the run with this id.
     fn is(&self, id: &str) -> bool {
         self.run.as_ref().is_ok_and(|run| run.id.to_string() == id)
     }

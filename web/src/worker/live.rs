@@ -1,4 +1,4 @@
-//! What is under way: the runs that report their progress, and what the server tells as it happens.
+//! Unfinished runs, and the server's stream of changes.
 
 use super::{post, runs, server};
 use crate::message::results::ForPage;
@@ -11,7 +11,7 @@ use wasm_bindgen_futures::JsFuture;
 use web_sys::ReadableStreamDefaultReader;
 use web_sys::js_sys::{Date, Reflect, Uint8Array};
 
-/// What is running, or ended without a result a short while ago.
+/// Returns the unfinished runs, and those that ended recently without a result.
 pub(super) async fn running() -> Result<Vec<LiveRun>, RequestError> {
     let UnfinishedRuns { items } = server::get("/progress").await?;
     Ok(items.into_iter().map(live).collect())
@@ -49,11 +49,12 @@ fn ago(rfc3339: &str) -> String {
 }
 
 thread_local! {
-    /// Whether the server is heard.
+    /// Whether the worker listens to the server.
     static HEARS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Says what the server tells for as long as it tells; a browser's own way of hearing it can't show a token.
+/// Posts the server's changes until the stream ends. It reads the stream itself, because an `EventSource` can't send a
+/// token.
 pub(super) async fn listen() {
     if HEARS.replace(true) {
         return;
@@ -93,7 +94,7 @@ async fn hear() -> Result<(), JsValue> {
     }
 }
 
-/// What a line of the stream says has changed: only the kind of an event matters, since pages ask anew.
+/// Returns the change of a line of the stream. Only the kind of an event matters, because pages ask again.
 fn change(line: &str) -> Option<ServerChange> {
     match EventKind::from_id(line.strip_prefix("event:")?.trim())? {
         EventKind::Run | EventKind::Deleted | EventKind::Alert | EventKind::Again => Some(ServerChange::Runs),

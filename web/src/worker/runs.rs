@@ -1,4 +1,4 @@
-//! Runs, wherever they are: dropped on the page, or on the server.
+//! Runs: dropped on the page, or on the server.
 
 use super::{files, server};
 use crate::message::LINES;
@@ -14,17 +14,17 @@ use wasm_bindgen::JsCast;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{Blob, Url};
 
-/// How many of the server's runs are kept, so that looking at them in another way asks for none again.
+/// The number of the server's runs that are kept, so that a change of the view needs no request.
 const KEPT: usize = 32;
 
-/// As many rows as a page of them has.
+/// The number of rows per page.
 const ROWS: usize = 50;
 
 thread_local! {
     static FETCHED: RefCell<Vec<Rc<RunResult>>> = RefCell::default();
 }
 
-/// A page of the server's runs, by a query of its own.
+/// Returns a page of the server's runs.
 pub(super) async fn page(query: &str) -> Result<Runs, RequestError> {
     let RunPage { items, next_cursor } = list(query, ROWS).await?;
     Ok(Runs { rows: items.into_iter().map(row).collect(), next: next_cursor })
@@ -35,7 +35,7 @@ pub(super) async fn list(query: &str, limit: usize) -> Result<RunPage, RequestEr
     server::get(&format!("/runs?{query}{and}limit={limit}")).await
 }
 
-/// Which filters of a query of the server's match no run, each by itself.
+/// Returns the filters of a query that match no run by themselves.
 pub(super) async fn unmet(query: &str) -> Result<Vec<String>, RequestError> {
     let mut unmet = Vec::new();
     for filter in query.split('&').filter(|filter| !filter.is_empty()) {
@@ -66,7 +66,7 @@ fn row(summary: RunSummary) -> Row {
     }
 }
 
-/// What a log is a run of and its job, as comparisons call it; else its path.
+/// Returns the experiment and the job of a log, as comparisons label it; else its path.
 fn called(path: String) -> String {
     let Name { experiment, job_id, .. } = Name::of(&path);
     match job_id.filter(|_| !experiment.is_empty()) {
@@ -75,7 +75,7 @@ fn called(path: String) -> String {
     }
 }
 
-/// A run, and whether the server has it.
+/// Returns a run, and whether the server has it.
 pub(super) async fn find(id: &str) -> Result<(Rc<RunResult>, bool), RequestError> {
     if let Some(found) = files::run(id) {
         return Ok(found);
@@ -95,12 +95,12 @@ pub(super) async fn find(id: &str) -> Result<(Rc<RunResult>, bool), RequestError
     Ok((run, true))
 }
 
-/// Forgets what may have changed on the server.
+/// Forgets the fetched runs, which may have changed on the server.
 pub(super) fn forget() {
     FETCHED.with_borrow_mut(Vec::clear);
 }
 
-/// Has the server read a run's log again, as one of a recipe.
+/// Has the server score a run again with a recipe.
 pub(super) async fn rescore(id: &str, recipe: &str) -> Result<(), RequestError> {
     let path = format!("/runs/{}/scores?recipe={}", segment(id), segment(recipe));
     server::send("POST", &path, None).await?;
@@ -116,7 +116,7 @@ pub(super) async fn delete(id: &str) -> Result<(), RequestError> {
     Ok(())
 }
 
-/// The result file of a run.
+/// Returns the result file of a run.
 pub(super) async fn file(id: &str) -> Result<Saved, RequestError> {
     let (run, _) = find(id).await?;
     let text =
@@ -124,7 +124,7 @@ pub(super) async fn file(id: &str) -> Result<Saved, RequestError> {
     Ok(Saved { name: run.file_name(), text })
 }
 
-/// The versions of a run's score.
+/// Returns the scores of a run by parser version.
 pub(super) async fn scores(id: &str) -> Result<Table, RequestError> {
     let ScoreVersions::<ScoreSummary> { items } =
         server::get(&format!("/runs/{}/scores", segment(id))).await?;
@@ -146,7 +146,7 @@ pub(super) async fn scores(id: &str) -> Result<Table, RequestError> {
     })
 }
 
-/// Lines of a run's log.
+/// Returns lines of a run's log.
 pub(super) async fn lines(id: &str, from: u64, find: &str) -> Result<LogLines, RequestError> {
     // Asking for a log that is not there would be an error in the browser's eyes.
     let summary: RunSummary = server::get(&format!("/runs/{}/summary", segment(id))).await?;
@@ -157,7 +157,7 @@ pub(super) async fn lines(id: &str, from: u64, find: &str) -> Result<LogLines, R
     server::get(&format!("/runs/{}/log/lines?from={from}&count={LINES}{find}", segment(id))).await
 }
 
-/// An address from which the browser saves a run's log: it would not show our token by itself.
+/// Returns an address of a run's log for the browser, which can't send the token itself.
 pub(super) async fn log_address(id: &str) -> Result<String, RequestError> {
     let response = server::send("GET", &format!("/runs/{}/log", segment(id)), None).await?;
     let blob = response.blob().map_err(|_| RequestError::NoNetwork)?;
@@ -165,7 +165,7 @@ pub(super) async fn log_address(id: &str) -> Result<String, RequestError> {
     Url::create_object_url_with_blob(&blob).map_err(|_| RequestError::NoNetwork)
 }
 
-/// A text as a part of an address.
+/// Returns a text escaped for an address.
 pub(super) fn segment(text: &str) -> String {
     web_sys::js_sys::encode_uri_component(text).into()
 }

@@ -1,4 +1,4 @@
-//! The server that the page came from, if it has results.
+//! Requests to the page's server.
 
 use crate::message::{RequestError, Scope};
 use serde::Serialize;
@@ -14,12 +14,12 @@ thread_local! {
     static TOKEN: RefCell<String> = RefCell::default();
 }
 
-/// Shows this from now on.
+/// Sets the token of all requests.
 pub(super) fn sign_in(token: String) {
     TOKEN.set(token);
 }
 
-/// What the server lets us do.
+/// Returns the scope of the user.
 pub(super) async fn scope() -> Result<Scope, RequestError> {
     let CallerAccess { scope, .. } = get("/me").await?;
     Ok(match scope {
@@ -30,20 +30,20 @@ pub(super) async fn scope() -> Result<Scope, RequestError> {
     })
 }
 
-/// What lies at a path below `/api/v1`.
+/// Gets JSON from a path below `/api/v1`.
 pub(super) async fn get<T: DeserializeOwned>(path: &str) -> Result<T, RequestError> {
     let bytes = bytes(path).await?;
     serde_json::from_slice(&bytes).map_err(|error| {
-        RequestError::Other(format!("what the server answers is not understood, reload the page: {error}"))
+        RequestError::Other(format!("The server's answer can't be read. Reload the page. ({error})"))
     })
 }
 
-/// The same as it comes.
+/// Gets the bytes of a path below `/api/v1`.
 pub(super) async fn bytes(path: &str) -> Result<Vec<u8>, RequestError> {
     body(&send("GET", path, None).await?).await
 }
 
-/// Has the server make something, and gives what it says of it.
+/// Posts JSON to a path, and returns the answer.
 pub(super) async fn create<T: DeserializeOwned>(path: &str, of: &impl Serialize) -> Result<T, RequestError> {
     let json = serde_json::to_string(of).map_err(|error| RequestError::Other(error.to_string()))?;
     let response = send("POST", path, Some(&json)).await?;
@@ -55,13 +55,13 @@ pub(super) async fn delete(path: &str) -> Result<(), RequestError> {
     send("DELETE", path, None).await.map(|_| ())
 }
 
-/// Sends a request; only a response that says yes comes back.
+/// Sends a request, and returns the response if it succeeds.
 pub(super) async fn send(method: &str, path: &str, json: Option<&str>) -> Result<Response, RequestError> {
     let headers = json.map(|_| ("Content-Type", "application/json"));
     send_body(method, path, json.map(JsValue::from), headers.as_slice()).await
 }
 
-/// Puts a body under a path, and gives what the server says of it.
+/// Puts a body to a path, and returns the answer.
 pub(super) async fn put<T: DeserializeOwned>(
     path: &str,
     of: JsValue,
@@ -96,10 +96,10 @@ async fn send_body(
         body(&response).await.ok().and_then(|body| serde_json::from_slice::<ProblemDetails>(&body).ok());
     let told = problem.map(|problem| problem.detail);
     Err(match (status, told) {
-        (401, told) => RequestError::SignIn(told.unwrap_or_else(|| "this server asks for a token".into())),
+        (401, told) => RequestError::SignIn(told.unwrap_or_else(|| "This server requires a token.".into())),
         (404, None) => RequestError::NoServer,
         (_, Some(told)) => RequestError::Other(told),
-        (status, None) => RequestError::Other(format!("the server answers with status {status}")),
+        (status, None) => RequestError::Other(format!("The server answered with status {status}.")),
     })
 }
 

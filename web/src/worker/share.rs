@@ -1,4 +1,4 @@
-//! Links that let others see runs.
+//! Share links.
 
 use super::runs::segment;
 use super::server;
@@ -6,7 +6,7 @@ use crate::message::{Answer, RequestError, Share};
 use trainplan_shared::api::{CallerAccess, NewShareLink, ShareLink, ShareLinkRequest, ShareLinks};
 use trainplan_shared::units::minute;
 
-/// What the link that is shown to the server opens.
+/// Returns the share link that the guest uses.
 pub(super) async fn opened() -> Result<Share, RequestError> {
     let CallerAccess { runs, until, .. } = server::get("/me").await?;
     let expires_at = minute(&until.unwrap_or_default());

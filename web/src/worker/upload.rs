@@ -1,4 +1,4 @@
-//! What was dropped, on its way to the server: each result, then its raw log, as the command line sends them.
+//! Uploads dropped files: each result, then its raw log, as the command line does.
 
 use super::{files, post, scope, server};
 use crate::message::results::ForPage;
@@ -10,13 +10,13 @@ use wasm_bindgen_futures::JsFuture;
 use web_sys::File;
 use web_sys::js_sys::Promise;
 
-/// So much of a log is sent at a time: what arrived stays when the connection breaks.
+/// The size of a piece of a log, in bytes. Pieces that arrived are kept if the connection is lost.
 const PIECE: f64 = 4.0 * 1024.0 * 1024.0;
 
-/// How many milliseconds pass before something is tried again that a broken connection cut off.
+/// The pauses before retries after a lost connection, in milliseconds.
 const PAUSES: [i32; 3] = [1_000, 2_000, 4_000];
 
-/// Sends everything that is worth keeping. What the server has already stays as it is there.
+/// Uploads every result with steps. Results that the server has are not changed.
 pub(super) async fn upload() -> Result<UploadSummary, RequestError> {
     let mut uploaded = UploadSummary::default();
     let runs = files::worth_keeping();
@@ -39,7 +39,7 @@ pub(super) async fn upload() -> Result<UploadSummary, RequestError> {
                 let path = &run.source.path;
                 uploaded
                     .refused
-                    .push(format!("{path}: the server did not answer; upload again, and it goes on there"));
+                    .push(format!("{path}: the server did not answer. Upload again to continue."));
                 break;
             }
         }
@@ -48,19 +48,19 @@ pub(super) async fn upload() -> Result<UploadSummary, RequestError> {
     Ok(uploaded)
 }
 
-/// How far it is.
+/// The progress of an upload.
 struct UploadMeter {
-    /// Which file, from 1, of how many.
+    /// The number of the current file, from 1, and of all files.
     file: usize,
     files: usize,
-    /// The bytes of all logs, of those before this file's, and of this one how many are there.
+    /// The bytes of all logs, of the finished ones, and of the current one that arrived.
     bytes: f64,
     before: f64,
     there: f64,
 }
 
 impl UploadMeter {
-    /// Says that so much of this file's log is there.
+    /// Reports how many bytes of the current log arrived.
     fn tell(&mut self, there: f64) {
         self.there = there;
         self.post(false);
@@ -74,8 +74,8 @@ impl UploadMeter {
     }
 }
 
-/// Sends one; whether any of it was new to the server. Where the connection breaks it goes on by itself, and gives up
-/// only when nothing more arrives.
+/// Uploads a result and its log, and returns whether any of it was new. Retries after a lost connection, until nothing
+/// more arrives.
 async fn send(run: &RunResult, log: Option<&File>, progress: &mut UploadMeter) -> Result<bool, RequestError> {
     let mut is_new = false;
     let mut pauses = PAUSES.iter();
@@ -95,7 +95,7 @@ async fn send(run: &RunResult, log: Option<&File>, progress: &mut UploadMeter) -
     }
 }
 
-/// Sends what the server has not got of it, until the connection breaks.
+/// Uploads what the server lacks, until the connection is lost.
 async fn send_rest(
     run: &RunResult,
     log: Option<&File>,
@@ -106,7 +106,8 @@ async fn send_rest(
     let text = write(run).map_err(|error| other(&error))?;
     // The browser's own digest is there on https and localhost only. Its base64 takes a character for each byte.
     let sha256: String = Sha256::digest(text.as_bytes()).iter().map(|byte| char::from(*byte)).collect();
-    let sha256 = scope().btoa(&sha256).map_err(|_| other(&"the browser can't write the result's digest"))?;
+    let sha256 =
+        scope().btoa(&sha256).map_err(|_| other(&"The browser couldn't compute the result's digest."))?;
     let digest = format!("sha-256=:{sha256}:");
     let headers = [("Content-Type", "application/json"), ("Content-Digest", digest.as_str())];
     let path = format!("/runs/{}", run.id);
@@ -122,7 +123,7 @@ async fn send_rest(
         let end = (begin + PIECE).min(log.size());
         let piece = log
             .slice_with_f64_and_f64(begin, end)
-            .map_err(|_| other(&"the browser can't read the log any more"))?;
+            .map_err(|_| other(&"The browser can no longer read the log."))?;
         let is_last = end >= log.size();
         let offset = there.offset.to_string();
         let complete = if is_last { "?1" } else { "?0" };
@@ -130,7 +131,7 @@ async fn send_rest(
         let before = there.offset;
         there = server::put::<LogProgress>(&path, piece.into(), &headers).await?;
         if !there.complete && (is_last || there.offset <= before) {
-            return Err(other(&"the server did not take the log: upload it again"));
+            return Err(other(&"The server did not accept the log. Upload it again."));
         }
     }
     Ok(())
