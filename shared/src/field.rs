@@ -84,10 +84,10 @@ fields! {
         "" "Model: a known one such as llama3.1-70b (`trainplan models` lists all), the path of a Hugging Face \
             config.json, or your own as own:layers=32,hidden=4096,…",
     Gpu "gpu" "gpu" "GPU" Scenario Text "TYPE"
-        "" "GPU type, such as h100 (`trainplan gpus` lists all), or your own as a known type and what differs: \
+        "" "GPU type, such as h100 (`trainplan gpus` lists all), or a known type with overrides: \
             h100:hbm_gb=96,hbm_tbps=2.4",
     Gpus "gpus" "n" "GPUs" Scenario Whole "N"
-        "" "Total number of GPUs. With a weak-scaling recipe, the global batch size follows",
+        "" "Total number of GPUs. With a weak-scaling recipe, the global batch size scales with it",
     Dtype "dtype" "d" "Precision" Scenario Text "DTYPE"
         "" "Precision: bf16, fp8, fp8-current, fp8-delayed, fp8-block, mxfp8 or nvfp4",
     Tp "tp" "tp" "TP" Scenario Whole "N"
@@ -112,7 +112,7 @@ fields! {
     SeqLen "seq-len" "s" "Sequence length" Scenario Whole "N"
         "" "Sequence length, in tokens",
     Layers "layers" "l" "Layers" Scenario Whole "N"
-        "" "Number of layers. Fewer than the model has makes a proxy",
+        "" "Number of layers. Set fewer than the model has for a smaller proxy model",
     Recompute "recompute" "rc" "Recompute" Scenario Text "WHICH"
         "Activations to recompute in the backward pass instead of storing them"
         "Activations to recompute in the backward pass: none, selective or full",
@@ -139,7 +139,7 @@ fields! {
     StepTime "step-time" "st" "Step time" Goal Number "SECONDS"
         "" "Seconds per step, or an assumed MFU such as 40% [default: the recipe's published step time]",
     Release "release" "rel" "Release" Cluster Text "RELEASE"
-        "" "Release whose scripts are used: 24.11, 25.04, 25.05 or 25.12 [default: the recipe's]",
+        "" "Release whose scripts are used, such as 25.12 [default: the recipe's]",
     Style "style" "sty" "Launch style" Cluster Text "STYLE"
         "" "Launcher: llmb-run, launch-sh or sbatch, or megatron-lm for any scenario [default: the release's]",
     Account "account" "acc" "Slurm account" Cluster Text "NAME"

@@ -16,7 +16,7 @@ use trainplan_shared::units::significant;
 
 /// Check whether the newest run of each recipe is slower than before
 ///
-/// Runs of a recipe, or of your own scenario, on a cluster form a time line. Its newest run is compared with
+/// Runs of a recipe, or of your own scenario, on a cluster form a timeline. Its newest run is compared with
 /// the published speed, with the median and the spread of earlier runs, and with change points (found with
 /// E-divisive and a t-test, like Hunter). Runs that can't be compared, such as profiled ones, are skipped.
 #[derive(Debug, clap::Args)]
@@ -41,7 +41,7 @@ pub(super) struct Args {
     /// Only runs of this campaign
     #[arg(long, value_name = "NAME")]
     campaign: Option<String>,
-    /// Only time lines whose newest run is since this date (UTC) or time: 2026-03-01, 2026-03-01T06:00:00Z
+    /// Only timelines whose newest run is since this date (UTC) or time: 2026-03-01, 2026-03-01T06:00:00Z
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<Timestamp>,
     #[command(flatten)]
@@ -63,8 +63,8 @@ struct ThresholdArgs {
     /// How many percent longer a step may take than the median of earlier runs, or off [default: 5]
     #[arg(long, value_name = "PERCENT|off", allow_negative_numbers = true)]
     previous_percent: Option<String>,
-    /// How many robust standard deviations (from the median absolute deviation of earlier runs), or off
-    /// [default: 3]
+    /// How many robust standard deviations longer than the median of earlier runs a step may take
+    /// (estimated from their median absolute deviation), or off [default: 3]
     #[arg(long, value_name = "N|off", allow_negative_numbers = true)]
     sigma: Option<String>,
     /// Whether to report a lasting slowdown among these runs [default: on]
@@ -101,7 +101,7 @@ impl ThresholdArgs {
 #[derive(Debug, Serialize)]
 struct Judged<'a> {
     thresholds: Thresholds,
-    /// The number of time lines that could be checked.
+    /// The number of timelines that could be checked.
     judged: usize,
     /// The number of regressions among them.
     regressions: usize,
@@ -169,7 +169,7 @@ fn since(text: &str) -> Result<Timestamp, String> {
         .map_err(|_| "use a date or a time: 2026-03-01, 2026-03-01T06:00:00Z".into())
 }
 
-const TABLE_HEADER: [&str; 6] = ["outcome", "time line", "judged by", "step s", "newest run", "why"];
+const TABLE_HEADER: [&str; 6] = ["outcome", "timeline", "judged by", "step s", "newest run", "why"];
 
 fn table_row((line, check): (&TimeLine, &ThresholdCheck)) -> [String; 6] {
     [

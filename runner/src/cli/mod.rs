@@ -73,7 +73,7 @@ docs/running.md describes campaigns, docs/serving.md the results server.
     after_help = format!("{EXAMPLES}\n{}", Exit::help())
 )]
 struct Cli {
-    /// Log what is done to stderr (-vv also logs every remote command)
+    /// Log actions to stderr (-vv also logs every remote command)
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
     #[command(subcommand)]

@@ -22,9 +22,9 @@ Examples:
   trainplan recipes
   trainplan recipes --model llama3.1 --gpu h100 --dtype fp8 --measured
   trainplan recipes --release 25.12 --scaling strong --format csv")]
-#[command(mut_arg("model", |flag| flag.value_name("ID").help("Model id, or the beginning of several")))]
+#[command(mut_arg("model", |flag| flag.value_name("ID").help("Model id, or a prefix of several ids")))]
 #[command(mut_arg("gpu", |flag| flag.help("GPU type (`trainplan gpus` lists all)")))]
-#[command(mut_arg("release", |flag| flag.help("Release: 24.11, 25.04, 25.05 or 25.12")))]
+#[command(mut_arg("release", |flag| flag.help("Release, such as 25.12")))]
 #[command(mut_arg("gpus", |flag| flag.help("Total number of GPUs")))]
 pub(super) struct Args {
     #[command(flatten)]

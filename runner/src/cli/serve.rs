@@ -22,7 +22,7 @@ Examples:
   trainplan serve --listen 127.0.0.1:9000
   trainplan serve --listen 0.0.0.0:8080 --behind-tls --database-url postgres://trainplan@db/trainplan --store s3://results/logs
 
-Exit codes: 0 it was told to end; 1 it failed; 2 wrong use.")]
+Exit codes: 0 stopped on request; 1 failed; 2 invalid arguments.")]
 pub(super) struct Args {
     /// Address to listen on; port 0 takes any free port
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080", value_parser = address)]
@@ -38,7 +38,7 @@ pub(super) struct Args {
     /// Proxy whose client addresses and logins are trusted (repeatable)
     #[arg(long, value_name = "ADDRESS")]
     trusted_proxy: Vec<IpAddr>,
-    /// Header in which a trusted proxy names the person who is logged in; they may read
+    /// Header in which a trusted proxy passes the logged-in user, who may then read
     #[arg(long, value_name = "NAME")]
     login_header: Option<HeaderName>,
     /// Delete results and their logs this many days after they were received

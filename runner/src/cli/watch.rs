@@ -102,7 +102,7 @@ impl Pause {
     }
 }
 
-/// The most runs with a live line.
+/// The maximum number of runs with a live line.
 const MOST_LINES: usize = 16;
 
 impl LiveScreen {

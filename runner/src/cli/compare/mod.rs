@@ -34,8 +34,8 @@ pub(super) struct Args {
     /// (the newest run) or nightly/llama-8b#2 (its second repeat)
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<String>,
-    /// The steps to score and compare, by the numbers in the logs: last, or a range such as 11-44 [default: scores use the
-    /// release's window, differences all steps after the warm-up]
+    /// The steps to score and compare, by the numbers in the logs: last, or a range such as 11-44 [default: the release's
+    /// window for scores, all steps after the warm-up for differences]
     #[arg(long, value_name = "WINDOW")]
     window: Option<Window>,
     /// Number of warm-up steps to leave out of each run, at most half

@@ -30,17 +30,18 @@ use uuid::Uuid;
 pub(in crate::cli) struct CarryArgs {
     #[command(flatten)]
     pub(in crate::cli) data: DataDirArg,
-    /// The most runs to have queued or running at once
+    /// Maximum number of runs queued or running at once
     #[arg(long, value_name = "RUNS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     at_once: u32,
-    /// The least time between two polls of the cluster
+    /// Minimum time between two polls of the cluster
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = interval)]
     interval: f64,
-    /// Report that a run may hang after so long without a step, and at least ten step times
+    /// Report a run as possibly hung after this long without a step, or after ten step times if that is
+    /// longer
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     hang_after: u64,
-    /// Stop when the cluster has been unreachable for so long; submitted jobs go on [default: no limit on a
-    /// terminal, else 60]
+    /// Stop when the cluster has been unreachable for this long; submitted jobs continue [default: no
+    /// limit on a terminal, else 60]
     #[arg(long, value_name = "MINUTES", value_parser = seconds)]
     patience: Option<f64>,
 }
