@@ -1,5 +1,5 @@
-//! The worker of the pages that show what ran: one for all of them, so that what was dropped or fetched stays while
-//! someone looks at another page. It is asked questions, and says what changes on the server.
+//! The worker of the pages of results: one for all pages, so that dropped and fetched runs stay while another page is
+//! open. It answers questions, and reports changes on the server.
 
 use crate::message::results::{ForPage, ForWorker};
 use crate::message::{Answer, Question, RequestError, Scope, ServerChange};
@@ -12,7 +12,7 @@ use leptos::web_sys::File;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often to look for what is new on a server that does not tell.
+/// How often to poll a server that does not report its changes.
 const EVERY: Duration = Duration::from_secs(15);
 
 /// Where a token is kept, until the tab is closed or in this browser, and a shared link's secret.
@@ -22,7 +22,7 @@ const SHARE: &str = "share";
 /// Where the page is kept that such a link led to.
 const SHARED: &str = "shared";
 
-/// The worker, and who waits for what.
+/// The worker, and the questions that wait for an answer.
 #[derive(Clone, Copy)]
 pub(crate) struct Desk {
     reader: StoredValue<Option<PageWorker>, LocalStorage>,
@@ -37,7 +37,7 @@ pub(crate) struct Desk {
     token: RwSignal<String>,
     /// Whether the server answered, as far as that is known.
     has_server: RwSignal<Option<bool>>,
-    /// Whether the server tells what changes.
+    /// Whether the server reports its changes.
     is_listening: RwSignal<bool>,
     /// Counts the changes of what the server has, and of what is under way.
     runs: RwSignal<u32>,
@@ -65,7 +65,7 @@ impl Desk {
         provide_context(desk);
         // After the page stands.
         Effect::new(move |_| desk.start());
-        // Whoever signs in or out for the whole browser does so in its other tabs too.
+        // Signing in or out for the browser applies to its other tabs too.
         let heard = window_event_listener(storage, move |event| {
             if event.key().is_some_and(|key| key == TOKEN) {
                 desk.take_token(&kept_token().unwrap_or_default());
@@ -80,7 +80,7 @@ impl Desk {
         use_context().expect("the program provides its desk")
     }
 
-    /// Has everything that is no answer heard by whoever keeps the files.
+    /// Sets who handles the messages that are not answers.
     pub(crate) fn hear_of_files(self, hear: impl Fn(Option<ForPage>) + Send + Sync + 'static) {
         self.files.set_value(Some(Callback::new(hear)));
     }
@@ -124,7 +124,7 @@ impl Desk {
 
     fn take_token(self, token: &str) {
         self.show_token(token);
-        // Whoever asked in vain asks anew.
+        // Questions that failed without a token are asked again.
         self.token.set(token.to_string());
     }
 
@@ -203,7 +203,7 @@ impl Desk {
         }
     }
 
-    /// Asks whenever the question is another one. `take` takes the answer apart.
+    /// Asks whenever the question changes. `take` extracts the answer.
     pub(crate) fn answer<T: Send + Sync + 'static>(
         self,
         question: impl Fn() -> Option<Question> + 'static,

@@ -1,4 +1,4 @@
-//! Results on stdout: a table for people, JSON and CSV for programs.
+//! Writes results to stdout: a table for people, JSON and CSV for programs.
 
 use super::Failure;
 use clap::ValueEnum;
@@ -28,7 +28,7 @@ pub(super) struct FormatArg {
 }
 
 impl FormatArg {
-    /// The format asked for, or the one that suits whoever reads stdout.
+    /// Returns the chosen format, by default a table on a terminal and JSON otherwise.
     pub(super) fn choose(&self) -> Format {
         self.format.unwrap_or(if io::stdout().is_terminal() { Format::Table } else { Format::Json })
     }

@@ -1,4 +1,4 @@
-//! What became of runs, as rows.
+//! The outcomes of runs, as rows.
 
 use super::output;
 use super::{Failure, watch};
@@ -48,13 +48,13 @@ struct Upload<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Way {
-    /// There is no result to send.
+    /// The run has no result.
     None,
-    /// It is to be sent.
+    /// The upload is pending.
     Waiting,
-    /// The server has it.
+    /// The server has the result.
     Sent,
-    /// The server does not take it.
+    /// The server rejected the result.
     Refused,
 }
 

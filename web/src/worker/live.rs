@@ -59,7 +59,7 @@ pub(super) async fn listen() {
     if HEARS.replace(true) {
         return;
     }
-    // Whoever can't hear asks from time to time.
+    // Without the stream, pages poll.
     let _ = hear().await;
     HEARS.set(false);
     post(&ForPage::Listening(false));
