@@ -209,7 +209,7 @@ async fn temporary_failures_are_retried_and_others_are_not() {
     let page = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 6\r\n\r\n<html>";
     let none = "HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 6\r\n\r\n<html>";
     let moved = "HTTP/1.1 307 Temporary Redirect\r\nlocation: http://elsewhere/\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
-    for (answer, told) in [(page, "no Trainplan server"), (none, "404"), (moved, "http://elsewhere/")] {
+    for (answer, told) in [(page, "not a Trainplan server"), (none, "404"), (moved, "http://elsewhere/")] {
         let denied = put(vec![answer]).await.unwrap_err();
         assert!(matches!(&denied, UploadError::Denied { why, .. } if why.contains(told)), "{denied}");
     }
