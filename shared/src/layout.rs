@@ -370,7 +370,7 @@ mod tests {
             (problem.field, problem.suggestions.as_slice()),
             (Field::Gpus, &["384".into(), "512".into()][..])
         );
-        assert!(problem.to_string().contains("TP·PP·CP = 8·8·2 = 128"), "{problem}");
+        assert!(problem.to_string().contains("groups of 128 (TP 8 × PP 8 × CP 2)"), "{problem}");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The domain of Trainplan, pure: no I/O, clock, randomness or threads, so that the browser and the command
-//! line compute the same numbers bit for bit.
+//! The domain of Trainplan. It has no I/O, clock, randomness or threads, so that the browser and the command line compute
+//! the same numbers, bit for bit.
 
 pub mod api;
 pub mod architecture;

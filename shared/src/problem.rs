@@ -52,28 +52,6 @@ impl Problem {
         Problem::new(field, "", message!["Missing: ", field, " ("].and(when).and(")."))
     }
 
-    /// A problem whose sentence is the field, the value and a clause. Its users move to [`Problem::new`].
-    pub fn clause(field: Field, given: impl fmt::Display, clause: impl fmt::Display) -> Problem {
-        let given = given.to_string();
-        let message = match given.is_empty() {
-            true => message![field, format!(" {clause}.")],
-            false => message![field, format!(" \"{given}\" {clause}.")],
-        };
-        Problem::new(field, given, message)
-    }
-
-    /// Adds allowed values in one text. Its users move to [`Problem::allow`] or say it in the message.
-    #[must_use]
-    pub fn allowed(self, allowed: impl Into<String>) -> Problem {
-        self.allow(Some(allowed.into()).filter(|allowed| !allowed.is_empty()))
-    }
-
-    /// Adds values that work instead. Its users move to [`Problem::suggest`].
-    #[must_use]
-    pub fn nearest<T: ToString>(self, nearest: impl IntoIterator<Item = T>) -> Problem {
-        self.suggest(nearest)
-    }
-
     /// Adds values that work instead.
     #[must_use]
     pub fn suggest<T: ToString>(mut self, values: impl IntoIterator<Item = T>) -> Problem {

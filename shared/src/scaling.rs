@@ -1,4 +1,4 @@
-//! How published measurements scale over GPU counts: the series behind the planner's charts and their tables.
+//! Scaling: published results by GPU count, for the charts of the planner.
 
 use crate::catalog::{Catalog, Recipe};
 use crate::choices::choices;
@@ -38,30 +38,30 @@ impl Quantity {
     }
 }
 
-/// Measured recipes that differ in nothing but GPU count and batch, by GPU count.
+/// Published results that differ only in GPU count and batch, by GPU count.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Series {
-    /// What they have in common: "Llama 3.1 405B, H100, FP8 (25.04)".
+pub struct ScalingSeries {
+    /// Their common properties: "Llama 3.1 405B, H100, FP8 (25.04)".
     pub title: String,
-    /// The model's id, for charts that colour by model.
+    /// The model's id, which sets the colour in a chart.
     pub model: String,
-    /// The measurements.
+    /// The results.
     pub points: Vec<SeriesPoint>,
 }
 
-/// One measurement of a series.
+/// A result of a series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeriesPoint {
     /// The recipe.
     pub recipe: &'static Recipe,
-    /// What its step time means, counted as its document does.
+    /// The metrics of its step time, with the FLOP counting of its document.
     pub metrics: Metrics,
-    /// MFU with query groups and full attention, a fraction.
+    /// MFU with the convention `full`, a fraction.
     pub mfu_full: f64,
 }
 
 impl SeriesPoint {
-    /// Its value of a quantity.
+    /// Returns the value of a quantity.
     pub fn value(&self, quantity: Quantity) -> f64 {
         match quantity {
             Quantity::TokensPerS => self.metrics.tokens_per_s,
@@ -69,27 +69,27 @@ impl SeriesPoint {
             Quantity::StepTime => self.metrics.step_time_s,
             Quantity::MfuFull => self.mfu_full * 100.0,
             Quantity::MfuRecipe => self.metrics.mfu.unwrap_or(0.0) * 100.0,
-            // A series holds whole models only, and those have days.
+            // Only a proxy has no days, and a series has no proxies.
             Quantity::Days => self.metrics.time_to_train_days.unwrap_or(0.0),
         }
     }
 }
 
-/// The measured series among recipes, which list their GPU counts from the lowest, as the catalog does. Proxies belong
-/// to none: each is a model of its own.
-pub fn series(recipes: impl IntoIterator<Item = &'static Recipe>, tokens: Option<f64>) -> Vec<Series> {
+/// Returns the series of recipes with published results. The recipes must be in the order of the catalog. Proxies are
+/// left out.
+pub fn series(recipes: impl IntoIterator<Item = &'static Recipe>, tokens: Option<f64>) -> Vec<ScalingSeries> {
     let catalog = Catalog::embedded();
     let tokens = tokens.unwrap_or(DEFAULT_TOKENS);
-    let mut all: Vec<Series> = Vec::new();
+    let mut all: Vec<ScalingSeries> = Vec::new();
     for recipe in recipes {
         let Some(point) = point(recipe, tokens).filter(|_| !catalog.is_proxy(recipe)) else { continue };
-        let same = |series: &&mut Series| {
+        let same = |series: &&mut ScalingSeries| {
             series.points.first().is_some_and(|first| first.recipe.id.same_series(&recipe.id))
         };
         match all.iter_mut().find(same) {
             Some(series) => series.points.push(point),
             None => {
-                all.push(Series {
+                all.push(ScalingSeries {
                     title: title(recipe),
                     model: recipe.id.model.clone(),
                     points: vec![point],

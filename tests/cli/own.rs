@@ -68,7 +68,7 @@ fn a_recipe_can_take_an_own_model() {
     assert!(own["recipe"].is_null() && own["mfu"].is_f64(), "{own}");
     let gpu = ["metrics", "--recipe", "llama3.1-8b/h100/fp8/8@25.04", "--gpu", "h100:hbm_gb=96"];
     assert!(
-        refusal(&gpu).contains("none is published for this scenario"),
+        refusal(&gpu).contains("No step time is published for this scenario"),
         "another GPU has no published step"
     );
 }
@@ -122,11 +122,11 @@ fn an_invalid_file_is_refused_with_the_reason() {
 #[test]
 fn a_text_that_is_no_model_or_gpu_says_why() {
     let model = |from: &str, to: &str| refusal(&["flops", "--model", &OWN.replace(from, to)]);
-    assert!(model("hidden=", "hiden=").contains("Use hidden."));
-    assert!(model("hidden=4096,", "").contains("there is no value in column hidden"));
-    assert!(model("heads=32", "heads=30").contains("30 heads, which 8 KV heads do not share evenly"));
+    assert!(model("hidden=", "hiden=").contains("Did you mean hidden?"));
+    assert!(model("hidden=4096,", "").contains("the column hidden is empty"));
+    assert!(model("heads=32", "heads=30").contains("30 heads, which can't be divided among 8 KV heads"));
     let gpu = |gpu: &str| refusal(&["metrics", "--model", OWN, "--gpu", gpu, "--gpus", "8", "--gbs", "128"]);
     assert!(gpu("h10:hbm_gb=96").contains("Did you mean h100?"));
-    assert!(gpu("h100:hbm=96").contains("Use hbm_gb."));
-    assert!(gpu("h100:hbm_gb=-1").contains("is no positive number"));
+    assert!(gpu("h100:hbm=96").contains("Did you mean hbm_gb?"));
+    assert!(gpu("h100:hbm_gb=-1").contains("must be a number from 0.001"));
 }

@@ -1,4 +1,4 @@
-//! `trainplan metrics`: what a step time means.
+//! `trainplan metrics`: tokens per second, MFU and days to train from a step time.
 
 use super::fields::field_args;
 use super::output::{self, Format, FormatArg};
@@ -81,7 +81,7 @@ impl Args {
     }
 }
 
-/// A line of the derivation, and what to know of it.
+/// Writes a line of the derivation with its note.
 fn explain(line: &Line) -> Result<(), Failure> {
     let numbers = if line.numbers.is_empty() { String::new() } else { format!(" = {}", line.numbers) };
     output::text_line(&format!("{}{numbers} = {} {}", line.name, significant(line.value, 6), line.unit))?;
@@ -96,7 +96,7 @@ fn in_words(basis: StepTimeSource) -> &'static str {
     }
 }
 
-/// Name, exact value and value for people.
+/// Returns the name, exact value and text of each metric.
 fn rows(metrics: &Metrics) -> impl Iterator<Item = (String, String, String)> {
     let number = |name: &str, value: Option<f64>, shown: fn(f64) -> String| {
         (

@@ -1,4 +1,4 @@
-//! `--model` with a file: the `config.json` of a Hugging Face repository.
+//! `--model` with the `config.json` of a Hugging Face repository.
 
 use super::note;
 use std::fs::File;
@@ -10,13 +10,13 @@ use trainplan_shared::hugging_face::{self, ImportedModel};
 use trainplan_shared::message;
 use trainplan_shared::problem::Problem;
 
-/// Far more than any config.json holds.
+/// Far larger than any config.json, in bytes.
 const LARGEST: u64 = 4 << 20;
 
-/// The text of the model that a file holds; none where `text` names no file. Says what was assumed.
+/// Returns the model of a file as text, or none if `text` is not a path. Notes report what was assumed.
 ///
 /// # Errors
-/// The file can't be read, or is no model.
+/// The file can't be read, or is not a known kind of model.
 pub(super) fn read(text: &str) -> Result<Option<String>, Problem> {
     let Some(path) = path(text) else { return Ok(None) };
     let refuse = |why: String| {

@@ -1,4 +1,4 @@
-//! `trainplan recipes`: what is published.
+//! `trainplan recipes`: the published recipes and results.
 
 use super::fields::field_args;
 use super::output::{self, Format, FormatArg};
@@ -42,7 +42,7 @@ field_args! {
     FilterArgs, "Filters", FILTERS.into_iter()
 }
 
-/// A recipe as it is printed.
+/// A recipe in the output.
 #[derive(Debug, Serialize)]
 struct Row<'a> {
     id: &'a RecipeId,
@@ -70,7 +70,7 @@ struct Row<'a> {
     baseline: Option<BaselineRow>,
 }
 
-/// A published measurement, as its document prints it, and our arithmetic on the same step time beside it.
+/// A published result as in its document, and the metrics computed from the same step time.
 #[derive(Debug, Serialize)]
 pub(super) struct BaselineRow {
     step_time_s: f64,
@@ -86,12 +86,12 @@ struct Computed {
     mfu: Option<f64>,
     convention: Option<Convention>,
     peak_tflops: Option<f64>,
-    /// None for a proxy: training a part of a model to its end means nothing.
+    /// None for a proxy.
     time_to_train_days: Option<f64>,
 }
 
 impl BaselineRow {
-    /// The measurement of a scenario.
+    /// Returns the row of a result.
     pub(super) fn new(baseline: &Baseline, scenario: &Scenario) -> BaselineRow {
         let metrics = Metrics::new(scenario, baseline.step_time_s, DEFAULT_TOKENS);
         BaselineRow {

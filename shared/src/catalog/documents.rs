@@ -8,22 +8,22 @@ use std::str::FromStr;
 /// A document that publishes recipes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
-    /// The release that it belongs to.
+    /// The release.
     pub release: Release,
-    /// The models that it is about: the beginning of their ids.
+    /// The beginning of the ids of its models.
     pub family: String,
-    /// What it is about, in words.
+    /// The title.
     pub title: String,
-    /// Where it stands.
+    /// The source.
     pub source: String,
 }
 
 /// The formula that a document counts model FLOPs by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Formula {
-    /// Every head has its own keys and values, the MLP is four times the hidden width.
+    /// Multi-head attention, and an MLP of four times the hidden width.
     Mha,
-    /// Query groups and the FFN width are counted.
+    /// Grouped-query attention, and the actual FFN width.
     Gqa,
     /// Attention, MLP and Mamba-2 in chunks.
     Hybrid,
@@ -38,11 +38,11 @@ pub struct DocumentFlops {
     pub model: String,
     /// Its formula.
     pub formula: Formula,
-    /// The query groups it counts, where they are not the model's.
+    /// The query groups that it counts, if they differ from the model's.
     pub query_groups: Option<u32>,
-    /// The rounded number that its MFU divides by, where it is not the formula's own.
+    /// The rounded number behind its MFU, if it differs from the formula's.
     pub model_flops: Option<f64>,
-    /// Whether the document prints that number, or only its results show it.
+    /// Whether the document prints that number; otherwise its results imply it.
     pub stated: bool,
     /// Why the document's number and the formula's differ.
     pub reason: String,
@@ -59,11 +59,11 @@ pub struct Peak {
     pub gpu: String,
     /// Precision.
     pub precision: Dtype,
-    /// As the document states it, TFLOPS.
+    /// The stated peak, TFLOPS.
     pub stated_tflops: f64,
-    /// As its printed results need it, TFLOPS.
+    /// The peak that its results imply, TFLOPS.
     pub used_tflops: f64,
-    /// Why the two differ; empty where they do not.
+    /// Why the two differ; empty if they are equal.
     pub reason: String,
 }
 

@@ -1,4 +1,4 @@
-//! Which recipes someone wants to see.
+//! Filters of recipes.
 
 use super::{Catalog, Recipe, Release, Scaling};
 use crate::field::Field;
@@ -6,7 +6,7 @@ use crate::precision::Dtype;
 use crate::problem::Problem;
 use crate::spec::Spec;
 
-/// What a recipe must be to be kept; what is empty keeps all.
+/// A filter of recipes. Empty fields match every recipe.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Filter {
     model: Option<String>,
@@ -19,10 +19,10 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Reads the fields model (an id or its beginning), gpu, gpus, dtype, release, scaling and measured.
+    /// Returns the filter of the fields model (an id or its beginning), gpu, gpus, dtype, release, scaling and measured.
     ///
     /// # Errors
-    /// Every field that names nothing published.
+    /// Every field with an unknown value.
     pub fn from_spec(spec: &Spec) -> Result<Filter, Vec<Problem>> {
         let mut problems = Vec::new();
         let filter = Filter {
@@ -37,7 +37,7 @@ impl Filter {
         if problems.is_empty() { Ok(filter) } else { Err(problems) }
     }
 
-    /// Whether a recipe is wanted.
+    /// Returns whether a recipe matches.
     pub fn keeps(&self, recipe: &Recipe) -> bool {
         let id = &recipe.id;
         self.model.as_ref().is_none_or(|model| id.model.starts_with(model.as_str()))

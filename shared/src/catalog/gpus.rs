@@ -19,19 +19,19 @@ choices! {
 /// A GPU type; rates are dense and per GPU.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gpu {
-    /// Its name in flags, files and links.
+    /// The id in flags, files and links.
     pub id: String,
-    /// Its name as people print it.
+    /// The name for people.
     pub name: String,
-    /// Board and system.
+    /// The board and the system.
     pub form: String,
-    /// Its generation.
+    /// The generation.
     pub generation: Generation,
-    /// Datasheet peak at BF16.
+    /// Datasheet peak in BF16, TFLOPS.
     pub bf16_tflops: f64,
-    /// Datasheet peak at FP8; none before Hopper.
+    /// Datasheet peak in FP8, TFLOPS; none before Hopper.
     pub fp8_tflops: Option<f64>,
-    /// Datasheet peak at NVFP4; none before Blackwell.
+    /// Datasheet peak in NVFP4, TFLOPS; none before Blackwell.
     pub nvfp4_tflops: Option<f64>,
     /// Memory, 10⁹ bytes.
     pub hbm_gb: f64,
@@ -39,24 +39,24 @@ pub struct Gpu {
     pub hbm_tbps: f64,
     /// NVLink, 10⁹ bytes per second in one direction.
     pub nvlink_gbps: f64,
-    /// GPUs that NVLink joins.
+    /// Number of GPUs that NVLink connects.
     pub nvlink_domain: u32,
-    /// GPUs of one Slurm node.
+    /// GPUs per Slurm node.
     pub gpus_per_node: u32,
     /// Network, 10⁹ bits per second.
     pub nic_gbit: f64,
     /// Power limit, watts.
     pub tdp_w: f64,
-    /// Measured maximum of BF16 matrix multiplication, where known.
+    /// Measured maximum of BF16 matrix multiplication, TFLOPS.
     pub max_gemm_bf16_tflops: Option<f64>,
-    /// Measured maximum of FP8 matrix multiplication, where known.
+    /// Measured maximum of FP8 matrix multiplication, TFLOPS.
     pub max_gemm_fp8_tflops: Option<f64>,
     pub(super) recipe_bf16_peak: Option<f64>,
     pub(super) recipe_fp8_peak: Option<f64>,
     pub(super) aliases: String,
-    /// Where the row was read.
+    /// The source of the row.
     pub source: String,
-    /// What to know beside it.
+    /// Notes.
     pub notes: String,
 }
 
@@ -95,15 +95,15 @@ fn generation(row: &Row<'_>) -> Result<Generation, DataError> {
 }
 
 impl Gpu {
-    /// Whether `name`, in lower case, is its id or an alias.
+    /// Returns whether `name`, in lower case, is its id or an alias.
     pub(super) fn answers_to(&self, name: &str) -> bool {
         self.id == name || self.aliases.split(' ').any(|alias| alias == name && !alias.is_empty())
     }
 
-    /// The datasheet's dense peak; none where the GPU lacks the precision.
+    /// Returns the datasheet's dense peak in TFLOPS; none if the GPU does not support the precision.
     pub fn datasheet_tflops(&self, dtype: Dtype) -> Option<f64> {
         match dtype.width() {
-            // Tensor cores scale blocks of 32 from Blackwell on.
+            // Scales of 32 values, as in MXFP8, need Blackwell.
             Width::Fp8 if dtype == Dtype::Mxfp8 && self.generation < Generation::Blackwell => None,
             Width::Bf16 => Some(self.bf16_tflops),
             Width::Fp8 => self.fp8_tflops,
@@ -111,7 +111,7 @@ impl Gpu {
         }
     }
 
-    /// The peak that published recipes divide by on this GPU, where it is known.
+    /// Returns the peak behind the MFU of published recipes on this GPU, in TFLOPS, if known.
     pub fn recipe_tflops(&self, dtype: Dtype) -> Option<f64> {
         match dtype.width() {
             Width::Bf16 => self.recipe_bf16_peak,

@@ -1,4 +1,4 @@
-//! Model architectures.
+//! Models.
 
 use crate::architecture::{Architecture, Attention, AttentionKind, Mamba, Mlp, Moe, SlidingWindow};
 use crate::data_file::{DataError, FromRow, Row};
@@ -6,21 +6,21 @@ use crate::data_file::{DataError, FromRow, Row};
 /// A published model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
-    /// Its name in flags, files and links.
+    /// The id in flags, files and links.
     pub id: String,
-    /// Its name as people print it.
+    /// The name for people.
     pub title: String,
-    /// The family that it belongs to.
+    /// The family.
     pub family: String,
-    /// Its shape.
+    /// The architecture.
     pub architecture: Architecture,
-    /// The sequence length that it is usually trained at, tokens.
+    /// The usual sequence length in training, in tokens.
     pub seq_len: u32,
     /// Parameters, billions, as published.
     pub params_b: f64,
-    /// Parameters that a token visits, billions, as published.
+    /// Active parameters per token, billions, as published.
     pub active_b: f64,
-    /// Where the row was read.
+    /// The source of the row.
     pub source: String,
 }
 
@@ -28,7 +28,7 @@ impl FromRow for Model {
     fn from_row(row: &Row<'_>) -> Result<Model, DataError> {
         let layers = row.value("layers")?;
         let (moe, mamba) = (moe(row)?, mamba(row)?);
-        // In a transformer each layer holds an MLP, dense or routed; a hybrid counts its MLP layers apart.
+        // Each layer of a transformer has an MLP, dense or routed. A hybrid lists its MLP layers separately.
         let mlp_layers = match (&moe, &mamba) {
             (_, Some(_)) => row.optional("mlp_layers")?.unwrap_or(0),
             (Some(_), None) => row.optional("dense_layers")?.unwrap_or(0),

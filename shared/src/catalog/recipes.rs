@@ -8,7 +8,7 @@ use crate::precision::Dtype;
 use serde::Serialize;
 use std::fmt;
 
-/// The name of a recipe: `llama3.1-405b/h100/fp8/512@25.04`, with `/strong` before the `@` for strong scaling.
+/// The id of a recipe: `llama3.1-405b/h100/fp8/512@25.04`, with `/strong` before the `@` for strong scaling.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecipeId {
     /// Model id.
@@ -17,22 +17,22 @@ pub struct RecipeId {
     pub gpu: String,
     /// Precision.
     pub dtype: Dtype,
-    /// GPUs in all.
+    /// Total number of GPUs.
     pub gpus: u32,
-    /// Whether the global batch stays the same over the GPU counts of its series.
+    /// Whether it is strong scaling: the same global batch for every GPU count.
     pub strong: bool,
-    /// The release that publishes it.
+    /// The release.
     pub release: Release,
 }
 
 impl RecipeId {
-    /// The name without its release, which several releases may share.
+    /// Returns the id without the release, which several releases can share.
     pub fn without_release(&self) -> String {
         let RecipeId { model, gpu, dtype, gpus, strong, .. } = self;
         format!("{model}/{gpu}/{dtype}/{gpus}{}", if *strong { "/strong" } else { "" })
     }
 
-    /// Whether the other differs in nothing but the GPU count.
+    /// Returns whether the other id differs only in the GPU count.
     pub fn same_series(&self, other: &RecipeId) -> bool {
         RecipeId { gpus: other.gpus, ..self.clone() } == *other
     }
@@ -63,11 +63,11 @@ choices! {
 /// A published scenario.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recipe {
-    /// Its name.
+    /// The id.
     pub id: RecipeId,
-    /// The series that it belongs to; none for a proxy.
+    /// How its series grows; none for a proxy.
     pub scaling: Option<Scaling>,
-    /// Layers: fewer than the model's in a proxy.
+    /// Number of layers; a proxy has fewer than the model.
     pub layers: u32,
     /// Its degrees of parallelism.
     pub degrees: Degrees,

@@ -1,4 +1,4 @@
-//! Counting block by block: query groups, full or causal attention, any architecture.
+//! FLOPs counted block by block, for every architecture, with query groups and full or causal attention.
 //!
 //! Formulas per token and forward pass, h hidden, H heads, K KV heads, d head width, s sequence:
 //! Megatron-LM's `num_floating_point_operations`, Megatron-Bridge's `flop_utils`, PaLM (arXiv:2204.02311) app. B.
@@ -8,7 +8,7 @@ use crate::architecture::{Architecture, AttentionKind, Mamba, Mlp, Moe, SlidingW
 use crate::explain::Line;
 use crate::units::{group_digits, significant};
 
-/// Forward and backward pass in forward passes.
+/// Cost of a training step in forward passes: the backward pass costs two.
 const TRAINING: f64 = 3.0;
 
 pub(super) fn count(architecture: &Architecture, seq_len: u32, causal: bool) -> ModelFlops {
@@ -38,7 +38,7 @@ pub(super) fn count(architecture: &Architecture, seq_len: u32, causal: bool) -> 
         seq_len,
         per_sequence,
         attention,
-        // An MTP layer's input projection is no part of its own in any document; it stands with the MLPs.
+        // No document lists the input projection of an MTP layer, so it is counted with the MLPs.
         mlp: mlp + mtp_projection,
         embedding,
         mamba,
@@ -126,8 +126,8 @@ fn attention(architecture: &Architecture, seq_len: u32, causal: bool, lines: &mu
     sum
 }
 
-/// Twice the mean number of tokens that a token sees through a causal window, so that the causal half of it is
-/// what is computed; the sequence itself where the window is wider.
+/// Returns twice the mean number of tokens that a token attends to in a causal window, because the caller halves it for
+/// causal attention; the sequence length if the window is wider.
 fn window_context(seq_len: u32, window: u32) -> f64 {
     let (seq_len, window) = (f64::from(seq_len), f64::from(window));
     if window >= seq_len { seq_len } else { 2.0 * SlidingWindow::mean_context(window, seq_len) }
@@ -228,7 +228,7 @@ fn head(architecture: &Architecture, lines: &mut Vec<Line>) -> f64 {
     value
 }
 
-/// Adds what multi-token prediction costs: one more layer of the last kind, and a projection of two inputs to one.
+/// Adds the cost of multi-token prediction: more layers of the last kind, each with a projection of two inputs to one.
 fn with_mtp(architecture: &Architecture, attention: f64, mlp: f64, lines: &mut Vec<Line>) -> (f64, f64, f64) {
     if architecture.mtp_layers == 0 {
         return (attention, mlp, 0.0);
@@ -253,7 +253,7 @@ fn with_mtp(architecture: &Architecture, attention: f64, mlp: f64, lines: &mut V
     (attention + extra * attention_layer, mlp + extra * mlp_layer, projection)
 }
 
-/// Training FLOPs per token of one MLP block of the kind that ends the model.
+/// Returns the training FLOPs per token of an MLP block like the last one.
 fn last_mlp_layer(architecture: &Architecture) -> f64 {
     let mut unused = Vec::new();
     match (&architecture.moe, &architecture.mlp) {

@@ -1,4 +1,4 @@
-//! Counting as the documents of the recipes do, each by its own formula.
+//! FLOPs counted with the formulas of the recipes' documents.
 
 use super::{Convention, DocumentNumber, ModelFlops, MultiplyAccumulates};
 use crate::architecture::{Architecture, AttentionKind, Mlp};

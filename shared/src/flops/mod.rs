@@ -14,10 +14,10 @@ use crate::explain::Line;
 use crate::scenario::Scenario;
 use serde::Serialize;
 
-/// The model FLOPs of one sequence, with their parts and how they came about.
+/// The model FLOPs of one sequence, with their parts and derivation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ModelFlops {
-    /// How they are counted.
+    /// How FLOPs are counted.
     pub convention: Convention,
     /// Tokens of the sequence.
     pub seq_len: u32,
@@ -36,18 +36,18 @@ pub struct ModelFlops {
     /// Mamba-2 blocks, training FLOPs per token; none without any.
     #[serde(rename = "mamba_flops", skip_serializing_if = "Option::is_none")]
     pub mamba: Option<f64>,
-    /// The number that the recipe's document divides by, and why it differs from the formula's; none where it does
-    /// not, or the scenario is not the document's.
+    /// The number behind the MFU in the recipe's document, if it differs from the formula's and the scenario is the
+    /// document's.
     #[serde(rename = "document_model_flops", skip_serializing_if = "Option::is_none")]
     pub document: Option<DocumentNumber>,
-    /// Multiply-accumulates per sequence, as release 25.05's document prints its parts.
+    /// Multiply-accumulates per sequence, which the document of release 25.05 prints.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub multiply_accumulates: Option<MultiplyAccumulates>,
     /// The derivation.
     pub explain: Vec<Line>,
 }
 
-/// A document's own number beside ours.
+/// A document's number that differs from the formula's.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DocumentNumber {
     /// Training FLOPs of one sequence behind the document's MFU.
@@ -70,15 +70,15 @@ pub struct MultiplyAccumulates {
 }
 
 impl ModelFlops {
-    /// Counts by query groups, with full or causal attention; works for every architecture.
+    /// Returns the FLOPs counted by block, with full or causal attention, for every architecture.
     pub fn by_blocks(architecture: &Architecture, seq_len: u32, causal: bool) -> ModelFlops {
         blocks::count(architecture, seq_len, causal)
     }
 
-    /// Counts as a release's document does.
+    /// Returns the FLOPs counted with the formula of a release's document.
     ///
-    /// `published` says whether the architecture and the sequence are the document's own, so that its rounded
-    /// number applies.
+    /// `published` is whether the architecture and the sequence length are the document's, so that its rounded number
+    /// applies.
     pub fn by_document(
         architecture: &Architecture,
         seq_len: u32,
@@ -88,7 +88,7 @@ impl ModelFlops {
         document::count(architecture, seq_len, document, published)
     }
 
-    /// Counts a scenario by its own convention.
+    /// Returns the FLOPs of a scenario in its convention.
     pub fn of(scenario: &Scenario) -> ModelFlops {
         let (architecture, seq_len) = (&scenario.architecture, scenario.batch.seq_len());
         let document = scenario.recipe.and_then(|recipe| {
@@ -105,7 +105,7 @@ impl ModelFlops {
         }
     }
 
-    /// The number an MFU divides: the document's where it has its own, else the formula's.
+    /// Returns the number behind the MFU: the document's if it has one, otherwise the formula's.
     pub fn for_mfu(&self) -> f64 {
         self.document.as_ref().map_or(self.per_sequence, |document| document.value)
     }

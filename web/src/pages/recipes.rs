@@ -11,7 +11,7 @@ use trainplan_shared::catalog::{Catalog, Filter, Recipe, Release};
 use trainplan_shared::field::Field;
 use trainplan_shared::precision::Dtype;
 use trainplan_shared::problem::Problem;
-use trainplan_shared::scaling::{Quantity, Series, series};
+use trainplan_shared::scaling::{Quantity, ScalingSeries, series};
 use trainplan_shared::spec::Spec;
 use trainplan_shared::tables::{PageCell, PageHeading, RecipeColumn};
 
@@ -273,7 +273,7 @@ fn Measurements(rows: Memo<Vec<ListedRecipe>>) -> impl IntoView {
 }
 
 /// A colour for every model, a style for every precision and release.
-fn chart(measured: &[Series], quantity: Quantity) -> LineChart {
+fn chart(measured: &[ScalingSeries], quantity: Quantity) -> LineChart {
     let mut models: Vec<&str> = Vec::new();
     let lines = measured.iter().map(|series| {
         let group = models.iter().position(|model| *model == series.model).unwrap_or_else(|| {

@@ -310,6 +310,10 @@ fn own_model(folder: &Path, model: &str) -> Result<Option<String>, Problem> {
     }
     match folder.join(model).to_str() {
         Some(path) => model_file::read(path),
-        None => Err(Problem::clause(Field::Model, model, "is in a folder whose name is not valid UTF-8")),
+        None => {
+            let message =
+                format!("The path of the model file \"{model}\" is not valid UTF-8. Rename its folder.");
+            Err(Problem::new(Field::Model, model, message))
+        }
     }
 }

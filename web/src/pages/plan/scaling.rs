@@ -9,7 +9,7 @@ use trainplan_shared::catalog::{Catalog, Facet, RecipeId};
 use trainplan_shared::convention::Convention;
 use trainplan_shared::field::Field;
 use trainplan_shared::metrics::Metrics;
-use trainplan_shared::scaling::{Quantity, Series, SeriesPoint, series};
+use trainplan_shared::scaling::{Quantity, ScalingSeries, SeriesPoint, series};
 use trainplan_shared::units::{group_digits, readable_days, significant};
 
 /// The chart over GPU counts and its table.
@@ -51,7 +51,7 @@ fn is_of_recipe(plan: Plan) -> bool {
 }
 
 /// Returns the measured series of the recipe's model on its GPU type.
-fn related(id: &RecipeId, tokens: Option<f64>) -> Vec<Series> {
+fn related(id: &RecipeId, tokens: Option<f64>) -> Vec<ScalingSeries> {
     let related =
         |other: &RecipeId| other.model == id.model && other.gpu == id.gpu && other.strong == id.strong;
     series(Catalog::embedded().recipes().iter().filter(|recipe| related(&recipe.id)), tokens)
@@ -86,7 +86,7 @@ fn marked(metrics: &Metrics, gpus: f64, quantity: Quantity) -> Option<f64> {
     }
 }
 
-fn chart(measured: &[Series], quantity: Quantity, mark: Option<(String, f64, f64)>) -> LineChart {
+fn chart(measured: &[ScalingSeries], quantity: Quantity, mark: Option<(String, f64, f64)>) -> LineChart {
     let lines = measured.iter().enumerate().map(|(index, series)| ChartLine {
         name: short_title(series),
         group: index,
@@ -102,7 +102,7 @@ fn chart(measured: &[Series], quantity: Quantity, mark: Option<(String, f64, f64
 }
 
 /// Returns the title without model and GPU, which the page's heading names.
-fn short_title(series: &Series) -> String {
+fn short_title(series: &ScalingSeries) -> String {
     series.points.first().map_or(series.title.clone(), |point| {
         let id = &point.recipe.id;
         format!("{}, release {}", id.dtype.title(), id.release)
@@ -110,7 +110,7 @@ fn short_title(series: &Series) -> String {
 }
 
 /// Returns a description of the chart for screen readers.
-pub(crate) fn summary(measured: &[Series], quantity: Quantity) -> String {
+pub(crate) fn summary(measured: &[ScalingSeries], quantity: Quantity) -> String {
     let lines = measured.iter().filter_map(|series| {
         let (first, last) = (series.points.first()?, series.points.last()?);
         let at = |point: &SeriesPoint| format!("{} at {} GPUs", shown(point, quantity), point.recipe.id.gpus);
@@ -149,17 +149,17 @@ pub(crate) fn QuantityChoice(quantity: Memo<Quantity>) -> impl IntoView {
 
 /// The chart's data: a row for each GPU count, a column for each line.
 #[component]
-pub(crate) fn SeriesTable(measured: Signal<Vec<Series>>, quantity: Signal<Quantity>) -> impl IntoView {
+pub(crate) fn SeriesTable(measured: Signal<Vec<ScalingSeries>>, quantity: Signal<Quantity>) -> impl IntoView {
     let table = Signal::derive(move || measured.with(|measured| table(measured, quantity.get())));
     view! { <Numbers table by_number=true /> }
 }
 
-fn table(measured: &[Series], quantity: Quantity) -> Table {
+fn table(measured: &[ScalingSeries], quantity: Quantity) -> Table {
     let points = measured.iter().flat_map(|series| &series.points);
     let mut counts: Vec<u32> = points.map(|point| point.recipe.id.gpus).collect();
     counts.sort_unstable();
     counts.dedup();
-    let cell = |series: &Series, gpus: u32| {
+    let cell = |series: &ScalingSeries, gpus: u32| {
         let point = series.points.iter().find(|point| point.recipe.id.gpus == gpus);
         point.map_or("–".to_string(), |point| shown(point, quantity))
     };

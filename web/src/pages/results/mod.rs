@@ -112,7 +112,7 @@ pub(crate) fn provide_problems(address: Address) {
         let window = spec.get(Field::Window).and_then(|text| {
             let error = text.parse::<Window>().err()?;
             // It says itself what was given.
-            Some(Problem::clause(Field::Window, "", sentence(&error.to_string())))
+            Some(Problem::new(Field::Window, "", sentence(&error.to_string())))
         });
         let convention = spec.parse::<Convention>(Field::Convention).err();
         window.into_iter().chain(convention).chain(recipe).collect()
