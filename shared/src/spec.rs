@@ -71,11 +71,13 @@ impl Spec {
     /// The text is another number, or not a number.
     pub fn whole(&self, field: Field, least: u32) -> Result<Option<u32>, Problem> {
         let Some(text) = self.get(field) else { return Ok(None) };
-        let message = message![field, format!(" must be a whole number of at least {least}, not \"{text}\".")];
+        let message =
+            message![field, format!(" must be a whole number of at least {least}, not \"{text}\".")];
         let problem = Problem::new(field, text, message);
         match parse_count(text) {
             Some(count) if count > f64::from(u32::MAX) => {
-                let message = message![field, format!(" can't be larger than {}, but is \"{text}\".", u32::MAX)];
+                let message =
+                    message![field, format!(" can't be larger than {}, but is \"{text}\".", u32::MAX)];
                 Err(Problem { message, ..problem })
             }
             Some(count) if count < f64::from(least) => Err(problem.suggest([least])),
