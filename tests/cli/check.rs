@@ -83,10 +83,10 @@ fn wrong_thresholds_are_refused() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().to_string_lossy().into_owned();
     let refused = |more: [&str; 2]| refusal(&["check", "--data-dir", &data, more[0], more[1]]);
-    assert!(refused(["--sigma", "-1"]).contains("--sigma: cannot read '-1': give a number above 0, or off"));
+    assert!(refused(["--sigma", "-1"]).contains("sigma: '-1' is invalid; use a number above 0, or off"));
     let previous = refused(["--previous", "0"]);
     assert!(
-        previous.contains("--previous: cannot read '0': give a whole number from 1 to 1000"),
+        previous.contains("previous: '0' is invalid; use a whole number from 1 to 1000"),
         "{previous}"
     );
     assert!(refused(["--since", "yesterday"]).contains("use a date or a time"));

@@ -289,7 +289,7 @@ fn whatever_is_bad_is_listed_with_its_reason() {
         assert!(row["reason"].as_str().unwrap().len() > 20, "{row}");
     }
     let reason = |path: &str| rows.iter().find(|row| row["path"] == path).unwrap()["reason"].to_string();
-    assert!(reason("./newer.result.json").contains("newer trainplan"));
+    assert!(reason("./newer.result.json").contains("update trainplan"));
     assert!(reason("./compressed.log.gz").contains("gunzip"));
     assert!(reason("missing").contains("No such file"));
     assert_eq!(parse(&tree, &["missing", "empty.log"]).code, Some(4));
@@ -417,7 +417,7 @@ fn standard_input_is_a_log_too() {
 #[test]
 fn wrong_use_is_refused() {
     for window in ["44", "44-11", "first"] {
-        assert!(refusal(&["parse", "x.log", "--window", window]).contains("write '"), "{window}");
+        assert!(refusal(&["parse", "x.log", "--window", window]).contains("use '"), "{window}");
     }
     assert!(refusal(&["parse"]).contains("PATH"));
     let help = trainplan(["parse", "--help"]).stdout;
