@@ -7,8 +7,8 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
 const PHRASES = [
-  [/\bis no (?!longer\b|more\b)/i, 'say "is not a"'],
-  [/\bare no (?!longer\b|more\b)/i, 'say "are not" or "no … found"'],
+  [/(?<!there )\bis no (?!longer\b|more\b)/i, 'say "is not a"'],
+  [/(?<!there )\bare no (?!longer\b|more\b)/i, 'say "are not" or "no … found"'],
   [/\bof which\b/i, 'make it two sentences'],
   [/\bthat of\b.{0,20}\bis that of\b/i, 'repeat the noun'],
   [/\b(held|hold|holds) (\w+ )?against\b/i, 'say "compare with"'],
@@ -16,8 +16,8 @@ const PHRASES = [
   [/\bbesides\b/i, 'say "also" or "other than"'],
   [/\bwhoever\b/i, 'name the person'],
   [/\bmend(s|ed)?\b/i, 'say "fix"'],
-  [/\bas it is\b/i, 'leave it out'],
-  [/\bis none\b|\bare none\b/i, 'say what it is not'],
+  [/\bas it is[.,:;]/i, 'leave it out'],
+  [/(?<!there )\b(is|are) none\b/i, 'say what it is not'],
   [/\bstands? (beside|below|once|in no)\b/i, 'say "is shown" or "is"'],
   [/\bby hand of\b|\bin vain\b|\bsay more of\b/i, 'use ordinary words'],
 ]

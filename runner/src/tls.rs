@@ -1,7 +1,7 @@
-//! TLS for whoever asks another server: one implementation in the whole program.
+//! TLS for connections to other servers: one implementation in the whole program.
 
-/// Chooses it, once; whoever makes a client calls this before.
+/// Chooses it, once. Call this before making a client.
 pub(crate) fn ready() {
-    // That it was chosen before is what is wanted.
+    // An error only says that it was chosen before.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }

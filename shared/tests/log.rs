@@ -29,7 +29,7 @@ fn units(format: Format) -> f64 {
     if format == Format::Paxml { 100.0 } else { 1000.0 }
 }
 
-/// The records of the `row`th step of `count`, each of which may be anywhere in a line.
+/// The records of the `row`th step of `count`. Each may be anywhere in a line.
 fn records(format: Format, row: usize, count: usize, step: &Step) -> Vec<String> {
     let (number, samples) = (row + 1, 256 * (row + 1));
     let time = f64::from(step.time) / units(format);
@@ -335,7 +335,7 @@ fn the_tables_of_the_documents_are_no_steps() {
     assert_eq!(score.status, Status::NoData);
 }
 
-/// What Nsight and NeMo say as they begin to record: a profiled run is told, whatever its file is called.
+/// What Nsight and NeMo say as they begin to record: a profiled run is recognized by it, whatever its file is called.
 #[test]
 fn profiling_is_seen() {
     let steps =
@@ -350,7 +350,7 @@ fn profiling_is_seen() {
     }
 }
 
-/// The documents' own trace line: a traced run is told, whatever its file is called.
+/// The documents' own trace line: a traced run is recognized by it, whatever its file is called.
 #[test]
 fn a_trace_is_noticed() {
     let (log, score) = scored(

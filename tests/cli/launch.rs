@@ -90,7 +90,7 @@ fn a_change_that_the_release_fixes_is_refused_with_what_could_run_it() {
 const ROUTED: [&str; 11] =
     ["launch", "--model", "mixtral-8x7b", "--gpu", "h100", "--gpus", "64", "--gbs", "512", "--ep", "8"];
 
-/// A place where a batch job can run: stand-ins for what it calls, of which torchrun prints what Megatron-LM would.
+/// A place where a batch job can run: stand-ins for the programs it calls; torchrun prints what Megatron-LM would.
 fn cluster() -> TempDir {
     let place = tempfile::tempdir().unwrap();
     let srun = r#"#!/bin/sh

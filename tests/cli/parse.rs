@@ -31,7 +31,7 @@ fn rows_of(run: &Run) -> Vec<Value> {
     serde_json::from_str(&run.stdout).unwrap()
 }
 
-/// The rows of paths of which at least one is scored.
+/// The rows of paths; at least one is scored.
 fn rows(tree: &TempDir, arguments: &[&str]) -> Vec<Value> {
     let run = parse(tree, &[arguments, &["--format", "json"]].concat());
     assert_eq!(run.code, Some(0), "{}", run.stderr);
@@ -112,7 +112,7 @@ fn the_sample_row_of_the_releases_own_script() {
     assert_eq!(format!("{:.3}", time["mean"].as_f64().unwrap()), "21.542");
     assert_eq!(format!("{:.4}", time["std"].as_f64().unwrap()), "0.0057");
     assert_eq!(format!("{:.2}", row["tflops_per_gpu"]["mean"].as_f64().unwrap()), "1600.74");
-    // Which Blackwell GPU it was is told nowhere, but the tokens are the same.
+    // The log doesn't name the Blackwell GPU, but the tokens are the same.
     assert_eq!((&row["recipe"], &row["mfu"]), (&Value::Null, &Value::Null));
     assert_eq!(format!("{:.0}", row["tokens_per_s"].as_f64().unwrap()), "97352");
     assert!(row["notes"][0].as_str().unwrap().contains("GPU type"));

@@ -353,7 +353,7 @@ impl<T: Send + Sync + 'static> Asked<T> {
         self.answer.get()
     }
 
-    /// Why there is none, or no newer one.
+    /// Why there is no answer, or no newer one.
     pub(crate) fn trouble(self) -> Option<RequestError> {
         self.trouble.get()
     }

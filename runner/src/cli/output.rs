@@ -109,7 +109,7 @@ pub(super) fn text_line(line: &str) -> Result<(), Failure> {
     text(&format!("{line}\n"))
 }
 
-/// Writes text as it is.
+/// Writes text unchanged.
 pub(super) fn text(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;

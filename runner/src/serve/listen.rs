@@ -54,7 +54,7 @@ pub(super) async fn serve(listener: TcpListener, router: Router, end: impl Futur
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                // A likely reason is too many open files, of which some will be closed.
+                // A likely reason is too many open files; some will be closed.
                 tracing::warn!("a connection could not be accepted: {error}");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use trainplan_shared::api::{RunPage, RunSummary};
 use uuid::Uuid;
 
-/// The runs to list. Filters that are none match all runs. In a recipe, cluster, campaign, model, GPU type
+/// The runs to list. A filter that is `None` matches all runs. In a recipe, cluster, campaign, model, GPU type
 /// and precision, `*` stands for any text, and case is ignored then.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Query {

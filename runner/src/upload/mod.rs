@@ -112,7 +112,7 @@ enum ServerLog {
     Complete,
     /// This many raw bytes.
     Partial(u64),
-    /// This many raw bytes, some of which another client or an interrupted request sent.
+    /// This many raw bytes; another client or an interrupted request sent some of them.
     Foreign(u64),
 }
 
@@ -200,7 +200,7 @@ impl Remote {
                     }
                     at = Some(offset);
                 }
-                // The server discarded a log of which some bytes were not ours: send it again.
+                // The server discarded a log that contained foreign bytes: send it again.
                 Err(UploadError::Refused(_)) if foreign => (at, furthest, foreign) = (None, 0, false),
                 Err(error) => {
                     patience.wait(error).await?;

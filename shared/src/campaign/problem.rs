@@ -21,7 +21,7 @@ impl CampaignProblem {
         CampaignProblem { line, key: key.into(), message: printable(message.as_ref()) }
     }
 
-    /// Returns the problem of a word that is none of `known`, with the closest of them.
+    /// Returns the problem of a word that is not one of `known`, with the closest of them.
     pub(super) fn unknown<'a>(
         line: u32,
         key: impl Into<String>,

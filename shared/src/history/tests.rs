@@ -186,7 +186,7 @@ proptest! {
             let turn = turn % turned.len();
             turned.rotate_left(turn);
         }
-        // A run that is told twice is one run.
+        // A run that is reported twice is one run.
         turned.extend(turned.first().cloned());
         let other = TimeLine::of(key(), turned, &Thresholds::default());
         prop_assert_eq!(serde_json::to_string(&one).unwrap(), serde_json::to_string(&other).unwrap());

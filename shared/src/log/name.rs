@@ -146,7 +146,7 @@ impl Name {
                 model.push(*word);
             }
         }
-        // Without anything known, it is no experiment's name.
+        // A name without any known part isn't an experiment's name.
         self.model = Some(model.join("_")).filter(|model| !model.is_empty() && !before.is_empty());
     }
 

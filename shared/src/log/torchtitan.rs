@@ -13,7 +13,7 @@ pub(super) const ANCHOR: &[u8] = b"memory: ";
 
 const GIB: f64 = 1_073_741_824.0;
 
-/// The training step of a line. A validation line, which has no MFU, is none.
+/// Returns the training step of a line. A validation line has no MFU and is left out.
 pub(super) fn step(hit: &Hit) -> Option<Step> {
     // Anything may call something "memory: ", so the cheap question comes first.
     let figure = hit.after();

@@ -419,7 +419,7 @@ proptest! {
         prop_assume!(!image.contains('$') && (!value.starts_with('$') || value[1..].starts_with(['(', '\'', '"', ' '])));
         let (root, checkpoint, mount) = (format!("/{root}"), format!("/{checkpoint}"), format!("/{mount}"));
         let line = format!("V={value}");
-        // Typed into a field of its own, white space at the ends is no part of a value.
+        // Typed into a field of its own, white space at the ends is not part of a value.
         let last = format!("{line}\nLAST=1");
         let fields = [
             STYLE,

@@ -78,8 +78,8 @@ fn a_profile_ends_the_run_at_its_last_step() {
         let advice = format!("Set --profile-start-step {advised} and --profile-stop-step {steps} for");
         assert!(warns(&launched(recipe, &fields), &advice), "{recipe}");
         let window = [(Field::ProfileStartStep, advised), (Field::ProfileStopStep, steps)];
-        let mended = launched(recipe, &[&fields[..], &window[..]].concat());
-        assert!(mended.steps.to_string() == steps && !warns(&mended, "A profiled run ends"), "{recipe}");
+        let fixed = launched(recipe, &[&fields[..], &window[..]].concat());
+        assert!(fixed.steps.to_string() == steps && !warns(&fixed, "A profiled run ends"), "{recipe}");
     }
     let one = [(Field::Profile, "yes"), (Field::MaxSteps, "1"), SH];
     assert!(warns(&launched(BLACKWELL, &one), "Remove --max-steps"));

@@ -59,7 +59,7 @@ test("unlike runs are flagged loudly, and window, convention and scale stand in 
   await expectAccessible(page);
 });
 
-test("many unlike runs are told in one box, which opens", async ({ page, server }) => {
+test("runs that can't be compared are listed in one box, which opens", async ({ page, server }) => {
   const ids = [await server.put(12.4), await server.put(12.5)];
   for (const gpus of [1024, 256, 128, 64]) ids.push(await server.put(12.4, { gpus }));
   await page.goto(`/compare?v=1&ids=${ids.join(",")}`);
@@ -75,7 +75,7 @@ test("many unlike runs are told in one box, which opens", async ({ page, server 
   await expectAccessible(page);
 });
 
-test("runs are added, removed and saved, and one alone stands beside its plan", async ({ page, server }) => {
+test("runs are added, removed and saved, and a single run is compared with its plan", async ({ page, server }) => {
   const ids = [];
   for (const [name, seconds] of [["a", 12.2], ["b", 12.4], ["c", 12.9]]) ids.push(await server.put(seconds, { carried: carried(name) }));
   await page.goto(`/compare?v=1&ids=${ids[0]}`);

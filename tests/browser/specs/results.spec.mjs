@@ -180,7 +180,7 @@ test("a tree of 300 logs is read while the page answers", async ({ page }) => {
 
 test("reading can be stopped, and what was read stays", async ({ page }) => {
   // Large enough that reading it takes longer than a click.
-  const filler = "filler that is no step at all, over and over again, to the end of the file\n".repeat(1_000_000);
+  const filler = "filler that is not a step, over and over again, to the end of the file\n".repeat(1_000_000);
   const root = tree({ "a.out": log({}), "b-large.out": log({}), "c-later.out": log({}) });
   for (let part = 0; part < 10; part++) appendFileSync(join(root, "b-large.out"), filler);
   await page.goto("/results");

@@ -92,7 +92,7 @@ test("what the server has is shown beside its plan, and what comes later comes b
   await expect(page.locator("table.reports tbody tr")).toHaveCount(4);
 });
 
-test("without a plan there is no column for it, and dropped files stand beside the server's", async ({ page, store }) => {
+test("without a plan there is no column for it, and dropped files are listed with the server's", async ({ page, store }) => {
   store.put("12.9");
   await page.goto("/results");
   await expect(row(page, "(job 71)")).toBeVisible();
@@ -117,7 +117,7 @@ test("on a phone a run is a few lines: its name, what people look for first, and
   expect((await run.boundingBox()).height).toBeLessThan(170);
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
   await expectAccessible(page);
-  // A name without a place to break is no wider than the page.
+  // A name without a place to break is not wider than the page.
   await run.getByRole("link").click();
   await expect(page.getByRole("heading", { level: 1 })).toContainText("(job 72)");
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
@@ -176,7 +176,7 @@ base.describe("a host of files alone", () => {
     },
   });
 
-  base("is asked for no results in vain", async ({ page }) => {
+  base("is not asked for results it doesn't have", async ({ page }) => {
     const answered = page.waitForResponse("**/api/v1/runs/**");
     await page.goto("/results/");
     expect((await answered).status()).toBe(200);

@@ -1,4 +1,4 @@
-//! An order of layers for models of which only the counts are known: each kind is spread evenly.
+//! An order of layers for models that publish only their counts: each kind is spread evenly.
 
 use std::fmt::Write;
 

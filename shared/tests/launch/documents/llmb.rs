@@ -157,7 +157,7 @@ fn release_25_12_slurm_parameters() {
             sh.unwrap_or_default()
         })
     };
-    // Every job is exclusive as it is.
+    // Every job is exclusive by default.
     let first = seen("nemotron4-340b/gb200/fp8/256@25.12", "constraint=gpu&memory;exclusive");
     assert_eq!(first, ["gpu&memory", "", "256"]);
     let second = seen("nemotron4-340b/gb200/fp8/128@25.12", "reservation=gpu_reservation;constraint=gpu");

@@ -73,7 +73,7 @@ impl Entries {
         use_context().expect("the app provides its entries")
     }
 
-    /// Whether there is none.
+    /// Whether there are no entries.
     pub(super) fn is_empty(self) -> bool {
         self.entries.with(Vec::is_empty)
     }
