@@ -85,9 +85,6 @@ fn wrong_thresholds_are_refused() {
     let refused = |more: [&str; 2]| refusal(&["check", "--data-dir", &data, more[0], more[1]]);
     assert!(refused(["--sigma", "-1"]).contains("sigma: '-1' is invalid; use a number above 0, or off"));
     let previous = refused(["--previous", "0"]);
-    assert!(
-        previous.contains("previous: '0' is invalid; use a whole number from 1 to 1000"),
-        "{previous}"
-    );
+    assert!(previous.contains("previous: '0' is invalid; use a whole number from 1 to 1000"), "{previous}");
     assert!(refused(["--since", "yesterday"]).contains("use a date or a time"));
 }
