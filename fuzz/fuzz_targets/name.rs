@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use trainplan_shared::log::Name;
+use trainplan_shared::log::LogName;
 
 fuzz_target!(|path: &str| {
-    let name = Name::of(path);
+    let name = LogName::of(path);
     assert!(name.experiment.len() <= path.len());
 });

@@ -6,7 +6,7 @@ use leptos::web_sys::{
     DataTransfer, File, FileList, FileSystemDirectoryEntry, FileSystemDirectoryReader, FileSystemEntry,
     FileSystemFileEntry,
 };
-use trainplan_shared::log::Name;
+use trainplan_shared::log::LogName;
 use trainplan_shared::result::{is_log_name, is_told_elsewhere};
 use wasm_bindgen_futures::JsFuture;
 
@@ -43,11 +43,12 @@ fn without_batch_output(found: Vec<FoundFile>) -> Vec<FoundFile> {
 /// Returns for each path whether it is such an output. A file without a folder was chosen by itself and is
 /// none.
 fn are_batch_output(paths: &[&str]) -> Vec<bool> {
-    let split = |path: &&str| (path.rsplit_once('/').map(|(folder, _)| folder.to_string()), Name::of(path));
-    let all: Vec<(Option<String>, Name)> = paths.iter().map(split).collect();
-    let is_output = |(folder, name): &(Option<String>, Name)| {
+    let split =
+        |path: &&str| (path.rsplit_once('/').map(|(folder, _)| folder.to_string()), LogName::of(path));
+    let all: Vec<(Option<String>, LogName)> = paths.iter().map(split).collect();
+    let is_output = |(folder, name): &(Option<String>, LogName)| {
         let same_folder = all.iter().filter(|other| other.0 == *folder);
-        let names: Vec<Name> = same_folder.map(|other| other.1.clone()).collect();
+        let names: Vec<LogName> = same_folder.map(|other| other.1.clone()).collect();
         folder.is_some() && is_told_elsewhere(name, &names)
     };
     all.iter().map(is_output).collect()

@@ -5,7 +5,7 @@ use super::output::{self, Format};
 use super::scenario::ScenarioArgs;
 use super::{Failure, note};
 use trainplan_shared::field::{Field, FieldGroup};
-use trainplan_shared::launch::{Comparability, LaunchOptions, Style, launch};
+use trainplan_shared::launch::{LaunchComparability, LaunchOptions, Style, launch};
 use trainplan_shared::spec::Spec;
 
 /// Print the script that launches a scenario on a cluster
@@ -78,7 +78,7 @@ impl Args {
 }
 
 /// Returns why the run can't be compared with a published number.
-fn comparability(Comparability { reasons, baseline, .. }: &Comparability) -> Vec<String> {
+fn comparability(LaunchComparability { reasons, baseline, .. }: &LaunchComparability) -> Vec<String> {
     let unpublished = "no published number to compare this run with";
     match baseline {
         Some(_) => reasons
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn reasons_are_given_for_runs_that_cannot_be_compared() {
         let of = |baseline: Option<&str>, reasons: &[&str]| {
-            comparability(&Comparability {
+            comparability(&LaunchComparability {
                 yes: reasons.is_empty(),
                 reasons: reasons.iter().map(ToString::to_string).collect(),
                 baseline: baseline.map(Into::into),

@@ -22,11 +22,11 @@ Examples:
 Exit codes: 0 success; 1 the store failed; 2 unknown run.")]
 pub(super) struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: ResultsCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum ResultsCommand {
     /// List runs, the newest first
     List(List),
     /// Delete runs permanently: results, scores, and raw logs that no other run shares
@@ -74,8 +74,8 @@ impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         let runtime = tokio::runtime::Runtime::new()?;
         match self.command {
-            Command::List(list) => runtime.block_on(list.run()),
-            Command::Delete { ids, store, format } => runtime.block_on(delete(&ids, &store, &format)),
+            ResultsCommand::List(list) => runtime.block_on(list.run()),
+            ResultsCommand::Delete { ids, store, format } => runtime.block_on(delete(&ids, &store, &format)),
         }
     }
 }

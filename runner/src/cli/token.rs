@@ -22,11 +22,11 @@ Examples:
 Exit codes: 0 success; 1 the store failed; 2 no such token.")]
 pub(super) struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: TokenCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum TokenCommand {
     /// Create a token and print its secret
     Create {
         /// Name of the token
@@ -67,7 +67,7 @@ impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         tokio::runtime::Runtime::new()?.block_on(async {
             match self.command {
-                Command::Create { name, scope, expires, quota_bytes, store, format } => {
+                TokenCommand::Create { name, scope, expires, quota_bytes, store, format } => {
                     let store = store.open().await?;
                     let token = store.create_token(&name, scope, expires, quota_bytes).await?;
                     match format.choose() {
@@ -77,8 +77,8 @@ impl Args {
                     note("Copy the secret now; it won't be shown again. Pass it to other commands as TRAINPLAN_TOKEN.");
                     Ok(())
                 }
-                Command::List { store, format } => list(&store.existing().await?, format).await,
-                Command::Revoke { which, store } => {
+                TokenCommand::List { store, format } => list(&store.existing().await?, format).await,
+                TokenCommand::Revoke { which, store } => {
                     let revoked = store.existing().await?.revoke_token(&which).await?;
                     let token = revoked.ok_or_else(|| {
                         Failure::NoRun(format!(

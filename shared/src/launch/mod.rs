@@ -73,14 +73,14 @@ pub struct Launch {
     /// How to check the run.
     pub check: Vec<Instruction>,
     /// Whether the run can be compared with the published number.
-    pub comparable: Comparability,
+    pub comparable: LaunchComparability,
     /// Warnings.
     pub warnings: Vec<LaunchWarning>,
 }
 
 /// Whether a run can be compared with the published number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Comparability {
+pub struct LaunchComparability {
     /// Whether it runs like the published measurements.
     pub yes: bool,
     /// Why not: clauses; empty if it does.
@@ -134,7 +134,7 @@ fn assemble(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<
         check: check::steps(&plan, &outputs),
         outputs,
         steps: plan.steps,
-        comparable: Comparability {
+        comparable: LaunchComparability {
             yes: plan.incomparable.is_empty(),
             baseline: release::baseline(&plan).map(|_| plan.recipe_id().to_string()),
             reasons: plan.incomparable,

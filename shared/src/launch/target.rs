@@ -97,7 +97,7 @@ impl Target {
     }
 
     /// Returns the fields in which a scenario differs from what the script fixes.
-    fn differences(&self, scenario: &Scenario) -> Vec<Difference> {
+    fn differences(&self, scenario: &Scenario) -> Vec<FixedSetting> {
         let (layout, batch, fixed) = (&scenario.layout, &scenario.batch, &self.recipe.degrees);
         let (chosen, usual) = (scenario.options, Usual::default());
         let switch = |on: bool| if on { "on" } else { "off" }.to_string();
@@ -120,11 +120,11 @@ impl Target {
         values
             .into_iter()
             .filter(|(field, given, fixed)| given != fixed && (*field != Field::Gbs || !self.takes_gbs()))
-            .map(|(field, given, fixed)| Difference { field, given, fixed })
+            .map(|(field, given, fixed)| FixedSetting { field, given, fixed })
             .collect()
     }
 
-    fn refuse(&self, scenario: &Scenario, Difference { field, given, fixed }: Difference) -> Problem {
+    fn refuse(&self, scenario: &Scenario, FixedSetting { field, given, fixed }: FixedSetting) -> Problem {
         let (release, gpus) = (self.release(), scenario.layout.gpus());
         let mut why = format!("The script of release {release} sets ");
         let mut nodes = String::new();
@@ -176,7 +176,7 @@ fn by_nodes(each: u32, gpus: u64, gpus_per_node: u32) -> u64 {
 
 /// A field that the script fixes at another value.
 #[derive(Debug)]
-struct Difference {
+struct FixedSetting {
     field: Field,
     given: String,
     fixed: String,

@@ -1,17 +1,17 @@
-//! Checkpoints: what was saved or loaded, and how long it took.
+//! Checkpoints: whether they were saved or loaded, and how long it took.
 //!
-//! NeMo says both in a line: `Global Checkpoint Save : Rank: 0 : Iteration: 50 : Start time: 1744408121.151s : Save
+//! NeMo logs a checkpoint in one line: `Global Checkpoint Save : Rank: 0 : Iteration: 50 : Start time: 1744408121.151s : Save
 //! duration: 4.389s`, `Global Checkpoint Load : Rank : 0 : Start time : 1744407969.270s : Time spent in
-//! load_checkpoint: 9.712s`. Megatron says it in two: `successfully saved checkpoint from iteration 50 to /path` and
+//! load_checkpoint: 9.712s`. Megatron uses two lines: `successfully saved checkpoint from iteration 50 to /path` and
 //! `save-checkpoint ....: (24895.07, 24895.13)`, the fastest and the slowest rank in milliseconds.
 
 use serde::{Deserialize, Serialize};
 
-use super::anchor::Hit;
+use super::hit::Hit;
 use super::text::{field, label, number, value};
 
-/// Where a line about a checkpoint is recognised.
-pub(super) const ANCHORS: &[&[u8]] = &[
+/// The markers of lines about checkpoints.
+pub(super) const MARKERS: &[&[u8]] = &[
     NEMO,
     b"successfully saved checkpoint",
     b"successfully loaded checkpoint",
@@ -24,11 +24,11 @@ const NEMO: &[u8] = b"Global Checkpoint ";
 /// A checkpoint that was saved or loaded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// Which of the two.
+    /// Whether it was saved or loaded.
     pub action: CheckpointAction,
-    /// The iteration it holds, where the log says so.
+    /// The iteration of the checkpoint, if the log has it.
     pub iteration: Option<u64>,
-    /// How long the slowest rank took, where the log says so.
+    /// Seconds that the slowest rank took, if the log has them.
     pub duration_s: Option<f64>,
 }
 
@@ -42,21 +42,21 @@ pub enum CheckpointAction {
     Load,
 }
 
-/// Adds what a line says to `checkpoints`: a new one, or what was not yet known of the last.
-pub(super) fn note(hit: &Hit, anchor: &[u8], checkpoints: &mut Vec<Checkpoint>) {
-    let Some(told) = told(hit, anchor) else { return };
+/// Adds the checkpoint of a line to `checkpoints`, or completes the last one.
+pub(super) fn note(hit: &Hit, marker: &[u8], checkpoints: &mut Vec<Checkpoint>) {
+    let Some(told) = told(hit, marker) else { return };
     let known = checkpoints.last_mut().filter(|last| last.action == told.action && may_be_one(last, &told));
     match known {
         Some(last) => {
             last.iteration = last.iteration.or(told.iteration);
-            // Several ranks may tell of the same checkpoint.
+            // Several ranks may log the same checkpoint.
             last.duration_s = [last.duration_s, told.duration_s].into_iter().flatten().reduce(f64::max);
         }
         None => checkpoints.push(told),
     }
 }
 
-/// Two tellings are of one checkpoint if they name the same iteration, or complete each other.
+/// Returns whether two lines can be about one checkpoint: they have the same iteration or complete each other.
 fn may_be_one(one: &Checkpoint, other: &Checkpoint) -> bool {
     match (one.iteration, other.iteration) {
         (Some(one), Some(other)) => one == other,
@@ -65,13 +65,13 @@ fn may_be_one(one: &Checkpoint, other: &Checkpoint) -> bool {
     }
 }
 
-fn told(hit: &Hit, anchor: &[u8]) -> Option<Checkpoint> {
+fn told(hit: &Hit, marker: &[u8]) -> Option<Checkpoint> {
     let line = hit.after();
     let known = |action, iteration, duration_s: Option<f64>| {
         let duration_s = duration_s.filter(|seconds| (0.0..1e9).contains(seconds));
         Some(Checkpoint { action, iteration, duration_s })
     };
-    match anchor {
+    match marker {
         NEMO if line.starts_with(b"Save") => {
             let iteration = field(line, b"Iteration").filter(|label| (0.0..1e15).contains(label));
             known(
@@ -87,7 +87,7 @@ fn told(hit: &Hit, anchor: &[u8]) -> Option<Checkpoint> {
         b"save-checkpoint ." => known(CheckpointAction::Save, None, Some(slowest(line)? / 1000.0)),
         b"load-checkpoint ." => known(CheckpointAction::Load, None, Some(slowest(line)? / 1000.0)),
         _ => {
-            let action = if anchor == b"successfully saved checkpoint" {
+            let action = if marker == b"successfully saved checkpoint" {
                 CheckpointAction::Save
             } else {
                 CheckpointAction::Load
@@ -98,7 +98,7 @@ fn told(hit: &Hit, anchor: &[u8]) -> Option<Checkpoint> {
     }
 }
 
-/// The slowest rank of `...: (24895.07, 24895.13)` or `...: 24895.13`, in milliseconds.
+/// Returns the time of the slowest rank in `...: (24895.07, 24895.13)` or `...: 24895.13`, in milliseconds.
 fn slowest(line: &[u8]) -> Option<f64> {
     let timed = &line[line.iter().position(|byte| *byte == b':')?..];
     match timed.strip_prefix(b": (") {

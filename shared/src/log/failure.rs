@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
-use super::anchor::Hit;
+use super::hit::Hit;
 use super::text::{excerpt, label};
 
 /// The most ranks that a failure lists.

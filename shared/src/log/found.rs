@@ -1,17 +1,18 @@
-//! Collects what the parser finds, and makes the log of it at the end.
+//! The records found so far, from which the log is made at the end.
 
-use super::anchor::{Anchor, Hit};
 use super::failure::Failures;
+use super::hit::Hit;
+use super::marker::Marker;
 use super::megatron_bridge::{self, Memory, Utilisation};
 use super::series::Series;
 use super::steps::Step;
 use super::{Checkpoint, Content, Format, Log, maxtext, nemo1, nemo2, paxml, torchtitan};
 
-/// Everything that has been found in a log.
+/// The records found in a log.
 #[derive(Clone, Default)]
 pub(super) struct Found {
-    /// The steps of each format, in the order of [`Format::ALL`]: what looks like a step of a second format is
-    /// usually chatter.
+    /// The steps of each format, in the order of [`Format::ALL`]. Apparent steps of a second format are usually other
+    /// output.
     series: [Series; Format::ALL.len()],
     utilisations: Vec<Utilisation>,
     memory: Vec<Memory>,
@@ -24,20 +25,20 @@ pub(super) struct Found {
 
 impl Found {
     /// Adds the step of a hit.
-    pub(super) fn note(&mut self, anchor: Anchor, hit: &Hit, offset: u64) {
-        let (format, step) = match anchor {
-            Anchor::Nemo1 => (Format::Nemo1, nemo1::step(hit)),
-            Anchor::Nemo2 => (Format::Nemo2, nemo2::step(hit)),
-            Anchor::Iteration => (Format::MegatronBridge, megatron_bridge::step(hit)),
-            Anchor::Torchtitan => (Format::Torchtitan, torchtitan::step(hit)),
-            Anchor::Maxtext => (Format::Maxtext, maxtext::step(hit)),
-            Anchor::Paxml => (Format::Paxml, paxml::step(hit, self.of(Format::Paxml).steps.len())),
-            Anchor::Utilisation => {
+    pub(super) fn note(&mut self, marker: Marker, hit: &Hit, offset: u64) {
+        let (format, step) = match marker {
+            Marker::Nemo1 => (Format::Nemo1, nemo1::step(hit)),
+            Marker::Nemo2 => (Format::Nemo2, nemo2::step(hit)),
+            Marker::Iteration => (Format::MegatronBridge, megatron_bridge::step(hit)),
+            Marker::Torchtitan => (Format::Torchtitan, torchtitan::step(hit)),
+            Marker::Maxtext => (Format::Maxtext, maxtext::step(hit)),
+            Marker::Paxml => (Format::Paxml, paxml::step(hit, self.of(Format::Paxml).steps.len())),
+            Marker::Utilisation => {
                 let before = self.of(Format::MegatronBridge).steps.len();
                 self.utilisations.extend(megatron_bridge::utilisation(hit, before, offset));
                 return;
             }
-            Anchor::Memory => {
+            Marker::Memory => {
                 self.note_memory(megatron_bridge::memory(hit));
                 return;
             }
@@ -52,7 +53,7 @@ impl Found {
         &mut self.series[format as usize]
     }
 
-    /// Several ranks may log the memory of the same step: the largest value counts.
+    /// Adds the memory of a step. If several ranks log it, the largest value counts.
     fn note_memory(&mut self, told: Option<Memory>) {
         let Some(told) = told else { return };
         let most = |one: Option<f64>, other| [one, other].into_iter().flatten().reduce(f64::max);
@@ -68,7 +69,7 @@ impl Found {
     /// Returns the finished log.
     pub(super) fn settle(mut self, bytes: u64, lines: u64, content: Content) -> Log {
         let counted = self.settle_megatron();
-        // The most steps win; of equals, the first.
+        // The format with the most steps; of equals, the first.
         let format = Format::ALL.into_iter().rev().max_by_key(|format| self.of(*format).steps.len());
         let format = format.filter(|format| !self.of(*format).steps.is_empty());
         let mut series = format.map(|format| std::mem::take(self.of(format))).unwrap_or_default();
@@ -103,8 +104,8 @@ impl Found {
         }
     }
 
-    /// Brings the two ranks of Megatron-Bridge together. If the last rank is missing, its steps are those of
-    /// rank 0, counted: then this is true.
+    /// Combines the lines of Megatron-Bridge's two ranks. If the last rank's lines are missing, counts rank 0's lines as
+    /// steps and returns true.
     fn settle_megatron(&mut self) -> bool {
         let utilisations = std::mem::take(&mut self.utilisations);
         let series = self.of(Format::MegatronBridge);

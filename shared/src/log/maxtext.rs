@@ -1,13 +1,13 @@
-//! MaxText: one line a step, counted from zero.
+//! MaxText: one line per step, counted from 0.
 //!
 //! `completed step: 49, seconds: 15.570, TFLOP/s/device: 400.1, Tokens/s/device: 8000.2, total_weights: 1048576,
 //! loss: 7.31`
 
-use super::anchor::Hit;
+use super::hit::Hit;
 use super::steps::Step;
 use super::text::{field, label};
 
-pub(super) const ANCHOR: &[u8] = b"completed step: ";
+pub(super) const MARKER: &[u8] = b"completed step: ";
 
 pub(super) fn step(hit: &Hit) -> Option<Step> {
     let (label, record) = label(hit.after())?;

@@ -1,17 +1,17 @@
-//! Megatron-Bridge (and Megatron-LM): a step has two lines of two ranks, counted from 1.
+//! Megatron-Bridge and Megatron-LM: two lines per step, from two ranks, counted from 1.
 //!
 //! The last rank: `iteration        1/      50 | consumed samples: 256 | elapsed time per iteration (ms): 20289.1 |
 //! learning rate: 3.0E-06 | global batch size: 256 | lm loss: 1.2E+01 | grad norm: 1.234 | ...`. Rank 0:
 //! `Step Time : 20.29s GPU utilization: 1636.8MODEL_TFLOP/s/GPU`. After an early step, some ranks also print their
 //! memory, in units of 1000³ (Bridge) or of 1024² (LM).
 //!
-//! The two lines are not sure to arrive in order, nor both to arrive, so they are paired by the step time that
-//! both print. Where that leaves a choice, any choice is right: the utilisation is the step's FLOPs over that very
-//! time, so steps of equal time have equal utilisation.
+//! The two lines can arrive in either order, and one can be missing, so they are paired by the step time that both print.
+//! If several pairs fit, any of them is right: the utilisation is the step's FLOPs divided by that time, so steps of
+//! equal time have equal utilisation.
 
 use memchr::memmem;
 
-use super::anchor::Hit;
+use super::hit::Hit;
 use super::steps::{Step, Steps};
 use super::text::{field, label, number, value};
 
@@ -19,25 +19,25 @@ pub(super) const ITERATION: &[u8] = b"elapsed time per iteration (ms):";
 pub(super) const UTILISATION: &[u8] = b"GPU utilization:";
 pub(super) const MEMORY: &[u8] = b" iterations) memory (";
 
-/// By how many steps rank 0's line may come before and after its partner.
+/// The number of steps by which rank 0's line may precede or follow the other rank's.
 const EARLY: usize = 4;
 const LATE: usize = 16;
 
 const GB: f64 = 1e9;
 const MIB: f64 = 1_048_576.0;
 
-/// What rank 0 says of a step.
+/// Rank 0's figures of a step.
 #[derive(Debug, Clone)]
 pub(super) struct Utilisation {
-    /// How many iteration lines came before it.
+    /// The number of iteration lines before it.
     before: usize,
-    /// Where it is in the log.
+    /// The offset in the log, in bytes.
     pub(super) offset: u64,
     pub(super) step_time_s: Option<f64>,
     pub(super) tflops_per_gpu: f64,
 }
 
-/// What a rank says of its memory after the iteration `label`.
+/// A rank's memory after the iteration `label`.
 #[derive(Debug, Clone)]
 pub(super) struct Memory {
     pub(super) label: u64,
@@ -45,7 +45,7 @@ pub(super) struct Memory {
     pub(super) allocated_bytes: Option<f64>,
 }
 
-/// The step of an iteration line.
+/// Returns the step of an iteration line.
 pub(super) fn step(hit: &Hit) -> Option<Step> {
     let (iteration, rest) = label(hit.since(b"iteration ")?)?;
     let (planned, record) = label(rest.strip_prefix(b"/")?)?;
@@ -63,17 +63,17 @@ pub(super) fn step(hit: &Hit) -> Option<Step> {
     })
 }
 
-/// What rank 0's line at `offset` says, `before` iteration lines having come before it.
+/// Returns the figures of rank 0's line at `offset`, which follows `before` iteration lines.
 pub(super) fn utilisation(hit: &Hit, before: usize, offset: u64) -> Option<Utilisation> {
     let step_time_s = value(hit.since(b"Step Time")?);
     let figure = hit.after();
-    // Other tools print a "GPU utilization" too, in percent.
+    // Other tools print a "GPU utilization" in percent.
     memmem::find(figure, b"TFLOP")?;
     let tflops_per_gpu = number(figure).filter(|tflops| tflops.is_finite())?;
     Some(Utilisation { before, offset, step_time_s, tflops_per_gpu })
 }
 
-/// What a rank's line says of its memory.
+/// Returns the memory in a rank's line.
 pub(super) fn memory(hit: &Hit) -> Option<Memory> {
     let (label, _) = label(hit.since(b"(after ")?)?;
     let record = hit.after();
@@ -99,7 +99,7 @@ pub(super) fn pair(steps: &mut Steps, utilisations: &[Utilisation]) {
     }
 }
 
-/// Whether two ranks can mean the same step: rank 0 rounds to hundredths, and clocks differ a little.
+/// Returns whether two step times can be of the same step. Rank 0 rounds to hundredths, and clocks differ slightly.
 fn agree(one: Option<f64>, other: Option<f64>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => (one - other).abs() <= 0.01 + 0.002 * other,

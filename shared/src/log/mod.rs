@@ -9,17 +9,18 @@
 //! * memory is constant, except for the steps and checkpoints that it returns;
 //! * no input makes it panic, and what it can't read is absent, never guessed.
 //!
-//! Each format is one file. [`score()`] measures a parsed log; [`Name`] reads the file's name.
+//! Each format is one file. [`score()`] measures a parsed log; [`LogName`] reads the file's name.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-mod anchor;
 mod checkpoint;
 mod content;
 mod failure;
 mod found;
+mod hit;
+mod marker;
 mod maxtext;
 mod megatron_bridge;
 mod name;
@@ -38,7 +39,7 @@ mod window;
 pub use checkpoint::{Checkpoint, CheckpointAction};
 pub use content::Content;
 pub use failure::{Failure, FailureKind};
-pub use name::{Name, Role};
+pub use name::{LogName, Role};
 pub use parser::{Parser, parse};
 pub use score::{Score, Stat, Status, StdKind, score};
 pub use series::{Figure, NotFinite};

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The parts of a log's name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Name {
+pub struct LogName {
     /// The kind of file.
     pub role: Role,
     /// The experiment, without account, job and restart, which all its jobs share.
@@ -70,7 +70,7 @@ const MOST_RESTARTS: u32 = 1000;
 /// From here on, a number behind the name of a directory is the time it was made, in seconds since 1970.
 const EARLIEST_TIME: u64 = 1_000_000_000;
 
-impl Name {
+impl LogName {
     /// Reads the name of a file or directory. Where that does not tell the model, the directories above it may.
     #[must_use]
     pub fn of(path: &str) -> Self {
@@ -237,10 +237,10 @@ mod tests {
 
     #[test]
     fn names_of_25_05_and_later() {
-        let name = Name::of(
+        let name = LogName::of(
             "x/log-acct-x.pretrain_nemotron4_340b_fp8_gpus128_tp8_pp4_cp1_vp12_mbs1_gbs512_389757_0.out",
         );
-        let wanted = Name {
+        let wanted = LogName {
             role: Role::Training,
             experiment: "pretrain_nemotron4_340b_fp8_gpus128_tp8_pp4_cp1_vp12_mbs1_gbs512".into(),
             model: Some("nemotron4".into()),
@@ -255,18 +255,18 @@ mod tests {
             gbs: Some(512),
             job_id: Some(389_757),
             restart: Some(0),
-            ..Name::default()
+            ..LogName::default()
         };
         assert_eq!(name, wanted);
         // As the 25.12 document's table prints it, and as the batch log is named.
-        let table = Name::of("pretrain_nemotron4_340b_fp8_gpus128_tp8_pp4_cp1_vp12_mbs1_gbs512_389757");
-        assert_eq!(table, Name { role: Role::Other, restart: None, ..wanted.clone() });
-        let batch = Name::of(
+        let table = LogName::of("pretrain_nemotron4_340b_fp8_gpus128_tp8_pp4_cp1_vp12_mbs1_gbs512_389757");
+        assert_eq!(table, LogName { role: Role::Other, restart: None, ..wanted.clone() });
+        let batch = LogName::of(
             "sbatch_acct-x.pretrain_nemotron4_340b_fp8_gpus128_tp8_pp4_cp1_vp12_mbs1_gbs512_389757.out",
         );
-        assert_eq!(batch, Name { role: Role::Batch, restart: None, ..wanted });
+        assert_eq!(batch, LogName { role: Role::Batch, restart: None, ..wanted });
 
-        let hybrid = Name::of(
+        let hybrid = LogName::of(
             "log-a.pretrain_nemotronh_56b_fp8_gpus128_tp8_pp1_cp1_vpNone_mbs1_gbs768_nccltrace_7_2.out",
         );
         assert_eq!((hybrid.vp, hybrid.gbs, hybrid.traced), (None, Some(768), true));
@@ -275,39 +275,39 @@ mod tests {
 
     #[test]
     fn names_of_25_04_have_the_gpus_as_a_bare_number() {
-        let name = Name::of("log-acct.pretrain_llama3.1_70b_fp8_256_12345_0.out");
+        let name = LogName::of("log-acct.pretrain_llama3.1_70b_fp8_256_12345_0.out");
         assert_eq!((name.model.as_deref(), name.size.as_deref()), (Some("llama3.1"), Some("70b")));
         assert_eq!((name.gpus, name.job_id, name.restart), (Some(256), Some(12345), Some(0)));
-        let profiled = Name::of("log-acct.pretrain_nemotron4_15b_bf16_64_pinned_nsys_12345_0.out");
+        let profiled = LogName::of("log-acct.pretrain_nemotron4_15b_bf16_64_pinned_nsys_12345_0.out");
         assert_eq!((profiled.gpus, profiled.job_id, profiled.profiled), (Some(64), Some(12345), true));
         assert_eq!(profiled.experiment, "pretrain_nemotron4_15b_bf16_64_pinned_nsys");
         for directory in
             ["pretrain_llama3.1_70b_fp8_256", "experiments/pretrain_llama3.1_70b_fp8_256_1744407969"]
         {
-            let name = Name::of(directory);
+            let name = LogName::of(directory);
             assert_eq!((name.gpus, name.job_id, name.role), (Some(256), None, Role::Other), "{directory}");
         }
     }
 
     #[test]
     fn the_other_families_of_names() {
-        let first = Name::of("results/24.11/fp8/340b/256/log-nemo_nemotron4_340b_256_389757.out");
+        let first = LogName::of("results/24.11/fp8/340b/256/log-nemo_nemotron4_340b_256_389757.out");
         assert_eq!((first.model.as_deref(), first.size.as_deref()), (Some("nemotron4"), Some("340b")));
         assert_eq!(
             (first.gpus, first.job_id, first.restart, first.dtype),
             (Some(256), Some(389_757), None, None)
         );
-        let titan = Name::of("log-torchtitan_deepseek_v3_256gpus_12345_0.out");
+        let titan = LogName::of("log-torchtitan_deepseek_v3_256gpus_12345_0.out");
         assert_eq!((titan.model.as_deref(), titan.gpus), (Some("deepseek_v3"), Some(256)));
         assert_eq!((titan.job_id, titan.restart), (Some(12345), Some(0)));
-        let moe = Name::of("log-a.pretrain_qwen3_235b_a22b_fp8_mx_gpus64_tp1_pp8_cp1_ep32_12_0.out");
+        let moe = LogName::of("log-a.pretrain_qwen3_235b_a22b_fp8_mx_gpus64_tp1_pp8_cp1_ep32_12_0.out");
         assert_eq!((moe.size.as_deref(), moe.dtype.as_deref()), (Some("235b_a22b"), Some("mxfp8")));
         assert_eq!((moe.ep, moe.gpus), (Some(32), Some(64)));
     }
 
     #[test]
     fn names_of_our_own_launches() {
-        let name = Name::of(
+        let name = LogName::of(
             "experiments/x/log-megatron-lm_qwen3_30b_a3b_fp8_cs_gpus64_tp1_pp2_cp1_vp4_ep8_mbs1_gbs512_77_0.out",
         );
         assert_eq!((name.model.as_deref(), name.size.as_deref()), (Some("qwen3"), Some("30b_a3b")));
@@ -316,16 +316,17 @@ mod tests {
             (name.dtype.as_deref(), name.job_id, name.restart),
             (Some("fp8-current"), Some(77), Some(0))
         );
-        let directory = Name::of("megatron-lm_llama3.1_8b_bf16_gpus8_tp1_pp1_cp1_vp1_mbs1_gbs128_4711");
+        let directory = LogName::of("megatron-lm_llama3.1_8b_bf16_gpus8_tp1_pp1_cp1_vp1_mbs1_gbs128_4711");
         assert_eq!((directory.gpus, directory.job_id, directory.role), (Some(8), Some(4711), Role::Other));
-        let batch =
-            Name::of("sbatch_megatron-lm_nemotron3nano_30b_bf16_gpus8_tp1_pp1_cp1_vp1_mbs1_gbs128_4711.out");
+        let batch = LogName::of(
+            "sbatch_megatron-lm_nemotron3nano_30b_bf16_gpus8_tp1_pp1_cp1_vp1_mbs1_gbs128_4711.out",
+        );
         assert_eq!((batch.role, batch.model.as_deref()), (Role::Batch, Some("nemotron3nano")));
     }
 
     #[test]
     fn a_directory_tells_what_the_file_does_not() {
-        let name = Name::of("/lustre/experiments/nemotron4_340b_fp8_gpus256/1744407969/slurm-389757.out");
+        let name = LogName::of("/lustre/experiments/nemotron4_340b_fp8_gpus256/1744407969/slurm-389757.out");
         assert_eq!((name.role, name.job_id, name.gpus), (Role::Batch, Some(389_757), Some(256)));
         assert_eq!((name.model.as_deref(), name.dtype.as_deref()), (Some("nemotron4"), Some("fp8")));
     }
@@ -333,7 +334,7 @@ mod tests {
     #[test]
     fn what_is_no_name_of_ours_tells_nothing() {
         for path in ["", "/", "notes.txt", "log-.out", "my_run.log", "train", "ünïcode_ß.out"] {
-            let name = Name::of(path);
+            let name = LogName::of(path);
             assert_eq!((name.model, name.gpus, name.job_id), (None, None, None), "{path}");
         }
     }
@@ -341,7 +342,7 @@ mod tests {
     proptest! {
         #[test]
         fn anything_is_read(path in ".*") {
-            let _ = Name::of(&path);
+            let _ = LogName::of(&path);
         }
 
         #[test]
@@ -350,7 +351,7 @@ mod tests {
             job in 0..100_000_000_u64, restart in 0..9_u32,
         ) {
             let virtual_size = vp.map_or("None".to_owned(), |vp| vp.to_string());
-            let name = Name::of(&format!(
+            let name = LogName::of(&format!(
                 "log-a-b.pretrain_llama3.1_405b_bf16_gpus{gpus}_tp{tp}_pp8_cp2_vp{virtual_size}_mbs1_gbs{gbs}_{job}_{restart}.out"
             ));
             prop_assert_eq!((name.gpus, name.tp, name.vp, name.gbs), (Some(gpus), Some(tp), vp, Some(gbs)));

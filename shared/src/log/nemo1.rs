@@ -1,16 +1,16 @@
-//! NeMo 1: a progress bar that is drawn over and over.
+//! NeMo 1: a progress bar.
 //!
 //! `Epoch 0: :  99%|#####| 99/100 [07:52<00:04, reduced_train_loss=7.310, global_step=98.00, consumed_samples=25344.0,
-//! train_step_timing in s=3.590]`. Redraws are separated by carriage returns. The bar counts from one and moves
-//! before its figures do, so of several redraws of a step the last one is right.
+//! train_step_timing in s=3.590]`. Redraws are separated by carriage returns. The bar counts from 1 and moves before
+//! its figures change, so the last redraw of a step has the right figures.
 
-use super::anchor::Hit;
+use super::hit::Hit;
 use super::steps::Step;
 use super::text::{field, label};
 
-pub(super) const ANCHOR: &[u8] = b"train_step_timing in s=";
+pub(super) const MARKER: &[u8] = b"train_step_timing in s=";
 
-/// The step that the bar shows; none while it has no figures yet.
+/// Returns the step that the bar shows, once it has figures.
 pub(super) fn step(hit: &Hit) -> Option<Step> {
     let bar = hit.since(b"Epoch ")?;
     let figures = bar.iter().position(|byte| *byte == b'[')?;
@@ -23,7 +23,7 @@ pub(super) fn step(hit: &Hit) -> Option<Step> {
     let (done, rest) = label(&count[counted + 1..])?;
     let total = rest.strip_prefix(b"/").and_then(label).map(|(total, _)| total);
     Some(Step {
-        // A later epoch counts from one again.
+        // Every epoch counts from 1.
         label: epoch.checked_mul(total.unwrap_or(0))?.checked_add(done)?,
         planned_last: total.filter(|_| epoch == 0),
         step_time_s: Some(step_time_s),

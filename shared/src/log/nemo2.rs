@@ -1,17 +1,17 @@
-//! NeMo 2: one line a step, counted from zero.
+//! NeMo 2: one line per step, counted from 0.
 //!
 //! `Training epoch 0, iteration 49/49 | lr: 7.496e-06 | global_batch_size: 128 | global_step: 49 |
 //! peak_memory_usage: 70833405952 | memory_allocated: 44271689728 | reduced_train_loss: 11.96 |
-//! train_step_timing in s: 12.39 | consumed_samples: 6400`. Which fields there are, and in what order, differs by
-//! version. Four significant digits: a TFLOPS of 1.601e+03 is known to half a unit.
+//! train_step_timing in s: 12.39 | consumed_samples: 6400`. The fields and their order depend on the
+//! version. Values have four significant digits: a TFLOPS of 1.601e+03 is exact to half a unit.
 
-use super::anchor::Hit;
+use super::hit::Hit;
 use super::steps::Step;
 use super::text::{field, label};
 
-pub(super) const ANCHOR: &[u8] = b"Training epoch ";
+pub(super) const MARKER: &[u8] = b"Training epoch ";
 
-/// The step of a line; none where the line was torn before its step time.
+/// Returns the step of a line, unless the line breaks off before its step time.
 pub(super) fn step(hit: &Hit) -> Option<Step> {
     let (epoch, rest) = label(hit.after())?;
     let (iteration, rest) = label(rest.strip_prefix(b", iteration ")?)?;

@@ -1,17 +1,18 @@
-//! The parser: finds the anchors in the bytes and passes each to the reader of its format.
+//! The parser: finds the markers in the bytes and passes each to the reader of its format.
 //!
-//! The buffer holds what is still needed of the log: the last bytes behind which an anchor may be waiting for the
-//! rest of its line, and before them as much as such an anchor may look back on.
+//! The buffer keeps the end of the log: the last bytes, where a marker may lack the rest of its line, and before them the
+//! text that such a marker can refer to.
 
 use memchr::memchr_iter;
 
-use super::anchor::{self, Anchor, Hit, REACH};
 use super::content::Head;
 use super::found::Found;
+use super::hit::{Hit, REACH};
+use super::marker::{self, Marker};
 use super::search::Search;
 use super::{Log, checkpoint};
 
-/// How much is searched at a time: more than fits a fast cache gains nothing.
+/// The number of bytes to search at a time. It fits a fast cache; larger pieces are not faster.
 const PIECE: usize = 64 * 1024;
 
 /// Reads a whole log that is in memory.
@@ -41,7 +42,7 @@ pub struct Parser {
     counted: usize,
     /// Up to where the buffer has been searched.
     searched: usize,
-    /// Where the last anchor ended in the buffer.
+    /// Where the last marker ended in the buffer.
     floor: usize,
     head: Head,
     found: Found,
@@ -58,7 +59,7 @@ impl Parser {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            search: Search::new(anchor::all()),
+            search: Search::new(marker::all()),
             buffer: Vec::new(),
             offset: 0,
             lines: 0,
@@ -100,25 +101,25 @@ impl Parser {
         self.found.settle(self.offset + end as u64, self.lines + u64::from(unfinished), self.head.content())
     }
 
-    /// Searches the buffer for anchors that start before `to`.
+    /// Searches the buffer for markers that start before `to`.
     fn search_to(&mut self, to: usize) {
-        while let Some((at, text, anchor)) = self.search.next(&self.buffer, self.searched, to) {
-            if anchor == Anchor::Failure {
+        while let Some((at, text, marker)) = self.search.next(&self.buffer, self.searched, to) {
+            if marker == Marker::Failure {
                 self.count_lines(at);
             }
             let hit = Hit::new(&self.buffer, self.floor, at, text.len());
             let offset = self.offset + at as u64;
-            match anchor {
-                Anchor::Failure => self.found.failures.note(&hit, self.lines + 1, offset),
-                Anchor::Checkpoint => checkpoint::note(&hit, text, &mut self.found.checkpoints),
-                Anchor::Ended => self.found.ended = true,
-                // Seen once is enough, and a trace has it in every line.
-                Anchor::Profiled | Anchor::Traced => {
-                    self.found.profiled |= anchor == Anchor::Profiled;
-                    self.found.traced |= anchor == Anchor::Traced;
-                    self.search.forget(anchor);
+            match marker {
+                Marker::Failure => self.found.failures.note(&hit, self.lines + 1, offset),
+                Marker::Checkpoint => checkpoint::note(&hit, text, &mut self.found.checkpoints),
+                Marker::Ended => self.found.ended = true,
+                // Finding one is enough, and a trace has one in every line.
+                Marker::Profiled | Marker::Traced => {
+                    self.found.profiled |= marker == Marker::Profiled;
+                    self.found.traced |= marker == Marker::Traced;
+                    self.search.forget(marker);
                 }
-                _ => self.found.note(anchor, &hit, offset),
+                _ => self.found.note(marker, &hit, offset),
             }
             self.floor = at + text.len();
             self.searched = self.floor;

@@ -1,12 +1,12 @@
-//! paxml: one line a step, `[PAX STATUS]: train_step() took 7.47 seconds.`, with no label: steps are counted.
+//! paxml: one line per step, `[PAX STATUS]: train_step() took 7.47 seconds.` Steps have no number, so they are counted.
 
-use super::anchor::Hit;
+use super::hit::Hit;
 use super::steps::Step;
 use super::text::number;
 
-pub(super) const ANCHOR: &[u8] = b"train_step() took ";
+pub(super) const MARKER: &[u8] = b"train_step() took ";
 
-/// The step of a line, which is the one after `counted` earlier ones.
+/// Returns the step of a line that follows `counted` steps.
 pub(super) fn step(hit: &Hit, counted: usize) -> Option<Step> {
     Some(Step { label: counted as u64 + 1, step_time_s: Some(number(hit.after())?), ..Step::default() })
 }

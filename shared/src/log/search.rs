@@ -1,55 +1,54 @@
-//! Finds the anchors: the few fixed strings that open everything a log has to tell.
+//! Searches for the markers.
 //!
-//! Nearly all of a log is foreign (a NCCL trace has gigabytes of it), so the search must be fast where nothing is
-//! found, natively and in the browser, where there is no SIMD to count on. It is the set form of Horspool's
-//! algorithm (Wu and Manber): look at the last two bytes of the window that the shortest anchor would fill; a
-//! table says how far the window can move without missing one. Most pairs of bytes are in no anchor at all, so
-//! most of a log is never looked at.
+//! Most of a log is not records (an NCCL trace has gigabytes of other text), so the search must be fast where it finds
+//! nothing, also in a browser without SIMD. It uses Horspool's algorithm for a set of strings (Wu and Manber): it reads
+//! the last two bytes of a window as long as the shortest marker, and a table returns how far the window can move without
+//! missing a marker. Most pairs of bytes occur in no marker, so the search skips most of a log.
 
-use super::anchor::Anchor;
+use super::marker::Marker;
 
 /// One entry for each pair of 7-bit characters. Bytes from 128 up share the entries of their low bits, which can
 /// only make a step too short, never too long.
 const PAIRS: usize = 1 << 14;
 
-/// The anchors that are looked for, and the table that skips what cannot be one.
+/// The markers to find, and the tables that skip other text.
 #[derive(Clone)]
 pub(super) struct Search {
-    anchors: Vec<(&'static [u8], Anchor)>,
-    /// How many bytes of each anchor the window covers: the length of the shortest.
+    markers: Vec<(&'static [u8], Marker)>,
+    /// The length of the window in bytes: the length of the shortest marker, at most 128.
     window: usize,
-    /// By the pair that a window ends with: how far the next window is that an anchor may fill.
+    /// For each pair at the end of the window, the distance to the next window that a marker can start at.
     skip: Vec<u8>,
-    /// By the pair that a window starts with: whether an anchor starts so.
+    /// For each pair at the start of the window, whether a marker starts with it.
     opens: Vec<bool>,
 }
 
 impl Search {
-    /// A search for `anchors`. Each must be at least two bytes long and should be much longer.
-    pub(super) fn new(anchors: Vec<(&'static [u8], Anchor)>) -> Self {
-        let window = anchors.iter().map(|(text, _)| text.len()).min().unwrap_or(2).clamp(2, 128);
+    /// Returns a search for `markers`. Each must have at least two bytes and should have many more.
+    pub(super) fn new(markers: Vec<(&'static [u8], Marker)>) -> Self {
+        let window = markers.iter().map(|(text, _)| text.len()).min().unwrap_or(2).clamp(2, 128);
         let farthest = window - 1;
         // At most 127, so it fits.
         let mut skip = vec![farthest as u8; PAIRS];
         let mut opens = vec![false; PAIRS];
-        for (text, _) in &anchors {
+        for (text, _) in &markers {
             for (start, two) in text.windows(2).take(farthest).enumerate() {
                 let entry = &mut skip[pair(two[0], two[1])];
                 *entry = (*entry).min((farthest - 1 - start) as u8);
             }
             opens[pair(text[0], text[1])] = true;
         }
-        Self { anchors, window, skip, opens }
+        Self { markers, window, skip, opens }
     }
 
-    /// Stops looking for one kind of anchor: what only has to be seen once costs nothing afterwards.
-    pub(super) fn forget(&mut self, forgotten: Anchor) {
-        *self = Self::new(self.anchors.iter().copied().filter(|(_, anchor)| *anchor != forgotten).collect());
+    /// Removes a kind of marker from the search, once finding it again has no effect.
+    pub(super) fn forget(&mut self, forgotten: Marker) {
+        *self = Self::new(self.markers.iter().copied().filter(|(_, marker)| *marker != forgotten).collect());
     }
 
-    /// The first anchor that starts in `text[from..to]`: where it starts, what it says and what it is.
-    /// It may end behind `to`.
-    pub(super) fn next(&self, text: &[u8], from: usize, to: usize) -> Option<(usize, &'static [u8], Anchor)> {
+    /// Returns the position, the text and the kind of the first marker that starts in `text[from..to]`. It may end
+    /// after `to`.
+    pub(super) fn next(&self, text: &[u8], from: usize, to: usize) -> Option<(usize, &'static [u8], Marker)> {
         let mut at = from;
         while at < to {
             let Some(window) = text.get(at..at + self.window) else { break };
@@ -59,10 +58,10 @@ impl Search {
                 continue;
             }
             if self.opens[pair(window[0], window[1])]
-                && let Some((found, anchor)) =
-                    self.anchors.iter().find(|(found, _)| text[at..].starts_with(found))
+                && let Some((found, marker)) =
+                    self.markers.iter().find(|(found, _)| text[at..].starts_with(found))
             {
-                return Some((at, found, *anchor));
+                return Some((at, found, *marker));
             }
             at += 1;
         }
@@ -79,10 +78,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const ANCHORS: [(&[u8], Anchor); 3] =
-        [(b"abcab", Anchor::Nemo1), (b"bcabc", Anchor::Nemo2), (b"cabcabca", Anchor::Paxml)];
+    const MARKERS: [(&[u8], Marker); 3] =
+        [(b"abcab", Marker::Nemo1), (b"bcabc", Marker::Nemo2), (b"cabcabca", Marker::Paxml)];
 
-    fn all(search: &Search, text: &[u8]) -> Vec<(usize, &'static [u8], Anchor)> {
+    fn all(search: &Search, text: &[u8]) -> Vec<(usize, &'static [u8], Marker)> {
         let mut found = Vec::new();
         let mut from = 0;
         while let Some(hit) = search.next(text, from, text.len()) {
@@ -92,11 +91,11 @@ mod tests {
         found
     }
 
-    fn all_by_brute_force(text: &[u8]) -> Vec<(usize, &'static [u8], Anchor)> {
+    fn all_by_brute_force(text: &[u8]) -> Vec<(usize, &'static [u8], Marker)> {
         (0..text.len())
             .filter_map(|at| {
-                let (anchor, kind) = ANCHORS.iter().find(|(anchor, _)| text[at..].starts_with(anchor))?;
-                Some((at, *anchor, *kind))
+                let (marker, kind) = MARKERS.iter().find(|(marker, _)| text[at..].starts_with(marker))?;
+                Some((at, *marker, *kind))
             })
             .collect()
     }
@@ -104,23 +103,23 @@ mod tests {
     proptest! {
         #[test]
         fn finds_what_brute_force_finds(text in prop::collection::vec(prop::sample::select(&b"abc\xe1\xe2"[..]), 0..200)) {
-            let search = Search::new(ANCHORS.to_vec());
+            let search = Search::new(MARKERS.to_vec());
             prop_assert_eq!(all(&search, &text), all_by_brute_force(&text));
         }
     }
 
     #[test]
-    fn an_anchor_may_end_behind_the_limit_but_not_start_there() {
-        let search = Search::new(ANCHORS.to_vec());
+    fn an_marker_may_end_behind_the_limit_but_not_start_there() {
+        let search = Search::new(MARKERS.to_vec());
         assert_eq!(search.next(b"xxabcab", 0, 3).map(|hit| hit.0), Some(2));
         assert_eq!(search.next(b"xxabcab", 0, 2), None);
         assert_eq!(search.next(b"xxabca", 0, 6), None);
     }
 
     #[test]
-    fn a_forgotten_anchor_is_passed_over() {
-        let mut search = Search::new(ANCHORS.to_vec());
-        search.forget(Anchor::Nemo1);
-        assert_eq!(search.next(b"abcabc", 0, 6).map(|hit| hit.2), Some(Anchor::Nemo2));
+    fn a_forgotten_marker_is_passed_over() {
+        let mut search = Search::new(MARKERS.to_vec());
+        search.forget(Marker::Nemo1);
+        assert_eq!(search.next(b"abcabc", 0, 6).map(|hit| hit.2), Some(Marker::Nemo2));
     }
 }

@@ -1,21 +1,21 @@
-//! torchtitan: one line a step, counted from one, coloured, without a step time.
+//! torchtitan: one coloured line per step, counted from 1, without a step time.
 //!
 //! `step:  1  loss:  8.12345  grad_norm:  1.2345  memory: 50.00GiB(62.00%)  tps: 1,299  tflops: 12.34  mfu: 1.23%`.
-//! Tokens per second are per GPU. The memory is the most that the allocator had reserved since the last line.
+//! Tokens per second are per GPU. The memory is the allocator's peak reservation since the previous line.
 
 use memchr::memmem;
 
-use super::anchor::Hit;
+use super::hit::Hit;
 use super::steps::Step;
 use super::text::{field, label, plain, ungrouped};
 
-pub(super) const ANCHOR: &[u8] = b"memory: ";
+pub(super) const MARKER: &[u8] = b"memory: ";
 
 const GIB: f64 = 1_073_741_824.0;
 
 /// Returns the training step of a line. A validation line has no MFU and is left out.
 pub(super) fn step(hit: &Hit) -> Option<Step> {
-    // Anything may call something "memory: ", so the cheap question comes first.
+    // "memory: " is common in other output, so the cheap check comes first.
     let figure = hit.after();
     let unit = figure.iter().position(|byte| !matches!(byte, b' ' | b'.' | b'0'..=b'9'))?;
     if !figure[unit..].starts_with(b"GiB(") {

@@ -1,12 +1,12 @@
 //! Settings of Megatron-Bridge's published recipes, which its tables of measurements omit.
 
-use super::scenario::MeasuredScenario;
 use crate::data_file::{DataError, FromRow, Row, embedded};
-use crate::options::{Modules, Recompute};
+use crate::estimate::Inputs;
+use crate::options::{Modules, Recompute, TrainingOptions};
 use std::sync::LazyLock;
 
 /// The settings of one published recipe; `None` where it inherits a default.
-struct PublishedSettings {
+pub(super) struct PublishedSettings {
     model: String,
     gpu: String,
     dtype: String,
@@ -60,31 +60,32 @@ pub(super) fn modules(names: &str) -> Modules {
     }
 }
 
-/// Copies the settings of the recipe for that model, GPU, precision and GPU count into `scenario`, if the
-/// layout matches.
-pub(super) fn copy_settings(scenario: &mut MeasuredScenario, model: &str) {
+/// Returns the settings of the recipe for that model, GPU, precision and GPU count, if the layout matches.
+pub(super) fn settings(model: &str, run: &Inputs<'_>) -> Option<&'static PublishedSettings> {
     static SETTINGS: LazyLock<Vec<PublishedSettings>> = LazyLock::new(|| embedded!("bridge_knobs.csv"));
-    let (layout, batch) = (&scenario.layout, &scenario.batch);
     let agrees = |set: Option<u32>, is: u32| set.is_none_or(|set| set == is);
-    let found = SETTINGS.iter().find(|settings| {
+    SETTINGS.iter().find(|settings| {
         settings.model == model
-            && settings.gpu == scenario.gpu.id
-            && settings.dtype == scenario.dtype.id()
-            && settings.gpus == layout.gpus()
-            && agrees(settings.tp, layout.tp())
-            && agrees(settings.pp, layout.pp())
-            && agrees(settings.cp, layout.cp())
-            && agrees(settings.ep, layout.ep())
-            && agrees(settings.vp, layout.vp())
-            && agrees(settings.mbs, batch.mbs())
-    });
-    if let Some(settings) = found {
-        let options = &mut scenario.options;
-        if settings.full {
+            && settings.gpu == run.gpu.id
+            && settings.dtype == run.dtype.id()
+            && settings.gpus == run.layout.gpus()
+            && agrees(settings.tp, run.layout.tp())
+            && agrees(settings.pp, run.layout.pp())
+            && agrees(settings.cp, run.layout.cp())
+            && agrees(settings.ep, run.layout.ep())
+            && agrees(settings.vp, run.layout.vp())
+            && agrees(settings.mbs, run.batch.mbs())
+    })
+}
+
+impl PublishedSettings {
+    /// Copies the settings into `options`.
+    pub(super) fn apply(&self, options: &mut TrainingOptions) {
+        if self.full {
             options.recompute = Recompute::Full;
         }
-        options.modules = settings.modules;
-        options.cuda_graphs = settings.cuda_graphs;
-        options.expert_overlap = settings.expert_overlap.then_some(true);
+        options.modules = self.modules;
+        options.cuda_graphs = self.cuda_graphs;
+        options.expert_overlap = self.expert_overlap.then_some(true);
     }
 }

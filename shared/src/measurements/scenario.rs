@@ -103,8 +103,10 @@ impl MeasuredScenario {
         let mut scenario =
             MeasuredScenario { architecture, gpu, dtype, layout, batch, options, shape, mapping };
         // These settings are those of 2026; earlier releases differ in some, even with the same layout.
-        if matches!(stack, Stack::Bridge2602 | Stack::Bridge2606) {
-            published::copy_settings(&mut scenario, &model);
+        if matches!(stack, Stack::Bridge2602 | Stack::Bridge2606)
+            && let Some(settings) = published::settings(&model, &scenario.inputs())
+        {
+            settings.apply(&mut scenario.options);
         }
         Ok(scenario)
     }

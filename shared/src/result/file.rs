@@ -46,10 +46,10 @@ pub fn write(run: &RunResult) -> Result<String, FileError> {
 pub fn read(bytes: &[u8]) -> Result<RunResult, FileError> {
     // Read the version first, so that a newer file is not reported as damaged.
     #[derive(Deserialize)]
-    struct Head {
+    struct FileHeader {
         version: u64,
     }
-    let Head { version } = serde_json::from_slice(bytes).map_err(FileError::NotAResult)?;
+    let FileHeader { version } = serde_json::from_slice(bytes).map_err(FileError::NotAResult)?;
     if version > u64::from(VERSION) {
         return Err(FileError::Newer(version));
     }

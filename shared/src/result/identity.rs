@@ -7,7 +7,7 @@
 use super::fields;
 use crate::catalog::{Catalog, Model, Recipe};
 use crate::field::Field;
-use crate::log::{Log, Name};
+use crate::log::{Log, LogName};
 use crate::precision::Dtype;
 use crate::releases::{ExperimentName, LoggedTflops, Release, ScriptContract};
 use crate::spec::Spec;
@@ -31,7 +31,7 @@ pub struct Identity {
 impl Identity {
     /// Identifies a log. The fields that the user set (`said`) take precedence. A GPU type alone is usually set for many logs
     /// at once, to complete some of them: a log that is complete without it keeps its own.
-    pub(super) fn of(path: &str, name: &Name, log: &Log, said: &Spec) -> Self {
+    pub(super) fn of(path: &str, name: &LogName, log: &Log, said: &Spec) -> Self {
         let seen = LogFacts::of(path, name, log);
         let names = [Field::Recipe, Field::Model];
         if said.get(Field::Gpu).is_some() && names.iter().all(|field| said.get(*field).is_none()) {
@@ -182,7 +182,7 @@ const GBS: usize = 1;
 const LAYOUT: usize = 2;
 
 impl LogFacts {
-    fn of(path: &str, name: &Name, log: &Log) -> Self {
+    fn of(path: &str, name: &LogName, log: &Log) -> Self {
         let printed_gbs = log.steps.global_batch_size().and_then(|gbs| u32::try_from(gbs).ok());
         Self {
             release: release(path, name, log),
@@ -206,7 +206,7 @@ impl LogFacts {
 }
 
 /// Returns the release, by the name of the experiment, else by a folder, else by the format of a step.
-fn release(path: &str, name: &Name, log: &Log) -> Option<Release> {
+fn release(path: &str, name: &LogName, log: &Log) -> Option<Release> {
     // A launch by Megatron-LM is of no release, whatever its model is called.
     if name.experiment.starts_with("megatron-lm_") {
         return None;
@@ -241,7 +241,7 @@ fn folders(path: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns the model of a name: `nemotronh` and `56b` are nemotron-h-56b.
-fn model(name: &Name) -> Option<&'static Model> {
+fn model(name: &LogName) -> Option<&'static Model> {
     let letters = |text: &str| -> String {
         text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
     };

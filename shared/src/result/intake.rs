@@ -1,7 +1,7 @@
 //! Reads a log: parsed and hashed in one pass.
 
 use super::{Comparability, Identity, Provenance, RunResult, Source, VERSION};
-use crate::log::{Name, Parser};
+use crate::log::{LogName, Parser};
 use crate::spec::Spec;
 use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid};
@@ -47,7 +47,7 @@ impl Intake {
     #[must_use]
     pub fn finish(self) -> RunResult {
         let hash: [u8; 32] = self.hash.finalize().into();
-        let (name, log) = (Name::of(&self.path), self.parser.finish());
+        let (name, log) = (LogName::of(&self.path), self.parser.finish());
         RunResult {
             version: VERSION,
             id: id(&hash),

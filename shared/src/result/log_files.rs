@@ -1,7 +1,7 @@
 //! Which files of a folder are logs or saved results.
 
 use super::FILE_ENDING;
-use crate::log::{Name, Role};
+use crate::log::{LogName, Role};
 
 /// The endings of training logs and of saved results.
 const LOG_ENDINGS: [&str; 4] = [".out", ".log", ".txt", FILE_ENDING];
@@ -14,7 +14,7 @@ pub fn is_log_name(path: &str) -> bool {
 
 /// Returns whether a file is the batch script's output beside the training log of the same job, which has all of it.
 #[must_use]
-pub fn is_told_elsewhere(name: &Name, beside: &[Name]) -> bool {
-    let of_same_job = |other: &Name| other.role == Role::Training && other.job_id == name.job_id;
+pub fn is_told_elsewhere(name: &LogName, beside: &[LogName]) -> bool {
+    let of_same_job = |other: &LogName| other.role == Role::Training && other.job_id == name.job_id;
     name.role == Role::Batch && beside.iter().any(of_same_job)
 }

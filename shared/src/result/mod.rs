@@ -42,7 +42,7 @@ pub use report::{
 pub use scoring::Scoring;
 pub use sentence::sentence;
 
-use crate::log::{CheckpointAction, Log, Name, PARSER_VERSION};
+use crate::log::{CheckpointAction, Log, LogName, PARSER_VERSION};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -56,7 +56,7 @@ pub struct RunResult {
     /// The log.
     pub source: Source,
     /// The parts of the log's name.
-    pub name: Name,
+    pub name: LogName,
     /// The run's identity, as far as it was known when the log was read.
     pub identity: Identity,
     /// Whether its step times can be compared with other runs.
@@ -147,7 +147,7 @@ pub struct Comparability {
 
 impl Comparability {
     /// Returns what the log and its name say about a run's comparability.
-    fn of(name: &Name, log: &Log) -> Self {
+    fn of(name: &LogName, log: &Log) -> Self {
         let loaded = log.checkpoints.iter().any(|checkpoint| checkpoint.action == CheckpointAction::Load);
         let obstacles = [
             (name.profiled || log.profiled, "Nsight Systems profiled it, which slows the profiled steps."),

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::field::Field;
 use trainplan_shared::launch::{Launch, LaunchOptions, launch};
-use trainplan_shared::log::{Name, Role};
+use trainplan_shared::log::{LogName, Role};
 use trainplan_shared::problem::Problem;
 use trainplan_shared::spec::Spec;
 
@@ -208,7 +208,7 @@ fn the_log_has_the_announced_path_and_name() {
     let found = place.execute("sh", &format!("ls {}", launch.outputs.log_glob.shell()), &[]);
     let found = String::from_utf8(found.stdout).unwrap();
     assert!(log.ends_with(found.trim_end()) && !found.is_empty(), "{log} {found}");
-    let name = Name::of(log);
+    let name = LogName::of(log);
     assert_eq!((name.role, name.job_id, name.restart), (Role::Training, Some(4711), Some(0)));
     assert_eq!((name.model.as_deref(), name.size.as_deref()), (Some("qwen3"), Some("30b_a3b")));
     assert_eq!((name.gpus, name.pp, name.ep, name.gbs), (Some(64), Some(2), Some(8), Some(512)));

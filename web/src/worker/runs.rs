@@ -6,7 +6,7 @@ use crate::message::{RequestError, Row, Runs, Saved, Table};
 use std::cell::RefCell;
 use std::rc::Rc;
 use trainplan_shared::api::{LogLines, RunPage, RunSummary, ScoreSummary, ScoreVersion, ScoreVersions};
-use trainplan_shared::log::{Name, Status};
+use trainplan_shared::log::{LogName, Status};
 use trainplan_shared::result::{RunResult, read};
 use trainplan_shared::tables::{StoredRunColumn, cells};
 use trainplan_shared::units::{minute, significant};
@@ -68,7 +68,7 @@ fn row(summary: RunSummary) -> Row {
 
 /// Returns the experiment and the job of a log, as comparisons label it; else its path.
 fn called(path: String) -> String {
-    let Name { experiment, job_id, .. } = Name::of(&path);
+    let LogName { experiment, job_id, .. } = LogName::of(&path);
     match job_id.filter(|_| !experiment.is_empty()) {
         Some(job) => format!("{experiment} (job {job})"),
         None => path,

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use trainplan_shared::log::{Name, Status};
+use trainplan_shared::log::{LogName, Status};
 use trainplan_shared::result::{FILE_ENDING, is_log_name, is_told_elsewhere};
 
 /// A path to read or to list.
@@ -133,7 +133,7 @@ impl Walk {
             Err(error) => return self.nothing(folder, Why::Refused(error)),
         };
         paths.sort_unstable();
-        let names: Vec<Name> = paths.iter().map(|path| Name::of(&text_of_name(path))).collect();
+        let names: Vec<LogName> = paths.iter().map(|path| LogName::of(&text_of_name(path))).collect();
         for (path, name) in paths.iter().zip(&names) {
             let is_link = path.is_symlink();
             match fs::metadata(path) {

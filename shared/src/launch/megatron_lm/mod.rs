@@ -18,7 +18,7 @@ mod training;
 use super::choice::{ClusterType, Style};
 use super::options::LaunchOptions;
 use super::plan::LaunchPlan;
-use super::{Comparability, Launch};
+use super::{Launch, LaunchComparability};
 use crate::field::Field;
 use crate::message;
 use crate::message::Setting;
@@ -62,7 +62,7 @@ pub(super) fn launch(scenario: &Scenario, options: &LaunchOptions) -> Result<Lau
 }
 
 /// Returns whether the run can be compared with a published number, which other software reached.
-fn comparable(job: &MegatronJob) -> Comparability {
+fn comparable(job: &MegatronJob) -> LaunchComparability {
     let published = job.scenario.published_as().filter(|_| job.scenario.baseline().is_some());
     let mut reasons = match published {
         Some(recipe) => {
@@ -71,7 +71,7 @@ fn comparable(job: &MegatronJob) -> Comparability {
         None => Vec::new(),
     };
     reasons.extend(job.incomparable.iter().cloned());
-    Comparability {
+    LaunchComparability {
         yes: reasons.is_empty(),
         reasons,
         baseline: published.map(|recipe| recipe.id.to_string()),

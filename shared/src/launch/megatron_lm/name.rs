@@ -1,4 +1,4 @@
-//! The name of a job's experiment, from which [`Name`](crate::log::Name) reads the configuration.
+//! The name of a job's experiment, from which [`LogName`](crate::log::LogName) reads the configuration.
 
 use crate::precision::Dtype;
 use crate::scenario::Scenario;

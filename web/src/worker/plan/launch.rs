@@ -4,7 +4,7 @@ use super::campaign::campaign;
 use crate::message::{Launch as Shown, Launched, Refusal, Step as ShownStep, Warning as ShownWarning};
 use trainplan_shared::catalog::Release;
 use trainplan_shared::launch::{
-    Comparability, Instruction, Launch, LaunchOptions, LaunchWarning, Style, launch as release,
+    Instruction, Launch, LaunchComparability, LaunchOptions, LaunchWarning, Style, launch as release,
 };
 use trainplan_shared::link;
 use trainplan_shared::message::Front;
@@ -93,7 +93,7 @@ fn runs(launch: &Launch) -> String {
     }
 }
 
-fn comparable(comparable: &Comparability) -> String {
+fn comparable(comparable: &LaunchComparability) -> String {
     match (comparable.yes, &comparable.baseline) {
         (true, Some(baseline)) => format!("Comparable with the published number for {baseline}."),
         (true, None) => "No published number to compare this run with.".to_string(),

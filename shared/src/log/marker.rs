@@ -1,0 +1,44 @@
+//! The markers: fixed strings that start the records the parser reads.
+
+use super::{checkpoint, failure, maxtext, megatron_bridge, nemo1, nemo2, paxml, torchtitan};
+
+/// The kind of record that a marker starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Marker {
+    Nemo1,
+    Nemo2,
+    Iteration,
+    Utilisation,
+    Memory,
+    Torchtitan,
+    Maxtext,
+    Paxml,
+    Checkpoint,
+    Failure,
+    Ended,
+    Profiled,
+    Traced,
+}
+
+/// Returns every marker with its kind.
+pub(super) fn all() -> Vec<(&'static [u8], Marker)> {
+    let mut markers = vec![
+        (nemo1::MARKER, Marker::Nemo1),
+        (nemo2::MARKER, Marker::Nemo2),
+        (megatron_bridge::ITERATION, Marker::Iteration),
+        (megatron_bridge::UTILISATION, Marker::Utilisation),
+        (megatron_bridge::MEMORY, Marker::Memory),
+        (torchtitan::MARKER, Marker::Torchtitan),
+        (maxtext::MARKER, Marker::Maxtext),
+        (paxml::MARKER, Marker::Paxml),
+        (b"`Trainer.fit` stopped: ", Marker::Ended),
+        (b"[after training is done]", Marker::Ended),
+        (b"Training completed", Marker::Ended),
+        (b"Capture range started in the application", Marker::Profiled),
+        (b"====== Start nsys profiling ======", Marker::Profiled),
+        (b": opCount ", Marker::Traced),
+    ];
+    markers.extend(checkpoint::MARKERS.iter().map(|text| (*text, Marker::Checkpoint)));
+    markers.extend(failure::SIGNATURES.iter().map(|(text, _)| (*text, Marker::Failure)));
+    markers
+}
