@@ -6,8 +6,8 @@ use memchr::{memchr2, memmem, memrchr2};
 /// 1 KiB.
 pub(super) const REACH: usize = 4096;
 
-/// A marker in its line, of which at most [`REACH`] bytes on either side are visible. They don't depend on how the log
-/// was split into chunks.
+/// A marker in its line. At most [`REACH`] bytes of the line are visible on either side, whichever way the log was split
+/// into chunks.
 pub(super) struct Hit<'a> {
     text: &'a [u8],
     /// The end of the previous marker; the text before it belongs to that record.
