@@ -81,7 +81,6 @@ struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "the program holds one of them")]
 enum Command {
     Recipes(recipes::Args),
     Models(catalog::ModelsArgs),

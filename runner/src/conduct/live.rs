@@ -179,14 +179,14 @@ impl LiveRun {
         });
         request.ask.extend(missing.chain(ended.map(|(job, _)| job.clone())));
         let over = self.run.status.phase == Phase::Ended;
-        if let Some(job) = self.first_job() {
-            if self.copy.is_none() || self.run.status.was_requeued() || over {
-                let pattern = self.run.below_its_folder(&self.run.plan.log_glob);
-                let release = self.run.plan.launched.release.as_deref();
-                let release: Option<Release> = release.and_then(|release| release.parse().ok());
-                let counted = release.is_none_or(|release| release.contract().logs_count_restarts);
-                request.searches.push(LogSearch { key, job, counted, pattern });
-            }
+        if let Some(job) = self.first_job()
+            && (self.copy.is_none() || self.run.status.was_requeued() || over)
+        {
+            let pattern = self.run.below_its_folder(&self.run.plan.log_glob);
+            let release = self.run.plan.launched.release.as_deref();
+            let release: Option<Release> = release.and_then(|release| release.parse().ok());
+            let counted = release.is_none_or(|release| release.contract().logs_count_restarts);
+            request.searches.push(LogSearch { key, job, counted, pattern });
         }
         if self.run.plan.is_job && self.missing.iter().any(|(_, _, polls)| *polls > 0) {
             request.states.push((key, self.run.id.clone()));

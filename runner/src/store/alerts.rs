@@ -88,19 +88,28 @@ impl Store {
 
     /// Returns the newest alerts, newest first.
     pub(crate) async fn alerts(&self, limit: u32) -> Result<Vec<AlertRecord>, StoreError> {
-        let rows: Result<Vec<(String, String, String, String, String)>, _> =
+        #[derive(sqlx::FromRow)]
+        struct AlertRow {
+            id: String,
+            at: String,
+            run: String,
+            kind: String,
+            body: String,
+        }
+        let rows: Vec<AlertRow> =
             sqlx::query_as("SELECT id, at, run, kind, body FROM alerts ORDER BY at DESC, id DESC LIMIT $1")
                 .bind(i64::from(limit))
                 .fetch_all(&self.database.readers)
-                .await;
-        let record = |(id, at, run, kind, body): (String, String, String, String, String)| AlertRecord {
+                .await
+                .map_err(|error| self.failed(error))?;
+        let record = |AlertRow { id, at, run, kind, body }| AlertRecord {
             id,
             at,
             run,
             kind,
             alert: serde_json::from_str(&body).ok(),
         };
-        Ok(rows.map_err(|error| self.failed(error))?.into_iter().map(record).collect())
+        Ok(rows.into_iter().map(record).collect())
     }
 
     /// Returns the deliveries that are due, and postpones each in the same transaction: no other server

@@ -116,7 +116,7 @@ impl Catalog {
     pub fn title(&self, id: &RecipeId) -> String {
         let model = self.model(&id.model).map_or(id.model.as_str(), |model| &model.title);
         let gpu = self.gpu(&id.gpu).map_or(id.gpu.as_str(), |gpu| &gpu.name);
-        format!("{model} on {} × {gpu}, {}", significant(f64::from(id.gpus), 9), id.dtype.title().to_string())
+        format!("{model} on {} × {gpu}, {}", significant(f64::from(id.gpus), 9), id.dtype.title())
     }
 }
 

@@ -149,7 +149,7 @@ columns! {
         terminal "  min to max s" => |run| run.sample().map(|sample| range(sample.min, sample.max));
     }
     Change "change" {
-        page "Against reference" [number, main] => |run| change(run);
+        page "Against reference" [number, main] => change;
     }
     Tokens "tokens" {
         page "Tokens/s" [number] => |run| PageCell::new(
