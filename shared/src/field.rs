@@ -129,8 +129,8 @@ fields! {
         "TFLOPS that your GPUs reach in a large BF16 matrix multiplication"
         "TFLOPS that your GPUs reach in a large BF16 matrix multiplication: scales the estimate to your machine",
     ClusterFactor "cluster-factor" "cf" "Cluster factor" Scenario Number "FACTOR"
-        "Measured over predicted step time on your cluster"
-        "Measured over predicted step time on your cluster, from `trainplan calibrate --cluster`",
+        "Ratio of measured to predicted step time on your cluster"
+        "Ratio of measured to predicted step time on your cluster, from `trainplan calibrate --cluster`",
     Convention "convention" "c" "FLOPs convention" Counting Text "CONVENTION"
         "" "How FLOPs are counted: recipe (as in its document), full or causal [default: recipe with --recipe, \
             otherwise full]",

@@ -97,5 +97,7 @@ fn what_is_no_file_of_runs_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.csv");
     fs::write(&path, "model\nmy-gpt\n").unwrap();
-    assert!(refusal(&["calibrate", path.to_str().unwrap()]).contains("holds no row with a step time"));
+    let said = refusal(&["calibrate", path.to_str().unwrap()]);
+    assert!(said.contains("runs.csv: No row with a step time can be predicted."), "{said}");
+    assert!(said.contains("`trainplan validate` shows the reasons."), "{said}");
 }

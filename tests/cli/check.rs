@@ -86,5 +86,5 @@ fn wrong_thresholds_are_refused() {
     assert!(refused(["--sigma", "-1"]).contains("sigma: '-1' is invalid; use a number above 0, or off"));
     let previous = refused(["--previous", "0"]);
     assert!(previous.contains("previous: '0' is invalid; use a whole number from 1 to 1000"), "{previous}");
-    assert!(refused(["--since", "yesterday"]).contains("use a date or a time"));
+    assert!(refused(["--since", "yesterday"]).contains("use a date or a time, such as 2026-03-01"));
 }

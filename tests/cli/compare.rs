@@ -111,8 +111,8 @@ fn runs_come_from_the_store_too() {
     assert_eq!(comparison["difference"]["each"][0]["notes"][0], "This is the same run as the reference.");
 
     let refused = refusal(&["compare", "abcd1234", &place.path("nothing.log"), "--data-dir", &data]);
-    assert!(refused.contains("abcd1234: no such file, and in the store"), "{refused}");
-    assert!(refused.contains("nothing.log: no such file"), "{refused}");
+    assert!(refused.contains("abcd1234 is not a file, and doesn't name one run in the store"), "{refused}");
+    assert!(refused.contains("nothing.log is not a file"), "{refused}");
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn runs_of_campaigns_go_by_their_names() {
     assert!(table.contains("10 (9 to 11)") && table.contains("alpha"), "{table}");
 
     let ambiguous = refusal(&["compare", "0197f2c1", "--data-dir", &data]);
-    assert!(ambiguous.contains("2 ids start like this, such as 0197f2c1-6a3e"), "{ambiguous}");
+    assert!(ambiguous.contains("2 ids start with these digits, such as 0197f2c1-6a3e"), "{ambiguous}");
     let judged = json(&["check", "--data-dir", &data, "--campaign", "nightly", "--baseline-percent", "80"]);
     assert_eq!(judged["series"][0]["label"], "llama3.1-8b/h100/fp8/8@25.04 on alpha");
 }

@@ -105,7 +105,7 @@ fn a_scenario_that_does_not_fit_exits_with_3_and_names_changes_that_make_it_fit(
     let estimate: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(estimate["fits"], false);
     assert!(number(&estimate["memory"]["margin_bytes"]) < 0.0);
-    assert!(run.stderr.contains("error: this does not fit"), "{}", run.stderr);
+    assert!(run.stderr.contains("error: The plan does not fit in GPU memory."), "{}", run.stderr);
 
     let remedies = estimate["remedies"].as_array().unwrap();
     assert!(!remedies.is_empty());
@@ -191,5 +191,8 @@ fn an_invalid_option_is_refused_with_the_allowed_values() {
     assert!(refusal(&with(&["--recompute", "some"])).contains("none, selective, full"));
     assert!(refusal(&with(&["--stack", "nemo"])).contains("nemo-1"));
     let both = refusal(&with(&["--tp", "7", "--tokens", "many"]));
-    assert!(both.contains("--tp") && both.contains("--tokens"), "{both}");
+    assert!(
+        both.contains("can't be divided by TP 7. Use 4 or 8.") && both.contains("--tokens must be"),
+        "{both}"
+    );
 }

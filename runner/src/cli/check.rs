@@ -28,7 +28,7 @@ Examples:
 
 Exit codes:
   0 no regression found
-  2 wrong usage or invalid input
+  2 invalid arguments or input
   4 no run could be checked
   6 a regression was found")]
 pub(super) struct Args {
@@ -166,7 +166,7 @@ fn since(text: &str) -> Result<Timestamp, String> {
     let start = day.and_then(|day| day.to_zoned(TimeZone::UTC));
     start
         .map(|start| start.timestamp())
-        .map_err(|_| "use a date or a time: 2026-03-01, 2026-03-01T06:00:00Z".into())
+        .map_err(|_| "use a date or a time, such as 2026-03-01 or 2026-03-01T06:00:00Z".into())
 }
 
 const TABLE_HEADER: [&str; 6] = ["outcome", "timeline", "judged by", "step s", "newest run", "why"];

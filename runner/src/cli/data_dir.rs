@@ -20,7 +20,7 @@ impl DataDirArg {
         let new = self.data_dir.as_deref().filter(|path| !path.exists());
         let dir = DataDir::open(self.data_dir.clone())?;
         if let Some(path) = new {
-            note(&format!("created the data directory {}, which is empty", path.display()));
+            note(&format!("created the new, empty data directory {}", path.display()));
         }
         Ok(dir)
     }

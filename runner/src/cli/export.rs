@@ -52,9 +52,17 @@ impl Args {
             }
         })?;
         let folder = folder.display();
-        note(&format!("{runs} results, {logs} raw logs and {scores} later scores were written to {folder}"));
+        let results = counted(runs, "result");
+        let logs = counted(logs, "raw log");
+        let scores = counted(scores, "later score");
+        note(&format!("wrote {results}, {logs} and {scores} to {folder}"));
         Ok(())
     }
+}
+
+/// Returns `count` with `noun`, which is in the plural unless there is exactly one: "1 result", "0 results".
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Writes a result, unless its file exists.

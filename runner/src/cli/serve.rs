@@ -57,16 +57,16 @@ pub(super) struct Args {
     /// Address of this server for people, such as https://trainplan.example.org; webhooks link to it
     #[arg(long, value_name = "URL", value_parser = public_url)]
     public_url: Option<Url>,
-    /// Most requests per minute from one caller
+    /// Maximum number of requests per minute from one caller
     #[arg(long, value_name = "N", default_value_t = ServerLimits::default().requests_per_minute)]
     requests_per_minute: NonZeroU32,
-    /// Largest result file
+    /// Maximum size of a result file, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = ServerLimits::default().max_result_bytes)]
     max_result_bytes: usize,
-    /// Largest raw log
+    /// Maximum size of a raw log, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = ServerLimits::default().max_log_bytes)]
     max_log_bytes: u64,
-    /// Most bytes that one token may upload per day (UTC)
+    /// Maximum number of bytes that one token may upload per day (UTC)
     #[arg(long, value_name = "BYTES", default_value_t = ServerLimits::default().max_uploaded_bytes_per_day)]
     max_uploaded_bytes_per_day: u64,
 }

@@ -43,7 +43,7 @@ Examples:
   trainplan upload a.result.json --log log-acct.pretrain_llama3.1_8b_fp8_8_12345_0.out --to https://results.example
   trainplan upload --pending
 
-Exit codes: 0 all results are on the server; 1 some are not (see their rows); 2 wrong use; 5 the server can't be reached.")]
+Exit codes: 0 all results are on the server; 1 some are not (see their rows); 2 invalid arguments; 5 the server can't be reached.")]
 pub(super) struct Args {
     /// Logs, result files, folders, or ids of stored runs
     #[arg(value_name = "RESULT", required_unless_present = "pending", conflicts_with = "pending")]

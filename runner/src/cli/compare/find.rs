@@ -64,7 +64,10 @@ impl FromStore<'_> {
             }
         };
         let id = identify(name, runs).map_err(|why| {
-            Failure::NoRun(format!("{name}: no such file, and in the store {} {why}", stored.place()))
+            Failure::NoRun(format!(
+                "{name} is not a file, and doesn't name one run in the store {}. {why}",
+                stored.place()
+            ))
         })?;
         stored.result(id)?.ok_or_else(|| Failure::NoRun(format!("{name}: the run {id} was just deleted")))
     }
@@ -80,7 +83,7 @@ fn identify<'a>(name: &str, runs: &'a [RunSummary]) -> Result<&'a str, String> {
         [run] => return Ok(&run.id),
         [first, second, ..] => {
             return Err(format!(
-                "{} ids start like this, such as {} and {}; use more digits",
+                "{} ids start with these digits, such as {} and {}. Use more digits.",
                 by_id.len(),
                 first.id,
                 second.id
@@ -102,9 +105,12 @@ fn identify<'a>(name: &str, runs: &'a [RunSummary]) -> Result<&'a str, String> {
         note(&format!("{name} is {}, the newest of {} runs with this name", newest.id, by_name.len()));
     }
     by_name.first().map(|run| run.id.as_str()).ok_or_else(|| match is_short {
-        true => format!("no run has this name; ids need at least {SHORTEST} digits"),
+        true => format!("No run has this name. To find a run by its id, use at least {SHORTEST} digits."),
         false => {
-            format!("none of {} runs has this id or name; `trainplan results list` shows both", runs.len())
+            format!(
+                "None of its {} runs has this id or name. `trainplan results list` shows both.",
+                runs.len()
+            )
         }
     })
 }

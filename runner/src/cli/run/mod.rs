@@ -117,7 +117,7 @@ impl Args {
                 planned.iter().filter(|run| !may_run(run)).map(|run| run.run.name.as_str()).collect();
             if !unfit.is_empty() && !self.anyway {
                 note(&format!(
-                    "{}: use --dry-run to see by how much, or --anyway to run it all the same.",
+                    "{}: Use --dry-run to see the whole plan, or --anyway to run it regardless.",
                     unfit.join(", ")
                 ));
                 return Err(Failure::DoesNotFit);
