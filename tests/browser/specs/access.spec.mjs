@@ -307,7 +307,7 @@ test("an upload without answers fails after a few tries, and the next one resume
   });
   const upload = page.getByRole("button", { name: "Upload to this server" });
   await upload.click();
-  await expect(page.locator(".notice.wrong")).toContainText("the server did not answer; upload again, and it goes on there");
+  await expect(page.locator(".notice.wrong")).toContainText("the server did not answer. Upload again to continue.");
   expect(offsets.filter((offset) => offset > 0)).toHaveLength(4);
   await page.unroute("**/api/v1/runs/*/log");
   await upload.click();
