@@ -152,7 +152,7 @@ test("launch options change the script and show their warnings", async ({ page }
   await page.getByLabel("Nsight profile").check();
   await expect(script).toContainText("export ENABLE_PROFILE=true");
   await expect(page.getByText("A second job is submitted")).toBeVisible();
-  await expect(page.getByText("Not comparable with a published number")).toBeVisible();
+  await expect(page.locator("p", { hasText: "Not comparable with a published number" })).toBeVisible();
 
   const download = page.waitForEvent("download");
   await page.getByRole("button", { name: "Download", exact: true }).click();
