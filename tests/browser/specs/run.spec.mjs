@@ -53,13 +53,13 @@ test("a run shows its score, where it comes from, and its log", async ({ page, s
   await expect(page).toHaveURL(`/compare?v=1&ids=${id}`);
 });
 
-test("a window stands nowhere without whose choice it is", async ({ page, server }) => {
+test("a window is always shown with who chose it", async ({ page, server }) => {
   const ids = [await server.put(12.4), await server.put(12.5)];
   await page.goto(`/run?v=1&id=${ids[0]}`);
   const score = page.getByRole("region", { name: "Score" });
   await expect(score).toContainText("Step 49 is scored, the last in the log, as release 25.04 does. Choose others under Window.");
   await page.getByLabel("Window", { exact: true }).fill("20-29");
-  await expect(score).toContainText("Steps 20-29 are scored, as asked.");
+  await expect(score).toContainText("Steps 20-29 are scored, as you chose.");
   await page.goto(`/compare?v=1&ids=${ids.join(",")}`);
   const windows = page.locator('table.reports td[data-label="Window"]');
   await expect(windows).toHaveText(["49-49of 50 steps, as release 25.04 does", "49-49of 50 steps, as release 25.04 does"]);
