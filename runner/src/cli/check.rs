@@ -41,7 +41,7 @@ pub(super) struct Args {
     /// Only runs of this campaign
     #[arg(long, value_name = "NAME")]
     campaign: Option<String>,
-    /// Only timelines whose newest run is since this date (UTC) or time: 2026-03-01, 2026-03-01T06:00:00Z
+    /// Only timelines whose newest run is no older than this date (UTC) or time: 2026-03-01, 2026-03-01T06:00:00Z
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<Timestamp>,
     #[command(flatten)]
@@ -63,8 +63,8 @@ struct ThresholdArgs {
     /// How many percent longer a step may take than the median of earlier runs, or off [default: 5]
     #[arg(long, value_name = "PERCENT|off", allow_negative_numbers = true)]
     previous_percent: Option<String>,
-    /// How many robust standard deviations longer than the median of earlier runs a step may take
-    /// (estimated from their median absolute deviation), or off [default: 3]
+    /// How far a step may exceed the median of earlier runs, in robust standard deviations (from the median
+    /// absolute deviation), or off [default: 3]
     #[arg(long, value_name = "N|off", allow_negative_numbers = true)]
     sigma: Option<String>,
     /// Whether to report a lasting slowdown among these runs [default: on]

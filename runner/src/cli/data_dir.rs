@@ -8,8 +8,8 @@ use std::path::PathBuf;
 /// The flag that names the data directory.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct DataDirArg {
-    /// Folder of the journal, results and logs [default: $TRAINPLAN_DATA_DIR, or trainplan in your data folder,
-    /// ~/.local/share]
+    /// Folder of the journal, results and logs [default: $TRAINPLAN_DATA_DIR, or
+    /// $XDG_DATA_HOME/trainplan, usually ~/.local/share/trainplan]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 }

@@ -22,8 +22,8 @@ use uuid::Uuid;
 /// List, show, follow, cancel or fetch the runs of campaigns
 ///
 /// Works from any terminal of this machine, whether or not `trainplan run` is active. RUN is a name from the
-/// campaign, such as large, large#2 for its second repeat or nightly/large if several campaigns have one, or
-/// the first 8 digits of an id. Names stand for the newest round of a campaign.
+/// campaign (large), its second repeat (large#2), or the name with its campaign (nightly/large) if several
+/// campaigns use it. The first 8 digits of an id also work. Names stand for the newest round of a campaign.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,10 +35,10 @@ Examples:
 
 Exit codes:
   0  Success
-  1  The command failed, or detached. Submitted jobs go on
+  1  The command failed, or detached. Submitted jobs keep running
   2  Invalid arguments, or an unknown run
   4  A followed run failed, or could not be scored
-  5  The cluster can't be reached. Submitted jobs go on")]
+  5  The cluster can't be reached. Submitted jobs keep running")]
 pub(super) struct Args {
     #[command(subcommand)]
     command: JobsCommand,

@@ -23,12 +23,12 @@ use uuid::Uuid;
 
 /// Upload results and their raw logs to a results server
 ///
-/// RESULT is a log, a result file, a folder, or the id of a stored run (see `trainplan results list`). From a
-/// folder, result files are sent; if it has none, its logs. Logs that lack steps and were written to within
-/// the last hour are skipped, because their runs seem to continue.
+/// RESULT is a log, a result file, a folder, or the id of a stored run (see `trainplan results list`). If it is
+/// a folder, its result files are sent or, if it has none, its logs. Logs that lack steps and were written to within
+/// the last hour are skipped, because their runs still seem to be in progress.
 ///
-/// Uploading twice has no effect, and interrupted uploads of logs resume. The log of a result file is
-/// NAME.log.zst beside NAME.result.json, or the file that it was made from, if that is unchanged. The time of
+/// Uploading twice has no effect, and interrupted uploads of logs resume. With NAME.result.json,
+/// its log is sent too: NAME.log.zst in the same folder, or the original log, if that is unchanged. The time of
 /// a run is the modification time of its log, which `cp -p` and `rsync -t` preserve.
 ///
 /// Set the server's token in the variable TRAINPLAN_TOKEN. Create one with `trainplan token create` on the
@@ -63,7 +63,7 @@ pub(super) struct Args {
     /// Drop those results from the queue instead; each can still be sent by its id
     #[arg(long, requires = "pending")]
     forget: bool,
-    /// Raw log of the only result file, plain or compressed with zstd
+    /// Raw log to send with the only result file, plain or compressed with zstd
     #[arg(long, value_name = "FILE", conflicts_with = "no_log")]
     log: Option<PathBuf>,
     /// Don't send raw logs

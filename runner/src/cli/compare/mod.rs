@@ -15,8 +15,8 @@ use trainplan_shared::tables::{ComparedRun, ComparisonColumn};
 /// Compare runs with each other, their plans and published numbers
 ///
 /// The first run is the reference. The mean step time of each other run is compared with it over the steps after the
-/// warm-up, with a confidence interval that accounts for autocorrelation (see docs/comparing.md). Runs with a different
-/// model, batch, GPU type or GPU count are reported as not comparable, with the differences.
+/// warm-up, with a confidence interval that accounts for autocorrelation (see docs/comparing.md). Runs with, for
+/// example, a different model, batch or GPU are reported as not comparable, with the differences.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

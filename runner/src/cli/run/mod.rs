@@ -36,11 +36,11 @@ Examples:
 
 Exit codes:
   0  Every run was scored (with --dry-run: every run fits)
-  1  The command failed, or detached. Submitted jobs go on
+  1  The command failed, or detached. Submitted jobs keep running
   2  Invalid arguments or input
   3  A run does not fit in GPU memory
   4  A run failed, or could not be scored
-  5  The cluster can't be reached. Submitted jobs go on")]
+  5  The cluster can't be reached. Submitted jobs keep running")]
 pub(super) struct Args {
     /// The campaign file
     #[arg(value_name = "CAMPAIGN")]
@@ -51,7 +51,7 @@ pub(super) struct Args {
     /// Start a new round, even if the last one is not finished
     #[arg(long)]
     new: bool,
-    /// Run even what is predicted not to fit in GPU memory
+    /// Submit runs even if they are predicted not to fit in GPU memory
     #[arg(long)]
     anyway: bool,
     /// File with your cluster profiles [default: ~/.config/trainplan/clusters.toml]
