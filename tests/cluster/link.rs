@@ -56,7 +56,7 @@ fn all_commands_use_the_connection_of_connect() {
         let run = person.runs(&DOCTOR);
         assert_eq!(run.code, Some(0), "{}", run.stderr);
     }
-    assert!(connect(&person, folder, &[]).stderr.contains("connected already"));
+    assert!(connect(&person, folder, &[]).stderr.contains("is already connected"));
     assert_eq!(fs::read_to_string(folder.join("asked")).unwrap(), asked, "no question was asked again");
 
     // A frozen host is noticed, and the connection is given up.
@@ -73,10 +73,10 @@ fn all_commands_use_the_connection_of_connect() {
     assert_eq!(connect(&person, folder, &[]).code, Some(0));
     assert_eq!(person.runs(&DOCTOR).code, Some(0));
     let closed = connect(&person, folder, &["--close"]);
-    assert!(closed.code == Some(0) && closed.stderr.contains("has ended"), "{}", closed.stderr);
+    assert!(closed.code == Some(0) && closed.stderr.contains("is closed"), "{}", closed.stderr);
     person.has_left();
     let closed = connect(&person, folder, &["--close"]);
-    assert!(closed.code == Some(0) && closed.stderr.contains("no connection"), "{}", closed.stderr);
+    assert!(closed.code == Some(0) && closed.stderr.contains("No connection"), "{}", closed.stderr);
 
     cluster.stop(Daemon::Sshd);
     let failed = connect(&person, folder, &[]);

@@ -126,7 +126,7 @@ fn comparison(plan: Plan) -> Table {
         });
         plan.spec.with(|spec| {
             let metrics = |step_time_s| spec.metrics_at(scenario, StepTime::Seconds(step_time_s)).ok();
-            comparison_table(&latest(plan), published.or(typed), metrics, plan.mfu_label())
+            comparison_table(&latest(plan), published.or(typed), metrics, &plan.mfu_label())
         })
     })
 }
@@ -137,7 +137,7 @@ fn comparison_table(
     prediction: &Prediction,
     beside: Option<(&'static str, f64)>,
     metrics: impl Fn(f64) -> Option<Metrics>,
-    mfu_label: String,
+    mfu_label: &str,
 ) -> Table {
     let Prediction { low_s, mid_s, high_s, .. } = *prediction;
     let [mid, low, high] = [mid_s, low_s, high_s].map(&metrics);
@@ -246,12 +246,12 @@ mod tests {
         let scenario = spec.scenario().expect("a recipe");
         let metrics = |step_time_s| spec.metrics_at(&scenario, StepTime::Seconds(step_time_s)).ok();
         let prediction = Prediction { low_s: 11.0, mid_s: 12.0, high_s: 14.0, ..Prediction::default() };
-        let table = comparison_table(&prediction, Some(("Published", 12.37)), metrics, "MFU".into());
+        let table = comparison_table(&prediction, Some(("Published", 12.37)), metrics, "MFU");
         assert_eq!(table.head, ["", "Predicted", "80 % interval", "Published", "Difference"]);
         assert_eq!(table.rows[0], ["Step time, s", "12", "11–14", "12.4", "-3.0 %"]);
         assert_eq!(table.rows[1][2], "149,797–190,650");
         assert_eq!(table.rows[3], ["Days for 1T tokens", "66", "61–77", "68", "-3.0 %"]);
-        let alone = comparison_table(&prediction, None, metrics, "MFU".into());
+        let alone = comparison_table(&prediction, None, metrics, "MFU");
         assert_eq!(alone.rows[0], ["Step time, s", "12", "11–14"]);
     }
 
