@@ -78,8 +78,8 @@ macro_rules! fields {
 fields! {
     Recipe "recipe" "r" "Recipe" Scenario Text "ID"
         "A published configuration to start from"
-        "Start from a published recipe: MODEL/GPU/DTYPE/GPUS[/strong][@RELEASE]. Without a release, the newest one \
-         that published a result for it is used",
+        "Start from a published recipe: MODEL/GPU/DTYPE/GPUS[/strong][@RELEASE]. Without @RELEASE, the newest \
+         release that published a result for the recipe is used",
     Model "model" "m" "Model" Scenario Text "ID|PATH|own:…"
         "" "Model: a known one such as llama3.1-70b (`trainplan models` lists all), the path of a Hugging Face \
             config.json, or your own as own:layers=32,hidden=4096,…",

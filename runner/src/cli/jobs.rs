@@ -21,9 +21,9 @@ use uuid::Uuid;
 
 /// List, show, follow, cancel or fetch the runs of campaigns
 ///
-/// Works from any terminal of this machine, whether or not `trainplan run` is active. RUN is a name from the
-/// campaign (large), its second repeat (large#2), or the name with its campaign (nightly/large) if several
-/// campaigns use it. The first 8 digits of an id also work. Names stand for the newest round of a campaign.
+/// Works from any terminal of this machine, whether or not `trainplan run` is active. RUN is a run's name
+/// (llama-8b), a repeat of it (llama-8b#2 is the second), or, if several campaigns use the name, the name with
+/// its campaign (nightly/llama-8b). The first 8 digits of an id also work. Names stand for the newest round of a campaign.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

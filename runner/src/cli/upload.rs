@@ -63,7 +63,7 @@ pub(super) struct Args {
     /// Drop those results from the queue instead; each can still be sent by its id
     #[arg(long, requires = "pending")]
     forget: bool,
-    /// Raw log to send with the only result file, plain or compressed with zstd
+    /// Raw log, plain or compressed with zstd, to send with the result; requires exactly one RESULT
     #[arg(long, value_name = "FILE", conflicts_with = "no_log")]
     log: Option<PathBuf>,
     /// Don't send raw logs

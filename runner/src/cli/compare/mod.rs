@@ -14,8 +14,8 @@ use trainplan_shared::tables::{ComparedRun, ComparisonColumn};
 
 /// Compare runs with each other, their plans and published numbers
 ///
-/// The first run is the reference. The mean step time of each other run is compared with it over the steps after the
-/// warm-up, with a confidence interval that accounts for autocorrelation (see docs/comparing.md). Runs with, for
+/// The first run is the reference. Every further run's mean step time is compared with the reference's over the
+/// steps after the warm-up, with a confidence interval that accounts for autocorrelation (see docs/comparing.md). Runs with, for
 /// example, a different model, batch or GPU are reported as not comparable, with the differences.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -34,8 +34,8 @@ pub(super) struct Args {
     /// (the newest run) or nightly/llama-8b#2 (its second repeat)
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<String>,
-    /// The steps to score and compare, by the numbers in the logs: last, or a range such as 11-44 [default: the release's
-    /// window for scores, all steps after the warm-up for differences]
+    /// The steps to score and compare: last (the last step), or a range of the logs' step numbers such as 11-44
+    /// [default: the release's window for scores, all steps after the warm-up for differences]
     #[arg(long, value_name = "WINDOW")]
     window: Option<Window>,
     /// Number of warm-up steps to leave out of each run, at most half

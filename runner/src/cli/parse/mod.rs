@@ -39,7 +39,8 @@ pub(super) struct Args {
     /// Logs, saved results, folders, or - for stdin
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// The steps to score, by the numbers in the log: last, or a range such as 35-44 [default: the release's window]
+    /// The steps to score: last (the last step), or a range of the log's step numbers such as 35-44
+    /// [default: the release's window]
     #[arg(long, value_name = "WINDOW")]
     window: Option<Window>,
     /// Save the result of each log in this folder, as ID.result.json
