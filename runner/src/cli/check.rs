@@ -41,7 +41,7 @@ pub(super) struct Args {
     /// Only runs of this campaign
     #[arg(long, value_name = "NAME")]
     campaign: Option<String>,
-    /// Only timelines whose newest run is no older than this date (UTC) or time: 2026-03-01, 2026-03-01T06:00:00Z
+    /// Only timelines whose newest run is from this date (UTC) or time, or later: 2026-03-01, 2026-03-01T06:00:00Z
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<Timestamp>,
     #[command(flatten)]
