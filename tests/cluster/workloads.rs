@@ -122,7 +122,10 @@ fn faults_show_in_the_log() {
     assert_eq!(cluster.text("squeue --noheader --format='%i %T'"), format!("{job} RUNNING"));
     cluster.text(&format!("scancel {job}"));
     wait_for_jobs(&cluster);
-    assert!(fs::read_to_string(&log).unwrap().contains("CANCELLED AT"));
+    // Slurm may write this after the job has left the queue.
+    wait_for("cancellation", SOON, || {
+        fs::read_to_string(&log).unwrap().contains("CANCELLED AT").then_some(())
+    });
 
     let run = launch(&cluster, &plan, &format!("{exports}export WORKLOAD_SUBMIT=refuse\n"));
     assert!(run.code == Some(1) && run.stderr.contains("invalid partition"), "{}", run.stderr);
