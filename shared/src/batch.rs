@@ -51,6 +51,12 @@ impl Batch {
         Ok(Batch { seq_len, mbs, gbs, ga: (u64::from(gbs) / shard) as u32 })
     }
 
+    /// Returns the batch of a layout with `dp` data-parallel ranks. A search calls it for sizes that obey its rules.
+    pub(crate) fn of_ranks(seq_len: u32, mbs: u32, gbs: u32, dp: u32) -> Batch {
+        debug_assert_eq!(gbs % (mbs * dp), 0, "the search checks its rules first");
+        Batch { seq_len, mbs, gbs, ga: gbs / (mbs * dp) }
+    }
+
     /// Returns the sequence length, in tokens.
     pub fn seq_len(&self) -> u32 {
         self.seq_len

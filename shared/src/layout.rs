@@ -93,6 +93,12 @@ impl Layout {
         Ok(Layout { gpus, tp, pp, cp, ep, expert_tp, vp, split: split.clone(), stages })
     }
 
+    /// Returns the layout with these degrees and the same stages. A search calls it for layouts that obey its rules.
+    pub(crate) fn set_degrees(&mut self, gpus: u32, tp: u32, cp: u32, ep: u32, expert_tp: u32) {
+        (self.gpus, self.tp, self.cp, self.ep, self.expert_tp) = (gpus, tp, cp, ep, expert_tp);
+        debug_assert_eq!(self.gpus % (self.tp * self.pp * self.cp), 0, "the search checks its rules first");
+    }
+
     /// Returns the total number of GPUs.
     pub fn gpus(&self) -> u32 {
         self.gpus
@@ -291,7 +297,7 @@ fn zeros(degrees: &Degrees) -> Vec<Problem> {
     .collect()
 }
 
-fn tp_problem(tp: u32, architecture: &Architecture) -> Option<Problem> {
+pub(crate) fn tp_problem(tp: u32, architecture: &Architecture) -> Option<Problem> {
     let widths = architecture.tp_widths();
     let common = widths.iter().fold(0, |common, (_, width)| greatest_common_divisor(common, *width));
     if let Some((name, width)) = widths.iter().find(|(_, width)| !width.is_multiple_of(tp)) {

@@ -34,6 +34,7 @@ pub mod releases;
 pub mod result;
 pub mod scaling;
 pub mod scenario;
+pub mod search;
 pub mod spec;
 pub mod statistics;
 pub mod tables;

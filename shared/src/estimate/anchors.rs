@@ -270,6 +270,30 @@ impl Anchors {
         self.residuals.iter().zip(self.weights.iter().copied())
     }
 
+    /// Returns a lower bound of the correction of any layout of the model, GPU, precision and software in `inputs`.
+    ///
+    /// Only the similarity of layouts varies among them; it is at most that of equal layouts and at least none.
+    pub(crate) fn least_correction(&self, inputs: &Inputs<'_>) -> f64 {
+        let features = Features::of(inputs);
+        let parts = &self.covariance;
+        let first = self.residuals.partition_point(|residual| residual.features.shape < features.shape);
+        let mut log_correction = 0.0;
+        for (residual, weight) in self.residuals.iter().zip(&self.weights).skip(first) {
+            let other = &residual.features;
+            if other.shape != features.shape {
+                break;
+            }
+            let at_place = |place| {
+                let own = Features { place, ..features.clone() };
+                other.covariance(&own, parts) * weight
+            };
+            // At an infinite distance nothing of the layout is shared.
+            log_correction += at_place(other.place).min(at_place([f64::INFINITY; 11]));
+        }
+        // Less than rounding could add.
+        libm::exp(log_correction) * (1.0 - 1e-9)
+    }
+
     /// Returns the measurements that correct a prediction of `modelled_s`, and the correction.
     pub fn evidence(&self, inputs: &Inputs<'_>, modelled_s: f64) -> Evidence {
         let features = Features::of(inputs);

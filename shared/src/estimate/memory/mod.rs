@@ -144,9 +144,9 @@ impl StageGroup {
 impl MemoryEstimate {
     /// Returns the memory of a step.
     pub fn of(inputs: &Inputs<'_>) -> MemoryEstimate {
-        let terms = Terms::of(inputs);
+        let (terms, state) = (MicroBatchMemory::of(inputs), WeightState::of(inputs));
         let stages: Vec<StageMemory> =
-            schedule::stages(inputs).map(|stage| terms.on(&stage, inputs)).collect();
+            schedule::stages(inputs).map(|stage| terms.on(&stage, &state, inputs)).collect();
         let mut peak_stage = 0;
         let mut peak = 0.0;
         for (index, stage) in stages.iter().enumerate() {
@@ -212,45 +212,54 @@ impl MemoryEstimate {
 
 /// Returns [`MemoryEstimate::total_bytes`] without storing the stages.
 pub fn peak_bytes(inputs: &Inputs<'_>) -> f64 {
-    let terms = Terms::of(inputs);
-    let mut peak = 0.0;
-    let mut before: Option<StageBlocks> = None;
-    for stage in schedule::stages(inputs) {
-        // A middle stage with the same layers as the previous one has fewer micro batches in flight.
-        let less = before.is_some_and(|before| stage.is_within(&before));
-        if !less {
-            let total = terms.on(&stage, inputs).total();
-            if total > peak {
-                peak = total;
-            }
-        }
-        before = Some(stage);
-    }
-    peak
+    MicroBatchMemory::of(inputs).peak_bytes(inputs)
 }
 
 /// Returns [`MemoryEstimate::fits`] without storing the stages.
 pub fn fits(inputs: &Inputs<'_>) -> bool {
-    let peak = peak_bytes(inputs);
-    reserve::capacity(inputs.gpu) - reserve::reserved(inputs, peak) - peak >= 0.0
+    MicroBatchMemory::of(inputs).margin_bytes(inputs) >= 0.0
 }
 
-/// The terms that all stages share.
-struct Terms {
+/// The sizes of a micro batch in every kind of block. They depend on precision, recomputation, micro batch size, TP, CP,
+/// EP and expert TP only, so a search computes them once for many layouts.
+pub(crate) struct MicroBatchMemory {
     run: MicroBatch,
     blocks: BlockSizes,
-    state: WeightState,
 }
 
-impl Terms {
-    fn of(inputs: &Inputs<'_>) -> Terms {
+impl MicroBatchMemory {
+    pub(crate) fn of(inputs: &Inputs<'_>) -> MicroBatchMemory {
         let run = MicroBatch::of(inputs);
-        Terms { blocks: BlockSizes::of(inputs, &run), state: WeightState::of(inputs), run }
+        MicroBatchMemory { blocks: BlockSizes::of(inputs, &run), run }
+    }
+
+    /// Returns [`MemoryEstimate::margin_bytes`] without storing the stages.
+    pub(crate) fn margin_bytes(&self, inputs: &Inputs<'_>) -> f64 {
+        let peak = self.peak_bytes(inputs);
+        reserve::capacity(inputs.gpu) - reserve::reserved(inputs, peak) - peak
+    }
+
+    fn peak_bytes(&self, inputs: &Inputs<'_>) -> f64 {
+        let state = WeightState::of(inputs);
+        let mut peak = 0.0;
+        let mut before: Option<StageBlocks> = None;
+        for stage in schedule::stages(inputs) {
+            // A middle stage with the same layers as the previous one has fewer micro batches in flight.
+            let less = before.is_some_and(|before| stage.is_within(&before));
+            if !less {
+                let total = self.on(&stage, &state, inputs).total();
+                if total > peak {
+                    peak = total;
+                }
+            }
+            before = Some(stage);
+        }
+        peak
     }
 
     /// Returns the memory of a GPU in `stage`.
-    fn on(&self, stage: &StageBlocks, inputs: &Inputs<'_>) -> StageMemory {
-        let (run, blocks, state) = (&self.run, &self.blocks, &self.state);
+    fn on(&self, stage: &StageBlocks, state: &WeightState, inputs: &Inputs<'_>) -> StageMemory {
+        let (run, blocks) = (&self.run, &self.blocks);
         let (dense, routed) = blocks.weights(stage);
         // The first stage holds the embedding, the last the head. Tied weights are one tensor only if both
         // are on one stage. Multi-token prediction needs the embedding on the last stage as well.

@@ -44,7 +44,7 @@ macro_rules! parts {
             }
 
             /// Returns the breakdown with every part multiplied by `factor`.
-            pub(in crate::estimate) fn scaled(self, factor: f64) -> Breakdown {
+            pub(crate) fn scaled(self, factor: f64) -> Breakdown {
                 Breakdown { $($field: self.$field * factor),* }
             }
         }

@@ -7,13 +7,30 @@ use crate::catalog::Gpu;
 /// NVLink and network of a GPU.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Links<'a> {
-    gpu: &'a Gpu,
     constants: &'a Constants,
+    /// Number of GPUs that NVLink connects.
+    domain: u32,
+    /// The rate that collectives reach on NVLink, in bytes per second.
+    nvlink: f64,
+    /// The rate that all-to-all exchanges reach on NVLink, in bytes per second.
+    exchange_nvlink: f64,
+    /// The network's rate per GPU, in bytes per second.
+    network: f64,
 }
 
 impl<'a> Links<'a> {
-    pub(super) fn new(gpu: &'a Gpu, constants: &'a Constants) -> Links<'a> {
-        Links { gpu, constants }
+    pub(super) fn new(gpu: &Gpu, constants: &'a Constants) -> Links<'a> {
+        let share = match gpu.generation {
+            Generation::Blackwell => constants.nvlink_blackwell,
+            Generation::Ampere | Generation::Hopper => constants.nvlink,
+        };
+        Links {
+            constants,
+            domain: gpu.nvlink_domain,
+            nvlink: gpu.nvlink_gbps * 1e9 * share,
+            exchange_nvlink: gpu.nvlink_gbps * 1e9 * constants.exchange_nvlink,
+            network: gpu.nic_gbit * 1e9 / 8.0,
+        }
     }
 
     /// Returns the seconds of a collective among `members` GPUs whose ranks are `stride` apart, each sending
@@ -31,12 +48,11 @@ impl<'a> Links<'a> {
 
     /// Returns the rate of a collective, in bytes per second.
     fn collective_rate(&self, members: u32, stride: u32) -> f64 {
-        let nvlink = self.nvlink();
-        if u64::from(members) * u64::from(stride) <= u64::from(self.gpu.nvlink_domain) {
-            return nvlink;
+        if u64::from(members) * u64::from(stride) <= u64::from(self.domain) {
+            return self.nvlink;
         }
-        let together = (self.gpu.nvlink_domain / stride.max(1)).clamp(1, members);
-        nvlink.min(self.network() * self.constants.network * f64::from(together))
+        let together = (self.domain / stride.max(1)).clamp(1, members);
+        self.nvlink.min(self.network * self.constants.network * f64::from(together))
     }
 
     /// Returns the seconds of an all-to-all exchange among `members` GPUs whose ranks are `stride` apart,
@@ -46,7 +62,7 @@ impl<'a> Links<'a> {
         if members <= 1 {
             return 0.0;
         }
-        let domain = (self.gpu.nvlink_domain / stride.max(1)).clamp(1, members);
+        let domain = (self.domain / stride.max(1)).clamp(1, members);
         // The share within the domain uses NVLink while the rest uses the network.
         let mut far = f64::from(members - domain) / f64::from(members - 1);
         if let (Some(copies), true) = (copies, far > 0.0) {
@@ -55,32 +71,14 @@ impl<'a> Links<'a> {
                 domains * (1.0 - libm::pow(1.0 - 1.0 / domains, copies)) * (domains - 1.0) / domains;
             far = far.min(reached / copies);
         }
-        let nvlink = bytes * (1.0 - far) / (self.gpu.nvlink_gbps * 1e9 * self.constants.exchange_nvlink);
-        let network = bytes * far / (self.network() * self.constants.exchange_network);
+        let nvlink = bytes * (1.0 - far) / self.exchange_nvlink;
+        let network = bytes * far / (self.network * self.constants.exchange_network);
         self.constants.collective_s + nvlink.max(network)
     }
 
     /// Returns the seconds to send `bytes` to the GPU whose rank is `stride` away.
     pub(super) fn send_s(&self, bytes: f64, stride: u32) -> f64 {
-        let rate = if stride < self.gpu.nvlink_domain {
-            self.nvlink()
-        } else {
-            self.network() * self.constants.network
-        };
+        let rate = if stride < self.domain { self.nvlink } else { self.network * self.constants.network };
         self.constants.collective_s + bytes / rate
-    }
-
-    /// Returns the rate that collectives reach on NVLink, in bytes per second.
-    fn nvlink(&self) -> f64 {
-        let share = match self.gpu.generation {
-            Generation::Blackwell => self.constants.nvlink_blackwell,
-            Generation::Ampere | Generation::Hopper => self.constants.nvlink,
-        };
-        self.gpu.nvlink_gbps * 1e9 * share
-    }
-
-    /// Returns the network's rate per GPU, in bytes per second.
-    fn network(&self) -> f64 {
-        self.gpu.nic_gbit * 1e9 / 8.0
     }
 }

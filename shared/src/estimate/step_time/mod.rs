@@ -16,14 +16,57 @@ use super::kinds::PerKind;
 use crate::catalog::Generation;
 use crate::options::Stack;
 use blocks::{BlockCost, BlockCosts};
+use links::Links;
+use speed::Speed;
 
 impl Breakdown {
     /// Returns the parts of a step's time by `constants`.
     pub fn of(inputs: &Inputs<'_>, constants: &Constants) -> Breakdown {
-        let (layout, batch, options) = (inputs.layout, inputs.batch, inputs.options);
+        MicroBatchCosts::of(inputs, constants).breakdown(inputs)
+    }
+}
+
+/// The costs of a micro batch in every kind of block. They depend on precision, recomputation, micro batch size, TP, CP,
+/// EP and expert TP, and on whether the pipeline is interleaved, but neither on the other degrees nor on the number of
+/// GPUs, so a search computes them once for many layouts.
+#[derive(Clone, Copy)]
+pub(crate) struct MicroBatchCosts<'a> {
+    constants: &'a Constants,
+    speed: Speed,
+    links: Links<'a>,
+    boundary_elements: f64,
+    layers: LayerCosts,
+}
+
+impl<'a> MicroBatchCosts<'a> {
+    pub(crate) fn of(inputs: &Inputs<'_>, constants: &'a Constants) -> MicroBatchCosts<'a> {
         let blocks = BlockCosts::new(inputs, constants);
-        let layers = LayerCosts::new(inputs, &blocks);
-        let sharding = Sharding::new(inputs, &blocks, constants);
+        MicroBatchCosts {
+            constants,
+            speed: blocks.speed,
+            links: Links::new(inputs.gpu, constants),
+            boundary_elements: blocks.boundary_elements(),
+            layers: LayerCosts::new(inputs, &blocks),
+        }
+    }
+
+    /// Returns the costs with the experts of `inputs`, which otherwise equal those of its own inputs.
+    pub(crate) fn with_experts_of(&self, inputs: &Inputs<'_>) -> MicroBatchCosts<'a> {
+        let Some(moe) = &inputs.architecture.moe else { return *self };
+        let moe = BlockCosts::new(inputs, self.constants).moe(moe);
+        MicroBatchCosts { layers: LayerCosts { moe, ..self.layers }, ..*self }
+    }
+
+    /// Returns the seconds of the GPUs for a micro batch in the whole model, without waiting for the host.
+    pub(crate) fn device_s(&self) -> f64 {
+        self.layers.stage(0, self.layers.layers as u32, true).device_s()
+    }
+
+    /// Returns the parts of the step's time.
+    pub(crate) fn breakdown(&self, inputs: &Inputs<'_>) -> Breakdown {
+        let MicroBatchCosts { constants, ref layers, .. } = *self;
+        let (layout, batch, options) = (inputs.layout, inputs.batch, inputs.options);
+        let sharding = Sharding::new(inputs, self);
 
         // The slowest stage sets the pace; the others only matter while the pipeline fills and drains.
         let mut slowest = StageTime::default();
@@ -41,9 +84,9 @@ impl Breakdown {
         let (ga, vp) = (f64::from(batch.ga()), f64::from(layout.vp()));
         let bubble = (all_s - slowest.busy_s()) / vp;
         let transfers = if layout.pp() > 1 {
-            let bytes = 2.0 * blocks.boundary_elements();
+            let bytes = 2.0 * self.boundary_elements;
             let stride = layout.gpus() / layout.pp();
-            let once = blocks.links.send_s(bytes, stride) * 2.0;
+            let once = self.links.send_s(bytes, stride) * 2.0;
             // Only interleaved schedules can overlap the transfer with computation.
             let exposed = if options.overlap && layout.vp() > 1 { constants.pp_exposed } else { 1.0 };
             once * (ga * vp * exposed + f64::from(last))
@@ -65,14 +108,36 @@ impl Breakdown {
             optimizer: sharding.optimizer_s,
             other: constants.step_s,
         };
-        let stack = Stack::ALL.iter().position(|stack| *stack == options.stack).unwrap_or(0);
-        let is_early = options.stack == Stack::Nemo2 && inputs.gpu.generation == Generation::Blackwell;
-        let early = if is_early { 1.0 / constants.blackwell_before_2509 } else { 1.0 };
-        let mut parts = parts.scaled(constants.stacks[stack] * early);
-        let spread = libm::log2(f64::from(layout.gpus()) / 8.0).max(0.0) * constants.straggling;
-        parts.other += parts.step_time_s() * spread;
+        let mut parts = parts.scaled(software_factor(inputs, constants));
+        parts.other += parts.step_time_s() * straggling(layout.gpus(), constants);
         parts
     }
+
+    /// Returns a lower bound of the step time on one GPU per sequence of the global batch, in any pipeline. On n GPUs it
+    /// is n times smaller, and [`straggling`] adds to it.
+    ///
+    /// The slowest stage takes at least the mean of all stages, and every other part of the step takes at least 0.
+    /// `inputs` may have any layout with the same TP and CP, and any batch with the same micro batch size.
+    pub(crate) fn least_s_per_sequence(&self, inputs: &Inputs<'_>) -> f64 {
+        let share = f64::from(inputs.layout.tp() * inputs.layout.cp()) / f64::from(inputs.batch.mbs());
+        // Less than rounding could add.
+        let floor = 1.0 - 1e-9;
+        self.device_s() * share * software_factor(inputs, self.constants) * floor
+    }
+}
+
+/// Returns the factor of the software's generation.
+fn software_factor(inputs: &Inputs<'_>, constants: &Constants) -> f64 {
+    let stack = inputs.options.stack;
+    let place = Stack::ALL.iter().position(|known| *known == stack).unwrap_or(0);
+    let is_early = stack == Stack::Nemo2 && inputs.gpu.generation == Generation::Blackwell;
+    let early = if is_early { 1.0 / constants.blackwell_before_2509 } else { 1.0 };
+    constants.stacks[place] * early
+}
+
+/// Returns the share by which the slowest of many GPUs delays all.
+pub(crate) fn straggling(gpus: u32, constants: &Constants) -> f64 {
+    libm::log2(f64::from(gpus) / 8.0).max(0.0) * constants.straggling
 }
 
 /// Seconds of a pipeline stage per micro batch.
@@ -92,6 +157,7 @@ impl StageTime {
 }
 
 /// The cost of one block of each kind, and how many blocks of each kind the model has.
+#[derive(Clone, Copy)]
 struct LayerCosts {
     attention: BlockCost,
     mlp: BlockCost,
@@ -157,7 +223,8 @@ struct Sharding<'a> {
 }
 
 impl<'a> Sharding<'a> {
-    fn new(inputs: &Inputs<'_>, blocks: &BlockCosts<'_>, constants: &'a Constants) -> Sharding<'a> {
+    fn new(inputs: &Inputs<'_>, costs: &MicroBatchCosts<'a>) -> Sharding<'a> {
+        let constants = costs.constants;
         let (layout, options) = (inputs.layout, inputs.options);
         let parameters = parameters::fullest_rank(inputs);
         let replicas = layout.dp() * layout.cp();
@@ -165,7 +232,7 @@ impl<'a> Sharding<'a> {
             (layout.gpus() / layout.pp()).checked_div(layout.ep() * layout.expert_tp()).unwrap_or(1).max(1);
         let exchange = |count: f64, members: u32, stride: u32, bytes: f64| {
             let share = f64::from(members - 1) / f64::from(members);
-            if count == 0.0 { 0.0 } else { blocks.links.collective_s(count * bytes * share, members, stride) }
+            if count == 0.0 { 0.0 } else { costs.links.collective_s(count * bytes * share, members, stride) }
         };
         // BF16 gradients out and weights back. FSDP gathers weights twice, or once if it keeps them.
         let bytes = match (options.fsdp, options.reshard) {
@@ -197,7 +264,7 @@ impl<'a> Sharding<'a> {
                 Stack::Nemo24 | Stack::Nemo1 => constants.dp_exposed_before_2504,
                 _ => constants.dp_exposed,
             },
-            optimizer_s: blocks.speed.memory_s(state * constants.optimizer_bytes),
+            optimizer_s: costs.speed.memory_s(state * constants.optimizer_bytes),
         }
     }
 

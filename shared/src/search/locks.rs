@@ -1,0 +1,128 @@
+//! What a search may not change or choose.
+
+use crate::field::Field;
+use crate::message;
+use crate::problem::Problem;
+use std::fmt;
+
+/// The fields that a search chooses.
+pub const CHOSEN_FIELDS: [Field; 12] = [
+    Field::Dtype,
+    Field::Tp,
+    Field::Pp,
+    Field::Cp,
+    Field::Ep,
+    Field::ExpertTp,
+    Field::Vp,
+    Field::PipelineSplit,
+    Field::Mbs,
+    Field::Gbs,
+    Field::Recompute,
+    Field::Fsdp,
+];
+
+/// The values that a field may or may not have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lock {
+    /// The field.
+    pub field: Field,
+    /// The values, as a user types them.
+    pub values: Vec<String>,
+    /// Whether the field may have any value but these.
+    pub excludes: bool,
+}
+
+/// Locks on the fields that a search chooses, as in `tp=4|8,recompute!=full`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Locks(pub Vec<Lock>);
+
+impl Locks {
+    /// Whether a field may have a value.
+    pub fn permit(&self, field: Field, value: impl fmt::Display) -> bool {
+        let mut locks = self.0.iter().filter(|lock| lock.field == field).peekable();
+        if locks.peek().is_none() {
+            return true;
+        }
+        let text = value.to_string();
+        locks.all(|lock| lock.values.contains(&text) != lock.excludes)
+    }
+
+    /// Returns the locks other than those of a field.
+    #[must_use]
+    pub fn without(&self, field: Field) -> Locks {
+        Locks(self.0.iter().filter(|lock| lock.field != field).cloned().collect())
+    }
+
+    /// Returns the locked fields, each once.
+    pub fn fields(&self) -> Vec<Field> {
+        CHOSEN_FIELDS.into_iter().filter(|field| self.0.iter().any(|lock| lock.field == *field)).collect()
+    }
+
+    /// Returns locks from a text such as `tp=8,recompute!=full,pp=1|2|4`.
+    ///
+    /// # Errors
+    /// A part without `=`, a field that a search does not choose, or a missing value.
+    pub fn parse(text: &str, field: Field) -> Result<Locks, Problem> {
+        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        parts.map(|part| Lock::parse(part, field)).collect::<Result<_, _>>().map(Locks)
+    }
+}
+
+impl Lock {
+    fn parse(part: &str, field: Field) -> Result<Lock, Problem> {
+        let Some((name, values)) = part.split_once('=') else {
+            let message = format!("\"{part}\" is not a lock. Write a field and its value, such as tp=8.");
+            return Err(Problem::new(field, part, message));
+        };
+        let (name, excludes) = match name.strip_suffix('!') {
+            Some(name) => (name.trim(), true),
+            None => (name.trim(), false),
+        };
+        let Some(locked) = CHOSEN_FIELDS.into_iter().find(|chosen| chosen.flag() == name) else {
+            return Err(Problem::unknown(field, name, CHOSEN_FIELDS.map(Field::flag)));
+        };
+        let values: Vec<String> = values
+            .split('|')
+            .map(|value| value.trim().to_ascii_lowercase())
+            .filter(|value| !value.is_empty())
+            .collect();
+        if values.is_empty() {
+            let message = message!["The lock \"", part.to_string(), "\" lacks a value, such as tp=8."];
+            return Err(Problem::new(field, part, message));
+        }
+        Ok(Lock { field: locked, values, excludes })
+    }
+}
+
+impl fmt::Display for Locks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, lock) in self.0.iter().enumerate() {
+            let sign = if lock.excludes { "!=" } else { "=" };
+            let comma = if place > 0 { "," } else { "" };
+            write!(f, "{comma}{}{sign}{}", lock.field.flag(), lock.values.join("|"))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks_permit_what_they_name() {
+        let locks = Locks::parse("tp=4|8, recompute!=full", Field::Tp).unwrap();
+        assert_eq!(locks.to_string(), "tp=4|8,recompute!=full");
+        assert!(locks.permit(Field::Tp, 8) && !locks.permit(Field::Tp, 2) && locks.permit(Field::Pp, 3));
+        assert!(locks.permit(Field::Recompute, "none") && !locks.permit(Field::Recompute, "full"));
+        assert_eq!(locks.without(Field::Tp).to_string(), "recompute!=full");
+    }
+
+    #[test]
+    fn what_is_not_a_lock_is_refused() {
+        for text in ["tp", "tp=", "gpus=8", "tq=4"] {
+            assert!(Locks::parse(text, Field::Tp).is_err(), "{text}");
+        }
+        assert_eq!(Locks::parse("", Field::Tp), Ok(Locks::default()));
+    }
+}

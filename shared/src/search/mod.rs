@@ -1,0 +1,19 @@
+//! The search over layouts: which parallelism, micro batch and recomputation train a model fastest on some GPUs.
+//!
+//! The search is exhaustive: a [`Ranking`] equals what estimating every valid layout would give. [`StackRules`] says which
+//! layouts the software runs; [`SearchCounts`] says which rule discarded how many.
+
+mod candidate;
+mod locks;
+mod rank;
+mod rules;
+mod space;
+
+pub use candidate::Candidate;
+pub use locks::{CHOSEN_FIELDS, Lock, Locks};
+pub use rank::{RankedLayout, Ranking, Search};
+pub use rules::{FsdpSupport, Rule, StackRules};
+pub use space::{SearchCounts, SearchSpace};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,309 @@
+//! The best layouts of a space, exactly: as if every layout had been estimated.
+//!
+//! A lower bound of the step time orders the choices that decide the costs of a micro batch. Once the bound exceeds what
+//! the best layouts need, nothing after it can be among them.
+
+use super::rules::tp_stays_in_domain;
+use super::space::{Dimensions, Pipeline};
+use super::{Candidate, Rule, SearchCounts, SearchSpace};
+use crate::batch::Batch;
+use crate::estimate::{
+    Anchors, Confidence, Constants, Inputs, Interval, IntervalTable, MicroBatchCosts, MicroBatchMemory,
+    straggling,
+};
+use crate::layout::Layout;
+use crate::options::{Recompute, TrainingOptions};
+use crate::precision::Dtype;
+use std::cmp::Ordering;
+
+/// Layouts whose time per sequence differs by less than this count as equally fast: intervals are ten times as wide.
+const TIE: f64 = 0.01;
+
+/// A layout of a ranking.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RankedLayout {
+    /// The layout.
+    pub candidate: Candidate,
+    /// Seconds per step, with the 80 % interval.
+    pub step_time_s: Interval,
+    /// How far the prediction can be trusted.
+    pub confidence: Confidence,
+    /// Free memory of the fullest GPU, in bytes.
+    pub margin_bytes: f64,
+}
+
+impl RankedLayout {
+    /// Returns the seconds per sequence of the global batch, by which layouts are ranked.
+    pub fn s_per_sequence(&self) -> f64 {
+        self.step_time_s.mid / f64::from(self.candidate.gbs)
+    }
+
+    /// Compares two layouts when the fastest one needs `least_s` per sequence. Among equally fast ones, the better measured
+    /// comes first, then the simpler.
+    pub(super) fn compare(&self, other: &RankedLayout, least_s: f64) -> Ordering {
+        let ties = |layout: &RankedLayout| {
+            libm::floor(libm::log(layout.s_per_sequence() / least_s) / libm::log(1.0 + TIE) + 1e-9)
+        };
+        ties(self)
+            .total_cmp(&ties(other))
+            .then(other.confidence.cmp(&self.confidence))
+            .then(self.candidate.complexity().cmp(&other.candidate.complexity()))
+            .then(self.s_per_sequence().total_cmp(&other.s_per_sequence()))
+            .then(self.candidate.cmp(&other.candidate))
+    }
+}
+
+/// The best layouts of a space on a number of GPUs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ranking {
+    /// The number of GPUs.
+    pub gpus: u32,
+    /// The best layouts, best first.
+    pub best: Vec<RankedLayout>,
+    /// How many layouts there are, and why the others were discarded.
+    pub counts: SearchCounts,
+}
+
+/// A search over the layouts of a space, for any number of GPUs.
+pub struct Search<'a> {
+    space: SearchSpace<'a>,
+    dimensions: Dimensions,
+    /// Sorted by their bound.
+    blocks: Vec<BlockChoice>,
+}
+
+/// The choices that decide the costs of a micro batch.
+#[derive(Debug, Clone, Copy)]
+struct BlockChoice {
+    dtype: Dtype,
+    recompute: Recompute,
+    tp: u32,
+    cp: u32,
+    mbs: u32,
+    ep: u32,
+    expert_tp: u32,
+    /// Least correction by measurements and by the user's cluster.
+    least_correction: f64,
+    /// Least seconds per sequence on one GPU, corrected.
+    least_s: f64,
+}
+
+impl BlockChoice {
+    /// Returns every choice, that with the smallest bound first.
+    fn all(space: &SearchSpace<'_>, dimensions: &Dimensions) -> Vec<BlockChoice> {
+        let (constants, anchors) = (Constants::embedded(), Anchors::embedded());
+        // One pipeline of each kind stands for all: the costs of a micro batch differ only between the two.
+        let of_kind = |interleaved| dimensions.pipelines.iter().find(|each| (each.vp > 1) == interleaved);
+        let mut templates: Vec<Layout> =
+            [false, true].into_iter().filter_map(of_kind).map(|pipeline| pipeline.layout.clone()).collect();
+        let mut all = Vec::new();
+        for (dtype, recompute) in pairs(&dimensions.dtypes, &dimensions.recompute) {
+            let options = TrainingOptions { recompute, ..space.options };
+            let mut least_correction = None;
+            for (tp, cp) in pairs(&dimensions.tp, &dimensions.cp) {
+                if !tp_stays_in_domain(tp, space.gpu) {
+                    continue;
+                }
+                for mbs in &dimensions.mbs {
+                    let batch = Batch::of_ranks(space.seq_len, *mbs, *mbs, 1);
+                    let mut costs: [Option<MicroBatchCosts<'_>>; 2] = [None, None];
+                    for (ep, expert_tp) in &dimensions.experts {
+                        let mut least_s = f64::INFINITY;
+                        for (layout, costs) in templates.iter_mut().zip(&mut costs) {
+                            let gpus = tp * cp * ep * expert_tp * layout.pp();
+                            layout.set_degrees(gpus, tp, cp, *ep, *expert_tp);
+                            let inputs = Inputs {
+                                architecture: space.architecture,
+                                gpu: space.gpu,
+                                dtype,
+                                layout,
+                                batch: &batch,
+                                options: &options,
+                            };
+                            least_correction.get_or_insert_with(|| {
+                                anchors.least_correction(&inputs) * options.cluster_factor.unwrap_or(1.0)
+                            });
+                            let own = match costs {
+                                Some(costs) => costs.with_experts_of(&inputs),
+                                None => MicroBatchCosts::of(&inputs, constants),
+                            };
+                            least_s = least_s.min(own.least_s_per_sequence(&inputs));
+                            *costs = Some(own);
+                        }
+                        let least_correction = least_correction.unwrap_or(1.0);
+                        let (ep, expert_tp, mbs) = (*ep, *expert_tp, *mbs);
+                        let least_s = least_s * least_correction;
+                        all.push(BlockChoice {
+                            dtype,
+                            recompute,
+                            tp,
+                            cp,
+                            mbs,
+                            ep,
+                            expert_tp,
+                            least_correction,
+                            least_s,
+                        });
+                    }
+                }
+            }
+        }
+        all.sort_by(|one, other| one.least_s.total_cmp(&other.least_s));
+        all
+    }
+
+    fn with(&self, pipeline: &Pipeline, gbs: u32, fsdp: bool) -> Candidate {
+        let BlockChoice { dtype, recompute, tp, cp, mbs, ep, expert_tp, .. } = *self;
+        let Pipeline { pp, vp, counted, .. } = *pipeline;
+        Candidate { dtype, gbs, mbs, tp, pp, cp, ep, expert_tp, vp, counted, recompute, fsdp }
+    }
+}
+
+/// Returns every pair of two lists.
+fn pairs<A: Copy, B: Copy>(first: &[A], second: &[B]) -> Vec<(A, B)> {
+    first.iter().flat_map(|one| second.iter().map(move |other| (*one, *other))).collect()
+}
+
+/// The layouts that can still be among the best.
+struct Contenders {
+    most: usize,
+    /// The smallest seconds per sequence, ascending, as many as layouts are wanted.
+    fastest_s: Vec<f64>,
+    found: Vec<RankedLayout>,
+}
+
+impl Contenders {
+    fn new(most: usize) -> Contenders {
+        Contenders { most: most.max(1), fastest_s: Vec::new(), found: Vec::new() }
+    }
+
+    /// Returns the seconds per sequence above which no layout can be among the best, even as a tie.
+    fn limit_s(&self) -> f64 {
+        match self.fastest_s.get(self.most - 1) {
+            // Twice the tie, so that rounding can't matter.
+            Some(last) => last * (1.0 + 2.0 * TIE),
+            None => f64::INFINITY,
+        }
+    }
+
+    fn excludes(&self, s_per_sequence: f64) -> bool {
+        s_per_sequence > self.limit_s()
+    }
+
+    fn add(&mut self, layout: RankedLayout) {
+        let own_s = layout.s_per_sequence();
+        let place = self.fastest_s.partition_point(|s| *s <= own_s);
+        self.fastest_s.insert(place, own_s);
+        self.fastest_s.truncate(self.most);
+        self.found.push(layout);
+        if self.found.len() > 64 * self.most {
+            self.discard_excluded();
+        }
+    }
+
+    fn discard_excluded(&mut self) {
+        let limit_s = self.limit_s();
+        self.found.retain(|layout| layout.s_per_sequence() <= limit_s);
+    }
+
+    fn into_best(mut self) -> Vec<RankedLayout> {
+        let Some(least_s) = self.fastest_s.first().copied() else { return Vec::new() };
+        self.discard_excluded();
+        self.found.sort_by(|one, other| one.compare(other, least_s));
+        self.found.truncate(self.most);
+        self.found
+    }
+}
+
+impl<'a> Search<'a> {
+    /// Prepares the search of a space.
+    pub fn new(space: SearchSpace<'a>) -> Search<'a> {
+        let dimensions = space.dimensions();
+        let blocks = BlockChoice::all(&space, &dimensions);
+        Search { space, dimensions, blocks }
+    }
+
+    /// Returns the space.
+    pub fn space(&self) -> &SearchSpace<'a> {
+        &self.space
+    }
+
+    /// Returns the `most` best layouts on `gpus` GPUs.
+    pub fn rank(&self, gpus: u32, most: usize) -> Ranking {
+        let SearchSpace { gpu, headroom_bytes, .. } = self.space;
+        let (rules, constants, anchors) = (self.space.rules(), Constants::embedded(), Anchors::embedded());
+        let mut counts = self.dimensions.count(gpus, gpu, rules);
+        let mut found = Contenders::new(most);
+        let mut pipelines = self.dimensions.pipelines.clone();
+        let mut not_fitting = 0;
+        // By which a bound for one GPU becomes one for all.
+        let share = (1.0 + straggling(gpus, constants)) / f64::from(gpus);
+        for blocks in &self.blocks {
+            if found.excludes(blocks.least_s * share) {
+                break;
+            }
+            let mut memory: Option<MicroBatchMemory> = None;
+            // Without and with an interleaved pipeline.
+            let mut costs: [Option<MicroBatchCosts<'_>>; 2] = [None, None];
+            for pipeline in &mut pipelines {
+                let ranks = blocks.tp * blocks.cp * pipeline.pp;
+                let expert_ranks = blocks.ep * blocks.expert_tp * pipeline.pp;
+                if !gpus.is_multiple_of(ranks) || !gpus.is_multiple_of(expert_ranks) {
+                    continue;
+                }
+                let dp = gpus / ranks;
+                for gbs in &self.dimensions.gbs {
+                    if !u64::from(*gbs).is_multiple_of(u64::from(blocks.mbs) * u64::from(dp)) {
+                        continue;
+                    }
+                    let batch = Batch::of_ranks(self.space.seq_len, blocks.mbs, *gbs, dp);
+                    if pipeline.vp > 1 && rules.whole_rounds && !batch.ga().is_multiple_of(pipeline.pp) {
+                        continue;
+                    }
+                    for fsdp in &self.dimensions.fsdp {
+                        if !rules.allows_fsdp(*fsdp, pipeline.pp, blocks.cp) {
+                            continue;
+                        }
+                        pipeline.layout.set_degrees(gpus, blocks.tp, blocks.cp, blocks.ep, blocks.expert_tp);
+                        let candidate = blocks.with(pipeline, *gbs, *fsdp);
+                        let options = candidate.options(&self.space.options);
+                        let inputs = Inputs {
+                            architecture: self.space.architecture,
+                            gpu,
+                            dtype: blocks.dtype,
+                            layout: &pipeline.layout,
+                            batch: &batch,
+                            options: &options,
+                        };
+                        let memory = memory.get_or_insert_with(|| MicroBatchMemory::of(&inputs));
+                        let margin_bytes = memory.margin_bytes(&inputs);
+                        if margin_bytes < headroom_bytes {
+                            not_fitting += 1;
+                            continue;
+                        }
+                        counts.fitting += 1;
+                        let costs = costs[usize::from(pipeline.vp > 1)]
+                            .get_or_insert_with(|| MicroBatchCosts::of(&inputs, constants));
+                        let breakdown = costs.breakdown(&inputs);
+                        let modelled_s = breakdown.step_time_s();
+                        if found.excludes(modelled_s * blocks.least_correction / f64::from(*gbs)) {
+                            continue;
+                        }
+                        let evidence = anchors.evidence(&inputs, modelled_s);
+                        let factor = evidence.correction * options.cluster_factor.unwrap_or(1.0);
+                        let mid = breakdown.scaled(factor).step_time_s();
+                        found.add(RankedLayout {
+                            candidate,
+                            step_time_s: IntervalTable::embedded().around(mid, &inputs, evidence.kind),
+                            confidence: evidence.confidence(),
+                            margin_bytes,
+                        });
+                    }
+                }
+            }
+        }
+        counts.discarded[Rule::Memory as usize] = not_fitting;
+        counts.slower = counts.valid() - not_fitting - counts.fitting;
+        Ranking { gpus, best: found.into_best(), counts }
+    }
+}

@@ -1,0 +1,194 @@
+//! The rules by which a search discards layouts: what divides what, and what the training software allows.
+
+use super::Candidate;
+use crate::architecture::Architecture;
+use crate::catalog::{Generation, Gpu};
+use crate::choices::choices;
+use crate::data_file::{DataError, FromRow, Row, embedded};
+use crate::options::Stack;
+use crate::precision::Dtype;
+use std::sync::LazyLock;
+
+choices! {
+    /// A rule that discards layouts, in the order in which a search applies them.
+    Rule {
+        /// A tensor-parallel group would span NVLink domains.
+        TpInDomain "tp_in_domain" "TP would leave the NVLink domain",
+        /// FSDP is required, excluded, or excludes the layout's pipeline or context parallelism.
+        Fsdp "fsdp" "the software does not combine FSDP with this layout",
+        /// The GPUs can't be divided into groups of TP × CP × PP.
+        GpusDivide "gpus_divide" "the GPUs can't be divided by TP × CP × PP",
+        /// The GPUs can't be divided into groups of expert TP × EP × PP.
+        ExpertsDivide "experts_divide" "the GPUs can't be divided by expert TP × EP × PP",
+        /// The global batch can't be divided by MBS × DP.
+        BatchDivides "batch_divides" "the global batch can't be divided by MBS × DP",
+        /// Interleaving needs a gradient accumulation that is a multiple of PP.
+        WholeRounds "whole_rounds" "interleaving needs a gradient accumulation that is a multiple of PP",
+        /// The fullest GPU needs more memory than there is.
+        Memory "memory" "a GPU would need more memory than it has",
+    }
+}
+
+choices! {
+    /// Whether software shards weights and gradients over data-parallel ranks.
+    FsdpSupport {
+        /// It can't.
+        Never "never",
+        /// It can.
+        May "may",
+        /// It always does.
+        Must "must",
+    }
+}
+
+/// What a training software allows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StackRules {
+    stack: String,
+    generations: String,
+    precisions: String,
+    /// Largest TP; none without a limit of its own.
+    pub max_tp: Option<u32>,
+    /// Whether it has pipelines.
+    pub pp: bool,
+    /// Whether it has context parallelism.
+    pub cp: bool,
+    /// Whether it interleaves pipeline stages.
+    pub vp: bool,
+    /// Whether it has expert parallelism.
+    pub ep: bool,
+    /// Whether pipeline chunks may hold different numbers of layers.
+    pub uneven: bool,
+    /// Whether the embedding and the loss can count as a layer each.
+    pub counted: bool,
+    /// Whether interleaving needs a gradient accumulation that is a multiple of PP.
+    pub whole_rounds: bool,
+    /// Whether it shards weights and gradients.
+    pub fsdp: FsdpSupport,
+    /// Whether FSDP excludes pipelines and context parallelism.
+    pub fsdp_alone: bool,
+}
+
+impl FromRow for StackRules {
+    fn from_row(row: &Row<'_>) -> Result<StackRules, DataError> {
+        let fsdp = row.text("fsdp")?;
+        let support = FsdpSupport::ALL.into_iter().find(|support| support.id() == fsdp);
+        Ok(StackRules {
+            stack: row.string("stack")?,
+            generations: row.string("generations")?,
+            precisions: row.string("precisions")?,
+            max_tp: row.optional("max_tp")?,
+            pp: row.yes("pp")?,
+            cp: row.yes("cp")?,
+            vp: row.yes("vp")?,
+            ep: row.yes("ep")?,
+            uneven: row.yes("uneven")?,
+            counted: row.yes("counted")?,
+            whole_rounds: row.yes("whole_rounds")?,
+            fsdp: support.ok_or_else(|| row.error(format!("\"{fsdp}\" is not never, may or must")))?,
+            fsdp_alone: row.yes("fsdp_alone")?,
+        })
+    }
+}
+
+impl StackRules {
+    /// Returns the rules of a software; those of the default one if the data file lacks it.
+    pub fn of(stack: Stack) -> &'static StackRules {
+        static ALL: LazyLock<Vec<StackRules>> = LazyLock::new(|| embedded!("stack_rules.csv"));
+        let find = |stack: Stack| ALL.iter().find(|rules| rules.stack == stack.id());
+        find(stack).or_else(|| find(Stack::default())).unwrap_or(&ALL[0])
+    }
+
+    /// Whether the software runs on a generation of GPUs.
+    pub fn runs_on(&self, generation: Generation) -> bool {
+        self.generations.split(' ').any(|id| id == generation.id())
+    }
+
+    /// Whether the software computes in a precision on a GPU.
+    pub fn computes_in(&self, dtype: Dtype, gpu: &Gpu) -> bool {
+        gpu.datasheet_tflops(dtype).is_some() && self.precisions.split(' ').any(|id| id == dtype.id())
+    }
+
+    /// Returns the first rule other than memory that discards a candidate whose pipeline the software can build.
+    pub fn broken(&self, candidate: &Candidate, gpus: u32, gpu: &Gpu) -> Option<Rule> {
+        let Candidate { tp, pp, cp, ep, expert_tp, vp, mbs, gbs, fsdp, .. } = *candidate;
+        let ranks = tp * cp * pp;
+        if !tp_stays_in_domain(tp, gpu) {
+            Some(Rule::TpInDomain)
+        } else if !self.allows_fsdp(fsdp, pp, cp) {
+            Some(Rule::Fsdp)
+        } else if !gpus.is_multiple_of(ranks) {
+            Some(Rule::GpusDivide)
+        } else if !gpus.is_multiple_of(expert_tp * ep * pp) {
+            Some(Rule::ExpertsDivide)
+        } else if !gbs.is_multiple_of(mbs * (gpus / ranks)) {
+            Some(Rule::BatchDivides)
+        } else if vp > 1 && self.whole_rounds && !(gbs / (mbs * (gpus / ranks))).is_multiple_of(pp) {
+            Some(Rule::WholeRounds)
+        } else {
+            None
+        }
+    }
+
+    /// Whether the software combines FSDP, or its absence, with a pipeline and context parallelism.
+    pub(super) fn allows_fsdp(&self, fsdp: bool, pp: u32, cp: u32) -> bool {
+        match self.fsdp {
+            FsdpSupport::Never => !fsdp,
+            FsdpSupport::May => !fsdp || !self.fsdp_alone || (pp == 1 && cp == 1),
+            FsdpSupport::Must => fsdp && (!self.fsdp_alone || (pp == 1 && cp == 1)),
+        }
+    }
+
+    /// Whether the software can divide a model's layers into `pp` stages of `vp` chunks; with `counted`, embedding and loss
+    /// count as a layer each.
+    ///
+    /// Stages of different sizes are for models that can't be divided evenly into that many. Their chunks are interleaved
+    /// only if embedding, loss and multi-token prediction fill the gaps: the model doesn't see the wait for a larger chunk.
+    pub(super) fn divides(&self, architecture: &Architecture, pp: u32, vp: u32, counted: bool) -> bool {
+        let (layers, chunks) = (architecture.layers, pp * vp);
+        let slots = layers + if counted { 2 } else { 0 };
+        if slots.is_multiple_of(chunks) {
+            return true;
+        }
+        let divisible = layers.is_multiple_of(pp) || (layers + 2).is_multiple_of(pp);
+        let filled = (layers + 2 + architecture.mtp_layers).is_multiple_of(chunks);
+        self.uneven && !counted && !divisible && chunks <= layers && (vp == 1 || filled)
+    }
+}
+
+/// Whether tensor-parallel groups of this size fill NVLink domains. Jobs use 64 of the 72 GPUs of an NVL72.
+pub(super) fn tp_stays_in_domain(tp: u32, gpu: &Gpu) -> bool {
+    let domain = gpu.nvlink_domain;
+    tp <= domain && (domain.is_multiple_of(tp) || domain > 64 && tp.is_power_of_two())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Catalog;
+
+    #[test]
+    fn every_software_has_rules() {
+        for stack in Stack::ALL {
+            assert_eq!(StackRules::of(stack).stack, stack.id());
+        }
+    }
+
+    #[test]
+    fn every_name_in_the_rules_is_known() {
+        for stack in Stack::ALL {
+            let rules = StackRules::of(stack);
+            let known = |id: &str| Generation::ALL.iter().any(|generation| generation.id() == id);
+            assert!(rules.generations.split(' ').all(known), "{stack}");
+            assert!(rules.precisions.split(' ').all(|id| id.parse::<Dtype>().is_ok()), "{stack}");
+        }
+    }
+
+    #[test]
+    fn groups_of_tensor_parallelism_fill_nvlink_domains() {
+        let gpu = |id: &str| Catalog::embedded().gpu(id).unwrap();
+        let within = |id: &str| (1..=128).filter(|tp| tp_stays_in_domain(*tp, gpu(id))).collect::<Vec<u32>>();
+        assert_eq!(within("h100"), [1, 2, 4, 8]);
+        assert_eq!(within("gb200"), [1, 2, 3, 4, 6, 8, 9, 12, 16, 18, 24, 32, 36, 64, 72]);
+    }
+}

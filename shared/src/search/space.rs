@@ -1,0 +1,263 @@
+//! The layouts of a search: the values of each dimension, and how many combinations each rule discards.
+
+use super::rules::tp_stays_in_domain;
+use super::{Candidate, FsdpSupport, Locks, Rule, StackRules};
+use crate::architecture::Architecture;
+use crate::batch::Batch;
+use crate::catalog::Gpu;
+use crate::estimate::Inputs;
+use crate::field::Field;
+use crate::layout::{Degrees, Layout, PipelineSplit, tp_problem};
+use crate::options::{Recompute, TrainingOptions};
+use crate::precision::Dtype;
+
+/// What a search is about: a model on GPUs of one type, with everything that stays fixed.
+#[derive(Debug, Clone)]
+pub struct SearchSpace<'a> {
+    /// The model's shape.
+    pub architecture: &'a Architecture,
+    /// GPU type.
+    pub gpu: &'a Gpu,
+    /// Precisions to choose from.
+    pub dtypes: Vec<Dtype>,
+    /// Global batch sizes to choose from, in sequences.
+    pub gbs: Vec<u32>,
+    /// Sequence length, in tokens.
+    pub seq_len: u32,
+    /// The software and everything else that the search does not choose.
+    pub options: TrainingOptions,
+    /// Values that must or must not be chosen.
+    pub locks: Locks,
+    /// Memory to keep free on the fullest GPU, in bytes.
+    pub headroom_bytes: f64,
+}
+
+/// The values of each dimension.
+pub(super) struct Dimensions {
+    pub(super) dtypes: Vec<Dtype>,
+    pub(super) gbs: Vec<u32>,
+    pub(super) mbs: Vec<u32>,
+    pub(super) tp: Vec<u32>,
+    pub(super) cp: Vec<u32>,
+    /// EP with expert TP.
+    pub(super) experts: Vec<(u32, u32)>,
+    pub(super) pipelines: Vec<Pipeline>,
+    pub(super) recompute: Vec<Recompute>,
+    pub(super) fsdp: Vec<bool>,
+}
+
+/// A division of the layers into stages and chunks.
+#[derive(Clone)]
+pub(super) struct Pipeline {
+    pub(super) pp: u32,
+    pub(super) vp: u32,
+    pub(super) counted: bool,
+    /// A layout with these stages, whose other degrees the search sets.
+    pub(super) layout: Layout,
+}
+
+impl<'a> SearchSpace<'a> {
+    /// Returns the rules of its software.
+    pub fn rules(&self) -> &'static StackRules {
+        StackRules::of(self.options.stack)
+    }
+
+    /// Returns the values of each dimension, from which a search combines its layouts. They divide what they must divide
+    /// of the model; what depends on several of them, or on the number of GPUs, is left to the rules.
+    pub(super) fn dimensions(&self) -> Dimensions {
+        let rules = self.rules();
+        let Architecture { moe, .. } = self.architecture;
+        let domain = self.gpu.nvlink_domain;
+        let permit = |field: Field, value: u32| self.locks.permit(field, value);
+        let mut mbs: Vec<u32> = self.gbs.iter().flat_map(|gbs| divisors(*gbs)).collect();
+        mbs.sort_unstable();
+        mbs.dedup();
+        let largest_tp = rules.max_tp.unwrap_or(u32::MAX).min(self.architecture.hidden);
+        let tp = divisors(self.architecture.attention.heads);
+        let longest_cp = if rules.cp { self.seq_len / 2 } else { 1 };
+        let experts = match moe {
+            Some(moe) if rules.ep => {
+                let within = |expert_tp: &u32| tp_stays_in_domain(*expert_tp, self.gpu);
+                let widths: Vec<u32> = (1..=domain.min(moe.ffn))
+                    .filter(|expert_tp| moe.ffn.is_multiple_of(*expert_tp))
+                    .filter(within)
+                    .collect();
+                let pairs = divisors(moe.experts).into_iter();
+                pairs.flat_map(|ep| widths.iter().map(move |width| (ep, *width))).collect()
+            }
+            _ => vec![(1, 1)],
+        };
+        let recompute = Recompute::ALL.into_iter().filter(|recompute| {
+            // Megatron's fused attention saves no scores, so recomputing it costs time and saves nothing.
+            let useless = *recompute == Recompute::Selective && self.options.stack.is_nvidia_megatron();
+            (!useless || !self.locks.permit(Field::Recompute, Recompute::None))
+                && self.locks.permit(Field::Recompute, recompute)
+        });
+        let fsdp: &[bool] = match rules.fsdp {
+            FsdpSupport::Never => &[false],
+            FsdpSupport::May => &[false, true],
+            FsdpSupport::Must => &[true],
+        };
+        let word = |on: bool| if on { "on" } else { "off" };
+        Dimensions {
+            dtypes: self
+                .dtypes
+                .iter()
+                .copied()
+                .filter(|dtype| rules.computes_in(*dtype, self.gpu) && self.locks.permit(Field::Dtype, dtype))
+                .collect(),
+            gbs: self.gbs.iter().copied().filter(|gbs| permit(Field::Gbs, *gbs)).collect(),
+            mbs: mbs.into_iter().filter(|mbs| permit(Field::Mbs, *mbs)).collect(),
+            tp: tp
+                .into_iter()
+                .filter(|tp| *tp <= largest_tp && tp_problem(*tp, self.architecture).is_none())
+                .filter(|tp| permit(Field::Tp, *tp))
+                .collect(),
+            cp: (1..=longest_cp.max(1))
+                .filter(|cp| *cp == 1 || self.seq_len.is_multiple_of(2 * cp))
+                .filter(|cp| permit(Field::Cp, *cp))
+                .collect(),
+            experts: experts
+                .into_iter()
+                .filter(|(ep, expert_tp)| permit(Field::Ep, *ep) && permit(Field::ExpertTp, *expert_tp))
+                .collect(),
+            pipelines: self.pipelines(rules),
+            recompute: recompute.collect(),
+            fsdp: fsdp.iter().copied().filter(|on| self.locks.permit(Field::Fsdp, word(*on))).collect(),
+        }
+    }
+
+    fn pipelines(&self, rules: &StackRules) -> Vec<Pipeline> {
+        let layers = self.architecture.layers;
+        let mut pipelines = Vec::new();
+        let deepest = if rules.pp { layers + 2 } else { 1 };
+        for pp in (1..=deepest).filter(|pp| self.locks.permit(Field::Pp, pp)) {
+            let most_chunks = if pp > 1 && rules.vp { (layers + 2) / pp } else { 1 };
+            for vp in (1..=most_chunks).filter(|vp| self.locks.permit(Field::Vp, vp)) {
+                for split in [PipelineSplit::Even, PipelineSplit::Counted] {
+                    let counted = split == PipelineSplit::Counted;
+                    let allowed = !counted || rules.counted && pp > 1;
+                    if !allowed
+                        || !rules.divides(self.architecture, pp, vp, counted)
+                        || !self.locks.permit(Field::PipelineSplit, &split)
+                    {
+                        continue;
+                    }
+                    let degrees = Degrees { gpus: pp, pp, vp, split, ..Degrees::default() };
+                    if let Ok(layout) = Layout::new(&degrees, self.architecture) {
+                        pipelines.push(Pipeline { pp, vp, counted, layout });
+                    }
+                }
+            }
+        }
+        pipelines
+    }
+
+    /// Calls `read` with the inputs of a candidate on `gpus` GPUs; `None` if a rule other than memory discards it.
+    pub fn with_inputs<T>(
+        &self,
+        candidate: &Candidate,
+        gpus: u32,
+        read: impl FnOnce(&Inputs<'_>) -> T,
+    ) -> Option<T> {
+        if self.rules().broken(candidate, gpus, self.gpu).is_some() {
+            return None;
+        }
+        let layout = Layout::new(&candidate.degrees(gpus), self.architecture).ok()?;
+        let batch = Batch::new(self.seq_len, candidate.mbs, candidate.gbs, &layout).ok()?;
+        Some(read(&Inputs {
+            architecture: self.architecture,
+            gpu: self.gpu,
+            dtype: candidate.dtype,
+            layout: &layout,
+            batch: &batch,
+            options: &candidate.options(&self.options),
+        }))
+    }
+}
+
+/// How many layouts a search considered, and why it discarded the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct SearchCounts {
+    /// Combinations of all values.
+    pub combinations: u64,
+    /// Those that each rule discards first, in the order of [`Rule::ALL`].
+    pub discarded: [u64; Rule::ALL.len()],
+    /// Those that obey every rule, but whose computation alone takes longer than the best layouts need in total.
+    pub slower: u64,
+    /// Those that fit, with their exact step time.
+    pub fitting: u64,
+}
+
+impl SearchCounts {
+    /// Returns how many layouts a rule discards.
+    pub fn discarded_by(&self, rule: Rule) -> u64 {
+        self.discarded[rule as usize]
+    }
+
+    /// Returns how many layouts obey every rule other than memory.
+    pub fn valid(&self) -> u64 {
+        let rules = Rule::ALL.into_iter().filter(|rule| *rule != Rule::Memory);
+        self.combinations - rules.map(|rule| self.discarded_by(rule)).sum::<u64>()
+    }
+}
+
+impl Dimensions {
+    /// Counts the combinations on `gpus` GPUs that each rule other than memory discards.
+    ///
+    /// A rule depends on few dimensions, so the others are multiplied instead of tried. Agrees with
+    /// [`StackRules::broken`], in the same order of rules.
+    pub(super) fn count(&self, gpus: u32, gpu: &Gpu, rules: &StackRules) -> SearchCounts {
+        let mut counts = SearchCounts::default();
+        let mut discard = |rule: Rule, count: usize| counts.discarded[rule as usize] += count as u64;
+        let free = self.dtypes.len() * self.recompute.len();
+        let batches = self.gbs.len() * self.mbs.len();
+        for tp in &self.tp {
+            if !tp_stays_in_domain(*tp, gpu) {
+                let rest = self.cp.len() * self.experts.len() * self.pipelines.len() * self.fsdp.len();
+                discard(Rule::TpInDomain, rest * batches * free);
+                continue;
+            }
+            for cp in &self.cp {
+                for chunk in self.pipelines.chunk_by(|one, next| one.pp == next.pp) {
+                    let pp = chunk[0].pp;
+                    let interleaved = chunk.iter().filter(|pipeline| pipeline.vp > 1).count();
+                    let modes = self.fsdp.iter().filter(|on| rules.allows_fsdp(**on, pp, *cp)).count();
+                    let refused = self.fsdp.len() - modes;
+                    let experts = self.experts.len();
+                    discard(Rule::Fsdp, refused * chunk.len() * experts * batches * free);
+                    let ranks = tp * cp * pp;
+                    if !gpus.is_multiple_of(ranks) {
+                        discard(Rule::GpusDivide, modes * chunk.len() * experts * batches * free);
+                        continue;
+                    }
+                    let divides = |(ep, width): &&(u32, u32)| gpus.is_multiple_of(ep * width * pp);
+                    let dividing = self.experts.iter().filter(divides).count();
+                    let rest = chunk.len() * batches * free;
+                    discard(Rule::ExpertsDivide, modes * (experts - dividing) * rest);
+                    for (mbs, gbs) in
+                        self.mbs.iter().flat_map(|mbs| self.gbs.iter().map(move |gbs| (mbs, gbs)))
+                    {
+                        let each = modes * dividing * free;
+                        let shard = u64::from(*mbs) * u64::from(gpus / ranks);
+                        if !u64::from(*gbs).is_multiple_of(shard) {
+                            discard(Rule::BatchDivides, each * chunk.len());
+                        } else if rules.whole_rounds
+                            && !(u64::from(*gbs) / shard).is_multiple_of(u64::from(pp))
+                        {
+                            discard(Rule::WholeRounds, each * interleaved);
+                        }
+                    }
+                }
+            }
+        }
+        let degrees = self.tp.len() * self.cp.len() * self.experts.len() * self.pipelines.len();
+        counts.combinations = (degrees * self.fsdp.len() * batches * free) as u64;
+        counts
+    }
+}
+
+/// Returns the divisors of a number, ascending.
+fn divisors(of: u32) -> Vec<u32> {
+    (1..=of).filter(|divisor| of.is_multiple_of(*divisor)).collect()
+}

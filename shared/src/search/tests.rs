@@ -1,0 +1,184 @@
+use super::space::{Dimensions, Pipeline};
+use super::*;
+use crate::catalog::Catalog;
+use crate::estimate::Estimate;
+use crate::layout::PipelineSplit;
+use crate::options::{Recompute, Stack, TrainingOptions};
+use crate::precision::Dtype;
+use itertools::iproduct;
+use proptest::prelude::*;
+
+/// The space of a catalog model.
+fn space(model: &str, gpu: &str, stack: Stack, dtypes: &[Dtype], gbs: &[u32]) -> SearchSpace<'static> {
+    let catalog = Catalog::embedded();
+    let model = catalog.model(model).unwrap();
+    SearchSpace {
+        architecture: &model.architecture,
+        gpu: catalog.gpu(gpu).unwrap(),
+        dtypes: dtypes.to_vec(),
+        gbs: gbs.to_vec(),
+        seq_len: model.seq_len,
+        options: TrainingOptions { stack, ..TrainingOptions::default() },
+        locks: Locks::default(),
+        headroom_bytes: 0.0,
+    }
+}
+
+/// Returns every combination of the values.
+fn combinations(dimensions: &Dimensions) -> Vec<Candidate> {
+    let Dimensions { dtypes, gbs, mbs, tp, cp, experts, pipelines, recompute, fsdp } = dimensions;
+    let options = iproduct!(dtypes, recompute, fsdp, gbs, mbs);
+    let degrees = iproduct!(tp, cp, experts, pipelines);
+    let candidate = |((dtype, recompute, fsdp, gbs, mbs), (tp, cp, experts, pipeline)): (
+        (&Dtype, &Recompute, &bool, &u32, &u32),
+        (&u32, &u32, &(u32, u32), &Pipeline),
+    )| Candidate {
+        dtype: *dtype,
+        gbs: *gbs,
+        mbs: *mbs,
+        tp: *tp,
+        pp: pipeline.pp,
+        cp: *cp,
+        ep: experts.0,
+        expert_tp: experts.1,
+        vp: pipeline.vp,
+        counted: pipeline.counted,
+        recompute: *recompute,
+        fsdp: *fsdp,
+    };
+    options.flat_map(|option| degrees.clone().map(move |degree| candidate((option, degree)))).collect()
+}
+
+/// Checks that a search returns what estimating every layout, one by one, returns.
+fn equals_brute_force(space: SearchSpace<'static>, gpus: u32, most: usize) {
+    let rules = space.rules();
+    let all = combinations(&space.dimensions());
+    let mut discarded = [0; Rule::ALL.len()];
+    let mut expected = Vec::new();
+    for candidate in &all {
+        if let Some(rule) = rules.broken(candidate, gpus, space.gpu) {
+            discarded[rule as usize] += 1;
+            continue;
+        }
+        let estimate = space.with_inputs(candidate, gpus, Estimate::from_embedded).unwrap();
+        let margin_bytes = estimate.memory.margin_bytes();
+        if margin_bytes < space.headroom_bytes {
+            discarded[Rule::Memory as usize] += 1;
+            continue;
+        }
+        let (step_time_s, confidence) = (estimate.step_time_s, estimate.evidence.confidence());
+        expected.push(RankedLayout { candidate: *candidate, step_time_s, confidence, margin_bytes });
+    }
+    let least_s = expected.iter().map(RankedLayout::s_per_sequence).fold(f64::INFINITY, f64::min);
+    let fitting = expected.len() as u64;
+    expected.sort_by(|one, other| one.compare(other, least_s));
+    expected.truncate(most);
+
+    let Ranking { best, counts, .. } = Search::new(space).rank(gpus, most);
+    assert_eq!(best, expected);
+    assert_eq!(counts.combinations, all.len() as u64);
+    for rule in Rule::ALL.into_iter().filter(|rule| *rule != Rule::Memory) {
+        assert_eq!(counts.discarded_by(rule), discarded[rule as usize], "{rule}");
+    }
+    // Of the layouts that the bound discards, some would not have fitted either.
+    assert!(counts.discarded_by(Rule::Memory) <= discarded[Rule::Memory as usize]);
+    assert!(counts.fitting <= fitting && (counts.fitting > 0 || fitting == 0));
+    assert_eq!(counts.valid(), counts.fitting + counts.slower + counts.discarded_by(Rule::Memory));
+}
+
+#[test]
+fn a_search_of_a_dense_model_equals_brute_force() {
+    for gpus in [8, 16, 48] {
+        let dtypes = [Dtype::Bf16, Dtype::Fp8];
+        equals_brute_force(space("llama3.1-8b", "h100", Stack::Bridge2606, &dtypes, &[128]), gpus, 10);
+    }
+}
+
+#[test]
+fn a_search_of_a_routed_model_equals_brute_force() {
+    equals_brute_force(space("qwen3-30b-a3b", "gb200", Stack::Bridge2606, &[Dtype::Mxfp8], &[64]), 16, 10);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn a_search_equals_brute_force(
+        model in prop::sample::select(vec!["llama3.2-1b", "llama3.1-8b", "mixtral-8x7b", "nemotron-h-8b", "gpt3-175b"]),
+        gpu in prop::sample::select(vec!["a100", "h100", "gb200"]),
+        stack in prop::sample::select(Stack::ALL.to_vec()),
+        dtype in prop::sample::select(Dtype::ALL.to_vec()),
+        gpus in prop::sample::select(vec![4, 8, 12, 16, 40, 64, 256]),
+        gbs in prop::sample::select(vec![vec![8], vec![48], vec![32, 64], vec![256]]),
+        lock in prop::sample::select(vec!["", "recompute=full", "tp!=1", "fsdp=off,pp=1|2", "ep=1,cp=1"]),
+        headroom_gib in 0.0..20.0,
+        most in 1..12_usize,
+    ) {
+        let mut space = space(model, gpu, stack, &[dtype], &gbs);
+        space.locks = Locks::parse(lock, crate::field::Field::Tp).unwrap();
+        space.headroom_bytes = headroom_gib * f64::from(1 << 30);
+        equals_brute_force(space, gpus, most);
+    }
+}
+
+#[test]
+fn every_published_layout_is_in_the_space() {
+    for recipe in Catalog::embedded().recipes() {
+        let contract = recipe.id.release.contract();
+        let dtype = recipe.id.dtype;
+        let mut space = space(&recipe.id.model, &recipe.id.gpu, contract.stack, &[dtype], &[recipe.gbs]);
+        let architecture = space.architecture.with_layers(recipe.layers).unwrap();
+        space.architecture = &architecture;
+        space.seq_len = recipe.seq_len;
+        let degrees = &recipe.degrees;
+        let wanted = Candidate {
+            dtype,
+            gbs: recipe.gbs,
+            mbs: recipe.mbs,
+            tp: degrees.tp,
+            pp: degrees.pp,
+            cp: degrees.cp,
+            ep: degrees.ep,
+            expert_tp: degrees.expert_tp,
+            vp: degrees.vp,
+            counted: degrees.split == PipelineSplit::Counted,
+            recompute: Recompute::None,
+            fsdp: false,
+        };
+        assert_eq!(space.rules().broken(&wanted, recipe.id.gpus, space.gpu), None, "{}", recipe.id);
+        // Locked to the layout's own values, the space holds it and nothing else.
+        let locks: Vec<String> =
+            wanted.settings().iter().map(|set| format!("{}={}", set.field.flag(), set.value)).collect();
+        space.locks = Locks::parse(&locks.join(","), crate::field::Field::Tp).unwrap();
+        assert_eq!(combinations(&space.dimensions()), [wanted], "{}", recipe.id);
+    }
+}
+
+#[test]
+fn of_equally_fast_layouts_the_simpler_is_better() {
+    let ranked = |tp, mid, confidence| RankedLayout {
+        candidate: Candidate {
+            dtype: Dtype::Bf16,
+            gbs: 1,
+            mbs: 1,
+            tp,
+            pp: 1,
+            cp: 1,
+            ep: 1,
+            expert_tp: 1,
+            vp: 1,
+            counted: false,
+            recompute: Recompute::None,
+            fsdp: false,
+        },
+        step_time_s: crate::estimate::Interval { low: mid, mid, high: mid },
+        confidence,
+        margin_bytes: 0.0,
+    };
+    use crate::estimate::Confidence::{Low, Medium};
+    let (fast, simple) = (ranked(2, 1.0, Low), ranked(1, 1.005, Low));
+    assert!(simple.compare(&fast, 1.0).is_lt());
+    assert!(ranked(2, 1.0, Medium).compare(&simple, 1.0).is_lt());
+    // Two percent are not a tie.
+    assert!(fast.compare(&ranked(1, 1.02, Medium), 1.0).is_lt());
+}
