@@ -11,7 +11,7 @@ mod space;
 
 pub use candidate::Candidate;
 pub use locks::{CHOSEN_FIELDS, Lock, Locks};
-pub use rank::{RankedLayout, Ranking, Search};
+pub use rank::{LayoutSearch, RankedLayout, Ranking};
 pub use rules::{FsdpSupport, Rule, StackRules};
 pub use space::{SearchCounts, SearchSpace};
 

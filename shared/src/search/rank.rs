@@ -65,7 +65,7 @@ pub struct Ranking {
 }
 
 /// A search over the layouts of a space, for any number of GPUs.
-pub struct Search<'a> {
+pub struct LayoutSearch<'a> {
     space: SearchSpace<'a>,
     dimensions: Dimensions,
     /// Sorted by their bound.
@@ -215,12 +215,12 @@ impl Contenders {
     }
 }
 
-impl<'a> Search<'a> {
+impl<'a> LayoutSearch<'a> {
     /// Prepares the search of a space.
-    pub fn new(space: SearchSpace<'a>) -> Search<'a> {
+    pub fn new(space: SearchSpace<'a>) -> LayoutSearch<'a> {
         let dimensions = space.dimensions();
         let blocks = BlockChoice::all(&space, &dimensions);
-        Search { space, dimensions, blocks }
+        LayoutSearch { space, dimensions, blocks }
     }
 
     /// Returns the space.

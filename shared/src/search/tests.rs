@@ -1,4 +1,4 @@
-use super::space::{Dimensions, Pipeline};
+use super::space::Dimensions;
 use super::*;
 use crate::catalog::Catalog;
 use crate::estimate::Estimate;
@@ -27,26 +27,25 @@ fn space(model: &str, gpu: &str, stack: Stack, dtypes: &[Dtype], gbs: &[u32]) ->
 /// Returns every combination of the values.
 fn combinations(dimensions: &Dimensions) -> Vec<Candidate> {
     let Dimensions { dtypes, gbs, mbs, tp, cp, experts, pipelines, recompute, fsdp } = dimensions;
-    let options = iproduct!(dtypes, recompute, fsdp, gbs, mbs);
-    let degrees = iproduct!(tp, cp, experts, pipelines);
-    let candidate = |((dtype, recompute, fsdp, gbs, mbs), (tp, cp, experts, pipeline)): (
-        (&Dtype, &Recompute, &bool, &u32, &u32),
-        (&u32, &u32, &(u32, u32), &Pipeline),
-    )| Candidate {
-        dtype: *dtype,
-        gbs: *gbs,
-        mbs: *mbs,
-        tp: *tp,
-        pp: pipeline.pp,
-        cp: *cp,
-        ep: experts.0,
-        expert_tp: experts.1,
-        vp: pipeline.vp,
-        counted: pipeline.counted,
-        recompute: *recompute,
-        fsdp: *fsdp,
-    };
-    options.flat_map(|option| degrees.clone().map(move |degree| candidate((option, degree)))).collect()
+    let options: Vec<_> = iproduct!(dtypes, recompute, fsdp, gbs, mbs).collect();
+    let degrees: Vec<_> = iproduct!(tp, cp, experts, pipelines).collect();
+    let pairs = iproduct!(&options, &degrees);
+    pairs
+        .map(|((dtype, recompute, fsdp, gbs, mbs), (tp, cp, (ep, expert_tp), pipeline))| Candidate {
+            dtype: **dtype,
+            gbs: **gbs,
+            mbs: **mbs,
+            tp: **tp,
+            pp: pipeline.pp,
+            cp: **cp,
+            ep: *ep,
+            expert_tp: *expert_tp,
+            vp: pipeline.vp,
+            counted: pipeline.counted,
+            recompute: **recompute,
+            fsdp: **fsdp,
+        })
+        .collect()
 }
 
 /// Checks that a search returns what estimating every layout, one by one, returns.
@@ -74,7 +73,7 @@ fn equals_brute_force(space: SearchSpace<'static>, gpus: u32, most: usize) {
     expected.sort_by(|one, other| one.compare(other, least_s));
     expected.truncate(most);
 
-    let Ranking { best, counts, .. } = Search::new(space).rank(gpus, most);
+    let Ranking { best, counts, .. } = LayoutSearch::new(space).rank(gpus, most);
     assert_eq!(best, expected);
     assert_eq!(counts.combinations, all.len() as u64);
     for rule in Rule::ALL.into_iter().filter(|rule| *rule != Rule::Memory) {
