@@ -35,8 +35,10 @@ pub(crate) async fn find_all(secrets: &[(String, Secret)]) -> Result<Vec<(String
 pub(crate) async fn find(name: &str, secret: &Secret) -> Result<String, SecretError> {
     let fail = |why: String| SecretError { name: name.to_string(), why };
     let value = match secret {
-        Secret::Env(variable) => std::env::var(variable)
-            .map_err(|_| fail(format!("the environment variable {variable} is not set")))?,
+        Secret::Env(variable) => std::env::var(variable).map_err(|_| {
+            let set = format!("Set it before you start Trainplan, with `export {variable}=…`");
+            fail(format!("the environment variable {variable} is not set. {set}"))
+        })?,
         Secret::Command(words) => {
             let [program, arguments @ ..] = &words[..] else {
                 return Err(fail("its command is empty".into()));

@@ -3,11 +3,15 @@
 use crate::field::Field;
 use crate::message;
 use crate::message::{Front, Message};
+use crate::units::group_digits;
 use serde::Serialize;
 use std::fmt;
 
 /// The most values that an error lists. Of a longer list only the closest value is named.
 const MOST_LISTED: usize = 12;
+
+/// The most letters of a word that must be spelled more like the given one to be suggested.
+const SHORT_WORD: usize = 4;
 
 /// A field's value that can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -73,7 +77,8 @@ impl Problem {
             text += &format!(" Did you mean {closest}?");
         }
         if !self.suggestions.is_empty() {
-            text += &format!(" Use {}.", one_of(&self.suggestions));
+            let suggestions: Vec<String> = self.suggestions.iter().map(|value| grouped(value)).collect();
+            text += &format!(" Use {}.", one_of(&suggestions));
         }
         if let Some(listed) = self.listed() {
             text += &format!(" Allowed: {}.", listed.join(", "));
@@ -100,6 +105,14 @@ impl Problem {
     }
 }
 
+/// Returns a whole number with thousands separators, as sentences show it, and any other text unchanged.
+fn grouped(value: &str) -> String {
+    match value.parse::<u32>() {
+        Ok(whole) => group_digits(f64::from(whole)),
+        Err(_) => value.to_string(),
+    }
+}
+
 /// Returns "a", "a or b", "a, b or c".
 pub fn one_of<T: AsRef<str>>(values: &[T]) -> String {
     let values: Vec<&str> = values.iter().map(AsRef::as_ref).collect();
@@ -123,7 +136,11 @@ pub fn most_alike<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>
     candidates
         .into_iter()
         .map(|candidate| (strsim::jaro_winkler(&given, &candidate.to_ascii_lowercase()), candidate))
-        .filter(|(likeness, _)| *likeness > 0.6)
+        .filter(|(likeness, candidate)| {
+            // Two common letters already make short words alike: "some" and "none" reach 0.67.
+            let is_short = given.len().min(candidate.len()) <= SHORT_WORD;
+            *likeness > if is_short { 0.75 } else { 0.6 }
+        })
         // Of equals the first, so that the result depends on the order of the candidates alone.
         .fold(None, |best: Option<(f64, &str)>, next| match best {
             Some(best) if best.0 >= next.0 => Some(best),
@@ -156,6 +173,22 @@ mod tests {
     }
 
     #[test]
+    fn short_words_are_suggested_only_for_close_spellings() {
+        let recompute = ["none", "selective", "full"];
+        for (given, candidates, closest) in [
+            ("some", &recompute[..], None),
+            ("non", &recompute, Some("none")),
+            ("ful", &recompute, Some("full")),
+            ("selected", &recompute, Some("selective")),
+            ("fp9", &["bf16", "fp8"], Some("fp8")),
+            ("bash", &["llmb-run", "sbatch"], Some("sbatch")),
+            ("smal", &["a", "small"], Some("small")),
+        ] {
+            assert_eq!(most_alike(given, candidates.iter().copied()), closest, "{given}");
+        }
+    }
+
+    #[test]
     fn a_long_list_is_replaced_by_the_command_that_prints_it() {
         let known: Vec<String> = (0..60).map(|number| format!("llama-{number}")).collect();
         let problem = Problem::unknown(Field::Model, "llama-60", known.iter().map(String::as_str));
@@ -170,8 +203,8 @@ mod tests {
     fn values_that_work_come_last() {
         let message = message![Field::Gpus, " must be a multiple of 32."];
         let problem = Problem::new(Field::Gpus, 1200, message).suggest([1184, 1216]);
-        assert_eq!(problem.to_string(), "--gpus must be a multiple of 32. Use 1184 or 1216.");
-        assert_eq!(problem.text(Front::Page), "GPUs must be a multiple of 32. Use 1184 or 1216.");
+        assert_eq!(problem.to_string(), "--gpus must be a multiple of 32. Use 1,184 or 1,216.");
+        assert_eq!(problem.text(Front::Page), "GPUs must be a multiple of 32. Use 1,184 or 1,216.");
     }
 
     #[test]

@@ -79,37 +79,27 @@ pub fn significant(value: f64, digits: usize) -> String {
     }
 }
 
-/// Returns a number for people to read: three significant digits, thousands separators, and no rounding of
-/// the whole part: `0.444`, `12.4`, `169,535`.
+/// Returns a number for people to read: always three significant digits, so that a value and its interval have
+/// the same precision, thousands separators, and no rounding of the whole part: `0.444`, `5.90`, `169,535`.
 pub fn readable(value: f64) -> String {
-    if value.abs() >= 100.0 && value.abs() < 1e15 { group_digits(value) } else { significant(value, 3) }
+    // The exponent of the rounded value: 9.996 becomes 10.0, not 10.00.
+    let exponent = format!("{value:.2e}").rsplit_once('e').and_then(|(_, exponent)| exponent.parse().ok());
+    match exponent {
+        Some(2..15i32) => group_digits(value),
+        Some(exponent @ -5..2) if value != 0.0 => format!("{value:.*}", (2 - exponent) as usize),
+        _ => significant(value, 3),
+    }
 }
 
 /// Returns a number of days for people to read: whole days from 10 on, three significant digits below:
-/// `9.53`, `139`.
+/// `9.50`, `139`.
 pub fn readable_days(days: f64) -> String {
-    if days >= 10.0 { group_digits(days) } else { significant(days, 3) }
+    if days >= 9.995 { group_digits(days) } else { readable(days) }
 }
 
-/// Returns a range for people to read, the lower end first whatever the order of `ends`: `131–147`. Ends with
-/// as many digits before the decimal point have as many after it: `11.0–12.1`.
+/// Returns a range for people to read, the lower end first whatever the order of `ends`: `131–147`.
 pub fn readable_range(ends: (f64, f64), write: fn(f64) -> String) -> String {
-    let (mut low, mut high) = (write(ends.0.min(ends.1)), write(ends.0.max(ends.1)));
-    let parts =
-        |text: &str| text.split_once('.').map_or((text.len(), 0), |(whole, rest)| (whole.len(), rest.len()));
-    let ((low_whole, low_rest), (high_whole, high_rest)) = (parts(&low), parts(&high));
-    if low_whole == high_whole {
-        pad_decimals(&mut low, high_rest.saturating_sub(low_rest));
-        pad_decimals(&mut high, low_rest.saturating_sub(high_rest));
-    }
-    format!("{low}–{high}")
-}
-
-fn pad_decimals(number: &mut String, zeros: usize) {
-    if zeros > 0 && !number.contains('.') {
-        number.push('.');
-    }
-    number.extend(std::iter::repeat_n('0', zeros));
+    format!("{}–{}", write(ends.0.min(ends.1)), write(ends.0.max(ends.1)))
 }
 
 /// Returns a fraction in percent with three significant digits: `44.4 %`.
@@ -193,22 +183,33 @@ mod tests {
 
     #[test]
     fn readable_numbers_have_three_digits_and_keep_their_whole_part() {
-        for (value, text) in
-            [(0.444_35, "0.444"), (12.37, "12.4"), (40.0, "40"), (123.4, "123"), (169_535.2, "169,535")]
-        {
+        for (value, text) in [
+            (0.444_35, "0.444"),
+            (5.9, "5.90"),
+            (0.099_96, "0.100"),
+            (9.996, "10.0"),
+            (12.37, "12.4"),
+            (-40.0, "-40.0"),
+            (99.96, "100"),
+            (123.4, "123"),
+            (169_535.2, "169,535"),
+            (0.0, "0"),
+        ] {
             assert_eq!(readable(value), text);
         }
     }
 
     #[test]
     fn days_are_whole_from_ten_on() {
-        for (days, text) in [(0.5, "0.5"), (9.534, "9.53"), (68.27, "68"), (1024.04, "1,024")] {
+        for (days, text) in
+            [(0.5, "0.500"), (9.534, "9.53"), (9.997, "10"), (68.27, "68"), (1024.04, "1,024")]
+        {
             assert_eq!(readable_days(days), text);
         }
     }
 
     #[test]
-    fn a_range_begins_with_its_lower_end_and_both_have_as_many_decimals() {
+    fn a_range_begins_with_its_lower_end_and_both_are_as_precise() {
         assert_eq!(readable_range((147.2, 131.4), readable_days), "131–147");
         assert_eq!(readable_range((11.24, 12.96), readable), "11.2–13.0");
         assert_eq!(readable_range((7.6, 8.38), readable_days), "7.60–8.38");

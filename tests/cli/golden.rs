@@ -73,6 +73,15 @@ impl Place {
             ("not-toml.campaign.toml", CAMPAIGN.replace("repeats = 3", "repeats = 3 4")),
             ("open-secret.campaign.toml", CAMPAIGN.replace("{ env = \"HF_TOKEN\" }", "\"hunter2\"")),
             ("uneven.campaign.toml", CAMPAIGN.replace("repeats = 1", "tp = 8")),
+            (
+                "control-character.campaign.toml",
+                CAMPAIGN.replace("repeats = 1", "account = \"re\\u001bsearch\""),
+            ),
+            ("slurm-params.campaign.toml", CAMPAIGN.replace("repeats = 1", "slurm-params = \"account=x\"")),
+            (
+                "upload-text.campaign.toml",
+                CAMPAIGN.replace("[defaults]", "upload = \"https://results.example\"\n\n[defaults]"),
+            ),
             ("clusters.toml", CLUSTERS.to_string()),
             ("bad-clusters.toml", CLUSTERS.replace("account", "acount").replace("alpha-login", "-oX=y")),
             ("config.json", LLAMA.to_string()),
@@ -207,6 +216,12 @@ const INVOCATIONS: [(&str, &str); LINES] = [
     ("run-not-toml", "run not-toml.campaign.toml --clusters clusters.toml"),
     ("run-open-secret", "run open-secret.campaign.toml --clusters clusters.toml"),
     ("run-uneven", "run uneven.campaign.toml --clusters clusters.toml"),
+    (
+        "run-control-character",
+        "run control-character.campaign.toml --clusters clusters.toml --dry-run --format table",
+    ),
+    ("run-slurm-params", "run slurm-params.campaign.toml --clusters clusters.toml --dry-run --format table"),
+    ("run-upload-text", "run upload-text.campaign.toml --clusters clusters.toml"),
     ("run-bad-interval", "run nightly.campaign.toml --interval 0"),
     ("jobs-nothing", "jobs list --data-dir data --format table"),
     ("jobs-unknown-run", "jobs show large --data-dir data"),
@@ -219,7 +234,7 @@ const INVOCATIONS: [(&str, &str); LINES] = [
     ("licenses-conflict", "licenses --text --format json"),
 ];
 
-const LINES: usize = 89;
+const LINES: usize = 92;
 
 #[test]
 fn golden_invocations() {

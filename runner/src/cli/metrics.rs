@@ -11,7 +11,7 @@ use trainplan_shared::field::{Field, FieldGroup};
 use trainplan_shared::message::Message;
 use trainplan_shared::metrics::Metrics;
 use trainplan_shared::planning::StepTimeSource;
-use trainplan_shared::units::{format_count, significant};
+use trainplan_shared::units::{format_count, group_digits, readable, readable_days, significant};
 
 /// Turn a step time into tokens per second, MFU and days to train
 #[derive(Debug, clap::Args)]
@@ -108,14 +108,14 @@ fn rows(metrics: &Metrics) -> impl Iterator<Item = (String, String, String)> {
     let convention = metrics.convention.map_or(String::new(), |convention| convention.to_string());
     [
         number("step_time_s", Some(metrics.step_time_s), |value| significant(value, 6)),
-        number("tokens_per_s", Some(metrics.tokens_per_s), |value| format!("{value:.0}")),
-        number("tokens_per_s_per_gpu", metrics.tokens_per_s_per_gpu, |value| significant(value, 6)),
+        number("tokens_per_s", Some(metrics.tokens_per_s), group_digits),
+        number("tokens_per_s_per_gpu", metrics.tokens_per_s_per_gpu, readable),
         number("mfu", metrics.mfu, |value| format!("{:.2} %", value * 100.0)),
         ("convention".into(), convention.clone(), convention),
         number("peak_tflops", metrics.peak_tflops, |value| value.to_string()),
         number("tflops_per_gpu", metrics.tflops_per_gpu, |value| format!("{value:.1}")),
         number("tokens", Some(metrics.tokens), format_count),
-        number("time_to_train_days", metrics.time_to_train_days, |value| format!("{value:.2}")),
+        number("time_to_train_days", metrics.time_to_train_days, readable_days),
     ]
     .into_iter()
 }

@@ -138,11 +138,12 @@ pub(super) fn version(reader: &mut TomlReader, entries: &[Entry]) -> Result<(), 
     match &entry.value {
         DeValue::Integer(whole) if whole.as_str() == VERSION.to_string() && whole.radix() == 10 => Ok(()),
         other => {
-            let given = match other {
-                DeValue::Integer(whole) => whole.to_string(),
-                other => kind(other).to_string(),
+            let (given, fix) = match other {
+                DeValue::Integer(whole) => (whole.to_string(), "Update Trainplan, or change the file to"),
+                other => (kind(other).to_string(), "Write"),
             };
-            let message = format!("This Trainplan reads version {VERSION}, not {given}.");
+            let message =
+                format!("This Trainplan reads version {VERSION}, not {given}. {fix} version = {VERSION}.");
             Err(vec![CampaignProblem::new(entry.line, "version", message)])
         }
     }

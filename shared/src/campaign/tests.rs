@@ -68,7 +68,11 @@ fn a_campaign_is_read() {
 #[test]
 fn each_mistake_has_its_line_and_its_solution() {
     for (line, instead, wanted) in [
-        ("version = 1", "version = 2", "line 2: version: This Trainplan reads version 1, not 2."),
+        (
+            "version = 1",
+            "version = 2",
+            "line 2: version: This Trainplan reads version 1, not 2. Update Trainplan, or change the file to version = 1.",
+        ),
         ("version = 1", "", "line 1: version: Missing: add version = 1."),
         (
             "name = \"nightly\"",
@@ -242,7 +246,11 @@ fn the_cluster_can_define_the_gpu() {
 #[test]
 fn mistakes_in_profiles_have_their_lines() {
     for (line, instead, wanted) in [
-        ("version = 1", "version = \"1\"", "This Trainplan reads version 1, not a string."),
+        (
+            "version = 1",
+            "version = \"1\"",
+            "This Trainplan reads version 1, not a string. Write version = 1.",
+        ),
         ("[cluster.alpha]\n", "[clusters.alpha]\n", "line 3: clusters: Unknown key. Did you mean cluster?"),
         ("ssh = \"me@alpha\"\n", "", "cluster.alpha.ssh: Missing: the host for ssh"),
         ("me@alpha", "-oProxyCommand=id", "line 4: cluster.alpha.ssh: \"-oProxyCommand=id\" is not a host."),

@@ -5,6 +5,7 @@ use super::{ComparisonOptions, RunFigures};
 use crate::choices::choices;
 use crate::field::Field;
 use crate::log::Status;
+use crate::result::NOT_SCORED;
 use crate::statistics::{LEVEL, MeanDifference, Sample, Variance, deviation};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -196,11 +197,15 @@ impl RunPair<'_> {
         let mut reasons = WorkloadDifference::sentences(&unlike);
         let (own, of_reference) = (&item.comparable.reasons, &reference.comparable.reasons);
         reasons.extend(own.iter().map(|reason| match of_reference.contains(reason) {
+            true if reason == NOT_SCORED => "Neither run was scored.".to_owned(),
             true => format!("Both runs: {reason}"),
             false => reason.clone(),
         }));
         let rest = of_reference.iter().filter(|reason| !own.contains(reason));
-        reasons.extend(rest.map(|reason| format!("The reference: {reason}")));
+        reasons.extend(rest.map(|reason| match reason.as_str() {
+            NOT_SCORED => "The reference was not scored.".to_owned(),
+            _ => format!("The reference: {reason}"),
+        }));
         if reasons.is_empty() && step_time.is_none_or(|change| change.low.is_none()) {
             reasons.push("One step is not enough for a confidence interval. Log every step.".to_owned());
         }

@@ -73,10 +73,10 @@ pub struct RunFigures {
     /// Whether its step times can be compared with other runs.
     pub comparable: Comparability,
     /// Whether a measurement is published for the scenario.
-    #[serde(skip)]
+    #[serde(default)]
     pub publication: Publication,
-    /// The line of the failure that ended the run; none if it did not fail.
-    #[serde(skip)]
+    /// The line of the failure that ended the run; null if it did not fail.
+    #[serde(default)]
     pub failure_line: Option<u64>,
     /// What else to know about the numbers, as sentences.
     pub notes: Vec<String>,

@@ -88,7 +88,10 @@ impl Evidence {
                 "Medium confidence: the same model was measured on this GPU with other layouts. They {estimate}."
             ),
             Confidence::Low => {
-                format!("Low confidence: only distant runs of this model were measured. They {estimate}.")
+                format!(
+                    "Low confidence: this model was not measured in a similar layout on this GPU. Its other \
+                     measurements {estimate}."
+                )
             }
             Confidence::Lowest => {
                 "Lowest confidence: no measurements of this model. Physics-based estimate only.".to_string()
@@ -116,7 +119,10 @@ mod tests {
         assert!(
             of(EvidenceKind::Interpolated, 1.02, 1).ends_with("They raise the model's estimate by 2.0 %.")
         );
-        assert!(of(EvidenceKind::Modelled, 0.9999, 1).ends_with("They do not change the model's estimate."));
+        assert!(
+            of(EvidenceKind::Modelled, 0.9999, 1)
+                .ends_with("measurements do not change the model's estimate.")
+        );
         assert!(of(EvidenceKind::Modelled, 1.0, 0).starts_with("Lowest confidence: no measurements"));
     }
 

@@ -2,13 +2,13 @@
 
 use super::Remedy;
 use crate::catalog::{Baseline, Recipe};
-use crate::estimate::{Estimate, EvidenceKind, Interval, MemoryEstimate};
+use crate::estimate::{Confidence, Estimate, Interval, MemoryEstimate};
 use crate::message::Message;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::scenario::Scenario;
 use crate::spec::Spec;
-use crate::units::{DAY_S, significant};
+use crate::units::{DAY_S, readable};
 
 /// A scenario with its prediction.
 #[derive(Debug, Clone, PartialEq)]
@@ -83,7 +83,7 @@ fn does_not_fit(scenario: &Scenario, memory: &MemoryEstimate, remedies: &[Remedy
     );
     let mut message = Message::from(needs);
     for (place, remedy) in remedies.iter().enumerate() {
-        let step = format!(" ({} s per step)", significant(remedy.step_time_s, 3));
+        let step = format!(" ({} s per step)", readable(remedy.step_time_s));
         message = message.and(if place > 0 { ", or " } else { " It fits with " });
         message = message.and(remedy.changes(" ")).and(step);
     }
@@ -98,14 +98,16 @@ const HOPELESS: &str = " No combination of up to three changes to micro batch si
 
 /// Warns that no similar run was measured, so that the interval is wide.
 fn is_unmeasured(scenario: &Scenario, estimate: &Estimate) -> Option<Message> {
-    if estimate.evidence.kind != EvidenceKind::Modelled {
-        return None;
-    }
-    let Interval { low, mid, high } = estimate.step_time_s;
-    let why = match scenario.gpu.id.split_once(':') {
-        Some((base, own)) => format!("Your GPU ({base} with {own}) was never measured"),
-        None => format!("No similar run of this model on the {} was measured", scenario.gpu.name),
+    let gpu = &scenario.gpu;
+    let why = match (estimate.evidence.confidence(), gpu.id.split_once(':')) {
+        (Confidence::High | Confidence::Medium, _) => return None,
+        (_, Some((base, own))) => format!("Your GPU ({base} with {own}) was never measured"),
+        (Confidence::Low, None) => {
+            format!("This model was not measured in a similar layout on the {}", gpu.name)
+        }
+        (Confidence::Lowest, None) => "This model was never measured".to_string(),
     };
+    let Interval { low, mid, high } = estimate.step_time_s;
     let [low, high] = [low, high].map(|end| (end / mid - 1.0) * 100.0);
     Some(format!("{why}. The interval is therefore wide: {low:+.0} % to {high:+.0} %.").into())
 }
@@ -113,6 +115,7 @@ fn is_unmeasured(scenario: &Scenario, estimate: &Estimate) -> Option<Message> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::estimate::EvidenceKind;
     use crate::field::Field;
 
     fn spec(fields: &[(Field, &str)]) -> Spec {
@@ -142,11 +145,18 @@ mod tests {
         };
         let own = "own:layers=7,hidden=4096,ffn=14337,heads=32,kv_heads=8,head_dim=128,vocab=128256,gated=1,\
                    tied_embeddings=0,seq_len=8192";
-        assert!(warnings(fields(own, "h100")).contains("No similar run of this model on the H100"));
+        assert!(warnings(fields(own, "h100")).contains("This model was never measured. The interval"));
         let changed = warnings(fields("llama3.1-8b", "h100:hbm_gb=96"));
         assert!(changed.contains("Your GPU (h100 with hbm_gb=96) was never measured"), "{changed}");
         let stack = fields("llama3.1-8b", "h100").with(Field::Stack, "nemo-2").with(Field::Cp, "2");
-        assert!(!warnings(stack).contains("No similar run"));
+        assert!(!warnings(stack).contains("measured"));
+        let distant = spec(&[(Field::Model, "llama3.1-70b"), (Field::Gpu, "h100")])
+            .with(Field::Gpus, "64")
+            .with(Field::Gbs, "512")
+            .with(Field::Tp, "8")
+            .with(Field::Recompute, "full");
+        let distant = warnings(distant);
+        assert!(distant.contains("not measured in a similar layout on the H100."), "{distant}");
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The releases of the recipe collection. Each has one file with one [`ReleaseContract`]: what it runs, how
 //! it is set up, what its scripts do and what they leave behind.
 //!
-//! To add a release, add a line to `releases!` below and a file beside this one: the compiler asks for every
-//! value. The variables that its scripts read, its limits, recipes and baselines are rows of the files in
-//! `data/`.
+//! To add a release, add a file beside this one and two lines below: `mod rYY_MM;` and the entry in `releases!`.
+//! The compiler asks for every value. The variables that its scripts read, its limits, recipes and baselines are
+//! rows of the files in `data/`.
 
 mod contract;
 mod r24_11;

@@ -35,6 +35,7 @@ pub use file::{FileError, VERSION, read, write};
 pub use identity::Identity;
 pub use intake::Intake;
 pub use log_files::{is_log_name, is_told_elsewhere};
+pub(crate) use report::NOT_SCORED;
 pub(crate) use report::ViewedRun;
 pub use report::{
     BaselineComparison, Checkpoints, LossEnds, MemoryPeaks, PlanComparison, Publication, Report, View,

@@ -109,8 +109,13 @@ pub struct Report {
     pub parser_version: u32,
 }
 
+/// Why a run without a score is not comparable.
+pub(crate) const NOT_SCORED: &str = "It was not scored.";
+
 /// Whether a measurement is published for a run's scenario.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Publication {
     /// Parts of the scenario are unknown.
     #[default]
@@ -246,7 +251,7 @@ impl<'a> ViewedRun<'a> {
         let mut reasons = run.comparable.reasons.clone();
         reasons.extend(identity.conflicts.iter().cloned());
         if score.status != Status::Scored {
-            reasons.push("It was not scored.".into());
+            reasons.push(NOT_SCORED.into());
         }
         let mut report = Report {
             id: (!matches!(score.status, Status::NoData | Status::Unreadable)).then(|| run.id.to_string()),

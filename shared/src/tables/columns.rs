@@ -21,8 +21,9 @@ macro_rules! first {
 /// }
 /// ```
 ///
-/// Each of the lines may be missing; a fourth, `sort => |row| SortValue`, lets a page sort by the column. The flags of `page` are the builder methods of `PageHeading`. Every line becomes
-/// an arm of its own `match`, so that a page which only draws headings does not carry the code of cells.
+/// Every line is optional. A fourth line, `sort => |row| SortValue`, lets a page sort by the column. The flags of `page`
+/// are the builder methods of `PageHeading`. Each line becomes an arm of its own `match`, so that a page which only draws
+/// headings does not carry the code of cells.
 macro_rules! columns {
     (
         $(#[$doc:meta])*

@@ -59,7 +59,7 @@ impl PageHeading {
         Self { order: Some(order), ..self }
     }
 
-    /// Returns the heading with a hint what the column is sorted by.
+    /// Returns the heading with a hint that says what the column is sorted by.
     #[must_use]
     pub const fn hint(self, hint: &'static str) -> Self {
         Self { hint, ..self }

@@ -222,6 +222,6 @@ mod tests {
         assert!(posted.contains(r#""field":"gpus""#), "{posted}");
         let received = Problem::from(serde_json::from_str::<Refusal>(&posted).expect("a refusal"));
         assert_eq!(received.field, Field::Gpus);
-        assert_eq!(received.text(Front::Page), "GPUs must be a multiple of 32. Use 1184 or 1216.");
+        assert_eq!(received.text(Front::Page), "GPUs must be a multiple of 32. Use 1,184 or 1,216.");
     }
 }

@@ -4,7 +4,7 @@ mod carry;
 
 pub(super) use carry::{CarryArgs, block_on, carry, carry_until};
 
-use super::estimate::{self, contract, in_words, rounded};
+use super::estimate::{self, contract, in_words};
 use super::output::{self, Format, FormatArg};
 use super::profiles::{self, mistakes};
 use super::{Failure, model_file, note};
@@ -17,7 +17,7 @@ use trainplan_shared::estimate::Interval;
 use trainplan_shared::field::Field;
 use trainplan_shared::launch::{Launch, TimeLimit};
 use trainplan_shared::problem::Problem;
-use trainplan_shared::units::significant;
+use trainplan_shared::units::{readable, readable_range};
 
 /// Run a campaign on its cluster, or continue one
 ///
@@ -245,21 +245,20 @@ fn table(
             run.run.to_string(),
             run.repeats.to_string(),
             run.gpus.to_string(),
-            rounded(step.mid),
-            format!("{}–{}", rounded(step.low), rounded(step.high)),
+            readable(step.mid),
+            readable_range((step.low, step.high), readable),
             if run.fits { "yes" } else { "NO" }.to_string(),
             run.steps.to_string(),
             format!("{:.1}", run.training_time_s.mid / 60.0),
-            rounded(run.gpu_hours.mid),
+            readable(run.gpu_hours.mid),
         ]
     });
     output::table(header, &[1, 2, 3, 6, 7, 8], rows)?;
-    let hours = |of: fn(Interval) -> f64| {
-        significant(outputs.iter().map(|run| of(run.gpu_hours)).sum::<f64>(), 3).to_string()
-    };
-    let (low, mid, high) = (hours(|of| of.low), hours(|of| of.mid), hours(|of| of.high));
+    let hours = |of: fn(Interval) -> f64| outputs.iter().map(|run| of(run.gpu_hours)).sum::<f64>();
     output::text_line(&format!(
-        "\nTotal: {mid} GPU-hours ({low}–{high}) of training, without queueing and startup."
+        "\nTotal: {} GPU-hours ({}) of training, without queueing and startup.",
+        readable(hours(|of| of.mid)),
+        readable_range((hours(|of| of.low), hours(|of| of.high)), readable)
     ))?;
     for (planned, output) in planned.iter().zip(outputs) {
         details(planned, output)?;
