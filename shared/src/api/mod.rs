@@ -29,7 +29,9 @@ pub use scores::{ScoreSummary, ScoreVersion, ScoreVersions};
 
 /// Declares an enum that is a short id on the wire, in the database and on the command line.
 macro_rules! ids {
-    ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident $id:literal),+ $(,)? }) => {
+    ($(#[$meta:meta])* $name:ident {
+        $($(#[$variant_meta:meta])* $variant:ident $id:literal $($title:literal)?),+ $(,)?
+    }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
         #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -47,6 +49,14 @@ macro_rules! ids {
             pub const fn id(self) -> &'static str {
                 match self {
                     $($name::$variant => $id),+
+                }
+            }
+
+            /// Returns the name for people.
+            #[must_use]
+            pub const fn title(self) -> &'static str {
+                match self {
+                    $($name::$variant => $crate::choices::title!($id $($title)?)),+
                 }
             }
 

@@ -16,7 +16,7 @@ super::ids! {
         Running "running",
         /// The job ended, and its log was copied.
         #[serde(alias = "log copied")]
-        LogCopied "log_copied",
+        LogCopied "log_copied" "log copied",
         /// The job ended with exit code 0.
         Completed "completed",
         /// The job ended with another exit code, or could not be submitted.
@@ -25,13 +25,13 @@ super::ids! {
         Cancelled "cancelled",
         /// The job ran into its time limit.
         #[serde(alias = "ended by its time limit")]
-        TimeLimit "time_limit",
+        TimeLimit "time_limit" "hit its time limit",
         /// The job lost a node.
         #[serde(alias = "lost a node")]
-        NodeFail "node_fail",
+        NodeFail "node_fail" "lost a node",
         /// The job ran out of memory.
         #[serde(alias = "ran out of memory")]
-        OutOfMemory "out_of_memory",
+        OutOfMemory "out_of_memory" "ran out of memory",
         /// Another job took the nodes.
         #[serde(alias = "was preempted")]
         Preempted "preempted",
@@ -45,27 +45,6 @@ super::ids! {
 }
 
 impl RunState {
-    /// Returns the state in words, for people.
-    #[must_use]
-    pub const fn label(self) -> &'static str {
-        match self {
-            RunState::Submitting => "submitting",
-            RunState::Submitted => "submitted",
-            RunState::Waiting => "waiting",
-            RunState::Running => "running",
-            RunState::LogCopied => "log copied",
-            RunState::Completed => "completed",
-            RunState::Failed => "failed",
-            RunState::Cancelled => "cancelled",
-            RunState::TimeLimit => "hit its time limit",
-            RunState::NodeFail => "lost a node",
-            RunState::OutOfMemory => "ran out of memory",
-            RunState::Preempted => "preempted",
-            RunState::Ended => "ended",
-            RunState::Unknown => "unknown",
-        }
-    }
-
     /// Returns whether the run's job ended. A run whose log was copied still awaits its result.
     #[must_use]
     pub const fn is_over(self) -> bool {

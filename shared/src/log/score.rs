@@ -56,7 +56,7 @@ choices! {
         /// A failure ended the run before the end of the window.
         Failed "failed",
         /// The log has no step.
-        NoData "no_data",
+        NoData "no_data" "no data",
         /// The file is not text, or can't be read.
         Unreadable "unreadable",
     }

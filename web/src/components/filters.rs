@@ -5,6 +5,7 @@ use crate::desk::Desk;
 use crate::message::{Answer, Question};
 use leptos::prelude::*;
 use std::time::Duration;
+use trainplan_shared::log::Status;
 
 /// A filter: its key in the address and in the server's queries, and its label.
 pub(crate) type Filter = (&'static str, &'static str);
@@ -15,9 +16,6 @@ pub(crate) const AFTER: &str = "after";
 /// The pause in typing after which a filter is applied.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// The ids of the statuses.
-const STATUSES: [&str; 6] = ["scored", "incomplete", "invalid", "failed", "no_data", "unreadable"];
-
 /// Returns the set filters as a query for the server. A part of a name is enough.
 pub(crate) fn asked(address: Address, filters: &[Filter]) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
@@ -26,7 +24,7 @@ pub(crate) fn asked(address: Address, filters: &[Filter]) -> String {
         let words: Vec<&str> = words.split_whitespace().collect();
         let value = match (*key, words.join("*")) {
             (_, words) if words.is_empty() => continue,
-            ("status", status) if STATUSES.contains(&status.as_str()) => status,
+            ("status", status) if Status::ALL.iter().any(|known| known.id() == status) => status,
             ("status", _) => continue,
             // The start must match: B200 is not GB200, and FP8 is not MXFP8.
             ("gpu" | "dtype", start) => format!("{start}*"),
@@ -61,8 +59,8 @@ pub(crate) fn Filters(
             "status" => view! {
                 <select id=id.clone() on:change=move |event| set(address, [(key, event_target_value(&event))].into_iter())>
                     <option value="" selected=move || address.own(key).is_empty()>"any"</option>
-                    {STATUSES.map(|status| view! {
-                        <option value=status selected=move || address.own(key) == status>{status.replace('_', " ")}</option>
+                    {Status::ALL.map(|status| view! {
+                        <option value=status.id() selected=move || address.own(key) == status.id()>{status.title()}</option>
                     }).collect_view()}
                 </select>
             }.into_any(),

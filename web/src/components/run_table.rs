@@ -105,7 +105,7 @@ fn RunRow(
         move || columns.get().into_iter().map(&cell).collect_view()
     };
     view! {
-        <tr data-status=row.status.clone()>
+        <tr data-status=row.status.id()>
             <th scope="row" data-label=first>
                 {(!below).then(|| (more.0)(&row))}
                 {name}
@@ -113,7 +113,7 @@ fn RunRow(
                 {row.remarks.iter().map(|remark| view! { <small class="remark">{remark.clone()}</small> }).collect_view()}
                 {below.then(|| (more.0)(&row))}
             </th>
-            <td data-label="Status"><span class="status">{row.status.replace('_', " ")}</span></td>
+            <td data-label="Status"><span class="status">{row.status.title()}</span></td>
             {cells}
         </tr>
     }

@@ -3,7 +3,9 @@
 use super::WorkerMessage;
 use super::plan::Refusal;
 use serde::{Deserialize, Serialize};
-use trainplan_shared::api::LogLines;
+use trainplan_shared::api::{LogLines, RunState};
+use trainplan_shared::compare::Verdict;
+use trainplan_shared::log::Status;
 use trainplan_shared::tables::PageCell;
 
 /// To the worker.
@@ -26,11 +28,13 @@ pub(crate) enum ForWorker {
         /// The query.
         query: String,
     },
-    /// Write files: `csv`, `json` or `results`.
+    /// Write a table of all files.
     Save {
-        /// Which.
-        form: String,
+        /// The table's format.
+        format: TableFormat,
     },
+    /// Write the result files.
+    SaveResults,
     /// Send this token to the server; no token if it is empty.
     SignIn {
         /// The token.
@@ -105,14 +109,14 @@ pub(crate) enum Question {
         /// The window, convention and recipe.
         query: String,
     },
-    /// A comparison as a file, `csv` or `json`.
+    /// A comparison as a file.
     ComparisonFile {
         /// Their ids.
         ids: Vec<String>,
         /// The window, convention and recipe.
         query: String,
-        /// Which.
-        form: String,
+        /// The file's format.
+        format: TableFormat,
     },
     /// The result file of a run.
     ResultFile {
@@ -184,6 +188,24 @@ pub(crate) enum Question {
         /// The id of what was shared.
         id: String,
     },
+}
+
+/// The format of a saved table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum TableFormat {
+    Csv,
+    Json,
+}
+
+impl TableFormat {
+    /// Returns the extension of the file's name.
+    pub(crate) const fn extension(self) -> &'static str {
+        match self {
+            TableFormat::Csv => "csv",
+            TableFormat::Json => "json",
+        }
+    }
 }
 
 /// The answer to a page's question.
@@ -299,8 +321,8 @@ pub(crate) struct Compared {
     pub(crate) headline: String,
     /// The line of the log with the failure of a run alone.
     pub(crate) failure_line: Option<u64>,
-    /// The same as one word, for its colour: `faster`, `not_comparable`, …
-    pub(crate) verdict: String,
+    /// The same as one word, for its colour.
+    pub(crate) outcome: Outcome,
     /// Why runs are not comparable.
     pub(crate) unlike: Vec<String>,
     /// Notes on the comparison.
@@ -321,6 +343,30 @@ pub(crate) struct Compared {
     pub(crate) on_server: Vec<String>,
     /// The origin of a run alone.
     pub(crate) source: Source,
+}
+
+/// What a comparison came to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Outcome {
+    /// A scored run alone.
+    #[default]
+    Alone,
+    /// A run alone that was not scored.
+    Unscored(Status),
+    /// Several runs.
+    Compared(Verdict),
+}
+
+impl Outcome {
+    /// Returns the id that the styles use.
+    pub(crate) const fn id(self) -> &'static str {
+        match self {
+            Outcome::Alone => "alone",
+            Outcome::Unscored(status) => status.id(),
+            Outcome::Compared(verdict) => verdict.id(),
+        }
+    }
 }
 
 /// The origin of a run.
@@ -373,14 +419,14 @@ pub(crate) struct Setting {
 }
 
 /// A run that has no result yet.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LiveRun {
     pub(crate) id: String,
     pub(crate) name: String,
     /// Its cluster, its jobs.
     pub(crate) place: String,
     pub(crate) recipe: String,
-    pub(crate) state: String,
+    pub(crate) state: RunState,
     pub(crate) step: Option<f64>,
     pub(crate) steps: Option<f64>,
     pub(crate) step_time: String,
@@ -461,8 +507,7 @@ pub(crate) struct Row {
     /// The result's id, if it has one.
     pub(crate) id: String,
     pub(crate) path: String,
-    /// By its name on the command line: `scored`, `no_data`, …
-    pub(crate) status: String,
+    pub(crate) status: RowStatus,
     /// Why it is not scored or not comparable, and its notes.
     pub(crate) remarks: Vec<String>,
     /// The campaign that lists it, and its cluster, where it was launched from here.
@@ -470,6 +515,35 @@ pub(crate) struct Row {
     pub(crate) cluster: Option<String>,
     /// The cells of its table; none of a file that was not read.
     pub(crate) cells: Vec<PageCell>,
+}
+
+/// The status of a row.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RowStatus {
+    /// The user stopped reading before this file was read.
+    #[default]
+    NotRead,
+    /// The file was read.
+    Read(Status),
+}
+
+impl RowStatus {
+    /// Returns the id that the styles use.
+    pub(crate) const fn id(self) -> &'static str {
+        match self {
+            RowStatus::NotRead => "not_read",
+            RowStatus::Read(status) => status.id(),
+        }
+    }
+
+    /// Returns the status in words.
+    pub(crate) const fn title(self) -> &'static str {
+        match self {
+            RowStatus::NotRead => "not read",
+            RowStatus::Read(status) => status.title(),
+        }
+    }
 }
 
 impl Row {

@@ -1,8 +1,10 @@
 //! Compares runs, and prepares the comparison for the page.
 
-use super::headline::{self, headline, label, not_comparable, notes, verdict};
+use super::headline::{self, headline, label, not_comparable, notes, outcome};
 use super::{files, runs};
-use crate::message::{Compared, Plot, PlotLevel, PlotLine, RequestError, Row, Saved, Setting, Source};
+use crate::message::{
+    Compared, Plot, PlotLevel, PlotLine, RequestError, Row, RowStatus, Saved, Setting, Source, TableFormat,
+};
 use std::rc::Rc;
 use trainplan_shared::compare::{Comparison, ComparisonOptions, Curve, ReferenceLevelKind, RunFigures};
 use trainplan_shared::field::Field;
@@ -27,7 +29,7 @@ pub(super) async fn compare(ids: Vec<String>, view: View) -> Result<Compared, Re
     Ok(Compared {
         headline: headline(&comparison),
         failure_line,
-        verdict: verdict(&comparison).to_string(),
+        outcome: outcome(&comparison),
         unlike: not_comparable(&comparison),
         notes: notes(&comparison),
         method: comparison.difference.method.clone(),
@@ -67,18 +69,18 @@ fn source(runs: &[Rc<RunResult>], comparison: &Comparison) -> Source {
 }
 
 /// Returns the comparison as a file.
-pub(super) async fn file(ids: Vec<String>, view: View, form: &str) -> Result<Saved, RequestError> {
+pub(super) async fn file(ids: Vec<String>, view: View, format: TableFormat) -> Result<Saved, RequestError> {
     let asked = view.window;
     let comparison = comparison(&FoundRuns::of(ids).await?.runs, view);
     let failed = |error: &dyn std::fmt::Display| RequestError::Other(error.to_string());
-    let text = match form {
-        "csv" => {
+    let text = match format {
+        TableFormat::Csv => {
             let csv = ComparisonColumn::csv(&ComparedRun::all(&comparison, asked)).to_csv();
             csv.map_err(|error| failed(&error))?
         }
-        _ => serde_json::to_string_pretty(&comparison).map_err(|error| failed(&error))?,
+        TableFormat::Json => serde_json::to_string_pretty(&comparison).map_err(|error| failed(&error))?,
     };
-    Ok(Saved { name: format!("trainplan-comparison.{form}"), text })
+    Ok(Saved { name: format!("trainplan-comparison.{}", format.extension()), text })
 }
 
 fn comparison(runs: &[Rc<RunResult>], view: View) -> Comparison {
@@ -162,7 +164,7 @@ fn row(run: &ComparedRun<'_>) -> Row {
         number: 0,
         id: item.id.clone(),
         path: item.label.clone(),
-        status: item.status.id().to_string(),
+        status: RowStatus::Read(item.status),
         remarks,
         campaign: item.campaign.clone(),
         cluster: item.cluster.clone(),

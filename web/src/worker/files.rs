@@ -2,7 +2,7 @@
 
 use super::post;
 use crate::message::results::ForPage;
-use crate::message::{LogCurve, Row, Saved};
+use crate::message::{LogCurve, Row, RowStatus, Saved, TableFormat};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -158,21 +158,21 @@ async fn piece(file: &File, from: f64) -> Result<Vec<u8>, String> {
     Ok(Uint8Array::new(&bytes).to_vec())
 }
 
-/// Returns the files to save.
-pub(super) fn save(form: &str) -> Vec<Saved> {
-    DESK.with_borrow(|desk| {
-        let reports: Vec<Report> = desk.taken.iter().map(|taken| taken.report(&desk.view)).collect();
-        let file = |name: &str, text: Option<String>| text.map(|text| Saved { name: name.to_string(), text });
-        match form {
-            "csv" => {
-                file("trainplan-results.csv", LogColumn::csv(&reports).to_csv().ok()).into_iter().collect()
-            }
-            "json" => file("trainplan-results.json", serde_json::to_string_pretty(&reports).ok())
-                .into_iter()
-                .collect(),
-            _ => results(&desk.taken),
-        }
-    })
+/// Returns the table to save; none if it can't be written.
+pub(super) fn save(format: TableFormat) -> Vec<Saved> {
+    let reports: Vec<Report> =
+        DESK.with_borrow(|desk| desk.taken.iter().map(|taken| taken.report(&desk.view)).collect());
+    let text = match format {
+        TableFormat::Csv => LogColumn::csv(&reports).to_csv().ok(),
+        TableFormat::Json => serde_json::to_string_pretty(&reports).ok(),
+    };
+    let name = format!("trainplan-results.{}", format.extension());
+    text.map(|text| Saved { name, text }).into_iter().collect()
+}
+
+/// Returns the result files to save.
+pub(super) fn save_results() -> Vec<Saved> {
+    DESK.with_borrow(|desk| results(&desk.taken))
 }
 
 /// Returns the results with steps, each once.
@@ -237,7 +237,7 @@ impl Taken {
         Row {
             number: self.number,
             id: report.id.unwrap_or_default(),
-            status: report.status.id().to_string(),
+            status: RowStatus::Read(report.status),
             remarks,
             campaign: carried.map(|carried| carried.campaign.clone()),
             cluster: carried.map(|carried| carried.cluster.clone()),

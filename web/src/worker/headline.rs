@@ -1,5 +1,6 @@
 //! The sentences of a comparison on a page. Nothing here needs a browser.
 
+use crate::message::Outcome;
 use trainplan_shared::compare::{Comparison, RunComparison, RunFigures, Verdict};
 use trainplan_shared::field::Field;
 use trainplan_shared::log::Status;
@@ -14,12 +15,12 @@ pub(super) fn label(comparison: &Comparison, place: usize) -> &str {
     comparison.items.get(place).map_or("", |item| &item.label)
 }
 
-/// Returns the verdict as an id, for its colour; for a run alone, whether it was scored.
-pub(super) fn verdict(comparison: &Comparison) -> &'static str {
+/// Returns the verdict; for a run alone, whether it was scored.
+pub(super) fn outcome(comparison: &Comparison) -> Outcome {
     match (comparison.verdict, comparison.items.first()) {
-        (Some(verdict), _) => verdict.id(),
-        (None, Some(item)) if item.status != Status::Scored => item.status.id(),
-        (None, _) => "alone",
+        (Some(verdict), _) => Outcome::Compared(verdict),
+        (None, Some(item)) if item.status != Status::Scored => Outcome::Unscored(item.status),
+        (None, _) => Outcome::Alone,
     }
 }
 
@@ -176,7 +177,7 @@ mod tests {
     #[test]
     fn runs_of_different_workloads_say_why() {
         let comparison = compare(&[&run(LLAMA, 1, 12_000), &run("pretrain_llama3.1_8b_fp8_16", 2, 12_000)]);
-        assert_eq!(verdict(&comparison), "not_comparable");
+        assert_eq!(outcome(&comparison), Outcome::Compared(Verdict::NotComparable));
         let why = not_comparable(&comparison);
         assert!(
             why[0].ends_with("Different workload: GBS 256 (reference 128), GPUs 16 (reference 8)."),

@@ -28,7 +28,7 @@ fn live(run: UnfinishedRun) -> LiveRun {
         name: format!("{}/{}{repeat}", progress.campaign, progress.run),
         place: place.join(", "),
         recipe: progress.recipe.unwrap_or_default(),
-        state: progress.state.label().to_string(),
+        state: progress.state,
         step: progress.step.map(|step| step as f64),
         steps: progress.steps.map(|steps| steps as f64),
         step_time: seconds(progress.step_time_s),

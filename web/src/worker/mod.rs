@@ -54,7 +54,8 @@ fn hear(message: ForWorker) {
         ForWorker::Stop => files::stop(),
         ForWorker::Clear => files::clear(),
         ForWorker::View { query } => files::look(view(&query)),
-        ForWorker::Save { form } => post(&ForPage::Saved(files::save(&form))),
+        ForWorker::Save { format } => post(&ForPage::Saved(files::save(format))),
+        ForWorker::SaveResults => post(&ForPage::Saved(files::save_results())),
         ForWorker::SignIn { token } => server::sign_in(token),
         ForWorker::Listen => spawn_local(live::listen()),
         ForWorker::Ask { number, question } => spawn_local(async move {
@@ -71,8 +72,8 @@ async fn answer(question: Question) -> Result<Answer, RequestError> {
         Question::Comparison { ids, query } => {
             compare::compare(ids, view(&query)).await.map(|compared| Answer::Comparison(Box::new(compared)))
         }
-        Question::ComparisonFile { ids, query, form } => {
-            compare::file(ids, view(&query), &form).await.map(Answer::File)
+        Question::ComparisonFile { ids, query, format } => {
+            compare::file(ids, view(&query), format).await.map(Answer::File)
         }
         Question::ResultFile { id } => runs::file(&id).await.map(Answer::File),
         Question::Scores { id } => runs::scores(&id).await.map(Answer::Scores),

@@ -2,7 +2,7 @@
 
 use super::{files, server};
 use crate::message::LINES;
-use crate::message::{RequestError, Row, Runs, Saved, Table};
+use crate::message::{RequestError, Row, RowStatus, Runs, Saved, Table};
 use std::cell::RefCell;
 use std::rc::Rc;
 use trainplan_shared::api::{LogLines, RunPage, RunSummary, ScoreSummary, ScoreVersion, ScoreVersions};
@@ -59,7 +59,7 @@ fn row(summary: RunSummary) -> Row {
         id: summary.id.clone(),
         path: title,
         remarks: is_unlike.then(|| "Not comparable".to_string()).into_iter().collect(),
-        status: summary.status.id().to_string(),
+        status: RowStatus::Read(summary.status),
         cells: StoredRunColumn::page_cells(&summary),
         campaign: summary.campaign,
         cluster: summary.cluster,
@@ -132,7 +132,7 @@ pub(super) async fn scores(id: &str) -> Result<Table, RequestError> {
     let row = |ScoreVersion { parser_version, scored_at, report }: ScoreVersion<ScoreSummary>| {
         vec![
             format!("Parser {parser_version}"),
-            report.status.id().replace('_', " "),
+            report.status.title().to_string(),
             or_none(report.recipe),
             or_none(report.step_time_s.map(|stat| significant(stat.mean, 5))),
             or_none(report.mfu.map(|mfu| format!("{:.2}", mfu * 100.0))),

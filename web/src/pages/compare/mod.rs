@@ -9,7 +9,7 @@ use crate::components::settings::Settings;
 use crate::components::share::ShareLinks;
 use crate::components::trouble::RequestErrorNote;
 use crate::desk::{Asked, Desk};
-use crate::message::{Answer, Compared, Question, Row, Runs};
+use crate::message::{Answer, Compared, Question, Row, Runs, TableFormat};
 use crate::pages::results::intake::Entries;
 use crate::pages::results::{Drop, ViewFields, provide_problems};
 use leptos::prelude::*;
@@ -160,7 +160,7 @@ pub(crate) fn Verdict(
             format!("{} of {others} runs are not comparable with {reference}", compared.unlike.len());
         let notes = format!("{} notes on the comparison", compared.notes.len());
         view! {
-            <section class="answers verdict" data-verdict=compared.verdict.clone() aria-label="Verdict">
+            <section class="answers verdict" data-verdict=compared.outcome.id() aria-label="Verdict">
                 <p class="headline" role="status">
                     {compared.headline.clone()}
                     {compared.failure_line.filter(|_| has_log.get()).map(|line| view! {
@@ -196,10 +196,10 @@ fn few_or_folded(lines: &[String], class: &'static str, summary: String) -> AnyV
 fn Export(shown: Shown) -> impl IntoView {
     let desk = Desk::of_app();
     let failed = RwSignal::new(false);
-    let save = move |form: &'static str| {
+    let save = move |format: TableFormat| {
         move |_| {
             let query = link::write(&view_of(shown.address));
-            let question = Question::ComparisonFile { ids: shown.ids(), query, form: form.into() };
+            let question = Question::ComparisonFile { ids: shown.ids(), query, format };
             desk.ask(question, move |answer| {
                 failed.set(
                     !matches!(answer, Ok(Answer::File(file)) if as_file(&file.text, &file.name).is_ok()),
@@ -222,8 +222,8 @@ fn Export(shown: Shown) -> impl IntoView {
     view! {
         <div class="buttons">
             <CopyButton text=to label="Copy link" disabled=is_of_none />
-            <button type="button" class="action" on:click=save("csv")>"Save as CSV"</button>
-            <button type="button" class="action" on:click=save("json")>"Save as JSON"</button>
+            <button type="button" class="action" on:click=save(TableFormat::Csv)>"Save as CSV"</button>
+            <button type="button" class="action" on:click=save(TableFormat::Json)>"Save as JSON"</button>
             {move || failed.get().then(|| view! { <span class="error" role="status">"Couldn't save the file."</span> })}
         </div>
         <Show when=move || !only_here.with(Vec::is_empty)>

@@ -359,12 +359,12 @@ mod tests {
             (
                 "r=llama3.1-405b/h100/fp8/512@25.04&n=4096",
                 "Predicted, not measured.",
-                "80 % range: 7.59–9.66 days (11–14 s per step).",
+                "80 % range: 7.59–9.66 days (11.0–14.0 s per step).",
             ),
             (
                 "r=llama3.1-405b/h100/bf16/64@25.04&mbs=2&n=128",
                 "Predicted, not measured.",
-                "80 % range: 11–14 s per step.",
+                "80 % range: 11.0–14.0 s per step.",
             ),
         ] {
             assert_eq!(sentence(link), (lead, text.to_string()), "{link}");

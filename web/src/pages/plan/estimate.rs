@@ -248,11 +248,11 @@ mod tests {
         let prediction = Prediction { low_s: 11.0, mid_s: 12.0, high_s: 14.0, ..Prediction::default() };
         let table = comparison_table(&prediction, Some(("Published", 12.37)), metrics, "MFU");
         assert_eq!(table.head, ["", "Predicted", "80 % interval", "Published", "Difference"]);
-        assert_eq!(table.rows[0], ["Step time, s", "12", "11–14", "12.4", "-3.0 %"]);
+        assert_eq!(table.rows[0], ["Step time, s", "12.0", "11.0–14.0", "12.4", "-3.0 %"]);
         assert_eq!(table.rows[1][2], "149,797–190,650");
         assert_eq!(table.rows[3], ["Days for 1T tokens", "66", "61–77", "68", "-3.0 %"]);
         let alone = comparison_table(&prediction, None, metrics, "MFU");
-        assert_eq!(alone.rows[0], ["Step time, s", "12", "11–14"]);
+        assert_eq!(alone.rows[0], ["Step time, s", "12.0", "11.0–14.0"]);
     }
 
     fn bars(kind: BarKind) -> BarChart {

@@ -5,12 +5,13 @@ use crate::components::copy::as_file;
 use crate::desk::Desk;
 use crate::files::FoundFile;
 use crate::message::results::{ForPage, ForWorker};
-use crate::message::{LogCurve, Row, UploadProgress};
+use crate::message::{LogCurve, Row, RowStatus, TableFormat, UploadProgress};
 use leptos::prelude::*;
 use std::sync::Arc;
+use trainplan_shared::log::Status;
 
-/// The id of the status of a file that can't be read.
-const UNREADABLE: &str = "unreadable";
+/// The status of a file that can't be read.
+const UNREADABLE: RowStatus = RowStatus::Read(Status::Unreadable);
 
 /// A dropped file.
 #[derive(Debug, Clone, PartialEq)]
@@ -132,7 +133,7 @@ impl Entries {
     /// Stops reading; what waits is listed as not read, and what is read stays.
     pub(super) fn cancel(self) {
         self.desk.say(&ForWorker::Stop);
-        self.give_up("not_read", "Reading was stopped.");
+        self.give_up(RowStatus::NotRead, "Reading was stopped.");
     }
 
     /// Forgets all files.
@@ -168,9 +169,15 @@ impl Entries {
         }
     }
 
-    /// Has the worker write files: `csv`, `json` or `results`.
-    pub(super) fn save(self, form: &str) {
-        let said = self.desk.say(&ForWorker::Save { form: form.to_string() });
+    /// Has the worker write a table of all files.
+    pub(super) fn save(self, format: TableFormat) {
+        let said = self.desk.say(&ForWorker::Save { format });
+        self.save_failed.set(!said);
+    }
+
+    /// Has the worker write the result files.
+    pub(super) fn save_results(self) {
+        let said = self.desk.say(&ForWorker::SaveResults);
         self.save_failed.set(!said);
     }
 
@@ -243,7 +250,7 @@ impl Entries {
     }
 
     /// Lists everything that waits as unread.
-    fn give_up(self, status: &str, reason: &str) {
+    fn give_up(self, status: RowStatus, reason: &str) {
         self.queue.set_value(Vec::new());
         self.entries.update(|entries| {
             for entry in entries.iter_mut().filter(|entry| entry.is_open()) {
@@ -268,14 +275,9 @@ impl Entry {
     }
 }
 
-/// A file without a result: `unreadable`, or `not_read` because someone stopped it.
-fn unread(number: u32, path: &str, status: &str, reason: &str) -> State {
-    let row = Row {
-        number,
-        path: path.to_string(),
-        status: status.into(),
-        remarks: vec![reason.to_string()],
-        ..Row::default()
-    };
+/// A file without a result, because it can't be read or the user stopped reading.
+fn unread(number: u32, path: &str, status: RowStatus, reason: &str) -> State {
+    let row =
+        Row { number, path: path.to_string(), status, remarks: vec![reason.to_string()], ..Row::default() };
     State::Settled(Arc::new(row), Arc::default())
 }

@@ -94,7 +94,7 @@ fn LiveRow(run: LiveRun, seen: &'static str) -> impl IntoView {
                 <small>{run.place.clone()}</small>
                 {(!run.recipe.is_empty()).then(|| view! { <small>{run.recipe.clone()}</small> })}
             </th>
-            <td data-label="State"><span class="status">{run.state.replace('_', " ")}</span></td>
+            <td data-label="State"><span class="status">{run.state.title()}</span></td>
             <td data-label="Step">{step}</td>
             <td data-label="Step time, s" class="number">{or_none(&run.step_time)}</td>
             <td data-label="Planned, s" class="number">{or_none(&run.planned)}</td>

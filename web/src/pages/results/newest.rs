@@ -32,7 +32,7 @@ fn NewestOf(compared: Arc<Compared>) -> impl IntoView {
     let step_time = compared.step_time.clone();
     let plot = Memo::new(move |_| step_time.clone());
     view! {
-        <section class="answers verdict" aria-labelledby="newest" data-verdict=compared.verdict.clone()>
+        <section class="answers verdict" aria-labelledby="newest" data-verdict=compared.outcome.id()>
             <h2 id="newest">"Newest run"</h2>
             <p class="headline">{compared.headline.clone()}</p>
             <p><A href=compare_href(address, &ids)>"Open comparison"</A></p>

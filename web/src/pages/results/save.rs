@@ -3,7 +3,7 @@
 use super::intake::Entries;
 use crate::components::trouble::RequestErrorNote;
 use crate::desk::Desk;
-use crate::message::{Answer, Question, RequestError, Scope, UploadProgress, UploadSummary};
+use crate::message::{Answer, Question, RequestError, Scope, TableFormat, UploadProgress, UploadSummary};
 use leptos::prelude::*;
 
 /// The buttons that save and upload results.
@@ -35,12 +35,12 @@ pub(super) fn SaveButtons() -> impl IntoView {
     let heard = Memo::new(move |_| {
         sent.get().map(|sent| how_far(&UploadProgress { percent: sent.percent / 25 * 25, ..sent }))
     });
-    let save = move |form: &'static str| move |_| entries.save(form);
+    let save = move |format: TableFormat| move |_| entries.save(format);
     view! {
         <div class="buttons">
-            <button type="button" class="action" on:click=save("csv")>"Save as CSV"</button>
-            <button type="button" class="action" on:click=save("json")>"Save as JSON"</button>
-            <button type="button" class="action" on:click=save("results") title="One *.result.json per log; several are saved as a tar archive">"Save result files"</button>
+            <button type="button" class="action" on:click=save(TableFormat::Csv)>"Save as CSV"</button>
+            <button type="button" class="action" on:click=save(TableFormat::Json)>"Save as JSON"</button>
+            <button type="button" class="action" on:click=move |_| entries.save_results() title="One *.result.json per log; several are saved as a tar archive">"Save result files"</button>
             <Show when=move || may_upload.get()>
                 <button type="button" class="action" disabled=move || is_sending.get() || entries.is_busy() title="Uploads results and raw logs, visible to everyone with access" on:click=upload>
                     {move || if is_sending.get() { "Uploading…" } else { "Upload to this server" }}
