@@ -1,7 +1,7 @@
 //! `trainplan check`: finds regressions among the newest runs.
 
 use super::data_dir::StoreArgs;
-use super::output::{self, Format, FormatArg, printable};
+use super::output::{self, Format, FormatArg};
 use super::stored::Stored;
 use super::{Failure, note};
 use crate::history::point;
@@ -11,8 +11,8 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 use trainplan_shared::api::RunSummary;
 use trainplan_shared::catalog::Catalog;
-use trainplan_shared::history::{ThresholdCheck, Thresholds, TimeLine, time_lines};
-use trainplan_shared::units::significant;
+use trainplan_shared::history::{Thresholds, TimeLine, time_lines};
+use trainplan_shared::tables::{CheckColumn, CheckedTimeLine};
 
 /// Check whether the newest run of each recipe is slower than before
 ///
@@ -121,12 +121,12 @@ impl Args {
         let judged = lines.iter().filter(|line| line.is_judged()).count();
         let regressions = lines.iter().filter(|line| !line.alerts.is_empty()).count();
 
-        let rows = lines.iter().flat_map(|line| line.checks.iter().map(move |check| (line, check)));
+        let rows = CheckedTimeLine::all(&lines);
         match self.format.choose() {
             Format::Json => output::json(&Judged { thresholds, judged, regressions, series: &lines })?,
-            Format::Csv => output::csv(CSV_HEADER, rows.map(csv_row))?,
+            Format::Csv => output::csv_table(&CheckColumn::csv(&rows))?,
             Format::Table => {
-                output::table(TABLE_HEADER, &[3], rows.map(table_row))?;
+                output::text_table(&CheckColumn::terminal(&rows))?;
                 note(&format!("thresholds: {thresholds}"));
             }
         }
@@ -167,50 +167,4 @@ fn since(text: &str) -> Result<Timestamp, String> {
     start
         .map(|start| start.timestamp())
         .map_err(|_| "use a date or a time, such as 2026-03-01 or 2026-03-01T06:00:00Z".into())
-}
-
-const TABLE_HEADER: [&str; 6] = ["outcome", "timeline", "judged by", "step s", "newest run", "why"];
-
-fn table_row((line, check): (&TimeLine, &ThresholdCheck)) -> [String; 6] {
-    [
-        check.outcome.id().into(),
-        printable(&line.label),
-        check.kind.id().into(),
-        check.measured_s.map_or("–".into(), |time| significant(time, 5)),
-        line.points.last().map_or(String::new(), |point| point.id.clone()),
-        check.text.clone(),
-    ]
-}
-
-const CSV_HEADER: [&str; 11] = [
-    "outcome",
-    "judged_by",
-    "recipe",
-    "scenario",
-    "cluster",
-    "id",
-    "at",
-    "measured_s",
-    "expected_s",
-    "limit_s",
-    "text",
-];
-
-fn csv_row((line, check): (&TimeLine, &ThresholdCheck)) -> [String; 11] {
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    let number = |number: Option<f64>| number.map_or(String::new(), |number| number.to_string());
-    let newest = line.points.last();
-    [
-        check.outcome.id().into(),
-        check.kind.id().into(),
-        text(&line.key.recipe),
-        text(&line.key.scenario),
-        text(&line.key.cluster),
-        newest.map_or(String::new(), |point| point.id.clone()),
-        newest.map_or(String::new(), |point| point.at.clone()),
-        number(check.measured_s),
-        number(check.expected_s),
-        number(check.limit_s),
-        check.text.clone(),
-    ]
 }

@@ -4,6 +4,7 @@ use super::{Store, StoreError, now, time};
 use crate::migrations::Engine;
 use jiff::{SignedDuration, Timestamp};
 use trainplan_shared::api::{AlertMessage, AlertRecord, EventKind};
+use trainplan_shared::history::ThresholdKind;
 use uuid::Uuid;
 
 /// The number of attempts to deliver an alert to one address.
@@ -106,7 +107,7 @@ impl Store {
             id,
             at,
             run,
-            kind,
+            kind: ThresholdKind::ALL.into_iter().find(|known| known.id() == kind),
             alert: serde_json::from_str(&body).ok(),
         };
         Ok(rows.into_iter().map(record).collect())

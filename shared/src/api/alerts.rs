@@ -35,8 +35,8 @@ pub struct AlertRecord {
     pub at: String,
     /// The run's id.
     pub run: String,
-    /// The threshold's id, as in `alert.kind`.
-    pub kind: String,
+    /// The threshold, as in `alert.kind`; null if this version does not know it.
+    pub kind: Option<ThresholdKind>,
     /// What the alert says; null if it can't be read.
     pub alert: Option<AlertMessage>,
 }

@@ -19,7 +19,7 @@ pub use summary::ErrorSummary;
 use crate::estimate::{
     Anchors, Constant, Constants, Covariance, EvidenceKind, IntervalClass, Residual, fits,
 };
-use crate::measurements::Measurement;
+use crate::measurements::{Measurement, MeasurementUse};
 use fit::FitPoint;
 
 /// Fits the constants to rows, and judges the result.
@@ -47,7 +47,7 @@ pub struct CalibrationFiles {
 impl<'a> Calibrator<'a> {
     /// Returns a calibrator for the rows that are usable for fitting: complete, timed pre-training runs.
     pub fn new(rows: &'a [Measurement]) -> Calibrator<'a> {
-        let good = rows.iter().filter(|row| row.is_for_fitting() || row.usage.is_empty());
+        let good = rows.iter().filter(|row| row.is_for_fitting() || row.usage.is_none());
         Calibrator { all: Constant::all(), points: fit::points(good), split: FrozenSplit::embedded() }
     }
 
@@ -205,7 +205,8 @@ pub(crate) fn is_routed(row: &Measurement) -> bool {
 
 /// Returns how many timed rows, which therefore ran, fit by the memory model, and how many do not.
 pub fn fitting(rows: &[Measurement]) -> (usize, usize) {
-    let ran = rows.iter().filter(|row| row.step_time_s.is_some() && row.usage != "exclude");
+    let ran =
+        rows.iter().filter(|row| row.step_time_s.is_some() && row.usage != Some(MeasurementUse::Exclude));
     let said: Vec<bool> =
         ran.filter_map(|row| row.scenario.as_ref().ok()).map(|scenario| fits(&scenario.inputs())).collect();
     let fit = said.iter().filter(|fits| **fits).count();
@@ -262,7 +263,7 @@ fn intervals_file(intervals: &[FittedInterval]) -> String {
     let mut text = String::from(INTERVALS_HEAD);
     let rows = intervals.iter().map(|interval| {
         [
-            interval.class.id().to_string(),
+            interval.class.title().to_string(),
             interval.n.to_string(),
             seven(interval.low),
             seven(interval.high),

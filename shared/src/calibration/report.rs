@@ -47,10 +47,6 @@ fn is_nvidia_routed(row: &Measurement) -> bool {
     is_nvidia(row) && is_routed(row)
 }
 
-fn index(by: Grouping) -> usize {
-    Grouping::ALL.iter().position(|one| *one == by).unwrap_or(0)
-}
-
 fn percent(value: f64) -> String {
     format!("{:.2} %", value * 100.0)
 }
@@ -64,7 +60,7 @@ pub(super) fn markdown(
     let mut text = String::from(HEAD);
     for (title, by, counts) in LINES {
         let of = |value: fn(&HeldOutRow<'_>) -> f64| {
-            let rows = judged[index(*by)].iter().filter(|one| counts(one.row));
+            let rows = judged[*by as usize].iter().filter(|one| counts(one.row));
             ErrorSummary::of(rows.map(|one| value(one) / one.step_time_s - 1.0))
         };
         if let (Some(modelled), Some(corrected)) = (of(|one| one.modelled_s), of(|one| one.corrected_s)) {
@@ -83,7 +79,7 @@ pub(super) fn markdown(
     }
     text += SOURCES;
     let mut sources: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for one in &judged[index(Grouping::Mapping)] {
+    for one in &judged[Grouping::Mapping as usize] {
         sources.entry(&one.row.source).or_default().push(one.corrected_s / one.step_time_s - 1.0);
     }
     for (source, errors) in sources {
@@ -100,7 +96,7 @@ pub(super) fn markdown(
             let _ = writeln!(
                 text,
                 "| {} | {} | {low} … +{high} | {} |",
-                class.id(),
+                class.title(),
                 interval.n,
                 percent(interval.coverage)
             );
@@ -112,8 +108,8 @@ pub(super) fn markdown(
     memory(&mut text, rows);
     text += ROWS;
     let by_model: BTreeMap<&str, &HeldOutRow<'_>> =
-        judged[index(Grouping::Model)].iter().map(|one| (&*one.row.id, one)).collect();
-    let mut listed: Vec<&HeldOutRow<'_>> = judged[index(Grouping::Mapping)].iter().collect();
+        judged[Grouping::Model as usize].iter().map(|one| (&*one.row.id, one)).collect();
+    let mut listed: Vec<&HeldOutRow<'_>> = judged[Grouping::Mapping as usize].iter().collect();
     listed.sort_by(|a, b| a.row.id.cmp(&b.row.id));
     for one in listed {
         let row = one.row;
@@ -269,7 +265,7 @@ pub(super) fn scatter(judged: &[Vec<HeldOutRow<'_>>; 3]) -> String {
     ];
     for (place, (colour, name, belongs)) in kinds.iter().enumerate() {
         let _ = writeln!(text, "<g fill=\"{colour}\" fill-opacity=\"0.65\">");
-        for one in judged[index(Grouping::Mapping)].iter().filter(|one| belongs(one)) {
+        for one in judged[Grouping::Mapping as usize].iter().filter(|one| belongs(one)) {
             let _ = writeln!(
                 text,
                 "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\"/>",

@@ -1,31 +1,19 @@
 //! The folds of held-out rows, fixed in a file before anything was fitted.
 
+use crate::choices::choices;
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::measurements::Measurement;
 use std::collections::BTreeMap;
 
-/// The property that rows held out together share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Grouping {
-    /// The model, or its shape in collections that measure unnamed shapes.
-    Model,
-    /// The model and the GPU type.
-    ModelGpu,
-    /// The mapping: everything but the software release.
-    Mapping,
-}
-
-impl Grouping {
-    /// Every grouping, in the order of the split's columns.
-    pub const ALL: [Grouping; 3] = [Grouping::Model, Grouping::ModelGpu, Grouping::Mapping];
-
-    /// Returns the name that reports show.
-    pub const fn title(self) -> &'static str {
-        match self {
-            Grouping::Model => "model",
-            Grouping::ModelGpu => "model and GPU",
-            Grouping::Mapping => "mapping",
-        }
+choices! {
+    /// The property that rows held out together share. The ids are the columns of the split.
+    Grouping {
+        /// The model, or its shape in collections that measure unnamed shapes.
+        Model "model",
+        /// The model and the GPU type.
+        ModelGpu "model_gpu" "model and GPU",
+        /// The mapping: everything but the software release.
+        Mapping "mapping",
     }
 }
 
@@ -38,7 +26,8 @@ struct Folds(String, [String; 3]);
 
 impl FromRow for Folds {
     fn from_row(row: &Row<'_>) -> Result<Folds, DataError> {
-        Ok(Folds(row.string("id")?, [row.string("model")?, row.string("model_gpu")?, row.string("mapping")?]))
+        let [model, model_gpu, mapping] = Grouping::ALL.map(|by| row.string(by.id()));
+        Ok(Folds(row.string("id")?, [model?, model_gpu?, mapping?]))
     }
 }
 
@@ -51,10 +40,9 @@ impl FrozenSplit {
 
     /// Returns the fold of a row.
     pub fn fold(&self, row: &Measurement, by: Grouping) -> String {
-        let index = Grouping::ALL.iter().position(|one| *one == by).unwrap_or(0);
         match self.0.get(&row.id) {
-            Some(folds) => folds[index].clone(),
-            None => FrozenSplit::derive(row)[index].clone(),
+            Some(folds) => folds[by as usize].clone(),
+            None => FrozenSplit::derive(row)[by as usize].clone(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::ErrorSummary;
 use crate::estimate::{Anchors, Constants, Covariance, EvidenceKind, Residual};
-use crate::measurements::{Measurement, embedded};
+use crate::measurements::{Measurement, MeasurementUse, embedded};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -88,7 +88,7 @@ pub fn summarize(rows: &[Measurement], validated: Vec<ValidatedRow>) -> Validati
     let mut by = BTreeMap::new();
     type Key = fn(&Measurement) -> &str;
     let keys: [(&str, Key); 5] = [
-        ("use", |row| &row.usage),
+        ("use", |row| row.usage.map_or("", MeasurementUse::id)),
         ("source", |row| &row.source),
         ("model", |row| &row.model),
         ("gpu", |row| &row.gpu),

@@ -2,24 +2,26 @@
 //! taken, so that every choice leads to a recipe.
 
 use super::{Catalog, Recipe, RecipeId};
+use crate::choices::choices;
 use crate::units::significant;
 use std::cmp::{Ordering, Reverse};
 
-/// A property that tells recipes apart, the most important first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Facet {
-    /// The model.
-    Model,
-    /// GPU type.
-    Gpu,
-    /// Precision.
-    Dtype,
-    /// Weak or strong scaling.
-    Scaling,
-    /// GPU count.
-    Gpus,
-    /// Release.
-    Release,
+choices! {
+    /// A property that tells recipes apart, the most important first.
+    Facet {
+        /// The model.
+        Model "model",
+        /// GPU type.
+        Gpu "gpu",
+        /// Precision.
+        Dtype "dtype",
+        /// Weak or strong scaling.
+        Scaling "scaling",
+        /// GPU count.
+        Gpus "gpus",
+        /// Release.
+        Release "release",
+    }
 }
 
 /// A value of a facet.
@@ -32,10 +34,6 @@ pub struct FacetValue {
 }
 
 impl Facet {
-    /// Every facet, the most important first.
-    pub const ALL: [Facet; 6] =
-        [Facet::Model, Facet::Gpu, Facet::Dtype, Facet::Scaling, Facet::Gpus, Facet::Release];
-
     /// Returns the recipe's value.
     pub fn value(self, id: &RecipeId) -> String {
         match self {
@@ -48,7 +46,7 @@ impl Facet {
         }
     }
 
-    fn title(self, catalog: &Catalog, recipe: &Recipe) -> String {
+    fn value_title(self, catalog: &Catalog, recipe: &Recipe) -> String {
         let id = &recipe.id;
         match self {
             Facet::Model => catalog.model(&id.model).map_or(id.model.clone(), |model| model.title.clone()),
@@ -77,7 +75,7 @@ impl Catalog {
             let agrees = stronger.iter().all(|(facet, value)| facet.value(&recipe.id) == *value);
             let value = facet.value(&recipe.id);
             if agrees && !choices.iter().any(|choice| choice.value == value) {
-                choices.push(FacetValue { title: facet.title(self, recipe), value });
+                choices.push(FacetValue { title: facet.value_title(self, recipe), value });
             }
         }
         // Counts grow, the newest release comes first; the others stand as the documents list them.

@@ -92,7 +92,7 @@ fn settings(run: &RunResult, seen: &ViewedRun<'_>) -> Vec<(RowPlace, String, Str
         }
     }
     let log = &run.log;
-    let format = log.format.map(|format| format.name().to_owned());
+    let format = log.format.map(|format| format.title().to_owned());
     let named = Some(run.name.experiment.clone()).filter(|name| !name.is_empty());
     let known = [
         (

@@ -1,6 +1,7 @@
 //! The interval of a prediction, from the errors of similar predictions.
 
 use super::{EvidenceKind, Inputs};
+use crate::choices::choices;
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
@@ -25,41 +26,23 @@ impl Interval {
     }
 }
 
-/// The classes of predictions, each with its own interval.
-///
-/// Interpolated: the same model was measured on the same GPU. Extrapolated: it was not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum IntervalClass {
-    /// Dense model, interpolated.
-    DenseInterpolated,
-    /// Dense model, extrapolated.
-    DenseExtrapolated,
-    /// Mixture of experts, interpolated.
-    RoutedInterpolated,
-    /// Mixture of experts, extrapolated.
-    RoutedExtrapolated,
+choices! {
+    /// The classes of predictions, each with its own interval. The titles are the names in data files and reports.
+    ///
+    /// Interpolated: the same model was measured on the same GPU. Extrapolated: it was not.
+    IntervalClass {
+        /// Dense model, interpolated.
+        DenseInterpolated "dense_interpolated" "dense, interpolated",
+        /// Dense model, extrapolated.
+        DenseExtrapolated "dense_extrapolated" "dense, extrapolated",
+        /// Mixture of experts, interpolated.
+        RoutedInterpolated "routed_interpolated" "routed, interpolated",
+        /// Mixture of experts, extrapolated.
+        RoutedExtrapolated "routed_extrapolated" "routed, extrapolated",
+    }
 }
 
 impl IntervalClass {
-    /// Every class, in the order of the data file.
-    pub const ALL: [IntervalClass; 4] = [
-        IntervalClass::DenseInterpolated,
-        IntervalClass::DenseExtrapolated,
-        IntervalClass::RoutedInterpolated,
-        IntervalClass::RoutedExtrapolated,
-    ];
-
-    /// Returns the class's name in data files and reports.
-    pub const fn id(self) -> &'static str {
-        match self {
-            IntervalClass::DenseInterpolated => "dense, interpolated",
-            IntervalClass::DenseExtrapolated => "dense, extrapolated",
-            IntervalClass::RoutedInterpolated => "routed, interpolated",
-            IntervalClass::RoutedExtrapolated => "routed, extrapolated",
-        }
-    }
-
     /// Returns the class of a prediction.
     pub const fn new(is_routed: bool, is_interpolated: bool) -> IntervalClass {
         match (is_routed, is_interpolated) {
@@ -88,14 +71,17 @@ pub struct IntervalTable(Vec<ClassInterval>);
 /// The 80 % interval of measured over predicted step times in one class.
 #[derive(Debug, Clone, PartialEq)]
 struct ClassInterval {
-    class: String,
+    class: IntervalClass,
     low: f64,
     high: f64,
 }
 
 impl FromRow for ClassInterval {
     fn from_row(row: &Row<'_>) -> Result<ClassInterval, DataError> {
-        Ok(ClassInterval { class: row.string("class")?, low: row.value("low")?, high: row.value("high")? })
+        let title = row.text("class")?;
+        let class = IntervalClass::ALL.into_iter().find(|class| class.title() == title);
+        let class = class.ok_or_else(|| row.error(format!("the class \"{title}\" is unknown")))?;
+        Ok(ClassInterval { class, low: row.value("low")?, high: row.value("high")? })
     }
 }
 
@@ -110,7 +96,7 @@ impl IntervalTable {
     /// Returns the interval around `mid`, predicted from `inputs` with evidence of that kind.
     pub fn around(&self, mid: f64, inputs: &Inputs<'_>, evidence: EvidenceKind) -> Interval {
         let is_routed = inputs.architecture.moe.is_some();
-        let class = IntervalClass::new(is_routed, evidence != EvidenceKind::Modelled).id();
+        let class = IntervalClass::new(is_routed, evidence != EvidenceKind::Modelled);
         // Every class has a row; if one were missing, the last row is the widest.
         let found = self.0.iter().find(|row| row.class == class).or(self.0.last());
         let (low, high) = found.map_or((0.5, 2.0), |row| (row.low, row.high));

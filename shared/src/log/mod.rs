@@ -13,6 +13,7 @@
 
 use std::fmt;
 
+use crate::choices::choices;
 use serde::{Deserialize, Serialize};
 
 mod checkpoint;
@@ -106,43 +107,26 @@ impl Log {
     }
 }
 
-/// The framework that writes the steps of a log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Format {
-    /// NeMo 1, which prints progress bars.
-    Nemo1,
-    /// NeMo 2, which counts from 0.
-    Nemo2,
-    /// Megatron-Bridge and Megatron-LM, which print two lines per step.
-    MegatronBridge,
-    /// torchtitan, which prints coloured lines without a step time.
-    Torchtitan,
-    /// MaxText.
-    Maxtext,
-    /// paxml, which prints step times only.
-    Paxml,
+choices! {
+    /// The framework that writes the steps of a log.
+    #[non_exhaustive]
+    Format {
+        /// NeMo 1, which prints progress bars.
+        Nemo1 "nemo1" "NeMo 1",
+        /// NeMo 2, which counts from 0.
+        Nemo2 "nemo2" "NeMo 2",
+        /// Megatron-Bridge and Megatron-LM, which print two lines per step.
+        MegatronBridge "megatron_bridge" "Megatron-Bridge",
+        /// torchtitan, which prints coloured lines without a step time.
+        Torchtitan "torchtitan",
+        /// MaxText.
+        Maxtext "maxtext" "MaxText",
+        /// paxml, which prints step times only.
+        Paxml "paxml",
+    }
 }
 
 impl Format {
-    /// Every format.
-    pub const ALL: [Self; 6] =
-        [Self::Nemo1, Self::Nemo2, Self::MegatronBridge, Self::Torchtitan, Self::Maxtext, Self::Paxml];
-
-    /// Returns the framework's name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Nemo1 => "NeMo 1",
-            Self::Nemo2 => "NeMo 2",
-            Self::MegatronBridge => "Megatron-Bridge",
-            Self::Torchtitan => "torchtitan",
-            Self::Maxtext => "MaxText",
-            Self::Paxml => "paxml",
-        }
-    }
-
     /// Returns the number of the first step, 0 or 1.
     #[must_use]
     pub fn first_label(self) -> u64 {

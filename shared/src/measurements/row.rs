@@ -1,8 +1,29 @@
 //! A row of a file of measurements.
 
 use super::scenario::MeasuredScenario;
+use crate::choices::choices;
 use crate::data_file::{DataError, FromRow, Row};
 use crate::estimate::MemoryEstimate;
+
+choices! {
+    /// What a measurement is used for.
+    MeasurementUse {
+        /// A complete, timed pre-training run.
+        Fit "fit",
+        /// The same of a tiny model on one node.
+        Small "small",
+        /// Long sequences.
+        LongContext "longctx",
+        /// Fine-tuning.
+        FineTuning "finetune",
+        /// A mapping that was measured again in another release.
+        Repeat "repeat",
+        /// Memory only.
+        Memory "memory",
+        /// Nothing: the row's notes say why.
+        Exclude "exclude",
+    }
+}
 
 /// A measured training run.
 #[derive(Debug, Clone)]
@@ -21,13 +42,13 @@ pub struct Measurement {
     pub precision: String,
     /// Software, as the file names it.
     pub framework: String,
-    /// Column `use`: `fit`, `small`, `memory`, `exclude`, …
-    pub usage: String,
+    /// Column `use`; none if it is empty.
+    pub usage: Option<MeasurementUse>,
     /// Seconds per step, if measured.
     pub step_time_s: Option<f64>,
     /// Memory of the fullest GPU, bytes, if measured.
     pub memory_bytes: Option<f64>,
-    /// How the memory was measured.
+    /// How the memory was measured, as the source says it.
     pub memory_kind: String,
     /// The scenario, or why the row can't be predicted.
     pub scenario: Result<Box<MeasuredScenario>, String>,
@@ -45,7 +66,16 @@ impl FromRow for Measurement {
             },
         };
         let (step_time_s, memory_gib) = (number("step_time_s"), number("memory_gib"));
-        let wrong = [&step_time_s, &memory_gib].into_iter().find_map(|number| number.as_ref().err().cloned());
+        let usage = match &*cell("use") {
+            "" => Ok(None),
+            text => {
+                let found = MeasurementUse::ALL.into_iter().find(|usage| usage.id() == text).map(Some);
+                let ids = MeasurementUse::ALL.map(MeasurementUse::id).join(", ");
+                found.ok_or_else(|| format!("use \"{text}\" is unknown. Allowed: {ids}."))
+            }
+        };
+        let wrong = [step_time_s.as_ref().err(), memory_gib.as_ref().err(), usage.as_ref().err()];
+        let wrong = wrong.into_iter().flatten().next().cloned();
         let id = match cell("id") {
             id if id.is_empty() => row.number().to_string(),
             id => id,
@@ -58,7 +88,7 @@ impl FromRow for Measurement {
             gpu: cell("gpu"),
             precision: cell("precision"),
             framework: cell("framework"),
-            usage: cell("use"),
+            usage: usage.unwrap_or_default(),
             step_time_s: step_time_s.unwrap_or_default(),
             memory_bytes: memory_gib.unwrap_or_default().map(|gib| gib * f64::from(1 << 30)),
             memory_kind: cell("memory_kind"),
@@ -70,12 +100,12 @@ impl FromRow for Measurement {
 impl Measurement {
     /// Whether the row is a complete, timed pre-training run of published measurements.
     pub fn is_for_fitting(&self) -> bool {
-        matches!(&*self.usage, "fit" | "small")
+        matches!(self.usage, Some(MeasurementUse::Fit | MeasurementUse::Small))
     }
 
     /// Whether it is one of the tiny models on one node, which resemble no real plan.
     pub fn is_tiny(&self) -> bool {
-        self.usage == "small"
+        self.usage == Some(MeasurementUse::Small)
     }
 
     /// Returns the memory that the estimate predicts for the row, bytes, counted like the row's own

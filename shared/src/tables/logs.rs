@@ -16,7 +16,7 @@ columns! {
         csv 2 "reason" => |report| report.reason.clone();
     }
     Format "format" {
-        csv 3 "format" => |report| report.format.map(|format| format.name().to_owned());
+        csv 3 "format" => |report| report.format.map(|format| format.title().to_owned());
     }
     Recipe "recipe" {
         page "Recipe" => |report| report.recipe.clone().into();

@@ -1,18 +1,20 @@
 //! The tables of the pages, of the command line and of CSV files: one definition for each view.
 //!
 //! A view is an enum of columns, made by `columns!` in its own file: [`LogColumn`], [`StoredRunColumn`],
-//! [`ComparisonColumn`] and [`RecipeColumn`]. An entry says how its column appears on a page, on a terminal and in a CSV
+//! [`ComparisonColumn`], [`RecipeColumn`] and [`CheckColumn`]. An entry says how its column appears on a page, on a terminal and in a CSV
 //! file, if it does. Pages and terminals show the columns in the order of their entries. The order of a CSV file is part
 //! of its format, so each entry gives its place there, and a new one takes the next.
 
 #[macro_use]
 mod columns;
 pub mod cells;
+mod checks;
 mod comparison;
 mod logs;
 mod recipes;
 mod runs;
 
+pub use checks::{CheckColumn, CheckedTimeLine};
 pub use comparison::{ComparedRun, ComparisonColumn};
 pub use logs::LogColumn;
 pub use recipes::RecipeColumn;
@@ -216,6 +218,6 @@ mod tests {
                 );
             )*};
         }
-        check!(LogColumn, ComparisonColumn, RecipeColumn, StoredRunColumn);
+        check!(LogColumn, ComparisonColumn, RecipeColumn, StoredRunColumn, CheckColumn);
     }
 }
