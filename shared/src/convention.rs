@@ -10,7 +10,7 @@ choices! {
     /// How model FLOPs are counted.
     #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
     Convention of Field::Convention {
-        /// As in the recipe's own document.
+        /// As in the recipe's own README.
         Recipe "recipe",
         /// Query groups and full attention.
         Full "full",
@@ -20,11 +20,11 @@ choices! {
 }
 
 impl Convention {
-    /// Returns the problem of counting as in a recipe's document without a recipe.
+    /// Returns the problem of counting as in a recipe's README without a recipe.
     pub(crate) fn needs_recipe() -> Problem {
         let message = message![
             Setting::new(Field::Convention, "recipe"),
-            " counts FLOPs as in the recipe's document, but no recipe is given.",
+            " counts FLOPs as in the recipe's README, but no recipe is given.",
         ];
         Problem::new(Field::Convention, "recipe", message).suggest(["full", "causal"])
     }

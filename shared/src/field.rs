@@ -103,8 +103,8 @@ fields! {
     Vp "vp" "vp" "VP" Scenario Whole "N"
         "Virtual pipeline: chunks of layers on each stage" "Virtual-pipeline size: chunks of layers on each stage",
     PipelineSplit "pipeline-split" "ps" "Pipeline split" Scenario Text "SPLIT"
-        "" "How layers are divided among stages: even, counted (the embedding and the loss count as a layer each) or \
-            the layers of each stage, such as 7,8,8,9",
+        "" "How layers are divided among stages: even; counted (even, with the embedding and the loss counted as a \
+            layer each); or a list with the number of layers of each stage, such as 7,8,8,9",
     Mbs "mbs" "mbs" "MBS" Scenario Whole "N"
         "Micro batch size: sequences that a GPU processes at a time" "Micro batch size, in sequences",
     Gbs "gbs" "gbs" "GBS" Scenario Whole "N"
@@ -112,7 +112,7 @@ fields! {
     SeqLen "seq-len" "s" "Sequence length" Scenario Whole "N"
         "" "Sequence length, in tokens",
     Layers "layers" "l" "Layers" Scenario Whole "N"
-        "" "Number of layers. Set fewer than the model has for a smaller proxy model",
+        "" "Number of layers. Use fewer than the model has to plan a smaller proxy of it",
     Recompute "recompute" "rc" "Recompute" Scenario Text "WHICH"
         "Activations to recompute in the backward pass instead of storing them"
         "Activations to recompute in the backward pass: none, selective or full",
@@ -127,13 +127,13 @@ fields! {
          newest Megatron-Bridge]",
     GemmTflops "gemm-tflops" "gemm" "Measured GEMM TFLOPS" Scenario Number "TFLOPS"
         "TFLOPS that your GPUs reach in a large BF16 matrix multiplication"
-        "TFLOPS that your GPUs reach in a large BF16 matrix multiplication: scales the estimate to your machine",
+        "TFLOPS that your GPUs reach in a large BF16 matrix multiplication. The estimate is scaled accordingly",
     ClusterFactor "cluster-factor" "cf" "Cluster factor" Scenario Number "FACTOR"
         "Ratio of measured to predicted step time on your cluster"
-        "Ratio of measured to predicted step time on your cluster, from `trainplan calibrate --cluster`",
+        "Ratio of measured to predicted step time on your cluster. `trainplan calibrate --cluster` computes it",
     Convention "convention" "c" "FLOPs convention" Counting Text "CONVENTION"
-        "" "How FLOPs are counted: recipe (as in its document), full or causal [default: recipe with --recipe, \
-            otherwise full]",
+        "" "How FLOPs are counted: recipe (as in the recipe's own README), full (the whole attention matrix) or causal \
+            (half of it) [default: recipe with --recipe, otherwise full]",
     Tokens "tokens" "t" "Tokens" Goal Number "N"
         "" "Tokens to train, such as 15T [default: 1T]",
     StepTime "step-time" "st" "Step time" Goal Number "SECONDS"
@@ -141,7 +141,8 @@ fields! {
     Release "release" "rel" "Release" Cluster Text "RELEASE"
         "" "Release whose scripts are used, such as 25.12 [default: the recipe's]",
     Style "style" "sty" "Launch style" Cluster Text "STYLE"
-        "" "Launcher: llmb-run, launch-sh or sbatch, or megatron-lm for any scenario [default: the release's]",
+        "" "Launcher. Recipes use llmb-run, launch-sh or sbatch, depending on the release; megatron-lm works for any \
+            scenario [default: the release's]",
     Account "account" "acc" "Slurm account" Cluster Text "NAME"
         "" "Slurm account",
     Partition "partition" "part" "Slurm partition" Cluster Text "NAME"
@@ -151,8 +152,8 @@ fields! {
     Gres "gres" "gres" "GRES" Cluster Text "GRES"
         "Generic resource to request from Slurm" "Generic resource to request from Slurm, such as gpu:8",
     InstallPath "install-path" "ip" "Install path" Cluster Text "PATH"
-        "" "Where the release is installed (STAGE_PATH, LLMB_INSTALL), or Megatron-LM is checked out \
-            (MEGATRON_PATH)",
+        "" "Folder in which the release is installed (STAGE_PATH or LLMB_INSTALL in its scripts), or the Megatron-LM \
+            repository (MEGATRON_PATH)",
     RecipeDir "recipe-dir" "rd" "Recipe directory" Cluster Text "PATH"
         "" "Directory of the recipe's scripts",
     Venv "venv" "venv" "Python environment" Cluster Text "PATH"

@@ -13,8 +13,8 @@ use trainplan_shared::measurements::{self, Measurement};
 /// Fit the estimate to measured runs, or compute your cluster's factor
 ///
 /// Without files, it fits the embedded measurements and reproduces the embedded constants bit for bit. With
-/// --cluster, it compares logs, results or a CSV file of your runs with their predictions, and computes the
-/// factor for `trainplan estimate --cluster-factor`, with its 80 % interval.
+/// --cluster, it compares your own runs with their predictions. From that it computes the factor for
+/// `trainplan estimate --cluster-factor`, with an 80 % interval.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -22,10 +22,11 @@ Examples:
   trainplan calibrate runs.csv --output /tmp/fit   # fit your own file (columns of measurements.csv)
   trainplan calibrate --cluster results/           # compute the factor of your cluster")]
 pub(super) struct Args {
-    /// CSV files to fit instead of the embedded measurements; with --cluster, also logs, results and folders
+    /// CSV files to fit instead of the embedded measurements. With --cluster: the CSV files, logs, results or
+    /// folders of your runs
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Compute the factor of a cluster
+    /// Compute the factor of your cluster instead: measured divided by predicted step time
     #[arg(long, requires = "files")]
     cluster: bool,
     /// Write calibration.csv, anchors.csv, intervals.csv, accuracy.md and accuracy.svg to this folder

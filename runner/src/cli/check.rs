@@ -17,8 +17,9 @@ use trainplan_shared::tables::{CheckColumn, CheckedTimeLine};
 /// Check whether the newest run of each recipe is slower than before
 ///
 /// Runs of a recipe, or of your own scenario, on a cluster form a timeline. Its newest run is compared with
-/// the published speed, with the median and the spread of earlier runs, and with change points (found with
-/// E-divisive and a t-test, like Hunter). Runs that can't be compared, such as profiled ones, are skipped.
+/// the published speed and with the median and spread of earlier runs. The timeline is also searched for
+/// lasting slowdowns (E-divisive and a t-test, the method of the tool Hunter). Earlier runs that are not
+/// comparable, such as profiled ones, are skipped; a newest run of that kind is not judged.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -32,7 +33,7 @@ Exit codes:
   4 no run could be checked
   6 a regression was found")]
 pub(super) struct Args {
-    /// Only runs of this recipe; without a release, of any release
+    /// Only runs of this recipe. Without @RELEASE, runs of all its releases
     #[arg(long, value_name = "ID")]
     recipe: Option<String>,
     /// Only runs on this cluster
@@ -41,7 +42,8 @@ pub(super) struct Args {
     /// Only runs of this campaign
     #[arg(long, value_name = "NAME")]
     campaign: Option<String>,
-    /// Only timelines whose newest run is from this date (UTC) or time, or later: 2026-03-01, 2026-03-01T06:00:00Z
+    /// Only timelines whose newest run is at or after this date or time (UTC), such as 2026-03-01 or
+    /// 2026-03-01T06:00:00Z
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<Timestamp>,
     #[command(flatten)]
@@ -57,26 +59,26 @@ pub(super) struct Args {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Thresholds")]
 struct ThresholdArgs {
-    /// Minimum speed in percent of the published one, or off [default: 95]
+    /// Lowest speed, in percent of the published speed, or off [default: 95]
     #[arg(long, value_name = "PERCENT|off", allow_negative_numbers = true)]
     baseline_percent: Option<String>,
-    /// How many percent longer a step may take than the median of earlier runs, or off [default: 5]
+    /// How many percent the step time may exceed the median of earlier runs, or off [default: 5]
     #[arg(long, value_name = "PERCENT|off", allow_negative_numbers = true)]
     previous_percent: Option<String>,
-    /// How far a step may exceed the median of earlier runs, in robust standard deviations (from the median
-    /// absolute deviation), or off [default: 3]
+    /// How many standard deviations the step time may exceed the median of earlier runs, or off. The standard
+    /// deviation is estimated from the median absolute deviation [default: 3]
     #[arg(long, value_name = "N|off", allow_negative_numbers = true)]
     sigma: Option<String>,
-    /// Whether to report a lasting slowdown among these runs [default: on]
+    /// Whether to report a lasting slowdown that began among the earlier runs (see --previous) [default: on]
     #[arg(long, value_name = "on|off")]
     change: Option<String>,
     /// Number of earlier runs to compare with [default: 10]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     previous: Option<String>,
-    /// Minimum number of earlier runs [default: 5]
+    /// Fewest earlier runs needed; with fewer, only the published speed is checked [default: 5]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     minimum: Option<String>,
-    /// Differences below this are ignored by --sigma and --change [default: 1]
+    /// Differences below this many percent are ignored by --sigma and --change [default: 1]
     #[arg(long, value_name = "PERCENT", allow_negative_numbers = true)]
     margin_percent: Option<String>,
 }

@@ -23,7 +23,7 @@ Exit codes:
   2  Invalid arguments or profiles
   5  The cluster can't be reached")]
 pub(super) struct Args {
-    /// Host of a cluster without a profile, as for ssh
+    /// Host of a cluster without a profile, as you would pass it to ssh
     #[arg(value_name = "HOST", required_unless_present = "cluster", conflicts_with = "cluster")]
     host: Option<String>,
     /// Name of the cluster's profile

@@ -36,10 +36,10 @@ impl DataDirArg {
 pub(super) struct StoreArgs {
     #[command(flatten)]
     data: DataDirArg,
-    /// PostgreSQL database that holds the results, instead of the data directory
+    /// PostgreSQL database in which the results are stored, instead of the data directory
     #[arg(long, value_name = "postgres://...", env = "TRAINPLAN_DATABASE_URL", hide_env_values = true)]
     database_url: Option<String>,
-    /// Place that holds the raw logs, instead of the data directory: s3://BUCKET/PREFIX or another folder. S3 is
+    /// Where the raw logs are stored, instead of the data directory: s3://BUCKET/PREFIX or another folder. S3 is
     /// configured by AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT and AWS_REGION
     #[arg(long, value_name = "PLACE", env = "TRAINPLAN_STORE")]
     store: Option<String>,

@@ -21,8 +21,9 @@ use trainplan_shared::units::{
 
 /// Predict step time and memory of any model, GPU and layout
 ///
-/// The step time comes from a physical model fitted to measured runs, and corrected by measurements of
-/// similar runs. Its interval covers 80 % of measurements (docs/accuracy.md). Memory is counted, not fitted.
+/// The step time comes from a physical model that was fitted to measured runs. The prediction is then corrected
+/// with measurements of similar runs. Its interval is wide enough to contain 80 % of measurements
+/// (docs/accuracy.md). Memory is counted, not fitted.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

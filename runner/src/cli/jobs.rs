@@ -23,7 +23,8 @@ use uuid::Uuid;
 ///
 /// Works from any terminal of this machine, whether or not `trainplan run` is active. RUN is a run's name
 /// (llama-8b), a repeat of it (llama-8b#2 is the second), or, if several campaigns use the name, the name with
-/// its campaign (nightly/llama-8b). The first 8 digits of an id also work. Names stand for the newest round of a campaign.
+/// its campaign (nightly/llama-8b). The first 8 digits of an id also work. A name refers to the
+/// run in the campaign's newest round (a round is one pass through the campaign).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -46,7 +47,7 @@ pub(super) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum JobsCommand {
-    /// List the runs of each campaign's newest round
+    /// List the runs of each campaign's newest round, and of unfinished rounds
     List {
         /// List the runs of all rounds
         #[arg(long)]
@@ -68,7 +69,7 @@ enum JobsCommand {
     },
     /// Continue a campaign, or watch the process that carries it out
     Follow {
-        /// Name of the campaign [default: the newest that is not finished]
+        /// Name of the campaign [default: the newest unfinished one]
         #[arg(value_name = "CAMPAIGN")]
         campaign: Option<String>,
         #[command(flatten)]
@@ -88,8 +89,7 @@ enum JobsCommand {
     },
     /// Fetch the files of a run from its cluster
     ///
-    /// Files that are here already are not fetched again. If the command is interrupted, repeat it to
-    /// continue.
+    /// Files that were already fetched are skipped. If the command is interrupted, repeat it to continue.
     Fetch {
         /// Name of the run, or the beginning of its id
         #[arg(value_name = "RUN")]

@@ -10,9 +10,11 @@ use trainplan_shared::spec::Spec;
 
 /// Print the script that launches a scenario on a cluster
 ///
-/// The script goes to stdout: run it with `sh`, or with `sbatch` for --style megatron-lm. Warnings go to
-/// stderr. With --format json, the output also has the preparation steps, the paths of logs, profiles and
-/// checkpoints, and whether the run can be compared with a published number.
+/// The script goes to stdout and warnings go to stderr. Run the script with `sh`. The only exception is --style
+/// megatron-lm: submit that script with `sbatch`.
+///
+/// With --format json, the output also has the preparation steps, the paths of logs, profiles and checkpoints,
+/// and whether the run can be compared with a published number.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

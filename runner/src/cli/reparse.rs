@@ -14,8 +14,8 @@ use uuid::Uuid;
 
 /// Score the stored raw logs again with this program's parser
 ///
-/// The uploaded result is kept; the new score is stored beside it with the parser's version and used from then on.
-/// Scenario flags set the recipe of runs whose log doesn't name it. Runs without a stored log don't change.
+/// The uploaded result is kept. The new score is stored with the parser's version and used from then on. Scenario
+/// flags set the recipe of runs whose log doesn't name it. Runs without a stored log don't change.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

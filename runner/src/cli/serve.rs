@@ -12,9 +12,9 @@ use trainplan_shared::history::Thresholds;
 
 /// Serve the planner and the results over HTTP
 ///
-/// On a loopback address (the default), every user of this machine may read; uploading, sharing and deleting
-/// need the token that the server prints. On other addresses, everything needs a token: see `trainplan token
-/// create`. docs/serving.md explains how to set up a server.
+/// On a loopback address (the default), every user of this machine may read. Uploading, sharing and deleting
+/// require the token that the server prints. On other addresses, everything requires a token: see `trainplan
+/// token create`. docs/serving.md explains how to set up a server.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,10 +35,10 @@ pub(super) struct Args {
     /// A proxy in front of the server provides TLS
     #[arg(long)]
     behind_tls: bool,
-    /// Proxy whose client addresses and logins are trusted (repeatable)
+    /// Address of a proxy that is trusted to report the client's address and login (repeatable)
     #[arg(long, value_name = "ADDRESS")]
     trusted_proxy: Vec<IpAddr>,
-    /// Header in which a trusted proxy passes the logged-in user, who may then read
+    /// Header in which a trusted proxy passes the name of the logged-in user; users who are logged in may read
     #[arg(long, value_name = "NAME")]
     login_header: Option<HeaderName>,
     /// Delete results and their logs this many days after they were received
@@ -47,14 +47,14 @@ pub(super) struct Args {
     /// Threshold for regressions, as in `trainplan check`: baseline-percent=90, sigma=off (repeatable)
     #[arg(long, value_name = "NAME=VALUE")]
     threshold: Vec<String>,
-    /// Address that receives every regression as JSON by POST, signed with TRAINPLAN_WEBHOOK_SECRET if that
-    /// is set (repeatable)
+    /// URL to which the server posts every regression as JSON. If TRAINPLAN_WEBHOOK_SECRET is set, requests are
+    /// signed with it (repeatable)
     #[arg(long, value_name = "URL")]
     webhook: Vec<String>,
-    /// Allow webhooks outside the public internet
+    /// Allow webhook addresses outside the public internet, such as in your own network
     #[arg(long)]
     webhook_allow_private: bool,
-    /// Address of this server for people, such as https://trainplan.example.org; webhooks link to it
+    /// Public address of this server, used in links that people open, such as https://trainplan.example.org
     #[arg(long, value_name = "URL", value_parser = public_url)]
     public_url: Option<Url>,
     /// Maximum number of requests per minute from one caller

@@ -23,13 +23,13 @@ use uuid::Uuid;
 
 /// Upload results and their raw logs to a results server
 ///
-/// RESULT is a log, a result file, a folder, or the id of a stored run (see `trainplan results list`). If it is
-/// a folder, its result files are sent or, if it has none, its logs. Logs that lack steps and were written to within
-/// the last hour are skipped, because their runs still seem to be in progress.
+/// RESULT is a log, a result file, a folder, or the id of a stored run (see `trainplan results list`). From a
+/// folder, the result files are sent, or the logs if there are no result files. Logs that lack steps and were
+/// written to within the last hour are skipped, because their runs still seem to be in progress.
 ///
-/// Uploading twice has no effect, and interrupted uploads of logs resume. With NAME.result.json,
-/// its log is sent too: NAME.log.zst in the same folder, or the original log, if that is unchanged. The time of
-/// a run is the modification time of its log, which `cp -p` and `rsync -t` preserve.
+/// Uploading twice has no effect, and interrupted uploads of logs resume. The log of NAME.result.json is sent too:
+/// NAME.log.zst in the same folder or, if it is unchanged, the original log. The modification time of a log counts
+/// as the time of its run; `cp -p` and `rsync -t` preserve it.
 ///
 /// Set the server's token in the variable TRAINPLAN_TOKEN. Create one with `trainplan token create` on the
 /// server.
@@ -57,10 +57,10 @@ pub(super) struct Args {
         value_parser = server
     )]
     to: Option<Server>,
-    /// Send the results that campaigns on this machine could not send yet, each to its own server
+    /// Send the results that campaigns on this machine could not send yet, each to its campaign's server
     #[arg(long, conflicts_with_all = ["log", "no_log"])]
     pending: bool,
-    /// Drop those results from the queue instead; each can still be sent by its id
+    /// Remove those results from the queue instead of sending them. You can still send each by its id
     #[arg(long, requires = "pending")]
     forget: bool,
     /// Raw log, plain or compressed with zstd, to send with the result; requires exactly one RESULT

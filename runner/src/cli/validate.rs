@@ -10,10 +10,10 @@ use trainplan_shared::measurements::{self, Measurement};
 
 /// Predict every measured run of a CSV file and show the errors
 ///
-/// The file has the columns of shared/data/measurements.csv; columns that would be empty may be missing.
-/// Predictions are corrected by similar published runs, but never by a run of the same mapping in any
-/// release. The errors of the physical model alone are shown too. The constants were fitted to the embedded
-/// measurements; see docs/accuracy.md for errors on held-out rows.
+/// The file has the columns of shared/data/measurements.csv; you may leave out columns without values. Predictions are
+/// corrected with similar published runs, but never with runs that differ only in the software release. The errors
+/// of the physical model alone are shown too. Its constants were fitted to the embedded measurements;
+/// docs/accuracy.md has the errors on rows that were not used for the fit.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -150,7 +150,7 @@ pub struct FittedInterval {
     pub low: f64,
     /// Upper end of measured over predicted.
     pub high: f64,
-    /// Share of rows within the interval that the rows of all other folds give.
+    /// Share of rows within an interval computed from the rows of all other folds.
     pub coverage: f64,
 }
 
@@ -203,7 +203,7 @@ pub(crate) fn is_routed(row: &Measurement) -> bool {
     row.scenario.as_ref().is_ok_and(|scenario| scenario.architecture.moe.is_some())
 }
 
-/// Returns how many timed rows, which therefore ran, fit by the memory model, and how many do not.
+/// Returns how many rows fit by the memory model, and how many do not, of those with a step time: they did fit.
 pub fn fitting(rows: &[Measurement]) -> (usize, usize) {
     let ran =
         rows.iter().filter(|row| row.step_time_s.is_some() && row.usage != Some(MeasurementUse::Exclude));
@@ -229,8 +229,8 @@ const ANCHORS_HEAD: &str = "\
 ";
 
 const INTERVALS_HEAD: &str = "\
-# The 80 % interval of measured over predicted step times for held-out rows, by class. `coverage` is the share of rows
-# inside the interval that the other folds give. Written by `trainplan calibrate`.
+# The interval of the ratio of measured to predicted step time that contains 80 % of the held-out rows of a class.
+# `coverage` is the share of rows inside an interval computed from the other folds. Written by `trainplan calibrate`.
 ";
 
 fn constants_file(all: &[Constant], values: &[f64]) -> String {

@@ -14,9 +14,9 @@ use trainplan_shared::tables::{ComparedRun, ComparisonColumn};
 
 /// Compare runs with each other, their plans and published numbers
 ///
-/// The first run is the reference. Every further run's mean step time is compared with the reference's over the
-/// steps after the warm-up, with a confidence interval that accounts for autocorrelation (see docs/comparing.md). Runs with, for
-/// example, a different model, batch or GPU are reported as not comparable, with the differences.
+/// The first run is the reference. The mean step time of each other run is compared with it, over the steps after
+/// the warm-up. The confidence interval accounts for autocorrelation (see docs/comparing.md). If runs differ in
+/// the model, the batch or the GPU, for example, they are reported as not comparable, with the differences.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,15 +30,15 @@ Exit codes:
   2 invalid arguments, or unknown run
   4 no run was scored")]
 pub(super) struct Args {
-    /// Logs, saved results, - for stdin, or stored runs: an id, a unique prefix of one, or a name such as nightly/llama-8b
-    /// (the newest run) or nightly/llama-8b#2 (its second repeat)
+    /// Logs, saved results, - for stdin, or stored runs. A stored run is named by its id, a unique prefix of the
+    /// id, or a name such as nightly/llama-8b (the newest run) or nightly/llama-8b#2 (its second repeat)
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<String>,
     /// The steps to score and compare: last (the last step), or a range of the logs' step numbers such as 11-44
-    /// [default: the release's window for scores, all steps after the warm-up for differences]
+    /// [default: scores use the steps that the release prescribes; differences use all steps after the warm-up]
     #[arg(long, value_name = "WINDOW")]
     window: Option<Window>,
-    /// Number of warm-up steps to leave out of each run, at most half
+    /// Number of warm-up steps to leave out of each run, at most half of its steps
     #[arg(long, value_name = "STEPS", default_value_t = ComparisonOptions::WARM_UP_STEPS, conflicts_with = "window")]
     warm_up: u64,
     /// Smallest difference of the step time that matters, in percent

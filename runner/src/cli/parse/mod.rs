@@ -40,7 +40,7 @@ pub(super) struct Args {
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     /// The steps to score: last (the last step), or a range of the log's step numbers such as 35-44
-    /// [default: the release's window]
+    /// [default: the steps that the release prescribes]
     #[arg(long, value_name = "WINDOW")]
     window: Option<Window>,
     /// Save the result of each log in this folder, as ID.result.json

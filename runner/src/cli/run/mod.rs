@@ -21,12 +21,12 @@ use trainplan_shared::units::{readable, readable_range};
 
 /// Run a campaign on its cluster, or continue one
 ///
-/// A campaign file (*.campaign.toml) lists runs. Each is a recipe or a scenario, with the flags of `trainplan
-/// estimate` and `trainplan launch` as keys. The cluster's profile is in ~/.config/trainplan/clusters.toml.
+/// A campaign file (*.campaign.toml) lists runs. Each run has a recipe or a scenario; its keys are the flags of
+/// `trainplan estimate` and `trainplan launch`. The cluster's profile is in ~/.config/trainplan/clusters.toml.
 ///
-/// Every run is submitted exactly once, followed, scored, compared with its plan and with the published
-/// number, and stored. `trainplan serve` shows the results. If the command is interrupted, repeat it to
-/// continue.
+/// Every run is submitted exactly once and followed. When it ends, it is scored: its step time, tokens per second
+/// and MFU are computed from its log. They are compared with the plan and with the published number, and stored.
+/// `trainplan serve` shows the results. If the command is interrupted, repeat it to continue.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -48,7 +48,7 @@ pub(super) struct Args {
     /// Print the plan without submitting anything
     #[arg(long)]
     dry_run: bool,
-    /// Start a new round, even if the last one is not finished
+    /// Start a new round (a pass through the campaign), even if the last one is not finished
     #[arg(long)]
     new: bool,
     /// Submit runs even if they are predicted not to fit in GPU memory
