@@ -2,7 +2,7 @@
 
 use super::{ErrorSummary, FittedInterval, Grouping, HeldOutRow, fitting, is_routed};
 use crate::estimate::IntervalClass;
-use crate::measurements::Measurement;
+use crate::measurements::{Measurement, MeasurementUse};
 use crate::units::significant;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -221,7 +221,7 @@ computed from the other folds. If fewer than 80 % of the rows fall inside, the i
 /// has such a repetition. Runs that drop tokens do less work than others of their mapping.
 fn repeats(text: &mut String, rows: &[Measurement]) {
     let mut series: BTreeMap<(&str, &str, &str, bool), Vec<&Measurement>> = BTreeMap::new();
-    for row in rows.iter().filter(|row| row.is_for_fitting() || row.usage == "repeat") {
+    for row in rows.iter().filter(|row| row.is_for_fitting() || row.usage == Some(MeasurementUse::Repeat)) {
         if let (Ok(scenario), true) = (&row.scenario, is_nvidia(row)) {
             let drops = scenario.options.token_drop;
             series.entry((&row.source, &row.precision, &scenario.mapping, drops)).or_default().push(row);
