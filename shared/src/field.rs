@@ -10,7 +10,7 @@ pub enum FieldGroup {
     Scenario,
     /// How FLOPs are counted.
     Counting,
-    /// What the training is to reach, and how fast a step is.
+    /// What the training is to reach, how fast a step is, and what the whole run depends on.
     Goal,
     /// Where a launch runs, and with which launcher.
     Cluster,
@@ -138,6 +138,42 @@ fields! {
         "" "Tokens to train, such as 15T [default: 1T]",
     StepTime "step-time" "st" "Step time" Goal Number "SECONDS"
         "" "Seconds per step, or an assumed MFU such as 40% [default: the recipe's published step time]",
+    FailureRate "failure-rate" "fail" "Failure rate" Goal Text "RATE"
+        "Failures per GPU-hour, or a range"
+        "Failures per GPU-hour, such as 5e-5 or 2e-5..1e-4 [default: the range of two published studies]",
+    RestartTime "restart-time" "restart" "Restart time" Goal Text "TIME"
+        "From a failure until training continues: detection, restart, loading and queue"
+        "Time from a failure until training continues: detection, restart, loading and queue, such as 10m \
+         [default: 10m]",
+    SaveTime "save-time" "save" "Save time" Goal Text "TIME"
+        "Time that a checkpoint blocks training"
+        "Time that saving a checkpoint blocks training, such as 30s [default: its size divided by the bandwidth]",
+    CheckpointBandwidth "checkpoint-bandwidth" "ckbw" "Checkpoint bandwidth" Goal Number "GB/S"
+        "GB/s that the whole job writes to storage"
+        "GB/s that the whole job writes to storage [default: 0.122 per GPU]",
+    Overhead "overhead" "ovh" "Overhead" Goal Text "PERCENT"
+        "Time for evaluation, warm-up and batch ramps, in percent of the training time"
+        "Time for evaluation, warm-up and batch ramps, in percent of the training time [default: 0]",
+    SpareNodes "spare-nodes" "spare" "Spare nodes" Goal Text "PERCENT"
+        "Spare nodes that are paid for, in percent of the nodes that train"
+        "Spare nodes that are paid for, in percent of the nodes that train [default: 5]",
+    Price "price" "price" "Price" Goal Text "PRICE"
+        "Price of a GPU-hour: 2.95, 1.99..3.50 or h100=2.95,b200=4.50"
+        "Price of a GPU-hour: 2.95, a range such as 1.99..3.50, or one for each GPU type as h100=2.95,b200=4.50 \
+         [default: published prices]",
+    Purchase "purchase" "buy" "Purchase" Goal Text "FORM"
+        "How the GPUs are paid for: owned, reserved or on-demand"
+        "How the GPUs are paid for: owned, reserved or on-demand [default: all three are shown]",
+    Power "power" "kw" "Power" Goal Text "KW"
+        "kW per GPU with cooling and network, or tdp*1.3 for the GPU's TDP times a PUE"
+        "kW per GPU with cooling and network, or tdp*1.3 for the GPU's TDP times a PUE \
+         [default: published all-in power]",
+    Electricity "electricity" "el" "Electricity price" Goal Number "PRICE"
+        "Price of electricity per kWh"
+        "Price of electricity per kWh [default: US industrial average]",
+    Currency "currency" "cur" "Currency" Goal Text "NAME"
+        "Label of your prices; nothing is converted"
+        "Label of your prices; nothing is converted [default: USD]",
     Release "release" "rel" "Release" Cluster Text "RELEASE"
         "" "Release whose scripts are used, such as 25.12 [default: the recipe's]",
     Style "style" "sty" "Launch style" Cluster Text "STYLE"
@@ -247,6 +283,11 @@ impl Field {
     /// Returns whether it describes a scenario, rather than what to do with one.
     pub fn is_of_scenario(self) -> bool {
         self.group() == FieldGroup::Scenario
+    }
+
+    /// Returns whether it describes the whole run around the training steps: failures, price and power.
+    pub fn is_of_whole_run(self) -> bool {
+        self.group() == FieldGroup::Goal && !matches!(self, Field::Tokens | Field::StepTime)
     }
 
     /// Returns every field of a group, in order.

@@ -3,6 +3,7 @@
 
 pub mod api;
 pub mod architecture;
+pub mod assumption;
 pub mod batch;
 #[cfg(feature = "calibrate")]
 pub mod calibration;
@@ -11,11 +12,13 @@ pub mod catalog;
 mod choices;
 pub mod compare;
 pub mod convention;
+pub mod cost;
 mod data_file;
 pub mod estimate;
 pub mod explain;
 pub mod field;
 pub mod flops;
+pub mod goodput;
 pub mod history;
 pub mod hugging_face;
 pub mod launch;
@@ -30,6 +33,7 @@ pub mod options;
 pub mod planning;
 pub mod precision;
 pub mod problem;
+pub mod range;
 pub mod releases;
 pub mod result;
 pub mod scaling;

@@ -32,7 +32,7 @@ pub(super) struct Args {
 
 field_args! {
     /// The step time and the tokens to train.
-    GoalArgs, "Goal", Field::of_group(FieldGroup::Goal)
+    GoalArgs, "Goal", Field::of_group(FieldGroup::Goal).filter(|field| !field.is_of_whole_run())
 }
 
 #[derive(Debug, Serialize)]

@@ -1,0 +1,16 @@
+//! Cost: the price of GPUs, the energy of a run, and what both add up to.
+//!
+//! Prices and power come from data files with their sources, or from the user ([`Price`], [`Power`]). A price contains
+//! power, cooling and network, so energy is reported beside the cost and never added to it.
+
+mod currency;
+mod energy;
+mod power;
+mod prices;
+mod run_cost;
+
+pub use currency::Currency;
+pub use energy::{ElectricityPrice, RunEnergy};
+pub use power::{Power, PowerChoice, PowerSource};
+pub use prices::{OwnPrices, Price, PriceSource, PurchaseForm};
+pub use run_cost::{CheckpointStorage, RunCost};

@@ -1,0 +1,239 @@
+//! Prices of GPU-hours.
+
+use crate::catalog::Catalog;
+use crate::choices::choices;
+use crate::data_file::{DataError, FromRow, Row, embedded};
+use crate::field::Field;
+use crate::message;
+use crate::problem::Problem;
+use crate::range::ValueRange;
+use serde::Serialize;
+use std::str::FromStr;
+use std::sync::LazyLock;
+
+choices! {
+    /// How GPUs are paid for. It changes the price by a factor of up to five.
+    PurchaseForm of Field::Purchase {
+        /// Bought: the total cost of ownership, with power, cooling and staff.
+        Owned "owned" "Owned",
+        /// Rented for one to three years.
+        Reserved "reserved" "Reserved",
+        /// Rented by the hour, at list or market prices.
+        OnDemand "on-demand" "On demand",
+    }
+}
+
+/// Where a price comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PriceSource {
+    /// From the data file.
+    Assumed {
+        /// How the GPUs are paid for.
+        form: PurchaseForm,
+        /// The source.
+        source: &'static str,
+        /// Its date: `2026-04`.
+        date: &'static str,
+    },
+    /// From the user.
+    Yours,
+}
+
+impl PriceSource {
+    /// Returns the source for people: "assumed: …, 2026-04" or "yours".
+    pub fn note(self) -> String {
+        match self {
+            PriceSource::Assumed { source, date, .. } => format!("assumed: {source}, {date}"),
+            PriceSource::Yours => "yours".to_string(),
+        }
+    }
+}
+
+/// A price per GPU-hour.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Price {
+    /// The price of a GPU for an hour, in US dollars if assumed, otherwise in the user's currency.
+    pub per_gpu_hour: ValueRange,
+    /// Where it comes from.
+    pub source: PriceSource,
+}
+
+impl Price {
+    /// Returns the user's own price.
+    pub fn own(per_gpu_hour: ValueRange) -> Price {
+        Price { per_gpu_hour, source: PriceSource::Yours }
+    }
+
+    /// Returns the assumed price of a GPU type; none if no price is known. A GPU with overrides, such as `h100:hbm_gb=96`,
+    /// has the price of the GPU before the colon.
+    pub fn assumed(gpu: &str, form: PurchaseForm) -> Option<Price> {
+        let row = rows().iter().find(|row| row.form == form && row.gpu == base_id(gpu))?;
+        let source = PriceSource::Assumed { form, source: &row.source, date: &row.date };
+        Some(Price { per_gpu_hour: row.per_gpu_hour, source })
+    }
+}
+
+/// Returns the id of the known GPU that a GPU of the user's own is based on.
+pub(super) fn base_id(gpu: &str) -> &str {
+    gpu.split(':').next().unwrap_or(gpu)
+}
+
+/// A row of the data file.
+struct PriceRow {
+    gpu: String,
+    form: PurchaseForm,
+    per_gpu_hour: ValueRange,
+    source: String,
+    date: String,
+}
+
+impl FromRow for PriceRow {
+    fn from_row(row: &Row<'_>) -> Result<PriceRow, DataError> {
+        Ok(PriceRow {
+            gpu: row.string("gpu")?,
+            form: row.value("form")?,
+            per_gpu_hour: ValueRange { low: row.value("low")?, high: row.value("high")? },
+            source: row.string("source")?,
+            date: row.string("date")?,
+        })
+    }
+}
+
+fn rows() -> &'static [PriceRow] {
+    static EMBEDDED: LazyLock<Vec<PriceRow>> = LazyLock::new(|| embedded!("prices.csv"));
+    &EMBEDDED
+}
+
+/// The prices that a user typed: one for every GPU type, `2.95`, or one for each, `h100=2.95,b200=3.90..4.50`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OwnPrices(Vec<OwnPrice>);
+
+/// A user's price.
+#[derive(Debug, Clone, PartialEq)]
+struct OwnPrice {
+    /// The GPU's id; none for every GPU.
+    gpu: Option<String>,
+    per_gpu_hour: ValueRange,
+}
+
+impl OwnPrices {
+    /// Returns the price of a GPU type; none if the user gave one for other types only.
+    pub fn of(&self, gpu: &str) -> Option<Price> {
+        let gpu = base_id(gpu);
+        let own = self.0.iter().find(|own| own.gpu.as_deref().is_none_or(|named| named == gpu))?;
+        Some(Price::own(own.per_gpu_hour))
+    }
+}
+
+impl FromStr for OwnPrices {
+    type Err = Problem;
+
+    fn from_str(text: &str) -> Result<OwnPrices, Problem> {
+        let mut prices: Vec<OwnPrice> = Vec::new();
+        for part in text.split(',').map(str::trim) {
+            let (gpu, price) = match part.split_once('=') {
+                None => (None, part),
+                Some((gpu, price)) => {
+                    let found = Catalog::embedded().gpu(gpu);
+                    let found = found.map_err(|problem| Problem { field: Field::Price, ..problem })?;
+                    (Some(found.id.clone()), price)
+                }
+            };
+            if prices.iter().any(|earlier| earlier.gpu.is_none() || earlier.gpu == gpu || gpu.is_none()) {
+                let message = match gpu {
+                    Some(gpu) if prices.iter().all(|earlier| earlier.gpu.is_some()) => {
+                        format!(" sets the {gpu} twice.")
+                    }
+                    _ => " must be one price for every GPU, or GPU=PRICE for each, such as h100=2.95,b200=4.50."
+                        .to_string(),
+                };
+                return Err(Problem::new(Field::Price, text, message![Field::Price, message]));
+            }
+            prices.push(OwnPrice { gpu, per_gpu_hour: own_range(price.trim(), text)? });
+        }
+        Ok(OwnPrices(prices))
+    }
+}
+
+/// Reads the price or the range of prices in a part of the user's text.
+fn own_range(price: &str, text: &str) -> Result<ValueRange, Problem> {
+    if let Some(range) = ValueRange::parse(price).filter(|range| range.low > 0.0) {
+        return Ok(range);
+    }
+    let swapped = price.split_once("..").map(|(low, high)| format!("{}..{}", high.trim(), low.trim()));
+    if let Some(swapped) =
+        swapped.filter(|swapped| ValueRange::parse(swapped).is_some_and(|range| range.low > 0.0))
+    {
+        let message = format!(" has its lower end last: \"{price}\".");
+        return Err(Problem::new(Field::Price, text, message![Field::Price, message]).suggest([swapped]));
+    }
+    let message = format!(
+        " must be the price of a GPU-hour, such as 2.95, 1.99..3.50 or h100=2.95,b200=4.50, not \"{price}\"."
+    );
+    Err(Problem::new(Field::Price, text, message![Field::Price, message]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn every_price_is_of_a_known_gpu_and_occurs_once() {
+        for (place, row) in rows().iter().enumerate() {
+            assert!(Catalog::embedded().gpu(&row.gpu).is_ok(), "{}", row.gpu);
+            assert!(0.0 < row.per_gpu_hour.low && row.per_gpu_hour.low <= row.per_gpu_hour.high);
+            assert!(!row.source.is_empty() && row.date.starts_with("20"));
+            assert!(
+                !rows()[..place].iter().any(|earlier| earlier.gpu == row.gpu && earlier.form == row.form)
+            );
+        }
+    }
+
+    #[test]
+    fn an_h100_spans_a_factor_of_nearly_five() {
+        let price = |form| Price::assumed("h100", form).unwrap().per_gpu_hour;
+        assert_eq!(price(PurchaseForm::Owned), ValueRange { low: 1.30, high: 1.69 });
+        assert!((price(PurchaseForm::OnDemand).high / price(PurchaseForm::Owned).low - 4.7).abs() < 0.05);
+        assert_eq!(
+            Price::assumed("h100:hbm_gb=96", PurchaseForm::Owned),
+            Price::assumed("h100", PurchaseForm::Owned)
+        );
+        assert_eq!(Price::assumed("b300", PurchaseForm::OnDemand), None, "no price is known");
+    }
+
+    #[test]
+    fn own_prices_are_for_every_gpu_or_for_each() {
+        let price =
+            |text: &str, gpu: &str| text.parse::<OwnPrices>().unwrap().of(gpu).map(|own| own.per_gpu_hour);
+        assert_eq!(price("2.95", "b200"), Some(ValueRange::of(2.95)));
+        assert_eq!(price("1.99..3.50", "h100"), Some(ValueRange { low: 1.99, high: 3.5 }));
+        assert_eq!(price("h100=2.95, b200=4.50", "b200"), Some(ValueRange::of(4.5)));
+        assert_eq!(price("h100=2.95,b200=3.9..4.5", "h100:hbm_gb=96"), Some(ValueRange::of(2.95)));
+        assert_eq!(price("h100=2.95", "b200"), None);
+    }
+
+    #[test]
+    fn a_wrong_price_is_named_with_what_works() {
+        let problem = |text: &str| text.parse::<OwnPrices>().unwrap_err();
+        assert_eq!(
+            problem("cheap").to_string(),
+            "--price must be the price of a GPU-hour, such as 2.95, 1.99..3.50 or h100=2.95,b200=4.50, not \"cheap\"."
+        );
+        assert_eq!(problem("3.50..1.99").suggestions, ["1.99..3.50"]);
+        assert_eq!(problem("h10=2.95").closest.as_deref(), Some("h100"));
+        assert_eq!(problem("h10=2.95").field, Field::Price);
+        assert_eq!(problem("h100=2,h100=3").to_string(), "--price sets the h100 twice.");
+        for text in ["", "0", "-1", "2,3", "h100=2,3", "2.95,h100=3", "h100=", "=2"] {
+            assert_eq!(problem(text).field, Field::Price, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "\\PC*") {
+            let _ = text.parse::<OwnPrices>();
+        }
+    }
+}
