@@ -73,7 +73,7 @@ mod tests {
     fn equal_ends_are_written_once() {
         assert_eq!(ValueRange::between(147.2, 131.4).readable(readable_days), "131–147");
         assert_eq!(ValueRange::between(131.2, 131.4).readable(readable_days), "131");
-        assert_eq!(ValueRange::between(9.5, f64::INFINITY).readable(readable_days), "9.5–∞");
+        assert_eq!(ValueRange::between(9.5, f64::INFINITY).readable(readable_days), "9.50–∞");
         assert_eq!(ValueRange::of(f64::INFINITY).readable(readable_days), "∞");
     }
 }

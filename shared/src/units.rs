@@ -27,6 +27,22 @@ pub fn parse_count(text: &str) -> Option<f64> {
     count.is_finite().then_some(count)
 }
 
+/// Returns the seconds of a time that a person wrote: `600`, `90s`, `10m`, `1.5h` or `2 d`; none for any other text.
+pub fn parse_seconds(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let unit = text.chars().last()?.to_ascii_lowercase();
+    let factor = match unit {
+        's' => 1.0,
+        'm' => 60.0,
+        'h' => 3600.0,
+        'd' => DAY_S,
+        _ => return text.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0),
+    };
+    let number = text[..text.len() - 1].trim_end();
+    let is_plain = number.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    number.parse::<f64>().ok().map(|number| number * factor).filter(|seconds| is_plain && seconds.is_finite())
+}
+
 /// Returns a count with a suffix if the text reads back as the same number: 15e12 as `15T`, 128 as `128`.
 pub fn format_count(count: f64) -> String {
     for (suffix, factor) in SUFFIXES.iter().rev() {
@@ -164,6 +180,23 @@ mod tests {
         }
         for text in ["", "T", "-1", "+1", "inf", "nan", "1TT", "1e999", "abc"] {
             assert_eq!(parse_count(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn times_have_a_unit_or_are_seconds() {
+        for (text, seconds) in [
+            ("600", 600.0),
+            ("90s", 90.0),
+            ("10m", 600.0),
+            ("10 M", 600.0),
+            ("1.5h", 5400.0),
+            ("2d", 172_800.0),
+        ] {
+            assert_eq!(parse_seconds(text), Some(seconds), "{text}");
+        }
+        for text in ["", "m", "-1", "-1m", "inf", "nan", "10 minutes", "1e999", "1e308d", "µ"] {
+            assert_eq!(parse_seconds(text), None, "{text}");
         }
     }
 

@@ -60,6 +60,62 @@ fn every_field_of_the_output_is_there_and_adds_up() {
 }
 
 #[test]
+fn the_whole_run_has_a_range_of_days_and_a_cost_with_its_source() {
+    let estimate = json(&with(&["--tokens", "15T"]));
+    let run = &estimate["whole_run"];
+    let ends = |value: &Value| ["low", "high"].map(|end| number(&value[end]));
+    let [low, high] = ends(&run["days"]);
+    let days = &estimate["time_to_train_days"];
+    assert!(low > number(&days["low"]) && high > number(&days["high"]));
+    let [worst, best] = ends(&run["goodput"]);
+    assert!(0.8 < worst && worst < best && best < 1.0);
+    assert!((number(&run["time"]["low"]["days"]) * best / number(&days["low"]) - 1.0).abs() < 1e-9);
+    assert!(run["failure_rate_source"].as_str().unwrap().contains("Llama 3 405B"));
+    let costs = run["costs"].as_array().unwrap();
+    let forms: Vec<_> = costs.iter().map(|cost| cost["price"]["source"]["assumed"]["form"].clone()).collect();
+    assert_eq!(forms, ["owned", "reserved", "on-demand"]);
+    for cost in costs {
+        let [low, high] = ends(&cost["total"]);
+        assert!(0.0 < low && low < high);
+    }
+    assert!(run["explain"].as_array().unwrap().len() > 10);
+    // 512 GPUs of 1.73 kW.
+    let hours = number(&run["days"]["high"]) * 24.0;
+    assert!((number(&run["energy"]["mwh"]["high"]) / (hours * 512.0 * 1.73 / 1000.0) - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn own_numbers_replace_what_is_assumed() {
+    let flags = [
+        "--price",
+        "2",
+        "--currency",
+        "EUR",
+        "--failure-rate",
+        "0",
+        "--save-time",
+        "0",
+        "--spare-nodes",
+        "0",
+    ];
+    let estimate = json(&with(&flags));
+    let run = &estimate["whole_run"];
+    assert_eq!((&run["currency"], &run["costs"][0]["price"]["source"]), (&"EUR".into(), &"yours".into()));
+    let hours = number(&estimate["time_to_train_days"]["high"]) * 24.0 * 512.0;
+    assert!((number(&run["costs"][0]["total"]["high"]) / (hours * 2.0) - 1.0).abs() < 1e-9);
+    assert_eq!(
+        json(&with(&["--layers", "16", "--pp", "1", "--vp", "1"]))["whole_run"],
+        Value::Null,
+        "a proxy"
+    );
+    let flags = ["--price", "cheap", "--spare-nodes", "900", "--gpus", "many"];
+    let text = refusal(&with(&flags));
+    for flag in ["--price must be", "--spare-nodes must be", "--gpus must be"] {
+        assert!(text.contains(flag), "{flag}: {text}");
+    }
+}
+
+#[test]
 fn the_published_measurement_is_the_one_that_recipes_prints() {
     let estimate = json(&RECIPE);
     let recipes = json(&["recipes", "--model", "llama3.1-405b", "--gpus", "512", "--dtype", "fp8"]);
@@ -175,7 +231,10 @@ fn the_table_shows_the_interval_the_confidence_and_the_fit() {
     ] {
         assert_eq!(run.stdout.contains(part), part != "-0.0", "{part}: {}", run.stdout);
     }
-    assert!(run.stdout.trim_end().ends_with("GiB free."), "{}", run.stdout);
+    let (_, whole_run) = run.stdout.split_once("GiB free.\n").unwrap();
+    for part in ["days with failures", "goodput", "Meta RSC", "cost, owned", "USD", "MWh"] {
+        assert!(whole_run.contains(part), "{part}: {}", run.stdout);
+    }
 }
 
 #[test]
@@ -184,6 +243,7 @@ fn csv_has_every_number_by_its_path() {
     assert_eq!(header, ["metric", "value"]);
     let paths: Vec<&str> = rows.iter().map(|row| &*row[0]).collect();
     assert!(paths.contains(&"step_time_s.mid") && paths.contains(&"memory.stages.7.weights"), "{paths:?}");
+    assert!(paths.contains(&"whole_run.days.high") && !paths.iter().any(|path| path.contains("explain")));
 }
 
 #[test]

@@ -146,6 +146,14 @@ const INVOCATIONS: [(&str, &str); LINES] = [
     ("estimate", "estimate --recipe llama3.1-405b/h100/fp8/512@25.04 --format table"),
     ("estimate-changed", "estimate --recipe llama3.1-405b/h100/fp8/512@25.04 --tp 4 --pp 16 --format table"),
     ("estimate-does-not-fit", "estimate --model llama3.1-70b --gpu h100 --gpus 8 --gbs 8 --format table"),
+    (
+        "estimate-own-price",
+        "estimate --model llama3.1-8b --gpu b300 --gpus 64 --gbs 512 --price 3.10..4 --failure-rate 5e-5 --format table",
+    ),
+    (
+        "estimate-bad-price",
+        "estimate --recipe llama3.1-405b/h100/fp8/512@25.04 --price h10=2.95 --overhead all",
+    ),
     ("estimate-unknown-model", "estimate --model llama-70b --gpus 8 --gbs 8"),
     ("estimate-unknown-recipe", "estimate --recipe llama3.1-405b/h100/fp8/500"),
     ("estimate-missing", "estimate --model llama3.1-8b"),
@@ -234,7 +242,7 @@ const INVOCATIONS: [(&str, &str); LINES] = [
     ("licenses-conflict", "licenses --text --format json"),
 ];
 
-const LINES: usize = 92;
+const LINES: usize = 94;
 
 #[test]
 fn golden_invocations() {

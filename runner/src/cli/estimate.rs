@@ -1,5 +1,6 @@
 //! `trainplan estimate`: predicts step time and memory.
 
+use super::fields::field_args;
 use super::output::{self, Format, FormatArg};
 use super::recipes::BaselineRow;
 use super::scenario::ScenarioArgs;
@@ -8,15 +9,17 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use trainplan_shared::batch::Batch;
 use trainplan_shared::convention::Convention;
+use trainplan_shared::cost::{PriceSource, RunCost};
 use trainplan_shared::estimate::{Breakdown, Evidence, Interval, MemoryEstimate, StageMemory};
-use trainplan_shared::field::Field;
+use trainplan_shared::field::{Field, FieldGroup};
 use trainplan_shared::layout::Layout;
 use trainplan_shared::message::Message;
 use trainplan_shared::options::{Recompute, TrainingOptions};
-use trainplan_shared::planning::{Predicted, Remedy};
+use trainplan_shared::planning::{Predicted, Remedy, RunPlan};
+use trainplan_shared::range::ValueRange;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::units::{
-    format_count, group_digits, percent, readable, readable_days, readable_range, signed_percent,
+    format_count, group_digits, percent, readable, readable_days, readable_range, signed_percent, significant,
 };
 
 /// Predict step time and memory of any model, GPU and layout
@@ -24,11 +27,15 @@ use trainplan_shared::units::{
 /// The step time comes from a physical model that was fitted to measured runs. The prediction is then corrected
 /// with measurements of similar runs. Its interval is wide enough to contain 80 % of measurements
 /// (docs/accuracy.md). Memory is counted, not fitted.
+///
+/// The section "whole run" adds failures, checkpoints, cost and energy. It rests on published failure rates, prices and
+/// power, which the flags under "Whole run" replace.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   trainplan estimate --recipe llama3.1-405b/h100/fp8/512 --tokens 15T
   trainplan estimate --recipe llama3.1-70b/h100/fp8/256 --tp 8 --pp 2
+  trainplan estimate --recipe llama3.1-70b/h100/fp8/256 --tokens 15T --price 1.99..2.95 --restart-time 5m
   trainplan estimate --model qwen3-30b-a3b --gpu h100:hbm_gb=96 --gpus 64 --ep 8 --gbs 512
   trainplan estimate --model llama3.1-8b --gpu gb200 --gpus 64 --dtype mxfp8 --gbs 512 --mbs 2
 
@@ -40,10 +47,26 @@ pub(super) struct Args {
     #[command(flatten)]
     scenario: ScenarioArgs,
     #[command(flatten)]
+    whole_run: WholeRunArgs,
+    #[command(flatten)]
     format: FormatArg,
 }
 
-/// The JSON output.
+field_args! {
+    /// Failures, checkpoints, prices and power.
+    WholeRunArgs, "Whole run", Field::of_group(FieldGroup::Goal).filter(|field| field.is_of_whole_run())
+}
+
+/// The JSON output of this command: the prediction and the whole run.
+#[derive(Debug, Serialize)]
+struct EstimateOutput<'a> {
+    #[serde(flatten)]
+    prediction: Output<'a>,
+    /// Null for a proxy.
+    whole_run: Option<&'a RunPlan>,
+}
+
+/// The prediction in JSON.
 #[derive(Debug, Serialize)]
 pub(super) struct Output<'a> {
     step_time_s: Interval,
@@ -123,13 +146,15 @@ struct ScenarioOutput<'a> {
 
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let spec = self.scenario.spec()?.with(Field::Tokens, &self.tokens);
-        let predicted = spec.estimate()?;
+        let scenario = self.scenario.spec()?.with(Field::Tokens, &self.tokens);
+        let spec = self.whole_run.0.iter().fold(scenario, |spec, (field, text)| spec.with(field, text));
+        let (predicted, plan) = spec.estimate_run()?;
+        let output = || EstimateOutput { prediction: contract(&predicted), whole_run: plan.as_ref() };
         predicted.warnings.iter().for_each(|warning| note(&warning.to_string()));
         match self.format.choose() {
-            Format::Json => output::json(&contract(&predicted))?,
-            Format::Csv => output::csv(["metric", "value"], flat(&predicted))?,
-            Format::Table => table(&predicted)?,
+            Format::Json => output::json(&output())?,
+            Format::Csv => output::csv(["metric", "value"], flat(&output()))?,
+            Format::Table => table(&predicted, plan.as_ref())?,
         }
         if predicted.estimate.memory.fits() { Ok(()) } else { Err(Failure::DoesNotFit) }
     }
@@ -201,12 +226,15 @@ fn options(options: &TrainingOptions) -> Map<String, Value> {
     named.into_iter().map(|(field, value): (Field, Value)| (field.flag().replace('-', "_"), value)).collect()
 }
 
-/// Every value of the JSON output under its path.
-fn flat(predicted: &Predicted) -> Vec<[String; 2]> {
+/// Every value of the JSON output under its path, without derivations.
+fn flat(output: &EstimateOutput<'_>) -> Vec<[String; 2]> {
     fn walk(path: &str, value: &Value, rows: &mut Vec<[String; 2]>) {
         let below = |name: &str| if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
         match value {
-            Value::Object(fields) => fields.iter().for_each(|(name, value)| walk(&below(name), value, rows)),
+            Value::Object(fields) => {
+                let fields = fields.iter().filter(|(name, _)| *name != "explain");
+                fields.for_each(|(name, value)| walk(&below(name), value, rows));
+            }
             Value::Array(items) => {
                 items
                     .iter()
@@ -219,11 +247,11 @@ fn flat(predicted: &Predicted) -> Vec<[String; 2]> {
         }
     }
     let mut rows = Vec::new();
-    walk("", &serde_json::to_value(contract(predicted)).unwrap_or_default(), &mut rows);
+    walk("", &serde_json::to_value(output).unwrap_or_default(), &mut rows);
     rows
 }
 
-fn table(predicted: &Predicted) -> Result<(), Failure> {
+fn table(predicted: &Predicted, plan: Option<&RunPlan>) -> Result<(), Failure> {
     let Predicted { scenario, estimate, .. } = predicted;
     output::text_line(&format!("{}\n", in_words(scenario)))?;
     output::table(["estimate", "", ""], &[1], headline(predicted))?;
@@ -239,7 +267,70 @@ fn table(predicted: &Predicted) -> Result<(), Failure> {
         }),
     )?;
     output::text_line("")?;
-    memory(&estimate.memory)
+    memory(&estimate.memory)?;
+    let Some(plan) = plan else { return Ok(()) };
+    output::text_line("")?;
+    output::table(["whole run", "", ""], &[1], whole_run(plan, &scenario.gpu.name))
+}
+
+/// Name, range and source of what the whole run takes.
+fn whole_run(plan: &RunPlan, gpu: &str) -> Vec<[String; 3]> {
+    let line = |name: &str, value: String, comment: String| [name.to_string(), value, comment];
+    let time = &plan.time;
+    let undisturbed = time.days_undisturbed;
+    let whole = |range: ValueRange| range.readable(readable);
+    let minutes = ValueRange::between(time.low.save_interval_s, time.high.save_interval_s).times(1.0 / 60.0);
+    let terabytes = significant(time.checkpoint_bytes / 1e12, 3);
+    let mut lines = vec![
+        line(
+            "days without failures",
+            readable_days(undisturbed.mid),
+            readable_range((undisturbed.low, undisturbed.high), readable_days),
+        ),
+        line(
+            "days with failures",
+            plan.days.readable(readable_days),
+            format!("goodput {} %", whole(plan.goodput.times(100.0))),
+        ),
+        line("failures", plan.failures.readable(rough), plan.failure_rate_source.clone()),
+        line(
+            "minutes between saves",
+            minutes.readable(rough),
+            format!("{terabytes} TB in {} s each", readable(time.save_s)),
+        ),
+    ];
+    lines.extend(plan.costs.iter().map(|cost| cost_line(cost, &plan.currency)));
+    if plan.costs.is_empty() {
+        let comment = format!("no published price of the {gpu}: set --price");
+        lines.push(line("cost", "unknown".to_string(), comment));
+    }
+    let energy = format!("{} MWh", whole(plan.energy.mwh));
+    lines.push(line("energy", energy, plan.energy.power.note()));
+    lines
+}
+
+/// An expected count or a coarse time: two significant digits below 10, whole numbers above.
+fn rough(value: f64) -> String {
+    if value >= 10.0 { group_digits(value) } else { significant(value, 2) }
+}
+
+/// An amount below a million, in whole thousands from 100,000 on.
+fn thousands(value: f64) -> String {
+    group_digits(if value >= 1e5 { (value / 1e3).round() * 1e3 } else { value })
+}
+
+/// The cost at one price, with its source.
+fn cost_line(cost: &RunCost, currency: &str) -> [String; 3] {
+    let name = match cost.price.source {
+        PriceSource::Assumed { form, .. } => format!("cost, {}", form.title().to_lowercase()),
+        PriceSource::Yours => "cost".to_string(),
+    };
+    let total = match cost.total.high >= 1e6 {
+        true => format!("{} million {currency}", cost.total.times(1e-6).readable(readable)),
+        false => format!("{} {currency}", cost.total.readable(thousands)),
+    };
+    let price = cost.price.per_gpu_hour.readable(|price| format!("{price:.2}"));
+    [name, total, format!("{price} per GPU-hour, {}", cost.price.source.note())]
 }
 
 /// The scenario in one line, including derived values.

@@ -136,7 +136,10 @@ impl FromStr for OwnPrices {
                 None => (None, part),
                 Some((gpu, price)) => {
                     let found = Catalog::embedded().gpu(gpu);
-                    let found = found.map_err(|problem| Problem { field: Field::Price, ..problem })?;
+                    let found = found.map_err(|problem| {
+                        let message = message![Field::Price, format!(" names an unknown GPU, \"{gpu}\".")];
+                        Problem { field: Field::Price, message, ..problem }
+                    })?;
                     (Some(found.id.clone()), price)
                 }
             };
@@ -223,7 +226,11 @@ mod tests {
         );
         assert_eq!(problem("3.50..1.99").suggestions, ["1.99..3.50"]);
         assert_eq!(problem("h10=2.95").closest.as_deref(), Some("h100"));
-        assert_eq!(problem("h10=2.95").field, Field::Price);
+        assert!(
+            problem("h10=2.95")
+                .to_string()
+                .starts_with("--price names an unknown GPU, \"h10\". Did you mean h100?")
+        );
         assert_eq!(problem("h100=2,h100=3").to_string(), "--price sets the h100 twice.");
         for text in ["", "0", "-1", "2,3", "h100=2,3", "2.95,h100=3", "h100=", "=2"] {
             assert_eq!(problem(text).field, Field::Price, "{text}");

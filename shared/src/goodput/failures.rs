@@ -5,7 +5,6 @@ use crate::field::Field;
 use crate::message;
 use crate::problem::Problem;
 use crate::range::ValueRange;
-use crate::units::significant;
 use serde::Serialize;
 use std::str::FromStr;
 use std::sync::LazyLock;
@@ -78,10 +77,9 @@ impl FailureRate {
         match self {
             FailureRate::Own(_) => "yours".to_string(),
             FailureRate::Studies => {
-                let names = FailureStudy::all().iter().map(|study| {
-                    format!("{}: {} per GPU-hour", study.title, significant(study.per_gpu_hour, 3))
-                });
-                names.collect::<Vec<_>>().join("; ")
+                let studies = FailureStudy::all().iter();
+                let named = studies.map(|study| format!("{:e} ({})", study.per_gpu_hour, study.title));
+                format!("per GPU-hour: {}", named.collect::<Vec<_>>().join(", "))
             }
         }
     }
@@ -111,6 +109,8 @@ mod tests {
         assert!((rsc.per_gpu_hour / (1.0 / (7.9 * 1024.0)) - 1.0).abs() < 0.05);
         let range = FailureRate::Studies.per_gpu_hour();
         assert_eq!(range, ValueRange { low: 1.97e-5, high: 1.2e-4 });
+        let source = "per GPU-hour: 1.97e-5 (Llama 3 405B), 1.2e-4 (Meta RSC)";
+        assert_eq!(FailureRate::Studies.source(), source);
         // A job on 512 GPUs fails once in 99 h or in 16 h.
         assert!(
             (1.0 / (range.low * 512.0) - 99.0).abs() < 1.0 && (1.0 / (range.high * 512.0) - 16.3).abs() < 0.1

@@ -1,13 +1,17 @@
-//! From what a user typed to a scenario, its FLOPs, its metrics and its estimate.
+//! From what a user typed to a scenario, its FLOPs, its metrics, its estimate and the whole run.
 
 mod estimate;
 mod measure;
 mod remedies;
+mod run_plan;
+mod run_settings;
 mod scenario;
 
 pub use estimate::Predicted;
 pub use measure::{CountedFlops, StepMetrics, StepTime, StepTimeSource};
 pub use remedies::Remedy;
+pub use run_plan::RunPlan;
+pub use run_settings::RunSettings;
 
 use crate::field::Field;
 use crate::message;

@@ -1,0 +1,176 @@
+//! The whole run of a predicted scenario: its time with failures, its cost and its energy.
+
+use super::{Predicted, RunSettings};
+use crate::cost::{Power, RunCost, RunEnergy};
+use crate::estimate::Interval;
+use crate::explain::Line;
+use crate::goodput::{RunLoad, RunTime, checkpoint_bytes};
+use crate::problem::Problem;
+use crate::range::ValueRange;
+use crate::scenario::Scenario;
+use crate::spec::Spec;
+use serde::Serialize;
+
+/// A whole run: training steps with failures, saves and overheads.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunPlan {
+    /// Tokens that it trains.
+    pub tokens: f64,
+    /// Days with failures, saves and overheads.
+    pub days: ValueRange,
+    /// The share of the time that trains.
+    pub goodput: ValueRange,
+    /// Failures expected in the run.
+    pub failures: ValueRange,
+    /// The source of the failure rates.
+    pub failure_rate_source: String,
+    /// Its time in detail.
+    pub time: RunTime,
+    /// The currency of the costs.
+    pub currency: String,
+    /// Its cost at the user's price, or at each published price of the GPU; empty if no price is known.
+    pub costs: Vec<RunCost>,
+    /// Its energy, which the costs contain.
+    pub energy: RunEnergy,
+    /// The derivation.
+    pub explain: Vec<Line>,
+}
+
+impl RunPlan {
+    /// Returns the plan of a scenario that trains `tokens` tokens with this step time.
+    pub fn new(scenario: &Scenario, step_time_s: Interval, tokens: f64, settings: &RunSettings) -> RunPlan {
+        let load = RunLoad {
+            gpus: scenario.layout.gpus(),
+            gpus_per_node: scenario.gpu.gpus_per_node,
+            step_time_s,
+            steps: tokens / scenario.batch.tokens(),
+            checkpoint_bytes: checkpoint_bytes(scenario.architecture.parameters()),
+        };
+        let time = RunTime::of(&load, &settings.disruptions);
+        let prices = settings.prices(&scenario.gpu.id).into_iter();
+        let costs: Vec<RunCost> =
+            prices.map(|price| RunCost::of(&time, tokens, price, settings.storage(&price))).collect();
+        let power = Power::of(&scenario.gpu, settings.power);
+        let energy = RunEnergy::of(&time, power, settings.electricity());
+        let currency = settings.currency.to_string();
+        let mut explain = time.explain(&settings.disruptions);
+        explain.extend(costs.iter().flat_map(|cost| cost.explain(&time, &currency)));
+        explain.extend(energy.explain(&time));
+        RunPlan {
+            tokens,
+            days: time.days(),
+            goodput: time.goodput(),
+            failures: time.failures(),
+            failure_rate_source: settings.disruptions.failure_rate.source(),
+            time,
+            currency,
+            costs,
+            energy,
+            explain,
+        }
+    }
+}
+
+impl Spec {
+    /// Returns the whole run of a predicted scenario; none for a proxy, which nobody trains to the end.
+    ///
+    /// # Errors
+    /// Every field of the whole run that is invalid or contradicts others.
+    pub fn run_plan(&self, predicted: &Predicted) -> Result<Option<RunPlan>, Vec<Problem>> {
+        let settings = self.run_settings()?;
+        if predicted.scenario.is_proxy() {
+            return Ok(None);
+        }
+        let Predicted { scenario, estimate, metrics, .. } = predicted;
+        Ok(Some(RunPlan::new(scenario, estimate.step_time_s, metrics.tokens, &settings)))
+    }
+
+    /// Returns the prediction and the whole run of the scenario that the fields describe.
+    ///
+    /// # Errors
+    /// Every field that is invalid or contradicts others, of the scenario as well as of the whole run.
+    pub fn estimate_run(&self) -> Result<(Predicted, Option<RunPlan>), Vec<Problem>> {
+        match (self.estimate(), self.run_settings()) {
+            (Err(problems), settings) => {
+                Err(problems.into_iter().chain(settings.err().unwrap_or_default()).collect())
+            }
+            (Ok(_), Err(problems)) => Err(problems),
+            (Ok(predicted), Ok(_)) => {
+                let plan = self.run_plan(&predicted)?;
+                Ok((predicted, plan))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::{PriceSource, PurchaseForm};
+    use crate::field::Field;
+
+    fn spec(fields: &[(Field, &str)]) -> Spec {
+        let recipe = Spec::default().with(Field::Recipe, "llama3.1-405b/h100/fp8/512@25.04");
+        fields.iter().fold(recipe, |spec, (field, text)| spec.with(*field, *text))
+    }
+
+    fn plan(fields: &[(Field, &str)]) -> RunPlan {
+        spec(fields).estimate_run().unwrap().1.unwrap()
+    }
+
+    #[test]
+    fn a_plan_has_a_range_of_days_and_a_cost_for_each_form_of_purchase() {
+        let (predicted, plan) = spec(&[]).estimate_run().unwrap();
+        let plan = plan.unwrap();
+        let undisturbed = predicted.time_to_train_days.unwrap();
+        assert!((plan.time.days_undisturbed.mid / undisturbed.mid - 1.0).abs() < 1e-12);
+        assert!(plan.days.low > undisturbed.low && plan.days.high > undisturbed.high);
+        assert!(plan.goodput.low > 0.8 && plan.goodput.high < 1.0, "{:?}", plan.goodput);
+        let forms: Vec<_> = plan.costs.iter().map(|cost| cost.price.source).collect();
+        assert!(matches!(
+            forms[..],
+            [
+                PriceSource::Assumed { form: PurchaseForm::Owned, .. },
+                PriceSource::Assumed { form: PurchaseForm::Reserved, .. },
+                PriceSource::Assumed { form: PurchaseForm::OnDemand, .. },
+            ]
+        ));
+        assert!(plan.energy.mwh.low > 0.0);
+        let derived: Vec<&str> = plan.explain.iter().map(|line| line.name.as_str()).collect();
+        for name in ["failure rate", "days with failures", "total cost in USD (on demand)", "energy"] {
+            assert!(derived.contains(&name), "{name}: {derived:?}");
+        }
+    }
+
+    #[test]
+    fn own_numbers_replace_the_ranges() {
+        let plan = plan(&[(Field::Price, "2.95"), (Field::FailureRate, "0"), (Field::SaveTime, "0")]);
+        assert_eq!(plan.costs.len(), 1);
+        assert_eq!(plan.costs[0].price.source, PriceSource::Yours);
+        let undisturbed = plan.time.days_undisturbed;
+        assert!((plan.days.low / undisturbed.low - 1.0).abs() < 1e-9);
+        assert!((plan.days.high / undisturbed.high - 1.0).abs() < 1e-9);
+        assert_eq!(plan.failures, ValueRange::of(0.0));
+    }
+
+    #[test]
+    fn twice_the_tokens_take_twice_as_long_and_cost_twice_as_much() {
+        let [one, two] = ["1T", "2T"].map(|tokens| plan(&[(Field::Tokens, tokens)]));
+        assert!((two.days.high / one.days.high - 2.0).abs() < 0.01);
+        let cost = |plan: &RunPlan| plan.costs[0].per_trillion_tokens.high;
+        assert!((cost(&two) / cost(&one) - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_proxy_has_no_plan() {
+        let fields = [(Field::Layers, "16"), (Field::Pp, "1"), (Field::Vp, "1")];
+        assert_eq!(spec(&fields).estimate_run().unwrap().1, None);
+    }
+
+    #[test]
+    fn mistakes_in_the_scenario_and_in_the_run_are_named_at_once() {
+        let problems = spec(&[(Field::Gpus, "many"), (Field::Price, "cheap")]).estimate_run().unwrap_err();
+        let fields: Vec<Field> = problems.iter().map(|problem| problem.field).collect();
+        assert_eq!(fields, [Field::Gpus, Field::Price]);
+    }
+}
