@@ -12,6 +12,8 @@ pub enum FieldGroup {
     Counting,
     /// What the training is to reach, how fast a step is, and what the whole run depends on.
     Goal,
+    /// What a search chooses from, and what it looks for.
+    Search,
     /// Where a launch runs, and with which launcher.
     Cluster,
     /// What a launched job does.
@@ -174,6 +176,32 @@ fields! {
     Currency "currency" "cur" "Currency" Goal Text "NAME"
         "Label of your prices; nothing is converted"
         "Label of your prices; nothing is converted [default: USD]",
+    GpuTypes "gpu-types" "gs" "GPU types" Search Text "TYPES"
+        "GPU types to compare" "GPU types to compare, such as h100,b200",
+    GpuRange "gpu-range" "nr" "GPU counts" Search Text "RANGE"
+        "Numbers of GPUs to search: one, a list or a range"
+        "Numbers of GPUs to search: 1024, 512,1024,2048 or 512..4096 [default: 1 node to 16,384 GPUs]",
+    Deadline "deadline" "by" "Deadline" Search Text "TIME"
+        "Time until the training must be done, such as 60d or 8w"
+        "Time until the training must be done, with failures: 60d, 8w",
+    Budget "budget" "bud" "Budget" Search Number "AMOUNT"
+        "Most that the run may cost" "Most that the run may cost, such as 5M",
+    Objective "objective" "obj" "Objective" Search Text "OBJECTIVE"
+        "What the best plan is"
+        "What the best plan is: fewest-gpus, fastest, cheapest or most-tokens [default: fewest-gpus with a deadline, \
+         otherwise fastest]",
+    Precisions "precisions" "ds" "Precisions" Search Text "DTYPES"
+        "Precisions to choose from"
+        "Precisions to choose from, such as bf16,fp8 [default: BF16, and MXFP8 or FP8 where the GPU has it]",
+    BatchTokens "batch-tokens" "bt" "Tokens per step" Search Text "TOKENS"
+        "Global batch in tokens: one size, or a range to choose from"
+        "Global batch in tokens, such as 16M, or a range to choose from, such as 4M..16M [default: 4M, 8M or 16M by \
+         the model's size]",
+    Lock "lock" "lock" "Locks" Search Text "LOCKS"
+        "Values that the search must use or avoid: tp=8, recompute!=full"
+        "Values that the search must use or avoid, such as tp=4|8,recompute!=full",
+    Headroom "headroom" "room" "Headroom" Search Number "GIB"
+        "Memory to keep free on each GPU, in GiB" "Memory to keep free on each GPU, in GiB [default: 0]",
     Release "release" "rel" "Release" Cluster Text "RELEASE"
         "" "Release whose scripts are used, such as 25.12 [default: the recipe's]",
     Style "style" "sty" "Launch style" Cluster Text "STYLE"

@@ -33,6 +33,7 @@ pub mod options;
 pub mod planning;
 pub mod precision;
 pub mod problem;
+pub mod question;
 pub mod range;
 pub mod releases;
 pub mod result;

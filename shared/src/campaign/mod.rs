@@ -108,7 +108,7 @@ pub fn is_setting(field: Field) -> bool {
     match field.group() {
         FieldGroup::Scenario | FieldGroup::Counting => true,
         FieldGroup::Cluster | FieldGroup::Job => field.value() != FieldValue::Variables,
-        FieldGroup::Goal | FieldGroup::View => false,
+        FieldGroup::Goal | FieldGroup::Search | FieldGroup::View => false,
     }
 }
 

@@ -1,5 +1,6 @@
 //! A layout of a search, with everything else that the search chooses.
 
+use crate::catalog::Recipe;
 use crate::field::Field;
 use crate::layout::{Degrees, PipelineSplit};
 use crate::message::Setting;
@@ -39,6 +40,25 @@ pub struct Candidate {
 }
 
 impl Candidate {
+    /// Returns the layout of a recipe in a precision, with a global batch of `gbs` sequences.
+    pub fn of_recipe(recipe: &Recipe, dtype: Dtype, gbs: u32) -> Candidate {
+        let Degrees { tp, pp, cp, ep, expert_tp, vp, ref split, .. } = recipe.degrees;
+        Candidate {
+            dtype,
+            gbs,
+            mbs: recipe.mbs,
+            tp,
+            pp,
+            cp,
+            ep,
+            expert_tp,
+            vp,
+            counted: *split == PipelineSplit::Counted,
+            recompute: Recompute::None,
+            fsdp: false,
+        }
+    }
+
     /// Returns its degrees on `gpus` GPUs.
     pub fn degrees(&self, gpus: u32) -> Degrees {
         let Candidate { tp, pp, cp, ep, expert_tp, vp, .. } = *self;

@@ -8,8 +8,8 @@ use super::space::{Dimensions, Pipeline};
 use super::{Candidate, Rule, SearchCounts, SearchSpace};
 use crate::batch::Batch;
 use crate::estimate::{
-    Anchors, Confidence, Constants, Inputs, Interval, IntervalTable, MicroBatchCosts, MicroBatchMemory,
-    straggling,
+    Anchors, Confidence, Constants, Estimate, Inputs, Interval, IntervalTable, MicroBatchCosts,
+    MicroBatchMemory, straggling,
 };
 use crate::layout::Layout;
 use crate::options::{Recompute, TrainingOptions};
@@ -50,6 +50,20 @@ impl RankedLayout {
             .then(self.candidate.complexity().cmp(&other.candidate.complexity()))
             .then(self.s_per_sequence().total_cmp(&other.s_per_sequence()))
             .then(self.candidate.cmp(&other.candidate))
+    }
+}
+
+impl SearchSpace<'_> {
+    /// Returns the prediction for a candidate on `gpus` GPUs, whether or not it is among the best; `None` if a rule discards it.
+    pub fn estimate(&self, candidate: &Candidate, gpus: u32) -> Option<RankedLayout> {
+        let estimate = self.with_inputs(candidate, gpus, Estimate::from_embedded)?;
+        let margin_bytes = estimate.memory.margin_bytes();
+        (margin_bytes >= self.headroom_bytes).then_some(RankedLayout {
+            candidate: *candidate,
+            step_time_s: estimate.step_time_s,
+            confidence: estimate.evidence.confidence(),
+            margin_bytes,
+        })
     }
 }
 
@@ -258,6 +272,11 @@ impl<'a> LayoutSearch<'a> {
                     }
                     let batch = Batch::of_ranks(self.space.seq_len, blocks.mbs, *gbs, dp);
                     if pipeline.vp > 1 && rules.whole_rounds && !batch.ga().is_multiple_of(pipeline.pp) {
+                        continue;
+                    }
+                    // While the pipeline fills and drains, each stage but one waits: a micro batch of all others, by chunks.
+                    let bubble = f64::from(pipeline.pp - 1) / f64::from(pipeline.vp * batch.ga());
+                    if found.excludes(blocks.least_s * share * (1.0 + bubble)) {
                         continue;
                     }
                     for fsdp in &self.dimensions.fsdp {

@@ -2,7 +2,6 @@ use super::space::Dimensions;
 use super::*;
 use crate::catalog::Catalog;
 use crate::estimate::Estimate;
-use crate::layout::PipelineSplit;
 use crate::options::{Recompute, Stack, TrainingOptions};
 use crate::precision::Dtype;
 use itertools::iproduct;
@@ -129,21 +128,7 @@ fn every_published_layout_is_in_the_space() {
         let architecture = space.architecture.with_layers(recipe.layers).unwrap();
         space.architecture = &architecture;
         space.seq_len = recipe.seq_len;
-        let degrees = &recipe.degrees;
-        let wanted = Candidate {
-            dtype,
-            gbs: recipe.gbs,
-            mbs: recipe.mbs,
-            tp: degrees.tp,
-            pp: degrees.pp,
-            cp: degrees.cp,
-            ep: degrees.ep,
-            expert_tp: degrees.expert_tp,
-            vp: degrees.vp,
-            counted: degrees.split == PipelineSplit::Counted,
-            recompute: Recompute::None,
-            fsdp: false,
-        };
+        let wanted = Candidate::of_recipe(recipe, dtype, recipe.gbs);
         assert_eq!(space.rules().broken(&wanted, recipe.id.gpus, space.gpu), None, "{}", recipe.id);
         // Locked to the layout's own values, the space holds it and nothing else.
         let locks: Vec<String> =

@@ -1,0 +1,230 @@
+//! The answer for one GPU type: the best plan, its rivals, and what stands in the way.
+
+use super::{Goal, GpuCounts, GpuOffer, Objective, PlannedRun, Question};
+use crate::catalog::{Catalog, Gpu, Recipe};
+use crate::field::Field;
+use crate::message::Setting;
+use crate::search::{Candidate, LayoutSearch, Locks, RankedLayout, SearchCounts, SearchSpace};
+use std::borrow::Cow;
+
+/// Layouts that an answer lists.
+const LISTED_LAYOUTS: usize = 10;
+
+/// What a search of one GPU type found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GpuAnswer {
+    /// The GPU type.
+    pub gpu: Cow<'static, Gpu>,
+    /// The best plan of every number of GPUs that has one, ascending.
+    pub points: Vec<PlannedRun>,
+    /// The index of the best plan; none if no plan reaches the goal.
+    pub chosen: Option<usize>,
+    /// The best layouts on as many GPUs as the best plan, or as the plan nearest to the goal.
+    pub layouts: Vec<PlannedRun>,
+    /// The layout of a published recipe of the model on this GPU type, on as many GPUs, with the recipe.
+    pub published: Option<(&'static Recipe, PlannedRun)>,
+    /// How many layouts there are on as many GPUs, and why the others were discarded.
+    pub counts: SearchCounts,
+    /// What prevents the goal; none if it is reached.
+    pub unmet: Option<Unmet>,
+}
+
+/// Why no plan reaches the goal.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Unmet {
+    /// No layout works on any of the numbers of GPUs, and the smallest change that would help.
+    NoLayout(Option<Box<Relaxation>>),
+    /// The fastest plan takes longer than the deadline.
+    TooSlow {
+        /// Days of the fastest plan, with failures.
+        days: f64,
+    },
+    /// The cheapest plan costs more than the budget.
+    TooExpensive {
+        /// Cost of the cheapest plan.
+        cost: f64,
+        /// Tokens for which the budget is enough on the cheapest plan.
+        tokens: f64,
+    },
+    /// The goal is a budget, but no price is known.
+    NoPrice,
+}
+
+/// A change of the question with which a layout works.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Relaxation {
+    /// The field to change, with its new value; an empty value clears it.
+    pub setting: Setting,
+    /// The plan with it.
+    pub run: PlannedRun,
+}
+
+impl GpuAnswer {
+    pub(super) fn new(
+        question: &Question,
+        offer: &GpuOffer,
+        search: &LayoutSearch<'_>,
+        points: &[PlannedRun],
+        empty: &[u32],
+    ) -> GpuAnswer {
+        let chosen = question.choose(points);
+        let shown = chosen.or_else(|| question.nearest(points));
+        let gpus = shown.map(|index| points[index].gpus).or(empty.last().copied());
+        let run = |gpus: u32, layout: RankedLayout| PlannedRun::new(question, offer, gpus, layout);
+        let (mut layouts, mut counts) = (Vec::new(), SearchCounts::default());
+        if let Some(gpus) = gpus {
+            let ranking = search.rank(gpus, LISTED_LAYOUTS);
+            counts = ranking.counts;
+            layouts = ranking.best.into_iter().map(|layout| run(gpus, layout)).collect();
+        }
+        let published = gpus.and_then(|gpus| {
+            let (recipe, layout) = published(question, search.space(), gpus, layouts.first()?.layout)?;
+            Some((recipe, run(gpus, layout)))
+        });
+        let unmet = match chosen {
+            Some(_) => None,
+            None => Some(question.unmet(offer, points, shown, empty)),
+        };
+        GpuAnswer {
+            gpu: offer.gpu.clone(),
+            points: points.to_vec(),
+            chosen,
+            layouts,
+            published,
+            counts,
+            unmet,
+        }
+    }
+
+    /// Returns the best plan.
+    pub fn best(&self) -> Option<&PlannedRun> {
+        self.chosen.map(|index| &self.points[index])
+    }
+}
+
+impl Question {
+    /// Returns the index of the best plan that reaches the goal.
+    pub(super) fn choose(&self, points: &[PlannedRun]) -> Option<usize> {
+        let reaches = |point: &PlannedRun| match self.goal {
+            Goal::Deadline(days) => point.days <= days,
+            Goal::Budget(budget) => point.expected_cost.is_some_and(|cost| cost <= budget),
+            Goal::Open => point.days.is_finite(),
+        };
+        let value = |point: &PlannedRun| match self.objective {
+            Objective::FewestGpus => f64::from(point.gpus),
+            Objective::Fastest => point.days,
+            // The cheapest run of the given tokens is the one for which the budget buys the most.
+            Objective::Cheapest | Objective::MostTokens => point.expected_cost.unwrap_or(f64::INFINITY),
+        };
+        let reaching = points.iter().enumerate().filter(|(_, point)| reaches(point));
+        let best = reaching.min_by(|(_, one), (_, other)| {
+            value(one).total_cmp(&value(other)).then(one.gpus.cmp(&other.gpus))
+        });
+        best.map(|(index, _)| index)
+    }
+
+    /// Returns the index of the plan that comes nearest to a goal that none reaches.
+    fn nearest(&self, points: &[PlannedRun]) -> Option<usize> {
+        let value = |point: &PlannedRun| match self.goal {
+            Goal::Deadline(_) | Goal::Open => point.days,
+            Goal::Budget(_) => point.expected_cost.unwrap_or(point.days),
+        };
+        let all = points.iter().enumerate();
+        all.min_by(|(_, one), (_, other)| value(one).total_cmp(&value(other))).map(|(index, _)| index)
+    }
+
+    fn unmet(&self, offer: &GpuOffer, points: &[PlannedRun], nearest: Option<usize>, empty: &[u32]) -> Unmet {
+        let Some(nearest) = nearest.map(|index| &points[index]) else {
+            return Unmet::NoLayout(self.relaxation(offer, empty).map(Box::new));
+        };
+        match (self.goal, nearest.expected_cost) {
+            (Goal::Budget(_), None) => Unmet::NoPrice,
+            (Goal::Budget(budget), Some(cost)) => {
+                Unmet::TooExpensive { cost, tokens: budget / cost * self.tokens }
+            }
+            (Goal::Deadline(_) | Goal::Open, _) => Unmet::TooSlow { days: nearest.days },
+        }
+    }
+
+    /// Returns the smallest change of the question with which a layout works: each is tried, in this order.
+    ///
+    /// Less headroom; one lock less; another number of GPUs; a smaller or larger global batch.
+    fn relaxation(&self, offer: &GpuOffer, tried: &[u32]) -> Option<Relaxation> {
+        let most = tried.last().copied()?;
+        let with = |question: &Question, gpus: u32, setting: Setting| {
+            let best = LayoutSearch::new(question.space(offer)).rank(gpus, 1).best;
+            let layout = best.first()?;
+            Some(Relaxation { setting, run: PlannedRun::new(question, offer, gpus, *layout) })
+        };
+        if self.headroom_bytes > 0.0 {
+            let question = Question { headroom_bytes: 0.0, ..self.clone() };
+            if let Some(found) = with(&question, most, Setting::new(Field::Headroom, "")) {
+                return Some(found);
+            }
+        }
+        for field in self.locks.fields() {
+            let locks = self.locks.without(field);
+            let setting = Setting::new(Field::Lock, &locks);
+            let question = Question { locks, ..self.clone() };
+            if let Some(found) = with(&question, most, setting) {
+                return Some(found);
+            }
+        }
+        let search = LayoutSearch::new(self.space(offer));
+        let mut nodes = GpuCounts::default().of_nodes(offer.gpu.gpus_per_node);
+        nodes.retain(|gpus| tried.binary_search(gpus).is_err());
+        // The nearest count is the smallest change.
+        nodes.sort_by_key(|gpus| gpus.abs_diff(most));
+        for gpus in nodes {
+            if let Some(layout) = search.rank(gpus, 1).best.first() {
+                let run = PlannedRun::new(self, offer, gpus, *layout);
+                return Some(Relaxation { setting: Setting::new(Field::GpuRange, gpus), run });
+            }
+        }
+        // A power of two divides by most degrees.
+        let size = self.gbs.last().copied()?.next_power_of_two();
+        for gbs in [size, size.saturating_mul(2), size.saturating_mul(4)] {
+            let question = Question { gbs: vec![gbs], ..self.clone() };
+            if let Some(found) = with(&question, most, Setting::new(Field::Gbs, gbs)) {
+                return Some(found);
+            }
+        }
+        None
+    }
+}
+
+/// Returns the layout of the published recipe that is nearest to a number of GPUs, on that number, if it works there.
+///
+/// `best` gives the precision and the global batch, so that only the layout differs.
+fn published(
+    question: &Question,
+    space: &SearchSpace<'_>,
+    gpus: u32,
+    best: RankedLayout,
+) -> Option<(&'static Recipe, RankedLayout)> {
+    let dtype = best.candidate.dtype;
+    let recipes = Catalog::embedded().recipes().iter().filter(|recipe| {
+        recipe.id.model == question.model.id
+            && recipe.id.gpu == space.gpu.id
+            && recipe.id.dtype.width() == dtype.width()
+            && recipe.layers == space.architecture.layers
+    });
+    let distance = |recipe: &Recipe| libm::fabs(libm::log2(f64::from(recipe.id.gpus) / f64::from(gpus)));
+    let mut recipes: Vec<&'static Recipe> = recipes.collect();
+    // The newest of the nearest.
+    recipes.sort_by(|one, other| {
+        distance(one).total_cmp(&distance(other)).then(other.id.release.cmp(&one.id.release))
+    });
+    recipes.into_iter().find_map(|recipe| {
+        let candidate = Candidate::of_recipe(recipe, dtype, best.candidate.gbs);
+        let layout = space.estimate(&candidate, gpus)?;
+        Some((recipe, layout))
+    })
+}
+
+impl Locks {
+    /// Whether nothing is locked.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}

@@ -1,0 +1,157 @@
+//! What is asked.
+
+use crate::catalog::{Gpu, Model};
+use crate::choices::choices;
+use crate::cost::Price;
+use crate::field::Field;
+use crate::options::TrainingOptions;
+use crate::planning::RunSettings;
+use crate::precision::Dtype;
+use crate::problem::Problem;
+use crate::search::Locks;
+use crate::spec::Spec;
+use crate::units::parse_count;
+use std::borrow::Cow;
+use std::str::FromStr;
+
+/// A training run to plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// What was typed.
+    pub spec: Spec,
+    /// The model.
+    pub model: Cow<'static, Model>,
+    /// Tokens to train.
+    pub tokens: f64,
+    /// Whether the tokens are the compute-optimal number, because none was given.
+    pub tokens_are_assumed: bool,
+    /// Tokens of a sequence.
+    pub seq_len: u32,
+    /// Global batch sizes to choose from, in sequences.
+    pub gbs: Vec<u32>,
+    /// Whether the global batch is assumed from the model's size.
+    pub gbs_is_assumed: bool,
+    /// The GPU types to compare.
+    pub offers: Vec<GpuOffer>,
+    /// The numbers of GPUs to search.
+    pub counts: GpuCounts,
+    /// What the run must reach.
+    pub goal: Goal,
+    /// Which of the plans that reach it is best.
+    pub objective: Objective,
+    /// Values that the search must use or avoid.
+    pub locks: Locks,
+    /// Memory to keep free on each GPU, in bytes.
+    pub headroom_bytes: f64,
+    /// Failures, saves, prices and power.
+    pub settings: RunSettings,
+}
+
+/// A GPU type with what it costs and runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GpuOffer {
+    /// The GPU type.
+    pub gpu: Cow<'static, Gpu>,
+    /// Precisions to choose from.
+    pub dtypes: Vec<Dtype>,
+    /// The software and what the search does not choose.
+    pub options: TrainingOptions,
+    /// Price of a GPU-hour: the user's, or the assumed one of the form of purchase; none if unknown.
+    pub price: Option<Price>,
+}
+
+/// What a run must reach.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Goal {
+    /// Done within days, with failures.
+    Deadline(f64),
+    /// For a budget.
+    Budget(f64),
+    /// Nothing but the objective.
+    Open,
+}
+
+choices! {
+    /// Which of the plans that reach the goal is best.
+    Objective of Field::Objective {
+        /// The fewest GPUs.
+        FewestGpus "fewest-gpus" "Fewest GPUs",
+        /// The fewest days.
+        Fastest "fastest" "Fastest",
+        /// The lowest cost.
+        Cheapest "cheapest" "Cheapest",
+        /// The most tokens for the budget.
+        MostTokens "most-tokens" "Most tokens",
+    }
+}
+
+/// The numbers of GPUs to search, in whole nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GpuCounts {
+    /// Round counts up to a limit, and every whole node below the best one.
+    UpTo(u32),
+    /// Every whole node in a range.
+    Range(u32, u32),
+    /// These.
+    Only(Vec<u32>),
+}
+
+/// The largest count that is searched where none is given: the largest published training run on GPUs, Llama 3.1 405B.
+const MOST_GPUS: u32 = 16_384;
+
+impl Default for GpuCounts {
+    fn default() -> GpuCounts {
+        GpuCounts::UpTo(MOST_GPUS)
+    }
+}
+
+impl GpuCounts {
+    /// Whether counts between them may be better.
+    pub(super) fn is_coarse(&self) -> bool {
+        matches!(self, GpuCounts::UpTo(_))
+    }
+
+    /// Returns the counts for nodes of a size, ascending. Round counts are 1, 3, 5 or 7 times a power of two nodes.
+    pub fn of_nodes(&self, gpus_per_node: u32) -> Vec<u32> {
+        let node = gpus_per_node.max(1);
+        let mut counts: Vec<u32> = match self {
+            GpuCounts::UpTo(most) => (0..31)
+                .flat_map(|power| [1_u64, 3, 5, 7].map(|odd| (odd * u64::from(node)) << power))
+                .filter(|gpus| *gpus <= u64::from(*most))
+                .map(|gpus| gpus as u32)
+                .collect(),
+            GpuCounts::Range(least, most) => {
+                (least.div_ceil(node)..=most / node).map(|nodes| nodes * node).collect()
+            }
+            GpuCounts::Only(counts) => counts.clone(),
+        };
+        counts.sort_unstable();
+        counts.dedup();
+        counts
+    }
+}
+
+impl FromStr for GpuCounts {
+    type Err = Problem;
+
+    fn from_str(text: &str) -> Result<GpuCounts, Problem> {
+        let refuse = || {
+            let message = format!(
+                "\"{text}\" is not a number of GPUs. Write one, such as 1024, a list, such as 512,1024, or a range, such as \
+                 512..4096."
+            );
+            Problem::new(Field::GpuRange, text, message)
+        };
+        let count = |text: &str| {
+            let count = parse_count(text.trim()).filter(|count| *count >= 1.0 && *count <= 1e6);
+            count.filter(|count| count.fract() == 0.0).map(|count| count as u32).ok_or_else(refuse)
+        };
+        match text.split_once("..") {
+            Some((least, most)) => {
+                let (least, most) = (count(least)?, count(most)?);
+                if least > most { Err(refuse()) } else { Ok(GpuCounts::Range(least, most)) }
+            }
+            None => text.split(',').map(count).collect::<Result<_, _>>().map(GpuCounts::Only),
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The capacity planner's question: which GPUs, how many, which layout, when done, at what cost.
+//!
+//! [`Question`] is what is asked, with every assumption. A [`Survey`] searches one GPU type count by count, so that a page can
+//! show results as they come. [`GpuAnswer`] is what it found.
+
+mod answer;
+mod ask;
+mod plan;
+mod read;
+mod survey;
+
+pub use answer::{GpuAnswer, Relaxation, Unmet};
+pub use ask::{Goal, GpuCounts, GpuOffer, Objective, Question};
+pub use plan::PlannedRun;
+pub use survey::{Finished, Survey};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! A layout on a number of GPUs, with what the whole run takes.
+
+use super::{GpuOffer, Question};
+use crate::cost::{Power, RunCost, RunEnergy};
+use crate::estimate::Interval;
+use crate::field::Field;
+use crate::flops::ModelFlops;
+use crate::goodput::{Disruptions, FailureRate, RunLoad, RunTime, checkpoint_bytes};
+use crate::planning::RunSettings;
+use crate::range::ValueRange;
+use crate::search::RankedLayout;
+use crate::spec::Spec;
+use crate::units::TERA;
+
+/// A layout on a number of GPUs, with the time, the cost and the energy of the whole run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedRun {
+    /// Number of GPUs that train.
+    pub gpus: u32,
+    /// The layout and its step time.
+    pub layout: RankedLayout,
+    /// Model FLOPs utilization, a fraction, with attention counted in full.
+    pub mfu: f64,
+    /// Tokens per second of one GPU.
+    pub tokens_per_s_per_gpu: f64,
+    /// Days without and with failures, as ranges.
+    pub time: RunTime,
+    /// Days with failures at the predicted step time, and at the middle of the failure rates.
+    pub days: f64,
+    /// Cost as a range; none without a price.
+    pub cost: Option<RunCost>,
+    /// Cost at the expected days and the middle of the prices.
+    pub expected_cost: Option<f64>,
+    /// Energy.
+    pub energy: RunEnergy,
+}
+
+impl PlannedRun {
+    /// Returns the whole run of a layout.
+    pub fn new(question: &Question, offer: &GpuOffer, gpus: u32, layout: RankedLayout) -> PlannedRun {
+        let architecture = &question.model.architecture;
+        let (gbs, step_time_s) = (f64::from(layout.candidate.gbs), layout.step_time_s);
+        let load = RunLoad {
+            gpus,
+            gpus_per_node: offer.gpu.gpus_per_node,
+            step_time_s,
+            steps: libm::ceil(question.tokens / (gbs * f64::from(question.seq_len))),
+            checkpoint_bytes: checkpoint_bytes(architecture.parameters()),
+        };
+        let settings = &question.settings;
+        let time = RunTime::of(&load, &settings.disruptions);
+        let cost =
+            offer.price.map(|price| RunCost::of(&time, question.tokens, price, settings.storage(&price)));
+        let dtype = layout.candidate.dtype;
+        let gpu = &offer.gpu;
+        let peak = gpu.recipe_tflops(dtype).or(gpu.datasheet_tflops(dtype)).unwrap_or(gpu.bf16_tflops);
+        let flops = ModelFlops::by_blocks(architecture, question.seq_len, false).per_sequence;
+        let per_gpu = gbs / step_time_s.mid / f64::from(gpus);
+        PlannedRun {
+            gpus,
+            layout,
+            mfu: flops * per_gpu / (peak * TERA),
+            tokens_per_s_per_gpu: per_gpu * f64::from(question.seq_len),
+            days: expected_days(&load, settings),
+            time,
+            // The geometric mean is the middle of a range that spans a factor.
+            expected_cost: cost.map(|cost| libm::sqrt(cost.total.low * cost.total.high)),
+            cost,
+            energy: RunEnergy::of(&time, Power::of(gpu, settings.power), settings.electricity()),
+        }
+    }
+
+    /// Returns the fields of its scenario: the model, the GPUs and the layout.
+    pub fn spec(&self, question: &Question, offer: &GpuOffer) -> Spec {
+        let kept = [Field::Model, Field::SeqLen, Field::Tokens, Field::Stack, Field::Overlap];
+        let kept = kept.into_iter().chain([Field::GemmTflops, Field::ClusterFactor, Field::Convention]);
+        let typed = kept.filter_map(|field| Some((field, question.spec.get(field)?)));
+        let spec = typed.fold(Spec::default(), |spec, (field, text)| spec.with(field, text));
+        let spec = spec
+            .with(Field::Model, question.model.id.as_str())
+            .with(Field::Gpu, offer.gpu.id.as_str())
+            .with(Field::Gpus, self.gpus.to_string());
+        self.layout.candidate.apply(spec)
+    }
+}
+
+/// Returns the days at the predicted step time and the middle of the failure rates.
+fn expected_days(load: &RunLoad, settings: &RunSettings) -> f64 {
+    let ValueRange { low, high } = settings.disruptions.failure_rate.per_gpu_hour();
+    // Rates span a factor, so the geometric mean is their middle.
+    let failure_rate = FailureRate::Own(ValueRange::of(libm::sqrt(low * high)));
+    let mid = load.step_time_s.mid;
+    let load = RunLoad { step_time_s: Interval { low: mid, mid, high: mid }, ..*load };
+    RunTime::of(&load, &Disruptions { failure_rate, ..settings.disruptions }).high.days
+}

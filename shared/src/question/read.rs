@@ -1,0 +1,302 @@
+//! Reading a question from fields.
+
+use super::{Goal, GpuOffer, Objective, Question};
+use crate::catalog::{Catalog, Gpu, Model};
+use crate::cost::{Price, PriceSource, PurchaseForm};
+use crate::data_file::{DataError, FromRow, Row, embedded};
+use crate::field::Field;
+use crate::goodput::compute_optimal_tokens;
+use crate::message;
+use crate::options::{Stack, TrainingOptions};
+use crate::planning::RunSettings;
+use crate::precision::Dtype;
+use crate::problem::Problem;
+use crate::search::{Locks, StackRules};
+use crate::spec::Spec;
+use crate::units::parse_count;
+use std::borrow::Cow;
+use std::str::FromStr;
+use std::sync::LazyLock;
+
+/// GPU types that are compared if none is named.
+const USUAL_GPU_TYPES: &str = "h100,b200";
+
+/// Bytes in a GiB.
+const GIB: f64 = 1_073_741_824.0;
+
+impl Spec {
+    /// Returns the question that the fields ask. Only the model is required, or a recipe of it.
+    ///
+    /// # Errors
+    /// Every field that is invalid or contradicts others.
+    pub fn question(&self) -> Result<Question, Vec<Problem>> {
+        let mut reader = Reading { spec: self, problems: Vec::new() };
+        let read = reader.question();
+        match (read, reader.problems) {
+            (Some(question), problems) if problems.is_empty() => Ok(question),
+            (_, problems) => Err(problems),
+        }
+    }
+}
+
+struct Reading<'a> {
+    spec: &'a Spec,
+    problems: Vec<Problem>,
+}
+
+impl Reading<'_> {
+    fn question(&mut self) -> Option<Question> {
+        let settings = self.spec.run_settings().unwrap_or_else(|problems| {
+            self.problems.extend(problems);
+            RunSettings::default()
+        });
+        let locks = match self.spec.get(Field::Lock) {
+            Some(text) => self.keep(Locks::parse(text, Field::Lock).map(Some)),
+            None => None,
+        };
+        let headroom_gib = self.keep(self.spec.count(Field::Headroom)).unwrap_or(0.0);
+        let counts = self.keep(self.spec.parse(Field::GpuRange)).unwrap_or_default();
+        let goal = self.goal();
+        let objective = self.keep(self.spec.parse(Field::Objective));
+        let offers = self.offers(&settings);
+        let model = self.model();
+        let tokens = self.keep(self.spec.count(Field::Tokens));
+        let seq_len = self.keep(self.spec.whole(Field::SeqLen, 1));
+        let model = model?;
+        let seq_len = seq_len.unwrap_or(model.seq_len);
+        let (gbs, gbs_is_assumed) = self.global_batches(&model, seq_len)?;
+        let usual = match goal {
+            Goal::Deadline(_) => Objective::FewestGpus,
+            Goal::Budget(_) | Goal::Open => Objective::Fastest,
+        };
+        Some(Question {
+            spec: self.spec.clone(),
+            tokens: tokens.unwrap_or_else(|| compute_optimal_tokens(model.architecture.active_parameters())),
+            tokens_are_assumed: tokens.is_none(),
+            seq_len,
+            gbs,
+            gbs_is_assumed,
+            offers,
+            counts,
+            goal,
+            objective: objective.unwrap_or(usual),
+            locks: locks.unwrap_or_default(),
+            headroom_bytes: headroom_gib * GIB,
+            settings,
+            model,
+        })
+    }
+
+    fn keep<T>(&mut self, read: Result<Option<T>, Problem>) -> Option<T> {
+        read.unwrap_or_else(|problem| {
+            self.problems.push(problem);
+            None
+        })
+    }
+
+    fn model(&mut self) -> Option<Cow<'static, Model>> {
+        let catalog = Catalog::embedded();
+        let found = match (self.spec.get(Field::Model), self.spec.get(Field::Recipe)) {
+            (Some(text), _) => catalog.model_or_own(text).map(Some),
+            (None, Some(id)) => {
+                catalog.recipe(id).and_then(|recipe| catalog.model_or_own(&recipe.id.model)).map(Some)
+            }
+            (None, None) => Err(Problem::missing(Field::Model, message!["required for a search"])),
+        };
+        self.keep(found)
+    }
+
+    fn goal(&mut self) -> Goal {
+        let deadline = match self.spec.get(Field::Deadline) {
+            Some(text) => self.keep(days(text).map(Some)),
+            None => None,
+        };
+        let budget = self.keep(self.spec.count(Field::Budget));
+        match (deadline, budget) {
+            (Some(_), Some(_)) => {
+                let message = message![
+                    "A search takes ",
+                    Field::Deadline,
+                    " or ",
+                    Field::Budget,
+                    ", not both. Leave out one, and read the other off the plans."
+                ];
+                let given = self.spec.raw(Field::Budget);
+                self.problems.push(Problem::new(Field::Budget, given, message));
+                Goal::Open
+            }
+            (Some(days), None) => Goal::Deadline(days),
+            (None, Some(budget)) => Goal::Budget(budget),
+            (None, None) => Goal::Open,
+        }
+    }
+
+    fn offers(&mut self, settings: &RunSettings) -> Vec<GpuOffer> {
+        let named = self.spec.get(Field::GpuTypes).or(self.spec.get(Field::Gpu));
+        let texts = split_types(named.unwrap_or(USUAL_GPU_TYPES));
+        let stack: Option<Stack> = self.keep(self.spec.parse(Field::Stack));
+        let precisions = self.precisions();
+        let options = self.options(stack.unwrap_or_default());
+        let mut offers: Vec<GpuOffer> = Vec::new();
+        for text in texts {
+            let found = Catalog::embedded().gpu_or_own(&text);
+            let found = found.map_err(|problem| Problem { field: Field::GpuTypes, ..problem });
+            let Some(gpu) = self.keep(found.map(Some)) else { continue };
+            let rules = StackRules::of(options.stack);
+            if !rules.runs_on(gpu.generation) {
+                let message = message![
+                    format!("{} doesn't run on the {}. Leave out ", options.stack.title(), gpu.name),
+                    Field::Stack,
+                    " for the newest software."
+                ];
+                self.problems.push(Problem::new(Field::Stack, options.stack, message));
+                continue;
+            }
+            let dtypes: Vec<Dtype> = match &precisions {
+                Some(dtypes) => dtypes.clone(),
+                None => usual_precisions(rules, &gpu),
+            };
+            let dtypes: Vec<Dtype> =
+                dtypes.into_iter().filter(|dtype| rules.computes_in(*dtype, &gpu)).collect();
+            if dtypes.is_empty() {
+                let message = message![
+                    format!("The {} with {} computes in none of these: ", gpu.name, options.stack.title()),
+                    Field::Precisions,
+                    "."
+                ];
+                let has = Dtype::ALL.into_iter().filter(|dtype| rules.computes_in(*dtype, &gpu));
+                let given = self.spec.raw(Field::Precisions);
+                self.problems.push(Problem::new(Field::Precisions, given, message).suggest(has));
+                continue;
+            }
+            if offers.iter().all(|offer| offer.gpu.id != gpu.id) {
+                let price = usual_price(settings, &gpu);
+                offers.push(GpuOffer { gpu, dtypes, options, price });
+            }
+        }
+        offers
+    }
+
+    fn options(&mut self, stack: Stack) -> TrainingOptions {
+        TrainingOptions {
+            overlap: self.keep(self.spec.switch(Field::Overlap)).unwrap_or(true),
+            stack,
+            gemm_tflops: self.keep(self.spec.count(Field::GemmTflops)),
+            cluster_factor: self.keep(self.spec.count(Field::ClusterFactor)),
+            ..TrainingOptions::default()
+        }
+    }
+
+    fn precisions(&mut self) -> Option<Vec<Dtype>> {
+        let text = self.spec.get(Field::Precisions)?;
+        let parse = |part: &str| {
+            Dtype::from_str(part).map_err(|problem| Problem { field: Field::Precisions, ..problem })
+        };
+        self.keep(text.split(',').map(parse).collect::<Result<_, _>>().map(Some))
+    }
+
+    /// Returns the global batches to choose from, in sequences, and whether they are assumed.
+    fn global_batches(&mut self, model: &Model, seq_len: u32) -> Option<(Vec<u32>, bool)> {
+        if let Some(gbs) = self.keep(self.spec.whole(Field::Gbs, 1)) {
+            return Some((vec![gbs], false));
+        }
+        let Some(text) = self.spec.get(Field::BatchTokens) else {
+            let tokens = usual_batch_tokens(model.architecture.parameters());
+            return Some((vec![round_sequences(tokens, seq_len)], true));
+        };
+        let ends = match text.split_once("..") {
+            Some((least, most)) => parse_count(least).zip(parse_count(most)),
+            None => parse_count(text).map(|one| (one, one)),
+        };
+        let (least, most) = ends.unwrap_or((0.0, 0.0));
+        if !(least >= f64::from(seq_len) && most >= least && most <= 1e9) {
+            let message = format!(
+                " must be the tokens of a step, such as 16M, or a range, such as 4M..16M: at least one sequence of \
+                 {seq_len} tokens, and at most 1B. It is \"{text}\"."
+            );
+            let problem = Problem::new(Field::BatchTokens, text, message![Field::BatchTokens, message]);
+            self.problems.push(problem);
+            return None;
+        }
+        // "4M" stands for a round number of sequences nearby.
+        let (least, most) = (round_sequences(least, seq_len), round_sequences(most, seq_len));
+        let doubled = std::iter::successors(Some(least), |gbs| gbs.checked_mul(2));
+        let mut sizes: Vec<u32> = doubled.take_while(|gbs| *gbs < most).collect();
+        sizes.push(most);
+        Some((sizes, false))
+    }
+}
+
+/// Returns the GPU types in a list. A comma also separates the numbers of an own GPU: `h100:hbm_gb=96,hbm_tbps=2.4,b200`.
+fn split_types(text: &str) -> Vec<String> {
+    let mut types: Vec<String> = Vec::new();
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        match types.last_mut() {
+            Some(own) if own.contains(':') && part.contains('=') && !part.contains(':') => {
+                own.push(',');
+                own.push_str(part);
+            }
+            _ => types.push(part.to_string()),
+        }
+    }
+    types
+}
+
+/// Returns BF16, and the precision of 8 bits that recipes use on the GPU.
+fn usual_precisions(rules: &StackRules, gpu: &Gpu) -> Vec<Dtype> {
+    let narrow = [Dtype::Mxfp8, Dtype::Fp8Current, Dtype::Fp8];
+    let narrow = narrow.into_iter().find(|dtype| rules.computes_in(*dtype, gpu));
+    std::iter::once(Dtype::Bf16).chain(narrow).collect()
+}
+
+/// Returns the user's price, or the assumed price of the user's form of purchase, or of a reservation: what a run of weeks
+/// is paid with.
+fn usual_price(settings: &RunSettings, gpu: &Gpu) -> Option<Price> {
+    let prices = settings.prices(&gpu.id);
+    let is_reserved =
+        |price: &&Price| matches!(price.source, PriceSource::Assumed { form: PurchaseForm::Reserved, .. });
+    prices.iter().find(is_reserved).or(prices.first()).copied()
+}
+
+/// Returns the sequences of a batch of about `tokens` tokens: the nearest power of two if it is within a tenth, because
+/// people write 4M for 2²².
+fn round_sequences(tokens: f64, seq_len: u32) -> u32 {
+    let sequences = tokens / f64::from(seq_len);
+    let power = libm::exp2(libm::round(libm::log2(sequences)));
+    let near = libm::fabs(power / sequences - 1.0) <= 0.1;
+    (if near { power } else { libm::round(sequences) }).max(1.0) as u32
+}
+
+/// A row of `batch_sizes.csv`.
+struct BatchSize {
+    up_to_parameters_b: f64,
+    tokens: f64,
+}
+
+impl FromRow for BatchSize {
+    fn from_row(row: &Row<'_>) -> Result<BatchSize, DataError> {
+        Ok(BatchSize { up_to_parameters_b: row.value("up_to_parameters_b")?, tokens: row.value("tokens")? })
+    }
+}
+
+/// Returns the tokens of a step that are assumed for a model of this many parameters.
+fn usual_batch_tokens(parameters: f64) -> f64 {
+    static SIZES: LazyLock<Vec<BatchSize>> = LazyLock::new(|| embedded!("batch_sizes.csv"));
+    let size = SIZES.iter().find(|size| parameters <= size.up_to_parameters_b * 1e9).or(SIZES.last());
+    size.map_or(f64::NAN, |size| size.tokens)
+}
+
+/// Returns the days of a time such as `60d`, `8w` or `60`.
+fn days(text: &str) -> Result<f64, Problem> {
+    let text = text.trim();
+    let (number, unit) = match text.strip_suffix(['d', 'w']) {
+        Some(number) if text.ends_with('w') => (number, 7.0),
+        Some(number) => (number, 1.0),
+        None => (text, 1.0),
+    };
+    let days = number.trim().parse::<f64>().ok().map(|count| count * unit);
+    days.filter(|days| *days > 0.0 && days.is_finite()).ok_or_else(|| {
+        let message = format!(" must be a number of days or weeks, such as 60d or 8w, not \"{text}\".");
+        Problem::new(Field::Deadline, text, message![Field::Deadline, message])
+    })
+}

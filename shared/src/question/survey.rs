@@ -1,0 +1,108 @@
+//! The search of one GPU type, count by count.
+
+use super::{Goal, GpuAnswer, GpuOffer, PlannedRun, Question};
+use crate::search::{LayoutSearch, Ranking, SearchSpace};
+use std::collections::VecDeque;
+
+/// The search of one GPU type for a question. Each count takes milliseconds, so that a page can show results as they come and
+/// stop when the question changes.
+pub struct Survey<'a> {
+    question: &'a Question,
+    offer: &'a GpuOffer,
+    search: LayoutSearch<'a>,
+    waiting: VecDeque<u32>,
+    /// Whether the counts below the best round one were added.
+    refined: bool,
+    points: Vec<PlannedRun>,
+    /// Counts without a layout, ascending.
+    empty: Vec<u32>,
+}
+
+impl Question {
+    /// Returns the space of layouts for an offer.
+    pub fn space<'a>(&'a self, offer: &'a GpuOffer) -> SearchSpace<'a> {
+        SearchSpace {
+            architecture: &self.model.architecture,
+            gpu: &offer.gpu,
+            dtypes: offer.dtypes.clone(),
+            gbs: self.gbs.clone(),
+            seq_len: self.seq_len,
+            options: offer.options,
+            locks: self.locks.clone(),
+            headroom_bytes: self.headroom_bytes,
+        }
+    }
+}
+
+impl<'a> Survey<'a> {
+    /// Prepares the search of an offer.
+    pub fn new(question: &'a Question, offer: &'a GpuOffer) -> Survey<'a> {
+        Survey {
+            question,
+            offer,
+            search: LayoutSearch::new(question.space(offer)),
+            waiting: question.counts.of_nodes(offer.gpu.gpus_per_node).into(),
+            refined: !question.counts.is_coarse(),
+            points: Vec::new(),
+            empty: Vec::new(),
+        }
+    }
+
+    /// Returns how many counts are still to be searched, as far as known.
+    pub fn remaining(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Searches the next number of GPUs, and returns its best plan; none if no layout works there.
+    ///
+    /// # Errors
+    /// Nothing is left to search.
+    pub fn step(&mut self) -> Result<Option<&PlannedRun>, Finished> {
+        if self.waiting.is_empty() && !self.refined {
+            self.refined = true;
+            self.waiting = self.finer_counts().into();
+        }
+        let Some(gpus) = self.waiting.pop_front() else { return Err(Finished) };
+        let Ranking { best, .. } = self.search.rank(gpus, 1);
+        let Some(layout) = best.first() else {
+            let place = self.empty.partition_point(|count| *count < gpus);
+            self.empty.insert(place, gpus);
+            return Ok(None);
+        };
+        let run = PlannedRun::new(self.question, self.offer, gpus, *layout);
+        let place = self.points.partition_point(|point| point.gpus < gpus);
+        self.points.insert(place, run);
+        Ok(Some(&self.points[place]))
+    }
+
+    /// Searches everything that is left.
+    pub fn finish(mut self) -> GpuAnswer {
+        while self.step().is_ok() {}
+        self.answer()
+    }
+
+    /// Returns the answer from what was searched so far.
+    pub fn answer(&self) -> GpuAnswer {
+        GpuAnswer::new(self.question, self.offer, &self.search, &self.points, &self.empty)
+    }
+
+    /// Returns every whole node between the best round count and the one below it: fewer GPUs may be enough.
+    fn finer_counts(&self) -> Vec<u32> {
+        let node = self.offer.gpu.gpus_per_node.max(1);
+        let Some(best) = self.question.choose(&self.points) else { return Vec::new() };
+        if matches!(self.question.goal, Goal::Open) {
+            return Vec::new();
+        }
+        let most = self.points[best].gpus;
+        let least = match best.checked_sub(1) {
+            Some(before) => self.points[before].gpus,
+            None => self.empty.iter().rev().find(|gpus| **gpus < most).copied().unwrap_or(0),
+        };
+        let known = |gpus: &u32| self.empty.binary_search(gpus).is_ok();
+        (least / node + 1..most / node).map(|nodes| nodes * node).filter(|gpus| !known(gpus)).collect()
+    }
+}
+
+/// Nothing is left to search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Finished;

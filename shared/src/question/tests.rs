@@ -1,0 +1,205 @@
+use super::*;
+use crate::field::Field;
+use crate::problem::Problem;
+use crate::search::LayoutSearch;
+use crate::spec::Spec;
+
+fn spec(fields: &[(Field, &str)]) -> Spec {
+    fields.iter().fold(Spec::default(), |spec, (field, text)| spec.with(*field, *text))
+}
+
+fn ask(fields: &[(Field, &str)]) -> Question {
+    spec(fields).question().unwrap()
+}
+
+fn refused(fields: &[(Field, &str)]) -> Vec<Problem> {
+    spec(fields).question().unwrap_err()
+}
+
+/// Llama 3.1 8B on 1T tokens with the H100, and more.
+fn small(more: &[(Field, &str)]) -> Question {
+    let fields = [(Field::Model, "llama3.1-8b"), (Field::Tokens, "1T"), (Field::GpuTypes, "h100")];
+    ask(&[&fields, more].concat())
+}
+
+fn answer(question: &Question) -> GpuAnswer {
+    Survey::new(question, &question.offers[0]).finish()
+}
+
+#[test]
+fn a_deadline_is_met_by_the_fewest_gpus() {
+    let question = small(&[(Field::Deadline, "20d")]);
+    let answer = answer(&question);
+    let best = answer.best().unwrap();
+    assert!(best.days <= 20.0 && answer.unmet.is_none());
+    // Every whole node below it was tried, down to the round count that is too slow.
+    let below: Vec<&PlannedRun> = answer.points.iter().filter(|point| point.gpus < best.gpus).collect();
+    assert!(!below.is_empty() && below.iter().all(|point| point.days > 20.0));
+    assert_eq!(answer.layouts[0].layout, best.layout);
+    assert!(answer.layouts.iter().all(|run| run.gpus == best.gpus));
+    assert!(answer.points.is_sorted_by_key(|point| point.gpus));
+}
+
+#[test]
+fn a_plan_is_a_scenario_with_the_same_step_time() {
+    for model in ["llama3.1-70b", "qwen3-235b-a22b", "nemotron-h-8b"] {
+        let question = ask(&[(Field::Model, model), (Field::Tokens, "2T"), (Field::GpuRange, "256")]);
+        for offer in &question.offers {
+            let answer = Survey::new(&question, offer).finish();
+            for run in &answer.layouts {
+                let predicted = run.spec(&question, offer).estimate().unwrap();
+                assert_eq!(predicted.estimate.step_time_s, run.layout.step_time_s, "{model}");
+                assert_eq!(predicted.estimate.memory.margin_bytes(), run.layout.margin_bytes);
+                assert!((predicted.metrics.mfu.unwrap() / run.mfu - 1.0).abs() < 1e-9);
+                let days = predicted.time_to_train_days.unwrap().mid;
+                assert!((run.time.days_undisturbed.mid / days - 1.0).abs() < 1e-3 && run.days > days);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_deadline_that_cannot_be_met_names_the_fastest_plan() {
+    let question = small(&[(Field::Deadline, "1d"), (Field::GpuRange, "8..64")]);
+    let answer = answer(&question);
+    let fastest = answer.points.iter().map(|point| point.days).fold(f64::INFINITY, f64::min);
+    assert_eq!(answer.unmet, Some(Unmet::TooSlow { days: fastest }));
+    assert!(answer.best().is_none() && !answer.layouts.is_empty());
+}
+
+#[test]
+fn a_budget_buys_the_fastest_plan_that_it_covers_or_fewer_tokens() {
+    let question = small(&[(Field::Budget, "200k"), (Field::Price, "2")]);
+    let enough = answer(&question);
+    assert!(enough.best().unwrap().expected_cost.unwrap() <= 200e3);
+    let question = small(&[(Field::Budget, "2k"), (Field::Price, "2")]);
+    let Some(Unmet::TooExpensive { cost, tokens }) = answer(&question).unmet else { panic!("enough") };
+    assert!(cost > 2e3 && (tokens / 1e12 - 2e3 / cost).abs() < 1e-9);
+    let gh200 = small(&[(Field::Budget, "2k"), (Field::GpuTypes, "gh200")]);
+    assert_eq!(answer(&gh200).unmet, Some(Unmet::NoPrice));
+}
+
+#[test]
+fn each_objective_chooses_its_own_plan() {
+    let with = |objective: &str| answer(&small(&[(Field::Deadline, "200d"), (Field::Objective, objective)]));
+    let [fewest, fastest, cheapest] =
+        ["fewest-gpus", "fastest", "cheapest"].map(|objective| with(objective).best().unwrap().clone());
+    assert!(fewest.gpus <= cheapest.gpus && cheapest.gpus <= fastest.gpus);
+    assert!(fastest.days < fewest.days && cheapest.expected_cost <= fewest.expected_cost);
+    assert!(cheapest.expected_cost <= fastest.expected_cost);
+}
+
+#[test]
+fn where_no_layout_works_the_smallest_change_is_named() {
+    // Without recomputation or model parallelism, 405B never fit.
+    let fields = [
+        (Field::Model, "llama3.1-405b"),
+        (Field::GpuTypes, "h100"),
+        (Field::GpuRange, "512"),
+        (Field::Lock, "tp=1,pp=1,fsdp=off"),
+    ];
+    let question = ask(&fields);
+    let answer = answer(&question);
+    let Some(Unmet::NoLayout(Some(relaxation))) = &answer.unmet else { panic!("{:?}", answer.unmet) };
+    assert_eq!(relaxation.setting.field, Field::Lock);
+    let changed = spec(&fields).with(relaxation.setting.field, &relaxation.setting.value).question().unwrap();
+    let space = changed.space(&changed.offers[0]);
+    assert!(!LayoutSearch::new(space).rank(512, 1).best.is_empty());
+    // Too few GPUs: more are named.
+    let question = ask(&[(Field::Model, "llama3.1-405b"), (Field::GpuTypes, "h100"), (Field::GpuRange, "8")]);
+    let Some(Unmet::NoLayout(Some(relaxation))) = Survey::new(&question, &question.offers[0]).finish().unmet
+    else {
+        panic!("it fits")
+    };
+    assert_eq!(relaxation.setting.field, Field::GpuRange);
+    assert!(answer.counts.valid() > 0);
+}
+
+#[test]
+fn a_published_layout_stands_beside_the_best() {
+    let question = ask(&[
+        (Field::Model, "llama3.1-405b"),
+        (Field::GpuTypes, "h100"),
+        (Field::GpuRange, "512"),
+        (Field::Gbs, "256"),
+        (Field::Precisions, "fp8"),
+        (Field::Stack, "nemo-2"),
+    ]);
+    let answer = answer(&question);
+    let (recipe, run) = answer.published.as_ref().unwrap();
+    assert_eq!((recipe.id.gpus, run.gpus), (512, 512));
+    let best = answer.best().unwrap();
+    assert!(best.layout.s_per_sequence() <= run.layout.s_per_sequence());
+    assert_eq!(run.layout.candidate.tp, recipe.degrees.tp);
+}
+
+#[test]
+fn what_is_left_out_is_assumed_and_said_so() {
+    let question = ask(&[(Field::Model, "llama3.1-70b")]);
+    assert!(question.tokens_are_assumed && question.gbs_is_assumed);
+    assert!((question.tokens / 1.41e12 - 1.0).abs() < 0.01, "{}", question.tokens);
+    // 8 Mi tokens in sequences of 8,192.
+    assert_eq!(question.gbs, [1024]);
+    let types: Vec<&str> = question.offers.iter().map(|offer| offer.gpu.id.as_str()).collect();
+    assert_eq!(types, ["h100", "b200"]);
+    assert_eq!((question.goal, question.objective), (Goal::Open, Objective::Fastest));
+}
+
+#[test]
+fn a_range_of_batches_is_doubled_from_end_to_end() {
+    let gbs = |text: &str| small(&[(Field::BatchTokens, text)]).gbs;
+    assert_eq!(
+        (gbs("4M"), gbs("4M..16M"), gbs("3M..5M")),
+        (vec![512], vec![512, 1024, 2048], vec![366, 610])
+    );
+    assert_eq!(small(&[(Field::Gbs, "768")]).gbs, [768]);
+}
+
+#[test]
+fn counts_are_whole_nodes() {
+    let counts = |text: &str| text.parse::<GpuCounts>().unwrap().of_nodes(8);
+    assert_eq!(counts("500..520"), [504, 512, 520]);
+    assert_eq!(counts("1024,512"), [512, 1024]);
+    assert_eq!(GpuCounts::UpTo(64).of_nodes(8), [8, 16, 24, 32, 40, 48, 56, 64]);
+    for text in ["many", "0", "512..256", "1.5", ""] {
+        assert!(text.parse::<GpuCounts>().is_err(), "{text}");
+    }
+}
+
+#[test]
+fn every_mistake_is_named_at_once() {
+    let problems = refused(&[
+        (Field::GpuTypes, "h1000"),
+        (Field::Deadline, "soon"),
+        (Field::GpuRange, "few"),
+        (Field::Objective, "best"),
+        (Field::Lock, "tp"),
+        (Field::Price, "free"),
+    ]);
+    let mut fields: Vec<Field> = problems.iter().map(|problem| problem.field).collect();
+    fields.sort_unstable();
+    let expected = [
+        Field::Model,
+        Field::Price,
+        Field::GpuTypes,
+        Field::GpuRange,
+        Field::Deadline,
+        Field::Objective,
+        Field::Lock,
+    ];
+    assert_eq!(fields, expected);
+    let both = refused(&[(Field::Model, "llama3.1-8b"), (Field::Deadline, "60d"), (Field::Budget, "5M")]);
+    assert_eq!(both[0].field, Field::Budget);
+    let old = refused(&[(Field::Model, "llama3.1-8b"), (Field::Stack, "nemo-1"), (Field::GpuTypes, "b200")]);
+    assert!(old[0].to_string().contains("NeMo 1 (24.11 to 25.02) doesn't run on the B200"), "{}", old[0]);
+    let fp8 =
+        refused(&[(Field::Model, "llama3.1-8b"), (Field::GpuTypes, "a100"), (Field::Precisions, "fp8")]);
+    assert_eq!(fp8[0].suggestions, ["bf16"]);
+}
+
+#[test]
+fn own_gpus_keep_their_commas() {
+    let question = small(&[(Field::GpuTypes, "h100:hbm_gb=96,hbm_tbps=2.4,b200")]);
+    let types: Vec<&str> = question.offers.iter().map(|offer| offer.gpu.id.as_str()).collect();
+    assert_eq!(types, ["h100:hbm_gb=96,hbm_tbps=2.4", "b200"]);
+}
