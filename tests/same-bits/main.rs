@@ -8,11 +8,14 @@ mod host;
 use std::hint::black_box;
 use trainplan_shared::batch::Batch;
 use trainplan_shared::catalog::{Catalog, Gpu, Model};
-use trainplan_shared::estimate::{Breakdown, Constants, Estimate, Inputs, peak_bytes};
+use trainplan_shared::cost::{CheckpointStorage, Price, RunCost};
+use trainplan_shared::estimate::{Breakdown, Constants, Estimate, Inputs, Interval, peak_bytes};
+use trainplan_shared::goodput::{Disruptions, RunLoad, RunTime, checkpoint_bytes};
 use trainplan_shared::history::{Thresholds, TimeLine, TimeLineKey, TimeLinePoint};
 use trainplan_shared::layout::{Degrees, Layout};
 use trainplan_shared::options::{Modules, Recompute, Stack, TrainingOptions};
 use trainplan_shared::precision::Dtype;
+use trainplan_shared::range::ValueRange;
 use trainplan_shared::statistics::{MeanDifference, Sample};
 
 const DIGESTS: usize = 100;
@@ -199,6 +202,25 @@ impl Digest {
         self.numbers([memory.peak_stage as f64, memory.capacity_bytes, memory.reserved_bytes]);
         self.numbers([peak_bytes(inputs), evidence.modelled_s, evidence.correction]);
         self.numbers(evidence.anchors.iter().map(|anchor| anchor.likeness));
+        self.whole_run(inputs, step_time_s);
+    }
+
+    /// The time and the cost of training 10¹² tokens, with failures.
+    fn whole_run(&mut self, inputs: &Inputs<'_>, step_time_s: Interval) {
+        let load = RunLoad {
+            gpus: inputs.layout.gpus(),
+            gpus_per_node: inputs.gpu.gpus_per_node,
+            step_time_s,
+            steps: 1e12 / inputs.batch.tokens(),
+            checkpoint_bytes: checkpoint_bytes(inputs.architecture.parameters()),
+        };
+        let run = RunTime::of(&load, &Disruptions::default());
+        for case in [run.low, run.high] {
+            self.numbers([case.mtbf_s, case.save_interval_s, case.goodput, case.days, case.failures]);
+        }
+        let price = Price::own(ValueRange { low: 1.99, high: 3.5 });
+        let cost = RunCost::of(&run, 1e12, price, CheckpointStorage::assumed());
+        self.numbers([cost.total.low, cost.total.high]);
     }
 
     fn numbers(&mut self, numbers: impl IntoIterator<Item = f64>) {
