@@ -10,12 +10,15 @@ use trainplan_shared::batch::Batch;
 use trainplan_shared::catalog::{Catalog, Gpu, Model};
 use trainplan_shared::cost::{CheckpointStorage, Price, RunCost};
 use trainplan_shared::estimate::{Breakdown, Constants, Estimate, Inputs, Interval, peak_bytes};
+use trainplan_shared::field::Field;
 use trainplan_shared::goodput::{Disruptions, RunLoad, RunTime, checkpoint_bytes};
 use trainplan_shared::history::{Thresholds, TimeLine, TimeLineKey, TimeLinePoint};
 use trainplan_shared::layout::{Degrees, Layout};
 use trainplan_shared::options::{Modules, Recompute, Stack, TrainingOptions};
 use trainplan_shared::precision::Dtype;
+use trainplan_shared::question::Survey;
 use trainplan_shared::range::ValueRange;
+use trainplan_shared::spec::Spec;
 use trainplan_shared::statistics::{MeanDifference, Sample};
 
 const DIGESTS: usize = 100;
@@ -36,6 +39,9 @@ fn main() {
         host::say(&format!("{first} to {}: {:016x}", first + SCENARIOS_PER_DIGEST - 1, digest.0));
     }
     host::say(&format!("runs against each other: {:016x}", runs_against_each_other(&mut random).0));
+    for model in ["llama3.1-70b", "qwen3-30b-a3b", "nemotron-h-8b"] {
+        host::say(&format!("plans of {model}: {:016x}", plans(model).0));
+    }
     report_speed(&scenarios);
 }
 
@@ -63,6 +69,30 @@ fn runs_against_each_other(random: &mut Random) -> Digest {
         {
             digest.numbers([found.index as f64, found.before_s, found.after_s, found.p]);
         }
+    }
+    digest
+}
+
+/// The search for a plan, with its days, cost and energy.
+fn plans(model: &str) -> Digest {
+    let mut digest = Digest::default();
+    let question = Spec::default()
+        .with(Field::Model, model)
+        .with(Field::Tokens, "10T")
+        .with(Field::GpuTypes, "h100,gb200")
+        .with(Field::Deadline, "60d")
+        .question()
+        .unwrap();
+    for offer in &question.offers {
+        let answer = Survey::new(&question, offer).finish();
+        for run in answer.points.iter().chain(&answer.layouts) {
+            let Interval { low, mid, high } = run.layout.step_time_s;
+            digest.numbers([f64::from(run.gpus), low, mid, high, run.layout.margin_bytes]);
+            digest.numbers([run.days, run.mfu, run.time.days().low, run.time.days().high]);
+            digest.numbers([run.energy.mwh.low, run.energy.mwh.high, run.expected_cost.unwrap_or_default()]);
+        }
+        let discarded = answer.counts.discarded.iter().map(|count| *count as f64);
+        digest.numbers(discarded.chain([answer.counts.fitting as f64, answer.counts.slower as f64]));
     }
     digest
 }

@@ -6,6 +6,7 @@
 pub mod cluster;
 pub mod fit;
 mod held_out;
+mod regret;
 mod report;
 mod split;
 mod summary;
@@ -13,6 +14,7 @@ pub mod validate;
 
 pub use crate::statistics::quantile;
 pub use held_out::{Fold, HeldOutRow};
+pub use regret::Regret;
 pub use split::{FrozenSplit, Grouping};
 pub use summary::ErrorSummary;
 

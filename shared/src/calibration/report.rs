@@ -1,6 +1,6 @@
 //! The accuracy report: tables of held-out errors, a list of every row, and a scatter plot.
 
-use super::{ErrorSummary, FittedInterval, Grouping, HeldOutRow, fitting, is_routed};
+use super::{ErrorSummary, FittedInterval, Grouping, HeldOutRow, Regret, fitting, is_routed};
 use crate::estimate::IntervalClass;
 use crate::measurements::{Measurement, MeasurementUse};
 use crate::units::significant;
@@ -107,6 +107,7 @@ pub(super) fn markdown(
     let inside: f64 = intervals.iter().map(|interval| interval.coverage * interval.n as f64).sum();
     let all: usize = intervals.iter().map(|interval| interval.n).sum();
     let _ = writeln!(text, "| all | {all} | | {} |", percent(inside / all.max(1) as f64));
+    choosing(&mut text, judged);
     memory(&mut text, rows);
     text += ROWS;
     let by_model: BTreeMap<&str, &HeldOutRow<'_>> =
@@ -149,14 +150,14 @@ not used to fit the constants of the physical model, nor to correct it.
 
 *Modelled* is the prediction of the physical model alone. *Corrected* is what `trainplan estimate` prints: the
 physical model's prediction, adjusted with measured runs of the same LLM. A *mapping* is a run's configuration apart
-from the software release: LLM, GPUs, precision, layout, batch and recomputation. In this report, runs with the same
-mapping as the predicted one are never used to adjust it.
+from the software release: LLM, GPUs, precision, layout, batch and recomputation. In this report, a run's prediction is
+never adjusted with runs of the same mapping.
 
 Rows are held out in three ways: by model (all rows of a model together), by model and GPU (all rows of a model on one
-GPU type), or by mapping (in twelve folds). `shared/data/split.csv` lists the folds. In the rows \"held out by
-model\", no run of that model is available, so *modelled* and *corrected* are nearly equal. They differ where models
-have the same layers, but not the same number of them, because such models still correct each other. vTrain measured
-many of those.
+GPU type), or by mapping (in twelve folds). `shared/data/split.csv` lists the folds. In the lines \"held out by model\",
+no run of the predicted LLM is available, so *modelled* and *corrected* are nearly equal. They differ only for LLMs that
+share the shape of a layer and differ in the number of layers: the runs of one still adjust the predictions of the other.
+vTrain measured many of those.
 
 Two inputs were not held out. The covariance between runs (the seven numbers of `shared/data/kinship.csv`) was tuned by
 hand while looking at the errors on held-out mappings. The predictions for SimuMax's machine use the matrix multiplication
@@ -168,7 +169,8 @@ const ERRORS: &str = "
 
 ## Errors of the step time on held-out rows
 
-| rows | held out by | n | mean abs. error, modelled | corrected | median | p90 | bias |
+| runs | held out by | n | modelled: mean abs. error | corrected: mean abs. error | corrected: median | corrected: p90 | \
+corrected: bias |
 |---|---|--:|--:|--:|--:|--:|--:|
 ";
 
@@ -179,6 +181,19 @@ Errors of the corrected prediction, with rows held out by mapping.
 
 | source | n | mean abs. error | median | p90 | bias |
 |---|--:|--:|--:|--:|--:|
+";
+
+const CHOOSING: &str = "
+## Choosing a layout
+
+What does it cost to trust `trainplan search`? Some runs differ only in layout and batch: same LLM, GPUs, precision and
+software. From each such group, the run with the shortest predicted time per sequence is chosen. Its *regret* is how much
+longer it took than the fastest run of the group, as measured. \"At random\" is the mean regret of choosing blindly. Pairs
+of runs that differ by less than 2 % are not counted. People rarely measure bad layouts, so these choices are harder than
+most that a search makes.
+
+| runs | held out by | fastest chosen | pairs in the right order | mean regret | p90 | largest | at random |
+|---|---|--:|--:|--:|--:|--:|--:|
 ";
 
 const MEMORY: &str = "
@@ -196,8 +211,8 @@ const ROWS: &str = "
 
 Step times in seconds: measured, predicted with rows held out by mapping, and predicted with rows held out by model.
 
-| row | source | model | GPU | precision | GPUs | measured | by mapping: modelled | corrected | error | by model: \
-modelled | error |
+| row | source | model | GPU | precision | GPUs | measured | by mapping: modelled | by mapping: corrected | error of \
+corrected | by model: modelled | error of modelled |
 |---|---|---|---|---|--:|--:|--:|--:|--:|--:|--:|
 ";
 
@@ -209,9 +224,9 @@ if a similar layout of the LLM was measured on the same GPU type, with the same 
 *extrapolated*. Interpolated rows are held out by mapping, extrapolated rows by model.
 
 The interval of a class contains at least 80 % of the ratios of measured to predicted step time among its held-out rows.
-The table shows it in percent below and above the prediction. Coverage is cross-validated: each fold is checked against an interval
-computed from the other folds. If fewer than 80 % of the rows fall inside, the interval is widened until 80 % do. vTrain's
-990 tiny models are left out here.
+The table shows it in percent below and above the prediction. Coverage is cross-validated: each fold is checked against
+an interval computed from the other folds. If a class covers fewer than 80 % of its rows in this way, its interval is
+widened until it covers 80 %. vTrain's 990 tiny models are left out here.
 
 | class | rows | interval | coverage |
 |---|--:|--:|--:|
@@ -251,6 +266,39 @@ fn repeats(text: &mut String, rows: &[Measurement]) {
             percent(routed.p90),
             percent(largest),
         );
+    }
+}
+
+/// Appends what trusting the search costs.
+fn choosing(text: &mut String, judged: &[Vec<HeldOutRow<'_>>; 3]) {
+    *text += CHOOSING;
+    type Counts = fn(&Measurement) -> bool;
+    let all: Counts = |_| true;
+    let lines = [
+        ("NVIDIA, dense", is_nvidia_dense as Counts),
+        ("NVIDIA, MoE", is_nvidia_routed),
+        ("vTrain, multi-node", |row| row.source == "vtrain-multi"),
+        ("vTrain, single node", |row| row.source == "vtrain-single"),
+        ("all", all),
+    ];
+    for by in [Grouping::Mapping, Grouping::Model] {
+        for (title, counts) in lines {
+            let rows = judged[by as usize].iter().filter(|one| counts(one.row));
+            let Some(regret) = Regret::of(rows) else { continue };
+            let Regret { groups, best_first, pairs, ordered, mean, p90, largest, random } = regret;
+            let of = |part: usize, all: usize| format!("{part} of {all}");
+            let _ = writeln!(
+                text,
+                "| {title} | {} | {} | {} | {} | {} | {} | {} |",
+                by.title(),
+                of(best_first, groups),
+                of(ordered, pairs),
+                percent(mean),
+                percent(p90),
+                percent(largest),
+                percent(random),
+            );
+        }
     }
 }
 

@@ -156,10 +156,13 @@ impl StackRules {
     }
 }
 
-/// Whether tensor-parallel groups of this size fill NVLink domains. Jobs use 64 of the 72 GPUs of an NVL72.
+/// GPUs of an NVL72 that jobs use: whole groups of a power of two, with two trays to spare.
+const USED_OF_NVL72: u32 = 64;
+
+/// Whether tensor-parallel groups of this size fill NVLink domains.
 pub(super) fn tp_stays_in_domain(tp: u32, gpu: &Gpu) -> bool {
-    let domain = gpu.nvlink_domain;
-    tp <= domain && (domain.is_multiple_of(tp) || domain > 64 && tp.is_power_of_two())
+    let used = if gpu.nvlink_domain > USED_OF_NVL72 { USED_OF_NVL72 } else { gpu.nvlink_domain };
+    used.is_multiple_of(tp)
 }
 
 #[cfg(test)]
@@ -189,6 +192,6 @@ mod tests {
         let gpu = |id: &str| Catalog::embedded().gpu(id).unwrap();
         let within = |id: &str| (1..=128).filter(|tp| tp_stays_in_domain(*tp, gpu(id))).collect::<Vec<u32>>();
         assert_eq!(within("h100"), [1, 2, 4, 8]);
-        assert_eq!(within("gb200"), [1, 2, 3, 4, 6, 8, 9, 12, 16, 18, 24, 32, 36, 64, 72]);
+        assert_eq!(within("gb200"), [1, 2, 4, 8, 16, 32, 64]);
     }
 }

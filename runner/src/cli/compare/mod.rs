@@ -14,8 +14,8 @@ use trainplan_shared::tables::{ComparedRun, ComparisonColumn};
 
 /// Compare runs with each other, their plans and published numbers
 ///
-/// The first run is the reference. The mean step time of each other run is compared with it, over the steps after
-/// the warm-up. The confidence interval accounts for autocorrelation (see docs/comparing.md). If runs differ in
+/// The first run is the reference. The mean step time of every other run, over the steps after the warm-up, is
+/// compared with the reference's. The confidence interval accounts for autocorrelation (see docs/comparing.md). If runs differ in
 /// the model, the batch or the GPU, for example, they are reported as not comparable, with the differences.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -1,0 +1,101 @@
+//! How well held-out predictions choose among measured layouts: what trusting a search costs.
+
+use super::{ErrorSummary, HeldOutRow};
+use crate::measurements::MeasuredScenario;
+use std::collections::BTreeMap;
+
+/// Measured runs of one model on as many GPUs, with the same precision and software, in different layouts.
+struct Rivals<'a> {
+    rows: Vec<&'a HeldOutRow<'a>>,
+}
+
+/// How predictions choose among rivals.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Regret {
+    /// Groups of rivals.
+    pub groups: usize,
+    /// Groups whose fastest layout is predicted to be the fastest.
+    pub best_first: usize,
+    /// Pairs whose measured step times differ by more than 2 %.
+    pub pairs: usize,
+    /// Pairs whose faster layout is predicted to be the faster one.
+    pub ordered: usize,
+    /// Mean of the measured step time of the layout that is predicted to be fastest, over the fastest one's, minus 1.
+    pub mean: f64,
+    /// The same that nine groups of ten don't exceed.
+    pub p90: f64,
+    /// The largest.
+    pub largest: f64,
+    /// Mean of the measured step time of all layouts over the fastest one's, minus 1: what choosing at random costs.
+    pub random: f64,
+}
+
+/// Relative difference of two measured step times that is more than noise.
+const NOISE: f64 = 0.02;
+
+impl Regret {
+    /// Returns how held-out predictions choose among their rows; none without rivals.
+    pub fn of<'a>(judged: impl IntoIterator<Item = &'a HeldOutRow<'a>>) -> Option<Regret> {
+        let groups = rivals(judged);
+        let (mut best_first, mut pairs, mut ordered) = (0, 0, 0);
+        let (mut regrets, mut random) = (Vec::new(), Vec::new());
+        for Rivals { rows } in &groups {
+            let least = |of: fn(&HeldOutRow<'_>) -> f64| {
+                rows.iter().copied().min_by(|one, other| of(one).total_cmp(&of(other)))
+            };
+            let (Some(fastest), Some(chosen)) = (least(measured_s), least(predicted_s)) else { continue };
+            regrets.push(measured_s(chosen) / measured_s(fastest) - 1.0);
+            best_first += usize::from(chosen.row.id == fastest.row.id);
+            let mean = rows.iter().map(|row| measured_s(row)).sum::<f64>() / rows.len() as f64;
+            random.push(mean / measured_s(fastest) - 1.0);
+            for (place, one) in rows.iter().enumerate() {
+                for other in &rows[place + 1..] {
+                    let ratio = measured_s(one) / measured_s(other);
+                    if (ratio - 1.0).abs() > NOISE {
+                        pairs += 1;
+                        ordered += usize::from((ratio > 1.0) == (predicted_s(one) > predicted_s(other)));
+                    }
+                }
+            }
+        }
+        let largest = regrets.iter().fold(0.0_f64, |largest, regret| largest.max(*regret));
+        let summary = ErrorSummary::of(regrets)?;
+        let random = ErrorSummary::of(random)?.mape;
+        let groups = groups.len();
+        Some(Regret {
+            groups,
+            best_first,
+            pairs,
+            ordered,
+            mean: summary.mape,
+            p90: summary.p90,
+            largest,
+            random,
+        })
+    }
+}
+
+/// Returns the measured seconds per sequence of the global batch, by which a search ranks layouts.
+fn measured_s(row: &HeldOutRow<'_>) -> f64 {
+    row.step_time_s / row.row.scenario.as_ref().map_or(1.0, |scenario| f64::from(scenario.batch.gbs()))
+}
+
+/// Returns the predicted seconds per sequence.
+fn predicted_s(row: &HeldOutRow<'_>) -> f64 {
+    row.corrected_s / row.step_time_s * measured_s(row)
+}
+
+/// Returns the groups of at least two layouts.
+fn rivals<'a>(judged: impl IntoIterator<Item = &'a HeldOutRow<'a>>) -> Vec<Rivals<'a>> {
+    let mut groups: BTreeMap<String, BTreeMap<&'a str, &'a HeldOutRow<'a>>> = BTreeMap::new();
+    for one in judged {
+        let Ok(scenario) = &one.row.scenario else { continue };
+        let MeasuredScenario { shape, architecture, gpu, layout, batch, options, .. } = &**scenario;
+        let (stack, drops) = (options.stack, options.token_drop);
+        let what = format!("{shape} {} {} {}", architecture.layers, one.row.precision, batch.seq_len());
+        let place = format!("{} {} {} {stack} {drops}", gpu.id, gpu.nic_gbit, layout.gpus());
+        groups.entry(format!("{what} {place}")).or_default().insert(&scenario.mapping, one);
+    }
+    let groups = groups.into_values().filter(|layouts| layouts.len() > 1);
+    groups.map(|layouts| Rivals { rows: layouts.into_values().collect() }).collect()
+}
