@@ -17,8 +17,8 @@ pub use anchors::{Anchors, Covariance, Features, Residual};
 pub use evidence::{Anchor, Confidence, Evidence, EvidenceKind};
 pub use inputs::Inputs;
 pub use interval::{Interval, IntervalClass, IntervalTable};
-pub(crate) use memory::MicroBatchMemory;
 pub use memory::{MemoryEstimate, MemoryPart, StageGroup, StageMemory, fits, peak_bytes};
+pub(crate) use memory::{MicroBatchMemory, capacity_bytes, least_bytes};
 pub use step_time::{Breakdown, Constant, Constants, StepPart, StepPartGroup};
 pub(crate) use step_time::{MicroBatchCosts, straggling};
 

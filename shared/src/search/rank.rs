@@ -9,7 +9,7 @@ use super::{Candidate, Rule, SearchCounts, SearchSpace};
 use crate::batch::Batch;
 use crate::estimate::{
     Anchors, Confidence, Constants, Estimate, Inputs, Interval, IntervalTable, MicroBatchCosts,
-    MicroBatchMemory, straggling,
+    MicroBatchMemory, capacity_bytes, least_bytes, straggling,
 };
 use crate::layout::Layout;
 use crate::options::{Recompute, TrainingOptions};
@@ -242,6 +242,17 @@ impl<'a> LayoutSearch<'a> {
         &self.space
     }
 
+    /// Whether no layout fits on `gpus` GPUs in a precision, even if nothing is stored twice.
+    fn is_too_large(&self, dtype: Dtype, gpus: u32) -> bool {
+        let SearchSpace { architecture, gpu, seq_len, ref options, headroom_bytes, .. } = self.space;
+        self.dimensions.pipelines.first().is_some_and(|pipeline| {
+            let batch = Batch::of_ranks(seq_len, 1, 1, 1);
+            let inputs =
+                Inputs { architecture, gpu, dtype, layout: &pipeline.layout, batch: &batch, options };
+            least_bytes(&inputs, gpus) > capacity_bytes(gpu) - headroom_bytes
+        })
+    }
+
     /// Returns the `most` best layouts on `gpus` GPUs.
     pub fn rank(&self, gpus: u32, most: usize) -> Ranking {
         let SearchSpace { gpu, headroom_bytes, .. } = self.space;
@@ -249,12 +260,20 @@ impl<'a> LayoutSearch<'a> {
         let mut counts = self.dimensions.count(gpus, gpu, rules);
         let mut found = Contenders::new(most);
         let mut pipelines = self.dimensions.pipelines.clone();
-        let mut not_fitting = 0;
+        // Precisions whose weights and optimizer state alone are larger than all GPUs together.
+        let too_large: Vec<Dtype> =
+            self.dimensions.dtypes.iter().copied().filter(|dtype| self.is_too_large(*dtype, gpus)).collect();
+        // The rules don't depend on the precision.
+        let of_each = counts.valid() / self.dimensions.dtypes.len().max(1) as u64;
+        let mut not_fitting = of_each * too_large.len() as u64;
         // By which a bound for one GPU becomes one for all.
         let share = (1.0 + straggling(gpus, constants)) / f64::from(gpus);
         for blocks in &self.blocks {
             if found.excludes(blocks.least_s * share) {
                 break;
+            }
+            if too_large.contains(&blocks.dtype) {
+                continue;
             }
             let mut memory: Option<MicroBatchMemory> = None;
             // Without and with an interleaved pipeline.

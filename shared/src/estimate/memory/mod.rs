@@ -17,6 +17,7 @@ mod state;
 use super::Inputs;
 use activations::MicroBatch;
 use blocks::BlockSizes;
+pub(crate) use reserve::capacity_bytes;
 use schedule::StageBlocks;
 use serde::Serialize;
 use state::WeightState;
@@ -157,7 +158,7 @@ impl MemoryEstimate {
         MemoryEstimate {
             stages,
             peak_stage,
-            capacity_bytes: reserve::capacity(inputs.gpu),
+            capacity_bytes: capacity_bytes(inputs.gpu),
             reserved_bytes: reserve::reserved(inputs, peak),
         }
     }
@@ -220,6 +221,16 @@ pub fn fits(inputs: &Inputs<'_>) -> bool {
     MicroBatchMemory::of(inputs).margin_bytes(inputs) >= 0.0
 }
 
+/// Returns a lower bound of the memory that a GPU needs in any layout on `gpus` GPUs, in bytes: its share of weights,
+/// gradients and optimizer state if nothing is stored twice.
+///
+/// `inputs` may have any layout and batch.
+pub(crate) fn least_bytes(inputs: &Inputs<'_>, gpus: u32) -> f64 {
+    // Norms and biases are parameters, but not counted as memory: less than a fiftieth.
+    let counted = 0.98 * inputs.architecture.parameters();
+    counted * WeightState::of(inputs).least_bytes_per_weight() / f64::from(gpus)
+}
+
 /// The sizes of a micro batch in every kind of block. They depend on precision, recomputation, micro batch size, TP, CP,
 /// EP and expert TP only, so a search computes them once for many layouts.
 pub(crate) struct MicroBatchMemory {
@@ -236,7 +247,7 @@ impl MicroBatchMemory {
     /// Returns [`MemoryEstimate::margin_bytes`] without storing the stages.
     pub(crate) fn margin_bytes(&self, inputs: &Inputs<'_>) -> f64 {
         let peak = self.peak_bytes(inputs);
-        reserve::capacity(inputs.gpu) - reserve::reserved(inputs, peak) - peak
+        capacity_bytes(inputs.gpu) - reserve::reserved(inputs, peak) - peak
     }
 
     fn peak_bytes(&self, inputs: &Inputs<'_>) -> f64 {

@@ -11,7 +11,7 @@ const GIB: f64 = 1_073_741_824.0;
 /// Data sheets write GB for GiB: nvidia-smi shows 81,559 MiB for the H100 with 80 GB, 143,771 for the H200
 /// with 141 and 183,359 for the B200 with 180. The missing half percent belongs to the driver; see
 /// [`reserved`].
-pub(super) fn capacity(gpu: &Gpu) -> f64 {
+pub(crate) fn capacity_bytes(gpu: &Gpu) -> f64 {
     gpu.hbm_gb * GIB
 }
 
@@ -23,5 +23,5 @@ pub(super) fn capacity(gpu: &Gpu) -> f64 {
 pub(super) fn reserved(inputs: &Inputs<'_>, peak: f64) -> f64 {
     let fragments = if runs_transformer_engine(inputs.options.stack) { 0.02 } else { 0.08 };
     let communicators = if inputs.layout.gpus() > 1 { 1.0 } else { 0.0 };
-    0.005 * capacity(inputs.gpu) + (1.0 + communicators) * GIB + fragments * peak
+    0.005 * capacity_bytes(inputs.gpu) + (1.0 + communicators) * GIB + fragments * peak
 }

@@ -61,6 +61,11 @@ impl WeightState {
         }
     }
 
+    /// Returns the bytes of a weight with its gradient and optimizer state, if each is stored once.
+    pub(super) fn least_bytes_per_weight(&self) -> f64 {
+        self.weight.min(self.embedding) + self.gradient + self.optimizer
+    }
+
     /// Returns the bytes of weights on a rank.
     pub(super) fn weights(&self, dense: f64, routed: f64, embeddings: f64) -> f64 {
         if self.fsdp {
