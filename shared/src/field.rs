@@ -114,7 +114,7 @@ fields! {
     SeqLen "seq-len" "s" "Sequence length" Scenario Whole "N"
         "" "Sequence length, in tokens",
     Layers "layers" "l" "Layers" Scenario Whole "N"
-        "" "Number of layers. To plan a smaller proxy of the model, set fewer than it has",
+        "" "Number of layers. A number below the model's own plans a smaller proxy of it",
     Recompute "recompute" "rc" "Recompute" Scenario Text "WHICH"
         "Activations to recompute in the backward pass instead of storing them"
         "Activations to recompute in the backward pass: none, selective or full",

@@ -62,14 +62,14 @@ struct ThresholdArgs {
     /// Lowest speed, in percent of the published speed, or off [default: 95]
     #[arg(long, value_name = "PERCENT|off", allow_negative_numbers = true)]
     baseline_percent: Option<String>,
-    /// How many percent the step time may exceed the median of earlier runs, or off [default: 5]
+    /// Largest percentage by which the step time may exceed the median of earlier runs, or off [default: 5]
     #[arg(long, value_name = "PERCENT|off", allow_negative_numbers = true)]
     previous_percent: Option<String>,
-    /// How many standard deviations the step time may exceed the median of earlier runs, or off. The standard
+    /// Largest number of standard deviations by which the step time may exceed that median, or off. The standard
     /// deviation is estimated from the median absolute deviation [default: 3]
     #[arg(long, value_name = "N|off", allow_negative_numbers = true)]
     sigma: Option<String>,
-    /// Whether to report a lasting slowdown that began among the earlier runs (see --previous) [default: on]
+    /// Whether to report a lasting slowdown that began within the last --previous runs [default: on]
     #[arg(long, value_name = "on|off")]
     change: Option<String>,
     /// Number of earlier runs to compare with [default: 10]

@@ -10,8 +10,8 @@ use trainplan_shared::spec::Spec;
 
 /// Print the script that launches a scenario on a cluster
 ///
-/// The script goes to stdout and warnings go to stderr. Run the script with `sh`: it calls
-/// sbatch or the release's launcher itself. Only a script of --style megatron-lm is submitted with `sbatch`.
+/// The script goes to stdout and warnings go to stderr. Run the script with `sh`; it submits
+/// the job itself. Exception: a script of --style megatron-lm is a batch script, so submit it with `sbatch`.
 ///
 /// With --format json, the output also has the preparation steps, the paths of logs, profiles and checkpoints,
 /// and whether the run can be compared with a published number.

@@ -155,12 +155,12 @@ never adjusted with runs of the same mapping.
 
 Rows are held out in three ways: by model (all rows of a model together), by model and GPU (all rows of a model on one
 GPU type), or by mapping (in twelve folds). `shared/data/split.csv` lists the folds. In the lines \"held out by model\",
-no run of the predicted LLM is available, so *modelled* and *corrected* are nearly equal. They differ only for LLMs that
-share the shape of a layer and differ in the number of layers: the runs of one still adjust the predictions of the other.
-vTrain measured many of those.
+no run of the predicted LLM is available, so *modelled* and *corrected* are nearly equal. The two differ only where
+another LLM has identical layers but a different number of them, because its runs still adjust the prediction. Many LLMs
+in the data of vTrain, a published simulator study, are like this.
 
-Two inputs were not held out. The covariance between runs (the seven numbers of `shared/data/kinship.csv`) was tuned by
-hand while looking at the errors on held-out mappings. The predictions for SimuMax's machine use the matrix multiplication
+Two inputs were not held out. The correction gives more weight to runs that resemble the predicted one; the seven numbers
+behind these weights (`shared/data/kinship.csv`) were tuned by hand while looking at the errors on held-out mappings. The predictions for SimuMax's machine use the matrix multiplication
 rate that its owner published (`shared/data/machines.csv`), as if it were passed with `--gemm-tflops`.
 ";
 
@@ -186,11 +186,12 @@ Errors of the corrected prediction, with rows held out by mapping.
 const CHOOSING: &str = "
 ## Choosing a layout
 
-What does it cost to trust `trainplan search`? Some runs differ only in layout and batch: same LLM, GPUs, precision and
+`trainplan search` looks for the layout with the shortest predicted time. How much slower than the truly fastest layout is the
+one that it picks? Some runs differ only in layout and batch: same LLM, GPUs, precision and
 software. From each such group, the run with the shortest predicted time per sequence is chosen. Its *regret* is how much
-longer it took than the fastest run of the group, as measured. \"At random\" is the mean regret of choosing blindly. Pairs
-of runs that differ by less than 2 % are not counted. People rarely measure bad layouts, so these choices are harder than
-most that a search makes.
+longer it took than the fastest run of the group, as measured. \"At random\" is the mean regret of choosing blindly. \"Pairs
+in the right order\" counts pairs of runs in a group whose predicted order is the measured one, without pairs whose measured
+times differ by less than 2 %.
 
 | runs | held out by | fastest chosen | pairs in the right order | mean regret | p90 | largest | at random |
 |---|---|--:|--:|--:|--:|--:|--:|
