@@ -1,7 +1,7 @@
 # The commands of the project. Each first installs the tools that it needs (scripts/tools).
 
 .DEFAULT_GOAL := help
-.PHONY: help run build web test lint licenses stress cluster load units
+.PHONY: help run build web test lint licenses stress cluster load speed units
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,10 @@ cluster: ## Start a loopback cluster of ssh and Slurm for manual tests (as root;
 
 load: ## Measure the server with 100,000 runs and a log of 1 GB
 	scripts/tools test scripts/load
+
+speed: web ## Measure how fast the Plan page loads and reacts on a slow CPU (ARGS="--path /ADDRESS" for another page)
+	scripts/tools test scripts/npm-ci tests/browser
+	scripts/tools test scripts/page-speed.mjs $(ARGS)
 
 units: build ## Test the systemd units in a virtual machine (as root, with qemu-system-x86_64 and mmdebstrap)
 	scripts/try-units

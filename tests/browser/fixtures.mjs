@@ -5,11 +5,15 @@ import { test as base, expect } from "@playwright/test";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
+// What Playwright writes to the console in place of the service worker.
+const BLOCKED = "Service Worker registration blocked by Playwright";
+
 /** Playwright's `test`. It fails on console warnings and errors, and on requests to any other host. */
 export const test = base.extend({
   page: async ({ page, baseURL }, use) => {
     const complaints = [];
     page.on("console", (message) => {
+      if (message.text() === BLOCKED) return;
       if (["warning", "error"].includes(message.type())) complaints.push(`console: ${message.text()}`);
     });
     page.on("pageerror", (error) => complaints.push(`uncaught: ${error.stack}`));

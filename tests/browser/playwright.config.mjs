@@ -32,5 +32,7 @@ export default defineConfig({
     launchOptions,
     permissions: ["clipboard-read", "clipboard-write"],
     trace: "retain-on-failure",
+    // It would answer in place of the server and of the tests' own answers. offline.spec.mjs tests it.
+    serviceWorkers: "block",
   },
 });

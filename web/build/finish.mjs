@@ -1,10 +1,13 @@
 // Runs after Trunk, on the folder that becomes `dist`: adds Plotly and the licences, and writes a page for each route. For
-// a release it also adds a strict content security policy that works on any static host, and compressed files.
+// a release it also adds a strict content security policy that works on any static host, a service worker and compressed
+// files.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { extname, join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+
+import { writeServiceWorker } from "./offline.mjs";
 
 // A page for each route, for hosts that serve files only. An unknown path opens the planner, which shows "Page not found".
 const PLANNER_PAGES = ["index.html", "recipes/index.html", "404.html"];
@@ -26,7 +29,10 @@ for (const [html, pages] of [[planner, PLANNER_PAGES], [results, RESULTS_PAGES]]
 }
 addLicences();
 addNoServer();
-if (isRelease) compress();
+if (isRelease) {
+  writeServiceWorker(dist);
+  compress();
+}
 
 /** Adds Plotly, and its address for the app, which loads it with the first chart. */
 function addPlotly(html) {
@@ -87,12 +93,16 @@ function program(name) {
   };
 }
 
-/** Moves Trunk's inline script to a file: a policy would have to list the hash of an inline script. */
+/**
+ * Moves Trunk's inline script to a file, because a policy would have to list the hash of an inline script. The file also
+ * registers the service worker.
+ */
 function moveInlineScript(html) {
+  const register = readFileSync(join(import.meta.dirname, "register.js"), "utf8");
   return replaceOnce(
     html,
     /<script type="module"[^>]*>([^<]+)<\/script>/,
-    (_, code) => `<script type="module" src="/${writeHashed("boot", code)}"></script>`,
+    (_, code) => `<script type="module" src="/${writeHashed("boot", code + register)}"></script>`,
   );
 }
 
