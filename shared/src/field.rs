@@ -273,6 +273,17 @@ impl Field {
         self.entry().flag
     }
 
+    /// Returns the long flag of `trainplan search`, without dashes. A search chooses the GPU type, the number of GPUs and the
+    /// precision, so their flags there take what it chooses from.
+    pub const fn search_flag(self) -> &'static str {
+        match self {
+            Field::GpuTypes => Field::Gpu.flag(),
+            Field::GpuRange => Field::Gpus.flag(),
+            Field::Precisions => Field::Dtype.flag(),
+            other => other.flag(),
+        }
+    }
+
     /// Returns the short key of a link. A published key never changes its meaning.
     pub const fn key(self) -> &'static str {
         self.entry().key

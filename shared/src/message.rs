@@ -11,6 +11,8 @@ use std::fmt;
 pub enum Front {
     /// The command line: `--tp`, `--tp 8`.
     Terminal,
+    /// The command line of `trainplan search`, with its own [flags](Field::search_flag): `--gpu` for the GPU types.
+    Search,
     /// A page: `TP`, `TP 8`.
     Page,
     /// A campaign file or a cluster profile: `tp`, `tp = 8`.
@@ -51,6 +53,7 @@ impl Part {
             Part::Field(field) => {
                 return match front {
                     Front::Terminal => Cow::Owned(format!("--{}", field.flag())),
+                    Front::Search => Cow::Owned(format!("--{}", field.search_flag())),
                     Front::Page => Cow::Borrowed(field.label()),
                     Front::File => Cow::Borrowed(field.flag()),
                 };
@@ -67,6 +70,7 @@ impl Part {
                 format!("--{}", field.flag())
             }
             Front::Terminal => format!("--{} {value}", field.flag()),
+            Front::Search => format!("--{} {value}", field.search_flag()),
             Front::Page => format!("{} {value}", field.label()),
             Front::File if plain => format!("{} = {value}", field.flag()),
             Front::File => format!("{} = \"{value}\"", field.flag()),
@@ -171,6 +175,13 @@ mod tests {
         assert_eq!(message.text(Front::Page), "Set TP to 8, or use Software nemo-2.");
         assert_eq!(message.text(Front::File), "Set tp to 8, or use stack = \"nemo-2\".");
         assert!(message.settings().eq([&Setting::new(Field::Stack, "nemo-2")]));
+    }
+
+    #[test]
+    fn a_search_has_flags_of_its_own() {
+        let message = message!["Leave out ", Field::GpuTypes, ", or use ", Setting::new(Field::GpuRange, 64)];
+        assert_eq!(message.text(Front::Search), "Leave out --gpu, or use --gpus 64");
+        assert_eq!(message.to_string(), "Leave out --gpu-types, or use --gpu-range 64");
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl Problem {
         }
         if let Some(listed) = self.listed() {
             text += &format!(" Allowed: {}.", listed.join(", "));
-        } else if let (Some(command), Front::Terminal | Front::File) = (self.listing_command(), front) {
+        } else if let (Some(command), true) = (self.listing_command(), front != Front::Page) {
             text += &format!(" `{command}` lists all.");
         }
         text
@@ -98,7 +98,7 @@ impl Problem {
         match self.field {
             _ if self.allowed.len() <= MOST_LISTED => None,
             Field::Model => Some("trainplan models"),
-            Field::Gpu => Some("trainplan gpus"),
+            Field::Gpu | Field::GpuTypes => Some("trainplan gpus"),
             Field::Recipe => Some("trainplan recipes"),
             _ => None,
         }

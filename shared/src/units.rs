@@ -56,6 +56,13 @@ pub fn format_count(count: f64) -> String {
     format!("{count}")
 }
 
+/// Returns a count with three significant digits and a suffix: 8,388,608 as `8.39M`, 1.5e13 as `15T`.
+pub fn rounded_count(count: f64) -> String {
+    let (suffix, factor) =
+        SUFFIXES.iter().rev().find(|(_, factor)| count >= *factor).copied().unwrap_or((' ', 1.0));
+    format!("{}{}", significant(count / factor, 3), suffix).trim_end().to_string()
+}
+
 /// Returns a number rounded to an integer, with thousands separators: `8,621,236`.
 pub fn group_digits(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());

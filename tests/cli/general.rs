@@ -6,7 +6,7 @@ use trainplan_tests::{binary, run_of, trainplan};
 
 #[test]
 fn help_has_examples_that_work() {
-    for command in ["recipes", "flops", "metrics", "estimate", "launch", "licenses"] {
+    for command in ["recipes", "flops", "metrics", "search", "estimate", "launch", "licenses"] {
         let help = trainplan([command, "--help"]);
         assert_eq!(help.code, Some(0));
         let examples: Vec<&str> = help

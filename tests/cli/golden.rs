@@ -143,6 +143,33 @@ const INVOCATIONS: [(&str, &str); LINES] = [
     ("metrics-step-time", "metrics --recipe llama3.1-8b/h100/fp8/8@25.04 --step-time 9.5 --format table"),
     ("metrics-bad-step-time", "metrics --recipe llama3.1-8b/h100/fp8/8@25.04 --step-time 0"),
     ("metrics-bad-tokens", "metrics --recipe llama3.1-8b/h100/fp8/8@25.04 --tokens 10trillion"),
+    (
+        "search",
+        "search --model llama3.1-70b --gpu h100,b200 --tokens 10T --deadline 60d --price h100=2.95 --format table",
+    ),
+    (
+        "search-published",
+        "search --model llama3.1-405b --gpu h100 --gpus 512,1024 --gbs 512 --dtype fp8 --top 3 --format table",
+    ),
+    (
+        "search-own-model",
+        "search --model config.json --gpu h100:hbm_gb=96 --batch-tokens 2M..4M --budget 10K --format table",
+    ),
+    ("search-too-slow", "search --model llama3.1-70b --tokens 10T --deadline 5d --top 1 --format table"),
+    (
+        "search-too-expensive",
+        "search --model llama3.1-70b --gpu gh200,b200 --gpus 256 --tokens 10T --budget 1M --top 1 --format table",
+    ),
+    (
+        "search-no-layout",
+        "search --model llama3.1-405b --gpu h100 --gpus 512 --lock tp=1,pp=1,fsdp=off --format table",
+    ),
+    ("search-wasteful", "search --model llama3.1-8b --gpu h100 --gpus 16384 --top 1 --format csv"),
+    (
+        "search-mistakes",
+        "search --gpu h1000 --gpus few --dtype fp9 --deadline soon --objective best --lock tq=8 --headroom much --price free",
+    ),
+    ("search-not-on-gpu", "search --model llama3.1-8b --gpu a100,b200 --dtype fp8 --stack nemo-1"),
     ("estimate", "estimate --recipe llama3.1-405b/h100/fp8/512@25.04 --format table"),
     ("estimate-changed", "estimate --recipe llama3.1-405b/h100/fp8/512@25.04 --tp 4 --pp 16 --format table"),
     ("estimate-does-not-fit", "estimate --model llama3.1-70b --gpu h100 --gpus 8 --gbs 8 --format table"),
@@ -242,7 +269,7 @@ const INVOCATIONS: [(&str, &str); LINES] = [
     ("licenses-conflict", "licenses --text --format json"),
 ];
 
-const LINES: usize = 94;
+const LINES: usize = 103;
 
 #[test]
 fn golden_invocations() {

@@ -21,6 +21,7 @@ mod parse;
 mod recipes;
 mod results;
 mod run;
+mod search;
 mod snapshots;
 mod validate;
 

@@ -13,6 +13,7 @@ use crate::store::StoreError;
 use std::io;
 use std::path::PathBuf;
 use trainplan_shared::history::ThresholdError;
+use trainplan_shared::message::Front;
 use trainplan_shared::problem::Problem;
 
 /// Further lines are indented by the width of `error: `.
@@ -24,6 +25,9 @@ pub(super) enum Failure {
     /// Invalid flags, or values in them.
     #[error("{}", lines(.0))]
     Invalid(Vec<Problem>),
+    /// The same for a search, whose flags have names of their own.
+    #[error("{}", search_lines(.0))]
+    InvalidSearch(Vec<Problem>),
     /// The server did not start, or stopped by an error.
     #[error(transparent)]
     Serve(ServeError),
@@ -65,6 +69,9 @@ pub(super) enum Failure {
     /// The result says by how much.
     #[error("The plan does not fit in GPU memory.")]
     DoesNotFit,
+    /// No GPU type has a plan; the result says why, and what would help.
+    #[error("No plan fits, or none reaches the goal.")]
+    NoPlan,
     #[error("No log could be scored. Each row says why.")]
     NothingScored,
     /// No run could be compared with earlier ones.
@@ -131,6 +138,7 @@ impl Failure {
         match self {
             Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Success,
             Failure::Invalid(_)
+            | Failure::InvalidSearch(_)
             | Failure::Contents { .. }
             | Failure::Several(_)
             | Failure::Refused(_)
@@ -141,7 +149,7 @@ impl Failure {
             | Failure::Serve(ServeError::NoProxy | ServeError::Webhook(_))
             | Failure::Store(StoreError::Address { .. })
             | Failure::Secret(_) => Exit::Invalid,
-            Failure::DoesNotFit => Exit::DoesNotFit,
+            Failure::DoesNotFit | Failure::NoPlan => Exit::NoPlan,
             Failure::NothingScored | Failure::NothingJudged(_) | Failure::RunFailed => Exit::NotScored,
             Failure::Unreachable(_)
             | Failure::OutOfReach(_)
@@ -202,6 +210,10 @@ impl From<ConductError> for Failure {
 
 fn problems(count: usize) -> String {
     if count == 1 { "1 problem".into() } else { format!("{count} problems") }
+}
+
+fn search_lines(problems: &[Problem]) -> String {
+    lines(&problems.iter().map(|problem| problem.text(Front::Search)).collect::<Vec<_>>())
 }
 
 fn lines<T: ToString>(texts: &[T]) -> String {

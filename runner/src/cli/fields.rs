@@ -4,10 +4,13 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use trainplan_shared::field::{Field, FieldValue};
 use trainplan_shared::spec::Spec;
 
+/// Returns the name of a field's flag.
+pub(super) type FlagName = fn(Field) -> &'static str;
+
 /// Returns the flag of a field. Its value is taken as text, so that the field's own type reports a mistake, in the
 /// same words as on a page.
-pub(super) fn flag(field: Field) -> Arg {
-    let arg = Arg::new(field.flag()).long(field.flag()).help(field.help());
+fn flag(field: Field, name: FlagName) -> Arg {
+    let arg = Arg::new(name(field)).long(name(field)).help(field.help());
     let arg = if field.placeholder().is_empty() { arg } else { arg.value_name(field.placeholder()) };
     match field.value() {
         FieldValue::Switch if field.placeholder().is_empty() => arg.action(ArgAction::SetTrue),
@@ -20,15 +23,20 @@ pub(super) fn flag(field: Field) -> Arg {
 }
 
 /// Returns the command with the flags of these fields under a heading.
-pub(super) fn add(command: Command, heading: &'static str, fields: impl Iterator<Item = Field>) -> Command {
-    command.args(fields.map(|field| flag(field).help_heading(heading)))
+pub(super) fn add(
+    command: Command,
+    heading: &'static str,
+    fields: impl Iterator<Item = Field>,
+    name: FlagName,
+) -> Command {
+    command.args(fields.map(|field| flag(field, name).help_heading(heading)))
 }
 
 /// Returns what was typed into the flags of these fields.
-pub(super) fn read(matches: &ArgMatches, fields: impl Iterator<Item = Field>) -> Spec {
+pub(super) fn read(matches: &ArgMatches, fields: impl Iterator<Item = Field>, name: FlagName) -> Spec {
     let mut spec = Spec::default();
     for field in fields {
-        let id = field.flag();
+        let id = name(field);
         let text = match field.value() {
             FieldValue::Switch if field.placeholder().is_empty() => {
                 if matches.get_flag(id) {
@@ -53,7 +61,11 @@ macro_rules! field_args {
 
         impl clap::FromArgMatches for $name {
             fn from_arg_matches(matches: &clap::ArgMatches) -> Result<$name, clap::Error> {
-                Ok($name($crate::cli::fields::read(matches, $fields)))
+                Ok($name($crate::cli::fields::read(
+                    matches,
+                    $fields,
+                    trainplan_shared::field::Field::flag,
+                )))
             }
 
             fn update_from_arg_matches(&mut self, matches: &clap::ArgMatches) -> Result<(), clap::Error> {
@@ -64,7 +76,12 @@ macro_rules! field_args {
 
         impl clap::Args for $name {
             fn augment_args(command: clap::Command) -> clap::Command {
-                $crate::cli::fields::add(command, $heading, $fields)
+                $crate::cli::fields::add(
+                    command,
+                    $heading,
+                    $fields,
+                    trainplan_shared::field::Field::flag,
+                )
             }
 
             fn augment_args_for_update(command: clap::Command) -> clap::Command {

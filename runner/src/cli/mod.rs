@@ -27,6 +27,7 @@ mod reparse;
 mod results;
 mod run;
 mod scenario;
+mod search;
 mod serve;
 mod shell;
 mod side_by_side;
@@ -46,6 +47,7 @@ use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 Examples:
+  trainplan search --model llama3.1-70b --gpu h100,b200 --tokens 10T --deadline 60d
   trainplan recipes --model llama3.1-405b
   trainplan estimate --recipe llama3.1-405b/h100/fp8/512 --tp 4 --pp 16
   trainplan launch --recipe llama3.1-405b/h100/fp8/512
@@ -62,7 +64,7 @@ docs/running.md describes campaigns, docs/serving.md the results server.
 
 /// Plan LLM pre-training runs, launch them on a cluster and compare the results
 ///
-/// Starts from published recipes. Estimates step time, memory and days to train, writes the launch scripts,
+/// Searches GPU types, GPU counts and layouts for the best plan. Starts from published recipes. Estimates step time, memory and days to train, writes the launch scripts,
 /// runs campaigns on Slurm clusters over ssh, scores the logs and compares runs with their plan and with each
 /// other.
 #[derive(Debug, Parser)]
@@ -87,6 +89,7 @@ enum Command {
     Gpus(catalog::GpusArgs),
     Flops(flops::Args),
     Metrics(metrics::Args),
+    Search(search::Args),
     Estimate(estimate::Args),
     Launch(launch::Args),
     Run(run::Args),
@@ -148,6 +151,7 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Gpus(args) => args.run(),
         Command::Flops(args) => args.run(),
         Command::Metrics(args) => args.run(),
+        Command::Search(args) => args.run(),
         Command::Estimate(args) => args.run(),
         Command::Launch(args) => args.run(),
         Command::Run(args) => args.run(),

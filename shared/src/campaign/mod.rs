@@ -126,6 +126,14 @@ impl Name {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Returns the name closest to any text: other characters become dashes, and what is too long is cut off.
+    pub fn closest(text: &str) -> Name {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "._".contains(c) { c } else { '-' };
+        let text: String = text.chars().map(plain).collect();
+        let text: String = text.trim_start_matches(['.', '_', '-']).chars().take(64).collect();
+        Name(if text.is_empty() { "unnamed".to_string() } else { text })
+    }
 }
 
 impl fmt::Display for Name {

@@ -1,5 +1,6 @@
 //! The measurements behind a predicted step time, and how far they can be trusted.
 
+use crate::choices::choices;
 use serde::Serialize;
 
 /// The measurements behind a predicted step time.
@@ -47,17 +48,18 @@ pub struct Anchor {
     pub likeness: f64,
 }
 
-/// How far a prediction can be trusted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Confidence {
-    /// No run of the model was measured.
-    Lowest,
-    /// Only distant runs of the model were measured.
-    Low,
-    /// The model was measured on the same GPU in a similar layout.
-    Medium,
-    /// The scenario itself was measured.
-    High,
+choices! {
+    /// How far a prediction can be trusted.
+    Confidence {
+        /// No run of the model was measured.
+        Lowest "lowest",
+        /// Only distant runs of the model were measured.
+        Low "low",
+        /// The model was measured on the same GPU in a similar layout.
+        Medium "medium",
+        /// The scenario itself was measured.
+        High "high",
+    }
 }
 
 impl Evidence {

@@ -5,6 +5,7 @@
 
 mod answer;
 mod ask;
+mod judge;
 mod plan;
 mod read;
 mod survey;

@@ -4,8 +4,9 @@ use super::PageCell;
 use crate::convention::Convention;
 use crate::estimate::Interval;
 use crate::log::Stat;
+use crate::range::ValueRange;
 use crate::result::{BaselineComparison, PlanComparison};
-use crate::units::{group_digits, significant};
+use crate::units::{group_digits, readable, readable_days, significant};
 
 /// Returns the mean step time in seconds with its standard deviation, and below it which deviation that is.
 #[must_use]
@@ -55,6 +56,62 @@ pub fn deviation_from_plan(plan: PlanComparison) -> String {
 pub fn run_title(campaign: &str, run: &str, repeat: u32, cluster: &str) -> String {
     let repeat = if repeat > 1 { format!(" #{repeat}") } else { String::new() };
     format!("{campaign}/{run} on {cluster}{repeat}")
+}
+
+/// Returns an amount of money with three significant digits: `4.12M USD`, `980k USD`.
+#[must_use]
+pub fn money(amount: f64, currency: &str) -> String {
+    let unit = MoneyUnit::of(amount);
+    format!("{}{} {currency}", unit.digits(amount), unit.suffix)
+}
+
+/// Returns an expected amount of money with its range: `4.12M USD (3.60–4.90)`.
+#[must_use]
+pub fn money_range(expected: f64, range: ValueRange, currency: &str) -> String {
+    let unit = MoneyUnit::of(expected);
+    let end = |amount: f64| if amount.is_finite() { unit.digits(amount) } else { "∞".to_string() };
+    let (low, high) = (end(range.low), end(range.high));
+    if low == high {
+        money(expected, currency)
+    } else {
+        format!("{} ({low}–{high})", money(expected, currency))
+    }
+}
+
+/// The unit in which a person reads an amount of money.
+struct MoneyUnit {
+    factor: f64,
+    suffix: &'static str,
+}
+
+impl MoneyUnit {
+    const fn of(amount: f64) -> MoneyUnit {
+        match amount {
+            1e9.. => MoneyUnit { factor: 1e9, suffix: "B" },
+            1e6.. => MoneyUnit { factor: 1e6, suffix: "M" },
+            1e4.. => MoneyUnit { factor: 1e3, suffix: "k" },
+            _ => MoneyUnit { factor: 1.0, suffix: "" },
+        }
+    }
+
+    fn digits(&self, amount: f64) -> String {
+        readable(amount / self.factor)
+    }
+}
+
+/// Returns an expected number of days with its range: `41 (36–47)`.
+#[must_use]
+pub fn days(expected: f64, range: ValueRange) -> String {
+    match range.readable(readable_days) {
+        same if same == readable_days(expected) => same,
+        range => format!("{} ({range})", readable_days(expected)),
+    }
+}
+
+/// Returns bytes in GiB.
+#[must_use]
+pub fn gib(bytes: f64) -> String {
+    format!("{:.1}", bytes / f64::from(1 << 30))
 }
 
 /// Returns measured seconds.

@@ -1,7 +1,7 @@
 //! The tables of the pages, of the command line and of CSV files: one definition for each view.
 //!
 //! A view is an enum of columns, made by `columns!` in its own file: [`LogColumn`], [`StoredRunColumn`],
-//! [`ComparisonColumn`], [`RecipeColumn`] and [`CheckColumn`]. An entry says how its column appears on a page, on a terminal and in a CSV
+//! [`ComparisonColumn`], [`RecipeColumn`], [`CheckColumn`], [`PlanColumn`] and [`LayoutColumn`]. An entry says how its column appears on a page, on a terminal and in a CSV
 //! file, if it does. Pages and terminals show the columns in the order of their entries. The order of a CSV file is part
 //! of its format, so each entry gives its place there, and a new one takes the next.
 
@@ -11,12 +11,14 @@ pub mod cells;
 mod checks;
 mod comparison;
 mod logs;
+mod plans;
 mod recipes;
 mod runs;
 
 pub use checks::{CheckColumn, CheckedTimeLine};
 pub use comparison::{ComparedRun, ComparisonColumn};
 pub use logs::LogColumn;
+pub use plans::{LayoutColumn, PlanColumn, PlanRow};
 pub use recipes::RecipeColumn;
 pub use runs::StoredRunColumn;
 
@@ -164,6 +166,20 @@ pub struct TextTable {
 }
 
 impl TextTable {
+    /// Returns the table without the columns whose values are all unknown.
+    #[must_use]
+    pub fn without_empty_columns(self) -> TextTable {
+        let kept: Vec<usize> = (0..self.titles.len())
+            .filter(|place| self.rows.iter().any(|row| row.get(*place).is_some_and(Option::is_some)))
+            .collect();
+        let keep = |row: &Vec<Option<String>>| kept.iter().map(|place| row[*place].clone()).collect();
+        TextTable {
+            titles: kept.iter().map(|place| self.titles[*place]).collect(),
+            numbers: kept.iter().map(|place| self.numbers[*place]).collect(),
+            rows: self.rows.iter().map(keep).collect(),
+        }
+    }
+
     /// Returns the table as CSV: a header, then the rows, with empty cells for unknown values.
     ///
     /// # Errors
@@ -218,6 +234,14 @@ mod tests {
                 );
             )*};
         }
-        check!(LogColumn, ComparisonColumn, RecipeColumn, StoredRunColumn, CheckColumn);
+        check!(
+            LogColumn,
+            ComparisonColumn,
+            RecipeColumn,
+            StoredRunColumn,
+            CheckColumn,
+            PlanColumn,
+            LayoutColumn
+        );
     }
 }

@@ -1,0 +1,112 @@
+//! `trainplan search`: which GPUs, how many, which layout, when done, at what cost.
+
+mod campaign;
+mod flags;
+mod found;
+mod output;
+mod sentences;
+mod tables;
+
+use super::output::{Format, FormatArg, csv_table, json};
+use super::{Failure, model_file, note};
+use flags::SearchFlags;
+use found::SearchedGpu;
+use output::SearchOutput;
+use sentences::verdict;
+use std::path::PathBuf;
+use trainplan_shared::campaign::Name;
+use trainplan_shared::field::Field;
+use trainplan_shared::message::Front;
+use trainplan_shared::question::{GpuAnswer, Survey};
+use trainplan_shared::spec::Spec;
+use trainplan_shared::tables::PlanColumn;
+
+/// Layouts of each GPU type in a table.
+const TOP_OF_TABLE: u8 = 5;
+
+/// Layouts of each GPU type in JSON and CSV, and the most that a search lists.
+const MOST: u8 = 10;
+
+/// Find the GPU type, GPU count and layout that train a model in time or on budget
+///
+/// Searches every layout that the software can run, on every number of GPUs. Answers with the best plan of each GPU type: its
+/// days, cost and energy as ranges, the layouts that come close to it, the published layout beside them, and the command that
+/// estimates it in detail.
+///
+/// Only --model is required. What is left out is assumed, and the answer names each assumption.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  trainplan search --model llama3.1-70b --gpu h100,b200 --tokens 10T --deadline 60d
+  trainplan search --model llama3.1-8b --gpu h100 --tokens 1T --price 2.95 --budget 200K
+  trainplan search --model llama3.1-8b --gpus 64..256 --lock tp=1|2,recompute=none --format csv
+  trainplan search --model llama3.1-405b --gpu h100 --gpus 1024 --batch-tokens 4M..16M --top 10
+
+Exit codes: 0 a plan was found; 2 invalid input; 3 no plan fits, or none reaches the goal (the result names what would help).")]
+pub(super) struct Args {
+    #[command(flatten)]
+    flags: SearchFlags,
+    /// Layouts to list for each GPU type, at most 10 [default: 5 in a table, otherwise 10]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(MOST)), help_heading = "Result")]
+    top: Option<u8>,
+    /// Write the best layouts to a campaign file, which measures them: at most --top, over all GPU types
+    #[arg(long, value_name = "FILE", requires = "cluster", help_heading = "Result")]
+    campaign: Option<PathBuf>,
+    /// Cluster of the campaign, from your clusters.toml
+    #[arg(long, value_name = "NAME", requires = "campaign", help_heading = "Result")]
+    cluster: Option<Name>,
+    #[command(flatten)]
+    format: FormatArg,
+}
+
+impl Args {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let typed = self.flags.0;
+        let spec = with_model_file(&typed).map_err(Failure::InvalidSearch)?;
+        let question = spec.question().map_err(Failure::InvalidSearch)?;
+        if let Some(file) = &self.campaign {
+            campaign::refuse_existing(file)?;
+        }
+        let answers: Vec<GpuAnswer> =
+            question.offers.iter().map(|offer| Survey::new(&question, offer).finish()).collect();
+        let format = self.format.choose();
+        let top = self.top.unwrap_or(if format == Format::Table { TOP_OF_TABLE } else { MOST });
+        let found: Vec<SearchedGpu<'_>> = question
+            .offers
+            .iter()
+            .zip(&answers)
+            .map(|(offer, answer)| SearchedGpu {
+                question: &question,
+                typed: &typed,
+                offer,
+                answer,
+                top: top.into(),
+            })
+            .collect();
+        for found in &found {
+            for caution in found.answer.best().map(|best| best.cautions(&question)).unwrap_or_default() {
+                note(&format!("{}: {}", found.offer.gpu.name, caution.text(Front::Search)));
+            }
+        }
+        match format {
+            Format::Json => json(&SearchOutput::new(&question, &found, verdict(&found)))?,
+            Format::Csv => {
+                csv_table(&PlanColumn::csv(&found.iter().flat_map(SearchedGpu::rows).collect::<Vec<_>>()))?
+            }
+            Format::Table => tables::print(&question, &found)?,
+        }
+        if let (Some(file), Some(cluster)) = (self.campaign, self.cluster) {
+            campaign::write(&file, cluster, &found)?;
+        }
+        if answers.iter().all(|answer| answer.best().is_none()) { Err(Failure::NoPlan) } else { Ok(()) }
+    }
+}
+
+/// Returns the fields with a model file as text.
+fn with_model_file(typed: &Spec) -> Result<Spec, Vec<trainplan_shared::problem::Problem>> {
+    let read = typed.get(Field::Model).map(model_file::read).transpose().map_err(|problem| vec![problem])?;
+    Ok(match read.flatten() {
+        Some(model) => typed.clone().with(Field::Model, model),
+        None => typed.clone(),
+    })
+}

@@ -1,0 +1,335 @@
+//! The JSON output of a search.
+
+use super::found::SearchedGpu;
+use super::sentences::{beside_published, unmet_sentence};
+use serde::Serialize;
+use trainplan_shared::cost::{Price, RunCost};
+use trainplan_shared::estimate::{Confidence, Interval};
+use trainplan_shared::goodput::RunTime;
+use trainplan_shared::message::Front;
+use trainplan_shared::options::Stack;
+use trainplan_shared::precision::Dtype;
+use trainplan_shared::question::{Goal, GpuCounts, Objective, PlannedRun, Question, Unmet};
+use trainplan_shared::range::ValueRange;
+use trainplan_shared::search::{Candidate, Rule, SearchCounts};
+use trainplan_shared::tables::PlanRow;
+
+/// The question and the answer for each GPU type.
+#[derive(Debug, Serialize)]
+pub(super) struct SearchOutput<'a> {
+    question: QuestionOutput<'a>,
+    /// The comparison of the GPU types in words.
+    verdict: String,
+    answers: Vec<AnswerOutput<'a>>,
+}
+
+/// What was asked, with every assumption.
+#[derive(Debug, Serialize)]
+struct QuestionOutput<'a> {
+    /// Id of the model, or its description.
+    model: &'a str,
+    tokens: f64,
+    /// Whether the number of tokens is the compute-optimal one, because none was given.
+    tokens_are_assumed: bool,
+    seq_len: u32,
+    /// Global batch sizes to choose from, in sequences.
+    gbs: &'a [u32],
+    /// Whether the global batch was assumed from the model's size.
+    gbs_is_assumed: bool,
+    goal: GoalOutput,
+    objective: Objective,
+    gpus: GpuCountsOutput<'a>,
+    /// The training software.
+    stack: Stack,
+    /// As typed: `tp=4|8,recompute!=full`; empty without locks.
+    locks: String,
+    headroom_bytes: f64,
+    currency: &'a str,
+    /// Failures per GPU-hour.
+    failure_rate: ValueRange,
+    failure_rate_source: String,
+}
+
+/// What a plan must reach.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum GoalOutput {
+    DeadlineDays(f64),
+    Budget(f64),
+    Open,
+}
+
+/// The numbers of GPUs that were searched.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum GpuCountsOutput<'a> {
+    /// Round counts up to this one, and every whole node below the best of them.
+    UpTo(u32),
+    Range {
+        least: u32,
+        most: u32,
+    },
+    Only(&'a [u32]),
+}
+
+/// The answer for one GPU type.
+#[derive(Debug, Serialize)]
+struct AnswerOutput<'a> {
+    gpu: &'a str,
+    /// Precisions to choose from.
+    dtypes: &'a [Dtype],
+    /// Price of a GPU-hour; null if none is known.
+    price: Option<Price>,
+    /// The best plan; null if no plan reaches the goal.
+    best: Option<PlanOutput<'a>>,
+    /// The `trainplan estimate` command of the best plan.
+    command: Option<String>,
+    /// What to doubt in the best plan.
+    warnings: Vec<String>,
+    /// Why no plan reaches the goal; null if one does.
+    unmet: Option<UnmetOutput<'a>>,
+    /// The best layouts on as many GPUs as the best plan, or as the plan nearest to the goal; best first.
+    layouts: Vec<PlanOutput<'a>>,
+    /// The layout of a published recipe of the model, on as many GPUs.
+    published: Option<PublishedOutput<'a>>,
+    /// The best plan on each number of GPUs that has one.
+    by_gpus: Vec<PlanOutput<'a>>,
+    /// How many layouts were considered for `layouts`.
+    considered: ConsideredOutput,
+}
+
+/// Why no plan reaches the goal.
+#[derive(Debug, Serialize)]
+struct UnmetOutput<'a> {
+    why: UnmetKind,
+    /// The reason and what would help, in words.
+    text: String,
+    /// Days of the fastest plan, if it is too slow.
+    days: Option<f64>,
+    /// Cost of the cheapest plan, if it is too expensive.
+    cost: Option<f64>,
+    /// Tokens that the budget buys, if the cheapest plan is too expensive.
+    tokens: Option<f64>,
+    /// The smallest change with which a layout works, if none does.
+    change: Option<ChangeOutput<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum UnmetKind {
+    NoLayout,
+    TooSlow,
+    TooExpensive,
+    NoPrice,
+}
+
+/// A change of the question with which a layout works.
+#[derive(Debug, Serialize)]
+struct ChangeOutput<'a> {
+    /// The flag to change, without dashes.
+    flag: &'static str,
+    /// Its new value; empty to leave it out.
+    value: &'a str,
+    /// The plan with it.
+    plan: PlanOutput<'a>,
+}
+
+/// A published layout beside the best one.
+#[derive(Debug, Serialize)]
+struct PublishedOutput<'a> {
+    recipe: String,
+    plan: PlanOutput<'a>,
+    /// How many times as fast as the published layout the best one is, with the 80 % interval.
+    speed_of_best: Option<Interval>,
+    /// The comparison in words.
+    text: Option<String>,
+}
+
+/// A layout on a number of GPUs, with the whole run.
+#[derive(Debug, Serialize)]
+struct PlanOutput<'a> {
+    gpus: u32,
+    /// The layout in one line.
+    layout: String,
+    /// Every value that the search chose.
+    chosen: &'a Candidate,
+    /// The recipe that publishes the layout.
+    recipe: Option<String>,
+    step_time_s: Interval,
+    tokens_per_s_per_gpu: f64,
+    /// A fraction, with attention counted in full.
+    mfu: f64,
+    /// Free memory of the fullest GPU.
+    spare_bytes: f64,
+    confidence: Confidence,
+    /// Expected days, with failures.
+    days: f64,
+    days_range: ValueRange,
+    /// Expected cost; null without a price.
+    cost: Option<f64>,
+    cost_range: Option<ValueRange>,
+    mwh: ValueRange,
+    /// Failures, saves and goodput of the run.
+    time: &'a RunTime,
+    /// The cost in detail.
+    cost_detail: Option<&'a RunCost>,
+}
+
+/// How many layouts there are, and why others were discarded.
+#[derive(Debug, Serialize)]
+struct ConsideredOutput {
+    /// Combinations of all values.
+    layouts: u64,
+    /// Those that fit, with their exact step time.
+    fitting: u64,
+    /// Those that obey every rule, but whose computation alone takes longer than the best layouts.
+    slower: u64,
+    discarded: Vec<DiscardedOutput>,
+}
+
+/// The layouts that a rule discards.
+#[derive(Debug, Serialize)]
+struct DiscardedOutput {
+    rule: Rule,
+    reason: &'static str,
+    layouts: u64,
+}
+
+impl<'a> SearchOutput<'a> {
+    pub(super) fn new(
+        question: &'a Question,
+        found: &[SearchedGpu<'a>],
+        verdict: String,
+    ) -> SearchOutput<'a> {
+        SearchOutput {
+            question: QuestionOutput::from(question),
+            verdict,
+            answers: found.iter().map(AnswerOutput::new).collect(),
+        }
+    }
+}
+
+impl<'a> From<&'a Question> for QuestionOutput<'a> {
+    fn from(question: &'a Question) -> QuestionOutput<'a> {
+        let failure_rate = question.settings.disruptions.failure_rate;
+        QuestionOutput {
+            model: &question.model.id,
+            tokens: question.tokens,
+            tokens_are_assumed: question.tokens_are_assumed,
+            seq_len: question.seq_len,
+            gbs: &question.gbs,
+            gbs_is_assumed: question.gbs_is_assumed,
+            goal: match question.goal {
+                Goal::Deadline(days) => GoalOutput::DeadlineDays(days),
+                Goal::Budget(budget) => GoalOutput::Budget(budget),
+                Goal::Open => GoalOutput::Open,
+            },
+            objective: question.objective,
+            gpus: match &question.counts {
+                GpuCounts::UpTo(most) => GpuCountsOutput::UpTo(*most),
+                GpuCounts::Range(least, most) => GpuCountsOutput::Range { least: *least, most: *most },
+                GpuCounts::Only(counts) => GpuCountsOutput::Only(counts),
+            },
+            stack: question.offers.first().map(|offer| offer.options.stack).unwrap_or_default(),
+            locks: question.locks.to_string(),
+            headroom_bytes: question.headroom_bytes,
+            currency: question.settings.currency.label(),
+            failure_rate: failure_rate.per_gpu_hour(),
+            failure_rate_source: failure_rate.source(),
+        }
+    }
+}
+
+impl<'a> AnswerOutput<'a> {
+    fn new(found: &SearchedGpu<'a>) -> AnswerOutput<'a> {
+        let SearchedGpu { question, offer, answer, .. } = *found;
+        let best = answer.best();
+        AnswerOutput {
+            gpu: &offer.gpu.id,
+            dtypes: &offer.dtypes,
+            price: offer.price,
+            best: best.map(|run| PlanOutput::new(run, None)),
+            command: best.map(|run| found.command(run)),
+            warnings: best.map_or_else(Vec::new, |run| {
+                run.cautions(question).iter().map(|caution| caution.text(Front::Search)).collect()
+            }),
+            unmet: answer.unmet.as_ref().map(|unmet| UnmetOutput::new(unmet, found)),
+            layouts: found.layouts().iter().map(PlanOutput::from).collect(),
+            published: answer.published.as_ref().map(|(recipe, run)| PublishedOutput {
+                recipe: recipe.id.to_string(),
+                plan: PlanOutput::new(run, None),
+                speed_of_best: answer.layouts.first().map(|best| best.speed_over(run)),
+                text: beside_published(found),
+            }),
+            by_gpus: answer.points.iter().map(|run| PlanOutput::new(run, None)).collect(),
+            considered: ConsideredOutput::from(&answer.counts),
+        }
+    }
+}
+
+impl<'a> UnmetOutput<'a> {
+    fn new(unmet: &'a Unmet, found: &SearchedGpu<'a>) -> UnmetOutput<'a> {
+        let text = unmet_sentence(unmet, found);
+        let output = |why| UnmetOutput { why, text, days: None, cost: None, tokens: None, change: None };
+        match unmet {
+            Unmet::NoLayout(relaxation) => UnmetOutput {
+                change: relaxation.as_ref().map(|change| ChangeOutput {
+                    flag: change.setting.field.search_flag(),
+                    value: &change.setting.value,
+                    plan: PlanOutput::new(&change.run, None),
+                }),
+                ..output(UnmetKind::NoLayout)
+            },
+            Unmet::TooSlow { days } => UnmetOutput { days: Some(*days), ..output(UnmetKind::TooSlow) },
+            Unmet::TooExpensive { cost, tokens } => {
+                UnmetOutput { cost: Some(*cost), tokens: Some(*tokens), ..output(UnmetKind::TooExpensive) }
+            }
+            Unmet::NoPrice => output(UnmetKind::NoPrice),
+        }
+    }
+}
+
+impl<'a> PlanOutput<'a> {
+    fn new(run: &'a PlannedRun, recipe: Option<String>) -> PlanOutput<'a> {
+        PlanOutput {
+            gpus: run.gpus,
+            layout: run.layout.candidate.to_string(),
+            chosen: &run.layout.candidate,
+            recipe,
+            step_time_s: run.layout.step_time_s,
+            tokens_per_s_per_gpu: run.tokens_per_s_per_gpu,
+            mfu: run.mfu,
+            spare_bytes: run.layout.margin_bytes,
+            confidence: run.layout.confidence,
+            days: run.days,
+            days_range: run.time.days(),
+            cost: run.expected_cost,
+            cost_range: run.cost.map(|cost| cost.total),
+            mwh: run.energy.mwh,
+            time: &run.time,
+            cost_detail: run.cost.as_ref(),
+        }
+    }
+}
+
+impl<'a> From<&PlanRow<'a>> for PlanOutput<'a> {
+    fn from(row: &PlanRow<'a>) -> PlanOutput<'a> {
+        PlanOutput::new(row.run, row.recipe.map(ToString::to_string))
+    }
+}
+
+impl From<&SearchCounts> for ConsideredOutput {
+    fn from(counts: &SearchCounts) -> ConsideredOutput {
+        let discarded = Rule::ALL.into_iter().map(|rule| DiscardedOutput {
+            rule,
+            reason: rule.title(),
+            layouts: counts.discarded_by(rule),
+        });
+        ConsideredOutput {
+            layouts: counts.combinations,
+            fitting: counts.fitting,
+            slower: counts.slower,
+            discarded: discarded.collect(),
+        }
+    }
+}

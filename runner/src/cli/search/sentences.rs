@@ -1,0 +1,309 @@
+//! What a search says in words.
+
+use super::found::SearchedGpu;
+use trainplan_shared::cost::PriceSource;
+use trainplan_shared::estimate::Interval;
+use trainplan_shared::field::Field;
+use trainplan_shared::message;
+use trainplan_shared::message::Front;
+use trainplan_shared::problem::one_of;
+use trainplan_shared::question::{Goal, GpuCounts, GpuOffer, Objective, PlannedRun, Question, Unmet};
+use trainplan_shared::range::ValueRange;
+use trainplan_shared::search::{Rule, SearchCounts};
+use trainplan_shared::tables::cells;
+use trainplan_shared::units::{group_digits, readable_days, rounded_count, significant};
+
+/// Returns the question in a sentence.
+pub(super) fn restated(question: &Question) -> String {
+    let tokens = if question.tokens_are_assumed { " (assumed: compute-optimal)" } else { "" };
+    let gpus: Vec<&str> = question.offers.iter().map(|offer| &*offer.gpu.name).collect();
+    let goal = match question.goal {
+        Goal::Deadline(days) => format!(" within {} days", significant(days, 4)),
+        Goal::Budget(budget) => format!(" for at most {}", cells::money(budget, currency(question))),
+        Goal::Open => String::new(),
+    };
+    let objective = match question.objective {
+        Objective::FewestGpus => "on the fewest GPUs",
+        Objective::Fastest => "as fast as possible",
+        Objective::Cheapest => "at the lowest cost",
+        Objective::MostTokens => "with the most tokens for the money",
+    };
+    let counts = match &question.counts {
+        GpuCounts::UpTo(most) => format!("up to {} GPUs", group_digits((*most).into())),
+        GpuCounts::Range(least, most) => {
+            format!("{}–{} GPUs", group_digits((*least).into()), group_digits((*most).into()))
+        }
+        GpuCounts::Only(counts) => {
+            let counts: Vec<String> = counts.iter().map(|count| group_digits((*count).into())).collect();
+            format!("{} GPUs", one_of(&counts))
+        }
+    };
+    format!(
+        "Train {} on {} tokens{tokens}{goal} on {}, {objective}, {counts}.",
+        question.model.title,
+        rounded_count(question.tokens),
+        one_of(&gpus)
+    )
+}
+
+/// Returns everything else that the answer rests on.
+pub(super) fn assumptions(question: &Question) -> String {
+    let tokens = |gbs: u32| rounded_count(f64::from(gbs) * f64::from(question.seq_len));
+    let batch = match &*question.gbs {
+        [first, .., last] => {
+            format!("{}–{} sequences ({}–{} tokens)", first, last, tokens(*first), tokens(*last))
+        }
+        [one] => format!("{} sequences ({} tokens)", group_digits((*one).into()), tokens(*one)),
+        [] => String::new(),
+    };
+    let assumed = if question.gbs_is_assumed { ", assumed: change it with --batch-tokens" } else { "" };
+    let mut parts =
+        vec![format!("Step: {batch} of {} tokens each{assumed}.", group_digits(question.seq_len.into()))];
+    if let Some(offer) = question.offers.first() {
+        parts.push(format!("Software: {}.", offer.options.stack.title()));
+    }
+    let each = |write: &dyn Fn(&GpuOffer) -> String| {
+        let texts: Vec<String> = question.offers.iter().map(write).collect();
+        texts.join("; ")
+    };
+    parts.push(format!(
+        "Precisions: {}.",
+        each(&|offer| {
+            let titles: Vec<&str> = offer.dtypes.iter().map(|dtype| dtype.title()).collect();
+            format!("{} {}", offer.gpu.name, one_of(&titles))
+        })
+    ));
+    parts.push(format!("GPU-hour: {}.", each(&|offer| price(offer, currency(question)))));
+    if !question.locks.is_empty() {
+        parts.push(format!("Locked: {}.", question.locks));
+    }
+    if question.headroom_bytes > 0.0 {
+        parts.push(format!("Headroom: {} GiB.", cells::gib(question.headroom_bytes)));
+    }
+    let rate = question.settings.disruptions.failure_rate;
+    let range = rate.per_gpu_hour().readable(|rate| format!("{rate:e}"));
+    let source = if rate.source() == "yours" { "yours" } else { "published studies" };
+    parts.push(format!("Failures per GPU-hour: {range} ({source})."));
+    parts.join(" ")
+}
+
+/// Returns the price of a GPU-hour with its source.
+fn price(offer: &GpuOffer, currency: &str) -> String {
+    let name = &offer.gpu.name;
+    let Some(price) = offer.price else { return format!("{name} unknown, set it with --price") };
+    let source = match price.source {
+        PriceSource::Assumed { form, .. } => format!("assumed: {}", form.title().to_lowercase()),
+        PriceSource::Yours => "yours".to_string(),
+    };
+    let range = price.per_gpu_hour.readable(|price| format!("{price:.2}"));
+    format!("{name} {range} {currency} ({source})")
+}
+
+/// Returns the comparison of the GPU types, or why none has a plan.
+pub(super) fn verdict(found: &[SearchedGpu<'_>]) -> String {
+    let mut reaching: Vec<(&SearchedGpu<'_>, &PlannedRun)> =
+        found.iter().filter_map(|found| Some((found, found.answer.best()?))).collect();
+    let Some(question) = found.first().map(|found| found.question) else { return String::new() };
+    reaching.sort_by(|one, other| value(question, one.1).total_cmp(&value(question, other.1)));
+    let mut sentences: Vec<String> = match &*reaching {
+        [] => Vec::new(),
+        [(found, run)] => vec![alone(found, run)],
+        [first, others @ ..] => others.iter().map(|other| compared(*first, *other)).collect(),
+    };
+    sentences.extend(late(question, &reaching));
+    let missing = found.iter().filter_map(|found| Some(unmet_sentence(found.answer.unmet.as_ref()?, found)));
+    sentences.extend(missing);
+    sentences.join(" ")
+}
+
+/// Returns which plans miss the deadline at the slow end of their range.
+fn late(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
+    let Goal::Deadline(limit) = question.goal else { return None };
+    let late = reaching.iter().filter(|(_, run)| run.time.days().high > limit);
+    let names: Vec<&str> = late.map(|(found, _)| &*found.offer.gpu.name).collect();
+    match &*names {
+        [] => None,
+        [name] => Some(format!("At the slow end of its range, {name} misses the deadline.")),
+        [first @ .., last] => {
+            let names = format!("{} and {last}", first.join(", "));
+            Some(format!("At the slow end of their ranges, {names} miss the deadline."))
+        }
+    }
+}
+
+/// Returns what the objective minimizes.
+fn value(question: &Question, run: &PlannedRun) -> f64 {
+    match question.objective {
+        Objective::FewestGpus => run.gpus.into(),
+        Objective::Fastest => run.days,
+        Objective::Cheapest | Objective::MostTokens => run.expected_cost.unwrap_or(f64::INFINITY),
+    }
+}
+
+/// Returns the sentence about the only plan.
+fn alone(found: &SearchedGpu<'_>, run: &PlannedRun) -> String {
+    let cost = run.cost.zip(run.expected_cost);
+    let cost = cost.map_or(String::new(), |(cost, expected)| {
+        format!(" and cost {}", cells::money_range(expected, cost.total, currency(found.question)))
+    });
+    format!(
+        "{} × {} take {} days{cost}.",
+        group_digits(run.gpus.into()),
+        found.offer.gpu.name,
+        cells::days(run.days, run.time.days())
+    )
+}
+
+/// Returns the comparison of the best GPU type with another one.
+fn compared(best: (&SearchedGpu<'_>, &PlannedRun), other: (&SearchedGpu<'_>, &PlannedRun)) -> String {
+    let ((best, run), (against, than)) = (best, other);
+    let (name, other) = (&best.offer.gpu.name, &against.offer.gpu.name);
+    let is_deadline = matches!(best.question.goal, Goal::Deadline(_));
+    // The GPUs that a deadline needs are as uncertain as the days that a plan takes.
+    let needed = |run: &PlannedRun| run.time.days().times(f64::from(run.gpus) / run.days);
+    let (mut text, first_is_sure) = match is_deadline {
+        true => {
+            let gpus = difference(run.gpus.into(), than.gpus.into(), ["fewer", "more"]);
+            let gpus = gpus.map_or("as many".to_string(), |(share, word)| format!("{share} {word}"));
+            let link = if run.gpus == than.gpus { "as" } else { "than" };
+            let [own, its] = [run.gpus, than.gpus].map(|gpus| group_digits(gpus.into()));
+            (
+                format!("{name} needs {gpus} GPUs {link} {other} ({own} instead of {its})"),
+                !overlap(needed(run), needed(than)),
+            )
+        }
+        false => {
+            let days = difference(run.days, than.days, ["less", "more"]);
+            let text = match days {
+                Some((share, word)) => format!("{name} takes {share} {word} time than {other}"),
+                None => format!("{name} takes as long as {other}"),
+            };
+            (text, !overlap(run.time.days(), than.time.days()))
+        }
+    };
+    let costs = run.expected_cost.zip(than.expected_cost);
+    if let Some((own, its)) = costs {
+        text += &match difference(own, its, ["less", "more"]) {
+            Some((share, word)) => format!(" and costs {share} {word}"),
+            None => " and costs as much".to_string(),
+        };
+    }
+    let cost_is_sure = run.cost.zip(than.cost).map(|(own, its)| !overlap(own.total, its.total));
+    let first = if is_deadline { "GPUs" } else { "time" };
+    let rest = match (first_is_sure, cost_is_sure) {
+        (true, Some(true)) => "Both differences are larger than the uncertainty.".to_string(),
+        (true, None) => "The difference is larger than the uncertainty.".to_string(),
+        (true, Some(false)) => "The difference in cost is within the uncertainty.".to_string(),
+        (false, Some(true)) => format!("The difference in {first} is within the uncertainty."),
+        (false, Some(false)) => "Both differences are within the uncertainty.".to_string(),
+        (false, None) => "The difference is within the uncertainty.".to_string(),
+    };
+    format!("{text}. {rest}")
+}
+
+/// Returns by how much a value differs from another, in whole percent, and the word for less or more; none if it rounds to
+/// nothing.
+fn difference(one: f64, other: f64, [less, more]: [&'static str; 2]) -> Option<(String, &'static str)> {
+    let percent = ((one / other - 1.0).abs() * 100.0).round();
+    (percent > 0.0).then(|| (format!("{percent} %"), if one < other { less } else { more }))
+}
+
+fn overlap(one: ValueRange, other: ValueRange) -> bool {
+    one.low <= other.high && other.low <= one.high
+}
+
+/// Returns why a GPU type has no plan, and what would help.
+pub(super) fn unmet_sentence(unmet: &Unmet, found: &SearchedGpu<'_>) -> String {
+    let SearchedGpu { question, offer, answer, .. } = *found;
+    let name = &offer.gpu.name;
+    match unmet {
+        Unmet::NoLayout(None) => format!("No layout works on {name}, and no single change helps."),
+        Unmet::NoLayout(Some(change)) => {
+            let setting = &change.setting;
+            let without = setting.value.is_empty();
+            let with = match without {
+                true => message!["without ", setting.field],
+                false => message!["with ", setting.clone()],
+            };
+            format!(
+                "No layout works on {name}. One works {}: {} on {} GPUs, {} days.",
+                with.text(Front::Search),
+                change.run.layout.candidate,
+                group_digits(change.run.gpus.into()),
+                readable_days(change.run.days)
+            )
+        }
+        Unmet::TooSlow { days } => {
+            let gpus = answer.layouts.first().map_or(0, |run| run.gpus);
+            let limit = match question.goal {
+                Goal::Deadline(limit) => format!(", not {}", significant(limit, 4)),
+                Goal::Budget(_) | Goal::Open => String::new(),
+            };
+            format!(
+                "The fastest plan on {name} takes {} days{limit}, on {} GPUs.",
+                readable_days(*days),
+                group_digits(gpus.into())
+            )
+        }
+        Unmet::TooExpensive { cost, tokens } => format!(
+            "The cheapest plan on {name} costs {}. The budget buys {} tokens.",
+            cells::money(*cost, currency(question)),
+            rounded_count(*tokens)
+        ),
+        Unmet::NoPrice => message![
+            format!("No price of the {name} is known, so no budget can be met: set "),
+            message::Setting::new(Field::Price, format!("{}=2.95", offer.gpu.id)),
+            ", for example."
+        ]
+        .text(Front::Search),
+    }
+}
+
+/// Returns how the best layout compares with the published one.
+pub(super) fn beside_published(found: &SearchedGpu<'_>) -> Option<String> {
+    let (recipe, published) = found.answer.published.as_ref()?;
+    let best = found.answer.layouts.first()?;
+    if best.layout.candidate == published.layout.candidate {
+        return Some(format!("The best layout is the published one of {}.", recipe.id));
+    }
+    let Interval { low, mid, high } = best.speed_over(published);
+    let whole = |ratio: f64| format!("{:.0}", (ratio - 1.0) * 100.0);
+    Some(match low > 1.0 {
+        true => format!(
+            "The best layout is {} % faster than the published one of {} ({}–{} %).",
+            whole(mid),
+            recipe.id,
+            whole(low),
+            whole(high)
+        ),
+        false => format!(
+            "The best layout is as fast as the published one of {}, within ±{} %.",
+            recipe.id,
+            whole(high.max(2.0 - low))
+        ),
+    })
+}
+
+/// Returns how many layouts were considered, and which rule discarded how many.
+pub(super) fn considered(counts: &SearchCounts) -> String {
+    let number = |count: u64| group_digits(count as f64);
+    let mut rules: Vec<Rule> = Rule::ALL.into_iter().filter(|rule| counts.discarded_by(*rule) > 0).collect();
+    rules.sort_by_key(|rule| std::cmp::Reverse(counts.discarded_by(*rule)));
+    let mut reasons: Vec<String> = rules
+        .iter()
+        .map(|rule| format!("{} because {}", number(counts.discarded_by(*rule)), rule.title()))
+        .collect();
+    if counts.slower > 0 {
+        reasons.push(format!(
+            "{} because their computation alone takes longer than the best layouts",
+            number(counts.slower)
+        ));
+    }
+    let discarded =
+        if reasons.is_empty() { String::new() } else { format!(" Discarded: {}.", reasons.join("; ")) };
+    format!("Considered {} layouts; {} fit.{discarded}", number(counts.combinations), number(counts.fitting))
+}
+
+fn currency(question: &Question) -> &str {
+    question.settings.currency.label()
+}

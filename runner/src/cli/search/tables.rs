@@ -1,0 +1,47 @@
+//! The result of a search for people.
+
+use super::found::SearchedGpu;
+use super::sentences::{assumptions, beside_published, considered, restated, verdict};
+use crate::cli::Failure;
+use crate::cli::output::{text_line, text_table};
+use trainplan_shared::question::Question;
+use trainplan_shared::tables::{LayoutColumn, PlanColumn, PlanRow};
+use trainplan_shared::units::group_digits;
+
+/// Prints the question, the answers, the verdict, and the layouts of each GPU type.
+pub(super) fn print(question: &Question, found: &[SearchedGpu<'_>]) -> Result<(), Failure> {
+    text_line(&restated(question))?;
+    text_line(&assumptions(question))?;
+    let best: Vec<PlanRow<'_>> = found.iter().filter_map(SearchedGpu::best).collect();
+    if !best.is_empty() {
+        text_line("")?;
+        text_table(&PlanColumn::terminal(&best))?;
+    }
+    text_line(&format!("\n{}", verdict(found)))?;
+    for found in found {
+        layouts(found)?;
+    }
+    Ok(())
+}
+
+fn layouts(found: &SearchedGpu<'_>) -> Result<(), Failure> {
+    let SearchedGpu { offer, answer, .. } = *found;
+    let rows = found.rows();
+    match rows.first() {
+        Some(first) => {
+            let gpus = group_digits(first.run.gpus.into());
+            text_line(&format!("\nLayouts on {gpus} × {}\n", offer.gpu.name))?;
+            text_table(&LayoutColumn::terminal(&rows).without_empty_columns())?;
+            text_line("")?;
+        }
+        None => text_line(&format!("\nLayouts on {}\n", offer.gpu.name))?,
+    }
+    if let Some(sentence) = beside_published(found) {
+        text_line(&sentence)?;
+    }
+    text_line(&considered(&answer.counts))?;
+    match answer.best() {
+        Some(run) => text_line(&format!("To go on: {}", found.command(run))),
+        None => Ok(()),
+    }
+}

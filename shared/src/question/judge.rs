@@ -1,0 +1,76 @@
+//! Judgements of a plan: how it compares with another layout, and what to doubt in it.
+
+use super::{PlannedRun, Question};
+use crate::estimate::Interval;
+use crate::field::Field;
+use crate::message;
+use crate::message::Message;
+use crate::units::{percent, rounded_count, significant};
+
+/// An MFU below which a plan wastes its GPUs. Published runs of dense models reach 35 to 60 %, of sparse ones 20 to 45 %.
+const LOW_MFU: f64 = 0.15;
+
+/// Days of a plan that nobody would start: ten years.
+const LONG_DAYS: f64 = 3652.5;
+
+/// Tokens of a step beyond every published run: DeepSeek-V3 reached 63M.
+const LARGE_BATCH_TOKENS: f64 = 60e6;
+
+impl PlannedRun {
+    /// Returns how many times as fast as `other` it is, per sequence, with the 80 % interval.
+    ///
+    /// The errors of the two predictions count as independent. Those of similar layouts are alike, so the interval is rather
+    /// too wide.
+    pub fn speed_over(&self, other: &PlannedRun) -> Interval {
+        let mid = other.layout.s_per_sequence() / self.layout.s_per_sequence();
+        let (own, its) = (self.layout.step_time_s, other.layout.step_time_s);
+        let spread = |one: f64, two: f64| libm::hypot(libm::log(one), libm::log(two));
+        let below = spread(own.high / own.mid, its.mid / its.low);
+        let above = spread(own.mid / own.low, its.high / its.mid);
+        Interval { low: mid * libm::exp(-below), mid, high: mid * libm::exp(above) }
+    }
+
+    /// Returns what to doubt in the plan, with the fields to change.
+    pub fn cautions(&self, question: &Question) -> Vec<Message> {
+        let mut cautions = Vec::new();
+        if self.mfu < LOW_MFU {
+            cautions.push(message![
+                format!(
+                    "The MFU is only {}: most of the GPUs' time would be wasted. Search fewer GPUs with ",
+                    percent(self.mfu)
+                ),
+                Field::GpuRange,
+                ", or allow a larger global batch with ",
+                Field::BatchTokens,
+                "."
+            ]);
+        }
+        if self.days > LONG_DAYS {
+            cautions.push(message![
+                format!(
+                    "The run takes {} years. Search more GPUs with ",
+                    significant(self.days / LONG_DAYS * 10.0, 2)
+                ),
+                Field::GpuRange,
+                ", or train fewer tokens with ",
+                Field::Tokens,
+                "."
+            ]);
+        }
+        let tokens = f64::from(self.layout.candidate.gbs) * f64::from(question.seq_len);
+        if tokens > LARGE_BATCH_TOKENS {
+            cautions.push(message![
+                format!(
+                    "A step has {} tokens, more than we know of any published run. A model may learn less from each token. \
+                     Set fewer with ",
+                    rounded_count(tokens)
+                ),
+                Field::BatchTokens,
+                " or ",
+                Field::Gbs,
+                "."
+            ]);
+        }
+        cautions
+    }
+}

@@ -1,0 +1,322 @@
+//! `trainplan search` through the binary.
+
+use crate::{csv, json, refusal};
+use serde_json::Value;
+use std::fs;
+use trainplan_tests::trainplan;
+
+/// The question of the planning guide, for a model.
+fn question(model: &str) -> Value {
+    json(&[
+        "search",
+        "--model",
+        model,
+        "--gpu",
+        "h100,b200",
+        "--tokens",
+        "10T",
+        "--deadline",
+        "60d",
+        "--price",
+        "h100=2.95",
+    ])
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
+}
+
+fn list(value: &Value) -> &Vec<Value> {
+    value.as_array().unwrap_or_else(|| panic!("{value} is not a list"))
+}
+
+/// Runs a search without a plan and gives its JSON and its error.
+fn no_plan(arguments: &[&str]) -> (Value, String) {
+    let run = trainplan(["search", "--format", "json"].iter().chain(arguments));
+    assert_eq!(run.code, Some(3), "{arguments:?}: {}", run.stderr);
+    (serde_json::from_str(&run.stdout).unwrap(), run.stderr)
+}
+
+/// Checks that `trainplan estimate` confirms a printed command.
+fn confirm(command: &str, plan: &Value) {
+    let words: Vec<&str> = command.strip_prefix("trainplan ").unwrap().split(' ').collect();
+    let estimate = json(&words);
+    assert_eq!(estimate["step_time_s"], plan["step_time_s"], "{command}");
+    assert_eq!(estimate["memory"]["margin_bytes"], plan["spare_bytes"], "{command}");
+    assert_eq!(estimate["fits"], true, "{command}");
+    for end in ["low", "high"] {
+        let days = number(&estimate["whole_run"]["days"][end]);
+        // The search counts whole steps.
+        assert!((days / number(&plan["days_range"][end]) - 1.0).abs() < 1e-3, "{command}: {days}");
+        let costs = list(&estimate["whole_run"]["costs"]);
+        let cost = number(&plan["cost_range"][end]);
+        assert!(
+            costs.iter().any(|each| (number(&each["total"][end]) / cost - 1.0).abs() < 1e-3),
+            "{command}"
+        );
+    }
+}
+
+#[test]
+fn a_question_is_answered_for_each_gpu_type_and_an_estimate_confirms_it() {
+    for model in ["llama3.1-70b", "qwen3-235b-a22b"] {
+        let result = question(model);
+        let answers = list(&result["answers"]);
+        assert_eq!(answers.iter().map(|answer| &answer["gpu"]).collect::<Vec<_>>(), ["h100", "b200"]);
+        for answer in answers {
+            let best = &answer["best"];
+            assert!(number(&best["days"]) <= 60.0, "{best}");
+            let range = &best["days_range"];
+            assert!(
+                number(&range["low"]) < number(&best["days"])
+                    && number(&best["days"]) < number(&range["high"])
+            );
+            confirm(answer["command"].as_str().unwrap(), best);
+            assert_eq!(answer["layouts"][0]["chosen"], best["chosen"]);
+            // Fewer GPUs are too slow.
+            let fewer =
+                list(&answer["by_gpus"]).iter().filter(|plan| number(&plan["gpus"]) < number(&best["gpus"]));
+            assert!(fewer.into_iter().all(|plan| number(&plan["days"]) > 60.0));
+            let considered = &answer["considered"];
+            let discarded: f64 =
+                list(&considered["discarded"]).iter().map(|rule| number(&rule["layouts"])).sum();
+            let known = discarded + number(&considered["fitting"]) + number(&considered["slower"]);
+            assert_eq!(known, number(&considered["layouts"]));
+        }
+        let gpus = |place: usize| number(&answers[place]["best"]["gpus"]);
+        assert!(gpus(1) < gpus(0));
+        let verdict = result["verdict"].as_str().unwrap();
+        assert!(verdict.starts_with("B200 needs ") && verdict.contains("fewer GPUs than H100"), "{verdict}");
+    }
+}
+
+#[test]
+fn what_is_left_out_is_assumed_and_named() {
+    let run = trainplan(["search", "--model", "llama3.1-8b", "--gpus", "64", "--format", "table"]);
+    for part in [
+        "assumed: compute-optimal",
+        "on H100 or B200",
+        "--batch-tokens",
+        "assumed: reserved",
+        "trainplan estimate --model",
+    ] {
+        assert!(run.stdout.contains(part), "{part}: {}", run.stdout);
+    }
+    assert_eq!(run.code, Some(0));
+}
+
+#[test]
+fn a_deadline_that_cannot_be_met_exits_with_3_and_names_the_fastest_plan() {
+    let (result, error) = no_plan(&[
+        "--model",
+        "llama3.1-8b",
+        "--gpu",
+        "h100",
+        "--gpus",
+        "8..64",
+        "--tokens",
+        "1T",
+        "--deadline",
+        "1d",
+    ]);
+    let unmet = &result["answers"][0]["unmet"];
+    assert_eq!(unmet["why"], "too_slow");
+    let days = list(&result["answers"][0]["by_gpus"]).iter().map(|plan| number(&plan["days"]));
+    assert_eq!(number(&unmet["days"]), days.fold(f64::INFINITY, f64::min));
+    assert!(unmet["text"].as_str().unwrap().contains("days, not 1, on 64 GPUs"), "{unmet}");
+    assert!(error.contains("No plan fits, or none reaches the goal."), "{error}");
+}
+
+#[test]
+fn a_budget_is_kept_or_the_tokens_that_it_buys_are_named() {
+    let common = ["--model", "llama3.1-8b", "--gpu", "h100", "--tokens", "1T", "--price", "2"];
+    let with = |budget| [&["search"], &common[..], &["--budget", budget]].concat();
+    let best = &json(&with("200K"))["answers"][0]["best"];
+    assert!(number(&best["cost"]) <= 200e3, "{best}");
+    let (result, _) = no_plan(&with("2K")[1..]);
+    let unmet = &result["answers"][0]["unmet"];
+    assert!(number(&unmet["cost"]) > 2e3 && number(&unmet["tokens"]) < 1e12, "{unmet}");
+    let (result, _) =
+        no_plan(&["--model", "llama3.1-8b", "--gpu", "gh200", "--budget", "2K", "--gpus", "64"]);
+    assert_eq!(result["answers"][0]["unmet"]["why"], "no_price");
+    assert!(result["verdict"].as_str().unwrap().contains("--price gh200="), "{result}");
+}
+
+#[test]
+fn locks_headroom_and_precisions_are_kept() {
+    let (header, rows) = csv(&[
+        "search",
+        "--model",
+        "llama3.1-70b",
+        "--gpu",
+        "h100",
+        "--gpus",
+        "256",
+        "--dtype",
+        "bf16",
+        "--lock",
+        "tp=4|8,recompute!=full",
+        "--headroom",
+        "10",
+        "--top",
+        "8",
+    ]);
+    let column = |name: &str| header.iter().position(|title| title == name).unwrap();
+    let ranked: Vec<_> = rows.iter().filter(|row| !row[column("rank")].is_empty()).collect();
+    assert_eq!(ranked.len(), 8);
+    for row in ranked {
+        assert!(
+            ["4", "8"].contains(&row[column("tp")].as_str()) && row[column("recompute")] != "full",
+            "{row:?}"
+        );
+        assert!(row[column("spare_bytes")].parse::<f64>().unwrap() >= 10.0 * 1_073_741_824.0, "{row:?}");
+        assert_eq!((row[column("dtype")].as_str(), row[column("gpus")].as_str()), ("bf16", "256"));
+    }
+    let (result, _) = no_plan(&[
+        "--model",
+        "llama3.1-405b",
+        "--gpu",
+        "h100",
+        "--gpus",
+        "512",
+        "--lock",
+        "tp=1,pp=1,fsdp=off",
+    ]);
+    let change = &result["answers"][0]["unmet"]["change"];
+    assert_eq!(change["flag"], "lock");
+    let helped = json(&[
+        "search",
+        "--model",
+        "llama3.1-405b",
+        "--gpu",
+        "h100",
+        "--gpus",
+        "512",
+        "--lock",
+        change["value"].as_str().unwrap(),
+    ]);
+    assert_eq!(helped["answers"][0]["best"]["step_time_s"], change["plan"]["step_time_s"]);
+}
+
+#[test]
+fn the_published_layout_stands_beside_the_best() {
+    let arguments = [
+        "search",
+        "--model",
+        "llama3.1-405b",
+        "--gpu",
+        "h100",
+        "--gpus",
+        "512",
+        "--gbs",
+        "256",
+        "--dtype",
+        "fp8",
+        "--stack",
+        "nemo-2",
+    ];
+    let published = &json(&arguments)["answers"][0]["published"];
+    assert!(published["recipe"].as_str().unwrap().starts_with("llama3.1-405b/h100/fp8/512@"), "{published}");
+    assert!(published["text"].as_str().unwrap().contains("the published one of llama3.1-405b/h100/fp8/512@"));
+    let speed = &published["speed_of_best"];
+    assert!(number(&speed["low"]) < number(&speed["mid"]) && number(&speed["mid"]) < number(&speed["high"]));
+    let (header, rows) = csv(&arguments);
+    let recipe = header.iter().position(|title| title == "recipe").unwrap();
+    assert_eq!(rows.iter().filter(|row| !row[recipe].is_empty()).count(), 1);
+}
+
+#[test]
+fn a_model_of_ones_own_is_searched_and_its_command_names_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config.json");
+    let llama = r#"{"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
+        "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
+        "max_position_embeddings": 8192, "tie_word_embeddings": false}"#;
+    fs::write(&config, llama).unwrap();
+    let of = |model| json(&["search", "--model", model, "--gpu", "h100", "--gpus", "64", "--tokens", "1T"]);
+    let (own, known) = (of(config.to_str().unwrap()), of("llama3.1-8b"));
+    let (own, known) = (&own["answers"][0], &known["answers"][0]);
+    assert_eq!(own["best"]["chosen"], known["best"]["chosen"]);
+    let command = own["command"].as_str().unwrap();
+    assert!(command.contains(&format!("--model {}", config.display())), "{command}");
+    confirm(command, &own["best"]);
+}
+
+#[test]
+fn an_absurd_plan_is_doubted_with_the_flags_to_change() {
+    let search = |more: &[&str]| {
+        let run = trainplan(
+            [&["search", "--model", "llama3.1-8b", "--gpu", "h100", "--format", "json"], more].concat(),
+        );
+        assert_eq!(run.code, Some(0), "{more:?}: {}", run.stderr);
+        run.stderr
+    };
+    let wasteful = search(&["--gpus", "16384"]);
+    assert!(wasteful.contains("note: H100: The MFU is only") && wasteful.contains("--gpus"), "{wasteful}");
+    let endless = search(&["--gpus", "8", "--tokens", "500T"]);
+    assert!(endless.contains("years") && endless.contains("--tokens"), "{endless}");
+    let large = search(&["--gpus", "64", "--batch-tokens", "128M"]);
+    assert!(large.contains("A step has 134M tokens") && large.contains("--batch-tokens or --gbs"), "{large}");
+    assert!(!search(&["--gpus", "64"]).contains("note: H100"));
+}
+
+#[test]
+fn mistakes_name_the_flags_of_a_search() {
+    let text = refusal(&[
+        "search",
+        "--model",
+        "llama3.1-8b",
+        "--gpu",
+        "a100",
+        "--dtype",
+        "fp8",
+        "--deadline",
+        "60d",
+        "--budget",
+        "5M",
+    ]);
+    assert!(text.contains("computes in none of these: --dtype."), "{text}");
+    assert!(text.contains("A search takes --deadline or --budget, not both."), "{text}");
+    assert!(!text.contains("--precisions") && !text.contains("--gpu-types"), "{text}");
+    assert!(refusal(&["search", "--gpu", "h100"]).contains("Missing: --model"));
+    assert!(refusal(&["search", "--model", "llama3.1-8b", "--campaign", "new.toml"]).contains("--cluster"));
+}
+
+#[test]
+fn the_best_layouts_become_a_campaign_that_can_be_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, clusters) = (folder.path().join("measure.campaign.toml"), folder.path().join("clusters.toml"));
+    let clusters_text = "version = 1\n\n[cluster.alpha]\nssh = \"alpha-login\"\naccount = \"research\"\npartition = \
+                         \"batch\"\ngpu = \"h100\"\n";
+    fs::write(&clusters, clusters_text).unwrap();
+    let (file, clusters) = (file.to_str().unwrap(), clusters.to_str().unwrap());
+    let search = [
+        "search",
+        "--model",
+        "llama3.1-8b",
+        "--gpu",
+        "h100",
+        "--gpus",
+        "64",
+        "--top",
+        "3",
+        "--campaign",
+        file,
+        "--cluster",
+        "alpha",
+    ];
+    let best = json(&search);
+    let planned =
+        trainplan(["run", file, "--clusters", clusters, "--dry-run", "--anyway", "--format", "json"]);
+    assert!(matches!(planned.code, Some(0 | 3)), "{}", planned.stderr);
+    let planned: Value = serde_json::from_str(&planned.stdout).unwrap();
+    let runs = list(&planned);
+    assert_eq!(runs.len(), 3, "{planned}");
+    for (run, layout) in runs.iter().zip(list(&best["answers"][0]["layouts"])) {
+        assert_eq!(run["step_time_s"], layout["step_time_s"], "{run}");
+    }
+    let text = fs::read_to_string(file).unwrap();
+    let again = refusal(&search);
+    assert!(again.contains("The file exists") && again.contains("--campaign"), "{again}");
+    assert_eq!(fs::read_to_string(file).unwrap(), text);
+}
