@@ -58,9 +58,12 @@ pub fn format_count(count: f64) -> String {
 
 /// Returns a count with three significant digits and a suffix: 8,388,608 as `8.39M`, 1.5e13 as `15T`.
 pub fn rounded_count(count: f64) -> String {
-    let (suffix, factor) =
-        SUFFIXES.iter().rev().find(|(_, factor)| count >= *factor).copied().unwrap_or((' ', 1.0));
-    format!("{}{}", significant(count / factor, 3), suffix).trim_end().to_string()
+    let rounded: f64 = format!("{count:.2e}").parse().unwrap_or(count);
+    let suffix = SUFFIXES.iter().rev().find(|(_, factor)| rounded >= *factor);
+    match suffix {
+        Some((suffix, factor)) => format!("{}{suffix}", significant(rounded / factor, 3)),
+        None => significant(rounded, 3),
+    }
 }
 
 /// Returns a number rounded to an integer, with thousands separators: `8,621,236`.
@@ -171,6 +174,12 @@ pub fn greatest_common_divisor(a: u32, b: u32) -> u32 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_count_is_rounded_to_three_digits_with_a_suffix() {
+        let counts = [8_388_608.0, 1.5e13, 8.117e12, 24_714_936_320.0, 512.0, 999_999.0];
+        assert_eq!(counts.map(rounded_count), ["8.39M", "15T", "8.12T", "24.7B", "512", "1M"]);
+    }
 
     #[test]
     fn counts_are_parsed_with_suffixes_and_separators() {

@@ -377,3 +377,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn any_text_has_a_closest_name() {
+    for (text, name) in
+        [("Llama 3.1 70B", "Llama-3.1-70B"), ("h100:hbm_gb=96", "h100-hbm_gb-96"), ("—", "unnamed")]
+    {
+        assert_eq!(Name::closest(text).as_str(), name);
+        assert_eq!(name.parse(), Ok(Name::closest(text)));
+    }
+    assert_eq!(Name::closest(&"x".repeat(99)).as_str().len(), 64);
+}

@@ -74,3 +74,44 @@ impl PlannedRun {
         cautions
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Front;
+    use crate::question::Survey;
+    use crate::spec::Spec;
+
+    fn question(gpus: &str, tokens: &str) -> Question {
+        let spec = Spec::default().with(Field::Model, "llama3.1-8b").with(Field::GpuTypes, "h100");
+        spec.with(Field::GpuRange, gpus).with(Field::Tokens, tokens).question().unwrap()
+    }
+
+    #[test]
+    fn a_layout_is_as_fast_as_itself_and_the_interval_is_wider_than_that_of_a_prediction() {
+        let question = question("64", "1T");
+        let layouts = Survey::new(&question, &question.offers[0]).finish().layouts;
+        let (one, other) = (&layouts[0], &layouts[9]);
+        assert_eq!(one.speed_over(one).mid, 1.0);
+        let (speed, back) = (one.speed_over(other), other.speed_over(one));
+        assert!(speed.mid >= 1.0 && speed.low < speed.mid && speed.mid < speed.high);
+        assert!((speed.low * back.high - 1.0).abs() < 1e-12 && (speed.mid * back.mid - 1.0).abs() < 1e-12);
+        let own = one.layout.step_time_s;
+        assert!(speed.high / speed.mid > own.mid / own.low);
+    }
+
+    #[test]
+    fn only_an_absurd_plan_is_doubted() {
+        let cautions = |gpus: &str, tokens: &str| {
+            let question = question(gpus, tokens);
+            let best = Survey::new(&question, &question.offers[0]).finish().best().unwrap().clone();
+            let cautions = best.cautions(&question);
+            cautions.iter().map(|caution| caution.text(Front::Search)).collect::<Vec<_>>()
+        };
+        assert_eq!(cautions("64", "1T"), [""; 0]);
+        let [years] = &cautions("8", "500T")[..] else { panic!("one caution") };
+        assert!(years.contains(" years. Search more GPUs with --gpus"), "{years}");
+        let [waste] = &cautions("16384", "1T")[..] else { panic!("one caution") };
+        assert!(waste.contains("The MFU is only 1"), "{waste}");
+    }
+}

@@ -225,6 +225,19 @@ mod tests {
     }
 
     #[test]
+    fn columns_without_a_value_are_left_out() {
+        let row = |last: Option<&str>| vec![Some("a".to_string()), None, last.map(String::from)];
+        let table = TextTable {
+            titles: vec!["one", "two", "three"],
+            numbers: vec![false, true, true],
+            rows: vec![row(None), row(Some("c"))],
+        };
+        let kept = table.without_empty_columns();
+        assert_eq!((kept.titles, kept.numbers), (vec!["one", "three"], vec![false, true]));
+        assert_eq!(kept.rows[0], [Some("a".to_string()), None]);
+    }
+
+    #[test]
     fn csv_columns_have_consecutive_places_and_keys_are_unique() {
         macro_rules! check {
             ($($Column:ident),*) => {$(
