@@ -31,11 +31,6 @@ impl PlanRow<'_> {
         cells::days(self.run.days, self.run.time.days())
     }
 
-    fn cost(&self) -> Option<String> {
-        let (cost, expected) = self.run.cost.zip(self.run.expected_cost)?;
-        Some(cells::money_range(expected, cost.total, self.currency()))
-    }
-
     fn energy(&self) -> String {
         self.run.energy.mwh.readable(readable)
     }
@@ -137,8 +132,8 @@ columns! {
         csv 22 "days_high" => |row| number(Some(row.run.time.days().high));
     }
     Cost "cost" {
-        page "Cost" [number] => |row| row.cost().into();
-        terminal "cost" [number] => |row| row.cost();
+        page "Cost" [number] => |row| cost(row).into();
+        terminal "cost" [number] => cost;
         csv 23 "cost" => |row| number(row.run.expected_cost);
         sort => |row| SortValue::Number(row.run.expected_cost);
     }
@@ -224,8 +219,8 @@ columns! {
         sort => |row| SortValue::Number(Some(row.run.days));
     }
     Cost "cost" {
-        page "Cost" [number] => |row| row.cost().into();
-        terminal "cost" [number] => |row| row.cost();
+        page "Cost" [number] => |row| cost(row).into();
+        terminal "cost" [number] => cost;
         sort => |row| SortValue::Number(row.run.expected_cost);
     }
     Mfu "mfu" {
@@ -245,4 +240,10 @@ columns! {
     Published "published" {
         terminal "published by" => |row| row.recipe.map(ToString::to_string);
     }
+}
+
+/// Returns the expected cost with its range.
+fn cost(row: &PlanRow<'_>) -> Option<String> {
+    let (cost, expected) = row.run.cost.zip(row.run.expected_cost)?;
+    Some(cells::money_range(expected, cost.total, row.currency()))
 }

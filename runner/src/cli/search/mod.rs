@@ -91,7 +91,7 @@ impl Args {
         match format {
             Format::Json => json(&SearchOutput::new(&question, &found, verdict(&found)))?,
             Format::Csv => {
-                csv_table(&PlanColumn::csv(&found.iter().flat_map(SearchedGpu::rows).collect::<Vec<_>>()))?
+                csv_table(&PlanColumn::csv(&found.iter().flat_map(SearchedGpu::rows).collect::<Vec<_>>()))?;
             }
             Format::Table => tables::print(&question, &found)?,
         }
