@@ -93,7 +93,12 @@ impl Spec {
     /// The text is not a number above 0.
     pub fn count(&self, field: Field) -> Result<Option<f64>, Problem> {
         let Some(text) = self.get(field) else { return Ok(None) };
-        let examples = if field == Field::Tokens { "10T, 1.5e12 or 500B" } else { "0.95 or 640" };
+        let examples = match field {
+            Field::Tokens => "10T, 1.5e12 or 500B",
+            Field::Budget => "5M or 250k",
+            Field::Headroom => "4 or 0.5",
+            _ => "0.95 or 640",
+        };
         match parse_count(text) {
             Some(count) if count > 0.0 => Ok(Some(count)),
             _ => {

@@ -275,7 +275,7 @@ fn mistakes_name_the_flags_of_a_search() {
         "--budget",
         "5M",
     ]);
-    assert!(text.contains("computes in none of these: --dtype."), "{text}");
+    assert!(text.contains("--dtype names no precision of"), "{text}");
     assert!(text.contains("A search takes --deadline or --budget, not both."), "{text}");
     assert!(!text.contains("--precisions") && !text.contains("--gpu-types"), "{text}");
     assert!(refusal(&["search", "--gpu", "h100"]).contains("Missing: --model"));

@@ -4,6 +4,7 @@ use crate::catalog::{Gpu, Model};
 use crate::choices::choices;
 use crate::cost::Price;
 use crate::field::Field;
+use crate::message;
 use crate::options::TrainingOptions;
 use crate::planning::RunSettings;
 use crate::precision::Dtype;
@@ -37,6 +38,8 @@ pub struct Question {
     pub counts: GpuCounts,
     /// What the run must reach.
     pub goal: Goal,
+    /// Whether the goal is assumed, because neither it nor numbers of GPUs nor an objective were given.
+    pub goal_is_assumed: bool,
     /// Which of the plans that reach it is best.
     pub objective: Objective,
     /// Values that the search must use or avoid.
@@ -96,6 +99,9 @@ pub enum GpuCounts {
     Only(Vec<u32>),
 }
 
+/// Days of the deadline that is assumed where nothing says how large the run may be.
+pub(super) const USUAL_DAYS: f64 = 60.0;
+
 /// The largest count that is searched where none is given: the largest published training run on GPUs, Llama 3.1 405B.
 const MOST_GPUS: u32 = 16_384;
 
@@ -137,10 +143,10 @@ impl FromStr for GpuCounts {
     fn from_str(text: &str) -> Result<GpuCounts, Problem> {
         let refuse = || {
             let message = format!(
-                "\"{text}\" is not a number of GPUs. Write one, such as 1024, a list, such as 512,1024, or a range, such as \
-                 512..4096."
+                " must be a number of GPUs, such as 1024, a list, such as 512,1024, or a range, such as 512..4096, not \
+                 \"{text}\"."
             );
-            Problem::new(Field::GpuRange, text, message)
+            Problem::new(Field::GpuRange, text, message![Field::GpuRange, message])
         };
         let count = |text: &str| {
             let count = parse_count(text.trim()).filter(|count| *count >= 1.0 && *count <= 1e6);

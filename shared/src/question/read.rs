@@ -1,5 +1,6 @@
 //! Reading a question from fields.
 
+use super::ask::USUAL_DAYS;
 use super::{Goal, GpuOffer, Objective, Question};
 use crate::catalog::{Catalog, Gpu, Model};
 use crate::cost::{Price, PriceSource, PurchaseForm};
@@ -65,6 +66,9 @@ impl Reading<'_> {
         let model = model?;
         let seq_len = seq_len.unwrap_or(model.seq_len);
         let (gbs, gbs_is_assumed) = self.global_batches(&model, seq_len)?;
+        let goal_is_assumed =
+            goal == Goal::Open && objective.is_none() && self.spec.get(Field::GpuRange).is_none();
+        let goal = if goal_is_assumed { Goal::Deadline(USUAL_DAYS) } else { goal };
         let usual = match goal {
             Goal::Deadline(_) => Objective::FewestGpus,
             Goal::Budget(_) | Goal::Open => Objective::Fastest,
@@ -79,6 +83,7 @@ impl Reading<'_> {
             offers,
             counts,
             goal,
+            goal_is_assumed,
             objective: objective.unwrap_or(usual),
             locks: locks.unwrap_or_default(),
             headroom_bytes: headroom_gib * GIB,
@@ -160,9 +165,13 @@ impl Reading<'_> {
                 dtypes.into_iter().filter(|dtype| rules.computes_in(*dtype, &gpu)).collect();
             if dtypes.is_empty() {
                 let message = message![
-                    format!("The {} with {} computes in none of these: ", gpu.name, options.stack.title()),
                     Field::Precisions,
-                    "."
+                    format!(
+                        " names no precision of {} on the {}: \"{}\".",
+                        options.stack.title(),
+                        gpu.name,
+                        self.spec.raw(Field::Precisions)
+                    )
                 ];
                 let has = Dtype::ALL.into_iter().filter(|dtype| rules.computes_in(*dtype, &gpu));
                 let given = self.spec.raw(Field::Precisions);

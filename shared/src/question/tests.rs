@@ -142,7 +142,10 @@ fn what_is_left_out_is_assumed_and_said_so() {
     assert_eq!(question.gbs, [1024]);
     let types: Vec<&str> = question.offers.iter().map(|offer| offer.gpu.id.as_str()).collect();
     assert_eq!(types, ["h100", "b200"]);
-    assert_eq!((question.goal, question.objective), (Goal::Open, Objective::Fastest));
+    assert_eq!((question.goal, question.objective), (Goal::Deadline(60.0), Objective::FewestGpus));
+    assert!(question.goal_is_assumed);
+    let counted = ask(&[(Field::Model, "llama3.1-70b"), (Field::GpuRange, "1024")]);
+    assert_eq!((counted.goal, counted.goal_is_assumed), (Goal::Open, false));
 }
 
 #[test]

@@ -79,7 +79,8 @@ impl Lock {
             None => (name.trim(), false),
         };
         let Some(locked) = CHOSEN_FIELDS.into_iter().find(|chosen| chosen.flag() == name) else {
-            return Err(Problem::unknown(field, name, CHOSEN_FIELDS.map(Field::flag)));
+            let message = format!("A search does not choose \"{name}\", so it can't be locked.");
+            return Err(Problem::new(field, name, message).allow(CHOSEN_FIELDS.map(Field::flag)));
         };
         let values: Vec<String> = values
             .split('|')

@@ -142,7 +142,7 @@ impl StackRules {
     /// Whether the software can divide a model's layers into `pp` stages of `vp` chunks; with `counted`, embedding and loss
     /// count as a layer each.
     ///
-    /// Stages of different sizes are for models that can't be divided evenly into that many. Their chunks are interleaved
+    /// Stages of different sizes are for models that can't be divided evenly into that power of two. Their chunks are interleaved
     /// only if embedding, loss and multi-token prediction fill the gaps: the model doesn't see the wait for a larger chunk.
     pub(super) fn divides(&self, architecture: &Architecture, pp: u32, vp: u32, counted: bool) -> bool {
         let (layers, chunks) = (architecture.layers, pp * vp);
@@ -150,7 +150,7 @@ impl StackRules {
         if slots.is_multiple_of(chunks) {
             return true;
         }
-        let divisible = layers.is_multiple_of(pp) || (layers + 2).is_multiple_of(pp);
+        let divisible = !pp.is_power_of_two() || layers.is_multiple_of(pp) || (layers + 2).is_multiple_of(pp);
         let filled = (layers + 2 + architecture.mtp_layers).is_multiple_of(chunks);
         self.uneven && !counted && !divisible && chunks <= layers && (vp == 1 || filled)
     }

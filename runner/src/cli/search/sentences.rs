@@ -18,6 +18,7 @@ pub(super) fn restated(question: &Question) -> String {
     let tokens = if question.tokens_are_assumed { " (assumed: compute-optimal)" } else { "" };
     let gpus: Vec<&str> = question.offers.iter().map(|offer| &*offer.gpu.name).collect();
     let goal = match question.goal {
+        Goal::Deadline(days) if question.goal_is_assumed => format!(" within {days} days (assumed)"),
         Goal::Deadline(days) => format!(" within {} days", significant(days, 4)),
         Goal::Budget(budget) => format!(" for at most {}", cells::money(budget, currency(question))),
         Goal::Open => String::new(),
