@@ -3,12 +3,14 @@
 //
 // The files are those that the page links to. Plotly is fetched later, with the first chart.
 
-import { statSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 
 const BUDGET = 350_000;
 // One page of each program; its other pages fetch the same files.
-const PAGES = ["index.html", "results/index.html"];
+const PAGES = ["index.html", "recipes/index.html", "results/index.html"];
+// The worker that searches for plans, with its script.
+const SEARCH_BUDGET = 150_000;
 const dist = join(import.meta.dirname, "..", "dist");
 
 const size = (path) => statSync(join(dist, `${path}.br`)).size;
@@ -29,4 +31,12 @@ for (const path of PAGES) {
     console.error(`${path} is ${total - BUDGET} bytes over its budget.`);
     process.exitCode = 1;
   }
+}
+
+const search = readdirSync(dist).filter((file) => /^trainplan-search-.*\.(js|wasm)$/.test(file));
+const bytes = search.reduce((sum, file) => sum + size(file), 0);
+line(bytes, `the search worker (budget ${SEARCH_BUDGET.toLocaleString("en")})`);
+if (bytes > SEARCH_BUDGET) {
+  console.error(`The search worker is ${bytes - SEARCH_BUDGET} bytes over its budget.`);
+  process.exitCode = 1;
 }

@@ -10,7 +10,8 @@ import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { writeServiceWorker } from "./offline.mjs";
 
 // A page for each route, for hosts that serve files only. An unknown path opens the planner, which shows "Page not found".
-const PLANNER_PAGES = ["index.html", "recipes/index.html", "404.html"];
+const PLANNER_PAGES = ["index.html", "404.html"];
+const RECIPES_PAGES = ["recipes/index.html"];
 const RESULTS_PAGES = ["results", "compare", "run", "history"].map((page) => `${page}/index.html`);
 const COMPRESSED = new Set([".css", ".html", ".js", ".json", ".svg", ".txt", ".wasm", ".webmanifest"]);
 
@@ -18,9 +19,11 @@ const web = join(import.meta.dirname, "..");
 const dist = process.env.TRUNK_STAGING_DIR;
 const isRelease = process.env.TRUNK_PROFILE === "release";
 
-const planner = addWorker(addPlotly(readFileSync(join(dist, "index.html"), "utf8")));
-const results = openResults(planner);
-for (const [html, pages] of [[planner, PLANNER_PAGES], [results, RESULTS_PAGES]]) {
+const plotly = addPlotly(readFileSync(join(dist, "index.html"), "utf8"));
+const planner = addWorker(addWorker(plotly, "worker"), "search");
+const recipes = openProgram(planner, "recipes");
+const results = openProgram(planner, "results");
+for (const [html, pages] of [[planner, PLANNER_PAGES], [recipes, RECIPES_PAGES], [results, RESULTS_PAGES]]) {
   const page = isRelease ? addPolicy(moveInlineScript(html)) : html;
   for (const path of pages) {
     mkdirSync(join(dist, path, ".."), { recursive: true });
@@ -65,17 +68,17 @@ function addNoServer() {
   }
 }
 
-/** Adds the worker, and its address for the app. */
-function addWorker(html) {
-  const { wasm, glue } = program("trainplan-worker");
+/** Adds a worker, and its address for the app. */
+function addWorker(html, name) {
+  const { wasm, glue } = program(`trainplan-${name}`);
   const start = `import init from "/${glue}";\nawait init({ module_or_path: "/${wasm}" });\n`;
-  const script = writeHashed("worker", start);
-  return replaceOnce(html, /(<meta name="worker-src" content=")"/, (_, tag) => `${tag}/${script}"`);
+  const script = writeHashed(name, start);
+  return replaceOnce(html, new RegExp(`(<meta name="${name}-src" content=")"`), (_, tag) => `${tag}/${script}"`);
 }
 
-/** Returns the page with the results program instead of the planner, which Trunk put there. */
-function openResults(html) {
-  const { wasm, glue } = program("trainplan-results");
+/** Returns the page with another program instead of the planner, which Trunk put there. */
+function openProgram(html, name) {
+  const { wasm, glue } = program(`trainplan-${name}`);
   const [planner] = html.match(/trainplan-planner-[0-9a-f]+(?=\.js)/);
   return html.replaceAll(`${planner}_bg.wasm`, wasm).replaceAll(`${planner}.js`, glue);
 }

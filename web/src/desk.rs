@@ -3,7 +3,7 @@
 
 use crate::message::results::{ForPage, ForWorker};
 use crate::message::{Answer, Question, RequestError, Scope, ServerChange};
-use crate::reader::PageWorker;
+use crate::reader::{PageWorker, WORKER};
 use gloo_storage::{LocalStorage as BrowserStorage, SessionStorage, Storage};
 use leptos::ev::storage;
 use leptos::prelude::*;
@@ -244,7 +244,7 @@ impl Desk {
     }
 
     fn start(self) {
-        match PageWorker::start(move |message| self.hear(message)) {
+        match PageWorker::start(WORKER, move |message| self.hear(message)) {
             // It says when it is ready.
             Ok(reader) => self.reader.set_value(Some(reader)),
             Err(_) => self.hear(None),

@@ -1,8 +1,8 @@
 //! The Trainplan web app. It runs in the browser, and each page keeps its state in the URL.
 //!
-//! There are three programs, so that a page loads only the code it needs: [`planner`] for plans, [`results`]
-//! for runs, and [`worker`] for large or slow computations of both. A link between pages of different
-//! programs loads a new page.
+//! There are several programs, so that a page loads only the code it needs: [`planner`] for plans, [`recipes`] for
+//! published recipes, [`results`] for runs, [`worker`] for large or slow computations of all, and [`search_worker`],
+//! which searches for plans. A link between pages of different programs loads a new page.
 
 #![allow(unreachable_pub, reason = "a component's generated items are public, whatever its own visibility")]
 
@@ -13,6 +13,7 @@ mod files;
 mod message;
 mod pages;
 mod reader;
+mod search_worker;
 mod worker;
 
 use components::frame::Frame;
@@ -32,13 +33,25 @@ use pages::{
 };
 use std::panic::PanicHookInfo;
 
-/// Starts the program of the Plan and Recipes pages.
+/// Starts the program of the Plan page.
 pub fn planner() {
     start(|| {
         view! {
-            <Frame pages=["/", "/recipes"]>
+            <Frame pages=["/"]>
                 <Routes fallback=NotFound>
                     <Route path=path!("/") view=PlanPage />
+                </Routes>
+            </Frame>
+        }
+    });
+}
+
+/// Starts the program of the Recipes page.
+pub fn recipes() {
+    start(|| {
+        view! {
+            <Frame pages=["/recipes"]>
+                <Routes fallback=NotFound>
                     <Route path=path!("/recipes") view=RecipesPage />
                 </Routes>
             </Frame>
@@ -67,6 +80,11 @@ pub fn results() {
 /// Starts the worker.
 pub fn worker() {
     worker::start();
+}
+
+/// Starts the worker that searches for plans.
+pub fn search_worker() {
+    search_worker::start();
 }
 
 fn start<V: IntoView + 'static>(app: impl FnOnce() -> V + 'static) {

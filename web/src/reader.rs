@@ -8,6 +8,11 @@ use leptos::wasm_bindgen::closure::Closure;
 use leptos::wasm_bindgen::{JsCast, JsValue};
 use leptos::web_sys::{File, MessageEvent, Worker, WorkerOptions, WorkerType};
 
+/// The name of the element with the address of the worker for predictions, launches and results.
+pub(crate) const WORKER: &str = "worker-src";
+/// The name of the element with the address of the worker that searches for plans.
+pub(crate) const SEARCH_WORKER: &str = "search-src";
+
 /// A worker of the page, terminated when dropped.
 pub(crate) struct PageWorker {
     worker: Worker,
@@ -17,15 +22,16 @@ pub(crate) struct PageWorker {
 }
 
 impl PageWorker {
-    /// Starts a worker. `receive` is called with each message from the worker, and with `None` if the worker
-    /// fails.
+    /// Starts the worker whose script the page's element `<meta name="{name}">` names. `receive` is called with each
+    /// message from the worker, and with `None` if the worker fails.
     ///
     /// # Errors
     /// The browser does not support workers, or the page does not name the worker's script.
     pub(crate) fn start<M: WorkerMessage>(
+        name: &str,
         receive: impl Fn(Option<M>) + Clone + 'static,
     ) -> Result<PageWorker, JsValue> {
-        let meta = document().query_selector("meta[name=worker-src]")?.ok_or(JsValue::NULL)?;
+        let meta = document().query_selector(&format!("meta[name={name}]"))?.ok_or(JsValue::NULL)?;
         let options = WorkerOptions::new();
         options.set_type(WorkerType::Module);
         let worker = Worker::new_with_options(&meta.get_attribute("content").unwrap_or_default(), &options)?;

@@ -1,4 +1,4 @@
-//! The program of the Plan and Recipes pages.
+//! The program of the Plan page.
 
 fn main() {
     trainplan_web::planner();

@@ -7,6 +7,7 @@ use crate::message::{Bars, Plot, PlotLevel, PlotLine};
 use leptos::html::Div;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
+use leptos::wasm_bindgen::closure::Closure;
 use leptos::wasm_bindgen::{JsCast, JsValue};
 use leptos::web_sys::js_sys::{Function, Promise, Reflect};
 use leptos::web_sys::{HtmlElement, HtmlScriptElement};
@@ -20,6 +21,49 @@ use wasm_bindgen_futures::JsFuture;
 pub(crate) enum Drawing {
     Lines(LineChart),
     Bars(BarChart),
+    Plans(PlanChart),
+}
+
+/// Plans over GPU counts, with a line and a band for each GPU type.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct PlanChart {
+    pub(crate) lines: Vec<PlanLine>,
+    /// The quantity on the y axis, with its unit.
+    pub(crate) y_title: String,
+    /// The value to stay below, with its label.
+    pub(crate) limit: Option<(f64, String)>,
+    /// The highlighted point.
+    pub(crate) selected: Option<(f64, f64)>,
+}
+
+/// The plans of a GPU type.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct PlanLine {
+    pub(crate) name: String,
+    /// The index of the colour, as in [`series_colour`].
+    pub(crate) colour: usize,
+    pub(crate) points: Vec<PlanPoint>,
+}
+
+/// A plan of a chart.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct PlanPoint {
+    pub(crate) gpus: f64,
+    /// The value, with the ends of its range.
+    pub(crate) value: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+    pub(crate) is_measured: bool,
+    /// The text beside the pointer.
+    pub(crate) text: String,
+    /// What is given to the chart's `pick`.
+    pub(crate) key: String,
+}
+
+impl From<PlanChart> for Drawing {
+    fn from(chart: PlanChart) -> Drawing {
+        Drawing::Plans(chart)
+    }
 }
 
 impl From<LineChart> for Drawing {
@@ -171,6 +215,14 @@ pub(crate) struct ChartLine {
 const COLOURS: [&str; 8] =
     ["#2f7de1", "#dd6b20", "#16995a", "#c0399f", "#0891a8", "#d63c3c", "#8b5cf6", "#9a7209"];
 
+/// The colours of GPU types: no green, which means success, and no red, which means an error.
+const SERIES: [usize; 6] = [0, 1, 3, 4, 6, 7];
+
+/// Returns the colour of the GPU type at an index.
+pub(crate) fn series_colour(index: usize) -> &'static str {
+    COLOURS[SERIES[index % SERIES.len()]]
+}
+
 // Dash and marker, so that lines differ not only by colour.
 const STYLES: [(&str, &str); 4] =
     [("solid", "circle"), ("dot", "diamond"), ("dash", "square"), ("dashdot", "triangle-up")];
@@ -184,9 +236,20 @@ pub(crate) fn Chart(
     /// A description for screen readers.
     #[prop(into)]
     summary: Signal<String>,
+    /// Called with the key of a point that is clicked.
+    #[prop(optional)]
+    pick: Option<Callback<String>>,
 ) -> impl IntoView {
     let place = NodeRef::<Div>::new();
     let failed = RwSignal::new(false);
+    // Plotly calls it for as long as the chart is shown.
+    let on_click = StoredValue::new_local(pick.map(|pick| {
+        Closure::<dyn FnMut(JsValue)>::new(move |event: JsValue| {
+            if let Some(key) = clicked(&event) {
+                pick.run(key);
+            }
+        })
+    }));
     Effect::new(move |_| {
         Theme::track();
         let chart = chart.get();
@@ -195,7 +258,14 @@ pub(crate) fn Chart(
             if draw(&place, &chart).await.is_err() {
                 // `try_set`: the page may have been left meanwhile.
                 failed.try_set(true);
+                return;
             }
+            on_click.try_with_value(|on_click| {
+                if let Some(on_click) = on_click {
+                    // A failure leaves the table, whose rows can be chosen too.
+                    let _ = listen(&place, on_click.as_ref());
+                }
+            });
         });
     });
     let has_bars = move || chart.with(|chart| matches!(chart, Drawing::Bars(_)));
@@ -211,6 +281,21 @@ pub(crate) fn Chart(
             <p class="error">"The chart couldn't be drawn. Its data is in the table below."</p>
         })}
     }
+}
+
+/// Calls `on_click` for clicks on points of the chart, and for no earlier listener.
+fn listen(place: &HtmlElement, on_click: &JsValue) -> Result<(), JsValue> {
+    let method = |name: &str| Reflect::get(place, &name.into())?.dyn_into::<Function>();
+    method("removeAllListeners")?.call1(place, &"plotly_click".into())?;
+    method("on")?.call2(place, &"plotly_click".into(), on_click)?;
+    Ok(())
+}
+
+/// Returns the key of the point that was clicked: the one nearest to the pointer.
+fn clicked(event: &JsValue) -> Option<String> {
+    let get = |of: &JsValue, name: &str| Reflect::get(of, &name.into()).ok();
+    let point = Reflect::get_u32(&get(event, "points")?, 0).ok()?;
+    get(&point, "customdata")?.as_string()
 }
 
 async fn draw(place: &HtmlElement, chart: &Drawing) -> Result<(), JsValue> {
@@ -232,8 +317,9 @@ fn plot(chart: &Drawing, ink: &str) -> Value {
     let (traces, mut layout) = match chart {
         Drawing::Lines(chart) => lines(chart, ink),
         Drawing::Bars(chart) => bars(chart, ink),
+        Drawing::Plans(chart) => plans(chart, ink),
     };
-    layout["showlegend"] = true.into();
+    layout["showlegend"] = (!matches!(chart, Drawing::Plans(_))).into();
     layout["paper_bgcolor"] = "rgba(0,0,0,0)".into();
     layout["plot_bgcolor"] = "rgba(0,0,0,0)".into();
     layout["font"] = json!({ "family": "system-ui, sans-serif", "color": ink, "size": 13 });
@@ -351,6 +437,115 @@ fn legend_text(name: &str) -> String {
         }
     }
     lines.join("\n").replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\n', "<br>")
+}
+
+/// Returns lines with bands, both axes logarithmic, each line with its name at its end. Texts have no bold parts: Plotly would
+/// add inline styles for them, which the content security policy forbids.
+fn plans(chart: &PlanChart, ink: &str) -> (Vec<Value>, Value) {
+    let mut traces = Vec::new();
+    for line in &chart.lines {
+        let colour = series_colour(line.colour);
+        let ahead = line.points.iter().map(|point| (point.gpus, point.high));
+        let back = line.points.iter().rev().map(|point| (point.gpus, point.low));
+        let (x, y): (Vec<f64>, Vec<f64>) = ahead.chain(back).unzip();
+        traces.push(json!({
+            "type": "scatter", "mode": "lines", "x": x, "y": y, "fill": "toself", "fillcolor": format!("{colour}26"),
+            "line": { "width": 0 }, "hoverinfo": "skip",
+        }));
+    }
+    for line in &chart.lines {
+        let colour = series_colour(line.colour);
+        let of = |value: fn(&PlanPoint) -> Value| line.points.iter().map(value).collect::<Value>();
+        traces.push(json!({
+            "type": "scatter", "mode": "lines+markers", "name": legend_text(&line.name),
+            "x": of(|point| point.gpus.into()), "y": of(|point| point.value.into()),
+            "text": of(|point| point.text.as_str().into()), "customdata": of(|point| point.key.as_str().into()),
+            "hovertemplate": "%{text}", "line": { "color": colour, "width": 2 },
+            "marker": {
+                "color": colour, "size": 7, "line": { "width": 1.5, "color": colour },
+                "symbol": of(|point| if point.is_measured { "circle".into() } else { "circle-open".into() }),
+            },
+        }));
+    }
+    if let Some((x, y)) = chart.selected {
+        traces.push(json!({
+            "type": "scatter", "mode": "markers", "x": [x], "y": [y], "hoverinfo": "skip",
+            "marker": { "color": ink, "size": 17, "symbol": "circle-open", "line": { "width": 2 } },
+        }));
+    }
+    let (mut x, mut y) = (axis("GPUs"), axis(&chart.y_title));
+    for axis in [&mut x, &mut y] {
+        axis["type"] = "log".into();
+        axis["dtick"] = "D2".into();
+        axis["tickformat"] = "~s".into();
+    }
+    let points = || chart.lines.iter().flat_map(|line| &line.points);
+    let mut ticks: Vec<f64> = (0..24).map(|power| f64::from(1_u32 << power)).collect();
+    ticks.retain(|tick| {
+        points().any(|point| point.gpus <= *tick) && points().any(|point| point.gpus >= *tick)
+    });
+    if ticks.len() > 1 {
+        x["tickvals"] = ticks.iter().copied().collect();
+        x["ticktext"] = ticks.iter().map(|tick| short_count(*tick)).collect();
+    }
+    x["showspikes"] = true.into();
+    x["spikemode"] = "across".into();
+    x["spikethickness"] = 1.into();
+    x["spikedash"] = "dot".into();
+    x["spikecolor"] = ink.into();
+    let mut notes: Vec<Value> = line_ends(chart)
+        .into_iter()
+        .map(|(line, x, y, shift)| {
+            json!({
+                "text": legend_text(&line.name), "x": log10(x), "y": log10(y),
+                "xanchor": "left", "xshift": 8, "yshift": shift, "showarrow": false,
+                "font": { "color": series_colour(line.colour) },
+            })
+        })
+        .collect();
+    let mut shapes = Vec::new();
+    if let Some((limit, label)) = &chart.limit {
+        shapes.push(json!({
+            "type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": limit, "y1": limit,
+            "line": { "color": ink, "width": 1.5, "dash": "dash" },
+        }));
+        notes.push(json!({
+            "text": legend_text(label), "xref": "paper", "x": 0, "xanchor": "left", "y": log10(*limit),
+            "yanchor": "top", "showarrow": false,
+        }));
+    }
+    let layout = json!({
+        "xaxis": x, "yaxis": y, "hovermode": "x unified", "margin": { "l": 56, "r": 72, "t": 12, "b": 44 },
+        "shapes": shapes, "annotations": notes, "hoverlabel": { "font": { "color": ink } },
+    });
+    (traces, layout)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the place of a label, not a result")]
+fn log10(value: f64) -> f64 {
+    value.max(f64::MIN_POSITIVE).log10()
+}
+
+/// Returns a power of two as people write GPU counts: `512`, `4k`.
+fn short_count(count: f64) -> String {
+    if count >= 1024.0 { format!("{}k", count / 1024.0) } else { count.to_string() }
+}
+
+/// Returns the last point of each line with the pixels by which its label is moved, so that labels don't overlap.
+fn line_ends(chart: &PlanChart) -> Vec<(&PlanLine, f64, f64, i32)> {
+    let last = |line: &'_ PlanLine| line.points.last().map(|point| (point.gpus, point.value));
+    let mut ends: Vec<_> =
+        chart.lines.iter().filter_map(|line| last(line).map(|(x, y)| (line, x, y, 0))).collect();
+    ends.sort_by(|one, other| other.2.total_cmp(&one.2));
+    let values = || chart.lines.iter().flat_map(|line| &line.points).map(|point| log10(point.value));
+    let span = values().fold(f64::MIN, f64::max) - values().fold(f64::MAX, f64::min);
+    for index in 1..ends.len() {
+        // About 320 px for the whole span, and 18 px for a line of text.
+        let gap = (log10(ends[index - 1].2) - log10(ends[index].2)) / span.max(0.1) * 320.0;
+        let above = f64::from(ends[index - 1].3);
+        ends[index].3 = (above + gap - 18.0).min(0.0) as i32;
+    }
+    ends
 }
 
 fn bars(chart: &BarChart, ink: &str) -> (Vec<Value>, Value) {

@@ -1,6 +1,7 @@
 //! Components that several pages use.
 
 pub(crate) mod chart;
+pub(crate) mod combobox;
 pub(crate) mod copy;
 pub(crate) mod field;
 pub(crate) mod filters;

@@ -1,8 +1,9 @@
-//! The messages between a page and its worker, one module for each of the two programs. A file is posted
+//! The messages between a page and its worker, one module for each kind of worker. A file is posted
 //! right after the message that announces it.
 
 pub(crate) mod plan;
 pub(crate) mod results;
+pub(crate) mod search;
 
 pub(crate) use plan::{
     Bars, FieldChange, Imported, Launch, Launched, Part, Prediction, Refusal, Remedy, Step, Warning,

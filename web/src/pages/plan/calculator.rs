@@ -4,7 +4,7 @@
 use super::step_time::PredictionState;
 use crate::message::plan::{CalculatorReply, CalculatorRequest};
 use crate::message::{Imported, Launched, Prediction};
-use crate::reader::PageWorker;
+use crate::reader::{PageWorker, WORKER};
 use leptos::prelude::*;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +42,7 @@ impl Calculator {
             imported: RwSignal::new(None),
         };
         // An effect runs after the page is drawn.
-        Effect::new(move |_| match PageWorker::start(move |reply| calculator.receive(reply)) {
+        Effect::new(move |_| match PageWorker::start(WORKER, move |reply| calculator.receive(reply)) {
             Ok(worker) => calculator.worker.set_value(Some(worker)),
             Err(_) => calculator.break_down(),
         });
@@ -153,9 +153,8 @@ impl<T: Send + Sync + 'static> LatestAnswer<T> {
         })
     }
 
-    /// Returns the answer to the current query; while it is pending, the answer to the previous one.
+    /// Returns the answer to the current query; while it is pending or there is no query, the answer to the previous one.
     pub(super) fn latest(self) -> Option<Arc<T>> {
-        let has_query = self.query.with(Option::is_some);
-        self.answer.with(|answer| answer.as_ref().filter(|_| has_query).map(|(_, answer)| answer.clone()))
+        self.answer.with(|answer| answer.as_ref().map(|(_, answer)| answer.clone()))
     }
 }

@@ -1,0 +1,5 @@
+//! The program of the Recipes page.
+
+fn main() {
+    trainplan_web::recipes();
+}

@@ -1,0 +1,195 @@
+//! A text field with a list of choices that typing narrows.
+
+use leptos::ev::{FocusEvent, KeyboardEvent};
+use leptos::html::Input;
+use leptos::prelude::*;
+
+/// A choice: its value, its title and a note beside it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Choice {
+    pub(crate) value: String,
+    pub(crate) title: String,
+    pub(crate) note: String,
+}
+
+/// The most choices that the list shows.
+const MOST: usize = 60;
+
+/// Returns the choices that contain every word of `typed`, in their order.
+fn matching<'a>(choices: &'a [Choice], typed: &str) -> Vec<&'a Choice> {
+    let typed = typed.to_lowercase();
+    let words: Vec<&str> = typed.split_whitespace().collect();
+    let matches = |choice: &&Choice| {
+        let text = format!("{} {} {}", choice.title, choice.value, choice.note).to_lowercase();
+        words.iter().all(|word| text.contains(word))
+    };
+    choices.iter().filter(matches).take(MOST).collect()
+}
+
+/// A text field with a list of choices. Text that matches no choice is given to `choose` unchanged.
+#[component]
+pub(crate) fn Combobox(
+    id: &'static str,
+    label: &'static str,
+    /// The title of the chosen value.
+    #[prop(into)]
+    title: Signal<String>,
+    /// All choices.
+    #[prop(into)]
+    choices: Signal<Vec<Choice>>,
+    /// Called with the chosen value.
+    choose: Callback<String>,
+    #[prop(optional)] placeholder: &'static str,
+) -> impl IntoView {
+    let input = NodeRef::<Input>::new();
+    let is_open = RwSignal::new(false);
+    // None until something is typed: then all choices are listed.
+    let typed = RwSignal::new(None::<String>);
+    let active = RwSignal::new(0_usize);
+    let shown = Memo::new(move |_| {
+        let typed = typed.get().unwrap_or_default();
+        choices.with(|choices| matching(choices, &typed).into_iter().cloned().collect::<Vec<_>>())
+    });
+    let close = move || {
+        is_open.set(false);
+        typed.set(None);
+        active.set(0);
+    };
+    let take = move |value: String| {
+        close();
+        choose.run(value);
+        if let Some(input) = input.get_untracked() {
+            input.set_value(&title.get_untracked());
+            let _ = input.blur();
+        }
+    };
+    let open = move |_: FocusEvent| {
+        is_open.set(true);
+        if let Some(input) = input.get_untracked() {
+            input.select();
+        }
+    };
+    let key = move |event: KeyboardEvent| {
+        let count = shown.with_untracked(Vec::len);
+        match event.key().as_str() {
+            "ArrowDown" | "ArrowUp" if count > 0 => {
+                event.prevent_default();
+                is_open.set(true);
+                let step = if event.key() == "ArrowDown" { 1 } else { count - 1 };
+                active.update(|active| *active = (*active + step) % count);
+                scroll_to(id, active.get_untracked());
+            }
+            "Enter" => {
+                event.prevent_default();
+                let own = typed.get_untracked();
+                let chosen = shown.with_untracked(|shown| shown.get(active.get_untracked()).cloned());
+                match (chosen, own) {
+                    (Some(choice), _) => take(choice.value),
+                    (None, Some(text)) if !text.trim().is_empty() => take(text),
+                    _ => close(),
+                }
+            }
+            "Escape" => {
+                close();
+                if let Some(input) = input.get_untracked() {
+                    input.set_value(&title.get_untracked());
+                }
+            }
+            _ => {}
+        }
+    };
+    let option = move |(index, choice): (usize, Choice)| {
+        let value = choice.value.clone();
+        // Before the blur, which closes the list.
+        let pick = move |event: leptos::ev::MouseEvent| {
+            event.prevent_default();
+            take(value.clone());
+        };
+        view! {
+            <li
+                id=format!("{id}-{index}")
+                role="option"
+                aria-selected=move || (active.get() == index).to_string()
+                on:mousedown=pick
+            >
+                {choice.title}
+                {(!choice.note.is_empty()).then(|| view! { <small>{choice.note}</small> })}
+            </li>
+        }
+    };
+    view! {
+        <span class="combobox">
+            <input
+                node_ref=input
+                id=id
+                type="text"
+                role="combobox"
+                aria-label=label
+                aria-expanded=move || is_open.get().to_string()
+                aria-controls=format!("{id}-list")
+                aria-autocomplete="list"
+                aria-activedescendant=move || is_open.get().then(|| format!("{id}-{}", active.get()))
+                autocomplete="off"
+                spellcheck="false"
+                placeholder=placeholder
+                prop:value=title
+                size=move || title.with(|title| title.chars().count().clamp(6, 24)).to_string()
+                on:focus=open
+                on:blur=move |_| {
+                    close();
+                    if let Some(input) = input.get_untracked() {
+                        input.set_value(&title.get_untracked());
+                    }
+                }
+                on:input=move |event| {
+                    is_open.set(true);
+                    active.set(0);
+                    typed.set(Some(event_target_value(&event)));
+                }
+                on:keydown=key
+            />
+            <ul id=format!("{id}-list") role="listbox" aria-label=label hidden=move || !is_open.get()>
+                {move || {
+                    let shown = if is_open.get() { shown.get() } else { Vec::new() };
+                    let is_empty = shown.is_empty() && is_open.get();
+                    view! {
+                        {shown.into_iter().enumerate().map(option).collect_view()}
+                        {is_empty.then(|| view! { <li class="none" role="option" aria-selected="false" aria-disabled="true">"No match"</li> })}
+                    }
+                }}
+            </ul>
+        </span>
+    }
+}
+
+fn scroll_to(id: &str, index: usize) {
+    if let Some(option) = document().get_element_by_id(&format!("{id}-{index}")) {
+        let _ = option.scroll_into_view_with_bool(false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_typed_word_must_match() {
+        let choice = |value: &str, title: &str| Choice {
+            value: value.into(),
+            title: title.into(),
+            note: String::new(),
+        };
+        let choices = [
+            choice("llama3.1-70b", "Llama 3.1 70B"),
+            choice("llama3.1-8b", "Llama 3.1 8B"),
+            choice("kimi-k2", "Kimi K2"),
+        ];
+        let values = |typed: &str| {
+            matching(&choices, typed).iter().map(|choice| choice.value.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(values("llama 70"), ["llama3.1-70b"]);
+        assert_eq!(values("K2"), ["kimi-k2"]);
+        assert_eq!(values("").len(), 3);
+        assert!(values("mixtral").is_empty());
+    }
+}

@@ -1,0 +1,189 @@
+//! The messages between the planner and the worker that searches for plans.
+
+use super::WorkerMessage;
+use super::plan::Refusal;
+use serde::{Deserialize, Serialize};
+
+/// A question for the search worker. A newer one replaces it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SearchRequest {
+    /// The page's number of the question.
+    pub(crate) number: u32,
+    /// The fields of the question, as a query of the page's address.
+    pub(crate) query: String,
+}
+
+/// A message from the search worker.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SearchReply {
+    /// The worker has started and takes questions.
+    Ready,
+    /// News of a question.
+    News {
+        /// The number of the question.
+        number: u32,
+        news: SearchNews,
+    },
+}
+
+/// What the worker says about a question.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SearchNews {
+    /// The question has problems; nothing is searched.
+    Refused(Vec<Refusal>),
+    /// The question as it was read.
+    Asked(AskedQuestion),
+    /// The best plan on a number of GPUs.
+    Point {
+        /// The index of the GPU type.
+        offer: usize,
+        plan: Box<FoundPlan>,
+    },
+    /// The answer for a GPU type.
+    Answered {
+        /// The index of the GPU type.
+        offer: usize,
+        answer: Box<FoundAnswer>,
+    },
+    /// Everything is searched.
+    Done,
+}
+
+impl WorkerMessage for SearchRequest {}
+impl WorkerMessage for SearchReply {}
+
+/// A question, with the assumptions behind it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AskedQuestion {
+    /// The title of the model.
+    pub(crate) model: String,
+    pub(crate) tokens: f64,
+    /// Tokens of a step, the least and the most.
+    pub(crate) batch_tokens: (f64, f64),
+    /// Whether the batch is assumed from the model's size.
+    pub(crate) batch_is_assumed: bool,
+    pub(crate) goal: AskedGoal,
+    /// The currency of the prices.
+    pub(crate) currency: String,
+    pub(crate) offers: Vec<AskedGpu>,
+}
+
+/// What the run must reach.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum AskedGoal {
+    /// To be done within days.
+    Deadline(f64),
+    /// To cost no more than a budget.
+    Budget(f64),
+    /// To be as fast as possible on the GPUs.
+    #[default]
+    Open,
+}
+
+/// A GPU type of a question.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AskedGpu {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) memory_gib: f64,
+    /// The price of a GPU-hour, from lowest to highest; none if unknown.
+    pub(crate) price: Option<(f64, f64)>,
+    /// The training software that the plans use.
+    pub(crate) software: String,
+}
+
+/// A plan: a layout on a number of GPUs, with what the whole run takes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct FoundPlan {
+    pub(crate) gpus: u32,
+    /// The fields of its scenario, as a query of the page's address.
+    pub(crate) query: String,
+    /// The layout in one line, such as `TP 4 · PP 2 · MBS 1`.
+    pub(crate) layout: String,
+    /// The title of its precision.
+    pub(crate) precision: String,
+    /// Seconds per step.
+    pub(crate) step_s: Spread,
+    /// Days with failures.
+    pub(crate) days: Spread,
+    pub(crate) cost: Option<Spread>,
+    pub(crate) mwh: Spread,
+    pub(crate) tokens_per_s_per_gpu: f64,
+    /// Model FLOPs utilization, a fraction.
+    pub(crate) mfu: f64,
+    /// Free memory of the fullest GPU, in GiB.
+    pub(crate) spare_gib: f64,
+    pub(crate) trust: Trust,
+    /// The share of the time that trains, from lowest to highest.
+    pub(crate) goodput: (f64, f64),
+    pub(crate) spare_nodes: u32,
+}
+
+/// A value with its range.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Spread {
+    pub(crate) low: f64,
+    pub(crate) mid: f64,
+    pub(crate) high: f64,
+}
+
+impl Spread {
+    /// Whether the two ranges have a value in common.
+    pub(crate) fn overlaps(self, other: Spread) -> bool {
+        self.low <= other.high && other.low <= self.high
+    }
+
+    /// Returns the range of a multiple.
+    pub(crate) fn times(self, factor: f64) -> Spread {
+        Spread { low: self.low * factor, mid: self.mid * factor, high: self.high * factor }
+    }
+}
+
+/// How far a prediction can be trusted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Trust {
+    /// Nothing like it was measured.
+    #[default]
+    Modelled,
+    /// The model was measured on the same GPU in similar layouts.
+    Near,
+    /// This layout was measured.
+    Measured,
+}
+
+/// What the search of a GPU type found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct FoundAnswer {
+    /// The best plan, or the one nearest to the goal; none if no layout works.
+    pub(crate) plan: Option<FoundPlan>,
+    /// The best layouts on as many GPUs.
+    pub(crate) layouts: Vec<FoundPlan>,
+    /// The layout of a published recipe on as many GPUs, with the recipe's id.
+    pub(crate) published: Option<(String, FoundPlan)>,
+    /// The number of layouts that were considered.
+    pub(crate) considered: u64,
+    /// The number of layouts that work.
+    pub(crate) working: u64,
+    /// Each reason to discard layouts, with their number.
+    pub(crate) discarded: Vec<(String, u64)>,
+    /// Why the goal is not reached; none if it is.
+    pub(crate) unmet: Option<FoundUnmet>,
+}
+
+/// Why no plan reaches the goal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum FoundUnmet {
+    /// No layout works. With a change that helps: the key and the text of a field.
+    NoLayout(Option<(String, String)>),
+    /// The fastest plan takes this many days.
+    TooSlow(f64),
+    /// The cheapest plan costs `cost`; the budget is enough for `tokens`.
+    TooExpensive { cost: f64, tokens: f64 },
+    /// The goal is a budget, but no price is known.
+    NoPrice,
+}

@@ -1,0 +1,335 @@
+//! The question bar: one sentence of fields that asks for a plan.
+
+use super::question::{FIRST_DEADLINE, FIRST_GPU_TYPES, FIRST_TOKENS, GoalKind, split_types};
+use super::verdict::money;
+use super::{Plan, own};
+use crate::components::combobox::{Choice, Combobox};
+use crate::components::field::ProblemText;
+use leptos::ev::DragEvent;
+use leptos::prelude::*;
+use trainplan_shared::catalog::Catalog;
+use trainplan_shared::field::Field;
+use trainplan_shared::problem::Problem;
+use trainplan_shared::spec::Spec;
+use trainplan_shared::units::{format_count, significant};
+
+/// The question in one sentence. On a phone it is a line at the bottom that opens a sheet.
+#[component]
+pub(super) fn QuestionBar() -> impl IntoView {
+    let plan = Plan::of_page();
+    let is_open = RwSignal::new(false);
+    let is_over = RwSignal::new(false);
+    let summary = move || plan.question.with(summary);
+    let dropped = move |event: DragEvent| {
+        is_over.set(false);
+        let files = event.data_transfer().and_then(|transfer| transfer.files());
+        if files.as_ref().is_some_and(|files| files.length() > 0) {
+            event.prevent_default();
+            own::import_file(plan, files);
+        }
+    };
+    view! {
+        <form
+            class="question"
+            class:open=is_open
+            class:over=is_over
+            aria-label="Question"
+            on:submit=|event| event.prevent_default()
+            on:dragover=move |event: DragEvent| { event.prevent_default(); is_over.set(true); }
+            on:dragleave=move |_| is_over.set(false)
+            on:drop=dropped
+        >
+            <button
+                type="button"
+                class="ask-summary"
+                aria-expanded=move || is_open.get().to_string()
+                aria-controls="ask"
+                on:click=move |_| is_open.update(|open| *open = !*open)
+            >
+                <span>{summary}</span>
+                <strong>{move || if is_open.get() { "Done" } else { "Change" }}</strong>
+            </button>
+            <div class="ask" id="ask">
+                <span class="slot"><span>"Train"</span> <ModelBox /></span>
+                <span class="slot">
+                    <span>"on"</span> <Slot field=Field::Tokens label="Tokens to train" width=5 /> <span>"tokens"</span>
+                </span>
+                <span class="slot types"><span>"with"</span> <GpuTypes /></span>
+                <span class="slot"><GoalBox /></span>
+                <span class="slot">
+                    <span>"at"</span>
+                    <Slot field=Field::Price label="Price per GPU-hour" width=10 placeholder="usual prices" />
+                    <span>"$/GPU-h"</span>
+                </span>
+            </div>
+        </form>
+    }
+}
+
+/// Returns the question in a line.
+fn summary(question: &Spec) -> String {
+    let model = Catalog::embedded().model_or_own(question.raw(Field::Model));
+    let model = model.map_or_else(|_| question.raw(Field::Model).to_string(), |model| model.title.clone());
+    let types: Vec<String> =
+        split_types(question.raw(Field::GpuTypes)).iter().map(|id| gpu_name(id)).collect();
+    let kind = GoalKind::of(question);
+    let value = question.raw(kind.field());
+    let goal = match kind {
+        GoalKind::Deadline => format!("by {}", days_text(value)),
+        GoalKind::Gpus => format!("on {value} GPUs"),
+        GoalKind::Budget => format!("for ${value}"),
+    };
+    format!("{model} · {} · {} · {goal}", question.raw(Field::Tokens), types.join(", "))
+}
+
+/// Returns a time for people: `60d` as `60 days`.
+fn days_text(value: &str) -> String {
+    match (value.strip_suffix('d'), value.strip_suffix('w')) {
+        (Some(days), _) => format!("{days} days"),
+        (_, Some(weeks)) => format!("{weeks} weeks"),
+        _ => format!("{value} days"),
+    }
+}
+
+/// Returns the name of a GPU type; its text if it is unknown.
+pub(super) fn gpu_name(id: &str) -> String {
+    Catalog::embedded().gpu_or_own(id).map_or_else(|_| id.to_string(), |gpu| gpu.name.clone())
+}
+
+/// The choice of the model.
+#[component]
+fn ModelBox() -> impl IntoView {
+    let plan = Plan::of_page();
+    let title = Signal::derive(move || {
+        plan.question.with(|question| {
+            let text = question.raw(Field::Model);
+            Catalog::embedded()
+                .model_or_own(text)
+                .map_or_else(|_| text.to_string(), |model| model.title.clone())
+        })
+    });
+    let choices = Catalog::embedded().models().iter().map(|model| Choice {
+        value: model.id.clone(),
+        title: model.title.clone(),
+        note: parameters(model.architecture.parameters()),
+    });
+    let choices: Vec<Choice> = choices.collect();
+    let choose = Callback::new(move |model: String| plan.ask(&[(Field::Model, &model)]));
+    view! {
+        <Combobox id="ask-model" label="Model" title choices=Signal::stored(choices) choose />
+        <SlotProblem field=Field::Model />
+    }
+}
+
+fn parameters(count: f64) -> String {
+    match count >= 1e12 {
+        true => format!("{}T", significant(count / 1e12, 3)),
+        false => format!("{}B", significant(count / 1e9, 3)),
+    }
+}
+
+/// The GPU types to compare, each with a button to remove it, and a field to add one.
+#[component]
+fn GpuTypes() -> impl IntoView {
+    let plan = Plan::of_page();
+    let types = Memo::new(move |_| plan.question.with(|question| split_types(question.raw(Field::GpuTypes))));
+    let set = move |types: Vec<String>| {
+        let types = if types.is_empty() { FIRST_GPU_TYPES.to_string() } else { types.join(",") };
+        plan.ask(&[(Field::GpuTypes, &types)]);
+    };
+    let choices = Signal::derive(move || {
+        let gpus = Catalog::embedded().gpus().iter();
+        types.with(|types| {
+            gpus.filter(|gpu| !types.contains(&gpu.id))
+                .map(|gpu| Choice { value: gpu.id.clone(), title: gpu.name.clone(), note: gpu.form.clone() })
+                .collect::<Vec<_>>()
+        })
+    });
+    let add = Callback::new(move |gpu: String| {
+        let mut types = types.get_untracked();
+        types.push(gpu);
+        set(types);
+    });
+    view! {
+        <For each=move || types.get() key=Clone::clone let(id)>
+            {
+                let name = gpu_name(&id);
+                let title = format!("Remove {name}");
+                let own = id.clone();
+                let remove = move |_| set(types.get_untracked().into_iter().filter(|id| *id != own).collect());
+                view! {
+                    <button type="button" class="chip removable" aria-label=title on:click=remove>
+                        {name} <span aria-hidden="true">" ×"</span>
+                    </button>
+                }
+            }
+        </For>
+        <Combobox id="ask-gpu" label="Add a GPU type" title="" choices choose=add placeholder="+ GPU" />
+        <SlotProblem field=Field::GpuTypes />
+    }
+}
+
+/// What the run must reach: its kind and its value.
+#[component]
+fn GoalBox() -> impl IntoView {
+    let plan = Plan::of_page();
+    let kind = Memo::new(move |_| plan.question.with(GoalKind::of));
+    let choose = move |event| {
+        let chosen = match event_target_value(&event).as_str() {
+            "gpus" => GoalKind::Gpus,
+            "budget" => GoalKind::Budget,
+            _ => GoalKind::Deadline,
+        };
+        let value = usual_value(plan, chosen);
+        let cleared =
+            GoalKind::ALL.map(|kind| (kind.field(), if kind == chosen { value.as_str() } else { "" }));
+        plan.ask(&cleared);
+    };
+    let option = move |own: GoalKind, value: &'static str, title: &'static str| {
+        view! { <option value=value selected=move || kind.get() == own>{title}</option> }
+    };
+    view! {
+        <select aria-label="Goal" class="goal" on:change=choose>
+            {option(GoalKind::Deadline, "deadline", "by a deadline of")}
+            {option(GoalKind::Gpus, "gpus", "on a GPU count of")}
+            {option(GoalKind::Budget, "budget", "for a budget of")}
+        </select>
+        {move || match kind.get() {
+            GoalKind::Deadline => view! {
+                <Slot field=Field::Deadline label="Deadline" width=5 asks=true />
+            }.into_any(),
+            GoalKind::Gpus => view! {
+                <Slot field=Field::GpuRange label="Number of GPUs" width=7 asks=true />
+            }.into_any(),
+            GoalKind::Budget => view! {
+                <Slot field=Field::Budget label="Budget" width=6 asks=true />
+            }.into_any(),
+        }}
+    }
+}
+
+/// Returns a value for a goal that was just chosen: that of the plan on the page.
+fn usual_value(plan: Plan, kind: GoalKind) -> String {
+    let shown = plan.search.findings.with_untracked(|findings| findings.best_plan().cloned());
+    let cost = shown.as_ref().and_then(|shown| shown.cost);
+    match (kind, shown) {
+        (GoalKind::Deadline, Some(shown)) => format!("{}d", significant(shown.days.mid.ceil(), 3)),
+        (GoalKind::Deadline, None) => "60d".into(),
+        (GoalKind::Gpus, Some(shown)) => shown.gpus.to_string(),
+        (GoalKind::Gpus, None) => "1024".into(),
+        (GoalKind::Budget, _) => {
+            format_count(cost.and_then(|cost| significant(cost.mid * 1.1, 2).parse().ok()).unwrap_or(5e6))
+        }
+    }
+}
+
+/// A field in the sentence, with its problem below it.
+#[component]
+fn Slot(
+    field: Field,
+    label: &'static str,
+    /// The width in characters.
+    width: u32,
+    #[prop(optional)] placeholder: &'static str,
+    /// Whether a change asks for another plan, which leaves the chosen one.
+    #[prop(optional)]
+    asks: bool,
+) -> impl IntoView {
+    let plan = Plan::of_page();
+    let text = move || plan.question.with(|question| question.raw(field).to_string());
+    let set = move |event| {
+        let text = event_target_value(&event);
+        match asks {
+            true => plan.ask(&[(field, &text)]),
+            false => plan.address.set(field, text),
+        }
+    };
+    let is_wrong = move || plan.problem(field).is_some();
+    view! {
+        <input
+            id=format!("ask-{}", field.flag())
+            type="text"
+            aria-label=label
+            title=field.hint()
+            class="blank"
+            style:width=format!("{}ch", width + 3)
+            autocomplete="off"
+            spellcheck="false"
+            placeholder=placeholder
+            prop:value=text
+            on:change=set
+            aria-invalid=move || is_wrong().to_string()
+        />
+        <SlotProblem field />
+    }
+}
+
+/// The problem of a field of the sentence, in a box that moves nothing.
+#[component]
+fn SlotProblem(field: Field) -> impl IntoView {
+    let plan = Plan::of_page();
+    view! {
+        {move || plan.problem(field).map(|problem| view! {
+            <span class="slot-problem" role="alert">
+                {usual(&problem).map(|value| {
+                    let set = value.to_string();
+                    let title = if value.is_empty() { "Clear it".to_string() } else { format!("Use {value}") };
+                    view! {
+                        <button type="button" class="nearest" on:click=move |_| plan.address.set(field, set.clone())>{title}</button>
+                    }
+                })}
+                <ProblemText problem address=plan.address />
+            </span>
+        })}
+    }
+}
+
+/// Returns a value that works, for a problem that suggests none.
+fn usual(problem: &Problem) -> Option<&'static str> {
+    let is_helped = problem.closest.is_some() || !problem.suggestions.is_empty();
+    match problem.field {
+        _ if is_helped => None,
+        Field::Deadline => Some(FIRST_DEADLINE),
+        Field::Budget => Some("5M"),
+        Field::GpuRange => Some("1024"),
+        Field::Tokens => Some(FIRST_TOKENS),
+        Field::Price => Some(""),
+        _ => None,
+    }
+}
+
+/// The two questions to start from, until one is asked.
+#[component]
+pub(super) fn Samples() -> impl IntoView {
+    let plan = Plan::of_page();
+    let is_first = move || plan.address.spec().iter().next().is_none();
+    view! {
+        <Show when=is_first>
+            <p class="samples">
+                "Also try "
+                <a href="/?v=1&m=llama3.1-405b&t=15T&gs=h100,b200&bud=60M">
+                    {format!("Llama 3.1 405B for {}", money(6e7, "USD"))}
+                </a>
+                " or "
+                <a href="/?v=1&m=qwen3-235b-a22b&t=10T&gs=b200&by=45d">"Qwen3 235B-A22B on B200 in 45 days"</a>
+            </p>
+        </Show>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trainplan_shared::link;
+
+    #[test]
+    fn a_question_is_summed_up_in_a_line() {
+        let line = |query: &str| summary(&link::read(query).spec);
+        assert_eq!(
+            line("m=llama3.1-70b&t=10T&gs=h100,b200&by=60d"),
+            "Llama 3.1 70B · 10T · H100, B200 · by 60 days"
+        );
+        assert_eq!(line("m=kimi-k2&t=1T&gs=b200&bud=5M"), "Kimi K2 · 1T · B200 · for $5M");
+        assert_eq!(line("m=kimi-k2&t=1T&gs=b200&nr=512"), "Kimi K2 · 1T · B200 · on 512 GPUs");
+    }
+}

@@ -1,0 +1,301 @@
+//! The answer: a sentence, and a card for each GPU type.
+
+use super::Plan;
+use super::bar::Samples;
+use super::locks::LockChips;
+use super::search::OfferFindings;
+use super::verdict::{Verdict, money, verdict};
+use crate::components::chart::series_colour;
+use crate::message::search::{AskedGoal, FoundPlan, FoundUnmet, Spread, Trust};
+use leptos::prelude::*;
+use trainplan_shared::field::Field;
+use trainplan_shared::link;
+use trainplan_shared::units::{group_digits, percent, readable, readable_days, readable_range};
+
+/// The verdict and the cards.
+#[component]
+pub(super) fn Answer() -> impl IntoView {
+    let plan = Plan::of_page();
+    let findings = plan.search.findings;
+    let has_problems = move || findings.with(|findings| !findings.problems.is_empty());
+    let is_busy = move || findings.with(|findings| findings.is_searching() || !findings.problems.is_empty());
+    let shown = Memo::new(move |before: Option<&Verdict>| {
+        findings.with(|findings| {
+            let is_new = !findings.is_searching();
+            let new = verdict(findings).filter(|_| is_new);
+            new.or_else(|| before.cloned()).unwrap_or_default()
+        })
+    });
+    let is_empty = move || shown.with(|verdict| verdict.lead.is_empty());
+    let names = Memo::new(move |_| findings.with(|findings| findings.offers.len()));
+    let skeletons = move || if names.get() == 0 { 2 } else { 0 };
+    let assumptions = move || {
+        findings.with(|findings| {
+            let asked = findings.asked.as_ref()?;
+            let (least, most) = asked.batch_tokens;
+            let batch = match least == most {
+                true => million(least),
+                false => format!("{}–{}", million(least), million(most)),
+            };
+            let assumed = if asked.batch_is_assumed { ", assumed" } else { "" };
+            let software = asked.offers.first().map_or(String::new(), |gpu| format!(" · {}", gpu.software));
+            Some(format!("{batch} tokens per step{assumed}{software} · failures and restarts included"))
+        })
+    };
+    view! {
+        <section class="answer" class:stale=is_busy aria-labelledby="verdict" aria-busy=move || is_busy().to_string()>
+            <div class="verdict-line">
+                <h1 id="verdict" aria-live="polite">
+                    {move || match (plan.search.is_broken(), is_empty()) {
+                        (true, _) => "The search failed to start. Reload the page.".to_string(),
+                        (false, true) if has_problems() => "Correct the marked field to see plans.".to_string(),
+                        (false, true) => "Searching layouts …".to_string(),
+                        (false, false) => shown.get().lead,
+                    }}
+                </h1>
+                <Samples />
+                <p>{move || shown.get().rest} " " <small>{assumptions}</small></p>
+                <LockChips />
+            </div>
+            <div class="cards-row">
+                {move || (0..names.get()).map(|index| view! { <Card index /> }).collect_view()}
+                {move || (0..skeletons()).map(|_| view! {
+                    <div class="gpu-card" aria-hidden="true"><div class="card-body">
+                        <span class="bone"></span><span class="bone hero"></span>
+                        <span class="bone wide"></span><span class="bone wide"></span><span class="bone wide"></span>
+                    </div></div>
+                }).collect_view()}
+            </div>
+        </section>
+    }
+}
+
+fn million(tokens: f64) -> String {
+    format!("{}M", trainplan_shared::units::significant(tokens / 1e6, 3))
+}
+
+/// The card of a GPU type.
+#[component]
+fn Card(index: usize) -> impl IntoView {
+    let plan = Plan::of_page();
+    let findings = plan.search.findings;
+    let offer =
+        Memo::new(move |_| findings.with(|findings| findings.offers.get(index).cloned().unwrap_or_default()));
+    let goal = Memo::new(move |_| findings.with(super::search::Findings::goal));
+    let currency = move || {
+        findings
+            .with(|findings| findings.asked.as_ref().map_or(String::new(), |asked| asked.currency.clone()))
+    };
+    // One scale for all cards, so that their bars can be compared.
+    let longest = Memo::new(move |_| {
+        findings.with(|findings| {
+            let plans = findings.offers.iter().filter_map(|offer| offer.answer.as_ref()?.plan.as_ref());
+            let ends = plans.map(|plan| plan.days.high);
+            let limit = if let AskedGoal::Deadline(days) = findings.goal() { days } else { 0.0 };
+            ends.fold(limit, f64::max) * 1.05
+        })
+    });
+    let is_selected = move || {
+        let best = offer.with(|offer| offer.answer.as_ref().and_then(|answer| answer.plan.clone()));
+        best.is_some_and(|best| plan.is_shown(&best))
+    };
+    let is_old = move || offer.with(|offer| offer.is_old);
+    view! {
+        <article
+            class="gpu-card"
+            class:selected=is_selected
+            class:stale=is_old
+            style:--series=series_colour(index)
+            aria-label=move || offer.with(|offer| offer.gpu.name.clone())
+        >
+            <div class="card-body">
+                {move || offer.with(|offer| card(plan, offer, goal.get(), &currency(), longest.get()))}
+            </div>
+        </article>
+    }
+}
+
+fn card(plan: Plan, offer: &OfferFindings, goal: AskedGoal, currency: &str, longest: f64) -> AnyView {
+    let name = offer.gpu.name.clone();
+    let price = offer.gpu.price.map(|(low, high)| {
+        let range = if low == high { readable(low) } else { readable_range((low, high), readable) };
+        format!("{}{range} per GPU-hour", if currency == "USD" { "$".into() } else { format!("{currency} ") })
+    });
+    let head = |trust: Option<Trust>| {
+        view! {
+            <header>
+                <h2>{name.clone()}</h2>
+                <small>{price.clone()}</small>
+                {trust.map(|trust| view! { <TrustMark trust /> })}
+            </header>
+        }
+    };
+    let Some(answer) = &offer.answer else {
+        let searched = offer.points.len();
+        return view! {
+            {head(None)}
+            <span class="bone hero"></span><span class="bone"></span><span class="bone wide"></span>
+            <small>{format!("{searched} GPU counts searched …")}</small>
+        }
+        .into_any();
+    };
+    let Some(found) = &answer.plan else {
+        return view! { {head(None)} <NoLayout unmet=answer.unmet.clone() discarded=answer.discarded.clone() /> }.into_any();
+    };
+    let missed = answer.unmet.as_ref().map(|unmet| match (unmet, goal) {
+        (FoundUnmet::TooSlow(_), AskedGoal::Deadline(days)) => {
+            format!("Misses {} days. This is its fastest plan.", readable_days(days))
+        }
+        (FoundUnmet::TooExpensive { tokens, .. }, _) => {
+            format!("Over the budget, which trains {} tokens.", super::verdict::rounded_count(*tokens))
+        }
+        _ => "No price is known. Enter one per GPU-hour.".to_string(),
+    });
+    let take = {
+        let query = found.query.clone();
+        move |_| plan.choose(&query)
+    };
+    let shown = found.clone();
+    let is_shown = move || plan.is_shown(&shown);
+    let is_pressed = is_shown.clone();
+    view! {
+        {head(Some(found.trust))}
+        <div class="card-columns">
+            <div>
+                <p class="hero"><strong>{group_digits(found.gpus.into())}</strong> " GPUs"</p>
+                <Days days=found.days goal longest />
+                <Gauge spare=found.spare_gib capacity=offer.gpu.memory_gib />
+            </div>
+            <div>
+                <dl class="mini">
+                    <div><dt>"Cost"</dt><dd>
+                        <strong>{found.cost.map_or("–".to_string(), |cost| money(cost.mid, currency))}</strong> " "
+                        <small>{cost_range(found.cost, currency)}</small>
+                    </dd></div>
+                    <div><dt>"Energy"</dt><dd>{energy(found.mwh)}</dd></div>
+                    <div><dt>"Tokens/s per GPU"</dt><dd>{group_digits(found.tokens_per_s_per_gpu)}</dd></div>
+                    <div><dt>"MFU"</dt><dd>{percent(found.mfu)}</dd></div>
+                </dl>
+            </div>
+        </div>
+        {missed.map(|missed| view! { <p class="missed">{missed}</p> })}
+        <div class="card-foot">
+            <p class="layout-line">{format!("{} · {}", found.precision, found.layout)}</p>
+            <button
+                type="button"
+                class="action"
+                class:primary=move || !is_shown()
+                aria-pressed=move || is_pressed().to_string()
+                on:click=take
+            >
+                {
+                    let shown = found.clone();
+                    move || if plan.is_shown(&shown) { "Shown below" } else { "Use this" }
+                }
+            </button>
+        </div>
+    }.into_any()
+}
+
+/// The days with their range, as text and as a bar on the scale of all cards.
+#[component]
+fn Days(days: Spread, goal: AskedGoal, longest: f64) -> impl IntoView {
+    let share = move |value: f64| format!("{:.1}%", (value / longest * 100.0).clamp(0.0, 100.0));
+    let limit = if let AskedGoal::Deadline(limit) = goal { Some(limit) } else { None };
+    view! {
+        <div class="days">
+            <p>
+                <strong>{readable_days(days.mid)} " days"</strong> " "
+                <small>{readable_range((days.low, days.high), readable_days)}</small>
+            </p>
+            <div class="range" aria-hidden="true">
+                <span class="span" style:left=share(days.low) style:width=share(days.high - days.low)></span>
+                <span class="mid" style:left=share(days.mid)></span>
+                {limit.map(|limit| view! { <span class="limit" style:left=share(limit)></span> })}
+            </div>
+        </div>
+    }
+}
+
+/// The memory of the fullest GPU.
+#[component]
+fn Gauge(spare: f64, capacity: f64) -> impl IntoView {
+    let used = ((capacity - spare) / capacity * 100.0).clamp(0.0, 100.0);
+    view! {
+        <div class="gauge">
+            <div class="range" aria-hidden="true"><span class="span" style:left="0" style:width=format!("{used:.1}%")></span></div>
+            <small>{format!("{spare:.1} of {capacity:.0} GiB free")}</small>
+        </div>
+    }
+}
+
+/// How far the plan can be trusted.
+#[component]
+fn TrustMark(trust: Trust) -> impl IntoView {
+    let (class, text, title) = trust_text(trust);
+    view! { <span class=format!("trust {class}") title=title>{text}</span> }
+}
+
+/// Returns a class, a word and an explanation.
+pub(super) fn trust_text(trust: Trust) -> (&'static str, &'static str, &'static str) {
+    match trust {
+        Trust::Measured => ("measured", "Measured", "This layout was measured."),
+        Trust::Near => ("near", "Near", "The model was measured on this GPU in similar layouts."),
+        Trust::Modelled => {
+            ("modelled", "Modelled", "Nothing like this was measured. The physical model predicts it.")
+        }
+    }
+}
+
+/// Why no layout works, and a change that helps.
+#[component]
+fn NoLayout(unmet: Option<FoundUnmet>, discarded: Vec<(String, u64)>) -> impl IntoView {
+    let plan = Plan::of_page();
+    let main = discarded.into_iter().max_by_key(|(_, count)| *count);
+    let change = match unmet {
+        Some(FoundUnmet::NoLayout(change)) => change,
+        _ => None,
+    };
+    let change = change.and_then(|(key, value)| Some((Field::from_key(&key)?, value)));
+    view! {
+        <p class="hero"><strong>"No layout"</strong></p>
+        {main.map(|(reason, count)| view! {
+            <p>{format!("{} layouts were discarded, most because {reason}.", group_digits(count as f64))}</p>
+        })}
+        {change.map(|(field, value)| {
+            let title = match value.is_empty() {
+                true => format!("Clear {}", field.label()),
+                false => format!("Set {} to {value}", field.label()),
+            };
+            view! {
+                <button type="button" class="action primary" on:click=move |_| plan.ask(&[(field, &value)])>{title}</button>
+            }
+        })}
+    }
+}
+
+/// Returns the range of a cost: `$3.6M–4.9M`.
+fn cost_range(cost: Option<Spread>, currency: &str) -> String {
+    match cost {
+        Some(cost) => {
+            format!("{}–{}", money(cost.low, currency), money(cost.high, "").trim_start_matches('$'))
+        }
+        None => String::new(),
+    }
+}
+
+fn energy(mwh: Spread) -> String {
+    match mwh.mid >= 10_000.0 {
+        true => format!("{} GWh", readable(mwh.mid / 1000.0)),
+        false => format!("{} MWh", readable(mwh.mid)),
+    }
+}
+
+impl Plan {
+    /// Whether the page shows this plan.
+    pub(super) fn is_shown(self, found: &FoundPlan) -> bool {
+        let own = link::read(&found.query).spec;
+        let is_of_plan = |(field, _): &(Field, &str)| field.is_of_scenario();
+        self.spec.with(|spec| spec.iter().filter(is_of_plan).eq(own.iter().filter(is_of_plan)))
+    }
+}

@@ -1,0 +1,268 @@
+//! The chart of all plans: GPUs against days, cost or energy.
+
+use super::Plan;
+use super::search::Findings;
+use super::verdict::money;
+use crate::components::chart::{Chart, PlanChart, PlanLine, PlanPoint};
+use crate::components::numbers::{Numbers, Table};
+use crate::message::search::{AskedGoal, FoundPlan, Spread, Trust};
+use leptos::prelude::*;
+use trainplan_shared::units::{group_digits, readable, readable_days, readable_range};
+
+/// The key of the address for the quantity.
+pub(super) const Y_KEY: &str = "y";
+
+/// What the chart shows over GPU counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FrontQuantity {
+    Days,
+    Cost,
+    Energy,
+    CostPerTrillion,
+}
+
+impl FrontQuantity {
+    const ALL: [FrontQuantity; 4] =
+        [FrontQuantity::Days, FrontQuantity::Cost, FrontQuantity::Energy, FrontQuantity::CostPerTrillion];
+
+    fn id(self) -> &'static str {
+        match self {
+            FrontQuantity::Days => "",
+            FrontQuantity::Cost => "cost",
+            FrontQuantity::Energy => "energy",
+            FrontQuantity::CostPerTrillion => "per-1t",
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            FrontQuantity::Days => "Days",
+            FrontQuantity::Cost => "Cost",
+            FrontQuantity::Energy => "Energy",
+            FrontQuantity::CostPerTrillion => "Cost per 1T tokens",
+        }
+    }
+
+    fn of(id: &str) -> FrontQuantity {
+        FrontQuantity::ALL.into_iter().find(|each| each.id() == id).unwrap_or(FrontQuantity::Days)
+    }
+
+    fn value(self, plan: &FoundPlan, tokens: f64) -> Option<Spread> {
+        match self {
+            FrontQuantity::Days => Some(plan.days),
+            FrontQuantity::Cost => plan.cost,
+            FrontQuantity::Energy => Some(plan.mwh),
+            FrontQuantity::CostPerTrillion => plan.cost.map(|cost| cost.times(1e12 / tokens)),
+        }
+    }
+
+    /// Returns a value with its range.
+    fn text(self, value: Spread, currency: &str) -> String {
+        let amount = |value: f64| money(value, currency);
+        match self {
+            FrontQuantity::Days => {
+                let range = readable_range((value.low, value.high), readable_days);
+                format!("{} days ({range})", readable_days(value.mid))
+            }
+            FrontQuantity::Energy => {
+                format!("{} MWh ({})", readable(value.mid), readable_range((value.low, value.high), readable))
+            }
+            FrontQuantity::Cost | FrontQuantity::CostPerTrillion => {
+                format!("{} ({}–{})", amount(value.mid), amount(value.low), amount(value.high))
+            }
+        }
+    }
+
+    fn axis(self, currency: &str) -> String {
+        let currency = if currency.is_empty() { "USD" } else { currency };
+        match self {
+            FrontQuantity::Days => "Days".into(),
+            FrontQuantity::Energy => "Energy, MWh".into(),
+            FrontQuantity::Cost | FrontQuantity::CostPerTrillion => format!("{}, {currency}", self.title()),
+        }
+    }
+}
+
+/// The chart with the choice of its quantity, and its table.
+#[component]
+pub(super) fn Front() -> impl IntoView {
+    let plan = Plan::of_page();
+    let findings = plan.search.findings;
+    let quantity = Memo::new(move |_| FrontQuantity::of(&plan.address.own(Y_KEY)));
+    // While points stream in, the chart is drawn a few times only.
+    let drawn = Memo::new(move |_| {
+        findings.with(|findings| {
+            let counts: usize = findings.offers.iter().map(|offer| offer.points.len() / 12).sum();
+            (counts, findings.is_searching(), findings.is_done)
+        })
+    });
+    let chart = Signal::derive(move || {
+        drawn.get();
+        let shown = plan.scenario.with(|scenario| {
+            let scenario = scenario.as_ref().ok()?;
+            Some((scenario.gpu.id.clone(), scenario.layout.gpus()))
+        });
+        findings.with_untracked(|findings| chart(findings, quantity.get(), shown).into())
+    });
+    let table = Signal::derive(move || {
+        drawn.get();
+        findings.with_untracked(|findings| table(findings, quantity.get()))
+    });
+    let summary = Signal::derive(move || {
+        table.with(|table| {
+            format!("Chart of {} by GPU count, for {}.", table.caption, table.head[1..].join(", "))
+        })
+    });
+    let has_points = move || {
+        drawn.get();
+        findings.with_untracked(|findings| findings.offers.iter().any(|offer| !offer.points.is_empty()))
+    };
+    let pick = Callback::new(move |query: String| plan.choose(&query));
+    view! {
+        <section class="front panel-card" aria-labelledby="front-title" class:stale=move || findings.with(Findings::is_searching)>
+            <header>
+                <h2 id="front-title">"Fewer GPUs or fewer days"</h2>
+                <div class="segments" role="group" aria-label="Quantity">
+                    {FrontQuantity::ALL.map(|each| view! {
+                        <button
+                            type="button"
+                            aria-pressed=move || (quantity.get() == each).to_string()
+                            on:click=move |_| plan.address.set_own(Y_KEY, each.id())
+                        >{each.title()}</button>
+                    })}
+                </div>
+            </header>
+            <Show when=has_points fallback=|| view! { <div class="chart bone"></div> }>
+                <Chart chart summary pick />
+            </Show>
+            <p><small>"Each point is the best layout on that many GPUs; a count that saves no days is left out. Filled: measured. Hollow: predicted. Select a point to see its plan."</small></p>
+            <details>
+                <summary>"Show data"</summary>
+                <Numbers table by_number=true tall=true />
+            </details>
+        </section>
+    }
+}
+
+fn chart(findings: &Findings, quantity: FrontQuantity, shown: Option<(String, u32)>) -> PlanChart {
+    let tokens = findings.asked.as_ref().map_or(1e12, |asked| asked.tokens);
+    let currency = findings.asked.as_ref().map_or("", |asked| asked.currency.as_str());
+    let point = |name: &str, plan: &FoundPlan| {
+        let value = quantity.value(plan, tokens)?;
+        Some(PlanPoint {
+            gpus: plan.gpus.into(),
+            value: value.mid,
+            low: value.low,
+            high: value.high,
+            is_measured: plan.trust == Trust::Measured,
+            text: format!(
+                "{} × {name}: {}<br>{} · {}<extra></extra>",
+                group_digits(plan.gpus.into()),
+                quantity.text(value, currency),
+                plan.precision,
+                plan.layout,
+            ),
+            key: plan.query.clone(),
+        })
+    };
+    let lines: Vec<PlanLine> = findings
+        .offers
+        .iter()
+        .enumerate()
+        .map(|(colour, offer)| PlanLine {
+            name: offer.gpu.name.clone(),
+            colour,
+            points: useful(&offer.points, findings.goal())
+                .filter_map(|plan| point(&offer.gpu.name, plan))
+                .collect(),
+        })
+        .filter(|line| !line.points.is_empty())
+        .collect();
+    let limit = match (findings.goal(), quantity) {
+        (AskedGoal::Deadline(days), FrontQuantity::Days) => {
+            Some((days, format!("{} days", readable_days(days))))
+        }
+        (AskedGoal::Budget(budget), FrontQuantity::Cost) => Some((budget, money(budget, currency))),
+        _ => None,
+    };
+    let selected = shown.and_then(|(gpu, gpus)| {
+        let offer = findings.offers.iter().find(|offer| offer.gpu.id == gpu)?;
+        let plan = offer.points.iter().find(|plan| plan.gpus == gpus)?;
+        Some((f64::from(gpus), quantity.value(plan, tokens)?.mid))
+    });
+    PlanChart { lines, y_title: quantity.axis(currency), limit, selected }
+}
+
+/// Returns the plans that are worth a point: those that beat every smaller number of GPUs, without those that take far
+/// longer than the deadline, or many years.
+fn useful(points: &[FoundPlan], goal: AskedGoal) -> impl Iterator<Item = &FoundPlan> {
+    let most = match goal {
+        AskedGoal::Deadline(days) => 20.0 * days,
+        AskedGoal::Budget(_) | AskedGoal::Open => 3650.0,
+    };
+    let shortest = points.iter().map(|plan| plan.days.mid).fold(f64::INFINITY, f64::min);
+    let mut best = f64::INFINITY;
+    let beats = move |plan: &&FoundPlan| {
+        let is_better = plan.days.mid < best;
+        best = best.min(plan.days.mid);
+        is_better
+    };
+    points.iter().filter(beats).filter(move |plan| plan.days.mid <= most.max(4.0 * shortest))
+}
+
+fn table(findings: &Findings, quantity: FrontQuantity) -> Table {
+    let tokens = findings.asked.as_ref().map_or(1e12, |asked| asked.tokens);
+    let currency = findings.asked.as_ref().map_or("", |asked| asked.currency.as_str());
+    let goal = findings.goal();
+    let mut counts: Vec<u32> = findings
+        .offers
+        .iter()
+        .flat_map(|offer| useful(&offer.points, goal))
+        .map(|point| point.gpus)
+        .collect();
+    counts.sort_unstable();
+    counts.dedup();
+    let cell = |points: &[FoundPlan], gpus: u32| {
+        let point = points.iter().find(|point| point.gpus == gpus);
+        let value = point.and_then(|point| quantity.value(point, tokens));
+        value.map_or("–".to_string(), |value| quantity.text(value, currency))
+    };
+    let row = |gpus: u32| {
+        let cells = findings.offers.iter().map(|offer| cell(&offer.points, gpus));
+        std::iter::once(group_digits(gpus.into())).chain(cells).collect()
+    };
+    let names = findings.offers.iter().map(|offer| offer.gpu.name.clone());
+    Table {
+        caption: quantity.title().to_string(),
+        head: std::iter::once("GPUs".to_string()).chain(names).collect(),
+        rows: counts.into_iter().map(row).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::search::tests::{answered, plan};
+    use super::*;
+
+    #[test]
+    fn each_gpu_type_is_a_line_and_the_deadline_a_rule() {
+        let mut findings = answered(&[("H100", Some(plan(1024, 58.0, 4e6))), ("B200", None)]);
+        findings.offers[0].points = vec![plan(512, 116.0, 4e6), plan(1024, 58.0, 4e6)];
+        let days = chart(&findings, FrontQuantity::Days, Some(("h100".into(), 512)));
+        assert_eq!(days.lines.len(), 1);
+        assert_eq!(days.limit, Some((60.0, "60 days".to_string())));
+        assert_eq!(days.selected, Some((512.0, 116.0)));
+        let cost = chart(&findings, FrontQuantity::Cost, None);
+        assert_eq!((cost.limit, cost.y_title.as_str()), (None, "Cost, USD"));
+        let table = table(&findings, FrontQuantity::Days);
+        assert_eq!(table.rows[0], ["512", "116 days (104–128)", "–"]);
+    }
+
+    #[test]
+    fn useless_counts_are_left_out() {
+        let points =
+            [plan(8, 9000.0, 1.0), plan(512, 100.0, 1.0), plan(520, 180.0, 1.0), plan(1024, 55.0, 1.0)];
+        let counts: Vec<u32> = useful(&points, AskedGoal::Deadline(60.0)).map(|plan| plan.gpus).collect();
+        assert_eq!(counts, [512, 1024]);
+    }
+}

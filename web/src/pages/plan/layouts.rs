@@ -1,0 +1,229 @@
+//! The best layouts on as many GPUs as the plan, to sort and to choose from.
+
+use super::Plan;
+use super::cards::trust_text;
+use super::search::OfferFindings;
+use crate::message::search::FoundPlan;
+use leptos::prelude::*;
+use std::cmp::Ordering;
+use trainplan_shared::units::{group_digits, percent, readable_days, readable_range};
+
+/// The key of the address for the order of the rows.
+pub(super) const ORDER_KEY: &str = "order";
+
+/// A column that the table can be sorted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LayoutColumn {
+    Days,
+    Spare,
+    Mfu,
+    Trust,
+}
+
+impl LayoutColumn {
+    const ALL: [LayoutColumn; 4] =
+        [LayoutColumn::Days, LayoutColumn::Spare, LayoutColumn::Mfu, LayoutColumn::Trust];
+
+    fn id(self) -> &'static str {
+        match self {
+            LayoutColumn::Days => "days",
+            LayoutColumn::Spare => "spare",
+            LayoutColumn::Mfu => "mfu",
+            LayoutColumn::Trust => "trust",
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            LayoutColumn::Days => "Days",
+            LayoutColumn::Spare => "Free GiB",
+            LayoutColumn::Mfu => "MFU",
+            LayoutColumn::Trust => "Confidence",
+        }
+    }
+
+    /// Returns the order of two plans, the better one first.
+    fn order(self, one: &FoundPlan, other: &FoundPlan) -> Ordering {
+        match self {
+            LayoutColumn::Days => one.days.mid.total_cmp(&other.days.mid),
+            LayoutColumn::Spare => other.spare_gib.total_cmp(&one.spare_gib),
+            LayoutColumn::Mfu => other.mfu.total_cmp(&one.mfu),
+            LayoutColumn::Trust => other.trust.cmp(&one.trust),
+        }
+    }
+}
+
+/// A row: a plan, with the id of the recipe that publishes its layout.
+#[derive(Debug, Clone, PartialEq)]
+struct LayoutRow {
+    plan: FoundPlan,
+    recipe: Option<String>,
+}
+
+/// Returns the rows in an order, the published layout among them.
+fn rows(offer: &OfferFindings, column: Option<LayoutColumn>) -> Vec<LayoutRow> {
+    let Some(answer) = &offer.answer else { return Vec::new() };
+    let published = answer.published.as_ref();
+    let is_published = |plan: &FoundPlan| published.filter(|(_, own)| own.query == plan.query);
+    let mut rows: Vec<LayoutRow> = answer
+        .layouts
+        .iter()
+        .map(|plan| LayoutRow { recipe: is_published(plan).map(|(id, _)| id.clone()), plan: plan.clone() })
+        .collect();
+    if let Some((id, plan)) = published.filter(|_| rows.iter().all(|row| row.recipe.is_none())) {
+        rows.push(LayoutRow { plan: plan.clone(), recipe: Some(id.clone()) });
+    }
+    if let Some(column) = column {
+        rows.sort_by(|one, other| column.order(&one.plan, &other.plan));
+    }
+    rows
+}
+
+/// Returns the precision that all rows have.
+fn common_precision(rows: &[LayoutRow]) -> Option<String> {
+    let first = &rows.first()?.plan.precision;
+    rows.iter().all(|row| row.plan.precision == *first).then(|| first.clone())
+}
+
+/// The table of layouts.
+#[component]
+pub(super) fn Layouts() -> impl IntoView {
+    let plan = Plan::of_page();
+    let findings = plan.search.findings;
+    let offer = Memo::new(move |_| {
+        let shown =
+            plan.scenario.with(|scenario| scenario.as_ref().ok().map(|scenario| scenario.gpu.id.clone()));
+        findings.with(|findings| {
+            let of_shown = findings.offers.iter().find(|offer| shown.as_ref() == Some(&offer.gpu.id));
+            of_shown.or(findings.best().and_then(|best| findings.offers.get(best))).cloned()
+        })
+    });
+    let column = Memo::new(move |_| {
+        let id = plan.address.own(ORDER_KEY);
+        LayoutColumn::ALL.into_iter().find(|column| column.id() == id)
+    });
+    let rows = Memo::new(move |_| {
+        offer.with(|offer| offer.as_ref().map_or(Vec::new(), |offer| rows(offer, column.get())))
+    });
+    let precision = Memo::new(move |_| rows.with(|rows| common_precision(rows)));
+    let title = move || {
+        offer.with(|offer| {
+            let gpus = offer.as_ref().and_then(|offer| {
+                Some((offer.answer.as_ref()?.layouts.first()?.gpus, offer.gpu.name.clone()))
+            });
+            gpus.map_or("Best layouts".to_string(), |(gpus, name)| {
+                let precision = precision.get().map_or(String::new(), |precision| format!(", {precision}"));
+                format!("Best layouts on {} × {name}{precision}", group_digits(gpus.into()))
+            })
+        })
+    };
+    let counts = move || {
+        offer.with(|offer| {
+            let answer = offer.as_ref()?.answer.as_ref()?;
+            let (all, works) = (group_digits(answer.considered as f64), group_digits(answer.working as f64));
+            let reasons = answer
+                .discarded
+                .iter()
+                .map(|(reason, count)| format!("{}: {reason}", group_digits(*count as f64)));
+            Some((format!("{all} layouts considered, {works} work."), reasons.collect::<Vec<_>>()))
+        })
+    };
+    let sort = move |column: LayoutColumn| plan.address.set_own(ORDER_KEY, column.id());
+    view! {
+        <section
+            class="layouts panel-card"
+            aria-labelledby="layouts-title"
+            class:stale=move || offer.with(|offer| offer.as_ref().is_some_and(|offer| offer.is_old))
+        >
+            <header><h2 id="layouts-title">{title}</h2></header>
+            <div class="scroll" tabindex="0" role="region" aria-labelledby="layouts-title">
+                <table class="layout-table">
+                    <thead>
+                        <tr>
+                            <th scope="col">"Layout"</th>
+                            {LayoutColumn::ALL.map(|each| view! {
+                                <th
+                                    scope="col"
+                                    class:number=each != LayoutColumn::Trust
+                                    aria-sort=move || if column.get() == Some(each) { "descending" } else { "none" }
+                                >
+                                    <button type="button" on:click=move |_| sort(each)>{each.title()}</button>
+                                </th>
+                            })}
+                        </tr>
+                    </thead>
+                    <tbody>
+                        <For each=move || rows.get() key=|row| format!("{}{:?}", row.plan.query, row.recipe) let(row)>
+                            <Row row precision />
+                        </For>
+                        <Show when=move || rows.with(Vec::is_empty)>
+                            {(0..8).map(|_| view! {
+                                <tr aria-hidden="true"><td colspan="5"><span class="bone wide"></span></td></tr>
+                            }).collect_view()}
+                        </Show>
+                    </tbody>
+                </table>
+            </div>
+            {move || counts().map(|(text, reasons)| view! {
+                <details>
+                    <summary>{text}</summary>
+                    <ul class="plain">{reasons.into_iter().map(|reason| view! { <li>{reason}</li> }).collect_view()}</ul>
+                </details>
+            })}
+        </section>
+    }
+}
+
+#[component]
+fn Row(row: LayoutRow, precision: Memo<Option<String>>) -> impl IntoView {
+    let plan = Plan::of_page();
+    let LayoutRow { plan: found, recipe } = row;
+    let shown = found.clone();
+    let is_shown = Memo::new(move |_| plan.is_shown(&shown));
+    let query = found.query.clone();
+    let (class, word, title) = trust_text(found.trust);
+    let by_button = query.clone();
+    view! {
+        <tr class:selected=is_shown on:click=move |_| plan.choose(&query)>
+            <th scope="row">
+                <button
+                    type="button"
+                    class="row-button"
+                    aria-pressed=move || is_shown.get().to_string()
+                    on:click=move |event| { event.stop_propagation(); plan.choose(&by_button); }
+                >{found.layout.clone()}</button>
+                " " <small>{move || precision.get().is_none().then(|| found.precision.clone())}</small>
+                {recipe.map(|recipe| view! { <span class="tag" title=recipe>"Published layout"</span> })}
+            </th>
+            <td class="number">
+                {readable_days(found.days.mid)} " "
+                <small>{readable_range((found.days.low, found.days.high), readable_days)}</small>
+            </td>
+            <td class="number" class:tight={found.spare_gib < 4.0}>{format!("{:.1}", found.spare_gib)}</td>
+            <td class="number">{percent(found.mfu)}</td>
+            <td><span class=format!("trust {class}") title=title>{word}</span></td>
+        </tr>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::search::tests::{answered, plan};
+    use super::*;
+
+    #[test]
+    fn the_published_layout_is_marked_or_added() {
+        let mut findings = answered(&[("H100", Some(plan(64, 60.0, 4e6)))]);
+        let of = |query: &str, days: f64| FoundPlan { query: query.into(), ..plan(64, days, 4e6) };
+        let answer = findings.offers[0].answer.as_mut().unwrap();
+        answer.layouts = vec![of("a", 60.0), of("b", 58.0)];
+        answer.published = Some(("recipe".into(), of("c", 70.0)));
+        let all = rows(&findings.offers[0], Some(LayoutColumn::Days));
+        let queries: Vec<&str> = all.iter().map(|row| row.plan.query.as_str()).collect();
+        assert_eq!(queries, ["b", "a", "c"]);
+        assert_eq!(all[2].recipe.as_deref(), Some("recipe"));
+        findings.offers[0].answer.as_mut().unwrap().published = Some(("recipe".into(), of("a", 60.0)));
+        let all = rows(&findings.offers[0], None);
+        assert_eq!((all.len(), all[0].recipe.is_some()), (2, true));
+    }
+}

@@ -1,0 +1,233 @@
+//! The answer in a sentence: which GPU type needs fewer GPUs, and which costs less.
+
+use super::search::{Findings, OfferFindings};
+use crate::message::search::{AskedGoal, FoundPlan, FoundUnmet, Spread};
+use trainplan_shared::units::{group_digits, readable_days, significant};
+
+/// The answer in words.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// The answer.
+    pub(super) lead: String,
+    /// What it depends on; may be empty.
+    pub(super) rest: String,
+}
+
+/// Returns the verdict, once every GPU type is answered.
+pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
+    if findings.offers.is_empty() || findings.offers.iter().any(|offer| offer.answer.is_none()) {
+        return None;
+    }
+    let reaching: Vec<(&OfferFindings, &FoundPlan)> = findings
+        .offers
+        .iter()
+        .filter_map(|offer| {
+            let answer = offer.answer.as_ref()?;
+            Some((offer, answer.plan.as_ref().filter(|_| answer.unmet.is_none())?))
+        })
+        .collect();
+    let best = findings.best()?;
+    let is_best = |offer: &OfferFindings| offer.gpu.id == findings.offers[best].gpu.id;
+    let others = reaching.iter().filter(|(offer, _)| !is_best(offer));
+    // The best of the others.
+    let second = others.min_by(|one, other| rank(one.1).total_cmp(&rank(other.1)));
+    let goal = findings.goal();
+    let currency = findings.asked.as_ref().map_or("", |asked| asked.currency.as_str());
+    let first = reaching.iter().find(|(offer, _)| is_best(offer));
+    Some(match (first, second) {
+        (None, _) => unreached(findings, currency),
+        (Some((offer, plan)), None) => {
+            Verdict { lead: alone(&offer.gpu.name, plan, goal, currency), rest: missed(findings) }
+        }
+        (Some(first), Some(second)) => compared(*first, *second, goal),
+    })
+}
+
+fn rank(plan: &FoundPlan) -> f64 {
+    plan.cost.map_or(plan.days.mid, |cost| cost.mid)
+}
+
+/// Returns the sentence about the only GPU type that reaches the goal.
+fn alone(name: &str, plan: &FoundPlan, goal: AskedGoal, currency: &str) -> String {
+    let gpus = group_digits(plan.gpus.into());
+    let days = readable_days(plan.days.mid);
+    match (goal, plan.cost) {
+        (AskedGoal::Deadline(limit), _) => {
+            format!("{gpus} × {name} finish in {days} days, within {}.", limit_text(limit))
+        }
+        (AskedGoal::Budget(_), Some(cost)) => {
+            format!("{gpus} × {name} finish in {days} days for {}.", money(cost.mid, currency))
+        }
+        _ => format!("{gpus} × {name} finish in {days} days."),
+    }
+}
+
+/// Returns the comparison of the best GPU type with the second one.
+fn compared(
+    (best, plan): (&OfferFindings, &FoundPlan),
+    (second, other): (&OfferFindings, &FoundPlan),
+    goal: AskedGoal,
+) -> Verdict {
+    let (name, against) = (&best.gpu.name, &second.gpu.name);
+    // GPUs needed are proportional to the days that a plan takes, and so is their uncertainty.
+    let needed = |plan: &FoundPlan| plan.days.times(f64::from(plan.gpus) / plan.days.mid);
+    let first = match goal {
+        AskedGoal::Deadline(_) if plan.gpus == other.gpus => {
+            format!("{name} needs as many GPUs as {against}")
+        }
+        AskedGoal::Deadline(_) => {
+            let (share, word) = difference(f64::from(plan.gpus), f64::from(other.gpus));
+            let word = if word { "fewer" } else { "more" };
+            format!("{name} needs {share} {word} GPUs than {against}")
+        }
+        AskedGoal::Budget(_) | AskedGoal::Open => {
+            let (share, word) = difference(plan.days.mid, other.days.mid);
+            let word = if word { "less" } else { "more" };
+            format!("{name} takes {share} {word} time than {against}")
+        }
+    };
+    let cost = plan.cost.zip(other.cost).map(|(cost, than)| {
+        let (share, word) = difference(cost.mid, than.mid);
+        format!(" and costs {share} {}", if word { "less" } else { "more" })
+    });
+    let is_sure = |one: Spread, other: Spread| !one.overlaps(other);
+    let first_is_sure = match goal {
+        AskedGoal::Deadline(_) => is_sure(needed(plan), needed(other)),
+        AskedGoal::Budget(_) | AskedGoal::Open => is_sure(plan.days, other.days),
+    };
+    let cost_is_sure = plan.cost.zip(other.cost).map(|(one, other)| is_sure(one, other));
+    let what = if matches!(goal, AskedGoal::Deadline(_)) { "GPUs" } else { "time" };
+    let rest = match (first_is_sure, cost_is_sure) {
+        (true, Some(true)) => "Both differences are larger than the uncertainty.".to_string(),
+        (true, None) => "The difference is larger than the uncertainty.".to_string(),
+        (true, Some(false)) => "The difference in cost is within the uncertainty.".to_string(),
+        (false, Some(true)) => format!("The difference in {what} is within the uncertainty."),
+        (false, Some(false)) => "Both differences are within the uncertainty.".to_string(),
+        (false, None) => "The difference is within the uncertainty.".to_string(),
+    };
+    Verdict { lead: format!("{first}{}.", cost.unwrap_or_default()), rest }
+}
+
+/// Returns by how much `one` differs from `other`, in percent, and whether it is less.
+fn difference(one: f64, other: f64) -> (String, bool) {
+    (format!("{:.0} %", (one / other - 1.0).abs() * 100.0), one < other)
+}
+
+/// Returns the sentence for a goal that no plan reaches.
+fn unreached(findings: &Findings, currency: &str) -> Verdict {
+    let answers = || findings.offers.iter().filter_map(|offer| Some((offer, offer.answer.as_ref()?)));
+    let fastest = answers()
+        .filter_map(|(offer, answer)| match answer.unmet {
+            Some(FoundUnmet::TooSlow(days)) => Some((offer, days, answer.plan.as_ref()?.gpus)),
+            _ => None,
+        })
+        .min_by(|one, other| one.1.total_cmp(&other.1));
+    let cheapest = answers()
+        .filter_map(|(offer, answer)| match answer.unmet {
+            Some(FoundUnmet::TooExpensive { cost, tokens }) => Some((offer, cost, tokens)),
+            _ => None,
+        })
+        .min_by(|one, other| one.1.total_cmp(&other.1));
+    let lead = match (findings.goal(), fastest, cheapest) {
+        (AskedGoal::Deadline(limit), Some((offer, days, gpus)), _) => format!(
+            "No plan finishes within {}. The fastest takes {} days, on {} × {}.",
+            limit_text(limit),
+            readable_days(days),
+            group_digits(gpus.into()),
+            offer.gpu.name
+        ),
+        (AskedGoal::Budget(budget), _, Some((offer, cost, tokens))) => format!(
+            "{} is not enough. The cheapest plan costs {}, on {}; the budget trains {} tokens.",
+            money(budget, currency),
+            money(cost, currency),
+            offer.gpu.name,
+            rounded_count(tokens)
+        ),
+        (AskedGoal::Budget(_), ..) => "Enter a price per GPU-hour to plan for a budget.".to_string(),
+        _ => "No layout of this model fits on these GPUs.".to_string(),
+    };
+    Verdict { lead, rest: String::new() }
+}
+
+/// Returns the GPU types that miss the goal, as a sentence.
+fn missed(findings: &Findings) -> String {
+    let names: Vec<&str> = findings
+        .offers
+        .iter()
+        .filter(|offer| offer.answer.as_ref().is_some_and(|answer| answer.unmet.is_some()))
+        .map(|offer| offer.gpu.name.as_str())
+        .collect();
+    match (names.is_empty(), findings.goal()) {
+        (true, _) => String::new(),
+        (false, AskedGoal::Deadline(_)) => format!("{} can't finish in time.", names.join(" and ")),
+        (false, AskedGoal::Budget(_)) => format!("{} would cost more than the budget.", names.join(" and ")),
+        (false, AskedGoal::Open) => format!("No layout works on {}.", names.join(" and ")),
+    }
+}
+
+fn limit_text(days: f64) -> String {
+    format!("{} days", significant(days, 3))
+}
+
+/// Returns an amount with the sign of its currency and three digits: `$4.12M`.
+pub(super) fn money(amount: f64, currency: &str) -> String {
+    let sign = match currency {
+        "" | "USD" => "$".to_string(),
+        "EUR" => "€".to_string(),
+        other => format!("{other} "),
+    };
+    format!("{sign}{}", rounded_count(amount))
+}
+
+/// Returns a large number with three significant digits and a suffix: `4.12M`, `980k`.
+pub(super) fn rounded_count(value: f64) -> String {
+    let steps = [(1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")];
+    // 999,600 is 1M with three digits.
+    match steps.into_iter().find(|(step, _)| value >= step * 0.9995) {
+        Some((step, suffix)) if value >= 9995.0 => {
+            format!("{}{suffix}", significant((value / step).max(1.0), 3))
+        }
+        _ => group_digits(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::search::tests::{answered, plan};
+    use super::*;
+
+    fn lead(findings: &Findings) -> (String, String) {
+        let Verdict { lead, rest } = verdict(findings).expect("a verdict");
+        (lead, rest)
+    }
+
+    #[test]
+    fn two_types_are_compared_with_their_uncertainty() {
+        let findings =
+            answered(&[("H100", Some(plan(1000, 58.0, 4e6))), ("B200", Some(plan(500, 59.0, 3.6e6)))]);
+        let (lead, rest) = lead(&findings);
+        assert_eq!(lead, "B200 needs 50 % fewer GPUs than H100 and costs 10 % less.");
+        assert_eq!(rest, "The difference in cost is within the uncertainty.");
+    }
+
+    #[test]
+    fn the_only_type_that_finishes_in_time_is_named() {
+        let mut findings =
+            answered(&[("H100", Some(plan(16_384, 82.0, 4e6))), ("B200", Some(plan(512, 59.0, 3e6)))]);
+        findings.offers[0].answer.as_mut().unwrap().unmet = Some(FoundUnmet::TooSlow(82.0));
+        let (first, rest) = lead(&findings);
+        assert_eq!(first, "512 × B200 finish in 59 days, within 60 days.");
+        assert_eq!(rest, "H100 can't finish in time.");
+        findings.offers[1].answer.as_mut().unwrap().unmet = Some(FoundUnmet::TooSlow(90.0));
+        let expected = "No plan finishes within 60 days. The fastest takes 82 days, on 16,384 × H100.";
+        assert_eq!(lead(&findings).0, expected);
+    }
+
+    #[test]
+    fn amounts_have_three_digits_and_a_suffix() {
+        assert_eq!(money(4_123_456.0, "USD"), "$4.12M");
+        assert_eq!(money(980_400.0, ""), "$980k");
+        assert_eq!(money(950.0, "EUR"), "€950");
+        assert_eq!(money(1.5e9, "CHF"), "CHF 1.5B");
+    }
+}

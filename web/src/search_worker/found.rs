@@ -1,0 +1,101 @@
+//! What the search found, as messages.
+
+use crate::message::search::{
+    AskedGoal, AskedGpu, AskedQuestion, FoundAnswer, FoundPlan, FoundUnmet, Spread, Trust,
+};
+use trainplan_shared::estimate::Confidence;
+use trainplan_shared::link;
+use trainplan_shared::question::{Goal, GpuAnswer, GpuOffer, PlannedRun, Question, Unmet};
+use trainplan_shared::search::Rule;
+
+const GIB: f64 = 1_073_741_824.0;
+
+/// Returns the question as it was read.
+pub(super) fn asked(question: &Question) -> AskedQuestion {
+    let tokens = |gbs: Option<&u32>| f64::from(*gbs.unwrap_or(&0)) * f64::from(question.seq_len);
+    AskedQuestion {
+        model: question.model.title.clone(),
+        tokens: question.tokens,
+        batch_tokens: (tokens(question.gbs.first()), tokens(question.gbs.last())),
+        batch_is_assumed: question.gbs_is_assumed,
+        goal: match question.goal {
+            Goal::Deadline(days) => AskedGoal::Deadline(days),
+            Goal::Budget(budget) => AskedGoal::Budget(budget),
+            Goal::Open => AskedGoal::Open,
+        },
+        currency: question.settings.currency.to_string(),
+        offers: question.offers.iter().map(asked_gpu).collect(),
+    }
+}
+
+fn asked_gpu(offer: &GpuOffer) -> AskedGpu {
+    AskedGpu {
+        id: offer.gpu.id.clone(),
+        name: offer.gpu.name.clone(),
+        memory_gib: offer.gpu.hbm_gb,
+        price: offer.price.as_ref().map(|price| (price.per_gpu_hour.low, price.per_gpu_hour.high)),
+        software: offer.options.stack.title().to_string(),
+    }
+}
+
+/// Returns a plan with the query of its scenario.
+pub(super) fn plan(question: &Question, offer: &GpuOffer, run: &PlannedRun) -> FoundPlan {
+    let (layout, time) = (&run.layout, &run.time);
+    let step = layout.step_time_s;
+    let cost = run.cost.as_ref().map(|cost| Spread {
+        low: cost.total.low,
+        mid: run.expected_cost.unwrap_or(cost.total.low),
+        high: cost.total.high,
+    });
+    let mwh = run.energy.mwh;
+    FoundPlan {
+        gpus: run.gpus,
+        query: link::write(&run.spec(question, offer)),
+        layout: layout.candidate.to_string(),
+        precision: layout.candidate.dtype.title().to_string(),
+        step_s: Spread { low: step.low, mid: step.mid, high: step.high },
+        days: Spread { low: time.low.days, mid: run.days, high: time.high.days },
+        cost,
+        mwh: Spread { low: mwh.low, mid: (mwh.low + mwh.high) / 2.0, high: mwh.high },
+        tokens_per_s_per_gpu: run.tokens_per_s_per_gpu,
+        mfu: run.mfu,
+        spare_gib: layout.margin_bytes / GIB,
+        trust: match layout.confidence {
+            Confidence::High => Trust::Measured,
+            Confidence::Medium => Trust::Near,
+            Confidence::Low | Confidence::Lowest => Trust::Modelled,
+        },
+        goodput: (time.high.goodput, time.low.goodput),
+        spare_nodes: time.spare_nodes,
+    }
+}
+
+/// Returns the answer for a GPU type.
+pub(super) fn answer(question: &Question, offer: &GpuOffer, answer: &GpuAnswer) -> FoundAnswer {
+    let plan = |run: &PlannedRun| plan(question, offer, run);
+    let counts = &answer.counts;
+    let discarded = Rule::ALL.into_iter().map(|rule| (rule.title().to_string(), counts.discarded_by(rule)));
+    FoundAnswer {
+        plan: answer.best().or(answer.layouts.first()).map(plan),
+        layouts: answer.layouts.iter().map(plan).collect(),
+        published: answer.published.as_ref().map(|(recipe, run)| (recipe.id.to_string(), plan(run))),
+        considered: counts.combinations,
+        working: counts.valid() - counts.discarded_by(Rule::Memory),
+        discarded: discarded.filter(|(_, count)| *count > 0).collect(),
+        unmet: answer.unmet.as_ref().map(unmet),
+    }
+}
+
+fn unmet(unmet: &Unmet) -> FoundUnmet {
+    match unmet {
+        Unmet::NoLayout(change) => {
+            let change = change.as_ref().map(|change| &change.setting);
+            FoundUnmet::NoLayout(
+                change.map(|setting| (setting.field.key().to_string(), setting.value.clone())),
+            )
+        }
+        Unmet::TooSlow { days } => FoundUnmet::TooSlow(*days),
+        Unmet::TooExpensive { cost, tokens } => FoundUnmet::TooExpensive { cost: *cost, tokens: *tokens },
+        Unmet::NoPrice => FoundUnmet::NoPrice,
+    }
+}
