@@ -51,8 +51,19 @@ pub(super) struct OfferFindings {
     /// The best plan on each number of GPUs, ascending.
     pub(super) points: Vec<FoundPlan>,
     pub(super) answer: Option<FoundAnswer>,
-    /// Whether the points and the answer belong to the previous question.
+    /// Whether the answer belongs to the previous question.
     pub(super) is_old: bool,
+    /// Whether the points belong to the previous question.
+    has_old_points: bool,
+}
+
+impl OfferFindings {
+    /// Drops the points of the previous question before the first of this one is added.
+    fn drop_old_points(&mut self) {
+        if std::mem::take(&mut self.has_old_points) {
+            self.points.clear();
+        }
+    }
 }
 
 impl Findings {
@@ -68,17 +79,19 @@ impl Findings {
                 let mut before = std::mem::take(&mut self.offers);
                 let offer = |gpu: &AskedGpu| {
                     let old = before.iter_mut().find(|offer| offer.gpu.id == gpu.id).map(std::mem::take);
-                    OfferFindings { gpu: gpu.clone(), is_old: true, ..old.unwrap_or_default() }
+                    OfferFindings {
+                        gpu: gpu.clone(),
+                        is_old: true,
+                        has_old_points: true,
+                        ..old.unwrap_or_default()
+                    }
                 };
                 self.offers = asked.offers.iter().map(offer).collect();
                 self.asked = Some(asked);
             }
             SearchNews::Point { offer, plan } => {
                 let Some(offer) = self.offers.get_mut(offer) else { return };
-                if offer.is_old {
-                    offer.points.clear();
-                    offer.is_old = false;
-                }
+                offer.drop_old_points();
                 match offer.points.binary_search_by_key(&plan.gpus, |point| point.gpus) {
                     Ok(place) => offer.points[place] = *plan,
                     Err(place) => offer.points.insert(place, *plan),
@@ -86,11 +99,9 @@ impl Findings {
             }
             SearchNews::Answered { offer, answer } => {
                 let Some(offer) = self.offers.get_mut(offer) else { return };
-                if offer.is_old {
-                    offer.points.clear();
-                    offer.is_old = false;
-                }
+                offer.drop_old_points();
                 offer.answer = Some(*answer);
+                offer.is_old = false;
             }
             SearchNews::Done => self.is_done = true,
         }
@@ -254,6 +265,9 @@ pub(super) mod tests {
         findings.hear(SearchNews::Point { offer: 0, plan: Box::new(plan(32, 1800.0, 4e6)) });
         let counts: Vec<u32> = findings.offers[0].points.iter().map(|point| point.gpus).collect();
         assert_eq!(counts, [32, 64]);
-        assert!(!findings.offers[0].is_old);
+        // The answer is still the old one.
+        assert!(findings.offers[0].is_old && findings.is_searching());
+        findings.hear(SearchNews::Answered { offer: 0, answer: Box::default() });
+        assert!(!findings.offers[0].is_old && !findings.is_searching());
     }
 }
