@@ -54,7 +54,7 @@ impl Address {
         use_context().expect("a page provides its address")
     }
 
-    /// Applies `complete` to every change of the fields from now on.
+    /// Applies `complete` to every change by [`Address::set`] and [`Address::update`] from now on.
     pub(crate) fn complete_with(self, complete: impl Fn(&Spec, Spec) -> Spec + Send + Sync + 'static) {
         self.complete.set_value(Some(Box::new(complete)));
     }
@@ -124,8 +124,9 @@ impl Address {
         let mut spec = before.clone();
         change(&mut spec);
         let spec = self.complete.with_value(|complete| match complete {
-            Some(complete) => complete(&before, spec),
-            None => spec,
+            // A change with a history entry of its own is a whole plan or a whole question.
+            Some(complete) if replace => complete(&before, spec),
+            _ => spec,
         });
         let query = self.own.with_untracked(|own| query(&spec, own));
         self.navigate.with_value(|navigate| navigate(&query, replace));
