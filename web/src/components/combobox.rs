@@ -164,7 +164,7 @@ pub(crate) fn Combobox(
 
 fn scroll_to(id: &str, index: usize) {
     if let Some(option) = document().get_element_by_id(&format!("{id}-{index}")) {
-        let _ = option.scroll_into_view_with_bool(false);
+        option.scroll_into_view_with_bool(false);
     }
 }
 
