@@ -46,6 +46,8 @@ struct FieldEntry {
     value: FieldValue,
     placeholder: &'static str,
     hint: &'static str,
+    /// Left out of the pages, which never print it.
+    #[cfg(not(target_family = "wasm"))]
     help: &'static str,
 }
 
@@ -72,6 +74,7 @@ macro_rules! fields {
             value: FieldValue::$value,
             placeholder: $placeholder,
             hint: $hint,
+            #[cfg(not(target_family = "wasm"))]
             help: $help,
         },)*];
     };
@@ -315,6 +318,7 @@ impl Field {
     }
 
     /// Returns the explanation that `--help` prints.
+    #[cfg(not(target_family = "wasm"))]
     pub const fn help(self) -> &'static str {
         self.entry().help
     }
