@@ -10,8 +10,8 @@ import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { writeServiceWorker } from "./offline.mjs";
 
 // A page for each route, for hosts that serve files only. An unknown path opens the planner, which shows "Page not found".
-const PLANNER_PAGES = ["index.html", "404.html"];
-const RECIPES_PAGES = ["recipes/index.html"];
+const PLANNER_PAGES = ["index.html", "recipes/index.html", "404.html"];
+const FINDER_PAGES = ["search/index.html"];
 const RESULTS_PAGES = ["results", "compare", "run", "history"].map((page) => `${page}/index.html`);
 const COMPRESSED = new Set([".css", ".html", ".js", ".json", ".svg", ".txt", ".wasm", ".webmanifest"]);
 
@@ -21,9 +21,9 @@ const isRelease = process.env.TRUNK_PROFILE === "release";
 
 const plotly = addPlotly(readFileSync(join(dist, "index.html"), "utf8"));
 const planner = addWorker(addWorker(plotly, "worker"), "search");
-const recipes = openProgram(planner, "recipes");
+const finder = openProgram(planner, "finder");
 const results = openProgram(planner, "results");
-for (const [html, pages] of [[planner, PLANNER_PAGES], [recipes, RECIPES_PAGES], [results, RESULTS_PAGES]]) {
+for (const [html, pages] of [[planner, PLANNER_PAGES], [finder, FINDER_PAGES], [results, RESULTS_PAGES]]) {
   const page = isRelease ? addPolicy(moveInlineScript(html)) : html;
   for (const path of pages) {
     mkdirSync(join(dist, path, ".."), { recursive: true });

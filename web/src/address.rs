@@ -14,11 +14,7 @@ pub(crate) struct Address {
     /// The page's own keys with their texts.
     own: Memo<Vec<(&'static str, String)>>,
     navigate: StoredValue<Navigate>,
-    complete: StoredValue<Option<Complete>>,
 }
-
-/// Completes a change: from the fields before it and after it.
-type Complete = Box<dyn Fn(&Spec, Spec) -> Spec + Send + Sync>;
 
 /// Opens the same page with another query; if `true`, the browser's current history entry is replaced.
 type Navigate = Box<dyn Fn(&str, bool) + Send + Sync>;
@@ -42,7 +38,6 @@ impl Address {
             link: Memo::new(move |_| parts.with(|(fields, _)| link::read(fields))),
             own: Memo::new(move |_| parts.with(|(_, own)| own.clone())),
             navigate: StoredValue::new(Box::new(go)),
-            complete: StoredValue::new(None),
         };
         provide_context(address);
         address
@@ -54,24 +49,9 @@ impl Address {
         use_context().expect("a page provides its address")
     }
 
-    /// Applies `complete` to every change by [`Address::set`] and [`Address::update`] from now on.
-    pub(crate) fn complete_with(self, complete: impl Fn(&Spec, Spec) -> Spec + Send + Sync + 'static) {
-        self.complete.set_value(Some(Box::new(complete)));
-    }
-
     /// Returns the typed fields.
     pub(crate) fn spec(self) -> Spec {
         self.link.with(|link| link.spec.clone())
-    }
-
-    /// Returns what `read` says about the typed fields.
-    pub(crate) fn with_spec<T>(self, read: impl FnOnce(&Spec) -> T) -> T {
-        self.link.with(|link| read(&link.spec))
-    }
-
-    /// Like [`Address::with_spec`], without following later changes.
-    pub(crate) fn with_spec_untracked<T>(self, read: impl FnOnce(&Spec) -> T) -> T {
-        self.link.with_untracked(|link| read(&link.spec))
     }
 
     /// Returns a sentence for each part of the query that is not understood.
@@ -120,14 +100,8 @@ impl Address {
     }
 
     fn go(self, change: impl FnOnce(&mut Spec), replace: bool) {
-        let before = self.link.with_untracked(|link| link.spec.clone());
-        let mut spec = before.clone();
+        let mut spec = self.link.with_untracked(|link| link.spec.clone());
         change(&mut spec);
-        let spec = self.complete.with_value(|complete| match complete {
-            // A change with a history entry of its own is a whole plan or a whole question.
-            Some(complete) if replace => complete(&before, spec),
-            _ => spec,
-        });
         let query = self.own.with_untracked(|own| query(&spec, own));
         self.navigate.with_value(|navigate| navigate(&query, replace));
     }

@@ -1,8 +1,8 @@
 //! The Trainplan web app. It runs in the browser, and each page keeps its state in the URL.
 //!
-//! There are several programs, so that a page loads only the code it needs: [`planner`] for plans, [`recipes`] for
-//! published recipes, [`results`] for runs, [`worker`] for large or slow computations of all, and [`search_worker`],
-//! which searches for plans. A link between pages of different programs loads a new page.
+//! There are several programs, so that a page loads only the code it needs: [`planner`] for a plan, [`finder`] for the
+//! search of one, [`results`] for runs, [`worker`] for large or slow computations of plans and runs, and
+//! [`search_worker`], which searches. A link between pages of different programs loads a new page.
 
 #![allow(unreachable_pub, reason = "a component's generated items are public, whatever its own visibility")]
 
@@ -30,29 +30,31 @@ use pages::{
     recipes::RecipesPage,
     results::{ResultsPage, intake::Entries},
     run::RunPage,
+    search::SearchPage,
 };
 use std::panic::PanicHookInfo;
 
-/// Starts the program of the Plan page.
+/// Starts the program of the Plan and Recipes pages.
 pub fn planner() {
     start(|| {
         view! {
-            <Frame pages=["/"]>
+            <Frame pages=["/", "/recipes"]>
                 <Routes fallback=NotFound>
                     <Route path=path!("/") view=PlanPage />
+                    <Route path=path!("/recipes") view=RecipesPage />
                 </Routes>
             </Frame>
         }
     });
 }
 
-/// Starts the program of the Recipes page.
-pub fn recipes() {
+/// Starts the program of the Search page.
+pub fn finder() {
     start(|| {
         view! {
-            <Frame pages=["/recipes"]>
+            <Frame pages=["/search"]>
                 <Routes fallback=NotFound>
-                    <Route path=path!("/recipes") view=RecipesPage />
+                    <Route path=path!("/search") view=SearchPage />
                 </Routes>
             </Frame>
         }

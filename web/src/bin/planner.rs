@@ -1,4 +1,4 @@
-//! The program of the Plan page.
+//! The program of the Plan and Recipes pages.
 
 fn main() {
     trainplan_web::planner();

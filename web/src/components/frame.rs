@@ -6,8 +6,9 @@ use leptos::prelude::*;
 use leptos_router::components::{A, Router};
 
 /// The pages in the navigation. A guest with a share link sees [`PLANNER`] and the shared page only.
-const PAGES: [(&str, &str); 5] = [
+const PAGES: [(&str, &str); 6] = [
     ("/", "Plan"),
+    ("/search", "Search"),
     ("/recipes", "Recipes"),
     ("/results", "Results"),
     ("/compare", "Compare"),
@@ -15,7 +16,7 @@ const PAGES: [(&str, &str); 5] = [
 ];
 
 /// The pages that need no server.
-const PLANNER: [&str; 2] = ["/", "/recipes"];
+const PLANNER: [&str; 3] = ["/", "/search", "/recipes"];
 
 /// The header and the router of a program. Links to pages of the other program load that page.
 #[component]

@@ -7,3 +7,4 @@ pub(crate) mod plan;
 pub(crate) mod recipes;
 pub(crate) mod results;
 pub(crate) mod run;
+pub(crate) mod search;

@@ -237,7 +237,7 @@ fn RecipeRow(row: ListedRecipe) -> impl IntoView {
     view! {
         <tr>
             {RecipeColumn::ALL.iter().filter_map(|column| cell(*column)).collect_view()}
-            <td class="open"><a href=open rel="external" class="action" aria-label=name>"Plan"</a></td>
+            <td class="open"><A href=open attr:class="action" attr:aria-label=name>"Plan"</A></td>
         </tr>
     }
 }

@@ -1,7 +1,6 @@
-//! The shown plan: days to train, step time, tokens per second and MFU, with their derivation.
+//! The answers: days to train, step time, tokens per second and MFU, with their derivation.
 
-use super::estimate::{Fit, LaunchFit};
-use super::question::has_scenario;
+use super::estimate::Fit;
 use super::step_time::{PlannedStep, StepTimeSource};
 use super::{BROKEN, CatalogEntry, Plan};
 use crate::address::name_page;
@@ -30,6 +29,12 @@ pub(super) fn Answers() -> impl IntoView {
         problems.filter(|problem| problem.field.is_of_scenario()).collect::<Vec<_>>()
     };
     let has_problems = move || !problems().is_empty();
+    let flops = Signal::derive(move || {
+        plan.scenario.with(|scenario| {
+            scenario.as_ref().map_or(Vec::new(), |scenario| ModelFlops::of(scenario).explain)
+        })
+    });
+    let steps = Signal::derive(move || plan.step.with(|step| step.as_ref().map_or(Vec::new(), derivation)));
     name_page(move || headline(plan));
     let link = Signal::derive(move || {
         plan.address.spec();
@@ -38,18 +43,15 @@ pub(super) fn Answers() -> impl IntoView {
     view! {
         <section class="answers" aria-labelledby="headline">
             <header>
-                <div>
-                    <small>{move || kind(plan)}</small>
-                    <h2 id="headline">{move || headline(plan)}</h2>
-                </div>
+                <h1 id="headline">{move || headline(plan)}</h1>
                 <CopyButton text=link label="Copy link" />
             </header>
             <p class="basis">{move || {
                 let (lead, sentence) = basis(plan);
                 view! { <strong>{lead}</strong> " " {sentence} }
             }}</p>
-            <Show when=has_problems>
-                <div class="notice wrong" role="alert">
+            <Show when=has_problems fallback=move || view! { <Figures /><Fit /> }>
+                <div class="notice wrong">
                     <ul>
                         {move || problems().into_iter().map(|problem| view! {
                             <li><ProblemText problem address=plan.address /></li>
@@ -57,50 +59,26 @@ pub(super) fn Answers() -> impl IntoView {
                     </ul>
                 </div>
             </Show>
-            <Figures />
-            <Fit />
-            <LaunchFit />
-            <ScenarioSummary />
+            <div class="controls">
+                <TokensField />
+                <TextField
+                    field=Field::StepTime
+                    default=step_time_default(plan)
+                    help="Seconds per step, or an assumed MFU (40%)."
+                />
+                <ChoiceField
+                    field=Field::Convention
+                    options=conventions()
+                    default=convention_default(plan)
+                    help="How model FLOPs are counted."
+                />
+            </div>
+            <Show when=move || !has_problems()>
+                <ScenarioSummary />
+                <Maths title="Show the maths: from step time to days and MFU" lines=steps />
+                <Maths title="Show the maths: model FLOPs per sequence" lines=flops />
+            </Show>
         </section>
-    }
-}
-
-/// The fields of the time to train, with its derivation.
-#[component]
-pub(super) fn TimeFields() -> impl IntoView {
-    let plan = Plan::of_page();
-    let flops = Signal::derive(move || {
-        plan.scenario.with(|scenario| {
-            scenario.as_ref().map_or(Vec::new(), |scenario| ModelFlops::of(scenario).explain)
-        })
-    });
-    let steps = Signal::derive(move || plan.step.with(|step| step.as_ref().map_or(Vec::new(), derivation)));
-    view! {
-        <div class="controls">
-            <TokensField />
-            <TextField
-                field=Field::StepTime
-                default=step_time_default(plan)
-                help="Seconds per step, or an assumed MFU (40%)."
-            />
-            <ChoiceField
-                field=Field::Convention
-                options=conventions()
-                default=convention_default(plan)
-                help="How model FLOPs are counted."
-            />
-        </div>
-        <Maths title="Show the maths: from step time to days and MFU" lines=steps />
-        <Maths title="Show the maths: model FLOPs per sequence" lines=flops />
-    }
-}
-
-/// Returns where the shown plan comes from.
-fn kind(plan: Plan) -> &'static str {
-    match plan.address.with_spec(has_scenario) {
-        true if plan.recipe.get().is_some() => "Your plan, from a published recipe",
-        true => "Your plan",
-        false => "Best plan",
     }
 }
 
@@ -108,7 +86,6 @@ fn kind(plan: Plan) -> &'static str {
 fn headline(plan: Plan) -> String {
     plan.scenario.with(|scenario| match scenario {
         Ok(scenario) => scenario_title(scenario),
-        Err(problems) if problems.is_empty() => "Best plan".to_string(),
         Err(_) => plan
             .recipe
             .get()
@@ -129,10 +106,7 @@ fn scenario_title(scenario: &Scenario) -> String {
 /// Returns the source of the step time: a lead in bold, and a sentence that may be empty.
 fn basis(plan: Plan) -> (&'static str, String) {
     plan.scenario.with(|scenario| match (scenario, plan.step.get()) {
-        (Err(problems), _) if problems.is_empty() => ("Searching …", String::new()),
-        (Err(_), _) => {
-            ("This plan can't run. The figures below are those of the previous one.", String::new())
-        }
+        (Err(_), _) => ("This plan can't run.", String::new()),
         (Ok(scenario), Some(step)) => step_basis(scenario, &step),
         (Ok(_), None) if plan.calculator.is_predicting() => ("Predicting …", String::new()),
         (Ok(_), None) if plan.calculator.is_broken() => {
@@ -183,7 +157,7 @@ fn Figures() -> impl IntoView {
     };
     let days_label = move || match plan.step.get().map(|step| step.metrics) {
         Some(Metrics { time_to_train_days: None, .. }) => "Days to train: not defined for a proxy".into(),
-        Some(metrics) => format!("{} tokens, without failures", format_count(metrics.tokens)),
+        Some(metrics) => format!("Time to train {} tokens", format_count(metrics.tokens)),
         None => "Time to train".to_string(),
     };
     let interval = move || plan.step.with(|step| step.as_ref().and_then(days_interval));
@@ -232,8 +206,6 @@ fn step_time(step: &PlannedStep) -> String {
 #[component]
 fn TokensField() -> impl IntoView {
     let plan = Plan::of_page();
-    let assumed =
-        Signal::derive(move || plan.question.with(|question| question.raw(Field::Tokens).to_string()));
     let chip = move |text: &'static str| {
         let pressed = move || {
             let tokens = plan.spec.with(|spec| spec.tokens().ok());
@@ -246,7 +218,7 @@ fn TokensField() -> impl IntoView {
     };
     view! {
         <div class="tokens">
-            <TextField field=Field::Tokens default=assumed help="For example 15T or 1.5e12." />
+            <TextField field=Field::Tokens default="1T" help="For example 15T or 1.5e12." />
             <div class="chips" role="group" aria-label="Common token counts">{chip("1T")}{chip("15T")}</div>
         </div>
     }

@@ -1,8 +1,8 @@
 //! The best layouts on as many GPUs as the plan, to sort and to choose from.
 
-use super::Plan;
 use super::cards::trust_text;
-use super::search::OfferFindings;
+use super::findings::OfferFindings;
+use super::{LISTED_KEY, Planner, plan_address};
 use crate::message::search::FoundPlan;
 use leptos::prelude::*;
 use std::cmp::Ordering;
@@ -88,14 +88,13 @@ fn common_precision(rows: &[LayoutRow]) -> Option<String> {
 /// The table of layouts.
 #[component]
 pub(super) fn Layouts() -> impl IntoView {
-    let plan = Plan::of_page();
+    let plan = Planner::of_page();
     let findings = plan.search.findings;
     let offer = Memo::new(move |_| {
-        let shown =
-            plan.scenario.with(|scenario| scenario.as_ref().ok().map(|scenario| scenario.gpu.id.clone()));
+        let listed = plan.address.own(LISTED_KEY);
         findings.with(|findings| {
-            let of_shown = findings.offers.iter().find(|offer| shown.as_ref() == Some(&offer.gpu.id));
-            of_shown.or(findings.best().and_then(|best| findings.offers.get(best))).cloned()
+            let of_listed = findings.offers.iter().find(|offer| offer.gpu.id == listed);
+            of_listed.or(findings.best().and_then(|best| findings.offers.get(best))).cloned()
         })
     });
     let column = Memo::new(move |_| {
@@ -125,7 +124,7 @@ pub(super) fn Layouts() -> impl IntoView {
                 .discarded
                 .iter()
                 .map(|(reason, count)| format!("{}: {reason}", group_digits(*count as f64)));
-            Some((format!("{all} layouts considered, {works} work."), reasons.collect::<Vec<_>>()))
+            Some((format!("{all} layouts considered; {works} pass the rules."), reasons.collect::<Vec<_>>()))
         })
     };
     let sort = move |column: LayoutColumn| plan.address.set_own(ORDER_KEY, column.id());
@@ -176,22 +175,12 @@ pub(super) fn Layouts() -> impl IntoView {
 
 #[component]
 fn Row(row: LayoutRow, precision: Memo<Option<String>>) -> impl IntoView {
-    let plan = Plan::of_page();
     let LayoutRow { plan: found, recipe } = row;
-    let shown = found.clone();
-    let is_shown = Memo::new(move |_| plan.is_shown(&shown));
-    let query = found.query.clone();
     let (class, word, title) = trust_text(found.trust);
-    let by_button = query.clone();
     view! {
-        <tr class:selected=is_shown on:click=move |_| plan.choose(&query)>
+        <tr>
             <th scope="row">
-                <button
-                    type="button"
-                    class="row-button"
-                    aria-pressed=move || is_shown.get().to_string()
-                    on:click=move |event| { event.stop_propagation(); plan.choose(&by_button); }
-                >{found.layout.clone()}</button>
+                <a href=plan_address(&found.query) rel="external">{found.layout.clone()}</a>
                 " " <small>{move || precision.get().is_none().then(|| found.precision.clone())}</small>
                 {recipe.map(|recipe| view! { <span class="tag" title=recipe>"Published layout"</span> })}
             </th>
@@ -208,7 +197,7 @@ fn Row(row: LayoutRow, precision: Memo<Option<String>>) -> impl IntoView {
 
 #[cfg(test)]
 mod tests {
-    use super::super::search::tests::{answered, plan};
+    use super::super::findings::tests::{answered, plan};
     use super::*;
 
     #[test]

@@ -1,6 +1,6 @@
 //! The answer in a sentence: which GPU type needs fewer GPUs, and which costs less.
 
-use super::search::{Findings, OfferFindings};
+use super::findings::{Findings, OfferFindings};
 use crate::message::search::{AskedGoal, FoundPlan, FoundUnmet, Spread};
 use trainplan_shared::units::{group_digits, readable_days, significant};
 
@@ -193,7 +193,7 @@ pub(super) fn rounded_count(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::search::tests::{answered, plan};
+    use super::super::findings::tests::{answered, plan};
     use super::*;
 
     fn lead(findings: &Findings) -> (String, String) {

@@ -1,11 +1,10 @@
 //! The question bar: one sentence of fields that asks for a plan.
 
+use super::Planner;
 use super::question::{FIRST_DEADLINE, FIRST_GPU_TYPES, FIRST_TOKENS, GoalKind, split_types};
 use super::verdict::money;
-use super::{Plan, own};
 use crate::components::combobox::{Choice, Combobox};
 use crate::components::field::ProblemText;
-use leptos::ev::DragEvent;
 use leptos::prelude::*;
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::field::Field;
@@ -16,28 +15,15 @@ use trainplan_shared::units::{format_count, significant};
 /// The question in one sentence. On a phone it is a line at the bottom that opens a sheet.
 #[component]
 pub(super) fn QuestionBar() -> impl IntoView {
-    let plan = Plan::of_page();
+    let plan = Planner::of_page();
     let is_open = RwSignal::new(false);
-    let is_over = RwSignal::new(false);
     let summary = move || plan.question.with(summary);
-    let dropped = move |event: DragEvent| {
-        is_over.set(false);
-        let files = event.data_transfer().and_then(|transfer| transfer.files());
-        if files.as_ref().is_some_and(|files| files.length() > 0) {
-            event.prevent_default();
-            own::import_file(plan, files);
-        }
-    };
     view! {
         <form
             class="question"
             class:open=is_open
-            class:over=is_over
             aria-label="Question"
             on:submit=|event| event.prevent_default()
-            on:dragover=move |event: DragEvent| { event.prevent_default(); is_over.set(true); }
-            on:dragleave=move |_| is_over.set(false)
-            on:drop=dropped
         >
             <button
                 type="button"
@@ -99,7 +85,7 @@ pub(super) fn gpu_name(id: &str) -> String {
 /// The choice of the model.
 #[component]
 fn ModelBox() -> impl IntoView {
-    let plan = Plan::of_page();
+    let plan = Planner::of_page();
     let title = Signal::derive(move || {
         plan.question.with(|question| {
             let text = question.raw(Field::Model);
@@ -131,7 +117,7 @@ fn parameters(count: f64) -> String {
 /// The GPU types to compare, each with a button to remove it, and a field to add one.
 #[component]
 fn GpuTypes() -> impl IntoView {
-    let plan = Plan::of_page();
+    let plan = Planner::of_page();
     let types = Memo::new(move |_| plan.question.with(|question| split_types(question.raw(Field::GpuTypes))));
     let set = move |types: Vec<String>| {
         let types = if types.is_empty() { FIRST_GPU_TYPES.to_string() } else { types.join(",") };
@@ -172,7 +158,7 @@ fn GpuTypes() -> impl IntoView {
 /// What the run must reach: its kind and its value.
 #[component]
 fn GoalBox() -> impl IntoView {
-    let plan = Plan::of_page();
+    let plan = Planner::of_page();
     let kind = Memo::new(move |_| plan.question.with(GoalKind::of));
     let choose = move |event| {
         let chosen = match event_target_value(&event).as_str() {
@@ -196,20 +182,20 @@ fn GoalBox() -> impl IntoView {
         </select>
         {move || match kind.get() {
             GoalKind::Deadline => view! {
-                <Slot field=Field::Deadline label="Deadline" width=5 asks=true />
+                <Slot field=Field::Deadline label="Deadline" width=5 />
             }.into_any(),
             GoalKind::Gpus => view! {
-                <Slot field=Field::GpuRange label="Number of GPUs" width=7 asks=true />
+                <Slot field=Field::GpuRange label="Number of GPUs" width=7 />
             }.into_any(),
             GoalKind::Budget => view! {
-                <Slot field=Field::Budget label="Budget" width=6 asks=true />
+                <Slot field=Field::Budget label="Budget" width=6 />
             }.into_any(),
         }}
     }
 }
 
 /// Returns a value for a goal that was just chosen: that of the plan on the page.
-fn usual_value(plan: Plan, kind: GoalKind) -> String {
+fn usual_value(plan: Planner, kind: GoalKind) -> String {
     let shown = plan.search.findings.with_untracked(|findings| findings.best_plan().cloned());
     let cost = shown.as_ref().and_then(|shown| shown.cost);
     match (kind, shown) {
@@ -231,18 +217,12 @@ fn Slot(
     /// The width in characters.
     width: u32,
     #[prop(optional)] placeholder: &'static str,
-    /// Whether a change asks for another plan, which leaves the chosen one.
-    #[prop(optional)]
-    asks: bool,
 ) -> impl IntoView {
-    let plan = Plan::of_page();
+    let plan = Planner::of_page();
     let text = move || plan.question.with(|question| question.raw(field).to_string());
     let set = move |event| {
         let text = event_target_value(&event);
-        match asks {
-            true => plan.ask(&[(field, &text)]),
-            false => plan.address.set(field, text),
-        }
+        plan.ask(&[(field, &text)]);
     };
     let is_wrong = move || plan.problem(field).is_some();
     view! {
@@ -267,7 +247,7 @@ fn Slot(
 /// The problem of a field of the sentence, in a box that moves nothing.
 #[component]
 fn SlotProblem(field: Field) -> impl IntoView {
-    let plan = Plan::of_page();
+    let plan = Planner::of_page();
     view! {
         {move || plan.problem(field).map(|problem| view! {
             <span class="slot-problem" role="alert">
@@ -301,17 +281,17 @@ fn usual(problem: &Problem) -> Option<&'static str> {
 /// The two questions to start from, until one is asked.
 #[component]
 pub(super) fn Samples() -> impl IntoView {
-    let plan = Plan::of_page();
+    let plan = Planner::of_page();
     let is_first = move || plan.address.spec().iter().next().is_none();
     view! {
         <Show when=is_first>
             <p class="samples">
                 "Also try "
-                <a href="/?v=1&m=llama3.1-405b&t=15T&gs=h100,b200&bud=60M">
+                <a href="/search?v=1&m=llama3.1-405b&t=15T&gs=h100,b200&bud=60M">
                     {format!("Llama 3.1 405B for {}", money(6e7, "USD"))}
                 </a>
                 " or "
-                <a href="/?v=1&m=qwen3-235b-a22b&t=10T&gs=b200&by=45d">"Qwen3 235B-A22B on B200 in 45 days"</a>
+                <a href="/search?v=1&m=qwen3-235b-a22b&t=10T&gs=b200&by=45d">"Qwen3 235B-A22B on B200 in 45 days"</a>
             </p>
         </Show>
     }

@@ -1,21 +1,19 @@
 //! The answer: a sentence, and a card for each GPU type.
 
-use super::Plan;
 use super::bar::Samples;
-use super::locks::LockChips;
-use super::search::OfferFindings;
+use super::findings::OfferFindings;
 use super::verdict::{Verdict, money, verdict};
+use super::{LISTED_KEY, Planner, plan_address};
 use crate::components::chart::series_colour;
-use crate::message::search::{AskedGoal, FoundPlan, FoundUnmet, Spread, Trust};
+use crate::message::search::{AskedGoal, FoundUnmet, Spread, Trust};
 use leptos::prelude::*;
 use trainplan_shared::field::Field;
-use trainplan_shared::link;
 use trainplan_shared::units::{group_digits, percent, readable, readable_days, readable_range};
 
 /// The verdict and the cards.
 #[component]
 pub(super) fn Answer() -> impl IntoView {
-    let plan = Plan::of_page();
+    let plan = Planner::of_page();
     let findings = plan.search.findings;
     let has_problems = move || findings.with(|findings| !findings.problems.is_empty());
     let is_busy = move || findings.with(|findings| findings.is_searching() || !findings.problems.is_empty());
@@ -55,7 +53,6 @@ pub(super) fn Answer() -> impl IntoView {
                 </h1>
                 <Samples />
                 <p>{move || shown.get().rest} " " <small>{assumptions}</small></p>
-                <LockChips />
             </div>
             <div class="cards-row">
                 {move || (0..names.get()).map(|index| view! { <Card index /> }).collect_view()}
@@ -77,11 +74,11 @@ fn million(tokens: f64) -> String {
 /// The card of a GPU type.
 #[component]
 fn Card(index: usize) -> impl IntoView {
-    let plan = Plan::of_page();
+    let plan = Planner::of_page();
     let findings = plan.search.findings;
     let offer =
         Memo::new(move |_| findings.with(|findings| findings.offers.get(index).cloned().unwrap_or_default()));
-    let goal = Memo::new(move |_| findings.with(super::search::Findings::goal));
+    let goal = Memo::new(move |_| findings.with(super::findings::Findings::goal));
     let currency = move || {
         findings
             .with(|findings| findings.asked.as_ref().map_or(String::new(), |asked| asked.currency.clone()))
@@ -115,7 +112,7 @@ fn Card(index: usize) -> impl IntoView {
     }
 }
 
-fn card(plan: Plan, offer: &OfferFindings, goal: AskedGoal, currency: &str, longest: f64) -> AnyView {
+fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, longest: f64) -> AnyView {
     let name = offer.gpu.name.clone();
     let price = offer.gpu.price.map(|(low, high)| {
         let range = if low == high { readable(low) } else { readable_range((low, high), readable) };
@@ -151,13 +148,11 @@ fn card(plan: Plan, offer: &OfferFindings, goal: AskedGoal, currency: &str, long
         }
         _ => "No price is known. Enter one per GPU-hour.".to_string(),
     });
-    let take = {
-        let query = found.query.clone();
-        move |_| plan.choose(&query)
-    };
+    let open = plan_address(&found.query);
+    let gpu = offer.gpu.id.clone();
+    let list = move |_| plan.address.set_own(LISTED_KEY, gpu.clone());
     let shown = found.clone();
-    let is_shown = move || plan.is_shown(&shown);
-    let is_pressed = is_shown.clone();
+    let is_shown = Memo::new(move |_| plan.is_shown(&shown));
     view! {
         {head(Some(found.trust))}
         <div class="card-columns">
@@ -181,18 +176,12 @@ fn card(plan: Plan, offer: &OfferFindings, goal: AskedGoal, currency: &str, long
         {missed.map(|missed| view! { <p class="missed">{missed}</p> })}
         <div class="card-foot">
             <p class="layout-line">{format!("{} · {}", found.precision, found.layout)}</p>
-            <button
-                type="button"
-                class="action"
-                class:primary=move || !is_shown()
-                aria-pressed=move || is_pressed().to_string()
-                on:click=take
-            >
-                {
-                    let shown = found.clone();
-                    move || if plan.is_shown(&shown) { "Shown below" } else { "Use this" }
-                }
-            </button>
+            <div class="actions">
+                <button type="button" class="action" aria-pressed=move || is_shown.get().to_string() on:click=list>
+                    {move || if is_shown.get() { "Layouts below" } else { "Show layouts" }}
+                </button>
+                <a class="action primary" href=open rel="external">"Open plan"</a>
+            </div>
         </div>
     }.into_any()
 }
@@ -250,7 +239,7 @@ pub(super) fn trust_text(trust: Trust) -> (&'static str, &'static str, &'static 
 /// Why no layout works, and a change that helps.
 #[component]
 fn NoLayout(unmet: Option<FoundUnmet>, discarded: Vec<(String, u64)>) -> impl IntoView {
-    let plan = Plan::of_page();
+    let plan = Planner::of_page();
     let main = discarded.into_iter().max_by_key(|(_, count)| *count);
     let change = match unmet {
         Some(FoundUnmet::NoLayout(change)) => change,
@@ -288,14 +277,5 @@ fn energy(mwh: Spread) -> String {
     match mwh.mid >= 10_000.0 {
         true => format!("{} GWh", readable(mwh.mid / 1000.0)),
         false => format!("{} MWh", readable(mwh.mid)),
-    }
-}
-
-impl Plan {
-    /// Whether the page shows this plan.
-    pub(super) fn is_shown(self, found: &FoundPlan) -> bool {
-        let own = link::read(&found.query).spec;
-        let is_of_plan = |(field, _): &(Field, &str)| field.is_of_scenario();
-        self.spec.with(|spec| spec.iter().filter(is_of_plan).eq(own.iter().filter(is_of_plan)))
     }
 }

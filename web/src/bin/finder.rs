@@ -1,0 +1,5 @@
+//! The program of the Search page.
+
+fn main() {
+    trainplan_web::finder();
+}

@@ -1,5 +1,0 @@
-//! The program of the Recipes page.
-
-fn main() {
-    trainplan_web::recipes();
-}
