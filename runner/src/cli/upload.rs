@@ -24,8 +24,8 @@ use uuid::Uuid;
 /// Upload results and their raw logs to a results server
 ///
 /// RESULT is a log, a result file, a folder, or the id of a stored run (see `trainplan results list`). From a
-/// folder, the result files are sent, or the logs if there are no result files. Logs that lack steps and were
-/// written to within the last hour are skipped, because their runs still seem to be in progress.
+/// folder, the result files are sent, or the logs if there are no result files. A log is skipped
+/// while its run seems to be in progress: it doesn't have all steps yet, and it changed during the last hour.
 ///
 /// Uploading twice has no effect, and interrupted uploads of logs resume. The log of NAME.result.json is sent too:
 /// NAME.log.zst in the same folder or, if it is unchanged, the original log. The modification time of a log counts

@@ -1,4 +1,4 @@
-//! The answer for one GPU type: the best plan, its rivals, and what stands in the way.
+//! The answer for one GPU type: the best plan, other good layouts, and why the goal can't be reached.
 
 use super::{Goal, GpuCounts, GpuOffer, Objective, PlannedRun, Question};
 use crate::catalog::{Catalog, Gpu, Recipe};

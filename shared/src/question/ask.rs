@@ -88,6 +88,20 @@ choices! {
     }
 }
 
+impl Objective {
+    /// Returns what the best plan across GPU types has least of. Numbers of GPUs of different types can't be compared, so the
+    /// cost stands for them if every plan has one.
+    pub fn across_gpu_types(self, gpus: u32, days: f64, cost: Option<f64>, is_priced: bool) -> f64 {
+        match self {
+            Objective::Fastest => days,
+            Objective::FewestGpus if !is_priced => f64::from(gpus),
+            Objective::FewestGpus | Objective::Cheapest | Objective::MostTokens => {
+                cost.unwrap_or(f64::INFINITY)
+            }
+        }
+    }
+}
+
 /// The numbers of GPUs to search, in whole nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GpuCounts {

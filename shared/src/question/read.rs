@@ -20,7 +20,7 @@ use std::str::FromStr;
 use std::sync::LazyLock;
 
 /// GPU types that are compared if none is named.
-const USUAL_GPU_TYPES: &str = "h100,b200";
+pub const USUAL_GPU_TYPES: &str = "h100,b200";
 
 /// Bytes in a GiB.
 const GIB: f64 = 1_073_741_824.0;
@@ -138,7 +138,7 @@ impl Reading<'_> {
 
     fn offers(&mut self, settings: &RunSettings) -> Vec<GpuOffer> {
         let named = self.spec.get(Field::GpuTypes).or(self.spec.get(Field::Gpu));
-        let texts = split_types(named.unwrap_or(USUAL_GPU_TYPES));
+        let texts = split_gpu_types(named.unwrap_or(USUAL_GPU_TYPES));
         let stack: Option<Stack> = self.keep(self.spec.parse(Field::Stack));
         let precisions = self.precisions();
         let options = self.options(stack.unwrap_or_default());
@@ -237,7 +237,7 @@ impl Reading<'_> {
 }
 
 /// Returns the GPU types in a list. A comma also separates the numbers of an own GPU: `h100:hbm_gb=96,hbm_tbps=2.4,b200`.
-fn split_types(text: &str) -> Vec<String> {
+pub fn split_gpu_types(text: &str) -> Vec<String> {
     let mut types: Vec<String> = Vec::new();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         match types.last_mut() {

@@ -90,6 +90,13 @@ fn each_objective_chooses_its_own_plan() {
 }
 
 #[test]
+fn across_gpu_types_the_cost_stands_for_the_number_of_gpus() {
+    let value = |objective: Objective, is_priced| objective.across_gpu_types(512, 50.0, Some(3e6), is_priced);
+    assert_eq!([value(Objective::FewestGpus, true), value(Objective::FewestGpus, false)], [3e6, 512.0]);
+    assert_eq!([value(Objective::Fastest, true), value(Objective::Cheapest, true)], [50.0, 3e6]);
+}
+
+#[test]
 fn where_no_layout_works_the_smallest_change_is_named() {
     // Without recomputation or model parallelism, 405B never fit.
     let fields = [

@@ -3,6 +3,7 @@
 use super::WorkerMessage;
 use super::plan::Refusal;
 use serde::{Deserialize, Serialize};
+use trainplan_shared::question::Objective;
 
 /// A question for the search worker. A newer one replaces it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -65,6 +66,8 @@ pub(crate) struct AskedQuestion {
     /// Whether the batch is assumed from the model's size.
     pub(crate) batch_is_assumed: bool,
     pub(crate) goal: AskedGoal,
+    /// Which of the plans that reach it is best; none before a question was read.
+    pub(crate) objective: Option<Objective>,
     /// The currency of the prices.
     pub(crate) currency: String,
     pub(crate) offers: Vec<AskedGpu>,

@@ -23,6 +23,7 @@ pub(super) fn asked(question: &Question) -> AskedQuestion {
             Goal::Budget(budget) => AskedGoal::Budget(budget),
             Goal::Open => AskedGoal::Open,
         },
+        objective: Some(question.objective),
         currency: question.settings.currency.to_string(),
         offers: question.offers.iter().map(asked_gpu).collect(),
     }

@@ -105,7 +105,11 @@ pub(super) fn verdict(found: &[SearchedGpu<'_>]) -> String {
     let mut reaching: Vec<(&SearchedGpu<'_>, &PlannedRun)> =
         found.iter().filter_map(|found| Some((found, found.answer.best()?))).collect();
     let Some(question) = found.first().map(|found| found.question) else { return String::new() };
-    reaching.sort_by(|one, other| value(question, one.1).total_cmp(&value(question, other.1)));
+    let is_priced = reaching.iter().all(|(_, run)| run.expected_cost.is_some());
+    let value = |run: &PlannedRun| {
+        question.objective.across_gpu_types(run.gpus, run.days, run.expected_cost, is_priced)
+    };
+    reaching.sort_by(|one, other| value(one.1).total_cmp(&value(other.1)));
     let mut sentences: Vec<String> = match &*reaching {
         [] => Vec::new(),
         [(found, run)] => vec![alone(found, run)],
@@ -129,15 +133,6 @@ fn late(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Op
             let names = format!("{} and {last}", first.join(", "));
             Some(format!("At the slow end of their ranges, {names} miss the deadline."))
         }
-    }
-}
-
-/// Returns what the objective minimizes.
-fn value(question: &Question, run: &PlannedRun) -> f64 {
-    match question.objective {
-        Objective::FewestGpus => run.gpus.into(),
-        Objective::Fastest => run.days,
-        Objective::Cheapest | Objective::MostTokens => run.expected_cost.unwrap_or(f64::INFINITY),
     }
 }
 
@@ -166,12 +161,12 @@ fn compared(best: (&SearchedGpu<'_>, &PlannedRun), other: (&SearchedGpu<'_>, &Pl
         true => {
             let gpus = difference(run.gpus.into(), than.gpus.into(), ["fewer", "more"]);
             let gpus = gpus.map_or("as many".to_string(), |(share, word)| format!("{share} {word}"));
-            let link = if run.gpus == than.gpus { "as" } else { "than" };
             let [own, its] = [run.gpus, than.gpus].map(|gpus| group_digits(gpus.into()));
-            (
-                format!("{name} needs {gpus} GPUs {link} {other} ({own} instead of {its})"),
-                !overlap(needed(run), needed(than)),
-            )
+            let counts = match run.gpus == than.gpus {
+                true => format!("as {other} ({own})"),
+                false => format!("than {other} ({own} instead of {its})"),
+            };
+            (format!("{name} needs {gpus} GPUs {counts}"), !overlap(needed(run), needed(than)))
         }
         false => {
             let days = difference(run.days, than.days, ["less", "more"]);

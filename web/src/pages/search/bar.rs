@@ -1,7 +1,7 @@
 //! The question bar: one sentence of fields that asks for a plan.
 
 use super::Planner;
-use super::question::{FIRST_DEADLINE, FIRST_GPU_TYPES, FIRST_TOKENS, GoalKind, split_types};
+use super::question::{FIRST_DEADLINE, FIRST_TOKENS, GoalKind};
 use super::verdict::money;
 use crate::components::combobox::{Choice, Combobox};
 use crate::components::field::ProblemText;
@@ -9,6 +9,7 @@ use leptos::prelude::*;
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::field::Field;
 use trainplan_shared::problem::Problem;
+use trainplan_shared::question::{USUAL_GPU_TYPES, split_gpu_types};
 use trainplan_shared::spec::Spec;
 use trainplan_shared::units::{format_count, significant};
 
@@ -57,7 +58,7 @@ fn summary(question: &Spec) -> String {
     let model = Catalog::embedded().model_or_own(question.raw(Field::Model));
     let model = model.map_or_else(|_| question.raw(Field::Model).to_string(), |model| model.title.clone());
     let types: Vec<String> =
-        split_types(question.raw(Field::GpuTypes)).iter().map(|id| gpu_name(id)).collect();
+        split_gpu_types(question.raw(Field::GpuTypes)).iter().map(|id| gpu_name(id)).collect();
     let kind = GoalKind::of(question);
     let value = question.raw(kind.field());
     let goal = match kind {
@@ -118,9 +119,10 @@ fn parameters(count: f64) -> String {
 #[component]
 fn GpuTypes() -> impl IntoView {
     let plan = Planner::of_page();
-    let types = Memo::new(move |_| plan.question.with(|question| split_types(question.raw(Field::GpuTypes))));
+    let types =
+        Memo::new(move |_| plan.question.with(|question| split_gpu_types(question.raw(Field::GpuTypes))));
     let set = move |types: Vec<String>| {
-        let types = if types.is_empty() { FIRST_GPU_TYPES.to_string() } else { types.join(",") };
+        let types = if types.is_empty() { USUAL_GPU_TYPES.to_string() } else { types.join(",") };
         plan.ask(&[(Field::GpuTypes, &types)]);
     };
     let choices = Signal::derive(move || {

@@ -9,6 +9,7 @@ use leptos::prelude::*;
 use std::time::Duration;
 use trainplan_shared::link;
 use trainplan_shared::problem::Problem;
+use trainplan_shared::question::Objective;
 use trainplan_shared::spec::Spec;
 
 /// How long typing must pause before the worker is asked.
@@ -112,27 +113,30 @@ impl Findings {
         self.asked.as_ref().map_or(AskedGoal::Open, |asked| asked.goal)
     }
 
-    /// Returns the index of the best GPU type: one that reaches the goal, at the lowest cost for a deadline, in the fewest
-    /// days otherwise. Without prices, the fewest GPUs stand for the lowest cost.
-    pub(super) fn best(&self) -> Option<usize> {
-        let answers =
-            self.offers.iter().enumerate().filter_map(|(index, offer)| Some((index, offer.answer.as_ref()?)));
-        let reaching = answers.filter(|(_, answer)| answer.unmet.is_none());
-        let plans: Vec<(usize, &FoundPlan)> =
-            reaching.filter_map(|(index, answer)| Some((index, answer.plan.as_ref()?))).collect();
-        let is_priced = plans.iter().all(|(_, plan)| plan.cost.is_some());
-        let value = |plan: &FoundPlan| match (self.goal(), plan.cost) {
-            (AskedGoal::Deadline(_), Some(cost)) if is_priced => cost.mid,
-            (AskedGoal::Deadline(_), _) => f64::from(plan.gpus),
-            _ => plan.days.mid,
+    /// Returns the indices of the GPU types with a plan that reaches the goal, best first.
+    pub(super) fn reaching(&self) -> Vec<usize> {
+        let plan = |index: &usize| {
+            let answer = self.offers[*index].answer.as_ref()?;
+            answer.plan.as_ref().filter(|_| answer.unmet.is_none())
         };
-        let best = plans.iter().min_by(|one, other| value(one.1).total_cmp(&value(other.1)));
-        best.map(|(index, _)| *index).or_else(|| {
-            // None reaches the goal: the first GPU type that has any plan.
-            let has_plan =
-                |offer: &OfferFindings| offer.answer.as_ref().is_some_and(|answer| answer.plan.is_some());
-            self.offers.iter().position(has_plan)
-        })
+        let mut reaching: Vec<usize> = (0..self.offers.len()).filter(|index| plan(index).is_some()).collect();
+        let is_priced = reaching.iter().filter_map(plan).all(|plan| plan.cost.is_some());
+        let objective = self.asked.as_ref().and_then(|asked| asked.objective).unwrap_or(Objective::Fastest);
+        let value = |index: &usize| {
+            plan(index).map_or(f64::INFINITY, |plan| {
+                let cost = plan.cost.map(|cost| cost.mid);
+                objective.across_gpu_types(plan.gpus, plan.days.mid, cost, is_priced)
+            })
+        };
+        reaching.sort_by(|one, other| value(one).total_cmp(&value(other)));
+        reaching
+    }
+
+    /// Returns the index of the GPU type with the best plan; if none reaches the goal, of the first that has a plan.
+    pub(super) fn best(&self) -> Option<usize> {
+        let has_plan =
+            |offer: &OfferFindings| offer.answer.as_ref().is_some_and(|answer| answer.plan.is_some());
+        self.reaching().first().copied().or_else(|| self.offers.iter().position(has_plan))
     }
 
     /// Returns the best plan of the best GPU type, once every GPU type is answered.
@@ -228,6 +232,7 @@ pub(super) mod tests {
         let mut findings = Findings::default();
         findings.hear(SearchNews::Asked(AskedQuestion {
             goal: AskedGoal::Deadline(60.0),
+            objective: Some(Objective::FewestGpus),
             offers: plans.iter().map(|(name, _)| gpu(name)).collect(),
             ..AskedQuestion::default()
         }));

@@ -1,9 +1,10 @@
 //! The chart of all plans: GPUs against days, cost or energy.
 
 use super::findings::Findings;
+use super::plan_chart::{PlanChart, PlanLine, PlanPoint};
 use super::verdict::money;
 use super::{Planner, open_plan};
-use crate::components::chart::{Chart, PlanChart, PlanLine, PlanPoint};
+use crate::components::chart::Chart;
 use crate::components::numbers::{Numbers, Table};
 use crate::message::search::{AskedGoal, FoundPlan, Spread, Trust};
 use leptos::prelude::*;

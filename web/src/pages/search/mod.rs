@@ -6,6 +6,7 @@ mod cards;
 mod findings;
 mod front;
 mod layouts;
+mod plan_chart;
 mod question;
 mod verdict;
 

@@ -1,12 +1,12 @@
 //! The question of the page: which of its fields are typed, and which are assumed.
 
 use trainplan_shared::field::{Field, FieldGroup};
+use trainplan_shared::question::USUAL_GPU_TYPES;
 use trainplan_shared::spec::Spec;
 
 /// The question of an address that asks none: a model that many know, by a deadline.
 pub(super) const FIRST_MODEL: &str = "llama3.1-70b";
 pub(super) const FIRST_TOKENS: &str = "10T";
-pub(super) const FIRST_GPU_TYPES: &str = "h100,b200";
 pub(super) const FIRST_DEADLINE: &str = "60d";
 
 /// The fields that a question may have in addition to those of the search and of the run.
@@ -60,7 +60,7 @@ pub(super) fn question(spec: &Spec) -> Spec {
     let first = [
         (Field::Model, FIRST_MODEL),
         (Field::Tokens, FIRST_TOKENS),
-        (Field::GpuTypes, FIRST_GPU_TYPES),
+        (Field::GpuTypes, USUAL_GPU_TYPES),
         (Field::Deadline, if has_goal { "" } else { FIRST_DEADLINE }),
     ];
     for (field, value) in first {
@@ -69,22 +69,6 @@ pub(super) fn question(spec: &Spec) -> Spec {
         }
     }
     question
-}
-
-/// Returns the GPU types of a list. A comma also separates the properties of a custom GPU:
-/// `h100:hbm_gb=96,hbm_tbps=2.4,b200`.
-pub(super) fn split_types(text: &str) -> Vec<String> {
-    let mut types: Vec<String> = Vec::new();
-    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-        match types.last_mut() {
-            Some(own) if own.contains(':') && part.contains('=') && !part.contains(':') => {
-                own.push(',');
-                own.push_str(part);
-            }
-            _ => types.push(part.to_string()),
-        }
-    }
-    types
 }
 
 #[cfg(test)]
@@ -105,10 +89,5 @@ mod tests {
     fn typed_fields_replace_the_assumed_ones() {
         let expected = link::read("m=llama3.1-405b&t=10T&gs=h100,b200&bud=50M").spec;
         assert_eq!(asked("m=llama3.1-405b&bud=50M"), link::write(&expected));
-    }
-
-    #[test]
-    fn a_custom_gpu_is_one_type() {
-        assert_eq!(split_types("h100:hbm_gb=96,hbm_tbps=2.4,b200"), ["h100:hbm_gb=96,hbm_tbps=2.4", "b200"]);
     }
 }

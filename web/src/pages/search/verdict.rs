@@ -18,33 +18,21 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
     if findings.offers.is_empty() || findings.offers.iter().any(|offer| offer.answer.is_none()) {
         return None;
     }
-    let reaching: Vec<(&OfferFindings, &FoundPlan)> = findings
-        .offers
-        .iter()
-        .filter_map(|offer| {
-            let answer = offer.answer.as_ref()?;
-            Some((offer, answer.plan.as_ref().filter(|_| answer.unmet.is_none())?))
-        })
-        .collect();
-    let best = findings.best()?;
-    let is_best = |offer: &OfferFindings| offer.gpu.id == findings.offers[best].gpu.id;
-    let others = reaching.iter().filter(|(offer, _)| !is_best(offer));
-    // The best of the others.
-    let second = others.min_by(|one, other| rank(one.1).total_cmp(&rank(other.1)));
+    let plan = |index: usize| {
+        let offer = &findings.offers[index];
+        Some((offer, offer.answer.as_ref()?.plan.as_ref()?))
+    };
+    let mut reaching = findings.reaching().into_iter().filter_map(plan);
+    let (first, second) = (reaching.next(), reaching.next());
     let goal = findings.goal();
     let currency = findings.asked.as_ref().map_or("", |asked| asked.currency.as_str());
-    let first = reaching.iter().find(|(offer, _)| is_best(offer));
     Some(match (first, second) {
         (None, _) => unreached(findings, currency),
         (Some((offer, plan)), None) => {
             Verdict { lead: alone(&offer.gpu.name, plan, goal, currency), rest: missed(findings) }
         }
-        (Some(first), Some(second)) => compared(*first, *second, goal),
+        (Some(first), Some(second)) => compared(first, second, goal),
     })
-}
-
-fn rank(plan: &FoundPlan) -> f64 {
-    plan.cost.map_or(plan.days.mid, |cost| cost.mid)
 }
 
 /// Returns the sentence about the only GPU type that reaches the goal.
