@@ -4,6 +4,7 @@ use crate::field::Field;
 use crate::layout::Layout;
 use crate::message;
 use crate::message::Message;
+use crate::options::Stack;
 use crate::problem::Problem;
 use crate::units::nearest_multiples;
 use serde::Serialize;
@@ -78,11 +79,11 @@ impl Batch {
         f64::from(self.seq_len) * f64::from(self.gbs)
     }
 
-    /// Returns warnings about a batch that works, but slower than another would.
-    pub fn warnings(&self, layout: &Layout) -> Vec<Message> {
+    /// Returns warnings about a batch that works, but slower than another would, or not in every release of `stack`.
+    pub fn warnings(&self, layout: &Layout, stack: Stack) -> Vec<Message> {
         let mut warnings = Vec::new();
         let (ga, pp) = (self.ga, layout.pp());
-        if layout.vp() > 1 && !ga.is_multiple_of(pp) {
+        if layout.vp() > 1 && !ga.is_multiple_of(pp) && stack.needs_whole_rounds() {
             warnings.push(Message::from(format!(
                 "Gradient accumulation ({ga}) is not a multiple of PP ({pp}). The interleaved schedule of Megatron \
                  releases up to 2024 requires that."

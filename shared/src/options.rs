@@ -158,6 +158,13 @@ impl Stack {
         self.is_nvidia_megatron() || matches!(self, Stack::MegatronLm014 | Stack::AutoModel)
     }
 
+    /// Returns whether an interleaved schedule needs a gradient accumulation that is a multiple of PP: in Megatron releases
+    /// up to 2024, and in what builds on them.
+    pub fn needs_whole_rounds(self) -> bool {
+        use Stack::{InternEvo, MegatronDeepSpeed, MegatronLm2021, MegatronLm2022, Nemo1, Nemo24};
+        matches!(self, MegatronLm2021 | MegatronLm2022 | MegatronDeepSpeed | Nemo24 | Nemo1 | InternEvo)
+    }
+
     /// Returns whether it is NVIDIA's software on Megatron-Core, as in the recipes.
     pub fn is_nvidia_megatron(self) -> bool {
         use Stack::{Bridge25, Bridge2602, Bridge2606, MlPerf, Nemo1, Nemo2, Nemo24};

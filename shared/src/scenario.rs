@@ -54,7 +54,7 @@ impl Scenario {
     /// Returns warnings about a scenario that works, but slower than a similar one would.
     pub fn warnings(&self) -> Vec<Message> {
         let mut warnings = self.layout.warnings(&self.architecture);
-        warnings.extend(self.batch.warnings(&self.layout));
+        warnings.extend(self.batch.warnings(&self.layout, self.options.stack));
         let (tp, domain) = (self.layout.tp(), self.gpu.nvlink_domain);
         if tp > domain {
             warnings.push(Message::from(format!(

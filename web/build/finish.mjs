@@ -10,8 +10,8 @@ import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { writeServiceWorker } from "./offline.mjs";
 
 // A page for each route, for hosts that serve files only. An unknown path opens the planner, which shows "Page not found".
-const PLANNER_PAGES = ["index.html", "recipes/index.html", "404.html"];
-const FINDER_PAGES = ["search/index.html"];
+const PLANNER_PAGES = ["index.html", "404.html"];
+const RECIPES_PAGES = ["recipes/index.html"];
 const RESULTS_PAGES = ["results", "compare", "run", "history"].map((page) => `${page}/index.html`);
 const COMPRESSED = new Set([".css", ".html", ".js", ".json", ".svg", ".txt", ".wasm", ".webmanifest"]);
 
@@ -20,10 +20,12 @@ const dist = process.env.TRUNK_STAGING_DIR;
 const isRelease = process.env.TRUNK_PROFILE === "release";
 
 const plotly = addPlotly(readFileSync(join(dist, "index.html"), "utf8"));
-const planner = addWorker(addWorker(plotly, "worker"), "search");
-const finder = openProgram(planner, "finder");
+const programs = Object.fromEntries(["worker", "search", "details", "results"].map((name) => [name, program(name)]));
+// The programs that a page starts later: its workers, and the details of the Plan page.
+const planner = ["worker", "search", "details"].reduce(addStart, plotly);
+const recipes = openProgram(planner, "details");
 const results = openProgram(planner, "results");
-for (const [html, pages] of [[planner, PLANNER_PAGES], [finder, FINDER_PAGES], [results, RESULTS_PAGES]]) {
+for (const [html, pages] of [[planner, PLANNER_PAGES], [recipes, RECIPES_PAGES], [results, RESULTS_PAGES]]) {
   const page = isRelease ? addPolicy(moveInlineScript(html)) : html;
   for (const path of pages) {
     mkdirSync(join(dist, path, ".."), { recursive: true });
@@ -68,9 +70,9 @@ function addNoServer() {
   }
 }
 
-/** Adds a worker, and its address for the app. */
-function addWorker(html, name) {
-  const { wasm, glue } = program(`trainplan-${name}`);
+/** Adds a script that starts a program, and its address for the app. */
+function addStart(html, name) {
+  const { wasm, glue } = programs[name];
   const start = `import init from "/${glue}";\nawait init({ module_or_path: "/${wasm}" });\n`;
   const script = writeHashed(name, start);
   return replaceOnce(html, new RegExp(`(<meta name="${name}-src" content=")"`), (_, tag) => `${tag}/${script}"`);
@@ -78,21 +80,22 @@ function addWorker(html, name) {
 
 /** Returns the page with another program instead of the planner, which Trunk put there. */
 function openProgram(html, name) {
-  const { wasm, glue } = program(`trainplan-${name}`);
+  const { wasm, glue } = programs[name];
   const [planner] = html.match(/trainplan-planner-[0-9a-f]+(?=\.js)/);
   return html.replaceAll(`${planner}_bg.wasm`, wasm).replaceAll(`${planner}.js`, glue);
 }
 
 /** Adds hashes to the file names of a program that Trunk did not put on the page, so that browsers never cache an old one. */
 function program(name) {
+  const stem = `trainplan-${name}`;
   const take = (file) => {
     const content = readFileSync(join(dist, file));
     rmSync(join(dist, file));
     return content;
   };
   return {
-    wasm: writeHashed(name, take(`${name}_bg.wasm`), ".wasm"),
-    glue: writeHashed(name, take(`${name}.js`)),
+    wasm: writeHashed(stem, take(`${stem}_bg.wasm`), ".wasm"),
+    glue: writeHashed(stem, take(`${stem}.js`)),
   };
 }
 

@@ -1,6 +1,7 @@
 //! The state of a page, kept in the query of its address: the typed fields and the keys of the page itself.
 
 use leptos::prelude::*;
+use leptos::web_sys::Event;
 use leptos_router::NavigateOptions;
 use leptos_router::hooks::{use_location, use_navigate};
 use trainplan_shared::field::Field;
@@ -14,30 +15,65 @@ pub(crate) struct Address {
     /// The page's own keys with their texts.
     own: Memo<Vec<(&'static str, String)>>,
     navigate: StoredValue<Navigate>,
+    complete: StoredValue<Option<Complete>>,
 }
+
+/// Completes a change: from the fields before it and after it.
+type Complete = Box<dyn Fn(&Spec, Spec) -> Spec + Send + Sync>;
 
 /// Opens the same page with another query; if `true`, the browser's current history entry is replaced.
 type Navigate = Box<dyn Fn(&str, bool) + Send + Sync>;
 
 impl Address {
-    /// Provides the address of the page at `path` to all parts of the page.
-    pub(crate) fn provide(path: &'static str) -> Address {
-        Address::provide_with(path, &[])
+    /// Provides the address of the page at `path` to all parts of the page, with `keys` of its own beside the fields. The
+    /// page belongs to a program of several pages.
+    pub(crate) fn provide_routed(path: &'static str, keys: &'static [&'static str]) -> Address {
+        let navigate = use_navigate();
+        let go = move |to: &str, replace: bool| {
+            navigate(to, NavigateOptions { replace, scroll: false, ..Default::default() });
+        };
+        Address::provide(path, keys, use_location().search.into(), go)
     }
 
-    /// Like [`Address::provide`], for a page with `keys` of its own beside the fields.
-    pub(crate) fn provide_with(path: &'static str, keys: &'static [&'static str]) -> Address {
-        let query = use_location().search;
-        let navigate = use_navigate();
-        let go = move |query: &str, replace: bool| {
-            let to = if query.is_empty() { path.to_string() } else { format!("{path}?{query}") };
-            navigate(&to, NavigateOptions { replace, scroll: false, ..Default::default() });
+    /// Like [`Address::provide_routed`], for the only page of a program. Several programs may draw parts of the page: all
+    /// of them hear of a change.
+    pub(crate) fn provide_single(path: &'static str, keys: &'static [&'static str]) -> Address {
+        let query = RwSignal::new(browser_query());
+        let listener = window_event_listener_untyped("popstate", move |_| query.set(browser_query()));
+        on_cleanup(move || listener.remove());
+        let go = |to: &str, replace: bool| {
+            let Ok(history) = window().history() else { return };
+            let state = leptos::wasm_bindgen::JsValue::NULL;
+            let changed = match replace {
+                true => history.replace_state_with_url(&state, "", Some(to)),
+                false => history.push_state_with_url(&state, "", Some(to)),
+            };
+            // The browser refuses very long addresses; then the page stays as it is.
+            if changed.is_ok()
+                && let Ok(event) = Event::new("popstate")
+            {
+                let _ = window().dispatch_event(&event);
+            }
+        };
+        Address::provide(path, keys, query.into(), go)
+    }
+
+    fn provide(
+        path: &'static str,
+        keys: &'static [&'static str],
+        query: Signal<String>,
+        go: impl Fn(&str, bool) + Send + Sync + 'static,
+    ) -> Address {
+        let navigate = move |query: &str, replace: bool| match query.is_empty() {
+            true => go(path, replace),
+            false => go(&format!("{path}?{query}"), replace),
         };
         let parts = Memo::new(move |_| split(&query.get(), keys));
         let address = Address {
             link: Memo::new(move |_| parts.with(|(fields, _)| link::read(fields))),
             own: Memo::new(move |_| parts.with(|(_, own)| own.clone())),
-            navigate: StoredValue::new(Box::new(go)),
+            navigate: StoredValue::new(Box::new(navigate)),
+            complete: StoredValue::new(None),
         };
         provide_context(address);
         address
@@ -49,9 +85,24 @@ impl Address {
         use_context().expect("a page provides its address")
     }
 
+    /// Applies `complete` to every change by [`Address::set`] and [`Address::update`] from now on.
+    pub(crate) fn complete_with(self, complete: impl Fn(&Spec, Spec) -> Spec + Send + Sync + 'static) {
+        self.complete.set_value(Some(Box::new(complete)));
+    }
+
     /// Returns the typed fields.
     pub(crate) fn spec(self) -> Spec {
         self.link.with(|link| link.spec.clone())
+    }
+
+    /// Returns what `read` says about the typed fields.
+    pub(crate) fn with_spec<T>(self, read: impl FnOnce(&Spec) -> T) -> T {
+        self.link.with(|link| read(&link.spec))
+    }
+
+    /// Like [`Address::with_spec`], without following later changes.
+    pub(crate) fn with_spec_untracked<T>(self, read: impl FnOnce(&Spec) -> T) -> T {
+        self.link.with_untracked(|link| read(&link.spec))
     }
 
     /// Returns a sentence for each part of the query that is not understood.
@@ -100,8 +151,14 @@ impl Address {
     }
 
     fn go(self, change: impl FnOnce(&mut Spec), replace: bool) {
-        let mut spec = self.link.with_untracked(|link| link.spec.clone());
+        let before = self.link.with_untracked(|link| link.spec.clone());
+        let mut spec = before.clone();
         change(&mut spec);
+        let spec = self.complete.with_value(|complete| match complete {
+            // A change with a history entry of its own is a whole plan or a whole question.
+            Some(complete) if replace => complete(&before, spec),
+            _ => spec,
+        });
         let query = self.own.with_untracked(|own| query(&spec, own));
         self.navigate.with_value(|navigate| navigate(&query, replace));
     }
@@ -113,6 +170,16 @@ impl Address {
         let query = self.link.with_untracked(|link| query(&link.spec, &own));
         self.navigate.with_value(|navigate| navigate(&query, replace));
     }
+}
+
+/// Returns the path of the browser's address.
+pub(crate) fn browser_path() -> String {
+    window().location().pathname().unwrap_or_default()
+}
+
+/// Returns the query of the browser's address.
+fn browser_query() -> String {
+    window().location().search().unwrap_or_default().trim_start_matches('?').to_string()
 }
 
 /// Splits a query into the query of the fields and the texts of the page's own keys.

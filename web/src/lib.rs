@@ -1,8 +1,9 @@
 //! The Trainplan web app. It runs in the browser, and each page keeps its state in the URL.
 //!
-//! There are several programs, so that a page loads only the code it needs: [`planner`] for a plan, [`finder`] for the
-//! search of one, [`results`] for runs, [`worker`] for large or slow computations of plans and runs, and
-//! [`search_worker`], which searches. A link between pages of different programs loads a new page.
+//! There are several programs, so that a page loads only the code it needs: [`planner`] for the question and its
+//! answers, [`details`] for the chosen plan and for published recipes, [`results`] for runs, [`worker`] for large or slow
+//! computations, and [`search_worker`], which searches for plans. A link between pages of different programs loads a new
+//! page.
 
 #![allow(unreachable_pub, reason = "a component's generated items are public, whatever its own visibility")]
 
@@ -19,64 +20,67 @@ mod worker;
 use components::frame::Frame;
 use components::share::Guest;
 use desk::Desk;
+use leptos::mount::mount_to;
 use leptos::prelude::*;
-use leptos_router::components::{Route, Routes};
+use leptos::web_sys::HtmlElement;
+use leptos_router::components::{Route, Router, Routes};
+use leptos_router::hooks::use_location;
 use leptos_router::path;
 use pages::{
     compare::ComparePage,
+    details::PlanDetails,
     history::HistoryPage,
     not_found::NotFound,
-    plan::PlanPage,
+    plan::{PlanPage, handover},
     recipes::RecipesPage,
     results::{ResultsPage, intake::Entries},
     run::RunPage,
-    search::SearchPage,
 };
 use std::panic::PanicHookInfo;
 
-/// Starts the program of the Plan and Recipes pages.
+/// Starts the program of the Plan page: the question, and its answers.
 pub fn planner() {
-    start(|| {
-        view! {
-            <Frame pages=["/", "/recipes"]>
-                <Routes fallback=NotFound>
-                    <Route path=path!("/") view=PlanPage />
-                    <Route path=path!("/recipes") view=RecipesPage />
-                </Routes>
-            </Frame>
-        }
+    let path = address::browser_path();
+    start(move || {
+        let page = match path.as_str() {
+            "/" => PlanPage.into_any(),
+            _ => NotFound.into_any(),
+        };
+        view! { <Frame routed=[] path>{page}</Frame> }
     });
 }
 
-/// Starts the program of the Search page.
-pub fn finder() {
-    start(|| {
-        view! {
-            <Frame pages=["/search"]>
-                <Routes fallback=NotFound>
-                    <Route path=path!("/search") view=SearchPage />
-                </Routes>
-            </Frame>
-        }
-    });
+/// Starts the program of the Plan page's details, which [`planner`] loads after its first answers, and of the Recipes
+/// page.
+pub fn details() {
+    match handover::details_element() {
+        Some(element) => start_in(element, PlanDetails),
+        None => start(|| view! { <Frame routed=[] path="/recipes"><RecipesPage /></Frame> }),
+    }
 }
 
 /// Starts the program of the Results, Compare, Run and History pages.
 pub fn results() {
     start(|| {
         Entries::provide(Desk::provide());
-        view! {
-            <Frame pages=["/results", "/compare", "/history"]>
-                <Guest />
-                <Routes fallback=NotFound>
-                    <Route path=path!("/results") view=ResultsPage />
-                    <Route path=path!("/compare") view=ComparePage />
-                    <Route path=path!("/run") view=RunPage />
-                    <Route path=path!("/history") view=HistoryPage />
-                </Routes>
-            </Frame>
-        }
+        view! { <Router><RoutedPages /></Router> }
     });
+}
+
+#[component]
+fn RoutedPages() -> impl IntoView {
+    let path = use_location().pathname;
+    view! {
+        <Frame routed=["/results", "/compare", "/history"] path>
+            <Guest />
+            <Routes fallback=NotFound>
+                <Route path=path!("/results") view=ResultsPage />
+                <Route path=path!("/compare") view=ComparePage />
+                <Route path=path!("/run") view=RunPage />
+                <Route path=path!("/history") view=HistoryPage />
+            </Routes>
+        </Frame>
+    }
 }
 
 /// Starts the worker.
@@ -92,6 +96,12 @@ pub fn search_worker() {
 fn start<V: IntoView + 'static>(app: impl FnOnce() -> V + 'static) {
     std::panic::set_hook(Box::new(report_crash));
     mount_to_body(app);
+}
+
+/// Starts a program that draws a part of the page.
+fn start_in<V: IntoView + 'static>(element: HtmlElement, app: impl FnOnce() -> V + 'static) {
+    std::panic::set_hook(Box::new(report_crash));
+    mount_to(element, app).forget();
 }
 
 /// Logs the panic to the console and shows the hidden notice of `index.html`, because the page no longer

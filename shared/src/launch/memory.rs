@@ -15,8 +15,10 @@ pub(super) fn warning(scenario: &Scenario, style: Style) -> Option<LaunchWarning
     if scenario.baseline().is_some() && !by_megatron_lm {
         return None;
     }
-    // The script doesn't save memory as NVIDIA's recipes do.
-    let stack = if by_megatron_lm { Stack::MegatronLm014 } else { scenario.options.stack };
+    // A script for NVIDIA's software saves memory as its recipes do. Any other runs with Megatron-LM's defaults.
+    let planned = scenario.options.stack;
+    let by_default = by_megatron_lm && !planned.is_nvidia_megatron();
+    let stack = if by_default { Stack::MegatronLm014 } else { planned };
     let options = TrainingOptions { stack, ..scenario.options };
     let memory = MemoryEstimate::of(&Inputs { options: &options, ..scenario.inputs() });
     if memory.fits() {
@@ -25,14 +27,14 @@ pub(super) fn warning(scenario: &Scenario, style: Style) -> Option<LaunchWarning
     let gib = |bytes: f64| significant(bytes / f64::from(1 << 30), 3);
     let text = format!(
         "Won't fit{}: stage {} of {} needs {} GiB, the {} has {}.",
-        if by_megatron_lm { " with Megatron-LM's default FP32 gradients and optimizer" } else { "" },
+        if by_default { " with Megatron-LM's default FP32 gradients and optimizer" } else { "" },
         memory.peak_stage + 1,
         memory.stages.len(),
         gib(memory.total_bytes() + memory.reserved_bytes),
         scenario.gpu.name,
         gib(memory.capacity_bytes),
     );
-    let fix = match by_megatron_lm {
+    let fix = match by_default {
         true => message![
             "Plan with ",
             Setting::new(Field::Stack, stack),

@@ -73,8 +73,10 @@ impl FromRow for StackRules {
     fn from_row(row: &Row<'_>) -> Result<StackRules, DataError> {
         let fsdp = row.text("fsdp")?;
         let support = FsdpSupport::ALL.into_iter().find(|support| support.id() == fsdp);
+        let id = row.text("stack")?;
+        let stack = Stack::ALL.iter().find(|stack| stack.id() == id);
         Ok(StackRules {
-            stack: row.string("stack")?,
+            stack: id.to_string(),
             generations: row.string("generations")?,
             precisions: row.string("precisions")?,
             max_tp: row.optional("max_tp")?,
@@ -84,7 +86,7 @@ impl FromRow for StackRules {
             ep: row.yes("ep")?,
             uneven: row.yes("uneven")?,
             counted: row.yes("counted")?,
-            whole_rounds: row.yes("whole_rounds")?,
+            whole_rounds: stack.is_some_and(|stack| stack.needs_whole_rounds()),
             fsdp: support.ok_or_else(|| row.error(format!("\"{fsdp}\" is not never, may or must")))?,
             fsdp_alone: row.yes("fsdp_alone")?,
         })

@@ -48,7 +48,6 @@ test("the estimate shows the prediction beside the published figures, with time 
   expect(Math.abs(Number(predicted) / 12.37 - 1)).toBeLessThan(0.4);
   expect(difference).toMatch(/^[+-]?\d+\.\d %$/);
   await expect(estimate(page).getByRole("row", { name: /^MFU/ })).toContainText("44.4");
-  await expect(estimate(page)).toContainText(/(High|Medium|Low|Lowest) confidence: /);
   await expect(page.getByText("Published measurement. Release 25.04.")).toBeVisible();
   await expect(fit(page)).toHaveText(/^✓ Fits, with \d+\.\d of 80 GiB free on the fullest stage \(\d of 8\)\.$/);
   await expect(charts(page).last()).toBeVisible();
@@ -57,6 +56,10 @@ test("the estimate shows the prediction beside the published figures, with time 
   const seconds = time.map(([, , seconds]) => Number(seconds)).reduce((sum, next) => sum + next);
   // The predicted step time is rounded to three digits.
   expect(Math.abs(seconds / Number(predicted) - 1)).toBeLessThan(0.01);
+  await page.getByRole("tab", { name: "Evidence" }).click();
+  await expect(estimate(page)).toContainText(/(High|Medium|Low|Lowest) confidence: /);
+  await page.getByRole("tab", { name: "Memory" }).click();
+  await expect(charts(page).last()).toBeVisible();
   const memory = await numbers(page, "Memory per GPU");
   expect(memory.map(([stage]) => stage)).toEqual([1, 2, 3, 4, 5, 6, 7, 8].map((stage) => `Stage ${stage}`));
   for (const [, ...parts] of memory) {
@@ -80,7 +83,7 @@ test("an unmeasured scenario is predicted, and another layout changes the parts 
 });
 
 test("a scenario that does not fit shows by how much, and changes that make it fit", async ({ page }) => {
-  await page.goto("/?v=1&m=llama3.1-405b&gpu=h100&n=64&gbs=64&tp=8");
+  await page.goto("/?v=1&m=llama3.1-405b&gpu=h100&n=64&gbs=64&tp=8&tab=memory");
   await expect(fit(page)).toHaveText(/^✕ Doesn't fit: a GPU needs \d[\d.]* GiB; it has 80 GiB\.$/);
   await expect(fit(page)).toHaveAttribute("data-fits", "false");
   await expect(estimate(page).getByText(/^Every GPU$/).first()).toBeAttached();
@@ -94,8 +97,8 @@ test("a scenario that does not fit shows by how much, and changes that make it f
 });
 
 test("many pipeline stages are grouped into few bars", async ({ page }) => {
-  await page.goto("/?v=1&m=llama3.1-405b&gpu=b200&n=1024&gbs=1024&pp=32&ps=counted&tp=4&d=fp8");
-  await expect(stepTime(page)).toBeVisible();
+  await page.goto("/?v=1&m=llama3.1-405b&gpu=b200&n=1024&gbs=1024&pp=32&ps=counted&tp=4&d=fp8&tab=memory");
+  await expect(charts(page).last()).toBeVisible();
   const stages = (await numbers(page, "Memory per GPU")).map(([stage]) => stage);
   expect(stages.length).toBeLessThanOrEqual(16);
   expect(stages[0]).toBe("Stage 1");
@@ -107,6 +110,7 @@ test("options change the estimate and can be reset", async ({ page }) => {
   await page.goto(`/?v=1&r=${RECIPE}`);
   await expect(fit(page)).toBeVisible();
   const fits = await fit(page).textContent();
+  await page.getByText("All settings").click();
   await page.getByText("Recomputation, sharding, software").click();
   await page.locator("#field-recompute").selectOption("full");
   await expect(page.getByRole("button", { name: "Recompute none → full" })).toBeVisible();
@@ -121,13 +125,14 @@ test("options change the estimate and can be reset", async ({ page }) => {
 });
 
 test("a pasted config.json is planned, and its link contains the model", async ({ page }) => {
-  await page.goto("/");
+  await page.goto(`/?v=1&r=${RECIPE}`);
+  await page.getByText("All settings").click();
   await pasteConfig(page, "{ nonsense");
   await expect(page.getByText("The file is not valid JSON")).toBeVisible();
   await page.getByLabel("Drop the file here, or paste its contents").fill(JSON.stringify({ ...CONFIG, strange_layers: 3 }));
   await expect(page.getByText("Imported Small-8B.")).toBeVisible();
   await expect(page.getByText("strange_layers")).toBeVisible();
-  await expect(page.getByRole("heading", { level: 1 })).toHaveText("Small-8B on 512 × H100, FP8");
+  await expect(page.locator("#headline")).toHaveText("Small-8B on 512 × H100, FP8");
   await expect(page).toHaveURL(/m=own/);
   await expect(stepTime(page)).toBeVisible();
   await expect(page.getByText("Predicted, not measured.")).toBeVisible();
@@ -139,13 +144,14 @@ test("a pasted config.json is planned, and its link contains the model", async (
   const link = page.url();
   await page.goto("about:blank");
   await page.goto(link);
-  await expect(page.getByRole("heading", { level: 1 })).toHaveText("Small-8B on 512 × H100, FP8");
+  await expect(page.locator("#headline")).toHaveText("Small-8B on 512 × H100, FP8");
   await expect(figure(page, "step-time")).toHaveText(predicted);
   await expect(page.locator("#field-model")).toHaveValue(/^own:title=Small-8B,/);
 });
 
 test("a config.json can be dropped and chosen", async ({ page }) => {
-  await page.goto("/");
+  await page.goto(`/?v=1&r=${RECIPE}`);
+  await page.getByText("All settings").click();
   await page.getByText("Import a config.json").click();
   const transfer = await page.evaluateHandle((config) => {
     const transfer = new DataTransfer();
@@ -153,14 +159,15 @@ test("a config.json can be dropped and chosen", async ({ page }) => {
     return transfer;
   }, JSON.stringify(CONFIG));
   await page.locator(".changes .drop").dispatchEvent("drop", { dataTransfer: transfer });
-  await expect(page.getByRole("heading", { level: 1 })).toContainText("Small-8B");
+  await expect(page.locator("#headline")).toContainText("Small-8B");
   const buffer = Buffer.from(JSON.stringify({ ...CONFIG, _name_or_path: "someone/Other-8B" }));
   await page.locator("[data-config]").setInputFiles({ name: "config.json", mimeType: "application/json", buffer });
-  await expect(page.getByRole("heading", { level: 1 })).toContainText("Other-8B");
+  await expect(page.locator("#headline")).toContainText("Other-8B");
 });
 
 test("a custom GPU changes what fits", async ({ page }) => {
   await page.goto(`/?v=1&r=${RECIPE}`);
+  await page.getByText("All settings").click();
   await page.getByText("Custom GPU").click();
   await page.getByLabel("Memory, GB", { exact: true }).fill("96");
   await expect(fit(page)).toContainText("of 96 GiB");
@@ -174,6 +181,7 @@ test("a custom GPU changes what fits", async ({ page }) => {
 
 test("a plan without a recipe keeps the values of the recipe", async ({ page }) => {
   await page.goto(`/?v=1&r=${RECIPE}`);
+  await page.getByText("All settings").click();
   await page.getByRole("button", { name: "Plan without a recipe" }).click();
   await expect(page).toHaveURL(/m=llama3.1-405b/);
   await expect(page.locator("#field-gbs")).toHaveValue("256");
@@ -181,13 +189,14 @@ test("a plan without a recipe keeps the values of the recipe", async ({ page }) 
   await expect(stepTime(page)).toBeVisible();
   await page.locator("#field-gbs").fill("");
   await expect(page.locator("#field-gbs-note .error")).toContainText("GBS");
-  await expect(estimate(page)).toContainText("Fix the layout above to see an estimate.");
+  await expect(page.getByText("The figures below are those of the previous one.")).toBeVisible();
   await page.getByRole("button", { name: "Start from a recipe" }).click();
   await expect(figure(page, "step-time")).toHaveText("12.37 s");
 });
 
 test("the estimate belongs to the last typed value", async ({ page }) => {
   await page.goto(`/?v=1&r=${RECIPE}`);
+  await page.getByText("All settings").click();
   const gpus = page.locator("#field-gpus");
   for (const count of ["640", "768", "896", "2560", "3072", "4096"]) await gpus.fill(count);
   await expect(estimate(page)).toHaveAttribute("aria-busy", "false");

@@ -16,8 +16,9 @@ const field = (page, label) => page.getByLabel(label, { exact: true });
 test("a recipe opens in Plan with its published figures, and its script and link can be copied", async ({ page }) => {
   await page.goto("/recipes");
   await page.getByRole("link", { name: "Plan Llama 3.1 405B on 512 × H100, FP8" }).click();
-  await expect(page.getByRole("heading", { level: 1 })).toHaveText("Llama 3.1 405B on 512 × H100, FP8");
+  await expect(page.locator("#headline")).toHaveText("Llama 3.1 405B on 512 × H100, FP8");
   await expect(page).toHaveURL(`/?v=1&r=${RECIPE}`);
+  await page.getByText("All settings").click();
 
   await expect(figure(page, "step-time")).toHaveText("12.37 s");
   await expect(figure(page, "tokens-per-s")).toHaveText("169,535");
@@ -29,9 +30,10 @@ test("a recipe opens in Plan with its published figures, and its script and link
   await expect(page.getByText("TP 8 · PP 8 · CP 2 · DP 4 · VP 8")).toBeVisible();
 
   await page.getByRole("button", { name: "1024", exact: true }).click();
-  await expect(page.getByRole("heading", { level: 1 })).toHaveText("Llama 3.1 405B on 1,024 × H100, FP8");
+  await expect(page.locator("#headline")).toHaveText("Llama 3.1 405B on 1,024 × H100, FP8");
   await expect(figure(page, "step-time")).toHaveText("12.42 s");
 
+  await page.getByRole("tab", { name: "Launch" }).click();
   await page.getByRole("button", { name: "Copy command" }).click();
   await expect(page.getByRole("button", { name: "Copied" })).toBeVisible();
   const copied = await page.evaluate(() => navigator.clipboard.readText());
@@ -44,11 +46,13 @@ test("a recipe opens in Plan with its published figures, and its script and link
   await page.goto(link);
   await expect(figure(page, "step-time")).toHaveText("12.42 s");
   await expect(figure(page, "days")).toHaveText("514 days");
+  await page.getByRole("tab", { name: "Time" }).click();
   await expect(field(page, "Tokens")).toHaveValue("15T");
 });
 
 test("the batch follows a typed GPU count, and an invalid count suggests one that works", async ({ page }) => {
-  await page.goto("/");
+  await page.goto(`/?v=1&r=${RECIPE}`);
+  await page.getByText("All settings").click();
   const gpus = page.locator("#field-gpus");
   await gpus.fill("1024");
   await expect(page.getByText("GBS 256 → 512 (follows)")).toBeVisible();
@@ -71,7 +75,8 @@ test("the batch follows a typed GPU count, and an invalid count suggests one tha
 
 test("typing keeps the cursor and adds no history entries", async ({ page }) => {
   await page.goto("/recipes");
-  await page.getByRole("navigation").getByRole("link", { name: "Plan" }).click();
+  await page.getByRole("link", { name: "Plan Llama 3.1 405B on 512 × H100, FP8" }).click();
+  await page.getByText("All settings").click();
   await page.locator("#field-seq-len").pressSequentially("16384", { delay: 20 });
   await expect(page.locator("#field-seq-len")).toHaveValue("16384");
   await expect(page.getByText("Sequence length 8,192 → 16,384")).toBeVisible();
@@ -94,7 +99,7 @@ test("figures in the browser are the same as on the command line", async ({ page
 
 test("a proxy has no time to train", async ({ page }) => {
   await page.goto("/?v=1&r=llama3.1-405b/h100/bf16/64@25.04");
-  await expect(page.getByRole("heading", { level: 1 })).toContainText("proxy of 30 layers");
+  await expect(page.locator("#headline")).toContainText("proxy of 30 layers");
   await expect(figure(page, "days")).toHaveText("–");
   await expect(figure(page, "step-time")).toHaveText("10.1 s");
 });
@@ -102,7 +107,9 @@ test("a proxy has no time to train", async ({ page }) => {
 test("an unmeasured recipe is predicted, and accepts a step time or an MFU", async ({ page }) => {
   await page.goto("/?v=1&r=nemotron4-340b/gb200/fp8/256@25.12");
   await expect(page.getByText("Predicted, not measured.")).toBeVisible();
+  await page.getByRole("tab", { name: "Scaling" }).click();
   await expect(page.getByText("They use 128, 256, 512 GPUs.")).toBeVisible();
+  await page.getByRole("tab", { name: "Time" }).click();
   await field(page, "Step time").fill("40%");
   await expect(figure(page, "mfu")).toHaveText("40 %");
   await expect(page.getByText("Assumed MFU. Calculated from an MFU of 40 %, not predicted.")).toBeVisible();
@@ -115,9 +122,9 @@ test("an unmeasured recipe is predicted, and accepts a step time or an MFU", asy
 });
 
 test("the scaling chart is drawn with a table, and the theme is remembered", async ({ page }) => {
-  await page.goto("/");
-  await expect(page.locator(".chart .main-svg").first()).toBeVisible();
-  await expect(page.locator(".chart .scatterlayer .trace")).toHaveCount(3);
+  await page.goto(`/?v=1&r=${RECIPE}&tab=scaling`);
+  await expect(page.locator(".scaling .chart .main-svg").first()).toBeVisible();
+  await expect(page.locator(".scaling .chart .scatterlayer .trace")).toHaveCount(3);
   await page.locator("#quantity").selectOption("mfu-recipe");
   await expect(page.locator(".scaling table.numbers")).toContainText("43.68");
   await page.getByRole("button", { name: /Colours/ }).click();
@@ -141,7 +148,7 @@ test("a link with errors shows them and keeps the other fields", async ({ page }
 });
 
 test("launch options change the script and show their warnings", async ({ page }) => {
-  await page.goto(`/?v=1&r=${RECIPE}`);
+  await page.goto(`/?v=1&r=${RECIPE}&tab=launch`);
   const script = page.locator("[data-script]");
   await field(page, "Slurm account").fill("research team");
   await expect(page.locator("#field-account-note .error")).toBeVisible();
@@ -158,6 +165,7 @@ test("launch options change the script and show their warnings", async ({ page }
   await page.getByRole("button", { name: "Download", exact: true }).click();
   expect((await download).suggestedFilename()).toMatch(/^launch-pretrain_llama3\.1_405b_fp8_512.*\.sh$/);
 
+  await page.getByText("All settings").click();
   await field(page, "TP").fill("4");
   await expect(page.getByText("This script uses Megatron-LM directly:")).toBeVisible();
   await expect(script).toContainText("--tensor-model-parallel-size 4");

@@ -205,5 +205,5 @@ test("no chart is fetched before the first log, and files are not lost without a
   expect((await asked).type()).toBe("beforeunload");
   await (await asked).accept();
   await leaving;
-  await expect(page.getByRole("heading", { level: 1 })).toContainText("Llama 3.1 405B");
+  await expect(page.getByRole("heading", { level: 1 })).toContainText("B200");
 });

@@ -1,4 +1,4 @@
-//! The program of the Plan and Recipes pages.
+//! The program of the Plan page: the question, and its answers.
 
 fn main() {
     trainplan_web::planner();

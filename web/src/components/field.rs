@@ -16,6 +16,38 @@ impl Problems {
     }
 }
 
+/// The locks that a page offers beside fields.
+#[derive(Clone, Copy)]
+pub(crate) struct FieldLocks {
+    /// The fields that can be locked.
+    pub(crate) lockable: &'static [Field],
+    /// The locked fields.
+    pub(crate) locked: Memo<Vec<Field>>,
+    /// Locks a field or removes its lock.
+    pub(crate) toggle: Callback<Field>,
+}
+
+/// A button that locks a field, on a page that offers it.
+#[component]
+fn LockButton(field: Field) -> impl IntoView {
+    let locks: Option<FieldLocks> = use_context();
+    locks.filter(|locks| locks.lockable.contains(&field)).map(|FieldLocks { locked, toggle, .. }| {
+        let is_locked = move || locked.with(|locked| locked.contains(&field));
+        view! {
+            <button
+                type="button"
+                class="lock"
+                aria-label=format!("Lock {}", field.label())
+                title="Make the search use this value"
+                aria-pressed=move || is_locked().to_string()
+                on:click=move |_| toggle.run(field)
+            >
+                {move || if is_locked() { "Locked" } else { "Lock" }}
+            </button>
+        }
+    })
+}
+
 /// Returns the HTML id of a field's input.
 fn input_id(field: Field) -> String {
     format!("field-{}", field.flag())
@@ -152,7 +184,10 @@ pub(crate) fn ChoiceField(
 fn Labelled(state: FieldState, help: &'static str, children: Children) -> impl IntoView {
     view! {
         <div class="field" class:changed=move || state.is_set() class:wrong=move || state.is_wrong()>
-            <label for=input_id(state.field) title=state.field.hint()>{state.field.label()}</label>
+            <div class="label-line">
+                <label for=input_id(state.field) title=state.field.hint()>{state.field.label()}</label>
+                <LockButton field=state.field />
+            </div>
             {children()}
             <FieldNote state help />
         </div>

@@ -2,8 +2,12 @@
 
 use gloo_storage::{LocalStorage, Storage};
 use leptos::prelude::*;
+use leptos::web_sys::Event;
 
 const KEY: &str = "theme";
+
+/// The event on the window by which one program of a page tells the others of a new theme.
+const CHANGED: &str = "themechange";
 
 /// Whether the page is dark; `None` follows the system.
 #[derive(Clone, Copy)]
@@ -29,7 +33,19 @@ impl Theme {
                     let _ = LocalStorage::set(KEY, name);
                 }
             }
+            if let Ok(event) = Event::new(CHANGED) {
+                let _ = window().dispatch_event(&event);
+            }
         });
+    }
+
+    /// Follows the theme of the page's other program, which draws the button.
+    pub(crate) fn follow() {
+        let chosen = || LocalStorage::get::<String>(KEY).ok().map(|name| name == "dark");
+        let theme = Theme(RwSignal::new(chosen()));
+        provide_context(theme);
+        let listener = window_event_listener_untyped(CHANGED, move |_| theme.0.set(chosen()));
+        on_cleanup(move || listener.remove());
     }
 
     /// Subscribes to changes of the theme, which charts must be redrawn for.

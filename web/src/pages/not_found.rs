@@ -2,7 +2,6 @@
 
 use crate::address::name_page;
 use leptos::prelude::*;
-use leptos_router::components::A;
 
 /// The page for an unknown address, with a link to the Plan page.
 #[component]
@@ -10,6 +9,6 @@ pub(crate) fn NotFound() -> impl IntoView {
     name_page(|| "Page not found".into());
     view! {
         <h1>"Page not found"</h1>
-        <p><A href="/">"Go to Plan"</A></p>
+        <p><a href="/" rel="external">"Go to Plan"</a></p>
     }
 }

@@ -3,7 +3,7 @@
 use crate::address::{Address, href, name_page};
 use crate::components::chart::{Chart, ChartLine, LineChart};
 use crate::components::field::{AddressProblems, ChoiceField, Problems, SwitchField};
-use crate::pages::plan::scaling::{QuantityChoice, SeriesTable, summary};
+use crate::pages::details::scaling::{QuantityChoice, SeriesTable, summary};
 use leptos::prelude::*;
 use leptos_router::components::A;
 use std::cmp::Ordering;
@@ -18,7 +18,7 @@ use trainplan_shared::tables::{PageCell, PageHeading, RecipeColumn};
 /// The Recipes page.
 #[component]
 pub(crate) fn RecipesPage() -> impl IntoView {
-    let address = Address::provide("/recipes");
+    let address = Address::provide_single("/recipes", &[]);
     name_page(|| "Recipes".into());
     let filter = Memo::new(move |_| Filter::from_spec(&address.spec()));
     let sort = Memo::new(move |_| address.spec().parse::<Sort>(Field::Sort));
@@ -237,7 +237,7 @@ fn RecipeRow(row: ListedRecipe) -> impl IntoView {
     view! {
         <tr>
             {RecipeColumn::ALL.iter().filter_map(|column| cell(*column)).collect_view()}
-            <td class="open"><A href=open attr:class="action" attr:aria-label=name>"Plan"</A></td>
+            <td class="open"><a href=open rel="external" class="action" aria-label=name>"Plan"</a></td>
         </tr>
     }
 }

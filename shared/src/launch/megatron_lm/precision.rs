@@ -47,6 +47,20 @@ pub(super) fn apply(job: &mut MegatronJob) {
             job.flag("--fp8-param-gather");
         }
     }
+    gradients(job, dtype);
+}
+
+/// Stores gradients and optimizer state as NVIDIA's recipes do, if the plan is for their software: its memory is then that
+/// of the run. Megatron-LM's defaults take more.
+fn gradients(job: &mut MegatronJob, dtype: Dtype) {
+    if !job.scenario.options.stack.is_nvidia_megatron() {
+        return;
+    }
+    job.flag("--grad-reduce-in-bf16");
+    if dtype == Dtype::Bf16 {
+        // Stores only those bits of the FP32 weights that the BF16 weights lack.
+        job.flag("--use-precision-aware-optimizer");
+    }
 }
 
 /// The scaling of a recipe's FP8, which its release defines.

@@ -23,6 +23,7 @@ pub(super) fn apply(job: &mut MegatronJob) {
     job.set("--adam-beta1", "0.9");
     job.set("--adam-beta2", "0.95");
     job.flag("--cross-entropy-loss-fusion");
+    job.set("--cross-entropy-fusion-impl", "te");
     // All ranks collect garbage at the same steps, so that they don't wait for each other at different ones.
     job.flag("--manual-gc");
     job.set("--manual-gc-interval", 100);

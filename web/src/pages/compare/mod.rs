@@ -65,7 +65,7 @@ pub(crate) fn ask(address: Address, ids: impl Fn() -> Option<Vec<String>> + 'sta
 /// The Compare page.
 #[component]
 pub(crate) fn ComparePage() -> impl IntoView {
-    let address = Address::provide_with("/compare", &KEYS);
+    let address = Address::provide_routed("/compare", &KEYS);
     provide_problems(address);
     let settled = Entries::of_app().settled();
     let named = Memo::new(move |_| ids(address));

@@ -20,7 +20,7 @@ const KEYS: [&str; 2] = ["recipe", "cluster"];
 /// The History page.
 #[component]
 pub(crate) fn HistoryPage() -> impl IntoView {
-    let address = Address::provide_with("/history", &KEYS);
+    let address = Address::provide_routed("/history", &KEYS);
     name_page(|| "History".into());
     let desk = Desk::of_app();
     desk.follow();

@@ -1,191 +1,114 @@
-//! The Plan page: a recipe and changes to it, then step time, memory, MFU, days and the launch script.
+//! The Plan page: a question, its answer for each GPU type, all plans in a chart, and the best layouts. The program of
+//! `pages/details` draws the shown plan below them.
 
-mod answers;
-mod calculator;
-mod changes;
-mod edits;
-mod estimate;
-mod launch;
-mod own;
-mod recipe;
-pub(crate) mod scaling;
-mod step_time;
+mod bar;
+mod cards;
+mod findings;
+mod front;
+pub(crate) mod handover;
+mod layouts;
+pub(crate) mod locks;
+mod plan_chart;
+pub(crate) mod question;
+pub(crate) mod state;
+mod verdict;
 
-use crate::address::Address;
+use crate::address::{Address, name_page};
 use crate::components::field::{AddressProblems, Problems};
-use calculator::Calculator;
+use crate::message::search::FoundPlan;
+use findings::Search;
 use leptos::prelude::*;
-use step_time::PlannedStep;
-use trainplan_shared::catalog::{Catalog, Recipe};
+use question::has_scenario;
+use state::PlanState;
 use trainplan_shared::field::Field;
-use trainplan_shared::flops::ModelFlops;
 use trainplan_shared::link;
-use trainplan_shared::metrics::PeakTflops;
-use trainplan_shared::planning::StepTime;
 use trainplan_shared::problem::Problem;
-use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::Spec;
-use trainplan_shared::units::readable;
-
-/// The recipe of an address that names neither a recipe nor a model: the largest well-known one.
-const FIRST_RECIPE: &str = "llama3.1-405b/h100/fp8/512@25.04";
-
-/// The message for a worker that did not start or stopped.
-const BROKEN: &str = "The calculator failed to start. Reload the page.";
 
 /// The state that the parts of the page share.
 #[derive(Clone, Copy)]
-struct Plan {
+struct Planner {
+    state: PlanState,
     address: Address,
-    /// The typed fields, with [`FIRST_RECIPE`] where the address names neither recipe nor model.
-    spec: Memo<Spec>,
-    /// The recipe that the plan starts from; for an unknown id, the most similar one.
-    recipe: Memo<Option<CatalogEntry<Recipe>>>,
-    scenario: Memo<Result<Scenario, Vec<Problem>>>,
-    /// The step time with the figures that follow from it; none until there is one.
-    step: Memo<Option<PlannedStep>>,
-    calculator: Calculator,
-    /// The problems of all fields; each field shows its own.
-    problems: Memo<Vec<Problem>>,
+    question: Memo<Spec>,
+    search: Search,
 }
 
-/// An entry of the catalog. The catalog holds each entry once, so entries are equal if their addresses are.
-struct CatalogEntry<T: 'static>(&'static T);
-
-impl<T> Clone for CatalogEntry<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<T> Copy for CatalogEntry<T> {}
-impl<T> PartialEq for CatalogEntry<T> {
-    fn eq(&self, other: &Self) -> bool {
-        std::ptr::eq(self.0, other.0)
-    }
-}
-
-impl Plan {
-    fn of_page() -> Plan {
+impl Planner {
+    fn of_page() -> Planner {
         #[expect(clippy::expect_used, reason = "the page provides it before its parts are made")]
-        use_context().expect("the Plan page provides its plan")
+        use_context().expect("the Plan page provides its question")
     }
 
-    fn provide() -> Plan {
-        let address = Address::provide("/");
-        let spec = Memo::new(move |_| {
-            let spec = address.spec();
-            match spec.get(Field::Recipe).is_none() && spec.get(Field::Model).is_none() {
-                true => spec.with(Field::Recipe, FIRST_RECIPE),
-                false => spec,
-            }
-        });
-        let recipe = Memo::new(move |_| {
-            spec.with(|spec| spec.get(Field::Recipe).map(nearest_recipe).map(CatalogEntry))
-        });
-        let scenario = Memo::new(move |_| spec.with(Spec::scenario));
-        let query = move |query: fn(&Spec) -> String| {
-            Memo::new(move |_| scenario.with(Result::is_ok).then(|| spec.with(query)))
-        };
-        let calculator =
-            Calculator::start(query(|spec| link::write(&scenario_fields(spec))), query(link::write));
-        let step = Memo::new(move |before: Option<&Option<PlannedStep>>| {
-            let state = calculator.prediction_state();
-            let before = before.cloned().flatten();
-            spec.with(|spec| {
-                scenario.with(|scenario| step_time::plan_step(spec, scenario.as_ref().ok()?, state, before))
+    fn provide() -> Planner {
+        let mut search = None;
+        let state = PlanState::provide(|question| {
+            let started = *search.insert(Search::start(question));
+            Memo::new(move |before: Option<&Option<String>>| {
+                started.findings.with(|findings| match findings.is_searching() || !findings.is_answered() {
+                    true => before.cloned().flatten(),
+                    false => findings.best_plan().map(|plan| plan.query.clone()),
+                })
             })
         });
+        let search = search.unwrap_or_else(|| Search::start(state.question));
         let problems = Memo::new(move |_| {
-            let mut problems = spec.with(typing_problems);
-            problems.extend(scenario.with(|scenario| scenario.as_ref().err().cloned().unwrap_or_default()));
-            // The launch panel shows which scenario fields a release refuses: such a scenario can still be
-            // planned.
-            let launched = calculator.launch.latest();
-            let refused = launched.iter().flat_map(|launched| launched.refusals.clone()).map(Problem::from);
-            problems.extend(refused.filter(|problem| !problem.field.is_of_scenario()));
-            problems
+            let has_scenario = state.address.with_spec(has_scenario);
+            let problems = search.findings.with(|findings| findings.problems.clone()).into_iter();
+            // Below a plan of the address, the details show the problems of its fields.
+            problems.filter(|problem| !has_scenario || !problem.field.is_of_scenario()).collect()
         });
         provide_context(Problems(problems));
-        let plan = Plan { address, spec, recipe, scenario, step, calculator, problems };
-        provide_context(plan);
-        plan
+        let planner = Planner { state, address: state.address, question: state.question, search };
+        provide_context(planner);
+        planner
     }
 
-    /// Returns the label of an MFU, with its FLOPs convention and the peak that it divides by.
-    fn mfu_label(self) -> String {
-        self.scenario.with(|scenario| {
-            let Ok(scenario) = scenario else { return "MFU".to_string() };
-            let convention = ModelFlops::of(scenario).convention;
-            let peak = readable(PeakTflops::of(scenario).tflops);
-            format!("MFU (convention: {convention}, peak: {peak} TFLOPS)")
-        })
+    /// Returns the problem of a field.
+    fn problem(self, field: Field) -> Option<Problem> {
+        let Problems(problems) = use_context()?;
+        problems.with(|problems| problems.iter().find(|problem| problem.field == field).cloned())
     }
-}
 
-fn nearest_recipe(id: &str) -> &'static Recipe {
-    let catalog = Catalog::embedded();
-    let nearest = |problem: Problem| problem.closest.and_then(|id| catalog.recipe(&id).ok());
-    catalog
-        .recipe(id)
-        .or_else(|problem| nearest(problem).ok_or(()))
-        .or_else(|()| catalog.recipe(FIRST_RECIPE))
-        .unwrap_or(&catalog.recipes()[0])
-}
+    /// Whether the page shows this plan.
+    fn is_shown(self, found: &FoundPlan) -> bool {
+        let own = link::read(&found.query).spec;
+        let is_of_plan = |(field, _): &(Field, &str)| field.is_of_scenario();
+        self.state.spec.with(|spec| spec.iter().filter(is_of_plan).eq(own.iter().filter(is_of_plan)))
+    }
 
-/// Returns the fields that describe the scenario, without those of its launch and of the page.
-fn scenario_fields(spec: &Spec) -> Spec {
-    let fields = spec.iter().filter(|(field, _)| field.is_of_scenario());
-    fields.fold(Spec::default(), |spec, (field, text)| spec.with(field, text))
-}
-
-/// Returns the problems of the token count and the step time, which are not part of the scenario.
-fn typing_problems(spec: &Spec) -> Vec<Problem> {
-    let step_time = spec.parse::<StepTime>(Field::StepTime).err();
-    spec.tokens().err().into_iter().chain(step_time).collect()
+    /// Loads the program of the details once something is answered, and tells it the best plan.
+    fn hand_over(self) {
+        Effect::new(move |_| handover::name_best(self.state.best.get().as_deref()));
+        Effect::new(move |is_loaded: Option<bool>| {
+            if is_loaded == Some(true) {
+                return true;
+            }
+            let findings = self.search.findings;
+            let is_answered = findings.with(|findings| findings.is_answered() || findings.is_done);
+            let is_due = is_answered || self.search.is_broken() || self.address.with_spec(has_scenario);
+            // Without the program's script, the page has no details.
+            is_due && handover::load_details().is_ok()
+        });
+    }
 }
 
 /// The Plan page.
 #[component]
 pub(crate) fn PlanPage() -> impl IntoView {
-    let plan = Plan::provide();
+    name_page(|| "Plan".into());
+    let planner = Planner::provide();
+    planner.hand_over();
     view! {
         <div class="plan">
-            <section class="inputs" aria-label="Scenario">
-                <recipe::RecipePicker />
-                <changes::Changes />
-            </section>
-            <div class="results">
-                <AddressProblems address=plan.address />
-                <answers::Answers />
-                <estimate::EstimatePanel />
-                <scaling::Scaling />
-                <launch::LaunchPanel />
+            <bar::QuestionBar />
+            <AddressProblems address=planner.address />
+            <cards::Answer />
+            <div class="pair">
+                <front::Front />
+                <layouts::Layouts />
             </div>
+            <div id=handover::DETAILS_ID class="details"></div>
         </div>
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_unknown_recipe_is_replaced_by_the_most_similar_one() {
-        assert_eq!(nearest_recipe("llama3.1-405b/h100/fp8/500@25.04").id.to_string(), FIRST_RECIPE);
-        assert_eq!(nearest_recipe("?").id.to_string(), FIRST_RECIPE);
-        assert_eq!(nearest_recipe(FIRST_RECIPE).id.to_string(), FIRST_RECIPE);
-    }
-
-    #[test]
-    fn a_prediction_depends_on_the_fields_of_the_scenario_only() {
-        let typed = link::read("r=llama3.1-405b/h100/fp8/512@25.04&n=1024&t=15T&acc=research").spec;
-        assert_eq!(link::write(&scenario_fields(&typed)), "v=1&r=llama3.1-405b/h100/fp8/512@25.04&n=1024");
-    }
-
-    #[test]
-    fn the_tokens_and_the_step_time_have_problems_of_their_own() {
-        let typed = link::read("r=llama3.1-405b/h100/fp8/512@25.04&t=many&st=10 s").spec;
-        let fields: Vec<Field> = typing_problems(&typed).iter().map(|problem| problem.field).collect();
-        assert_eq!(fields, [Field::Tokens, Field::StepTime]);
     }
 }

@@ -63,7 +63,7 @@ impl Results {
 /// The Results page.
 #[component]
 pub(crate) fn ResultsPage() -> impl IntoView {
-    let address = Address::provide_with("/results", &KEYS);
+    let address = Address::provide_routed("/results", &KEYS);
     name_page(|| "Results".into());
     let (desk, entries) = (Desk::of_app(), Entries::of_app());
     provide_problems(address);

@@ -33,7 +33,7 @@ const KEYS: [&str; 4] = [ID, FROM, FIND, SCALE];
 /// The Run page.
 #[component]
 pub(crate) fn RunPage() -> impl IntoView {
-    let address = Address::provide_with("/run", &KEYS);
+    let address = Address::provide_routed("/run", &KEYS);
     provide_problems(address);
     let desk = Desk::of_app();
     let settled = Entries::of_app().settled();

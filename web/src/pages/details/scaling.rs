@@ -29,9 +29,11 @@ pub(super) fn Scaling() -> impl IntoView {
     let summary = Signal::derive(move || measured.with(|measured| summary(measured, quantity.get())));
     let nothing = move || measured.with(Vec::is_empty);
     view! {
-        <Show when=move || is_of_recipe(plan)>
-            <section class="scaling" aria-labelledby="scaling-title">
-                <h2 id="scaling-title">"Scaling"</h2>
+        <Show
+            when=move || is_of_recipe(plan)
+            fallback=|| view! { <p>"No recipe is chosen. Start from a recipe under All settings to see how its model scales."</p> }
+        >
+            <section class="scaling" aria-label="Scaling">
                 <Show when=move || !nothing() fallback=move || view! { <p>{nothing_measured(plan)}</p> }>
                     <QuantityChoice quantity />
                     <Chart chart summary />

@@ -1,7 +1,9 @@
 //! The form of the scenario, with an error beside each invalid value.
 
+use super::locks::chosen_value;
 use super::{CatalogEntry, Plan, own};
 use crate::components::field::{ChoiceField, FormField, TextField};
+use crate::pages::plan::question::has_scenario;
 use leptos::prelude::*;
 use trainplan_shared::catalog::Recipe;
 use trainplan_shared::field::{Field, FieldGroup};
@@ -15,9 +17,16 @@ use trainplan_shared::units::group_digits;
 #[component]
 pub(super) fn Changes() -> impl IntoView {
     let plan = Plan::of_page();
-    let number = move |value: fn(&Recipe) -> u32, default: &'static str| {
+    // The value of the shown plan; for an invalid one, the recipe's.
+    let number = move |field: Field, value: fn(&Recipe) -> u32| {
         Signal::derive(move || {
-            plan.recipe.get().map_or(default.into(), |CatalogEntry(recipe)| value(recipe).to_string())
+            let shown = plan.scenario.with(|scenario| match (scenario, plan.recipe.get()) {
+                (Ok(scenario), None) if field == Field::Gpus => Some(scenario.layout.gpus().to_string()),
+                (Ok(scenario), None) => chosen_value(scenario, field),
+                _ => None,
+            });
+            let of_recipe = || plan.recipe.get().map(|CatalogEntry(recipe)| value(recipe).to_string());
+            shown.or_else(of_recipe).unwrap_or_else(|| if field == Field::Gpus { "" } else { "1" }.into())
         })
     };
     let of_scenario = move |value: fn(&Scenario) -> u32, of_recipe: fn(&Recipe) -> u32| {
@@ -31,13 +40,23 @@ pub(super) fn Changes() -> impl IntoView {
         Dtype::ALL.into_iter().map(|dtype| (dtype.id().to_string(), dtype.title().to_string())).collect();
     let dtype = Signal::derive(move || match plan.recipe.get() {
         Some(CatalogEntry(recipe)) => format!("{} (recipe)", recipe.id.dtype.title()),
-        None => Dtype::Bf16.title().to_string(),
+        None => plan.scenario.with(|scenario| match scenario {
+            Ok(scenario) if !plan.address.with_spec(has_scenario) => scenario.dtype.title().to_string(),
+            _ => Dtype::Bf16.title().to_string(),
+        }),
     });
     let split = Signal::derive(move || {
-        plan.recipe.get().map_or("even".into(), |CatalogEntry(recipe)| recipe.degrees.split.to_string())
+        let of_plan =
+            || plan.scenario.with(|scenario| chosen_value(scenario.as_ref().ok()?, Field::PipelineSplit));
+        let of_recipe = plan.recipe.get().map(|CatalogEntry(recipe)| recipe.degrees.split.to_string());
+        of_recipe.or_else(of_plan).unwrap_or_else(|| "even".into())
     });
     let has_recipe = move || plan.recipe.get().is_some();
-    let grey = move || if has_recipe() { "Grey = from the recipe." } else { "Grey = default." };
+    let grey = move || match (has_recipe(), plan.address.with_spec(has_scenario)) {
+        (true, _) => "Grey = from the recipe.",
+        (false, true) => "Grey = default.",
+        (false, false) => "Grey = chosen by the search. A lock makes the search use a value.",
+    };
     let gbs = of_scenario(|scenario| scenario.batch.gbs(), |recipe| recipe.gbs);
     let seq_len = of_scenario(|scenario| scenario.batch.seq_len(), |recipe| recipe.seq_len);
     let layers = of_scenario(|scenario| scenario.architecture.layers, |recipe| recipe.layers);
@@ -46,7 +65,11 @@ pub(super) fn Changes() -> impl IntoView {
     };
     view! {
         <fieldset class="changes">
-            <legend>{move || if has_recipe() { "Changes to the recipe" } else { "Scenario" }}</legend>
+            <legend>{move || match (has_recipe(), plan.address.with_spec(has_scenario)) {
+                (true, _) => "Changes to the recipe",
+                (false, true) => "Your layout",
+                (false, false) => "Layout, chosen by the search",
+            }}</legend>
             <p><small>{grey} " Type to override."</small></p>
             <ChangeChips />
             <own::ModelChoice />
@@ -54,16 +77,16 @@ pub(super) fn Changes() -> impl IntoView {
             <own::GpuChoice />
             <own::CustomGpu />
             <div class="grid">
-                <TextField field=Field::Gpus default=number(|recipe| recipe.id.gpus, "") />
+                <TextField field=Field::Gpus default=number(Field::Gpus, |recipe| recipe.id.gpus) />
                 <ChoiceField field=Field::Dtype options=dtypes default=dtype />
             </div>
             <div class="grid small">
-                <TextField field=Field::Tp default=number(|recipe| recipe.degrees.tp, "1") />
-                <TextField field=Field::Pp default=number(|recipe| recipe.degrees.pp, "1") />
-                <TextField field=Field::Cp default=number(|recipe| recipe.degrees.cp, "1") />
-                <TextField field=Field::Ep default=number(|recipe| recipe.degrees.ep, "1") />
-                <TextField field=Field::Vp default=number(|recipe| recipe.degrees.vp, "1") />
-                <TextField field=Field::Mbs default=number(|recipe| recipe.mbs, "1") />
+                <TextField field=Field::Tp default=number(Field::Tp, |recipe| recipe.degrees.tp) />
+                <TextField field=Field::Pp default=number(Field::Pp, |recipe| recipe.degrees.pp) />
+                <TextField field=Field::Cp default=number(Field::Cp, |recipe| recipe.degrees.cp) />
+                <TextField field=Field::Ep default=number(Field::Ep, |recipe| recipe.degrees.ep) />
+                <TextField field=Field::Vp default=number(Field::Vp, |recipe| recipe.degrees.vp) />
+                <TextField field=Field::Mbs default=number(Field::Mbs, |recipe| recipe.mbs) />
             </div>
             <div class="grid">
                 <TextField field=Field::Gbs default=gbs />
@@ -77,12 +100,57 @@ pub(super) fn Changes() -> impl IntoView {
                     "Back to the recipe"
                 </button>
             </Show>
+            <Show when=move || plan.address.with_spec(has_scenario)>
+                <button type="button" class="action" on:click=move |_| plan.state.ask(&[])>
+                    "Use the best plan"
+                </button>
+            </Show>
             <Show when=has_recipe>
                 <button type="button" class="action" on:click=move |_| own::leave_recipe(plan)>
                     "Plan without a recipe"
                 </button>
             </Show>
         </fieldset>
+    }
+}
+
+/// The fields of the search and of the whole run that the question bar does not show.
+#[component]
+pub(super) fn RunFields() -> impl IntoView {
+    let plan = Plan::of_page();
+    let in_bar = [
+        Field::Tokens,
+        Field::StepTime,
+        Field::Price,
+        Field::GpuTypes,
+        Field::Deadline,
+        Field::Budget,
+        Field::GpuRange,
+        Field::Lock,
+    ];
+    let of = move |group: FieldGroup| {
+        Field::of_group(group)
+            .filter(move |field| !in_bar.contains(field))
+            .map(|field| {
+                view! {
+                    <FormField field default="default" help=field.hint() />
+                }
+            })
+            .collect_view()
+    };
+    let is_used = plan.address.with_spec_untracked(|spec| {
+        let is_more = |field: Field| matches!(field.group(), FieldGroup::Search | FieldGroup::Goal);
+        spec.iter().any(|(field, _)| is_more(field) && !in_bar.contains(&field))
+    });
+    view! {
+        <details open=is_used>
+            <summary>"Search: precision, batch, headroom"</summary>
+            <div class="grid">{of(FieldGroup::Search)}</div>
+        </details>
+        <details open=is_used>
+            <summary>"Run: failures, checkpoints, prices, power"</summary>
+            <div class="grid">{of(FieldGroup::Goal)}</div>
+        </details>
     }
 }
 

@@ -153,9 +153,8 @@ impl<T: Send + Sync + 'static> LatestAnswer<T> {
         })
     }
 
-    /// Returns the answer to the current query; while it is pending, the answer to the previous one.
+    /// Returns the answer to the current query; while it is pending or there is no query, the answer to the previous one.
     pub(super) fn latest(self) -> Option<Arc<T>> {
-        let has_query = self.query.with(Option::is_some);
-        self.answer.with(|answer| answer.as_ref().filter(|_| has_query).map(|(_, answer)| answer.clone()))
+        self.answer.with(|answer| answer.as_ref().map(|(_, answer)| answer.clone()))
     }
 }

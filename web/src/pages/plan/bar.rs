@@ -101,7 +101,7 @@ fn ModelBox() -> impl IntoView {
         note: parameters(model.architecture.parameters()),
     });
     let choices: Vec<Choice> = choices.collect();
-    let choose = Callback::new(move |model: String| plan.ask(&[(Field::Model, &model)]));
+    let choose = Callback::new(move |model: String| plan.state.ask(&[(Field::Model, &model)]));
     view! {
         <Combobox id="ask-model" label="Model" title choices=Signal::stored(choices) choose />
         <SlotProblem field=Field::Model />
@@ -123,7 +123,7 @@ fn GpuTypes() -> impl IntoView {
         Memo::new(move |_| plan.question.with(|question| split_gpu_types(question.raw(Field::GpuTypes))));
     let set = move |types: Vec<String>| {
         let types = if types.is_empty() { USUAL_GPU_TYPES.to_string() } else { types.join(",") };
-        plan.ask(&[(Field::GpuTypes, &types)]);
+        plan.state.ask(&[(Field::GpuTypes, &types)]);
     };
     let choices = Signal::derive(move || {
         let gpus = Catalog::embedded().gpus().iter();
@@ -171,7 +171,7 @@ fn GoalBox() -> impl IntoView {
         let value = usual_value(plan, chosen);
         let cleared =
             GoalKind::ALL.map(|kind| (kind.field(), if kind == chosen { value.as_str() } else { "" }));
-        plan.ask(&cleared);
+        plan.state.ask(&cleared);
     };
     let option = move |own: GoalKind, value: &'static str, title: &'static str| {
         view! { <option value=value selected=move || kind.get() == own>{title}</option> }
@@ -184,13 +184,13 @@ fn GoalBox() -> impl IntoView {
         </select>
         {move || match kind.get() {
             GoalKind::Deadline => view! {
-                <Slot field=Field::Deadline label="Deadline" width=5 />
+                <Slot field=Field::Deadline label="Deadline" width=5 asks=true />
             }.into_any(),
             GoalKind::Gpus => view! {
-                <Slot field=Field::GpuRange label="Number of GPUs" width=7 />
+                <Slot field=Field::GpuRange label="Number of GPUs" width=7 asks=true />
             }.into_any(),
             GoalKind::Budget => view! {
-                <Slot field=Field::Budget label="Budget" width=6 />
+                <Slot field=Field::Budget label="Budget" width=6 asks=true />
             }.into_any(),
         }}
     }
@@ -219,12 +219,18 @@ fn Slot(
     /// The width in characters.
     width: u32,
     #[prop(optional)] placeholder: &'static str,
+    /// Whether a change asks for another plan, which leaves the chosen one.
+    #[prop(optional)]
+    asks: bool,
 ) -> impl IntoView {
     let plan = Planner::of_page();
     let text = move || plan.question.with(|question| question.raw(field).to_string());
     let set = move |event| {
         let text = event_target_value(&event);
-        plan.ask(&[(field, &text)]);
+        match asks {
+            true => plan.state.ask(&[(field, &text)]),
+            false => plan.address.set(field, text),
+        }
     };
     let is_wrong = move || plan.problem(field).is_some();
     view! {
@@ -289,11 +295,11 @@ pub(super) fn Samples() -> impl IntoView {
         <Show when=is_first>
             <p class="samples">
                 "Also try "
-                <a href="/search?v=1&m=llama3.1-405b&t=15T&gs=h100,b200&bud=60M">
+                <a href="/?v=1&m=llama3.1-405b&t=15T&gs=h100,b200&bud=60M">
                     {format!("Llama 3.1 405B for {}", money(6e7, "USD"))}
                 </a>
                 " or "
-                <a href="/search?v=1&m=qwen3-235b-a22b&t=10T&gs=b200&by=45d">"Qwen3 235B-A22B on B200 in 45 days"</a>
+                <a href="/?v=1&m=qwen3-235b-a22b&t=10T&gs=b200&by=45d">"Qwen3 235B-A22B on B200 in 45 days"</a>
             </p>
         </Show>
     }

@@ -7,22 +7,22 @@ use crate::components::chart::{BarChart, BarKind, Chart, Drawing};
 use crate::components::numbers::{Numbers, Table};
 use crate::message::{Bars, FieldChange, Prediction, Remedy};
 use leptos::prelude::*;
+use trainplan_shared::field::Field;
 use trainplan_shared::metrics::Metrics;
 use trainplan_shared::planning::StepTime;
 use trainplan_shared::units::{
     format_count, group_digits, readable, readable_days, readable_range, signed_percent,
 };
 
-/// The estimate. It stays visible, in grey, until the next one is ready.
+/// The frame of an estimate's panel. It stays visible, in grey, until the next estimate is ready.
 #[component]
-pub(super) fn EstimatePanel() -> impl IntoView {
+fn EstimateFrame(title: &'static str, children: ChildrenFn) -> impl IntoView {
     let plan = Plan::of_page();
     let prediction = plan.calculator.prediction;
-    let of = move |value: fn(Prediction) -> String| Signal::derive(move || value(latest(plan)));
     let is_predicting = move || plan.calculator.is_predicting();
     let instead = move || match plan.calculator.is_broken() {
         true => BROKEN,
-        false if is_predicting() => "Predicting …",
+        false if is_predicting() || plan.state.is_waiting() => "Predicting …",
         false => "Fix the layout above to see an estimate.",
     };
     view! {
@@ -30,22 +30,52 @@ pub(super) fn EstimatePanel() -> impl IntoView {
             class="estimate"
             class:stale=is_predicting
             aria-busy=move || is_predicting().to_string()
-            aria-labelledby="estimate-title"
+            aria-label=title
         >
-            <h2 id="estimate-title">"Estimate"</h2>
             <Show
                 when=move || prediction.latest().is_some()
                 fallback=move || view! { <p role="status">{instead}</p> }
             >
-                <Numbers table=Signal::derive(move || comparison(plan)) />
-                <p>{of(|prediction| prediction.basis)}</p>
-                <Anchors />
-                <div class="charts">
-                    <BarsPanel title="Where the time goes" chart=Signal::derive(move || time(latest(plan))) />
-                    <BarsPanel title="Memory per GPU" chart=Signal::derive(move || memory(latest(plan))) />
-                </div>
+                {children()}
             </Show>
         </section>
+    }
+}
+
+/// Where the time goes: predicted figures beside the published ones, and the parts of a step.
+#[component]
+pub(super) fn TimePanel() -> impl IntoView {
+    let plan = Plan::of_page();
+    view! {
+        <EstimateFrame title="Time">
+            <div class="charts">
+                <div class="panel"><Numbers table=Signal::derive(move || comparison(plan)) /></div>
+                <BarsPanel title="Where the time goes" chart=Signal::derive(move || time(latest(plan))) />
+            </div>
+        </EstimateFrame>
+    }
+}
+
+/// The memory of each pipeline stage.
+#[component]
+pub(super) fn MemoryPanel() -> impl IntoView {
+    let plan = Plan::of_page();
+    view! {
+        <EstimateFrame title="Memory">
+            <BarsPanel title="Memory per GPU" chart=Signal::derive(move || memory(latest(plan))) />
+        </EstimateFrame>
+    }
+}
+
+/// The measurements behind the estimate.
+#[component]
+pub(super) fn EvidencePanel() -> impl IntoView {
+    let plan = Plan::of_page();
+    view! {
+        <EstimateFrame title="Evidence">
+            <p>{move || latest(plan).basis}</p>
+            <Anchors />
+        </EstimateFrame>
     }
 }
 
@@ -82,6 +112,41 @@ pub(super) fn Fit() -> impl IntoView {
     }
 }
 
+/// A warning if the launch uses other software than the estimate, in which the plan doesn't fit.
+#[component]
+pub(super) fn LaunchFit() -> impl IntoView {
+    let plan = Plan::of_page();
+    let warning = Memo::new(move |_| {
+        if !latest(plan).fits {
+            return None;
+        }
+        let launched = plan.calculator.launch.latest()?;
+        let warnings = launched.launch.as_ref()?.warnings.iter();
+        let mut of_stack =
+            warnings.filter(|warning| warning.settings.iter().any(|(flag, _)| flag == Field::Stack.flag()));
+        of_stack.next().cloned()
+    });
+    let change = move |_| {
+        if let Some(warning) = warning.get_untracked() {
+            plan.address.update(|spec| {
+                for (flag, value) in &warning.settings {
+                    if let Some(field) = Field::from_flag(flag) {
+                        spec.set(field, value.as_str());
+                    }
+                }
+            });
+        }
+    };
+    view! {
+        {move || warning.get().map(|warning| view! {
+            <p class="fit wrong launch-fit" role="status">
+                <span aria-hidden="true">"✕ "</span> "The launch script: " {warning.text} " "
+                <button type="button" class="chip" on:click=change>"Plan with the script's software"</button>
+            </p>
+        })}
+    }
+}
+
 /// A button that makes a change with which the scenario fits.
 #[component]
 fn RemedyChip(remedy: Remedy) -> impl IntoView {
@@ -104,12 +169,10 @@ fn Anchors() -> impl IntoView {
     let anchors = move || latest(plan).anchors;
     view! {
         <Show when=move || !anchors().is_empty()>
-            <details>
-                <summary>"Measurements behind this estimate"</summary>
-                <ul class="plain">
-                    {move || anchors().into_iter().map(|anchor| view! { <li>{anchor}</li> }).collect_view()}
-                </ul>
-            </details>
+            <h3>"Measurements behind this estimate"</h3>
+            <ul class="plain">
+                {move || anchors().into_iter().map(|anchor| view! { <li>{anchor}</li> }).collect_view()}
+            </ul>
         </Show>
     }
 }

@@ -1,9 +1,10 @@
 //! The answer: a sentence, and a card for each GPU type.
 
+use super::Planner;
 use super::bar::Samples;
 use super::findings::OfferFindings;
+use super::locks::LockChips;
 use super::verdict::{Verdict, money, verdict};
-use super::{LISTED_KEY, Planner, plan_address};
 use crate::components::chart::series_colour;
 use crate::message::search::{AskedGoal, FoundUnmet, Spread, Trust};
 use leptos::prelude::*;
@@ -53,6 +54,7 @@ pub(super) fn Answer() -> impl IntoView {
                 </h1>
                 <Samples />
                 <p>{move || shown.get().rest} " " <small>{assumptions}</small></p>
+                <LockChips />
             </div>
             <div class="cards-row">
                 {move || (0..names.get()).map(|index| view! { <Card index /> }).collect_view()}
@@ -148,11 +150,13 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
         }
         _ => "No price is known. Enter one per GPU-hour.".to_string(),
     });
-    let open = plan_address(&found.query);
-    let gpu = offer.gpu.id.clone();
-    let list = move |_| plan.address.set_own(LISTED_KEY, gpu.clone());
+    let take = {
+        let query = found.query.clone();
+        move |_| plan.state.choose(&query)
+    };
     let shown = found.clone();
-    let is_shown = Memo::new(move |_| plan.is_shown(&shown));
+    let is_shown = move || plan.is_shown(&shown);
+    let is_pressed = is_shown.clone();
     view! {
         {head(Some(found.trust))}
         <div class="card-columns">
@@ -176,12 +180,18 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
         {missed.map(|missed| view! { <p class="missed">{missed}</p> })}
         <div class="card-foot">
             <p class="layout-line">{format!("{} · {}", found.precision, found.layout)}</p>
-            <div class="actions">
-                <button type="button" class="action" aria-pressed=move || is_shown.get().to_string() on:click=list>
-                    {move || if is_shown.get() { "Layouts below" } else { "Show layouts" }}
-                </button>
-                <a class="action primary" href=open rel="external">"Open plan"</a>
-            </div>
+            <button
+                type="button"
+                class="action"
+                class:primary=move || !is_shown()
+                aria-pressed=move || is_pressed().to_string()
+                on:click=take
+            >
+                {
+                    let shown = found.clone();
+                    move || if plan.is_shown(&shown) { "Shown below" } else { "Use this" }
+                }
+            </button>
         </div>
     }.into_any()
 }
@@ -257,7 +267,7 @@ fn NoLayout(unmet: Option<FoundUnmet>, discarded: Vec<(String, u64)>) -> impl In
                 false => format!("Set {} to {value}", field.label()),
             };
             view! {
-                <button type="button" class="action primary" on:click=move |_| plan.ask(&[(field, &value)])>{title}</button>
+                <button type="button" class="action primary" on:click=move |_| plan.state.ask(&[(field, &value)])>{title}</button>
             }
         })}
     }

@@ -2,8 +2,8 @@
 
 use super::{CatalogEntry, Plan};
 use crate::address::href;
+use crate::pages::plan::state::FIRST_RECIPE;
 use leptos::prelude::*;
-use leptos_router::components::A;
 use trainplan_shared::catalog::{Catalog, Facet, FacetValue, Recipe};
 use trainplan_shared::field::Field;
 use trainplan_shared::spec::Spec;
@@ -38,7 +38,7 @@ pub(super) fn RecipePicker() -> impl IntoView {
                     {(!recipe.note.is_empty()).then(|| view! { <small>{recipe.note.clone()}</small> })}
                 </p>
             })}
-            <p><A href=move || href("/recipes", &same_model(plan))>"All recipes of this model"</A></p>
+            <p><a href=move || href("/recipes", &same_model(plan)) rel="external">"All recipes of this model"</a></p>
             </Show>
         </fieldset>
     }
@@ -48,11 +48,28 @@ pub(super) fn RecipePicker() -> impl IntoView {
 #[component]
 fn NoRecipe() -> impl IntoView {
     let plan = Plan::of_page();
-    let start = move |_| plan.address.turn_to(|spec| *spec = spec.without_scenario());
+    let start = move |_| {
+        let model = plan.question.with_untracked(|question| question.raw(Field::Model).to_string());
+        let recipe = recipe_of(&model);
+        plan.address.turn_to(|spec| {
+            *spec = spec.without_scenario();
+            spec.set(Field::Recipe, recipe);
+        });
+    };
     view! {
         <p>"Custom plan. You set the model, GPUs, batch size and layout."</p>
         <button type="button" class="action" on:click=start>"Start from a recipe"</button>
     }
+}
+
+/// Returns the id of a model's newest recipe; of the first recipe for its model, or if the model has none.
+fn recipe_of(model: &str) -> String {
+    if Catalog::embedded().recipe(FIRST_RECIPE).is_ok_and(|recipe| recipe.id.model == model) {
+        return FIRST_RECIPE.to_string();
+    }
+    let recipes = Catalog::embedded().recipes().iter().filter(|recipe| recipe.id.model == model);
+    let newest = recipes.max_by(|one, other| one.id.release.cmp(&other.id.release));
+    newest.map_or(FIRST_RECIPE.to_string(), |recipe| recipe.id.to_string())
 }
 
 fn same_model(plan: Plan) -> Spec {

@@ -1,15 +1,13 @@
 //! The best layouts on as many GPUs as the plan, to sort and to choose from.
 
+use super::Planner;
 use super::cards::trust_text;
 use super::findings::OfferFindings;
-use super::{LISTED_KEY, Planner, plan_address};
+use super::state::ORDER_KEY;
 use crate::message::search::FoundPlan;
 use leptos::prelude::*;
 use std::cmp::Ordering;
 use trainplan_shared::units::{group_digits, percent, readable_days, readable_range};
-
-/// The key of the address for the order of the rows.
-pub(super) const ORDER_KEY: &str = "order";
 
 /// A column that the table can be sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,10 +89,13 @@ pub(super) fn Layouts() -> impl IntoView {
     let plan = Planner::of_page();
     let findings = plan.search.findings;
     let offer = Memo::new(move |_| {
-        let listed = plan.address.own(LISTED_KEY);
+        let shown = plan
+            .state
+            .scenario
+            .with(|scenario| scenario.as_ref().ok().map(|scenario| scenario.gpu.id.clone()));
         findings.with(|findings| {
-            let of_listed = findings.offers.iter().find(|offer| offer.gpu.id == listed);
-            of_listed.or(findings.best().and_then(|best| findings.offers.get(best))).cloned()
+            let of_shown = findings.offers.iter().find(|offer| shown.as_ref() == Some(&offer.gpu.id));
+            of_shown.or(findings.best().and_then(|best| findings.offers.get(best))).cloned()
         })
     });
     let column = Memo::new(move |_| {
@@ -175,12 +176,22 @@ pub(super) fn Layouts() -> impl IntoView {
 
 #[component]
 fn Row(row: LayoutRow, precision: Memo<Option<String>>) -> impl IntoView {
+    let plan = Planner::of_page();
     let LayoutRow { plan: found, recipe } = row;
+    let shown = found.clone();
+    let is_shown = Memo::new(move |_| plan.is_shown(&shown));
+    let query = found.query.clone();
     let (class, word, title) = trust_text(found.trust);
+    let by_button = query.clone();
     view! {
-        <tr>
+        <tr class:selected=is_shown on:click=move |_| plan.state.choose(&query)>
             <th scope="row">
-                <a href=plan_address(&found.query) rel="external">{found.layout.clone()}</a>
+                <button
+                    type="button"
+                    class="row-button"
+                    aria-pressed=move || is_shown.get().to_string()
+                    on:click=move |event| { event.stop_propagation(); plan.state.choose(&by_button); }
+                >{found.layout.clone()}</button>
                 " " <small>{move || precision.get().is_none().then(|| found.precision.clone())}</small>
                 {recipe.map(|recipe| view! { <span class="tag" title=recipe>"Published layout"</span> })}
             </th>

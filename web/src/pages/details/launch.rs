@@ -25,13 +25,13 @@ pub(super) fn LaunchPanel() -> impl IntoView {
         Some(view! { <Refusals refusals=launched.refusals.clone() kind title /> })
     };
     let instead = move || match plan.scenario.with(Result::is_err) {
+        true if plan.state.is_waiting() => Some("Searching …"),
         true => Some("Fix the layout above to see a launch script."),
         false if plan.calculator.is_broken() => Some(super::BROKEN),
         false => None,
     };
     view! {
-        <section class="launch" aria-labelledby="launch-title">
-            <h2 id="launch-title">"Launch it"</h2>
+        <section class="launch" aria-label="Launch">
             <ClusterFields />
             <RunFields />
             {move || instead().map(|text| view! { <p>{text}</p> })}

@@ -1,17 +1,15 @@
 //! The chart of all plans: GPUs against days, cost or energy.
 
+use super::Planner;
 use super::findings::Findings;
 use super::plan_chart::{PlanChart, PlanLine, PlanPoint};
+use super::state::Y_KEY;
 use super::verdict::money;
-use super::{Planner, open_plan};
 use crate::components::chart::Chart;
 use crate::components::numbers::{Numbers, Table};
 use crate::message::search::{AskedGoal, FoundPlan, Spread, Trust};
 use leptos::prelude::*;
 use trainplan_shared::units::{group_digits, readable, readable_days, readable_range};
-
-/// The key of the address for the quantity.
-pub(super) const Y_KEY: &str = "y";
 
 /// What the chart shows over GPU counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +97,10 @@ pub(super) fn Front() -> impl IntoView {
     });
     let chart = Signal::derive(move || {
         drawn.get();
-        let shown = plan.shown.with(|shown| Some((shown.as_ref()?.query.clone(), shown.as_ref()?.gpus)));
+        let shown = plan.state.scenario.with(|scenario| {
+            let scenario = scenario.as_ref().ok()?;
+            Some((scenario.gpu.id.clone(), scenario.layout.gpus()))
+        });
         findings.with_untracked(|findings| chart(findings, quantity.get(), shown).into())
     });
     let table = Signal::derive(move || {
@@ -115,7 +116,7 @@ pub(super) fn Front() -> impl IntoView {
         drawn.get();
         findings.with_untracked(|findings| findings.offers.iter().any(|offer| !offer.points.is_empty()))
     };
-    let pick = Callback::new(move |query: String| open_plan(&query));
+    let pick = Callback::new(move |query: String| plan.state.choose(&query));
     view! {
         <section class="front panel-card" aria-labelledby="front-title" class:stale=move || findings.with(Findings::is_searching)>
             <header>
@@ -133,7 +134,7 @@ pub(super) fn Front() -> impl IntoView {
             <Show when=has_points fallback=|| view! { <div class="chart bone"></div> }>
                 <Chart chart summary pick />
             </Show>
-            <p><small>"Each point is the best layout on that many GPUs; a count that saves no days is left out. Filled: measured. Hollow: predicted. Select a point to open its plan."</small></p>
+            <p><small>"Each point is the best layout on that many GPUs; a count that saves no days is left out. Filled: measured. Hollow: predicted. Select a point to see its plan."</small></p>
             <details>
                 <summary>"Show data"</summary>
                 <Numbers table by_number=true tall=true />
@@ -183,8 +184,9 @@ fn chart(findings: &Findings, quantity: FrontQuantity, shown: Option<(String, u3
         (AskedGoal::Budget(budget), FrontQuantity::Cost) => Some((budget, money(budget, currency))),
         _ => None,
     };
-    let selected = shown.and_then(|(query, gpus)| {
-        let plan = findings.offers.iter().flat_map(|offer| &offer.points).find(|plan| plan.query == query)?;
+    let selected = shown.and_then(|(gpu, gpus)| {
+        let offer = findings.offers.iter().find(|offer| offer.gpu.id == gpu)?;
+        let plan = offer.points.iter().find(|plan| plan.gpus == gpus)?;
         Some((f64::from(gpus), quantity.value(plan, tokens)?.mid))
     });
     PlanChart { lines, y_title: quantity.axis(currency), limit, selected }
@@ -245,8 +247,7 @@ mod tests {
     fn each_gpu_type_is_a_line_and_the_deadline_a_rule() {
         let mut findings = answered(&[("H100", Some(plan(1024, 58.0, 4e6))), ("B200", None)]);
         findings.offers[0].points = vec![plan(512, 116.0, 4e6), plan(1024, 58.0, 4e6)];
-        findings.offers[0].points[0].query = "n=512".into();
-        let days = chart(&findings, FrontQuantity::Days, Some(("n=512".into(), 512)));
+        let days = chart(&findings, FrontQuantity::Days, Some(("h100".into(), 512)));
         assert_eq!(days.lines.len(), 1);
         assert_eq!(days.limit, Some((60.0, "60 days".to_string())));
         assert_eq!(days.selected, Some((512.0, 116.0)));

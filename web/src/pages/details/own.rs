@@ -4,6 +4,7 @@ use super::edits::{gpu_property, with_gpu_property, with_model, without_recipe};
 use super::{BROKEN, CatalogEntry, Plan};
 use crate::components::field::ChoiceField;
 use crate::message::Imported;
+use crate::pages::plan::question::has_scenario;
 use leptos::ev::DragEvent;
 use leptos::html::Input;
 use leptos::prelude::*;
@@ -80,16 +81,7 @@ pub(super) fn ConfigImport() -> impl IntoView {
     let imported = plan.calculator.imported;
     let input = NodeRef::<Input>::new();
     let over = RwSignal::new(false);
-    let read = move |files: Option<FileList>| {
-        if let Some(file) = files.and_then(|files| files.get(0)) {
-            spawn_local(async move {
-                match text(&file).await {
-                    Some(text) => plan.calculator.import(text),
-                    None => imported.set(Some(Err("The browser couldn't read the file.".into()))),
-                }
-            });
-        }
-    };
+    let read = move |files: Option<FileList>| import_file(plan, files);
     let dropped = move |event: DragEvent| {
         over.set(false);
         let files = event.data_transfer().and_then(|transfer| transfer.files());
@@ -118,11 +110,6 @@ pub(super) fn ConfigImport() -> impl IntoView {
             input.set_value("");
         }
     };
-    Effect::new(move |_| {
-        if let Some(Ok(imported)) = imported.get() {
-            take_model(plan, &imported.model);
-        }
-    });
     view! {
         <details>
             <summary>"Import a config.json"</summary>
@@ -161,6 +148,31 @@ pub(super) fn ConfigImport() -> impl IntoView {
             </div>
         </details>
     }
+}
+
+/// Imports a model from the first of the files.
+pub(super) fn import_file(plan: Plan, files: Option<FileList>) {
+    if let Some(file) = files.and_then(|files| files.get(0)) {
+        let imported = plan.calculator.imported;
+        spawn_local(async move {
+            match text(&file).await {
+                Some(text) => plan.calculator.import(text),
+                None => imported.set(Some(Err("The browser couldn't read the file.".into()))),
+            }
+        });
+    }
+}
+
+/// Takes every model that is imported: for the scenario of the address, or for the question.
+pub(super) fn take_imports(plan: Plan) {
+    Effect::new(move |_| {
+        if let Some(Ok(imported)) = plan.calculator.imported.get() {
+            match untrack(|| plan.address.with_spec(has_scenario)) {
+                true => take_model(plan, &imported.model),
+                false => plan.state.ask(&[(Field::Model, &imported.model)]),
+            }
+        }
+    });
 }
 
 async fn text(file: &File) -> Option<String> {

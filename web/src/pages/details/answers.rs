@@ -1,12 +1,13 @@
-//! The answers: days to train, step time, tokens per second and MFU, with their derivation.
+//! The shown plan: days to train, step time, tokens per second and MFU, with their derivation.
 
-use super::estimate::Fit;
+use super::estimate::{Fit, LaunchFit};
 use super::step_time::{PlannedStep, StepTimeSource};
 use super::{BROKEN, CatalogEntry, Plan};
 use crate::address::name_page;
 use crate::components::copy::CopyButton;
 use crate::components::field::{ChoiceField, ProblemText, TextField};
 use crate::components::maths::Maths;
+use crate::pages::plan::question::has_scenario;
 use leptos::prelude::*;
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::convention::Convention;
@@ -29,12 +30,6 @@ pub(super) fn Answers() -> impl IntoView {
         problems.filter(|problem| problem.field.is_of_scenario()).collect::<Vec<_>>()
     };
     let has_problems = move || !problems().is_empty();
-    let flops = Signal::derive(move || {
-        plan.scenario.with(|scenario| {
-            scenario.as_ref().map_or(Vec::new(), |scenario| ModelFlops::of(scenario).explain)
-        })
-    });
-    let steps = Signal::derive(move || plan.step.with(|step| step.as_ref().map_or(Vec::new(), derivation)));
     name_page(move || headline(plan));
     let link = Signal::derive(move || {
         plan.address.spec();
@@ -43,15 +38,18 @@ pub(super) fn Answers() -> impl IntoView {
     view! {
         <section class="answers" aria-labelledby="headline">
             <header>
-                <h1 id="headline">{move || headline(plan)}</h1>
+                <div>
+                    <small>{move || kind(plan)}</small>
+                    <h2 id="headline">{move || headline(plan)}</h2>
+                </div>
                 <CopyButton text=link label="Copy link" />
             </header>
             <p class="basis">{move || {
                 let (lead, sentence) = basis(plan);
                 view! { <strong>{lead}</strong> " " {sentence} }
             }}</p>
-            <Show when=has_problems fallback=move || view! { <Figures /><Fit /> }>
-                <div class="notice wrong">
+            <Show when=has_problems>
+                <div class="notice wrong" role="alert">
                     <ul>
                         {move || problems().into_iter().map(|problem| view! {
                             <li><ProblemText problem address=plan.address /></li>
@@ -59,26 +57,50 @@ pub(super) fn Answers() -> impl IntoView {
                     </ul>
                 </div>
             </Show>
-            <div class="controls">
-                <TokensField />
-                <TextField
-                    field=Field::StepTime
-                    default=step_time_default(plan)
-                    help="Seconds per step, or an assumed MFU (40%)."
-                />
-                <ChoiceField
-                    field=Field::Convention
-                    options=conventions()
-                    default=convention_default(plan)
-                    help="How model FLOPs are counted."
-                />
-            </div>
-            <Show when=move || !has_problems()>
-                <ScenarioSummary />
-                <Maths title="Show the maths: from step time to days and MFU" lines=steps />
-                <Maths title="Show the maths: model FLOPs per sequence" lines=flops />
-            </Show>
+            <Figures />
+            <Fit />
+            <LaunchFit />
+            <ScenarioSummary />
         </section>
+    }
+}
+
+/// The fields of the time to train, with its derivation.
+#[component]
+pub(super) fn TimeFields() -> impl IntoView {
+    let plan = Plan::of_page();
+    let flops = Signal::derive(move || {
+        plan.scenario.with(|scenario| {
+            scenario.as_ref().map_or(Vec::new(), |scenario| ModelFlops::of(scenario).explain)
+        })
+    });
+    let steps = Signal::derive(move || plan.step.with(|step| step.as_ref().map_or(Vec::new(), derivation)));
+    view! {
+        <div class="controls">
+            <TokensField />
+            <TextField
+                field=Field::StepTime
+                default=step_time_default(plan)
+                help="Seconds per step, or an assumed MFU (40%)."
+            />
+            <ChoiceField
+                field=Field::Convention
+                options=conventions()
+                default=convention_default(plan)
+                help="How model FLOPs are counted."
+            />
+        </div>
+        <Maths title="Show the maths: from step time to days and MFU" lines=steps />
+        <Maths title="Show the maths: model FLOPs per sequence" lines=flops />
+    }
+}
+
+/// Returns where the shown plan comes from.
+fn kind(plan: Plan) -> &'static str {
+    match plan.address.with_spec(has_scenario) {
+        true if plan.recipe.get().is_some() => "Your plan, from a published recipe",
+        true => "Your plan",
+        false => "Best plan",
     }
 }
 
@@ -86,6 +108,7 @@ pub(super) fn Answers() -> impl IntoView {
 fn headline(plan: Plan) -> String {
     plan.scenario.with(|scenario| match scenario {
         Ok(scenario) => scenario_title(scenario),
+        Err(problems) if problems.is_empty() => "Best plan".to_string(),
         Err(_) => plan
             .recipe
             .get()
@@ -106,7 +129,10 @@ fn scenario_title(scenario: &Scenario) -> String {
 /// Returns the source of the step time: a lead in bold, and a sentence that may be empty.
 fn basis(plan: Plan) -> (&'static str, String) {
     plan.scenario.with(|scenario| match (scenario, plan.step.get()) {
-        (Err(_), _) => ("This plan can't run.", String::new()),
+        (Err(problems), _) if problems.is_empty() => ("Searching …", String::new()),
+        (Err(_), _) => {
+            ("This plan can't run. The figures below are those of the previous one.", String::new())
+        }
         (Ok(scenario), Some(step)) => step_basis(scenario, &step),
         (Ok(_), None) if plan.calculator.is_predicting() => ("Predicting …", String::new()),
         (Ok(_), None) if plan.calculator.is_broken() => {
@@ -157,7 +183,7 @@ fn Figures() -> impl IntoView {
     };
     let days_label = move || match plan.step.get().map(|step| step.metrics) {
         Some(Metrics { time_to_train_days: None, .. }) => "Days to train: not defined for a proxy".into(),
-        Some(metrics) => format!("Time to train {} tokens", format_count(metrics.tokens)),
+        Some(metrics) => format!("{} tokens, without failures", format_count(metrics.tokens)),
         None => "Time to train".to_string(),
     };
     let interval = move || plan.step.with(|step| step.as_ref().and_then(days_interval));
@@ -206,6 +232,8 @@ fn step_time(step: &PlannedStep) -> String {
 #[component]
 fn TokensField() -> impl IntoView {
     let plan = Plan::of_page();
+    let assumed =
+        Signal::derive(move || plan.question.with(|question| question.raw(Field::Tokens).to_string()));
     let chip = move |text: &'static str| {
         let pressed = move || {
             let tokens = plan.spec.with(|spec| spec.tokens().ok());
@@ -218,7 +246,7 @@ fn TokensField() -> impl IntoView {
     };
     view! {
         <div class="tokens">
-            <TextField field=Field::Tokens default="1T" help="For example 15T or 1.5e12." />
+            <TextField field=Field::Tokens default=assumed help="For example 15T or 1.5e12." />
             <div class="chips" role="group" aria-label="Common token counts">{chip("1T")}{chip("15T")}</div>
         </div>
     }
@@ -330,7 +358,7 @@ fn published(scenario: &Scenario) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pages::plan::step_time::{PredictionState, plan_step};
+    use crate::pages::details::step_time::{PredictionState, plan_step};
     use trainplan_shared::spec::Spec;
 
     fn scenario(link: &str) -> (Spec, Scenario) {

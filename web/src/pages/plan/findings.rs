@@ -147,6 +147,11 @@ impl Findings {
         self.offers[self.best()?].answer.as_ref()?.plan.as_ref()
     }
 
+    /// Whether every GPU type is answered, by this question or the previous one.
+    pub(super) fn is_answered(&self) -> bool {
+        !self.offers.is_empty() && self.offers.iter().all(|offer| offer.answer.is_some())
+    }
+
     /// Whether any GPU type is still to be answered.
     pub(super) fn is_searching(&self) -> bool {
         !self.is_done && self.offers.iter().any(|offer| offer.is_old || offer.answer.is_none())

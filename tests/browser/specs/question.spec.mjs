@@ -1,0 +1,28 @@
+import { expect, expectAccessible, test } from "../fixtures.mjs";
+
+const verdict = (page) => page.locator("#verdict");
+const rows = (page) => page.locator(".layout-table .row-button");
+
+test("a first visit shows an answered question, and a layout can be chosen and left again", async ({ page }) => {
+  await page.goto("/");
+  await expect(verdict(page)).toContainText("B200 needs");
+  await expect(rows(page)).toHaveCount(10);
+  await rows(page).nth(6).click();
+  await expect(rows(page).nth(6)).toHaveAttribute("aria-pressed", "true");
+  await expect(page).toHaveURL(/by=60d/);
+  await page.goBack();
+  await expect(page).toHaveURL("/");
+  await expect(rows(page).first()).toHaveAttribute("aria-pressed", "true");
+  await expectAccessible(page);
+});
+
+test("another deadline is answered, and an invalid one keeps the answer", async ({ page }) => {
+  await page.goto("/?v=1&by=60d&gs=b200");
+  await expect(verdict(page)).toContainText("within 60 days");
+  await page.locator("#ask-deadline").fill("soon");
+  await page.keyboard.press("Enter");
+  await expect(page.locator(".slot-problem")).toContainText("60d or 8w");
+  await expect(verdict(page)).toContainText("within 60 days");
+  await page.getByRole("button", { name: "Use 60d" }).click();
+  await expect(page.locator(".slot-problem")).toHaveCount(0);
+});

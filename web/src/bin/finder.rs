@@ -1,5 +1,0 @@
-//! The program of the Search page.
-
-fn main() {
-    trainplan_web::finder();
-}

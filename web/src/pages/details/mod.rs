@@ -1,0 +1,190 @@
+//! The details of the Plan page: the shown plan with its step time, memory, evidence and launch script, and all settings.
+//! They are a program of their own, loaded after the first answers of `pages/plan`.
+
+mod answers;
+mod calculator;
+mod changes;
+mod edits;
+mod estimate;
+mod launch;
+mod locks;
+mod own;
+mod recipe;
+pub(crate) mod scaling;
+mod step_time;
+mod tabs;
+
+use crate::address::Address;
+use crate::components::field::Problems;
+use crate::components::theme::Theme;
+use crate::pages::plan::handover;
+use crate::pages::plan::question;
+use crate::pages::plan::state::{PlanState, nearest_recipe};
+use calculator::Calculator;
+use leptos::prelude::*;
+use step_time::PlannedStep;
+use trainplan_shared::catalog::Recipe;
+use trainplan_shared::field::Field;
+use trainplan_shared::flops::ModelFlops;
+use trainplan_shared::link;
+use trainplan_shared::metrics::PeakTflops;
+use trainplan_shared::planning::StepTime;
+use trainplan_shared::problem::Problem;
+use trainplan_shared::scenario::Scenario;
+use trainplan_shared::spec::Spec;
+use trainplan_shared::units::readable;
+
+/// The message for a worker that did not start or stopped.
+const BROKEN: &str = "The calculator failed to start. Reload the page.";
+
+/// The state that the parts of the details share.
+#[derive(Clone, Copy)]
+struct Plan {
+    state: PlanState,
+    address: Address,
+    question: Memo<Spec>,
+    spec: Memo<Spec>,
+    scenario: Memo<Result<Scenario, Vec<Problem>>>,
+    /// The recipe that the plan starts from; for an unknown id, the most similar one.
+    recipe: Memo<Option<CatalogEntry<Recipe>>>,
+    /// The step time with the figures that follow from it; none until there is one.
+    step: Memo<Option<PlannedStep>>,
+    calculator: Calculator,
+    /// The problems of all fields; each field shows its own.
+    problems: Memo<Vec<Problem>>,
+}
+
+/// An entry of the catalog. The catalog holds each entry once, so entries are equal if their addresses are.
+struct CatalogEntry<T: 'static>(&'static T);
+
+impl<T> Clone for CatalogEntry<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for CatalogEntry<T> {}
+impl<T> PartialEq for CatalogEntry<T> {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+
+impl Plan {
+    fn of_page() -> Plan {
+        #[expect(clippy::expect_used, reason = "the details provide it before their parts are made")]
+        use_context().expect("the details provide their plan")
+    }
+
+    fn provide() -> Plan {
+        let heard = handover::best_plan();
+        let state = PlanState::provide(|_| Memo::new(move |_| heard.get()));
+        let PlanState { address, question, best, spec, scenario } = state;
+        address.complete_with(move |before, changed| {
+            let shown = best.get_untracked().map(|_| spec.get_untracked());
+            let asked = question.get_untracked();
+            question::completed(before, changed, &asked, shown.as_ref())
+        });
+        let recipe = Memo::new(move |_| {
+            spec.with(|spec| spec.get(Field::Recipe).map(nearest_recipe).map(CatalogEntry))
+        });
+        let query = move |query: fn(&Spec) -> String| {
+            Memo::new(move |_| scenario.with(Result::is_ok).then(|| spec.with(query)))
+        };
+        let calculator =
+            Calculator::start(query(|spec| link::write(&scenario_fields(spec))), query(link::write));
+        let step = Memo::new(move |before: Option<&Option<PlannedStep>>| {
+            let state = calculator.prediction_state();
+            let before = before.cloned().flatten();
+            spec.with(|spec| {
+                scenario.with(|scenario| match scenario {
+                    Ok(scenario) => step_time::plan_step(spec, scenario, state, before),
+                    Err(_) => before.map(|before| PlannedStep { is_stale: true, ..before }),
+                })
+            })
+        });
+        let problems = Memo::new(move |_| {
+            let mut problems = spec.with(typing_problems);
+            problems.extend(scenario.with(|scenario| scenario.as_ref().err().cloned().unwrap_or_default()));
+            // The launch panel shows which scenario fields a release refuses: such a scenario can still be
+            // planned.
+            let launched = calculator.launch.latest();
+            let refused = launched.iter().flat_map(|launched| launched.refusals.clone()).map(Problem::from);
+            problems.extend(refused.filter(|problem| !problem.field.is_of_scenario()));
+            problems
+        });
+        provide_context(Problems(problems));
+        let plan = Plan { state, address, question, spec, scenario, recipe, step, calculator, problems };
+        provide_context(plan);
+        own::take_imports(plan);
+        locks::provide(plan);
+        plan
+    }
+
+    /// Returns the label of an MFU, with its FLOPs convention and the peak that it divides by.
+    fn mfu_label(self) -> String {
+        self.scenario.with(|scenario| {
+            let Ok(scenario) = scenario else { return "MFU".to_string() };
+            let convention = ModelFlops::of(scenario).convention;
+            let peak = readable(PeakTflops::of(scenario).tflops);
+            format!("MFU (convention: {convention}, peak: {peak} TFLOPS)")
+        })
+    }
+}
+
+/// Returns the fields that describe the scenario, without those of its launch and of the page.
+fn scenario_fields(spec: &Spec) -> Spec {
+    let fields = spec.iter().filter(|(field, _)| field.is_of_scenario());
+    fields.fold(Spec::default(), |spec, (field, text)| spec.with(field, text))
+}
+
+/// Returns the problems of the token count and the step time, which are not part of the scenario.
+fn typing_problems(spec: &Spec) -> Vec<Problem> {
+    let step_time = spec.parse::<StepTime>(Field::StepTime).err();
+    spec.tokens().err().into_iter().chain(step_time).collect()
+}
+
+/// The shown plan, and all settings.
+#[component]
+pub(crate) fn PlanDetails() -> impl IntoView {
+    Theme::follow();
+    let plan = Plan::provide();
+    // An address with changes of its own opens them.
+    let opened = plan.address.with_spec_untracked(|spec| {
+        spec.iter().any(|(field, _)| field.is_of_scenario() && field != Field::Recipe)
+            && spec.get(Field::GpuTypes).is_none()
+    });
+    view! {
+        <div class="shown">
+            <answers::Answers />
+            <tabs::Tabs />
+        </div>
+        <details class="drawer" open=opened>
+            <summary>"All settings"</summary>
+            <div class="inputs">
+                <div>
+                    <recipe::RecipePicker />
+                    <changes::RunFields />
+                </div>
+                <changes::Changes />
+            </div>
+        </details>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prediction_depends_on_the_fields_of_the_scenario_only() {
+        let typed = link::read("r=llama3.1-405b/h100/fp8/512@25.04&n=1024&t=15T&acc=research").spec;
+        assert_eq!(link::write(&scenario_fields(&typed)), "v=1&r=llama3.1-405b/h100/fp8/512@25.04&n=1024");
+    }
+
+    #[test]
+    fn the_tokens_and_the_step_time_have_problems_of_their_own() {
+        let typed = link::read("r=llama3.1-405b/h100/fp8/512@25.04&t=many&st=10 s").spec;
+        let fields: Vec<Field> = typing_problems(&typed).iter().map(|problem| problem.field).collect();
+        assert_eq!(fields, [Field::Tokens, Field::StepTime]);
+    }
+}

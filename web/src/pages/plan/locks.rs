@@ -1,0 +1,39 @@
+//! Locks: values that the search must use.
+
+use super::Planner;
+use leptos::prelude::*;
+use trainplan_shared::field::Field;
+use trainplan_shared::search::{Lock, Locks};
+
+/// Returns the locks of a text; none if it has a problem.
+pub(crate) fn read(text: &str) -> Locks {
+    Locks::parse(text, Field::Lock).unwrap_or_default()
+}
+
+/// The locks of the question; a click removes one.
+#[component]
+pub(super) fn LockChips() -> impl IntoView {
+    let plan = Planner::of_page();
+    let locks = Memo::new(move |_| plan.question.with(|question| question.raw(Field::Lock).to_string()));
+    view! {
+        <Show when=move || locks.with(|locks| !read(locks).0.is_empty())>
+            <p class="chips locks">
+                <span>"Locked:"</span>
+                {move || read(&locks.get()).0.into_iter().map(|lock| {
+                    let Lock { field, values, excludes } = lock;
+                    let sign = if excludes { " not" } else { "" };
+                    let text = format!("{}{sign} {}", field.label(), values.join(" or "));
+                    let remove = move |_| {
+                        let text = read(&locks.get_untracked()).without(field).to_string();
+                        plan.state.ask(&[(Field::Lock, &text)]);
+                    };
+                    view! {
+                        <button type="button" class="chip removable" title="Remove the lock" on:click=remove>
+                            {text} <span aria-hidden="true">" ×"</span>
+                        </button>
+                    }
+                }).collect_view()}
+            </p>
+        </Show>
+    }
+}

@@ -1,0 +1,212 @@
+//! The question of the page: which of its fields are typed, and which are assumed.
+
+use trainplan_shared::catalog::Catalog;
+use trainplan_shared::field::{Field, FieldGroup};
+use trainplan_shared::question::USUAL_GPU_TYPES;
+use trainplan_shared::scenario::Scenario;
+use trainplan_shared::search::CHOSEN_FIELDS;
+use trainplan_shared::spec::Spec;
+
+/// The question of an address that asks none: a model that many know, by a deadline.
+pub(super) const FIRST_MODEL: &str = "llama3.1-70b";
+pub(super) const FIRST_TOKENS: &str = "10T";
+pub(super) const FIRST_DEADLINE: &str = "60d";
+
+/// The fields that a question may have in addition to those of the search and of the run.
+const SHARED_FIELDS: [Field; 7] = [
+    Field::Model,
+    Field::Tokens,
+    Field::SeqLen,
+    Field::Stack,
+    Field::Overlap,
+    Field::GemmTflops,
+    Field::ClusterFactor,
+];
+
+/// What the run must reach, as the bar shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum GoalKind {
+    Deadline,
+    Gpus,
+    Budget,
+}
+
+impl GoalKind {
+    pub(super) const ALL: [GoalKind; 3] = [GoalKind::Deadline, GoalKind::Gpus, GoalKind::Budget];
+
+    /// Returns the field of its value.
+    pub(crate) fn field(self) -> Field {
+        match self {
+            GoalKind::Deadline => Field::Deadline,
+            GoalKind::Gpus => Field::GpuRange,
+            GoalKind::Budget => Field::Budget,
+        }
+    }
+
+    /// Returns the kind whose field a question sets.
+    pub(crate) fn of(question: &Spec) -> GoalKind {
+        let is_set = |kind: &GoalKind| question.get(kind.field()).is_some();
+        GoalKind::ALL.into_iter().find(is_set).unwrap_or(GoalKind::Deadline)
+    }
+}
+
+/// Whether the fields describe a scenario: a recipe, a number of GPUs, or a part of a layout. Otherwise they ask for
+/// the best one.
+pub(crate) fn has_scenario(spec: &Spec) -> bool {
+    let is_open = |field: Field| match field {
+        Field::Recipe | Field::Gpus => true,
+        // With GPU types to compare, a batch size belongs to the question.
+        Field::Gpu | Field::Gbs => !is_asked(spec),
+        field => CHOSEN_FIELDS.contains(&field),
+    };
+    spec.iter().any(|(field, _)| is_open(field))
+}
+
+/// Whether any field of the search is typed.
+fn is_asked(spec: &Spec) -> bool {
+    spec.iter().any(|(field, _)| field.group() == FieldGroup::Search)
+}
+
+/// Returns every field of the question: the typed ones, and where they are missing those of `scenario`, which the
+/// address describes, or of the first question.
+pub(crate) fn question(spec: &Spec, scenario: Option<&Scenario>) -> Spec {
+    let belongs = |field: Field| {
+        let is_of_run = field.group() == FieldGroup::Goal && field != Field::StepTime;
+        is_of_run || field.group() == FieldGroup::Search || SHARED_FIELDS.contains(&field)
+    };
+    let typed = spec.iter().filter(|(field, _)| belongs(*field));
+    let mut question = typed.fold(Spec::default(), |question, (field, text)| question.with(field, text));
+    let mut assume = |field: Field, value: &str| {
+        if question.get(field).is_none() {
+            question.set(field, value);
+        }
+    };
+    let recipe = spec.get(Field::Recipe).and_then(|id| Catalog::embedded().recipe(id).ok());
+    let of_recipe = recipe.map(|recipe| recipe.id.model.as_str());
+    let model = scenario.map(|scenario| scenario.model.id.as_str());
+    // An own model has no id in the catalog, but then it is typed.
+    assume(Field::Model, model.or(of_recipe).unwrap_or(FIRST_MODEL));
+    assume(Field::Tokens, if has_scenario(spec) { "1T" } else { FIRST_TOKENS });
+    assume(Field::GpuTypes, &gpu_types(spec, scenario));
+    if !is_asked(spec)
+        && let Some(scenario) = scenario
+    {
+        assume(Field::GpuRange, &scenario.layout.gpus().to_string());
+        if !scenario.is_proxy() {
+            assume(Field::SeqLen, &scenario.batch.seq_len().to_string());
+            assume(Field::Gbs, &scenario.batch.gbs().to_string());
+        }
+    } else if !GoalKind::ALL.iter().any(|kind| spec.get(kind.field()).is_some()) {
+        assume(Field::Deadline, FIRST_DEADLINE);
+    }
+    if let Some(gbs) = spec.get(Field::Gbs).filter(|_| is_asked(spec) && !has_scenario(spec)) {
+        question.set(Field::Gbs, gbs);
+    }
+    question
+}
+
+/// Returns the GPU types to compare, if none is typed: that of the scenario, and the usual ones.
+fn gpu_types(spec: &Spec, scenario: Option<&Scenario>) -> String {
+    let own = scenario.map(|scenario| scenario.gpu.id.as_str()).or(spec.get(Field::Gpu));
+    let usual = USUAL_GPU_TYPES.split(',').filter(|usual| own.is_none_or(|own| own != *usual));
+    own.into_iter().chain(usual).collect::<Vec<_>>().join(",")
+}
+
+/// Returns the fields without those of a scenario, so that they ask for the best one.
+pub(crate) fn without_plan(spec: &Spec, question: &Spec) -> Spec {
+    let is_kept = |field: Field| !field.is_of_scenario() || SHARED_FIELDS.contains(&field);
+    let kept = spec.iter().filter(|(field, _)| is_kept(*field) && *field != Field::StepTime);
+    let spec = kept.fold(Spec::default(), |spec, (field, text)| spec.with(field, text));
+    // What was assumed because of the scenario stays.
+    let assumed =
+        [Field::Model, Field::Tokens, Field::GpuTypes].into_iter().chain(GoalKind::ALL.map(GoalKind::field));
+    assumed.fold(spec, |spec, field| spec.with(field, question.raw(field)))
+}
+
+/// Returns the fields with the scenario of a plan, and with the question that it answers.
+pub(crate) fn with_plan(spec: &Spec, question: &Spec, plan: &Spec) -> Spec {
+    let spec = without_plan(spec, question);
+    let of_plan = plan.iter().filter(|(field, _)| field.is_of_scenario());
+    of_plan.fold(spec, |spec, (field, text)| spec.with(field, text))
+}
+
+/// Returns the fields of a plan that the address does not describe, with those of the address that are not of a scenario.
+pub(crate) fn shown(typed: &Spec, plan: &Spec) -> Spec {
+    plan.iter()
+        .filter(|(field, _)| field.is_of_scenario())
+        .fold(typed.clone(), |spec, (field, text)| spec.with(field, text))
+}
+
+/// Returns the fields that a change made. If the change begins a scenario of its own, it gets the question and the rest of
+/// the plan that the page showed.
+pub(crate) fn completed(before: &Spec, changed: Spec, question: &Spec, shown: Option<&Spec>) -> Spec {
+    let Some(shown) = shown.filter(|_| !has_scenario(before) && has_scenario(&changed)) else {
+        return changed;
+    };
+    if changed.get(Field::Recipe).is_some() {
+        return changed;
+    }
+    let kept =
+        question.iter().filter(|(field, _)| field.group() == FieldGroup::Search || *field == Field::Tokens);
+    let missing = shown.iter().chain(kept).filter(|(field, _)| changed.get(*field).is_none());
+    missing.fold(changed.clone(), |spec, (field, text)| spec.with(field, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trainplan_shared::link;
+
+    fn read(query: &str) -> Spec {
+        link::read(query).spec
+    }
+
+    fn asked(query: &str) -> String {
+        let spec = read(query);
+        let scenario = has_scenario(&spec).then(|| spec.scenario().ok()).flatten();
+        link::write(&question(&spec, scenario.as_ref()))
+    }
+
+    #[test]
+    fn an_empty_address_asks_the_first_question() {
+        let expected = read("m=llama3.1-70b&t=10T&gs=h100,b200&by=60d");
+        assert_eq!(asked(""), link::write(&expected));
+        assert!(!has_scenario(&Spec::default()));
+    }
+
+    #[test]
+    fn typed_fields_replace_the_assumed_ones() {
+        let expected = read("m=llama3.1-405b&t=10T&gs=h100,b200&bud=50M");
+        assert_eq!(asked("m=llama3.1-405b&bud=50M"), link::write(&expected));
+    }
+
+    #[test]
+    fn an_old_link_asks_about_its_own_number_of_gpus() {
+        let spec = read(&asked("r=llama3.1-405b/h100/fp8/512@25.04"));
+        let texts = [Field::Model, Field::GpuTypes, Field::GpuRange, Field::Tokens]
+            .map(|field| spec.raw(field).to_string());
+        assert_eq!(texts, ["llama3.1-405b", "h100,b200", "512", "1T"]);
+        assert_eq!(spec.get(Field::Deadline), None);
+    }
+
+    #[test]
+    fn a_chosen_plan_keeps_its_question_and_leaving_it_restores_the_address() {
+        let spec = read("acc=research");
+        let asked = question(&spec, None);
+        let plan = read("m=llama3.1-70b&gpu=h100&n=1024&tp=4&gbs=1024&t=10T");
+        let chosen = with_plan(&spec, &asked, &plan);
+        assert!(has_scenario(&chosen));
+        assert_eq!(question(&chosen, chosen.scenario().ok().as_ref()), asked);
+        assert_eq!(chosen.get(Field::Account), Some("research"));
+        assert!(!has_scenario(&without_plan(&chosen, &asked)));
+    }
+
+    #[test]
+    fn a_typed_degree_takes_the_rest_of_the_shown_plan() {
+        let shown = read("m=llama3.1-70b&gpu=h100&n=1024&tp=4&gbs=1024");
+        let spec = completed(&Spec::default(), read("pp=2"), &question(&Spec::default(), None), Some(&shown));
+        assert_eq!((spec.raw(Field::Pp), spec.raw(Field::Gpus), spec.raw(Field::Tp)), ("2", "1024", "4"));
+        let before = read("n=8");
+        assert_eq!(completed(&before, read("n=16"), &Spec::default(), Some(&shown)), read("n=16"));
+    }
+}

@@ -1,0 +1,133 @@
+//! The state of the Plan page, as both of its programs derive it from the address.
+
+use super::question::{self, has_scenario};
+use crate::address::Address;
+use leptos::prelude::*;
+use trainplan_shared::catalog::{Catalog, Recipe};
+use trainplan_shared::field::Field;
+use trainplan_shared::link;
+use trainplan_shared::problem::Problem;
+use trainplan_shared::scenario::Scenario;
+use trainplan_shared::spec::Spec;
+
+/// The recipe of an address that describes a scenario, but names neither a recipe nor a model: the largest well-known
+/// one.
+pub(crate) const FIRST_RECIPE: &str = "llama3.1-405b/h100/fp8/512@25.04";
+
+/// The key of the address for the open tab of the details.
+pub(crate) const TAB_KEY: &str = "tab";
+/// The key of the address for the quantity of the chart.
+pub(super) const Y_KEY: &str = "y";
+/// The key of the address for the order of the layouts.
+pub(super) const ORDER_KEY: &str = "order";
+
+/// The question and the shown plan.
+#[derive(Clone, Copy)]
+pub(crate) struct PlanState {
+    pub(crate) address: Address,
+    /// The question: the typed fields with those that are assumed.
+    pub(crate) question: Memo<Spec>,
+    /// The best plan, as a query; none while the first search runs.
+    pub(crate) best: Memo<Option<String>>,
+    /// The fields of the shown plan: those of the address if it describes a scenario, with [`FIRST_RECIPE`] where it
+    /// names neither recipe nor model; otherwise those of the best plan.
+    pub(crate) spec: Memo<Spec>,
+    /// The scenario of the shown plan. While there is no plan, it has no problems either.
+    pub(crate) scenario: Memo<Result<Scenario, Vec<Problem>>>,
+}
+
+impl PlanState {
+    /// Provides the address, and derives the rest. `find_best` gets the question, and returns the best plan as a query.
+    pub(crate) fn provide(find_best: impl FnOnce(Memo<Spec>) -> Memo<Option<String>>) -> PlanState {
+        let address = Address::provide_single("/", &[TAB_KEY, Y_KEY, ORDER_KEY]);
+        let question = Memo::new(move |before: Option<&Spec>| {
+            let typed = address.spec();
+            if !has_scenario(&typed) {
+                return question::question(&typed, None);
+            }
+            let own = own_scenario(&typed);
+            match (own.scenario(), before) {
+                (Ok(scenario), _) => question::question(&own, Some(&scenario)),
+                // While a value is being typed, the question stays.
+                (Err(_), Some(before)) => before.clone(),
+                (Err(_), None) => question::question(&own, None),
+            }
+        });
+        let best = find_best(question);
+        let spec = Memo::new(move |_| {
+            let typed = address.spec();
+            if has_scenario(&typed) {
+                return own_scenario(&typed);
+            }
+            let asked = question.get();
+            let typed = typed.with(Field::Tokens, asked.raw(Field::Tokens));
+            match best.get() {
+                Some(query) => question::shown(&typed, &link::read(&query).spec),
+                None => typed,
+            }
+        });
+        let scenario = Memo::new(move |_| {
+            let is_waiting = best.with(Option::is_none) && !address.with_spec(has_scenario);
+            if is_waiting { Err(Vec::new()) } else { spec.with(Spec::scenario) }
+        });
+        PlanState { address, question, best, spec, scenario }
+    }
+
+    /// Whether there is no plan to show yet.
+    pub(crate) fn is_waiting(self) -> bool {
+        self.scenario.with(|scenario| scenario.as_ref().is_err_and(Vec::is_empty))
+    }
+
+    /// Shows a plan that was found, given as a query.
+    pub(super) fn choose(self, query: &str) {
+        let chosen = link::read(query).spec;
+        let asked = self.question.get_untracked();
+        self.address.turn_to(|spec| *spec = question::with_plan(spec, &asked, &chosen));
+    }
+
+    /// Asks another question, and leaves the plan that the address describes.
+    pub(crate) fn ask(self, changes: &[(Field, &str)]) {
+        let asked = self.question.get_untracked();
+        let leaves = self.address.with_spec_untracked(has_scenario);
+        let change = |spec: &mut Spec| {
+            if leaves {
+                *spec = question::without_plan(spec, &asked);
+            }
+            for (field, value) in changes {
+                spec.set(*field, *value);
+            }
+        };
+        self.address.turn_to(change);
+    }
+}
+
+/// Returns the fields of the scenario of an address.
+fn own_scenario(typed: &Spec) -> Spec {
+    match typed.get(Field::Recipe).is_none() && typed.get(Field::Model).is_none() {
+        true => typed.clone().with(Field::Recipe, FIRST_RECIPE),
+        false => typed.clone(),
+    }
+}
+
+/// Returns the recipe with an id; for an unknown id, the most similar one.
+pub(crate) fn nearest_recipe(id: &str) -> &'static Recipe {
+    let catalog = Catalog::embedded();
+    let nearest = |problem: Problem| problem.closest.and_then(|id| catalog.recipe(&id).ok());
+    catalog
+        .recipe(id)
+        .or_else(|problem| nearest(problem).ok_or(()))
+        .or_else(|()| catalog.recipe(FIRST_RECIPE))
+        .unwrap_or(&catalog.recipes()[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_recipe_is_replaced_by_the_most_similar_one() {
+        assert_eq!(nearest_recipe("llama3.1-405b/h100/fp8/500@25.04").id.to_string(), FIRST_RECIPE);
+        assert_eq!(nearest_recipe("?").id.to_string(), FIRST_RECIPE);
+        assert_eq!(nearest_recipe(FIRST_RECIPE).id.to_string(), FIRST_RECIPE);
+    }
+}
