@@ -10,7 +10,8 @@ import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { writeServiceWorker } from "./offline.mjs";
 
 // A page for each route, for hosts that serve files only. An unknown path opens the planner, which shows "Page not found".
-const PLANNER_PAGES = ["index.html", "404.html"];
+// Links to /search, which was a page of its own, still work.
+const PLANNER_PAGES = ["index.html", "search/index.html", "404.html"];
 const RECIPES_PAGES = ["recipes/index.html"];
 const RESULTS_PAGES = ["results", "compare", "run", "history"].map((page) => `${page}/index.html`);
 const COMPRESSED = new Set([".css", ".html", ".js", ".json", ".svg", ".txt", ".wasm", ".webmanifest"]);

@@ -1,6 +1,7 @@
 //! The state of a page, kept in the query of its address: the typed fields and the keys of the page itself.
 
 use leptos::prelude::*;
+use leptos::wasm_bindgen::JsValue;
 use leptos::web_sys::Event;
 use leptos_router::NavigateOptions;
 use leptos_router::hooks::{use_location, use_navigate};
@@ -43,10 +44,9 @@ impl Address {
         on_cleanup(move || listener.remove());
         let go = |to: &str, replace: bool| {
             let Ok(history) = window().history() else { return };
-            let state = leptos::wasm_bindgen::JsValue::NULL;
             let changed = match replace {
-                true => history.replace_state_with_url(&state, "", Some(to)),
-                false => history.push_state_with_url(&state, "", Some(to)),
+                true => history.replace_state_with_url(&JsValue::NULL, "", Some(to)),
+                false => history.push_state_with_url(&JsValue::NULL, "", Some(to)),
             };
             // The browser refuses very long addresses; then the page stays as it is.
             if changed.is_ok()
@@ -169,6 +169,15 @@ impl Address {
         own.extend(changes.iter().cloned());
         let query = self.link.with_untracked(|link| query(&link.spec, &own));
         self.navigate.with_value(|navigate| navigate(&query, replace));
+    }
+}
+
+/// Replaces the path of the browser's address, without loading the page.
+pub(crate) fn move_to(path: &str) {
+    let query = window().location().search().unwrap_or_default();
+    if let Ok(history) = window().history() {
+        // If the browser refuses, the page stays where it is.
+        let _ = history.replace_state_with_url(&JsValue::NULL, "", Some(&format!("{path}{query}")));
     }
 }
 

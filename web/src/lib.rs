@@ -40,6 +40,10 @@ use std::panic::PanicHookInfo;
 
 /// Starts the program of the Plan page: the question, and its answers.
 pub fn planner() {
+    // The question had a page of its own for a while; its links still work.
+    if address::browser_path() == "/search" {
+        address::move_to("/");
+    }
     let path = address::browser_path();
     start(move || {
         let page = match path.as_str() {

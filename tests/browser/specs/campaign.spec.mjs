@@ -23,7 +23,7 @@ async function dryRun(page, gpu) {
 }
 
 test("a plan is downloaded as a campaign that `trainplan run` accepts", async ({ page }) => {
-  await page.goto("/?v=1&recipe=llama3.1-405b/h100/fp8/512&tab=launch");
+  await page.goto("/?v=1&r=llama3.1-405b/h100/fp8/512&tab=launch");
   const { run, text } = await dryRun(page, "h100");
   expect(run.recipe).toBe("llama3.1-405b/h100/fp8/512@25.04");
   expect(run.cluster).toBe("my-cluster");
@@ -33,7 +33,7 @@ test("a plan is downloaded as a campaign that `trainplan run` accepts", async ({
 
 test("the campaign contains the changed fields, and secrets by reference only", async ({ page }) => {
   const env = encodeURIComponent("NCCL_DEBUG=INFO\nHF_TOKEN=$MY_TOKEN");
-  await page.goto(`/?v=1&recipe=llama3.1-70b/h100/bf16/64&gbs=512&ms=20&part=fast&env=${env}&tab=launch`);
+  await page.goto(`/?v=1&r=llama3.1-70b/h100/bf16/64&gbs=512&ms=20&part=fast&env=${env}&tab=launch`);
   const { run, text } = await dryRun(page, "h100");
   expect(text).toContain("gbs = 512");
   expect(text).toContain("max-steps = 20");

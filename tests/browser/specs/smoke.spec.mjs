@@ -39,9 +39,9 @@ for (const [path, program] of [
     page.on("request", (request) => paths.push(new URL(request.url()).pathname));
     await page.goto(path);
     await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
-    // The page's own program first, then the worker.
+    // The page's own program first, then its workers and the details of the plan.
     const programs = () => paths.filter((path) => path.endsWith(".wasm")).map((path) => path.split("-")[1]);
-    const workers = program === "planner" ? ["search", "worker"] : ["worker"];
+    const workers = program === "planner" ? ["search", "details", "worker"] : ["worker"];
     await expect.poll(() => programs().sort()).toEqual([program, ...workers].sort());
     await page.waitForTimeout(1000);
     // The icon is fetched twice, for the tab and for the header; API requests may repeat.

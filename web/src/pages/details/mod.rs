@@ -50,6 +50,8 @@ struct Plan {
     /// The step time with the figures that follow from it; none until there is one.
     step: Memo<Option<PlannedStep>>,
     calculator: Calculator,
+    /// Whether the latest imported file was dropped on the page, outside the form.
+    was_dropped: RwSignal<bool>,
     /// The problems of all fields; each field shows its own.
     problems: Memo<Vec<Problem>>,
 }
@@ -113,9 +115,22 @@ impl Plan {
             problems
         });
         provide_context(Problems(problems));
-        let plan = Plan { state, address, question, spec, scenario, recipe, step, calculator, problems };
+        let was_dropped = RwSignal::new(false);
+        let plan = Plan {
+            state,
+            address,
+            question,
+            spec,
+            scenario,
+            recipe,
+            step,
+            calculator,
+            was_dropped,
+            problems,
+        };
         provide_context(plan);
         own::take_imports(plan);
+        own::take_drops(plan);
         locks::provide(plan);
         plan
     }
@@ -154,6 +169,7 @@ pub(crate) fn PlanDetails() -> impl IntoView {
             && spec.get(Field::GpuTypes).is_none()
     });
     view! {
+        <own::ImportError />
         <div class="shown">
             <answers::Answers />
             <tabs::Tabs />

@@ -6,10 +6,11 @@ use crate::components::field::ChoiceField;
 use crate::message::Imported;
 use crate::pages::plan::question::has_scenario;
 use leptos::ev::DragEvent;
-use leptos::html::Input;
+use leptos::html::{Div, Input};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
-use leptos::web_sys::{File, FileList};
+use leptos::wasm_bindgen::JsCast;
+use leptos::web_sys::{Element, File, FileList};
 use trainplan_shared::catalog::{Catalog, Gpu};
 use trainplan_shared::field::Field;
 use trainplan_shared::scenario::Scenario;
@@ -81,17 +82,12 @@ pub(super) fn ConfigImport() -> impl IntoView {
     let imported = plan.calculator.imported;
     let input = NodeRef::<Input>::new();
     let over = RwSignal::new(false);
-    let read = move |files: Option<FileList>| import_file(plan, files);
-    let dropped = move |event: DragEvent| {
-        over.set(false);
-        let files = event.data_transfer().and_then(|transfer| transfer.files());
-        // The browser itself inserts dropped text into the text area.
-        if files.as_ref().is_some_and(|files| files.length() > 0) {
-            event.prevent_default();
-            read(files);
-        }
+    let read = move |files: Option<FileList>| {
+        plan.was_dropped.set(false);
+        import_file(plan, files);
     };
     let pasted = move |event| {
+        plan.was_dropped.set(false);
         let text = event_target_value(&event);
         match text.trim().is_empty() {
             true => imported.set(None),
@@ -118,7 +114,7 @@ pub(super) fn ConfigImport() -> impl IntoView {
                 class:over=over
                 on:dragover=move |event: DragEvent| { event.prevent_default(); over.set(true); }
                 on:dragleave=move |_| over.set(false)
-                on:drop=dropped
+                on:drop=move |_| over.set(false)
             >
                 <div class="field">
                     <label for="config">"Drop the file here, or paste its contents"</label>
@@ -143,6 +139,7 @@ pub(super) fn ConfigImport() -> impl IntoView {
                 {move || plan.calculator.is_broken().then(|| view! { <p class="error">{BROKEN}</p> })}
                 {move || imported.get().map(|imported| match imported {
                     Ok(imported) => view! { <ImportNotes imported /> }.into_any(),
+                    Err(_) if plan.was_dropped.get() => ().into_any(),
                     Err(what) => view! { <p class="error">{what}</p> }.into_any(),
                 })}
             </div>
@@ -150,8 +147,70 @@ pub(super) fn ConfigImport() -> impl IntoView {
     }
 }
 
+/// Imports a `config.json` that is dropped anywhere on the page.
+pub(super) fn take_drops(plan: Plan) {
+    let mark = |is_over: bool| {
+        if let Some(body) = document().body() {
+            // The name of the class is valid.
+            let _ = body.class_list().toggle_with_force("dropping", is_over);
+        }
+    };
+    let over = window_event_listener(leptos::ev::dragover, move |event| {
+        let holds_files = event.data_transfer().is_some_and(|transfer| {
+            transfer.types().iter().any(|kind| kind.as_string().is_some_and(|kind| kind == "Files"))
+        });
+        if holds_files {
+            event.prevent_default();
+            mark(true);
+        }
+    });
+    let left = window_event_listener(leptos::ev::dragleave, move |event| {
+        // Only when the pointer leaves the window.
+        if event.related_target().is_none() {
+            mark(false);
+        }
+    });
+    let dropped = window_event_listener(leptos::ev::drop, move |event| {
+        mark(false);
+        let files = event.data_transfer().and_then(|transfer| transfer.files());
+        if files.as_ref().is_some_and(|files| files.length() > 0) {
+            event.prevent_default();
+            let in_form = event.target().and_then(|target| target.dyn_into::<Element>().ok());
+            let in_form = in_form.is_some_and(|target| matches!(target.closest(".drop"), Ok(Some(_))));
+            plan.was_dropped.set(!in_form);
+            import_file(plan, files);
+        }
+    });
+    on_cleanup(move || {
+        over.remove();
+        left.remove();
+        dropped.remove();
+    });
+}
+
+/// Why a dropped file is not a model. It scrolls into view, because the file may have been dropped far above.
+#[component]
+pub(super) fn ImportError() -> impl IntoView {
+    let plan = Plan::of_page();
+    let error = move || {
+        let imported = plan.calculator.imported.get().filter(|_| plan.was_dropped.get());
+        imported.and_then(Result::err)
+    };
+    let note = NodeRef::<Div>::new();
+    Effect::new(move |_| {
+        if let (Some(_), Some(note)) = (error(), note.get()) {
+            note.scroll_into_view_with_bool(false);
+        }
+    });
+    view! {
+        {move || error().map(|what| view! {
+            <div class="notice wrong" node_ref=note role="alert">"This file is not a model: " {what}</div>
+        })}
+    }
+}
+
 /// Imports a model from the first of the files.
-pub(super) fn import_file(plan: Plan, files: Option<FileList>) {
+fn import_file(plan: Plan, files: Option<FileList>) {
     if let Some(file) = files.and_then(|files| files.get(0)) {
         let imported = plan.calculator.imported;
         spawn_local(async move {
