@@ -117,7 +117,7 @@ fields! {
     SeqLen "seq-len" "s" "Sequence length" Scenario Whole "N"
         "" "Sequence length, in tokens",
     Layers "layers" "l" "Layers" Scenario Whole "N"
-        "" "Number of layers. A number below the model's own plans a smaller proxy of it",
+        "" "Number of layers. If this is less than the model's own number, a smaller proxy of the model is used",
     Recompute "recompute" "rc" "Recompute" Scenario Text "WHICH"
         "Activations to recompute in the backward pass instead of storing them"
         "Activations to recompute in the backward pass: none, selective or full",
@@ -151,8 +151,9 @@ fields! {
         "Time from a failure until training continues: detection, restart, loading and queue, such as 10m \
          [default: 10m]",
     SaveTime "save-time" "save" "Save time" Goal Text "TIME"
-        "Time that a checkpoint blocks training"
-        "Time that saving a checkpoint blocks training, such as 30s [default: its size divided by the bandwidth]",
+        "How long training is blocked while a checkpoint is saved"
+        "How long training is blocked while a checkpoint is saved, such as 30s [default: its size divided by the \
+         bandwidth]",
     CheckpointBandwidth "checkpoint-bandwidth" "ckbw" "Checkpoint bandwidth" Goal Number "GB/S"
         "GB/s that the whole job writes to storage"
         "GB/s that the whole job writes to storage [default: 0.122 per GPU]",
@@ -185,8 +186,8 @@ fields! {
         "Numbers of GPUs to search: one, a list or a range"
         "Numbers of GPUs to search: 1024, 512,1024,2048 or 512..4096 [default: 1 node to 16,384 GPUs]",
     Deadline "deadline" "by" "Deadline" Search Text "TIME"
-        "Time until the training must be done, such as 60d or 8w"
-        "Time until the training must be done, with failures: 60d, 8w",
+        "Maximum time that training may take, such as 60d or 8w"
+        "Maximum time that training may take, including time lost to failures, such as 60d or 8w",
     Budget "budget" "bud" "Budget" Search Number "AMOUNT"
         "Most that the run may cost" "Most that the run may cost, such as 5M",
     Objective "objective" "obj" "Objective" Search Text "OBJECTIVE"

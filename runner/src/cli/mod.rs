@@ -64,8 +64,9 @@ docs/running.md describes campaigns, docs/serving.md the results server.
 
 /// Plan LLM pre-training runs, launch them on a cluster and compare the results
 ///
-/// Searches GPU types, GPU counts and layouts for the best plan. Starts from published recipes. Estimates step time, memory and days to train, writes the launch scripts,
-/// runs campaigns on Slurm clusters over ssh, scores the logs and compares runs with their plan and with each
+/// Searches GPU types, GPU counts and layouts for the best plan. You can start from a published recipe or
+/// from your own model. Estimates step time, memory and days to train, writes the launch scripts, runs
+/// campaigns on Slurm clusters over ssh, scores the logs and compares runs with their plan and with each
 /// other.
 #[derive(Debug, Parser)]
 #[command(

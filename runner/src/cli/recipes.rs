@@ -15,7 +15,7 @@ use trainplan_shared::scenario::Scenario;
 use trainplan_shared::spec::Spec;
 use trainplan_shared::tables::RecipeColumn;
 
-/// List the published recipes with what was measured
+/// List the published recipes and their measured results
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

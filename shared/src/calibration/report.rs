@@ -149,19 +149,20 @@ A row is a measured run in `shared/data/measurements.csv`. Every error of a step
 not used to fit the constants of the physical model, nor to correct it.
 
 *Modelled* is the prediction of the physical model alone. *Corrected* is what `trainplan estimate` prints: the
-physical model's prediction, adjusted with measured runs of the same LLM. A *mapping* is a run's configuration apart
-from the software release: LLM, GPUs, precision, layout, batch and recomputation. In this report, a run's prediction is
+physical model's prediction, adjusted with measured runs of the same LLM. A *mapping* is a run's LLM, GPUs, precision,
+layout, batch and recomputation: its configuration except the software release. In this report, a run's prediction is
 never adjusted with runs of the same mapping.
 
 Rows are held out in three ways: by model (all rows of a model together), by model and GPU (all rows of a model on one
 GPU type), or by mapping (in twelve folds). `shared/data/split.csv` lists the folds. In the lines \"held out by model\",
-no run of the predicted LLM is available, so *modelled* and *corrected* are nearly equal. The two differ only where
-another LLM has identical layers but a different number of them, because its runs still adjust the prediction. Many LLMs
-in the data of vTrain, a published simulator study, are like this.
+no run of the predicted LLM is available, so *modelled* and *corrected* are nearly equal. The two differ only if the data
+include another LLM with identical layers but a different number of them, because runs of that LLM still adjust the
+prediction. Many LLMs in the data of vTrain, a published simulator study, are like this.
 
-Two inputs were not held out. The correction gives more weight to runs that resemble the predicted one; the seven numbers
-behind these weights (`shared/data/kinship.csv`) were tuned by hand while looking at the errors on held-out mappings. The predictions for SimuMax's machine use the matrix multiplication
-rate that its owner published (`shared/data/machines.csv`), as if it were passed with `--gemm-tflops`.
+Two inputs were not held out. The correction gives more weight to runs that resemble the predicted one; the seven
+numbers behind these weights (`shared/data/kinship.csv`) were tuned by hand while looking at the errors on held-out
+mappings. The predictions for SimuMax's machine use the matrix multiplication rate that its owner published
+(`shared/data/machines.csv`), as if it were passed with `--gemm-tflops`.
 ";
 
 const ERRORS: &str = "
@@ -186,12 +187,12 @@ Errors of the corrected prediction, with rows held out by mapping.
 const CHOOSING: &str = "
 ## Choosing a layout
 
-`trainplan search` looks for the layout with the shortest predicted time. How much slower than the truly fastest layout is the
-one that it picks? Some runs differ only in layout and batch: same LLM, GPUs, precision and
-software. From each such group, the run with the shortest predicted time per sequence is chosen. Its *regret* is how much
-longer it took than the fastest run of the group, as measured. \"At random\" is the mean regret of choosing blindly. \"Pairs
-in the right order\" counts pairs of runs in a group whose predicted order is the measured one, without pairs whose measured
-times differ by less than 2 %.
+`trainplan search` looks for the layout with the shortest predicted time. How much slower is the layout it picks than
+the one that is really fastest? To find out, we group runs that have the same LLM, GPUs, precision and software, and
+differ only in layout, batch or recomputation. In each group, we choose the run with the shortest predicted time per
+sequence. Its *regret* is how much longer its measured time is than that of the fastest run in the group. \"At random\" is
+the mean regret of choosing a run at random. \"Pairs in the right order\" counts the pairs of runs within a group that are
+predicted in the same order as measured, excluding pairs whose measured times differ by less than 2 %.
 
 | runs | held out by | fastest chosen | pairs in the right order | mean regret | p90 | largest | at random |
 |---|---|--:|--:|--:|--:|--:|--:|

@@ -27,13 +27,13 @@ const TOP_OF_TABLE: u8 = 5;
 /// Layouts of each GPU type in JSON and CSV, and the most that a search lists.
 const MOST: u8 = 10;
 
-/// Find the GPU type, GPU count and layout that train a model in time or on budget
+/// Find the GPU type, GPU count and layout that train a model on time or within budget
 ///
-/// Searches every layout that the software can run, on every number of GPUs. Answers with the best plan of each GPU type: its
-/// days, cost and energy as ranges, the layouts that come close to it, the published layout beside them, and the command that
-/// estimates it in detail.
+/// Searches every layout that the software can run, on every number of GPUs. Prints the best plan for each
+/// GPU type: ranges for days to train, cost and energy; the next-best layouts and the published layout; and
+/// the command that estimates the plan in detail.
 ///
-/// Only --model is required. What is left out is assumed, and the answer names each assumption.
+/// Only --model is required. Values that you leave out are assumed, and the output names each assumption.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -49,7 +49,8 @@ pub(super) struct Args {
     /// Layouts to list for each GPU type, at most 10 [default: 5 in a table, otherwise 10]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(MOST)), help_heading = "Result")]
     top: Option<u8>,
-    /// Write the best layouts to a campaign file, which measures them: at most --top, over all GPU types
+    /// Write the best layouts (at most --top in total, across all GPU types) to a campaign file, so that you
+    /// can measure them with `trainplan run`
     #[arg(long, value_name = "FILE", requires = "cluster", help_heading = "Result")]
     campaign: Option<PathBuf>,
     /// Cluster of the campaign, from your clusters.toml
