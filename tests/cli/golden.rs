@@ -260,6 +260,8 @@ const INVOCATIONS: [(&str, &str); LINES] = [
     ("run-bad-interval", "run nightly.campaign.toml --interval 0"),
     ("jobs-nothing", "jobs list --data-dir data --format table"),
     ("jobs-unknown-run", "jobs show large --data-dir data"),
+    ("jobs-failures-nothing", "jobs failures --data-dir data --format table"),
+    ("jobs-failures-unknown-cluster", "jobs failures --data-dir data --cluster alpha"),
     ("jobs-nothing-to-follow", "jobs follow --data-dir data"),
     ("jobs-unknown-campaign", "jobs follow weekly --data-dir data"),
     ("connect-nowhere", "connect"),
@@ -269,7 +271,7 @@ const INVOCATIONS: [(&str, &str); LINES] = [
     ("licenses-conflict", "licenses --text --format json"),
 ];
 
-const LINES: usize = 103;
+const LINES: usize = 105;
 
 #[test]
 fn golden_invocations() {
