@@ -6,6 +6,7 @@ mod data;
 mod doctor;
 mod fetch;
 mod history;
+mod interruptions;
 mod journal;
 mod migrations;
 mod secrets;

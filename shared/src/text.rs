@@ -4,3 +4,16 @@
 pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
+
+/// Returns the text as Markdown that shows it unchanged, in one line: characters with a meaning are escaped.
+pub fn markdown(text: &str) -> String {
+    const SPECIAL: &str = r"\`*_|<[$~";
+    let mut escaped = String::with_capacity(text.len());
+    for c in printable(text).chars() {
+        if SPECIAL.contains(c) {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
+}

@@ -155,6 +155,10 @@ const INVOCATIONS: [(&str, &str); LINES] = [
         "search-own-model",
         "search --model config.json --gpu h100:hbm_gb=96 --batch-tokens 2M..4M --budget 10K --format table",
     ),
+    (
+        "search-markdown",
+        "search --model llama3.1-405b --gpu h100 --gpus 512,1024 --gbs 512 --dtype fp8 --top 2 --format markdown",
+    ),
     ("search-too-slow", "search --model llama3.1-70b --tokens 10T --deadline 5d --top 1 --format table"),
     (
         "search-too-expensive",
@@ -260,6 +264,8 @@ const INVOCATIONS: [(&str, &str); LINES] = [
     ("run-bad-interval", "run nightly.campaign.toml --interval 0"),
     ("jobs-nothing", "jobs list --data-dir data --format table"),
     ("jobs-unknown-run", "jobs show large --data-dir data"),
+    ("jobs-failures-nothing", "jobs failures --data-dir data --format table"),
+    ("jobs-failures-unknown-cluster", "jobs failures --data-dir data --cluster alpha"),
     ("jobs-nothing-to-follow", "jobs follow --data-dir data"),
     ("jobs-unknown-campaign", "jobs follow weekly --data-dir data"),
     ("connect-nowhere", "connect"),
@@ -269,7 +275,7 @@ const INVOCATIONS: [(&str, &str); LINES] = [
     ("licenses-conflict", "licenses --text --format json"),
 ];
 
-const LINES: usize = 103;
+const LINES: usize = 106;
 
 #[test]
 fn golden_invocations() {

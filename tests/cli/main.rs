@@ -13,6 +13,7 @@ mod general;
 mod golden;
 mod help;
 mod import;
+mod jobs;
 mod launch;
 mod licenses;
 mod metrics;

@@ -320,3 +320,44 @@ fn the_best_layouts_become_a_campaign_that_can_be_run() {
     assert!(again.contains("The file exists") && again.contains("--campaign"), "{again}");
     assert_eq!(fs::read_to_string(file).unwrap(), text);
 }
+
+#[test]
+fn markdown_has_a_table_for_each_gpu_type_and_the_commands() {
+    let arguments = [
+        "search",
+        "--model",
+        "llama3.1-70b",
+        "--gpu",
+        "h100,b200",
+        "--gpus",
+        "512",
+        "--top",
+        "3",
+        "--tokens",
+        "10T",
+        "--format",
+        "markdown",
+    ];
+    let run = trainplan(arguments);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    let page = &run.stdout;
+    let tables: Vec<Vec<&str>> = page
+        .split("\n\n")
+        .filter(|block| block.starts_with("| "))
+        .map(|block| block.lines().collect())
+        .collect();
+    // The best plans, and three layouts of each type; a recipe publishes another one of the H100.
+    assert_eq!(tables.iter().map(Vec::len).collect::<Vec<_>>(), [2 + 2, 2 + 3 + 1, 2 + 3], "{page}");
+    for table in tables {
+        let borders = |line: &str| line.matches('|').count();
+        let first = borders(table[0]);
+        assert!(table.iter().all(|line| borders(line) == first), "{table:?}");
+    }
+    let verdict = json(&arguments[..11])["verdict"].as_str().unwrap().to_owned();
+    assert!(page.contains(&format!("**{verdict}**")), "{verdict}: {page}");
+    let commands = page.lines().filter(|line| line.starts_with("trainplan ")).collect::<Vec<_>>();
+    assert_eq!(commands.len(), 3, "{page}");
+    // The last command gives the same page.
+    let words: Vec<&str> = commands[2].split(' ').skip(1).map(|word| word.trim_matches('\'')).collect();
+    assert_eq!(trainplan(words).stdout, *page);
+}

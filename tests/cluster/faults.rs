@@ -212,6 +212,13 @@ fn runs_survive_restarts_of_slurmctld_and_slurmdbd() {
     assert_submitted_once(&cluster, 1);
 }
 
+/// Returns how often jobs ended in each way by `jobs failures`, and all that it says.
+fn ends(laptop: &Laptop) -> (Vec<(String, u64)>, Value) {
+    let failures = laptop.json(&["jobs", "failures"]);
+    let row = |row: &Value| (row["end"].as_str().unwrap().to_string(), row["times"].as_u64().unwrap());
+    (failures["ends"].as_array().unwrap().iter().map(row).collect(), failures)
+}
+
 #[test]
 #[ignore = "needs root and Slurm"]
 fn every_end_of_a_job_is_reported() {
@@ -280,6 +287,22 @@ fn every_end_of_a_job_is_reported() {
     // Every run with steps is stored, scored or not.
     assert!(of_run("exit")["result"].is_string(), "{:#}", of_run("exit"));
     assert_submitted_once(&cluster, 8);
+    // Only a lost node and a failure after the first step are interruptions.
+    let (ends, failures) = ends(&laptop);
+    let expected = [
+        ("node_failure", 1),
+        ("after_first_step", 1),
+        ("out_of_memory", 1),
+        ("time_limit", 1),
+        ("cancelled", 2),
+        ("completed", 2),
+    ];
+    assert_eq!(ends, expected.map(|(end, times)| (end.to_string(), times)));
+    assert_eq!((&failures["jobs"], &failures["interruptions"]), (&8.into(), &2.into()));
+    assert_eq!(failures["queue"]["n"], 8);
+    // The job that hit its time limit ran for a minute on 8 GPUs.
+    let hours = failures["gpu_hours"].as_f64().unwrap();
+    assert!(hours > 8.0 / 60.0 && hours < 8.0, "{hours}");
 }
 
 #[test]
@@ -311,6 +334,10 @@ fn requeued_and_hanging_jobs_are_reported() {
     let (_, events) = runner.end();
     let again = events.iter().find(|e| e["event"] == "summary" && e["run"] == "again").unwrap();
     assert_eq!(again["phase"], "stored", "{events:?}");
+    let (ends, failures) = ends(&laptop);
+    let expected = [("requeued", 1), ("cancelled", 1), ("completed", 1)];
+    assert_eq!(ends, expected.map(|(end, times)| (end.to_string(), times)), "{events:?}");
+    assert_eq!((&failures["jobs"], &failures["requeue"]["n"]), (&2.into(), &1.into()));
     let ids: BTreeSet<String> = accounted(&cluster).into_iter().map(|(id, _, _)| id).collect();
     assert_eq!(ids.len(), 2);
 }

@@ -48,7 +48,7 @@ impl Address {
                 true => history.replace_state_with_url(&JsValue::NULL, "", Some(to)),
                 false => history.push_state_with_url(&JsValue::NULL, "", Some(to)),
             };
-            // The browser refuses very long addresses; then the page stays as it is.
+            // The browser refuses very long addresses; then the page doesn't change.
             if changed.is_ok()
                 && let Ok(event) = Event::new("popstate")
             {

@@ -9,10 +9,12 @@ mod checkpoint;
 mod compute_optimal;
 mod disruptions;
 mod failures;
+mod observed;
 mod run_time;
 
 pub use checkpoint::{checkpoint_goodput, daly_interval_s, expected_time_s, young_interval_s};
 pub use compute_optimal::compute_optimal_tokens;
 pub use disruptions::{Disruptions, Recovery, SaveTime, checkpoint_bytes};
 pub use failures::{FailureRate, FailureStudy};
+pub use observed::ObservedFailures;
 pub use run_time::{RunCase, RunLoad, RunTime};

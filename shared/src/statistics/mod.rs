@@ -1,10 +1,12 @@
 //! Statistics of step times: means with confidence intervals that respect autocorrelation, and differences of
-//! means.
+//! means; exact intervals of counted events.
 //!
 //! Nothing is random: the same series gives the same interval.
 
+mod poisson;
 mod student;
 
+pub use poisson::poisson_interval;
 pub use student::{t_quantile, two_sided_p};
 
 use serde::{Deserialize, Serialize};

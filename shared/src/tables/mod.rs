@@ -22,6 +22,7 @@ pub use plans::{LayoutColumn, PlanColumn, PlanRow};
 pub use recipes::RecipeColumn;
 pub use runs::StoredRunColumn;
 
+use crate::text::markdown;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 
@@ -154,7 +155,7 @@ impl SortValue {
     }
 }
 
-/// A table of texts, for a terminal or a CSV file.
+/// A table of texts, for a terminal, a CSV file or a Markdown document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextTable {
     /// The title of each column.
@@ -193,6 +194,19 @@ impl TextTable {
         let bytes = writer.into_inner().map_err(|error| csv::Error::from(error.into_error()))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
+
+    /// Returns the table as Markdown, one line for each row, with dashes for unknown values.
+    #[must_use]
+    pub fn to_markdown(&self) -> String {
+        let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+        let rules = self.numbers.iter().map(|is_number| if *is_number { "--:" } else { ":--" }.to_owned());
+        let mut text = line(self.titles.iter().map(|title| markdown(title)).collect());
+        text += &line(rules.collect());
+        for row in &self.rows {
+            text += &line(row.iter().map(|cell| markdown(cell.as_deref().unwrap_or("–"))).collect());
+        }
+        text
+    }
 }
 
 /// Returns a number in full, for CSV files.
@@ -222,6 +236,16 @@ mod tests {
         keys.sort_unstable();
         keys.dedup();
         assert_eq!(keys.len(), count, "a key is used twice: {keys:?}");
+    }
+
+    #[test]
+    fn markdown_cells_stay_in_their_columns() {
+        let table = TextTable {
+            titles: vec!["layout", "cost"],
+            numbers: vec![false, true],
+            rows: vec![vec![Some("a|b\n*c*".to_string()), None]],
+        };
+        assert_eq!(table.to_markdown(), "| layout | cost |\n| :-- | --: |\n| a\\|b\u{fffd}\\*c\\* | – |\n");
     }
 
     #[test]

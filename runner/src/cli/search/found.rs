@@ -68,9 +68,17 @@ impl<'a> SearchedGpu<'a> {
         let kept = std::iter::once(Field::Model).chain(whole_run);
         let spec = kept.filter_map(|field| Some((field, self.typed.get(field)?)));
         let spec = spec.fold(of_run, |spec, (field, text)| spec.with(field, text));
-        let flags = spec.iter().map(|(field, text)| format!(" --{} {}", field.flag(), quoted(text)));
-        format!("trainplan estimate{}", flags.collect::<String>())
+        command_of_flags("estimate", spec.iter().map(|(field, text)| (field.flag(), text)))
     }
+}
+
+/// Returns a command with flags and their values, ready to paste into a shell.
+pub(super) fn command_of_flags<'a>(
+    command: &str,
+    flags: impl Iterator<Item = (&'static str, &'a str)>,
+) -> String {
+    let flags = flags.map(|(flag, value)| format!(" --{flag} {}", quoted(value)));
+    format!("trainplan {command}{}", flags.collect::<String>())
 }
 
 /// Returns a word as a shell reads it.

@@ -3,16 +3,19 @@
 mod campaign;
 mod flags;
 mod found;
+mod markdown;
 mod output;
 mod sentences;
 mod tables;
 
-use super::output::{Format, FormatArg, csv_table, json};
+use super::output::{csv_table, json};
 use super::{Failure, model_file, note};
+use clap::ValueEnum;
 use flags::SearchFlags;
 use found::SearchedGpu;
 use output::SearchOutput;
 use sentences::verdict;
+use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use trainplan_shared::campaign::Name;
 use trainplan_shared::field::Field;
@@ -21,11 +24,24 @@ use trainplan_shared::question::{GpuAnswer, Survey};
 use trainplan_shared::spec::Spec;
 use trainplan_shared::tables::PlanColumn;
 
-/// Layouts of each GPU type in a table.
+/// Layouts of each GPU type in a table and in Markdown.
 const TOP_OF_TABLE: u8 = 5;
 
 /// Layouts of each GPU type in JSON and CSV, and the most that a search lists.
 const MOST: u8 = 10;
+
+/// How the result of a search is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SearchFormat {
+    /// For people
+    Table,
+    /// For programs
+    Json,
+    /// For spreadsheets
+    Csv,
+    /// For a pull request or a design document
+    Markdown,
+}
 
 /// Find the GPU type, GPU count and layout that train a model on time or within budget
 ///
@@ -41,12 +57,13 @@ Examples:
   trainplan search --model llama3.1-8b --gpu h100 --tokens 1T --price 2.95 --budget 200K
   trainplan search --model llama3.1-8b --gpus 64..256 --lock tp=1|2,recompute=none --format csv
   trainplan search --model llama3.1-405b --gpu h100 --gpus 1024 --batch-tokens 4M..16M --top 10
+  trainplan search --model llama3.1-70b --deadline 60d --format markdown > plan.md
 
 Exit codes: 0 a plan was found; 2 invalid input; 3 no plan fits, or none reaches the goal (the result names what would help).")]
 pub(super) struct Args {
     #[command(flatten)]
     flags: SearchFlags,
-    /// Layouts to list for each GPU type, at most 10 [default: 5 in a table, otherwise 10]
+    /// Layouts to list for each GPU type, at most 10 [default: 5 in a table or Markdown, otherwise 10]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(MOST)), help_heading = "Result")]
     top: Option<u8>,
     /// Write the best layouts (at most --top in total, across all GPU types) to a campaign file, so that you
@@ -56,8 +73,9 @@ pub(super) struct Args {
     /// Cluster of the campaign, from your clusters.toml
     #[arg(long, value_name = "NAME", requires = "campaign", help_heading = "Result")]
     cluster: Option<Name>,
-    #[command(flatten)]
-    format: FormatArg,
+    /// How to write the result [default: table on a terminal, json otherwise]
+    #[arg(long, value_enum)]
+    format: Option<SearchFormat>,
 }
 
 impl Args {
@@ -70,8 +88,11 @@ impl Args {
         }
         let answers: Vec<GpuAnswer> =
             question.offers.iter().map(|offer| Survey::new(&question, offer).finish()).collect();
-        let format = self.format.choose();
-        let top = self.top.unwrap_or(if format == Format::Table { TOP_OF_TABLE } else { MOST });
+        let is_terminal = io::stdout().is_terminal();
+        let default = if is_terminal { SearchFormat::Table } else { SearchFormat::Json };
+        let format = self.format.unwrap_or(default);
+        let is_for_people = matches!(format, SearchFormat::Table | SearchFormat::Markdown);
+        let top = self.top.unwrap_or(if is_for_people { TOP_OF_TABLE } else { MOST });
         let found: Vec<SearchedGpu<'_>> = question
             .offers
             .iter()
@@ -90,11 +111,12 @@ impl Args {
             }
         }
         match format {
-            Format::Json => json(&SearchOutput::new(&question, &found, verdict(&found)))?,
-            Format::Csv => {
+            SearchFormat::Json => json(&SearchOutput::new(&question, &found, verdict(&found)))?,
+            SearchFormat::Csv => {
                 csv_table(&PlanColumn::csv(&found.iter().flat_map(SearchedGpu::rows).collect::<Vec<_>>()))?;
             }
-            Format::Table => tables::print(&question, &found)?,
+            SearchFormat::Table => tables::print(&question, &found)?,
+            SearchFormat::Markdown => markdown::print(&question, &found)?,
         }
         if let (Some(file), Some(cluster)) = (self.campaign, self.cluster) {
             campaign::write(&file, cluster, &found)?;

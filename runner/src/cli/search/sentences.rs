@@ -280,6 +280,12 @@ pub(super) fn beside_published(found: &SearchedGpu<'_>) -> Option<String> {
     })
 }
 
+/// Returns how many layouts were considered and how many of them fit.
+pub(super) fn counted(counts: &SearchCounts) -> String {
+    let number = |count: u64| group_digits(count as f64);
+    format!("Considered {} layouts; {} fit.", number(counts.combinations), number(counts.fitting))
+}
+
 /// Returns how many layouts were considered, and which rule discarded how many.
 pub(super) fn considered(counts: &SearchCounts) -> String {
     let number = |count: u64| group_digits(count as f64);
@@ -297,7 +303,7 @@ pub(super) fn considered(counts: &SearchCounts) -> String {
     }
     let discarded =
         if reasons.is_empty() { String::new() } else { format!(" Discarded: {}.", reasons.join("; ")) };
-    format!("Considered {} layouts; {} fit.{discarded}", number(counts.combinations), number(counts.fitting))
+    format!("{}{discarded}", counted(counts))
 }
 
 fn currency(question: &Question) -> &str {

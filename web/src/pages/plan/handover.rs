@@ -1,5 +1,5 @@
-//! What the two programs of the Plan page tell each other, besides the address: the first one loads the second, and names
-//! the best plan.
+//! What the two programs of the Plan page tell each other, apart from the address: the first one loads the second, and
+//! names the best plan.
 
 use leptos::prelude::*;
 use leptos::wasm_bindgen::{JsCast, JsValue};

@@ -1,0 +1,376 @@
+//! Interruptions of the journal's jobs: how long jobs ran, how they ended and how long they waited.
+
+use crate::journal::{Event, Phase, Run};
+use crate::slurm::{End, State};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use trainplan_shared::goodput::ObservedFailures;
+use trainplan_shared::log::{FailureKind, Log};
+
+/// How a start of a job ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum StartEnd {
+    NodeFailure,
+    GpuError,
+    /// A collective operation failed or hung.
+    Communication,
+    Preempted,
+    /// Slurm put the job back into the queue, and no poll saw why.
+    Requeued,
+    /// The program failed after its first step, for another or an unknown reason.
+    AfterFirstStep,
+    BeforeFirstStep,
+    OutOfMemory,
+    /// The job had no GPUs, its downloads were rejected, or a file system was full.
+    Environment,
+    /// The job failed, and its log is not in the store.
+    FailedWithoutLog,
+    TimeLimit,
+    Cancelled,
+    /// Slurm no longer knows how, and neither does the log.
+    Unknown,
+    Completed,
+    /// It had not ended when the queue last answered.
+    Running,
+}
+
+impl StartEnd {
+    /// Returns whether it is an unplanned interruption, as the published studies count them: by hardware, the cluster or
+    /// software in a run that was able to train.
+    pub(crate) fn is_interruption(self) -> bool {
+        self <= StartEnd::AfterFirstStep
+    }
+
+    /// Returns it in words.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            StartEnd::NodeFailure => "lost a node",
+            StartEnd::GpuError => "failed with a GPU error",
+            StartEnd::Communication => "failed in communication between GPUs",
+            StartEnd::Preempted => "was preempted",
+            StartEnd::Requeued => "was requeued, cause not recorded",
+            StartEnd::AfterFirstStep => "failed after its first step, other cause",
+            StartEnd::BeforeFirstStep => "failed before its first step",
+            StartEnd::OutOfMemory => "ran out of memory",
+            StartEnd::Environment => "lacked GPUs, downloads or disk space",
+            StartEnd::FailedWithoutLog => "failed, log not in the store",
+            StartEnd::TimeLimit => "hit its time limit",
+            StartEnd::Cancelled => "was cancelled",
+            StartEnd::Unknown => "ended, Slurm no longer knows how",
+            StartEnd::Completed => "completed",
+            StartEnd::Running => "is running",
+        }
+    }
+
+    /// Returns how a failed job ended, by its log; of a job whose end Slurm no longer knows, as far as the log shows it.
+    fn by_log(end: End, log: &Log, planned_steps: u32) -> StartEnd {
+        if log.is_complete() || log.steps.len() >= planned_steps as usize {
+            return StartEnd::Completed;
+        }
+        let kind = log.cause().map(|failure| failure.kind);
+        match kind {
+            Some(FailureKind::OutOfMemory | FailureKind::HostOutOfMemory) => StartEnd::OutOfMemory,
+            Some(FailureKind::NoGpus | FailureKind::RateLimited | FailureKind::DiskFull) => {
+                StartEnd::Environment
+            }
+            Some(FailureKind::NodeFailure) => StartEnd::NodeFailure,
+            Some(FailureKind::Preempted) => StartEnd::Preempted,
+            Some(FailureKind::TimeLimit) => StartEnd::TimeLimit,
+            Some(FailureKind::Cancelled) => StartEnd::Cancelled,
+            None if end == End::Unknown => StartEnd::Unknown,
+            // A wrong launch fails early, with any of the errors below.
+            _ if log.steps.is_empty() => StartEnd::BeforeFirstStep,
+            Some(FailureKind::Cuda) => StartEnd::GpuError,
+            Some(
+                FailureKind::Nccl
+                | FailureKind::CollectiveTimeout
+                | FailureKind::UserBuffers
+                | FailureKind::DeepEp,
+            ) => StartEnd::Communication,
+            _ => StartEnd::AfterFirstStep,
+        }
+    }
+}
+
+/// The time from a start of a job to its end. A requeued job starts more than once. Times are in seconds since 1970.
+#[derive(Debug, Clone, PartialEq)]
+struct JobStart {
+    /// When the job was submitted, if this is its first start.
+    submitted: Option<i64>,
+    started: i64,
+    /// When it ended; none while it is not known to have ended.
+    ended: Option<i64>,
+    /// Slurm's word for its end; none if the job was requeued or is not over.
+    end: Option<End>,
+}
+
+/// Returns the starts of a job by its run's events. A job that ended in the queue has none.
+fn starts(job: &str, events: &[(i64, i64, Event)]) -> Vec<JobStart> {
+    let mut starts: Vec<JobStart> = Vec::new();
+    for (_, at_ms, event) in events {
+        let sighting = match event {
+            Event::Observed { job: other, sighting } if other == job => sighting,
+            _ => continue,
+        };
+        // The runner's clock, up to one poll late.
+        let at = at_ms / 1000;
+        // A waiting job still has the time of its earlier start.
+        let started = sighting.started.filter(|_| sighting.state != State::Pending);
+        let (is_first, last) = (starts.is_empty(), starts.last_mut());
+        let is_new = match (&last, started) {
+            (Some(last), Some(started)) => {
+                started > last.started && last.ended.is_none_or(|end| started >= end)
+            }
+            (Some(last), None) => sighting.state == State::Running && last.ended.is_some(),
+            (None, _) => true,
+        };
+        if let Some(last) = last {
+            if sighting.state == State::Pending || is_new {
+                // Slurm submits a requeued job anew when it requeues it.
+                let requeued = sighting.submitted.filter(|time| (last.started..=at).contains(time));
+                last.ended = last.ended.or(requeued.or(started)).or(Some(at));
+            } else if let (State::Ended(end), true) =
+                (&sighting.state, last.end.is_some() || last.ended.is_none())
+            {
+                last.ended = sighting.ended.or(last.ended).or(Some(at));
+                last.end = Some(*end);
+            }
+        }
+        let submitted = sighting.submitted.filter(|_| is_first);
+        match sighting.state {
+            State::Running if is_new => {
+                let started = started.unwrap_or(at);
+                starts.push(JobStart { submitted, started, ended: None, end: None });
+            }
+            State::Ended(end) if is_new => {
+                // A job that is cancelled in the queue starts and ends at once.
+                let ended = sighting.ended.unwrap_or(at);
+                if let Some(started) = started.filter(|started| *started < ended) {
+                    starts.push(JobStart { submitted, started, ended: Some(ended), end: Some(end) });
+                }
+            }
+            _ => {}
+        }
+    }
+    starts
+}
+
+/// The mean of some times.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct MeanTime {
+    /// In seconds.
+    pub(crate) mean_s: f64,
+    /// Number of times.
+    pub(crate) n: usize,
+}
+
+impl MeanTime {
+    /// Returns the mean; none of no times.
+    fn of(times_s: &[f64]) -> Option<MeanTime> {
+        let n = times_s.len();
+        (n > 0).then(|| MeanTime { mean_s: times_s.iter().sum::<f64>() / n as f64, n })
+    }
+}
+
+/// What jobs did, over all runs that were added.
+#[derive(Debug, Default)]
+pub(crate) struct JobTally {
+    /// Number of runs.
+    pub(crate) runs: usize,
+    /// Number of jobs that started.
+    pub(crate) jobs: usize,
+    gpu_hours: f64,
+    ends: BTreeMap<StartEnd, u64>,
+    queue_s: Vec<f64>,
+    requeue_s: Vec<f64>,
+    outside_steps_s: Vec<f64>,
+}
+
+impl JobTally {
+    /// Adds a run with its events, with the log of its result, and with the time in milliseconds at which its cluster's
+    /// queue last answered.
+    pub(crate) fn add(
+        &mut self,
+        run: &Run,
+        events: &[(i64, i64, Event)],
+        log: Option<&Log>,
+        seen_ms: Option<i64>,
+    ) {
+        self.runs += 1;
+        let seen_ms =
+            if run.status.is_over() { run.status.at_ms } else { seen_ms.unwrap_or(run.status.at_ms) };
+        for (place, (job, _)) in run.status.jobs.iter().enumerate() {
+            let starts = starts(job, events);
+            self.jobs += usize::from(!starts.is_empty());
+            for (number, start) in starts.iter().enumerate() {
+                let ended = start.ended.unwrap_or(seen_ms / 1000).max(start.started);
+                let ran_s = (ended - start.started) as f64;
+                self.gpu_hours += ran_s * f64::from(run.plan.gpus) / 3600.0;
+                // Only the first job's log is read, and a requeued job's last log.
+                let is_logged = place == 0 && number + 1 == starts.len();
+                let log = log.filter(|_| is_logged);
+                let end = end_of(run, start, is_logged, log);
+                *self.ends.entry(end).or_default() += 1;
+                let waited = start.submitted.map(|submitted| (start.started - submitted) as f64);
+                self.queue_s.extend(waited.filter(|waited| *waited >= 0.0));
+                let next = starts.get(number + 1);
+                self.requeue_s.extend(next.map(|next| (next.started - ended).max(0) as f64));
+                if let (StartEnd::Completed, 1, Some(steps_s)) = (end, starts.len(), log.and_then(training_s))
+                {
+                    self.outside_steps_s.extend(Some(ran_s - steps_s).filter(|rest| *rest >= 0.0));
+                }
+            }
+        }
+    }
+
+    /// Returns how often starts of jobs ended in each way, interruptions first.
+    pub(crate) fn ends(&self) -> impl Iterator<Item = (StartEnd, u64)> {
+        self.ends.iter().map(|(end, times)| (*end, *times))
+    }
+
+    /// Returns the GPU-hours and the interruptions.
+    pub(crate) fn observed(&self) -> ObservedFailures {
+        let interruptions =
+            self.ends().filter(|(end, _)| end.is_interruption()).map(|(_, times)| times).sum();
+        ObservedFailures { gpu_hours: self.gpu_hours, interruptions }
+    }
+
+    /// Returns the mean time from the submission of a job to its start.
+    pub(crate) fn queue(&self) -> Option<MeanTime> {
+        MeanTime::of(&self.queue_s)
+    }
+
+    /// Returns the mean time from the end of a start to the next start of the same job.
+    pub(crate) fn requeue(&self) -> Option<MeanTime> {
+        MeanTime::of(&self.requeue_s)
+    }
+
+    /// Returns the mean time that a completed job ran without training: start-up, saves and shutdown.
+    pub(crate) fn outside_steps(&self) -> Option<MeanTime> {
+        MeanTime::of(&self.outside_steps_s)
+    }
+}
+
+/// Returns how a start ended.
+fn end_of(run: &Run, start: &JobStart, is_logged: bool, log: Option<&Log>) -> StartEnd {
+    let Some(end) = start.end else {
+        return match start.ended {
+            Some(_) => StartEnd::Requeued,
+            None if run.status.is_over() => StartEnd::Unknown,
+            None => StartEnd::Running,
+        };
+    };
+    match (end, log) {
+        (End::Completed, _) => StartEnd::Completed,
+        (End::Cancelled, _) => StartEnd::Cancelled,
+        (End::TimeLimit, _) => StartEnd::TimeLimit,
+        (End::NodeFail, _) => StartEnd::NodeFailure,
+        (End::OutOfMemory, _) => StartEnd::OutOfMemory,
+        (End::Preempted, _) => StartEnd::Preempted,
+        (End::Failed | End::Unknown, Some(log)) => StartEnd::by_log(end, log, run.plan.launched.steps),
+        (End::Unknown, None) => StartEnd::Unknown,
+        // Without a result, there was no log, or no step in it.
+        (End::Failed, None) if is_logged && run.status.phase == Phase::Failed => StartEnd::BeforeFirstStep,
+        (End::Failed, None) => StartEnd::FailedWithoutLog,
+    }
+}
+
+/// Returns the sum of the step times of a log; none if a step or its time is missing.
+fn training_s(log: &Log) -> Option<f64> {
+    let span = log.steps.span()?;
+    let is_whole = span.count() == log.steps.len() as u64 && log.restarts == 0;
+    let times: Option<Vec<f64>> = (0..log.steps.len()).map(|row| log.steps.step_time_s.get(row)).collect();
+    times.filter(|_| is_whole).map(|times| times.iter().sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slurm::{Sighting, StateSource};
+
+    /// An observation at a time in seconds, with the times at which the job was submitted, started and ended.
+    fn seen(at: i64, state: State, [submitted, started, ended]: [i64; 3]) -> (i64, i64, Event) {
+        let time = |time: i64| Some(time).filter(|time| *time > 0);
+        let sighting = Sighting {
+            submitted: time(submitted),
+            started: time(started),
+            ended: time(ended),
+            ..Sighting::new(state, StateSource::Squeue)
+        };
+        (at, at * 1000, Event::Observed { job: "7".into(), sighting })
+    }
+
+    fn start(submitted: Option<i64>, started: i64, ended: Option<i64>, end: Option<End>) -> JobStart {
+        JobStart { submitted, started, ended, end }
+    }
+
+    #[test]
+    fn a_job_starts_once_unless_it_is_requeued() {
+        let events = [
+            seen(101, State::Pending, [100, 0, 0]),
+            seen(132, State::Running, [100, 130, 0]),
+            seen(505, State::Ended(End::Failed), [100, 130, 500]),
+            // The exit code comes later.
+            seen(509, State::Ended(End::Failed), [100, 130, 500]),
+        ];
+        assert_eq!(starts("7", &events), [start(Some(100), 130, Some(500), Some(End::Failed))]);
+        assert_eq!(starts("8", &events), []);
+        // No poll saw it running.
+        assert_eq!(starts("7", &events[2..]), [start(Some(100), 130, Some(500), Some(End::Failed))]);
+        assert_eq!(starts("7", &events[..2]), [start(Some(100), 130, None, None)]);
+    }
+
+    #[test]
+    fn a_job_that_ends_in_the_queue_never_started() {
+        let waiting = seen(101, State::Pending, [100, 0, 0]);
+        for cancelled in [[100, 0, 200], [100, 200, 200]] {
+            let events = [waiting.clone(), seen(203, State::Ended(End::Cancelled), cancelled)];
+            assert_eq!(starts("7", &events), []);
+        }
+    }
+
+    #[test]
+    fn a_requeued_job_starts_again() {
+        let first = seen(132, State::Running, [100, 130, 0]);
+        let again = seen(605, State::Running, [500, 600, 0]);
+        let last = start(None, 600, None, None);
+        // Its end was seen.
+        let ended = seen(505, State::Ended(End::NodeFail), [100, 130, 500]);
+        // A waiting job has the start and end that were known before.
+        let waiting = seen(520, State::Pending, [500, 130, 0]);
+        let with_end = [first.clone(), ended, waiting.clone(), again.clone()];
+        let failed = start(Some(100), 130, Some(500), Some(End::NodeFail));
+        assert_eq!(starts("7", &with_end), [failed, last.clone()]);
+        // Only its return to the queue was seen, or only its next start.
+        let requeued = start(Some(100), 130, Some(500), None);
+        for events in [vec![first.clone(), waiting.clone(), again.clone()], vec![first.clone(), again]] {
+            assert_eq!(starts("7", &events), [requeued.clone(), last.clone()], "{}", events.len());
+        }
+        // Cancelled before it started again.
+        let cancelled = seen(703, State::Ended(End::Cancelled), [500, 130, 700]);
+        assert_eq!(starts("7", &[first, waiting, cancelled]), [requeued]);
+    }
+
+    #[test]
+    fn causes_are_read_from_the_log_of_a_failed_job() {
+        let steps = |count: u64| -> String {
+            let step = |n| format!("Training epoch 0, iteration {n}/49 | train_step_timing in s: 2.0 |\n");
+            (0..count).map(step).collect()
+        };
+        let of =
+            |end, text: String| StartEnd::by_log(end, &trainplan_shared::log::parse(text.as_bytes()), 50);
+        let nccl = "RuntimeError: NCCL error in: socket\n";
+        let memory = "torch.OutOfMemoryError: CUDA out of memory\n";
+        assert_eq!(of(End::Failed, steps(5) + nccl), StartEnd::Communication);
+        assert_eq!(of(End::Failed, nccl.into()), StartEnd::BeforeFirstStep);
+        assert_eq!(of(End::Failed, steps(5) + "RuntimeError: CUDA error: unspecified\n"), StartEnd::GpuError);
+        assert_eq!(of(End::Failed, steps(5) + memory), StartEnd::OutOfMemory);
+        assert_eq!(of(End::Failed, steps(5) + "ValueError: x\n"), StartEnd::AfterFirstStep);
+        assert_eq!(of(End::Failed, steps(5)), StartEnd::AfterFirstStep);
+        assert_eq!(of(End::Failed, steps(50) + nccl), StartEnd::Completed);
+        assert_eq!(of(End::Unknown, steps(5)), StartEnd::Unknown);
+        assert_eq!(of(End::Unknown, steps(50)), StartEnd::Completed);
+        assert_eq!(of(End::Unknown, steps(5) + nccl), StartEnd::Communication);
+    }
+}

@@ -1,0 +1,253 @@
+//! `trainplan jobs failures`, on journals that the tests write.
+
+use crate::compare::log;
+use crate::{csv, json, refusal};
+use serde_json::{Value, json as value};
+use sqlx::{AnyConnection, Connection, Executor};
+use std::fs;
+use tempfile::TempDir;
+use trainplan_tests::trainplan;
+
+/// When the jobs are submitted, in seconds since 1970.
+const SUBMITTED: i64 = 1_700_000_000;
+
+/// A data directory whose journal a test fills.
+pub(crate) struct OwnJournal {
+    place: TempDir,
+    sql: String,
+}
+
+impl OwnJournal {
+    pub(crate) fn new() -> OwnJournal {
+        OwnJournal { place: tempfile::tempdir().unwrap(), sql: String::new() }
+    }
+
+    pub(crate) fn data(&self) -> String {
+        self.place.path().join("data").to_string_lossy().into_owned()
+    }
+
+    /// Adds a round, whose queue last answered some seconds after [`SUBMITTED`].
+    fn round(&mut self, cluster: &str, seen_s: i64) {
+        let seen_ms = (SUBMITTED + seen_s) * 1000;
+        self.sql += &format!(
+            "INSERT INTO round (id, campaign, cluster, ssh, sha256, begun_ms, seen_ms) VALUES ('{cluster}', \
+             'nightly', '{cluster}', 'login', '0', 1, {seen_ms});\n"
+        );
+    }
+
+    /// Adds a run with its job's observations: seconds after [`SUBMITTED`], the job's state, and the seconds at which it
+    /// started and ended. Then come further events.
+    fn run(
+        &mut self,
+        cluster: &str,
+        id: &str,
+        gpus: u32,
+        seen: &[(i64, Value, Option<i64>, Option<i64>)],
+        more: &[Value],
+    ) {
+        let interval = value!({ "low": 9.0, "mid": 9.4, "high": 9.9 });
+        let comparable = value!({ "yes": true, "reasons": [] });
+        let plan = value!({
+            "name": id, "repeat": 1, "repeats": 1, "after": [], "singleton": false, "queue_budget_s": null,
+            "recipe": null, "scenario": "m=llama3.1-8b", "gpus": gpus, "script": "", "is_job": false,
+            "secrets": [], "job_names": ["train"], "experiment_dir": "/x", "log_glob": "/x/*.out",
+            "launched": {
+                "release": null, "style": "launch-sh", "script_sha256": "0", "steps": 50, "comparable": comparable
+            },
+            "predicted": {
+                "step_time_s": interval, "memory_bytes": 1.0, "capacity_bytes": 2.0, "basis": "modelled",
+                "calibration": "here"
+            },
+            "baseline_s": null
+        });
+        self.sql += &format!(
+            "INSERT INTO run (id, round, position, plan) VALUES ('{id}', '{cluster}', 0, '{plan}');\n"
+        );
+        let submitted = value!({ "event": "submitted", "jobs": ["7"], "launcher": { "ended": 0 } });
+        let observed = seen.iter().map(|(at, state, started, ended)| {
+            let event = value!({
+                "event": "observed", "job": "7", "state": state, "source": "squeue", "submitted": SUBMITTED,
+                "started": started.map(|time| SUBMITTED + time), "ended": ended.map(|time| SUBMITTED + time),
+            });
+            (*at, event)
+        });
+        let last = seen.last().map_or(0, |(at, ..)| *at);
+        let events = [(0, submitted)].into_iter().chain(observed);
+        for (at, event) in events.chain(more.iter().map(|event| (last, event.clone()))) {
+            let at_ms = (SUBMITTED + at) * 1000;
+            self.sql +=
+                &format!("INSERT INTO event (run, at_ms, event) VALUES ('{id}', {at_ms}, '{event}');\n");
+        }
+    }
+
+    /// Stores a log and returns the id of its result.
+    fn result(&self, log: &str) -> String {
+        let path = |name: &str| self.place.path().join(name).to_string_lossy().into_owned();
+        let (file, results) = (path("log-acct.pretrain_llama3.1_8b_fp8_8_7_0.out"), path("results"));
+        fs::write(&file, log).unwrap();
+        let _ = fs::remove_dir_all(&results);
+        assert_eq!(trainplan(["parse", &file, "--save", &results]).code.unwrap() & !4, 0);
+        assert_eq!(trainplan(["import", &results, "--data-dir", &self.data()]).code, Some(0));
+        let saved = fs::read_dir(&results).unwrap().next().unwrap().unwrap().file_name();
+        saved.to_str().unwrap().split('.').next().unwrap().to_owned()
+    }
+
+    /// Writes the journal.
+    fn write(&self) {
+        assert_eq!(trainplan(["jobs", "list", "--data-dir", &self.data()]).code, Some(0));
+        sqlx::any::install_default_drivers();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let address = format!("sqlite:{}/journal.sqlite3", self.data());
+            let mut journal = AnyConnection::connect(&address).await.unwrap();
+            journal.execute(&*self.sql).await.unwrap();
+            journal.close().await.unwrap();
+        });
+    }
+
+    fn failures(&self, more: &[&str]) -> Value {
+        json(&[&["jobs", "failures", "--data-dir", &self.data()], more].concat())
+    }
+
+    fn table(&self, more: &[&str]) -> String {
+        let data = self.data();
+        let run = trainplan([&["jobs", "failures", "--data-dir", &data, "--format", "table"], more].concat());
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        run.stdout
+    }
+}
+
+fn running() -> Value {
+    "running".into()
+}
+
+fn ended(end: &str) -> Value {
+    value!({ "ended": end })
+}
+
+fn stored(id: &str) -> Vec<Value> {
+    vec![value!({ "event": "stored", "result": id })]
+}
+
+/// Six runs on alpha, with three interruptions in 4,096 GPU-hours, and an uninterrupted run on beta.
+pub(crate) fn two_clusters() -> OwnJournal {
+    let mut journal = OwnJournal::new();
+    let steps = |count: usize| log(128, 9400).lines().take(count).collect::<Vec<_>>().join("\n") + "\n";
+    let whole = journal.result(&log(128, 9400));
+    let lost = journal.result(&steps(20));
+    let hung = journal.result(&(steps(21) + "RuntimeError: NCCL error in: socket.cpp\n"));
+    journal.round("alpha", 4200);
+    let run_of = |end: &str, hours: i64| {
+        [
+            (620, running(), Some(600), None),
+            (600 + 3600 * hours, ended(end), Some(600), Some(600 + 3600 * hours)),
+        ]
+    };
+    journal.run("alpha", &whole, 512, &run_of("completed", 1), &stored(&whole));
+    journal.run("alpha", &lost, 512, &run_of("node_fail", 2), &stored(&lost));
+    journal.run("alpha", &hung, 512, &run_of("failed", 1), &stored(&hung));
+    let wrong = [value!({ "event": "failed", "why": "no log was found" })];
+    journal.run("alpha", "wrong-launch", 512, &run_of("failed", 1), &wrong);
+    // Slurm requeues it after an hour; the user cancels it after another one.
+    let requeued = [
+        (620, running(), Some(600), None),
+        (4200, "pending".into(), None, None),
+        (5420, running(), Some(5400), None),
+        (9000, ended("cancelled"), Some(5400), Some(9000)),
+    ];
+    journal.run("alpha", "requeued", 512, &requeued, &[value!({ "event": "failed", "why": "cancelled" })]);
+    journal.run("alpha", "in-progress", 512, &run_of("completed", 1)[..1], &[]);
+    let other = journal.result(&log(128, 9500));
+    journal.round("beta", 0);
+    journal.run("beta", &other, 8, &run_of("completed", 12), &stored(&other));
+    journal.write();
+    journal
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap()
+}
+
+#[test]
+fn failures_are_counted_by_cause_with_an_interval() {
+    let journal = two_clusters();
+    let alpha = journal.failures(&["--cluster", "alpha"]);
+    assert_eq!((&alpha["runs"], &alpha["jobs"], &alpha["rounds"]), (&6.into(), &6.into(), &1.into()));
+    assert_eq!((number(&alpha["gpu_hours"]), &alpha["interruptions"]), (4096.0, &3.into()));
+    let ends: Vec<(&str, u64, bool)> = alpha["ends"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| {
+            let is_interruption = row["is_interruption"].as_bool().unwrap();
+            (row["end"].as_str().unwrap(), row["times"].as_u64().unwrap(), is_interruption)
+        })
+        .collect();
+    let expected = [
+        ("node_failure", 1, true),
+        ("communication", 1, true),
+        ("requeued", 1, true),
+        ("before_first_step", 1, false),
+        ("cancelled", 1, false),
+        ("completed", 1, false),
+        ("running", 1, false),
+    ];
+    assert_eq!(ends, expected);
+    // χ² quantiles: 2.2041 with 6 degrees of freedom at 0.1, 13.3616 with 8 at 0.9.
+    let rate = &alpha["interruptions_per_gpu_hour"];
+    for (key, events) in [("low", 2.2041 / 2.0), ("mid", 3.0), ("high", 13.3616 / 2.0)] {
+        assert!((number(&rate[key]) * 4096.0 / events - 1.0).abs() < 1e-4, "{key}: {rate}");
+    }
+    assert_eq!(alpha["failure_rate"], "2.7e-4..1.6e-3");
+    assert_eq!(alpha["queue"], value!({ "mean_s": 600.0, "n": 6 }));
+    assert_eq!(alpha["requeue"], value!({ "mean_s": 1200.0, "n": 1 }));
+    // An hour less fifty steps of 9.4 s.
+    let outside = &alpha["outside_steps"];
+    assert!(
+        (number(&outside["mean_s"]) - (3600.0 - 50.0 * 9.4)).abs() < 10.0 && outside["n"] == 1,
+        "{outside}"
+    );
+
+    let (header, rows) = csv(&["jobs", "failures", "--data-dir", &journal.data(), "--cluster", "alpha"]);
+    assert_eq!(header, ["end", "times", "is_interruption"]);
+    assert_eq!((rows.len(), &rows[0][..]), (7, &["node_failure", "1", "true"].map(String::from)[..]));
+    assert_eq!(number(&journal.failures(&[])["gpu_hours"]), 4096.0 + 96.0);
+}
+
+#[test]
+fn a_plan_takes_the_printed_rate() {
+    let journal = two_clusters();
+    let table = journal.table(&["--cluster", "alpha"]);
+    assert!(table.contains("3 interruptions in 4,096 GPU-hours: 0.732 per 1,000 GPU-hours"), "{table}");
+    assert!(!table.contains("Failure rates differ"), "{table}");
+    assert!(journal.table(&[]).contains("Failure rates differ between clusters"));
+    let flags = table.trim_end().rsplit_once("trainplan estimate`: ").unwrap().1;
+    assert_eq!(flags, "--failure-rate 2.7e-4..1.6e-3");
+    let scenario = ["estimate", "--model", "llama3.1-8b", "--gpu", "h100", "--gpus", "64", "--gbs", "512"];
+    let plan = json(&[&scenario[..], &flags.split(' ').collect::<Vec<_>>()].concat());
+    let text = plan.to_string();
+    assert!(text.contains("0.00027") && text.contains("0.0016"), "{text}");
+}
+
+#[test]
+fn no_failure_gives_the_upper_end_and_not_zero() {
+    let journal = two_clusters();
+    let beta = journal.failures(&["--cluster", "beta"]);
+    assert_eq!((&beta["interruptions"], &beta["failure_rate"]), (&0.into(), &"2.4e-2".into()));
+    assert_eq!((&beta["includes_studies"], &beta["requeue"]), (&true.into(), &Value::Null));
+    let table = journal.table(&["--cluster", "beta"]);
+    for text in ["at most 24.0 per 1,000 GPU-hours", "After 19,188 GPU-hours", "--failure-rate 2.4e-2\n"] {
+        assert!(table.contains(text), "{text} is not in {table}");
+    }
+}
+
+#[test]
+fn an_empty_journal_has_no_rate() {
+    let journal = OwnJournal::new();
+    journal.write();
+    let none = journal.failures(&[]);
+    assert_eq!((&none["failure_rate"], &none["interruptions_per_gpu_hour"]), (&Value::Null, &Value::Null));
+    assert_eq!(journal.table(&[]), "");
+    let said = refusal(&["jobs", "failures", "--data-dir", &two_clusters().data(), "--cluster", "gamma"]);
+    assert!(said.contains("\"gamma\"") && said.contains("alpha, beta"), "{said}");
+}
