@@ -2,6 +2,7 @@
 //! by part.
 
 use super::step_time::StepTimeSource;
+use super::steppers::Steppers;
 use super::{BROKEN, Plan};
 use crate::components::chart::{BarChart, BarKind, Chart, Drawing};
 use crate::components::numbers::{Numbers, Table};
@@ -61,6 +62,7 @@ pub(super) fn TimePanel() -> impl IntoView {
 pub(super) fn MemoryPanel() -> impl IntoView {
     let plan = Plan::of_page();
     view! {
+        <Steppers />
         <EstimateFrame title="Memory">
             <BarsPanel title="Memory per GPU" chart=Signal::derive(move || memory(latest(plan))) />
         </EstimateFrame>

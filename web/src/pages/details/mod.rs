@@ -12,6 +12,7 @@ mod own;
 mod recipe;
 pub(crate) mod scaling;
 mod step_time;
+mod steppers;
 mod tabs;
 
 use crate::address::Address;

@@ -54,7 +54,7 @@ pub(super) fn QuestionBar() -> impl IntoView {
 }
 
 /// Returns the question in a line.
-fn summary(question: &Spec) -> String {
+pub(super) fn summary(question: &Spec) -> String {
     let model = Catalog::embedded().model_or_own(question.raw(Field::Model));
     let model = model.map_or_else(|_| question.raw(Field::Model).to_string(), |model| model.title.clone());
     let types: Vec<String> =
@@ -177,7 +177,7 @@ fn GoalBox() -> impl IntoView {
         view! { <option value=value selected=move || kind.get() == own>{title}</option> }
     };
     view! {
-        <select aria-label="Goal" class="goal" on:change=choose>
+        <select id="ask-goal" aria-label="Goal" class="goal" on:change=choose>
             {option(GoalKind::Deadline, "deadline", "by a deadline of")}
             {option(GoalKind::Gpus, "gpus", "on a GPU count of")}
             {option(GoalKind::Budget, "budget", "for a budget of")}

@@ -4,6 +4,8 @@ use super::Planner;
 use super::bar::Samples;
 use super::findings::OfferFindings;
 use super::locks::LockChips;
+use super::report::PrintButton;
+use super::saved::SaveButton;
 use super::verdict::{Verdict, money, verdict};
 use crate::components::chart::series_colour;
 use crate::message::search::{AskedGoal, FoundUnmet, Spread, Trust};
@@ -52,7 +54,7 @@ pub(super) fn Answer() -> impl IntoView {
                         (false, false) => shown.get().lead,
                     }}
                 </h1>
-                <Samples />
+                <div class="verdict-actions"><Samples /> <PrintButton /></div>
                 <p>{move || shown.get().rest} " " <small>{assumptions}</small></p>
                 <LockChips />
             </div>
@@ -180,6 +182,7 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
         {missed.map(|missed| view! { <p class="missed">{missed}</p> })}
         <div class="card-foot">
             <p class="layout-line">{format!("{} · {}", found.precision, found.layout)}</p>
+            <SaveButton gpu=offer.gpu.id.clone() plan=found.clone() />
             <button
                 type="button"
                 class="action"

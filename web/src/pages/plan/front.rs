@@ -13,7 +13,7 @@ use trainplan_shared::units::{group_digits, readable, readable_days, readable_ra
 
 /// What the chart shows over GPU counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FrontQuantity {
+pub(super) enum FrontQuantity {
     Days,
     Cost,
     Energy,
@@ -21,10 +21,10 @@ enum FrontQuantity {
 }
 
 impl FrontQuantity {
-    const ALL: [FrontQuantity; 4] =
+    pub(super) const ALL: [FrontQuantity; 4] =
         [FrontQuantity::Days, FrontQuantity::Cost, FrontQuantity::Energy, FrontQuantity::CostPerTrillion];
 
-    fn id(self) -> &'static str {
+    pub(super) fn id(self) -> &'static str {
         match self {
             FrontQuantity::Days => "",
             FrontQuantity::Cost => "cost",
@@ -33,7 +33,7 @@ impl FrontQuantity {
         }
     }
 
-    fn title(self) -> &'static str {
+    pub(super) fn title(self) -> &'static str {
         match self {
             FrontQuantity::Days => "Days",
             FrontQuantity::Cost => "Cost",

@@ -3,6 +3,7 @@
 use super::Planner;
 use super::cards::trust_text;
 use super::findings::OfferFindings;
+use super::saved::SaveButton;
 use super::state::ORDER_KEY;
 use crate::message::search::FoundPlan;
 use leptos::prelude::*;
@@ -54,6 +55,8 @@ impl LayoutColumn {
 /// A row: a plan, with the id of the recipe that publishes its layout.
 #[derive(Debug, Clone, PartialEq)]
 struct LayoutRow {
+    /// The id of the GPU type.
+    gpu: String,
     plan: FoundPlan,
     recipe: Option<String>,
 }
@@ -66,10 +69,14 @@ fn rows(offer: &OfferFindings, column: Option<LayoutColumn>) -> Vec<LayoutRow> {
     let mut rows: Vec<LayoutRow> = answer
         .layouts
         .iter()
-        .map(|plan| LayoutRow { recipe: is_published(plan).map(|(id, _)| id.clone()), plan: plan.clone() })
+        .map(|plan| LayoutRow {
+            gpu: offer.gpu.id.clone(),
+            recipe: is_published(plan).map(|(id, _)| id.clone()),
+            plan: plan.clone(),
+        })
         .collect();
     if let Some((id, plan)) = published.filter(|_| rows.iter().all(|row| row.recipe.is_none())) {
-        rows.push(LayoutRow { plan: plan.clone(), recipe: Some(id.clone()) });
+        rows.push(LayoutRow { gpu: offer.gpu.id.clone(), plan: plan.clone(), recipe: Some(id.clone()) });
     }
     if let Some(column) = column {
         rows.sort_by(|one, other| column.order(&one.plan, &other.plan));
@@ -150,6 +157,7 @@ pub(super) fn Layouts() -> impl IntoView {
                                     <button type="button" on:click=move |_| sort(each)>{each.title()}</button>
                                 </th>
                             })}
+                            <td></td>
                         </tr>
                     </thead>
                     <tbody>
@@ -158,7 +166,7 @@ pub(super) fn Layouts() -> impl IntoView {
                         </For>
                         <Show when=move || rows.with(Vec::is_empty)>
                             {(0..8).map(|_| view! {
-                                <tr aria-hidden="true"><td colspan="5"><span class="bone wide"></span></td></tr>
+                                <tr aria-hidden="true"><td colspan="6"><span class="bone wide"></span></td></tr>
                             }).collect_view()}
                         </Show>
                     </tbody>
@@ -177,8 +185,8 @@ pub(super) fn Layouts() -> impl IntoView {
 #[component]
 fn Row(row: LayoutRow, precision: Memo<Option<String>>) -> impl IntoView {
     let plan = Planner::of_page();
-    let LayoutRow { plan: found, recipe } = row;
-    let shown = found.clone();
+    let LayoutRow { gpu, plan: found, recipe } = row;
+    let (shown, kept) = (found.clone(), found.clone());
     let is_shown = Memo::new(move |_| plan.is_shown(&shown));
     let query = found.query.clone();
     let (class, word, title) = trust_text(found.trust);
@@ -202,6 +210,7 @@ fn Row(row: LayoutRow, precision: Memo<Option<String>>) -> impl IntoView {
             <td class="number" class:tight={found.spare_gib < 4.0}>{format!("{:.1}", found.spare_gib)}</td>
             <td class="number">{percent(found.mfu)}</td>
             <td><span class=format!("trust {class}") title=title>{word}</span></td>
+            <td><SaveButton gpu plan=kept /></td>
         </tr>
     }
 }

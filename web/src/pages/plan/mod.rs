@@ -8,8 +8,11 @@ mod front;
 pub(crate) mod handover;
 mod layouts;
 pub(crate) mod locks;
+mod palette;
 mod plan_chart;
 pub(crate) mod question;
+mod report;
+mod saved;
 pub(crate) mod state;
 mod verdict;
 
@@ -99,8 +102,11 @@ pub(crate) fn PlanPage() -> impl IntoView {
     name_page(|| "Plan".into());
     let planner = Planner::provide();
     planner.hand_over();
+    saved::SavedPlans::provide();
     view! {
+        <palette::Palette />
         <div class="plan">
+            <report::ReportHead />
             <bar::QuestionBar />
             <AddressProblems address=planner.address />
             <cards::Answer />
@@ -108,6 +114,7 @@ pub(crate) fn PlanPage() -> impl IntoView {
                 <front::Front />
                 <layouts::Layouts />
             </div>
+            <saved::SavedPanel />
             <div id=handover::DETAILS_ID class="details"></div>
         </div>
     }

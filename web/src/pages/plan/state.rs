@@ -21,6 +21,46 @@ pub(super) const Y_KEY: &str = "y";
 /// The key of the address for the order of the layouts.
 pub(super) const ORDER_KEY: &str = "order";
 
+/// A tab of the details.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DetailsTab {
+    Time,
+    Memory,
+    Scaling,
+    Evidence,
+    Launch,
+}
+
+impl DetailsTab {
+    pub(crate) const ALL: [DetailsTab; 5] =
+        [DetailsTab::Time, DetailsTab::Memory, DetailsTab::Scaling, DetailsTab::Evidence, DetailsTab::Launch];
+
+    /// Returns its text under [`TAB_KEY`] in the address.
+    pub(crate) fn id(self) -> &'static str {
+        match self {
+            DetailsTab::Time => "",
+            DetailsTab::Memory => "memory",
+            DetailsTab::Scaling => "scaling",
+            DetailsTab::Evidence => "evidence",
+            DetailsTab::Launch => "launch",
+        }
+    }
+
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            DetailsTab::Time => "Time",
+            DetailsTab::Memory => "Memory",
+            DetailsTab::Scaling => "Scaling",
+            DetailsTab::Evidence => "Evidence",
+            DetailsTab::Launch => "Launch",
+        }
+    }
+
+    pub(crate) fn of(id: &str) -> DetailsTab {
+        DetailsTab::ALL.into_iter().find(|tab| tab.id() == id).unwrap_or(DetailsTab::Time)
+    }
+}
+
 /// The question and the shown plan.
 #[derive(Clone, Copy)]
 pub(crate) struct PlanState {

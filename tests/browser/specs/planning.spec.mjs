@@ -1,0 +1,129 @@
+import { readFileSync } from "node:fs";
+
+import { expect, expectAccessible, test } from "../fixtures.mjs";
+
+const verdict = (page) => page.locator("#verdict");
+const cards = (page) => page.locator(".gpu-card");
+const details = (page) => page.locator("#headline");
+
+for (const [model, title] of [
+  ["Llama 3.1 70B", "Llama 3.1 70B"],
+  ["Qwen3 235B", "Qwen3 235B-A22B"],
+]) {
+  test(`how many H100 or B200 train ${title} on 10T tokens, by keyboard only`, async ({ page }) => {
+    await page.goto("/");
+    await expect(verdict(page)).toContainText("B200 needs");
+    await page.locator("#ask-model").focus();
+    await page.keyboard.press("ControlOrMeta+A");
+    await page.keyboard.type(model);
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Tab");
+    await expect(page.locator("#ask-tokens")).toBeFocused();
+    await page.keyboard.press("ControlOrMeta+A");
+    await page.keyboard.type("10T");
+    await page.keyboard.press("Enter");
+    await expect(details(page)).toContainText(title);
+    for (const card of [cards(page).nth(0), cards(page).nth(1)]) {
+      await expect(card.locator(".hero")).toHaveText(/^[\d,]+ GPUs$/);
+      await expect(card.locator(".days p")).toHaveText(/^\d+ days \d+–\d+$/);
+      await expect(card.locator(".mini")).toContainText(/\$\d/);
+      await expect(card.locator(".layout-line")).toContainText("MBS");
+    }
+  });
+}
+
+test("saved plans stand side by side, survive a reload and can be exported", async ({ page }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  for (const card of [0, 1]) await cards(page).nth(card).getByRole("button", { name: /^Save/ }).click();
+  const saved = page.getByRole("region", { name: "Saved plans" }).first();
+  await expect(saved.getByRole("columnheader")).toHaveCount(2);
+  // Both train the same model, on different GPUs.
+  await expect(saved.locator("tr.differs").filter({ hasText: "Precision" })).toBeVisible();
+  await expect(saved.locator("tr:not(.differs)").filter({ hasText: "Llama 3.1 70B" })).toBeVisible();
+  await expectAccessible(page);
+  await page.reload();
+  await expect(saved.getByRole("columnheader")).toHaveCount(2);
+  const download = page.waitForEvent("download");
+  await page.getByRole("button", { name: "CSV", exact: true }).click();
+  const lines = readFileSync(await (await download).path(), "utf8").trim().split("\n");
+  expect(lines).toHaveLength(3);
+  expect(lines[0]).toContain("Model,Tokens,GPU,GPUs");
+  await page.getByRole("button", { name: "Copy as Markdown" }).click();
+  await expect(page.getByRole("button", { name: "Copied" })).toBeVisible();
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toContain("| Llama 3.1 70B |");
+  await page.getByRole("button", { name: /^Remove [\d,]+ × H100$/ }).click();
+  await expect(saved.getByRole("columnheader")).toHaveCount(1);
+});
+
+test("the command palette finds and runs commands", async ({ page }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  await page.keyboard.press("?");
+  const palette = page.getByRole("dialog", { name: "Commands" });
+  await expect(palette).toBeVisible();
+  await expectAccessible(page);
+  await page.keyboard.type("chart energy");
+  await page.keyboard.press("Enter");
+  await expect(palette).toBeHidden();
+  await expect(page).toHaveURL(/y=energy/);
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("memory");
+  await page.keyboard.press("Enter");
+  await expect(page.getByRole("tab", { name: "Memory" })).toHaveAttribute("aria-selected", "true");
+  await page.locator("#ask-tokens").focus();
+  await page.keyboard.type("?");
+  await expect(palette).toBeHidden();
+});
+
+test("the printed report holds the question and the answer on a page", async ({ page }) => {
+  await page.goto("/?v=1&by=60d&gs=b200");
+  await expect(details(page)).toBeVisible();
+  await page.emulateMedia({ media: "print" });
+  await expect(page.locator(".printed")).toContainText("Question: Llama 3.1 70B");
+  await expect(page.locator(".question")).toBeHidden();
+  await expect(page.locator("#details")).toBeHidden();
+  await expect(verdict(page)).toBeVisible();
+  const pdf = (await page.pdf({ format: "A4" })).toString("latin1");
+  expect(pdf.match(/\/Type \/Page\b/g)).toHaveLength(1);
+});
+
+test("a locked value is kept by the search, and removing the lock restores the best plan", async ({ page }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  const best = await cards(page).nth(1).locator(".layout-line").textContent();
+  await page.getByText("All settings").click();
+  await page.locator("#field-tp").fill("8");
+  await page.getByRole("button", { name: "Lock TP", exact: true }).click();
+  await expect(page.locator(".locks")).toContainText("TP 8");
+  await expect(cards(page).nth(1).locator(".layout-line")).toContainText("TP 8");
+  await page.locator(".locks button").click();
+  await expect(cards(page).nth(1).locator(".layout-line")).toHaveText(best);
+});
+
+test("a plan that was chosen is shared by its link", async ({ page, context }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  await page.locator(".row-button").nth(4).click();
+  await expect(page.locator(".row-button").nth(4)).toHaveAttribute("aria-pressed", "true");
+  const figures = await page.locator(".figures").innerText();
+  const other = await context.newPage();
+  await other.goto(page.url());
+  await expect(other.locator(".figures")).toHaveText(/days/);
+  await expect.poll(() => other.locator(".figures").innerText()).toBe(figures);
+});
+
+test("a link to the former Search page opens the same question", async ({ page }) => {
+  await page.goto("/search?v=1&by=45d&gs=b200");
+  await expect(verdict(page)).toContainText("within 45 days");
+  await expect(page).toHaveURL(/\/\?v=1&gs=b200&by=45d|\/\?v=1&by=45d&gs=b200/);
+});
+
+test("steppers change the layout, and the memory follows", async ({ page }) => {
+  await page.goto("/?v=1&r=llama3.1-405b/h100/fp8/512@25.04&tab=memory");
+  await expect(page.locator(".fit")).toContainText("free");
+  const before = await page.locator(".fit").textContent();
+  await page.getByRole("button", { name: "Halve CP" }).click();
+  await expect(page).toHaveURL(/cp=1/);
+  await expect(page.locator(".fit")).not.toHaveText(before);
+});

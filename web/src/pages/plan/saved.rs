@@ -1,0 +1,348 @@
+//! Plans that the user saved in this browser, side by side.
+
+use super::Planner;
+use super::cards::trust_text;
+use super::findings::{Findings, OfferFindings};
+use super::verdict::{money, rounded_count};
+use crate::components::copy::{CopyButton, DownloadButton};
+use crate::message::search::{FoundPlan, Spread};
+use gloo_storage::{LocalStorage, Storage};
+use leptos::prelude::*;
+use serde::{Deserialize, Serialize};
+use trainplan_shared::tables::TextTable;
+use trainplan_shared::units::{
+    group_digits, percent, readable, readable_days, readable_range, signed_percent,
+};
+
+/// Where the browser stores the plans. Another name for another format.
+const KEY: &str = "plans-1";
+
+/// The most plans that are kept, so that they can be read side by side.
+const MOST: usize = 4;
+
+/// A plan with what it trains.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct SavedPlan {
+    /// The title of the model.
+    model: String,
+    tokens: f64,
+    /// The name of the GPU type.
+    gpu: String,
+    software: String,
+    currency: String,
+    plan: FoundPlan,
+}
+
+/// A fact about a plan: a row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PlanFact {
+    Model,
+    Tokens,
+    Gpu,
+    Gpus,
+    Precision,
+    Layout,
+    Software,
+    Days,
+    Cost,
+    Energy,
+    StepTime,
+    TokensPerGpu,
+    Mfu,
+    FreeMemory,
+    Confidence,
+}
+
+impl PlanFact {
+    const ALL: [PlanFact; 15] = [
+        PlanFact::Model,
+        PlanFact::Tokens,
+        PlanFact::Gpu,
+        PlanFact::Gpus,
+        PlanFact::Precision,
+        PlanFact::Layout,
+        PlanFact::Software,
+        PlanFact::Days,
+        PlanFact::Cost,
+        PlanFact::Energy,
+        PlanFact::StepTime,
+        PlanFact::TokensPerGpu,
+        PlanFact::Mfu,
+        PlanFact::FreeMemory,
+        PlanFact::Confidence,
+    ];
+
+    fn title(self) -> &'static str {
+        match self {
+            PlanFact::Model => "Model",
+            PlanFact::Tokens => "Tokens",
+            PlanFact::Gpu => "GPU",
+            PlanFact::Gpus => "GPUs",
+            PlanFact::Precision => "Precision",
+            PlanFact::Layout => "Layout",
+            PlanFact::Software => "Software",
+            PlanFact::Days => "Days",
+            PlanFact::Cost => "Cost",
+            PlanFact::Energy => "Energy, MWh",
+            PlanFact::StepTime => "Step time, s",
+            PlanFact::TokensPerGpu => "Tokens/s per GPU",
+            PlanFact::Mfu => "MFU",
+            PlanFact::FreeMemory => "Free memory, GiB",
+            PlanFact::Confidence => "Confidence",
+        }
+    }
+
+    fn text(self, saved: &SavedPlan) -> String {
+        let plan = &saved.plan;
+        let range = |value: Spread| {
+            format!("{} ({})", readable(value.mid), readable_range((value.low, value.high), readable))
+        };
+        match self {
+            PlanFact::Model => saved.model.clone(),
+            PlanFact::Tokens => rounded_count(saved.tokens),
+            PlanFact::Gpu => saved.gpu.clone(),
+            PlanFact::Gpus => group_digits(plan.gpus.into()),
+            PlanFact::Precision => plan.precision.clone(),
+            PlanFact::Layout => plan.layout.clone(),
+            PlanFact::Software => saved.software.clone(),
+            PlanFact::Days => {
+                let days = plan.days;
+                let range = readable_range((days.low, days.high), readable_days);
+                format!("{} ({range})", readable_days(days.mid))
+            }
+            PlanFact::Cost => plan.cost.map_or("–".into(), |cost| {
+                let amount = |value: f64| money(value, &saved.currency);
+                format!("{} ({}–{})", amount(cost.mid), amount(cost.low), amount(cost.high))
+            }),
+            PlanFact::Energy => range(plan.mwh),
+            PlanFact::StepTime => range(plan.step_s),
+            PlanFact::TokensPerGpu => group_digits(plan.tokens_per_s_per_gpu),
+            PlanFact::Mfu => percent(plan.mfu),
+            PlanFact::FreeMemory => format!("{:.1}", plan.spare_gib),
+            PlanFact::Confidence => trust_text(plan.trust).1.into(),
+        }
+    }
+
+    /// Returns the value of a fact that is compared in percent.
+    fn value(self, saved: &SavedPlan) -> Option<f64> {
+        let plan = &saved.plan;
+        match self {
+            PlanFact::Gpus => Some(plan.gpus.into()),
+            PlanFact::Days => Some(plan.days.mid),
+            PlanFact::Cost => Some(plan.cost?.mid),
+            PlanFact::Energy => Some(plan.mwh.mid),
+            PlanFact::StepTime => Some(plan.step_s.mid),
+            PlanFact::TokensPerGpu => Some(plan.tokens_per_s_per_gpu),
+            _ => None,
+        }
+    }
+
+    /// Returns how far a plan is from the first one; none if both have the same value or the fact is not a number.
+    fn difference(self, first: &SavedPlan, saved: &SavedPlan) -> Option<String> {
+        let (one, other) = (self.value(first)?, self.value(saved)?);
+        (one != other && one > 0.0).then(|| signed_percent(other / one - 1.0))
+    }
+}
+
+/// The saved plans.
+#[derive(Clone, Copy)]
+pub(super) struct SavedPlans(RwSignal<Vec<SavedPlan>>);
+
+impl SavedPlans {
+    /// Provides the plans that this browser stored, and stores every change.
+    pub(super) fn provide() {
+        let saved = SavedPlans(RwSignal::new(LocalStorage::get(KEY).unwrap_or_default()));
+        provide_context(saved);
+        Effect::new(move |before: Option<()>| {
+            let plans = saved.0.get();
+            // Without access to storage, the plans stay until the page is left.
+            if before.is_some() {
+                let _ = LocalStorage::set(KEY, plans);
+            }
+        });
+    }
+
+    fn of_page() -> SavedPlans {
+        #[expect(clippy::expect_used, reason = "the page provides it before its parts are made")]
+        use_context().expect("the Plan page provides the saved plans")
+    }
+
+    fn contains(self, query: &str) -> bool {
+        self.0.with(|plans| plans.iter().any(|saved| saved.plan.query == query))
+    }
+
+    fn is_full(self) -> bool {
+        self.0.with(|plans| plans.len() >= MOST)
+    }
+
+    fn remove(self, query: &str) {
+        self.0.update(|plans| plans.retain(|saved| saved.plan.query != query));
+    }
+}
+
+/// Returns a plan of a GPU type with what it trains.
+fn saved_plan(findings: &Findings, offer: &OfferFindings, plan: &FoundPlan) -> SavedPlan {
+    let asked = findings.asked.clone().unwrap_or_default();
+    SavedPlan {
+        model: asked.model,
+        tokens: asked.tokens,
+        gpu: offer.gpu.name.clone(),
+        software: offer.gpu.software.clone(),
+        currency: asked.currency,
+        plan: plan.clone(),
+    }
+}
+
+/// A button that saves a plan, or removes it from the saved ones.
+#[component]
+pub(super) fn SaveButton(
+    /// The GPU type's id.
+    gpu: String,
+    plan: FoundPlan,
+) -> impl IntoView {
+    let (planner, saved) = (Planner::of_page(), SavedPlans::of_page());
+    let query = plan.query.clone();
+    let is_saved = Memo::new(move |_| saved.contains(&query));
+    let name = format!("Save {} GPUs, {}", group_digits(plan.gpus.into()), plan.layout);
+    let toggle = move |event: leptos::ev::MouseEvent| {
+        // The row below the button would choose its plan.
+        event.stop_propagation();
+        if is_saved.get_untracked() {
+            return saved.remove(&plan.query);
+        }
+        planner.search.findings.with_untracked(|findings| {
+            if let Some(offer) = findings.offers.iter().find(|offer| offer.gpu.id == gpu) {
+                let new = saved_plan(findings, offer, &plan);
+                saved.0.update(|plans| plans.push(new));
+            }
+        });
+    };
+    view! {
+        <button
+            type="button"
+            class="save"
+            aria-label=name
+            aria-pressed=move || is_saved.get().to_string()
+            disabled=move || !is_saved.get() && saved.is_full()
+            title=move || match (is_saved.get(), saved.is_full()) {
+                (true, _) => "Remove from the saved plans",
+                (false, true) => "Four plans are saved. Remove one first.",
+                (false, false) => "Save, to compare side by side",
+            }
+            on:click=toggle
+        >
+            {move || if is_saved.get() { "★" } else { "☆" }}
+        </button>
+    }
+}
+
+/// Returns the plans as a table with a row for each.
+fn table(plans: &[SavedPlan]) -> TextTable {
+    let facts = PlanFact::ALL;
+    let is_number = |fact: PlanFact| plans.iter().any(|saved| fact.value(saved).is_some());
+    TextTable {
+        titles: facts.map(PlanFact::title).to_vec(),
+        numbers: facts.map(is_number).to_vec(),
+        rows: plans.iter().map(|saved| facts.map(|fact| Some(fact.text(saved))).to_vec()).collect(),
+    }
+}
+
+/// The saved plans side by side, with their differences.
+#[component]
+pub(super) fn SavedPanel() -> impl IntoView {
+    let saved = SavedPlans::of_page();
+    let plans = saved.0;
+    let markdown = Signal::derive(move || plans.with(|plans| table(plans).to_markdown()));
+    let csv = Signal::derive(move || plans.with(|plans| table(plans).to_csv().unwrap_or_default()));
+    let json =
+        Signal::derive(move || plans.with(|plans| serde_json::to_string_pretty(plans).unwrap_or_default()));
+    view! {
+        <Show when=move || plans.with(|plans| !plans.is_empty())>
+            <section class="saved panel-card" aria-labelledby="saved-title">
+                <header>
+                    <h2 id="saved-title">"Saved plans"</h2>
+                    <div class="buttons">
+                        <CopyButton text=markdown label="Copy as Markdown" />
+                        <DownloadButton text=csv name="plans.csv" label="CSV" />
+                        <DownloadButton text=json name="plans.json" label="JSON" />
+                        <button type="button" class="action" on:click=move |_| plans.set(Vec::new())>
+                            "Remove all"
+                        </button>
+                    </div>
+                </header>
+                <div class="scroll" tabindex="0" role="region" aria-labelledby="saved-title">
+                    {move || plans.with(|plans| side_by_side(saved, plans))}
+                </div>
+                <p><small>"They are stored in this browser. Values that differ are marked; percentages compare with the first plan."</small></p>
+            </section>
+        </Show>
+    }
+}
+
+fn side_by_side(saved: SavedPlans, plans: &[SavedPlan]) -> impl IntoView + use<> {
+    let head = |plan: &SavedPlan| {
+        let query = plan.plan.query.clone();
+        let name = format!("{} × {}", group_digits(plan.plan.gpus.into()), plan.gpu);
+        let label = format!("Remove {name}");
+        view! {
+            <th scope="col">
+                <a href=format!("/?{query}") rel="external">{name}</a>
+                <button type="button" class="save" aria-label=label title="Remove" on:click=move |_| saved.remove(&query)>
+                    "×"
+                </button>
+            </th>
+        }
+    };
+    let row = |fact: PlanFact| {
+        let texts: Vec<String> = plans.iter().map(|plan| fact.text(plan)).collect();
+        let differs = texts.iter().any(|text| *text != texts[0]);
+        let cells = plans.iter().zip(texts).map(|(plan, text)| {
+            let difference = fact.difference(&plans[0], plan);
+            view! { <td>{text} " " <small>{difference}</small></td> }
+        });
+        view! { <tr class:differs=differs><th scope="row">{fact.title()}</th>{cells.collect_view()}</tr> }
+    };
+    view! {
+        <table class="side-by-side">
+            <thead><tr><td></td>{plans.iter().map(head).collect_view()}</tr></thead>
+            <tbody>{PlanFact::ALL.map(row)}</tbody>
+        </table>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::findings::tests::{answered, plan};
+    use super::*;
+
+    fn two() -> Vec<SavedPlan> {
+        let findings =
+            answered(&[("H100", Some(plan(1000, 58.0, 4e6))), ("B200", Some(plan(500, 58.0, 3e6)))]);
+        let saved = |offer: &OfferFindings| {
+            saved_plan(
+                &findings,
+                offer,
+                offer.answer.as_ref().and_then(|answer| answer.plan.as_ref()).expect("a plan"),
+            )
+        };
+        findings.offers.iter().map(saved).collect()
+    }
+
+    #[test]
+    fn numbers_are_compared_with_the_first_plan() {
+        let plans = two();
+        let difference = |fact: PlanFact| fact.difference(&plans[0], &plans[1]);
+        assert_eq!(difference(PlanFact::Gpus).as_deref(), Some("-50.0 %"));
+        assert_eq!(difference(PlanFact::Cost).as_deref(), Some("-25.0 %"));
+        assert_eq!((difference(PlanFact::Days), difference(PlanFact::Layout)), (None, None));
+    }
+
+    #[test]
+    fn a_table_has_a_row_for_each_plan_and_a_column_for_each_fact() {
+        let table = table(&two());
+        assert_eq!(table.rows.len(), 2);
+        assert!(table.rows.iter().all(|row| row.len() == PlanFact::ALL.len()));
+        let csv = table.to_csv().expect("writing to memory");
+        assert!(csv.starts_with("Model,Tokens,GPU,GPUs,"), "{csv}");
+    }
+}
