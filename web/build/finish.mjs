@@ -79,11 +79,12 @@ function addStart(html, name) {
   return replaceOnce(html, new RegExp(`(<meta name="${name}-src" content=")"`), (_, tag) => `${tag}/${script}"`);
 }
 
-/** Returns the page with another program instead of the planner, which Trunk put there. */
+/** Returns the page with another program instead of the planner, which Trunk put there, and without the planner's styles. */
 function openProgram(html, name) {
   const { wasm, glue } = programs[name];
   const [planner] = html.match(/trainplan-planner-[0-9a-f]+(?=\.js)/);
-  return html.replaceAll(`${planner}_bg.wasm`, wasm).replaceAll(`${planner}.js`, glue);
+  const opened = html.replaceAll(`${planner}_bg.wasm`, wasm).replaceAll(`${planner}.js`, glue);
+  return replaceOnce(opened, /<link[^>]*href="\/plan-[0-9a-f]+\.css"[^>]*>/, () => "");
 }
 
 /** Adds hashes to the file names of a program that Trunk did not put on the page, so that browsers never cache an old one. */
