@@ -123,6 +123,20 @@ pub fn readable_days(days: f64) -> String {
     if days >= 9.995 { group_digits(days) } else { readable(days) }
 }
 
+/// Reads a number of days or weeks: `60d`, `60 days`, `8w`, `8 weeks`, `60`. None for anything else, and for none or negative
+/// days.
+pub fn parse_days(text: &str) -> Option<f64> {
+    let text = text.trim().to_ascii_lowercase();
+    let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = match text[number.len()..].trim() {
+        "" | "d" | "day" | "days" => 1.0,
+        "w" | "week" | "weeks" => 7.0,
+        _ => return None,
+    };
+    let days = number.trim().parse::<f64>().ok()? * unit;
+    (days > 0.0 && days.is_finite()).then_some(days)
+}
+
 /// Returns a range for people to read, the lower end first whatever the order of `ends`: `131–147`.
 pub fn readable_range(ends: (f64, f64), write: fn(f64) -> String) -> String {
     format!("{}–{}", write(ends.0.min(ends.1)), write(ends.0.max(ends.1)))
@@ -255,6 +269,15 @@ mod tests {
         {
             assert_eq!(readable_days(days), text);
         }
+    }
+
+    #[test]
+    fn days_and_weeks_are_read() {
+        let texts = ["60d", "60 days", "8w", " 8 Weeks ", "1.5", "0", "-3d", "soon", "2 months", "inf"];
+        let days = texts.map(parse_days);
+        let read = [Some(60.0), Some(60.0), Some(56.0), Some(56.0), Some(1.5)];
+        assert_eq!(days[..5], read);
+        assert!(days[5..].iter().all(Option::is_none));
     }
 
     #[test]

@@ -153,7 +153,8 @@ impl FromStr for OwnPrices {
                 };
                 return Err(Problem::new(Field::Price, text, message![Field::Price, message]));
             }
-            prices.push(OwnPrice { gpu, per_gpu_hour: own_range(price.trim(), text)? });
+            prices
+                .push(OwnPrice { gpu, per_gpu_hour: own_range(price.trim().trim_start_matches('$'), text)? });
         }
         Ok(OwnPrices(prices))
     }

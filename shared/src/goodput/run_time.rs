@@ -1,6 +1,8 @@
 //! The time of a whole run, as a range.
 
-use super::{Disruptions, Recovery, SaveTime, checkpoint_goodput, daly_interval_s, young_interval_s};
+use super::{
+    Disruptions, FailureRate, Recovery, SaveTime, checkpoint_goodput, daly_interval_s, young_interval_s,
+};
 use crate::assumption::Assumption;
 use crate::estimate::Interval;
 use crate::explain::Line;
@@ -24,6 +26,18 @@ pub struct RunLoad {
     pub steps: f64,
     /// Size of a checkpoint, in bytes.
     pub checkpoint_bytes: f64,
+}
+
+impl RunLoad {
+    /// Returns the days with failures at the predicted step time and the middle of the failure rates.
+    pub fn expected_days(&self, disruptions: &Disruptions) -> f64 {
+        let ValueRange { low, high } = disruptions.failure_rate.per_gpu_hour();
+        // Rates span a factor, so the geometric mean is their middle.
+        let failure_rate = FailureRate::Own(ValueRange::of(libm::sqrt(low * high)));
+        let mid = self.step_time_s.mid;
+        let load = RunLoad { step_time_s: Interval { low: mid, mid, high: mid }, ..*self };
+        RunTime::of(&load, &Disruptions { failure_rate, ..*disruptions }).high.days
+    }
 }
 
 /// One end of the range: a step time with a failure rate.

@@ -18,6 +18,8 @@ pub struct RunPlan {
     pub tokens: f64,
     /// Days with failures, saves and overheads.
     pub days: ValueRange,
+    /// Days with failures at the predicted step time and the middle of the failure rates.
+    pub expected_days: f64,
     /// The share of the time that trains.
     pub goodput: ValueRange,
     /// Failures expected in the run.
@@ -59,6 +61,7 @@ impl RunPlan {
         RunPlan {
             tokens,
             days: time.days(),
+            expected_days: load.expected_days(&settings.disruptions),
             goodput: time.goodput(),
             failures: time.failures(),
             failure_rate_source: settings.disruptions.failure_rate.source(),

@@ -33,6 +33,16 @@ pub struct RunSettings {
 }
 
 impl RunSettings {
+    /// Returns the price that a run of weeks is paid with: the user's, or the assumed one of the user's form of purchase or of a
+    /// reservation; none if no price is known.
+    pub fn usual_price(&self, gpu: &str) -> Option<Price> {
+        let prices = self.prices(gpu);
+        let is_reserved = |price: &&Price| {
+            matches!(price.source, PriceSource::Assumed { form: PurchaseForm::Reserved, .. })
+        };
+        prices.iter().find(is_reserved).or(prices.first()).copied()
+    }
+
     /// Returns the prices of a GPU type: the user's own, or the assumed one of each form of purchase, from the cheapest
     /// form. It is empty if no price is known.
     pub fn prices(&self, gpu: &str) -> Vec<Price> {

@@ -1,5 +1,6 @@
 //! The answer for one GPU type: the best plan, other good layouts, and why the goal can't be reached.
 
+use super::batches::GlobalBatches;
 use super::{Goal, GpuCounts, GpuOffer, Objective, PlannedRun, Question};
 use crate::catalog::{Catalog, Gpu, Recipe};
 use crate::field::Field;
@@ -60,15 +61,16 @@ pub struct Relaxation {
 }
 
 impl GpuAnswer {
-    pub(super) fn new(
+    pub(super) fn new<'a, 'b: 'a>(
         question: &Question,
         offer: &GpuOffer,
-        search: &LayoutSearch<'_>,
+        search_of: impl Fn(Option<&PlannedRun>) -> &'a LayoutSearch<'b>,
         points: &[PlannedRun],
         empty: &[u32],
     ) -> GpuAnswer {
         let chosen = question.choose(points);
         let shown = chosen.or_else(|| question.nearest(points));
+        let search = search_of(shown.map(|index| &points[index]));
         let gpus = shown.map(|index| points[index].gpus).or(empty.last().copied());
         let run = |gpus: u32, layout: RankedLayout| PlannedRun::new(question, offer, gpus, layout);
         let (mut layouts, mut counts) = (Vec::new(), SearchCounts::default());
@@ -182,9 +184,9 @@ impl Question {
             }
         }
         // A power of two divides by most degrees.
-        let size = self.gbs.last().copied()?.next_power_of_two();
+        let size = self.gbs.sizes().last().copied()?.next_power_of_two();
         for gbs in [size, size.saturating_mul(2), size.saturating_mul(4)] {
-            let question = Question { gbs: vec![gbs], ..self.clone() };
+            let question = Question { gbs: GlobalBatches::fixed(gbs), ..self.clone() };
             if let Some(found) = with(&question, most, Setting::new(Field::Gbs, gbs)) {
                 return Some(found);
             }

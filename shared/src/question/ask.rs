@@ -1,5 +1,6 @@
 //! What is asked.
 
+use super::batches::GlobalBatches;
 use crate::catalog::{Gpu, Model};
 use crate::choices::choices;
 use crate::cost::Price;
@@ -28,10 +29,8 @@ pub struct Question {
     pub tokens_are_assumed: bool,
     /// Tokens of a sequence.
     pub seq_len: u32,
-    /// Global batch sizes to choose from, in sequences.
-    pub gbs: Vec<u32>,
-    /// Whether the global batch is assumed from the model's size.
-    pub gbs_is_assumed: bool,
+    /// Global batch sizes to choose from.
+    pub gbs: GlobalBatches,
     /// The GPU types to compare.
     pub offers: Vec<GpuOffer>,
     /// The numbers of GPUs to search.

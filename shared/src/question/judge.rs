@@ -112,6 +112,6 @@ mod tests {
         let [years] = &cautions("8", "500T")[..] else { panic!("one caution") };
         assert!(years.contains(" years. Search more GPUs with --gpus"), "{years}");
         let [waste] = &cautions("16384", "1T")[..] else { panic!("one caution") };
-        assert!(waste.contains("The MFU is only 1"), "{waste}");
+        assert!(waste.contains("The MFU is only 9"), "{waste}");
     }
 }

@@ -5,6 +5,7 @@
 
 mod answer;
 mod ask;
+mod batches;
 mod judge;
 mod plan;
 mod read;
@@ -12,6 +13,7 @@ mod survey;
 
 pub use answer::{GpuAnswer, Relaxation, Unmet};
 pub use ask::{Goal, GpuCounts, GpuOffer, Objective, Question};
+pub use batches::GlobalBatches;
 pub use plan::PlannedRun;
 pub use read::{USUAL_GPU_TYPES, split_gpu_types};
 pub use survey::{Finished, Survey};

@@ -2,12 +2,9 @@
 
 use super::{GpuOffer, Question};
 use crate::cost::{Power, RunCost, RunEnergy};
-use crate::estimate::Interval;
 use crate::field::Field;
 use crate::flops::ModelFlops;
-use crate::goodput::{Disruptions, FailureRate, RunLoad, RunTime, checkpoint_bytes};
-use crate::planning::RunSettings;
-use crate::range::ValueRange;
+use crate::goodput::{RunLoad, RunTime, checkpoint_bytes};
 use crate::search::RankedLayout;
 use crate::spec::Spec;
 use crate::units::TERA;
@@ -61,7 +58,7 @@ impl PlannedRun {
             layout,
             mfu: flops * per_gpu / (peak * TERA),
             tokens_per_s_per_gpu: per_gpu * f64::from(question.seq_len),
-            days: expected_days(&load, settings),
+            days: load.expected_days(&settings.disruptions),
             time,
             // The geometric mean is the middle of a range that spans a factor.
             expected_cost: cost.map(|cost| libm::sqrt(cost.total.low * cost.total.high)),
@@ -82,14 +79,4 @@ impl PlannedRun {
             .with(Field::Gpus, self.gpus.to_string());
         self.layout.candidate.apply(spec)
     }
-}
-
-/// Returns the days at the predicted step time and the middle of the failure rates.
-fn expected_days(load: &RunLoad, settings: &RunSettings) -> f64 {
-    let ValueRange { low, high } = settings.disruptions.failure_rate.per_gpu_hour();
-    // Rates span a factor, so the geometric mean is their middle.
-    let failure_rate = FailureRate::Own(ValueRange::of(libm::sqrt(low * high)));
-    let mid = load.step_time_s.mid;
-    let load = RunLoad { step_time_s: Interval { low: mid, mid, high: mid }, ..*load };
-    RunTime::of(&load, &Disruptions { failure_rate, ..settings.disruptions }).high.days
 }

@@ -1,9 +1,9 @@
 //! Reading a question from fields.
 
 use super::ask::USUAL_DAYS;
+use super::batches::GlobalBatches;
 use super::{Goal, GpuOffer, Objective, Question};
 use crate::catalog::{Catalog, Gpu, Model};
-use crate::cost::{Price, PriceSource, PurchaseForm};
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::field::Field;
 use crate::goodput::compute_optimal_tokens;
@@ -14,7 +14,7 @@ use crate::precision::Dtype;
 use crate::problem::Problem;
 use crate::search::{Locks, StackRules};
 use crate::spec::Spec;
-use crate::units::parse_count;
+use crate::units::{parse_count, parse_days};
 use std::borrow::Cow;
 use std::str::FromStr;
 use std::sync::LazyLock;
@@ -65,7 +65,7 @@ impl Reading<'_> {
         let seq_len = self.keep(self.spec.whole(Field::SeqLen, 1));
         let model = model?;
         let seq_len = seq_len.unwrap_or(model.seq_len);
-        let (gbs, gbs_is_assumed) = self.global_batches(&model, seq_len)?;
+        let gbs = self.global_batches(&model, seq_len)?;
         let goal_is_assumed =
             goal == Goal::Open && objective.is_none() && self.spec.get(Field::GpuRange).is_none();
         let goal = if goal_is_assumed { Goal::Deadline(USUAL_DAYS) } else { goal };
@@ -79,7 +79,6 @@ impl Reading<'_> {
             tokens_are_assumed: tokens.is_none(),
             seq_len,
             gbs,
-            gbs_is_assumed,
             offers,
             counts,
             goal,
@@ -116,7 +115,14 @@ impl Reading<'_> {
             Some(text) => self.keep(days(text).map(Some)),
             None => None,
         };
-        let budget = self.keep(self.spec.count(Field::Budget));
+        let budget = self.keep(match self.spec.get(Field::Budget) {
+            // "$3,000,000" is how people write an amount.
+            Some(text) => {
+                let plain = text.trim().trim_start_matches('$').replace(',', "");
+                Spec::default().with(Field::Budget, plain).count(Field::Budget)
+            }
+            None => Ok(None),
+        });
         match (deadline, budget) {
             (Some(_), Some(_)) => {
                 let message = message![
@@ -179,7 +185,7 @@ impl Reading<'_> {
                 continue;
             }
             if offers.iter().all(|offer| offer.gpu.id != gpu.id) {
-                let price = usual_price(settings, &gpu);
+                let price = settings.usual_price(&gpu.id);
                 offers.push(GpuOffer { gpu, dtypes, options, price });
             }
         }
@@ -204,14 +210,14 @@ impl Reading<'_> {
         self.keep(text.split(',').map(parse).collect::<Result<_, _>>().map(Some))
     }
 
-    /// Returns the global batches to choose from, in sequences, and whether they are assumed.
-    fn global_batches(&mut self, model: &Model, seq_len: u32) -> Option<(Vec<u32>, bool)> {
+    /// Returns the global batches to choose from.
+    fn global_batches(&mut self, model: &Model, seq_len: u32) -> Option<GlobalBatches> {
         if let Some(gbs) = self.keep(self.spec.whole(Field::Gbs, 1)) {
-            return Some((vec![gbs], false));
+            return Some(GlobalBatches::fixed(gbs));
         }
         let Some(text) = self.spec.get(Field::BatchTokens) else {
             let tokens = usual_batch_tokens(model.architecture.parameters());
-            return Some((vec![round_sequences(tokens, seq_len)], true));
+            return Some(GlobalBatches::assumed(round_sequences(tokens, seq_len)));
         };
         let ends = match text.split_once("..") {
             Some((least, most)) => parse_count(least).zip(parse_count(most)),
@@ -228,11 +234,7 @@ impl Reading<'_> {
             return None;
         }
         // "4M" stands for a round number of sequences nearby.
-        let (least, most) = (round_sequences(least, seq_len), round_sequences(most, seq_len));
-        let doubled = std::iter::successors(Some(least), |gbs| gbs.checked_mul(2));
-        let mut sizes: Vec<u32> = doubled.take_while(|gbs| *gbs < most).collect();
-        sizes.push(most);
-        Some((sizes, false))
+        Some(GlobalBatches::range(round_sequences(least, seq_len), round_sequences(most, seq_len)))
     }
 }
 
@@ -256,15 +258,6 @@ fn usual_precisions(rules: &StackRules, gpu: &Gpu) -> Vec<Dtype> {
     let narrow = [Dtype::Mxfp8, Dtype::Fp8Current, Dtype::Fp8];
     let narrow = narrow.into_iter().find(|dtype| rules.computes_in(*dtype, gpu));
     std::iter::once(Dtype::Bf16).chain(narrow).collect()
-}
-
-/// Returns the user's price, or the assumed price of the user's form of purchase, or of a reservation: what a run of weeks
-/// is paid with.
-fn usual_price(settings: &RunSettings, gpu: &Gpu) -> Option<Price> {
-    let prices = settings.prices(&gpu.id);
-    let is_reserved =
-        |price: &&Price| matches!(price.source, PriceSource::Assumed { form: PurchaseForm::Reserved, .. });
-    prices.iter().find(is_reserved).or(prices.first()).copied()
 }
 
 /// Returns the sequences of a batch of about `tokens` tokens: the nearest power of two if it is within a tenth, because
@@ -297,14 +290,7 @@ fn usual_batch_tokens(parameters: f64) -> f64 {
 
 /// Returns the days of a time such as `60d`, `8w` or `60`.
 fn days(text: &str) -> Result<f64, Problem> {
-    let text = text.trim();
-    let (number, unit) = match text.strip_suffix(['d', 'w']) {
-        Some(number) if text.ends_with('w') => (number, 7.0),
-        Some(number) => (number, 1.0),
-        None => (text, 1.0),
-    };
-    let days = number.trim().parse::<f64>().ok().map(|count| count * unit);
-    days.filter(|days| *days > 0.0 && days.is_finite()).ok_or_else(|| {
+    parse_days(text).ok_or_else(|| {
         let message = format!(" must be a number of days or weeks, such as 60d or 8w, not \"{text}\".");
         Problem::new(Field::Deadline, text, message![Field::Deadline, message])
     })

@@ -1,8 +1,11 @@
 //! The search of one GPU type, count by count.
 
 use super::{Goal, GpuAnswer, GpuOffer, PlannedRun, Question};
-use crate::search::{LayoutSearch, Ranking, SearchSpace};
-use std::collections::VecDeque;
+use crate::search::{LayoutSearch, SearchSpace};
+use std::collections::{BTreeMap, VecDeque};
+
+/// The share of the days below which another batch than the question's is worth it.
+const WORTH_ANOTHER_BATCH: f64 = 0.98;
 
 /// The search of one GPU type for a question. Each count takes milliseconds, so that a page can show results as they come and
 /// stop when the question changes.
@@ -10,6 +13,8 @@ pub struct Survey<'a> {
     question: &'a Question,
     offer: &'a GpuOffer,
     search: LayoutSearch<'a>,
+    /// The searches with a batch that suits some numbers of GPUs better, by batch.
+    suited: BTreeMap<u32, LayoutSearch<'a>>,
     waiting: VecDeque<u32>,
     /// Whether the counts below the best round one were added.
     refined: bool,
@@ -25,7 +30,7 @@ impl Question {
             architecture: &self.model.architecture,
             gpu: &offer.gpu,
             dtypes: offer.dtypes.clone(),
-            gbs: self.gbs.clone(),
+            gbs: self.gbs.sizes().to_vec(),
             seq_len: self.seq_len,
             options: offer.options,
             locks: self.locks.clone(),
@@ -41,6 +46,7 @@ impl<'a> Survey<'a> {
             question,
             offer,
             search: LayoutSearch::new(question.space(offer)),
+            suited: BTreeMap::new(),
             waiting: question.counts.of_nodes(offer.gpu.gpus_per_node).into(),
             refined: !question.counts.is_coarse(),
             points: Vec::new(),
@@ -63,16 +69,39 @@ impl<'a> Survey<'a> {
             self.waiting = self.finer_counts().into();
         }
         let Some(gpus) = self.waiting.pop_front() else { return Err(Finished) };
-        let Ranking { best, .. } = self.search.rank(gpus, 1);
-        let Some(layout) = best.first() else {
+        let Some(run) = self.best_run(gpus) else {
             let place = self.empty.partition_point(|count| *count < gpus);
             self.empty.insert(place, gpus);
             return Ok(None);
         };
-        let run = PlannedRun::new(self.question, self.offer, gpus, *layout);
         let place = self.points.partition_point(|point| point.gpus < gpus);
         self.points.insert(place, run);
         Ok(Some(&self.points[place]))
+    }
+
+    /// Returns the best plan on a number of GPUs, with the question's batch or with one that suits the number.
+    fn best_run(&mut self, gpus: u32) -> Option<PlannedRun> {
+        let usual = best_of(&self.search, self.question, self.offer, gpus);
+        let Some(size) = self.question.gbs.suited(gpus) else { return usual };
+        let (question, offer) = (self.question, self.offer);
+        let search = self
+            .suited
+            .entry(size)
+            .or_insert_with(|| LayoutSearch::new(SearchSpace { gbs: vec![size], ..question.space(offer) }));
+        let suited =
+            search.rank(gpus, 1).best.first().map(|layout| PlannedRun::new(question, offer, gpus, *layout));
+        match (usual, suited) {
+            (Some(usual), Some(suited)) if suited.days < usual.days * WORTH_ANOTHER_BATCH => Some(suited),
+            (usual @ Some(_), _) => usual,
+            (None, suited) => suited,
+        }
+    }
+
+    /// Returns the search that found a plan.
+    fn search_of(&self, run: &PlannedRun) -> &LayoutSearch<'a> {
+        let gbs = run.layout.candidate.gbs;
+        let is_usual = self.question.gbs.sizes().contains(&gbs);
+        self.suited.get(&gbs).filter(|_| !is_usual).unwrap_or(&self.search)
     }
 
     /// Searches everything that is left.
@@ -83,7 +112,8 @@ impl<'a> Survey<'a> {
 
     /// Returns the answer from what was searched so far.
     pub fn answer(&self) -> GpuAnswer {
-        GpuAnswer::new(self.question, self.offer, &self.search, &self.points, &self.empty)
+        let search = |shown: Option<&PlannedRun>| shown.map_or(&self.search, |run| self.search_of(run));
+        GpuAnswer::new(self.question, self.offer, search, &self.points, &self.empty)
     }
 
     /// Returns every whole node between the best round count and the one below it: fewer GPUs may be enough.
@@ -106,3 +136,14 @@ impl<'a> Survey<'a> {
 /// Nothing is left to search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Finished;
+
+/// Returns the best plan of a search on a number of GPUs.
+fn best_of(
+    search: &LayoutSearch<'_>,
+    question: &Question,
+    offer: &GpuOffer,
+    gpus: u32,
+) -> Option<PlannedRun> {
+    let layout = *search.rank(gpus, 1).best.first()?;
+    Some(PlannedRun::new(question, offer, gpus, layout))
+}

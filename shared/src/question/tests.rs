@@ -1,6 +1,7 @@
 use super::*;
 use crate::field::Field;
 use crate::problem::Problem;
+use crate::search::Candidate;
 use crate::search::LayoutSearch;
 use crate::spec::Spec;
 
@@ -143,10 +144,10 @@ fn a_published_layout_stands_beside_the_best() {
 #[test]
 fn what_is_left_out_is_assumed_and_said_so() {
     let question = ask(&[(Field::Model, "llama3.1-70b")]);
-    assert!(question.tokens_are_assumed && question.gbs_is_assumed);
+    assert!(question.tokens_are_assumed && question.gbs.are_assumed());
     assert!((question.tokens / 1.41e12 - 1.0).abs() < 0.01, "{}", question.tokens);
     // 8 Mi tokens in sequences of 8,192.
-    assert_eq!(question.gbs, [1024]);
+    assert_eq!(question.gbs.sizes(), [1024]);
     let types: Vec<&str> = question.offers.iter().map(|offer| offer.gpu.id.as_str()).collect();
     assert_eq!(types, ["h100", "b200"]);
     assert_eq!((question.goal, question.objective), (Goal::Deadline(60.0), Objective::FewestGpus));
@@ -156,13 +157,13 @@ fn what_is_left_out_is_assumed_and_said_so() {
 }
 
 #[test]
-fn a_range_of_batches_is_doubled_from_end_to_end() {
-    let gbs = |text: &str| small(&[(Field::BatchTokens, text)]).gbs;
+fn a_range_of_batches_holds_its_ends_and_powers_of_two() {
+    let gbs = |text: &str| small(&[(Field::BatchTokens, text)]).gbs.sizes().to_vec();
     assert_eq!(
         (gbs("4M"), gbs("4M..16M"), gbs("3M..5M")),
-        (vec![512], vec![512, 1024, 2048], vec![366, 610])
+        (vec![512], vec![512, 1024, 2048], vec![366, 512, 610])
     );
-    assert_eq!(small(&[(Field::Gbs, "768")]).gbs, [768]);
+    assert_eq!(small(&[(Field::Gbs, "768")]).gbs.sizes(), [768]);
 }
 
 #[test]
@@ -212,4 +213,42 @@ fn own_gpus_keep_their_commas() {
     let question = small(&[(Field::GpuTypes, "h100:hbm_gb=96,hbm_tbps=2.4,b200")]);
     let types: Vec<&str> = question.offers.iter().map(|offer| offer.gpu.id.as_str()).collect();
     assert_eq!(types, ["h100:hbm_gb=96,hbm_tbps=2.4", "b200"]);
+}
+
+#[test]
+fn an_assumed_batch_suits_every_usual_number_of_gpus() {
+    for gpus in ["576", "768", "1000", "1536"] {
+        let fields = [(Field::Model, "llama3.1-70b"), (Field::GpuTypes, "b200"), (Field::GpuRange, gpus)];
+        let answer = answer(&ask(&fields));
+        let run = answer.best().unwrap_or_else(|| panic!("{gpus} GPUs have a plan"));
+        let change = f64::from(run.layout.candidate.gbs) / 1024.0 - 1.0;
+        assert!(change.abs() <= 0.15, "{gpus}: {change}");
+        // What is listed below the best plan has its batch.
+        assert!(answer.layouts.iter().all(|other| other.layout.candidate.gbs == run.layout.candidate.gbs));
+    }
+}
+
+#[test]
+fn a_range_of_batches_is_as_good_as_the_batches_in_it() {
+    let base = [(Field::Model, "llama3.1-70b"), (Field::GpuTypes, "b200"), (Field::GpuRange, "768")];
+    let days = |field: Field, text: &str| {
+        let fields: Vec<(Field, &str)> = base.into_iter().chain([(field, text)]).collect();
+        answer(&ask(&fields)).best().map_or(f64::INFINITY, |run| run.days)
+    };
+    let of_range = days(Field::BatchTokens, "6M..10M");
+    for gbs in ["768", "960", "1024", "1152"] {
+        assert!(of_range <= days(Field::Gbs, gbs) * 1.01, "{of_range} with the range, more than with {gbs}");
+    }
+}
+
+#[test]
+fn an_interleaved_pipeline_is_filled() {
+    let fields = [(Field::Model, "llama3.1-70b"), (Field::GpuTypes, "b200"), (Field::GpuRange, "2048")];
+    let answer = answer(&ask(&fields));
+    assert!(!answer.layouts.is_empty());
+    for run in &answer.layouts {
+        let Candidate { gbs, mbs, tp, pp, cp, vp, .. } = run.layout.candidate;
+        let ga = gbs / (mbs * (run.gpus / (tp * pp * cp)));
+        assert!(vp == 1 || ga >= pp, "{}", run.layout.candidate);
+    }
 }

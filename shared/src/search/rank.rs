@@ -290,7 +290,7 @@ impl<'a> LayoutSearch<'a> {
                         continue;
                     }
                     let batch = Batch::of_ranks(self.space.seq_len, blocks.mbs, *gbs, dp);
-                    if pipeline.vp > 1 && rules.whole_rounds && !batch.ga().is_multiple_of(pipeline.pp) {
+                    if pipeline.vp > 1 && !rules.allows_rounds(batch.ga(), pipeline.pp) {
                         continue;
                     }
                     // While the pipeline fills and drains, each stage but one waits: a micro batch of all others, by chunks.

@@ -22,8 +22,8 @@ choices! {
         ExpertsDivide "experts_divide" "the GPUs can't be divided by expert TP × EP × PP",
         /// The global batch can't be divided by MBS × DP.
         BatchDivides "batch_divides" "the global batch can't be divided by MBS × DP",
-        /// Interleaving needs a gradient accumulation that is a multiple of PP.
-        WholeRounds "whole_rounds" "interleaving needs a gradient accumulation that is a multiple of PP",
+        /// Interleaving needs a micro batch for each stage, and in some software a multiple of PP.
+        WholeRounds "whole_rounds" "interleaving needs at least PP micro batches, in some software a multiple of PP",
         /// The fullest GPU needs more memory than there is.
         Memory "memory" "a GPU would need more memory than it has",
     }
@@ -94,6 +94,11 @@ impl FromRow for StackRules {
 }
 
 impl StackRules {
+    /// Returns whether `ga` micro batches can pass through an interleaved pipeline of `pp` stages.
+    pub(super) fn allows_rounds(&self, ga: u32, pp: u32) -> bool {
+        ga >= pp && (!self.whole_rounds || ga.is_multiple_of(pp))
+    }
+
     /// Returns the rules of a software; those of the default one if the data file lacks it.
     pub fn of(stack: Stack) -> &'static StackRules {
         static ALL: LazyLock<Vec<StackRules>> = LazyLock::new(|| embedded!("stack_rules.csv"));
@@ -125,7 +130,7 @@ impl StackRules {
             Some(Rule::ExpertsDivide)
         } else if !gbs.is_multiple_of(mbs * (gpus / ranks)) {
             Some(Rule::BatchDivides)
-        } else if vp > 1 && self.whole_rounds && !(gbs / (mbs * (gpus / ranks))).is_multiple_of(pp) {
+        } else if vp > 1 && !self.allows_rounds(gbs / (mbs * (gpus / ranks)), pp) {
             Some(Rule::WholeRounds)
         } else {
             None

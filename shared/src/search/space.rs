@@ -242,9 +242,7 @@ impl Dimensions {
                         let shard = u64::from(*mbs) * u64::from(gpus / ranks);
                         if !u64::from(*gbs).is_multiple_of(shard) {
                             discard(Rule::BatchDivides, each * chunk.len());
-                        } else if rules.whole_rounds
-                            && !(u64::from(*gbs) / shard).is_multiple_of(u64::from(pp))
-                        {
+                        } else if !rules.allows_rounds((u64::from(*gbs) / shard) as u32, pp) {
                             discard(Rule::WholeRounds, each * interleaved);
                         }
                     }

@@ -197,7 +197,7 @@ columns! {
     Gbs "gbs" {
         page "GBS" [number] => |row| row.run.layout.candidate.gbs.to_string().into();
         terminal "GBS" [number] => |row| {
-            let is_chosen = row.question.gbs.len() > 1;
+            let is_chosen = !row.question.gbs.are_fixed();
             is_chosen.then(|| row.run.layout.candidate.gbs.to_string())
         };
         sort => |row| SortValue::Number(Some(row.run.layout.candidate.gbs.into()));

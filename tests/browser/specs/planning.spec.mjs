@@ -12,7 +12,7 @@ for (const [model, title] of [
 ]) {
   test(`how many H100 or B200 train ${title} on 10T tokens, by keyboard only`, async ({ page }) => {
     await page.goto("/");
-    await expect(verdict(page)).toContainText("B200 needs");
+    await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 finish in \d+ days, within 60 days, for \$[\d.]+M\.$/);
     await page.locator("#ask-model").focus();
     await page.keyboard.press("ControlOrMeta+A");
     await page.keyboard.type(model);
@@ -126,4 +126,27 @@ test("steppers change the layout, and the memory follows", async ({ page }) => {
   await page.getByRole("button", { name: "Halve CP" }).click();
   await expect(page).toHaveURL(/cp=1/);
   await expect(page.locator(".fit")).not.toHaveText(before);
+});
+
+test("a plan of one's own has its days with failures, cost and energy, and says that it misses the deadline", async ({ page }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  const best = await cards(page).nth(1).locator(".days p strong").textContent();
+  const whole = page.locator('[data-figure="days-with-failures"]');
+  await expect(whole).toContainText(best.replace(" days", ""));
+  await expect(page.locator('[data-figure="cost"]')).toContainText("$");
+  await page.getByText("All settings").click();
+  await page.locator("#field-gpus").fill("256");
+  await expect(page.getByText("Misses the deadline of 60 days.")).toBeVisible();
+});
+
+test("a number of GPUs that is no power of two has a plan, whose batch is shown", async ({ page }) => {
+  await page.goto("/?v=1&gs=b200&nr=768");
+  await expect(verdict(page)).toContainText("768 × B200 finish");
+  await expect(cards(page).first().locator(".mini")).toContainText("Tokens per step");
+});
+
+test("a wrong value of a search is marked in the drawer, which opens itself", async ({ page }) => {
+  await page.goto("/?v=1&obj=cheap");
+  await expect(page.locator("#field-objective-note .error")).toBeVisible();
 });

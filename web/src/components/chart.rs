@@ -410,6 +410,15 @@ fn interval(level: &PlotLevel) -> Option<Value> {
 /// The characters per line of the legend that fit on a narrow page.
 const LEGEND_LINE: usize = 34;
 
+/// Returns a background for texts in the colour `ink`, such as `rgb(20, 24, 32)`: that of the page's cards.
+pub(crate) fn behind(ink: &str) -> &'static str {
+    let red = ink.split(|sign: char| !sign.is_ascii_digit()).find(|digits| !digits.is_empty());
+    match red.and_then(|red| red.parse::<u32>().ok()) {
+        Some(128..) => "rgb(26, 30, 37)",
+        _ => "rgb(255, 255, 255)",
+    }
+}
+
 /// Returns a name escaped for Plotly, which reads names as HTML, and with line breaks: Plotly would cut off
 /// the ends of long names, and runs often differ only there.
 pub(crate) fn legend_text(name: &str) -> String {

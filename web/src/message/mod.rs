@@ -6,7 +6,7 @@ pub(crate) mod results;
 pub(crate) mod search;
 
 pub(crate) use plan::{
-    Bars, FieldChange, Imported, Launch, Launched, Part, Prediction, Refusal, Remedy, Step, Warning,
+    Bars, FieldChange, Imported, Launch, Launched, Part, Prediction, Refusal, Remedy, Step, Warning, WholeRun,
 };
 pub(crate) use results::*;
 

@@ -72,6 +72,21 @@ pub(crate) struct Prediction {
     /// The memory of a GPU in GiB: a bar for each pipeline stage.
     pub(crate) memory: Bars,
     pub(crate) capacity_gib: f64,
+    /// What the whole run takes; none for a proxy, or while a field of the run is invalid.
+    pub(crate) run: Option<WholeRun>,
+}
+
+/// What a whole run takes, with failures.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct WholeRun {
+    pub(crate) expected_days: f64,
+    pub(crate) days: (f64, f64),
+    /// From lowest to highest; none without a price.
+    pub(crate) cost: Option<(f64, f64)>,
+    pub(crate) currency: String,
+    /// How the GPUs are paid for, if the price is assumed.
+    pub(crate) purchase: Option<String>,
+    pub(crate) mwh: (f64, f64),
 }
 
 /// A change with which a scenario fits.

@@ -94,6 +94,8 @@ pub(crate) struct AskedGpu {
     pub(crate) memory_gib: f64,
     /// The price of a GPU-hour, from lowest to highest; none if unknown.
     pub(crate) price: Option<(f64, f64)>,
+    /// How the GPUs are paid for, if the price is assumed.
+    pub(crate) purchase: Option<String>,
     /// The training software that the plans use.
     pub(crate) software: String,
 }
@@ -115,6 +117,8 @@ pub(crate) struct FoundPlan {
     pub(crate) cost: Option<Spread>,
     pub(crate) mwh: Spread,
     pub(crate) tokens_per_s_per_gpu: f64,
+    /// Tokens of a step.
+    pub(crate) batch_tokens: f64,
     /// Model FLOPs utilization, a fraction.
     pub(crate) mfu: f64,
     /// Free memory of the fullest GPU, in GiB.

@@ -3,6 +3,7 @@
 use crate::message::search::{
     AskedGoal, AskedGpu, AskedQuestion, FoundAnswer, FoundPlan, FoundUnmet, Spread, Trust,
 };
+use trainplan_shared::cost::PriceSource;
 use trainplan_shared::estimate::Confidence;
 use trainplan_shared::link;
 use trainplan_shared::question::{Goal, GpuAnswer, GpuOffer, PlannedRun, Question, Unmet};
@@ -16,8 +17,8 @@ pub(super) fn asked(question: &Question) -> AskedQuestion {
     AskedQuestion {
         model: question.model.title.clone(),
         tokens: question.tokens,
-        batch_tokens: (tokens(question.gbs.first()), tokens(question.gbs.last())),
-        batch_is_assumed: question.gbs_is_assumed,
+        batch_tokens: (tokens(question.gbs.sizes().first()), tokens(question.gbs.sizes().last())),
+        batch_is_assumed: question.gbs.are_assumed(),
         goal: match question.goal {
             Goal::Deadline(days) => AskedGoal::Deadline(days),
             Goal::Budget(budget) => AskedGoal::Budget(budget),
@@ -35,6 +36,10 @@ fn asked_gpu(offer: &GpuOffer) -> AskedGpu {
         name: offer.gpu.name.clone(),
         memory_gib: offer.gpu.hbm_gb,
         price: offer.price.as_ref().map(|price| (price.per_gpu_hour.low, price.per_gpu_hour.high)),
+        purchase: offer.price.and_then(|price| match price.source {
+            PriceSource::Assumed { form, .. } => Some(form.title().to_lowercase()),
+            PriceSource::Yours => None,
+        }),
         software: offer.options.stack.title().to_string(),
     }
 }
@@ -55,6 +60,7 @@ pub(super) fn plan(question: &Question, offer: &GpuOffer, run: &PlannedRun) -> F
         layout: layout.candidate.to_string(),
         precision: layout.candidate.dtype.title().to_string(),
         step_s: Spread { low: step.low, mid: step.mid, high: step.high },
+        batch_tokens: f64::from(layout.candidate.gbs) * f64::from(question.seq_len),
         days: Spread { low: time.low.days, mid: run.days, high: time.high.days },
         cost,
         mwh: Spread { low: mwh.low, mid: (mwh.low + mwh.high) / 2.0, high: mwh.high },

@@ -217,8 +217,8 @@ impl<'a> From<&'a Question> for QuestionOutput<'a> {
             tokens: question.tokens,
             tokens_are_assumed: question.tokens_are_assumed,
             seq_len: question.seq_len,
-            gbs: &question.gbs,
-            gbs_is_assumed: question.gbs_is_assumed,
+            gbs: question.gbs.sizes(),
+            gbs_is_assumed: question.gbs.are_assumed(),
             goal: match question.goal {
                 Goal::Deadline(days) => GoalOutput::DeadlineDays(days),
                 Goal::Budget(budget) => GoalOutput::Budget(budget),

@@ -50,14 +50,19 @@ pub(super) fn restated(question: &Question) -> String {
 /// Returns everything else that the answer rests on.
 pub(super) fn assumptions(question: &Question) -> String {
     let tokens = |gbs: u32| rounded_count(f64::from(gbs) * f64::from(question.seq_len));
-    let batch = match &*question.gbs {
+    let batch = match question.gbs.sizes() {
         [first, .., last] => {
             format!("{}–{} sequences ({}–{} tokens)", first, last, tokens(*first), tokens(*last))
         }
         [one] => format!("{} sequences ({} tokens)", group_digits((*one).into()), tokens(*one)),
         [] => String::new(),
     };
-    let assumed = if question.gbs_is_assumed { ", assumed: change it with --batch-tokens" } else { "" };
+    let assumed = match question.gbs.are_assumed() {
+        true => {
+            ", or up to 15 % more or less where that suits the number of GPUs; assumed: change it with --batch-tokens"
+        }
+        false => "",
+    };
     let mut parts =
         vec![format!("Step: {batch} of {} tokens each{assumed}.", group_digits(question.seq_len.into()))];
     if let Some(offer) = question.offers.first() {

@@ -7,7 +7,9 @@ use crate::address::name_page;
 use crate::components::copy::CopyButton;
 use crate::components::field::{ChoiceField, ProblemText, TextField};
 use crate::components::maths::Maths;
+use crate::message::WholeRun;
 use crate::pages::plan::question::has_scenario;
+use crate::pages::plan::verdict::money;
 use leptos::prelude::*;
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::convention::Convention;
@@ -18,7 +20,7 @@ use trainplan_shared::message::Front;
 use trainplan_shared::metrics::Metrics;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::units::{
-    format_count, group_digits, parse_count, percent, readable, readable_days, readable_range,
+    format_count, group_digits, parse_count, parse_days, percent, readable, readable_days, readable_range,
 };
 
 /// The headline, the figures and their derivation.
@@ -204,7 +206,59 @@ fn Figures() -> impl IntoView {
                 <dd data-figure="mfu">{figure(|step| percent(step.metrics.mfu.unwrap_or(0.0)))}</dd>
             </div>
         </dl>
+        <RunFigures />
     }
+}
+
+/// What the whole run takes, with failures, and whether it reaches the goal of the question.
+#[component]
+fn RunFigures() -> impl IntoView {
+    let plan = Plan::of_page();
+    // The prediction's step time may differ from the published or typed one.
+    let run = Memo::new(move |_| {
+        let is_predicted = plan.step.with(|step| {
+            step.as_ref().is_some_and(|step| matches!(step.source, StepTimeSource::Predicted { .. }))
+        });
+        plan.calculator.prediction.latest().filter(|_| is_predicted)?.run.clone()
+    });
+    let goal = move |field: Field| plan.question.with(|question| question.get(field).map(str::to_string));
+    let view = move |run: WholeRun| {
+        let limit = goal(Field::Deadline).and_then(|text| parse_days(&text));
+        let is_late = limit.filter(|limit| run.expected_days > *limit);
+        let cost = run.cost.map(|(low, high)| {
+            // The geometric mean is the middle of a range that spans a factor.
+            (money((low * high).sqrt(), &run.currency), money(low, &run.currency), money(high, &run.currency))
+        });
+        let form = run.purchase.clone().map_or(String::new(), |form| format!(", {form}"));
+        view! {
+            <dl class="figures small">
+                <div class="figure">
+                    <dt>"Days with failures"</dt>
+                    <dd data-figure="days-with-failures" class:late=is_late.is_some()>
+                        {readable_days(run.expected_days)} " "
+                        <small>"(" {readable_range(run.days, readable_days)} ")"</small>
+                    </dd>
+                    {is_late.map(|limit| view! {
+                        <p class="late">{format!("Misses the deadline of {} days.", readable_days(limit))}</p>
+                    })}
+                </div>
+                {cost.map(|(cost, low, high)| view! {
+                    <div class="figure">
+                        <dt>"Cost" {form}</dt>
+                        <dd data-figure="cost">{cost} " " <small>"(" {low} "–" {high} ")"</small></dd>
+                    </div>
+                })}
+                <div class="figure">
+                    <dt>"Energy, MWh"</dt>
+                    <dd data-figure="energy">
+                        {readable((run.mwh.0 + run.mwh.1) / 2.0)} " "
+                        <small>"(" {readable_range(run.mwh, readable)} ")"</small>
+                    </dd>
+                </div>
+            </dl>
+        }
+    };
+    move || run.get().map(view)
 }
 
 fn days(step: &PlannedStep) -> String {

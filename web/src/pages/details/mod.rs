@@ -22,10 +22,11 @@ use crate::pages::plan::handover;
 use crate::pages::plan::question;
 use crate::pages::plan::state::{PlanState, nearest_recipe};
 use calculator::Calculator;
+use leptos::html::Details;
 use leptos::prelude::*;
 use step_time::PlannedStep;
 use trainplan_shared::catalog::Recipe;
-use trainplan_shared::field::Field;
+use trainplan_shared::field::{Field, FieldGroup};
 use trainplan_shared::flops::ModelFlops;
 use trainplan_shared::link;
 use trainplan_shared::metrics::PeakTflops;
@@ -94,7 +95,7 @@ impl Plan {
             Memo::new(move |_| scenario.with(Result::is_ok).then(|| spec.with(query)))
         };
         let calculator =
-            Calculator::start(query(|spec| link::write(&scenario_fields(spec))), query(link::write));
+            Calculator::start(query(|spec| link::write(&predicted_fields(spec))), query(link::write));
         let step = Memo::new(move |before: Option<&Option<PlannedStep>>| {
             let state = calculator.prediction_state();
             let before = before.cloned().flatten();
@@ -113,6 +114,9 @@ impl Plan {
             let launched = calculator.launch.latest();
             let refused = launched.iter().flat_map(|launched| launched.refusals.clone()).map(Problem::from);
             problems.extend(refused.filter(|problem| !problem.field.is_of_scenario()));
+            // Those of the search and of the whole run, whose fields are in the drawer.
+            let asked = question.with(|question| question.question().err().unwrap_or_default());
+            problems.extend(asked.into_iter().filter(|problem| !problem.field.is_of_scenario()));
             problems
         });
         provide_context(Problems(problems));
@@ -147,9 +151,10 @@ impl Plan {
     }
 }
 
-/// Returns the fields that describe the scenario, without those of its launch and of the page.
-fn scenario_fields(spec: &Spec) -> Spec {
-    let fields = spec.iter().filter(|(field, _)| field.is_of_scenario());
+/// Returns the fields that describe the scenario and the whole run, without those of its launch and of the page.
+fn predicted_fields(spec: &Spec) -> Spec {
+    let is_of_run = |field: Field| field.group() == FieldGroup::Goal && field != Field::StepTime;
+    let fields = spec.iter().filter(|(field, _)| field.is_of_scenario() || is_of_run(*field));
     fields.fold(Spec::default(), |spec, (field, text)| spec.with(field, text))
 }
 
@@ -169,13 +174,26 @@ pub(crate) fn PlanDetails() -> impl IntoView {
         spec.iter().any(|(field, _)| field.is_of_scenario() && field != Field::Recipe)
             && spec.get(Field::GpuTypes).is_none()
     });
+    let has_problem = Memo::new(move |_| {
+        let is_inside = |problem: &Problem| {
+            matches!(problem.field.group(), FieldGroup::Search | FieldGroup::Goal)
+                && !changes::IN_BAR.contains(&problem.field)
+        };
+        plan.problems.with(|problems| problems.iter().any(is_inside))
+    });
+    let drawer = NodeRef::<Details>::new();
+    Effect::new(move |_| {
+        if let (true, Some(drawer)) = (has_problem.get(), drawer.get()) {
+            drawer.set_open(true);
+        }
+    });
     view! {
         <own::ImportError />
         <div class="shown">
             <answers::Answers />
             <tabs::Tabs />
         </div>
-        <details class="drawer" open=opened>
+        <details class="drawer" open=opened node_ref=drawer>
             <summary>"All settings"</summary>
             <div class="inputs">
                 <div>
@@ -193,9 +211,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prediction_depends_on_the_fields_of_the_scenario_only() {
+    fn a_prediction_depends_on_the_fields_of_the_scenario_and_of_the_run_only() {
         let typed = link::read("r=llama3.1-405b/h100/fp8/512@25.04&n=1024&t=15T&acc=research").spec;
-        assert_eq!(link::write(&scenario_fields(&typed)), "v=1&r=llama3.1-405b/h100/fp8/512@25.04&n=1024");
+        assert_eq!(
+            link::write(&predicted_fields(&typed)),
+            "v=1&r=llama3.1-405b/h100/fp8/512@25.04&n=1024&t=15T"
+        );
     }
 
     #[test]

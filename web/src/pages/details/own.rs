@@ -24,10 +24,14 @@ pub(super) fn ModelChoice() -> impl IntoView {
         let known = Catalog::embedded().models().iter().map(|model| (model.id.clone(), model.title.clone()));
         known.chain(custom(plan, Field::Model, |scenario| scenario.model.title.clone())).collect()
     });
-    let default = recipe_value(plan, |plan| {
-        let CatalogEntry(recipe) = plan.recipe.get()?;
-        Catalog::embedded().model(&recipe.id.model).ok().map(|model| model.title.clone())
-    });
+    let default = recipe_value(
+        plan,
+        |plan| {
+            let CatalogEntry(recipe) = plan.recipe.get()?;
+            Catalog::embedded().model(&recipe.id.model).ok().map(|model| model.title.clone())
+        },
+        |scenario| scenario.model.title.clone(),
+    );
     let choose = Callback::new(move |model: String| take_model(plan, &model));
     view! { <ChoiceField field=Field::Model options default choose /> }
 }
@@ -41,10 +45,14 @@ pub(super) fn GpuChoice() -> impl IntoView {
         let known = known.map(|gpu| (gpu.id.clone(), format!("{} {}", gpu.name, gpu.form)));
         known.chain(custom(plan, Field::Gpu, |scenario| scenario.gpu.name.clone())).collect()
     });
-    let default = recipe_value(plan, |plan| {
-        let CatalogEntry(recipe) = plan.recipe.get()?;
-        Catalog::embedded().gpu(&recipe.id.gpu).ok().map(|gpu| gpu.name.clone())
-    });
+    let default = recipe_value(
+        plan,
+        |plan| {
+            let CatalogEntry(recipe) = plan.recipe.get()?;
+            Catalog::embedded().gpu(&recipe.id.gpu).ok().map(|gpu| gpu.name.clone())
+        },
+        |scenario| scenario.gpu.name.clone(),
+    );
     view! { <ChoiceField field=Field::Gpu options default /> }
 }
 
@@ -56,8 +64,18 @@ fn custom(plan: Plan, field: Field, title: fn(&Scenario) -> String) -> Option<(S
 }
 
 /// Returns the name of the recipe's value, for an empty field.
-fn recipe_value(plan: Plan, name: fn(Plan) -> Option<String>) -> Signal<String> {
-    Signal::derive(move || name(plan).map_or("Choose …".into(), |name| format!("{name} (recipe)")))
+///
+/// Without a recipe it is the value of the shown plan, which the question or the search gave.
+fn recipe_value(
+    plan: Plan,
+    name: fn(Plan) -> Option<String>,
+    of_plan: fn(&Scenario) -> String,
+) -> Signal<String> {
+    let of_plan = move || plan.scenario.with(|scenario| scenario.as_ref().ok().map(of_plan));
+    Signal::derive(move || match name(plan) {
+        Some(name) => format!("{name} (recipe)"),
+        None => of_plan().unwrap_or_else(|| "Choose …".into()),
+    })
 }
 
 /// Switches to another model.

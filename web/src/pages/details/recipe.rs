@@ -2,6 +2,7 @@
 
 use super::{CatalogEntry, Plan};
 use crate::address::href;
+use crate::pages::plan::question::has_scenario;
 use crate::pages::plan::state::FIRST_RECIPE;
 use leptos::prelude::*;
 use trainplan_shared::catalog::{Catalog, Facet, FacetValue, Recipe};
@@ -57,7 +58,10 @@ fn NoRecipe() -> impl IntoView {
         });
     };
     view! {
-        <p>"Custom plan. You set the model, GPUs, batch size and layout."</p>
+        <p>{move || match plan.address.with_spec(has_scenario) {
+            true => "Custom plan. You set the model, GPUs, batch size and layout.",
+            false => "The search chose this plan. Change a value to plan with it, or start from a published recipe.",
+        }}</p>
         <button type="button" class="action" on:click=start>"Start from a recipe"</button>
     }
 }

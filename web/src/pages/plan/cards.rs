@@ -120,7 +120,9 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
     let name = offer.gpu.name.clone();
     let price = offer.gpu.price.map(|(low, high)| {
         let range = if low == high { readable(low) } else { readable_range((low, high), readable) };
-        format!("{}{range} per GPU-hour", if currency == "USD" { "$".into() } else { format!("{currency} ") })
+        let sign = if currency == "USD" { "$".into() } else { format!("{currency} ") };
+        let form = offer.gpu.purchase.as_ref().map_or(String::new(), |form| format!(", {form}"));
+        format!("{sign}{range} per GPU-hour{form}")
     });
     let head = |trust: Option<Trust>| {
         view! {
@@ -176,6 +178,7 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
                     <div><dt>"Energy"</dt><dd>{energy(found.mwh)}</dd></div>
                     <div><dt>"Tokens/s per GPU"</dt><dd>{group_digits(found.tokens_per_s_per_gpu)}</dd></div>
                     <div><dt>"MFU"</dt><dd>{percent(found.mfu)}</dd></div>
+                    <div><dt>"Tokens per step"</dt><dd>{million(found.batch_tokens)}</dd></div>
                 </dl>
             </div>
         </div>

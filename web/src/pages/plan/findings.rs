@@ -132,11 +132,19 @@ impl Findings {
         reaching
     }
 
-    /// Returns the index of the GPU type with the best plan; if none reaches the goal, of the first that has a plan.
+    /// Returns the index of the GPU type with the best plan; if none reaches the goal, of the one that comes nearest to it.
     pub(super) fn best(&self) -> Option<usize> {
-        let has_plan =
-            |offer: &OfferFindings| offer.answer.as_ref().is_some_and(|answer| answer.plan.is_some());
-        self.reaching().first().copied().or_else(|| self.offers.iter().position(has_plan))
+        let missing = |index: usize| {
+            let plan = self.offers[index].answer.as_ref()?.plan.as_ref()?;
+            let value = match (self.goal(), plan.cost) {
+                (AskedGoal::Budget(_), Some(cost)) => cost.mid,
+                _ => plan.days.mid,
+            };
+            Some((index, value))
+        };
+        let nearest =
+            || (0..self.offers.len()).filter_map(missing).min_by(|one, other| one.1.total_cmp(&other.1));
+        self.reaching().first().copied().or_else(|| Some(nearest()?.0))
     }
 
     /// Returns the best plan of the best GPU type, once every GPU type is answered.

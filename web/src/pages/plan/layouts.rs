@@ -172,6 +172,7 @@ pub(super) fn Layouts() -> impl IntoView {
                     </tbody>
                 </table>
             </div>
+            <p><small>"Layouts within 1 % of each other are ordered by confidence, then the simplest comes first."</small></p>
             {move || counts().map(|(text, reasons)| view! {
                 <details>
                     <summary>{text}</summary>

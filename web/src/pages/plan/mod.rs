@@ -14,7 +14,7 @@ pub(crate) mod question;
 mod report;
 mod saved;
 pub(crate) mod state;
-mod verdict;
+pub(crate) mod verdict;
 
 use crate::address::{Address, name_page};
 use crate::components::field::{AddressProblems, Problems};

@@ -1,6 +1,6 @@
 //! The drawing of all plans: GPUs against days, cost or energy, with a line and a band for each GPU type.
 
-use crate::components::chart::{Drawing, Figure, axis, legend_text, series_colour};
+use crate::components::chart::{Drawing, Figure, axis, behind, legend_text, series_colour};
 use serde_json::{Value, json};
 
 /// Plans over GPU counts, with a line and a band for each GPU type.
@@ -96,9 +96,9 @@ fn plans(chart: &PlanChart, ink: &str) -> (Vec<Value>, Value) {
     }
     x["showspikes"] = true.into();
     x["spikemode"] = "across".into();
-    x["spikethickness"] = 1.into();
+    x["spikethickness"] = (-1).into();
     x["spikedash"] = "dot".into();
-    x["spikecolor"] = ink.into();
+    x["spikecolor"] = "rgb(128, 128, 128)".into();
     let mut notes: Vec<Value> = line_ends(chart)
         .into_iter()
         .map(|(line, x, y, shift)| {
@@ -116,13 +116,13 @@ fn plans(chart: &PlanChart, ink: &str) -> (Vec<Value>, Value) {
             "line": { "color": ink, "width": 1.5, "dash": "dash" },
         }));
         notes.push(json!({
-            "text": legend_text(label), "xref": "paper", "x": 0, "xanchor": "left", "y": log10(*limit),
-            "yanchor": "top", "showarrow": false,
+            "text": legend_text(label), "xref": "paper", "x": 1, "xanchor": "right", "y": log10(*limit),
+            "yanchor": "bottom", "showarrow": false,
         }));
     }
     let layout = json!({
         "xaxis": x, "yaxis": y, "hovermode": "x unified", "margin": { "l": 56, "r": 72, "t": 12, "b": 44 },
-        "shapes": shapes, "annotations": notes, "hoverlabel": { "font": { "color": ink } },
+        "shapes": shapes, "annotations": notes, "hoverlabel": { "font": { "color": ink }, "bgcolor": behind(ink), "bordercolor": "rgb(128, 128, 128)" },
     });
     (traces, layout)
 }

@@ -46,6 +46,7 @@ enum PlanFact {
     Days,
     Cost,
     Energy,
+    BatchTokens,
     StepTime,
     TokensPerGpu,
     Mfu,
@@ -54,7 +55,7 @@ enum PlanFact {
 }
 
 impl PlanFact {
-    const ALL: [PlanFact; 15] = [
+    const ALL: [PlanFact; 16] = [
         PlanFact::Model,
         PlanFact::Tokens,
         PlanFact::Gpu,
@@ -65,6 +66,7 @@ impl PlanFact {
         PlanFact::Days,
         PlanFact::Cost,
         PlanFact::Energy,
+        PlanFact::BatchTokens,
         PlanFact::StepTime,
         PlanFact::TokensPerGpu,
         PlanFact::Mfu,
@@ -84,6 +86,7 @@ impl PlanFact {
             PlanFact::Days => "Days",
             PlanFact::Cost => "Cost",
             PlanFact::Energy => "Energy, MWh",
+            PlanFact::BatchTokens => "Tokens per step",
             PlanFact::StepTime => "Step time, s",
             PlanFact::TokensPerGpu => "Tokens/s per GPU",
             PlanFact::Mfu => "MFU",
@@ -115,6 +118,7 @@ impl PlanFact {
                 format!("{} ({}–{})", amount(cost.mid), amount(cost.low), amount(cost.high))
             }),
             PlanFact::Energy => range(plan.mwh),
+            PlanFact::BatchTokens => rounded_count(plan.batch_tokens),
             PlanFact::StepTime => range(plan.step_s),
             PlanFact::TokensPerGpu => group_digits(plan.tokens_per_s_per_gpu),
             PlanFact::Mfu => percent(plan.mfu),

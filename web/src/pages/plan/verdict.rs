@@ -29,10 +29,39 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
     Some(match (first, second) {
         (None, _) => unreached(findings, currency),
         (Some((offer, plan)), None) => {
-            Verdict { lead: alone(&offer.gpu.name, plan, goal, currency), rest: missed(findings) }
+            let lead = alone(&offer.gpu.name, plan, goal, currency);
+            Verdict { lead, rest: sentences([missed(findings), late(findings)]) }
         }
-        (Some(first), Some(second)) => compared(first, second, goal),
+        (Some(first), Some(second)) => {
+            let lead = alone(&first.0.gpu.name, first.1, goal, currency);
+            Verdict {
+                lead,
+                rest: sentences([compared(first, second, goal), missed(findings), late(findings)]),
+            }
+        }
     })
+}
+
+fn sentences<const N: usize>(sentences: [String; N]) -> String {
+    sentences.into_iter().filter(|sentence| !sentence.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns which plans miss the deadline at the slow end of their range, as a sentence.
+fn late(findings: &Findings) -> String {
+    let AskedGoal::Deadline(limit) = findings.goal() else { return String::new() };
+    let offers = findings.reaching().into_iter().filter_map(|index| findings.offers.get(index));
+    let is_late = |offer: &&OfferFindings| {
+        let plan = offer.answer.as_ref().and_then(|answer| answer.plan.as_ref());
+        plan.is_some_and(|plan| plan.days.high > limit)
+    };
+    let names: Vec<&str> = offers.filter(is_late).map(|offer| offer.gpu.name.as_str()).collect();
+    match &*names {
+        [] => String::new(),
+        [name] => format!("At the slow end of its range, {name} misses the deadline."),
+        [first @ .., last] => {
+            format!("At the slow end of their ranges, {} and {last} miss the deadline.", first.join(", "))
+        }
+    }
 }
 
 /// Returns the sentence about the only GPU type that reaches the goal.
@@ -40,13 +69,17 @@ fn alone(name: &str, plan: &FoundPlan, goal: AskedGoal, currency: &str) -> Strin
     let gpus = group_digits(plan.gpus.into());
     let days = readable_days(plan.days.mid);
     match (goal, plan.cost) {
-        (AskedGoal::Deadline(limit), _) => {
-            format!("{gpus} × {name} finish in {days} days, within {}.", limit_text(limit))
+        (AskedGoal::Deadline(limit), cost) => {
+            let cost = cost.map_or(String::new(), |cost| format!(", for {}", money(cost.mid, currency)));
+            format!("{gpus} × {name} finish in {days} days, within {}{cost}.", limit_text(limit))
         }
         (AskedGoal::Budget(_), Some(cost)) => {
             format!("{gpus} × {name} finish in {days} days for {}.", money(cost.mid, currency))
         }
-        _ => format!("{gpus} × {name} finish in {days} days."),
+        (AskedGoal::Open, Some(cost)) => {
+            format!("{gpus} × {name} finish in {days} days, for {}.", money(cost.mid, currency))
+        }
+        (_, None) => format!("{gpus} × {name} finish in {days} days."),
     }
 }
 
@@ -55,28 +88,26 @@ fn compared(
     (best, plan): (&OfferFindings, &FoundPlan),
     (second, other): (&OfferFindings, &FoundPlan),
     goal: AskedGoal,
-) -> Verdict {
+) -> String {
     let (name, against) = (&best.gpu.name, &second.gpu.name);
     // GPUs needed are proportional to the days that a plan takes, and so is their uncertainty.
     let needed = |plan: &FoundPlan| plan.days.times(f64::from(plan.gpus) / plan.days.mid);
     let first = match goal {
-        AskedGoal::Deadline(_) if plan.gpus == other.gpus => {
-            format!("{name} needs as many GPUs as {against}")
-        }
-        AskedGoal::Deadline(_) => {
-            let (share, word) = difference(f64::from(plan.gpus), f64::from(other.gpus));
-            let word = if word { "fewer" } else { "more" };
-            format!("{name} needs {share} {word} GPUs than {against}")
-        }
-        AskedGoal::Budget(_) | AskedGoal::Open => {
-            let (share, word) = difference(plan.days.mid, other.days.mid);
-            let word = if word { "less" } else { "more" };
-            format!("{name} takes {share} {word} time than {against}")
-        }
+        AskedGoal::Deadline(_) => match difference(f64::from(plan.gpus), f64::from(other.gpus)) {
+            None => format!("{name} needs as many GPUs as {against}"),
+            Some((share, true)) => format!("{name} needs {share} fewer GPUs than {against}"),
+            Some((share, false)) => format!("{name} needs {share} more GPUs than {against}"),
+        },
+        AskedGoal::Budget(_) | AskedGoal::Open => match difference(plan.days.mid, other.days.mid) {
+            None => format!("{name} takes as long as {against}"),
+            Some((share, true)) => format!("{name} takes {share} less time than {against}"),
+            Some((share, false)) => format!("{name} takes {share} more time than {against}"),
+        },
     };
-    let cost = plan.cost.zip(other.cost).map(|(cost, than)| {
-        let (share, word) = difference(cost.mid, than.mid);
-        format!(" and costs {share} {}", if word { "less" } else { "more" })
+    let cost = plan.cost.zip(other.cost).map(|(cost, than)| match difference(cost.mid, than.mid) {
+        None => " and costs as much".to_string(),
+        Some((share, true)) => format!(" and costs {share} less"),
+        Some((share, false)) => format!(" and costs {share} more"),
     });
     let is_sure = |one: Spread, other: Spread| !one.overlaps(other);
     let first_is_sure = match goal {
@@ -93,12 +124,13 @@ fn compared(
         (false, Some(false)) => "Both differences are within the uncertainty.".to_string(),
         (false, None) => "The difference is within the uncertainty.".to_string(),
     };
-    Verdict { lead: format!("{first}{}.", cost.unwrap_or_default()), rest }
+    format!("{first}{}. {rest}", cost.unwrap_or_default())
 }
 
-/// Returns by how much `one` differs from `other`, in percent, and whether it is less.
-fn difference(one: f64, other: f64) -> (String, bool) {
-    (format!("{:.0} %", (one / other - 1.0).abs() * 100.0), one < other)
+/// Returns by how much `one` differs from `other`, in whole percent, and whether it is less; none below a percent.
+fn difference(one: f64, other: f64) -> Option<(String, bool)> {
+    let percent = ((one / other - 1.0).abs() * 100.0).round();
+    (percent >= 1.0).then(|| (format!("{percent} %"), one < other))
 }
 
 /// Returns the sentence for a goal that no plan reaches.
@@ -158,7 +190,7 @@ fn limit_text(days: f64) -> String {
 }
 
 /// Returns an amount with the sign of its currency and three digits: `$4.12M`.
-pub(super) fn money(amount: f64, currency: &str) -> String {
+pub(crate) fn money(amount: f64, currency: &str) -> String {
     let sign = match currency {
         "" | "USD" => "$".to_string(),
         "EUR" => "€".to_string(),
@@ -194,8 +226,19 @@ mod tests {
         let findings =
             answered(&[("H100", Some(plan(1000, 58.0, 4e6))), ("B200", Some(plan(500, 59.0, 3.6e6)))]);
         let (lead, rest) = lead(&findings);
-        assert_eq!(lead, "B200 needs 50 % fewer GPUs than H100 and costs 10 % less.");
-        assert_eq!(rest, "The difference in cost is within the uncertainty.");
+        assert_eq!(lead, "500 × B200 finish in 59 days, within 60 days, for $3.6M.");
+        assert_eq!(
+            rest,
+            "B200 needs 50 % fewer GPUs than H100 and costs 10 % less. The difference in cost is within the uncertainty. \
+             At the slow end of their ranges, B200 and H100 miss the deadline."
+        );
+    }
+
+    #[test]
+    fn equal_values_are_not_compared_in_percent() {
+        let findings =
+            answered(&[("H100", Some(plan(500, 40.0, 3e6))), ("B200", Some(plan(500, 40.0, 3e6)))]);
+        assert!(lead(&findings).1.starts_with("H100 needs as many GPUs as B200 and costs as much."));
     }
 
     #[test]
@@ -204,8 +247,9 @@ mod tests {
             answered(&[("H100", Some(plan(16_384, 82.0, 4e6))), ("B200", Some(plan(512, 59.0, 3e6)))]);
         findings.offers[0].answer.as_mut().unwrap().unmet = Some(FoundUnmet::TooSlow(82.0));
         let (first, rest) = lead(&findings);
-        assert_eq!(first, "512 × B200 finish in 59 days, within 60 days.");
-        assert_eq!(rest, "H100 can't finish in time.");
+        assert_eq!(first, "512 × B200 finish in 59 days, within 60 days, for $3M.");
+        let late = "At the slow end of its range, B200 misses the deadline.";
+        assert_eq!(rest, format!("H100 can't finish in time. {late}"));
         findings.offers[1].answer.as_mut().unwrap().unmet = Some(FoundUnmet::TooSlow(90.0));
         let expected = "No plan finishes within 60 days. The fastest takes 82 days, on 16,384 × H100.";
         assert_eq!(lead(&findings).0, expected);

@@ -1,12 +1,14 @@
 //! The prediction of a scenario: numbers for charts, and sentences for the page.
 
-use crate::message::{Bars, FieldChange, Part, Prediction, Remedy as ShownRemedy};
+use crate::message::{Bars, FieldChange, Part, Prediction, Remedy as ShownRemedy, WholeRun};
+use trainplan_shared::cost::PriceSource;
 use trainplan_shared::estimate::{
     Anchor, Breakdown, MemoryEstimate, MemoryPart, StageGroup, StageMemory, StepPart, StepPartGroup,
 };
 use trainplan_shared::link;
 use trainplan_shared::message::Front;
 use trainplan_shared::planning::{Predicted, Remedy};
+use trainplan_shared::spec::Spec;
 use trainplan_shared::units::readable;
 
 const GIB: f64 = 1_073_741_824.0;
@@ -18,7 +20,10 @@ const FINEST: f64 = 0.002;
 
 /// Returns the prediction for a query's scenario; `None` if the query has no valid scenario.
 pub(crate) fn predict(query: &str) -> Option<Prediction> {
-    let Predicted { estimate, remedies, .. } = link::read(query).spec.estimate().ok()?;
+    let spec = link::read(query).spec;
+    let predicted = spec.estimate().ok()?;
+    let run = whole_run(&spec, &predicted);
+    let Predicted { estimate, remedies, .. } = predicted;
     Some(Prediction {
         low_s: estimate.step_time_s.low,
         mid_s: estimate.step_time_s.mid,
@@ -31,6 +36,25 @@ pub(crate) fn predict(query: &str) -> Option<Prediction> {
         remedies: remedies.iter().map(remedy).collect(),
         memory: memory(&estimate.memory),
         capacity_gib: estimate.memory.capacity_bytes / GIB,
+        run,
+    })
+}
+
+/// Returns what the whole run takes, at the price that a search would assume.
+fn whole_run(spec: &Spec, predicted: &Predicted) -> Option<WholeRun> {
+    let plan = spec.run_plan(predicted).ok()??;
+    let price = spec.run_settings().ok()?.usual_price(&predicted.scenario.gpu.id);
+    let cost = plan.costs.iter().find(|cost| Some(cost.price) == price);
+    Some(WholeRun {
+        expected_days: plan.expected_days,
+        days: (plan.days.low, plan.days.high),
+        cost: cost.map(|cost| (cost.total.low, cost.total.high)),
+        currency: plan.currency.clone(),
+        purchase: price.and_then(|price| match price.source {
+            PriceSource::Assumed { form, .. } => Some(form.title().to_lowercase()),
+            PriceSource::Yours => None,
+        }),
+        mwh: (plan.energy.mwh.low, plan.energy.mwh.high),
     })
 }
 

@@ -1,0 +1,120 @@
+//! The global batch sizes that a question permits.
+
+/// The largest share by which an assumed batch may change to suit a number of GPUs.
+const MOST_CHANGE: f64 = 0.15;
+
+/// Global batch sizes to choose from, in sequences.
+///
+/// Data-parallel ranks share a batch evenly, so a batch of 1,024 sequences excludes most layouts on 768 GPUs. A batch that is
+/// not typed as one number may therefore change with the number of GPUs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GlobalBatches {
+    /// Ascending, and never empty.
+    sizes: Vec<u32>,
+    freedom: Freedom,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Freedom {
+    /// One number was typed.
+    Fixed,
+    /// A range was typed: any number in it.
+    Range,
+    /// Nothing was typed: numbers near the assumed one.
+    Assumed,
+}
+
+impl GlobalBatches {
+    /// Returns exactly this batch.
+    pub fn fixed(gbs: u32) -> GlobalBatches {
+        GlobalBatches { sizes: vec![gbs], freedom: Freedom::Fixed }
+    }
+
+    /// Returns the batch that is usual for a model, and numbers near it.
+    pub fn assumed(gbs: u32) -> GlobalBatches {
+        GlobalBatches { sizes: vec![gbs], freedom: Freedom::Assumed }
+    }
+
+    /// Returns the batches of a range: its ends, and every power of two between them, which divides by most degrees.
+    pub fn range(least: u32, most: u32) -> GlobalBatches {
+        if least == most {
+            return GlobalBatches::fixed(least);
+        }
+        let powers = (0..32).map(|power| 1_u32 << power).filter(|size| (least..=most).contains(size));
+        let mut sizes: Vec<u32> = powers.chain([least, most]).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        GlobalBatches { sizes, freedom: Freedom::Range }
+    }
+
+    /// Returns the batches that are tried on every number of GPUs, ascending.
+    pub fn sizes(&self) -> &[u32] {
+        &self.sizes
+    }
+
+    /// Whether every plan has the same batch.
+    pub fn are_fixed(&self) -> bool {
+        self.freedom == Freedom::Fixed
+    }
+
+    /// Whether the batch is assumed from the model's size.
+    pub fn are_assumed(&self) -> bool {
+        self.freedom == Freedom::Assumed
+    }
+
+    /// Returns another permitted batch that suits a number of GPUs: a multiple of its odd divisor and of a power of two, near
+    /// the assumed batch or the upper end of the range. None if the usual ones suit it, or no other is permitted.
+    pub fn suited(&self, gpus: u32) -> Option<u32> {
+        let (least, most) = (*self.sizes.first()?, *self.sizes.last()?);
+        let odd = gpus >> gpus.trailing_zeros().min(31);
+        let near = f64::from(most);
+        // The largest unit that still has a multiple close by.
+        let units = |share: f64| {
+            let fits = move |unit: &u32| f64::from(*unit) <= near * share;
+            std::iter::successors(Some(odd), |unit| unit.checked_mul(2)).take_while(fits).last()
+        };
+        let size = match self.freedom {
+            Freedom::Fixed => return None,
+            Freedom::Assumed if odd == 1 => return None,
+            Freedom::Assumed => {
+                let unit = units(2.0 * MOST_CHANGE)?;
+                let multiple = (libm::round(near / f64::from(unit)) as u32).max(1) * unit;
+                let change = libm::fabs(f64::from(multiple) / near - 1.0);
+                Some(multiple).filter(|_| change <= MOST_CHANGE)
+            }
+            Freedom::Range => {
+                let unit = units(MOST_CHANGE)?;
+                Some(most / unit * unit).filter(|size| *size >= least)
+            }
+        };
+        size.filter(|size| !self.sizes.contains(size))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_assumed_batch_changes_a_little_to_suit_the_gpus() {
+        let batches = GlobalBatches::assumed(1024);
+        assert_eq!(
+            [512, 768, 576, 1000, 640].map(|gpus| batches.suited(gpus)),
+            [None, Some(960), Some(1152), Some(1000), Some(960),]
+        );
+        for gpus in (8..4096).step_by(8) {
+            if let Some(size) = batches.suited(gpus) {
+                assert!((870..=1178).contains(&size), "{gpus}: {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_typed_batch_stays_and_a_range_is_not_left() {
+        assert_eq!(GlobalBatches::fixed(1024).suited(768), None);
+        let range = GlobalBatches::range(732, 1220);
+        assert_eq!(range.sizes(), [732, 1024, 1220]);
+        assert_eq!(range.suited(768), Some(1152));
+        assert_eq!(GlobalBatches::range(1100, 1120).suited(768), None);
+    }
+}
