@@ -139,7 +139,7 @@ test("a plan of one's own has its days with failures, cost and energy, and says 
   await expect(page.getByText("Misses the deadline of 60 days.")).toBeVisible();
 });
 
-test("a number of GPUs that is no power of two has a plan, whose batch is shown", async ({ page }) => {
+test("768 GPUs, not a power of two, have a plan, whose batch is shown", async ({ page }) => {
   await page.goto("/?v=1&gs=b200&nr=768");
   await expect(verdict(page)).toContainText("768 × B200 finish");
   await expect(cards(page).first().locator(".mini")).toContainText("Tokens per step");

@@ -6,6 +6,7 @@ use super::findings::OfferFindings;
 use super::locks::LockChips;
 use super::report::PrintButton;
 use super::saved::SaveButton;
+use super::trust::TrustMark;
 use super::verdict::{Verdict, money, verdict};
 use crate::components::chart::series_colour;
 use crate::message::search::{AskedGoal, FoundUnmet, Spread, Trust};
@@ -231,24 +232,6 @@ fn Gauge(spare: f64, capacity: f64) -> impl IntoView {
             <div class="range" aria-hidden="true"><span class="span" style:left="0" style:width=format!("{used:.1}%")></span></div>
             <small>{format!("{spare:.1} of {capacity:.0} GiB free")}</small>
         </div>
-    }
-}
-
-/// How far the plan can be trusted.
-#[component]
-fn TrustMark(trust: Trust) -> impl IntoView {
-    let (class, text, title) = trust_text(trust);
-    view! { <span class=format!("trust {class}") title=title>{text}</span> }
-}
-
-/// Returns a class, a word and an explanation.
-pub(super) fn trust_text(trust: Trust) -> (&'static str, &'static str, &'static str) {
-    match trust {
-        Trust::Measured => ("measured", "Measured", "This layout was measured."),
-        Trust::Near => ("near", "Near", "The model was measured on this GPU in similar layouts."),
-        Trust::Modelled => {
-            ("modelled", "Modelled", "Nothing like this was measured. The physical model predicts it.")
-        }
     }
 }
 

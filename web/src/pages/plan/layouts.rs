@@ -1,10 +1,10 @@
 //! The best layouts on as many GPUs as the plan, to sort and to choose from.
 
 use super::Planner;
-use super::cards::trust_text;
 use super::findings::OfferFindings;
 use super::saved::SaveButton;
 use super::state::ORDER_KEY;
+use super::trust::trust_text;
 use crate::message::search::FoundPlan;
 use leptos::prelude::*;
 use std::cmp::Ordering;

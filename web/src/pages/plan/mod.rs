@@ -14,6 +14,7 @@ pub(crate) mod question;
 mod report;
 mod saved;
 pub(crate) mod state;
+mod trust;
 pub(crate) mod verdict;
 
 use crate::address::{Address, name_page};

@@ -1,8 +1,8 @@
 //! Plans that the user saved in this browser, side by side.
 
 use super::Planner;
-use super::cards::trust_text;
 use super::findings::{Findings, OfferFindings};
+use super::trust::trust_text;
 use super::verdict::{money, rounded_count};
 use crate::components::copy::{CopyButton, DownloadButton};
 use crate::message::search::{FoundPlan, Spread};
