@@ -155,9 +155,10 @@ never adjusted with runs of the same mapping.
 
 Rows are held out in three ways: by model (all rows of a model together), by model and GPU (all rows of a model on one
 GPU type), or by mapping (in twelve folds). `shared/data/split.csv` lists the folds. In the lines \"held out by model\",
-no run of the predicted LLM is available, so *modelled* and *corrected* are nearly equal. The two differ only if the data
-include another LLM with identical layers but a different number of them, because runs of that LLM still adjust the
-prediction. Many LLMs in the data of vTrain, a published simulator study, are like this.
+no run of the predicted LLM is available, so *modelled* and *corrected* are nearly equal. There is one exception: an LLM
+that has the same layers as the predicted one, but more or fewer of them, counts as the same LLM for the correction. If
+the data include such an LLM, its runs still adjust the prediction, so the two numbers differ. Many LLMs in the data of
+vTrain, a published simulator study, are like this.
 
 Two inputs were not held out. The correction gives more weight to runs that resemble the predicted one; the seven
 numbers behind these weights (`shared/data/kinship.csv`) were tuned by hand while looking at the errors on held-out
@@ -324,9 +325,10 @@ fn memory(text: &mut String, rows: &[Measurement]) {
     let (fit, not) = fitting(rows);
     let _ = writeln!(
         text,
-        "\n{} rows have a measured step time, so they did fit in memory. The estimate agrees for {fit} of them; for the \
-         other {not}, it is not known which recomputation or offloading was used.\n\nThe opposite mistake, a false \"fits\", can't be counted: no \
-         measured pre-training run is known to have run out of memory. One fine-tuning run (r2559) did, and it passed \
+        "\n{} rows have a measured step time, so they did fit in memory. The estimate agrees for {fit} of them. For the \
+         other {not} it wrongly says that they don't fit; it is not known which recomputation or offloading they used.\n\nHow \
+         often the estimate wrongly says \"fits\" can't be counted, because no measured pre-training run is known to have \
+         run out of memory. One fine-tuning run (r2559) did, and it passed \
          after its memory fragmentation was fixed.",
         fit + not
     );

@@ -66,7 +66,7 @@ impl GlobalBatches {
     /// the assumed batch or the upper end of the range. None if the usual ones suit it, or no other is permitted.
     pub fn suited(&self, gpus: u32) -> Option<u32> {
         let (least, most) = (*self.sizes.first()?, *self.sizes.last()?);
-        let odd = gpus >> gpus.trailing_zeros().min(31);
+        let odd = gpus.checked_shr(gpus.trailing_zeros())?;
         let near = f64::from(most);
         // The largest unit that still has a multiple close by.
         let units = |share: f64| {
@@ -112,6 +112,7 @@ mod tests {
     #[test]
     fn a_typed_batch_stays_and_a_range_is_not_left() {
         assert_eq!(GlobalBatches::fixed(1024).suited(768), None);
+        assert_eq!(GlobalBatches::assumed(1024).suited(0), None);
         let range = GlobalBatches::range(732, 1220);
         assert_eq!(range.sizes(), [732, 1024, 1220]);
         assert_eq!(range.suited(768), Some(1152));

@@ -50,7 +50,7 @@ impl clap::Args for SearchFlags {
         [
             (
                 Field::Tokens,
-                "Tokens to train, such as 15T [default: the compute-optimal number, 20 per parameter]",
+                "Tokens to train, such as 15T [default: the compute-optimal number, 20 per active parameter]",
             ),
             (
                 Field::GpuTypes,

@@ -223,14 +223,20 @@ fn Days(days: Spread, goal: AskedGoal, longest: f64) -> impl IntoView {
     }
 }
 
+/// Free memory below which an estimate can't be sure that a plan fits.
+pub(super) const TIGHT_GIB: f64 = 4.0;
+
 /// The memory of the fullest GPU.
 #[component]
 fn Gauge(spare: f64, capacity: f64) -> impl IntoView {
     let used = ((capacity - spare) / capacity * 100.0).clamp(0.0, 100.0);
+    let is_tight = spare < TIGHT_GIB;
     view! {
         <div class="gauge">
             <div class="range" aria-hidden="true"><span class="span" style:left="0" style:width=format!("{used:.1}%")></span></div>
-            <small>{format!("{spare:.1} of {capacity:.0} GiB free")}</small>
+            <small class:tight=is_tight>
+                {format!("{spare:.1} of {capacity:.0} GiB free")}{is_tight.then_some(", a tight fit")}
+            </small>
         </div>
     }
 }

@@ -1,6 +1,7 @@
 //! The best layouts on as many GPUs as the plan, to sort and to choose from.
 
 use super::Planner;
+use super::cards::TIGHT_GIB;
 use super::findings::OfferFindings;
 use super::saved::SaveButton;
 use super::state::ORDER_KEY;
@@ -208,7 +209,7 @@ fn Row(row: LayoutRow, precision: Memo<Option<String>>) -> impl IntoView {
                 {readable_days(found.days.mid)} " "
                 <small>{readable_range((found.days.low, found.days.high), readable_days)}</small>
             </td>
-            <td class="number" class:tight={found.spare_gib < 4.0}>{format!("{:.1}", found.spare_gib)}</td>
+            <td class="number" class:tight={found.spare_gib < TIGHT_GIB}>{format!("{:.1}", found.spare_gib)}</td>
             <td class="number">{percent(found.mfu)}</td>
             <td><span class=format!("trust {class}") title=title>{word}</span></td>
             <td><SaveButton gpu plan=kept /></td>
