@@ -27,9 +27,9 @@ use uuid::Uuid;
 /// folder, the result files are sent, or the logs if there are no result files. A log is skipped
 /// while its run seems to be in progress: it doesn't have all steps yet, and it changed during the last hour.
 ///
-/// Uploading twice has no effect, and interrupted uploads of logs resume. With NAME.result.json, its raw log
-/// is sent too: NAME.log.zst in the same folder or else the original log, at the path recorded in the result.
-/// A log whose SHA-256 differs from the one in the result is not sent. The modification time of a log is
+/// Uploading twice has no effect, and interrupted uploads of logs resume. If you upload
+/// NAME.result.json, its raw log is sent too. That is NAME.log.zst in the same folder or, if there is none, the
+/// log at the path recorded in the result. A log whose SHA-256 differs from the one in the result is not sent. The modification time of a log is
 /// taken as the time of its run; `cp -p` and `rsync -t` preserve it.
 ///
 /// Set the server's token in the variable TRAINPLAN_TOKEN. Create one with `trainplan token create` on the

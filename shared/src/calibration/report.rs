@@ -155,10 +155,10 @@ never adjusted with runs of the same mapping.
 
 Rows are held out in three ways: by model (all rows of a model together), by model and GPU (all rows of a model on one
 GPU type), or by mapping (in twelve folds). `shared/data/split.csv` lists the folds. In the lines \"held out by model\",
-no run of the predicted LLM is available, so *modelled* and *corrected* are nearly equal. There is one exception: an LLM
-that has the same layers as the predicted one, but more or fewer of them, counts as the same LLM for the correction. If
-the data include such an LLM, its runs still adjust the prediction, so the two numbers differ. Many LLMs in the data of
-vTrain, a published simulator study, are like this.
+no run of the predicted LLM is available, so *modelled* and *corrected* are nearly equal. There is one exception: two
+LLMs that differ only in their number of layers count as the same LLM for the correction. If the data include such an
+LLM, its runs still adjust the prediction, so the two numbers differ. Many LLMs in the data of vTrain, a published
+simulator study, are like this.
 
 Two inputs were not held out. The correction gives more weight to runs that resemble the predicted one; the seven
 numbers behind these weights (`shared/data/kinship.csv`) were tuned by hand while looking at the errors on held-out
