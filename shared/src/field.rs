@@ -184,7 +184,7 @@ fields! {
         "GPU types to compare" "GPU types to compare, such as h100,b200",
     GpuRange "gpu-range" "nr" "GPU counts" Search Text "RANGE"
         "Numbers of GPUs to search: one, a list or a range"
-        "Numbers of GPUs to search: 1024, 512,1024,2048 or 512..4096 [default: 1 node to 16,384 GPUs]",
+        "Numbers of GPUs to search: one (1024), a list (512,1024,2048) or a range (512..4096) [default: 1 node to 16,384 GPUs]",
     Deadline "deadline" "by" "Deadline" Search Text "TIME"
         "Maximum time that training may take, such as 60d or 8w"
         "Maximum time that training may take, including time lost to failures, such as 60d or 8w",

@@ -156,14 +156,14 @@ never adjusted with runs of the same mapping.
 Rows are held out in three ways: by model (all rows of a model together), by model and GPU (all rows of a model on one
 GPU type), or by mapping (in twelve folds). `shared/data/split.csv` lists the folds. In the lines \"held out by model\",
 no run of the predicted LLM is available, so *modelled* and *corrected* are nearly equal. There is one exception: two
-LLMs that differ only in their number of layers count as the same LLM for the correction. If the data include such an
-LLM, its runs still adjust the prediction, so the two numbers differ. Many LLMs in the data of vTrain, a published
-simulator study, are like this.
+LLMs that differ only in their number of layers count as the same LLM for the correction. If the data include an
+LLM that differs from the predicted one only in its number of layers, the runs of that LLM still adjust the prediction,
+so *modelled* and *corrected* differ. Many LLMs in the data of vTrain, a published simulator study, are like this.
 
 Two inputs were not held out. The correction gives more weight to runs that resemble the predicted one; the seven
 numbers behind these weights (`shared/data/kinship.csv`) were tuned by hand while looking at the errors on held-out
-mappings. The predictions for SimuMax's machine use the matrix multiplication rate that its owner published
-(`shared/data/machines.csv`), as if it were passed with `--gemm-tflops`.
+mappings. For the B200 machine on which the authors of SimuMax measured, the predictions use the
+matrix multiplication rate that they published (`shared/data/machines.csv`), as if it were passed with `--gemm-tflops`.
 ";
 
 const ERRORS: &str = "
@@ -228,8 +228,8 @@ if a similar layout of the LLM was measured on the same GPU type, with the same 
 
 The interval of a class contains at least 80 % of the ratios of measured to predicted step time among its held-out rows.
 The table shows it in percent below and above the prediction. Coverage is cross-validated: each fold is checked against
-an interval computed from the other folds. If a class covers fewer than 80 % of its rows in this way, its interval is
-widened until it covers 80 %. vTrain's 990 tiny models are left out here.
+an interval computed from the other folds. If the cross-validated coverage of a class is below 80 %, its interval is
+widened until the coverage reaches 80 %. vTrain's 990 tiny models are left out here.
 
 | class | rows | interval | coverage |
 |---|--:|--:|--:|

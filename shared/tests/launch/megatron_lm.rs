@@ -185,9 +185,22 @@ fn a_recipe_is_passed_on_completely() {
         assert!(lines.iter().any(|given| given == line), "{line} is not in {lines:?}");
     }
     assert!(launch.release.is_none() && launch.needs == ["MEGATRON_PATH"]);
-    // Megatron-LM's own gradients in FP32 are more than the recipe's GPUs hold beside all else.
-    assert!(launch.warnings.len() == 1 && warns(&launch, "Won't fit with Megatron-LM"));
+    assert!(launch.warnings.is_empty());
     assert!(!launch.comparable.yes && launch.comparable.baseline.is_some());
+}
+
+#[test]
+fn gradients_and_optimizer_are_stored_as_the_planned_software_does() {
+    let launch = launched(LLAMA, &[STYLE]);
+    let (_, given) = flags(&launch);
+    assert!(given.contains_key("--grad-reduce-in-bf16"));
+    assert!(!given.contains_key("--use-precision-aware-optimizer"), "FP8 keeps whole FP32 weights");
+    let bf16 = launched(LLAMA, &[STYLE, (Field::Dtype, "bf16")]);
+    assert!(flags(&bf16).1.contains_key("--use-precision-aware-optimizer"));
+    // Megatron-LM's own gradients in FP32 are more than the recipe's GPUs hold beside all else.
+    let own = launched(LLAMA, &[STYLE, (Field::Stack, "megatron-lm-0.14")]);
+    assert!(!flags(&own).1.contains_key("--grad-reduce-in-bf16"));
+    assert!(warns(&own, "Won't fit with Megatron-LM"));
 }
 
 #[test]

@@ -45,9 +45,9 @@ enum SearchFormat {
 
 /// Find the GPU type, GPU count and layout that train a model on time or within budget
 ///
-/// Searches every layout that the software can run, on every number of GPUs. Prints the best plan for each
-/// GPU type: ranges for days to train, cost and energy; the next-best layouts and the published layout; and
-/// the command that estimates the plan in detail.
+/// Searches every layout that the software can run, on every number of GPUs. For each GPU type, prints the
+/// best plan with ranges for days to train, cost and energy, then the next-best layouts and the published
+/// layout, and the command that estimates the best plan in detail.
 ///
 /// Only --model is required. Values that you leave out are assumed, and the output names each assumption.
 #[derive(Debug, clap::Args)]
