@@ -61,7 +61,7 @@ pub(super) struct Args {
     /// Send the results that campaigns on this machine could not send yet, each to its campaign's server
     #[arg(long, conflicts_with_all = ["log", "no_log"])]
     pending: bool,
-    /// Remove those results from the queue instead of sending them. You can still send each by its id
+    /// With --pending: remove the waiting results from the queue, unsent. You can still send each by its id
     #[arg(long, requires = "pending")]
     forget: bool,
     /// Raw log, plain or compressed with zstd, to send with the result; requires exactly one RESULT

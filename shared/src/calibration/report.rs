@@ -160,10 +160,11 @@ LLMs that differ only in their number of layers count as the same LLM for the co
 LLM that differs from the predicted one only in its number of layers, the runs of that LLM still adjust the prediction,
 so *modelled* and *corrected* differ. Many LLMs in the data of vTrain, a published simulator study, are like this.
 
-Two inputs were not held out. The correction gives more weight to runs that resemble the predicted one; the seven
-numbers behind these weights (`shared/data/kinship.csv`) were tuned by hand while looking at the errors on held-out
-mappings. For the B200 machine on which the authors of SimuMax measured, the predictions use the
-matrix multiplication rate that they published (`shared/data/machines.csv`), as if it were passed with `--gemm-tflops`.
+Two inputs of the predictions may carry information from held-out rows. First, the correction gives more weight to runs
+that resemble the predicted one; the seven numbers behind these weights (`shared/data/kinship.csv`) were tuned by hand
+while looking at the errors on held-out mappings. Second, for the B200 machine on which the authors of SimuMax measured,
+the predictions use the matrix multiplication rate that they published (`shared/data/machines.csv`), as if it were passed
+with `--gemm-tflops`.
 ";
 
 const ERRORS: &str = "
@@ -224,12 +225,14 @@ const INTERVALS: &str = "
 
 Predictions fall into four classes (table below). *Routed* means a mixture of experts (MoE). A prediction is *interpolated*
 if a similar layout of the LLM was measured on the same GPU type, with the same software and precision; otherwise it is
-*extrapolated*. Interpolated rows are held out by mapping, extrapolated rows by model.
+*extrapolated*. Rows are held out by mapping to measure the interpolated classes, and by model to measure the
+extrapolated ones, so many rows count in two classes.
 
 The interval of a class contains at least 80 % of the ratios of measured to predicted step time among its held-out rows.
 The table shows it in percent below and above the prediction. Coverage is cross-validated: each fold is checked against
 an interval computed from the other folds. If the cross-validated coverage of a class is below 80 %, its interval is
-widened until the coverage reaches 80 %. vTrain's 990 tiny models are left out here.
+widened until the coverage reaches 80 %. The 990 single-node runs of vTrain, all of tiny models, are used neither for
+the intervals nor for their coverage.
 
 | class | rows | interval | coverage |
 |---|--:|--:|--:|
