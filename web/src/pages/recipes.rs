@@ -5,7 +5,6 @@ use crate::components::chart::{Chart, ChartLine, LineChart};
 use crate::components::field::{AddressProblems, ChoiceField, Problems, SwitchField};
 use crate::pages::details::scaling::{QuantityChoice, SeriesTable, summary};
 use leptos::prelude::*;
-use leptos_router::components::A;
 use std::cmp::Ordering;
 use trainplan_shared::catalog::{Catalog, Filter, Recipe, Release};
 use trainplan_shared::field::Field;
@@ -168,7 +167,7 @@ fn Matrix(rows: Memo<Vec<ListedRecipe>>, sort: Memo<Result<Option<Sort>, Problem
             </table>
         </div>
         <Show when=move || rows.with(Vec::is_empty)>
-            <p class="notice">"No recipes match these filters. " <A href="/recipes">"Show all recipes"</A></p>
+            <p class="notice">"No recipes match these filters. " <a href="/recipes">"Show all recipes"</a></p>
         </Show>
     }
 }
