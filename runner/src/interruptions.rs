@@ -270,7 +270,7 @@ fn end_of(run: &Run, start: &JobStart, is_logged: bool, log: Option<&Log>) -> St
         (End::Preempted, _) => StartEnd::Preempted,
         (End::Failed | End::Unknown, Some(log)) => StartEnd::by_log(end, log, run.plan.launched.steps),
         (End::Unknown, None) => StartEnd::Unknown,
-        // Without a result, there was no log, or no step in it.
+        // A job without a result had no log, or a log without steps.
         (End::Failed, None) if is_logged && run.status.phase == Phase::Failed => StartEnd::BeforeFirstStep,
         (End::Failed, None) => StartEnd::FailedWithoutLog,
     }

@@ -64,6 +64,36 @@ impl Scenario {
         warnings
     }
 
+    /// Returns the value of a field; none for an option without one, and for a field that no scenario holds.
+    pub fn value(&self, field: Field) -> Option<String> {
+        let (layout, batch, options) = (&self.layout, &self.batch, &self.options);
+        let on = |on: bool| if on { "on" } else { "off" };
+        Some(match field {
+            Field::Model => self.model.id.clone(),
+            Field::Layers => self.architecture.layers.to_string(),
+            Field::SeqLen => batch.seq_len().to_string(),
+            Field::Gbs => batch.gbs().to_string(),
+            Field::Mbs => batch.mbs().to_string(),
+            Field::Gpu => self.gpu.id.clone(),
+            Field::Gpus => layout.gpus().to_string(),
+            Field::Dtype => self.dtype.id().to_owned(),
+            Field::Tp => layout.tp().to_string(),
+            Field::Pp => layout.pp().to_string(),
+            Field::Cp => layout.cp().to_string(),
+            Field::Ep => layout.ep().to_string(),
+            Field::ExpertTp => layout.expert_tp().to_string(),
+            Field::Vp => layout.vp().to_string(),
+            Field::PipelineSplit => layout.split().to_string(),
+            Field::Recompute => options.recompute.to_string(),
+            Field::Fsdp => on(options.fsdp).to_owned(),
+            Field::Overlap => on(options.overlap).to_owned(),
+            Field::Stack => options.stack.to_string(),
+            Field::GemmTflops => options.gemm_tflops?.to_string(),
+            Field::ClusterFactor => options.cluster_factor?.to_string(),
+            _ => return None,
+        })
+    }
+
     /// Returns whether it has another number of layers than its model.
     pub fn is_proxy(&self) -> bool {
         self.architecture.layers != self.model.architecture.layers

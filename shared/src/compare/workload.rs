@@ -86,31 +86,8 @@ pub(super) fn value(seen: &ViewedRun<'_>, field: Field) -> Option<String> {
         let printed = || seen.report.global_batch_size.map(|size| size.to_string());
         return if field == Field::Gbs { typed.or_else(printed) } else { typed };
     };
-    let (layout, batch, options) = (&scenario.layout, &scenario.batch, &scenario.options);
-    let on = |on: bool| if on { "on" } else { "off" };
-    Some(match field {
-        Field::Model => scenario.model.id.clone(),
-        Field::Layers => scenario.architecture.layers.to_string(),
-        Field::SeqLen => batch.seq_len().to_string(),
-        Field::Gbs => batch.gbs().to_string(),
-        Field::Mbs => batch.mbs().to_string(),
-        Field::Gpu => scenario.gpu.id.clone(),
-        Field::Gpus => layout.gpus().to_string(),
-        Field::Dtype => scenario.dtype.id().to_owned(),
-        Field::Tp => layout.tp().to_string(),
-        Field::Pp => layout.pp().to_string(),
-        Field::Cp => layout.cp().to_string(),
-        Field::Ep => layout.ep().to_string(),
-        Field::ExpertTp => layout.expert_tp().to_string(),
-        Field::Vp => layout.vp().to_string(),
-        Field::PipelineSplit => layout.split().to_string(),
-        Field::Recompute => options.recompute.to_string(),
-        Field::Fsdp => on(options.fsdp).to_owned(),
-        Field::Overlap => on(options.overlap).to_owned(),
-        Field::Stack => options.stack.to_string(),
-        Field::GemmTflops => options.gemm_tflops?.to_string(),
-        Field::ClusterFactor => options.cluster_factor?.to_string(),
-        Field::Recipe => scenario.published_as().or(scenario.recipe)?.id.to_string(),
-        _ => return seen.identity.scenario.get(field).map(str::to_owned),
-    })
+    match field {
+        Field::Recipe => Some(scenario.published_as().or(scenario.recipe)?.id.to_string()),
+        _ => scenario.value(field).or_else(|| seen.identity.scenario.get(field).map(str::to_owned)),
+    }
 }

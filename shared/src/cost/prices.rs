@@ -41,6 +41,14 @@ pub enum PriceSource {
 }
 
 impl PriceSource {
+    /// Returns how the GPUs are paid for; none for the user's own price.
+    pub fn form(self) -> Option<PurchaseForm> {
+        match self {
+            PriceSource::Assumed { form, .. } => Some(form),
+            PriceSource::Yours => None,
+        }
+    }
+
     /// Returns the source for people: "assumed: …, 2026-04" or "yours".
     pub fn note(self) -> String {
         match self {

@@ -3,7 +3,6 @@
 use crate::message::search::{
     AskedGoal, AskedGpu, AskedQuestion, FoundAnswer, FoundPlan, FoundUnmet, Spread, Trust,
 };
-use trainplan_shared::cost::PriceSource;
 use trainplan_shared::estimate::Confidence;
 use trainplan_shared::link;
 use trainplan_shared::question::{Goal, GpuAnswer, GpuOffer, PlannedRun, Question, Unmet};
@@ -36,10 +35,7 @@ fn asked_gpu(offer: &GpuOffer) -> AskedGpu {
         name: offer.gpu.name.clone(),
         memory_gib: offer.gpu.hbm_gb,
         price: offer.price.as_ref().map(|price| (price.per_gpu_hour.low, price.per_gpu_hour.high)),
-        purchase: offer.price.and_then(|price| match price.source {
-            PriceSource::Assumed { form, .. } => Some(form.title().to_lowercase()),
-            PriceSource::Yours => None,
-        }),
+        purchase: offer.price.and_then(|price| Some(price.source.form()?.title().to_lowercase())),
         software: offer.options.stack.title().to_string(),
     }
 }

@@ -10,22 +10,7 @@ use trainplan_shared::search::{CHOSEN_FIELDS, Lock};
 
 /// Returns the value of a field that a search chooses; none for other fields.
 pub(super) fn chosen_value(scenario: &Scenario, field: Field) -> Option<String> {
-    let (layout, batch, options) = (&scenario.layout, &scenario.batch, &scenario.options);
-    Some(match field {
-        Field::Dtype => scenario.dtype.id().to_string(),
-        Field::Tp => layout.tp().to_string(),
-        Field::Pp => layout.pp().to_string(),
-        Field::Cp => layout.cp().to_string(),
-        Field::Ep => layout.ep().to_string(),
-        Field::ExpertTp => layout.expert_tp().to_string(),
-        Field::Vp => layout.vp().to_string(),
-        Field::PipelineSplit => layout.split().to_string(),
-        Field::Mbs => batch.mbs().to_string(),
-        Field::Gbs => batch.gbs().to_string(),
-        Field::Recompute => options.recompute.id().to_string(),
-        Field::Fsdp => if options.fsdp { "on" } else { "off" }.to_string(),
-        _ => return None,
-    })
+    CHOSEN_FIELDS.contains(&field).then(|| scenario.value(field)).flatten()
 }
 
 /// Returns the text with a lock of a field on a value, or without one if the field has a lock.

@@ -72,7 +72,7 @@ pub(crate) struct PlanState {
     /// The fields of the shown plan: those of the address if it describes a scenario, with [`FIRST_RECIPE`] where it
     /// names neither recipe nor model; otherwise those of the best plan.
     pub(crate) spec: Memo<Spec>,
-    /// The scenario of the shown plan. While there is no plan, it has no problems either.
+    /// The scenario of the shown plan, or its problems. The list of problems is empty while the first search runs.
     pub(crate) scenario: Memo<Result<Scenario, Vec<Problem>>>,
 }
 
@@ -113,7 +113,7 @@ impl PlanState {
         PlanState { address, question, best, spec, scenario }
     }
 
-    /// Whether there is no plan to show yet.
+    /// Whether the first search has yet to find a plan.
     pub(crate) fn is_waiting(self) -> bool {
         self.scenario.with(|scenario| scenario.as_ref().is_err_and(Vec::is_empty))
     }

@@ -1,7 +1,6 @@
 //! The prediction of a scenario: numbers for charts, and sentences for the page.
 
 use crate::message::{Bars, FieldChange, Part, Prediction, Remedy as ShownRemedy, WholeRun};
-use trainplan_shared::cost::PriceSource;
 use trainplan_shared::estimate::{
     Anchor, Breakdown, MemoryEstimate, MemoryPart, StageGroup, StageMemory, StepPart, StepPartGroup,
 };
@@ -50,10 +49,7 @@ fn whole_run(spec: &Spec, predicted: &Predicted) -> Option<WholeRun> {
         days: (plan.days.low, plan.days.high),
         cost: cost.map(|cost| (cost.total.low, cost.total.high)),
         currency: plan.currency.clone(),
-        purchase: price.and_then(|price| match price.source {
-            PriceSource::Assumed { form, .. } => Some(form.title().to_lowercase()),
-            PriceSource::Yours => None,
-        }),
+        purchase: price.and_then(|price| Some(price.source.form()?.title().to_lowercase())),
         mwh: (plan.energy.mwh.low, plan.energy.mwh.high),
     })
 }
