@@ -108,6 +108,8 @@ struct JobStart {
 /// Returns the starts of a job by its run's events. A job that ended in the queue has none.
 fn starts(job: &str, events: &[(i64, i64, Event)]) -> Vec<JobStart> {
     let mut starts: Vec<JobStart> = Vec::new();
+    // When the job was submitted for its last start. Slurm submits a requeued job anew.
+    let mut submission = None;
     for (_, at_ms, event) in events {
         let sighting = match event {
             Event::Observed { job: other, sighting } if other == job => sighting,
@@ -117,8 +119,14 @@ fn starts(job: &str, events: &[(i64, i64, Event)]) -> Vec<JobStart> {
         let at = at_ms / 1000;
         // A waiting job still has the time of its earlier start.
         let started = sighting.started.filter(|_| sighting.state != State::Pending);
-        let (is_first, last) = (starts.is_empty(), starts.last_mut());
-        let is_new = match (&last, started) {
+        let (is_first, mut last) = (starts.is_empty(), starts.last_mut());
+        let is_same = submission.is_some() && submission == sighting.submitted;
+        let is_new = match (&mut last, started) {
+            (Some(last), Some(started)) if is_same && last.ended.is_none() => {
+                // Slurm corrects a start by seconds while it prepares the nodes.
+                last.started = started;
+                false
+            }
             (Some(last), Some(started)) => {
                 started > last.started && last.ended.is_none_or(|end| started >= end)
             }
@@ -127,7 +135,6 @@ fn starts(job: &str, events: &[(i64, i64, Event)]) -> Vec<JobStart> {
         };
         if let Some(last) = last {
             if sighting.state == State::Pending || is_new {
-                // Slurm submits a requeued job anew when it requeues it.
                 let requeued = sighting.submitted.filter(|time| (last.started..=at).contains(time));
                 last.ended = last.ended.or(requeued.or(started)).or(Some(at));
             } else if let (State::Ended(end), true) =
@@ -151,6 +158,9 @@ fn starts(job: &str, events: &[(i64, i64, Event)]) -> Vec<JobStart> {
                 }
             }
             _ => {}
+        }
+        if is_new {
+            submission = sighting.submitted;
         }
     }
     starts
@@ -319,6 +329,11 @@ mod tests {
         // No poll saw it running.
         assert_eq!(starts("7", &events[2..]), [start(Some(100), 130, Some(500), Some(End::Failed))]);
         assert_eq!(starts("7", &events[..2]), [start(Some(100), 130, None, None)]);
+        // Slurm corrected its start.
+        let moved = seen(133, State::Running, [100, 131, 0]);
+        let ended = seen(505, State::Ended(End::Failed), [100, 131, 500]);
+        let expected = [start(Some(100), 131, Some(500), Some(End::Failed))];
+        assert_eq!(starts("7", &[events[1].clone(), moved, ended]), expected);
     }
 
     #[test]
