@@ -27,6 +27,8 @@ choices! {
         ElectricityPrice "electricity-price" "Electricity price",
         /// Tokens per parameter of compute-optimal training.
         TokensPerParameter "tokens-per-parameter" "Tokens per parameter",
+        /// Memory that the search keeps free on each GPU, in GiB.
+        Headroom "headroom" "Headroom",
     }
 }
 

@@ -173,7 +173,7 @@ fields! {
     Power "power" "kw" "Power" Goal Text "KW"
         "kW per GPU with cooling and network, or tdp*1.3 for the GPU's TDP times a PUE"
         "kW per GPU with cooling and network, or tdp*1.3 for the GPU's TDP times a PUE \
-         [default: published all-in power]",
+         [default: published all-in power, or TDP × PUE 1.3]",
     Electricity "electricity" "el" "Electricity price" Goal Number "PRICE"
         "Price of electricity per kWh"
         "Price of electricity per kWh [default: US industrial average]",
@@ -184,15 +184,15 @@ fields! {
         "GPU types to compare" "GPU types to compare, such as h100,b200",
     GpuRange "gpu-range" "nr" "GPU counts" Search Text "RANGE"
         "Numbers of GPUs to search: one, a list or a range"
-        "Numbers of GPUs to search: one (1024), a list (512,1024,2048) or a range (512..4096) [default: 1 node to 16,384 GPUs]",
+        "Numbers of GPUs to search: one (1024), a list (512,1024,2048) or a range (512..4096) [default: round numbers from 1 node to 16,384 GPUs]",
     Deadline "deadline" "by" "Deadline" Search Text "TIME"
         "Maximum time that training may take, such as 60d or 8w"
         "Maximum time that training may take, including time lost to failures, such as 60d or 8w",
     Budget "budget" "bud" "Budget" Search Number "AMOUNT"
-        "Most that the run may cost" "Most that the run may cost, such as 5M",
+        "Maximum cost of the run" "Maximum cost of the run, such as 5M",
     Objective "objective" "obj" "Objective" Search Text "OBJECTIVE"
-        "What the best plan is"
-        "What the best plan is: fewest-gpus, fastest, cheapest or most-tokens [default: fewest-gpus with a deadline, \
+        "How plans are ranked"
+        "How plans are ranked: fewest-gpus, fastest, cheapest or most-tokens [default: fewest-gpus with a deadline, \
          otherwise fastest]",
     Precisions "precisions" "ds" "Precisions" Search Text "DTYPES"
         "Precisions to choose from"
@@ -205,7 +205,7 @@ fields! {
         "Values that the search must use or avoid: tp=8, recompute!=full"
         "Values that the search must use or avoid, such as tp=4|8,recompute!=full",
     Headroom "headroom" "room" "Headroom" Search Number "GIB"
-        "Memory to keep free on each GPU, in GiB" "Memory to keep free on each GPU, in GiB [default: 0]",
+        "Memory to keep free on each GPU, in GiB" "Memory to keep free on each GPU, in GiB [default: 4]",
     Release "release" "rel" "Release" Cluster Text "RELEASE"
         "" "Release whose scripts are used, such as 25.12 [default: the recipe's]",
     Style "style" "sty" "Launch style" Cluster Text "STYLE"

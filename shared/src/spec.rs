@@ -96,13 +96,27 @@ impl Spec {
         let examples = match field {
             Field::Tokens => "10T, 1.5e12 or 500B",
             Field::Budget => "5M or 250k",
-            Field::Headroom => "4 or 0.5",
             _ => "0.95 or 640",
         };
         match parse_count(text) {
             Some(count) if count > 0.0 => Ok(Some(count)),
             _ => {
                 let message = format!(" must be a number above 0, such as {examples}, not \"{text}\".");
+                Err(Problem::new(field, text, message![field, message]))
+            }
+        }
+    }
+
+    /// Returns a field as a number of at least 0.
+    ///
+    /// # Errors
+    /// The text is not such a number.
+    pub fn amount(&self, field: Field) -> Result<Option<f64>, Problem> {
+        let Some(text) = self.get(field) else { return Ok(None) };
+        match parse_count(text) {
+            Some(amount) if amount >= 0.0 => Ok(Some(amount)),
+            _ => {
+                let message = format!(" must be a number of at least 0, such as 4 or 0.5, not \"{text}\".");
                 Err(Problem::new(field, text, message![field, message]))
             }
         }

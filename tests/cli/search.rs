@@ -172,6 +172,17 @@ fn locks_headroom_and_precisions_are_kept() {
         assert!(row[column("spare_bytes")].parse::<f64>().unwrap() >= 10.0 * 1_073_741_824.0, "{row:?}");
         assert_eq!((row[column("dtype")].as_str(), row[column("gpus")].as_str()), ("bf16", "256"));
     }
+    // Without the flag, 4 GiB stay free; `--headroom 0` takes all memory.
+    let least_spare = |headroom: &[&str]| {
+        let search = ["search", "--model", "llama3.1-70b", "--gpu", "h100", "--gpus", "256", "--top", "10"];
+        let (header, rows) = csv(&[&search, headroom].concat());
+        let column = |name: &str| header.iter().position(|title| title == name).unwrap();
+        let ranked = rows.iter().filter(|row| !row[column("rank")].is_empty());
+        let spare_gib = ranked.map(|row| row[column("spare_bytes")].parse::<f64>().unwrap() / 1_073_741_824.0);
+        spare_gib.fold(f64::INFINITY, f64::min)
+    };
+    assert!(least_spare(&[]) >= 4.0);
+    assert!(least_spare(&["--headroom", "0"]) < 4.0);
     let (result, _) = no_plan(&[
         "--model",
         "llama3.1-405b",

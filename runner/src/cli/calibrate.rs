@@ -10,7 +10,7 @@ use trainplan_shared::calibration::{CalibrationFiles, Calibrator, ErrorSummary, 
 use trainplan_shared::estimate::Estimate;
 use trainplan_shared::measurements::{self, Measurement};
 
-/// Fit the estimate to measured runs, or compute your cluster's factor
+/// Fit the estimate to measured runs, or compute a correction factor for your cluster
 ///
 /// Without files, it fits the embedded measurements and reproduces the embedded constants bit for bit. With
 /// --cluster, it compares your own runs with their predictions. From that it computes the factor for

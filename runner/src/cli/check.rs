@@ -14,7 +14,7 @@ use trainplan_shared::catalog::Catalog;
 use trainplan_shared::history::{Thresholds, TimeLine, time_lines};
 use trainplan_shared::tables::{CheckColumn, CheckedTimeLine};
 
-/// Check whether the newest run of each recipe is slower than before
+/// Check whether the newest run of each recipe or custom scenario is too slow
 ///
 /// Runs of a recipe, or of your own scenario, on a cluster form a timeline. Its newest run is compared with
 /// the published speed and with the median and spread of earlier runs. The timeline is also searched for

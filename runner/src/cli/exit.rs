@@ -44,7 +44,7 @@ impl Exit {
             Exit::Failed => "The command failed, or stopped before it was done",
             Exit::Invalid => "Invalid arguments or input",
             Exit::NoPlan => "No plan fits, or none reaches the goal",
-            Exit::NotScored => "A run failed, or nothing could be scored",
+            Exit::NotScored => "A run failed, or could not be scored",
             Exit::Unreachable => "The cluster or the server can't be reached",
             Exit::Regression => "A regression was found",
         }

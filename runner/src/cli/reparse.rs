@@ -1,4 +1,4 @@
-//! `trainplan reparse`: scores stored logs again with this program's parser.
+//! `trainplan reparse`: scores stored logs again with the current version's parser.
 
 use super::data_dir::StoreArgs;
 use super::output::{self, Format, FormatArg};
@@ -12,7 +12,7 @@ use trainplan_shared::result::{Report, RunResult, View};
 use trainplan_shared::spec::Spec;
 use uuid::Uuid;
 
-/// Score the stored raw logs again with this program's parser
+/// Score stored raw logs again with the current version's parser
 ///
 /// The uploaded result is kept. The new score is stored with the parser's version and used from then on. Scenario
 /// flags set the recipe of runs whose log doesn't name it. Runs without a stored log don't change.

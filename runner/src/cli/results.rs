@@ -11,7 +11,8 @@ use trainplan_shared::tables::StoredRunColumn;
 
 /// List and delete stored runs
 ///
-/// Uses the store that `trainplan serve` shows: the one of this machine, or of --data-dir or --database-url.
+/// Uses the store that `trainplan serve` shows: by default this machine's, or the one given by --data-dir or
+/// --database-url.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -13,8 +13,8 @@ use trainplan_shared::history::Thresholds;
 /// Serve the planner and the results over HTTP
 ///
 /// On a loopback address (the default), every user of this machine may read. Uploading, sharing and deleting
-/// require the token that the server prints. On other addresses, everything requires a token: see `trainplan
-/// token create`. docs/serving.md explains how to set up a server.
+/// require the token that the server prints. On other addresses, everything requires a token unless
+/// the options below allow more: see `trainplan token create`. docs/serving.md explains how to set up a server.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,7 +38,8 @@ pub(super) struct Args {
     /// Address of a proxy that is trusted to report the client's address and login (repeatable)
     #[arg(long, value_name = "ADDRESS")]
     trusted_proxy: Vec<IpAddr>,
-    /// Header in which a trusted proxy passes the name of the logged-in user; users who are logged in may read
+    /// Header in which a trusted proxy passes the name of the logged-in user; logged-in users may read and
+    /// share
     #[arg(long, value_name = "NAME")]
     login_header: Option<HeaderName>,
     /// Delete results and their logs this many days after they were received
@@ -47,7 +48,7 @@ pub(super) struct Args {
     /// Threshold for regressions, as in `trainplan check`: baseline-percent=90, sigma=off (repeatable)
     #[arg(long, value_name = "NAME=VALUE")]
     threshold: Vec<String>,
-    /// URL to which the server posts every regression as JSON. If TRAINPLAN_WEBHOOK_SECRET is set, requests are
+    /// URL to which the server posts new regressions as JSON. If TRAINPLAN_WEBHOOK_SECRET is set, requests are
     /// signed with it (repeatable)
     #[arg(long, value_name = "URL")]
     webhook: Vec<String>,

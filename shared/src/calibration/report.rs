@@ -162,9 +162,9 @@ so *modelled* and *corrected* differ. Many LLMs in the data of vTrain, a publish
 
 Two inputs of the predictions may carry information from held-out rows. First, the correction gives more weight to runs
 that resemble the predicted one; the seven numbers behind these weights (`shared/data/kinship.csv`) were tuned by hand
-while looking at the errors on held-out mappings. Second, for the B200 machine on which the authors of SimuMax measured,
-the predictions use the matrix multiplication rate that they published (`shared/data/machines.csv`), as if it were passed
-with `--gemm-tflops`.
+while looking at the errors on held-out mappings. Second, the authors of SimuMax published the
+matrix multiplication rate of their B200 machine (`shared/data/machines.csv`). The predictions of their runs use it, as
+if it were passed with `--gemm-tflops`.
 ";
 
 const ERRORS: &str = "
@@ -328,11 +328,11 @@ fn memory(text: &mut String, rows: &[Measurement]) {
     let (fit, not) = fitting(rows);
     let _ = writeln!(
         text,
-        "\n{} rows have a measured step time, so they did fit in memory. The estimate agrees for {fit} of them. For the \
-         other {not} it wrongly says that they don't fit; it is not known which recomputation or offloading they used.\n\nHow \
+        "\n{} rows, including fine-tuning runs that are not used above, have a measured step time, so they did fit in \
+         memory. The estimate agrees for {fit} of them. For the other {not} it wrongly says that they don't fit; it is not known which recomputation or offloading they used.\n\nHow \
          often the estimate wrongly says \"fits\" can't be counted, because no measured pre-training run is known to have \
-         run out of memory. One fine-tuning run (r2559) did, and it passed \
-         after its memory fragmentation was fixed.",
+         run out of memory. One fine-tuning run (r2559) ran out of memory; it completed \
+         once its memory fragmentation was fixed.",
         fit + not
     );
 }

@@ -160,7 +160,7 @@ impl Question {
         };
         if self.headroom_bytes > 0.0 {
             let question = Question { headroom_bytes: 0.0, ..self.clone() };
-            if let Some(found) = with(&question, most, Setting::new(Field::Headroom, "")) {
+            if let Some(found) = with(&question, most, Setting::new(Field::Headroom, 0)) {
                 return Some(found);
             }
         }

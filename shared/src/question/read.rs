@@ -3,6 +3,7 @@
 use super::ask::USUAL_DAYS;
 use super::batches::GlobalBatches;
 use super::{Goal, GpuOffer, Objective, Question};
+use crate::assumption::Assumption;
 use crate::catalog::{Catalog, Gpu, Model};
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::field::Field;
@@ -55,7 +56,7 @@ impl Reading<'_> {
             Some(text) => self.keep(Locks::parse(text, Field::Lock).map(Some)),
             None => None,
         };
-        let headroom_gib = self.keep(self.spec.count(Field::Headroom)).unwrap_or(0.0);
+        let headroom_gib = self.keep(self.spec.amount(Field::Headroom)).unwrap_or(Assumption::Headroom.value());
         let counts = self.keep(self.spec.parse(Field::GpuRange)).unwrap_or_default();
         let goal = self.goal();
         let objective = self.keep(self.spec.parse(Field::Objective));

@@ -111,7 +111,7 @@ enum JobsCommand {
         #[command(flatten)]
         format: FormatArg,
     },
-    /// Count GPU-hours and interruptions, for the failure rate of a plan
+    /// Count the GPU-hours and interruptions of past runs, and print the failure rate to plan with
     ///
     /// Reads all rounds of the journal. Prints how the jobs ended, the interruptions per 1,000 GPU-hours with their
     /// exact 80 % interval, mean waiting times, and the --failure-rate to plan with.

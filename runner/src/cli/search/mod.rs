@@ -45,7 +45,7 @@ enum SearchFormat {
 
 /// Find the GPU type, GPU count and layout that train a model on time or within budget
 ///
-/// Searches every layout that the software can run, on every number of GPUs. For each GPU type, prints the
+/// Searches every layout that the software can run, on each number of GPUs (--gpus). For each GPU type, prints the
 /// best plan with ranges for days to train, cost and energy, then the next-best layouts and the published
 /// layout, and the command that estimates the best plan in detail.
 ///
