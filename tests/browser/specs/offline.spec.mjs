@@ -46,9 +46,11 @@ const caches = (page) =>
     return contents;
   });
 
-/** Returns the figures that a page shows, once it has shown the same ones for a second. */
+/** Returns the figures that the Plan page shows, once everything is answered and they stay the same for a second. */
 async function figures(page) {
   let shown = [];
+  await expect(page.locator("[data-fits]").first()).toBeVisible();
+  await expect(page.locator('[aria-busy="true"]')).toHaveCount(0);
   await expect(async () => {
     const read = async () => (await page.locator("main").innerText()).match(/\d[\d,.]* (days|GiB|%)/g);
     shown = await read();
