@@ -84,15 +84,18 @@ impl Evidence {
         };
         match self.confidence() {
             Confidence::High => {
-                format!("High confidence: this exact layout was measured. Measurements {estimate}.")
+                format!(
+                    "High confidence: this exact layout was measured with this software. Measurements {estimate}."
+                )
             }
             Confidence::Medium => format!(
-                "Medium confidence: the same model was measured on this GPU with other layouts. They {estimate}."
+                "Medium confidence: the same model was measured on this GPU, with this software and precision, in \
+                 similar layouts. They {estimate}."
             ),
             Confidence::Low => {
                 format!(
-                    "Low confidence: this model was not measured in a similar layout on this GPU. Its other \
-                     measurements {estimate}."
+                    "Low confidence: no measured run of this model has a similar layout with this GPU, software and \
+                     precision. Its other measurements {estimate}."
                 )
             }
             Confidence::Lowest => {
@@ -116,7 +119,7 @@ mod tests {
         let of = |kind, correction, anchors| evidence(kind, correction, anchors).summary();
         assert_eq!(
             of(EvidenceKind::Published, 0.943, 1),
-            "High confidence: this exact layout was measured. Measurements lower the model's estimate by 5.7 %."
+            "High confidence: this exact layout was measured with this software. Measurements lower the model's estimate by 5.7 %."
         );
         assert!(
             of(EvidenceKind::Interpolated, 1.02, 1).ends_with("They raise the model's estimate by 2.0 %.")

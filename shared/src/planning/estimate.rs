@@ -103,7 +103,10 @@ fn is_unmeasured(scenario: &Scenario, estimate: &Estimate) -> Option<Message> {
         (Confidence::High | Confidence::Medium, _) => return None,
         (_, Some((base, own))) => format!("Your GPU ({base} with {own}) was never measured"),
         (Confidence::Low, None) => {
-            format!("This model was not measured in a similar layout on the {}", gpu.name)
+            format!(
+                "No measured run of this model has a similar layout with this software and precision on the {}",
+                gpu.name
+            )
         }
         (Confidence::Lowest, None) => "This model was never measured".to_string(),
     };

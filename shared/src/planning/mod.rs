@@ -5,6 +5,7 @@ mod measure;
 mod remedies;
 mod run_plan;
 mod run_settings;
+mod scaled;
 mod scenario;
 
 pub use estimate::Predicted;
@@ -12,6 +13,7 @@ pub use measure::{CountedFlops, StepMetrics, StepTime, StepTimeSource};
 pub use remedies::Remedy;
 pub use run_plan::RunPlan;
 pub use run_settings::RunSettings;
+pub use scaled::{BatchGrowth, ScaledStep};
 
 use crate::field::Field;
 use crate::message;

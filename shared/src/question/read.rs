@@ -56,7 +56,8 @@ impl Reading<'_> {
             Some(text) => self.keep(Locks::parse(text, Field::Lock).map(Some)),
             None => None,
         };
-        let headroom_gib = self.keep(self.spec.amount(Field::Headroom)).unwrap_or(Assumption::Headroom.value());
+        let headroom_gib =
+            self.keep(self.spec.amount(Field::Headroom)).unwrap_or(Assumption::Headroom.value());
         let counts = self.keep(self.spec.parse(Field::GpuRange)).unwrap_or_default();
         let goal = self.goal();
         let objective = self.keep(self.spec.parse(Field::Objective));

@@ -95,7 +95,7 @@ impl FromRow for StackRules {
 
 impl StackRules {
     /// Returns whether `ga` micro batches can pass through an interleaved pipeline of `pp` stages.
-    pub(super) fn allows_rounds(&self, ga: u32, pp: u32) -> bool {
+    pub(crate) fn allows_rounds(&self, ga: u32, pp: u32) -> bool {
         ga >= pp && (!self.whole_rounds || ga.is_multiple_of(pp))
     }
 

@@ -6,7 +6,8 @@ pub(crate) mod results;
 pub(crate) mod search;
 
 pub(crate) use plan::{
-    Bars, FieldChange, Imported, Launch, Launched, Part, Prediction, Refusal, Remedy, Step, Warning, WholeRun,
+    Bars, FieldChange, Imported, Launch, Launched, Part, PredictedLine, Prediction, Refusal, Remedy, Step,
+    Warning, WholeRun,
 };
 pub(crate) use results::*;
 

@@ -4,6 +4,7 @@ use super::WorkerMessage;
 use serde::{Deserialize, Serialize};
 use trainplan_shared::field::Field;
 use trainplan_shared::message::Front;
+use trainplan_shared::planning::{BatchGrowth, ScaledStep};
 use trainplan_shared::problem::Problem;
 
 /// A message from the planner to the worker.
@@ -72,6 +73,8 @@ pub(crate) struct Prediction {
     /// The memory of a GPU in GiB: a bar for each pipeline stage.
     pub(crate) memory: Bars,
     pub(crate) capacity_gib: f64,
+    /// The step time on other numbers of GPUs.
+    pub(crate) scaling: Vec<PredictedLine>,
     /// What the whole run takes; none for a proxy, or while a field of the run is invalid.
     pub(crate) run: Option<WholeRun>,
 }
@@ -87,6 +90,15 @@ pub(crate) struct WholeRun {
     /// How the GPUs are paid for, if the price is assumed.
     pub(crate) purchase: Option<String>,
     pub(crate) mwh: (f64, f64),
+}
+
+/// Predicted steps on several numbers of GPUs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PredictedLine {
+    /// How the batch follows the GPUs.
+    pub(crate) growth: BatchGrowth,
+    /// By GPU count.
+    pub(crate) steps: Vec<ScaledStep>,
 }
 
 /// A change with which a scenario fits.

@@ -114,48 +114,6 @@ pub(super) fn Changes() -> impl IntoView {
     }
 }
 
-/// The fields of the search and of the whole run that are set elsewhere: in the question bar, in a tab or by a lock.
-pub(super) const IN_BAR: [Field; 8] = [
-    Field::Tokens,
-    Field::StepTime,
-    Field::Price,
-    Field::GpuTypes,
-    Field::Deadline,
-    Field::Budget,
-    Field::GpuRange,
-    Field::Lock,
-];
-
-/// The fields of the search and of the whole run that the question bar does not show.
-#[component]
-pub(super) fn RunFields() -> impl IntoView {
-    let plan = Plan::of_page();
-    let of = move |group: FieldGroup| {
-        Field::of_group(group)
-            .filter(|field| !IN_BAR.contains(field))
-            .map(|field| {
-                view! {
-                    <FormField field default="default" help=field.hint() />
-                }
-            })
-            .collect_view()
-    };
-    let is_used = plan.address.with_spec_untracked(|spec| {
-        let is_more = |field: Field| matches!(field.group(), FieldGroup::Search | FieldGroup::Goal);
-        spec.iter().any(|(field, _)| is_more(field) && !IN_BAR.contains(&field))
-    });
-    view! {
-        <details open=is_used>
-            <summary>"Search: precision, batch, headroom"</summary>
-            <div class="grid">{of(FieldGroup::Search)}</div>
-        </details>
-        <details open=is_used>
-            <summary>"Run: failures, checkpoints, prices, power"</summary>
-            <div class="grid">{of(FieldGroup::Goal)}</div>
-        </details>
-    }
-}
-
 /// The fields above [`More`]; the recipe has a form of its own.
 const MAIN_FIELDS: [Field; 15] = [
     Field::Recipe,

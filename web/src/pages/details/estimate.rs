@@ -29,7 +29,7 @@ fn EstimateFrame(title: &'static str, children: ChildrenFn) -> impl IntoView {
     view! {
         <section
             class="estimate"
-            class:stale=is_predicting
+            class:stale=move || plan.is_outdated()
             aria-busy=move || is_predicting().to_string()
             aria-label=title
         >
@@ -85,7 +85,7 @@ fn latest(plan: Plan) -> Prediction {
     plan.calculator.prediction.latest().map_or_else(Prediction::default, |prediction| (*prediction).clone())
 }
 
-/// Whether the scenario fits its GPUs, in words, by a sign and by colour.
+/// Whether the scenario fits its GPUs, in words, by a sign and by colour; only in words for a plan that is shown no more.
 #[component]
 pub(super) fn Fit() -> impl IntoView {
     let plan = Plan::of_page();
@@ -94,12 +94,16 @@ pub(super) fn Fit() -> impl IntoView {
         <Show when=move || plan.calculator.prediction.latest().is_some()>
             <p
                 class="fit"
-                class:stale=move || plan.calculator.is_predicting()
+                class:stale=move || plan.is_outdated()
+                class:outdated=move || plan.cannot_run()
                 class:wrong=move || !fits()
                 data-fits=move || fits().to_string()
                 aria-live="polite"
             >
-                <span aria-hidden="true">{move || if fits() { "✓ " } else { "✕ " }}</span>
+                {move || match plan.cannot_run() {
+                    true => view! { "The previous plan: " }.into_any(),
+                    false => view! { <span aria-hidden="true">{if fits() { "✓ " } else { "✕ " }}</span> }.into_any(),
+                }}
                 {move || latest(plan).fit}
             </p>
             <Show when=move || !latest(plan).remedies.is_empty()>

@@ -35,7 +35,7 @@ pub(super) fn provide(plan: Plan) {
             let value = typed.or(value).unwrap_or_default();
             let text =
                 plan.question.with_untracked(|question| toggled(question.raw(Field::Lock), field, &value));
-            plan.state.ask(&[(Field::Lock, &text)]);
+            plan.state.refine(Field::Lock, &text);
         }),
     });
 }

@@ -10,6 +10,7 @@ mod launch;
 mod locks;
 mod own;
 mod recipe;
+mod run_fields;
 pub(crate) mod scaling;
 mod step_time;
 mod steppers;
@@ -77,6 +78,16 @@ impl Plan {
     fn of_page() -> Plan {
         #[expect(clippy::expect_used, reason = "the details provide it before their parts are made")]
         use_context().expect("the details provide their plan")
+    }
+
+    /// Whether the fields describe a plan that can't run, so that the figures are those of the previous one.
+    fn cannot_run(self) -> bool {
+        self.scenario.with(|scenario| scenario.as_ref().is_err_and(|problems| !problems.is_empty()))
+    }
+
+    /// Whether the figures are not yet, or not, those of the fields.
+    fn is_outdated(self) -> bool {
+        self.calculator.is_predicting() || self.cannot_run()
     }
 
     fn provide() -> Plan {
@@ -177,7 +188,7 @@ pub(crate) fn PlanDetails() -> impl IntoView {
     let has_problem = Memo::new(move |_| {
         let is_inside = |problem: &Problem| {
             matches!(problem.field.group(), FieldGroup::Search | FieldGroup::Goal)
-                && !changes::IN_BAR.contains(&problem.field)
+                && !run_fields::IN_BAR.contains(&problem.field)
         };
         plan.problems.with(|problems| problems.iter().any(is_inside))
     });
@@ -198,7 +209,7 @@ pub(crate) fn PlanDetails() -> impl IntoView {
             <div class="inputs">
                 <div>
                     <recipe::RecipePicker />
-                    <changes::RunFields />
+                    <run_fields::RunFields />
                 </div>
                 <changes::Changes />
             </div>

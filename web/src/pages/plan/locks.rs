@@ -25,7 +25,7 @@ pub(super) fn LockChips() -> impl IntoView {
                     let text = format!("{}{sign} {}", field.label(), values.join(" or "));
                     let remove = move |_| {
                         let text = read(&locks.get_untracked()).without(field).to_string();
-                        plan.state.ask(&[(Field::Lock, &text)]);
+                        plan.state.refine(Field::Lock, &text);
                     };
                     view! {
                         <button type="button" class="chip removable" title="Remove the lock" on:click=remove>

@@ -125,6 +125,17 @@ impl PlanState {
         self.address.turn_to(|spec| *spec = question::with_plan(spec, &asked, &chosen));
     }
 
+    /// Asks another question about the plan that the address describes, if it describes one, and keeps that plan.
+    pub(crate) fn refine(self, field: Field, value: &str) {
+        let asked = self.question.get_untracked();
+        self.address.turn_to(|spec| {
+            if has_scenario(spec) {
+                *spec = question::with_plan(spec, &asked, &spec.clone());
+            }
+            spec.set(field, value);
+        });
+    }
+
     /// Asks another question, and leaves the plan that the address describes.
     pub(crate) fn ask(self, changes: &[(Field, &str)]) {
         let asked = self.question.get_untracked();

@@ -1,12 +1,12 @@
 //! The prediction of a scenario: numbers for charts, and sentences for the page.
 
-use crate::message::{Bars, FieldChange, Part, Prediction, Remedy as ShownRemedy, WholeRun};
+use crate::message::{Bars, FieldChange, Part, PredictedLine, Prediction, Remedy as ShownRemedy, WholeRun};
 use trainplan_shared::estimate::{
     Anchor, Breakdown, MemoryEstimate, MemoryPart, StageGroup, StageMemory, StepPart, StepPartGroup,
 };
 use trainplan_shared::link;
 use trainplan_shared::message::Front;
-use trainplan_shared::planning::{Predicted, Remedy};
+use trainplan_shared::planning::{BatchGrowth, Predicted, Remedy};
 use trainplan_shared::spec::Spec;
 use trainplan_shared::units::readable;
 
@@ -35,6 +35,9 @@ pub(crate) fn predict(query: &str) -> Option<Prediction> {
         remedies: remedies.iter().map(remedy).collect(),
         memory: memory(&estimate.memory),
         capacity_gib: estimate.memory.capacity_bytes / GIB,
+        scaling: BatchGrowth::ALL
+            .map(|growth| PredictedLine { growth, steps: spec.scaled_steps(growth).unwrap_or_default() })
+            .into(),
         run,
     })
 }

@@ -1,0 +1,104 @@
+//! The fields of the search and of the whole run that the question bar does not show.
+
+use super::Plan;
+use crate::components::field::{ChoiceField, FormField};
+use leptos::prelude::*;
+use trainplan_shared::assumption::Assumption;
+use trainplan_shared::cost::{Currency, PurchaseForm};
+use trainplan_shared::field::{Field, FieldGroup};
+use trainplan_shared::goodput::FailureRate;
+use trainplan_shared::question::Objective;
+use trainplan_shared::units::{readable, significant};
+
+/// The fields of the search and of the whole run that are set elsewhere: in the question bar, in a tab or by a lock.
+pub(super) const IN_BAR: [Field; 8] = [
+    Field::Tokens,
+    Field::StepTime,
+    Field::Price,
+    Field::GpuTypes,
+    Field::Deadline,
+    Field::Budget,
+    Field::GpuRange,
+    Field::Lock,
+];
+
+/// The fields, in two groups that open if one of their fields is set.
+#[component]
+pub(super) fn RunFields() -> impl IntoView {
+    let plan = Plan::of_page();
+    let of = move |group: FieldGroup| {
+        Field::of_group(group)
+            .filter(|field| !IN_BAR.contains(field))
+            .map(|field| view! { <RunField field /> })
+            .collect_view()
+    };
+    let is_used = plan.address.with_spec_untracked(|spec| {
+        let is_more = |field: Field| matches!(field.group(), FieldGroup::Search | FieldGroup::Goal);
+        spec.iter().any(|(field, _)| is_more(field) && !IN_BAR.contains(&field))
+    });
+    view! {
+        <details open=is_used>
+            <summary>"Search: precision, batch, headroom"</summary>
+            <div class="grid">{of(FieldGroup::Search)}</div>
+        </details>
+        <details open=is_used>
+            <summary>"Run: failures, checkpoints, prices, power"</summary>
+            <div class="grid">{of(FieldGroup::Goal)}</div>
+        </details>
+    }
+}
+
+/// A field: a list if it has only a few values, otherwise a text that shows its default.
+#[component]
+fn RunField(field: Field) -> impl IntoView {
+    let help = field.hint();
+    match field {
+        Field::Objective => {
+            let options: Vec<_> =
+                Objective::ALL.map(|each| (each.id().to_string(), each.title().to_string())).into();
+            view! { <ChoiceField field options default="By the goal" help /> }.into_any()
+        }
+        Field::Purchase => {
+            let options: Vec<_> =
+                PurchaseForm::ALL.map(|each| (each.id().to_string(), each.title().to_string())).into();
+            view! { <ChoiceField field options default="Reserved (default)" help /> }.into_any()
+        }
+        _ => view! { <FormField field default=default_of(field) help /> }.into_any(),
+    }
+}
+
+/// Returns the value that applies while a field is empty.
+fn default_of(field: Field) -> String {
+    let of = |assumption: Assumption, factor: f64| significant(assumption.value() * factor, 3);
+    match field {
+        Field::FailureRate => FailureRate::Studies.per_gpu_hour().readable(|rate| format!("{rate:e}")),
+        Field::RestartTime => format!("{} minutes", of(Assumption::RecoveryTime, 1.0 / 60.0)),
+        Field::SaveTime => "size ÷ bandwidth".into(),
+        Field::CheckpointBandwidth => format!("{} per GPU", of(Assumption::SaveBandwidth, 1.0)),
+        Field::Overhead => of(Assumption::Overhead, 100.0),
+        Field::SpareNodes => of(Assumption::SpareNodes, 100.0),
+        Field::Electricity => readable(Assumption::ElectricityPrice.value()),
+        Field::Power => "as published".into(),
+        Field::Currency => Currency::default().to_string(),
+        Field::Headroom => of(Assumption::Headroom, 1.0),
+        Field::Precisions => "BF16 and FP8".into(),
+        Field::BatchTokens => "by the model’s size".into(),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_text_field_shows_its_default() {
+        let fields = [FieldGroup::Search, FieldGroup::Goal].into_iter().flat_map(Field::of_group);
+        for field in fields.filter(|field| !IN_BAR.contains(field)) {
+            let is_list = matches!(field, Field::Objective | Field::Purchase);
+            assert_eq!(default_of(field).is_empty(), is_list, "{field:?}");
+        }
+        assert_eq!(default_of(Field::RestartTime), "10 minutes");
+        assert_eq!(default_of(Field::Headroom), "4");
+    }
+}
