@@ -178,7 +178,8 @@ fn locks_headroom_and_precisions_are_kept() {
         let (header, rows) = csv(&[&search, headroom].concat());
         let column = |name: &str| header.iter().position(|title| title == name).unwrap();
         let ranked = rows.iter().filter(|row| !row[column("rank")].is_empty());
-        let spare_gib = ranked.map(|row| row[column("spare_bytes")].parse::<f64>().unwrap() / 1_073_741_824.0);
+        let spare_gib =
+            ranked.map(|row| row[column("spare_bytes")].parse::<f64>().unwrap() / 1_073_741_824.0);
         spare_gib.fold(f64::INFINITY, f64::min)
     };
     assert!(least_spare(&[]) >= 4.0);
