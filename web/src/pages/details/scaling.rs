@@ -281,7 +281,7 @@ mod tests {
         let summary = summary_of(&lines, Quantity::StepTime);
         assert!(summary.starts_with("Chart of Step time, s by GPU count. Published, BF16"), "{summary}");
         // A plan without a recipe is compared with the same measurements.
-        let own = scenario("m=llama3.1-405b&g=h100&n=448&tp=8&pp=7&gbs=512");
+        let own = scenario("m=llama3.1-405b&gpu=h100&n=448&tp=8&pp=7&gbs=512");
         assert_eq!(related(&own, Some(1e12)), published);
     }
 
