@@ -284,7 +284,8 @@ impl<'a> BlockCosts<'a> {
         }
         let act_again = if options.modules.moe_act { 1.0 } else { again };
         let passes = 1.0 + again / 3.0;
-        let routed_bytes = rows * uneven * BF16 * width * self.constants.passes_routed * passes * unfused;
+        let routed_passes = self.constants.passes_routed * unfused + self.passes_before_2509();
+        let routed_bytes = rows * uneven * BF16 * width * routed_passes * passes;
         let act_bytes = rows
             * uneven
             * BF16
@@ -312,7 +313,7 @@ impl<'a> BlockCosts<'a> {
             (false, false) => self.constants.route_host_s,
         };
         let shared_tp = if moe.shared_ffn > 0 { self.tensor_parallel(again) } else { 0.0 };
-        let cost = BlockCost {
+        BlockCost {
             matmul: routed + shared + latent,
             memory: self.passes(shared_width, again)
                 + self.speed.memory_s(routed_bytes + act_bytes)
@@ -322,14 +323,16 @@ impl<'a> BlockCosts<'a> {
             ep: exchange * exposed * (4.0 + 2.0 * again),
             host: self.host(1.0) + route_host,
             ..BlockCost::default()
-        };
-        match options.stack {
-            Stack::Nemo24 | Stack::Nemo1 | Stack::Nemo2
-                if self.inputs.gpu.generation == Generation::Blackwell =>
-            {
-                cost * (1.0 / self.constants.experts_before_2509)
-            }
-            _ => cost,
+        }
+    }
+
+    /// Returns the passes that NeMo's releases before 25.09 add to routing on Blackwell. They are many for models whose
+    /// experts are narrow and that send a token to many of them.
+    fn passes_before_2509(&self) -> f64 {
+        let is_nemo = matches!(self.inputs.options.stack, Stack::Nemo24 | Stack::Nemo1 | Stack::Nemo2);
+        match is_nemo && self.inputs.gpu.generation == Generation::Blackwell {
+            true => self.constants.passes_before_2509,
+            false => 0.0,
         }
     }
 

@@ -90,8 +90,8 @@ constants! {
     /// Passes over memory that separate casts and activation functions add before 26.06, relative to fused
     /// ones.
     unfused_before_2606,
-    /// Factor on the speed of routed blocks on Blackwell before 25.09.
-    experts_before_2509,
+    /// Passes over the tokens sent to experts that NeMo's releases before 25.09 add on Blackwell.
+    passes_before_2509,
     /// Factor on the speed of NeMo 2 on Blackwell before 25.09.
     blackwell_before_2509,
     /// Passes over attention's output per step around the ring of context parallelism.
