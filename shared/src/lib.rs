@@ -5,6 +5,7 @@ pub mod api;
 pub mod architecture;
 pub mod assumption;
 pub mod batch;
+pub mod benchmarks;
 #[cfg(feature = "calibrate")]
 pub mod calibration;
 pub mod campaign;

@@ -96,6 +96,7 @@ fn a_calibration_from_scratch_reproduces_the_files_of_the_repository() {
     assert_same(&files.constants, include_str!("../data/calibration.csv"));
     assert_same(&files.anchors, include_str!("../data/anchors.csv"));
     assert_same(&files.intervals, include_str!("../data/intervals.csv"));
+    assert_same(&files.held_out, include_str!("../data/held_out.csv"));
     assert_same(&files.report, include_str!("../../docs/accuracy.md"));
     assert_same(&files.scatter, include_str!("../../docs/accuracy.svg"));
 }
@@ -240,6 +241,7 @@ fn validation_never_corrects_a_row_by_its_own_mapping() {
         let without = good.iter().filter(|other| scenario(other).mapping != own.mapping);
         let known = without.map(|other| Residual {
             what: other.id.clone(),
+            runs: Vec::new(),
             features: Features::of(&scenario(other).inputs()),
             log_ratio: libm::log(other.step_time_s.unwrap() / fit::predict(other, constants).unwrap()),
         });

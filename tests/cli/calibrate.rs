@@ -85,7 +85,9 @@ fn own_measurements_are_fitted_into_files() {
     let fitted = json(&["calibrate", path.to_str().unwrap(), "--output", output.to_str().unwrap()]);
     assert_eq!((&fitted["rows"], fitted["held_out"].as_array().unwrap().len()), (&4.into(), 3));
     assert!(fitted["constants"]["gemm_hopper"].is_f64(), "{fitted}");
-    for name in ["calibration.csv", "anchors.csv", "intervals.csv", "accuracy.md", "accuracy.svg"] {
+    for name in
+        ["calibration.csv", "anchors.csv", "intervals.csv", "held_out.csv", "accuracy.md", "accuracy.svg"]
+    {
         assert!(fs::metadata(output.join(name)).unwrap().len() > 0, "{name}");
     }
 }

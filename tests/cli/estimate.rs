@@ -52,7 +52,10 @@ fn every_field_of_the_output_is_there_and_adds_up() {
     assert_eq!(basis["kind"], "published");
     assert!(number(&basis["modelled_s"]) > 0.0 && number(&basis["correction"]) > 0.0);
     let nearest = &basis["anchors"][0];
-    assert!(nearest["what"].as_str().unwrap().contains("llama3.1-405b") && nearest["likeness"].is_f64());
+    assert!(
+        nearest["what"].as_str().unwrap().contains("Llama 3.1 405B on 512 H100")
+            && nearest["likeness"].is_f64()
+    );
     let scenario = &estimate["scenario"];
     let said = ["model", "gpu", "dtype", "gpus", "gbs"].map(|field| scenario[field].clone());
     assert_eq!(said, ["llama3.1-405b".into(), "h100".into(), "fp8".into(), 512.into(), Value::from(256)]);

@@ -17,6 +17,21 @@ pub(crate) struct Address {
     own: Memo<Vec<(&'static str, String)>>,
     navigate: StoredValue<Navigate>,
     complete: StoredValue<Option<Complete>>,
+    /// The field that the browser's current history entry was made for, while nothing else has changed since.
+    edited: StoredValue<Option<Field>>,
+    /// Whether a changed field makes a history entry.
+    keeps_edits: bool,
+}
+
+/// What a change does to the browser's history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum HistoryEntry {
+    /// It makes an entry.
+    New,
+    /// It makes an entry, unless the current one was made for the same field.
+    OfEdit(Field),
+    /// It replaces the current entry.
+    Replaced,
 }
 
 /// Completes a change: from the fields before it and after it.
@@ -33,15 +48,13 @@ impl Address {
         let go = move |to: &str, replace: bool| {
             navigate(to, NavigateOptions { replace, scroll: false, ..Default::default() });
         };
-        Address::provide(path, keys, use_location().search.into(), go)
+        Address::provide(path, keys, use_location().search.into(), false, go)
     }
 
     /// Like [`Address::provide_routed`], for the only page of a program. Several programs may draw parts of the page: all
-    /// of them hear of a change.
+    /// of them hear of a change. Here, Back undoes a change of a field.
     pub(crate) fn provide_single(path: &'static str, keys: &'static [&'static str]) -> Address {
         let query = RwSignal::new(browser_query());
-        let listener = window_event_listener_untyped("popstate", move |_| query.set(browser_query()));
-        on_cleanup(move || listener.remove());
         let go = |to: &str, replace: bool| {
             let Ok(history) = window().history() else { return };
             let changed = match replace {
@@ -55,13 +68,20 @@ impl Address {
                 let _ = window().dispatch_event(&event);
             }
         };
-        Address::provide(path, keys, query.into(), go)
+        let address = Address::provide(path, keys, query.into(), true, go);
+        let listener = window_event_listener_untyped("popstate", move |_| {
+            address.edited.set_value(None);
+            query.set(browser_query());
+        });
+        on_cleanup(move || listener.remove());
+        address
     }
 
     fn provide(
         path: &'static str,
         keys: &'static [&'static str],
         query: Signal<String>,
+        keeps_edits: bool,
         go: impl Fn(&str, bool) + Send + Sync + 'static,
     ) -> Address {
         let navigate = move |query: &str, replace: bool| match query.is_empty() {
@@ -74,6 +94,8 @@ impl Address {
             own: Memo::new(move |_| parts.with(|(_, own)| own.clone())),
             navigate: StoredValue::new(Box::new(navigate)),
             complete: StoredValue::new(None),
+            edited: StoredValue::new(None),
+            keeps_edits,
         };
         provide_context(address);
         address
@@ -115,19 +137,33 @@ impl Address {
         self.link.with(|link| link.spec.raw(field).to_string())
     }
 
-    /// Sets the text of a field.
+    /// Sets the text of a field. On the only page of a program, the first of several changes of the same field in a row
+    /// makes an entry in the browser's history.
     pub(crate) fn set(self, field: Field, text: impl Into<String>) {
-        self.update(|spec| spec.set(field, text));
+        let entry = if self.keeps_edits { HistoryEntry::OfEdit(field) } else { HistoryEntry::Replaced };
+        self.go(|spec| spec.set(field, text), entry, true);
+    }
+
+    /// Like [`Address::set`], for a text that is complete: it makes an entry of its own.
+    pub(crate) fn commit(self, field: Field, text: impl Into<String>) {
+        let entry = if self.keeps_edits { HistoryEntry::New } else { HistoryEntry::Replaced };
+        self.go(|spec| spec.set(field, text), entry, true);
     }
 
     /// Changes several fields, without a new entry in the browser's history.
     pub(crate) fn update(self, change: impl FnOnce(&mut Spec)) {
-        self.go(change, true);
+        self.go(change, HistoryEntry::Replaced, true);
     }
 
-    /// Changes several fields with a new entry in the browser's history.
+    /// Changes several fields with a new entry in the browser's history. The change is a whole plan or a whole question:
+    /// it is not completed.
     pub(crate) fn turn_to(self, change: impl FnOnce(&mut Spec)) {
-        self.go(change, false);
+        self.go(change, HistoryEntry::New, false);
+    }
+
+    /// Like [`Address::turn_to`]. Several changes of the same field in a row make one entry.
+    pub(crate) fn turn_to_edit(self, field: Field, change: impl FnOnce(&mut Spec)) {
+        self.go(change, HistoryEntry::OfEdit(field), false);
     }
 
     /// Returns the text of one of the page's own keys; empty if it is not set.
@@ -150,17 +186,28 @@ impl Address {
         self.go_own(changes, false);
     }
 
-    fn go(self, change: impl FnOnce(&mut Spec), replace: bool) {
+    fn go(self, change: impl FnOnce(&mut Spec), entry: HistoryEntry, completes: bool) {
         let before = self.link.with_untracked(|link| link.spec.clone());
         let mut spec = before.clone();
         change(&mut spec);
         let spec = self.complete.with_value(|complete| match complete {
-            // A change with a history entry of its own is a whole plan or a whole question.
-            Some(complete) if replace => complete(&before, spec),
+            Some(complete) if completes => complete(&before, spec),
             _ => spec,
         });
+        if spec == before && entry != HistoryEntry::Replaced {
+            return;
+        }
+        let replaces = match entry {
+            HistoryEntry::New => false,
+            HistoryEntry::OfEdit(field) => self.edited.get_value() == Some(field),
+            HistoryEntry::Replaced => true,
+        };
         let query = self.own.with_untracked(|own| query(&spec, own));
-        self.navigate.with_value(|navigate| navigate(&query, replace));
+        self.navigate.with_value(|navigate| navigate(&query, replaces));
+        // After the navigation, whose event ends the edit before.
+        if let HistoryEntry::OfEdit(field) = entry {
+            self.edited.set_value(Some(field));
+        }
     }
 
     fn go_own(self, changes: &[(&'static str, String)], replace: bool) {

@@ -5,8 +5,11 @@ use super::{Failure, note, parse, side_by_side, validate};
 use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
+use trainplan_shared::benchmarks;
 use trainplan_shared::calibration::cluster::ClusterFactor;
-use trainplan_shared::calibration::{CalibrationFiles, Calibrator, ErrorSummary, Grouping, HeldOutRow};
+use trainplan_shared::calibration::{
+    CalibrationFiles, Calibrator, ErrorSummary, Grouping, HeldOutErrors, HeldOutRow,
+};
 use trainplan_shared::estimate::Estimate;
 use trainplan_shared::measurements::{self, Measurement};
 
@@ -29,7 +32,8 @@ pub(super) struct Args {
     /// Compute the factor of your cluster instead: measured divided by predicted step time
     #[arg(long, requires = "files")]
     cluster: bool,
-    /// Write calibration.csv, anchors.csv, intervals.csv, accuracy.md and accuracy.svg to this folder
+    /// Write calibration.csv, anchors.csv, intervals.csv, held_out.csv, accuracy.md and accuracy.svg to this folder, and
+    /// benchmarks.csv of the embedded measurements
     #[arg(short, long, value_name = "DIR", conflicts_with = "cluster")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -79,10 +83,17 @@ impl Args {
             side_by_side::map(&folds, |fold| calibrator.judge(fold, &values)).concat()
         });
         let files = calibrator.finish(&values, &judged, rows);
-        let written = match &self.output {
+        let mut written = match &self.output {
             Some(folder) => write(folder, &files)?,
             None => Vec::new(),
         };
+        // The other files describe any rows; this one lists the embedded ones.
+        if let (Some(folder), true) = (&self.output, self.files.is_empty()) {
+            let path = folder.join("benchmarks.csv");
+            let text = benchmarks::file::write(&HeldOutErrors::of(&judged));
+            fs::write(&path, text).map_err(|error| Failure::File { path: path.clone(), error })?;
+            written.push(path);
+        }
         let constants =
             calibrator.named(&values).map(|(name, value)| (name.to_string(), value.into())).collect();
         let held_out = Grouping::ALL
@@ -168,6 +179,7 @@ fn write(folder: &Path, files: &CalibrationFiles) -> Result<Vec<PathBuf>, Failur
         ("calibration.csv", &files.constants),
         ("anchors.csv", &files.anchors),
         ("intervals.csv", &files.intervals),
+        ("held_out.csv", &files.held_out),
         ("accuracy.md", &files.report),
         ("accuracy.svg", &files.scatter),
     ];

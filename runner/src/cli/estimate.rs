@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use trainplan_shared::batch::Batch;
 use trainplan_shared::convention::Convention;
 use trainplan_shared::cost::{PriceSource, RunCost};
-use trainplan_shared::estimate::{Breakdown, Evidence, Interval, MemoryEstimate, StageMemory};
+use trainplan_shared::estimate::{Anchor, Breakdown, Evidence, Interval, MemoryEstimate, StageMemory};
 use trainplan_shared::field::{Field, FieldGroup};
 use trainplan_shared::layout::Layout;
 use trainplan_shared::message::Message;
@@ -88,6 +88,9 @@ pub(super) struct Output<'a> {
     recipe: Option<String>,
     /// Predicted over published step time, minus 1.
     difference_from_baseline: Option<f64>,
+    /// The error of the prediction of the published run without any measurement of its mapping.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held_out_error: Option<f64>,
     scenario: ScenarioOutput<'a>,
     /// Changes that make it fit; empty if it fits.
     remedies: Vec<RemedyOutput>,
@@ -194,6 +197,7 @@ pub(super) fn contract(predicted: &Predicted) -> Output<'_> {
         baseline: predicted.published.map(|(_, baseline)| BaselineRow::new(baseline, scenario)),
         recipe: predicted.published.map(|(recipe, _)| recipe.id.to_string()),
         difference_from_baseline: predicted.off_published(),
+        held_out_error: predicted.held_out_error(),
         scenario: ScenarioOutput {
             model: &scenario.model.id,
             gpu: &scenario.gpu.id,
@@ -365,7 +369,11 @@ fn headline(predicted: &Predicted) -> Vec<[String; 3]> {
     let mut lines = vec![line("step time", format!("{} s", readable(step.mid)), interval)];
     if let (Some((recipe, baseline)), Some(off)) = (predicted.published, predicted.off_published()) {
         let published = format!("{} s", readable(baseline.step_time_s));
-        lines.push(line("published", published, format!("{}: {}", recipe.id, signed_percent(off))));
+        let comment = match predicted.held_out_error() {
+            Some(error) => format!("{}; predicted without this run: {}", recipe.id, signed_percent(error)),
+            None => format!("{}: {}", recipe.id, signed_percent(off)),
+        };
+        lines.push(line("published", published, comment));
     }
     let per_gpu = metrics
         .tokens_per_s_per_gpu
@@ -396,9 +404,9 @@ pub(super) fn rounded(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// The summary of the evidence, with the two nearest measurements.
+/// The summary of the evidence, with the two nearest measurements and their held-out errors.
 fn evidence(evidence: &Evidence) -> String {
-    let nearest: Vec<&str> = evidence.anchors.iter().take(2).map(|anchor| &*anchor.what).collect();
+    let nearest: Vec<String> = evidence.anchors.iter().take(2).map(Anchor::line).collect();
     match nearest.is_empty() {
         true => evidence.summary(),
         false => format!("{} Nearest: {}.", evidence.summary(), nearest.join("; ")),

@@ -2,8 +2,12 @@
 
 use super::fit::{self, FitPoint};
 use super::split::{FrozenSplit, Grouping};
-use crate::estimate::{Anchors, Constant, Constants, Covariance, EvidenceKind, Features, Residual};
+use crate::data_file::{DataError, FromRow, Row, embedded};
+use crate::estimate::{
+    Anchors, Constant, Constants, Covariance, EvidenceKind, Features, MeasuredRun, Residual,
+};
 use crate::measurements::Measurement;
+use std::collections::BTreeMap;
 
 /// A row with its prediction by a fit that has not seen it.
 #[derive(Debug, Clone)]
@@ -18,6 +22,68 @@ pub struct HeldOutRow<'a> {
     pub corrected_s: f64,
     /// How close those rows are.
     pub kind: EvidenceKind,
+}
+
+/// The error of a row's prediction by fits that have not seen it: predicted over measured step time, minus 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HeldOutError {
+    /// Corrected by measured runs, none of them of the row's mapping.
+    pub mapping: f64,
+    /// By the physical model, fitted without any run of the row's model.
+    pub model: f64,
+}
+
+/// The held-out errors by the id of the row.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct HeldOutErrors(BTreeMap<String, HeldOutError>);
+
+/// A row of `held_out.csv`.
+struct ErrorRow(String, HeldOutError);
+
+impl FromRow for ErrorRow {
+    fn from_row(row: &Row<'_>) -> Result<ErrorRow, DataError> {
+        let error = HeldOutError { mapping: row.value("mapping")?, model: row.value("model")? };
+        Ok(ErrorRow(row.string("id")?, error))
+    }
+}
+
+impl HeldOutErrors {
+    /// Returns the errors of the embedded measurements (`held_out.csv`).
+    pub fn embedded() -> HeldOutErrors {
+        let rows: Vec<ErrorRow> = embedded!("held_out.csv");
+        HeldOutErrors(rows.into_iter().map(|ErrorRow(id, error)| (id, error)).collect())
+    }
+
+    /// Returns the errors of judged rows, which are in the order of [`Grouping::ALL`], rounded to a thousandth.
+    pub fn of(judged: &[Vec<HeldOutRow<'_>>; 3]) -> HeldOutErrors {
+        let [by_model, _, by_mapping] = judged;
+        let rounded = |predicted: f64, measured: f64| {
+            thousandth(predicted / measured - 1.0).parse().unwrap_or(f64::NAN)
+        };
+        let models: BTreeMap<&str, f64> =
+            by_model.iter().map(|one| (&*one.row.id, rounded(one.modelled_s, one.step_time_s))).collect();
+        let errors = by_mapping.iter().map(|one| {
+            let model = models.get(&*one.row.id).copied().unwrap_or(f64::NAN);
+            let mapping = rounded(one.corrected_s, one.step_time_s);
+            (one.row.id.clone(), HeldOutError { mapping, model })
+        });
+        HeldOutErrors(errors.collect())
+    }
+
+    /// Returns the errors of the row with an id.
+    pub fn get(&self, id: &str) -> Option<HeldOutError> {
+        self.0.get(id).copied()
+    }
+
+    /// Iterates over the errors by id.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, HeldOutError)> {
+        self.0.iter().map(|(id, error)| (&**id, *error))
+    }
+}
+
+/// Formats an error as in the data files.
+pub(crate) fn thousandth(error: f64) -> String {
+    format!("{error:.3}")
 }
 
 /// Rows that are held out together, and all other rows.
@@ -75,6 +141,7 @@ pub(super) fn residuals(points: &[FitPoint<'_>], constants: &Constants) -> Vec<R
         let modelled_s = fit::predict(point.row, constants)?;
         Some(Residual {
             what: point.row.title(),
+            runs: vec![MeasuredRun { release: point.row.release_title(), held_out_error: None }],
             features: Features::of(&inputs),
             log_ratio: libm::log(point.step_time_s / modelled_s),
         })

@@ -13,7 +13,8 @@ mod summary;
 pub mod validate;
 
 pub use crate::statistics::quantile;
-pub use held_out::{Fold, HeldOutRow};
+pub(crate) use held_out::thousandth;
+pub use held_out::{Fold, HeldOutError, HeldOutErrors, HeldOutRow};
 pub use regret::Regret;
 pub use split::{FrozenSplit, Grouping};
 pub use summary::ErrorSummary;
@@ -40,6 +41,8 @@ pub struct CalibrationFiles {
     pub anchors: String,
     /// `intervals.csv`: the intervals of held-out predictions.
     pub intervals: String,
+    /// `held_out.csv`: the error of the prediction of each held-out run.
+    pub held_out: String,
     /// `accuracy.md`: the report.
     pub report: String,
     /// `accuracy.svg`: predicted versus measured step times.
@@ -85,14 +88,17 @@ impl<'a> Calibrator<'a> {
         fold.judge(&self.all, values)
     }
 
-    /// Returns the anchors with these constants.
-    fn anchors(&self, constants: &Constants) -> Anchors {
+    /// Returns the anchors with these constants. Each carries its held-out error.
+    fn anchors(&self, constants: &Constants, errors: &HeldOutErrors) -> Anchors {
         // Tiny models on one node are half of all rows and resemble no real plan, so anchors.csv leaves them
         // out.
         let planned: Vec<FitPoint<'_>> =
             self.points.iter().filter(|point| !point.row.is_tiny()).copied().collect();
         let mut residuals = held_out::residuals(&planned, constants);
-        for residual in &mut residuals {
+        for (residual, point) in residuals.iter_mut().zip(&planned) {
+            for run in &mut residual.runs {
+                run.held_out_error = errors.get(&point.row.id).map(|error| error.mapping);
+            }
             residual.log_ratio = seven(residual.log_ratio).parse().unwrap_or(residual.log_ratio);
         }
         Anchors::new(Covariance::embedded(), merged(residuals))
@@ -107,12 +113,14 @@ impl<'a> Calibrator<'a> {
         rows: &[Measurement],
     ) -> CalibrationFiles {
         let constants = Constants::from_values(&self.all, values);
-        let anchors = self.anchors(&constants);
+        let errors = HeldOutErrors::of(judged);
+        let anchors = self.anchors(&constants, &errors);
         let intervals = intervals(judged);
         CalibrationFiles {
             constants: constants_file(&self.all, values),
             anchors: anchors_file(&anchors),
             intervals: intervals_file(&intervals),
+            held_out: held_out_file(&errors),
             report: report::markdown(judged, &intervals, rows),
             scatter: report::scatter(judged),
         }
@@ -126,6 +134,7 @@ fn merged(residuals: Vec<Residual>) -> Vec<Residual> {
         match merged.iter_mut().find(|(other, _)| other.features == one.features) {
             Some((other, count)) => {
                 other.log_ratio = (other.log_ratio * *count + one.log_ratio) / (*count + 1.0);
+                other.runs.extend(one.runs);
                 *count += 1.0;
             }
             None => merged.push((one, 1.0)),
@@ -227,7 +236,14 @@ const CONSTANTS_HEAD: &str = "\
 
 const ANCHORS_HEAD: &str = "\
 # Published runs that correct the model. `missed` is the logarithm of measured over modelled, `pull` the run's weight.
-# `shape` and `gpu` are hashes of the architecture and of the GPU type. Written by `trainplan calibrate`.
+# `shape` and `gpu` are hashes of the architecture and of the GPU type. `releases` are those that measured the run, and
+# `held_out` the error of its prediction without its mapping in each of them. Written by `trainplan calibrate`.
+";
+
+const HELD_OUT_HEAD: &str = "\
+# The error of the prediction of each measured run: predicted over measured step time, minus 1. `mapping`: corrected by
+# measured runs, none of them of the same mapping. `model`: by the physical model, fitted without any run of the model. As in
+# docs/accuracy.md. Written by `trainplan calibrate`.
 ";
 
 const INTERVALS_HEAD: &str = "\
@@ -255,9 +271,24 @@ fn anchors_file(anchors: &Anchors) -> String {
     let mut text = String::from(ANCHORS_HEAD);
     let rows = anchors.iter().map(|(residual, weight)| {
         let [shape, gpu, dtype, stack, place] = residual.features.cells();
-        [residual.what.clone(), shape, gpu, dtype, stack, place, seven(residual.log_ratio), seven(weight)]
+        let releases: Vec<&str> = residual.runs.iter().map(|run| &*run.release).collect();
+        let errors = residual.runs.iter().map(|run| run.held_out_error.map_or("?".to_string(), thousandth));
+        [
+            residual.what.clone(),
+            shape,
+            gpu,
+            dtype,
+            stack,
+            place,
+            seven(residual.log_ratio),
+            seven(weight),
+            releases.join("; "),
+            errors.collect::<Vec<_>>().join(" "),
+        ]
     });
-    text += &table(["what", "shape", "gpu", "dtype", "stack", "place", "missed", "pull"], rows);
+    let columns =
+        ["what", "shape", "gpu", "dtype", "stack", "place", "missed", "pull", "releases", "held_out"];
+    text += &table(columns, rows);
     text
 }
 
@@ -276,8 +307,16 @@ fn intervals_file(intervals: &[FittedInterval]) -> String {
     text
 }
 
+fn held_out_file(errors: &HeldOutErrors) -> String {
+    let mut text = String::from(HELD_OUT_HEAD);
+    let rows =
+        errors.iter().map(|(id, error)| [id.to_string(), thousandth(error.mapping), thousandth(error.model)]);
+    text += &table(["id", "mapping", "model"], rows);
+    text
+}
+
 /// Formats a table as CSV.
-fn table<const N: usize>(header: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
+pub(crate) fn table<const N: usize>(header: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     // Writing text to memory can't fail.
     let _ = writer.write_record(header);
@@ -296,12 +335,22 @@ mod tests {
         assert!(include_str!("../../data/calibration.csv").starts_with(CONSTANTS_HEAD));
         assert!(include_str!("../../data/anchors.csv").starts_with(ANCHORS_HEAD));
         assert!(include_str!("../../data/intervals.csv").starts_with(INTERVALS_HEAD));
+        assert!(include_str!("../../data/held_out.csv").starts_with(HELD_OUT_HEAD));
+    }
+
+    #[test]
+    fn held_out_errors_read_back_as_written() {
+        let embedded = HeldOutErrors::embedded();
+        assert!(held_out_file(&embedded) == include_str!("../../data/held_out.csv"));
+        assert_eq!(embedded.get("r0001").map(|error| (error.mapping, error.model)), Some((0.140, 0.179)));
+        // No prediction is judged on rows that are not fitted.
+        assert_eq!(embedded.get("r0002"), None);
     }
 
     #[test]
     fn the_embedded_anchors_follow_from_the_embedded_constants() {
         let calibrator = Calibrator::new(crate::measurements::embedded());
-        let anchors = calibrator.anchors(Constants::embedded());
+        let anchors = calibrator.anchors(Constants::embedded(), &HeldOutErrors::embedded());
         assert!(anchors_file(&anchors) == include_str!("../../data/anchors.csv"));
     }
 }

@@ -8,6 +8,7 @@ mod gpus;
 mod models;
 mod own;
 mod recipes;
+mod sources;
 
 pub use crate::releases::Release;
 pub use baselines::{Baseline, BaselineKind};
@@ -17,6 +18,7 @@ pub use filter::Filter;
 pub use gpus::{Generation, Gpu};
 pub use models::Model;
 pub use recipes::{Recipe, RecipeId, Scaling};
+pub use sources::{Source, measured_model_title};
 
 use crate::data_file::embedded;
 use crate::field::Field;

@@ -5,7 +5,7 @@
 //! prediction of the error from all measured runs of the model under that covariance (kriging). Runs of other
 //! models have no influence.
 
-use super::{Anchor, Evidence, EvidenceKind, Inputs};
+use super::{Anchor, Evidence, EvidenceKind, Inputs, MeasuredRun};
 use crate::architecture::Architecture;
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::options::Stack;
@@ -13,7 +13,7 @@ use crate::precision::Dtype;
 use std::sync::LazyLock;
 
 /// Likeness above which a measured run on the same GPU counts as a similar layout.
-const SIMILAR: f64 = 0.6;
+pub(super) const SIMILAR: f64 = 0.6;
 
 /// Anchors that an estimate lists.
 const LISTED: usize = 5;
@@ -129,6 +129,19 @@ impl Features {
         self.shape == shape(inputs.architecture)
     }
 
+    /// Returns the layout in one line, without degrees of 1: `TP 4 · PP 2 · MBS 1`.
+    fn layout(&self) -> String {
+        let [_, tp, pp, cp, ep, mbs, ..] = self.place.map(|log| libm::round(libm::exp2(log)));
+        let mut text = String::new();
+        for (name, degree) in [("TP", tp), ("PP", pp), ("CP", cp), ("EP", ep)] {
+            if degree > 1.0 {
+                text += &format!("{name} {degree} · ");
+            }
+        }
+        let sharding = if self.place[10] > 0.0 { " · FSDP" } else { "" };
+        format!("{text}MBS {mbs}{sharding}")
+    }
+
     /// Whether it is the same run. `fp8` of a recipe matches every kind of FP8, because its release chooses
     /// the kind.
     fn is_same_run(&self, other: &Features) -> bool {
@@ -138,6 +151,12 @@ impl Features {
         };
         let rest = |features: &Features| (features.shape, features.gpu, features.stack);
         same_dtype && rest(self) == rest(other) && self.place == other.place
+    }
+
+    /// Whether it is the same run, perhaps with other software.
+    fn is_same_mapping(&self, other: &Features) -> bool {
+        let rest = |features: &Features| (features.shape, features.gpu, features.dtype);
+        rest(self) == rest(other) && self.place == other.place
     }
 
     /// Returns the covariance of the model's errors on two runs of one model.
@@ -190,8 +209,10 @@ fn hash(parts: impl Iterator<Item = u32>) -> u64 {
 /// The physical model's error on a measured run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Residual {
-    /// Model, GPUs, precision and source of the run, for display.
+    /// Model, GPUs and precision of the run, for display.
     pub what: String,
+    /// Its measurements.
+    pub runs: Vec<MeasuredRun>,
     /// The properties that decide which runs it corrects.
     pub features: Features,
     /// Logarithm of measured over modelled step time.
@@ -217,9 +238,15 @@ impl FromRow for AnchorRow {
             *number =
                 text.parse().map_err(|_| row.error(format!("“{text}” in column place is not a number")))?;
         }
+        let errors = row.text("held_out")?.split(' ');
+        let runs = row.text("releases")?.split("; ").zip(errors).map(|(release, error)| MeasuredRun {
+            release: release.to_string(),
+            held_out_error: error.parse().ok(),
+        });
         Ok(AnchorRow {
             residual: Residual {
                 what: row.string("what")?,
+                runs: runs.collect(),
                 features: Features {
                     shape: hexadecimal("shape")?,
                     gpu: hexadecimal("gpu")?,
@@ -322,10 +349,28 @@ impl Anchors {
             found.push((likeness, residual));
         }
         found.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let nearest = found.into_iter().take(LISTED);
-        let anchors = nearest.map(|(likeness, residual)| Anchor { what: residual.what.clone(), likeness });
-        Evidence { kind, modelled_s, correction: libm::exp(log_correction), anchors: anchors.collect() }
+        Evidence { kind, modelled_s, correction: libm::exp(log_correction), anchors: nearest(&found) }
     }
+}
+
+/// Returns the nearest anchors from residuals in the order of their likeness. Measurements of one mapping with other software
+/// are one anchor.
+fn nearest(found: &[(f64, &Residual)]) -> Vec<Anchor> {
+    let mut listed: Vec<(&Features, Anchor)> = Vec::new();
+    for (likeness, residual) in found {
+        let runs = &residual.runs;
+        let is_full = listed.len() == LISTED;
+        match listed.iter_mut().find(|(features, _)| features.is_same_mapping(&residual.features)) {
+            Some((_, anchor)) => anchor.runs.extend_from_slice(runs),
+            None if is_full => {}
+            None => {
+                let what = format!("{}, {}", residual.what, residual.features.layout());
+                let anchor = Anchor { what, likeness: *likeness, runs: runs.clone() };
+                listed.push((&residual.features, anchor));
+            }
+        }
+    }
+    listed.into_iter().map(|(_, anchor)| anchor).collect()
 }
 
 /// Returns the kriging weight of each run of one model: the inverse of their covariance matrix times the

@@ -1,6 +1,8 @@
 //! The measurements behind a predicted step time, and how far they can be trusted.
 
+use super::anchors::SIMILAR;
 use crate::choices::choices;
+use crate::units::signed_percent;
 use serde::Serialize;
 
 /// The measurements behind a predicted step time.
@@ -39,13 +41,79 @@ impl EvidenceKind {
     }
 }
 
-/// A measurement that corrects a prediction.
+/// A measured run that corrects a prediction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Anchor {
-    /// Model, GPUs, precision and source of the measured run, for display.
+    /// Model, GPUs, precision and layout of the measured run, for display.
     pub what: String,
     /// How much it has in common with the scenario, from 0 to 1.
     pub likeness: f64,
+    /// Its measurements: once, or once for each release that measured it.
+    pub runs: Vec<MeasuredRun>,
+}
+
+/// A measurement of a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MeasuredRun {
+    /// The collection and its release, for display.
+    pub release: String,
+    /// The error of its prediction without any measurement of its mapping: predicted over measured, minus 1.
+    pub held_out_error: Option<f64>,
+}
+
+choices! {
+    /// How close a measured run is to a scenario.
+    Closeness {
+        /// The same layout.
+        Same "same" "same layout",
+        /// The same GPU and precision in a similar layout.
+        Similar "similar" "similar layout",
+        /// Another GPU, another precision or a layout that is far away.
+        Distant "distant" "distant",
+    }
+}
+
+impl Anchor {
+    /// Returns how close the run is to the scenario.
+    pub fn closeness(&self) -> Closeness {
+        match self.likeness {
+            // Rounding may take a little from the likeness of equal runs.
+            0.999.. => Closeness::Same,
+            SIMILAR.. => Closeness::Similar,
+            _ => Closeness::Distant,
+        }
+    }
+
+    /// Returns the least and the largest held-out error of its measurements; none if no prediction was judged on them.
+    pub fn held_out_errors(&self) -> Option<(f64, f64)> {
+        let errors = self.runs.iter().filter_map(|run| run.held_out_error);
+        errors.fold(None, |ends, error| {
+            let (low, high) = ends.unwrap_or((error, error));
+            Some((error.min(low), error.max(high)))
+        })
+    }
+
+    /// Returns the run in one line: what it was, who measured it, how close it is, and the error of its prediction without
+    /// its own measurements.
+    pub fn line(&self) -> String {
+        let mut releases: Vec<&str> = Vec::new();
+        for run in &self.runs {
+            if !releases.contains(&&*run.release) {
+                releases.push(&run.release);
+            }
+        }
+        let (what, releases, closeness) = (&self.what, releases.join(", "), self.closeness().title());
+        let held_out = match self.held_out_errors() {
+            None => String::new(),
+            Some((low, high)) if signed_percent(low) == signed_percent(high) => {
+                format!("; predicted without this run: {}", signed_percent(low))
+            }
+            Some((low, high)) => {
+                format!("; predicted without these runs: {} to {}", signed_percent(low), signed_percent(high))
+            }
+        };
+        format!("{what} ({releases}), {closeness}{held_out}")
+    }
 }
 
 choices! {
@@ -63,6 +131,13 @@ choices! {
 }
 
 impl Evidence {
+    /// Returns the held-out error of the scenario's own run, as measured by a release; none if that release did not measure the
+    /// scenario.
+    pub fn held_out_error(&self, release: &str) -> Option<f64> {
+        let mut own = self.anchors.iter().filter(|anchor| anchor.closeness() == Closeness::Same);
+        own.find_map(|anchor| anchor.runs.iter().find(|run| run.release == release)?.held_out_error)
+    }
+
     /// Returns how far the prediction can be trusted.
     pub fn confidence(&self) -> Confidence {
         match (self.kind, self.anchors.is_empty()) {
@@ -110,7 +185,7 @@ mod tests {
     use super::*;
 
     fn evidence(kind: EvidenceKind, correction: f64, anchors: usize) -> Evidence {
-        let anchor = Anchor { what: "llama3.1-8b".to_string(), likeness: 1.0 };
+        let anchor = Anchor { what: "Llama 3.1 8B".to_string(), likeness: 1.0, runs: Vec::new() };
         Evidence { kind, modelled_s: 1.0, correction, anchors: vec![anchor; anchors] }
     }
 
@@ -129,6 +204,30 @@ mod tests {
                 .ends_with("measurements do not change the model's estimate.")
         );
         assert!(of(EvidenceKind::Modelled, 1.0, 0).starts_with("Lowest confidence: no measurements"));
+    }
+
+    #[test]
+    fn a_line_names_the_releases_once_and_the_error_without_the_run() {
+        let run = |release: &str, error: f64| MeasuredRun {
+            release: release.to_string(),
+            held_out_error: Some(error),
+        };
+        let what = "Llama 3.1 8B on 8 H100, BF16".to_string();
+        let one =
+            Anchor { what: what.clone(), likeness: 1.0, runs: vec![run("Megatron-Bridge 26.06", 0.031)] };
+        assert_eq!(
+            one.line(),
+            "Llama 3.1 8B on 8 H100, BF16 (Megatron-Bridge 26.06), same layout; predicted without this run: +3.1 %"
+        );
+        let runs = vec![run("DGX Cloud 25.04", 0.02), run("DGX Cloud 25.04", -0.01), run("NeMo 25.07", 0.0)];
+        let several = Anchor { what, likeness: 0.18, runs };
+        assert!(
+            several.line().ends_with(
+                "(DGX Cloud 25.04, NeMo 25.07), distant; predicted without these runs: -1.0 % to +2.0 %"
+            ),
+            "{}",
+            several.line()
+        );
     }
 
     #[test]

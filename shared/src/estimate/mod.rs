@@ -14,7 +14,7 @@ mod memory;
 mod step_time;
 
 pub use anchors::{Anchors, Covariance, Features, Residual};
-pub use evidence::{Anchor, Confidence, Evidence, EvidenceKind};
+pub use evidence::{Anchor, Closeness, Confidence, Evidence, EvidenceKind, MeasuredRun};
 pub use inputs::Inputs;
 pub use interval::{Interval, IntervalClass, IntervalTable};
 pub use memory::{MemoryEstimate, MemoryPart, StageGroup, StageMemory, fits, peak_bytes};

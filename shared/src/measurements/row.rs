@@ -1,6 +1,7 @@
 //! A row of a file of measurements.
 
 use super::scenario::MeasuredScenario;
+use crate::catalog::{Source, measured_model_title};
 use crate::choices::choices;
 use crate::data_file::{DataError, FromRow, Row};
 use crate::estimate::MemoryEstimate;
@@ -116,13 +117,15 @@ impl Measurement {
         Some(if is_allocated { memory.total_bytes() } else { memory.needed_bytes() })
     }
 
-    /// Returns model, GPUs, precision and source, for display.
+    /// Returns model, GPUs and precision for people.
     pub fn title(&self) -> String {
         let Ok(scenario) = &self.scenario else { return self.id.clone() };
-        let gpus = scenario.layout.gpus();
-        format!(
-            "{} on {gpus} {} ({}, {} {})",
-            self.model, self.gpu, self.precision, self.source, self.release
-        )
+        let (gpus, gpu) = (scenario.layout.gpus(), &scenario.gpu.name);
+        format!("{} on {gpus} {gpu}, {}", measured_model_title(&self.model), scenario.dtype.title())
+    }
+
+    /// Returns the collection and its release for people.
+    pub fn release_title(&self) -> String {
+        Source::with_release(&self.source, &self.release)
     }
 }

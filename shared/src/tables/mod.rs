@@ -1,12 +1,13 @@
 //! The tables of the pages, of the command line and of CSV files: one definition for each view.
 //!
 //! A view is an enum of columns, made by `columns!` in its own file: [`LogColumn`], [`StoredRunColumn`],
-//! [`ComparisonColumn`], [`RecipeColumn`], [`CheckColumn`], [`PlanColumn`] and [`LayoutColumn`]. An entry says how its column appears on a page, on a terminal and in a CSV
+//! [`ComparisonColumn`], [`RecipeColumn`], [`CheckColumn`], [`PlanColumn`], [`LayoutColumn`] and [`BenchmarkColumn`]. An entry says how its column appears on a page, on a terminal and in a CSV
 //! file, if it does. Pages and terminals show the columns in the order of their entries. The order of a CSV file is part
 //! of its format, so each entry gives its place there, and a new one takes the next.
 
 #[macro_use]
 mod columns;
+mod benchmarks;
 pub mod cells;
 mod checks;
 mod comparison;
@@ -15,6 +16,7 @@ mod plans;
 mod recipes;
 mod runs;
 
+pub use benchmarks::BenchmarkColumn;
 pub use checks::{CheckColumn, CheckedTimeLine};
 pub use comparison::{ComparedRun, ComparisonColumn};
 pub use logs::LogColumn;
@@ -278,7 +280,8 @@ mod tests {
             StoredRunColumn,
             CheckColumn,
             PlanColumn,
-            LayoutColumn
+            LayoutColumn,
+            BenchmarkColumn
         );
     }
 }

@@ -279,7 +279,7 @@ pub(crate) fn ProblemText(problem: Problem, address: Address) -> impl IntoView {
     let buttons = closest.into_iter().chain(suggestions).map(|value| {
         let take = value.clone();
         view! {
-            <button type="button" class="nearest" on:click=move |_| address.set(field, take.clone())>
+            <button type="button" class="nearest" on:click=move |_| address.commit(field, take.clone())>
                 {format!("Use {value}")}
             </button>
         }

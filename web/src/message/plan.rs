@@ -61,8 +61,10 @@ pub(crate) struct Prediction {
     pub(crate) high_s: f64,
     /// The kind of measurements behind the prediction, as a sentence.
     pub(crate) basis: String,
-    /// The measurements behind the prediction, each with its similarity to the scenario.
+    /// The measurements behind the prediction, each with its similarity to the scenario and its held-out error.
     pub(crate) anchors: Vec<String>,
+    /// The error of the prediction of the published run without that run; none if no published run corrects the prediction.
+    pub(crate) held_out: Option<f64>,
     /// The step time in seconds: a bar for each part, coloured by its group.
     pub(crate) time: Bars,
     pub(crate) fits: bool,

@@ -188,35 +188,55 @@ fn Anchors() -> impl IntoView {
 fn comparison(plan: Plan) -> Table {
     plan.scenario.with(|scenario| {
         let Ok(scenario) = scenario else { return Table::default() };
-        let published = scenario.baseline().map(|baseline| ("Published", baseline.step_time_s));
+        let latest = latest(plan);
+        let published = scenario.baseline().map(|baseline| Beside {
+            name: "Published",
+            step_time_s: baseline.step_time_s,
+            held_out: latest.held_out,
+        });
         let typed = plan.step.with(|step| {
             let step = step.as_ref().filter(|step| step.source == StepTimeSource::Typed)?;
-            Some(("Yours", step.metrics.step_time_s))
+            Some(Beside { name: "Yours", step_time_s: step.metrics.step_time_s, held_out: None })
         });
         plan.spec.with(|spec| {
             let metrics = |step_time_s| spec.metrics_at(scenario, StepTime::Seconds(step_time_s)).ok();
-            comparison_table(&latest(plan), published.or(typed), metrics, &plan.mfu_label())
+            comparison_table(&latest, published.or(typed), metrics, &plan.mfu_label())
         })
     })
 }
 
-/// Returns the table of predicted figures beside those of another step time, which is named. `metrics`
-/// computes the figures of a step time in seconds.
+/// A step time beside the predicted one.
+struct Beside {
+    name: &'static str,
+    step_time_s: f64,
+    /// The error of the prediction without this run, if the run corrects the prediction.
+    held_out: Option<f64>,
+}
+
+/// Returns the table of predicted figures beside those of another step time. `metrics` computes the figures of a step time
+/// in seconds.
+///
+/// A run that corrects the prediction says nothing about its accuracy, so it is compared with the prediction without it.
 fn comparison_table(
     prediction: &Prediction,
-    beside: Option<(&'static str, f64)>,
+    beside: Option<Beside>,
     metrics: impl Fn(f64) -> Option<Metrics>,
     mfu_label: &str,
 ) -> Table {
     let Prediction { low_s, mid_s, high_s, .. } = *prediction;
     let [mid, low, high] = [mid_s, low_s, high_s].map(&metrics);
     let (Some(mid), Some(low), Some(high)) = (mid, low, high) else { return Table::default() };
-    let beside = beside.and_then(|(name, step_time_s)| Some((name, metrics(step_time_s)?)));
+    let beside = beside.and_then(|Beside { name, step_time_s, held_out }| {
+        let compared = held_out.map_or(Some(mid.clone()), |error| metrics(step_time_s * (1.0 + error)))?;
+        Some((name, metrics(step_time_s)?, compared, held_out.is_some()))
+    });
     let row = |name: String, value: fn(&Metrics) -> Option<f64>, write: fn(f64) -> String| {
         let predicted = value(&mid)?;
         let mut cells = vec![name, write(predicted), readable_range((value(&low)?, value(&high)?), write)];
-        if let Some(beside) = beside.as_ref().and_then(|(_, beside)| value(beside)) {
-            cells.extend([write(beside), signed_percent(predicted / beside - 1.0)]);
+        let pair =
+            beside.as_ref().and_then(|(_, beside, compared, _)| Some((value(beside)?, value(compared)?)));
+        if let Some((beside, compared)) = pair {
+            cells.extend([write(beside), signed_percent(compared / beside - 1.0)]);
         }
         Some(cells)
     };
@@ -231,8 +251,8 @@ fn comparison_table(
         ),
     ];
     let mut head = vec!["", "Predicted", "80 % interval"];
-    if let Some((name, _)) = beside {
-        head.extend([name, "Difference"]);
+    if let Some((name, _, _, is_held_out)) = beside {
+        head.extend([name, if is_held_out { "Predicted without this run" } else { "Difference" }]);
     }
     Table {
         caption: format!("Predicted figures; {mfu_label}"),
@@ -315,11 +335,16 @@ mod tests {
         let scenario = spec.scenario().expect("a recipe");
         let metrics = |step_time_s| spec.metrics_at(&scenario, StepTime::Seconds(step_time_s)).ok();
         let prediction = Prediction { low_s: 11.0, mid_s: 12.0, high_s: 14.0, ..Prediction::default() };
-        let table = comparison_table(&prediction, Some(("Published", 12.37)), metrics, "MFU");
+        let published = |held_out| Some(Beside { name: "Published", step_time_s: 12.37, held_out });
+        let table = comparison_table(&prediction, published(None), metrics, "MFU");
         assert_eq!(table.head, ["", "Predicted", "80 % interval", "Published", "Difference"]);
         assert_eq!(table.rows[0], ["Step time, s", "12.0", "11.0–14.0", "12.4", "-3.0 %"]);
         assert_eq!(table.rows[1][2], "149,797–190,650");
         assert_eq!(table.rows[3], ["Days for 1T tokens", "66", "61–77", "68", "-3.0 %"]);
+        let corrected = comparison_table(&prediction, published(Some(0.02)), metrics, "MFU");
+        assert_eq!(corrected.head[4], "Predicted without this run");
+        assert_eq!(corrected.rows[0], ["Step time, s", "12.0", "11.0–14.0", "12.4", "+2.0 %"]);
+        assert_eq!(corrected.rows[1][4], "-2.0 %");
         let alone = comparison_table(&prediction, None, metrics, "MFU");
         assert_eq!(alone.rows[0], ["Step time, s", "12.0", "11.0–14.0"]);
     }

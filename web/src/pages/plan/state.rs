@@ -138,17 +138,25 @@ impl PlanState {
 
     /// Asks another question, and leaves the plan that the address describes.
     pub(crate) fn ask(self, changes: &[(Field, &str)]) {
+        self.address.turn_to(self.other_question(changes));
+    }
+
+    /// Like [`PlanState::ask`]. Several changes of the same field in a row make one entry in the browser's history.
+    pub(super) fn ask_edit(self, field: Field, value: &str) {
+        self.address.turn_to_edit(field, self.other_question(&[(field, value)]));
+    }
+
+    fn other_question(self, changes: &[(Field, &str)]) -> impl FnOnce(&mut Spec) {
         let asked = self.question.get_untracked();
         let leaves = self.address.with_spec_untracked(has_scenario);
-        let change = |spec: &mut Spec| {
+        move |spec: &mut Spec| {
             if leaves {
                 *spec = question::without_plan(spec, &asked);
             }
             for (field, value) in changes {
                 spec.set(*field, *value);
             }
-        };
-        self.address.turn_to(change);
+        }
     }
 }
 

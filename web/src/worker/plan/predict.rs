@@ -22,13 +22,15 @@ pub(crate) fn predict(query: &str) -> Option<Prediction> {
     let spec = link::read(query).spec;
     let predicted = spec.estimate().ok()?;
     let run = whole_run(&spec, &predicted);
+    let held_out = predicted.held_out_error();
     let Predicted { estimate, remedies, .. } = predicted;
     Some(Prediction {
         low_s: estimate.step_time_s.low,
         mid_s: estimate.step_time_s.mid,
         high_s: estimate.step_time_s.high,
         basis: estimate.evidence.summary(),
-        anchors: estimate.evidence.anchors.iter().map(anchor).collect(),
+        anchors: estimate.evidence.anchors.iter().map(Anchor::line).collect(),
+        held_out,
         time: time(&estimate.breakdown),
         fits: estimate.memory.fits(),
         fit: fit(&estimate.memory),
@@ -55,11 +57,6 @@ fn whole_run(spec: &Spec, predicted: &Predicted) -> Option<WholeRun> {
         purchase: price.and_then(|price| Some(price.source.form()?.title().to_lowercase())),
         mwh: (plan.energy.mwh.low, plan.energy.mwh.high),
     })
-}
-
-/// Returns a measured run with its likeness to the scenario.
-fn anchor(anchor: &Anchor) -> String {
-    format!("{}, {:.0} % match", anchor.what, anchor.likeness * 100.0)
 }
 
 /// One bar for each part of the step, in the part's group.

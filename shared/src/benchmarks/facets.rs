@@ -1,0 +1,308 @@
+//! Facets of benchmarks: the values by which they are filtered, with the number of runs for each value.
+
+use super::{Benchmark, PrecisionFamily};
+use crate::catalog::{Catalog, Scaling, Source, measured_model_title};
+use crate::choices::choices;
+use crate::field::Field;
+use crate::precision::Dtype;
+use std::collections::BTreeMap;
+
+choices! {
+    /// A property by which benchmarks are filtered.
+    BenchmarkFacet {
+        /// The model.
+        Model "m" "Model",
+        /// The GPU type.
+        Gpu "gpu" "GPU",
+        /// The number of GPUs.
+        Gpus "n" "GPUs",
+        /// The family of the precision.
+        Precision "d" "Precision",
+        /// The collection.
+        Source "src" "Source",
+        /// The release of the collection or of the software.
+        Release "rel" "Release",
+        /// The series of a recipe: weak or strong scaling.
+        Series "scal" "Recipe series",
+        /// Whether somebody measured it.
+        Measured "meas" "Measured",
+    }
+}
+
+impl BenchmarkFacet {
+    /// Returns the field whose text in the address is the selection; none if the page has a key of its own for it.
+    pub const fn field(self) -> Option<Field> {
+        match self {
+            BenchmarkFacet::Model => Some(Field::Model),
+            BenchmarkFacet::Gpu => Some(Field::Gpu),
+            BenchmarkFacet::Gpus => Some(Field::Gpus),
+            BenchmarkFacet::Precision => Some(Field::Dtype),
+            BenchmarkFacet::Source => None,
+            BenchmarkFacet::Release => Some(Field::Release),
+            BenchmarkFacet::Series => Some(Field::Scaling),
+            BenchmarkFacet::Measured => Some(Field::Measured),
+        }
+    }
+
+    /// Returns the value of a benchmark; none if the facet does not apply to it.
+    fn value(self, benchmark: &Benchmark) -> Option<String> {
+        Some(match self {
+            BenchmarkFacet::Model => benchmark.model.clone(),
+            BenchmarkFacet::Gpu => benchmark.gpu.clone(),
+            BenchmarkFacet::Gpus => benchmark.gpus.to_string(),
+            BenchmarkFacet::Precision => benchmark.precision.family().id().to_string(),
+            BenchmarkFacet::Source => benchmark.source.clone(),
+            BenchmarkFacet::Release => benchmark.release.clone(),
+            BenchmarkFacet::Series => benchmark.recipe?.scaling.map(Scaling::id)?.to_string(),
+            BenchmarkFacet::Measured => if benchmark.step_time_s.is_some() { YES } else { NO }.to_string(),
+        })
+    }
+
+    /// Returns the name of a value for people.
+    fn value_title(self, value: &str) -> String {
+        match self {
+            BenchmarkFacet::Model => measured_model_title(value).to_string(),
+            BenchmarkFacet::Gpu => {
+                Catalog::embedded().gpu(value).map_or(value.to_string(), |gpu| gpu.name.clone())
+            }
+            BenchmarkFacet::Precision => {
+                let family = PrecisionFamily::ALL.into_iter().find(|family| family.id() == value);
+                family.map_or_else(|| value.to_string(), |family| family.title().to_string())
+            }
+            BenchmarkFacet::Source => {
+                Source::of(value).map_or(value.to_string(), |source| source.title.clone())
+            }
+            BenchmarkFacet::Measured if value == YES => "measured".to_string(),
+            BenchmarkFacet::Measured => "recipe only".to_string(),
+            BenchmarkFacet::Gpus | BenchmarkFacet::Release | BenchmarkFacet::Series => value.to_string(),
+        }
+    }
+
+    /// Returns the values that a text of a link selects: the value itself, another name of it, or every value that begins
+    /// with it.
+    fn selects<'a>(self, text: &str, known: &'a [String]) -> Vec<&'a String> {
+        let wanted = text.trim().to_ascii_lowercase();
+        let other_name = match self {
+            BenchmarkFacet::Gpu => Catalog::embedded().gpu(&wanted).ok().map(|gpu| gpu.id.clone()),
+            BenchmarkFacet::Precision => wanted
+                .parse::<Dtype>()
+                .ok()
+                .map(|dtype| super::RunPrecision::Known(dtype).family().id().to_string()),
+            _ => None,
+        };
+        let exact = other_name.unwrap_or_else(|| wanted.clone());
+        match known.iter().find(|value| value.eq_ignore_ascii_case(&exact)) {
+            Some(value) => vec![value],
+            None if self == BenchmarkFacet::Model && !wanted.is_empty() => {
+                known.iter().filter(|value| value.starts_with(&wanted)).collect()
+            }
+            None => Vec::new(),
+        }
+    }
+}
+
+/// The value of a measured run.
+const YES: &str = "yes";
+/// The value of a recipe that nobody measured.
+const NO: &str = "no";
+
+/// A value of a facet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FacetCount {
+    /// The value in links.
+    pub value: String,
+    /// The name for people.
+    pub title: String,
+    /// The number of benchmarks with the value that the other facets select.
+    pub count: usize,
+    /// Whether it is selected.
+    pub is_selected: bool,
+}
+
+/// A selection of benchmarks.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct BenchmarkFilter {
+    /// The selected values of each facet; every value if none is selected.
+    selected: BTreeMap<BenchmarkFacet, Vec<String>>,
+    /// Whether tiny models on one node are shown.
+    with_tiny: bool,
+}
+
+impl BenchmarkFilter {
+    /// Reads the selection of each facet from its text, which lists values with commas between them. Also returns the texts
+    /// that select nothing, with the known values of their facet.
+    pub fn read(
+        rows: &[Benchmark],
+        text: impl Fn(BenchmarkFacet) -> String,
+        with_tiny: bool,
+    ) -> (BenchmarkFilter, Vec<(BenchmarkFacet, String, Vec<String>)>) {
+        let mut filter = BenchmarkFilter { with_tiny, ..BenchmarkFilter::default() };
+        let mut unknown = Vec::new();
+        for facet in BenchmarkFacet::ALL {
+            let text = text(facet);
+            let texts = text.split(',').map(str::trim).filter(|text| !text.is_empty());
+            let mut known: Option<Vec<String>> = None;
+            for text in texts {
+                let known = known.get_or_insert_with(|| facet_values(rows, facet));
+                let found = facet.selects(text, known);
+                if found.is_empty() {
+                    unknown.push((facet, text.to_string(), known.clone()));
+                }
+                let selected = filter.selected.entry(facet).or_default();
+                for value in found {
+                    if !selected.contains(value) {
+                        selected.push(value.clone());
+                    }
+                }
+            }
+        }
+        (filter, unknown)
+    }
+
+    /// Returns whether anything is selected.
+    pub fn is_empty(&self) -> bool {
+        self.selected.values().all(Vec::is_empty)
+    }
+
+    /// Returns the number of selected values of a facet.
+    pub fn count_of(&self, facet: BenchmarkFacet) -> usize {
+        self.selected.get(&facet).map_or(0, Vec::len)
+    }
+
+    /// Returns whether a benchmark matches.
+    pub fn keeps(&self, benchmark: &Benchmark) -> bool {
+        self.keeps_without(benchmark, None)
+    }
+
+    fn keeps_without(&self, benchmark: &Benchmark, left_out: Option<BenchmarkFacet>) -> bool {
+        let mut facets = self.selected.iter().filter(|(facet, _)| Some(**facet) != left_out);
+        (self.with_tiny || !benchmark.is_tiny)
+            && facets
+                .all(|(facet, values)| facet.value(benchmark).is_some_and(|value| values.contains(&value)))
+    }
+
+    /// Returns the values of a facet with their counts under the selection of the other facets. The order does not depend on
+    /// the selection: numbers and releases by value, all others by the number of benchmarks.
+    pub fn counts(&self, rows: &[Benchmark], facet: BenchmarkFacet) -> Vec<FacetCount> {
+        let mut all: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+        for row in rows.iter().filter(|row| self.with_tiny || !row.is_tiny) {
+            if let Some(value) = facet.value(row) {
+                let (total, kept) = all.entry(value).or_default();
+                *total += 1;
+                *kept += usize::from(self.keeps_without(row, Some(facet)));
+            }
+        }
+        let mut all: Vec<(String, (usize, usize))> = all.into_iter().collect();
+        match facet {
+            BenchmarkFacet::Gpus => all.sort_by_key(|(value, _)| value.parse::<u32>().unwrap_or(u32::MAX)),
+            BenchmarkFacet::Release => all.reverse(),
+            _ => all.sort_by_key(|(_, (total, _))| std::cmp::Reverse(*total)),
+        }
+        let selected = self.selected.get(&facet);
+        all.into_iter()
+            .map(|(value, (_, count))| FacetCount {
+                title: facet.value_title(&value),
+                is_selected: selected.is_some_and(|selected| selected.contains(&value)),
+                value,
+                count,
+            })
+            .collect()
+    }
+
+    /// Returns the text of a facet after a value was selected or no longer selected.
+    pub fn toggled(&self, facet: BenchmarkFacet, value: &str) -> String {
+        let mut values = self.selected.get(&facet).cloned().unwrap_or_default();
+        match values.iter().position(|selected| selected == value) {
+            Some(place) => {
+                values.remove(place);
+            }
+            None => values.push(value.to_string()),
+        }
+        values.join(",")
+    }
+}
+
+/// Returns the values of a facet.
+fn facet_values(rows: &[Benchmark], facet: BenchmarkFacet) -> Vec<String> {
+    let mut values: Vec<String> = rows.iter().filter_map(|row| facet.value(row)).collect();
+    values.sort_unstable();
+    values.dedup();
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows() -> Vec<Benchmark> {
+        super::super::parse(include_str!("../../data/benchmarks.csv")).unwrap()
+    }
+
+    fn read(rows: &[Benchmark], texts: &[(BenchmarkFacet, &str)]) -> BenchmarkFilter {
+        let text =
+            |facet| texts.iter().find(|(other, _)| *other == facet).map_or("", |(_, text)| text).to_string();
+        let (filter, unknown) = BenchmarkFilter::read(rows, text, false);
+        assert_eq!(unknown, []);
+        filter
+    }
+
+    #[test]
+    fn counts_follow_the_other_facets_and_not_their_own() {
+        let rows = rows();
+        let filter = read(&rows, &[(BenchmarkFacet::Gpu, "h100"), (BenchmarkFacet::Precision, "nvfp4")]);
+        // No H100 computes in NVFP4.
+        assert_eq!(rows.iter().filter(|row| filter.keeps(row)).count(), 0);
+        let gpus = filter.counts(&rows, BenchmarkFacet::Gpu);
+        let of = |gpu: &str| gpus.iter().find(|count| count.value == gpu).unwrap();
+        assert_eq!((of("h100").count, of("h100").is_selected), (0, true));
+        assert!(of("gb200").count > 0 && !of("gb200").is_selected);
+        let precisions = filter.counts(&rows, BenchmarkFacet::Precision);
+        assert!(precisions.iter().any(|count| count.value == "bf16" && count.count > 100));
+    }
+
+    #[test]
+    fn links_of_the_recipes_page_select_what_they_did() {
+        let rows = rows();
+        let filter = read(
+            &rows,
+            &[
+                (BenchmarkFacet::Model, "llama3.1"),
+                (BenchmarkFacet::Precision, "fp8"),
+                (BenchmarkFacet::Measured, "yes"),
+            ],
+        );
+        assert_eq!(filter.count_of(BenchmarkFacet::Model), 3);
+        let kept: Vec<&Benchmark> = rows.iter().filter(|row| filter.keeps(row)).collect();
+        assert!(
+            kept.iter()
+                .all(|row| row.precision.family() == PrecisionFamily::Fp8 && row.step_time_s.is_some())
+        );
+        let (_, unknown) = BenchmarkFilter::read(
+            &rows,
+            |facet| match facet {
+                BenchmarkFacet::Gpu => "h1000".to_string(),
+                _ => String::new(),
+            },
+            false,
+        );
+        assert_eq!((unknown.len(), &*unknown[0].1), (1, "h1000"));
+    }
+
+    #[test]
+    fn a_value_is_added_and_removed() {
+        let rows = rows();
+        let filter = read(&rows, &[(BenchmarkFacet::Gpu, "h100,b200")]);
+        assert_eq!(filter.toggled(BenchmarkFacet::Gpu, "gb200"), "h100,b200,gb200");
+        assert_eq!(filter.toggled(BenchmarkFacet::Gpu, "h100"), "b200");
+    }
+
+    #[test]
+    fn tiny_models_are_left_out_unless_asked_for() {
+        let rows = rows();
+        let shown = |with_tiny| {
+            let (filter, _) = BenchmarkFilter::read(&rows, |_| String::new(), with_tiny);
+            rows.iter().filter(|row| filter.keeps(row)).count()
+        };
+        assert_eq!((shown(false), shown(true)), (941, 1931));
+    }
+}

@@ -1,0 +1,440 @@
+//! Writes `data/benchmarks.csv` from the measurements, the recipes and the held-out errors.
+
+use super::{PlanObstacle, PrecisionFamily, RunPrecision, tflops};
+use crate::architecture::Architecture;
+use crate::calibration::{HeldOutErrors, table, thousandth};
+use crate::catalog::{Catalog, Recipe};
+use crate::data_file::{DataError, FromRow, Row, embedded};
+use crate::field::Field;
+use crate::flops::ModelFlops;
+use crate::layout::PipelineSplit;
+use crate::link;
+use crate::measurements::{self, MeasuredScenario, Measurement, MeasurementUse};
+use crate::options::{Recompute, TrainingOptions};
+use crate::precision::Dtype;
+use crate::spec::Spec;
+use crate::units::significant;
+
+const HEAD: &str = "\
+# Every measured pre-training run, and every recipe that nobody measured, for the Benchmarks page. From measurements.csv,
+# recipes.csv and held_out.csv. `tokens` are tokens per second and GPU, `tflops` model FLOPs with full attention, `more` the
+# scenario's other fields, as a query, and `obstacle` says why there is none. Written by `trainplan calibrate`.
+";
+
+const COLUMNS: [&str; 30] = [
+    "id",
+    "source",
+    "release",
+    "model",
+    "layers",
+    "hidden",
+    "gpu",
+    "precision",
+    "gpus",
+    "seq_len",
+    "gbs",
+    "tp",
+    "pp",
+    "cp",
+    "ep",
+    "vp",
+    "dp",
+    "fsdp",
+    "mbs",
+    "step_time_s",
+    "tokens",
+    "tflops",
+    "held_out",
+    "recipe",
+    "obstacle",
+    "approximate",
+    "more",
+    "url",
+    "note",
+    "tiny",
+];
+
+/// The collection of the documents that publish recipes.
+const RECIPES: &str = "dgxc-seed";
+
+/// The columns of a measurement that [`Measurement`] does not keep.
+struct Printed {
+    phase: String,
+    gpus: String,
+    seq_len: String,
+    degrees: [String; 6],
+    mbs: String,
+    gbs: String,
+    fsdp: bool,
+    tokens: Option<f64>,
+    layers: Option<u32>,
+    hidden: String,
+    notes: String,
+    reference: String,
+}
+
+impl FromRow for Printed {
+    fn from_row(row: &Row<'_>) -> Result<Printed, DataError> {
+        let [tp, pp, cp, ep, vp, dp] = ["tp", "pp", "cp", "ep", "vp", "dp"].map(|column| row.string(column));
+        Ok(Printed {
+            phase: row.string("phase")?,
+            gpus: row.string("gpus")?,
+            seq_len: row.string("seq_len")?,
+            degrees: [tp?, pp?, cp?, ep?, vp?, dp?],
+            mbs: row.string("mbs")?,
+            gbs: row.string("gbs")?,
+            fsdp: row.text("fsdp")? == "1",
+            tokens: row.optional("tokens_per_s_per_gpu")?,
+            layers: row.optional("layers")?,
+            hidden: row.string("hidden")?,
+            notes: row.string("notes")?,
+            reference: row.string("reference")?,
+        })
+    }
+}
+
+/// Returns the file, with these held-out errors.
+pub fn write(errors: &HeldOutErrors) -> String {
+    let printed: Vec<Printed> = embedded!("measurements.csv");
+    let measured = measurements::embedded().iter().zip(&printed);
+    let rows = measured.filter_map(|(row, printed)| measured_row(row, printed, errors));
+    let catalog = Catalog::embedded();
+    let unmeasured = catalog.recipes().iter().filter(|recipe| catalog.baseline(&recipe.id).is_none());
+    format!("{HEAD}{}", table(COLUMNS, rows.chain(unmeasured.map(unmeasured_row))))
+}
+
+/// Returns the line of a measured run; none if it is not a pre-training run with a step time.
+fn measured_row(row: &Measurement, printed: &Printed, errors: &HeldOutErrors) -> Option<[String; 30]> {
+    let step_time_s = row.step_time_s.filter(|_| printed.phase == "pretrain")?;
+    let catalog = Catalog::embedded();
+    let number = |text: &str| text.parse::<f64>().ok();
+    let (gpus, seq_len) = (number(&printed.gpus)?, number(&printed.seq_len)?);
+    let tokens = printed.tokens.or(Some(number(&printed.gbs)? * seq_len / step_time_s / gpus))?;
+    let known = catalog.model(&row.model).ok();
+    let scenario = row.scenario.as_ref().ok();
+    let architecture = scenario.map(|scenario| &scenario.architecture);
+    let usual = known.map(|model| &model.architecture);
+    let flops = architecture.or(usual.filter(|_| printed.layers.is_none())).map(|architecture| {
+        tflops(
+            ModelFlops::by_blocks(architecture, seq_len as u32, false).per_sequence,
+            seq_len as u32,
+            tokens,
+        )
+    });
+    let layers = architecture.map(|architecture| architecture.layers).or(printed.layers);
+    let gpu = catalog.gpu(&row.gpu).map_or_else(|_| row.gpu.to_lowercase(), |gpu| gpu.id.clone());
+    let precision = precision(row);
+    let recipe = (row.source == RECIPES).then(|| recipe(row, &printed.gpus)).flatten();
+    let opened = match (recipe, scenario) {
+        (Some(_), _) => Ok(Opened::default()),
+        (None, Some(scenario)) => opened(row, scenario, precision),
+        (None, None) if known.is_none() => Err(PlanObstacle::Architecture),
+        (None, None) => Err(PlanObstacle::Incomplete),
+    };
+    let note = match row.usage {
+        Some(MeasurementUse::Exclude) if printed.notes.is_empty() => "no reason given",
+        Some(MeasurementUse::Exclude) => &printed.notes,
+        _ => "",
+    };
+    let [tp, pp, cp, ep, vp, dp] = printed.degrees.each_ref().map(String::as_str);
+    let one = |text: &str| if text.is_empty() { "1" } else { text }.to_string();
+    let yes = |is: bool| if is { "yes" } else { "" }.to_string();
+    let dp = match scenario {
+        Some(scenario) => scenario.layout.dp().to_string(),
+        None => dp.to_string(),
+    };
+    let (obstacle, is_approximate, more) = match &opened {
+        Ok(opened) => ("", opened.is_approximate, opened.more.as_str()),
+        Err(obstacle) => (obstacle.id(), false, ""),
+    };
+    Some([
+        row.id.clone(),
+        row.source.clone(),
+        row.release.clone(),
+        row.model.clone(),
+        layers
+            .filter(|layers| usual.is_none_or(|usual| usual.layers != *layers))
+            .map_or(String::new(), |layers| layers.to_string()),
+        if known.is_none() { printed.hidden.clone() } else { String::new() },
+        gpu,
+        precision.id().to_string(),
+        printed.gpus.clone(),
+        printed.seq_len.clone(),
+        printed.gbs.clone(),
+        one(tp),
+        one(pp),
+        one(cp),
+        one(ep),
+        one(vp),
+        dp,
+        yes(printed.fsdp),
+        printed.mbs.clone(),
+        step_time_s.to_string(),
+        significant(tokens, 5),
+        flops.map_or(String::new(), |flops| significant(flops, 4)),
+        errors.get(&row.id).map_or(String::new(), |error| thousandth(error.mapping)),
+        recipe.map_or(String::new(), |recipe| recipe.id.to_string()),
+        obstacle.to_string(),
+        yes(is_approximate),
+        more.to_string(),
+        recipe.map_or_else(|| address(&printed.reference), document),
+        note.to_string(),
+        yes(row.is_tiny()),
+    ])
+}
+
+/// Returns the line of a recipe that nobody measured.
+fn unmeasured_row(recipe: &Recipe) -> [String; 30] {
+    let catalog = Catalog::embedded();
+    let (id, degrees) = (&recipe.id, &recipe.degrees);
+    let proxy = if catalog.is_proxy(recipe) { recipe.layers.to_string() } else { String::new() };
+    let empty = String::new;
+    [
+        id.to_string(),
+        RECIPES.to_string(),
+        id.release.to_string(),
+        id.model.clone(),
+        proxy,
+        empty(),
+        id.gpu.clone(),
+        id.dtype.to_string(),
+        id.gpus.to_string(),
+        recipe.seq_len.to_string(),
+        recipe.gbs.to_string(),
+        degrees.tp.to_string(),
+        degrees.pp.to_string(),
+        degrees.cp.to_string(),
+        degrees.ep.to_string(),
+        degrees.vp.to_string(),
+        recipe.printed_dp.to_string(),
+        empty(),
+        recipe.mbs.to_string(),
+        empty(),
+        empty(),
+        empty(),
+        empty(),
+        id.to_string(),
+        empty(),
+        empty(),
+        empty(),
+        document(recipe),
+        empty(),
+        empty(),
+    ]
+}
+
+/// Returns the precision as far as the source gives it.
+fn precision(row: &Measurement) -> RunPrecision {
+    match &*row.precision {
+        "FP8-row" => RunPrecision::Fp8Row,
+        "FP8-or-NVFP4" => RunPrecision::Fp8OrNvfp4,
+        "FP8-CS" => RunPrecision::Known(Dtype::Fp8Current),
+        "FP8-DS" => RunPrecision::Known(Dtype::Fp8Delayed),
+        "FP8-SC" => RunPrecision::Known(Dtype::Fp8Block),
+        name => RunPrecision::Known(name.parse().unwrap_or(Dtype::Bf16)),
+    }
+}
+
+/// Returns the recipe that a row of the recipes' documents measures.
+fn recipe(row: &Measurement, gpus: &str) -> Option<&'static Recipe> {
+    let catalog = Catalog::embedded();
+    let gpu = &catalog.gpu(&row.gpu).ok()?.id;
+    catalog.recipes().iter().find(|recipe| {
+        let id = &recipe.id;
+        let is_fp8 = precision(row).family() == PrecisionFamily::Fp8;
+        catalog.baseline(id).is_some()
+            && (id.model == row.model && id.gpu == *gpu && id.gpus.to_string() == gpus)
+            && id.release.to_string() == row.release
+            && (id.dtype == Dtype::Fp8) == is_fp8
+    })
+}
+
+/// How a run opens in the planner.
+#[derive(Default)]
+struct Opened {
+    /// Whether the planner has no fields for some of its settings.
+    is_approximate: bool,
+    /// The fields beside those that the page makes from the columns.
+    more: String,
+}
+
+/// Returns the fields that make the planner's scenario the row's.
+fn opened(
+    row: &Measurement,
+    scenario: &MeasuredScenario,
+    precision: RunPrecision,
+) -> Result<Opened, PlanObstacle> {
+    let MeasuredScenario { architecture, gpu, dtype, layout, batch, options, .. } = scenario;
+    let Ok(model) = Catalog::embedded().model(&row.model) else { return Err(PlanObstacle::Shape) };
+    let same_shape = |found: &Architecture| found == architecture;
+    let Ok(usual) = model.architecture.with_layers(architecture.layers) else {
+        return Err(PlanObstacle::Shape);
+    };
+    if !same_shape(&usual) {
+        return Err(PlanObstacle::Shape);
+    }
+    let mut more = Spec::default();
+    if precision != RunPrecision::Known(*dtype) {
+        more.set(Field::Dtype, dtype.id());
+    }
+    if *layout.split() != PipelineSplit::Even {
+        more.set(Field::PipelineSplit, layout.split().to_string());
+    }
+    if layout.expert_tp() > 1 {
+        more.set(Field::ExpertTp, layout.expert_tp().to_string());
+    }
+    if options.recompute != Recompute::None {
+        more.set(Field::Recompute, options.recompute.id());
+    }
+    if !options.overlap {
+        more.set(Field::Overlap, "off");
+    }
+    more.set(Field::Stack, options.stack.id());
+    if let Some(tflops) = options.gemm_tflops {
+        more.set(Field::GemmTflops, tflops.to_string());
+    }
+    let described = super::Benchmark {
+        more: link::write(&more),
+        ..from_scenario(row, scenario, precision, &model.architecture)
+    };
+    let planned = described.spec().and_then(|spec| spec.scenario().ok()).ok_or(PlanObstacle::Layout)?;
+    let same_layout = planned.layout == *layout && planned.batch == *batch;
+    if !(same_layout
+        && same_shape(&planned.architecture)
+        && planned.gpu.id == gpu.id
+        && planned.dtype == *dtype)
+    {
+        return Err(PlanObstacle::Layout);
+    }
+    // What the planner has no field for is left at the software's default.
+    let same_options = planned.options == TrainingOptions { cluster_factor: None, ..*options };
+    let is_approximate = !same_options || planned.gpu.nic_gbit != gpu.nic_gbit;
+    Ok(Opened { is_approximate, more: described.more })
+}
+
+/// Returns the benchmark of a scenario, with what the planner's fields are made from.
+fn from_scenario(
+    row: &Measurement,
+    scenario: &MeasuredScenario,
+    precision: RunPrecision,
+    usual: &Architecture,
+) -> super::Benchmark {
+    let MeasuredScenario { architecture, gpu, layout, batch, options, .. } = scenario;
+    super::Benchmark {
+        id: row.id.clone(),
+        source: row.source.clone(),
+        release: row.release.clone(),
+        model: row.model.clone(),
+        layers: Some(architecture.layers).filter(|layers| *layers != usual.layers),
+        hidden: None,
+        gpu: gpu.id.clone(),
+        precision,
+        gpus: layout.gpus(),
+        seq_len: batch.seq_len(),
+        gbs: batch.gbs(),
+        layout: super::RunLayout {
+            tp: layout.tp(),
+            pp: layout.pp(),
+            cp: layout.cp(),
+            ep: layout.ep(),
+            vp: layout.vp(),
+            dp: Some(layout.dp()),
+            fsdp: options.fsdp,
+            mbs: Some(batch.mbs()),
+        },
+        step_time_s: row.step_time_s,
+        tokens_per_s_per_gpu: None,
+        tflops: None,
+        held_out_error: None,
+        recipe: None,
+        obstacle: None,
+        is_approximate: false,
+        more: String::new(),
+        url: String::new(),
+        note: String::new(),
+        is_tiny: row.is_tiny(),
+    }
+}
+
+/// Returns the address of a recipe's document, at the line of its measurement or of the recipe.
+fn document(recipe: &Recipe) -> String {
+    let catalog = Catalog::embedded();
+    let Some(document) = catalog.document(&recipe.id) else { return String::new() };
+    let mut words = document.source.split(' ');
+    let (Some(repository), Some(tag), Some(path)) = (words.next(), words.next(), words.next()) else {
+        return String::new();
+    };
+    format!("https://github.com/{repository}/blob/{tag}/{path}")
+}
+
+/// Returns the address that a reference names; empty if it names none.
+fn address(reference: &str) -> String {
+    if let Some(paper) = reference.strip_prefix("arXiv:") {
+        return format!("https://arxiv.org/abs/{}", paper.split(' ').next().unwrap_or_default());
+    }
+    if reference.starts_with("docs.") {
+        return format!("https://{}", reference.split(' ').next().unwrap_or_default());
+    }
+    let with_line = |path: &str| match path.rsplit_once(':') {
+        Some((path, line)) => format!("{path}#L{}", line.trim_start_matches('L')),
+        None => path.to_string(),
+    };
+    if let Some((path, tag)) = reference.split_once(" at v") {
+        return format!("https://github.com/NVIDIA/dgxc-benchmarking/blob/v{tag}/{}", with_line(path));
+    }
+    let Some((repository, path)) = reference.split_once(':') else { return String::new() };
+    let (repository, commit) = repository.split_once('@').unwrap_or((repository, "HEAD"));
+    let Some((owner, name)) = repository.split_once('+') else { return String::new() };
+    format!("https://github.com/{owner}/{name}/blob/{commit}/{}", with_line(path)).replace(' ', "%20")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+    use super::*;
+
+    #[test]
+    fn the_file_follows_from_the_other_files() {
+        let written = write(&HeldOutErrors::embedded());
+        assert!(
+            written == include_str!("../../data/benchmarks.csv"),
+            "`trainplan calibrate --output DIR` writes it again"
+        );
+        let rows = parse(&written).unwrap();
+        assert_eq!(rows.len(), 1883 + 48);
+        assert_eq!(rows.iter().filter(|row| row.recipe.is_some()).count(), 123);
+        assert_eq!(rows.iter().filter(|row| row.is_tiny).count(), 990);
+    }
+
+    #[test]
+    fn every_run_without_an_obstacle_opens_as_its_own_scenario() {
+        let rows = parse(include_str!("../../data/benchmarks.csv")).unwrap();
+        let open = rows.iter().filter_map(|row| Some((row, row.spec()?)));
+        let mut count = 0;
+        for (row, spec) in open {
+            let scenario = spec.scenario().unwrap_or_else(|problems| panic!("{}: {problems:?}", row.id));
+            assert_eq!((scenario.layout.gpus(), scenario.batch.gbs()), (row.gpus, row.gbs), "{}", row.id);
+            count += 1;
+        }
+        assert!(count > 600, "{count}");
+    }
+
+    #[test]
+    fn a_reference_becomes_an_address() {
+        let github = "https://github.com/";
+        assert_eq!(
+            address("NVIDIA-NeMo+Megatron-Bridge:docs/performance-summary.md:L43"),
+            format!("{github}NVIDIA-NeMo/Megatron-Bridge/blob/HEAD/docs/performance-summary.md#L43")
+        );
+        assert_eq!(
+            address("nemotron/README_15b.md:54 at v24.11.1"),
+            format!("{github}NVIDIA/dgxc-benchmarking/blob/v24.11.1/nemotron/README_15b.md#L54")
+        );
+        assert_eq!(
+            address("NVIDIA+NeMo@9c5c5e9709:docs/x.md"),
+            format!("{github}NVIDIA/NeMo/blob/9c5c5e9709/docs/x.md")
+        );
+        assert_eq!(address("arXiv:2104.04473 Table 1 (Selene A100)"), "https://arxiv.org/abs/2104.04473");
+        assert_eq!(address("seed 001"), "");
+    }
+}
