@@ -46,12 +46,12 @@ struct Output {
     /// Fitted values by name.
     constants: serde_json::Map<String, serde_json::Value>,
     /// Errors of held-out rows, by grouping.
-    held_out: Vec<HeldOutErrors>,
+    held_out: Vec<ErrorGroup>,
     files: Vec<PathBuf>,
 }
 
 #[derive(Debug, Serialize)]
-struct HeldOutErrors {
+struct ErrorGroup {
     held_out_by: &'static str,
     modelled: Option<ErrorSummary>,
     corrected: Option<ErrorSummary>,
@@ -103,7 +103,7 @@ impl Args {
                 let of = |value: fn(&HeldOutRow<'_>) -> f64| {
                     ErrorSummary::of(rows.iter().map(|one| value(one) / one.step_time_s - 1.0))
                 };
-                HeldOutErrors {
+                ErrorGroup {
                     held_out_by: by.title(),
                     modelled: of(|one| one.modelled_s),
                     corrected: of(|one| one.corrected_s),
