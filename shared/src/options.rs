@@ -1,6 +1,9 @@
 //! Training options: recomputation, sharding, overlap and the software.
 
 use crate::choices::choices;
+use crate::field::Field;
+use crate::problem::Problem;
+use std::str::FromStr;
 
 /// The options of a training run other than layout and batch.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -98,7 +101,7 @@ choices! {
 choices! {
     /// The training software, divided into generations where its speed changed.
     #[derive(Default)]
-    Stack of Field::Stack {
+    Stack {
         /// Megatron-LM as of SC'21: no fused attention, no sequence parallelism.
         MegatronLm2021 "megatron-lm-2021" "Megatron-LM 2021",
         /// Megatron-LM as of the sequence-parallelism paper: no fused attention.
@@ -137,6 +140,45 @@ choices! {
     }
 }
 
+/// Versions that people name, and the generation that contains them: a name, its first and its last version as year and
+/// month, from the titles above.
+const VERSIONS: [(&str, (u32, u32), (u32, u32), Stack); 6] = [
+    ("nemo-1-", (24, 3), (24, 7), Stack::Nemo24),
+    ("nemo-1-", (24, 11), (25, 2), Stack::Nemo1),
+    ("nemo-2-", (25, 2), (25, 7), Stack::Nemo2),
+    ("megatron-bridge-", (25, 9), (25, 11), Stack::Bridge25),
+    ("megatron-bridge-", (26, 2), (26, 4), Stack::Bridge2602),
+    ("megatron-bridge-", (26, 6), (99, 12), Stack::Bridge2606),
+];
+
+impl FromStr for Stack {
+    type Err = Problem;
+
+    /// Reads an id, or a version within a generation: `megatron-bridge-25.11` is `megatron-bridge-25.09`.
+    fn from_str(text: &str) -> Result<Self, Problem> {
+        let wanted = text.trim().to_ascii_lowercase();
+        let by_id = Self::ALL.into_iter().find(|stack| stack.id() == wanted);
+        let by_version = || {
+            VERSIONS.into_iter().find_map(|(name, first, last, stack)| {
+                let version = version(wanted.strip_prefix(name)?)?;
+                (first..=last).contains(&version).then_some(stack)
+            })
+        };
+        by_id.or_else(by_version).ok_or_else(|| Problem::unknown(Field::Stack, text, Self::ALL.map(Self::id)))
+    }
+}
+
+/// Returns the year and the month of a version such as `25.11`; a patch such as `25.11.01` doesn't matter.
+fn version(text: &str) -> Option<(u32, u32)> {
+    let is_number = |part: &str| part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+    let parts: Vec<&str> = text.split('.').collect();
+    if !(2..=3).contains(&parts.len()) || !parts.iter().all(|part| is_number(part)) {
+        return None;
+    }
+    let (year, month) = (parts[0].parse().ok()?, parts[1].parse().ok()?);
+    (1..=12).contains(&month).then_some((year, month))
+}
+
 impl Stack {
     /// Returns whether attention is fused, so that its scores are never stored.
     pub fn fuses_attention(self) -> bool {
@@ -169,5 +211,42 @@ impl Stack {
     pub fn is_nvidia_megatron(self) -> bool {
         use Stack::{Bridge25, Bridge2602, Bridge2606, MlPerf, Nemo1, Nemo2, Nemo24};
         matches!(self, Nemo24 | Nemo1 | Nemo2 | MlPerf | Bridge25 | Bridge2602 | Bridge2606)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_of_the_generation_that_contains_them() {
+        for (text, stack) in [
+            ("megatron-bridge-25.09", Stack::Bridge25),
+            ("megatron-bridge-25.11", Stack::Bridge25),
+            (" Megatron-Bridge-25.11.01", Stack::Bridge25),
+            ("megatron-bridge-26.02", Stack::Bridge2602),
+            ("megatron-bridge-26.04", Stack::Bridge2602),
+            ("megatron-bridge-26.06", Stack::Bridge2606),
+            ("megatron-bridge-27.01", Stack::Bridge2606),
+            ("nemo-1-24.03", Stack::Nemo24),
+            ("nemo-1-25.02", Stack::Nemo1),
+            ("nemo-2-25.04", Stack::Nemo2),
+        ] {
+            assert_eq!(text.parse(), Ok(stack), "{text}");
+        }
+        for stack in Stack::ALL {
+            assert_eq!(stack.id().parse(), Ok(stack));
+        }
+    }
+
+    #[test]
+    fn an_unknown_stack_lists_the_choices() {
+        for text in
+            ["megatron-bridge-25.07", "megatron-bridge-25.13", "megatron-bridge-25", "nemo-2-24.1", ""]
+        {
+            let problem = text.parse::<Stack>().unwrap_err();
+            assert_eq!(problem.allowed.len(), Stack::ALL.len(), "{text}");
+            assert!(problem.to_string().contains("Allowed: megatron-lm-2021, "), "{problem}");
+        }
     }
 }

@@ -90,7 +90,9 @@ impl Problem {
 
     /// Returns the allowed values if there are few enough to show.
     pub fn listed(&self) -> Option<&[String]> {
-        (1..=MOST_LISTED).contains(&self.allowed.len()).then_some(&self.allowed)
+        // No command lists the software.
+        let most = if self.field == Field::Stack { usize::MAX } else { MOST_LISTED };
+        (1..=most).contains(&self.allowed.len()).then_some(&self.allowed)
     }
 
     /// The command that lists the allowed values, if there are more than an error shows.

@@ -51,6 +51,39 @@ unknown,my-other,H100,BF16,NeMo2,8,8192,1,1,2,1,128,12
 uneven,llama3.1-8b,H100,BF16,NeMo2,8,8192,3,1,2,1,128,12
 ";
 
+/// The arguments of Llama 3.1 70B on 64 GPUs, as Megatron-LM prints them.
+const ARGUMENTS: &str = "\
+bf16=True consumed_train_samples=0 context_parallel_size=1 expert_model_parallel_size=1 expert_tensor_parallel_size=4 \
+ffn_hidden_size=28672 fp16=False fp8=None fp8_recipe=delayed global_batch_size=128 group_query_attention=True \
+hidden_size=8192 kv_channels=128 micro_batch_size=1 num_attention_heads=64 num_experts=None num_layers=80 \
+num_query_groups=8 padded_vocab_size=128512 pipeline_model_parallel_size=4 recompute_granularity=None seq_length=8192 \
+swiglu=True tensor_model_parallel_size=4 train_iters=50 untie_embeddings_and_output_weights=True \
+virtual_pipeline_model_parallel_size=5 vocab_size=None world_size=64";
+
+/// A log of Megatron-LM with its arguments, of fifty steps around `ms` milliseconds.
+fn megatron_lm(ms: u32) -> String {
+    let argument = |pair: &str| {
+        let (key, value) = pair.split_once('=').unwrap();
+        format!("[default0]:  {key} {} {value}\n", ".".repeat(48 - key.len()))
+    };
+    let step = |step: u32| {
+        let time = f64::from(ms) * f64::from(1000 + step * 7919 % 13) / 1e3;
+        format!(
+            "[default7]: [2026-10-05 10:49:15] iteration {step:8}/      50 | consumed samples: {:12} | elapsed time per \
+             iteration (ms): {time:.1} | learning rate: 3.0E-06 | global batch size:   128 | lm loss: 1.2E+01 | loss \
+             scale: 1.0 | grad norm: 1.234 | number of skipped iterations:   0 | number of nan iterations:   0 |\n",
+            step * 128
+        )
+    };
+    format!(
+        "using world size: 64, data-parallel size: 4, tensor-model-parallel size: 4\n\
+         [default0]:------------------------ arguments ------------------------\n{}\
+         [default0]:-------------------- end of arguments ---------------------\n{}",
+        ARGUMENTS.split(' ').map(argument).collect::<String>(),
+        (1..51).map(step).collect::<String>()
+    )
+}
+
 /// A folder with the files that the invocations name.
 struct Place(TempDir);
 
@@ -92,6 +125,8 @@ impl Place {
             ("log-acct.pretrain_llama3.1_8b_fp8_8_2_0.out", log(128, 9870)),
             ("log-acct.pretrain_llama3.1_8b_fp8_16_3_0.out", log(256, 9400)),
             ("log-acct.pretrain_llama3.1_8b_fp8_8_4_0.out", steps(20)),
+            ("before.log", megatron_lm(18_900)),
+            ("after.log", megatron_lm(18_200)),
             ("train.log", log(128, 9400)),
             ("empty.log", String::new()),
             ("notes.log", "nothing about training\n".to_string()),
@@ -196,6 +231,12 @@ const INVOCATIONS: [(&str, &str); LINES] = [
     ("estimate-uneven-batch", "estimate --model llama3.1-8b --gpu h100 --gpus 8 --gbs 100 --mbs 3"),
     ("estimate-uneven-heads", "estimate --model llama3.1-8b --gpu h100 --gpus 9 --tp 3 --gbs 9"),
     ("estimate-fp8-on-a100", "estimate --model llama3.1-8b --gpu a100-80gb --gpus 8 --gbs 128 --dtype fp8"),
+    ("estimate-all-errors", "estimate --model llama3.1-70b --gpu h100 --gpus 60 --tp 8"),
+    ("estimate-uneven-tp", "estimate --model llama3.1-70b --gpu h100 --gpus 56 --tp 7"),
+    (
+        "estimate-unknown-stack",
+        "estimate --model llama3.1-8b --gpu h100 --gpus 8 --gbs 128 --stack megatron-bridge-25.07",
+    ),
     ("launch", "launch --recipe llama3.1-405b/h100/fp8/512@25.04"),
     ("launch-megatron-lm", "launch --model llama3.1-8b --gpu h100 --gpus 8 --gbs 128 --style megatron-lm"),
     ("launch-unknown-release", "launch --recipe llama3.1-405b/h100/fp8/512@25.04 --release 25.4"),
@@ -210,6 +251,14 @@ const INVOCATIONS: [(&str, &str); LINES] = [
     ("parse", "parse log-acct.pretrain_llama3.1_8b_fp8_8_1_0.out --format table"),
     ("parse-incomplete", "parse log-acct.pretrain_llama3.1_8b_fp8_8_4_0.out --format table"),
     ("parse-unknown-run", "parse train.log --format table"),
+    ("parse-arguments", "parse before.log --format table"),
+    ("parse-arguments-gpu", "parse before.log --gpu h100 --format table"),
+    (
+        "parse-arguments-other-recipe",
+        "parse before.log --recipe llama3.1-405b/h100/fp8/512@25.04 --format table",
+    ),
+    ("parse-one-step", "parse log-acct.pretrain_llama3.1_8b_fp8_8_1_0.out --window last --format table"),
+    ("compare-arguments", "compare before.log after.log --format table"),
     ("parse-nothing", "parse empty.log notes.log none.log --format table"),
     ("parse-bad-window", "parse train.log --window 40-30"),
     ("parse-save", "parse log-acct.pretrain_llama3.1_8b_fp8_8_1_0.out --save results --format table"),
@@ -275,7 +324,7 @@ const INVOCATIONS: [(&str, &str); LINES] = [
     ("licenses-conflict", "licenses --text --format json"),
 ];
 
-const LINES: usize = 106;
+const LINES: usize = 114;
 
 #[test]
 fn golden_invocations() {

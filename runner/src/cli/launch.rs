@@ -53,7 +53,7 @@ impl Args {
 
     pub(super) fn run(self) -> Result<(), Failure> {
         let spec = self.spec()?;
-        let (scenario, options) = (spec.scenario()?, LaunchOptions::from_spec(&spec)?);
+        let (scenario, options) = (spec.scenario_or_all_problems()?, LaunchOptions::from_spec(&spec)?);
         let launch = launch(&scenario, &options).inspect_err(|_| {
             let own = LaunchOptions { style: Some(Style::MegatronLm), release: None, ..options.clone() };
             if options.style.is_none() && launch(&scenario, &own).is_ok() {

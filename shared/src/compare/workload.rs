@@ -54,17 +54,27 @@ impl WorkloadDifference {
 
 /// The known values of a run's workload, in the order of [`FIELDS`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Workload([Option<String>; FIELDS.len()]);
+pub(super) struct Workload {
+    values: [Option<String>; FIELDS.len()],
+    /// Whether the log lists its program's arguments, which are everything but the GPU type.
+    lists_arguments: bool,
+}
 
 impl Workload {
     pub(super) fn of(seen: &ViewedRun<'_>) -> Self {
-        Self(FIELDS.map(|field| value(seen, field)))
+        Self {
+            values: FIELDS.map(|field| value(seen, field)),
+            lists_arguments: !seen.log.arguments.is_empty(),
+        }
     }
 
-    /// Returns the differences from another workload. Layers may be unknown for both: they follow from the model.
+    /// Returns the differences from another workload. Layers may be unknown for both: they follow from the model. So may
+    /// the GPU type of logs that list all the rest: their reports say that it is assumed to be the same.
     pub(super) fn unlike(&self, other: &Self) -> Vec<WorkloadDifference> {
-        let pairs = FIELDS.iter().zip(self.0.iter().zip(&other.0));
+        let both_list = self.lists_arguments && other.lists_arguments;
+        let pairs = FIELDS.iter().zip(self.values.iter().zip(&other.values));
         let unlike = pairs.filter(|(field, (one, other))| match (one, other) {
+            (None, None) if **field == Field::Gpu => !both_list,
             (None, None) => **field != Field::Layers,
             _ => one != other,
         });

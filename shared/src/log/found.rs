@@ -1,5 +1,6 @@
 //! The records found so far, from which the log is made at the end.
 
+use super::arguments::ArgumentDump;
 use super::failure::Failures;
 use super::hit::Hit;
 use super::marker::Marker;
@@ -17,6 +18,7 @@ pub(super) struct Found {
     utilisations: Vec<Utilisation>,
     memory: Vec<Memory>,
     pub(super) checkpoints: Vec<Checkpoint>,
+    pub(super) arguments: ArgumentDump,
     pub(super) failures: Failures,
     pub(super) ended: bool,
     pub(super) profiled: bool,
@@ -96,6 +98,7 @@ impl Found {
             duplicates,
             restarts: series.restarts,
             not_finite: series.not_finite,
+            arguments: self.arguments.settle(),
             checkpoints: self.checkpoints,
             failures,
             harmless: self.failures.harmless,

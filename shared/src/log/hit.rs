@@ -40,6 +40,16 @@ impl<'a> Hit<'a> {
         Some(&self.text[from + opened + opening.len()..self.end + self.after().len()])
     }
 
+    /// Returns the text between the start of the line, or the previous marker, and the marker.
+    pub(super) fn before(&self) -> &'a [u8] {
+        &self.text[self.line_start(self.floor)..self.start]
+    }
+
+    /// Returns whether the end of the line is visible.
+    pub(super) fn is_whole(&self) -> bool {
+        self.line_end().1
+    }
+
     /// Returns the whole line.
     pub(super) fn line(&self) -> &'a [u8] {
         &self.text[self.line_start(0)..self.line_end().0]

@@ -1,6 +1,6 @@
 //! The markers: fixed strings that start the records the parser reads.
 
-use super::{checkpoint, failure, maxtext, megatron_bridge, nemo1, nemo2, paxml, torchtitan};
+use super::{arguments, checkpoint, failure, maxtext, megatron_bridge, nemo1, nemo2, paxml, torchtitan};
 
 /// The kind of record that a marker starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +13,10 @@ pub(super) enum Marker {
     Torchtitan,
     Maxtext,
     Paxml,
+    Arguments,
+    Argument,
+    EndOfArguments,
+    PaddedVocabulary,
     Checkpoint,
     Failure,
     Ended,
@@ -31,6 +35,10 @@ pub(super) fn all() -> Vec<(&'static [u8], Marker)> {
         (torchtitan::MARKER, Marker::Torchtitan),
         (maxtext::MARKER, Marker::Maxtext),
         (paxml::MARKER, Marker::Paxml),
+        (arguments::OPENING, Marker::Arguments),
+        (arguments::LEADER, Marker::Argument),
+        (arguments::CLOSING, Marker::EndOfArguments),
+        (arguments::PADDED_VOCABULARY, Marker::PaddedVocabulary),
         (b"`Trainer.fit` stopped: ", Marker::Ended),
         (b"[after training is done]", Marker::Ended),
         (b"Training completed", Marker::Ended),

@@ -16,6 +16,7 @@ use std::fmt;
 use crate::choices::choices;
 use serde::{Deserialize, Serialize};
 
+mod arguments;
 mod checkpoint;
 mod content;
 mod failure;
@@ -37,6 +38,7 @@ mod text;
 mod torchtitan;
 mod window;
 
+pub use arguments::Arguments;
 pub use checkpoint::{Checkpoint, CheckpointAction};
 pub use content::Content;
 pub use failure::{Failure, FailureKind};
@@ -49,7 +51,7 @@ pub use window::{Window, WindowError};
 
 /// The version of the parser and the score. It increases with every change of their results, so that stored scores can
 /// be recognised as outdated and made again.
-pub const PARSER_VERSION: u32 = 1;
+pub const PARSER_VERSION: u32 = 2;
 
 /// The contents of a log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -76,6 +78,9 @@ pub struct Log {
     pub restarts: u64,
     /// Where the loss and the gradient norm were NaN or infinite, one entry for each of the two.
     pub not_finite: Vec<NotFinite>,
+    /// The arguments that Megatron-LM printed.
+    #[serde(default, skip_serializing_if = "Arguments::is_empty")]
+    pub arguments: Arguments,
     /// Checkpoints saved and loaded, in order.
     pub checkpoints: Vec<Checkpoint>,
     /// The failures, one entry for each kind, in the order of their first lines.

@@ -113,6 +113,10 @@ impl Parser {
                 Marker::Failure => self.found.failures.note(&hit, self.lines + 1, offset),
                 Marker::Checkpoint => checkpoint::note(&hit, text, &mut self.found.checkpoints),
                 Marker::Ended => self.found.ended = true,
+                Marker::Arguments => self.found.arguments.open(),
+                Marker::Argument => self.found.arguments.note(&hit),
+                Marker::EndOfArguments => self.found.arguments.close(),
+                Marker::PaddedVocabulary => self.found.arguments.note_vocabulary(&hit),
                 // Finding one is enough, and a trace has one in every line.
                 Marker::Profiled | Marker::Traced => {
                     self.found.profiled |= marker == Marker::Profiled;

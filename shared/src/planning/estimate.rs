@@ -59,7 +59,7 @@ impl Spec {
     /// # Errors
     /// Every field that is invalid or contradicts other fields.
     pub fn estimate(&self) -> Result<Predicted, Vec<Problem>> {
-        let (scenario, tokens) = match (self.scenario(), self.tokens()) {
+        let (scenario, tokens) = match (self.scenario_or_all_problems(), self.tokens()) {
             (Ok(scenario), Ok(tokens)) => (scenario, tokens),
             (Ok(_), Err(problem)) => return Err(vec![problem]),
             (Err(problems), tokens) => return Err(problems.into_iter().chain(tokens.err()).collect()),

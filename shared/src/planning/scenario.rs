@@ -58,6 +58,59 @@ impl Spec {
     }
 }
 
+impl Spec {
+    /// Returns the scenario, or every problem that can be found: if required fields are missing, also what the others
+    /// contradict whatever the missing ones are.
+    ///
+    /// # Errors
+    /// Those of [`Spec::scenario`], and problems of the layout.
+    pub fn scenario_or_all_problems(&self) -> Result<Scenario, Vec<Problem>> {
+        self.scenario().map_err(|mut problems| {
+            let is_only_missing = problems.iter().all(|problem| problem.given.is_empty());
+            if is_only_missing {
+                problems.extend(self.problems_beside(&problems));
+            }
+            problems
+        })
+    }
+
+    /// Returns the problems that remain with any value of the missing fields: with stand-ins that fit the others.
+    fn problems_beside(&self, missing: &[Problem]) -> Vec<Problem> {
+        let lacks = |field| missing.iter().any(|problem| problem.field == field);
+        let whole = |field| self.whole(field, 1).ok().flatten().unwrap_or(1);
+        let product = |fields: &[Field]| {
+            fields.iter().try_fold(1_u32, |product, field| product.checked_mul(whole(*field)))
+        };
+        if lacks(Field::Model) {
+            return Vec::new();
+        }
+        let mut probe = self.clone();
+        if lacks(Field::Gpu) {
+            let Some(gpu) = Catalog::embedded().gpus().last() else { return Vec::new() };
+            probe.set(Field::Gpu, &gpu.id);
+        }
+        if lacks(Field::Gpus) {
+            let Some(gpus) = product(&[Field::Tp, Field::Pp, Field::Cp, Field::Ep]) else {
+                return Vec::new();
+            };
+            probe.set(Field::Gpus, gpus.to_string());
+        }
+        if lacks(Field::Gbs) {
+            let gbs = product(&[Field::Mbs, Field::Pp])
+                .and_then(|batch| batch.checked_mul(probe.whole(Field::Gpus, 1).ok()??));
+            let Some(gbs) = gbs else { return Vec::new() };
+            probe.set(Field::Gbs, gbs.to_string());
+        }
+        let problems = probe.scenario().err().unwrap_or_default();
+        let is_real = |problem: &Problem| {
+            // The precisions of an unknown GPU type are unknown.
+            let of_gpu = problem.field == Field::Dtype && lacks(Field::Gpu);
+            !lacks(problem.field) && !of_gpu && !problem.given.is_empty()
+        };
+        problems.into_iter().filter(is_real).collect()
+    }
+}
+
 /// Valid values that may still contradict each other.
 struct Draft {
     model: Cow<'static, Model>,
@@ -320,6 +373,31 @@ mod tests {
         let problems = Spec::default().scenario().unwrap_err();
         let fields: Vec<Field> = problems.iter().map(|problem| problem.field).collect();
         assert_eq!(fields, [Field::Model, Field::Gpu, Field::Gpus, Field::Gbs]);
+    }
+
+    #[test]
+    fn problems_beside_missing_fields_are_named_too() {
+        let named = |fields: &[(Field, &str)]| -> Vec<Field> {
+            let problems = spec(fields).scenario_or_all_problems().unwrap_err();
+            problems.iter().map(|problem| problem.field).collect()
+        };
+        let model = (Field::Model, "llama3.1-70b");
+        let gpu = (Field::Gpu, "h100");
+        assert_eq!(named(&[model, gpu, (Field::Gpus, "64")]), [Field::Gbs]);
+        assert_eq!(named(&[model, gpu, (Field::Gpus, "60"), (Field::Tp, "8")]), [Field::Gbs, Field::Gpus]);
+        let uneven = named(&[model, gpu, (Field::Gpus, "56"), (Field::Tp, "7")]);
+        assert!(uneven[0] == Field::Gbs && uneven[1..].contains(&Field::Tp), "{uneven:?}");
+        let uneven = named(&[model, (Field::Tp, "7")]);
+        assert!(
+            uneven[..3] == [Field::Gpu, Field::Gpus, Field::Gbs] && uneven[3..].contains(&Field::Tp),
+            "{uneven:?}"
+        );
+        let old = [model, (Field::Gpu, "a100"), (Field::Gpus, "8"), (Field::Tp, "8"), (Field::Dtype, "fp8")];
+        assert_eq!(named(&old), [Field::Gbs, Field::Dtype]);
+        assert_eq!(named(&[(Field::Tp, "7")]), [Field::Model, Field::Gpu, Field::Gpus, Field::Gbs]);
+        assert_eq!(named(&[model, gpu, (Field::Gpus, "many")]), [Field::Gpus, Field::Gbs]);
+        let largest = [model, gpu, (Field::Gpus, "4294967295"), (Field::Mbs, "4294967295")];
+        assert_eq!(named(&largest), [Field::Gbs]);
     }
 
     #[test]

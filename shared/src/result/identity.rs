@@ -1,13 +1,14 @@
 //! Identifies a log: its name and its lines, matched with the published recipes.
 //!
-//! A log's name contains most of the run's configuration, a different part in each release, and never the GPU type. The
-//! candidate recipes are narrowed down by everything that is known. What stays open is reported as a doubt, not guessed.
+//! A log's name contains most of the run's configuration, a different part in each release, and never the GPU type. A
+//! log of Megatron-LM lists its arguments, which take precedence over its name. The candidate recipes are narrowed down by everything that is known. What stays open is reported as a doubt, not guessed.
 //! If two sources disagree, that is reported as a conflict, and the run is not compared.
 
 use super::fields;
+use super::shape::{ModelShape, ShapeMatch};
 use crate::catalog::{Catalog, Model, Recipe};
 use crate::field::Field;
-use crate::log::{Log, LogName};
+use crate::log::{Arguments, Log, LogName};
 use crate::precision::Dtype;
 use crate::releases::{ExperimentName, LoggedTflops, Release, ScriptContract};
 use crate::spec::Spec;
@@ -62,10 +63,15 @@ impl Identity {
         let said = self.scenario.clone();
         let model = match said.get(Field::Model) {
             Some(id) => catalog.model_or_own(id).ok(),
-            None => seen.model.map(Cow::Borrowed),
+            None => seen.model.clone(),
         };
         let Some(model) = model else {
-            self.doubts.push("The log doesn't name its model. Set the recipe or the model.".into());
+            self.doubts.push(match seen.like_models.as_slice() {
+                [] => "The log doesn't name its model. Set the recipe or the model.".into(),
+                alike => {
+                    format!("The log's arguments fit several models. Set the model to {}.", either(alike))
+                }
+            });
             return None;
         };
         self.scenario.set(Field::Model, &model.id);
@@ -74,10 +80,13 @@ impl Identity {
         let mut candidates: Vec<&'static Recipe> = catalog.recipes().iter().filter(of_release).collect();
         if candidates.is_empty() {
             if said.get(Field::Gpu).is_none() {
-                let title = &model.title;
-                self.doubts.push(format!(
-                    "Couldn't match this {title} log to a recipe. Set the recipe, or GPU type, GPU count and GBS."
-                ));
+                self.doubts.push(match seen.has_arguments {
+                    true => NO_GPU_TYPE.to_owned(),
+                    false => format!(
+                        "Couldn't match this {} log to a recipe. Set the recipe, or GPU type, GPU count and GBS.",
+                        model.title
+                    ),
+                });
             }
             return None;
         }
@@ -124,11 +133,8 @@ impl Identity {
     fn fill(&mut self, seen: &LogFacts, recipe: Option<&'static Recipe>, said: &Spec) {
         let recipe_is_said = said.get(Field::Recipe).is_some();
         let meant = said.get(Field::Model).or_else(|| recipe.map(|recipe| recipe.id.model.as_str()));
-        if let (Some(meant), Some(told)) = (meant, seen.model)
-            && meant != told.id
-        {
-            self.note_conflict(Field::Model, &told.id, meant);
-        }
+        self.check_model(seen, meant);
+        self.conflicts.extend(seen.conflicts.iter().cloned());
         if let (Some(named), Some(printed)) = (seen.named_gbs, seen.printed_gbs)
             && named != printed
         {
@@ -147,13 +153,31 @@ impl Identity {
                 Some(meant) if is_said || recipe_is_said && !is_batch => {
                     self.note_conflict(field, &told.to_string(), &meant.to_string());
                 }
+                // The layers follow from the model, unless the run has fewer of them.
+                _ if field == Field::Layers && self.layers_of_model() == Some(told) => {}
                 _ => self.scenario.set(field, told.to_string()),
             }
+        }
+        for (field, told) in &seen.options {
+            match said.get(*field) {
+                Some(meant) if meant == *told => {}
+                Some(meant) => self.note_conflict(*field, told, meant),
+                None if recipe_is_said => {
+                    self.conflicts
+                        .push(format!("The log says {} {told}, but the recipe has none.", field.label()));
+                }
+                None => self.scenario.set(*field, *told),
+            }
+        }
+        if let (Some(precision), true) = (seen.other_precision, said.get(Field::Dtype).is_none()) {
+            self.doubts.push(format!(
+                "The log's precision is {precision}, which isn't supported. Set the precision whose peak the MFU should use."
+            ));
         }
         let Some(told) = seen.dtype else { return };
         let meant = said.parse(Field::Dtype).ok().flatten().or_else(|| recipe.map(|recipe| recipe.id.dtype));
         match meant {
-            Some(meant) if meant == told => {}
+            Some(meant) if meant == told || seen.has_arguments && is_kind_of(told, meant) => {}
             Some(meant) if recipe_is_said || said.get(Field::Dtype).is_some() => {
                 self.note_conflict(Field::Dtype, told.id(), meant.id());
             }
@@ -161,20 +185,62 @@ impl Identity {
         }
     }
 
+    /// Notes whether the log's model contradicts the one that was set.
+    fn check_model(&mut self, seen: &LogFacts, meant: Option<&str>) {
+        let Some(meant) = meant else { return };
+        match (&seen.shape, Catalog::embedded().model_or_own(meant), &seen.model) {
+            (Some(shape), Ok(model), _) => {
+                let differences = shape.differences(&model.architecture);
+                if !differences.is_empty() {
+                    let (title, list) = (&model.title, differences.join(", "));
+                    self.conflicts.push(format!("The log's arguments don't fit {title}: {list}."));
+                }
+            }
+            (_, _, Some(told)) if meant != told.id => self.note_conflict(Field::Model, &told.id, meant),
+            _ => {}
+        }
+    }
+
+    /// Returns the layers of the scenario's model.
+    fn layers_of_model(&self) -> Option<u32> {
+        let catalog = Catalog::embedded();
+        let recipe = self.scenario.get(Field::Recipe).and_then(|id| catalog.recipe(id).ok());
+        let of_model = || {
+            let model = catalog.model_or_own(self.scenario.get(Field::Model)?).ok()?;
+            Some(model.architecture.layers)
+        };
+        of_model().or(recipe.map(|recipe| recipe.layers))
+    }
+
     fn note_conflict(&mut self, field: Field, told: &str, meant: &str) {
         self.conflicts.push(format!("The log says {} {told}, but {meant} was set.", field.label()));
     }
 }
 
+/// What is still needed of a log that lists its arguments.
+const NO_GPU_TYPE: &str = "The log doesn't contain the GPU type, which the MFU needs: set it. Comparisons assume one type for all such logs.";
+
 /// What the log and its name say about the run.
 struct LogFacts {
     release: Option<Release>,
-    model: Option<&'static Model>,
+    model: Option<Cow<'static, Model>>,
+    /// The model's shape, if the log lists its arguments.
+    shape: Option<ModelShape>,
+    /// The models that the arguments fit, if there are several.
+    like_models: Vec<String>,
+    /// Whether the log lists its arguments.
+    has_arguments: bool,
     dtype: Option<Dtype>,
+    /// A precision that has no [`Dtype`].
+    other_precision: Option<&'static str>,
     named_gbs: Option<u32>,
     printed_gbs: Option<u32>,
-    /// GPUs, GBS and the layout, in this order.
-    numbers: [(Field, Option<u32>); 8],
+    /// GPUs, GBS, the layout and the model's size, in this order.
+    numbers: [(Field, Option<u32>); 11],
+    /// Options that differ from the default.
+    options: Vec<(Field, &'static str)>,
+    /// Where the log's name and its arguments disagree, as sentences.
+    conflicts: Vec<String>,
 }
 
 const GPUS: usize = 0;
@@ -184,9 +250,9 @@ const LAYOUT: usize = 2;
 impl LogFacts {
     fn of(path: &str, name: &LogName, log: &Log) -> Self {
         let printed_gbs = log.steps.global_batch_size().and_then(|gbs| u32::try_from(gbs).ok());
-        Self {
+        let facts = Self {
             release: release(path, name, log),
-            model: model(name),
+            model: model(name).map(Cow::Borrowed),
             // In the first release only a folder's name has the precision.
             dtype: name.dtype.as_deref().into_iter().chain(folders(path)).find_map(|word| word.parse().ok()),
             named_gbs: name.gbs,
@@ -200,15 +266,147 @@ impl LogFacts {
                 (Field::Vp, name.vp),
                 (Field::Ep, name.ep),
                 (Field::Mbs, name.mbs),
+                (Field::ExpertTp, None),
+                (Field::SeqLen, None),
+                (Field::Layers, None),
             ],
-        }
+            shape: None,
+            like_models: Vec::new(),
+            has_arguments: false,
+            other_precision: None,
+            options: Vec::new(),
+            conflicts: Vec::new(),
+        };
+        if log.arguments.is_empty() { facts } else { facts.with_arguments(&log.arguments) }
     }
+
+    /// Replaces what the name says by what the arguments say.
+    fn with_arguments(mut self, arguments: &Arguments) -> Self {
+        self.has_arguments = true;
+        // A log's size of a batch that ramps up is the last one.
+        let gbs = self.printed_gbs.or_else(|| arguments.whole("global_batch_size"));
+        let routes = arguments.text("num_experts").is_some();
+        let (pp, vp) = ("pipeline_model_parallel_size", "virtual_pipeline_model_parallel_size");
+        let mut told = [
+            (Field::Gpus, arguments.whole("world_size")),
+            (Field::Gbs, gbs),
+            (Field::Tp, arguments.whole("tensor_model_parallel_size")),
+            (Field::Pp, arguments.whole(pp)),
+            (Field::Cp, arguments.whole("context_parallel_size")),
+            (Field::Vp, arguments.whole(vp).or(arguments.is_unset(vp).then_some(1))),
+            (Field::Ep, arguments.whole("expert_model_parallel_size").filter(|_| routes)),
+            (Field::Mbs, arguments.whole("micro_batch_size")),
+            (Field::ExpertTp, arguments.whole("expert_tensor_parallel_size").filter(|_| routes)),
+            (Field::SeqLen, arguments.whole("seq_length")),
+            (Field::Layers, arguments.whole("num_layers")),
+        ];
+        for ((field, told), (_, named)) in told.iter_mut().zip(self.numbers) {
+            *told = told.filter(|value| *value > 0);
+            match (*told, named) {
+                (Some(told), Some(named)) if told != named && *field != Field::Gbs => self.conflicts.push(
+                    format!("The log's name says {} {named}, its arguments say {told}.", field.label()),
+                ),
+                (None, named) => *told = named,
+                _ => {}
+            }
+        }
+        self.numbers = told;
+        self.options = options(arguments);
+        match precision(arguments) {
+            Precision::Known(dtype) => self.dtype = Some(dtype),
+            Precision::Other(title) => (self.dtype, self.other_precision) = (None, Some(title)),
+            Precision::Unknown => {}
+        }
+        self.shape = ModelShape::of(arguments);
+        let Some(shape) = &self.shape else { return self };
+        if let Some(named) = &self.model
+            && shape.differences(&named.architecture).is_empty()
+        {
+            return self;
+        }
+        match shape.model() {
+            ShapeMatch::One(model) => {
+                if let Some(named) = self.model.replace(model) {
+                    let list = shape.differences(&named.architecture).join(", ");
+                    self.conflicts.push(format!(
+                        "The log's name says {}, but its arguments don't fit: {list}.",
+                        named.title
+                    ));
+                }
+            }
+            ShapeMatch::Several(models) => {
+                self.like_models = models.iter().map(|model| model.id.clone()).collect();
+            }
+            ShapeMatch::None => {}
+        }
+        self
+    }
+}
+
+/// The precision in Megatron-LM's arguments.
+enum Precision {
+    Known(Dtype),
+    Other(&'static str),
+    Unknown,
+}
+
+fn precision(arguments: &Arguments) -> Precision {
+    let either = |keys: [&str; 2]| keys.into_iter().find_map(|key| arguments.text(key));
+    if either(["fp4", "fp4_format"]).is_some() {
+        return Precision::Known(Dtype::Nvfp4);
+    }
+    if either(["fp8", "fp8_format"]).is_some() {
+        return Precision::Known(match arguments.text("fp8_recipe") {
+            Some("delayed") => Dtype::Fp8Delayed,
+            Some("tensorwise") => Dtype::Fp8Current,
+            Some("blockwise") => Dtype::Fp8Block,
+            Some("mxfp8") => Dtype::Mxfp8,
+            _ => Dtype::Fp8,
+        });
+    }
+    match (arguments.flag("bf16"), arguments.flag("fp16")) {
+        (Some(true), _) => Precision::Known(Dtype::Bf16),
+        (_, Some(true)) => Precision::Other("FP16"),
+        (Some(false), Some(false)) => Precision::Other("FP32"),
+        _ => Precision::Unknown,
+    }
+}
+
+/// Returns whether a precision is what FP8 without a named scaling can mean.
+fn is_kind_of(told: Dtype, meant: Dtype) -> bool {
+    meant == Dtype::Fp8 && matches!(told, Dtype::Fp8Delayed | Dtype::Fp8Current)
+}
+
+/// Returns the options that differ from the default: recomputation and FSDP.
+fn options(arguments: &Arguments) -> Vec<(Field, &'static str)> {
+    let whole = |key| arguments.whole(key).unwrap_or(1);
+    let mut options = Vec::new();
+    // By blocks, the first layers of every chunk are recomputed; otherwise all of them.
+    let chunks = u64::from(whole("pipeline_model_parallel_size"))
+        * u64::from(whole("virtual_pipeline_model_parallel_size"));
+    let blocks = u64::from(whole("recompute_num_layers")) * chunks;
+    let is_whole =
+        arguments.text("recompute_method") != Some("block") || blocks >= u64::from(whole("num_layers"));
+    match arguments.text("recompute_granularity") {
+        Some("full") if is_whole => options.push((Field::Recompute, "full")),
+        Some("selective")
+            if arguments.text("recompute_modules").is_none_or(|list| list.contains("core_attn")) =>
+        {
+            options.push((Field::Recompute, "selective"));
+        }
+        _ => {}
+    }
+    let shards = arguments.text("data_parallel_sharding_strategy") == Some("optim_grads_params");
+    if arguments.flag("use_megatron_fsdp") == Some(true) && shards {
+        options.push((Field::Fsdp, "on"));
+    }
+    options
 }
 
 /// Returns the release, by the name of the experiment, else by a folder, else by the format of a step.
 fn release(path: &str, name: &LogName, log: &Log) -> Option<Release> {
-    // A launch by Megatron-LM is of no release, whatever its model is called.
-    if name.experiment.starts_with("megatron-lm_") {
+    // A launch by Megatron-LM is of no release, whatever its model is called. The releases' programs print no arguments.
+    if name.experiment.starts_with("megatron-lm_") || !log.arguments.is_empty() {
         return None;
     }
     let spells_layout = name.tp.is_some();
@@ -313,6 +511,118 @@ fn value(recipe: &Recipe, field: Field) -> u32 {
         Field::Cp => degrees.cp,
         Field::Vp => degrees.vp,
         Field::Ep => degrees.ep,
+        Field::ExpertTp => degrees.expert_tp,
+        Field::SeqLen => recipe.seq_len,
+        Field::Layers => recipe.layers,
         _ => recipe.mbs,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::shape::tests::{LLAMA_70B, dump};
+    use super::super::{Intake, Report, View};
+    use super::*;
+
+    /// Fifty steps of 20 s of a batch of 128.
+    fn steps() -> String {
+        let step = |step: u32| {
+            format!(
+                "iteration {step}/50 | consumed samples: {} | elapsed time per iteration (ms): 20000.0 | global batch \
+                 size: 128 | lm loss: 1.2E+01 |\n",
+                step * 128
+            )
+        };
+        (1..51).map(step).collect()
+    }
+
+    fn report(path: &str, changes: &[(&str, &str)], said: &[(Field, &str)]) -> Report {
+        let said = said.iter().fold(Spec::default(), |spec, (field, text)| spec.with(*field, *text));
+        let mut intake = Intake::new(path, &said);
+        intake.feed(dump(&LLAMA_70B, changes).as_bytes());
+        intake.feed(steps().as_bytes());
+        Report::of(&intake.finish(), &View::default())
+    }
+
+    const GPU: [(Field, &str); 1] = [(Field::Gpu, "h100")];
+
+    #[test]
+    fn arguments_are_the_whole_scenario_but_the_gpu_type() {
+        let alone = report("train.log", &[], &[]);
+        assert_eq!(alone.tokens_per_s.map(f64::round), Some(52_429.0));
+        assert_eq!((alone.mfu, alone.notes.as_slice()), (None, [NO_GPU_TYPE.to_owned()].as_slice()));
+        let told = report("train.log", &[], &GPU);
+        assert!(told.mfu.is_some_and(|mfu| (0.39..0.41).contains(&mfu)), "{:?}", told.mfu);
+        assert!(told.comparable.yes && told.notes.is_empty(), "{:?}", told.notes);
+        let scenario = told.scenario.scenario().unwrap();
+        assert_eq!(
+            (scenario.model.id.as_str(), scenario.layout.gpus(), scenario.layout.vp()),
+            ("llama3.1-70b", 64, 5)
+        );
+        assert_eq!(told.scenario.get(Field::Layers), None);
+    }
+
+    #[test]
+    fn options_and_precisions_are_read() {
+        let full = [
+            ("recompute_granularity", "full"),
+            ("recompute_method", "uniform"),
+            ("recompute_num_layers", "1"),
+        ];
+        let said = report("train.log", &full, &GPU);
+        assert_eq!(said.scenario.get(Field::Recompute), Some("full"));
+        let part = [full[0], ("recompute_method", "block"), full[2]];
+        assert_eq!(report("train.log", &part, &GPU).scenario.get(Field::Recompute), None);
+        for (recipe, dtype) in [("delayed", "fp8-delayed"), ("tensorwise", "fp8-current"), ("mxfp8", "mxfp8")]
+        {
+            let said = report("train.log", &[("fp8", "hybrid"), ("fp8_recipe", recipe)], &GPU);
+            assert_eq!(said.scenario.get(Field::Dtype), Some(dtype));
+        }
+        let half = report("train.log", &[("bf16", "False"), ("fp16", "True")], &GPU);
+        assert!(half.mfu.is_none() && half.notes[0].contains("FP16"), "{:?}", half.notes);
+    }
+
+    #[test]
+    fn a_recipe_that_the_arguments_contradict_is_not_compared() {
+        let said = [(Field::Recipe, "llama3.1-405b/h100/fp8/512@25.04")];
+        let report = report("train.log", &[], &said);
+        let reasons = report.comparable.reasons.join(" ");
+        assert!(reasons.contains("don't fit Llama 3.1 405B: hidden_size 8,192 (not 16,384)"), "{reasons}");
+        assert!(reasons.contains("The log says GPUs 64, but 512 was set."), "{reasons}");
+        assert!(reasons.contains("The log says Layers 80, but 126 was set."), "{reasons}");
+        assert_eq!((report.mfu, report.tokens_per_s), (None, None));
+        assert_eq!(report.baseline.and_then(|baseline| baseline.speed_percent), None);
+    }
+
+    #[test]
+    fn a_name_that_the_arguments_contradict_is_reported() {
+        let name = "log-megatron-lm_llama3.1_8b_bf16_gpus8_tp4_pp4_cp1_vp5_mbs1_gbs128_77_0.out";
+        let reasons = report(name, &[], &GPU).comparable.reasons.join(" ");
+        assert!(reasons.contains("The log's name says GPUs 8, its arguments say 64."), "{reasons}");
+        assert!(
+            reasons.contains("The log's name says Llama 3.1 8B, but its arguments don't fit"),
+            "{reasons}"
+        );
+    }
+
+    #[test]
+    fn one_step_is_noisy() {
+        let run = |log: &str| {
+            let mut intake = Intake::new("log-acct.pretrain_llama3.1_8b_fp8_8_1_0.out", &Spec::default());
+            intake.feed(log.as_bytes());
+            intake.finish()
+        };
+        let step = |step: u32| {
+            format!(
+                "Training epoch 0, iteration {step}/49 | global_batch_size: 128 | train_step_timing in s: 9.4 |\n"
+            )
+        };
+        let log = run(&(0..50).map(step).collect::<String>());
+        let noisy = |window: Option<&str>| {
+            let view = View { window: window.map(|window| window.parse().unwrap()), ..View::default() };
+            Report::of(&log, &view).notes.iter().any(|note| note.contains("Score the window 40-49."))
+        };
+        assert!(noisy(None), "release 25.04 scores the last step");
+        assert!(!noisy(Some("11-44")));
     }
 }

@@ -29,6 +29,7 @@ mod log_files;
 mod report;
 mod scoring;
 mod sentence;
+mod shape;
 
 pub use carried::{CampaignRun, LaunchRecord, PredictionRecord, SlurmJob};
 pub use file::{FileError, VERSION, read, write};

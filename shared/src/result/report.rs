@@ -281,12 +281,15 @@ impl<'a> ViewedRun<'a> {
             scenario: identity.scenario.clone(),
             ..Report::without(&run.source.path, score.status, None)
         };
-        report.measure(&score, &known);
+        // With arguments that contradict the scenario, its tokens and FLOPs would be another run's.
+        let is_other_run = !log.arguments.is_empty() && !identity.conflicts.is_empty();
+        report.measure(&score, &known, is_other_run);
         let of_release = Scoring::of(None, identity.release).window;
         if window != of_release {
             report.notes.push(format!("Scored by window {window}; its release scores {of_release}."));
         }
         report.compare(known.baseline);
+        report.warn_of_one_step(&log);
         Self { report, scenario: known.scenario, log, identity }
     }
 }
@@ -328,7 +331,7 @@ impl Report {
     }
 
     /// Computes tokens per second and MFU from the step time, as far as the scenario is known.
-    fn measure(&mut self, score: &Score, known: &KnownScenario) {
+    fn measure(&mut self, score: &Score, known: &KnownScenario, is_other_run: bool) {
         let per_gpu = score.tokens_per_s_per_gpu.map(|stat| stat.mean);
         if self.step_time_s.is_none() && per_gpu.is_none() {
             return;
@@ -339,6 +342,9 @@ impl Report {
                 "The log's TFLOPS are left out: the release's document calls them invalid for Nemotron-H."
                     .into(),
             );
+        }
+        if is_other_run {
+            return;
         }
         let whole = |field| known.spec.whole(field, 1).ok().flatten();
         let step_time_s = self.step_time_s.map(|stat| stat.mean);
@@ -363,6 +369,25 @@ impl Report {
         } else if let (Some(per_gpu), Some(gpus)) = (per_gpu, whole(Field::Gpus)) {
             self.tokens_per_s = Some(per_gpu * f64::from(gpus));
         }
+    }
+
+    /// Warns if a single step is compared with a published number.
+    fn warn_of_one_step(&mut self, log: &Log) {
+        let is_compared = self.baseline.is_some_and(|baseline| baseline.speed_percent.is_some());
+        if !is_compared || self.step_time_s.is_none_or(|stat| stat.n != 1) {
+            return;
+        }
+        // As many steps as the releases score since 25.08.
+        const STEPS: u64 = 10;
+        let fix = match log.steps.span() {
+            Some(span) if span.count() > STEPS => {
+                format!("Score the window {}-{}.", span.last - STEPS + 1, span.last)
+            }
+            _ => "Run more steps.".to_owned(),
+        };
+        self.notes.push(format!(
+            "The comparison with the published step time rests on one step, and single steps are noisy. {fix}"
+        ));
     }
 
     /// Compares the run with the published number.

@@ -73,13 +73,15 @@ test("the batch follows a typed GPU count, and an invalid count suggests one tha
   await expect(page.getByText("Changed from the recipe")).toBeHidden();
 });
 
-test("typing keeps the cursor and adds no history entries", async ({ page }) => {
+test("typing keeps the cursor and adds one history entry", async ({ page }) => {
   await page.goto("/recipes");
   await page.getByRole("link", { name: "Plan Llama 3.1 405B on 512 × H100, FP8" }).click();
   await page.getByText("All settings").click();
   await page.locator("#field-seq-len").pressSequentially("16384", { delay: 20 });
   await expect(page.locator("#field-seq-len")).toHaveValue("16384");
   await expect(page.getByText("Sequence length 8,192 → 16,384")).toBeVisible();
+  await page.goBack();
+  await expect(page.locator("#field-seq-len")).toHaveValue("");
   await page.goBack();
   await expect(page).toHaveURL("/recipes");
 });

@@ -201,12 +201,22 @@ pub(crate) struct ChartLine {
 const COLOURS: [&str; 8] =
     ["#2f7de1", "#dd6b20", "#16995a", "#c0399f", "#0891a8", "#d63c3c", "#8b5cf6", "#9a7209"];
 
-/// The colours of GPU types: no green, which means success, and no red, which means an error.
-const SERIES: [usize; 6] = [0, 1, 3, 4, 6, 7];
+/// The colours of GPU types: no green, which means success, and no red, which means an error. The last two differ from
+/// the others by lightness and saturation, for people who see hues alike.
+const SERIES: [&str; 8] =
+    [COLOURS[0], COLOURS[1], COLOURS[3], COLOURS[4], COLOURS[6], COLOURS[7], "#64748b", "#e0628f"];
 
-/// Returns the colour of the GPU type at an index.
+/// Plotly's symbols of GPU types, so that neighbours differ not only by colour.
+const SERIES_SYMBOLS: [&str; 4] = ["circle", "diamond", "square", "triangle-up"];
+
+/// Returns the colour of the GPU type at an index. Up to eight types have different ones.
 pub(crate) fn series_colour(index: usize) -> &'static str {
-    COLOURS[SERIES[index % SERIES.len()]]
+    SERIES[index % SERIES.len()]
+}
+
+/// Returns Plotly's symbol of the GPU type at an index.
+pub(crate) fn series_symbol(index: usize) -> &'static str {
+    SERIES_SYMBOLS[index % SERIES_SYMBOLS.len()]
 }
 
 // Dash and marker, so that lines differ not only by colour.
@@ -225,9 +235,20 @@ pub(crate) fn Chart(
     /// Called with the key of a point that is clicked.
     #[prop(optional)]
     pick: Option<Callback<String>>,
+    /// Called with the place of the axes whenever they are drawn.
+    #[prop(optional)]
+    drawn: Option<Callback<ChartFrame>>,
 ) -> impl IntoView {
     let place = NodeRef::<Div>::new();
     let failed = RwSignal::new(false);
+    let on_drawn = StoredValue::new_local(drawn.map(|drawn| {
+        Closure::<dyn FnMut(JsValue)>::new(move |_: JsValue| {
+            let place = place.try_get_untracked().flatten();
+            if let Some(frame) = place.and_then(|place| frame(&place).ok()) {
+                drawn.run(frame);
+            }
+        })
+    }));
     // Plotly calls it for as long as the chart is shown.
     let on_click = StoredValue::new_local(pick.map(|pick| {
         Closure::<dyn FnMut(JsValue)>::new(move |event: JsValue| {
@@ -249,7 +270,15 @@ pub(crate) fn Chart(
             on_click.try_with_value(|on_click| {
                 if let Some(on_click) = on_click {
                     // A failure leaves the table, whose rows can be chosen too.
-                    let _ = listen(&place, on_click.as_ref());
+                    let _ = listen(&place, "plotly_click", on_click.as_ref());
+                }
+            });
+            on_drawn.try_with_value(|on_drawn| {
+                if let Some(on_drawn) = on_drawn {
+                    // A failure leaves the chart without what is laid over it.
+                    let _ = listen(&place, "plotly_afterplot", on_drawn.as_ref());
+                    let _ =
+                        on_drawn.as_ref().unchecked_ref::<Function>().call1(&JsValue::NULL, &JsValue::NULL);
                 }
             });
         });
@@ -269,12 +298,59 @@ pub(crate) fn Chart(
     }
 }
 
-/// Calls `on_click` for clicks on points of the chart, and for no earlier listener.
-fn listen(place: &HtmlElement, on_click: &JsValue) -> Result<(), JsValue> {
+/// Calls `heard` for an event of the chart, and no earlier listener.
+fn listen(place: &HtmlElement, event: &str, heard: &JsValue) -> Result<(), JsValue> {
     let method = |name: &str| Reflect::get(place, &name.into())?.dyn_into::<Function>();
-    method("removeAllListeners")?.call1(place, &"plotly_click".into())?;
-    method("on")?.call2(place, &"plotly_click".into(), on_click)?;
+    method("removeAllListeners")?.call1(place, &event.into())?;
+    method("on")?.call2(place, &event.into(), heard)?;
     Ok(())
+}
+
+/// The place of a chart's axes in its element, in pixels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ChartFrame {
+    pub(crate) left: f64,
+    pub(crate) top: f64,
+    pub(crate) width: f64,
+    pub(crate) height: f64,
+    /// The values at the bottom and at the top; on a logarithmic axis, their logarithms to base 10.
+    pub(crate) y: (f64, f64),
+}
+
+/// Reads the place of the axes of a drawn chart.
+fn frame(place: &HtmlElement) -> Result<ChartFrame, JsValue> {
+    let get = |of: &JsValue, name: &str| Reflect::get(of, &name.into());
+    let number = |of: &JsValue, name: &str| get(of, name)?.as_f64().ok_or(JsValue::NULL);
+    let layout = get(place, "_fullLayout")?;
+    let (x, y) = (get(&layout, "xaxis")?, get(&layout, "yaxis")?);
+    let range = get(&y, "range")?;
+    Ok(ChartFrame {
+        left: number(&x, "_offset")?,
+        top: number(&y, "_offset")?,
+        width: number(&x, "_length")?,
+        height: number(&y, "_length")?,
+        y: (number(&range, "0")?, number(&range, "1")?),
+    })
+}
+
+/// Returns a chart as a PNG image in a data URL, in the colours of the page, with a title.
+///
+/// # Errors
+/// Plotly isn't loaded, or the browser can't make the image.
+pub(crate) async fn png(chart: &Drawing, title: &str) -> Result<String, JsValue> {
+    const SIZE: (u32, u32) = (1200, 675);
+    let body = document().body().ok_or(JsValue::NULL)?;
+    let ink = window().get_computed_style(&body)?.ok_or(JsValue::NULL)?.get_property_value("color")?;
+    let mut figure = plot(chart, &ink);
+    let layout = &mut figure["layout"];
+    layout["paper_bgcolor"] = behind(&ink).into();
+    layout["title"] = json!({ "text": escaped(title), "x": 0.02, "xanchor": "left", "font": { "size": 16 } });
+    layout["margin"]["t"] = 64.into();
+    let options = json!({ "format": "png", "width": SIZE.0, "height": SIZE.1, "scale": 2 });
+    let serializer = Serializer::json_compatible();
+    let (figure, options) = (figure.serialize(&serializer)?, options.serialize(&serializer)?);
+    let image = plotly_function("toImage")?.call2(&JsValue::NULL, &figure, &options)?;
+    JsFuture::from(image.dyn_into::<Promise>()?).await?.as_string().ok_or(JsValue::NULL)
 }
 
 /// Returns the key of the point that was clicked: the one nearest to the pointer.
@@ -431,7 +507,12 @@ pub(crate) fn legend_text(name: &str) -> String {
             _ => lines.push(word.to_string()),
         }
     }
-    lines.join("\n").replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\n', "<br>")
+    escaped(&lines.join("\n")).replace('\n', "<br>")
+}
+
+/// Returns a text escaped for Plotly.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 fn bars(chart: &BarChart, ink: &str) -> (Vec<Value>, Value) {

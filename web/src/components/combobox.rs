@@ -1,6 +1,6 @@
 //! A text field with a list of choices that typing narrows.
 
-use leptos::ev::{FocusEvent, KeyboardEvent};
+use leptos::ev::KeyboardEvent;
 use leptos::html::Input;
 use leptos::prelude::*;
 
@@ -10,6 +10,14 @@ pub(crate) struct Choice {
     pub(crate) value: String,
     pub(crate) title: String,
     pub(crate) note: String,
+}
+
+/// A last entry of the list that typing does not narrow.
+#[derive(Clone, Copy)]
+pub(crate) struct LastEntry {
+    pub(crate) title: &'static str,
+    /// Called instead of choosing a value.
+    pub(crate) run: Callback<()>,
 }
 
 /// The most choices that the list shows.
@@ -40,60 +48,83 @@ pub(crate) fn Combobox(
     /// Called with the chosen value.
     choose: Callback<String>,
     #[prop(optional)] placeholder: &'static str,
+    #[prop(optional)] last: Option<LastEntry>,
 ) -> impl IntoView {
     let input = NodeRef::<Input>::new();
     let is_open = RwSignal::new(false);
     // None until something is typed: then all choices are listed.
     let typed = RwSignal::new(None::<String>);
-    let active = RwSignal::new(0_usize);
+    // None until an arrow key moves it: then it is the first match of what was typed, if any.
+    let moved = RwSignal::new(None::<usize>);
     let shown = Memo::new(move |_| {
         let typed = typed.get().unwrap_or_default();
         choices.with(|choices| matching(choices, &typed).into_iter().cloned().collect::<Vec<_>>())
     });
+    let active = Memo::new(move |_| {
+        let has_match = typed.with(Option::is_some) && shown.with(|shown| !shown.is_empty());
+        moved.get().or(has_match.then_some(0))
+    });
     let close = move || {
         is_open.set(false);
         typed.set(None);
-        active.set(0);
+        moved.set(None);
     };
+    let show_title = move || {
+        if let Some(input) = input.get_untracked() {
+            input.set_value(&title.get_untracked());
+        }
+    };
+    // The focus stays, so that Tab goes on to the next field.
     let take = move |value: String| {
         close();
         choose.run(value);
-        if let Some(input) = input.get_untracked() {
-            input.set_value(&title.get_untracked());
-            let _ = input.blur();
+        show_title();
+    };
+    let take_last = move || {
+        close();
+        show_title();
+        if let Some(last) = last {
+            last.run.run(());
         }
     };
-    let open = move |_: FocusEvent| {
+    let open = move || {
         is_open.set(true);
         if let Some(input) = input.get_untracked() {
             input.select();
         }
     };
     let key = move |event: KeyboardEvent| {
-        let count = shown.with_untracked(Vec::len);
+        let count = shown.with_untracked(Vec::len) + usize::from(last.is_some());
         match event.key().as_str() {
             "ArrowDown" | "ArrowUp" if count > 0 => {
                 event.prevent_default();
+                // The first press only opens the list.
+                if is_open.get_untracked() {
+                    let next = match (event.key() == "ArrowDown", active.get_untracked()) {
+                        (true, active) => active.map_or(0, |active| (active + 1) % count),
+                        (false, active) => active.map_or(count - 1, |active| (active + count - 1) % count),
+                    };
+                    moved.set(Some(next));
+                    scroll_to(id, next);
+                }
                 is_open.set(true);
-                let step = if event.key() == "ArrowDown" { 1 } else { count - 1 };
-                active.update(|active| *active = (*active + step) % count);
-                scroll_to(id, active.get_untracked());
             }
-            "Enter" => {
+            "Enter" if is_open.get_untracked() => {
                 event.prevent_default();
                 let own = typed.get_untracked();
-                let chosen = shown.with_untracked(|shown| shown.get(active.get_untracked()).cloned());
-                match (chosen, own) {
-                    (Some(choice), _) => take(choice.value),
-                    (None, Some(text)) if !text.trim().is_empty() => take(text),
+                let active = active.get_untracked();
+                let chosen =
+                    active.and_then(|active| shown.with_untracked(|shown| shown.get(active).cloned()));
+                match (chosen, active, own) {
+                    (Some(choice), ..) => take(choice.value),
+                    (None, Some(_), _) => take_last(),
+                    (None, None, Some(text)) if !text.trim().is_empty() => take(text),
                     _ => close(),
                 }
             }
             "Escape" => {
                 close();
-                if let Some(input) = input.get_untracked() {
-                    input.set_value(&title.get_untracked());
-                }
+                show_title();
             }
             _ => {}
         }
@@ -109,7 +140,7 @@ pub(crate) fn Combobox(
             <li
                 id=format!("{id}-{index}")
                 role="option"
-                aria-selected=move || (active.get() == index).to_string()
+                aria-selected=move || (active.get() == Some(index)).to_string()
                 on:mousedown=pick
             >
                 {choice.title}
@@ -128,22 +159,24 @@ pub(crate) fn Combobox(
                 aria-expanded=move || is_open.get().to_string()
                 aria-controls=format!("{id}-list")
                 aria-autocomplete="list"
-                aria-activedescendant=move || is_open.get().then(|| format!("{id}-{}", active.get()))
+                aria-activedescendant=move || {
+                    active.get().filter(|_| is_open.get()).map(|active| format!("{id}-{active}"))
+                }
                 autocomplete="off"
                 spellcheck="false"
                 placeholder=placeholder
                 prop:value=title
                 size=move || title.with(|title| title.chars().count().clamp(6, 24)).to_string()
-                on:focus=open
+                on:focus=move |_| open()
+                // The field may have the focus already.
+                on:click=move |_| if !is_open.get_untracked() { open() }
                 on:blur=move |_| {
                     close();
-                    if let Some(input) = input.get_untracked() {
-                        input.set_value(&title.get_untracked());
-                    }
+                    show_title();
                 }
                 on:input=move |event| {
                     is_open.set(true);
-                    active.set(0);
+                    moved.set(None);
                     typed.set(Some(event_target_value(&event)));
                 }
                 on:keydown=key
@@ -152,9 +185,22 @@ pub(crate) fn Combobox(
                 {move || {
                     let shown = if is_open.get() { shown.get() } else { Vec::new() };
                     let is_empty = shown.is_empty() && is_open.get();
+                    let last = last.filter(|_| is_open.get()).map(|last| (shown.len(), last));
                     view! {
                         {shown.into_iter().enumerate().map(option).collect_view()}
                         {is_empty.then(|| view! { <li class="none" role="option" aria-selected="false" aria-disabled="true">"No match"</li> })}
+                        {last.map(|(index, last)| view! {
+                            <li
+                                id=format!("{id}-{index}")
+                                role="option"
+                                class="last"
+                                aria-selected=move || (active.get() == Some(index)).to_string()
+                                on:mousedown=move |event| {
+                                    event.prevent_default();
+                                    take_last();
+                                }
+                            >{last.title}</li>
+                        })}
                     }
                 }}
             </ul>

@@ -1,12 +1,16 @@
 //! The question bar: one sentence of fields that asks for a plan.
 
 use super::Planner;
+use super::import::ImportInput;
 use super::question::{FIRST_DEADLINE, FIRST_TOKENS, GoalKind};
 use super::verdict::money;
-use crate::components::combobox::{Choice, Combobox};
+use crate::components::combobox::{Choice, Combobox, LastEntry};
 use crate::components::field::ProblemText;
+use leptos::html::Input;
 use leptos::prelude::*;
+use trainplan_shared::architecture::Architecture;
 use trainplan_shared::catalog::Catalog;
+use trainplan_shared::cost::PurchaseForm;
 use trainplan_shared::field::Field;
 use trainplan_shared::problem::Problem;
 use trainplan_shared::question::{USUAL_GPU_TYPES, split_gpu_types};
@@ -39,14 +43,14 @@ pub(super) fn QuestionBar() -> impl IntoView {
             <div class="ask" id="ask">
                 <span class="slot"><span>"Train"</span> <ModelBox /></span>
                 <span class="slot">
-                    <span>"on"</span> <Slot field=Field::Tokens label="Tokens to train" width=5 /> <span>"tokens"</span>
+                    <span>"on"</span> <Slot field=Field::Tokens label="Tokens to train" width=4 /> <span>"tokens"</span>
                 </span>
                 <span class="slot types"><span>"with"</span> <GpuTypes /></span>
                 <span class="slot"><GoalBox /></span>
                 <span class="slot">
                     <span>"at"</span>
-                    <Slot field=Field::Price label="Price per GPU-hour" width=10 placeholder="usual prices" />
-                    <span>"$/GPU-h"</span>
+                    <Slot field=Field::Price label="Price per GPU-hour" width=8 placeholder="usual prices" />
+                    <span>"$/GPU-h"</span> <PurchaseBox />
                 </span>
             </div>
         </form>
@@ -102,8 +106,26 @@ fn ModelBox() -> impl IntoView {
     });
     let choices: Vec<Choice> = choices.collect();
     let choose = Callback::new(move |model: String| plan.state.ask(&[(Field::Model, &model)]));
+    // Titles of the catalog say how large the model is.
+    let own_size = move || {
+        plan.question.with(|question| {
+            let text = question.raw(Field::Model);
+            let is_known = Catalog::embedded().model(text).is_ok();
+            let model = Catalog::embedded().model_or_own(text).ok().filter(|_| !is_known)?;
+            Some(size(&model.architecture))
+        })
+    };
+    let file = NodeRef::<Input>::new();
+    let import = Callback::new(move |()| {
+        if let Some(file) = file.get_untracked() {
+            file.click();
+        }
+    });
+    let last = LastEntry { title: "Your own: import a config.json …", run: import };
     view! {
-        <Combobox id="ask-model" label="Model" title choices=Signal::stored(choices) choose />
+        <Combobox id="ask-model" label="Model" title choices=Signal::stored(choices) choose last />
+        <ImportInput node=file />
+        {move || own_size().map(|size| view! { <small class="model-size">{size}</small> })}
         <SlotProblem field=Field::Model />
     }
 }
@@ -112,6 +134,48 @@ fn parameters(count: f64) -> String {
     match count >= 1e12 {
         true => format!("{}T", significant(count / 1e12, 3)),
         false => format!("{}B", significant(count / 1e9, 3)),
+    }
+}
+
+/// Returns the parameters of a model: `8.03B`, or `235B, 22.2B active` for a mixture of experts.
+fn size(architecture: &Architecture) -> String {
+    let (all, active) = (architecture.parameters(), architecture.active_parameters());
+    match active < all {
+        true => format!("{}, {} active", parameters(all), parameters(active)),
+        false => parameters(all),
+    }
+}
+
+/// How the GPUs without a price of the user's own are paid for.
+#[component]
+fn PurchaseBox() -> impl IntoView {
+    /// The form that the search assumes.
+    const USUAL: PurchaseForm = PurchaseForm::Reserved;
+    let plan = Planner::of_page();
+    let form = Memo::new(move |_| {
+        plan.question.with(|question| {
+            let text = question.raw(Field::Purchase);
+            PurchaseForm::ALL.into_iter().find(|form| form.id() == text).unwrap_or(USUAL)
+        })
+    });
+    let choose = move |event| {
+        let chosen = event_target_value(&event);
+        let text = if chosen == USUAL.id() { String::new() } else { chosen };
+        plan.address.commit(Field::Purchase, text);
+    };
+    view! {
+        <select
+            id="ask-purchase"
+            class="goal"
+            aria-label="Purchase"
+            title="How GPUs are paid for that have no price of yours"
+            on:change=choose
+        >
+            {[PurchaseForm::Reserved, PurchaseForm::OnDemand, PurchaseForm::Owned].map(|each| view! {
+                <option value=each.id() selected=move || form.get() == each>{each.title().to_lowercase()}</option>
+            })}
+        </select>
+        <SlotProblem field=Field::Purchase />
     }
 }
 
@@ -184,7 +248,7 @@ fn GoalBox() -> impl IntoView {
         </select>
         {move || match kind.get() {
             GoalKind::Deadline => view! {
-                <Slot field=Field::Deadline label="Deadline" width=5 asks=true />
+                <Slot field=Field::Deadline label="Deadline" width=4 asks=true />
             }.into_any(),
             GoalKind::Gpus => view! {
                 <Slot field=Field::GpuRange label="Number of GPUs" width=7 asks=true />
@@ -229,7 +293,7 @@ fn Slot(
         let text = event_target_value(&event);
         match asks {
             true => plan.state.ask(&[(field, &text)]),
-            false => plan.address.set(field, text),
+            false => plan.address.commit(field, text),
         }
     };
     let is_wrong = move || plan.problem(field).is_some();
@@ -263,7 +327,7 @@ fn SlotProblem(field: Field) -> impl IntoView {
                     let set = value.to_string();
                     let title = if value.is_empty() { "Clear it".to_string() } else { format!("Use {value}") };
                     view! {
-                        <button type="button" class="nearest" on:click=move |_| plan.address.set(field, set.clone())>{title}</button>
+                        <button type="button" class="nearest" on:click=move |_| plan.address.commit(field, set.clone())>{title}</button>
                     }
                 })}
                 <ProblemText problem address=plan.address />
@@ -281,7 +345,7 @@ fn usual(problem: &Problem) -> Option<&'static str> {
         Field::Budget => Some("5M"),
         Field::GpuRange => Some("1024"),
         Field::Tokens => Some(FIRST_TOKENS),
-        Field::Price => Some(""),
+        Field::Price | Field::Purchase => Some(""),
         _ => None,
     }
 }

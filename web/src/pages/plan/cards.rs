@@ -7,7 +7,7 @@ use super::locks::LockChips;
 use super::report::PrintButton;
 use super::saved::SaveButton;
 use super::trust::TrustMark;
-use super::verdict::{Verdict, money, verdict};
+use super::verdict::{Verdict, cost_texts, energy_range, three_digits, verdict};
 use crate::components::chart::series_colour;
 use crate::message::search::{AskedGoal, FoundUnmet, Spread, Trust};
 use leptos::prelude::*;
@@ -20,10 +20,10 @@ pub(super) fn Answer() -> impl IntoView {
     let plan = Planner::of_page();
     let findings = plan.search.findings;
     let has_problems = move || findings.with(|findings| !findings.problems.is_empty());
-    let is_busy = move || findings.with(|findings| findings.is_searching() || !findings.problems.is_empty());
+    let is_busy = move || findings.with(|findings| findings.is_searching() || findings.is_behind);
     let shown = Memo::new(move |before: Option<&Verdict>| {
         findings.with(|findings| {
-            let is_new = !findings.is_searching();
+            let is_new = !findings.is_searching() && !findings.is_behind;
             let new = verdict(findings).filter(|_| is_new);
             new.or_else(|| before.cloned()).unwrap_or_default()
         })
@@ -41,11 +41,13 @@ pub(super) fn Answer() -> impl IntoView {
             };
             let assumed = if asked.batch_is_assumed { ", assumed" } else { "" };
             let software = asked.offers.first().map_or(String::new(), |gpu| format!(" · {}", gpu.software));
-            Some(format!("{batch} tokens per step{assumed}{software} · failures and restarts included"))
+            Some(format!(
+                "{batch} tokens per step{assumed}{software} · failures and restarts included · energy with cooling and network"
+            ))
         })
     };
     view! {
-        <section class="answer" class:stale=is_busy aria-labelledby="verdict" aria-busy=move || is_busy().to_string()>
+        <section class="answer" class:stale=move || findings.with(|findings| findings.is_behind) aria-labelledby="verdict" aria-busy=move || is_busy().to_string()>
             <div class="verdict-line">
                 <h1 id="verdict" aria-live="polite">
                     {move || match (plan.search.is_broken(), is_empty()) {
@@ -56,13 +58,18 @@ pub(super) fn Answer() -> impl IntoView {
                     }}
                 </h1>
                 <div class="verdict-actions"><Samples /> <PrintButton /></div>
-                <p>{move || shown.get().rest} " " <small>{assumptions}</small></p>
+                <p>
+                    {move || match has_problems() && !is_empty() {
+                        true => view! { <strong class="outdated">"Correct the marked field. Until then, this answers the last valid question."</strong> }.into_any(),
+                        false => view! { {shown.get().rest} " " <small>{assumptions}</small> }.into_any(),
+                    }}
+                </p>
                 <LockChips />
             </div>
             <div class="cards-row">
                 {move || (0..names.get()).map(|index| view! { <Card index /> }).collect_view()}
                 {move || (0..skeletons()).map(|_| view! {
-                    <div class="gpu-card" aria-hidden="true"><div class="card-body">
+                    <div class="gpu-card" aria-hidden="true" data-spans="6 6 6"><div class="card-body">
                         <span class="bone"></span><span class="bone hero"></span>
                         <span class="bone wide"></span><span class="bone wide"></span><span class="bone wide"></span>
                     </div></div>
@@ -83,7 +90,11 @@ fn Card(index: usize) -> impl IntoView {
     let findings = plan.search.findings;
     let offer =
         Memo::new(move |_| findings.with(|findings| findings.offers.get(index).cloned().unwrap_or_default()));
-    let goal = Memo::new(move |_| findings.with(super::findings::Findings::goal));
+    // An old answer keeps the goal that it belongs to.
+    let goal = Memo::new(move |before: Option<&AskedGoal>| {
+        let is_old = offer.with(|offer| offer.is_old && offer.answer.is_some());
+        before.copied().filter(|_| is_old).unwrap_or_else(|| findings.with(super::findings::Findings::goal))
+    });
     let currency = move || {
         findings
             .with(|findings| findings.asked.as_ref().map_or(String::new(), |asked| asked.currency.clone()))
@@ -97,17 +108,18 @@ fn Card(index: usize) -> impl IntoView {
             ends.fold(limit, f64::max) * 1.05
         })
     });
+    let count = Memo::new(move |_| findings.with(|findings| findings.offers.len()));
+    let spans = move || [2, 3, 4].map(|most| card_span(index, count.get(), most).to_string()).join(" ");
     let is_selected = move || {
         let best = offer.with(|offer| offer.answer.as_ref().and_then(|answer| answer.plan.clone()));
         best.is_some_and(|best| plan.is_shown(&best))
     };
-    let is_old = move || offer.with(|offer| offer.is_old);
     view! {
         <article
             class="gpu-card"
             class:selected=is_selected
-            class:stale=is_old
             style:--series=series_colour(index)
+            data-spans=spans
             aria-label=move || offer.with(|offer| offer.gpu.name.clone())
         >
             <div class="card-body">
@@ -160,6 +172,9 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
         move |_| plan.state.choose(&query)
     };
     let shown = found.clone();
+    let (cost, cost_range) =
+        found.cost.map_or(("–".to_string(), String::new()), |cost| cost_texts(cost, currency));
+    let (energy, energy_spread) = energy_range(found.mwh);
     let is_shown = move || plan.is_shown(&shown);
     let is_pressed = is_shown.clone();
     view! {
@@ -173,11 +188,10 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
             <div>
                 <dl class="mini">
                     <div><dt>"Cost"</dt><dd>
-                        <strong>{found.cost.map_or("–".to_string(), |cost| money(cost.mid, currency))}</strong> " "
-                        <small>{cost_range(found.cost, currency)}</small>
+                        <strong>{cost}</strong> " " <small>{cost_range}</small>
                     </dd></div>
-                    <div><dt>"Energy"</dt><dd>{energy(found.mwh)}</dd></div>
-                    <div><dt>"Tokens/s per GPU"</dt><dd>{group_digits(found.tokens_per_s_per_gpu)}</dd></div>
+                    <div><dt title=ENERGY_HINT>"Energy"</dt><dd>{energy} " " <small>{energy_spread}</small></dd></div>
+                    <div><dt>"Tokens/s/GPU"</dt><dd>{three_digits(found.tokens_per_s_per_gpu)}</dd></div>
                     <div><dt>"MFU"</dt><dd>{percent(found.mfu)}</dd></div>
                     <div><dt>"Tokens per step"</dt><dd>{million(found.batch_tokens)}</dd></div>
                 </dl>
@@ -268,19 +282,40 @@ fn NoLayout(unmet: Option<FoundUnmet>, discarded: Vec<(String, u64)>) -> impl In
     }
 }
 
-/// Returns the range of a cost: `$3.6M–4.9M`.
-fn cost_range(cost: Option<Spread>, currency: &str) -> String {
-    match cost {
-        Some(cost) => {
-            format!("{}–{}", money(cost.low, currency), money(cost.high, "").trim_start_matches('$'))
-        }
-        None => String::new(),
-    }
+/// What the energy contains, in a sentence.
+const ENERGY_HINT: &str = "Energy of the whole site: GPUs, servers, network and cooling.";
+
+/// The columns of the grid that the cards share.
+const GRID_COLUMNS: usize = 12;
+
+/// Returns the columns of the grid that the card at `index` of `count` takes, if a row has room for `most`: rows differ by one
+/// card at most, and each is full.
+fn card_span(index: usize, count: usize, most: usize) -> usize {
+    let rows = count.div_ceil(most).max(1);
+    let (least, longer) = (count / rows, count % rows);
+    let is_in_longer = index < longer * (least + 1);
+    GRID_COLUMNS / if is_in_longer { least + 1 } else { least.max(1) }
 }
 
-fn energy(mwh: Spread) -> String {
-    match mwh.mid >= 10_000.0 {
-        true => format!("{} GWh", readable(mwh.mid / 1000.0)),
-        false => format!("{} MWh", readable(mwh.mid)),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_cards_are_full_and_differ_by_one_card() {
+        let spans = |count: usize, most: usize| {
+            (0..count).map(|index| card_span(index, count, most)).collect::<Vec<_>>()
+        };
+        assert_eq!(spans(2, 4), [6, 6]);
+        assert_eq!(spans(7, 4), [3, 3, 3, 3, 4, 4, 4]);
+        assert_eq!(spans(7, 3), [4, 4, 4, 6, 6, 6, 6]);
+        assert_eq!(spans(5, 4), [4, 4, 4, 6, 6]);
+        for (count, most) in [(1, 2), (3, 2), (6, 4), (8, 3), (9, 4)] {
+            assert_eq!(
+                spans(count, most).iter().sum::<usize>() % GRID_COLUMNS,
+                0,
+                "{count} in rows of {most}"
+            );
+        }
     }
 }

@@ -43,6 +43,9 @@ pub(super) struct Findings {
     pub(super) problems: Vec<Problem>,
     /// Whether the latest question is fully answered.
     pub(super) is_done: bool,
+    /// Whether anything here belongs to the previous question: from a change of the question until every GPU type is answered.
+    /// It stays so while the question has problems.
+    pub(super) is_behind: bool,
 }
 
 /// What was found for a GPU type.
@@ -103,9 +106,19 @@ impl Findings {
                 offer.drop_old_points();
                 offer.answer = Some(*answer);
                 offer.is_old = false;
+                self.is_behind = self.offers.iter().any(|offer| offer.is_old);
             }
-            SearchNews::Done => self.is_done = true,
+            SearchNews::Done => {
+                self.is_done = true;
+                self.is_behind = false;
+            }
         }
+    }
+
+    /// Marks everything as the answer to the previous question.
+    fn fall_behind(&mut self) {
+        self.is_done = false;
+        self.is_behind = self.asked.is_some();
     }
 
     /// Returns the goal of the question.
@@ -184,7 +197,7 @@ impl Search {
         Effect::new(move |before: Option<()>| {
             let query = question.with(link::write);
             if search.state.get() == WorkerState::Ready {
-                search.findings.update(|findings| findings.is_done = false);
+                search.findings.update(Findings::fall_behind);
                 // The first question needs no pause.
                 match before.is_some() && search.number.get_untracked() > 0 {
                     true => ask(query),
@@ -270,7 +283,8 @@ pub(super) mod tests {
     fn old_answers_stay_until_they_are_replaced() {
         let mut findings = answered(&[("H100", Some(plan(1024, 58.0, 4e6)))]);
         let asked = findings.asked.clone().expect("a question");
-        findings.is_done = false;
+        findings.fall_behind();
+        assert!(findings.is_behind);
         findings.hear(SearchNews::Asked(asked));
         assert!(findings.offers[0].is_old && findings.offers[0].answer.is_some());
         assert!(findings.is_searching());
@@ -279,8 +293,24 @@ pub(super) mod tests {
         let counts: Vec<u32> = findings.offers[0].points.iter().map(|point| point.gpus).collect();
         assert_eq!(counts, [32, 64]);
         // The answer is still the old one.
-        assert!(findings.offers[0].is_old && findings.is_searching());
+        assert!(findings.offers[0].is_old && findings.is_searching() && findings.is_behind);
         findings.hear(SearchNews::Answered { offer: 0, answer: Box::default() });
-        assert!(!findings.offers[0].is_old && !findings.is_searching());
+        assert!(!findings.offers[0].is_old && !findings.is_searching() && !findings.is_behind);
+    }
+
+    #[test]
+    fn answers_are_behind_until_every_gpu_type_is_answered() {
+        let mut findings =
+            answered(&[("H100", Some(plan(1024, 58.0, 4e6))), ("B200", Some(plan(512, 59.0, 3e6)))]);
+        let asked = findings.asked.clone().expect("a question");
+        findings.fall_behind();
+        findings.hear(SearchNews::Asked(asked));
+        findings.hear(SearchNews::Answered { offer: 1, answer: Box::default() });
+        assert!(findings.is_behind && !findings.offers[1].is_old);
+        findings.hear(SearchNews::Answered { offer: 0, answer: Box::default() });
+        assert!(!findings.is_behind);
+        findings.fall_behind();
+        findings.hear(SearchNews::Refused(Vec::new()));
+        assert!(findings.is_behind);
     }
 }

@@ -1,15 +1,20 @@
 //! The chart of all plans: GPUs against days, cost or energy.
 
 use super::Planner;
+use super::bar::summary as question_line;
+use super::deadline_rule::DeadlineRule;
 use super::findings::Findings;
-use super::plan_chart::{PlanChart, PlanLine, PlanPoint};
+use super::plan_chart::{ChartCursor, CursorStep, PlanChart, PlanLine, PlanPoint};
 use super::state::Y_KEY;
-use super::verdict::money;
-use crate::components::chart::Chart;
+use super::verdict::{cost_texts, energy_range, money};
+use crate::components::chart::{Chart, ChartFrame, png};
+use crate::components::copy::save_address;
 use crate::components::numbers::{Numbers, Table};
 use crate::message::search::{AskedGoal, FoundPlan, Spread, Trust};
+use leptos::ev::KeyboardEvent;
 use leptos::prelude::*;
-use trainplan_shared::units::{group_digits, readable, readable_days, readable_range};
+use leptos::task::spawn_local;
+use trainplan_shared::units::{group_digits, readable_days, readable_range};
 
 /// What the chart shows over GPU counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,17 +62,18 @@ impl FrontQuantity {
 
     /// Returns a value with its range.
     fn text(self, value: Spread, currency: &str) -> String {
-        let amount = |value: f64| money(value, currency);
         match self {
             FrontQuantity::Days => {
                 let range = readable_range((value.low, value.high), readable_days);
                 format!("{} days ({range})", readable_days(value.mid))
             }
             FrontQuantity::Energy => {
-                format!("{} MWh ({})", readable(value.mid), readable_range((value.low, value.high), readable))
+                let (mid, range) = energy_range(value);
+                format!("{mid} ({range})")
             }
             FrontQuantity::Cost | FrontQuantity::CostPerTrillion => {
-                format!("{} ({}–{})", amount(value.mid), amount(value.low), amount(value.high))
+                let (cost, range) = cost_texts(value, currency);
+                format!("{cost} ({range})")
             }
         }
     }
@@ -95,13 +101,22 @@ pub(super) fn Front() -> impl IntoView {
             (counts, findings.is_searching(), findings.is_done)
         })
     });
-    let chart = Signal::derive(move || {
+    let content = Memo::new(move |_| {
         drawn.get();
         let shown = plan.state.scenario.with(|scenario| {
             let scenario = scenario.as_ref().ok()?;
             Some((scenario.gpu.id.clone(), scenario.layout.gpus()))
         });
-        findings.with_untracked(|findings| chart(findings, quantity.get(), shown).into())
+        findings.with_untracked(|findings| chart(findings, quantity.get(), shown))
+    });
+    let cursor = RwSignal::new(None::<ChartCursor>);
+    let deadline = Memo::new(move |_| match (findings.with(Findings::goal), quantity.get()) {
+        (AskedGoal::Deadline(days), FrontQuantity::Days) => Some(days),
+        _ => None,
+    });
+    let chart = Signal::derive(move || {
+        let has_handle = deadline.get().is_some();
+        PlanChart { cursor: cursor.get(), has_handle, ..content.get() }.into()
     });
     let table = Signal::derive(move || {
         drawn.get();
@@ -117,8 +132,54 @@ pub(super) fn Front() -> impl IntoView {
         findings.with_untracked(|findings| findings.offers.iter().any(|offer| !offer.points.is_empty()))
     };
     let pick = Callback::new(move |query: String| plan.state.choose(&query));
+    let frame = RwSignal::new(None::<ChartFrame>);
+    let drawn_at = Callback::new(move |at: ChartFrame| {
+        // `try_`: the page may have been left meanwhile.
+        if frame.try_get_untracked().flatten() != Some(at) {
+            frame.try_set(Some(at));
+        }
+    });
+    let at_cursor =
+        move || cursor.get().and_then(|cursor| content.with(|content| content.at(cursor).cloned()));
+    let key = move |event: KeyboardEvent| {
+        let step = match event.key().as_str() {
+            "ArrowLeft" => CursorStep::Back,
+            "ArrowRight" => CursorStep::Forward,
+            "ArrowUp" => CursorStep::Above,
+            "ArrowDown" => CursorStep::Below,
+            "Home" => CursorStep::First,
+            "End" => CursorStep::Last,
+            "Enter" | " " => {
+                if let Some(point) = untrack(at_cursor) {
+                    event.prevent_default();
+                    pick.run(point.key);
+                }
+                return;
+            }
+            "Escape" => return cursor.set(None),
+            _ => return,
+        };
+        event.prevent_default();
+        let next = content.with_untracked(|content| {
+            let from = cursor.get_untracked().filter(|cursor| content.at(*cursor).is_some());
+            from.map(|from| content.step(from, step)).or_else(|| content.start())
+        });
+        cursor.set(next);
+    };
+    let readout =
+        move || at_cursor().map(|point| format!("{}. {}. Enter shows this plan.", point.text, point.layout));
+    let png_failed = RwSignal::new(false);
+    let save_png = move |_| {
+        let chart = content.get_untracked().into();
+        let title =
+            format!("{} · {}", quantity.get_untracked().title(), plan.question.with_untracked(question_line));
+        spawn_local(async move {
+            let saved = png(&chart, &title).await.and_then(|image| save_address(&image, "plans.png"));
+            png_failed.try_set(saved.is_err());
+        });
+    };
     view! {
-        <section class="front panel-card" aria-labelledby="front-title" class:stale=move || findings.with(Findings::is_searching)>
+        <section class="front panel-card" aria-labelledby="front-title" class:stale=move || findings.with(|findings| findings.is_behind)>
             <header>
                 <h2 id="front-title">"Fewer GPUs or fewer days"</h2>
                 <div class="segments" role="group" aria-label="Quantity">
@@ -132,13 +193,36 @@ pub(super) fn Front() -> impl IntoView {
                 </div>
             </header>
             <Show when=has_points fallback=|| view! { <div class="chart bone"></div> }>
-                <Chart chart summary pick />
+                <div class="chart-box">
+                    <div
+                        class="chart-keys"
+                        tabindex="0"
+                        role="application"
+                        aria-roledescription="chart"
+                        aria-label="Plans by GPU count. Arrow keys move between points, Enter shows a plan."
+                        on:keydown=key
+                        on:blur=move |_| cursor.set(None)
+                    >
+                        <Chart chart summary pick drawn=drawn_at />
+                    </div>
+                    <DeadlineRule deadline frame />
+                </div>
             </Show>
-            <p><small>"Each point is the best layout on that many GPUs; a count that saves no days is left out. Filled: measured. Hollow: predicted. Select a point to see its plan."</small></p>
-            <details>
-                <summary>"Show data"</summary>
-                <Numbers table by_number=true tall=true />
-            </details>
+            <div class="chart-note">
+                <p class:unseen=move || cursor.get().is_some()><small>
+                    "Each point is the best layout on that many GPUs; a count that saves no days is left out. Filled: measured. Hollow: predicted. Select a point to see its plan."
+                </small></p>
+                <p aria-live="polite">{readout}</p>
+            </div>
+            <div class="chart-foot">
+                <details>
+                    <summary>"Show data"</summary>
+                    <Numbers table by_number=true tall=true />
+                </details>
+                <button type="button" class="link" on:click=save_png>
+                    {move || if png_failed.get() { "Saving failed" } else { "Save as PNG" }}
+                </button>
+            </div>
         </section>
     }
 }
@@ -154,13 +238,8 @@ fn chart(findings: &Findings, quantity: FrontQuantity, shown: Option<(String, u3
             low: value.low,
             high: value.high,
             is_measured: plan.trust == Trust::Measured,
-            text: format!(
-                "{} × {name}: {}<br>{} · {}<extra></extra>",
-                group_digits(plan.gpus.into()),
-                quantity.text(value, currency),
-                plan.precision,
-                plan.layout,
-            ),
+            text: format!("{} × {name}: {}", group_digits(plan.gpus.into()), quantity.text(value, currency)),
+            layout: format!("{} · {}", plan.precision, plan.layout),
             key: plan.query.clone(),
         })
     };
@@ -189,7 +268,7 @@ fn chart(findings: &Findings, quantity: FrontQuantity, shown: Option<(String, u3
         let plan = offer.points.iter().find(|plan| plan.gpus == gpus)?;
         Some((f64::from(gpus), quantity.value(plan, tokens)?.mid))
     });
-    PlanChart { lines, y_title: quantity.axis(currency), limit, selected }
+    PlanChart { lines, y_title: quantity.axis(currency), limit, selected, ..PlanChart::default() }
 }
 
 /// Returns the plans that are worth a point: those that beat every smaller number of GPUs, without those that take far

@@ -6,27 +6,31 @@ use super::findings::OfferFindings;
 use super::saved::SaveButton;
 use super::state::ORDER_KEY;
 use super::trust::trust_text;
+use super::verdict::cost_texts;
 use crate::message::search::FoundPlan;
 use leptos::prelude::*;
 use std::cmp::Ordering;
+use trainplan_shared::field::Field;
 use trainplan_shared::units::{group_digits, percent, readable_days, readable_range};
 
 /// A column that the table can be sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LayoutColumn {
     Days,
+    Cost,
     Spare,
     Mfu,
     Trust,
 }
 
 impl LayoutColumn {
-    const ALL: [LayoutColumn; 4] =
-        [LayoutColumn::Days, LayoutColumn::Spare, LayoutColumn::Mfu, LayoutColumn::Trust];
+    const ALL: [LayoutColumn; 5] =
+        [LayoutColumn::Days, LayoutColumn::Cost, LayoutColumn::Spare, LayoutColumn::Mfu, LayoutColumn::Trust];
 
     fn id(self) -> &'static str {
         match self {
             LayoutColumn::Days => "days",
+            LayoutColumn::Cost => "cost",
             LayoutColumn::Spare => "spare",
             LayoutColumn::Mfu => "mfu",
             LayoutColumn::Trust => "trust",
@@ -36,6 +40,7 @@ impl LayoutColumn {
     fn title(self) -> &'static str {
         match self {
             LayoutColumn::Days => "Days",
+            LayoutColumn::Cost => "Cost",
             LayoutColumn::Spare => "Free GiB",
             LayoutColumn::Mfu => "MFU",
             LayoutColumn::Trust => "Confidence",
@@ -46,6 +51,10 @@ impl LayoutColumn {
     fn order(self, one: &FoundPlan, other: &FoundPlan) -> Ordering {
         match self {
             LayoutColumn::Days => one.days.mid.total_cmp(&other.days.mid),
+            LayoutColumn::Cost => {
+                let cost = |plan: &FoundPlan| plan.cost.map_or(f64::INFINITY, |cost| cost.mid);
+                cost(one).total_cmp(&cost(other))
+            }
             LayoutColumn::Spare => other.spare_gib.total_cmp(&one.spare_gib),
             LayoutColumn::Mfu => other.mfu.total_cmp(&one.mfu),
             LayoutColumn::Trust => other.trust.cmp(&one.trust),
@@ -125,6 +134,23 @@ pub(super) fn Layouts() -> impl IntoView {
             })
         })
     };
+    let currency = Memo::new(move |_| {
+        findings
+            .with(|findings| findings.asked.as_ref().map_or(String::new(), |asked| asked.currency.clone()))
+    });
+    // The number of GPUs of the table, and that of the shown plan, if they differ.
+    let others = Memo::new(move |_| {
+        let shown = plan.state.scenario.with(|scenario| {
+            let scenario = scenario.as_ref().ok()?;
+            Some((scenario.gpu.id.clone(), scenario.layout.gpus()))
+        });
+        let (gpu, shown) = shown?;
+        offer.with(|offer| {
+            let offer = offer.as_ref().filter(|offer| offer.gpu.id == gpu)?;
+            let listed = offer.answer.as_ref()?.layouts.first()?.gpus;
+            (listed != shown).then_some((listed, shown))
+        })
+    });
     let counts = move || {
         offer.with(|offer| {
             let answer = offer.as_ref()?.answer.as_ref()?;
@@ -141,10 +167,20 @@ pub(super) fn Layouts() -> impl IntoView {
         <section
             class="layouts panel-card"
             aria-labelledby="layouts-title"
-            class:stale=move || offer.with(|offer| offer.as_ref().is_some_and(|offer| offer.is_old))
+            class:stale=move || findings.with(|findings| findings.is_behind)
         >
             <header><h2 id="layouts-title">{title}</h2></header>
-            <div class="scroll" tabindex="0" role="region" aria-labelledby="layouts-title">
+            {move || others.get().map(|(listed, shown)| view! {
+                <p class="other-count">
+                    {format!("The plan below runs on {} GPUs. This table is for {}.", group_digits(shown.into()), group_digits(listed.into()))}
+                    " "
+                    <button type="button" class="link" on:click=move |_| {
+                        let count = shown.to_string();
+                        plan.state.ask(&[(Field::GpuRange, &count), (Field::Deadline, ""), (Field::Budget, "")]);
+                    }>{format!("Find the best layouts on {}", group_digits(shown.into()))}</button>
+                </p>
+            })}
+            <div class="scroll sideways" tabindex="0" role="region" aria-labelledby="layouts-title">
                 <table class="layout-table">
                     <thead>
                         <tr>
@@ -163,11 +199,11 @@ pub(super) fn Layouts() -> impl IntoView {
                     </thead>
                     <tbody>
                         <For each=move || rows.get() key=|row| format!("{}{:?}", row.plan.query, row.recipe) let(row)>
-                            <Row row precision />
+                            <Row row precision currency />
                         </For>
                         <Show when=move || rows.with(Vec::is_empty)>
                             {(0..8).map(|_| view! {
-                                <tr aria-hidden="true"><td colspan="6"><span class="bone wide"></span></td></tr>
+                                <tr aria-hidden="true"><td colspan="7"><span class="bone wide"></span></td></tr>
                             }).collect_view()}
                         </Show>
                     </tbody>
@@ -185,7 +221,7 @@ pub(super) fn Layouts() -> impl IntoView {
 }
 
 #[component]
-fn Row(row: LayoutRow, precision: Memo<Option<String>>) -> impl IntoView {
+fn Row(row: LayoutRow, precision: Memo<Option<String>>, currency: Memo<String>) -> impl IntoView {
     let plan = Planner::of_page();
     let LayoutRow { gpu, plan: found, recipe } = row;
     let (shown, kept) = (found.clone(), found.clone());
@@ -208,6 +244,12 @@ fn Row(row: LayoutRow, precision: Memo<Option<String>>) -> impl IntoView {
             <td class="number">
                 {readable_days(found.days.mid)} " "
                 <small>{readable_range((found.days.low, found.days.high), readable_days)}</small>
+            </td>
+            <td class="number">
+                {move || found.cost.map(|cost| {
+                    let (cost, range) = currency.with(|currency| cost_texts(cost, currency));
+                    view! { {cost} " " <small>{range}</small> }
+                })}
             </td>
             <td class="number" class:tight={found.spare_gib < TIGHT_GIB}>{format!("{:.1}", found.spare_gib)}</td>
             <td class="number">{percent(found.mfu)}</td>

@@ -3,9 +3,11 @@
 
 mod bar;
 mod cards;
+mod deadline_rule;
 mod findings;
 mod front;
 pub(crate) mod handover;
+mod import;
 mod layouts;
 pub(crate) mod locks;
 mod palette;
@@ -116,7 +118,11 @@ pub(crate) fn PlanPage() -> impl IntoView {
                 <layouts::Layouts />
             </div>
             <saved::SavedPanel />
-            <div id=handover::DETAILS_ID class="details"></div>
+            <div
+                id=handover::DETAILS_ID
+                class="details"
+                class:stale=move || planner.search.findings.with(|findings| findings.is_behind)
+            ></div>
         </div>
     }
 }

@@ -1,6 +1,6 @@
 //! The drawing of all plans: GPUs against days, cost or energy, with a line and a band for each GPU type.
 
-use crate::components::chart::{Drawing, Figure, axis, behind, legend_text, series_colour};
+use crate::components::chart::{Drawing, Figure, axis, behind, legend_text, series_colour, series_symbol};
 use serde_json::{Value, json};
 
 /// Plans over GPU counts, with a line and a band for each GPU type.
@@ -11,8 +11,87 @@ pub(super) struct PlanChart {
     pub(super) y_title: String,
     /// The value to stay below, with its label.
     pub(super) limit: Option<(f64, String)>,
+    /// Whether the page lays a handle with a label over the limit, so that the drawing has none.
+    pub(super) has_handle: bool,
     /// The highlighted point.
     pub(super) selected: Option<(f64, f64)>,
+    /// The point that the arrow keys have reached.
+    pub(super) cursor: Option<ChartCursor>,
+}
+
+/// A point of a chart, by the indices of its line and of the point on it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct ChartCursor {
+    pub(super) line: usize,
+    pub(super) point: usize,
+}
+
+/// A step of the cursor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CursorStep {
+    Back,
+    Forward,
+    First,
+    Last,
+    /// To the line whose value is the next larger one at about as many GPUs.
+    Above,
+    /// To the line whose value is the next smaller one.
+    Below,
+}
+
+impl PlanChart {
+    /// Returns the point of a cursor.
+    pub(super) fn at(&self, cursor: ChartCursor) -> Option<&PlanPoint> {
+        self.lines.get(cursor.line)?.points.get(cursor.point)
+    }
+
+    /// Returns the cursor to begin with: the highlighted point, or the first one.
+    pub(super) fn start(&self) -> Option<ChartCursor> {
+        let places = self.lines.iter().enumerate().flat_map(|(line, of)| {
+            of.points.iter().enumerate().map(move |(point, at)| (ChartCursor { line, point }, at))
+        });
+        let is_selected = |(_, at): &(ChartCursor, &PlanPoint)| self.selected == Some((at.gpus, at.value));
+        let mut places = places.peekable();
+        let first = places.peek().map(|(cursor, _)| *cursor);
+        places.find(is_selected).map(|(cursor, _)| cursor).or(first)
+    }
+
+    /// Returns the cursor after a step; the same one at an end.
+    pub(super) fn step(&self, from: ChartCursor, step: CursorStep) -> ChartCursor {
+        let (Some(line), Some(at)) = (self.lines.get(from.line), self.at(from)) else { return from };
+        let on_line = |point: usize| ChartCursor { point, ..from };
+        match step {
+            CursorStep::Back => on_line(from.point.saturating_sub(1)),
+            CursorStep::Forward => on_line((from.point + 1).min(line.points.len() - 1)),
+            CursorStep::First => on_line(0),
+            CursorStep::Last => on_line(line.points.len() - 1),
+            CursorStep::Above | CursorStep::Below => {
+                let is_up = step == CursorStep::Above;
+                let others = self.lines.iter().enumerate().filter(|(index, _)| *index != from.line);
+                let beside = others.filter_map(|(line, of)| {
+                    let point = nearest(&of.points, at.gpus)?;
+                    Some((ChartCursor { line, point }, of.points[point].value))
+                });
+                // Lines of equal values are ordered by their indices.
+                let own = (at.value, from.line);
+                let is_beyond = |(cursor, value): &(ChartCursor, f64)| {
+                    if is_up { (*value, cursor.line) > own } else { (*value, cursor.line) < own }
+                };
+                let distance = |value: f64| (value - at.value).abs();
+                beside
+                    .filter(is_beyond)
+                    .min_by(|one, other| distance(one.1).total_cmp(&distance(other.1)))
+                    .map_or(from, |(cursor, _)| cursor)
+            }
+        }
+    }
+}
+
+/// Returns the index of the point whose number of GPUs is nearest, as a ratio.
+fn nearest(points: &[PlanPoint], gpus: f64) -> Option<usize> {
+    let distance = |point: &PlanPoint| (log10(point.gpus) - log10(gpus)).abs();
+    let order = |one: &usize, other: &usize| distance(&points[*one]).total_cmp(&distance(&points[*other]));
+    (0..points.len()).min_by(order)
 }
 
 /// The plans of a GPU type.
@@ -33,8 +112,10 @@ pub(super) struct PlanPoint {
     pub(super) low: f64,
     pub(super) high: f64,
     pub(super) is_measured: bool,
-    /// The text beside the pointer.
+    /// The plan and its value in words.
     pub(super) text: String,
+    /// Its precision and layout.
+    pub(super) layout: String,
     /// What is given to the chart's `pick`.
     pub(super) key: String,
 }
@@ -65,11 +146,11 @@ fn plans(chart: &PlanChart, ink: &str) -> (Vec<Value>, Value) {
         traces.push(json!({
             "type": "scatter", "mode": "lines+markers", "name": legend_text(&line.name),
             "x": of(|point| point.gpus.into()), "y": of(|point| point.value.into()),
-            "text": of(|point| point.text.as_str().into()), "customdata": of(|point| point.key.as_str().into()),
+            "text": of(|point| hover_text(point).into()), "customdata": of(|point| point.key.as_str().into()),
             "hovertemplate": "%{text}", "line": { "color": colour, "width": 2 },
             "marker": {
                 "color": colour, "size": 7, "line": { "width": 1.5, "color": colour },
-                "symbol": of(|point| if point.is_measured { "circle".into() } else { "circle-open".into() }),
+                "symbol": line.points.iter().map(|point| symbol(line, point)).collect::<Value>(),
             },
         }));
     }
@@ -77,6 +158,15 @@ fn plans(chart: &PlanChart, ink: &str) -> (Vec<Value>, Value) {
         traces.push(json!({
             "type": "scatter", "mode": "markers", "x": [x], "y": [y], "hoverinfo": "skip",
             "marker": { "color": ink, "size": 17, "symbol": "circle-open", "line": { "width": 2 } },
+        }));
+    }
+    if let Some((cursor, point)) = chart.cursor.and_then(|cursor| Some((cursor, chart.at(cursor)?))) {
+        traces.push(json!({
+            "type": "scatter", "mode": "markers", "x": [point.gpus], "y": [point.value], "hoverinfo": "skip",
+            "marker": {
+                "color": series_colour(chart.lines[cursor.line].colour), "size": 14,
+                "line": { "width": 3, "color": ink },
+            },
         }));
     }
     let (mut x, mut y) = (axis("GPUs"), axis(&chart.y_title));
@@ -115,10 +205,12 @@ fn plans(chart: &PlanChart, ink: &str) -> (Vec<Value>, Value) {
             "type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": limit, "y1": limit,
             "line": { "color": ink, "width": 1.5, "dash": "dash" },
         }));
-        notes.push(json!({
-            "text": legend_text(label), "xref": "paper", "x": 1, "xanchor": "right", "y": log10(*limit),
-            "yanchor": "bottom", "showarrow": false,
-        }));
+        if !chart.has_handle {
+            notes.push(json!({
+                "text": legend_text(label), "xref": "paper", "x": 1, "xanchor": "right", "y": log10(*limit),
+                "yanchor": "bottom", "showarrow": false,
+            }));
+        }
     }
     let layout = json!({
         "xaxis": x, "yaxis": y, "hovermode": "x unified", "margin": { "l": 56, "r": 72, "t": 12, "b": 44 },
@@ -127,8 +219,19 @@ fn plans(chart: &PlanChart, ink: &str) -> (Vec<Value>, Value) {
     (traces, layout)
 }
 
+/// Returns the text beside the pointer, as Plotly reads it.
+fn hover_text(point: &PlanPoint) -> String {
+    format!("{}<br>{}<extra></extra>", point.text, point.layout)
+}
+
+/// Returns Plotly's symbol of a point: filled if it was measured.
+fn symbol(line: &PlanLine, point: &PlanPoint) -> Value {
+    let symbol = series_symbol(line.colour);
+    if point.is_measured { symbol.into() } else { format!("{symbol}-open").into() }
+}
+
 #[expect(clippy::disallowed_methods, reason = "the place of a label, not a result")]
-fn log10(value: f64) -> f64 {
+pub(super) fn log10(value: f64) -> f64 {
     value.max(f64::MIN_POSITIVE).log10()
 }
 
@@ -137,19 +240,80 @@ fn short_count(count: f64) -> String {
     if count >= 1024.0 { format!("{}k", count / 1024.0) } else { count.to_string() }
 }
 
-/// Returns the last point of each line with the pixels by which its label is moved, so that labels don't overlap.
+/// The height of a label, and that of the axes, in pixels: about as they are drawn.
+const LABEL_HEIGHT: f64 = 18.0;
+const AXIS_HEIGHT: f64 = 340.0;
+
+/// Returns the last point of each line with the pixels by which its label is moved up, so that labels don't overlap.
 fn line_ends(chart: &PlanChart) -> Vec<(&PlanLine, f64, f64, i32)> {
     let last = |line: &'_ PlanLine| line.points.last().map(|point| (point.gpus, point.value));
     let mut ends: Vec<_> =
         chart.lines.iter().filter_map(|line| last(line).map(|(x, y)| (line, x, y, 0))).collect();
     ends.sort_by(|one, other| other.2.total_cmp(&one.2));
     let values = || chart.lines.iter().flat_map(|line| &line.points).map(|point| log10(point.value));
-    let span = values().fold(f64::MIN, f64::max) - values().fold(f64::MAX, f64::min);
-    for index in 1..ends.len() {
-        // About 320 px for the whole span, and 18 px for a line of text.
-        let gap = (log10(ends[index - 1].2) - log10(ends[index].2)) / span.max(0.1) * 320.0;
-        let above = f64::from(ends[index - 1].3);
-        ends[index].3 = (above + gap - 18.0).min(0.0) as i32;
+    let (top, bottom) = (values().fold(f64::MIN, f64::max), values().fold(f64::MAX, f64::min));
+    let pixels = |value: f64| (top - log10(value)) / (top - bottom).max(0.1) * AXIS_HEIGHT;
+    let places: Vec<f64> = ends.iter().map(|end| pixels(end.2)).collect();
+    for (end, (place, spread)) in ends.iter_mut().zip(places.iter().zip(spread(&places))) {
+        end.3 = (place - spread).round() as i32;
     }
     ends
+}
+
+/// Returns the places of labels that are [`LABEL_HEIGHT`] apart, as near as possible to the given ascending places: a group
+/// of labels that would overlap is spread around its middle.
+fn spread(places: &[f64]) -> Vec<f64> {
+    // Each group: the sum of the places that its first label should have, and the number of its labels.
+    let mut groups: Vec<(f64, usize)> = Vec::new();
+    for place in places {
+        groups.push((*place, 1));
+        while let [.., (upper, above), (lower, below)] = groups[..] {
+            let (first, second) = (upper / above as f64, lower / below as f64);
+            if first + LABEL_HEIGHT * above as f64 <= second {
+                break;
+            }
+            groups.truncate(groups.len() - 2);
+            groups.push((upper + lower - LABEL_HEIGHT * (above * below) as f64, above + below));
+        }
+    }
+    let of_group = |(sum, count): (f64, usize)| {
+        (0..count).map(move |index| sum / count as f64 + LABEL_HEIGHT * index as f64)
+    };
+    groups.into_iter().flat_map(of_group).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(points: &[(f64, f64)]) -> PlanLine {
+        let point =
+            |(gpus, value): &(f64, f64)| PlanPoint { gpus: *gpus, value: *value, ..PlanPoint::default() };
+        PlanLine { points: points.iter().map(point).collect(), ..PlanLine::default() }
+    }
+
+    #[test]
+    fn labels_are_spread_around_their_middle() {
+        assert_eq!(spread(&[0.0, 100.0]), [0.0, 100.0]);
+        assert_eq!(spread(&[100.0, 100.0]), [91.0, 109.0]);
+        let many = spread(&[10.0, 11.0, 12.0, 13.0, 200.0]);
+        assert!(many.windows(2).all(|pair| pair[1] - pair[0] >= LABEL_HEIGHT - 1e-9), "{many:?}");
+        assert_eq!(many[4], 200.0);
+    }
+
+    #[test]
+    fn arrow_keys_reach_every_line_and_every_point() {
+        let lines =
+            vec![line(&[(64.0, 90.0), (128.0, 50.0)]), line(&[(64.0, 40.0), (128.0, 20.0), (256.0, 10.0)])];
+        let chart = PlanChart { lines, selected: Some((128.0, 20.0)), ..PlanChart::default() };
+        let at = |line, point| ChartCursor { line, point };
+        assert_eq!(chart.start(), Some(at(1, 1)));
+        assert_eq!(chart.step(at(1, 1), CursorStep::Above), at(0, 1));
+        assert_eq!(chart.step(at(0, 1), CursorStep::Above), at(0, 1));
+        assert_eq!(chart.step(at(0, 0), CursorStep::Below), at(1, 0));
+        assert_eq!(chart.step(at(1, 2), CursorStep::Forward), at(1, 2));
+        assert_eq!(chart.step(at(1, 0), CursorStep::Back), at(1, 0));
+        assert_eq!(chart.step(at(1, 0), CursorStep::Last), at(1, 2));
+        assert_eq!(PlanChart::default().start(), None);
+    }
 }

@@ -3,7 +3,7 @@
 use super::Planner;
 use super::findings::{Findings, OfferFindings};
 use super::trust::trust_text;
-use super::verdict::{money, rounded_count};
+use super::verdict::{cost_texts, energy_range, rounded_count, three_digits};
 use crate::components::copy::{CopyButton, DownloadButton};
 use crate::message::search::{FoundPlan, Spread};
 use gloo_storage::{LocalStorage, Storage};
@@ -85,7 +85,7 @@ impl PlanFact {
             PlanFact::Software => "Software",
             PlanFact::Days => "Days",
             PlanFact::Cost => "Cost",
-            PlanFact::Energy => "Energy, MWh",
+            PlanFact::Energy => "Energy",
             PlanFact::BatchTokens => "Tokens per step",
             PlanFact::StepTime => "Step time, s",
             PlanFact::TokensPerGpu => "Tokens/s per GPU",
@@ -114,13 +114,16 @@ impl PlanFact {
                 format!("{} ({range})", readable_days(days.mid))
             }
             PlanFact::Cost => plan.cost.map_or("–".into(), |cost| {
-                let amount = |value: f64| money(value, &saved.currency);
-                format!("{} ({}–{})", amount(cost.mid), amount(cost.low), amount(cost.high))
+                let (cost, range) = cost_texts(cost, &saved.currency);
+                format!("{cost} ({range})")
             }),
-            PlanFact::Energy => range(plan.mwh),
+            PlanFact::Energy => {
+                let (energy, range) = energy_range(plan.mwh);
+                format!("{energy} ({range})")
+            }
             PlanFact::BatchTokens => rounded_count(plan.batch_tokens),
             PlanFact::StepTime => range(plan.step_s),
-            PlanFact::TokensPerGpu => group_digits(plan.tokens_per_s_per_gpu),
+            PlanFact::TokensPerGpu => three_digits(plan.tokens_per_s_per_gpu),
             PlanFact::Mfu => percent(plan.mfu),
             PlanFact::FreeMemory => format!("{:.1}", plan.spare_gib),
             PlanFact::Confidence => trust_text(plan.trust).1.into(),

@@ -2,7 +2,7 @@
 
 use super::findings::{Findings, OfferFindings};
 use crate::message::search::{AskedGoal, FoundPlan, FoundUnmet, Spread};
-use trainplan_shared::units::{group_digits, readable_days, significant};
+use trainplan_shared::units::{group_digits, readable, readable_days, significant};
 
 /// The answer in words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -191,24 +191,55 @@ fn limit_text(days: f64) -> String {
 
 /// Returns an amount with the sign of its currency and three digits: `$4.12M`.
 pub(crate) fn money(amount: f64, currency: &str) -> String {
-    let sign = match currency {
+    format!("{}{}", currency_sign(currency), rounded_count(amount))
+}
+
+fn currency_sign(currency: &str) -> String {
+    match currency {
         "" | "USD" => "$".to_string(),
         "EUR" => "€".to_string(),
         other => format!("{other} "),
-    };
-    format!("{sign}{}", rounded_count(amount))
+    }
+}
+
+/// Returns a cost and its range with three digits each and one suffix: `$4.10M` and `$3.60–4.90M`.
+pub(super) fn cost_texts(cost: Spread, currency: &str) -> (String, String) {
+    let (step, suffix) = suffix_of(cost.mid);
+    let sign = currency_sign(currency);
+    let text = |value: f64| readable(value / step);
+    let range = format!("{sign}{}–{}{suffix}", text(cost.low), text(cost.high));
+    (format!("{sign}{}{suffix}", text(cost.mid)), range)
+}
+
+/// Returns a number with three significant digits and thousands separators: `1,760,000`.
+pub(super) fn three_digits(value: f64) -> String {
+    match format!("{value:.2e}").parse::<f64>() {
+        Ok(rounded) if rounded >= 1000.0 => group_digits(rounded),
+        _ => significant(value, 3),
+    }
+}
+
+/// Returns an energy in MWh and its range, in one unit and with three significant digits: `2.24 GWh` and `1.76–2.31`.
+pub(super) fn energy_range(mwh: Spread) -> (String, String) {
+    let (unit, factor) = if mwh.mid >= 10_000.0 { ("GWh", 1e-3) } else { ("MWh", 1.0) };
+    let text = |value: f64| three_digits(value * factor);
+    (format!("{} {unit}", text(mwh.mid)), format!("{}–{}", text(mwh.low), text(mwh.high)))
 }
 
 /// Returns a large number with three significant digits and a suffix: `4.12M`, `980k`.
 pub(super) fn rounded_count(value: f64) -> String {
+    match suffix_of(value) {
+        (_, "") => group_digits(value),
+        (step, suffix) => format!("{}{suffix}", significant((value / step).max(1.0), 3)),
+    }
+}
+
+/// Returns the unit of a large number with its suffix; 1 without a suffix.
+fn suffix_of(value: f64) -> (f64, &'static str) {
     let steps = [(1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")];
     // 999,600 is 1M with three digits.
-    match steps.into_iter().find(|(step, _)| value >= step * 0.9995) {
-        Some((step, suffix)) if value >= 9995.0 => {
-            format!("{}{suffix}", significant((value / step).max(1.0), 3))
-        }
-        _ => group_digits(value),
-    }
+    let step = steps.into_iter().find(|(step, _)| value >= step * 0.9995);
+    step.filter(|_| value >= 9995.0).unwrap_or((1.0, ""))
 }
 
 #[cfg(test)]
@@ -253,6 +284,17 @@ mod tests {
         findings.offers[1].answer.as_mut().unwrap().unmet = Some(FoundUnmet::TooSlow(90.0));
         let expected = "No plan finishes within 60 days. The fastest takes 82 days, on 16,384 × H100.";
         assert_eq!(lead(&findings).0, expected);
+    }
+
+    #[test]
+    fn ranges_have_three_digits_and_one_unit() {
+        let spread = |low: f64, mid: f64, high: f64| Spread { low, mid, high };
+        let energy = energy_range(spread(1_757_172.0, 2_000_123.0, 2_237_273.0));
+        assert_eq!(energy, ("2,000 GWh".to_string(), "1,760–2,240".to_string()));
+        assert_eq!(energy_range(spread(950.4, 1021.7, 1100.0)).0, "1,020 MWh");
+        let cost = cost_texts(spread(3_600_000.0, 4_123_456.0, 4_900_000.0), "USD");
+        assert_eq!(cost, ("$4.12M".to_string(), "$3.60–4.90M".to_string()));
+        assert_eq!(cost_texts(spread(9e5, 1e6, 1.1e6), "EUR").1, "€0.900–1.10M");
     }
 
     #[test]

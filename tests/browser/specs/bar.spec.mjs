@@ -1,0 +1,294 @@
+import { readFileSync } from "node:fs";
+
+import { expect, expectAccessible, test } from "../fixtures.mjs";
+
+const verdict = (page) => page.locator("#verdict");
+const cards = (page) => page.locator(".gpu-card");
+const details = (page) => page.locator("#headline");
+const chart = (page) => page.locator(".chart-keys");
+const rule = (page) => page.getByRole("slider", { name: "Deadline" });
+
+/** Types a text into a field of the question bar and leaves the field. */
+async function enter(page, id, text) {
+  await page.locator(id).fill(text);
+  await page.keyboard.press("Enter");
+}
+
+/** Waits until the answers belong to the question. */
+async function answered(page) {
+  await expect(page.locator(".plan .answer")).toHaveAttribute("aria-busy", "false");
+  await expect(page.locator(".plan .answer.stale")).toHaveCount(0);
+}
+
+const CONFIG = {
+  architectures: ["MixtralForCausalLM"],
+  model_type: "mixtral",
+  _name_or_path: "acme/mixture",
+  hidden_size: 4096,
+  intermediate_size: 14336,
+  num_hidden_layers: 32,
+  num_attention_heads: 32,
+  num_key_value_heads: 8,
+  num_local_experts: 8,
+  num_experts_per_tok: 2,
+  vocab_size: 32000,
+  max_position_embeddings: 4096,
+};
+
+test("Back undoes one typed value at a time, in the bar and in the drawer", async ({ page }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  await enter(page, "#ask-tokens", "5T");
+  await enter(page, "#ask-tokens", "2T");
+  await enter(page, "#ask-price", "3");
+  await page.goBack();
+  await expect(page.locator("#ask-price")).toHaveValue("");
+  await expect(page.locator("#ask-tokens")).toHaveValue("2T");
+  await page.goBack();
+  await expect(page.locator("#ask-tokens")).toHaveValue("5T");
+  await page.goBack();
+  await expect(page.locator("#ask-tokens")).toHaveValue("10T");
+  await answered(page);
+  // In the drawer, the keys typed into a field are one entry.
+  await page.getByText("All settings").click();
+  await page.locator(".drawer details").evaluateAll((sections) => sections.forEach((section) => (section.open = true)));
+  await page.locator("#field-overhead").pressSequentially("12");
+  await page.locator("#field-restart-time").pressSequentially("20m");
+  await expect(page).toHaveURL(/restart=20m/);
+  await page.goBack();
+  await expect(page.locator("#field-restart-time")).toHaveValue("");
+  await expect(page.locator("#field-overhead")).toHaveValue("12");
+  await page.goBack();
+  await expect(page.locator("#field-overhead")).toHaveValue("");
+});
+
+test("a changed question dims everything until every GPU type is answered", async ({ page }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  // Records each state in which only some parts are dimmed.
+  await page.evaluate(() => {
+    const parts = [".answer", ".front", ".layouts", "#details"].map((part) => document.querySelector(part));
+    window.dimmed = [];
+    const record = () => window.dimmed.push(parts.map((part) => part.classList.contains("stale")).join());
+    for (const part of parts) new MutationObserver(record).observe(part, { attributeFilter: ["class"] });
+  });
+  const before = await verdict(page).textContent();
+  await enter(page, "#ask-tokens", "20T");
+  await expect(verdict(page)).not.toHaveText(before);
+  await answered(page);
+  const states = new Set(await page.evaluate(() => window.dimmed));
+  expect([...states].sort()).toEqual(["false,false,false,false", "true,true,true,true"]);
+});
+
+test("an invalid value keeps the last answer, dimmed and named as such", async ({ page }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  await enter(page, "#ask-deadline", "soon");
+  await expect(page.locator(".slot-problem")).toBeVisible();
+  await expect(page.getByText("Until then, this answers the last valid question.")).toBeVisible();
+  for (const part of [".answer", ".front", ".layouts", "#details"]) {
+    await expect(page.locator(part).first()).toHaveClass(/stale/);
+  }
+  await page.goBack();
+  await answered(page);
+  await expect(page.locator("#details")).not.toHaveClass(/stale/);
+});
+
+test("a model of one's own is imported from the list of models", async ({ page }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  await page.locator("#ask-model").click();
+  await page.locator("#ask-model").fill("no such model");
+  const own = page.getByRole("option", { name: /^Your own: import/ });
+  await expect(own).toBeVisible();
+  await expect(page.getByRole("option", { name: "No match" })).toBeVisible();
+  await expectAccessible(page);
+  const chooser = page.waitForEvent("filechooser");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await (await chooser).setFiles({ name: "config.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(CONFIG)) });
+  await expect(page.locator("#ask-model")).toHaveValue(/mixture/);
+  await expect(page.locator(".model-size")).toHaveText("46.7B, 12.9B active");
+  await expect(page).toHaveURL(/m=own/);
+});
+
+test("Enter in a list keeps the focus in its field", async ({ page }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  await page.locator("#ask-gpu").focus();
+  await page.keyboard.type("h200");
+  await page.keyboard.press("Enter");
+  await expect(page.locator("#ask-gpu")).toBeFocused();
+  await expect(page.getByRole("button", { name: "Remove H200" })).toBeVisible();
+  await expect(page.locator("#ask-gpu")).toHaveAttribute("aria-expanded", "false");
+  await page.keyboard.press("ArrowDown");
+  await expect(page.locator("#ask-gpu")).toHaveAttribute("aria-expanded", "true");
+});
+
+test("the chart's points are reached, read out and chosen with the keyboard", async ({ page }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  await answered(page);
+  await expect(page.locator(".front .main-svg").first()).toBeVisible();
+  await chart(page).focus();
+  const readout = page.locator(".chart-note [aria-live]");
+  await page.keyboard.press("ArrowRight");
+  await expect(readout).toHaveText(/^[\d,]+ × B200: \d+ days \(\d+–\d+\)\. .* MBS \d+/);
+  await page.keyboard.press("ArrowUp");
+  await expect(readout).toHaveText(/^[\d,]+ × H100: /);
+  const first = await readout.textContent();
+  await page.keyboard.press("ArrowRight");
+  await expect(readout).not.toHaveText(first);
+  await expectAccessible(page);
+  const [count] = (await readout.textContent()).split(" × ");
+  await page.keyboard.press("Enter");
+  await expect(page).toHaveURL(new RegExp(`[?&]n=${count.replaceAll(",", "")}(&|$)`));
+  // The table says that it is for another number of GPUs.
+  await expect(page.locator(".other-count")).toContainText(`runs on ${count} GPUs`);
+  await expect(chart(page)).toBeFocused();
+});
+
+test("the question never hides what has the focus", async ({ page }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  await answered(page);
+  await page.locator("#details a, #details button").last().focus();
+  for (let step = 0; step < 40; step += 1) {
+    await page.keyboard.press("Shift+Tab");
+    const hidden = await page.evaluate(() => {
+      const focused = document.activeElement;
+      const bar = document.querySelector(".question").getBoundingClientRect();
+      const box = focused.getBoundingClientRect();
+      const isInside = focused.closest(".question, .scroll, pre") || box.height > 300;
+      return !isInside && box.top < bar.bottom && box.bottom > bar.top && bar.top <= 0 ? focused.outerHTML.slice(0, 120) : null;
+    });
+    expect(hidden).toBeNull();
+  }
+});
+
+test("the deadline is dragged, or moved with the arrow keys", async ({ page }) => {
+  await page.goto("/?v=1&gs=b200&by=60d");
+  await expect(details(page)).toBeVisible();
+  await answered(page);
+  await expect(rule(page)).toHaveAttribute("aria-valuenow", "60");
+  await rule(page).focus();
+  await page.keyboard.press("ArrowUp");
+  await expect(page.locator("#ask-deadline")).toHaveValue("61d");
+  await page.keyboard.press("ArrowUp");
+  await expect(page.locator("#ask-deadline")).toHaveValue("62d");
+  await expect(verdict(page)).toContainText("within 62 days");
+  await expect(rule(page)).toBeFocused();
+  // The keys in a row are one entry in the history.
+  await page.goBack();
+  await expect(page.locator("#ask-deadline")).toHaveValue("60d");
+  await answered(page);
+  await rule(page).scrollIntoViewIfNeeded();
+  const handle = await rule(page).locator("span").first().boundingBox();
+  await page.mouse.move(handle.x + handle.width / 2, handle.y + handle.height / 2);
+  await page.mouse.down();
+  await page.mouse.move(handle.x + handle.width / 2, handle.y - 30, { steps: 5 });
+  await expect(rule(page)).not.toHaveAttribute("aria-valuenow", "60");
+  const days = await rule(page).getAttribute("aria-valuenow");
+  await expect(page.locator("#ask-deadline")).toHaveValue("60d");
+  await page.mouse.up();
+  expect(Number(days)).toBeGreaterThan(60);
+  await expect(page.locator("#ask-deadline")).toHaveValue(`${days}d`);
+  await expect(verdict(page)).toContainText(`within ${days} days`);
+  await page.locator(".segments").getByRole("button", { name: "Cost", exact: true }).click();
+  await expect(rule(page)).toHaveCount(0);
+  await page.locator("#ask-goal").selectOption("gpus");
+  await page.locator(".segments").getByRole("button", { name: "Days", exact: true }).click();
+  await expect(page).not.toHaveURL(/by=/);
+  await expect(rule(page)).toHaveCount(0);
+});
+
+for (const theme of ["light", "dark"]) {
+  test(`the chart is saved as a PNG in the colours of the ${theme} theme`, async ({ page }) => {
+    await page.emulateMedia({ colorScheme: theme });
+    await page.goto("/");
+    await expect(page.locator(".front .main-svg").first()).toBeVisible();
+    await answered(page);
+    const download = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Save as PNG" }).click();
+    const file = await download;
+    expect(file.suggestedFilename()).toBe("plans.png");
+    const image = readFileSync(await file.path());
+    expect(image.subarray(1, 4).toString()).toBe("PNG");
+    expect([image.readUInt32BE(16), image.readUInt32BE(20)]).toEqual([2400, 1350]);
+    const corner = await page.evaluate(async (source) => {
+      const picture = new Image();
+      picture.src = source;
+      await picture.decode();
+      const canvas = document.createElement("canvas");
+      [canvas.width, canvas.height] = [picture.width, picture.height];
+      const context = canvas.getContext("2d");
+      context.drawImage(picture, 0, 0);
+      return [...context.getImageData(4, 4, 1, 1).data];
+    }, `data:image/png;base64,${image.toString("base64")}`);
+    expect(corner).toEqual(theme === "dark" ? [26, 30, 37, 255] : [255, 255, 255, 255]);
+  });
+}
+
+test("seven GPU types have full rows of cards and colours of their own", async ({ page }) => {
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await page.goto("/?v=1&gs=a100,h100,h200,gh200,b200,gb200,b300,gb300&nr=512");
+  await expect(cards(page)).toHaveCount(8);
+  await answered(page);
+  const colours = await cards(page).evaluateAll((all) => all.map((card) => getComputedStyle(card).borderTopColor));
+  expect(new Set(colours.slice(1)).size).toBeGreaterThanOrEqual(7);
+  await page.getByRole("button", { name: "Remove GB300" }).click();
+  await expect(cards(page)).toHaveCount(7);
+  await answered(page);
+  for (const width of [1440, 1100, 800]) {
+    await page.setViewportSize({ width, height: 900 });
+    const rows = await cards(page).evaluateAll((all) => {
+      const right = all[0].parentElement.getBoundingClientRect().right;
+      const last = new Map(all.map((card) => [Math.round(card.getBoundingClientRect().top), card.getBoundingClientRect().right]));
+      return [...last.values()].map((end) => Math.abs(end - right) < 2);
+    });
+    expect(rows, `rows at ${width} px`).not.toContain(false);
+  }
+});
+
+test("on a phone, targets are large enough and the layouts show days, cost and memory", async ({ page }) => {
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  await answered(page);
+  const small = await page.locator(".plan > :not(#details)").evaluateAll((parts) =>
+    parts.flatMap((part) => [...part.querySelectorAll("button, a, select, summary, input:not([hidden])")])
+      .filter((target) => target.checkVisibility() && target.getBoundingClientRect().height < 39.5)
+      .map((target) => `${target.textContent || target.id}: ${target.getBoundingClientRect().height}`));
+  expect(small).toEqual([]);
+  const table = await page.locator(".layouts .scroll").boundingBox();
+  for (const column of ["Days", "Cost", "Free GiB"]) {
+    const head = await page.locator(".layout-table").getByRole("columnheader", { name: column }).boundingBox();
+    expect(head.x + head.width, column).toBeLessThanOrEqual(table.x + table.width + 1);
+  }
+  await expectAccessible(page);
+});
+
+test("the purchase form changes the assumed price", async ({ page }) => {
+  await page.goto("/?v=1&gs=h100,b200&by=60d");
+  await answered(page);
+  await expect(cards(page).first().locator("header")).toContainText("reserved");
+  await page.locator("#ask-purchase").selectOption("owned");
+  await expect(page).toHaveURL(/buy=owned/);
+  await expect(cards(page).first().locator("header")).toContainText("owned");
+  await page.goBack();
+  await expect(page.locator("#ask-purchase")).toHaveValue("reserved");
+});
+
+test("numbers of the cards have three digits at most, and the layouts have a cost", async ({ page }) => {
+  await page.goto("/");
+  await answered(page);
+  const energy = cards(page).first().locator(".mini > div").filter({ hasText: "Energy" });
+  await expect(energy).toHaveText(/^Energy[\d.,]+ [GM]Wh [\d.,]+–[\d.,]+$/);
+  const numbers = (await cards(page).first().locator(".mini").innerText()).match(/\d[\d,.]*/g);
+  for (const number of numbers) {
+    expect(number.replace(/[.,]/g, "").replace(/^0+|0+$/g, "").length, number).toBeLessThanOrEqual(3);
+  }
+  await expect(page.locator(".layout-table tbody tr").first()).toContainText(/\$[\d.]+M/);
+  await page.locator(".layout-table").getByRole("button", { name: "Cost" }).click();
+  await expect(page).toHaveURL(/order=cost/);
+});

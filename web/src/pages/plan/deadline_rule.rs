@@ -1,0 +1,194 @@
+//! The deadline as a rule over the chart, which is moved with the pointer or the arrow keys.
+
+use super::Planner;
+use super::plan_chart::log10;
+use crate::components::chart::ChartFrame;
+use leptos::ev::{Event, KeyboardEvent, PointerEvent};
+use leptos::html::{Div, Span};
+use leptos::prelude::*;
+use leptos::wasm_bindgen::JsCast;
+use leptos::wasm_bindgen::closure::Closure;
+use leptos::web_sys::HtmlElement;
+use trainplan_shared::field::Field;
+use trainplan_shared::units::{readable_days, significant};
+
+/// The step of Page Up and Page Down, in days.
+const LARGE_STEP: f64 = 10.0;
+
+/// Returns a deadline that people write: whole days from 10 on, otherwise tenths.
+fn rounded(days: f64) -> f64 {
+    if days >= 10.0 { days.round() } else { (days * 10.0).round().max(1.0) / 10.0 }
+}
+
+/// Returns the pixels from the top of the axes to a number of days; the axis is logarithmic.
+fn place(frame: ChartFrame, days: f64) -> f64 {
+    let (bottom, top) = frame.y;
+    ((top - log10(days)) / (top - bottom) * frame.height).clamp(0.0, frame.height)
+}
+
+/// Returns the days at pixels from the top of the axes.
+fn days_at(frame: ChartFrame, pixels: f64) -> f64 {
+    let (bottom, top) = frame.y;
+    rounded(power_of_ten(top - (pixels / frame.height).clamp(0.0, 1.0) * (top - bottom)))
+}
+
+#[expect(clippy::disallowed_methods, reason = "a value that the pointer chooses, not a result")]
+fn power_of_ten(exponent: f64) -> f64 {
+    10_f64.powf(exponent)
+}
+
+/// The rule. Releasing it asks for the new deadline.
+#[component]
+pub(super) fn DeadlineRule(
+    /// The deadline of the question; none if the chart doesn't show it.
+    deadline: Memo<Option<f64>>,
+    /// Where the axes are.
+    frame: RwSignal<Option<ChartFrame>>,
+) -> impl IntoView {
+    let plan = Planner::of_page();
+    // The place of the rule until the new question is answered.
+    let moved = RwSignal::new(None::<f64>);
+    let is_held = RwSignal::new(false);
+    let is_behind = Memo::new(move |_| plan.search.findings.with(|findings| findings.is_behind));
+    Effect::new(move |before: Option<Option<f64>>| {
+        let now = deadline.get();
+        let is_over = before.is_some_and(|before| before != now) || !is_behind.get();
+        if is_over && !is_held.get_untracked() {
+            moved.set(None);
+        }
+        now
+    });
+    let days = move || moved.get().or(deadline.get()).unwrap_or_default();
+    let rule = NodeRef::<Div>::new();
+    let label = NodeRef::<Span>::new();
+    // Written by one effect, and read by one listener: an attribute and a listener each in the view would make the program
+    // several kilobytes larger.
+    Effect::new(move |_| {
+        let (Some(rule), Some(label)) = (rule.get(), label.get()) else { return };
+        let (is_shown, frame) = (deadline.get().is_some(), frame.get());
+        rule.set_hidden(!is_shown || frame.is_none());
+        let (Some(frame), true) = (frame, is_shown) else { return };
+        let text = format!("{} days", readable_days(days()));
+        let end = |exponent: f64| format!("{:.0}", power_of_ten(exponent));
+        for (name, value) in [
+            ("aria-valuemin", end(frame.y.0)),
+            ("aria-valuemax", end(frame.y.1)),
+            ("aria-valuenow", significant(days(), 4)),
+            ("aria-valuetext", text.clone()),
+            ("class", if is_held.get() { "deadline-rule held" } else { "deadline-rule" }.to_string()),
+        ] {
+            // The names are valid.
+            let _ = rule.set_attribute(name, &value);
+        }
+        let top = frame.top + place(frame, days());
+        for (name, pixels) in [("top", top), ("left", frame.left), ("width", frame.width)] {
+            let _ = HtmlElement::style(&rule).set_property(name, &format!("{pixels:.1}px"));
+        }
+        label.set_text_content(Some(&format!("{text} ↕")));
+    });
+    let release = move || {
+        if !is_held.get_untracked() {
+            return;
+        }
+        is_held.set(false);
+        match moved.get_untracked() {
+            Some(days) if Some(days) != deadline.get_untracked() => {
+                plan.state.ask_edit(Field::Deadline, &format!("{}d", significant(days, 4)));
+            }
+            _ => moved.set(None),
+        }
+    };
+    let give_up = move || {
+        is_held.set(false);
+        moved.set(None);
+    };
+    let hear = move |event: Event| {
+        let pointer = event.dyn_ref::<PointerEvent>();
+        let Some(rule) = rule.get_untracked() else { return };
+        match (event.type_().as_str(), pointer) {
+            ("pointerdown", Some(pointer)) if pointer.button() == 0 => {
+                is_held.set(true);
+                // Without the capture, the rule follows the pointer only above itself.
+                let _ = rule.set_pointer_capture(pointer.pointer_id());
+            }
+            ("pointermove", Some(pointer)) if is_held.get_untracked() => {
+                if let (Some(above), Some(frame)) = (rule.parent_element(), frame.get_untracked()) {
+                    let top = above.get_bounding_client_rect().top() + frame.top;
+                    moved.set(Some(days_at(frame, f64::from(pointer.client_y()) - top)));
+                }
+            }
+            ("keydown", _) => {
+                let key = event.dyn_ref::<KeyboardEvent>().map(KeyboardEvent::key).unwrap_or_default();
+                if key == "Escape" {
+                    return give_up();
+                }
+                if let Some(next) = moved_by_key(untrack(days), &key) {
+                    event.prevent_default();
+                    is_held.set(true);
+                    moved.set(Some(next));
+                }
+            }
+            ("pointercancel", _) => give_up(),
+            ("pointerup" | "keyup" | "blur", _) => release(),
+            _ => {}
+        }
+    };
+    let hear = StoredValue::new_local(Closure::<dyn FnMut(Event)>::new(hear));
+    Effect::new(move |_| {
+        let Some(rule) = rule.get() else { return };
+        hear.with_value(|hear| {
+            for event in
+                ["pointerdown", "pointermove", "pointerup", "pointercancel", "keydown", "keyup", "blur"]
+            {
+                // It never fails: the names are valid.
+                let _ = rule.add_event_listener_with_callback(event, hear.as_ref().unchecked_ref());
+            }
+        });
+    });
+    view! {
+        <div
+            node_ref=rule
+            class="deadline-rule"
+            role="slider"
+            tabindex="0"
+            aria-label="Deadline"
+            aria-orientation="vertical"
+            aria-valuenow="0"
+            title="Drag to change the deadline"
+            hidden
+        >
+            <span node_ref=label></span>
+        </div>
+    }
+}
+
+/// Returns the days after a key is pressed; none if the key does not move the rule.
+fn moved_by_key(days: f64, key: &str) -> Option<f64> {
+    let step = if days > 10.0 { 1.0 } else { 0.1 };
+    let next = match key {
+        "ArrowUp" | "ArrowRight" => days + step,
+        "ArrowDown" | "ArrowLeft" => days - step,
+        "PageUp" => days + LARGE_STEP,
+        "PageDown" => (days - LARGE_STEP).max(days / 2.0),
+        _ => return None,
+    };
+    Some(rounded(next))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rule_stands_where_its_days_are() {
+        let frame = ChartFrame { left: 50.0, top: 12.0, width: 600.0, height: 300.0, y: (1.0, 3.0) };
+        assert!((place(frame, 100.0) - 150.0).abs() < 1e-9);
+        assert_eq!(days_at(frame, 150.0), 100.0);
+        assert_eq!(days_at(frame, 1000.0), 10.0);
+        assert_eq!(place(frame, 1e6), 0.0);
+        assert_eq!((rounded(45.4), rounded(7.26)), (45.0, 7.3));
+        assert_eq!(moved_by_key(60.0, "ArrowDown"), Some(59.0));
+        assert_eq!(moved_by_key(8.0, "ArrowUp"), Some(8.1));
+        assert_eq!(moved_by_key(60.0, "Tab"), None);
+    }
+}
