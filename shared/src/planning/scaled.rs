@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 choices! {
     /// What happens to the global batch when a plan runs on more GPUs.
     BatchGrowth {
-        /// It stays as it is, so each GPU has less work: strong scaling.
+        /// It stays the same, so each GPU has less work: strong scaling.
         Fixed "fixed" "predicted, same batch",
         /// It grows with the GPUs, so each GPU has the same work: weak scaling.
         WithGpus "with-gpus" "predicted, batch grows with the GPUs",

@@ -237,10 +237,10 @@ fn RunFigures() -> impl IntoView {
                     <dd data-figure="days-with-failures" class:late=is_late.is_some()>
                         {readable_days(run.expected_days)} " "
                         <small>"(" {readable_range(run.days, readable_days)} ")"</small>
+                        {is_late.map(|limit| view! {
+                            <span class="late">{format!("Misses the deadline of {} days.", readable_days(limit))}</span>
+                        })}
                     </dd>
-                    {is_late.map(|limit| view! {
-                        <p class="late">{format!("Misses the deadline of {} days.", readable_days(limit))}</p>
-                    })}
                 </div>
                 {cost.map(|(cost, low, high)| view! {
                     <div class="figure">

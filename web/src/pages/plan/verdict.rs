@@ -71,7 +71,7 @@ fn alone(name: &str, plan: &FoundPlan, goal: AskedGoal, currency: &str) -> Strin
     match (goal, plan.cost) {
         (AskedGoal::Deadline(limit), cost) => {
             let cost = cost.map_or(String::new(), |cost| format!(", for {}", money(cost.mid, currency)));
-            format!("{gpus} × {name} finish in {days} days, within {}{cost}.", limit_text(limit))
+            format!("{gpus} × {name} finish within {}{cost}.", limit_text(limit))
         }
         (AskedGoal::Budget(_), Some(cost)) => {
             format!("{gpus} × {name} finish in {days} days for {}.", money(cost.mid, currency))
@@ -186,7 +186,8 @@ fn missed(findings: &Findings) -> String {
 }
 
 fn limit_text(days: f64) -> String {
-    format!("{} days", significant(days, 3))
+    let unit = if days == 1.0 { "day" } else { "days" };
+    format!("{} {unit}", significant(days, 3))
 }
 
 /// Returns an amount with the sign of its currency and three digits: `$4.12M`.
@@ -257,7 +258,7 @@ mod tests {
         let findings =
             answered(&[("H100", Some(plan(1000, 58.0, 4e6))), ("B200", Some(plan(500, 59.0, 3.6e6)))]);
         let (lead, rest) = lead(&findings);
-        assert_eq!(lead, "500 × B200 finish in 59 days, within 60 days, for $3.6M.");
+        assert_eq!(lead, "500 × B200 finish within 60 days, for $3.6M.");
         assert_eq!(
             rest,
             "B200 needs 50 % fewer GPUs than H100 and costs 10 % less. The difference in cost is within the uncertainty. \
@@ -278,7 +279,7 @@ mod tests {
             answered(&[("H100", Some(plan(16_384, 82.0, 4e6))), ("B200", Some(plan(512, 59.0, 3e6)))]);
         findings.offers[0].answer.as_mut().unwrap().unmet = Some(FoundUnmet::TooSlow(82.0));
         let (first, rest) = lead(&findings);
-        assert_eq!(first, "512 × B200 finish in 59 days, within 60 days, for $3M.");
+        assert_eq!(first, "512 × B200 finish within 60 days, for $3M.");
         let late = "At the slow end of its range, B200 misses the deadline.";
         assert_eq!(rest, format!("H100 can't finish in time. {late}"));
         findings.offers[1].answer.as_mut().unwrap().unmet = Some(FoundUnmet::TooSlow(90.0));
