@@ -66,6 +66,11 @@ pub fn rounded_count(count: f64) -> String {
     }
 }
 
+/// Returns a number with three significant digits and thousands separators: 8,621,236 as `8,620,000`.
+pub fn group_three_digits(value: f64) -> String {
+    group_digits(format!("{value:.2e}").parse().unwrap_or(value))
+}
+
 /// Returns a number rounded to an integer, with thousands separators: `8,621,236`.
 pub fn group_digits(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
@@ -237,6 +242,8 @@ mod tests {
         assert_eq!(format_count(512.0), "512");
         assert_eq!(group_digits(8_621_236.0), "8,621,236");
         assert_eq!(group_digits(12.0), "12");
+        assert_eq!(group_three_digits(8_621_236.0), "8,620,000");
+        assert_eq!(group_three_digits(12.0), "12");
         assert_eq!(significant(0.44351, 3), "0.444");
         assert_eq!(significant(8.621236e15, 4), "8.621e15");
         assert_eq!(significant(12.37, 4), "12.37");

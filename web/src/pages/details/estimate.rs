@@ -12,7 +12,7 @@ use trainplan_shared::field::Field;
 use trainplan_shared::metrics::Metrics;
 use trainplan_shared::planning::StepTime;
 use trainplan_shared::units::{
-    format_count, group_digits, readable, readable_days, readable_range, signed_percent,
+    format_count, group_three_digits, readable, readable_days, readable_range, signed_percent,
 };
 
 /// The frame of an estimate's panel. It stays visible, in grey, until the next estimate is ready.
@@ -242,7 +242,7 @@ fn comparison_table(
     };
     let rows = [
         row("Step time, s".into(), |metrics| Some(metrics.step_time_s), readable),
-        row("Tokens per second".into(), |metrics| Some(metrics.tokens_per_s), group_digits),
+        row("Tokens per second".into(), |metrics| Some(metrics.tokens_per_s), group_three_digits),
         row("MFU, %".into(), |metrics| Some(metrics.mfu? * 100.0), readable),
         row(
             format!("Days for {} tokens", format_count(mid.tokens)),
@@ -339,7 +339,7 @@ mod tests {
         let table = comparison_table(&prediction, published(None), metrics, "MFU");
         assert_eq!(table.head, ["", "Predicted", "80 % interval", "Published", "Difference"]);
         assert_eq!(table.rows[0], ["Step time, s", "12.0", "11.0–14.0", "12.4", "-3.0 %"]);
-        assert_eq!(table.rows[1][2], "149,797–190,650");
+        assert_eq!(table.rows[1][2], "150,000–191,000");
         assert_eq!(table.rows[3], ["Days for 1T tokens", "66", "61–77", "68", "-3.0 %"]);
         let corrected = comparison_table(&prediction, published(Some(0.02)), metrics, "MFU");
         assert_eq!(corrected.head[4], "Predicted without this run");
