@@ -12,21 +12,22 @@ import { writeServiceWorker } from "./offline.mjs";
 // A page for each route, for hosts that serve files only. An unknown path opens the planner, which shows "Page not found".
 // Links to /search, which was a page of its own, still work.
 const PLANNER_PAGES = ["index.html", "search/index.html", "404.html"];
-const RECIPES_PAGES = ["recipes/index.html"];
+// Links to /recipes, which is what the page was called, still work.
+const BENCHMARKS_PAGES = ["benchmarks/index.html", "recipes/index.html"];
 const RESULTS_PAGES = ["results", "compare", "run", "history"].map((page) => `${page}/index.html`);
-const COMPRESSED = new Set([".css", ".html", ".js", ".json", ".svg", ".txt", ".wasm", ".webmanifest"]);
+const COMPRESSED = new Set([".css", ".csv", ".html", ".js", ".json", ".svg", ".txt", ".wasm", ".webmanifest"]);
 
 const web = join(import.meta.dirname, "..");
 const dist = process.env.TRUNK_STAGING_DIR;
 const isRelease = process.env.TRUNK_PROFILE === "release";
 
 const plotly = addPlotly(readFileSync(join(dist, "index.html"), "utf8"));
-const programs = Object.fromEntries(["worker", "search", "details", "results"].map((name) => [name, program(name)]));
+const programs = Object.fromEntries(["worker", "search", "details", "benchmarks", "results"].map((name) => [name, program(name)]));
 // The programs that a page starts later: its workers, and the details of the Plan page.
 const planner = ["worker", "search", "details"].reduce(addStart, plotly);
-const recipes = openProgram(planner, "details");
+const benchmarks = addBenchmarks(openProgram(planner, "benchmarks"));
 const results = openProgram(planner, "results");
-for (const [html, pages] of [[planner, PLANNER_PAGES], [recipes, RECIPES_PAGES], [results, RESULTS_PAGES]]) {
+for (const [html, pages] of [[planner, PLANNER_PAGES], [benchmarks, BENCHMARKS_PAGES], [results, RESULTS_PAGES]]) {
   const page = isRelease ? addPolicy(moveInlineScript(html)) : html;
   for (const path of pages) {
     mkdirSync(join(dist, path, ".."), { recursive: true });
@@ -45,6 +46,15 @@ function addPlotly(html) {
   const from = join(web, "node_modules", "plotly.js-basic-dist-min");
   const script = writeHashed("plotly", readFileSync(join(from, "plotly-basic.min.js")));
   return replaceOnce(html, /(<meta name="plotly-src"[^>]* content=")"/, (_, tag) => `${tag}/${script}"`);
+}
+
+/** Adds the measured runs and recipes, and their address for the page, which fetches them while its program starts. */
+function addBenchmarks(html) {
+  const data = readFileSync(join(web, "..", "shared", "data", "benchmarks.csv"));
+  const name = writeHashed("benchmarks", data, ".csv");
+  const named = replaceOnce(html, /(<meta name="benchmarks-src" content=")"/, (_, tag) => `${tag}/${name}"`);
+  const preload = `<link rel="preload" as="fetch" crossorigin href="/${name}">`;
+  return replaceOnce(named, /<\/head>/, (head) => `${preload}${head}`);
 }
 
 /** Adds the licences of the app and its dependencies, which must be distributed with it. */

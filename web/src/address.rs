@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn an_address_without_fields_has_no_query() {
-        assert_eq!(href("/recipes", &Spec::default()), "/recipes");
+        assert_eq!(href("/benchmarks", &Spec::default()), "/benchmarks");
         assert_eq!(href("/", &Spec::default().with(Field::Gpus, "64")), "/?v=1&n=64");
     }
 }

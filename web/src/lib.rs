@@ -1,7 +1,7 @@
 //! The Trainplan web app. It runs in the browser, and each page keeps its state in the URL.
 //!
 //! There are several programs, so that a page loads only the code it needs: [`planner`] for the question and its
-//! answers, [`details`] for the chosen plan and for published recipes, [`results`] for runs, [`worker`] for large or slow
+//! answers, [`details`] for the chosen plan, [`benchmarks`] for measured runs and recipes, [`results`] for runs, [`worker`] for large or slow
 //! computations, and [`search_worker`], which searches for plans. A link between pages of different programs loads a new
 //! page.
 
@@ -27,12 +27,12 @@ use leptos_router::components::{Route, Router, Routes};
 use leptos_router::hooks::use_location;
 use leptos_router::path;
 use pages::{
+    benchmarks::{self, BenchmarksPage},
     compare::ComparePage,
     details::PlanDetails,
     history::HistoryPage,
     not_found::NotFound,
     plan::{PlanPage, handover},
-    recipes::RecipesPage,
     results::{ResultsPage, intake::Entries},
     run::RunPage,
 };
@@ -54,13 +54,20 @@ pub fn planner() {
     });
 }
 
-/// Starts the program of the Plan page's details, which [`planner`] loads after its first answers, and of the Recipes
-/// page.
+/// Starts the program of the Plan page's details, which [`planner`] loads after its first answers.
 pub fn details() {
-    match handover::details_element() {
-        Some(element) => start_in(element, PlanDetails),
-        None => start(|| view! { <Frame routed=[] path="/recipes"><RecipesPage /></Frame> }),
+    if let Some(element) = handover::details_element() {
+        start_in(element, PlanDetails);
     }
+}
+
+/// Starts the program of the Benchmarks page.
+pub fn benchmarks() {
+    // The page was called Recipes; its links still work.
+    if address::browser_path() != benchmarks::PATH {
+        address::move_to(benchmarks::PATH);
+    }
+    start(|| view! { <Frame routed=[] path=benchmarks::PATH><BenchmarksPage /></Frame> });
 }
 
 /// Starts the program of the Results, Compare, Run and History pages.

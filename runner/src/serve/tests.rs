@@ -65,7 +65,7 @@ fn header<'a>(response: &'a Response<Body>, name: &str) -> Option<&'a str> {
 
 #[tokio::test]
 async fn pages_are_found_with_and_without_slash_and_query() {
-    for path in ["/", "/?v=1", "/recipes", "/recipes/", "/recipes?gpu=h100", "/recipes/index.html"] {
+    for path in ["/", "/?v=1", "/recipes", "/benchmarks/", "/benchmarks?gpu=h100", "/recipes/index.html"] {
         let response = get(path, &[]).await;
         assert_eq!(response.status(), StatusCode::OK, "{path}");
         assert_eq!(header(&response, "content-type"), Some("text/html; charset=utf-8"), "{path}");

@@ -1,7 +1,7 @@
 //! Facets of benchmarks: the values by which they are filtered, with the number of runs for each value.
 
 use super::{Benchmark, PrecisionFamily};
-use crate::catalog::{Catalog, Scaling, Source, measured_model_title};
+use crate::catalog::{Catalog, Collection, Scaling, measured_model_title};
 use crate::choices::choices;
 use crate::field::Field;
 use crate::precision::Dtype;
@@ -70,7 +70,7 @@ impl BenchmarkFacet {
                 family.map_or_else(|| value.to_string(), |family| family.title().to_string())
             }
             BenchmarkFacet::Source => {
-                Source::of(value).map_or(value.to_string(), |source| source.title.clone())
+                Collection::of(value).map_or(value.to_string(), |source| source.title.clone())
             }
             BenchmarkFacet::Measured if value == YES => "measured".to_string(),
             BenchmarkFacet::Measured => "recipe only".to_string(),

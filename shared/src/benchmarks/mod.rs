@@ -9,7 +9,7 @@ pub mod file;
 
 pub use facets::{BenchmarkFacet, BenchmarkFilter, FacetCount};
 
-use crate::catalog::{Catalog, Gpu, Recipe, Source, measured_model_title};
+use crate::catalog::{Catalog, Collection, Gpu, Recipe, measured_model_title};
 use crate::choices::choices;
 use crate::cost::{Price, PurchaseForm};
 use crate::data_file::{DataError, FromRow, Row, read};
@@ -273,13 +273,13 @@ impl Benchmark {
 
     /// Returns the collection with the release.
     pub fn source_title(&self) -> String {
-        Source::with_release(&self.source, &self.release)
+        Collection::with_release(&self.source, &self.release)
     }
 
     /// Returns the address of its source.
     pub fn source_url(&self) -> Option<&str> {
         match &*self.url {
-            "" => Source::of(&self.source).map(|source| &*source.url),
+            "" => Collection::of(&self.source).map(|source| &*source.url),
             url => Some(url),
         }
     }

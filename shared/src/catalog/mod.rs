@@ -18,7 +18,7 @@ pub use filter::Filter;
 pub use gpus::{Generation, Gpu};
 pub use models::Model;
 pub use recipes::{Recipe, RecipeId, Scaling};
-pub use sources::{Source, measured_model_title};
+pub use sources::{Collection, measured_model_title};
 
 use crate::data_file::embedded;
 use crate::field::Field;

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 /// A collection of measured runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct Collection {
     /// The id in `measurements.csv`.
     pub id: String,
     /// The name for people.
@@ -15,22 +15,22 @@ pub struct Source {
     pub url: String,
 }
 
-impl FromRow for Source {
-    fn from_row(row: &Row<'_>) -> Result<Source, DataError> {
-        Ok(Source { id: row.string("id")?, title: row.string("title")?, url: row.string("url")? })
+impl FromRow for Collection {
+    fn from_row(row: &Row<'_>) -> Result<Collection, DataError> {
+        Ok(Collection { id: row.string("id")?, title: row.string("title")?, url: row.string("url")? })
     }
 }
 
-impl Source {
+impl Collection {
     /// Returns the collection with an id.
-    pub fn of(id: &str) -> Option<&'static Source> {
-        static SOURCES: LazyLock<Vec<Source>> = LazyLock::new(|| embedded!("sources.csv"));
+    pub fn of(id: &str) -> Option<&'static Collection> {
+        static SOURCES: LazyLock<Vec<Collection>> = LazyLock::new(|| embedded!("sources.csv"));
         SOURCES.iter().find(|source| source.id == id)
     }
 
     /// Returns a collection's title with a release: `Megatron-Bridge 26.06`. An unknown id is its own title.
     pub fn with_release(id: &str, release: &str) -> String {
-        let title = Source::of(id).map_or(id, |source| &source.title);
+        let title = Collection::of(id).map_or(id, |source| &source.title);
         match release {
             "" => title.to_string(),
             // MLPerf's rounds are named after it.
@@ -67,9 +67,9 @@ mod tests {
 
     #[test]
     fn a_release_follows_the_title_of_its_collection_once() {
-        assert_eq!(Source::with_release("megatron-bridge", "26.06"), "Megatron-Bridge 26.06");
-        assert_eq!(Source::with_release("mlperf", "MLPerf v5.1"), "MLPerf v5.1");
-        assert_eq!(Source::with_release("own", ""), "own");
+        assert_eq!(Collection::with_release("megatron-bridge", "26.06"), "Megatron-Bridge 26.06");
+        assert_eq!(Collection::with_release("mlperf", "MLPerf v5.1"), "MLPerf v5.1");
+        assert_eq!(Collection::with_release("own", ""), "own");
     }
 
     #[test]
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn every_measured_run_has_a_collection_and_a_model_with_a_title() {
         for row in crate::measurements::embedded() {
-            assert!(Source::of(&row.source).is_some(), "{}", row.source);
+            assert!(Collection::of(&row.source).is_some(), "{}", row.source);
             assert_ne!(measured_model_title(&row.model), row.model, "{}", row.id);
         }
     }

@@ -5,15 +5,13 @@
 //! prediction of the error from all measured runs of the model under that covariance (kriging). Runs of other
 //! models have no influence.
 
+use super::evidence::SIMILAR;
 use super::{Anchor, Evidence, EvidenceKind, Inputs, MeasuredRun};
 use crate::architecture::Architecture;
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::options::Stack;
 use crate::precision::Dtype;
 use std::sync::LazyLock;
-
-/// Likeness above which a measured run on the same GPU counts as a similar layout.
-pub(super) const SIMILAR: f64 = 0.6;
 
 /// Anchors that an estimate lists.
 const LISTED: usize = 5;

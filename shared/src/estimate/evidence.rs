@@ -1,9 +1,11 @@
 //! The measurements behind a predicted step time, and how far they can be trusted.
 
-use super::anchors::SIMILAR;
 use crate::choices::choices;
 use crate::units::signed_percent;
 use serde::Serialize;
+
+/// Likeness above which a measured run on the same GPU counts as a similar layout.
+pub(super) const SIMILAR: f64 = 0.6;
 
 /// The measurements behind a predicted step time.
 #[derive(Debug, Clone, PartialEq, Serialize)]

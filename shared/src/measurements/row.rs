@@ -1,7 +1,7 @@
 //! A row of a file of measurements.
 
 use super::scenario::MeasuredScenario;
-use crate::catalog::{Source, measured_model_title};
+use crate::catalog::{Collection, measured_model_title};
 use crate::choices::choices;
 use crate::data_file::{DataError, FromRow, Row};
 use crate::estimate::MemoryEstimate;
@@ -126,6 +126,6 @@ impl Measurement {
 
     /// Returns the collection and its release for people.
     pub fn release_title(&self) -> String {
-        Source::with_release(&self.source, &self.release)
+        Collection::with_release(&self.source, &self.release)
     }
 }

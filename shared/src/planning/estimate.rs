@@ -1,7 +1,7 @@
 //! The prediction for the scenario that the fields describe, with its warnings.
 
 use super::Remedy;
-use crate::catalog::{Baseline, Recipe, Source};
+use crate::catalog::{Baseline, Collection, Recipe};
 use crate::estimate::{Confidence, Estimate, Interval, MemoryEstimate};
 use crate::message::Message;
 use crate::metrics::Metrics;
@@ -47,7 +47,7 @@ impl Predicted {
 
 /// Returns the release that measured a recipe, as anchors name it.
 pub(crate) fn recipe_release(recipe: &Recipe) -> String {
-    Source::with_release(RECIPES, &recipe.id.release.to_string())
+    Collection::with_release(RECIPES, &recipe.id.release.to_string())
 }
 
 /// The collection of the measurements of recipes.

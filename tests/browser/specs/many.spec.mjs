@@ -113,7 +113,7 @@ test("a filter matches parts of names, and the page names a filter that matches 
 test("a filter applies while typing, keeps the focus and adds no history entries", async ({ page, server }) => {
   await server.put(12.4, { carried: carried("newest"), log: false });
   copy(server, 120);
-  await page.goto("/recipes");
+  await page.goto("/benchmarks");
   await page.goto("/results");
   const rows = page.locator("table.reports tbody tr");
   const cluster = page.getByLabel("Cluster", { exact: true });
@@ -126,5 +126,5 @@ test("a filter applies while typing, keeps the focus and adds no history entries
   await expect(rows).toHaveCount(50);
   await expect(cluster).toBeFocused();
   await page.goBack();
-  await expect(page).toHaveURL("/recipes");
+  await expect(page).toHaveURL("/benchmarks");
 });

@@ -14,7 +14,7 @@ const figure = (page, name) => page.locator(`[data-figure="${name}"]`);
 const field = (page, label) => page.getByLabel(label, { exact: true });
 
 test("a recipe opens in Plan with its published figures, and its script and link can be copied", async ({ page }) => {
-  await page.goto("/recipes");
+  await page.goto("/benchmarks?v=1&m=llama3.1-405b&gpu=h100&n=512&d=fp8&src=dgxc-seed");
   await page.getByRole("link", { name: "Plan Llama 3.1 405B on 512 × H100, FP8" }).click();
   await expect(page.locator("#headline")).toHaveText("Llama 3.1 405B on 512 × H100, FP8");
   await expect(page).toHaveURL(`/?v=1&r=${RECIPE}`);
@@ -74,7 +74,7 @@ test("the batch follows a typed GPU count, and an invalid count suggests one tha
 });
 
 test("typing keeps the cursor and adds one history entry", async ({ page }) => {
-  await page.goto("/recipes");
+  await page.goto("/benchmarks?v=1&m=llama3.1-405b&gpu=h100&n=512&d=fp8&src=dgxc-seed");
   await page.getByRole("link", { name: "Plan Llama 3.1 405B on 512 × H100, FP8" }).click();
   await page.getByText("All settings").click();
   await page.locator("#field-seq-len").pressSequentially("16384", { delay: 20 });
@@ -83,7 +83,7 @@ test("typing keeps the cursor and adds one history entry", async ({ page }) => {
   await page.goBack();
   await expect(page.locator("#field-seq-len")).toHaveValue("");
   await page.goBack();
-  await expect(page).toHaveURL("/recipes");
+  await expect(page).toHaveURL("/benchmarks?v=1&m=llama3.1-405b&gpu=h100&n=512&d=fp8&src=dgxc-seed");
 });
 
 test("figures in the browser are the same as on the command line", async ({ page }) => {
@@ -179,9 +179,9 @@ test("launch options change the script and show their warnings", async ({ page }
 });
 
 for (const width of [360, 768, 1280, 1920]) {
-  test(`the Plan and Recipes pages fit a width of ${width} px`, async ({ page }) => {
+  test(`the Plan and Benchmarks pages fit a width of ${width} px`, async ({ page }) => {
     await page.setViewportSize({ width, height: 900 });
-    for (const path of ["/", "/recipes", "/?v=1&n=500&tp=x"]) {
+    for (const path of ["/", "/benchmarks", "/?v=1&n=500&tp=x"]) {
       await page.goto(path);
       await expect(page.locator(".chart .main-svg").first()).toBeVisible();
       await page.evaluate(() => document.querySelectorAll("details").forEach((details) => (details.open = true)));
@@ -193,9 +193,9 @@ for (const width of [360, 768, 1280, 1920]) {
 }
 
 for (const colorScheme of ["light", "dark"]) {
-  test(`the Plan and Recipes pages are accessible in ${colorScheme}, with all details open`, async ({ page }) => {
+  test(`the Plan and Benchmarks pages are accessible in ${colorScheme}, with all details open`, async ({ page }) => {
     await page.emulateMedia({ colorScheme });
-    for (const path of ["/", "/?v=1&n=1024&tp=4", "/recipes", "/recipes?v=1&m=llama3.1&sort=-mfu"]) {
+    for (const path of ["/", "/?v=1&n=1024&tp=4", "/benchmarks", "/recipes?v=1&m=llama3.1&sort=-mfu"]) {
       await page.goto(path);
       await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
       await page.evaluate(() => document.querySelectorAll("details").forEach((details) => (details.open = true)));

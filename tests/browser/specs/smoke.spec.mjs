@@ -2,7 +2,8 @@ import { expect, expectAccessible, test } from "../fixtures.mjs";
 
 for (const [path, heading] of [
   ["/", "B200"],
-  ["/recipes", "recipes"],
+  ["/benchmarks", "Benchmarks"],
+  ["/recipes", "Benchmarks"],
   ["/results", "Results"],
   ["/compare", "Compare"],
   ["/run", "Run"],
@@ -20,7 +21,7 @@ test("the navigation leads from page to page", async ({ page }) => {
   await page.goto("/");
   const navigation = page.getByRole("navigation");
   for (const [name, heading] of [
-    ["Recipes", "Published recipes"],
+    ["Benchmarks", "Benchmarks"],
     ["Results", "Results"],
     ["Plan", "B200"],
   ]) {

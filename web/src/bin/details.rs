@@ -1,4 +1,4 @@
-//! The program of the Plan page's details, and of the Recipes page.
+//! The program of the Plan page's details.
 
 fn main() {
     trainplan_web::details();

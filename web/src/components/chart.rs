@@ -381,7 +381,10 @@ fn plot(chart: &Drawing, ink: &str) -> Value {
         Drawing::Bars(chart) => bars(chart, ink),
         Drawing::Figure(Figure(draw)) => draw(ink),
     };
-    layout["showlegend"] = (!matches!(chart, Drawing::Figure(_))).into();
+    // A figure says itself whether it has a legend.
+    if layout.get("showlegend").is_none() {
+        layout["showlegend"] = (!matches!(chart, Drawing::Figure(_))).into();
+    }
     layout["paper_bgcolor"] = "rgba(0,0,0,0)".into();
     layout["plot_bgcolor"] = "rgba(0,0,0,0)".into();
     layout["font"] = json!({ "family": "system-ui, sans-serif", "color": ink, "size": 13 });

@@ -7,14 +7,14 @@ use leptos::prelude::*;
 /// The pages in the navigation. A guest with a share link sees [`PLANNER`] and the shared page only.
 const PAGES: [(&str, &str); 5] = [
     ("/", "Plan"),
-    ("/recipes", "Recipes"),
+    ("/benchmarks", "Benchmarks"),
     ("/results", "Results"),
     ("/compare", "Compare"),
     ("/history", "History"),
 ];
 
 /// The pages that need no server.
-const PLANNER: [&str; 2] = ["/", "/recipes"];
+const PLANNER: [&str; 2] = ["/", "/benchmarks"];
 
 /// The header of a page, and the page below it.
 #[component]

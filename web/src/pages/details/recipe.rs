@@ -39,7 +39,7 @@ pub(super) fn RecipePicker() -> impl IntoView {
                     {(!recipe.note.is_empty()).then(|| view! { <small>{recipe.note.clone()}</small> })}
                 </p>
             })}
-            <p><a href=move || href("/recipes", &same_model(plan)) rel="external">"All recipes of this model"</a></p>
+            <p><a href=move || href("/benchmarks", &same_model(plan)) rel="external">"All benchmarks of this model"</a></p>
             </Show>
         </fieldset>
     }

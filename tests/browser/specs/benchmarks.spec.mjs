@@ -1,0 +1,143 @@
+import { readFileSync } from "node:fs";
+
+import { expect, expectAccessible, test } from "../fixtures.mjs";
+
+const rows = (page) => page.locator("table.matrix tbody tr");
+const cells = (page, name) => page.locator(`table.matrix td[data-label="${name}"]`);
+const facet = (page, key) => page.locator(`.facet[data-facet="${key}"]`);
+const value = (page, key, title) => facet(page, key).locator("label").filter({ hasText: new RegExp(`^${title}\\d+$`) });
+const count = async (page, key, title) => Number(await value(page, key, title).locator("small").textContent());
+
+test("every measured run and recipe is listed, best first, a page at a time", async ({ page }) => {
+  await page.goto("/benchmarks");
+  await expect(page.getByText("893 measured runs · 123 published recipes")).toBeVisible();
+  await expect(rows(page)).toHaveCount(50);
+  const speeds = (await cells(page, "Tokens/s/GPU").allTextContents()).map((text) => Number(text.replaceAll(",", "")));
+  expect(speeds).toEqual([...speeds].sort((a, b) => b - a));
+  await page.getByRole("button", { name: "Show 50 more" }).click();
+  await expect(rows(page)).toHaveCount(100);
+  await page.getByLabel(/Include 990 runs of tiny models/).check();
+  await expect(page.getByText("1,883 measured runs · 123 published recipes")).toBeVisible();
+  await expect(page).toHaveURL("/benchmarks?v=1&tiny=yes");
+  await expect(page.locator(".chart .scatterlayer .trace").first()).toBeVisible();
+  await expectAccessible(page);
+});
+
+test("facets count what the other facets leave, and the address keeps them", async ({ page }) => {
+  await page.goto("/benchmarks");
+  await expect(rows(page)).toHaveCount(50);
+  const before = await count(page, "d", "NVFP4");
+  await value(page, "gpu", "GB200").locator("input").check();
+  await value(page, "gpu", "GB300").locator("input").check();
+  await expect(page).toHaveURL(/[?&]gpu=gb200(,|%2C)gb300/);
+  expect(await count(page, "d", "NVFP4")).toBeLessThanOrEqual(before);
+  const nvfp4 = await count(page, "d", "NVFP4");
+  const h100 = await count(page, "gpu", "H100");
+  expect(h100, "a facet does not narrow itself").toBeGreaterThan(100);
+  await value(page, "d", "NVFP4").locator("input").check();
+  await expect(rows(page)).toHaveCount(nvfp4);
+  await page.reload();
+  await expect(rows(page)).toHaveCount(nvfp4);
+  await page.getByRole("link", { name: "Clear filters" }).click();
+  await expect(rows(page)).toHaveCount(50);
+});
+
+test("links of the Recipes page still work", async ({ page }) => {
+  await page.goto("/recipes?v=1&m=llama3.1-70b&d=fp8&rel=25.04&meas=yes&sort=-step-time");
+  await expect(page).toHaveURL("/benchmarks?v=1&m=llama3.1-70b&d=fp8&rel=25.04&meas=yes&sort=-step-time");
+  await expect(page.getByRole("columnheader", { name: "Step, s" })).toHaveAttribute("aria-sort", "descending");
+  await expect(cells(page, "Step, s").first()).toHaveText("10.15");
+  await page.getByRole("button", { name: "Step, s" }).click();
+  await expect(cells(page, "Step, s").first()).toHaveText("9.86");
+});
+
+test("what was not measured comes last however the table is sorted", async ({ page }) => {
+  for (const sort of ["mfu", "-mfu"]) {
+    await page.goto(`/benchmarks?v=1&m=nemotron4-340b&src=dgxc-seed&sort=${sort}`);
+    await expect(cells(page, "MFU of BF16, %").first()).not.toHaveText("–");
+    await expect(cells(page, "MFU of BF16, %").last()).toHaveText("–");
+  }
+});
+
+test("a row shows the held-out error and its source, and opens in Plan where Plan can describe it", async ({ page }) => {
+  await page.goto("/benchmarks?v=1&m=llama3.1-405b&gpu=gb200&src=megatron-bridge");
+  const row = rows(page).first();
+  await expect(row.locator('[data-label="Prediction error"]')).toHaveText(/^[+-]?\d+\.\d %$/);
+  await expect(row.getByRole("link", { name: /^Source: Megatron-Bridge/ })).toHaveAttribute("href", /^https:\/\/github\.com\//);
+  await row.getByRole("link", { name: /^Plan Llama 3.1 405B on 256 GB200/ }).click();
+  await expect(page).toHaveURL(/^[^?]*\/\?v=1&m=llama3.1-405b&gpu=gb200&n=256/);
+  await expect(page.locator("#headline")).toContainText("Llama 3.1 405B on 256 × GB200");
+  await page.goto("/benchmarks?v=1&m=nemotron-3-ultra-550b");
+  await expect(rows(page).first()).toContainText("The model's architecture isn't published");
+  await expect(rows(page).first().getByRole("link", { name: /^Plan/ })).toHaveCount(0);
+});
+
+test("the chart changes its quantity, and a chosen point is named", async ({ page }) => {
+  await page.goto("/benchmarks?v=1&gpu=h100,b200&y=mfu&x=gpu&colour=precision");
+  await expect(page.locator(".chart").first().locator(".scatterlayer .trace").first()).toBeVisible();
+  await expect(page.locator(".chart").first()).toContainText("MFU, % of the BF16 peak");
+  await page.getByLabel("Show", { exact: true }).first().selectOption("cost");
+  await expect(page.locator(".chart").first()).toContainText("$ per 1M tokens");
+  await expect(page).toHaveURL(/[?&]y=cost/);
+  await page.locator(".chart").first().locator(".scatterlayer .point").first().hover({ force: true });
+  await page.mouse.down();
+  await page.mouse.up();
+  await expect(page.locator(".picked-run")).toContainText("tokens/s per GPU");
+});
+
+test("the scaling chart compares releases by one convention", async ({ page }) => {
+  await page.goto("/recipes?v=1&m=nemotron4-340b&d=bf16&meas=yes&q=mfu-full");
+  const scaling = page.getByRole("region", { name: "How published recipes scale" });
+  await expect(scaling.locator(".scatterlayer .trace")).toHaveCount(2);
+  await scaling.getByText("Show data").click();
+  const table = scaling.locator("table.numbers");
+  await expect(table).toContainText("MFU, % (same counting)");
+  await expect(table.getByRole("row", { name: /^256/ })).toContainText("49.98");
+  await page.locator("#quantity").selectOption("mfu-recipe");
+  await expect(table.getByRole("row", { name: /^256/ })).toContainText("58.56");
+});
+
+test("no match and wrong values say so and lead back", async ({ page }) => {
+  await page.goto("/benchmarks?v=1&m=llama3.1&gpu=a100");
+  await expect(page.getByText("No runs match these filters.")).toBeVisible();
+  await page.getByRole("link", { name: "Show all runs" }).click();
+  await expect(rows(page)).toHaveCount(50);
+  await page.goto("/benchmarks?v=1&gpu=h1000&d=bf16");
+  await expect(page.getByText('Unknown GPU "h1000"')).toBeVisible();
+  await page.getByRole("button", { name: "Use h100" }).click();
+  await expect(rows(page)).toHaveCount(50);
+  await expect(page).toHaveURL("/benchmarks?v=1&gpu=h100&d=bf16");
+});
+
+test("the listed runs are saved as CSV", async ({ page }) => {
+  await page.goto("/benchmarks?v=1&gpu=b300");
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("button", { name: "Download CSV" }).click(),
+  ]);
+  const lines = readFileSync(await download.path(), "utf8").trim().split("\n");
+  expect(lines[0]).toMatch(/^id,source,release,model/);
+  expect(lines.length).toBe((await count(page, "gpu", "B300")) + 1);
+});
+
+test("a phone gets a short page with the filters closed", async ({ page }) => {
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.goto("/benchmarks");
+  await expect(rows(page)).toHaveCount(15);
+  await expect(page.locator(".facets")).not.toHaveAttribute("open");
+  expect(await page.evaluate(() => document.documentElement.scrollHeight)).toBeLessThan(12_000);
+});
+
+test("works with the keyboard alone", async ({ page }) => {
+  await page.goto("/benchmarks?v=1&m=llama3.1-8b");
+  await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
+  await page.keyboard.press("Tab");
+  await expect(page.getByRole("link", { name: "Skip to content" })).toBeFocused();
+  const matrix = page.locator("table.matrix");
+  await matrix.getByRole("button", { name: "GPUs" }).focus();
+  await page.keyboard.press("Enter");
+  await expect(matrix.getByRole("columnheader", { name: "GPUs" })).toHaveAttribute("aria-sort", "ascending");
+  await page.getByRole("link", { name: /^Plan / }).first().focus();
+  await page.keyboard.press("Enter");
+  await expect(page).toHaveURL(/^[^?]*\/\?v=1&/);
+});

@@ -1,0 +1,5 @@
+//! The program of the Benchmarks page.
+
+fn main() {
+    trainplan_web::benchmarks();
+}

@@ -1,0 +1,298 @@
+//! The scatter of the shown runs.
+
+use super::table::plan_link;
+use super::{Benchmarks, CHART_X, CHART_Y, COLOUR};
+use crate::components::chart::{Chart, Drawing, Figure, axis, behind, legend_text, series_colour};
+use leptos::prelude::*;
+use serde_json::{Value, json};
+use trainplan_shared::benchmarks::{Benchmark, BenchmarkQuantity, PrecisionFamily};
+use trainplan_shared::catalog::Catalog;
+use trainplan_shared::tables::BenchmarkColumn;
+use trainplan_shared::units::group_digits;
+
+/// What the chart is drawn over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Over {
+    Gpus,
+    GpuType,
+}
+
+/// What the colours tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Colour {
+    GpuType,
+    Precision,
+}
+
+/// The symbols of the groups, so that they differ not only by colour.
+const SYMBOLS: [&str; 10] = [
+    "circle",
+    "diamond",
+    "square",
+    "triangle-up",
+    "triangle-down",
+    "cross",
+    "pentagon",
+    "hexagon",
+    "star",
+    "triangle-left",
+];
+
+/// A point of the chart.
+#[derive(Debug, Clone, PartialEq)]
+struct Point {
+    place: usize,
+    gpus: f64,
+    /// The index of the GPU type in the catalog.
+    gpu: usize,
+    /// The index of the colour and the symbol.
+    group: usize,
+    value: f64,
+    text: String,
+}
+
+/// The chart, with the choice of its axes and colours, and the run that was chosen in it.
+#[component]
+pub(super) fn Scatter() -> impl IntoView {
+    let state = Benchmarks::of_page();
+    let address = state.address;
+    let quantity = Memo::new(move |_| {
+        let text = address.own(CHART_Y);
+        BenchmarkQuantity::ALL
+            .into_iter()
+            .find(|quantity| quantity.id() == text)
+            .unwrap_or(BenchmarkQuantity::TokensPerGpu)
+    });
+    let over = Memo::new(move |_| if address.own(CHART_X) == "gpu" { Over::GpuType } else { Over::Gpus });
+    let colour =
+        Memo::new(
+            move |_| if address.own(COLOUR) == "precision" { Colour::Precision } else { Colour::GpuType },
+        );
+    // In the order of the file, so that sorting the table does not change the chart.
+    let points = Memo::new(move |_| {
+        let mut shown = state.shown.get();
+        shown.sort_unstable();
+        state.rows.with(|rows| {
+            let point = |place: usize| point(&rows[place], place, quantity.get(), colour.get());
+            shown.into_iter().filter_map(point).collect::<Vec<Point>>()
+        })
+    });
+    let chart = Signal::derive(move || {
+        let (quantity, over, colour) = (quantity.get(), over.get(), colour.get());
+        let points = points.get();
+        let picked = state.picked.get();
+        Drawing::Figure(Figure::new(move |ink| scatter(&points, quantity, over, colour, picked, ink)))
+    });
+    let summary = Signal::derive(move || {
+        let count = points.with(Vec::len);
+        let title = quantity.get().title();
+        format!("Chart of {title} of {} runs. The table below has the same runs.", group_digits(count as f64))
+    });
+    let pick = Callback::new(move |key: String| state.picked.set(key.parse().ok()));
+    let choose = move |key: &'static str| move |event| address.set_own(key, event_target_value(&event));
+    view! {
+        <section class="scaling" aria-label="Chart of runs">
+            <div class="choices">
+                <div class="field inline">
+                    <label for="scatter-y">"Show"</label>
+                    <select id="scatter-y" on:change=choose(CHART_Y)>
+                        {BenchmarkQuantity::ALL.map(|each| {
+                            let value = if each == BenchmarkQuantity::TokensPerGpu { "" } else { each.id() };
+                            view! { <option value=value selected=move || quantity.get() == each>{each.title()}</option> }
+                        }).collect_view()}
+                    </select>
+                </div>
+                <div class="field inline">
+                    <label for="scatter-x">"by"</label>
+                    <select id="scatter-x" on:change=choose(CHART_X)>
+                        <option value="" selected=move || over.get() == Over::Gpus>"number of GPUs"</option>
+                        <option value="gpu" selected=move || over.get() == Over::GpuType>"GPU type"</option>
+                    </select>
+                </div>
+                <div class="field inline">
+                    <label for="scatter-colour">"Colour"</label>
+                    <select id="scatter-colour" on:change=choose(COLOUR)>
+                        <option value="" selected=move || colour.get() == Colour::GpuType>"GPU type"</option>
+                        <option value="precision" selected=move || colour.get() == Colour::Precision>"precision"</option>
+                    </select>
+                </div>
+            </div>
+            <Chart chart summary pick />
+            <Picked />
+        </section>
+    }
+}
+
+/// The run that was chosen in the chart.
+#[component]
+fn Picked() -> impl IntoView {
+    let state = Benchmarks::of_page();
+    let picked = move || {
+        let place = state.picked.get()?;
+        state.with_row(place, |row| {
+            let url = row.source_url().unwrap_or_default().to_string();
+            view! {
+                <div class="notice picked-run" role="status">
+                    <p><strong>{row.title()}</strong>" · "{facts(row).join(" · ")}</p>
+                    <p class="buttons">
+                        {plan_link(row)}
+                        <a href=url rel="external noreferrer">{row.source_title()}</a>
+                    </p>
+                </div>
+            }
+        })
+    };
+    view! { <Show when=move || state.picked.get().is_some()>{picked}</Show> }
+}
+
+/// Returns a run as a point; none if nobody measured it, or the quantity is not known of it.
+fn point(row: &Benchmark, place: usize, quantity: BenchmarkQuantity, colour: Colour) -> Option<Point> {
+    let value = row.value(quantity)?;
+    let gpu = Catalog::embedded().gpus().iter().position(|gpu| gpu.id == row.gpu)?;
+    let group = match colour {
+        Colour::GpuType => gpu,
+        Colour::Precision => row.precision.family() as usize,
+    };
+    let lines = [vec![row.title()], facts(row)].concat();
+    let text = lines.iter().map(|line| legend_text(line)).collect::<Vec<_>>().join("<br>");
+    Some(Point { place, gpus: row.gpus.into(), gpu, group, value, text })
+}
+
+/// Returns the facts about a run that the chart tells.
+fn facts(row: &Benchmark) -> Vec<String> {
+    let cell =
+        |column: BenchmarkColumn| column.page_cell(row).map(|cell| cell.text).filter(|text| !text.is_empty());
+    let with = |column, write: fn(String) -> String| cell(column).map(write);
+    let facts = [
+        with(BenchmarkColumn::TokensPerGpu, |text| format!("{text} tokens/s per GPU")),
+        with(BenchmarkColumn::Mfu, |text| format!("MFU {text} % of the BF16 peak")),
+        with(BenchmarkColumn::Cost, |text| format!("${text} per 1M tokens")),
+        with(BenchmarkColumn::StepTime, |text| format!("{text} s per step")),
+        cell(BenchmarkColumn::Layout),
+        with(BenchmarkColumn::Error, |text| format!("prediction {text}")),
+        cell(BenchmarkColumn::Release),
+    ];
+    facts.into_iter().flatten().collect()
+}
+
+fn group_title(group: usize, colour: Colour) -> String {
+    match colour {
+        Colour::GpuType => Catalog::embedded().gpus()[group].name.clone(),
+        Colour::Precision => PrecisionFamily::ALL[group].title().to_string(),
+    }
+}
+
+/// Returns a trace for each group, and the layout.
+fn scatter(
+    points: &[Point],
+    quantity: BenchmarkQuantity,
+    over: Over,
+    colour: Colour,
+    picked: Option<usize>,
+    ink: &str,
+) -> (Vec<Value>, Value) {
+    let mut types: Vec<usize> = points.iter().map(|point| point.gpu).collect();
+    types.sort_unstable();
+    types.dedup();
+    let x = |point: &Point| match over {
+        Over::Gpus => point.gpus,
+        Over::GpuType => {
+            let column = types.iter().position(|gpu| *gpu == point.gpu).unwrap_or_default() as f64;
+            // Spread within the column by a number that looks random and never changes.
+            column + f64::from((point.place as u32).wrapping_mul(2_654_435_761) >> 16) / 65_536.0 * 0.7 - 0.35
+        }
+    };
+    let mut groups: Vec<usize> = points.iter().map(|point| point.group).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    let mut traces: Vec<Value> = groups
+        .into_iter()
+        .map(|group| {
+            let of = || points.iter().filter(|point| point.group == group);
+            json!({
+                "type": "scatter", "mode": "markers", "name": group_title(group, colour),
+                "x": of().map(x).collect::<Vec<f64>>(), "y": of().map(|point| point.value).collect::<Vec<f64>>(),
+                "text": of().map(|point| point.text.as_str()).collect::<Vec<&str>>(),
+                "customdata": of().map(|point| point.place.to_string()).collect::<Vec<String>>(),
+                "hovertemplate": "%{text}<extra></extra>",
+                "marker": {
+                    "color": series_colour(group), "size": 8, "opacity": 0.75, "symbol": SYMBOLS[group % SYMBOLS.len()],
+                },
+            })
+        })
+        .collect();
+    if let Some(point) = points.iter().find(|point| Some(point.place) == picked) {
+        traces.push(json!({
+            "type": "scatter", "mode": "markers", "x": [x(point)], "y": [point.value], "hoverinfo": "skip",
+            "showlegend": false,
+            "marker": { "color": ink, "size": 17, "symbol": "circle-open", "line": { "width": 2 } },
+        }));
+    }
+    let mut x_axis = axis(if over == Over::Gpus { "GPUs" } else { "" });
+    match over {
+        Over::Gpus => {
+            x_axis["type"] = "log".into();
+            let ticks: Vec<f64> = (0..20).step_by(2).map(|power| f64::from(1_u32 << power)).collect();
+            x_axis["ticktext"] = ticks.iter().map(|tick| group_digits(*tick)).collect();
+            x_axis["tickvals"] = ticks.into();
+        }
+        Over::GpuType => {
+            x_axis["tickvals"] = (0..types.len()).collect();
+            x_axis["ticktext"] =
+                types.iter().map(|gpu| Catalog::embedded().gpus()[*gpu].name.as_str()).collect();
+            x_axis["showgrid"] = false.into();
+        }
+    }
+    let mut y_axis = axis(quantity.title());
+    match quantity {
+        BenchmarkQuantity::Mfu => y_axis["rangemode"] = "tozero".into(),
+        BenchmarkQuantity::TokensPerGpu | BenchmarkQuantity::Cost => {
+            y_axis["type"] = "log".into();
+            y_axis["dtick"] = "D2".into();
+            y_axis["tickformat"] = if quantity == BenchmarkQuantity::Cost { "~g" } else { "~s" }.into();
+        }
+    }
+    let layout = json!({
+        "xaxis": x_axis, "yaxis": y_axis, "hovermode": "closest", "showlegend": true,
+        "margin": { "l": 56, "r": 12, "t": 12, "b": 48 },
+        "hoverlabel": { "font": { "color": ink }, "bgcolor": behind(ink), "bordercolor": "rgb(128, 128, 128)", "align": "left" },
+    });
+    (traces, layout)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trainplan_shared::benchmarks::parse;
+
+    fn points(quantity: BenchmarkQuantity, colour: Colour) -> Vec<Point> {
+        let rows = parse(include_str!("../../../../shared/data/benchmarks.csv")).expect("the file");
+        rows.iter().enumerate().filter_map(|(place, row)| point(row, place, quantity, colour)).collect()
+    }
+
+    #[test]
+    fn every_measured_run_is_a_point_that_tells_its_name() {
+        let points = points(BenchmarkQuantity::TokensPerGpu, Colour::GpuType);
+        assert_eq!(points.len(), 1883);
+        assert!(points[0].text.starts_with("DeepSeek-V3 on 256 GB200, MXFP8"), "{}", points[0].text);
+        let (traces, layout) = scatter(
+            &points,
+            BenchmarkQuantity::TokensPerGpu,
+            Over::GpuType,
+            Colour::GpuType,
+            Some(0),
+            "#000",
+        );
+        assert_eq!(traces.last().map(|trace| &trace["showlegend"]), Some(&false.into()));
+        assert_eq!(layout["xaxis"]["ticktext"].as_array().map(Vec::len), Some(traces.len() - 1));
+    }
+
+    #[test]
+    fn a_group_is_a_precision() {
+        let points = points(BenchmarkQuantity::Mfu, Colour::Precision);
+        let (traces, _) =
+            scatter(&points, BenchmarkQuantity::Mfu, Over::Gpus, Colour::Precision, None, "#000");
+        let names: Vec<&str> = traces.iter().filter_map(|trace| trace["name"].as_str()).collect();
+        assert_eq!(names, ["BF16", "FP8", "MXFP8", "NVFP4", "FP8 or NVFP4"]);
+    }
+}

@@ -1,0 +1,230 @@
+//! The table of benchmarks.
+
+use super::Benchmarks;
+use super::facets::is_wide;
+use crate::address::href;
+use leptos::prelude::*;
+use std::cmp::Ordering;
+use trainplan_shared::benchmarks::{Benchmark, PlanObstacle};
+use trainplan_shared::catalog::Catalog;
+use trainplan_shared::field::Field;
+use trainplan_shared::problem::Problem;
+use trainplan_shared::tables::{BenchmarkColumn, PageCell, PageHeading};
+use trainplan_shared::units::group_digits;
+
+/// The order of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sort {
+    column: BenchmarkColumn,
+    descending: bool,
+}
+
+/// Best tokens per second and GPU first.
+impl Default for Sort {
+    fn default() -> Sort {
+        Sort { column: BenchmarkColumn::TokensPerGpu, descending: true }
+    }
+}
+
+impl Sort {
+    pub(super) fn order(self, a: &Benchmark, b: &Benchmark) -> Ordering {
+        match (self.column.sort_value(a), self.column.sort_value(b)) {
+            (Some(a), Some(b)) => a.order(&b, self.descending),
+            _ => Ordering::Equal,
+        }
+    }
+
+    fn id(self) -> String {
+        format!("{}{}", if self.descending { "-" } else { "" }, self.column.key())
+    }
+}
+
+impl std::str::FromStr for Sort {
+    type Err = Problem;
+
+    fn from_str(text: &str) -> Result<Sort, Problem> {
+        let (descending, name) = match text.strip_prefix('-') {
+            Some(name) => (true, name),
+            None => (false, text),
+        };
+        let sortable = || BenchmarkColumn::ALL.iter().copied().filter(|column| column.is_sortable());
+        match sortable().find(|column| column.key() == name) {
+            Some(column) => Ok(Sort { column, descending }),
+            None => Err(Problem::unknown(Field::Sort, text, sortable().map(BenchmarkColumn::key))),
+        }
+    }
+}
+
+/// The table, a page at a time.
+#[component]
+pub(super) fn BenchmarkTable() -> impl IntoView {
+    let state = Benchmarks::of_page();
+    // A row is a card on a phone, ten times as tall.
+    let page = if is_wide() { 50 } else { 15 };
+    let count = RwSignal::new(page);
+    Effect::new(move |before: Option<()>| {
+        state.shown.track();
+        if before.is_some() {
+            count.set(page);
+        }
+    });
+    let all = move || state.shown.with(Vec::len);
+    let rows = move || state.shown.with(|shown| shown.iter().take(count.get()).copied().collect::<Vec<_>>());
+    let more = move || all().saturating_sub(count.get());
+    view! {
+        <section aria-label="Table of runs" class="runs">
+            <div class="scroll" tabindex="0" role="region" aria-label="Runs">
+                <table class="matrix cards">
+                    <thead>
+                        <tr>
+                            {BenchmarkColumn::ALL.iter().filter_map(|column| heading(*column)).collect_view()}
+                            <th scope="col"><span class="visually-hidden">"Open"</span></th>
+                        </tr>
+                    </thead>
+                    <tbody>
+                        <For each=rows key=|place| *place let(place)>
+                            {state.with_row(place, |row| benchmark_row(row, place, state))}
+                        </For>
+                    </tbody>
+                </table>
+            </div>
+            <Show when=move || more() != 0>
+                <p class="buttons">
+                    <button type="button" class="action" on:click=move |_| count.update(|count| *count += page)>
+                        {move || format!("Show {} more", more().min(page))}
+                    </button>
+                    <small>{move || format!("{} of {} shown", count.get(), group_digits(all() as f64))}</small>
+                </p>
+            </Show>
+            <p class="basis">
+                "MFU counts model FLOPs with full attention in every run and divides by the GPU’s BF16 peak whatever the "
+                "precision, so runs in FP8 and NVFP4 compare with BF16; “printed” is the MFU of the recipe’s document. "
+                "Dollars are at the price of a reserved GPU, or of the cheapest form with a known price. "
+                "Prediction error is predicted over measured step time, with every run of the same mapping held out. "
+                "A dash means that no prediction was judged on the run."
+            </p>
+        </section>
+    }
+}
+
+fn heading(column: BenchmarkColumn) -> Option<AnyView> {
+    let PageHeading { title, is_number, .. } = column.page_heading()?;
+    Some(match column.is_sortable() {
+        true => view! { <Sortable column title is_number /> }.into_any(),
+        false => view! { <th scope="col" class:number=is_number>{title}</th> }.into_any(),
+    })
+}
+
+/// The heading of a column: a press sorts by it, another one reverses the order.
+#[component]
+fn Sortable(column: BenchmarkColumn, title: &'static str, is_number: bool) -> impl IntoView {
+    let state = Benchmarks::of_page();
+    let current = move || {
+        Some(state.sort.get().unwrap_or_default())
+            .filter(|sort| sort.column == column)
+            .map(|sort| sort.descending)
+    };
+    let order = move || match current() {
+        None => "none",
+        Some(false) => "ascending",
+        Some(true) => "descending",
+    };
+    let press = move |_| {
+        let descending = current() == Some(false);
+        state.address.set(Field::Sort, Sort { column, descending }.id());
+    };
+    let arrow = move || match current() {
+        None => "",
+        Some(false) => " ↑",
+        Some(true) => " ↓",
+    };
+    view! {
+        <th scope="col" class:number=is_number aria-sort=order>
+            <button type="button" on:click=press>{title}<span aria-hidden="true">{arrow}</span></button>
+        </th>
+    }
+}
+
+/// A run or a recipe.
+fn benchmark_row(row: &Benchmark, place: usize, state: Benchmarks) -> AnyView {
+    let cell = |column: BenchmarkColumn| {
+        let PageHeading { key, title, is_number, .. } = column.page_heading()?;
+        let PageCell { text, detail, .. } = column.page_cell(row)?;
+        let text = if text.is_empty() { "–".to_string() } else { text };
+        let detail = (!detail.is_empty()).then(|| view! { <small class="detail">{detail}</small> });
+        Some(match column {
+            // The first column names its row.
+            BenchmarkColumn::Model => {
+                view! { <th scope="row" data-label=title>{text}{detail}</th> }.into_any()
+            }
+            BenchmarkColumn::Release => {
+                let url = row.source_url().unwrap_or_default().to_string();
+                let name = format!("Source: {text}");
+                view! {
+                    <td data-label=title class="source"><a href=url rel="external noreferrer" aria-label=name>{text}</a></td>
+                }
+                .into_any()
+            }
+            BenchmarkColumn::Error => {
+                let hint = not_judged(row);
+                view! { <td data-label=title class="number" title=hint>{text}</td> }.into_any()
+            }
+            _ => view! {
+                <td data-label=title class:number=is_number class:layout={key == "layout"}>{text}{detail}</td>
+            }
+            .into_any(),
+        })
+    };
+    let is_picked = move || state.picked.get() == Some(place);
+    view! {
+        <tr class:picked-row=is_picked>
+            {BenchmarkColumn::ALL.iter().filter_map(|column| cell(*column)).collect_view()}
+            <td class="open">{plan_link(row)}</td>
+        </tr>
+    }
+    .into_any()
+}
+
+/// Returns why no prediction was judged on a run; none if one was.
+fn not_judged(row: &Benchmark) -> Option<String> {
+    match (row.held_out_error, row.step_time_s, &*row.note) {
+        (Some(_), ..) => None,
+        (None, None, _) => Some("Nobody measured this recipe.".to_string()),
+        (None, Some(_), "") => Some("Another release measured the same mapping.".to_string()),
+        (None, Some(_), note) => Some(format!("Left out of the fit: {note}.")),
+    }
+}
+
+/// Returns the link that opens a run in the planner, or why there is none.
+pub(super) fn plan_link(row: &Benchmark) -> AnyView {
+    match row.spec() {
+        Some(spec) => {
+            let title =
+                row.recipe.map_or_else(|| row.title(), |recipe| Catalog::embedded().title(&recipe.id));
+            let name = format!("Plan {title}");
+            let hint = row.is_approximate.then_some("Opens without settings that Plan has no field for.");
+            view! { <a href=href("/", &spec) rel="external" class="action" aria-label=name title=hint>"Plan"</a> }
+                .into_any()
+        }
+        None => {
+            let reason = row.obstacle.map_or("", PlanObstacle::title);
+            view! {
+                <small title=reason><span aria-hidden="true">"no plan"</span><span class="visually-hidden">{reason}</span></small>
+            }
+            .into_any()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_reads_back_from_a_link() {
+        for text in ["-mfu", "step-time", "-error"] {
+            assert_eq!(text.parse::<Sort>().map(Sort::id), Ok(text.to_string()));
+        }
+        assert!("layout".parse::<Sort>().is_err());
+    }
+}
