@@ -103,12 +103,12 @@ fn a_calibration_from_scratch_reproduces_the_files_of_the_repository() {
 
 #[test]
 fn dense_models_of_nvidia() {
-    assert_within(0.05, 257, Grouping::Model, |row| is_nvidia(row) && !is_routed(row));
+    assert_within(0.05, 348, Grouping::Model, |row| is_nvidia(row) && !is_routed(row));
 }
 
 #[test]
 fn routed_models_of_nvidia() {
-    assert_within(0.10, 91, Grouping::Mapping, |row| is_nvidia(row) && is_routed(row));
+    assert_within(0.12, 190, Grouping::Mapping, |row| is_nvidia(row) && is_routed(row));
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn vtrain_on_many_nodes() {
 
 #[test]
 fn calculons_points() {
-    assert_within(0.03, 4, Grouping::Mapping, |row| row.source == "megatron-seqsel");
+    assert_within(0.035, 4, Grouping::Mapping, |row| row.source == "megatron-seqsel");
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn related_rows_are_held_out_together_and_once() {
     for by in Grouping::ALL {
         let rows: Vec<&Measurement> = judged(by).iter().map(|one| one.row).collect();
         let ids: BTreeSet<&str> = rows.iter().map(|row| &*row.id).collect();
-        assert_eq!((ids.len(), rows.len()), (1744, 1744), "held out by {}", by.title());
+        assert_eq!((ids.len(), rows.len()), (1934, 1934), "held out by {}", by.title());
         let mut folds: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for row in rows {
             let MeasuredScenario { mapping, shape, gpu, .. } = scenario(row);
