@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn every_measured_run_is_a_point_that_tells_its_name() {
         let points = points(BenchmarkQuantity::TokensPerGpu, Colour::GpuType);
-        assert_eq!(points.len(), 1883);
+        assert!(points.len() > 1800, "{}", points.len());
         assert!(points[0].text.starts_with("DeepSeek-V3 on 256 GB200, MXFP8"), "{}", points[0].text);
         let (traces, layout) = scatter(
             &points,
