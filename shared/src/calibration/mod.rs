@@ -99,7 +99,7 @@ impl<'a> Calibrator<'a> {
             for run in &mut residual.runs {
                 run.held_out_error = errors.get(&point.row.id).map(|error| error.mapping);
             }
-            residual.log_ratio = seven(residual.log_ratio).parse().unwrap_or(residual.log_ratio);
+            residual.log_ratio = five(residual.log_ratio).parse().unwrap_or(residual.log_ratio);
         }
         Anchors::new(Covariance::embedded(), merged(residuals))
     }
@@ -224,6 +224,11 @@ pub fn fitting(rows: &[Measurement]) -> (usize, usize) {
     (fit, said.len() - fit)
 }
 
+/// Formats a number of an anchor with five digits: anchors.csv is part of every program that predicts, so its size counts.
+fn five(value: f64) -> String {
+    format!("{value:.4e}")
+}
+
 /// Formats a number with seven digits, as in the data files.
 pub(crate) fn seven(value: f64) -> String {
     format!("{value:.6e}")
@@ -280,8 +285,8 @@ fn anchors_file(anchors: &Anchors) -> String {
             dtype,
             stack,
             place,
-            seven(residual.log_ratio),
-            seven(weight),
+            five(residual.log_ratio),
+            five(weight),
             releases.join("; "),
             errors.collect::<Vec<_>>().join(" "),
         ]
