@@ -140,9 +140,12 @@ choices! {
     }
 }
 
+/// The year and the month of a version.
+type YearMonth = (u32, u32);
+
 /// Versions that people name, and the generation that contains them: a name, its first and its last version as year and
 /// month, from the titles above.
-const VERSIONS: [(&str, (u32, u32), (u32, u32), Stack); 6] = [
+const VERSIONS: [(&str, YearMonth, YearMonth, Stack); 6] = [
     ("nemo-1-", (24, 3), (24, 7), Stack::Nemo24),
     ("nemo-1-", (24, 11), (25, 2), Stack::Nemo1),
     ("nemo-2-", (25, 2), (25, 7), Stack::Nemo2),
@@ -169,7 +172,7 @@ impl FromStr for Stack {
 }
 
 /// Returns the year and the month of a version such as `25.11`; a patch such as `25.11.01` doesn't matter.
-fn version(text: &str) -> Option<(u32, u32)> {
+fn version(text: &str) -> Option<YearMonth> {
     let is_number = |part: &str| part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
     let parts: Vec<&str> = text.split('.').collect();
     if !(2..=3).contains(&parts.len()) || !parts.iter().all(|part| is_number(part)) {

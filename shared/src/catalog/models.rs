@@ -16,6 +16,10 @@ pub struct Model {
     pub architecture: Architecture,
     /// The usual sequence length in training, in tokens.
     pub seq_len: u32,
+    /// Whether attention normalizes its queries and keys, or MLA its latents.
+    pub qk_norm: bool,
+    /// The base of the rotary embedding; none for 10,000.
+    pub rope_base: Option<u32>,
     /// Parameters, billions, as published.
     pub params_b: f64,
     /// Active parameters per token, billions, as published.
@@ -55,6 +59,8 @@ impl FromRow for Model {
             family: row.string("family")?,
             architecture,
             seq_len: row.value("seq_len")?,
+            qk_norm: row.optional::<u8>("qk_norm")? == Some(1),
+            rope_base: row.optional("rope_base")?.filter(|base| *base > 0),
             params_b: row.value("params_b")?,
             active_b: row.value("active_b")?,
             source: row.string("source")?,

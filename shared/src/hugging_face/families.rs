@@ -12,6 +12,8 @@ pub(super) struct Family {
     types: &'static [&'static str],
     /// Whether its MLPs are gated, whatever their activation.
     gated: bool,
+    /// Whether it normalizes queries and keys, or MLA its latents, with weights.
+    pub(super) normalizes_qk: bool,
     /// Whether embedding and head share their weights by default.
     pub(super) tied: bool,
     /// Kind of attention, and its number of key-value heads.
@@ -80,8 +82,9 @@ enum ExpertRule {
 
 /// Llama, and the base of most other families.
 const LLAMA: Family = Family {
-    types: &["llama", "granite", "olmo", "olmo2", "internlm2"],
+    types: &["llama", "granite", "olmo", "internlm2"],
     gated: true,
+    normalizes_qk: false,
     tied: false,
     attention: KvRule::Heads,
     heads: None,
@@ -104,6 +107,7 @@ const GPT2: Family = Family {
 
 const FAMILIES: &[Family] = &[
     LLAMA,
+    Family { types: &["olmo2"], normalizes_qk: true, ..LLAMA },
     Family {
         types: &["mistral"],
         attention: KvRule::Default(8),
@@ -120,6 +124,7 @@ const FAMILIES: &[Family] = &[
     Family { types: &["qwen2"], attention: KvRule::Default(32), windows: WindowRule::Switched, ..LLAMA },
     Family {
         types: &["qwen3"],
+        normalizes_qk: true,
         attention: KvRule::Default(32),
         head_dim: Some(128),
         windows: WindowRule::Switched,
@@ -134,6 +139,7 @@ const FAMILIES: &[Family] = &[
     },
     Family {
         types: &["qwen3_moe"],
+        normalizes_qk: true,
         attention: KvRule::Default(4),
         windows: WindowRule::Switched,
         experts: ExpertRule::Sparse(None),
@@ -141,12 +147,14 @@ const FAMILIES: &[Family] = &[
     },
     Family {
         types: &["deepseek_v2"],
+        normalizes_qk: true,
         attention: KvRule::Latent,
         experts: ExpertRule::DeepSeek { first: 0, shared: 0 },
         ..LLAMA
     },
     Family {
         types: &["deepseek_v3", "kimi_k2"],
+        normalizes_qk: true,
         attention: KvRule::Latent,
         experts: ExpertRule::DeepSeek { first: 3, shared: 1 },
         ..LLAMA
@@ -174,7 +182,7 @@ const FAMILIES: &[Family] = &[
         ..LLAMA
     },
     Family { types: &["phi3"], windows: WindowRule::All(None), ..LLAMA },
-    Family { types: &["olmo3"], windows: WindowRule::AllButEvery(4, 4096), ..LLAMA },
+    Family { types: &["olmo3"], normalizes_qk: true, windows: WindowRule::AllButEvery(4, 4096), ..LLAMA },
     Family { types: &["gemma"], tied: true, attention: KvRule::Default(16), head_dim: Some(256), ..LLAMA },
     Family {
         types: &["gemma2"],
@@ -186,6 +194,7 @@ const FAMILIES: &[Family] = &[
     },
     Family {
         types: &["gemma3", "gemma3_text"],
+        normalizes_qk: true,
         tied: true,
         attention: KvRule::Default(4),
         heads: Some(8),

@@ -117,6 +117,8 @@ pub fn read(text: &str) -> Result<ImportedModel, ConfigError> {
     })?;
     architecture.check().map_err(ConfigError::Unsound)?;
     let seq_len = sequence(&mut fields)?;
+    let normalizes_qk = normalizes_qk(&mut fields, family)?;
+    let rope_base = rope_base(&mut fields).filter(|_| architecture.mamba.is_none());
     let name = outer.text("_name_or_path")?.or(fields.text("_name_or_path")?);
     let title = name.and_then(|name| name.rsplit('/').next()).filter(|title| !title.starts_with('.'));
 
@@ -133,8 +135,25 @@ pub fn read(text: &str) -> Result<ImportedModel, ConfigError> {
         unknown.extend(outer.left_over().into_iter().filter(|field| !field.contains("_config ")));
     }
     let source = format!("config.json, model_type {own_type}");
-    let model = Model::from_architecture(architecture, seq_len, title, &source);
+    let model = Model::from_architecture(architecture, seq_len, title, &source)
+        .with_attention(normalizes_qk, rope_base);
     Ok(ImportedModel { model, notes: fields.notes, unknown })
+}
+
+/// Returns whether queries and keys are normalized: always in some families, by a field in GLM-4.5.
+fn normalizes_qk(fields: &mut ConfigFields<'_>, family: &Family) -> Result<bool, ConfigError> {
+    // Llama 4 has a field of this name for a norm without weights.
+    let has_field = fields.family == "glm4_moe";
+    Ok(family.normalizes_qk || has_field && fields.flag("use_qk_norm")?.unwrap_or(false))
+}
+
+/// Returns the base of the rotary embedding if the file has one other than 10,000. A fraction is left out: Megatron-LM
+/// takes whole numbers.
+fn rope_base(fields: &mut ConfigFields<'_>) -> Option<u32> {
+    const NAMES: [&str; 3] = ["rope_theta", "rotary_emb_base", "rotary_base"];
+    let of_file = fields.whole(&NAMES).ok().flatten();
+    let of_parameters = || fields.object("rope_parameters").ok()??.whole(&NAMES).ok()?;
+    of_file.or_else(of_parameters).filter(|base| !matches!(base, 0 | 10_000))
 }
 
 /// Longest usual training sequence. A larger `max_position_embeddings` is the model's maximum after training.

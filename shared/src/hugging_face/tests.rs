@@ -257,6 +257,7 @@ fn a_published_file_gives_the_model_of_the_catalog() {
             ours.chunk = theirs.chunk;
         }
         assert_eq!(architecture, published.architecture, "{id}");
+        assert_eq!(imported.model.qk_norm, published.qk_norm, "{id}");
         assert_eq!(imported.unknown, [""; 0], "{id}");
         let ratio = imported.model.params_b / published.params_b;
         assert!((ratio - 1.0).abs() < 0.005, "{id}: {ratio}");
@@ -288,6 +289,33 @@ fn the_sequence_length_is_the_one_before_extension() {
             imported.notes
         );
     }
+}
+
+#[test]
+fn the_rotary_base_is_read_where_it_is_not_megatrons_default() {
+    let base = |from: &str, to: &str| read(&changed("llama3.1-8b", from, to)).unwrap().model.rope_base;
+    let theta = "\"rope_theta\": 500000.0";
+    assert_eq!(base("{", "{"), Some(500_000));
+    assert_eq!(base(theta, "\"rope_theta\": 10000.0"), None);
+    assert_eq!(base(theta, "\"rope_theta\": 10000.5"), None);
+    assert_eq!(base(theta, "\"rope_parameters\": {\"rope_theta\": 1000000}"), Some(1_000_000));
+    assert_eq!(base(theta, "\"rope_theta\": null"), None);
+    let model = read(&changed("llama3.1-8b", "{", "{")).unwrap().model;
+    assert_eq!(Model::own(&model.id).unwrap().rope_base, Some(500_000));
+}
+
+#[test]
+fn queries_and_keys_are_normalized_by_family() {
+    let qk_norm = |file: &str| read(file).unwrap().model.qk_norm;
+    assert!(qk_norm(&changed("qwen3-8b", "{", "{")));
+    assert!(!qk_norm(&changed("llama3.1-8b", "{", "{")));
+    let glm = |on: &str| {
+        let (_, file) = ELSEWHERE.iter().find(|(_, file)| file.contains("glm4_moe")).unwrap();
+        qk_norm(&file.replace("\"use_qk_norm\": false", &format!("\"use_qk_norm\": {on}")))
+    };
+    assert!(glm("true") && !glm("false"));
+    // Llama 4's norm has no weights.
+    assert!(IN_CATALOG.iter().filter(|(id, _)| id.starts_with("llama4")).all(|(_, file)| !qk_norm(file)));
 }
 
 #[test]

@@ -23,7 +23,10 @@ pub(super) fn usual_release(scenario: &Scenario) -> Result<Release, Vec<Problem>
     recipe.map(|recipe| recipe.id.release).or_else(|| releases(scenario).last().copied()).ok_or_else(|| {
         let all = Catalog::embedded().recipes().iter();
         let models = distinct(all.map(|recipe| recipe.id.model.as_str()));
-        let message = format!("NVIDIA publishes no recipe for {}.", scenario.model.title);
+        let message = format!(
+            "NVIDIA's DGX Cloud benchmarking recipes have none for {}. Megatron-Bridge may have a recipe of its own.",
+            scenario.model.title
+        );
         vec![Problem::new(Field::Model, &scenario.model.id, message).allow(models)]
     })
 }

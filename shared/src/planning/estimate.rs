@@ -179,7 +179,10 @@ mod tests {
             .with(Field::Tp, "8")
             .with(Field::Recompute, "full");
         let distant = warnings(distant);
-        assert!(distant.contains("not measured in a similar layout on the H100."), "{distant}");
+        assert!(
+            distant.contains("similar layout with this software and precision on the H100."),
+            "{distant}"
+        );
     }
 
     #[test]

@@ -326,7 +326,7 @@ impl LogFacts {
         }
         match shape.model() {
             ShapeMatch::One(model) => {
-                if let Some(named) = self.model.replace(model) {
+                if let Some(named) = self.model.replace(*model) {
                     let list = shape.differences(&named.architecture).join(", ");
                     self.conflicts.push(format!(
                         "The log's name says {}, but its arguments don't fit: {list}.",

@@ -380,7 +380,7 @@ impl Report {
         // As many steps as the releases score since 25.08.
         const STEPS: u64 = 10;
         let fix = match log.steps.span() {
-            Some(span) if span.count() > STEPS => {
+            Some(span) if span.count() > STEPS && log.steps.len() as u64 > STEPS => {
                 format!("Score the window {}-{}.", span.last - STEPS + 1, span.last)
             }
             _ => "Run more steps.".to_owned(),

@@ -43,7 +43,7 @@ struct Experts {
 /// A catalog's models that have a shape.
 pub(super) enum ShapeMatch {
     /// The model, with this shape's widths; its layers may be fewer, as in a proxy.
-    One(Cow<'static, Model>),
+    One(Box<Cow<'static, Model>>),
     /// Several models that differ only in what the log does not contain.
     Several(Vec<&'static Model>),
     /// None, and the shape is not whole enough for a model of its own.
@@ -109,8 +109,10 @@ impl ModelShape {
             alike.retain(|model| model.architecture.layers == self.layers);
         }
         match alike.as_slice() {
-            [model] => ShapeMatch::One(Cow::Borrowed(*model)),
-            [] => self.own_model().map_or(ShapeMatch::None, |model| ShapeMatch::One(Cow::Owned(model))),
+            [model] => ShapeMatch::One(Box::new(Cow::Borrowed(*model))),
+            [] => self
+                .own_model()
+                .map_or(ShapeMatch::None, |model| ShapeMatch::One(Box::new(Cow::Owned(model)))),
             _ => ShapeMatch::Several(alike),
         }
     }

@@ -185,7 +185,9 @@ fn a_recipe_is_passed_on_completely() {
         assert!(lines.iter().any(|given| given == line), "{line} is not in {lines:?}");
     }
     assert!(launch.release.is_none() && launch.needs == ["MEGATRON_PATH"]);
-    assert!(launch.warnings.is_empty());
+    // The recipe is for other software, and nothing else is to be warned about.
+    assert_eq!(launch.warnings.len(), 1);
+    assert!(warns(&launch, "The estimate assumes NeMo 2"));
     assert!(!launch.comparable.yes && launch.comparable.baseline.is_some());
 }
 
@@ -277,6 +279,26 @@ fn kinds_of_layers_are_counted() {
     let windowed = of("model=gpt-oss-120b gpu=h100 gpus=64 gbs=64 ep=64");
     assert_eq!(value(&windowed, "--window-size"), Some("127,0".into()));
     assert_eq!(value(&windowed, "--window-attn-skip-freq"), Some("([1]*1+[0]*1)*18".into()));
+}
+
+#[test]
+fn attention_is_the_models() {
+    let has_norm = |text: &str| flags(&of(text)).1.contains_key("--qk-layernorm");
+    assert!(has_norm("model=qwen3-8b gpu=h100 gpus=8 gbs=128"));
+    assert!(has_norm("model=qwen3-30b-a3b gpu=h100 gpus=8 gbs=512 ep=8"));
+    assert!(!has_norm("model=llama3.1-8b gpu=h100 gpus=8 gbs=128"));
+    let base = |model: &str| value(&of(&format!("model={model} gpu=h100 gpus=8 gbs=128")), "--rotary-base");
+    assert_eq!(base("llama3.1-8b").as_deref(), Some("500000"));
+    assert_eq!(base("qwen3-8b").as_deref(), Some("1000000"));
+    assert_eq!(base("llama2-7b"), None, "Megatron-LM's default");
+    assert_eq!(base("nemotron-h-8b"), None, "a hybrid without rotary positions");
+}
+
+#[test]
+fn an_estimate_for_other_software_is_named() {
+    let plan = "model=llama3.1-8b gpu=h100 gpus=8 gbs=128";
+    assert!(warns(&of(&format!("{plan} stack=megatron-bridge-25.11")), "Megatron-Bridge 25.09 to 25.11"));
+    assert!(!warns(&of(&format!("{plan} stack=megatron-lm-0.14")), "The estimate assumes"));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 pub(super) const PREFIX: &str = "own:";
 
 /// The columns of models.csv that describe a model, in the order of the text.
-const COLUMNS: [&str; 37] = [
+const COLUMNS: [&str; 39] = [
     "title",
     "layers",
     "hidden",
@@ -49,6 +49,8 @@ const COLUMNS: [&str; 37] = [
     "window",
     "window_layers",
     "sinks",
+    "qk_norm",
+    "rope_base",
     "params_b",
     "active_b",
 ];
@@ -150,6 +152,8 @@ impl Model {
             family: "own".to_string(),
             architecture,
             seq_len,
+            qk_norm: false,
+            rope_base: None,
             params_b: 0.0,
             active_b: 0.0,
             source: source.to_string(),
@@ -159,6 +163,13 @@ impl Model {
         model.title = title.unwrap_or_else(|| model.made_title());
         model.id = model.to_text();
         model
+    }
+
+    /// Returns the model with what its attention does beside the shape.
+    pub(crate) fn with_attention(mut self, qk_norm: bool, rope_base: Option<u32>) -> Model {
+        (self.qk_norm, self.rope_base) = (qk_norm, rope_base);
+        self.id = self.to_text();
+        self
     }
 
     /// Counts the parameters that nobody gave.
@@ -217,6 +228,8 @@ impl Model {
             cells.extend([("window", window.tokens), ("window_layers", window.layers)]);
         }
         cells.extend(it.attention.sinks.then_some(("sinks", 1)));
+        cells.extend(self.qk_norm.then_some(("qk_norm", 1)));
+        cells.extend(self.rope_base.map(|base| ("rope_base", base)));
         cells
     }
 }

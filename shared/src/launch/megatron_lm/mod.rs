@@ -22,6 +22,7 @@ use super::{Launch, LaunchComparability};
 use crate::field::Field;
 use crate::message;
 use crate::message::Setting;
+use crate::options::Stack;
 use crate::problem::Problem;
 use crate::scenario::Scenario;
 use job::MegatronJob;
@@ -33,6 +34,7 @@ use job::MegatronJob;
 pub(super) fn launch(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<Problem>> {
     let mut job = MegatronJob::new(scenario, options);
     unused(&mut job);
+    software(&mut job);
     slurm::check(&mut job);
     model::apply(&mut job);
     parallel::apply(&mut job);
@@ -59,6 +61,21 @@ pub(super) fn launch(scenario: &Scenario, options: &LaunchOptions) -> Result<Lau
         env: job.env.into_iter().collect(),
         warnings: job.warnings,
     })
+}
+
+/// Warns if the estimate is for other software than the script runs.
+fn software(job: &mut MegatronJob) {
+    let planned = job.scenario.options.stack;
+    if planned != Stack::MegatronLm014 {
+        job.warn(
+            format!("The estimate assumes {}, but this script runs Megatron-LM.", planned.title()),
+            message![
+                "Set ",
+                Setting::new(Field::Stack, Stack::MegatronLm014),
+                " for an estimate of Megatron-LM."
+            ],
+        );
+    }
 }
 
 /// Returns whether the run can be compared with a published number, which other software reached.

@@ -24,6 +24,9 @@ pub(super) fn apply(job: &mut MegatronJob) {
     job.set("--max-position-embeddings", seq_len);
     // Hybrids learn positions in their Mamba layers.
     job.set("--position-embedding-type", if architecture.mamba.is_some() { "none" } else { "rope" });
+    if let (Some(base), None) = (job.scenario.model.rope_base, &architecture.mamba) {
+        job.set("--rotary-base", base);
+    }
     job.flag("--disable-bias-linear");
     job.set("--attention-dropout", 0);
     job.set("--hidden-dropout", 0);
@@ -100,6 +103,9 @@ fn attention(job: &mut MegatronJob, attention: &Attention) {
             job.set("--qk-pos-emb-head-dim", qk_rope);
             job.set("--v-head-dim", v_head);
         }
+    }
+    if job.scenario.model.qk_norm {
+        job.flag("--qk-layernorm");
     }
     let Some(window) = &attention.window else { return };
     // The flag counts the tokens before and after a query; the window includes the query.
