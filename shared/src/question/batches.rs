@@ -62,9 +62,22 @@ impl GlobalBatches {
         self.freedom == Freedom::Assumed
     }
 
-    /// Returns another permitted batch that suits a number of GPUs: a multiple of its odd divisor and of a power of two, near
-    /// the assumed batch or the upper end of the range. None if the usual ones suit it, or no other is permitted.
-    pub fn suited(&self, gpus: u32) -> Option<u32> {
+    /// Returns other permitted batches that suit a number of GPUs: a multiple of its odd divisor and of a power of two, near
+    /// the assumed batch or the upper end of the range; in a range, also the largest multiple of the number itself. Empty if
+    /// the usual ones suit it, or no other is permitted.
+    pub fn suited(&self, gpus: u32) -> Vec<u32> {
+        let mut sizes: Vec<u32> = self.near_the_upper_end(gpus).into_iter().collect();
+        if let (Freedom::Range, [least, .., most]) = (self.freedom, &*self.sizes)
+            && let Some(times) = most.checked_div(gpus)
+        {
+            sizes.extend(Some(times * gpus).filter(|size| size >= least));
+        }
+        sizes.retain(|size| !self.sizes.contains(size));
+        sizes.dedup();
+        sizes
+    }
+
+    fn near_the_upper_end(&self, gpus: u32) -> Option<u32> {
         let (least, most) = (*self.sizes.first()?, *self.sizes.last()?);
         let odd = gpus.checked_shr(gpus.trailing_zeros())?;
         let near = f64::from(most);
@@ -73,9 +86,9 @@ impl GlobalBatches {
             let fits = move |unit: &u32| f64::from(*unit) <= near * share;
             std::iter::successors(Some(odd), |unit| unit.checked_mul(2)).take_while(fits).last()
         };
-        let size = match self.freedom {
-            Freedom::Fixed => return None,
-            Freedom::Assumed if odd == 1 => return None,
+        match self.freedom {
+            Freedom::Fixed => None,
+            Freedom::Assumed if odd == 1 => None,
             Freedom::Assumed => {
                 let unit = units(2.0 * MOST_CHANGE)?;
                 let multiple = (libm::round(near / f64::from(unit)) as u32).max(1) * unit;
@@ -86,8 +99,7 @@ impl GlobalBatches {
                 let unit = units(MOST_CHANGE)?;
                 Some(most / unit * unit).filter(|size| *size >= least)
             }
-        };
-        size.filter(|size| !self.sizes.contains(size))
+        }
     }
 }
 
@@ -100,10 +112,10 @@ mod tests {
         let batches = GlobalBatches::assumed(1024);
         assert_eq!(
             [512, 768, 576, 1000, 640].map(|gpus| batches.suited(gpus)),
-            [None, Some(960), Some(1152), Some(1000), Some(960),]
+            [vec![], vec![960], vec![1152], vec![1000], vec![960]]
         );
         for gpus in (8..4096).step_by(8) {
-            if let Some(size) = batches.suited(gpus) {
+            for size in batches.suited(gpus) {
                 assert!((870..=1178).contains(&size), "{gpus}: {size}");
             }
         }
@@ -111,11 +123,12 @@ mod tests {
 
     #[test]
     fn a_typed_batch_stays_and_a_range_is_not_left() {
-        assert_eq!(GlobalBatches::fixed(1024).suited(768), None);
-        assert_eq!(GlobalBatches::assumed(1024).suited(0), None);
+        assert!(GlobalBatches::fixed(1024).suited(768).is_empty());
+        assert!(GlobalBatches::assumed(1024).suited(0).is_empty());
         let range = GlobalBatches::range(732, 1220);
         assert_eq!(range.sizes(), [732, 1024, 1220]);
-        assert_eq!(range.suited(768), Some(1152));
-        assert_eq!(GlobalBatches::range(1100, 1120).suited(768), None);
+        assert_eq!(range.suited(768), [1152, 768]);
+        assert!(GlobalBatches::range(1100, 1120).suited(768).is_empty());
+        assert!(range.suited(0).is_empty());
     }
 }

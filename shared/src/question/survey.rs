@@ -81,20 +81,18 @@ impl<'a> Survey<'a> {
 
     /// Returns the best plan on a number of GPUs, with the question's batch or with one that suits the number.
     fn best_run(&mut self, gpus: u32) -> Option<PlannedRun> {
-        let usual = best_of(&self.search, self.question, self.offer, gpus);
-        let Some(size) = self.question.gbs.suited(gpus) else { return usual };
         let (question, offer) = (self.question, self.offer);
-        let search = self
-            .suited
-            .entry(size)
-            .or_insert_with(|| LayoutSearch::new(SearchSpace { gbs: vec![size], ..question.space(offer) }));
-        let suited =
-            search.rank(gpus, 1).best.first().map(|layout| PlannedRun::new(question, offer, gpus, *layout));
-        match (usual, suited) {
-            (Some(usual), Some(suited)) if suited.days < usual.days * WORTH_ANOTHER_BATCH => Some(suited),
-            (usual @ Some(_), _) => usual,
-            (None, suited) => suited,
-        }
+        let usual = best_of(&self.search, question, offer, gpus);
+        self.question.gbs.suited(gpus).into_iter().fold(usual, |best, size| {
+            let search = self.suited.entry(size).or_insert_with(|| {
+                LayoutSearch::new(SearchSpace { gbs: vec![size], ..question.space(offer) })
+            });
+            match (best, best_of(search, question, offer, gpus)) {
+                (Some(best), Some(suited)) if suited.days < best.days * WORTH_ANOTHER_BATCH => Some(suited),
+                (best @ Some(_), _) => best,
+                (None, suited) => suited,
+            }
+        })
     }
 
     /// Returns the search that found a plan.
