@@ -13,7 +13,9 @@ use trainplan_shared::calibration::validate::Validator;
 use trainplan_shared::calibration::{
     CalibrationFiles, Calibrator, ErrorSummary, FrozenSplit, Grouping, HeldOutRow, fit, intervals,
 };
-use trainplan_shared::estimate::{Anchors, Constants, Covariance, Features, MemoryEstimate, Residual, fits};
+use trainplan_shared::estimate::{
+    Anchors, Constants, Covariance, Features, MeasuredConfiguration, MemoryEstimate, Record, Residual, fits,
+};
 use trainplan_shared::measurements::{MeasuredScenario, Measurement, embedded, parse};
 
 /// A calibration from scratch, with every fold judged.
@@ -95,6 +97,7 @@ fn a_calibration_from_scratch_reproduces_the_files_of_the_repository() {
     let files = &CALIBRATION.files;
     assert_same(&files.constants, include_str!("../data/calibration.csv"));
     assert_same(&files.anchors, include_str!("../data/anchors.csv"));
+    assert_same(&files.anchor_runs, include_str!("../data/anchor_runs.csv"));
     assert_same(&files.intervals, include_str!("../data/intervals.csv"));
     assert_same(&files.held_out, include_str!("../data/held_out.csv"));
     assert_same(&files.report, include_str!("../../docs/accuracy.md"));
@@ -240,8 +243,7 @@ fn validation_never_corrects_a_row_by_its_own_mapping() {
         let own = scenario(row);
         let without = good.iter().filter(|other| scenario(other).mapping != own.mapping);
         let known = without.map(|other| Residual {
-            what: other.id.clone(),
-            runs: Vec::new(),
+            record: Record::Own(MeasuredConfiguration { what: other.id.clone(), runs: Vec::new() }),
             features: Features::of(&scenario(other).inputs()),
             log_ratio: libm::log(other.step_time_s.unwrap() / fit::predict(other, constants).unwrap()),
         });

@@ -106,10 +106,10 @@ fn every_published_row_is_predicted_or_has_a_reason() {
     }
     // Every GPU, precision and software of the file is known. Some models have no published architecture or layout.
     for reason in reasons.keys() {
-        let expected = [" is unknown", " is missing", " is not pre-training", " EP ", "GBS "];
+        let expected = [" is unknown", " is missing", " is not pre-training", " EP ", "GBS ", "be split"];
         assert!(expected.iter().any(|part| reason.contains(part)), "{reasons:#?}");
     }
-    assert!(reasons.values().sum::<usize>() < 100, "{reasons:#?}");
+    assert!(reasons.values().sum::<usize>() < 110, "{reasons:#?}");
 }
 
 #[test]

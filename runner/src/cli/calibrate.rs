@@ -32,8 +32,8 @@ pub(super) struct Args {
     /// Compute the factor of your cluster instead: measured divided by predicted step time
     #[arg(long, requires = "files")]
     cluster: bool,
-    /// Write calibration.csv, anchors.csv, intervals.csv, held_out.csv, accuracy.md and accuracy.svg to this folder, and
-    /// benchmarks.csv of the embedded measurements
+    /// Write the constants, the anchors, the intervals, the held-out errors and the report to this folder, and without
+    /// files of your own also benchmarks.csv
     #[arg(short, long, value_name = "DIR", conflicts_with = "cluster")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -178,6 +178,7 @@ fn write(folder: &Path, files: &CalibrationFiles) -> Result<Vec<PathBuf>, Failur
     let named = [
         ("calibration.csv", &files.constants),
         ("anchors.csv", &files.anchors),
+        ("anchor_runs.csv", &files.anchor_runs),
         ("intervals.csv", &files.intervals),
         ("held_out.csv", &files.held_out),
         ("accuracy.md", &files.report),

@@ -4,7 +4,8 @@ use super::fit::{self, FitPoint};
 use super::split::{FrozenSplit, Grouping};
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::estimate::{
-    Anchors, Constant, Constants, Covariance, EvidenceKind, Features, MeasuredRun, Residual,
+    Anchors, Constant, Constants, Covariance, EvidenceKind, Features, MeasuredConfiguration, MeasuredRun,
+    Record, Residual,
 };
 use crate::measurements::Measurement;
 use std::collections::BTreeMap;
@@ -140,8 +141,10 @@ pub(super) fn residuals(points: &[FitPoint<'_>], constants: &Constants) -> Vec<R
         let inputs = point.row.scenario.as_ref().ok()?.inputs();
         let modelled_s = fit::predict(point.row, constants)?;
         Some(Residual {
-            what: point.row.title(),
-            runs: vec![MeasuredRun { release: point.row.release_title(), held_out_error: None }],
+            record: Record::Own(MeasuredConfiguration {
+                what: point.row.title(),
+                runs: vec![MeasuredRun { release: point.row.release_title(), held_out_error: None }],
+            }),
             features: Features::of(&inputs),
             log_ratio: libm::log(point.step_time_s / modelled_s),
         })

@@ -20,7 +20,8 @@ pub use split::{FrozenSplit, Grouping};
 pub use summary::ErrorSummary;
 
 use crate::estimate::{
-    Anchors, Constant, Constants, Covariance, EvidenceKind, IntervalClass, Residual, fits,
+    Anchors, Constant, Constants, Covariance, EvidenceKind, IntervalClass, MeasuredConfiguration, Record,
+    Residual, fits,
 };
 use crate::measurements::{Measurement, MeasurementUse};
 use fit::FitPoint;
@@ -39,6 +40,8 @@ pub struct CalibrationFiles {
     pub constants: String,
     /// `anchors.csv`: the model's error on published runs.
     pub anchors: String,
+    /// `anchor_runs.csv`.
+    pub anchor_runs: String,
     /// `intervals.csv`: the intervals of held-out predictions.
     pub intervals: String,
     /// `held_out.csv`: the error of the prediction of each held-out run.
@@ -96,8 +99,10 @@ impl<'a> Calibrator<'a> {
             self.points.iter().filter(|point| !point.row.is_tiny()).copied().collect();
         let mut residuals = held_out::residuals(&planned, constants);
         for (residual, point) in residuals.iter_mut().zip(&planned) {
-            for run in &mut residual.runs {
-                run.held_out_error = errors.get(&point.row.id).map(|error| error.mapping);
+            if let Record::Own(configuration) = &mut residual.record {
+                for run in &mut configuration.runs {
+                    run.held_out_error = errors.get(&point.row.id).map(|error| error.mapping);
+                }
             }
             residual.log_ratio = five(residual.log_ratio).parse().unwrap_or(residual.log_ratio);
         }
@@ -119,6 +124,7 @@ impl<'a> Calibrator<'a> {
         CalibrationFiles {
             constants: constants_file(&self.all, values),
             anchors: anchors_file(&anchors),
+            anchor_runs: anchor_runs_file(&anchors),
             intervals: intervals_file(&intervals),
             held_out: held_out_file(&errors),
             report: report::markdown(judged, &intervals, rows),
@@ -134,7 +140,9 @@ fn merged(residuals: Vec<Residual>) -> Vec<Residual> {
         match merged.iter_mut().find(|(other, _)| other.features == one.features) {
             Some((other, count)) => {
                 other.log_ratio = (other.log_ratio * *count + one.log_ratio) / (*count + 1.0);
-                other.runs.extend(one.runs);
+                if let Record::Own(configuration) = &mut other.record {
+                    configuration.runs.extend_from_slice(&one.record.configuration().runs);
+                }
                 *count += 1.0;
             }
             None => merged.push((one, 1.0)),
@@ -241,8 +249,12 @@ const CONSTANTS_HEAD: &str = "\
 
 const ANCHORS_HEAD: &str = "\
 # Published runs that correct the model. `missed` is the logarithm of measured over modelled, `pull` the run's weight.
-# `shape` and `gpu` are hashes of the architecture and of the GPU type. `releases` are those that measured the run, and
-# `held_out` the error of its prediction without its mapping in each of them. Written by `trainplan calibrate`.
+# `shape` and `gpu` are hashes of the architecture and of the GPU type. Written by `trainplan calibrate`.
+";
+
+const ANCHOR_RUNS_HEAD: &str = "\
+# The rows of anchors.csv in words. `releases` are those that measured the run, and `held_out` the error of its prediction
+# without its mapping in each of them. Written by `trainplan calibrate`.
 ";
 
 const HELD_OUT_HEAD: &str = "\
@@ -276,24 +288,21 @@ fn anchors_file(anchors: &Anchors) -> String {
     let mut text = String::from(ANCHORS_HEAD);
     let rows = anchors.iter().map(|(residual, weight)| {
         let [shape, gpu, dtype, stack, place] = residual.features.cells();
-        let releases: Vec<&str> = residual.runs.iter().map(|run| &*run.release).collect();
-        let errors = residual.runs.iter().map(|run| run.held_out_error.map_or("?".to_string(), thousandth));
-        [
-            residual.what.clone(),
-            shape,
-            gpu,
-            dtype,
-            stack,
-            place,
-            five(residual.log_ratio),
-            five(weight),
-            releases.join("; "),
-            errors.collect::<Vec<_>>().join(" "),
-        ]
+        [shape, gpu, dtype, stack, place, five(residual.log_ratio), five(weight)]
     });
-    let columns =
-        ["what", "shape", "gpu", "dtype", "stack", "place", "missed", "pull", "releases", "held_out"];
-    text += &table(columns, rows);
+    text += &table(["shape", "gpu", "dtype", "stack", "place", "missed", "pull"], rows);
+    text
+}
+
+fn anchor_runs_file(anchors: &Anchors) -> String {
+    let mut text = String::from(ANCHOR_RUNS_HEAD);
+    let rows = anchors.iter().map(|(residual, _)| {
+        let MeasuredConfiguration { what, runs } = residual.record.configuration();
+        let releases: Vec<&str> = runs.iter().map(|run| &*run.release).collect();
+        let errors = runs.iter().map(|run| run.held_out_error.map_or("?".to_string(), thousandth));
+        [what.clone(), releases.join("; "), errors.collect::<Vec<_>>().join(" ")]
+    });
+    text += &table(["what", "releases", "held_out"], rows);
     text
 }
 
@@ -357,5 +366,6 @@ mod tests {
         let calibrator = Calibrator::new(crate::measurements::embedded());
         let anchors = calibrator.anchors(Constants::embedded(), &HeldOutErrors::embedded());
         assert!(anchors_file(&anchors) == include_str!("../../data/anchors.csv"));
+        assert!(anchor_runs_file(&anchors) == include_str!("../../data/anchor_runs.csv"));
     }
 }

@@ -6,7 +6,7 @@
 //! models have no influence.
 
 use super::evidence::SIMILAR;
-use super::{Anchor, Evidence, EvidenceKind, Inputs, MeasuredRun};
+use super::{Anchor, Evidence, EvidenceKind, Inputs, Record};
 use crate::architecture::Architecture;
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::options::Stack;
@@ -207,10 +207,8 @@ fn hash(parts: impl Iterator<Item = u32>) -> u64 {
 /// The physical model's error on a measured run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Residual {
-    /// Model, GPUs and precision of the run, for display.
-    pub what: String,
-    /// Its measurements.
-    pub runs: Vec<MeasuredRun>,
+    /// What was measured, for display.
+    pub record: Record,
     /// The properties that decide which runs it corrects.
     pub features: Features,
     /// Logarithm of measured over modelled step time.
@@ -236,15 +234,10 @@ impl FromRow for AnchorRow {
             *number =
                 text.parse().map_err(|_| row.error(format!("“{text}” in column place is not a number")))?;
         }
-        let errors = row.text("held_out")?.split(' ');
-        let runs = row.text("releases")?.split("; ").zip(errors).map(|(release, error)| MeasuredRun {
-            release: release.to_string(),
-            held_out_error: error.parse().ok(),
-        });
         Ok(AnchorRow {
             residual: Residual {
-                what: row.string("what")?,
-                runs: runs.collect(),
+                // The place is known when all rows are read.
+                record: Record::Embedded(0),
                 features: Features {
                     shape: hexadecimal("shape")?,
                     gpu: hexadecimal("gpu")?,
@@ -284,7 +277,12 @@ impl Anchors {
     pub fn embedded() -> &'static Anchors {
         static EMBEDDED: LazyLock<Anchors> = LazyLock::new(|| {
             let rows: Vec<AnchorRow> = embedded!("anchors.csv");
-            let (residuals, weights) = rows.into_iter().map(|row| (row.residual, row.weight)).unzip();
+            let rows = rows.into_iter().enumerate();
+            let (residuals, weights) = rows
+                .map(|(place, row)| {
+                    (Residual { record: Record::Embedded(place), ..row.residual }, row.weight)
+                })
+                .unzip();
             Anchors { covariance: Covariance::embedded(), residuals, weights }
         });
         &EMBEDDED
@@ -356,14 +354,14 @@ impl Anchors {
 fn nearest(found: &[(f64, &Residual)]) -> Vec<Anchor> {
     let mut listed: Vec<(&Features, Anchor)> = Vec::new();
     for (likeness, residual) in found {
-        let runs = &residual.runs;
+        let record = &residual.record;
         let is_full = listed.len() == LISTED;
         match listed.iter_mut().find(|(features, _)| features.is_same_mapping(&residual.features)) {
-            Some((_, anchor)) => anchor.runs.extend_from_slice(runs),
+            Some((_, anchor)) => anchor.records.push(record.clone()),
             None if is_full => {}
             None => {
-                let what = format!("{}, {}", residual.what, residual.features.layout());
-                let anchor = Anchor { what, likeness: *likeness, runs: runs.clone() };
+                let layout = residual.features.layout();
+                let anchor = Anchor { layout, likeness: *likeness, records: vec![record.clone()] };
                 listed.push((&residual.features, anchor));
             }
         }

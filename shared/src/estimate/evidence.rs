@@ -1,8 +1,10 @@
 //! The measurements behind a predicted step time, and how far they can be trusted.
 
 use crate::choices::choices;
+use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::units::signed_percent;
 use serde::Serialize;
+use std::sync::LazyLock;
 
 /// Likeness above which a measured run on the same GPU counts as a similar layout.
 pub(super) const SIMILAR: f64 = 0.6;
@@ -45,13 +47,75 @@ impl EvidenceKind {
 
 /// A measured run that corrects a prediction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(into = "NamedAnchor")]
 pub struct Anchor {
-    /// Model, GPUs, precision and layout of the measured run, for display.
-    pub what: String,
+    /// Its layout in one line: `TP 4 · PP 2 · MBS 1`.
+    pub layout: String,
     /// How much it has in common with the scenario, from 0 to 1.
     pub likeness: f64,
+    /// Its records: one, or one for each software with which it was measured.
+    pub records: Vec<Record>,
+}
+
+/// An anchor in JSON.
+#[derive(Serialize)]
+struct NamedAnchor {
+    /// Model, GPUs, precision and layout of the measured run, for display.
+    what: String,
+    likeness: f64,
     /// Its measurements: once, or once for each release that measured it.
+    runs: Vec<MeasuredRun>,
+}
+
+impl From<Anchor> for NamedAnchor {
+    fn from(anchor: Anchor) -> NamedAnchor {
+        let runs = anchor.runs().cloned().collect();
+        NamedAnchor { what: anchor.what(), likeness: anchor.likeness, runs }
+    }
+}
+
+/// What was measured: the record itself, or its place among the embedded ones. A search, which shows no records, thus needs
+/// not embed them.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Record {
+    /// A record that is not embedded.
+    Own(MeasuredConfiguration),
+    /// The place in `anchor_runs.csv`.
+    Embedded(usize),
+}
+
+/// A configuration with its measurements.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct MeasuredConfiguration {
+    /// Model, GPUs and precision, for display.
+    pub what: String,
+    /// Its measurements.
     pub runs: Vec<MeasuredRun>,
+}
+
+impl FromRow for MeasuredConfiguration {
+    fn from_row(row: &Row<'_>) -> Result<MeasuredConfiguration, DataError> {
+        let errors = row.text("held_out")?.split(' ');
+        let runs = row.text("releases")?.split("; ").zip(errors).map(|(release, error)| MeasuredRun {
+            release: release.to_string(),
+            held_out_error: error.parse().ok(),
+        });
+        Ok(MeasuredConfiguration { what: row.string("what")?, runs: runs.collect() })
+    }
+}
+
+impl Record {
+    /// Returns what was measured.
+    pub fn configuration(&self) -> &MeasuredConfiguration {
+        static EMBEDDED: LazyLock<Vec<MeasuredConfiguration>> =
+            LazyLock::new(|| embedded!("anchor_runs.csv"));
+        static UNKNOWN: MeasuredConfiguration =
+            MeasuredConfiguration { what: String::new(), runs: Vec::new() };
+        match self {
+            Record::Own(configuration) => configuration,
+            Record::Embedded(place) => EMBEDDED.get(*place).unwrap_or(&UNKNOWN),
+        }
+    }
 }
 
 /// A measurement of a run.
@@ -75,7 +139,21 @@ choices! {
     }
 }
 
+/// How many of the releases that measured a run its line names.
+const LISTED_RELEASES: usize = 2;
+
 impl Anchor {
+    /// Returns model, GPUs, precision and layout of the measured run, for display.
+    pub fn what(&self) -> String {
+        let what = self.records.first().map_or("", |record| &record.configuration().what);
+        format!("{what}, {}", self.layout)
+    }
+
+    /// Returns its measurements.
+    pub fn runs(&self) -> impl Iterator<Item = &MeasuredRun> {
+        self.records.iter().flat_map(|record| &record.configuration().runs)
+    }
+
     /// Returns how close the run is to the scenario.
     pub fn closeness(&self) -> Closeness {
         match self.likeness {
@@ -88,7 +166,7 @@ impl Anchor {
 
     /// Returns the least and the largest held-out error of its measurements; none if no prediction was judged on them.
     pub fn held_out_errors(&self) -> Option<(f64, f64)> {
-        let errors = self.runs.iter().filter_map(|run| run.held_out_error);
+        let errors = self.runs().filter_map(|run| run.held_out_error);
         errors.fold(None, |ends, error| {
             let (low, high) = ends.unwrap_or((error, error));
             Some((error.min(low), error.max(high)))
@@ -99,12 +177,18 @@ impl Anchor {
     /// its own measurements.
     pub fn line(&self) -> String {
         let mut releases: Vec<&str> = Vec::new();
-        for run in &self.runs {
+        for run in self.runs() {
             if !releases.contains(&&*run.release) {
                 releases.push(&run.release);
             }
         }
-        let (what, releases, closeness) = (&self.what, releases.join(", "), self.closeness().title());
+        let more = releases.len().saturating_sub(LISTED_RELEASES);
+        releases.truncate(LISTED_RELEASES);
+        let mut releases = releases.join(", ");
+        if more > 0 {
+            releases += &format!(" and {more} more");
+        }
+        let (what, closeness) = (self.what(), self.closeness().title());
         let held_out = match self.held_out_errors() {
             None => String::new(),
             Some((low, high)) if signed_percent(low) == signed_percent(high) => {
@@ -137,7 +221,7 @@ impl Evidence {
     /// scenario.
     pub fn held_out_error(&self, release: &str) -> Option<f64> {
         let mut own = self.anchors.iter().filter(|anchor| anchor.closeness() == Closeness::Same);
-        own.find_map(|anchor| anchor.runs.iter().find(|run| run.release == release)?.held_out_error)
+        own.find_map(|anchor| anchor.runs().find(|run| run.release == release)?.held_out_error)
     }
 
     /// Returns how far the prediction can be trusted.
@@ -187,7 +271,7 @@ mod tests {
     use super::*;
 
     fn evidence(kind: EvidenceKind, correction: f64, anchors: usize) -> Evidence {
-        let anchor = Anchor { what: "Llama 3.1 8B".to_string(), likeness: 1.0, runs: Vec::new() };
+        let anchor = Anchor { layout: "MBS 1".to_string(), likeness: 1.0, records: Vec::new() };
         Evidence { kind, modelled_s: 1.0, correction, anchors: vec![anchor; anchors] }
     }
 
@@ -214,15 +298,18 @@ mod tests {
             release: release.to_string(),
             held_out_error: Some(error),
         };
-        let what = "Llama 3.1 8B on 8 H100, BF16".to_string();
-        let one =
-            Anchor { what: what.clone(), likeness: 1.0, runs: vec![run("Megatron-Bridge 26.06", 0.031)] };
+        let anchor = |likeness, runs| {
+            let what = "Llama 3.1 8B on 8 H100, BF16".to_string();
+            let record = Record::Own(MeasuredConfiguration { what, runs });
+            Anchor { layout: "MBS 1".to_string(), likeness, records: vec![record] }
+        };
+        let one = anchor(1.0, vec![run("Megatron-Bridge 26.06", 0.031)]);
         assert_eq!(
             one.line(),
-            "Llama 3.1 8B on 8 H100, BF16 (Megatron-Bridge 26.06), same layout; predicted without this run: +3.1 %"
+            "Llama 3.1 8B on 8 H100, BF16, MBS 1 (Megatron-Bridge 26.06), same layout; predicted without this run: +3.1 %"
         );
         let runs = vec![run("DGX Cloud 25.04", 0.02), run("DGX Cloud 25.04", -0.01), run("NeMo 25.07", 0.0)];
-        let several = Anchor { what, likeness: 0.18, runs };
+        let several = anchor(0.18, runs);
         assert!(
             several.line().ends_with(
                 "(DGX Cloud 25.04, NeMo 25.07), distant; predicted without these runs: -1.0 % to +2.0 %"

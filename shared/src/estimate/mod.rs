@@ -14,7 +14,9 @@ mod memory;
 mod step_time;
 
 pub use anchors::{Anchors, Covariance, Features, Residual};
-pub use evidence::{Anchor, Closeness, Confidence, Evidence, EvidenceKind, MeasuredRun};
+pub use evidence::{
+    Anchor, Closeness, Confidence, Evidence, EvidenceKind, MeasuredConfiguration, MeasuredRun, Record,
+};
 pub use inputs::Inputs;
 pub use interval::{Interval, IntervalClass, IntervalTable};
 pub use memory::{MemoryEstimate, MemoryPart, StageGroup, StageMemory, fits, peak_bytes};
