@@ -83,7 +83,7 @@ macro_rules! fields {
 fields! {
     Recipe "recipe" "r" "Recipe" Scenario Text "ID"
         "A published configuration to start from"
-        "Start from a published recipe: MODEL/GPU/DTYPE/GPUS[/strong][@RELEASE]. Without @RELEASE, the newest \
+        "Published recipe: MODEL/GPU/DTYPE/GPUS[/strong][@RELEASE]. Without @RELEASE, the newest \
          release that published a result for the recipe is used",
     Model "model" "m" "Model" Scenario Text "ID|PATH|own:…"
         "" "Model: a known one such as llama3.1-70b (`trainplan models` lists all), the path of a Hugging Face \

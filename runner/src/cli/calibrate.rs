@@ -32,8 +32,8 @@ pub(super) struct Args {
     /// Compute the factor of your cluster instead: measured divided by predicted step time
     #[arg(long, requires = "files")]
     cluster: bool,
-    /// Write the constants, the anchors, the intervals, the held-out errors and the report to this folder, and without
-    /// files of your own also benchmarks.csv
+    /// Folder for the constants, the corrections, the intervals, the held-out errors and the report. If you give no
+    /// FILE, benchmarks.csv is written too
     #[arg(short, long, value_name = "DIR", conflicts_with = "cluster")]
     output: Option<PathBuf>,
     #[command(flatten)]

@@ -25,8 +25,8 @@ use trainplan_shared::units::{
 /// Predict step time and memory of any model, GPU and layout
 ///
 /// The step time comes from a physical model that was fitted to measured runs. The prediction is then corrected
-/// with measurements of similar runs. Its interval is wide enough to contain 80 % of measurements
-/// (docs/accuracy.md). Memory is counted, not fitted.
+/// with measurements of similar runs of the same model. Its interval is wide enough to contain 80 % of measurements
+/// (docs/accuracy.md). The memory estimate adds up the sizes of the tensors; nothing in it is fitted.
 ///
 /// The section "whole run" adds failures, checkpoints, cost and energy. It rests on published failure rates, prices and
 /// power, which the flags under "Whole run" replace.

@@ -13,8 +13,8 @@ use trainplan_shared::history::Thresholds;
 /// Serve the planner and the results over HTTP
 ///
 /// On a loopback address (the default), every user of this machine may read. Uploading, sharing and deleting
-/// require the token that the server prints. On other addresses, everything requires a token unless
-/// the options below allow more: see `trainplan token create`. docs/serving.md explains how to set up a server.
+/// require the token that the server prints. On other addresses, every request requires a token
+/// (`trainplan token create`), unless --read or --login-header allows reading without one. docs/serving.md explains how to set up a server.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

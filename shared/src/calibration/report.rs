@@ -28,7 +28,7 @@ const LINES: &[ReportLine] = &[
 ];
 
 const DENSE: &str = "dense, NVIDIA Megatron family";
-const ROUTED: &str = "MoE, NVIDIA";
+const ROUTED: &str = "MoE, NVIDIA Megatron family";
 const VTRAIN_SINGLE: &str = "vTrain, single node";
 const VTRAIN_MULTI: &str = "vTrain, multi-node";
 const CALCULON: &str = "Calculon's points (megatron-seqsel)";
@@ -155,10 +155,10 @@ never adjusted with runs of the same mapping.
 
 Rows are held out in three ways: by model (all rows of a model together), by model and GPU (all rows of a model on one
 GPU type), or by mapping (in twelve folds). `shared/data/split.csv` lists the folds. In the lines \"held out by model\",
-no run of the predicted LLM is available, so *modelled* and *corrected* are nearly equal. There is one exception: two
-LLMs that differ only in their number of layers count as the same LLM for the correction. If the data include an
-LLM that differs from the predicted one only in its number of layers, the runs of that LLM still adjust the prediction,
-so *modelled* and *corrected* differ. Many LLMs in the data of vTrain, a published simulator study, are like this.
+no run of the predicted LLM is available, so *modelled* and *corrected* are nearly equal. The exception is an
+LLM that has a variant in the data, which differs only in its number of layers. A hold-out treats the variant as another
+model, so its runs are not held out. The correction treats it as the same LLM and uses its runs, so *modelled* and
+*corrected* differ. Many LLMs in the data of vTrain, a published simulator study, are like this.
 
 Two inputs of the predictions may carry information from held-out rows. First, the correction gives more weight to runs
 that resemble the predicted one; the seven numbers behind these weights (`shared/data/kinship.csv`) were tuned by hand
@@ -226,7 +226,7 @@ const INTERVALS: &str = "
 Predictions fall into four classes (table below). *Routed* means a mixture of experts (MoE). A prediction is *interpolated*
 if a similar layout of the LLM was measured on the same GPU type, with the same software and precision; otherwise it is
 *extrapolated*. Rows are held out by mapping to measure the interpolated classes, and by model to measure the
-extrapolated ones, so many rows count in two classes.
+extrapolated ones. Many rows therefore count in two classes.
 
 The interval of a class contains at least 80 % of the ratios of measured to predicted step time among its held-out rows.
 The table shows it in percent below and above the prediction. Coverage is cross-validated: each fold is checked against

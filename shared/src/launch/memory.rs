@@ -1,6 +1,6 @@
 //! Whether a launch fits into the GPUs' memory, by the estimate.
 
-use super::{LaunchWarning, Style};
+use super::{LaunchWarning, Style, WarningTopic};
 use crate::estimate::{Inputs, MemoryEstimate};
 use crate::field::Field;
 use crate::message;
@@ -42,5 +42,5 @@ pub(super) fn warning(scenario: &Scenario, style: Style) -> Option<LaunchWarning
         ],
         false => message!["The estimate suggests changes that fit."],
     };
-    Some(LaunchWarning { text: text.into(), fix })
+    Some(LaunchWarning { topic: WarningTopic::Memory, text: text.into(), fix })
 }

@@ -31,7 +31,7 @@ mod word;
 pub use choice::{ClusterType, Style};
 pub use options::LaunchOptions;
 pub use outputs::Outputs;
-pub use plan::LaunchWarning;
+pub use plan::{LaunchWarning, WarningTopic};
 pub use prepare::Instruction;
 pub use script::ShellScript;
 pub use values::{EnvOverrides, Gres, SlurmParam, SlurmParams, TimeLimit};

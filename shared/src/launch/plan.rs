@@ -14,9 +14,21 @@ use crate::scenario::Scenario;
 use serde::Serialize;
 use std::fmt;
 
+/// What a warning is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WarningTopic {
+    /// The script's run doesn't fit in memory.
+    Memory,
+    /// Anything else.
+    Script,
+}
+
 /// A warning about a launch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LaunchWarning {
+    /// What it is about.
+    pub topic: WarningTopic,
     /// What happens: one or several sentences.
     pub text: Message,
     /// What to do about it: a sentence; empty if there is nothing to do.
@@ -167,7 +179,7 @@ impl<'a> LaunchPlan<'a> {
     }
 
     pub(super) fn warn(&mut self, text: impl Into<Message>, fix: impl Into<Message>) {
-        self.warnings.push(LaunchWarning { text: text.into(), fix: fix.into() });
+        self.warnings.push(LaunchWarning { topic: WarningTopic::Script, text: text.into(), fix: fix.into() });
     }
 
     pub(super) fn refuse(&mut self, problem: Problem) {

@@ -211,6 +211,8 @@ pub(crate) struct Launch {
 /// A warning about a launch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Warning {
+    /// Whether the script's run doesn't fit in memory.
+    pub(crate) is_of_memory: bool,
     pub(crate) text: String,
     /// The action to take; may be empty.
     pub(crate) fix: String,

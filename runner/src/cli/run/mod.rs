@@ -21,8 +21,8 @@ use trainplan_shared::units::{readable, readable_range};
 
 /// Run a campaign on its cluster, or continue one
 ///
-/// A campaign file (*.campaign.toml) lists runs. Each run has a recipe or a scenario; its keys are the flags of
-/// `trainplan estimate` and `trainplan launch`. The cluster's profile is in ~/.config/trainplan/clusters.toml.
+/// A campaign file (*.campaign.toml) lists runs. Each run names a recipe or describes a scenario. Its
+/// TOML keys have the names of the flags of `trainplan estimate` and `trainplan launch`. The cluster's profile is in ~/.config/trainplan/clusters.toml.
 ///
 /// Every run is submitted exactly once and followed. When it ends, it is scored: its step time, tokens per second
 /// and MFU are computed from its log. They are compared with the plan and with the published number, and stored.

@@ -4,7 +4,7 @@ use super::name;
 use crate::catalog::Generation;
 use crate::field::Field;
 use crate::launch::options::LaunchOptions;
-use crate::launch::plan::LaunchWarning;
+use crate::launch::plan::{LaunchWarning, WarningTopic};
 use crate::launch::word::ShellWord;
 use crate::message::Message;
 use crate::problem::Problem;
@@ -135,7 +135,7 @@ impl<'a> MegatronJob<'a> {
     }
 
     pub(super) fn warn(&mut self, text: impl Into<Message>, fix: impl Into<Message>) {
-        self.warnings.push(LaunchWarning { text: text.into(), fix: fix.into() });
+        self.warnings.push(LaunchWarning { topic: WarningTopic::Script, text: text.into(), fix: fix.into() });
     }
 
     pub(super) fn refuse(&mut self, problem: Problem) {

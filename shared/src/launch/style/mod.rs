@@ -6,7 +6,7 @@ pub(super) mod sbatch;
 
 use super::choice::{ClusterType, Style};
 use super::options::LaunchOptions;
-use super::plan::{LaunchPlan, LaunchWarning};
+use super::plan::{LaunchPlan, LaunchWarning, WarningTopic};
 use super::target::Target;
 use super::word::ShellWord;
 use crate::field::Field;
@@ -41,7 +41,10 @@ pub(super) fn choose(
         let usual = styles.first().copied().unwrap_or(Style::LaunchSh);
         let Some(why) = obstacle(usual) else { return Ok((usual, None)) };
         let text = format!("launch.sh is used, because {why}.").into();
-        return Ok((Style::LaunchSh, Some(LaunchWarning { text, fix: Message::default() })));
+        return Ok((
+            Style::LaunchSh,
+            Some(LaunchWarning { topic: WarningTopic::Script, text, fix: Message::default() }),
+        ));
     };
     if !styles.contains(&wanted) {
         let message =

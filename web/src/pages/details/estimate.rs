@@ -127,10 +127,8 @@ pub(super) fn LaunchFit() -> impl IntoView {
             return None;
         }
         let launched = plan.calculator.launch.latest()?;
-        let warnings = launched.launch.as_ref()?.warnings.iter();
-        let mut of_stack =
-            warnings.filter(|warning| warning.settings.iter().any(|(flag, _)| flag == Field::Stack.flag()));
-        of_stack.next().cloned()
+        let mut warnings = launched.launch.as_ref()?.warnings.iter();
+        warnings.find(|warning| warning.is_of_memory).cloned()
     });
     let change = move |_| {
         if let Some(warning) = warning.get_untracked() {

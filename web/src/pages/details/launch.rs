@@ -193,7 +193,7 @@ fn Script() -> impl IntoView {
 #[component]
 fn LaunchWarning(warning: Warning) -> impl IntoView {
     let address = Plan::of_page().address;
-    let Warning { text, fix, settings } = warning;
+    let Warning { text, fix, settings, .. } = warning;
     let settings: Vec<(Field, String)> =
         settings.into_iter().filter_map(|(flag, value)| Some((Field::from_flag(&flag)?, value))).collect();
     let names: Vec<String> =

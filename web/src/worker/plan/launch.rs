@@ -4,7 +4,8 @@ use super::campaign::campaign;
 use crate::message::{Launch as Shown, Launched, Refusal, Step as ShownStep, Warning as ShownWarning};
 use trainplan_shared::catalog::Release;
 use trainplan_shared::launch::{
-    Instruction, Launch, LaunchComparability, LaunchOptions, LaunchWarning, Style, launch as release,
+    Instruction, Launch, LaunchComparability, LaunchOptions, LaunchWarning, Style, WarningTopic,
+    launch as release,
 };
 use trainplan_shared::link;
 use trainplan_shared::message::Front;
@@ -66,6 +67,7 @@ fn shown(launch: &Launch) -> Shown {
 fn warning(warning: &LaunchWarning) -> ShownWarning {
     let settings = warning.fix.settings().map(|set| (set.field.flag().to_string(), set.value.clone()));
     ShownWarning {
+        is_of_memory: warning.topic == WarningTopic::Memory,
         text: warning.text.text(Front::Page),
         fix: warning.fix.text(Front::Page),
         settings: settings.collect(),
