@@ -84,7 +84,7 @@ test.describe("a server with private runs", () => {
     await expect(guest.getByText(/^Shared view: 1 run until 20[\d-]+ [\d:]+ UTC\.$/)).toBeVisible();
     for (const name of ["Share with an expiring link", "Compare with…"]) await expect(guest.getByText(name)).toHaveCount(0);
     const pages = guest.getByRole("navigation").getByRole("link");
-    await expect(pages).toHaveText(["Plan", "Recipes", "Shared with you"]);
+    await expect(pages).toHaveText(["Plan", "Benchmarks", "Shared with you"]);
     await expectAccessible(guest);
     await guest.goto("/results");
     await expect(guest.locator("table.reports")).toHaveCount(0);
