@@ -156,9 +156,9 @@ never adjusted with runs of the same mapping.
 Rows are held out in three ways: by model (all rows of a model together), by model and GPU (all rows of a model on one
 GPU type), or by mapping (in twelve folds). `shared/data/split.csv` lists the folds. In the lines \"held out by model\",
 no run of the predicted LLM is available, so *modelled* and *corrected* are nearly equal. The exception is an
-LLM that has a variant in the data, which differs only in its number of layers. A hold-out treats the variant as another
-model, so its runs are not held out. The correction treats it as the same LLM and uses its runs, so *modelled* and
-*corrected* differ. Many LLMs in the data of vTrain, a published simulator study, are like this.
+LLM of which the data include a variant that differs only in the number of layers. When the LLM is held out, the variant
+counts as another model, so the variant's runs stay in. The correction counts the variant as the same LLM and uses those
+runs, so *modelled* and *corrected* differ. Many LLMs in the data of vTrain, a published simulator study, are like this.
 
 Two inputs of the predictions may carry information from held-out rows. First, the correction gives more weight to runs
 that resemble the predicted one; the seven numbers behind these weights (`shared/data/kinship.csv`) were tuned by hand
@@ -203,8 +203,8 @@ predicted in the same order as measured, excluding pairs whose measured times di
 const MEMORY: &str = "
 ## Memory
 
-The memory estimate is counted from tensors; nothing in it is fitted. Measurements of the kind `max_allocated` count
-tensors only; the other kinds include reserved memory.
+The memory estimate is counted from tensors; nothing in it is fitted. Measurements of allocated memory count tensors
+only; the other kinds include reserved memory.
 
 | source | kind | n | mean abs. error | largest |
 |---|---|--:|--:|--:|

@@ -110,10 +110,10 @@ impl Measurement {
     }
 
     /// Returns the memory that the estimate predicts for the row, bytes, counted like the row's own
-    /// measurement: tensors only for `max_allocated`, otherwise with reserved memory.
+    /// measurement: tensors only for allocated memory, otherwise with reserved memory.
     pub fn predicted_memory_bytes(&self) -> Option<f64> {
         let memory = MemoryEstimate::of(&self.scenario.as_ref().ok()?.inputs());
-        let is_allocated = self.memory_kind.contains("max_allocated");
+        let is_allocated = self.memory_kind.contains("allocated");
         Some(if is_allocated { memory.total_bytes() } else { memory.needed_bytes() })
     }
 
