@@ -156,8 +156,8 @@ never adjusted with runs of the same mapping.
 Rows are held out in three ways: by model (all rows of a model together), by model and GPU (all rows of a model on one
 GPU type), or by mapping (in twelve folds). `shared/data/split.csv` lists the folds. In the lines \"held out by model\",
 no run of the predicted LLM is available, so *modelled* and *corrected* are nearly equal. The exception is an
-LLM of which the data include a variant that differs only in the number of layers. When the LLM is held out, the variant
-counts as another model, so the variant's runs stay in. The correction counts the variant as the same LLM and uses those
+LLM with a variant in the data that differs only in the number of layers. When the LLM is held out, the variant counts as
+another model, so the variant's runs stay in. The correction counts the variant as the same LLM and uses those
 runs, so *modelled* and *corrected* differ. Many LLMs in the data of vTrain, a published simulator study, are like this.
 
 Two inputs of the predictions may carry information from held-out rows. First, the correction gives more weight to runs
