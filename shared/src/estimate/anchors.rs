@@ -6,7 +6,7 @@
 //! models have no influence.
 
 use super::evidence::SIMILAR;
-use super::{Anchor, Evidence, EvidenceKind, Inputs, Record};
+use super::{Anchor, Confidence, Evidence, EvidenceKind, Inputs, Record};
 use crate::architecture::Architecture;
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::options::Stack;
@@ -252,6 +252,17 @@ impl FromRow for AnchorRow {
     }
 }
 
+/// The correction of a prediction by measured runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Correction {
+    /// Factor on the physical model's step time.
+    pub(crate) factor: f64,
+    /// How close the nearest run is.
+    pub(crate) kind: EvidenceKind,
+    /// How far the prediction can be trusted.
+    pub(crate) confidence: Confidence,
+}
+
 /// Measured runs that correct predictions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Anchors {
@@ -319,13 +330,31 @@ impl Anchors {
 
     /// Returns the measurements that correct a prediction of `modelled_s`, and the correction.
     pub fn evidence(&self, inputs: &Inputs<'_>, modelled_s: f64) -> Evidence {
+        let mut found: Vec<(f64, &Residual)> = Vec::new();
+        let (correction, kind) = self.compare(inputs, |likeness, residual| found.push((likeness, residual)));
+        found.sort_by(|a, b| b.0.total_cmp(&a.0));
+        Evidence { kind, modelled_s, correction, anchors: nearest(&found) }
+    }
+
+    /// Returns the correction of a prediction without the measurements behind it, for a search of many layouts.
+    pub(crate) fn correction(&self, inputs: &Inputs<'_>) -> Correction {
+        let mut is_measured = false;
+        let (factor, kind) = self.compare(inputs, |_, _| is_measured = true);
+        Correction { factor, kind, confidence: kind.confidence(is_measured) }
+    }
+
+    /// Returns the correction of a prediction and its kind. `see` gets each measured run of the model with its likeness.
+    fn compare<'a>(
+        &'a self,
+        inputs: &Inputs<'_>,
+        mut see: impl FnMut(f64, &'a Residual),
+    ) -> (f64, EvidenceKind) {
         let features = Features::of(inputs);
         let variance = features.covariance(&features, &self.covariance);
         // A GPU whose numbers the user changed was never measured.
         let is_own_gpu = inputs.gpu.id.contains(':');
         let mut log_correction = 0.0;
         let mut kind = EvidenceKind::Modelled;
-        let mut found: Vec<(f64, &Residual)> = Vec::new();
         let first = self.residuals.partition_point(|residual| residual.features.shape < features.shape);
         for (residual, weight) in self.residuals.iter().zip(&self.weights).skip(first) {
             let other = &residual.features;
@@ -342,10 +371,9 @@ impl Anchors {
             } else if other.gpu == features.gpu && likeness >= SIMILAR && kind == EvidenceKind::Modelled {
                 kind = EvidenceKind::Interpolated;
             }
-            found.push((likeness, residual));
+            see(likeness, residual);
         }
-        found.sort_by(|a, b| b.0.total_cmp(&a.0));
-        Evidence { kind, modelled_s, correction: libm::exp(log_correction), anchors: nearest(&found) }
+        (libm::exp(log_correction), kind)
     }
 }
 

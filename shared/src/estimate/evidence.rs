@@ -35,6 +35,16 @@ pub enum EvidenceKind {
 }
 
 impl EvidenceKind {
+    /// Returns how far a prediction can be trusted, by whether any run of its model was measured.
+    pub(super) const fn confidence(self, is_measured: bool) -> Confidence {
+        match (self, is_measured) {
+            (EvidenceKind::Published, _) => Confidence::High,
+            (EvidenceKind::Interpolated, _) => Confidence::Medium,
+            (EvidenceKind::Modelled, true) => Confidence::Low,
+            (EvidenceKind::Modelled, false) => Confidence::Lowest,
+        }
+    }
+
     /// Returns the id that JSON and stored plans use.
     pub const fn id(self) -> &'static str {
         match self {
@@ -226,12 +236,7 @@ impl Evidence {
 
     /// Returns how far the prediction can be trusted.
     pub fn confidence(&self) -> Confidence {
-        match (self.kind, self.anchors.is_empty()) {
-            (EvidenceKind::Published, _) => Confidence::High,
-            (EvidenceKind::Interpolated, _) => Confidence::Medium,
-            (EvidenceKind::Modelled, false) => Confidence::Low,
-            (EvidenceKind::Modelled, true) => Confidence::Lowest,
-        }
+        self.kind.confidence(!self.anchors.is_empty())
     }
 
     /// Returns the sentences that the terminal and the page both show under a prediction.

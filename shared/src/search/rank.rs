@@ -327,13 +327,13 @@ impl<'a> LayoutSearch<'a> {
                         if found.excludes(modelled_s * blocks.least_correction / f64::from(*gbs)) {
                             continue;
                         }
-                        let evidence = anchors.evidence(&inputs, modelled_s);
-                        let factor = evidence.correction * options.cluster_factor.unwrap_or(1.0);
+                        let correction = anchors.correction(&inputs);
+                        let factor = correction.factor * options.cluster_factor.unwrap_or(1.0);
                         let mid = breakdown.scaled(factor).step_time_s();
                         found.add(RankedLayout {
                             candidate,
-                            step_time_s: IntervalTable::embedded().around(mid, &inputs, evidence.kind),
-                            confidence: evidence.confidence(),
+                            step_time_s: IntervalTable::embedded().around(mid, &inputs, correction.kind),
+                            confidence: correction.confidence,
                             margin_bytes,
                         });
                     }
