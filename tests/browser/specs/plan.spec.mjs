@@ -127,7 +127,7 @@ test("an unmeasured recipe is predicted, and accepts a step time or an MFU", asy
 test("the scaling chart is drawn with a table, and the theme is remembered", async ({ page }) => {
   await page.goto(`/?v=1&r=${RECIPE}&tab=scaling`);
   await expect(page.locator(".scaling .chart .main-svg").first()).toBeVisible();
-  await expect(page.locator(".scaling .chart .scatterlayer .trace")).toHaveCount(3);
+  await expect(page.locator(".scaling .chart .scatterlayer .trace")).toHaveCount(5);
   await page.locator("#quantity").selectOption("mfu-recipe");
   await expect(page.locator(".scaling table.numbers")).toContainText("43.68");
   await page.getByRole("button", { name: /Colours/ }).click();
