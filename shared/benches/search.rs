@@ -6,6 +6,7 @@
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use trainplan_shared::field::Field;
+use trainplan_shared::question::Survey;
 use trainplan_shared::search::LayoutSearch;
 use trainplan_shared::spec::Spec;
 
@@ -31,6 +32,18 @@ fn benches(c: &mut Criterion) {
         // A question searches many numbers of GPUs and prepares once.
         group.bench_function(BenchmarkId::new("rank", &name), |bencher| {
             bencher.iter(|| search.rank(black_box(gpus), MOST));
+        });
+    }
+    group.finish();
+    // What the Plan page asks: all round numbers of GPUs of both types, then every node below the best.
+    let mut group = c.benchmark_group("question");
+    group.sample_size(10);
+    for model in ["llama3.1-70b", "qwen3-235b-a22b"] {
+        let spec = Spec::default().with(Field::Model, model).with(Field::GpuTypes, "h100,b200");
+        let question = spec.with(Field::Tokens, "10T").with(Field::Deadline, "60d").question().unwrap();
+        group.bench_function(format!("{model} on H100 or B200"), |bencher| {
+            let answer = |offer| Survey::new(&question, offer).finish();
+            bencher.iter(|| question.offers.iter().map(answer).collect::<Vec<_>>());
         });
     }
     group.finish();

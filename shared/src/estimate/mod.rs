@@ -14,6 +14,7 @@ mod memory;
 mod step_time;
 
 pub use anchors::{Anchors, Covariance, Features, Residual};
+pub(crate) use anchors::{Coordinate, CorrectionBound};
 pub use evidence::{
     Anchor, Closeness, Confidence, Evidence, EvidenceKind, MeasuredConfiguration, MeasuredRun, Record,
 };

@@ -84,9 +84,8 @@ impl<'a> Survey<'a> {
         let (question, offer) = (self.question, self.offer);
         let usual = best_of(&self.search, question, offer, gpus);
         self.question.gbs.suited(gpus).into_iter().fold(usual, |best, size| {
-            let search = self.suited.entry(size).or_insert_with(|| {
-                LayoutSearch::new(SearchSpace { gbs: vec![size], ..question.space(offer) })
-            });
+            let usual = &self.search;
+            let search = self.suited.entry(size).or_insert_with(|| usual.with_batches(vec![size]));
             match (best, best_of(search, question, offer, gpus)) {
                 (Some(best), Some(suited)) if suited.days < best.days * WORTH_ANOTHER_BATCH => Some(suited),
                 (best @ Some(_), _) => best,

@@ -3,6 +3,7 @@
 //! The search is exhaustive: a [`Ranking`] equals what estimating every valid layout would give. [`StackRules`] says which
 //! layouts the software runs; [`SearchCounts`] says which rule discarded how many.
 
+mod blocks;
 mod candidate;
 mod locks;
 mod rank;

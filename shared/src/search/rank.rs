@@ -3,18 +3,18 @@
 //! A lower bound of the step time orders the choices that decide the costs of a micro batch. Once the bound exceeds what
 //! the best layouts need, nothing after it can be among them.
 
-use super::rules::tp_stays_in_domain;
+use super::blocks::{BlockChoice, Blocks, OF_MICRO_BATCH};
 use super::space::{Dimensions, Pipeline};
 use super::{Candidate, Rule, SearchCounts, SearchSpace};
 use crate::batch::Batch;
 use crate::estimate::{
-    Anchors, Confidence, Constants, Estimate, Inputs, Interval, IntervalTable, MicroBatchCosts,
-    MicroBatchMemory, capacity_bytes, least_bytes, straggling,
+    Anchors, Confidence, Constants, Coordinate, CorrectionBound, Estimate, Inputs, Interval, IntervalTable,
+    MicroBatchCosts, MicroBatchMemory, capacity_bytes, least_bytes, straggling,
 };
-use crate::layout::Layout;
-use crate::options::{Recompute, TrainingOptions};
+use crate::options::TrainingOptions;
 use crate::precision::Dtype;
 use std::cmp::Ordering;
+use std::rc::Rc;
 
 /// Layouts whose time per sequence differs by less than this count as equally fast: intervals are ten times as wide.
 const TIE: f64 = 0.01;
@@ -82,101 +82,12 @@ pub struct Ranking {
 pub struct LayoutSearch<'a> {
     space: SearchSpace<'a>,
     dimensions: Dimensions,
-    /// Sorted by their bound.
-    blocks: Vec<BlockChoice>,
+    /// Shared with the searches of the same space with other batches.
+    blocks: Rc<Blocks>,
 }
 
-/// The choices that decide the costs of a micro batch.
-#[derive(Debug, Clone, Copy)]
-struct BlockChoice {
-    dtype: Dtype,
-    recompute: Recompute,
-    tp: u32,
-    cp: u32,
-    mbs: u32,
-    ep: u32,
-    expert_tp: u32,
-    /// Least correction by measurements and by the user's cluster.
-    least_correction: f64,
-    /// Least seconds per sequence on one GPU, corrected.
-    least_s: f64,
-}
-
-impl BlockChoice {
-    /// Returns every choice, that with the smallest bound first.
-    fn all(space: &SearchSpace<'_>, dimensions: &Dimensions) -> Vec<BlockChoice> {
-        let (constants, anchors) = (Constants::embedded(), Anchors::embedded());
-        // One pipeline of each kind stands for all: the costs of a micro batch differ only between the two.
-        let of_kind = |interleaved| dimensions.pipelines.iter().find(|each| (each.vp > 1) == interleaved);
-        let mut templates: Vec<Layout> =
-            [false, true].into_iter().filter_map(of_kind).map(|pipeline| pipeline.layout.clone()).collect();
-        let mut all = Vec::new();
-        for (dtype, recompute) in pairs(&dimensions.dtypes, &dimensions.recompute) {
-            let options = TrainingOptions { recompute, ..space.options };
-            let mut least_correction = None;
-            for (tp, cp) in pairs(&dimensions.tp, &dimensions.cp) {
-                if !tp_stays_in_domain(tp, space.gpu) {
-                    continue;
-                }
-                for mbs in &dimensions.mbs {
-                    let batch = Batch::of_ranks(space.seq_len, *mbs, *mbs, 1);
-                    let mut costs: [Option<MicroBatchCosts<'_>>; 2] = [None, None];
-                    for (ep, expert_tp) in &dimensions.experts {
-                        let mut least_s = f64::INFINITY;
-                        for (layout, costs) in templates.iter_mut().zip(&mut costs) {
-                            let gpus = tp * cp * ep * expert_tp * layout.pp();
-                            layout.set_degrees(gpus, tp, cp, *ep, *expert_tp);
-                            let inputs = Inputs {
-                                architecture: space.architecture,
-                                gpu: space.gpu,
-                                dtype,
-                                layout,
-                                batch: &batch,
-                                options: &options,
-                            };
-                            least_correction.get_or_insert_with(|| {
-                                anchors.least_correction(&inputs) * options.cluster_factor.unwrap_or(1.0)
-                            });
-                            let own = match costs {
-                                Some(costs) => costs.with_experts_of(&inputs),
-                                None => MicroBatchCosts::of(&inputs, constants),
-                            };
-                            least_s = least_s.min(own.least_s_per_sequence(&inputs));
-                            *costs = Some(own);
-                        }
-                        let least_correction = least_correction.unwrap_or(1.0);
-                        let (ep, expert_tp, mbs) = (*ep, *expert_tp, *mbs);
-                        let least_s = least_s * least_correction;
-                        all.push(BlockChoice {
-                            dtype,
-                            recompute,
-                            tp,
-                            cp,
-                            mbs,
-                            ep,
-                            expert_tp,
-                            least_correction,
-                            least_s,
-                        });
-                    }
-                }
-            }
-        }
-        all.sort_by(|one, other| one.least_s.total_cmp(&other.least_s));
-        all
-    }
-
-    fn with(&self, pipeline: &Pipeline, gbs: u32, fsdp: bool) -> Candidate {
-        let BlockChoice { dtype, recompute, tp, cp, mbs, ep, expert_tp, .. } = *self;
-        let Pipeline { pp, vp, counted, .. } = *pipeline;
-        Candidate { dtype, gbs, mbs, tp, pp, cp, ep, expert_tp, vp, counted, recompute, fsdp }
-    }
-}
-
-/// Returns every pair of two lists.
-fn pairs<A: Copy, B: Copy>(first: &[A], second: &[B]) -> Vec<(A, B)> {
-    first.iter().flat_map(|one| second.iter().map(move |other| (*one, *other))).collect()
-}
+/// The coordinates that differ among the layouts of a block choice on a number of GPUs.
+const OF_PIPELINE: [Coordinate; 3] = [Coordinate::Pp, Coordinate::Ga, Coordinate::Fsdp];
 
 /// The layouts that can still be among the best.
 struct Contenders {
@@ -233,8 +144,15 @@ impl<'a> LayoutSearch<'a> {
     /// Prepares the search of a space.
     pub fn new(space: SearchSpace<'a>) -> LayoutSearch<'a> {
         let dimensions = space.dimensions();
-        let blocks = BlockChoice::all(&space, &dimensions);
-        LayoutSearch { space, dimensions, blocks }
+        LayoutSearch { space, dimensions, blocks: Rc::default() }
+    }
+
+    /// Returns the search of the same space with other global batch sizes. What one of them has computed, the other needs not.
+    #[must_use]
+    pub fn with_batches(&self, gbs: Vec<u32>) -> LayoutSearch<'a> {
+        let space = SearchSpace { gbs, ..self.space.clone() };
+        let dimensions = space.dimensions();
+        LayoutSearch { space, dimensions, blocks: Rc::clone(&self.blocks) }
     }
 
     /// Returns the space.
@@ -253,6 +171,24 @@ impl<'a> LayoutSearch<'a> {
         })
     }
 
+    /// Returns the least correction of the layouts with these blocks on `gpus` GPUs.
+    fn correction_on(
+        &self,
+        gpus: u32,
+        blocks: &BlockChoice,
+        pipeline: &mut Pipeline,
+    ) -> CorrectionBound<'static> {
+        let SearchSpace { architecture, gpu, seq_len, ref options, .. } = self.space;
+        pipeline.layout.set_degrees(gpus, blocks.tp, blocks.cp, blocks.ep, blocks.expert_tp);
+        let batch = Batch::of_ranks(seq_len, blocks.mbs, blocks.mbs, 1);
+        let options = TrainingOptions { recompute: blocks.recompute, ..*options };
+        let layout = &pipeline.layout;
+        let inputs =
+            Inputs { architecture, gpu, dtype: blocks.dtype, layout, batch: &batch, options: &options };
+        let of_micro_batch = Anchors::embedded().bound(&inputs).given(&OF_MICRO_BATCH, &inputs);
+        of_micro_batch.given(&[Coordinate::Ep, Coordinate::Gpus], &inputs)
+    }
+
     /// Returns the `most` best layouts on `gpus` GPUs.
     pub fn rank(&self, gpus: u32, most: usize) -> Ranking {
         let SearchSpace { gpu, headroom_bytes, .. } = self.space;
@@ -268,11 +204,19 @@ impl<'a> LayoutSearch<'a> {
         let mut not_fitting = of_each * too_large.len() as u64;
         // By which a bound for one GPU becomes one for all.
         let share = (1.0 + straggling(gpus, constants)) / f64::from(gpus);
-        for blocks in &self.blocks {
+        for blocks in self.blocks.on(gpus, &self.space, &self.dimensions) {
             if found.excludes(blocks.least_s * share) {
                 break;
             }
             if too_large.contains(&blocks.dtype) {
+                continue;
+            }
+            let Some(first) = pipelines.first_mut() else { break };
+            let of_block = self.correction_on(gpus, &blocks, first);
+            let cluster_factor = self.space.options.cluster_factor.unwrap_or(1.0);
+            // Of a layout of these blocks with that correction.
+            let bound = |correction: f64| blocks.modelled_s * correction * cluster_factor * share;
+            if found.excludes(bound(of_block.least())) {
                 continue;
             }
             let mut memory: Option<MicroBatchMemory> = None;
@@ -284,6 +228,7 @@ impl<'a> LayoutSearch<'a> {
                 if !gpus.is_multiple_of(ranks) || !gpus.is_multiple_of(expert_ranks) {
                     continue;
                 }
+                pipeline.layout.set_degrees(gpus, blocks.tp, blocks.cp, blocks.ep, blocks.expert_tp);
                 let dp = gpus / ranks;
                 for gbs in &self.dimensions.gbs {
                     if !u64::from(*gbs).is_multiple_of(u64::from(blocks.mbs) * u64::from(dp)) {
@@ -295,14 +240,13 @@ impl<'a> LayoutSearch<'a> {
                     }
                     // While the pipeline fills and drains, each stage but one waits: a micro batch of all others, by chunks.
                     let bubble = f64::from(pipeline.pp - 1) / f64::from(pipeline.vp * batch.ga());
-                    if found.excludes(blocks.least_s * share * (1.0 + bubble)) {
+                    if found.excludes(bound(of_block.least()) * (1.0 + bubble)) {
                         continue;
                     }
                     for fsdp in &self.dimensions.fsdp {
                         if !rules.allows_fsdp(*fsdp, pipeline.pp, blocks.cp) {
                             continue;
                         }
-                        pipeline.layout.set_degrees(gpus, blocks.tp, blocks.cp, blocks.ep, blocks.expert_tp);
                         let candidate = blocks.with(pipeline, *gbs, *fsdp);
                         let options = candidate.options(&self.space.options);
                         let inputs = Inputs {
@@ -313,6 +257,10 @@ impl<'a> LayoutSearch<'a> {
                             batch: &batch,
                             options: &options,
                         };
+                        let correction = of_block.given(&OF_PIPELINE, &inputs).least_of_known();
+                        if found.excludes(bound(correction) * (1.0 + bubble)) {
+                            continue;
+                        }
                         let memory = memory.get_or_insert_with(|| MicroBatchMemory::of(&inputs));
                         let margin_bytes = memory.margin_bytes(&inputs);
                         if margin_bytes < headroom_bytes {
@@ -324,11 +272,11 @@ impl<'a> LayoutSearch<'a> {
                             .get_or_insert_with(|| MicroBatchCosts::of(&inputs, constants));
                         let breakdown = costs.breakdown(&inputs);
                         let modelled_s = breakdown.step_time_s();
-                        if found.excludes(modelled_s * blocks.least_correction / f64::from(*gbs)) {
+                        if found.excludes(modelled_s * correction * cluster_factor / f64::from(*gbs)) {
                             continue;
                         }
                         let correction = anchors.correction(&inputs);
-                        let factor = correction.factor * options.cluster_factor.unwrap_or(1.0);
+                        let factor = correction.factor * cluster_factor;
                         let mid = breakdown.scaled(factor).step_time_s();
                         found.add(RankedLayout {
                             candidate,

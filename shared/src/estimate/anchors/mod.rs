@@ -5,12 +5,17 @@
 //! prediction of the error from all measured runs of the model under that covariance (kriging). Runs of other
 //! models have no influence.
 
+mod bound;
+mod features;
+
+pub(crate) use bound::CorrectionBound;
+pub(crate) use features::Coordinate;
+pub use features::Features;
+use features::Place;
+
 use super::evidence::SIMILAR;
 use super::{Anchor, Confidence, Evidence, EvidenceKind, Inputs, Record};
-use crate::architecture::Architecture;
 use crate::data_file::{DataError, FromRow, Row, embedded};
-use crate::options::Stack;
-use crate::precision::Dtype;
 use std::sync::LazyLock;
 
 /// Anchors that an estimate lists.
@@ -33,19 +38,6 @@ pub struct Covariance {
     pub reach: f64,
     /// Variance between repeated measurements of one run.
     pub noise: f64,
-}
-
-/// The properties of a run that decide how its error correlates with others.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Features {
-    /// Hash of the architecture without its number of layers.
-    shape: u64,
-    /// Hash of the GPU type.
-    gpu: u64,
-    dtype: Dtype,
-    stack: Stack,
-    /// Logarithms to base 2 of GPUs, degrees, batch, sequence length and layers; then recomputation and FSDP.
-    place: [f64; 11],
 }
 
 impl Covariance {
@@ -81,129 +73,6 @@ impl FromRow for CovarianceRow {
     }
 }
 
-impl Features {
-    /// Returns its cells in `anchors.csv`: shape, GPU, precision, software, place.
-    #[cfg(feature = "calibrate")]
-    pub(crate) fn cells(&self) -> [String; 5] {
-        let place = self.place.map(|number| number.to_string()).join(" ");
-        [
-            format!("{:016x}", self.shape),
-            format!("{:016x}", self.gpu),
-            self.dtype.to_string(),
-            self.stack.to_string(),
-            place,
-        ]
-    }
-
-    /// Returns the features of an estimate's inputs.
-    pub fn of(inputs: &Inputs<'_>) -> Features {
-        let (layout, batch) = (inputs.layout, inputs.batch);
-        let log = |count: u32| libm::log2(f64::from(count.max(1)));
-        Features {
-            shape: shape(inputs.architecture),
-            gpu: hash(inputs.gpu.id.split(':').next().unwrap_or_default().bytes().map(u32::from)),
-            dtype: inputs.dtype,
-            stack: inputs.options.stack,
-            place: [
-                // Doubling the GPUs changes a run less than doubling a degree.
-                log(layout.gpus()) / 3.0,
-                log(layout.tp()),
-                log(layout.pp()),
-                log(layout.cp()),
-                log(layout.ep()),
-                log(batch.mbs()),
-                log(batch.ga()) / 2.0,
-                log(batch.seq_len()),
-                log(inputs.architecture.layers) / 2.0,
-                f64::from(inputs.options.recompute as u8),
-                f64::from(u8::from(inputs.options.fsdp)),
-            ],
-        }
-    }
-
-    /// Whether a run of `inputs` trains the same model, with any number of layers.
-    #[cfg(feature = "calibrate")]
-    pub(crate) fn has_shape_of(&self, inputs: &Inputs<'_>) -> bool {
-        self.shape == shape(inputs.architecture)
-    }
-
-    /// Returns the layout in one line, without degrees of 1: `TP 4 · PP 2 · MBS 1`.
-    fn layout(&self) -> String {
-        let [_, tp, pp, cp, ep, mbs, ..] = self.place.map(|log| libm::round(libm::exp2(log)));
-        let mut text = String::new();
-        for (name, degree) in [("TP", tp), ("PP", pp), ("CP", cp), ("EP", ep)] {
-            if degree > 1.0 {
-                text += &format!("{name} {degree} · ");
-            }
-        }
-        let sharding = if self.place[10] > 0.0 { " · FSDP" } else { "" };
-        format!("{text}MBS {mbs}{sharding}")
-    }
-
-    /// Whether it is the same run. `fp8` of a recipe matches every kind of FP8, because its release chooses
-    /// the kind.
-    fn is_same_run(&self, other: &Features) -> bool {
-        let same_dtype = match (self.dtype, other.dtype) {
-            (Dtype::Fp8, any) | (any, Dtype::Fp8) => any.width() == Dtype::Fp8.width(),
-            (one, another) => one == another,
-        };
-        let rest = |features: &Features| (features.shape, features.gpu, features.stack);
-        same_dtype && rest(self) == rest(other) && self.place == other.place
-    }
-
-    /// Whether it is the same run, perhaps with other software.
-    fn is_same_mapping(&self, other: &Features) -> bool {
-        let rest = |features: &Features| (features.shape, features.gpu, features.dtype);
-        rest(self) == rest(other) && self.place == other.place
-    }
-
-    /// Returns the covariance of the model's errors on two runs of one model.
-    fn covariance(&self, other: &Features, parts: &Covariance) -> f64 {
-        let same_gpu = self.gpu == other.gpu;
-        let same_width = self.dtype.width() == other.dtype.width();
-        let same_stack = self.stack == other.stack;
-        let mut common = parts.shape;
-        if same_gpu {
-            common += parts.gpu;
-        }
-        if same_gpu && same_width {
-            common += parts.width;
-        }
-        if same_stack && same_width {
-            common += parts.stack;
-        }
-        if same_gpu && same_width {
-            let distance: f64 = self.place.iter().zip(&other.place).map(|(a, b)| (a - b).abs()).sum();
-            let stack = if same_stack { 1.0 } else { 0.5 };
-            common += parts.layout * libm::exp(-distance / parts.reach) * stack;
-        }
-        common
-    }
-}
-
-/// Returns a hash that is the same for architectures that differ only in their number of layers.
-fn shape(architecture: &Architecture) -> u64 {
-    use crate::architecture::AttentionKind::{Gqa, Mla};
-    let attention = match architecture.attention.kind {
-        Gqa { kv_heads, head_dim } => [kv_heads, head_dim, 0, 0, 0],
-        Mla { q_lora, kv_lora, qk_nope, qk_rope, v_head } => [q_lora, kv_lora, qk_nope, qk_rope, v_head],
-    };
-    let mlp = architecture.mlp.as_ref().map_or([0; 2], |mlp| [mlp.ffn, u32::from(mlp.gated)]);
-    let moe = architecture
-        .moe
-        .as_ref()
-        .map_or([0; 5], |moe| [moe.experts, moe.top_k, moe.ffn, moe.shared_ffn, moe.latent.unwrap_or(0)]);
-    let mamba =
-        architecture.mamba.as_ref().map_or([0; 3], |mamba| [mamba.heads, mamba.head_dim, mamba.state]);
-    let rest = [architecture.hidden, architecture.vocab, architecture.attention.heads];
-    hash(rest.into_iter().chain(attention).chain(mlp).chain(moe).chain(mamba))
-}
-
-/// FNV-1a: the same on every machine.
-fn hash(parts: impl Iterator<Item = u32>) -> u64 {
-    parts.fold(0xcbf2_9ce4_8422_2325, |hash, part| (hash ^ u64::from(part)).wrapping_mul(0x0100_0000_01b3))
-}
-
 /// The physical model's error on a measured run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Residual {
@@ -227,7 +96,7 @@ impl FromRow for AnchorRow {
             u64::from_str_radix(row.text(column)?, 16)
                 .map_err(|_| row.error(format!("{column} is not a hexadecimal number")))
         };
-        let mut place = [0.0; 11];
+        let mut place = Place::default();
         let mut numbers = row.text("place")?.split(' ');
         for number in &mut place {
             let text = numbers.next().unwrap_or_default();
@@ -304,28 +173,17 @@ impl Anchors {
         self.residuals.iter().zip(self.weights.iter().copied())
     }
 
-    /// Returns a lower bound of the correction of any layout of the model, GPU, precision and software in `inputs`.
-    ///
-    /// Only the similarity of layouts varies among them; it is at most that of equal layouts and at least none.
-    pub(crate) fn least_correction(&self, inputs: &Inputs<'_>) -> f64 {
-        let features = Features::of(inputs);
-        let parts = &self.covariance;
-        let first = self.residuals.partition_point(|residual| residual.features.shape < features.shape);
-        let mut log_correction = 0.0;
-        for (residual, weight) in self.residuals.iter().zip(&self.weights).skip(first) {
-            let other = &residual.features;
-            if other.shape != features.shape {
-                break;
-            }
-            let at_place = |place| {
-                let own = Features { place, ..features.clone() };
-                other.covariance(&own, parts) * weight
-            };
-            // At an infinite distance nothing of the layout is shared.
-            log_correction += at_place(other.place).min(at_place([f64::INFINITY; 11]));
-        }
-        // Less than rounding could add.
-        libm::exp(log_correction) * (1.0 - 1e-9)
+    /// Iterates over the residuals of the same model, with their weights.
+    fn of_shape<'a>(&'a self, features: &Features) -> impl Iterator<Item = (&'a Residual, f64)> + use<'a> {
+        let shape = features.shape;
+        let first = self.residuals.partition_point(|residual| residual.features.shape < shape);
+        let rest = self.residuals.iter().zip(self.weights.iter().copied()).skip(first);
+        rest.take_while(move |(residual, _)| residual.features.shape == shape)
+    }
+
+    /// Returns a bound of the corrections of all layouts of the model, GPU, precision and software in `inputs`.
+    pub(crate) fn bound(&self, inputs: &Inputs<'_>) -> CorrectionBound<'_> {
+        CorrectionBound::new(self, inputs)
     }
 
     /// Returns the measurements that correct a prediction of `modelled_s`, and the correction.
@@ -355,12 +213,8 @@ impl Anchors {
         let is_own_gpu = inputs.gpu.id.contains(':');
         let mut log_correction = 0.0;
         let mut kind = EvidenceKind::Modelled;
-        let first = self.residuals.partition_point(|residual| residual.features.shape < features.shape);
-        for (residual, weight) in self.residuals.iter().zip(&self.weights).skip(first) {
+        for (residual, weight) in self.of_shape(&features) {
             let other = &residual.features;
-            if other.shape != features.shape {
-                break;
-            }
             let common = other.covariance(&features, &self.covariance);
             let likeness = common / variance;
             log_correction += common * weight;

@@ -1,0 +1,203 @@
+//! What decides how the model's errors on two runs correlate.
+
+use super::Covariance;
+use crate::architecture::Architecture;
+use crate::estimate::Inputs;
+use crate::options::Stack;
+use crate::precision::Dtype;
+
+/// The properties of a run that decide how its error correlates with others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Features {
+    /// Hash of the architecture without its number of layers.
+    pub(super) shape: u64,
+    /// Hash of the GPU type.
+    pub(super) gpu: u64,
+    pub(super) dtype: Dtype,
+    pub(super) stack: Stack,
+    /// The value of each coordinate, in the order of [`Coordinate::ALL`].
+    pub(super) place: Place,
+}
+
+/// The value of each coordinate, in the order of [`Coordinate::ALL`].
+pub(super) type Place = [f64; Coordinate::ALL.len()];
+
+/// A property of a run that can be nearer to that of another run or further from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Coordinate {
+    Gpus,
+    Tp,
+    Pp,
+    Cp,
+    Ep,
+    Mbs,
+    Ga,
+    SeqLen,
+    Layers,
+    Recompute,
+    Fsdp,
+}
+
+impl Coordinate {
+    pub(crate) const ALL: [Coordinate; 11] = [
+        Coordinate::Gpus,
+        Coordinate::Tp,
+        Coordinate::Pp,
+        Coordinate::Cp,
+        Coordinate::Ep,
+        Coordinate::Mbs,
+        Coordinate::Ga,
+        Coordinate::SeqLen,
+        Coordinate::Layers,
+        Coordinate::Recompute,
+        Coordinate::Fsdp,
+    ];
+
+    /// Returns its value: for a number, in doublings; one unit is as far as a doubling of a degree.
+    pub(super) fn of(self, inputs: &Inputs<'_>) -> f64 {
+        let Inputs { architecture, layout, batch, options, .. } = inputs;
+        let log = |count: u32| libm::log2(f64::from(count.max(1)));
+        match self {
+            // Doubling the GPUs changes a run less than doubling a degree.
+            Coordinate::Gpus => log(layout.gpus()) / 3.0,
+            Coordinate::Tp => log(layout.tp()),
+            Coordinate::Pp => log(layout.pp()),
+            Coordinate::Cp => log(layout.cp()),
+            Coordinate::Ep => log(layout.ep()),
+            Coordinate::Mbs => log(batch.mbs()),
+            Coordinate::Ga => log(batch.ga()) / 2.0,
+            Coordinate::SeqLen => log(batch.seq_len()),
+            Coordinate::Layers => log(architecture.layers) / 2.0,
+            Coordinate::Recompute => f64::from(options.recompute as u8),
+            Coordinate::Fsdp => f64::from(u8::from(options.fsdp)),
+        }
+    }
+}
+
+impl Features {
+    /// Returns its cells in `anchors.csv`: shape, GPU, precision, software, place.
+    #[cfg(feature = "calibrate")]
+    pub(crate) fn cells(&self) -> [String; 5] {
+        let place = self.place.map(|number| number.to_string()).join(" ");
+        [
+            format!("{:016x}", self.shape),
+            format!("{:016x}", self.gpu),
+            self.dtype.to_string(),
+            self.stack.to_string(),
+            place,
+        ]
+    }
+
+    /// Returns the features of an estimate's inputs.
+    pub fn of(inputs: &Inputs<'_>) -> Features {
+        Features {
+            shape: shape(inputs.architecture),
+            gpu: hash(inputs.gpu.id.split(':').next().unwrap_or_default().bytes().map(u32::from)),
+            dtype: inputs.dtype,
+            stack: inputs.options.stack,
+            place: Coordinate::ALL.map(|coordinate| coordinate.of(inputs)),
+        }
+    }
+
+    /// Whether a run of `inputs` trains the same model, with any number of layers.
+    #[cfg(feature = "calibrate")]
+    pub(crate) fn has_shape_of(&self, inputs: &Inputs<'_>) -> bool {
+        self.shape == shape(inputs.architecture)
+    }
+
+    /// Returns the layout in one line, without degrees of 1: `TP 4 · PP 2 · MBS 1`.
+    pub(super) fn layout(&self) -> String {
+        let value = |coordinate: Coordinate| libm::round(libm::exp2(self.place[coordinate as usize]));
+        let mut text = String::new();
+        let degrees =
+            [("TP", Coordinate::Tp), ("PP", Coordinate::Pp), ("CP", Coordinate::Cp), ("EP", Coordinate::Ep)];
+        for (name, degree) in degrees.map(|(name, coordinate)| (name, value(coordinate))) {
+            if degree > 1.0 {
+                text += &format!("{name} {degree} · ");
+            }
+        }
+        let sharding = if self.place[Coordinate::Fsdp as usize] > 0.0 { " · FSDP" } else { "" };
+        format!("{text}MBS {}{sharding}", value(Coordinate::Mbs))
+    }
+
+    /// Whether it is the same run. `fp8` of a recipe matches every kind of FP8, because its release chooses
+    /// the kind.
+    pub(super) fn is_same_run(&self, other: &Features) -> bool {
+        let same_dtype = match (self.dtype, other.dtype) {
+            (Dtype::Fp8, any) | (any, Dtype::Fp8) => any.width() == Dtype::Fp8.width(),
+            (one, another) => one == another,
+        };
+        let rest = |features: &Features| (features.shape, features.gpu, features.stack);
+        same_dtype && rest(self) == rest(other) && self.place == other.place
+    }
+
+    /// Whether it is the same run, perhaps with other software.
+    pub(super) fn is_same_mapping(&self, other: &Features) -> bool {
+        let rest = |features: &Features| (features.shape, features.gpu, features.dtype);
+        rest(self) == rest(other) && self.place == other.place
+    }
+
+    /// Returns the covariance of the model's errors on two runs of one model.
+    pub(super) fn covariance(&self, other: &Features, parts: &Covariance) -> f64 {
+        let Shared { always, similar } = self.shared(other, parts);
+        if similar == 0.0 {
+            return always;
+        }
+        let distance: f64 = self.place.iter().zip(&other.place).map(|(a, b)| (a - b).abs()).sum();
+        always + similar * libm::exp(-distance / parts.reach)
+    }
+
+    /// Returns the parts of that covariance.
+    pub(super) fn shared(&self, other: &Features, parts: &Covariance) -> Shared {
+        let same_gpu = self.gpu == other.gpu;
+        let same_width = self.dtype.width() == other.dtype.width();
+        let same_stack = self.stack == other.stack;
+        let mut always = parts.shape;
+        if same_gpu {
+            always += parts.gpu;
+        }
+        if same_gpu && same_width {
+            always += parts.width;
+        }
+        if same_stack && same_width {
+            always += parts.stack;
+        }
+        let similar = match (same_gpu && same_width, same_stack) {
+            (true, true) => parts.layout,
+            (true, false) => 0.5 * parts.layout,
+            (false, _) => 0.0,
+        };
+        Shared { always, similar }
+    }
+}
+
+/// The parts of the covariance of the model's errors on two runs of one model.
+pub(super) struct Shared {
+    /// Whatever their layouts.
+    pub(super) always: f64,
+    /// Added for equal layouts. It falls exponentially with their distance.
+    pub(super) similar: f64,
+}
+
+/// Returns a hash that is the same for architectures that differ only in their number of layers.
+fn shape(architecture: &Architecture) -> u64 {
+    use crate::architecture::AttentionKind::{Gqa, Mla};
+    let attention = match architecture.attention.kind {
+        Gqa { kv_heads, head_dim } => [kv_heads, head_dim, 0, 0, 0],
+        Mla { q_lora, kv_lora, qk_nope, qk_rope, v_head } => [q_lora, kv_lora, qk_nope, qk_rope, v_head],
+    };
+    let mlp = architecture.mlp.as_ref().map_or([0; 2], |mlp| [mlp.ffn, u32::from(mlp.gated)]);
+    let moe = architecture
+        .moe
+        .as_ref()
+        .map_or([0; 5], |moe| [moe.experts, moe.top_k, moe.ffn, moe.shared_ffn, moe.latent.unwrap_or(0)]);
+    let mamba =
+        architecture.mamba.as_ref().map_or([0; 3], |mamba| [mamba.heads, mamba.head_dim, mamba.state]);
+    let rest = [architecture.hidden, architecture.vocab, architecture.attention.heads];
+    hash(rest.into_iter().chain(attention).chain(mlp).chain(moe).chain(mamba))
+}
+
+/// FNV-1a: the same on every machine.
+fn hash(parts: impl Iterator<Item = u32>) -> u64 {
+    parts.fold(0xcbf2_9ce4_8422_2325, |hash, part| (hash ^ u64::from(part)).wrapping_mul(0x0100_0000_01b3))
+}
