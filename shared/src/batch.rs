@@ -4,8 +4,8 @@ use crate::field::Field;
 use crate::layout::Layout;
 use crate::message;
 use crate::message::Message;
-use crate::options::Stack;
 use crate::problem::Problem;
+use crate::stack::Stack;
 use crate::units::nearest_multiples;
 use serde::Serialize;
 
@@ -83,7 +83,7 @@ impl Batch {
     pub fn warnings(&self, layout: &Layout, stack: Stack) -> Vec<Message> {
         let mut warnings = Vec::new();
         let (ga, pp) = (self.ga, layout.pp());
-        if layout.vp() > 1 && !ga.is_multiple_of(pp) && stack.needs_whole_rounds() {
+        if layout.vp() > 1 && !ga.is_multiple_of(pp) && stack.properties().whole_rounds {
             warnings.push(Message::from(format!(
                 "Gradient accumulation ({ga}) is not a multiple of PP ({pp}). The interleaved schedule of Megatron \
                  releases up to 2024 requires that."

@@ -42,6 +42,7 @@ pub mod scaling;
 pub mod scenario;
 pub mod search;
 pub mod spec;
+pub mod stack;
 pub mod statistics;
 pub mod tables;
 pub mod text;

@@ -14,11 +14,12 @@ use trainplan_shared::field::Field;
 use trainplan_shared::goodput::{Disruptions, RunLoad, RunTime, checkpoint_bytes};
 use trainplan_shared::history::{Thresholds, TimeLine, TimeLineKey, TimeLinePoint};
 use trainplan_shared::layout::{Degrees, Layout};
-use trainplan_shared::options::{Modules, Recompute, Stack, TrainingOptions};
+use trainplan_shared::options::{Modules, Recompute, TrainingOptions};
 use trainplan_shared::precision::Dtype;
 use trainplan_shared::question::Survey;
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::spec::Spec;
+use trainplan_shared::stack::Stack;
 use trainplan_shared::statistics::{MeanDifference, Sample};
 
 const DIGESTS: usize = 100;

@@ -19,12 +19,14 @@ pub use regret::Regret;
 pub use split::{FrozenSplit, Grouping};
 pub use summary::ErrorSummary;
 
+use crate::catalog::Catalog;
 use crate::estimate::{
     Anchors, Constant, Constants, Covariance, EvidenceKind, IntervalClass, MeasuredConfiguration, Record,
     Residual, fits,
 };
-use crate::measurements::{Measurement, MeasurementUse};
+use crate::measurements::{Measurement, MeasurementUse, Outcome};
 use fit::FitPoint;
+use std::collections::BTreeMap;
 
 /// Fits the constants to rows, and judges the result.
 pub struct Calibrator<'a> {
@@ -93,10 +95,12 @@ impl<'a> Calibrator<'a> {
 
     /// Returns the anchors with these constants. Each carries its held-out error.
     fn anchors(&self, constants: &Constants, errors: &HeldOutErrors) -> Anchors {
-        // Tiny models on one node are half of all rows and resemble no real plan, so anchors.csv leaves them
-        // out.
+        // A run corrects predictions for its own model only. Tiny models on one node resemble no real plan, and nobody plans the
+        // unnamed shapes and sweeps that the catalog doesn't have, so anchors.csv leaves them out.
+        let catalog = Catalog::embedded();
+        let is_planned = |row: &Measurement| !row.is_tiny() && catalog.model(&row.model).is_ok();
         let planned: Vec<FitPoint<'_>> =
-            self.points.iter().filter(|point| !point.row.is_tiny()).copied().collect();
+            self.points.iter().filter(|point| is_planned(point.row)).copied().collect();
         let mut residuals = held_out::residuals(&planned, constants);
         for (residual, point) in residuals.iter_mut().zip(&planned) {
             if let Record::Own(configuration) = &mut residual.record {
@@ -181,13 +185,16 @@ pub fn intervals(judged: &[Vec<HeldOutRow<'_>>; 3]) -> Vec<FittedInterval> {
     IntervalClass::ALL
         .into_iter()
         .filter_map(|class| {
-            let (interpolated, routed) = (class.is_interpolated(), class.is_routed());
+            let interpolated = class.is_interpolated();
             let (rows, by) =
                 if interpolated { (by_mapping, Grouping::Mapping) } else { (by_model, Grouping::Model) };
             let ratios: Vec<(String, f64)> = rows
                 .iter()
                 .filter(|one| !one.row.is_tiny() && (one.kind != EvidenceKind::Modelled) == interpolated)
-                .filter(|one| is_routed(one.row) == routed)
+                .filter(|one| {
+                    let scenario = one.row.scenario.as_ref();
+                    scenario.is_ok_and(|of| IntervalClass::of(&of.inputs(), interpolated) == class)
+                })
                 .map(|one| (split.fold(one.row, by), one.step_time_s / one.corrected_s))
                 .collect();
             let ends = |without: Option<&str>, tail: f64| {
@@ -222,14 +229,37 @@ pub(crate) fn is_routed(row: &Measurement) -> bool {
     row.scenario.as_ref().is_ok_and(|scenario| scenario.architecture.moe.is_some())
 }
 
-/// Returns how many rows fit by the memory model, and how many do not, of those with a step time: they did fit.
-pub fn fitting(rows: &[Measurement]) -> (usize, usize) {
-    let ran =
-        rows.iter().filter(|row| row.step_time_s.is_some() && row.usage != Some(MeasurementUse::Exclude));
-    let said: Vec<bool> =
-        ran.filter_map(|row| row.scenario.as_ref().ok()).map(|scenario| fits(&scenario.inputs())).collect();
-    let fit = said.iter().filter(|fits| **fits).count();
-    (fit, said.len() - fit)
+/// How often the estimate says whether runs fit in memory as they did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FitCounts {
+    /// Runs that worked and fit by the estimate.
+    pub worked_fit: usize,
+    /// Runs that worked and do not fit by the estimate.
+    pub worked_not: usize,
+    /// Runs that ran out of memory and fit by the estimate.
+    pub failed_fit: usize,
+    /// Runs that ran out of memory and do not fit by the estimate.
+    pub failed_not: usize,
+}
+
+/// Counts the runs of each collection that worked, for which a step time is the proof, or ran out of memory.
+pub fn fitting(rows: &[Measurement]) -> BTreeMap<&str, FitCounts> {
+    let mut counts: BTreeMap<&str, FitCounts> = BTreeMap::new();
+    for row in rows {
+        let Ok(scenario) = &row.scenario else { continue };
+        let has_run_out = row.outcome == Outcome::OutOfMemory;
+        if !has_run_out && (row.step_time_s.is_none() || row.usage == Some(MeasurementUse::Exclude)) {
+            continue;
+        }
+        let counts = counts.entry(&*row.source).or_default();
+        *match (has_run_out, fits(&scenario.inputs())) {
+            (false, true) => &mut counts.worked_fit,
+            (false, false) => &mut counts.worked_not,
+            (true, true) => &mut counts.failed_fit,
+            (true, false) => &mut counts.failed_not,
+        } += 1;
+    }
+    counts
 }
 
 /// Formats a number of an anchor with five digits: anchors.csv is part of every program that predicts, so its size counts.

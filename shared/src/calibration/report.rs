@@ -1,6 +1,6 @@
 //! The accuracy report: tables of held-out errors, a list of every row, and a scatter plot.
 
-use super::{ErrorSummary, FittedInterval, Grouping, HeldOutRow, Regret, fitting, is_routed};
+use super::{ErrorSummary, FitCounts, FittedInterval, Grouping, HeldOutRow, Regret, fitting, is_routed};
 use crate::estimate::IntervalClass;
 use crate::measurements::{Measurement, MeasurementUse};
 use crate::units::significant;
@@ -23,6 +23,8 @@ const LINES: &[ReportLine] = &[
     (VTRAIN_MULTI, Grouping::Mapping, |row| row.source == "vtrain-multi"),
     (CALCULON, Grouping::Model, |row| row.source == "megatron-seqsel"),
     (CALCULON, Grouping::Mapping, |row| row.source == "megatron-seqsel"),
+    (ULTRA_SCALE, Grouping::Model, |row| row.source == "nanotron-ultrascale"),
+    (ULTRA_SCALE, Grouping::Mapping, |row| row.source == "nanotron-ultrascale"),
     (SIMUMAX, Grouping::Model, |row| row.source == "simumax-b200"),
     (SIMUMAX, Grouping::Mapping, |row| row.source == "simumax-b200"),
 ];
@@ -32,6 +34,7 @@ const ROUTED: &str = "MoE, NVIDIA Megatron family";
 const VTRAIN_SINGLE: &str = "vTrain, single node";
 const VTRAIN_MULTI: &str = "vTrain, multi-node";
 const CALCULON: &str = "Calculon's points (megatron-seqsel)";
+const ULTRA_SCALE: &str = "Ultra-Scale sweep (nanotron)";
 const SIMUMAX: &str = "SimuMax B200";
 
 /// Whether a row ran on one of NVIDIA's Megatron stacks.
@@ -204,10 +207,20 @@ const MEMORY: &str = "
 ## Memory
 
 The memory estimate is counted from tensors; nothing in it is fitted. Measurements of allocated memory count tensors
-only; the other kinds include reserved memory.
+only, reserved memory also the fragments between them, and the other kinds everything on the GPU. \"First\" and \"last\" are
+pipeline stages.
 
 | source | kind | n | mean abs. error | largest |
 |---|---|--:|--:|--:|
+";
+
+const FITTING: &str = "
+A run with a measured step time did fit in memory. Where the estimate says that it doesn't, it is not known which
+recomputation or offloading the run used. The runs that ran out of memory are those of sweeps that also tried layouts that
+are too large.
+
+| source | worked, \"fits\" | worked, \"does not fit\" | ran out, \"does not fit\" | ran out, \"fits\" |
+|---|--:|--:|--:|--:|
 ";
 
 const ROWS: &str = "
@@ -325,16 +338,15 @@ fn memory(text: &mut String, rows: &[Measurement]) {
             let _ = writeln!(text, "| {source} | {kind} | {n} | {mape} | {} |", percent(largest));
         }
     }
-    let (fit, not) = fitting(rows);
-    let _ = writeln!(
-        text,
-        "\n{} rows, including fine-tuning runs that are not used above, have a measured step time, so they did fit in \
-         memory. The estimate agrees for {fit} of them. For the other {not} it wrongly says that they don't fit; it is not known which recomputation or offloading they used.\n\nHow \
-         often the estimate wrongly says \"fits\" can't be counted, because no measured pre-training run is known to have \
-         run out of memory. One fine-tuning run (r2559) ran out of memory; it completed \
-         once its memory fragmentation was fixed.",
-        fit + not
-    );
+    *text += FITTING;
+    for (source, counts) in fitting(rows) {
+        let FitCounts { worked_fit, worked_not, failed_fit, failed_not } = counts;
+        if worked_not + failed_fit + failed_not > 0 {
+            let _ =
+                writeln!(text, "| {source} | {worked_fit} | {worked_not} | {failed_not} | {failed_fit} |");
+        }
+    }
+    *text += "\nThe estimate agrees with every run of the other collections.\n";
 }
 
 /// Returns a scatter plot of predicted over measured step times on logarithmic axes, as SVG.

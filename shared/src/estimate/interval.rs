@@ -3,6 +3,7 @@
 use super::{EvidenceKind, Inputs};
 use crate::choices::choices;
 use crate::data_file::{DataError, FromRow, Row, embedded};
+use crate::stack::Stack;
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
 
@@ -39,28 +40,35 @@ choices! {
         RoutedInterpolated "routed_interpolated" "routed, interpolated",
         /// Mixture of experts, extrapolated.
         RoutedExtrapolated "routed_extrapolated" "routed, extrapolated",
+        /// Software without fused kernels, or the user's own; interpolated.
+        PlainInterpolated "plain_interpolated" "plain software, interpolated",
+        /// Software without fused kernels, or the user's own; extrapolated.
+        PlainExtrapolated "plain_extrapolated" "plain software, extrapolated",
     }
 }
 
 impl IntervalClass {
-    /// Returns the class of a prediction.
-    pub const fn new(is_routed: bool, is_interpolated: bool) -> IntervalClass {
-        match (is_routed, is_interpolated) {
-            (false, true) => IntervalClass::DenseInterpolated,
-            (false, false) => IntervalClass::DenseExtrapolated,
-            (true, true) => IntervalClass::RoutedInterpolated,
-            (true, false) => IntervalClass::RoutedExtrapolated,
+    /// Returns the class of the prediction from `inputs`.
+    pub fn of(inputs: &Inputs<'_>, is_interpolated: bool) -> IntervalClass {
+        let is_plain = inputs.options.software().eager || inputs.options.stack == Stack::Own;
+        match (is_plain, inputs.architecture.moe.is_some(), is_interpolated) {
+            (true, _, true) => IntervalClass::PlainInterpolated,
+            (true, _, false) => IntervalClass::PlainExtrapolated,
+            (false, false, true) => IntervalClass::DenseInterpolated,
+            (false, false, false) => IntervalClass::DenseExtrapolated,
+            (false, true, true) => IntervalClass::RoutedInterpolated,
+            (false, true, false) => IntervalClass::RoutedExtrapolated,
         }
-    }
-
-    /// Whether its models route tokens to experts.
-    pub const fn is_routed(self) -> bool {
-        matches!(self, IntervalClass::RoutedInterpolated | IntervalClass::RoutedExtrapolated)
     }
 
     /// Whether its models were measured on the same GPU.
     pub const fn is_interpolated(self) -> bool {
-        matches!(self, IntervalClass::DenseInterpolated | IntervalClass::RoutedInterpolated)
+        matches!(
+            self,
+            IntervalClass::DenseInterpolated
+                | IntervalClass::RoutedInterpolated
+                | IntervalClass::PlainInterpolated
+        )
     }
 }
 
@@ -95,8 +103,7 @@ impl IntervalTable {
 
     /// Returns the interval around `mid`, predicted from `inputs` with evidence of that kind.
     pub fn around(&self, mid: f64, inputs: &Inputs<'_>, evidence: EvidenceKind) -> Interval {
-        let is_routed = inputs.architecture.moe.is_some();
-        let class = IntervalClass::new(is_routed, evidence != EvidenceKind::Modelled);
+        let class = IntervalClass::of(inputs, evidence != EvidenceKind::Modelled);
         // Every class has a row; if one were missing, the last row is the widest.
         let found = self.0.iter().find(|row| row.class == class).or(self.0.last());
         let (low, high) = found.map_or((0.5, 2.0), |row| (row.low, row.high));

@@ -5,8 +5,9 @@ use crate::estimate::{Inputs, MemoryEstimate};
 use crate::field::Field;
 use crate::message;
 use crate::message::Setting;
-use crate::options::{Stack, TrainingOptions};
+use crate::options::TrainingOptions;
 use crate::scenario::Scenario;
+use crate::stack::Stack;
 use crate::units::significant;
 
 /// Returns a warning if the scenario doesn't fit, unless its run was published.

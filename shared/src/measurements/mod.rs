@@ -5,7 +5,7 @@ mod published;
 mod row;
 mod scenario;
 
-pub use row::{Measurement, MeasurementUse};
+pub use row::{Measurement, MeasurementUse, Outcome};
 pub use scenario::MeasuredScenario;
 
 use crate::data_file::read;

@@ -26,6 +26,18 @@ choices! {
     }
 }
 
+choices! {
+    /// How a measured run ended.
+    Outcome {
+        /// It worked.
+        Worked "ok",
+        /// It ran out of memory.
+        OutOfMemory "oom",
+        /// It failed for another reason.
+        Failed "other",
+    }
+}
+
 /// A measured training run.
 #[derive(Debug, Clone)]
 pub struct Measurement {
@@ -45,6 +57,8 @@ pub struct Measurement {
     pub framework: String,
     /// Column `use`; none if it is empty.
     pub usage: Option<MeasurementUse>,
+    /// How the run ended.
+    pub outcome: Outcome,
     /// Seconds per step, if measured.
     pub step_time_s: Option<f64>,
     /// Memory of the fullest GPU, bytes, if measured.
@@ -75,7 +89,19 @@ impl FromRow for Measurement {
                 found.ok_or_else(|| format!("use \"{text}\" is unknown. Allowed: {ids}."))
             }
         };
-        let wrong = [step_time_s.as_ref().err(), memory_gib.as_ref().err(), usage.as_ref().err()];
+        let outcome = match &*cell("outcome") {
+            "" => Ok(Outcome::Worked),
+            text => Outcome::ALL.into_iter().find(|outcome| outcome.id() == text).ok_or_else(|| {
+                let ids = Outcome::ALL.map(Outcome::id).join(", ");
+                format!("outcome \"{text}\" is unknown. Allowed: {ids}.")
+            }),
+        };
+        let wrong = [
+            step_time_s.as_ref().err(),
+            memory_gib.as_ref().err(),
+            usage.as_ref().err(),
+            outcome.as_ref().err(),
+        ];
         let wrong = wrong.into_iter().flatten().next().cloned();
         let id = match cell("id") {
             id if id.is_empty() => row.number().to_string(),
@@ -91,7 +117,12 @@ impl FromRow for Measurement {
             framework: cell("framework"),
             usage: usage.unwrap_or_default(),
             step_time_s: step_time_s.unwrap_or_default(),
-            memory_bytes: memory_gib.unwrap_or_default().map(|gib| gib * f64::from(1 << 30)),
+            // What a run had reached when it ran out of memory is not what it needs.
+            memory_bytes: memory_gib
+                .unwrap_or_default()
+                .filter(|_| outcome == Ok(Outcome::Worked))
+                .map(|gib| gib * f64::from(1 << 30)),
+            outcome: outcome.unwrap_or(Outcome::Worked),
             memory_kind: cell("memory_kind"),
             scenario: wrong.map_or_else(|| MeasuredScenario::read(&cell).map(Box::new), Err),
         })
@@ -109,12 +140,24 @@ impl Measurement {
         self.usage == Some(MeasurementUse::Small)
     }
 
-    /// Returns the memory that the estimate predicts for the row, bytes, counted like the row's own
-    /// measurement: tensors only for allocated memory, otherwise with reserved memory.
+    /// Returns the memory that the estimate predicts for the row, bytes, counted like the row's own measurement: on the rank
+    /// and by the counter that its kind names.
     pub fn predicted_memory_bytes(&self) -> Option<f64> {
-        let memory = MemoryEstimate::of(&self.scenario.as_ref().ok()?.inputs());
-        let is_allocated = self.memory_kind.contains("allocated");
-        Some(if is_allocated { memory.total_bytes() } else { memory.needed_bytes() })
+        let scenario = self.scenario.as_ref().ok()?;
+        let memory = MemoryEstimate::of(&scenario.inputs());
+        let says = |word: &str| self.memory_kind.contains(word);
+        let stage = match () {
+            // Rank 0 is in the first pipeline stage.
+            () if says("first") || says("rank 0") || says("rank0") => *memory.stages.first()?,
+            () if says("last") => *memory.stages.last()?,
+            () => memory.peak(),
+        };
+        Some(match () {
+            () if says("allocated") => stage.total(),
+            // What PyTorch's allocator holds: without the CUDA context and NCCL.
+            () if says("reserved") => stage.total() * (1.0 + scenario.options.software().fragmentation),
+            () => stage.total() + memory.reserved_bytes,
+        })
     }
 
     /// Returns model, GPUs and precision for people.

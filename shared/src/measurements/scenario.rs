@@ -6,9 +6,10 @@ use crate::batch::Batch;
 use crate::catalog::{Catalog, Gpu};
 use crate::estimate::Inputs;
 use crate::layout::{Degrees, Layout, PipelineSplit};
-use crate::options::{Recompute, Stack, TrainingOptions};
+use crate::options::{Recompute, TrainingOptions};
 use crate::precision::{Dtype, Width};
 use crate::problem::Problem;
+use crate::stack::Stack;
 
 /// The scenario of a measured run.
 #[derive(Debug, Clone)]
@@ -75,7 +76,10 @@ impl MeasuredScenario {
             modules,
             fsdp: cell("fsdp") == "1",
             reshard: !knob("sharding=SHARD_GRAD_OP"),
-            zero_group: notes.split(';').find_map(|knob| knob.strip_prefix("zero1=")?.parse().ok()),
+            zero_group: match knob("zero0") {
+                true => Some(1),
+                false => notes.split(';').find_map(|knob| knob.strip_prefix("zero1=")?.parse().ok()),
+            },
             sequence_parallel: if knob("no-SP") || knob("no SP") { Some(false) } else { None },
             overlap: !(knob("vanillaTP") || notes == "compile"),
             token_drop: knob("tokendrop") || knob("moe_token_drop"),
@@ -172,6 +176,7 @@ fn stack(framework: &str, release: &str) -> Result<Stack, String> {
         "PyTorch FSDP+compile" => Stack::PytorchFsdp,
         "InternEvo" => Stack::InternEvo,
         "Meta internal" => Stack::Meta,
+        "nanotron" => Stack::Nanotron,
         // XLA programs: nothing here is measured of them, and compiled FSDP comes nearest.
         "maxtext(jax)" | "paxml(jax)" => Stack::PytorchFsdp,
         other => other.parse().map_err(|problem: Problem| problem.to_string())?,
@@ -194,23 +199,27 @@ fn network_gbit(knobs: &str, gpu: &Gpu) -> Option<f64> {
 fn architecture(cell: &dyn Fn(&str) -> String) -> Result<Architecture, String> {
     let (layers, hidden) = (whole(cell, "layers")?, whole(cell, "hidden")?);
     let (heads, ffn, vocab) = (whole(cell, "heads")?, whole(cell, "ffn")?, whole(cell, "vocab")?);
+    let kv_heads = whole(cell, "kv_heads")?;
     let known = Catalog::embedded().model(&cell("model"));
     let mut architecture = match (known, layers, hidden, heads) {
         (Ok(model), ..) => model.architecture.clone(),
-        // A GPT with the shape of the row.
+        // A GPT with the shape of the row; a Llama where the row counts key and value heads.
         (Err(_), Some(layers), Some(hidden), Some(heads)) => Architecture {
             layers,
             hidden,
             vocab: vocab.ok_or("vocab is missing.")?,
-            tied_embeddings: true,
+            tied_embeddings: kv_heads.is_none() || cell("knobs").contains("tied embeddings"),
             attention: Attention {
                 layers,
                 heads,
-                kind: AttentionKind::Gqa { kv_heads: heads, head_dim: hidden / heads.max(1) },
+                kind: AttentionKind::Gqa {
+                    kv_heads: kv_heads.unwrap_or(heads),
+                    head_dim: hidden / heads.max(1),
+                },
                 window: None,
                 sinks: false,
             },
-            mlp: Some(Mlp { layers, ffn: ffn.unwrap_or(4 * hidden), gated: false }),
+            mlp: Some(Mlp { layers, ffn: ffn.unwrap_or(4 * hidden), gated: kv_heads.is_some() }),
             moe: None,
             mamba: None,
             mtp_layers: 0,

@@ -2,8 +2,8 @@
 //! release.
 
 use crate::log::{Format, Window};
-use crate::options::Stack;
 use crate::precision::Dtype;
+use crate::stack::Stack;
 
 /// What a release runs, how it is set up and how its scripts behave.
 #[derive(Debug, PartialEq)]

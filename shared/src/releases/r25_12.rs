@@ -5,8 +5,8 @@ use super::{
     SetupStep, TokenUse, TraceRun,
 };
 use crate::log::{Format, Span, Window};
-use crate::options::Stack;
 use crate::precision::Dtype;
+use crate::stack::Stack;
 
 pub(super) const CONTRACT: ReleaseContract = ReleaseContract {
     stack: Stack::Bridge25,

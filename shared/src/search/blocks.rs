@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::rc::Rc;
 
-/// The coordinates that all layouts of a block choice share, apart from the degree of expert parallelism.
+/// The coordinates that all layouts of a block choice share, apart from the division of experts.
 pub(super) const OF_MICRO_BATCH: [Coordinate; 6] = [
     Coordinate::SeqLen,
     Coordinate::Layers,
@@ -25,6 +25,9 @@ pub(super) const OF_MICRO_BATCH: [Coordinate; 6] = [
     Coordinate::Cp,
     Coordinate::Mbs,
 ];
+
+/// The coordinates of the division of experts.
+pub(super) const OF_EXPERTS: [Coordinate; 2] = [Coordinate::Ep, Coordinate::ExpertTp];
 
 /// The choices that decide the costs of a micro batch.
 #[derive(Debug, Clone, Copy)]
@@ -105,7 +108,7 @@ fn group(
         let options = TrainingOptions { recompute, ..space.options };
         let mut costs: [Option<MicroBatchCosts<'_>>; 2] = [None, None];
         let mut correction = None;
-        let mut of_ep = None;
+        let mut of_experts = None;
         for (ep, expert_tp) in dimensions.experts.iter().copied() {
             let mut modelled_s = f64::INFINITY;
             let mut least_correction = 1.0;
@@ -121,11 +124,11 @@ fn group(
                 };
                 let correction =
                     correction.get_or_insert_with(|| anchors.bound(&inputs).given(&OF_MICRO_BATCH, &inputs));
-                least_correction = match of_ep {
-                    Some((known, least)) if known == ep => least,
-                    _ => correction.given(&[Coordinate::Ep], &inputs).least(),
+                least_correction = match of_experts {
+                    Some((known, least)) if known == (ep, expert_tp) => least,
+                    _ => correction.given(&OF_EXPERTS, &inputs).least(),
                 };
-                of_ep = Some((ep, least_correction));
+                of_experts = Some(((ep, expert_tp), least_correction));
                 let own = match costs {
                     Some(costs) => costs.with_experts_of(&inputs),
                     None => MicroBatchCosts::of(&inputs, constants),

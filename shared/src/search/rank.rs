@@ -3,7 +3,7 @@
 //! A lower bound of the step time orders the choices that decide the costs of a micro batch. Once the bound exceeds what
 //! the best layouts need, nothing after it can be among them.
 
-use super::blocks::{BlockChoice, Blocks, OF_MICRO_BATCH};
+use super::blocks::{BlockChoice, Blocks, OF_EXPERTS, OF_MICRO_BATCH};
 use super::space::{Dimensions, Pipeline};
 use super::{Candidate, Rule, SearchCounts, SearchSpace};
 use crate::batch::Batch;
@@ -87,7 +87,7 @@ pub struct LayoutSearch<'a> {
 }
 
 /// The coordinates that differ among the layouts of a block choice on a number of GPUs.
-const OF_PIPELINE: [Coordinate; 3] = [Coordinate::Pp, Coordinate::Ga, Coordinate::Fsdp];
+const OF_PIPELINE: [Coordinate; 4] = [Coordinate::Pp, Coordinate::Vp, Coordinate::Ga, Coordinate::Fsdp];
 
 /// The layouts that can still be among the best.
 struct Contenders {
@@ -186,7 +186,7 @@ impl<'a> LayoutSearch<'a> {
         let inputs =
             Inputs { architecture, gpu, dtype: blocks.dtype, layout, batch: &batch, options: &options };
         let of_micro_batch = Anchors::embedded().bound(&inputs).given(&OF_MICRO_BATCH, &inputs);
-        of_micro_batch.given(&[Coordinate::Ep, Coordinate::Gpus], &inputs)
+        of_micro_batch.given(&OF_EXPERTS, &inputs).given(&[Coordinate::Gpus], &inputs)
     }
 
     /// Returns the `most` best layouts on `gpus` GPUs.

@@ -5,8 +5,8 @@ use crate::architecture::Architecture;
 use crate::catalog::{Generation, Gpu};
 use crate::choices::choices;
 use crate::data_file::{DataError, FromRow, Row, embedded};
-use crate::options::Stack;
 use crate::precision::Dtype;
+use crate::stack::Stack;
 use std::sync::LazyLock;
 
 choices! {
@@ -86,7 +86,7 @@ impl FromRow for StackRules {
             ep: row.yes("ep")?,
             uneven: row.yes("uneven")?,
             counted: row.yes("counted")?,
-            whole_rounds: stack.is_some_and(|stack| stack.needs_whole_rounds()),
+            whole_rounds: stack.is_some_and(|stack| stack.properties().whole_rounds),
             fsdp: support.ok_or_else(|| row.error(format!("\"{fsdp}\" is not never, may or must")))?,
             fsdp_alone: row.yes("fsdp_alone")?,
         })

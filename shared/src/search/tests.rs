@@ -2,8 +2,9 @@ use super::space::Dimensions;
 use super::*;
 use crate::catalog::Catalog;
 use crate::estimate::Estimate;
-use crate::options::{Recompute, Stack, TrainingOptions};
+use crate::options::{Recompute, TrainingOptions};
 use crate::precision::Dtype;
+use crate::stack::Stack;
 use itertools::iproduct;
 use proptest::prelude::*;
 

@@ -7,11 +7,11 @@ use trainplan_shared::cost::{Price, RunCost};
 use trainplan_shared::estimate::{Confidence, Interval};
 use trainplan_shared::goodput::RunTime;
 use trainplan_shared::message::Front;
-use trainplan_shared::options::Stack;
 use trainplan_shared::precision::Dtype;
 use trainplan_shared::question::{Goal, GpuCounts, Objective, PlannedRun, Question, Unmet};
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::search::{Candidate, Rule, SearchCounts};
+use trainplan_shared::stack::Stack;
 use trainplan_shared::tables::PlanRow;
 
 /// The question and the answer for each GPU type.

@@ -3,8 +3,8 @@
 use super::Covariance;
 use crate::architecture::Architecture;
 use crate::estimate::Inputs;
-use crate::options::Stack;
 use crate::precision::Dtype;
+use crate::stack::Stack;
 
 /// The properties of a run that decide how its error correlates with others.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +30,8 @@ pub(crate) enum Coordinate {
     Pp,
     Cp,
     Ep,
+    ExpertTp,
+    Vp,
     Mbs,
     Ga,
     SeqLen,
@@ -39,12 +41,14 @@ pub(crate) enum Coordinate {
 }
 
 impl Coordinate {
-    pub(crate) const ALL: [Coordinate; 11] = [
+    pub(crate) const ALL: [Coordinate; 13] = [
         Coordinate::Gpus,
         Coordinate::Tp,
         Coordinate::Pp,
         Coordinate::Cp,
         Coordinate::Ep,
+        Coordinate::ExpertTp,
+        Coordinate::Vp,
         Coordinate::Mbs,
         Coordinate::Ga,
         Coordinate::SeqLen,
@@ -64,6 +68,8 @@ impl Coordinate {
             Coordinate::Pp => log(layout.pp()),
             Coordinate::Cp => log(layout.cp()),
             Coordinate::Ep => log(layout.ep()),
+            Coordinate::ExpertTp => log(layout.expert_tp()),
+            Coordinate::Vp => log(layout.vp()),
             Coordinate::Mbs => log(batch.mbs()),
             Coordinate::Ga => log(batch.ga()) / 2.0,
             Coordinate::SeqLen => log(batch.seq_len()),

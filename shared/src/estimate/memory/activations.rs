@@ -1,10 +1,10 @@
 //! The terms that all blocks share: the tokens of a micro batch, how parallelism divides them, and the loss.
 
-use super::state::{is_pytorch, operand, runs_transformer_engine};
-use super::{BF16, FP32};
+use super::BF16;
+use super::state::operand;
 use crate::catalog::Generation;
 use crate::estimate::Inputs;
-use crate::options::{Recompute, Stack};
+use crate::options::Recompute;
 use crate::precision::Dtype;
 
 /// Bytes in a MiB.
@@ -37,6 +37,10 @@ pub(super) struct MicroBatch {
     pub(super) gathers: bool,
     /// Degree of tensor parallelism.
     pub(super) tp: f64,
+    /// Bytes of a gathered sequence that each column-parallel projection saves; 0 if the backward pass gathers it again.
+    pub(super) saved_gathered: f64,
+    /// Whether each PyTorch operation saves its own operands.
+    pub(super) eager: bool,
     /// Whether context parallelism divides the sequence.
     pub(super) context: bool,
     /// Bytes per number of a saved operand of a matrix multiplication.
@@ -62,12 +66,12 @@ impl MicroBatch {
     pub(super) fn of(inputs: &Inputs<'_>) -> MicroBatch {
         let (architecture, layout, batch, options) =
             (inputs.architecture, inputs.layout, inputs.batch, inputs.options);
-        let stack = options.stack;
+        let software = options.software();
         let tp = f64::from(layout.tp());
-        let shares = options.sequence_parallel.unwrap_or(stack.shares_sequence()) && layout.tp() > 1;
+        let shares = options.sequence_parallel.unwrap_or(software.sequence_parallel) && layout.tp() > 1;
         let tokens = f64::from(batch.mbs()) * f64::from(batch.seq_len()) / f64::from(layout.cp());
-        let fused = stack.fuses_attention();
-        let transformer_engine = runs_transformer_engine(stack);
+        let fused = software.fuses_attention();
+        let transformer_engine = software.transformer_engine;
         MicroBatch {
             hidden: f64::from(architecture.hidden),
             vocab: f64::from(architecture.vocab) / tp,
@@ -76,6 +80,11 @@ impl MicroBatch {
             cut_tokens: tokens / tp,
             shared_tokens: if shares { tokens / tp } else { tokens },
             gathers: shares,
+            saved_gathered: match shares && software.saves_gathered {
+                true => BF16 * f64::from(architecture.hidden) * tokens * (1.0 - 1.0 / tp),
+                false => 0.0,
+            },
+            eager: software.eager,
             tp,
             context: layout.cp() > 1,
             operand: operand(inputs),
@@ -84,25 +93,13 @@ impl MicroBatch {
             scores: if fused { 0.0 } else { 5.0 * f64::from(batch.seq_len()) / f64::from(layout.cp()) },
             mask: if fused { 0.0 } else { 1.0 },
             recompute: options.recompute,
-            kept: (options.recompute == Recompute::Selective && is_pytorch(stack)).then_some(
+            kept: (options.recompute == Recompute::Selective && software.pytorch).then_some(
                 match inputs.dtype {
                     Dtype::Bf16 => SavedOutputs::EveryOther,
                     _ => SavedOutputs::Attention,
                 },
             ),
-            logits: match stack {
-                // Fused by Transformer Engine: the gradient overwrites the BF16 logits.
-                Stack::MegatronLm014 | Stack::Nemo2 => BF16,
-                Stack::Bridge25 | Stack::Bridge2602 | Stack::Bridge2606 => BF16,
-                // Not fused: BF16 logits, an FP32 copy and its softmax.
-                Stack::MegatronLm2021 | Stack::MegatronLm2022 | Stack::MegatronDeepSpeed => BF16 + 2.0 * FP32,
-                // Fused by flash-attn: BF16 logits and their gradient.
-                Stack::Composer => 2.0 * BF16,
-                // Not fused: BF16 logits, an FP32 copy, its softmax and its gradient.
-                Stack::Torchtitan | Stack::PytorchFsdp => BF16 + 3.0 * FP32,
-                // Fused by Megatron: FP32 softmax and the BF16 gradient.
-                _ => BF16 + FP32,
-            },
+            logits: software.logits_bytes,
             // One for PyTorch, one for Transformer Engine, and one for each of its four expert streams.
             workspaces: 1.0
                 + f64::from(transformer_engine)

@@ -177,8 +177,10 @@ fn attention_block(attention: &Attention, run: &MicroBatch, modules: Modules) ->
     // Context parallelism by exchange of heads saves its output before and after; assumed for every kind.
     let both_sides = if run.context { BF16 * output } else { 0.0 };
     let expanded = BF16 * (queries_and_keys + value);
-    let core = expanded + BF16 * output + lse + scores + own_copy + both_sides;
-    let stream = (stream + run.mask * run.hidden) * run.shared_tokens;
+    // The rotary embedding saves queries and keys before and after.
+    let rotated = if run.eager { BF16 * queries_and_keys } else { 0.0 };
+    let core = expanded + rotated + BF16 * output + lse + scores + own_copy + both_sides;
+    let stream = (stream + run.mask * run.hidden) * run.shared_tokens + run.saved_gathered;
     let all = stream + core * run.cut_tokens;
     // Gradients of the stream and of the output, FP32 sums for queries and keys, and BF16 gradients of all
     // three.
@@ -211,9 +213,12 @@ fn mlp_block(mlp: &Mlp, run: &MicroBatch, modules: Modules) -> BlockSize {
     let (width, wide) = (f64::from(mlp.ffn), if mlp.gated { 2.0 } else { 1.0 });
     let matrices = [(run.hidden, wide * width / run.tp), (width / run.tp, run.hidden)];
     let input = BF16 * run.hidden * run.shared_tokens;
+    // The product of the gate and the values saves the activated gate.
+    let activated_gate = if run.eager && mlp.gated { BF16 } else { 0.0 };
     let all = input
         + (run.operand + run.mask) * run.hidden * run.shared_tokens
-        + (BF16 * wide + run.operand) * width * run.cut_tokens;
+        + run.saved_gathered
+        + (BF16 * wide + activated_gate + run.operand) * width * run.cut_tokens;
     // The stream's gradient exists throughout. The backward pass of the second projection gathers it and
     // writes the gradient of its input. Then its operand is freed, and the activation function writes the
     // gradient of its own input. The first projection reads that gradient and its gathered input, and writes

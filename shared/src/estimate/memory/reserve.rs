@@ -1,6 +1,5 @@
 //! The memory of a GPU type, and the part that is reserved for other purposes than tensors.
 
-use super::state::runs_transformer_engine;
 use crate::catalog::Gpu;
 use crate::estimate::Inputs;
 
@@ -18,10 +17,9 @@ pub(crate) fn capacity_bytes(gpu: &Gpu) -> f64 {
 /// Returns the reserved memory, in bytes, beside `peak` bytes of tensors.
 ///
 /// It is the sum of 0.5 % for the driver, 1 GiB for the CUDA context and its kernels, 1 GiB for NCCL's
-/// buffers (a few hundred MiB for each communicator), and fragmentation: 2 % of the tensors with expandable
-/// segments, which all of NVIDIA's recipes set, otherwise 8 %.
+/// buffers (a few hundred MiB for each communicator), and the software's fragmentation.
 pub(super) fn reserved(inputs: &Inputs<'_>, peak: f64) -> f64 {
-    let fragments = if runs_transformer_engine(inputs.options.stack) { 0.02 } else { 0.08 };
+    let fragments = inputs.options.software().fragmentation;
     let communicators = if inputs.layout.gpus() > 1 { 1.0 } else { 0.0 };
     0.005 * capacity_bytes(inputs.gpu) + (1.0 + communicators) * GIB + fragments * peak
 }

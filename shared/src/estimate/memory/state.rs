@@ -3,11 +3,9 @@
 use super::{BF16, FP32};
 use crate::catalog::Generation;
 use crate::estimate::Inputs;
-use crate::options::Stack;
 use crate::precision::Dtype;
+use crate::stack::WeightStorage;
 
-/// Bytes of Adam's two moments, FP32 each.
-const MOMENTS: f64 = 2.0 * FP32;
 /// Bytes of an MXFP8 number with its share of the scale of 32 numbers.
 const MXFP8: f64 = 1.0 + 1.0 / 32.0;
 /// Bytes of an NVFP4 number with its share of the scale of 16 numbers.
@@ -38,9 +36,8 @@ pub(super) struct WeightState {
 impl WeightState {
     pub(super) fn of(inputs: &Inputs<'_>) -> WeightState {
         let (layout, options) = (inputs.layout, inputs.options);
-        let (fsdp, stack) = (options.fsdp, options.stack);
-        let [weight, gradient, optimizer] = per_weight(inputs);
-        let shares = fsdp || shares_optimizer(stack);
+        let (fsdp, software) = (options.fsdp, options.software());
+        let shares = fsdp || software.shares_optimizer;
         let group = |ranks: f64| match options.zero_group {
             _ if !shares => 1.0,
             Some(group) => ranks.min(f64::from(group.max(1))),
@@ -48,16 +45,24 @@ impl WeightState {
         };
         let experts = layout.pp() * layout.ep() * layout.expert_tp();
         WeightState {
-            weight,
-            embedding: if keeps_fp32_weights(stack) { FP32 } else { BF16 },
-            gradient,
-            optimizer,
+            weight: match software.weights {
+                WeightStorage::Fp32 => FP32,
+                WeightStorage::Bf16 => BF16,
+                WeightStorage::Beside => quantized(inputs, false),
+                WeightStorage::Alone => quantized(inputs, true),
+            },
+            embedding: if software.weights == WeightStorage::Fp32 { FP32 } else { BF16 },
+            gradient: software.gradient_bytes,
+            optimizer: match inputs.dtype {
+                Dtype::Bf16 => software.optimizer_bytes,
+                _ => software.narrow_optimizer_bytes,
+            },
             // Context-parallel ranks hold the same weights as data-parallel ones.
             dense_ranks: group(f64::from(layout.dp() * layout.cp())),
             routed_ranks: group(f64::from(layout.gpus()) / f64::from(experts)),
             fsdp,
             reshard: options.reshard,
-            fuses_gradients: runs_transformer_engine(stack) && !fsdp,
+            fuses_gradients: software.transformer_engine && !fsdp,
         }
     }
 
@@ -102,30 +107,6 @@ impl WeightState {
     }
 }
 
-/// Returns the bytes of a weight, of its gradient and of its optimizer state.
-fn per_weight(inputs: &Inputs<'_>) -> [f64; 3] {
-    let stack = inputs.options.stack;
-    // With BF16 weights, the optimizers of NVIDIA's recipes store only the low 16 bits of the FP32 master
-    // weights (`store_param_remainders` in Apex, later in the precision-aware optimizer and in AutoModel).
-    let remainder = BF16 + MOMENTS;
-    let master = FP32 + MOMENTS;
-    match stack {
-        // PyTorch's mixed precision: weights and gradients are FP32.
-        _ if keeps_fp32_weights(stack) => [FP32, FP32, MOMENTS],
-        Stack::AutoModel => [BF16, BF16, remainder],
-        // DeepSpeed's BF16 optimizer: gradients in BF16, accumulated in FP32.
-        Stack::MegatronDeepSpeed => [BF16, BF16 + FP32, master],
-        // Gradients in BF16; the optimizer converts its share to FP32.
-        Stack::InternEvo => [BF16, BF16, master + FP32],
-        Stack::MegatronLm2021 | Stack::MegatronLm2022 | Stack::Meta => [BF16, FP32, master],
-        // By default, Megatron-LM keeps BF16 weights beside those of lower precision, and FP32 gradients.
-        Stack::MegatronLm014 => [quantized(inputs, false), FP32, master],
-        // NVIDIA's recipes keep only the quantized weights, and set `grad_reduce_in_fp32` to false.
-        _ if inputs.dtype == Dtype::Bf16 => [BF16, BF16, remainder],
-        _ => [quantized(inputs, true), BF16, master],
-    }
-}
-
 /// Returns the bytes of a layer's weight, with the copies that matrix multiplications read.
 ///
 /// `alone`: whether the BF16 weight is dropped where the precision allows it (`fp8_param_gather`).
@@ -149,30 +130,10 @@ fn quantized(inputs: &Inputs<'_>, alone: bool) -> f64 {
 /// Transformer Engine saves the operand in the precision of the multiplication; PyTorch's FP8 saves BF16.
 pub(super) fn operand(inputs: &Inputs<'_>) -> f64 {
     match inputs.dtype {
-        _ if !runs_transformer_engine(inputs.options.stack) => BF16,
+        _ if !inputs.options.software().transformer_engine => BF16,
         Dtype::Bf16 => BF16,
         Dtype::Fp8 | Dtype::Fp8Current | Dtype::Fp8Delayed | Dtype::Fp8Block => 1.0,
         Dtype::Mxfp8 => MXFP8,
         Dtype::Nvfp4 => NVFP4,
     }
-}
-
-/// Whether the layers are Megatron-Core's on Transformer Engine.
-pub(super) fn runs_transformer_engine(stack: Stack) -> bool {
-    stack.is_nvidia_megatron() || stack == Stack::MegatronLm014
-}
-
-/// Whether data and pipeline parallelism are PyTorch's.
-pub(super) fn is_pytorch(stack: Stack) -> bool {
-    keeps_fp32_weights(stack) || stack == Stack::AutoModel
-}
-
-/// Whether weights are stored in FP32 and converted to BF16 when gathered.
-fn keeps_fp32_weights(stack: Stack) -> bool {
-    matches!(stack, Stack::Composer | Stack::Torchtitan | Stack::PytorchFsdp)
-}
-
-/// Whether data-parallel ranks share the optimizer state without FSDP.
-fn shares_optimizer(stack: Stack) -> bool {
-    !is_pytorch(stack) && !matches!(stack, Stack::MegatronLm2021 | Stack::MegatronLm2022)
 }

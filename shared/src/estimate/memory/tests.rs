@@ -3,9 +3,10 @@ use crate::batch::Batch;
 use crate::catalog::Catalog;
 use crate::field::Field;
 use crate::layout::{Degrees, Layout};
-use crate::options::{Modules, Recompute, Stack, TrainingOptions};
+use crate::options::{Modules, Recompute, TrainingOptions};
 use crate::precision::Dtype;
 use crate::spec::Spec;
+use crate::stack::Stack;
 
 /// Calls `read` with the inputs of a published model on B200s in BF16 with a micro batch of 1.
 pub(super) fn with<T>(model: &str, degrees: &Degrees, gbs: u32, read: impl FnOnce(&Inputs<'_>) -> T) -> T {

@@ -6,8 +6,9 @@ use super::speed::Speed;
 use crate::architecture::{AttentionKind, Mlp, Moe, SlidingWindow};
 use crate::catalog::Generation;
 use crate::estimate::Inputs;
-use crate::options::{Recompute, Stack};
+use crate::options::Recompute;
 use crate::precision::Dtype;
+use crate::stack::{CudaGraphs, ExpertKernels};
 use std::ops::{Add, Mul};
 
 /// Bytes of a BF16 number.
@@ -98,16 +99,16 @@ pub(super) struct BlockCosts<'a> {
 impl<'a> BlockCosts<'a> {
     pub(super) fn new(inputs: &'a Inputs<'a>, constants: &'a Constants) -> BlockCosts<'a> {
         let (layout, batch, options) = (inputs.layout, inputs.batch, inputs.options);
+        let software = options.software();
         let tp = f64::from(layout.tp());
-        let shares = options.sequence_parallel.unwrap_or(options.stack.shares_sequence());
-        let graphed = options.cuda_graphs.unwrap_or(match options.stack {
-            Stack::MlPerf | Stack::Bridge2606 => true,
-            // 26.02 captures dense models only.
-            Stack::Bridge2602 => inputs.architecture.moe.is_none(),
-            _ => false,
+        let shares = options.sequence_parallel.unwrap_or(software.sequence_parallel);
+        let graphed = options.cuda_graphs.unwrap_or(match software.cuda_graphs {
+            CudaGraphs::All => true,
+            CudaGraphs::Dense => inputs.architecture.moe.is_none(),
+            CudaGraphs::None => false,
         });
-        let overlaps =
-            options.overlap && (options.stack.is_nvidia_megatron() || options.stack == Stack::Torchtitan);
+        let overlaps = options.overlap && software.overlaps_tp;
+        let host_tp = software.host_tp_in_pipelines.filter(|_| layout.pp() > 1).unwrap_or(constants.host_tp);
         BlockCosts {
             inputs,
             constants,
@@ -119,10 +120,11 @@ impl<'a> BlockCosts<'a> {
             shared: if shares { tp } else { 1.0 },
             hidden: f64::from(inputs.architecture.hidden),
             host_s: constants.host_s
-                * (1.0 + constants.host_tp * (tp - 1.0))
+                * (1.0 + host_tp * (tp - 1.0))
+                * if software.eager { constants.host_eager } else { 1.0 }
                 * if graphed { constants.host_graphed } else { 1.0 },
             graphed,
-            unfuses_sinks: options.stack.is_nvidia_megatron() && options.stack != Stack::Bridge2606,
+            unfuses_sinks: !software.fuses_sinks,
             tp_exposed: if overlaps { constants.tp_exposed } else { 1.0 },
         }
     }
@@ -176,7 +178,7 @@ impl<'a> BlockCosts<'a> {
     fn core(&self, heads: f64, d_qk: f64, d_v: f64) -> f64 {
         let attention = &self.inputs.architecture.attention;
         let full_again = self.again();
-        if !self.inputs.options.stack.fuses_attention() {
+        if !self.inputs.options.software().fuses_attention() {
             let again = match self.inputs.options.recompute {
                 Recompute::None => 0.0,
                 Recompute::Selective | Recompute::Full => 1.0,
@@ -252,7 +254,7 @@ impl<'a> BlockCosts<'a> {
         let per_expert = rows / local;
         let (ffn, up) = (f64::from(moe.ffn) / expert_tp, if moe.gated { 2.0 } else { 1.0 });
         // From 26.06, gated experts in MXFP8 and NVFP4 on Blackwell are fused with their casts.
-        let new_path = options.stack == Stack::Bridge2606
+        let new_path = options.software().experts == ExpertKernels::Fused
             && moe.gated
             && matches!(self.inputs.dtype, Dtype::Mxfp8 | Dtype::Nvfp4);
         let before_2606 = self.inputs.dtype != Dtype::Bf16 && !new_path;
@@ -300,7 +302,7 @@ impl<'a> BlockCosts<'a> {
             false => 1.0,
         };
         // Newer dispatchers send a token once to each NVLink domain that has experts for it.
-        let copies = options.stack.sends_once_per_domain().then_some(top_k);
+        let copies = options.software().sends_once_per_domain.then_some(top_k);
         let exchange = self.links.exchange_s(
             exchanged * f64::from(ep - 1) / f64::from(ep),
             ep,
@@ -329,8 +331,8 @@ impl<'a> BlockCosts<'a> {
     /// Returns the passes that NeMo's releases before 25.09 add to routing on Blackwell. They are many for models whose
     /// experts are narrow and that send a token to many of them.
     fn passes_before_2509(&self) -> f64 {
-        let is_nemo = matches!(self.inputs.options.stack, Stack::Nemo24 | Stack::Nemo1 | Stack::Nemo2);
-        match is_nemo && self.inputs.gpu.generation == Generation::Blackwell {
+        let is_early = self.inputs.options.software().experts == ExpertKernels::Early;
+        match is_early && self.inputs.gpu.generation == Generation::Blackwell {
             true => self.constants.passes_before_2509,
             false => 0.0,
         }
@@ -388,7 +390,8 @@ impl<'a> BlockCosts<'a> {
         let norms = if self.inputs.options.modules.layernorm { 1.0 } else { again };
         let bytes = (self.constants.passes_hidden * (1.0 + norms / 3.0) + casts) * hidden
             + (self.constants.passes_wide + casts) * (1.0 + again / 3.0) * width;
-        self.speed.memory_s(self.tokens * BF16 * bytes)
+        let eager = if self.inputs.options.software().eager { self.constants.kernels_eager } else { 1.0 };
+        self.speed.memory_s(self.tokens * BF16 * bytes) * eager
     }
 
     /// Returns the exposed seconds of tensor parallelism in a block: gather and scatter forward, both and a
@@ -398,7 +401,7 @@ impl<'a> BlockCosts<'a> {
         let volume = BF16 * self.tokens * self.hidden * (self.tp - 1.0) / self.tp;
         // All-reduces, without sequence parallelism, need no second gather.
         let times = if self.shared > 1.0 { 5.0 + 2.0 * again } else { 4.0 + 2.0 * again };
-        self.links.collective_s(volume, layout.tp(), 1) * times * self.tp_exposed
+        self.links.ring_s(volume, layout.tp()) * times * self.tp_exposed
     }
 
     /// Returns the seconds to merge the partial outputs of ring attention, `width` wide.

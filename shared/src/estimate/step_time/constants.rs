@@ -2,7 +2,7 @@
 
 use crate::catalog::Gpu;
 use crate::data_file::{DataError, FromRow, Row, embedded};
-use crate::options::Stack;
+use crate::stack::Stack;
 use std::sync::LazyLock;
 
 /// Declares each constant once: its field and its name in the data file and the fit.
@@ -75,6 +75,8 @@ constants! {
     passes_hidden,
     /// Passes over the wide activations of a block, forward and backward.
     passes_wide,
+    /// Factor on those passes if norms and activation functions are single PyTorch operations.
+    kernels_eager,
     /// Additional passes for casting to FP8.
     passes_fp8,
     /// Additional passes for casting to MXFP8 or block-scaled FP8.
@@ -108,6 +110,8 @@ constants! {
     passes_scan,
     /// Host time per block, micro batch and pass, s.
     host_s,
+    /// Factor on the host time if norms and activation functions are single PyTorch operations.
+    host_eager,
     /// Share that each additional tensor-parallel rank adds to the host time.
     host_tp,
     /// Share of the host time that remains with CUDA graphs.
@@ -124,6 +128,8 @@ constants! {
     exchange_network,
     /// Latency of a collective, s.
     collective_s,
+    /// Latency of a step around a ring that crosses the network, s.
+    network_step_s,
     /// Share of tensor parallelism's communication that stays exposed with overlap.
     tp_exposed,
     /// Share of context parallelism's communication that stays exposed with overlap.

@@ -46,6 +46,21 @@ impl<'a> Links<'a> {
         self.constants.collective_s * rounds + bytes / self.collective_rate(members, stride)
     }
 
+    /// Returns the seconds to gather or scatter `bytes` around a ring of neighbours, which is how tensor-parallel ranks share a
+    /// sequence.
+    pub(super) fn ring_s(&self, bytes: f64, members: u32) -> f64 {
+        let crosses = members > self.domain;
+        let steps = if crosses { f64::from(members - 1) * self.constants.network_step_s } else { 0.0 };
+        self.collective_s(bytes, members, 1) + steps
+    }
+
+    /// Returns the seconds until a reduction around a ring of `members` GPUs has started and ended on all of them, twice around
+    /// the nodes.
+    pub(super) fn ring_start_s(&self, members: u32, stride: u32) -> f64 {
+        let together = (self.domain / stride.max(1)).clamp(1, members);
+        2.0 * f64::from(members.div_ceil(together)) * self.constants.collective_s
+    }
+
     /// Returns the rate of a collective, in bytes per second.
     fn collective_rate(&self, members: u32, stride: u32) -> f64 {
         if u64::from(members) * u64::from(stride) <= u64::from(self.domain) {
@@ -76,9 +91,10 @@ impl<'a> Links<'a> {
         self.constants.collective_s + nvlink.max(network)
     }
 
-    /// Returns the seconds to send `bytes` to the GPU whose rank is `stride` away.
-    pub(super) fn send_s(&self, bytes: f64, stride: u32) -> f64 {
-        let rate = if stride < self.domain { self.nvlink } else { self.network * self.constants.network };
+    /// Returns the seconds to send `bytes` to the next of the pipeline stages on `gpus` GPUs. If they are more than an NVLink
+    /// domain, the network connects some of the stages, and the slowest transfer sets the pace.
+    pub(super) fn send_s(&self, bytes: f64, gpus: u32) -> f64 {
+        let rate = if gpus <= self.domain { self.nvlink } else { self.network * self.constants.network };
         self.constants.collective_s + bytes / rate
     }
 }

@@ -14,7 +14,6 @@ pub use constants::{Constant, Constants};
 use super::Inputs;
 use super::kinds::PerKind;
 use crate::catalog::Generation;
-use crate::options::Stack;
 use blocks::{BlockCost, BlockCosts};
 use links::Links;
 use speed::Speed;
@@ -85,8 +84,7 @@ impl<'a> MicroBatchCosts<'a> {
         let bubble = (all_s - slowest.busy_s()) / vp;
         let transfers = if layout.pp() > 1 {
             let bytes = 2.0 * self.boundary_elements;
-            let stride = layout.gpus() / layout.pp();
-            let once = self.links.send_s(bytes, stride) * 2.0;
+            let once = self.links.send_s(bytes, layout.gpus()) * 2.0;
             // Only interleaved schedules can overlap the transfer with computation.
             let exposed = if options.overlap && layout.vp() > 1 { constants.pp_exposed } else { 1.0 };
             once * (ga * vp * exposed + f64::from(last))
@@ -128,11 +126,10 @@ impl<'a> MicroBatchCosts<'a> {
 
 /// Returns the factor of the software's generation.
 fn software_factor(inputs: &Inputs<'_>, constants: &Constants) -> f64 {
-    let stack = inputs.options.stack;
-    let place = Stack::ALL.iter().position(|known| *known == stack).unwrap_or(0);
-    let is_early = stack == Stack::Nemo2 && inputs.gpu.generation == Generation::Blackwell;
+    let options = inputs.options;
+    let is_early = options.software().early_blackwell && inputs.gpu.generation == Generation::Blackwell;
     let early = if is_early { 1.0 / constants.blackwell_before_2509 } else { 1.0 };
-    constants.stacks[place] * early
+    constants.stacks[options.stack as usize] * early
 }
 
 /// Returns the share by which the slowest of many GPUs delays all.
@@ -230,20 +227,29 @@ impl<'a> Sharding<'a> {
         let replicas = layout.dp() * layout.cp();
         let expert_replicas =
             (layout.gpus() / layout.pp()).checked_div(layout.ep() * layout.expert_tp()).unwrap_or(1).max(1);
+        let software = options.software();
+        let gradient = software.exchanged_gradient_bytes;
         let exchange = |count: f64, members: u32, stride: u32, bytes: f64| {
+            if count == 0.0 || members <= 1 {
+                return 0.0;
+            }
             let share = f64::from(members - 1) / f64::from(members);
-            if count == 0.0 { 0.0 } else { costs.links.collective_s(count * bytes * share, members, stride) }
+            let buckets = software.bucket_bytes.map_or(0.0, |bucket| count * gradient / bucket);
+            costs.links.collective_s(count * bytes * share, members, stride)
+                + buckets * costs.links.ring_start_s(members, stride)
         };
-        // BF16 gradients out and weights back. FSDP gathers weights twice, or once if it keeps them.
-        let bytes = match (options.fsdp, options.reshard) {
-            (true, true) => 6.0,
-            (true, false) | (false, _) => 4.0,
+        // Gradients out, and BF16 weights back. FSDP gathers weights twice, or once if it keeps them. Ranks that share no
+        // optimizer state exchange gradients both ways.
+        let bytes = match (options.fsdp, options.reshard, options.zero_group) {
+            (true, true, _) => gradient + 4.0,
+            (false, _, Some(1)) => 2.0 * gradient,
+            (true, false, _) | (false, ..) => gradient + 2.0,
         };
         let exchange_s = exchange(parameters.dense, replicas, layout.tp(), bytes)
             + exchange(parameters.experts, expert_replicas, layout.ep() * layout.expert_tp(), bytes);
-        let sharded = match options.stack {
-            Stack::MegatronLm2021 | Stack::MegatronLm2022 => 1,
-            _ => options.zero_group.unwrap_or(replicas).min(replicas),
+        let sharded = match software.shares_optimizer_step {
+            false => 1,
+            true => options.zero_group.unwrap_or(replicas).min(replicas),
         };
         let state = parameters.dense / f64::from(sharded)
             + parameters.experts / f64::from(if sharded == 1 { 1 } else { expert_replicas });
@@ -252,17 +258,10 @@ impl<'a> Sharding<'a> {
             // With a pipeline, weights stay gathered for the whole step.
             fsdp: options.fsdp && layout.pp() == 1,
             exchange_s,
-            overlaps: options.overlap
-                && !matches!(
-                    options.stack,
-                    Stack::MegatronLm2021
-                        | Stack::MegatronLm2022
-                        | Stack::MegatronDeepSpeed
-                        | Stack::MegatronLm014
-                ),
-            exposed: match options.stack {
-                Stack::Nemo24 | Stack::Nemo1 => constants.dp_exposed_before_2504,
-                _ => constants.dp_exposed,
+            overlaps: options.overlap && software.overlaps_dp,
+            exposed: match software.early_dp {
+                true => constants.dp_exposed_before_2504,
+                false => constants.dp_exposed,
             },
             optimizer_s: costs.speed.memory_s(state * constants.optimizer_bytes),
         }

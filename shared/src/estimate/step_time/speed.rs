@@ -4,6 +4,7 @@ use super::constants::Constants;
 use crate::catalog::Generation;
 use crate::estimate::Inputs;
 use crate::precision::{Dtype, Width};
+use crate::stack::AttentionKernels;
 
 /// Rows and columns of the tile that one multiprocessor computes at a time.
 const TILE: (f64, f64) = (128.0, 256.0);
@@ -36,7 +37,7 @@ impl Speed {
         let generation = gpu.generation;
         let (gemm, attention) = match generation {
             Generation::Ampere => (constants.gemm_ampere, constants.attention_ampere),
-            Generation::Hopper if inputs.options.stack.has_hopper_attention() => {
+            Generation::Hopper if inputs.options.software().attention == AttentionKernels::Tuned => {
                 (constants.gemm_hopper, constants.attention_hopper)
             }
             Generation::Hopper => (constants.gemm_hopper, constants.attention_hopper_old),

@@ -22,9 +22,9 @@ use super::{Launch, LaunchComparability};
 use crate::field::Field;
 use crate::message;
 use crate::message::Setting;
-use crate::options::Stack;
 use crate::problem::Problem;
 use crate::scenario::Scenario;
+use crate::stack::Stack;
 use job::MegatronJob;
 
 /// Returns the launch of a scenario with Megatron-LM.

@@ -7,9 +7,10 @@ use crate::pages::plan::question::has_scenario;
 use leptos::prelude::*;
 use trainplan_shared::catalog::Recipe;
 use trainplan_shared::field::{Field, FieldGroup};
-use trainplan_shared::options::{Recompute, Stack};
+use trainplan_shared::options::Recompute;
 use trainplan_shared::precision::Dtype;
 use trainplan_shared::scenario::{RecipeChange, Scenario};
+use trainplan_shared::stack::Stack;
 use trainplan_shared::units::group_digits;
 
 /// The fields of the scenario. An empty field shows in grey the value that applies: the recipe's, or the
