@@ -41,6 +41,28 @@ CHANGES = {
     "nemotron": {"head_dim": 128, "num_key_value_heads": 48},
 }
 
+# Further configs, whose fields choose what the default does not have.
+VARIANTS = [
+    ("llama", {"attention_bias": True, "mlp_bias": True, "num_key_value_heads": 8, "tie_word_embeddings": True}),
+    ("bloom", {"n_layer": 24, "hidden_size": 1024, "n_head": 16}),
+    ("cohere", {"use_qk_norm": True}),
+    ("deepseek_v3", {"q_lora_rank": None, "num_hidden_layers": 27}),
+    ("ernie4_5", {"use_bias": True}),
+    ("falcon", {"new_decoder_architecture": True, "num_kv_heads": 8, "num_attention_heads": 64, "hidden_size": 4096}),
+    ("falcon_h1", {"mamba_rms_norm": True}),
+    ("glm4_moe", {"head_dim": 128, "use_qk_norm": True, "attention_bias": True}),
+    ("gpt_bigcode", {"multi_query": False}),
+    ("granitemoehybrid", {"num_local_experts": 0, "layer_types": ["mamba", "attention"] * 16}),
+    ("granitemoehybrid", {"num_local_experts": 0, "layer_types": ["attention"] * 32}),
+    ("olmoe", {"num_key_value_heads": 4}),
+    ("opt", {"hidden_size": 2048, "word_embed_proj_dim": 2048, "ffn_dim": 8192, "num_attention_heads": 32}),
+    ("phi", {"num_key_value_heads": 8, "tie_word_embeddings": True}),
+    ("qwen2_moe", {"decoder_sparse_step": 2, "mlp_only_layers": [1, 3]}),
+    ("qwen3_moe", {"head_dim": 128, "tie_word_embeddings": True}),
+    ("stablelm", {"use_qkv_bias": True}),
+    ("starcoder2", {"use_bias": False}),
+]
+
 # Parts of a multimodal model that are not its language model.
 OTHER_MODALITIES = ("vision", "visual", "audio", "image", "video", "speech", "multi_modal", "projector", "extend", "codec")
 
@@ -83,12 +105,12 @@ def counted(model, config):
     return total, round(total - routed * (1 - routed_share(config))), routed
 
 
-def family(model_type):
-    """The line of one model_type."""
+def family(model_type, changes):
+    """The line of one model_type with some fields changed."""
     line = {"model_type": model_type}
     config = None
     try:
-        config = CONFIG_MAPPING[model_type](**CHANGES.get(model_type, {}))
+        config = CONFIG_MAPPING[model_type](**changes)
         with torch.device("meta"):
             model = AutoModelForCausalLM.from_config(config)
         total, active, routed = counted(model, config)
@@ -101,10 +123,11 @@ def family(model_type):
 def main():
     warnings.filterwarnings("ignore")
     transformers.logging.set_verbosity_error()
-    print(f"# Causal language models of transformers {transformers.__version__}, with default configs, counted on the")
-    print("# meta device by scripts/model-families.py: parameters of the language model, and those that a token visits.")
-    for model_type in sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES):
-        print(json.dumps(family(model_type), separators=(",", ":")), flush=True)
+    print(f"# Causal language models of transformers {transformers.__version__}, with default configs and some others, on the")
+    print("# meta device, from scripts/model-families.py: parameters of the language model, and those that a token visits.")
+    defaults = [(name, CHANGES.get(name, {})) for name in sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)]
+    for model_type, changes in defaults + VARIANTS:
+        print(json.dumps(family(model_type, changes), separators=(",", ":")), flush=True)
         print(model_type, file=sys.stderr)
 
 

@@ -2,7 +2,11 @@
 //!
 //! `scripts/model-families.py` writes the figures.
 
-use serde_json::Value;
+#![allow(missing_docs, reason = "a test's name says what it shows")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
 use trainplan_shared::hugging_face;
 
 /// Each line that has a config, with its `model_type`.
@@ -25,7 +29,7 @@ fn parameters_are_those_of_transformers() {
             Err(error) => refused.push(format!("{name}: {error}")),
             // No family is known, but the fields are those of Llama.
             Ok(imported) if imported.unknown.iter().any(|field| field.starts_with("model_type")) => {
-                refused.push(name)
+                refused.push(name);
             }
             Ok(imported) => {
                 if !imported.unknown.is_empty() {
@@ -51,4 +55,35 @@ fn parameters_are_those_of_transformers() {
     println!("worst difference: {worst:.6}");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(refused.len() < 90, "{} refused:\n{}", refused.len(), refused.join("\n"));
+}
+
+/// Values of a field, valid or not.
+fn values() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        (0u32..300).prop_map(|number| json!(number)),
+        any::<u32>().prop_map(|number| json!(number)),
+        any::<i64>().prop_map(|number| json!(number)),
+        any::<bool>().prop_map(|flag| json!(flag)),
+        proptest::collection::vec(0u32..9, 0..9).prop_map(|list| json!(list)),
+        proptest::collection::vec("mamba|attention|sparse|full_attention", 0..33)
+            .prop_map(|list| json!(list)),
+        Just(json!(null)),
+        Just(json!({})),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn no_changed_config_panics(
+        family in any::<prop::sample::Index>(),
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), values()), 0..6),
+    ) {
+        let families: Vec<(String, Value)> = families().collect();
+        let mut config = family.get(&families).1["config"].clone();
+        let names: Vec<String> = config.as_object().unwrap().keys().cloned().collect();
+        for (index, value) in changes {
+            config[index.get(&names).as_str()] = value;
+        }
+        let _ = hugging_face::read(&config.to_string());
+    }
 }

@@ -155,7 +155,7 @@ impl Family {
         const KV_HEADS: &[&str] = &["num_key_value_heads"];
         let kv_heads = match self.attention {
             KvRule::Latent => return latent(fields),
-            KvRule::Heads => match fields.whole(KV_HEADS)? {
+            KvRule::Heads | KvRule::Mixed => match fields.whole(KV_HEADS)? {
                 Some(kv_heads) => kv_heads,
                 None => {
                     let why = fields.default_reason();
@@ -166,7 +166,7 @@ impl Family {
             // Null means plain attention.
             KvRule::Default(_) if fields.is_null("num_key_value_heads") => heads,
             KvRule::Default(kv_heads) => fields.or_default(KV_HEADS, Some(kv_heads))?,
-            KvRule::Plain | KvRule::Hybrid | KvRule::Mixed => heads,
+            KvRule::Plain | KvRule::Hybrid => heads,
             KvRule::Falcon => falcon_kv_heads(fields, heads)?,
             KvRule::Mpt => mpt_kv_heads(fields, heads)?,
         };
@@ -177,7 +177,7 @@ impl Family {
             }
             (None, _) if heads > 0 && hidden.is_multiple_of(heads) => {
                 // Older families never have another width, so they need no note.
-                if matches!(self.attention, KvRule::Heads | KvRule::Default(_)) {
+                if matches!(self.attention, KvRule::Heads | KvRule::Mixed | KvRule::Default(_)) {
                     let (width, why) = (hidden / heads, fields.default_reason());
                     fields.note(format!("head_dim assumed: {width}, hidden width / heads ({why})."));
                 }
@@ -283,10 +283,21 @@ impl Family {
         }
     }
 
-    fn ffn(&self, fields: &mut ConfigFields<'_>, hidden: u32, is_needed: bool) -> Result<u32, ConfigError> {
+    pub(super) fn ffn(
+        &self,
+        fields: &mut ConfigFields<'_>,
+        hidden: u32,
+        is_needed: bool,
+    ) -> Result<u32, ConfigError> {
         let names: &[&str] = match self.experts {
             // Here `intermediate_size` is an expert's width.
             ExpertRule::Llama4 => &["intermediate_size_mlp"],
+            // Without experts, Granite has its shared MLP only.
+            ExpertRule::Every
+                if matches!(self.attention, KvRule::Mixed) && fields.has("shared_intermediate_size") =>
+            {
+                &["shared_intermediate_size"]
+            }
             _ => &["intermediate_size", "n_inner", "ffn_hidden_size", "ffn_dim", "dff"],
         };
         let times = match (self.ffn_times, &self.attention) {

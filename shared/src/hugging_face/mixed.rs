@@ -7,6 +7,17 @@ use super::fields::ConfigFields;
 use super::{Architecture, ConfigError};
 use crate::architecture::{Attention, AttentionKind, Mamba, Mlp};
 
+/// Fields of Mamba-2.
+const MAMBA: [&str; 7] = [
+    "mamba_chunk_size",
+    "mamba_d_conv",
+    "mamba_d_head",
+    "mamba_d_state",
+    "mamba_expand",
+    "mamba_n_groups",
+    "mamba_n_heads",
+];
+
 impl Family {
     /// Returns the architecture of a file whose layers hold several kinds of blocks, and its number of layers in the
     /// file.
@@ -19,6 +30,10 @@ impl Family {
         let hidden = fields.needed(&["hidden_size"])?;
         let (attention_layers, mamba_layers) = mixers(fields, layers)?;
         if mamba_layers == 0 {
+            // Granite's files without Mamba-2 have its fields too.
+            MAMBA.iter().for_each(|name| {
+                fields.has(name);
+            });
             return self.architecture(fields, tied_embeddings).map(|architecture| (architecture, layers));
         }
         if attention_layers == 0 {
@@ -37,11 +52,7 @@ impl Family {
         };
         let mamba = mamba(fields, hidden, mamba_layers)?;
         let moe = self.moe(fields, layers)?;
-        // Without routed experts, Granite has its shared MLP only.
-        let ffn = match moe {
-            Some(_) => 0,
-            None => fields.needed(&["shared_intermediate_size", "intermediate_size"])?,
-        };
+        let ffn = self.ffn(fields, hidden, moe.is_none())?;
         let blocks = attention_layers + mamba_layers + layers;
         fields.note(format!("The {layers} layers are counted as {blocks}, one for each block."));
         let architecture = Architecture {
