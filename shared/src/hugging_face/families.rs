@@ -1,7 +1,6 @@
 //! The rules by which a file's fields define the shape of a transformer. `table` lists the families that follow them.
 
 use super::fields::ConfigFields;
-use super::table::FAMILIES;
 use super::vectors::VectorRule;
 use super::{Architecture, ConfigError};
 use crate::architecture::{Attention, AttentionKind, MOST_LAYERS, Mlp, Moe, SlidingWindow};
@@ -90,20 +89,7 @@ pub(super) enum ExpertRule {
     Llama4,
 }
 
-/// Returns the known `model_type` most like `text`, if they differ by few letters.
-pub(super) fn most_alike(text: &str) -> Option<&'static str> {
-    let known = FAMILIES.iter().flat_map(|family| family.types).copied();
-    let likeness = known.map(|name| (strsim::normalized_levenshtein(text, name), name));
-    let close = likeness.filter(|(likeness, _)| *likeness >= 0.7);
-    close.max_by(|(left, _), (right, _)| left.total_cmp(right)).map(|(_, name)| name)
-}
-
 impl Family {
-    /// Returns the family of a `model_type`, if it is known.
-    pub(super) fn of(model_type: &str) -> Option<&'static Family> {
-        FAMILIES.iter().find(|family| family.types.contains(&model_type))
-    }
-
     /// Returns the architecture that the fields of a transformer define.
     pub(super) fn architecture(
         &self,
@@ -480,7 +466,7 @@ fn latent(fields: &mut ConfigFields<'_>) -> Result<AttentionKind, ConfigError> {
 
 fn falcon_kv_heads(fields: &mut ConfigFields<'_>, heads: u32) -> Result<u32, ConfigError> {
     let said = fields.whole(&["num_kv_heads", "n_head_kv"])?;
-    // GPT-BigCode's files have it besides multi_query.
+    // GPT-BigCode's files have it as well as multi_query.
     fields.whole(&["num_key_value_heads"])?;
     let multi_query = fields.flag("multi_query")?;
     if fields.flag("new_decoder_architecture")?.unwrap_or(false) {

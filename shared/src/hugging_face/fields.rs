@@ -196,7 +196,7 @@ const SUFFIXES_WITHOUT_INFLUENCE: &[&str] = &[
     "router_logits",
 ];
 
-/// Fields that are listed as not understood; a file with more is no config.json of a known kind.
+/// Fields that are listed as not understood; a file with more is not of a known kind.
 const MOST_LISTED: usize = 20;
 
 /// The fields of one object in a file.

@@ -113,12 +113,12 @@ pub fn read(text: &str) -> Result<ImportedModel, ConfigError> {
             return Err(ConfigError::Unsupported { found: shown_type(found), reason });
         }
     }
-    let known = Family::of(own_type);
+    let known = table::family(own_type);
     (fields.family, fields.is_known) = (own_type.to_string(), known.is_some());
     let unlike = |reason| ConfigError::UnknownFamily {
         found: shown_type(own_type),
         reason,
-        closest: families::most_alike(own_type),
+        closest: table::most_alike(own_type),
     };
     let family = known.unwrap_or(&table::LLAMA);
 

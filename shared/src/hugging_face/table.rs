@@ -51,7 +51,7 @@ const QKV_BIASED: VectorRule = VectorRule { qkv_bias: Bias::Always, ..RMS };
 const GPTJ: VectorRule =
     VectorRule { norms: 1, qkv_bias: Bias::Never, out_bias: Bias::Never, head_bias: true, ..BIASED };
 
-pub(super) const FAMILIES: &[Family] = &[
+const FAMILIES: &[Family] = &[
     LLAMA,
     Family { types: &["olmo"], vectors: VectorRule { norm: Norm::None, ..RMS }, ..LLAMA },
     Family { types: &["olmo2"], vectors: QK_WHOLE, ..LLAMA },
@@ -464,3 +464,16 @@ pub(super) const FAMILIES: &[Family] = &[
         ..GPT2
     },
 ];
+
+/// Returns the family of a `model_type`, if it is known.
+pub(super) fn family(model_type: &str) -> Option<&'static Family> {
+    FAMILIES.iter().find(|family| family.types.contains(&model_type))
+}
+
+/// Returns the known `model_type` most like `text`, if they differ by few letters.
+pub(super) fn most_alike(text: &str) -> Option<&'static str> {
+    let known = FAMILIES.iter().flat_map(|family| family.types).copied();
+    let likeness = known.map(|name| (strsim::normalized_levenshtein(text, name), name));
+    let close = likeness.filter(|(likeness, _)| *likeness >= 0.7);
+    close.max_by(|(left, _), (right, _)| left.total_cmp(right)).map(|(_, name)| name)
+}

@@ -424,7 +424,7 @@ fn an_unknown_family_is_read_like_llama_only_if_it_resembles_it() {
         error.starts_with("model_type \"gemma5\" is unknown") && error.contains("Did you mean \"gemma"),
         "{error}"
     );
-    let nearest = |text: &str| families::most_alike(text);
+    let nearest = |text: &str| table::most_alike(text);
     assert_eq!((nearest("lama"), nearest("newcomer"), nearest("")), (Some("llama"), None, None));
 }
 
