@@ -27,10 +27,18 @@ fn a_config_json_counts_like_the_published_model() {
     for model in [path.as_str(), folder.path().to_str().unwrap(), OWN] {
         let own = json(&["flops", "--model", model, "--seq-len", "8192"]);
         assert_eq!(own["model_flops_per_sequence"], published["model_flops_per_sequence"], "{model}");
-        assert_eq!(own["model"], OWN);
+        // A file's parameters include norms.
+        assert!(own["model"].as_str().unwrap().starts_with(OWN), "{}", own["model"]);
+        assert!((own["parameters"]["total"].as_f64().unwrap() / 8.03e9 - 1.0).abs() < 1e-3, "{model}");
     }
+    let of_file = json(&["flops", "--model", &path]);
+    assert_eq!(of_file["parameters"]["total"], 8_030_261_248.0);
     let run = trainplan(["flops", "--model", &path, "--format", "table"]);
-    assert!(run.stdout.starts_with("own model, 8.03B, 32 layers, 8192 tokens"), "{}", run.stdout);
+    assert!(
+        run.stdout.starts_with("own model, 8.03B (8.03B parameters), 32 layers, 8192 tokens"),
+        "{}",
+        run.stdout
+    );
     assert!(run.stderr.contains("head_dim assumed: 128"), "{}", run.stderr);
     assert!(run.stderr.contains(OWN), "{}", run.stderr);
 }
@@ -108,7 +116,8 @@ fn an_invalid_file_is_refused_with_the_reason() {
         said(LLAMA.replace("\"hidden_size\": 4096,", "").as_bytes()).contains("The file has no hidden_size")
     );
     assert!(said(LLAMA.replace(": 8,", ": 7,").as_bytes()).contains("among 7 KV heads"));
-    assert!(said(LLAMA.replace("\"llama\"", "\"rwkv\"").as_bytes()).contains("Known types: llama, "));
+    assert!(said(LLAMA.replace("\"llama\"", "\"rwkv\"").as_bytes()).contains("\"rwkv\" is not supported"));
+    assert!(said(LLAMA.replace("\"llama\"", "\"lama\"").as_bytes()).contains("Did you mean \"llama\"?"));
     assert!(said(&vec![b' '; 5 << 20]).contains("larger than 4 MiB"));
     let missing = refusal(&["flops", "--model", "nowhere/config.json"]);
     assert!(
@@ -117,6 +126,15 @@ fn an_invalid_file_is_refused_with_the_reason() {
     );
     // A text that is not a path is read as a name.
     assert!(refusal(&["flops", "--model", "nowhere"]).contains("Unknown model \"nowhere\""));
+}
+
+#[test]
+fn a_named_pipe_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("config.json");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let said = refusal(&["flops", "--model", pipe.to_str().unwrap()]);
+    assert!(said.contains("The file can't be read: it is not a regular file."), "{said}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use super::{Failure, note};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use trainplan_shared::batch::Batch;
+use trainplan_shared::catalog::ParameterCounts;
 use trainplan_shared::convention::Convention;
 use trainplan_shared::cost::{PriceSource, RunCost};
 use trainplan_shared::estimate::{Anchor, Breakdown, Evidence, Interval, MemoryEstimate, StageMemory};
@@ -144,6 +145,7 @@ struct ScenarioOutput<'a> {
     gbs: u32,
     ga: u32,
     layers: u32,
+    parameters: ParameterCounts,
     options: Map<String, Value>,
 }
 
@@ -210,6 +212,7 @@ pub(super) fn contract(predicted: &Predicted) -> Output<'_> {
             gbs: batch.gbs(),
             ga: batch.ga(),
             layers: scenario.architecture.layers,
+            parameters: scenario.model.parameters_of(&scenario.architecture),
             options: options(&scenario.options),
         },
         remedies: predicted.remedies.iter().map(RemedyOutput::from).collect(),
@@ -349,7 +352,9 @@ pub(super) fn in_words(scenario: &Scenario) -> String {
         ("expert TP", layout.expert_tp()),
     ];
     let gpu = if gpu.id.contains(':') { &gpu.id } else { &gpu.name };
-    let mut words = vec![format!("{} on {} × {gpu}, {}", model.title, layout.gpus(), dtype.title())];
+    let parameters = model.parameters_of(&scenario.architecture);
+    let mut words =
+        vec![format!("{} ({parameters}) on {} × {gpu}, {}", model.title, layout.gpus(), dtype.title())];
     words.extend(degrees.into_iter().filter(|(_, of)| *of > 1).map(|(name, of)| format!("{name} {of}")));
     words.push(format!("DP {}", layout.dp()));
     words.push(format!("MBS {}, GBS {}, GA {}", batch.mbs(), batch.gbs(), batch.ga()));

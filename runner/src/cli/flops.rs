@@ -4,7 +4,7 @@ use super::Failure;
 use super::output::{self, Format, FormatArg};
 use super::scenario::ScenarioArgs;
 use serde::Serialize;
-use trainplan_shared::catalog::RecipeId;
+use trainplan_shared::catalog::{ParameterCounts, RecipeId};
 use trainplan_shared::explain::Line;
 use trainplan_shared::flops::ModelFlops;
 use trainplan_shared::units::{group_digits, significant};
@@ -28,6 +28,7 @@ struct Output<'a> {
     model: &'a str,
     recipe: Option<&'a RecipeId>,
     layers: u32,
+    parameters: ParameterCounts,
     #[serde(flatten)]
     flops: &'a ModelFlops,
 }
@@ -36,11 +37,13 @@ impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         let counted = self.scenario.spec()?.model_flops()?;
         let flops = &counted.flops;
+        let parameters = counted.model.parameters_of(&counted.architecture);
         match self.format.choose() {
             Format::Json => output::json(&Output {
                 model: &counted.model.id,
                 recipe: counted.recipe.map(|recipe| &recipe.id),
                 layers: counted.architecture.layers,
+                parameters,
                 flops,
             }),
             Format::Csv => output::csv(
@@ -49,7 +52,7 @@ impl Args {
             ),
             Format::Table => {
                 output::text_line(&format!(
-                    "{}, {} layers, {} tokens, convention {}: {} FLOPs per sequence",
+                    "{} ({parameters}), {} layers, {} tokens, convention {}: {} FLOPs per sequence",
                     counted.model.title,
                     counted.architecture.layers,
                     flops.seq_len,

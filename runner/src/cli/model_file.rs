@@ -57,6 +57,10 @@ fn path(text: &str) -> Option<PathBuf> {
 }
 
 fn content(path: &Path) -> io::Result<Vec<u8>> {
+    // Opening a named pipe would wait until another program writes to it.
+    if !path.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
     let mut content = Vec::new();
     File::open(path)?.take(LARGEST + 1).read_to_end(&mut content)?;
     match content.len() as u64 > LARGEST {

@@ -87,12 +87,12 @@ impl Moe {
 
 impl Mamba {
     /// Returns the width between the projections of one block.
-    fn inner_width(&self) -> f64 {
+    pub(crate) fn inner_width(&self) -> f64 {
         f64::from(self.heads) * f64::from(self.head_dim)
     }
 
     /// Returns the width of the convolution in one block.
-    fn convolved_width(&self) -> f64 {
+    pub(crate) fn convolved_width(&self) -> f64 {
         self.inner_width() + 2.0 * f64::from(self.groups) * f64::from(self.state)
     }
 

@@ -2,6 +2,9 @@
 
 use crate::architecture::{Architecture, Attention, AttentionKind, Mamba, Mlp, Moe, SlidingWindow};
 use crate::data_file::{DataError, FromRow, Row};
+use crate::units::rounded_count;
+use serde::Serialize;
+use std::fmt;
 
 /// A published model.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +29,38 @@ pub struct Model {
     pub active_b: f64,
     /// The source of the row.
     pub source: String,
+}
+
+/// Numbers of parameters. As text: `8.03B parameters`, or `235B parameters, 22.1B active` for a mixture of experts.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ParameterCounts {
+    /// All parameters.
+    pub total: f64,
+    /// Those that a token visits.
+    pub active: f64,
+}
+
+impl fmt::Display for ParameterCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} parameters", rounded_count(self.total))?;
+        match self.active < self.total {
+            true => write!(f, ", {} active", rounded_count(self.active)),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Model {
+    /// Returns the parameters of this model, or of a proxy of it, which has another number of layers. The model's own
+    /// include norms and biases if it came from a `config.json`; a proxy's do not.
+    pub fn parameters_of(&self, architecture: &Architecture) -> ParameterCounts {
+        match *architecture == self.architecture {
+            true => ParameterCounts { total: self.params_b * 1e9, active: self.active_b * 1e9 },
+            false => {
+                ParameterCounts { total: architecture.parameters(), active: architecture.active_parameters() }
+            }
+        }
+    }
 }
 
 impl FromRow for Model {

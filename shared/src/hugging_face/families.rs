@@ -1,37 +1,36 @@
-//! Families of transformers: the fields that define their shapes, and their defaults.
-//!
-//! Source of every default: the family's configuration class in Hugging Face `transformers`.
+//! The rules by which a file's fields define the shape of a transformer. `table` lists the families that follow them.
 
 use super::fields::ConfigFields;
+use super::vectors::VectorRule;
 use super::{Architecture, ConfigError};
 use crate::architecture::{Attention, AttentionKind, MOST_LAYERS, Mlp, Moe, SlidingWindow};
 
 /// The rules by which a family's fields define its shape.
 pub(super) struct Family {
     /// Its values of `model_type`.
-    types: &'static [&'static str],
+    pub(super) types: &'static [&'static str],
     /// Whether its MLPs are gated, whatever their activation.
-    gated: bool,
-    /// Whether it normalizes queries and keys, or MLA its latents, with weights.
-    pub(super) normalizes_qk: bool,
+    pub(super) gated: bool,
+    /// Its norms, biases and learned positions.
+    pub(super) vectors: VectorRule,
     /// Whether embedding and head share their weights by default.
     pub(super) tied: bool,
     /// Kind of attention, and its number of key-value heads.
-    attention: KvRule,
+    pub(super) attention: KvRule,
     /// Default number of heads.
-    heads: Option<u32>,
+    pub(super) heads: Option<u32>,
     /// Default width of a head; `None` for hidden width / heads.
-    head_dim: Option<u32>,
+    pub(super) head_dim: Option<u32>,
     /// Default vocabulary.
-    vocab: Option<u32>,
+    pub(super) vocab: Option<u32>,
     /// Default FFN width, as a multiple of the hidden width.
-    ffn_times: Option<u32>,
-    windows: WindowRule,
-    experts: ExpertRule,
+    pub(super) ffn_times: Option<u32>,
+    pub(super) windows: WindowRule,
+    pub(super) experts: ExpertRule,
 }
 
 /// How a family defines its number of key-value heads, or another kind of attention.
-enum KvRule {
+pub(super) enum KvRule {
     /// `num_key_value_heads`, by default the number of heads.
     Heads,
     /// `num_key_value_heads`, by default this number.
@@ -45,31 +44,41 @@ enum KvRule {
     Mpt,
     /// Multi-head latent attention.
     Latent,
-    /// Mixed with other kinds of blocks: see `hybrid`.
+    /// Mixed with other kinds of blocks, one in each layer: see `hybrid`.
     Hybrid,
+    /// Mamba-2, attention and MLPs in each layer: see `mixed`.
+    Mixed,
 }
 
 /// Which layers have a sliding window without `layer_types`, with the default of `sliding_window`.
-enum WindowRule {
+pub(super) enum WindowRule {
     None,
     All(Option<u32>),
     /// The layers from `max_window_layers` on, if `use_sliding_window` is true.
     Switched,
     /// All layers but every n-th.
     AllButEvery(u32, u32),
+    /// GPT-Neo: the local layers of `attention_layers`, or else every other, with `window_size`.
+    Local,
     /// Chunked attention instead of windows.
     Chunks,
 }
 
 /// How a family defines its routed experts.
-enum ExpertRule {
+pub(super) enum ExpertRule {
     None,
     /// Every layer is routed; `intermediate_size` is an expert's width.
     Every,
-    /// `decoder_sparse_step` and `mlp_only_layers` select routed layers. The value is the default width of
+    /// As `Every`, with one shared expert of the same width.
+    EveryAndShared,
+    /// The layers from `moe_layer_start_index` to `moe_layer_end_index` are routed.
+    Ernie,
+    /// Every layer is routed, as `ffn_config` says.
+    Dbrx,
+    /// `mlp_layer_types`, or else `decoder_sparse_step` and `mlp_only_layers`, select routed layers. The value is the default width of
     /// the shared expert, if the family has one.
     Sparse(Option<u32>),
-    /// `first_k_dense_replace` and `moe_layer_freq` select routed layers. The values are the defaults of the
+    /// `mlp_layer_types`, or else `first_k_dense_replace` and `moe_layer_freq`, select routed layers. The values are the defaults of the
     /// first routed layer and of the number of shared experts.
     DeepSeek {
         first: u32,
@@ -80,155 +89,7 @@ enum ExpertRule {
     Llama4,
 }
 
-/// Llama, and the base of most other families.
-const LLAMA: Family = Family {
-    types: &["llama", "granite", "olmo", "internlm2"],
-    gated: true,
-    normalizes_qk: false,
-    tied: false,
-    attention: KvRule::Heads,
-    heads: None,
-    head_dim: None,
-    vocab: None,
-    ffn_times: None,
-    windows: WindowRule::None,
-    experts: ExpertRule::None,
-};
-
-/// GPT-2: ungated MLPs, tied embeddings, plain attention.
-const GPT2: Family = Family {
-    types: &["gpt2"],
-    gated: false,
-    tied: true,
-    attention: KvRule::Plain,
-    ffn_times: Some(4),
-    ..LLAMA
-};
-
-const FAMILIES: &[Family] = &[
-    LLAMA,
-    Family { types: &["olmo2"], normalizes_qk: true, ..LLAMA },
-    Family {
-        types: &["mistral"],
-        attention: KvRule::Default(8),
-        windows: WindowRule::All(Some(4096)),
-        ..LLAMA
-    },
-    Family {
-        types: &["mixtral"],
-        attention: KvRule::Default(8),
-        windows: WindowRule::All(None),
-        experts: ExpertRule::Every,
-        ..LLAMA
-    },
-    Family { types: &["qwen2"], attention: KvRule::Default(32), windows: WindowRule::Switched, ..LLAMA },
-    Family {
-        types: &["qwen3"],
-        normalizes_qk: true,
-        attention: KvRule::Default(32),
-        head_dim: Some(128),
-        windows: WindowRule::Switched,
-        ..LLAMA
-    },
-    Family {
-        types: &["qwen2_moe"],
-        attention: KvRule::Default(16),
-        windows: WindowRule::Switched,
-        experts: ExpertRule::Sparse(Some(5632)),
-        ..LLAMA
-    },
-    Family {
-        types: &["qwen3_moe"],
-        normalizes_qk: true,
-        attention: KvRule::Default(4),
-        windows: WindowRule::Switched,
-        experts: ExpertRule::Sparse(None),
-        ..LLAMA
-    },
-    Family {
-        types: &["deepseek_v2"],
-        normalizes_qk: true,
-        attention: KvRule::Latent,
-        experts: ExpertRule::DeepSeek { first: 0, shared: 0 },
-        ..LLAMA
-    },
-    Family {
-        types: &["deepseek_v3", "kimi_k2"],
-        normalizes_qk: true,
-        attention: KvRule::Latent,
-        experts: ExpertRule::DeepSeek { first: 3, shared: 1 },
-        ..LLAMA
-    },
-    Family {
-        types: &["glm4_moe"],
-        attention: KvRule::Default(8),
-        experts: ExpertRule::DeepSeek { first: 1, shared: 1 },
-        ..LLAMA
-    },
-    Family {
-        types: &["gpt_oss"],
-        attention: KvRule::Default(8),
-        head_dim: Some(64),
-        windows: WindowRule::AllButEvery(2, 128),
-        experts: ExpertRule::Every,
-        ..LLAMA
-    },
-    Family {
-        types: &["llama4", "llama4_text"],
-        attention: KvRule::Default(8),
-        head_dim: Some(128),
-        windows: WindowRule::Chunks,
-        experts: ExpertRule::Llama4,
-        ..LLAMA
-    },
-    Family { types: &["phi3"], windows: WindowRule::All(None), ..LLAMA },
-    Family { types: &["olmo3"], normalizes_qk: true, windows: WindowRule::AllButEvery(4, 4096), ..LLAMA },
-    Family { types: &["gemma"], tied: true, attention: KvRule::Default(16), head_dim: Some(256), ..LLAMA },
-    Family {
-        types: &["gemma2"],
-        tied: true,
-        attention: KvRule::Default(4),
-        head_dim: Some(256),
-        windows: WindowRule::AllButEvery(2, 4096),
-        ..LLAMA
-    },
-    Family {
-        types: &["gemma3", "gemma3_text"],
-        normalizes_qk: true,
-        tied: true,
-        attention: KvRule::Default(4),
-        heads: Some(8),
-        head_dim: Some(256),
-        vocab: Some(262_208),
-        windows: WindowRule::AllButEvery(6, 4096),
-        ..LLAMA
-    },
-    Family { types: &["nemotron"], gated: false, ..LLAMA },
-    Family { types: &["nemotron_h"], gated: false, attention: KvRule::Hybrid, ..LLAMA },
-    GPT2,
-    Family { types: &["gpt_neox"], tied: false, ffn_times: None, ..GPT2 },
-    Family { types: &["bloom"], ..GPT2 },
-    Family { types: &["falcon"], attention: KvRule::Falcon, ..GPT2 },
-    Family { types: &["mpt"], attention: KvRule::Mpt, ..GPT2 },
-];
-
-/// Returns every known `model_type`, separated by commas.
-pub(super) fn known() -> String {
-    FAMILIES.iter().flat_map(|family| family.types).copied().collect::<Vec<_>>().join(", ")
-}
-
 impl Family {
-    pub(super) const LLAMA: &'static Family = &LLAMA;
-
-    /// Returns the family of a `model_type`, if it is known.
-    pub(super) fn of(model_type: &str) -> Option<&'static Family> {
-        FAMILIES.iter().find(|family| family.types.contains(&model_type))
-    }
-
-    pub(super) fn is_hybrid(&self) -> bool {
-        matches!(self.attention, KvRule::Hybrid)
-    }
-
     /// Returns the architecture that the fields of a transformer define.
     pub(super) fn architecture(
         &self,
@@ -237,13 +98,14 @@ impl Family {
     ) -> Result<Architecture, ConfigError> {
         let layers = layers(fields)?;
         let hidden = fields.needed(&["hidden_size", "n_embd", "d_model", "n_embed"])?;
-        let heads = fields.or_default(&["num_attention_heads", "n_head", "n_heads"], self.heads)?;
+        let heads = fields.or_default(HEADS, self.heads)?;
+        note_other_widths(fields, hidden, heads)?;
         let attention = Attention {
             layers,
             heads,
             kind: self.attention_kind(fields, hidden, heads)?,
             window: self.window(fields, layers)?,
-            sinks: self.types.contains(&"gpt_oss"),
+            sinks: self.vectors.sinks,
         };
         let moe = self.moe(fields, layers)?;
         let dense = layers - moe.as_ref().map_or(0, |moe| moe.layers.min(layers));
@@ -279,7 +141,7 @@ impl Family {
         const KV_HEADS: &[&str] = &["num_key_value_heads"];
         let kv_heads = match self.attention {
             KvRule::Latent => return latent(fields),
-            KvRule::Heads => match fields.whole(KV_HEADS)? {
+            KvRule::Heads | KvRule::Mixed => match fields.whole(KV_HEADS)? {
                 Some(kv_heads) => kv_heads,
                 None => {
                     let why = fields.default_reason();
@@ -301,7 +163,7 @@ impl Family {
             }
             (None, _) if heads > 0 && hidden.is_multiple_of(heads) => {
                 // Older families never have another width, so they need no note.
-                if matches!(self.attention, KvRule::Heads | KvRule::Default(_)) {
+                if matches!(self.attention, KvRule::Heads | KvRule::Mixed | KvRule::Default(_)) {
                     let (width, why) = (hidden / heads, fields.default_reason());
                     fields.note(format!("head_dim assumed: {width}, hidden width / heads ({why})."));
                 }
@@ -324,6 +186,12 @@ impl Family {
     ) -> Result<Option<SlidingWindow>, ConfigError> {
         const TOKENS: &str = "sliding_window";
         let typed = self.windows_by_type(fields, layers)?;
+        if !matches!(self.windows, WindowRule::None | WindowRule::Switched)
+            && fields.flag("use_sliding_window")? == Some(false)
+        {
+            fields.whole(&[TOKENS])?;
+            return Ok(None);
+        }
         let (by_rule, default) = match self.windows {
             WindowRule::None => (0, None),
             WindowRule::All(default) => (layers, default),
@@ -336,8 +204,11 @@ impl Family {
                         "layer_types assumed: full attention in every {every}th layer, a window in the others ({why})."
                     ));
                 }
-                (layers - layers / said.unwrap_or(every).max(1), Some(default))
+                // 0 means that no layer has full attention.
+                let full = layers.checked_div(said.unwrap_or(every)).unwrap_or(0);
+                (layers - full, Some(default))
             }
+            WindowRule::Local => return local(fields, layers),
             WindowRule::Chunks => {
                 if let Some(chunk) = fields.whole(&["attention_chunk_size"])? {
                     fields.note(format!(
@@ -350,8 +221,9 @@ impl Family {
         let windowed = typed.unwrap_or(by_rule);
         if windowed == 0 {
             // In a family without windows, the field stays unread and is listed.
-            if !matches!(self.windows, WindowRule::None) {
+            if typed.is_some() || !matches!(self.windows, WindowRule::None) {
                 fields.whole(&[TOKENS])?;
+                fields.whole(&["max_window_layers"])?;
             }
             return Ok(None);
         }
@@ -385,6 +257,7 @@ impl Family {
         let other = types.iter().find(|kind| match **kind {
             "full_attention" | "sliding_attention" => false,
             "chunked_attention" => !chunks,
+            "indexed_attention" => !self.vectors.indexer,
             _ => true,
         });
         match other {
@@ -396,15 +269,26 @@ impl Family {
         }
     }
 
-    fn ffn(&self, fields: &mut ConfigFields<'_>, hidden: u32, is_needed: bool) -> Result<u32, ConfigError> {
+    pub(super) fn ffn(
+        &self,
+        fields: &mut ConfigFields<'_>,
+        hidden: u32,
+        is_needed: bool,
+    ) -> Result<u32, ConfigError> {
         let names: &[&str] = match self.experts {
             // Here `intermediate_size` is an expert's width.
             ExpertRule::Llama4 => &["intermediate_size_mlp"],
-            _ => &["intermediate_size", "n_inner", "ffn_hidden_size"],
+            // Without experts, Granite has its shared MLP only.
+            ExpertRule::Every
+                if matches!(self.attention, KvRule::Mixed) && fields.has("shared_intermediate_size") =>
+            {
+                &["shared_intermediate_size"]
+            }
+            _ => &["intermediate_size", "n_inner", "ffn_hidden_size", "ffn_dim", "dff"],
         };
         let times = match (self.ffn_times, &self.attention) {
             (Some(default), KvRule::Mpt) => Some(fields.or_default(&["expansion_ratio"], Some(default))?),
-            (times, _) => times,
+            (times, _) => fields.whole(&["intermediate_multiple_size"])?.or(times),
         };
         let default = times.and_then(|times| hidden.checked_mul(times));
         match fields.whole(names)? {
@@ -416,16 +300,21 @@ impl Family {
         }
     }
 
-    fn moe(&self, fields: &mut ConfigFields<'_>, layers: u32) -> Result<Option<Moe>, ConfigError> {
-        const TOP_K: &[&str] = &["num_experts_per_tok", "experts_per_token", "num_experts_per_token"];
+    pub(super) fn moe(&self, fields: &mut ConfigFields<'_>, layers: u32) -> Result<Option<Moe>, ConfigError> {
         let (experts, ffn, shared_ffn, routed) = match self.experts {
             ExpertRule::None => return Ok(None),
-            ExpertRule::Every => {
-                let experts = fields.needed(&["num_local_experts"])?;
-                (experts, fields.needed(&["intermediate_size"])?, 0, layers)
+            ExpertRule::Every | ExpertRule::EveryAndShared => {
+                let experts = fields.needed(EXPERTS)?;
+                let ffn = fields.needed(&["intermediate_size"])?;
+                let shared_ffn = match self.experts {
+                    ExpertRule::EveryAndShared => ffn,
+                    _ => shared_width(fields, ffn)?,
+                };
+                let routed = routed_by_type(fields, layers)?.unwrap_or(layers);
+                (experts, ffn, shared_ffn, if experts == 0 { 0 } else { routed })
             }
             ExpertRule::Sparse(shared) => {
-                let experts = fields.needed(&["num_experts"])?;
+                let experts = fields.needed(&["num_experts", "num_local_experts"])?;
                 let shared_ffn = match shared {
                     Some(_) => fields.or_default(&["shared_expert_intermediate_size"], shared)?,
                     None => 0,
@@ -446,29 +335,108 @@ impl Family {
                 };
                 (experts, ffn, shared.saturating_mul(ffn), deepseek_layers(fields, layers, first)?)
             }
+            ExpertRule::Ernie => {
+                let experts = fields.needed(EXPERTS)?;
+                let ffn = fields.needed(&["moe_intermediate_size"])?;
+                (experts, ffn, shared_width(fields, ffn)?, ernie_layers(fields, layers)?)
+            }
+            ExpertRule::Dbrx => return dbrx(fields, layers, self.gated),
             ExpertRule::Llama4 => {
                 let experts = fields.needed(&["num_local_experts"])?;
                 let ffn = fields.needed(&["intermediate_size"])?;
                 (experts, ffn, ffn, llama4_layers(fields, layers)?)
             }
         };
+        if routed == 0 {
+            fields.whole(TOP_K)?;
+            return Ok(None);
+        }
         let top_k = fields.needed(TOP_K)?;
-        let gated = self.gated;
-        Ok((routed > 0).then_some(Moe {
-            layers: routed,
-            experts,
-            top_k,
-            ffn,
-            shared_ffn,
-            latent: None,
-            gated,
-        }))
+        Ok(Some(Moe { layers: routed, experts, top_k, ffn, shared_ffn, latent: None, gated: self.gated }))
     }
 }
 
+const HEADS: &[&str] = &["num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads"];
+const EXPERTS: &[&str] = &["num_local_experts", "num_experts", "moe_num_experts"];
+const TOP_K: &[&str] =
+    &["num_experts_per_tok", "experts_per_token", "num_experts_per_token", "moe_topk", "moe_k"];
+
+/// Returns the width of the shared experts, given as a width or as a number of experts of width `ffn`.
+fn shared_width(fields: &mut ConfigFields<'_>, ffn: u32) -> Result<u32, ConfigError> {
+    let width = fields.whole(&["shared_intermediate_size"])?;
+    let experts = fields.whole(&["moe_num_shared_experts", "num_shared_experts"])?.unwrap_or(0);
+    Ok(width.unwrap_or(experts.saturating_mul(ffn)))
+}
+
+/// Returns the number of routed layers by `mlp_layer_types`, if the file has it.
+fn routed_by_type(fields: &mut ConfigFields<'_>, layers: u32) -> Result<Option<u32>, ConfigError> {
+    const NAME: &str = "mlp_layer_types";
+    let Some(types) = fields.texts(NAME)? else { return Ok(None) };
+    let wrong = |found, wanted| Err(ConfigError::Wrong { field: NAME.to_string(), found, wanted });
+    if types.len() != layers as usize {
+        let found = format!("a list of {}", types.len());
+        return wrong(found, format!("a list with one entry for each of {layers} layers"));
+    }
+    match types.iter().find(|kind| !matches!(**kind, "dense" | "sparse")) {
+        Some(other) => wrong(super::shown_type(other), "dense or sparse for each layer".to_string()),
+        None => Ok(Some(types.iter().filter(|kind| **kind == "sparse").count() as u32)),
+    }
+}
+
+/// Returns the number of Ernie's routed layers.
+fn ernie_layers(fields: &mut ConfigFields<'_>, layers: u32) -> Result<u32, ConfigError> {
+    const STEP: &str = "moe_layer_interval";
+    let first = fields.or_default(&["moe_layer_start_index"], Some(1))?;
+    // -1 means the last layer.
+    let last = fields.last_layer("moe_layer_end_index", layers)?;
+    match fields.or_default(&[STEP], Some(1))? {
+        0 => Err(zero(STEP)),
+        step => {
+            let routes = |layer: &u32| (first..=last).contains(layer) && (layer + 1).is_multiple_of(step);
+            Ok((0..layers).filter(routes).count() as u32)
+        }
+    }
+}
+
+/// Returns the routed layers that DBRX's `ffn_config` describes.
+fn dbrx(fields: &mut ConfigFields<'_>, layers: u32, gated: bool) -> Result<Option<Moe>, ConfigError> {
+    let Some(mut moe) = fields.object("ffn_config")? else { return Err(fields.missing(&["ffn_config"])) };
+    Ok(Some(Moe {
+        layers,
+        experts: moe.or_default(&["moe_num_experts"], Some(4))?,
+        top_k: moe.or_default(&["moe_top_k"], Some(1))?,
+        ffn: moe.or_default(&["ffn_hidden_size"], Some(3584))?,
+        shared_ffn: 0,
+        latent: None,
+        gated,
+    }))
+}
+
+/// Notes widths that an architecture has only once: OPT's embedding and Laguna's heads may have others.
+fn note_other_widths(fields: &mut ConfigFields<'_>, hidden: u32, heads: u32) -> Result<(), ConfigError> {
+    if let Some(width) = fields.whole(&["word_embed_proj_dim"])?.filter(|width| *width != hidden) {
+        fields.note_partly_read(format!("word_embed_proj_dim = {width} (read as {hidden})"));
+    }
+    let by_layer = fields.wholes("num_attention_heads_per_layer")?.unwrap_or_default();
+    if by_layer.iter().any(|number| *number != heads) {
+        fields.note_partly_read(format!("num_attention_heads_per_layer (read as {heads} in every layer)"));
+    }
+    Ok(())
+}
+
+/// Returns the window of GPT-Neo's local layers.
+fn local(fields: &mut ConfigFields<'_>, layers: u32) -> Result<Option<SlidingWindow>, ConfigError> {
+    let local = match fields.texts("attention_layers")? {
+        Some(kinds) => kinds.iter().filter(|kind| **kind == "local").count().min(layers as usize) as u32,
+        None => layers / 2,
+    };
+    let tokens = fields.or_default(&["window_size"], Some(256))?;
+    Ok((local > 0).then_some(SlidingWindow { tokens, layers: local }))
+}
+
 /// Returns the number of layers, limited so that each can be examined.
-fn layers(fields: &mut ConfigFields<'_>) -> Result<u32, ConfigError> {
-    let layers = fields.needed(&["num_hidden_layers", "n_layer", "n_layers"])?;
+pub(super) fn layers(fields: &mut ConfigFields<'_>) -> Result<u32, ConfigError> {
+    let layers = fields.needed(&["num_hidden_layers", "n_layer", "n_layers", "num_layers"])?;
     match layers {
         1..=MOST_LAYERS => Ok(layers),
         _ => Err(ConfigError::Wrong {
@@ -498,6 +466,8 @@ fn latent(fields: &mut ConfigFields<'_>) -> Result<AttentionKind, ConfigError> {
 
 fn falcon_kv_heads(fields: &mut ConfigFields<'_>, heads: u32) -> Result<u32, ConfigError> {
     let said = fields.whole(&["num_kv_heads", "n_head_kv"])?;
+    // GPT-BigCode's files have it as well as multi_query.
+    fields.whole(&["num_key_value_heads"])?;
     let multi_query = fields.flag("multi_query")?;
     if fields.flag("new_decoder_architecture")?.unwrap_or(false) {
         return Ok(said.unwrap_or(heads));
@@ -515,6 +485,7 @@ fn mpt_kv_heads(fields: &mut ConfigFields<'_>, heads: u32) -> Result<u32, Config
     {
         fields.note_partly_read(format!("ffn_config.ffn_type = {}", super::shown_type(name)));
     }
+    fields.whole(&["num_key_value_heads"])?;
     let Some(mut attention) = fields.object("attn_config")? else { return Ok(heads) };
     match (attention.whole(&["kv_n_heads"])?, attention.text("attn_type")?) {
         (Some(kv_heads), _) => Ok(kv_heads),
@@ -540,8 +511,11 @@ fn switched(fields: &mut ConfigFields<'_>, layers: u32) -> Result<u32, ConfigErr
 
 /// Returns the number of Qwen's routed layers.
 fn sparse_layers(fields: &mut ConfigFields<'_>, layers: u32) -> Result<u32, ConfigError> {
-    let step = fields.or_default(&["decoder_sparse_step"], Some(1))?;
+    let step = fields.whole(&["decoder_sparse_step"])?.unwrap_or(1);
     let dense = fields.wholes("mlp_only_layers")?.unwrap_or_default();
+    if let Some(routed) = routed_by_type(fields, layers)? {
+        return Ok(routed);
+    }
     if step == 0 {
         return Err(zero("decoder_sparse_step"));
     }
@@ -552,6 +526,10 @@ fn sparse_layers(fields: &mut ConfigFields<'_>, layers: u32) -> Result<u32, Conf
 /// Returns the number of DeepSeek's routed layers.
 fn deepseek_layers(fields: &mut ConfigFields<'_>, layers: u32, first: u32) -> Result<u32, ConfigError> {
     const STEP: &str = "moe_layer_freq";
+    if let Some(routed) = routed_by_type(fields, layers)? {
+        fields.whole(&["first_k_dense_replace"])?;
+        return Ok(routed);
+    }
     let first = fields.or_default(&["first_k_dense_replace"], Some(first))?;
     if fields.is_list(STEP) {
         let each = fields.wholes(STEP)?.unwrap_or_default();

@@ -1,101 +1,178 @@
 //! The fields of a file. They record which fields were read, so that the others can be listed.
 
 use super::ConfigError;
+use crate::units::group_digits;
 use serde_json::{Map, Value};
 
 /// Fields without influence on a model's shape: training, numerics, positions, tokens, biases.
 const WITHOUT_INFLUENCE: &[&str] = &[
+    "activation",
     "activation_function",
+    "afn",
     "alibi",
     "apply_residual_connection_post_layernorm",
     "architectures",
     "attention_multiplier",
+    "attention_softmax_in_fp32",
+    "attention_types",
     "attn_config",
     "attn_impl",
+    "attn_implementation",
     "attn_logit_softcapping",
     "attn_scale",
     "attn_temperature_tuning",
+    "audio_chunk_size",
+    "audio_merge_size",
     "auto_map",
     "aux_loss_alpha",
+    "bad_words_ids",
+    "begin_suppress_tokens",
     "bias",
     "cache_implementation",
+    "chunk_size_feed_forward",
     "clip_qkv",
     "conv_kernel",
+    "dim_model_base",
+    "diversity_penalty",
+    "do_layer_norm_before",
+    "do_sample",
+    "early_stopping",
     "embedding_fraction",
+    "embedding_initializer_range",
     "embedding_multiplier",
+    "enable_moe_fp32_combine",
+    "encoder_no_repeat_ngram_size",
     "ep_size",
     "expand",
+    "expert_selection_fn",
+    "exponential_decay_length_penalty",
     "final_logit_softcapping",
+    "finetuning_task",
     "floor_scale",
     "for_llm_compressor",
     "gradient_checkpointing",
     "hidden_act",
     "hidden_activation",
     "id2label",
+    "image_seq_length",
+    "image_size",
     "init_config",
     "init_device",
     "init_std",
+    "input_jitter_noise",
     "is_decoder",
     "keys_to_ignore_at_inference",
     "label2id",
+    "layer_norm_elementwise_affine",
     "layer_norm_type",
+    "layer_rope_theta",
+    "layerdrop",
     "learned_pos_emb",
+    "length_penalty",
     "logit_scale",
     "logits_scaling",
     "mamba_hidden_act",
+    "mamba_norm_before_gate",
     "masked_softmax_fusion",
+    "max_length",
     "max_new_tokens",
+    "min_length",
     "mlp_hidden_act",
     "model_type",
+    "moe_apply_router_weight_on_input",
+    "moe_norm_min",
+    "moe_routed_scaling_factor",
+    "moe_router_logit_softcapping",
     "moe_shared_expert_overlap",
     "n_group",
     "name",
     "no_bias",
+    "no_repeat_ngram_size",
     "no_rope_layer_interval",
     "no_rope_layers",
     "norm_topk_prob",
     "norm_type",
+    "num_beam_groups",
+    "num_beams",
+    "num_channels",
     "num_ln_in_parallel_attn",
     "num_logits_to_keep",
+    "num_return_sequences",
     "offset_alibi",
     "output_attentions",
     "output_hidden_states",
+    "output_scores",
     "parallel_attn",
     "partial_rotary_factor",
+    "patch_size",
     "position_embedding_type",
+    "prefix",
+    "prefix_dense_sliding_window_pattern",
     "pretraining_tp",
+    "problem_type",
+    "projector_hidden_act",
+    "pruned_heads",
     "qk_layernorm",
     "quantization_config",
     "query_pre_attn_scalar",
+    "remove_invalid_values",
+    "reorder_and_upcast_attn",
+    "repetition_penalty",
     "rescale_prenorm_residual",
     "residual_in_fp32",
     "residual_multiplier",
     "return_dict",
-    "reorder_and_upcast_attn",
+    "return_dict_in_generate",
+    "rope_interleave",
+    "rope_theta",
     "rotary",
+    "rotary_dim",
     "rotary_emb_base",
     "rotary_pct",
+    "route_scale",
     "routed_scaling_factor",
+    "scale_attention_softmax_in_fp32",
     "scale_attn_by_inverse_layer_idx",
     "scale_attn_weights",
+    "scale_depth",
+    "scale_emb",
+    "scale_embedding",
     "scoring_func",
     "seq_aux",
     "seq_length",
+    "shared_expert_combination_strategy",
     "slow_but_exact",
+    "suppress_tokens",
+    "swiglu_alpha",
     "swiglu_limit",
+    "temperature",
+    "tf_legacy_loss",
+    "tie_encoder_decoder",
     "tokenizer_class",
     "tokenizer_name",
+    "top_k",
+    "top_p",
     "topk_group",
     "topk_method",
+    "torchscript",
     "training_dtype",
     "transformers_version",
+    "typical_p",
+    "use_bfloat16",
     "use_bidirectional_attention",
     "use_cache",
     "use_mamba_kernels",
+    "use_mrope",
     "use_parallel_residual",
+    "use_post_norm",
     "use_qk_norm",
     "verbose",
+    "z_loss_coefficient",
 ];
+
+/// Fields without influence if they are false.
+const WITHOUT_INFLUENCE_IF_FALSE: &[&str] =
+    &["add_cross_attention", "is_encoder_decoder", "use_sliding_window"];
 
 const PREFIXES_WITHOUT_INFLUENCE: &[&str] =
     &["_", "initializer_", "mamba_ssm_cache", "mm_", "rope_", "router_", "summary_", "task_", "time_step_"];
@@ -104,6 +181,8 @@ const SUFFIXES_WITHOUT_INFLUENCE: &[&str] = &[
     "_bias",
     "_dtype",
     "_eps",
+    "_multiplier",
+    "_multipliers",
     "_epsilon",
     "_pdrop",
     "_dropout",
@@ -116,6 +195,9 @@ const SUFFIXES_WITHOUT_INFLUENCE: &[&str] = &[
     "dtype",
     "router_logits",
 ];
+
+/// Fields that are listed as not understood; a file with more is not of a known kind.
+const MOST_LISTED: usize = 20;
 
 /// The fields of one object in a file.
 pub(super) struct ConfigFields<'a> {
@@ -256,6 +338,19 @@ impl<'a> ConfigFields<'a> {
         self.map.get(name).is_some_and(Value::is_array)
     }
 
+    /// Returns the index of a field's layer; -1 and a missing field mean the last of `layers`.
+    pub(super) fn last_layer(&mut self, name: &'static str, layers: u32) -> Result<u32, ConfigError> {
+        match self.value(name) {
+            Some(value) if value.as_i64() == Some(-1) => Ok(layers.saturating_sub(1)),
+            _ => Ok(self.whole(&[name])?.unwrap_or(layers.saturating_sub(1))),
+        }
+    }
+
+    /// Whether the field is present and not null.
+    pub(super) fn has(&mut self, name: &'static str) -> bool {
+        self.value(name).is_some()
+    }
+
     /// Returns the fields of a nested object.
     pub(super) fn object(&mut self, name: &'static str) -> Result<Option<ConfigFields<'a>>, ConfigError> {
         let Some(value) = self.value(name) else { return Ok(None) };
@@ -267,20 +362,28 @@ impl<'a> ConfigFields<'a> {
         }))
     }
 
-    /// Returns the fields that were not read and may influence the model's shape.
+    /// Returns the fields that were not read and may influence the model's shape. Only the first ones are listed; the
+    /// last entry says how many others there are.
     pub(super) fn left_over(&self) -> Vec<String> {
-        let unread = self.map.iter().filter(|(name, value)| {
-            !value.is_null() && !self.read.contains(&name.as_str()) && has_influence(name)
-        });
-        let unread = unread.map(|(name, value)| {
+        let unread = || {
+            self.map.iter().filter(|(name, value)| {
+                !value.is_null() && !self.read.contains(&name.as_str()) && has_influence(name, value)
+            })
+        };
+        let others = unread().count().saturating_sub(MOST_LISTED);
+        let listed = unread().take(MOST_LISTED).map(|(name, value)| {
             let name: String = name.chars().flat_map(char::escape_debug).take(LONGEST_SHOWN).collect();
             format!("{name} = {}", shown(value))
         });
-        self.partly_read.iter().cloned().chain(unread).collect()
+        let others = (others > 0).then(|| format!("{} other fields", group_digits(others as f64)));
+        self.partly_read.iter().cloned().chain(listed).chain(others).collect()
     }
 }
 
-fn has_influence(name: &str) -> bool {
+fn has_influence(name: &str, value: &Value) -> bool {
+    if WITHOUT_INFLUENCE_IF_FALSE.contains(&name) && value == &Value::Bool(false) {
+        return false;
+    }
     let starts = PREFIXES_WITHOUT_INFLUENCE.iter().any(|prefix| name.starts_with(prefix));
     let ends = SUFFIXES_WITHOUT_INFLUENCE.iter().any(|suffix| name.ends_with(suffix));
     !starts && !ends && !WITHOUT_INFLUENCE.contains(&name)

@@ -7,14 +7,19 @@
 mod families;
 mod fields;
 mod hybrid;
+mod mixed;
+mod table;
+mod unsupported;
+mod vectors;
 
-use crate::architecture::Architecture;
+use crate::architecture::{Architecture, AttentionKind};
 use crate::catalog::Model;
 use crate::units::group_digits;
-use families::Family;
+use families::{Family, KvRule};
 use fields::ConfigFields;
 use serde_json::Value;
 use std::borrow::Cow;
+use vectors::VectorWeights;
 
 /// A model read from a `config.json`.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,14 +66,25 @@ pub enum ConfigError {
     },
     /// The family is unknown and differs from Llama.
     #[error(
-        "model_type {found} is unknown, and the model can't be read like Llama: {reason}. Known types: {}.",
-        families::known()
+        "model_type {found} is unknown, and the model can't be read like Llama: {reason}.{} \
+         The types that can be read are listed in docs/planning.md.",
+        closest.map(|name| format!(" Did you mean \"{name}\"?")).unwrap_or_default()
     )]
     UnknownFamily {
         /// The file's `model_type`.
         found: String,
         /// How it differs from Llama.
         reason: String,
+        /// The known `model_type` most like it.
+        closest: Option<&'static str>,
+    },
+    /// The family is known, but an architecture can't express it.
+    #[error("model_type {found} is not supported: {reason}.")]
+    Unsupported {
+        /// The file's `model_type`.
+        found: String,
+        /// What it has that an architecture can't express.
+        reason: &'static str,
     },
     /// The fields contradict each other.
     #[error("The file's model {0}.")]
@@ -90,12 +106,24 @@ pub fn read(text: &str) -> Result<ImportedModel, ConfigError> {
     let nested = NESTED.iter().find_map(|name| Some((*name, file.get(*name)?.as_object()?)));
     let mut fields = ConfigFields::of(nested.map_or(file, |(_, nested)| nested));
     let mut outer = ConfigFields::of(file);
-    let own_type = fields.text("model_type")?.or(outer.text("model_type")?).unwrap_or_default();
-    let known = Family::of(own_type);
+    let (nested_type, outer_type) = (fields.text("model_type")?, outer.text("model_type")?);
+    let own_type = nested_type.or(outer_type).unwrap_or_default();
+    for found in [nested_type, outer_type].into_iter().flatten() {
+        if let Some(reason) = unsupported::reason(found) {
+            return Err(ConfigError::Unsupported { found: shown_type(found), reason });
+        }
+    }
+    let known = table::family(own_type);
     (fields.family, fields.is_known) = (own_type.to_string(), known.is_some());
-    let family = known.unwrap_or(Family::LLAMA);
+    let unlike = |reason| ConfigError::UnknownFamily {
+        found: shown_type(own_type),
+        reason,
+        closest: table::most_alike(own_type),
+    };
+    let family = known.unwrap_or(&table::LLAMA);
 
-    let tied = match fields.flag("tie_word_embeddings")?.or(outer.flag("tie_word_embeddings")?) {
+    let (nested_tied, outer_tied) = (fields.flag("tie_word_embeddings")?, outer.flag("tie_word_embeddings")?);
+    let tied = match outer_tied.or(nested_tied) {
         Some(tied) => tied,
         None => {
             fields.note(format!(
@@ -106,21 +134,25 @@ pub fn read(text: &str) -> Result<ImportedModel, ConfigError> {
             family.tied
         }
     };
-    let unlike = |reason| ConfigError::UnknownFamily { found: shown_type(own_type), reason };
-    let architecture = match family.is_hybrid() {
-        true => hybrid::architecture(&mut fields, tied),
-        false => family.architecture(&mut fields, tied),
-    };
-    let architecture = architecture.map_err(|error| match error {
-        ConfigError::Missing { field, .. } if known.is_none() => unlike(format!("{field} is missing")),
-        error => error,
+    let shape = shape(&mut fields, family, tied).map_err(|error| match error {
+        error if known.is_some() || own_type.is_empty() && !matches!(error, ConfigError::Missing { .. }) => {
+            error
+        }
+        ConfigError::Missing { field, .. } => unlike(format!("{field} is missing")),
+        error => unlike(error.to_string().trim_end_matches('.').to_string()),
     })?;
-    architecture.check().map_err(ConfigError::Unsound)?;
+    let Shape { architecture, vectors, normalizes_qk } = shape;
     let seq_len = sequence(&mut fields)?;
-    let normalizes_qk = normalizes_qk(&mut fields, family)?;
     let rope_base = rope_base(&mut fields).filter(|_| architecture.mamba.is_none());
     let name = outer.text("_name_or_path")?.or(fields.text("_name_or_path")?);
     let title = name.and_then(|name| name.rsplit('/').next()).filter(|title| !title.starts_with('.'));
+    if fields.has("vision_config") | fields.has("audio_config") {
+        fields.note("Only the language model is read, without vision_config and audio_config.".to_string());
+    }
+    if fields.has("quantization_config") || outer.has("quantization_config") {
+        fields
+            .note("quantization_config is ignored: training uses the precision that you choose.".to_string());
+    }
 
     let mut unknown = fields.left_over();
     if known.is_none() {
@@ -135,16 +167,31 @@ pub fn read(text: &str) -> Result<ImportedModel, ConfigError> {
         unknown.extend(outer.left_over().into_iter().filter(|field| !field.contains("_config ")));
     }
     let source = format!("config.json, model_type {own_type}");
-    let model = Model::from_architecture(architecture, seq_len, title, &source)
-        .with_attention(normalizes_qk, rope_base);
+    let model =
+        Model::from_architecture(architecture, [vectors.all, vectors.active], seq_len, title, &source)
+            .with_attention(normalizes_qk, rope_base);
     Ok(ImportedModel { model, notes: fields.notes, unknown })
 }
 
-/// Returns whether queries and keys are normalized: always in some families, by a field in GLM-4.5.
-fn normalizes_qk(fields: &mut ConfigFields<'_>, family: &Family) -> Result<bool, ConfigError> {
-    // Llama 4 has a field of this name for a norm without weights.
-    let has_field = fields.family == "glm4_moe";
-    Ok(family.normalizes_qk || has_field && fields.flag("use_qk_norm")?.unwrap_or(false))
+/// What the fields say about the model's weights.
+struct Shape {
+    architecture: Architecture,
+    vectors: VectorWeights,
+    normalizes_qk: bool,
+}
+
+/// Returns the shape that the fields define by the rules of a family.
+fn shape(fields: &mut ConfigFields<'_>, family: &Family, tied: bool) -> Result<Shape, ConfigError> {
+    let (architecture, layers) = match family.attention {
+        KvRule::Mixed => family.mixed(fields, tied)?,
+        KvRule::Hybrid => hybrid::architecture(fields, tied).map(|it| (it.clone(), it.layers))?,
+        _ => family.architecture(fields, tied).map(|it| (it.clone(), it.layers))?,
+    };
+    architecture.check().map_err(ConfigError::Unsound)?;
+    let normalizes_qk = family.vectors.normalizes_qk(fields)?
+        || matches!(architecture.attention.kind, AttentionKind::Mla { .. });
+    let vectors = family.vectors.count(fields, &architecture, layers)?;
+    Ok(Shape { architecture, vectors, normalizes_qk })
 }
 
 /// Returns the base of the rotary embedding if the file has one other than 10,000. A fraction is left out: Megatron-LM
@@ -159,11 +206,17 @@ fn rope_base(fields: &mut ConfigFields<'_>) -> Option<u32> {
 /// Longest usual training sequence. A larger `max_position_embeddings` is the model's maximum after training.
 const LONGEST_USUAL: u32 = 8192;
 
+/// Names of the longest sequence.
+const POSITIONS: [&str; 5] =
+    ["max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length"];
+
 /// Returns the training sequence length that the file suggests, with a note.
 fn sequence(fields: &mut ConfigFields<'_>) -> Result<u32, ConfigError> {
-    const NAMES: [&str; 5] =
-        ["max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length"];
-    let reach = fields.whole(&NAMES)?;
+    // BLOOM has only seq_length. Other families use it for something else, beside one of the usual names.
+    let reach = match fields.whole(&POSITIONS)? {
+        Some(reach) => Some(reach),
+        None => fields.whole(&["seq_length"])?,
+    };
     let mut original = fields.whole(&["original_max_position_embeddings", "initial_context_length"])?;
     for name in ["rope_scaling", "rope_parameters"] {
         if let Some(mut scaling) = fields.object(name)? {

@@ -203,6 +203,7 @@ impl ModelShape {
         }
         Some(Model::from_architecture(
             architecture,
+            [0.0; 2],
             self.seq_len?,
             None,
             "the arguments in a log of Megatron-LM",

@@ -3,6 +3,7 @@
 use super::found::SearchedGpu;
 use super::sentences::{beside_published, unmet_sentence};
 use serde::Serialize;
+use trainplan_shared::catalog::ParameterCounts;
 use trainplan_shared::cost::{Price, RunCost};
 use trainplan_shared::estimate::{Confidence, Interval};
 use trainplan_shared::goodput::RunTime;
@@ -28,6 +29,7 @@ pub(super) struct SearchOutput<'a> {
 struct QuestionOutput<'a> {
     /// Id of the model, or its description.
     model: &'a str,
+    parameters: ParameterCounts,
     tokens: f64,
     /// Whether the number of tokens is the compute-optimal one, because none was given.
     tokens_are_assumed: bool,
@@ -214,6 +216,7 @@ impl<'a> From<&'a Question> for QuestionOutput<'a> {
         let failure_rate = question.settings.disruptions.failure_rate;
         QuestionOutput {
             model: &question.model.id,
+            parameters: question.model.parameters_of(&question.model.architecture),
             tokens: question.tokens,
             tokens_are_assumed: question.tokens_are_assumed,
             seq_len: question.seq_len,

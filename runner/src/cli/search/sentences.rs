@@ -40,8 +40,9 @@ pub(super) fn restated(question: &Question) -> String {
         }
     };
     format!(
-        "Train {} on {} tokens{tokens}{goal} on {}, {objective}, {counts}.",
+        "Train {} ({}) on {} tokens{tokens}{goal} on {}, {objective}, {counts}.",
         question.model.title,
+        question.model.parameters_of(&question.model.architecture),
         rounded_count(question.tokens),
         one_of(&gpus)
     )

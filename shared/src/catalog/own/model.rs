@@ -139,13 +139,18 @@ impl Model {
         text
     }
 
-    /// A model that nobody named and whose parameters nobody counted.
+    /// Returns a model of the user. `other_weights` are those that the architecture does not count, such as norms and
+    /// biases: all of them, and those that a token visits.
     pub(crate) fn from_architecture(
         architecture: Architecture,
+        other_weights: [f64; 2],
         seq_len: u32,
         title: Option<&str>,
         source: &str,
     ) -> Model {
+        let [other, other_active] = other_weights;
+        let params_b = (architecture.parameters() + other) / 1e9;
+        let active_b = (architecture.active_parameters() + other_active) / 1e9;
         let mut model = Model {
             id: String::new(),
             title: String::new(),
@@ -154,11 +159,10 @@ impl Model {
             seq_len,
             qk_norm: false,
             rope_base: None,
-            params_b: 0.0,
-            active_b: 0.0,
+            params_b,
+            active_b,
             source: source.to_string(),
         };
-        model.count_parameters();
         let title = title.and_then(|title| checked_title(title).ok());
         model.title = title.unwrap_or_else(|| model.made_title());
         model.id = model.to_text();
@@ -399,7 +403,7 @@ mod tests {
                 mtp_layers,
             };
             let mut model =
-                Model::from_architecture(architecture, seq_len, title.as_deref(), "given by the user");
+                Model::from_architecture(architecture, [0.0; 2], seq_len, title.as_deref(), "given by the user");
             model.params_b = given_b.unwrap_or(model.params_b);
             model.title = if title.is_some() { model.title } else { model.made_title() };
             model.id = model.to_text();

@@ -8,8 +8,7 @@ use crate::components::combobox::{Choice, Combobox, LastEntry};
 use crate::components::field::ProblemText;
 use leptos::html::Input;
 use leptos::prelude::*;
-use trainplan_shared::architecture::Architecture;
-use trainplan_shared::catalog::Catalog;
+use trainplan_shared::catalog::{Catalog, Model};
 use trainplan_shared::cost::PurchaseForm;
 use trainplan_shared::field::Field;
 use trainplan_shared::problem::Problem;
@@ -112,7 +111,7 @@ fn ModelBox() -> impl IntoView {
             let text = question.raw(Field::Model);
             let is_known = Catalog::embedded().model(text).is_ok();
             let model = Catalog::embedded().model_or_own(text).ok().filter(|_| !is_known)?;
-            Some(size(&model.architecture))
+            Some(size(&model))
         })
     };
     let file = NodeRef::<Input>::new();
@@ -138,8 +137,8 @@ fn parameters(count: f64) -> String {
 }
 
 /// Returns the parameters of a model: `8.03B`, or `235B, 22.2B active` for a mixture of experts.
-fn size(architecture: &Architecture) -> String {
-    let (all, active) = (architecture.parameters(), architecture.active_parameters());
+fn size(model: &Model) -> String {
+    let (all, active) = (model.params_b * 1e9, model.active_b * 1e9);
     match active < all {
         true => format!("{}, {} active", parameters(all), parameters(active)),
         false => parameters(all),
