@@ -15,6 +15,7 @@ pub mod compare;
 pub mod convention;
 pub mod cost;
 mod data_file;
+mod decimal;
 pub mod estimate;
 pub mod explain;
 pub mod field;

@@ -279,7 +279,7 @@ struct BatchSize {
 
 impl FromRow for BatchSize {
     fn from_row(row: &Row<'_>) -> Result<BatchSize, DataError> {
-        Ok(BatchSize { up_to_parameters_b: row.value("up_to_parameters_b")?, tokens: row.value("tokens")? })
+        Ok(BatchSize { up_to_parameters_b: row.number("up_to_parameters_b")?, tokens: row.number("tokens")? })
     }
 }
 

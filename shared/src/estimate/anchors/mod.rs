@@ -16,6 +16,7 @@ use features::Place;
 use super::evidence::SIMILAR;
 use super::{Anchor, Confidence, Evidence, EvidenceKind, Inputs, Record};
 use crate::data_file::{DataError, FromRow, Row, embedded};
+use crate::decimal::parse_decimal;
 use std::sync::LazyLock;
 
 /// Anchors that an estimate lists.
@@ -69,7 +70,7 @@ struct CovarianceRow {
 
 impl FromRow for CovarianceRow {
     fn from_row(row: &Row<'_>) -> Result<CovarianceRow, DataError> {
-        Ok(CovarianceRow { name: row.string("name")?, value: row.value("value")? })
+        Ok(CovarianceRow { name: row.string("name")?, value: row.number("value")? })
     }
 }
 
@@ -100,8 +101,8 @@ impl FromRow for AnchorRow {
         let mut numbers = row.text("place")?.split(' ');
         for number in &mut place {
             let text = numbers.next().unwrap_or_default();
-            *number =
-                text.parse().map_err(|_| row.error(format!("“{text}” in column place is not a number")))?;
+            *number = parse_decimal(text)
+                .ok_or_else(|| row.error(format!("“{text}” in column place is not a number")))?;
         }
         Ok(AnchorRow {
             residual: Residual {
@@ -114,9 +115,9 @@ impl FromRow for AnchorRow {
                     stack: row.value("stack")?,
                     place,
                 },
-                log_ratio: row.value("missed")?,
+                log_ratio: row.number("missed")?,
             },
-            weight: row.value("pull")?,
+            weight: row.number("pull")?,
         })
     }
 }
