@@ -42,6 +42,7 @@ pub mod result;
 pub mod scaling;
 pub mod scenario;
 pub mod search;
+mod sorting;
 pub mod spec;
 pub mod statistics;
 pub mod tables;
