@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-/// Returns the items in an order; equal ones stay as they are. All lists share one copy of the sorting code, of which each
-/// call of `sort_by` adds another 3 kB to a program. For long lists `sort_by` is faster.
+/// Returns the items in an order; equal ones stay as they are. All lists share one copy of the sorting code, but each call
+/// of `sort_by` adds another 3 kB to a program. For long lists `sort_by` is faster.
 pub(crate) fn sorted<T: Copy>(items: &[T], compare: impl Fn(&T, &T) -> Ordering) -> Vec<T> {
     let order = order(items.len(), &|one, other| compare(&items[one], &items[other]));
     order.into_iter().map(|index| items[index]).collect()
