@@ -50,7 +50,7 @@ impl FromRow for AssumedValue {
     fn from_row(row: &Row<'_>) -> Result<AssumedValue, DataError> {
         Ok(AssumedValue {
             id: row.string("id")?,
-            value: row.value("value")?,
+            value: row.number("value")?,
             unit: row.string("unit")?,
             source: row.string("source")?,
             date: row.string("date")?,

@@ -1,6 +1,8 @@
 //! The embedded data files. They are read column by column, because derived deserializers for every row type would be
 //! larger in the browser than the data.
 
+use crate::decimal::parse_decimal;
+use std::borrow::Cow;
 use std::str::FromStr;
 
 /// An invalid data file.
@@ -23,8 +25,8 @@ impl DataError {
 pub(crate) struct Row<'a> {
     file: &'static str,
     number: usize,
-    header: &'a csv::StringRecord,
-    record: &'a csv::StringRecord,
+    header: &'a [Cow<'a, str>],
+    cells: &'a [Cow<'a, str>],
 }
 
 /// A type that can be read from a row.
@@ -34,8 +36,8 @@ pub(crate) trait FromRow: Sized {
 
 impl<'a> Row<'a> {
     /// Returns a row that is not part of a file.
-    pub(crate) fn alone(header: &'a csv::StringRecord, record: &'a csv::StringRecord) -> Row<'a> {
-        Row { file: "", number: 1, header, record }
+    pub(crate) fn alone(header: &'a [Cow<'a, str>], cells: &'a [Cow<'a, str>]) -> Row<'a> {
+        Row { file: "", number: 1, header, cells }
     }
 }
 
@@ -44,7 +46,8 @@ impl Row<'_> {
     pub(crate) fn text(&self, column: &str) -> Result<&str, DataError> {
         let index = self.header.iter().position(|name| name == column);
         index
-            .and_then(|index| self.record.get(index))
+            .and_then(|index| self.cells.get(index))
+            .map(|cell| &**cell)
             .ok_or_else(|| self.error(format!("the column {column} is missing")))
     }
 
@@ -53,18 +56,33 @@ impl Row<'_> {
         self.text(column).map(String::from)
     }
 
-    /// Returns the parsed value of a column.
-    pub(crate) fn value<T: FromStr>(&self, column: &str) -> Result<T, DataError> {
+    /// Returns the parsed value of a column. An `f64`, which is not `Eq`, is read by [`Row::number`].
+    pub(crate) fn value<T: FromStr + Eq>(&self, column: &str) -> Result<T, DataError> {
         let text = self.text(column)?;
-        text.parse().map_err(|_| match text {
-            "" => self.error(format!("the column {column} is empty")),
-            _ => self.error(format!("\"{text}\" in the column {column} is invalid")),
-        })
+        text.parse().map_err(|_| self.invalid(column, text))
     }
 
     /// Returns the parsed value of a column that can be empty.
-    pub(crate) fn optional<T: FromStr>(&self, column: &str) -> Result<Option<T>, DataError> {
+    pub(crate) fn optional<T: FromStr + Eq>(&self, column: &str) -> Result<Option<T>, DataError> {
         if self.text(column)?.is_empty() { Ok(None) } else { self.value(column).map(Some) }
+    }
+
+    /// Returns the number in a column.
+    pub(crate) fn number(&self, column: &str) -> Result<f64, DataError> {
+        let text = self.text(column)?;
+        parse_decimal(text).ok_or_else(|| self.invalid(column, text))
+    }
+
+    /// Returns the number in a column that can be empty.
+    pub(crate) fn optional_number(&self, column: &str) -> Result<Option<f64>, DataError> {
+        if self.text(column)?.is_empty() { Ok(None) } else { self.number(column).map(Some) }
+    }
+
+    fn invalid(&self, column: &str, text: &str) -> DataError {
+        match text {
+            "" => self.error(format!("the column {column} is empty")),
+            _ => self.error(format!("\"{text}\" in the column {column} is invalid")),
+        }
     }
 
     /// Returns whether a column is `yes`, rather than `no` or empty.
@@ -76,9 +94,9 @@ impl Row<'_> {
         }
     }
 
-    /// Returns the number of the row in its file, from 1.
+    /// Returns the place of the row in its file, from 1.
     #[cfg(feature = "calibrate")]
-    pub(crate) fn number(&self) -> usize {
+    pub(crate) fn place(&self) -> usize {
         self.number
     }
 
@@ -90,15 +108,59 @@ impl Row<'_> {
 
 /// Returns the rows of a data file. Lines that start with `#` are comments.
 pub(crate) fn read<T: FromRow>(file: &'static str, text: &str) -> Result<Vec<T>, DataError> {
-    let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
-    let broken = |row: usize, error: csv::Error| DataError { file, row, reason: error.to_string() };
-    let header = reader.headers().map_err(|error| broken(0, error))?.clone();
-    let mut rows = Vec::new();
-    let mut record = csv::StringRecord::new();
-    while reader.read_record(&mut record).map_err(|error| broken(rows.len() + 1, error))? {
-        rows.push(T::from_row(&Row { file, number: rows.len() + 1, header: &header, record: &record })?);
+    let mut rest = text;
+    let mut header = Vec::new();
+    take_row(&mut rest, &mut header);
+    let (mut rows, mut cells) = (Vec::new(), Vec::new());
+    while take_row(&mut rest, &mut cells) {
+        let row = Row { file, number: rows.len() + 1, header: &header, cells: &cells };
+        if cells.len() != header.len() {
+            return Err(row.error(format!("{} cells instead of {}", cells.len(), header.len())));
+        }
+        rows.push(T::from_row(&row)?);
     }
     Ok(rows)
+}
+
+/// Takes the cells of the next row of a CSV text. Returns whether there was one.
+fn take_row<'a>(rest: &mut &'a str, cells: &mut Vec<Cow<'a, str>>) -> bool {
+    cells.clear();
+    while rest.starts_with(['#', '\n']) {
+        *rest = rest.split_once('\n').map_or("", |(_, after)| after);
+    }
+    if rest.is_empty() {
+        return false;
+    }
+    loop {
+        cells.push(take_cell(rest));
+        match rest.strip_prefix(',') {
+            Some(after) => *rest = after,
+            None => {
+                *rest = rest.strip_prefix('\n').unwrap_or(rest);
+                return true;
+            }
+        }
+    }
+}
+
+/// Takes the next cell, and leaves the comma or the end of the line behind it. In quotes, a quote is written twice.
+fn take_cell<'a>(rest: &mut &'a str) -> Cow<'a, str> {
+    let Some(quoted) = rest.strip_prefix('"') else {
+        let (cell, after) = rest.split_at(rest.find([',', '\n']).unwrap_or(rest.len()));
+        *rest = after;
+        return Cow::Borrowed(cell);
+    };
+    let mut end = 0;
+    while let Some(at) = quoted[end..].find('"') {
+        end += at;
+        if !quoted[end + 1..].starts_with('"') {
+            break;
+        }
+        end += 2;
+    }
+    let (cell, after) = quoted.split_at(end);
+    *rest = after.strip_prefix('"').unwrap_or_default();
+    if cell.contains('"') { Cow::Owned(cell.replace("\"\"", "\"")) } else { Cow::Borrowed(cell) }
 }
 
 /// Returns the rows of an embedded data file. Use it through [`embedded!`].
@@ -107,13 +169,10 @@ pub(crate) fn embedded_rows<T: FromRow>(file: &'static str, text: &str) -> Vec<T
     read(file, text).expect("an embedded data file is well formed")
 }
 
-/// Reads the rows of a file in `data/`, which the program embeds.
+/// Reads the rows of a file in `data/`, which the program embeds without its comments; `build.rs` removes them.
 macro_rules! embedded {
     ($file:literal) => {
-        $crate::data_file::embedded_rows(
-            $file,
-            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/data/", $file)),
-        )
+        $crate::data_file::embedded_rows($file, include_str!(concat!(env!("OUT_DIR"), "/", $file)))
     };
 }
 pub(crate) use embedded;
@@ -127,7 +186,7 @@ mod tests {
 
     impl FromRow for Pair {
         fn from_row(row: &Row<'_>) -> Result<Pair, DataError> {
-            Ok(Pair(row.value("a")?, row.optional("b")?, row.yes("c")?))
+            Ok(Pair(row.value("a")?, row.optional_number("b")?, row.yes("c")?))
         }
     }
 
@@ -136,6 +195,25 @@ mod tests {
         let rows: Vec<Pair> = read("x.csv", "# said\na,b,c\n1,,yes\n2,0.5,\n").unwrap();
         assert_eq!((rows[0].0, rows[0].1, rows[0].2), (1, None, true));
         assert_eq!((rows[1].0, rows[1].1, rows[1].2), (2, Some(0.5), false));
+    }
+
+    #[test]
+    fn a_cell_in_quotes_can_have_commas_quotes_and_lines() {
+        let mut rest = "a,\"b, \"\"c\"\"\nd\",\"\"\n\n# e\nf,,";
+        let mut cells = Vec::new();
+        assert!(take_row(&mut rest, &mut cells));
+        assert_eq!(cells, ["a", "b, \"c\"\nd", ""]);
+        assert!(take_row(&mut rest, &mut cells));
+        assert_eq!(cells, ["f", "", ""]);
+        assert!(!take_row(&mut rest, &mut cells));
+    }
+
+    #[test]
+    fn a_row_has_as_many_cells_as_the_header() {
+        for row in ["1,2", "1,2,yes,4", "1,2,\"yes\"no"] {
+            let error = read::<Pair>("x.csv", &format!("a,b,c\n{row}\n")).unwrap_err();
+            assert!(error.to_string().contains("instead of 3"), "{error}");
+        }
     }
 
     #[test]

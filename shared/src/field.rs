@@ -45,10 +45,6 @@ struct FieldEntry {
     group: FieldGroup,
     value: FieldValue,
     placeholder: &'static str,
-    hint: &'static str,
-    /// Left out of the pages, which never print it.
-    #[cfg(not(target_family = "wasm"))]
-    help: &'static str,
 }
 
 /// Declares the fields: the variant, then flag, link key, label, group, value and placeholder, hint, help.
@@ -73,10 +69,11 @@ macro_rules! fields {
             group: FieldGroup::$group,
             value: FieldValue::$value,
             placeholder: $placeholder,
-            hint: $hint,
-            #[cfg(not(target_family = "wasm"))]
-            help: $help,
         },)*];
+
+        // Apart from the table, so that a program that shows no help contains none.
+        static HINTS: &[&str] = &[$($hint,)*];
+        static HELP: &[&str] = &[$($help,)*];
     };
 }
 
@@ -315,13 +312,12 @@ impl Field {
 
     /// Returns a short explanation for a page; empty where the label is plain.
     pub const fn hint(self) -> &'static str {
-        self.entry().hint
+        HINTS[self as usize]
     }
 
     /// Returns the explanation that `--help` prints.
-    #[cfg(not(target_family = "wasm"))]
     pub const fn help(self) -> &'static str {
-        self.entry().help
+        HELP[self as usize]
     }
 
     /// Returns whether it describes a scenario, rather than what to do with one.

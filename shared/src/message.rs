@@ -1,6 +1,7 @@
 //! Sentences for users. A sentence that names a setting holds the [`Field`] itself, so that each front end can use its
 //! own name for it: a flag in the terminal, a label on a page, a key in a campaign file.
 
+use crate::decimal::parse_decimal;
 use crate::field::{Field, FieldValue};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -62,7 +63,7 @@ impl Part {
         };
         let Setting { field, value } = setting;
         let plain = matches!(field.value(), FieldValue::Whole | FieldValue::Number)
-            && value.parse::<f64>().is_ok()
+            && parse_decimal(value).is_some()
             || matches!(value.as_str(), "true" | "false");
         Cow::Owned(match front {
             // A job's switches take no value in the terminal.

@@ -1,5 +1,7 @@
 //! Numbers in the forms that people write and read.
 
+use crate::decimal::parse_decimal;
+
 /// Seconds in a day.
 pub const DAY_S: f64 = 86_400.0;
 
@@ -19,11 +21,11 @@ pub fn parse_count(text: &str) -> Option<f64> {
         Some((_, factor)) => (&text[..text.len() - 1], *factor),
         None => (text.as_str(), 1.0),
     };
-    // `f64::from_str` also reads "inf", "nan" and "+1".
+    // `parse_decimal` also reads "+1".
     if !digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
         return None;
     }
-    let count = digits.parse::<f64>().ok()? * factor;
+    let count = parse_decimal(digits)? * factor;
     count.is_finite().then_some(count)
 }
 
@@ -36,11 +38,11 @@ pub fn parse_seconds(text: &str) -> Option<f64> {
         'm' => 60.0,
         'h' => 3600.0,
         'd' => DAY_S,
-        _ => return text.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0),
+        _ => return parse_decimal(text).filter(|seconds| seconds.is_finite() && *seconds >= 0.0),
     };
     let number = text[..text.len() - 1].trim_end();
     let is_plain = number.starts_with(|c: char| c.is_ascii_digit() || c == '.');
-    number.parse::<f64>().ok().map(|number| number * factor).filter(|seconds| is_plain && seconds.is_finite())
+    parse_decimal(number).map(|number| number * factor).filter(|seconds| is_plain && seconds.is_finite())
 }
 
 /// Returns a count with a suffix if the text reads back as the same number: 15e12 as `15T`, 128 as `128`.
@@ -58,7 +60,7 @@ pub fn format_count(count: f64) -> String {
 
 /// Returns a count with three significant digits and a suffix: 8,388,608 as `8.39M`, 1.5e13 as `15T`.
 pub fn rounded_count(count: f64) -> String {
-    let rounded: f64 = format!("{count:.2e}").parse().unwrap_or(count);
+    let rounded = parse_decimal(&format!("{count:.2e}")).unwrap_or(count);
     let suffix = SUFFIXES.iter().rev().find(|(_, factor)| rounded >= *factor);
     match suffix {
         Some((suffix, factor)) => format!("{}{suffix}", significant(rounded / factor, 3)),
@@ -68,7 +70,7 @@ pub fn rounded_count(count: f64) -> String {
 
 /// Returns a number with three significant digits and thousands separators: 8,621,236 as `8,620,000`.
 pub fn group_three_digits(value: f64) -> String {
-    group_digits(format!("{value:.2e}").parse().unwrap_or(value))
+    group_digits(parse_decimal(&format!("{value:.2e}")).unwrap_or(value))
 }
 
 /// Returns a number rounded to an integer, with thousands separators: `8,621,236`.
@@ -138,7 +140,7 @@ pub fn parse_days(text: &str) -> Option<f64> {
         "w" | "week" | "weeks" => 7.0,
         _ => return None,
     };
-    let days = number.trim().parse::<f64>().ok()? * unit;
+    let days = parse_decimal(number.trim())? * unit;
     (days > 0.0 && days.is_finite()).then_some(days)
 }
 

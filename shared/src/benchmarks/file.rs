@@ -84,7 +84,7 @@ impl FromRow for Printed {
             mbs: row.string("mbs")?,
             gbs: row.string("gbs")?,
             fsdp: row.text("fsdp")? == "1",
-            tokens: row.optional("tokens_per_s_per_gpu")?,
+            tokens: row.optional_number("tokens_per_s_per_gpu")?,
             layers: row.optional("layers")?,
             hidden: row.string("hidden")?,
             notes: row.string("notes")?,

@@ -43,7 +43,7 @@ struct ErrorRow(String, HeldOutError);
 
 impl FromRow for ErrorRow {
     fn from_row(row: &Row<'_>) -> Result<ErrorRow, DataError> {
-        let error = HeldOutError { mapping: row.value("mapping")?, model: row.value("model")? };
+        let error = HeldOutError { mapping: row.number("mapping")?, model: row.number("model")? };
         Ok(ErrorRow(row.string("id")?, error))
     }
 }

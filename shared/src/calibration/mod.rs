@@ -278,8 +278,9 @@ const CONSTANTS_HEAD: &str = "\
 ";
 
 const ANCHORS_HEAD: &str = "\
-# Published runs that correct the model. `missed` is the logarithm of measured over modelled, `pull` the run's weight.
-# `shape` and `gpu` are hashes of the architecture and of the GPU type. Written by `trainplan calibrate`.
+# Published runs that correct the model. `shape` and `gpu` are hashes of the architecture and of the GPU type. `place`: GPUs,
+# TP, PP, CP, EP, expert TP, virtual pipeline, micro batch, gradient accumulation, sequence length, layers, recomputation (0 to
+# 2), FSDP. `pull` is the run's weight. Written by `trainplan calibrate`.
 ";
 
 const ANCHOR_RUNS_HEAD: &str = "\
@@ -316,18 +317,18 @@ fn constants_file(all: &[Constant], values: &[f64]) -> String {
 
 fn anchors_file(anchors: &Anchors) -> String {
     let mut text = String::from(ANCHORS_HEAD);
-    let rows = anchors.iter().map(|(residual, weight)| {
-        let [shape, gpu, dtype, stack, place] = residual.features.cells();
-        [shape, gpu, dtype, stack, place, five(residual.log_ratio), five(weight)]
+    let rows = anchors.runs().iter().map(|run| {
+        let [shape, gpu, dtype, stack, place] = run.features.cells();
+        [shape, gpu, dtype, stack, place, five(run.weight)]
     });
-    text += &table(["shape", "gpu", "dtype", "stack", "place", "missed", "pull"], rows);
+    text += &table(["shape", "gpu", "dtype", "stack", "place", "pull"], rows);
     text
 }
 
 fn anchor_runs_file(anchors: &Anchors) -> String {
     let mut text = String::from(ANCHOR_RUNS_HEAD);
-    let rows = anchors.iter().map(|(residual, _)| {
-        let MeasuredConfiguration { what, runs } = residual.record.configuration();
+    let rows = anchors.runs().iter().map(|run| {
+        let MeasuredConfiguration { what, runs } = run.record.configuration();
         let releases: Vec<&str> = runs.iter().map(|run| &*run.release).collect();
         let errors = runs.iter().map(|run| run.held_out_error.map_or("?".to_string(), thousandth));
         [what.clone(), releases.join("; "), errors.collect::<Vec<_>>().join(" ")]

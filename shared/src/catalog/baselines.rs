@@ -58,7 +58,7 @@ impl FromRow for Baseline {
             precision: row.optional("precision")?,
             gpu: row.string("gpu")?,
             gpus: row.optional("gpus")?,
-            step_time_s: row.value("step_time_s")?,
+            step_time_s: row.number("step_time_s")?,
             printed_tokens_per_s: row.string("tokens_per_s")?,
             printed_mfu_pct: row.string("mfu_pct")?,
             printed_days_1t: row.string("days_1t")?,

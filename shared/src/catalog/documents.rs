@@ -98,7 +98,7 @@ impl FromRow for DocumentFlops {
             model: row.string("model")?,
             formula: row.value("formula")?,
             query_groups: row.optional("query_groups")?,
-            model_flops: row.optional("model_flops")?,
+            model_flops: row.optional_number("model_flops")?,
             stated: row.yes("stated")?,
             reason: row.string("reason")?,
         })
@@ -112,8 +112,8 @@ impl FromRow for Peak {
             family: row.string("family")?,
             gpu: row.string("gpu")?,
             precision: row.value("precision")?,
-            stated_tflops: row.value("stated_tflops")?,
-            used_tflops: row.value("used_tflops")?,
+            stated_tflops: row.number("stated_tflops")?,
+            used_tflops: row.number("used_tflops")?,
             reason: row.string("reason")?,
         })
     }

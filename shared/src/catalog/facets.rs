@@ -71,7 +71,7 @@ impl Catalog {
         let stronger = Facet::ALL.into_iter().take_while(|stronger| *stronger != facet);
         let stronger: Vec<(Facet, String)> = stronger.map(|facet| (facet, facet.value(current))).collect();
         let mut choices: Vec<FacetValue> = Vec::new();
-        for recipe in &self.recipes {
+        for recipe in self.recipes() {
             let agrees = stronger.iter().all(|(facet, value)| facet.value(&recipe.id) == *value);
             let value = facet.value(&recipe.id);
             if agrees && !choices.iter().any(|choice| choice.value == value) {
@@ -104,7 +104,7 @@ impl Catalog {
                 recipe.id.release,
             )
         };
-        self.recipes
+        self.recipes()
             .iter()
             .filter(|recipe| facet.value(&recipe.id) == value)
             .max_by_key(|recipe| agreement(recipe))

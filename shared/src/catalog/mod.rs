@@ -27,54 +27,53 @@ use crate::problem::Problem;
 use std::sync::LazyLock;
 
 /// GPUs, models, documents, recipes and baselines.
+///
+/// Each data file is read when it is first needed. A program embeds only the files that it can need.
 #[derive(Debug)]
-pub struct Catalog {
-    gpus: Vec<Gpu>,
-    models: Vec<Model>,
-    documents: Vec<Document>,
-    flops: Vec<DocumentFlops>,
-    peaks: Vec<Peak>,
-    recipes: Vec<Recipe>,
-    baselines: Vec<Baseline>,
+pub struct Catalog(());
+
+/// Declares a method that returns the rows of an embedded data file.
+macro_rules! rows {
+    ($(#[$meta:meta])* $visibility:vis $name:ident: $row:ty = $rows:expr) => {
+        $(#[$meta])*
+        $visibility fn $name(&self) -> &'static [$row] {
+            static ROWS: LazyLock<Vec<$row>> = LazyLock::new(|| $rows);
+            &ROWS
+        }
+    };
 }
 
 impl Catalog {
     /// Returns the embedded catalog.
     pub fn embedded() -> &'static Catalog {
-        static EMBEDDED: LazyLock<Catalog> = LazyLock::new(|| {
-            let series: Vec<recipes::MatrixRow> = embedded!("recipes.csv");
-            Catalog {
-                gpus: embedded!("gpus.csv"),
-                models: embedded!("models.csv"),
-                documents: embedded!("documents.csv"),
-                flops: embedded!("document_flops.csv"),
-                peaks: embedded!("document_peaks.csv"),
-                recipes: series.into_iter().flat_map(recipes::MatrixRow::into_recipes).collect(),
-                baselines: embedded!("baselines.csv"),
-            }
-        });
-        &EMBEDDED
+        &Catalog(())
     }
 
-    /// Returns every GPU type.
-    pub fn gpus(&self) -> &[Gpu] {
-        &self.gpus
+    rows! {
+        /// Returns every GPU type.
+        pub gpus: Gpu = embedded!("gpus.csv")
     }
 
-    /// Returns every model.
-    pub fn models(&self) -> &[Model] {
-        &self.models
+    rows! {
+        /// Returns every model.
+        pub models: Model = embedded!("models.csv")
     }
 
-    /// Returns every recipe, by release and in the order of its document.
-    pub fn recipes(&self) -> &[Recipe] {
-        &self.recipes
+    rows! {
+        /// Returns every recipe, by release and in the order of its document.
+        pub recipes: Recipe = embedded!("recipes.csv").into_iter().flat_map(recipes::MatrixRow::into_recipes).collect()
     }
 
-    /// Returns every published result.
-    pub fn baselines(&self) -> &[Baseline] {
-        &self.baselines
+    rows! {
+        /// Returns every published result.
+        pub baselines: Baseline = embedded!("baselines.csv")
     }
+
+    rows! { documents: Document = embedded!("documents.csv") }
+
+    rows! { flops: DocumentFlops = embedded!("document_flops.csv") }
+
+    rows! { peaks: Peak = embedded!("document_peaks.csv") }
 
     /// Returns the GPU type with this id or alias.
     ///
@@ -82,10 +81,10 @@ impl Catalog {
     /// It is unknown.
     pub fn gpu(&self, id: &str) -> Result<&Gpu, Problem> {
         let wanted = id.trim().to_ascii_lowercase();
-        self.gpus
+        self.gpus()
             .iter()
             .find(|gpu| gpu.answers_to(&wanted))
-            .ok_or_else(|| Problem::unknown(Field::Gpu, id, self.gpus.iter().map(|gpu| gpu.id.as_str())))
+            .ok_or_else(|| Problem::unknown(Field::Gpu, id, self.gpus().iter().map(|gpu| gpu.id.as_str())))
     }
 
     /// Returns the model with this id.
@@ -94,8 +93,8 @@ impl Catalog {
     /// It is unknown.
     pub fn model(&self, id: &str) -> Result<&Model, Problem> {
         let wanted = id.trim().to_ascii_lowercase();
-        self.models.iter().find(|model| model.id == wanted).ok_or_else(|| {
-            Problem::unknown(Field::Model, id, self.models.iter().map(|model| model.id.as_str()))
+        self.models().iter().find(|model| model.id == wanted).ok_or_else(|| {
+            Problem::unknown(Field::Model, id, self.models().iter().map(|model| model.id.as_str()))
         })
     }
 
@@ -104,20 +103,33 @@ impl Catalog {
     /// # Errors
     /// It is unknown.
     pub fn recipe(&self, id: &str) -> Result<&Recipe, Problem> {
-        let wanted = id.trim().to_ascii_lowercase();
-        let named = self.recipes.iter().filter(|recipe| match wanted.contains('@') {
-            true => recipe.id.to_string() == wanted,
-            false => recipe.id.without_release() == wanted,
-        });
-        named
+        self.recipes_named(id)
             .max_by_key(|recipe| (self.baseline(&recipe.id).is_some(), recipe.id.release))
             .ok_or_else(|| self.unknown_recipe(id))
+    }
+
+    /// Returns the model of the recipe with this id. It doesn't depend on the release.
+    ///
+    /// # Errors
+    /// The recipe is unknown.
+    pub fn model_of_recipe(&self, id: &str) -> Result<&Model, Problem> {
+        let recipe = self.recipes_named(id).next().ok_or_else(|| self.unknown_recipe(id))?;
+        self.model(&recipe.id.model)
+    }
+
+    /// Iterates over the recipes with this id; without a release, those of every release.
+    fn recipes_named(&self, id: &str) -> impl Iterator<Item = &'static Recipe> {
+        let wanted = id.trim().to_ascii_lowercase();
+        self.recipes().iter().filter(move |recipe| match wanted.contains('@') {
+            true => recipe.id.to_string() == wanted,
+            false => recipe.id.without_release() == wanted,
+        })
     }
 
     fn unknown_recipe(&self, id: &str) -> Problem {
         let with_release = id.contains('@');
         let known: Vec<String> = self
-            .recipes
+            .recipes()
             .iter()
             .map(|recipe| if with_release { recipe.id.to_string() } else { recipe.id.without_release() })
             .collect();
@@ -126,25 +138,25 @@ impl Catalog {
 
     /// Returns the published result of a recipe.
     pub fn baseline(&self, id: &RecipeId) -> Option<&Baseline> {
-        self.baselines.iter().find(|baseline| baseline.is_of(id))
+        self.baselines().iter().find(|baseline| baseline.is_of(id))
     }
 
     /// Returns the document of a recipe.
     pub fn document(&self, id: &RecipeId) -> Option<&Document> {
         let family = &self.model(&id.model).ok()?.family;
-        self.documents.iter().find(|document| {
+        self.documents().iter().find(|document| {
             document.release == id.release && id.model.starts_with(&document.family) && !family.is_empty()
         })
     }
 
     /// Returns how a release's document counts a model's FLOPs.
     pub fn document_flops(&self, release: Release, model: &str) -> Option<&DocumentFlops> {
-        self.flops.iter().find(|flops| flops.release == release && flops.model == model)
+        self.flops().iter().find(|flops| flops.release == release && flops.model == model)
     }
 
     /// Returns the peak behind the MFU of a model in a release's document.
     pub fn document_peak(&self, release: Release, model: &str, gpu: &str, dtype: Dtype) -> Option<&Peak> {
-        self.peaks.iter().find(|peak| {
+        self.peaks().iter().find(|peak| {
             peak.release == release
                 && model.starts_with(&peak.family)
                 && peak.gpu == gpu
@@ -161,23 +173,23 @@ mod tests {
     #[test]
     fn the_matrices_hold_123_recipes_107_without_their_release() {
         let catalog = Catalog::embedded();
-        let ids: BTreeSet<_> = catalog.recipes.iter().map(|recipe| recipe.id.to_string()).collect();
-        let short: BTreeSet<_> = catalog.recipes.iter().map(|recipe| recipe.id.without_release()).collect();
-        assert_eq!((catalog.recipes.len(), ids.len(), short.len()), (123, 123, 107));
+        let ids: BTreeSet<_> = catalog.recipes().iter().map(|recipe| recipe.id.to_string()).collect();
+        let short: BTreeSet<_> = catalog.recipes().iter().map(|recipe| recipe.id.without_release()).collect();
+        assert_eq!((catalog.recipes().len(), ids.len(), short.len()), (123, 123, 107));
     }
 
     #[test]
     fn every_published_measurement_belongs_to_one_recipe() {
         let catalog = Catalog::embedded();
-        let measured = catalog.baselines.iter().filter(|baseline| baseline.kind == BaselineKind::Table);
-        let with_recipe = catalog.recipes.iter().filter(|recipe| catalog.baseline(&recipe.id).is_some());
+        let measured = catalog.baselines().iter().filter(|baseline| baseline.kind == BaselineKind::Table);
+        let with_recipe = catalog.recipes().iter().filter(|recipe| catalog.baseline(&recipe.id).is_some());
         assert_eq!((measured.count(), with_recipe.count()), (75, 75));
     }
 
     #[test]
     fn every_recipe_has_its_document_flops_and_peak() {
         let catalog = Catalog::embedded();
-        for recipe in &catalog.recipes {
+        for recipe in catalog.recipes() {
             let RecipeId { release, model, gpu, dtype, .. } = &recipe.id;
             assert!(catalog.document(&recipe.id).is_some(), "{}", recipe.id);
             assert!(catalog.document_flops(*release, model).is_some(), "{}", recipe.id);

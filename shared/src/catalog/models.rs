@@ -96,8 +96,8 @@ impl FromRow for Model {
             seq_len: row.value("seq_len")?,
             qk_norm: row.optional::<u8>("qk_norm")? == Some(1),
             rope_base: row.optional("rope_base")?.filter(|base| *base > 0),
-            params_b: row.value("params_b")?,
-            active_b: row.value("active_b")?,
+            params_b: row.number("params_b")?,
+            active_b: row.number("active_b")?,
             source: row.string("source")?,
         })
     }

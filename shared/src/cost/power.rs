@@ -128,9 +128,9 @@ impl FromRow for PowerRow {
     fn from_row(row: &Row<'_>) -> Result<PowerRow, DataError> {
         Ok(PowerRow {
             gpu: row.string("gpu")?,
-            all_in_kw: row.value("all_in_kw")?,
+            all_in_kw: row.number("all_in_kw")?,
             #[cfg(test)]
-            server_kw: row.optional("server_kw")?,
+            server_kw: row.optional_number("server_kw")?,
             source: row.string("source")?,
             date: row.string("date")?,
         })

@@ -101,7 +101,7 @@ impl FromRow for PriceRow {
         Ok(PriceRow {
             gpu: row.string("gpu")?,
             form: row.value("form")?,
-            per_gpu_hour: ValueRange { low: row.value("low")?, high: row.value("high")? },
+            per_gpu_hour: ValueRange { low: row.number("low")?, high: row.number("high")? },
             source: row.string("source")?,
             date: row.string("date")?,
         })

@@ -87,7 +87,7 @@ impl RunCost {
     pub fn explain(&self, run: &RunTime, currency: &str) -> Vec<Line> {
         let text = |value: f64| significant(value, 4);
         let form = match self.price.source {
-            PriceSource::Assumed { form, .. } => format!(" ({})", form.title().to_lowercase()),
+            PriceSource::Assumed { form, .. } => format!(" ({})", form.title().to_ascii_lowercase()),
             PriceSource::Yours => String::new(),
         };
         let range = self.price.per_gpu_hour.readable(|price| significant(price, 4));

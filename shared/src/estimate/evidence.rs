@@ -2,6 +2,7 @@
 
 use crate::choices::choices;
 use crate::data_file::{DataError, FromRow, Row, embedded};
+use crate::decimal::parse_decimal;
 use crate::units::signed_percent;
 use serde::Serialize;
 use std::sync::LazyLock;
@@ -108,7 +109,7 @@ impl FromRow for MeasuredConfiguration {
         let errors = row.text("held_out")?.split(' ');
         let runs = row.text("releases")?.split("; ").zip(errors).map(|(release, error)| MeasuredRun {
             release: release.to_string(),
-            held_out_error: error.parse().ok(),
+            held_out_error: parse_decimal(error),
         });
         Ok(MeasuredConfiguration { what: row.string("what")?, runs: runs.collect() })
     }

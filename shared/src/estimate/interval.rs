@@ -89,7 +89,7 @@ impl FromRow for ClassInterval {
         let title = row.text("class")?;
         let class = IntervalClass::ALL.into_iter().find(|class| class.title() == title);
         let class = class.ok_or_else(|| row.error(format!("the class \"{title}\" is unknown")))?;
-        Ok(ClassInterval { class, low: row.value("low")?, high: row.value("high")? })
+        Ok(ClassInterval { class, low: row.number("low")?, high: row.number("high")? })
     }
 }
 

@@ -31,7 +31,7 @@ impl FromRow for FailureStudy {
         Ok(FailureStudy {
             id: row.string("id")?,
             title: row.string("title")?,
-            per_gpu_hour: row.value("per_gpu_hour")?,
+            per_gpu_hour: row.number("per_gpu_hour")?,
             basis: row.string("basis")?,
             source: row.string("source")?,
             date: row.string("date")?,

@@ -11,7 +11,7 @@ struct Machine {
 
 impl FromRow for Machine {
     fn from_row(row: &Row<'_>) -> Result<Machine, DataError> {
-        Ok(Machine { source: row.string("source")?, gemm_tflops: row.value("gemm_tflops")? })
+        Ok(Machine { source: row.string("source")?, gemm_tflops: row.number("gemm_tflops")? })
     }
 }
 

@@ -104,7 +104,7 @@ impl FromRow for Measurement {
         ];
         let wrong = wrong.into_iter().flatten().next().cloned();
         let id = match cell("id") {
-            id if id.is_empty() => row.number().to_string(),
+            id if id.is_empty() => row.place().to_string(),
             id => id,
         };
         Ok(Measurement {

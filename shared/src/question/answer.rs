@@ -6,6 +6,7 @@ use crate::catalog::{Catalog, Gpu, Recipe};
 use crate::field::Field;
 use crate::message::Setting;
 use crate::search::{Candidate, LayoutSearch, Locks, RankedLayout, SearchCounts, SearchSpace};
+use crate::sorting::sorted;
 use std::borrow::Cow;
 
 /// Layouts that an answer lists.
@@ -176,8 +177,7 @@ impl Question {
         let mut nodes = GpuCounts::default().of_nodes(offer.gpu.gpus_per_node);
         nodes.retain(|gpus| tried.binary_search(gpus).is_err());
         // The nearest count is the smallest change.
-        nodes.sort_by_key(|gpus| gpus.abs_diff(most));
-        for gpus in nodes {
+        for gpus in sorted(&nodes, |one, other| one.abs_diff(most).cmp(&other.abs_diff(most))) {
             if let Some(layout) = search.rank(gpus, 1).best.first() {
                 let run = PlannedRun::new(self, offer, gpus, *layout);
                 return Some(Relaxation { setting: Setting::new(Field::GpuRange, gpus), run });
@@ -212,9 +212,9 @@ fn published(
             && recipe.layers == space.architecture.layers
     });
     let distance = |recipe: &Recipe| libm::fabs(libm::log2(f64::from(recipe.id.gpus) / f64::from(gpus)));
-    let mut recipes: Vec<&'static Recipe> = recipes.collect();
+    let recipes: Vec<&'static Recipe> = recipes.collect();
     // The newest of the nearest.
-    recipes.sort_by(|one, other| {
+    let recipes = sorted(&recipes, |one, other| {
         distance(one).total_cmp(&distance(other)).then(other.id.release.cmp(&one.id.release))
     });
     recipes.into_iter().find_map(|recipe| {

@@ -105,9 +105,7 @@ impl Reading<'_> {
         let catalog = Catalog::embedded();
         let found = match (self.spec.get(Field::Model), self.spec.get(Field::Recipe)) {
             (Some(text), _) => catalog.model_or_own(text).map(Some),
-            (None, Some(id)) => {
-                catalog.recipe(id).and_then(|recipe| catalog.model_or_own(&recipe.id.model)).map(Some)
-            }
+            (None, Some(id)) => catalog.model_of_recipe(id).map(|model| Some(Cow::Borrowed(model))),
             (None, None) => Err(Problem::missing(Field::Model, message!["required for a search"])),
         };
         self.keep(found)
@@ -267,7 +265,8 @@ fn usual_precisions(rules: &StackRules, gpu: &Gpu) -> Vec<Dtype> {
 /// people write 4M for 2²².
 fn round_sequences(tokens: f64, seq_len: u32) -> u32 {
     let sequences = tokens / f64::from(seq_len);
-    let power = libm::exp2(libm::round(libm::log2(sequences)));
+    let exponent = libm::round(libm::log2(sequences)).clamp(0.0, 31.0);
+    let power = f64::from(1_u32 << exponent as u32);
     let near = libm::fabs(power / sequences - 1.0) <= 0.1;
     (if near { power } else { libm::round(sequences) }).max(1.0) as u32
 }
@@ -280,7 +279,7 @@ struct BatchSize {
 
 impl FromRow for BatchSize {
     fn from_row(row: &Row<'_>) -> Result<BatchSize, DataError> {
-        Ok(BatchSize { up_to_parameters_b: row.value("up_to_parameters_b")?, tokens: row.value("tokens")? })
+        Ok(BatchSize { up_to_parameters_b: row.number("up_to_parameters_b")?, tokens: row.number("tokens")? })
     }
 }
 

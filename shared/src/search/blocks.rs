@@ -74,7 +74,9 @@ impl Blocks {
 
 /// Returns the groups of which a layout divides the GPUs and the batch.
 fn keys(gpus: u32, space: &SearchSpace<'_>, dimensions: &Dimensions) -> BTreeSet<GroupKey> {
-    let stages: BTreeSet<u32> = dimensions.pipelines.iter().map(|pipeline| pipeline.pp).collect();
+    let mut stages: Vec<u32> = dimensions.pipelines.iter().map(|pipeline| pipeline.pp).collect();
+    stages.sort_unstable();
+    stages.dedup();
     let mut keys = BTreeSet::new();
     for tp in dimensions.tp.iter().copied().filter(|tp| tp_stays_in_domain(*tp, space.gpu)) {
         for cp in dimensions.cp.iter().copied().filter(|cp| gpus.is_multiple_of(tp * cp)) {

@@ -8,11 +8,12 @@ use super::space::{Dimensions, Pipeline};
 use super::{Candidate, Rule, SearchCounts, SearchSpace};
 use crate::batch::Batch;
 use crate::estimate::{
-    Anchors, Confidence, Constants, Coordinate, CorrectionBound, Estimate, Inputs, Interval, IntervalTable,
-    MicroBatchCosts, MicroBatchMemory, capacity_bytes, least_bytes, straggling,
+    Anchors, Breakdown, Confidence, Constants, Coordinate, CorrectionBound, Inputs, Interval, IntervalTable,
+    MemoryEstimate, MicroBatchCosts, MicroBatchMemory, capacity_bytes, least_bytes, straggling,
 };
 use crate::options::TrainingOptions;
 use crate::precision::Dtype;
+use crate::sorting::sorted;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
@@ -33,6 +34,24 @@ pub struct RankedLayout {
 }
 
 impl RankedLayout {
+    /// Corrects the prediction of the physical model for a layout.
+    fn new(
+        candidate: Candidate,
+        inputs: &Inputs<'_>,
+        breakdown: &Breakdown,
+        margin_bytes: f64,
+    ) -> RankedLayout {
+        let correction = Anchors::embedded().correction(inputs);
+        let factor = correction.factor * inputs.options.cluster_factor.unwrap_or(1.0);
+        let mid = breakdown.scaled(factor).step_time_s();
+        RankedLayout {
+            candidate,
+            step_time_s: IntervalTable::embedded().around(mid, inputs, correction.kind),
+            confidence: correction.confidence,
+            margin_bytes,
+        }
+    }
+
     /// Returns the seconds per sequence of the global batch, by which layouts are ranked.
     pub fn s_per_sequence(&self) -> f64 {
         self.step_time_s.mid / f64::from(self.candidate.gbs)
@@ -56,14 +75,11 @@ impl RankedLayout {
 impl SearchSpace<'_> {
     /// Returns the prediction for a candidate on `gpus` GPUs, whether or not it is among the best; `None` if a rule discards it.
     pub fn estimate(&self, candidate: &Candidate, gpus: u32) -> Option<RankedLayout> {
-        let estimate = self.with_inputs(candidate, gpus, Estimate::from_embedded)?;
-        let margin_bytes = estimate.memory.margin_bytes();
-        (margin_bytes >= self.headroom_bytes).then_some(RankedLayout {
-            candidate: *candidate,
-            step_time_s: estimate.step_time_s,
-            confidence: estimate.evidence.confidence(),
-            margin_bytes,
-        })
+        let layout = self.with_inputs(candidate, gpus, |inputs| {
+            let breakdown = Breakdown::of(inputs, Constants::embedded());
+            RankedLayout::new(*candidate, inputs, &breakdown, MemoryEstimate::of(inputs).margin_bytes())
+        });
+        layout.filter(|layout| layout.margin_bytes >= self.headroom_bytes)
     }
 }
 
@@ -134,9 +150,9 @@ impl Contenders {
     fn into_best(mut self) -> Vec<RankedLayout> {
         let Some(least_s) = self.fastest_s.first().copied() else { return Vec::new() };
         self.discard_excluded();
-        self.found.sort_by(|one, other| one.compare(other, least_s));
-        self.found.truncate(self.most);
-        self.found
+        let mut best = sorted(&self.found, |one, other| one.compare(other, least_s));
+        best.truncate(self.most);
+        best
     }
 }
 
@@ -192,7 +208,7 @@ impl<'a> LayoutSearch<'a> {
     /// Returns the `most` best layouts on `gpus` GPUs.
     pub fn rank(&self, gpus: u32, most: usize) -> Ranking {
         let SearchSpace { gpu, headroom_bytes, .. } = self.space;
-        let (rules, constants, anchors) = (self.space.rules(), Constants::embedded(), Anchors::embedded());
+        let (rules, constants) = (self.space.rules(), Constants::embedded());
         let mut counts = self.dimensions.count(gpus, gpu, rules);
         let mut found = Contenders::new(most);
         let mut pipelines = self.dimensions.pipelines.clone();
@@ -275,15 +291,7 @@ impl<'a> LayoutSearch<'a> {
                         if found.excludes(modelled_s * correction * cluster_factor / f64::from(*gbs)) {
                             continue;
                         }
-                        let correction = anchors.correction(&inputs);
-                        let factor = correction.factor * cluster_factor;
-                        let mid = breakdown.scaled(factor).step_time_s();
-                        found.add(RankedLayout {
-                            candidate,
-                            step_time_s: IntervalTable::embedded().around(mid, &inputs, correction.kind),
-                            confidence: correction.confidence,
-                            margin_bytes,
-                        });
+                        found.add(RankedLayout::new(candidate, &inputs, &breakdown, margin_bytes));
                     }
                 }
             }

@@ -146,7 +146,7 @@ impl FromRow for StackProperties {
     fn from_row(row: &Row<'_>) -> Result<StackProperties, DataError> {
         Ok(StackProperties {
             attention: choice(row, "attention", &AttentionKernels::ALL, AttentionKernels::id)?,
-            host_tp_in_pipelines: row.optional("host_tp_in_pipelines")?,
+            host_tp_in_pipelines: row.optional_number("host_tp_in_pipelines")?,
             fuses_sinks: row.yes("fuses_sinks")?,
             eager: row.yes("eager")?,
             transformer_engine: row.yes("transformer_engine")?,
@@ -164,14 +164,14 @@ impl FromRow for StackProperties {
             whole_rounds: row.yes("whole_rounds")?,
             shares_optimizer: row.yes("shares_optimizer")?,
             shares_optimizer_step: row.yes("shares_optimizer_step")?,
-            exchanged_gradient_bytes: row.value("exchanged_gradient_bytes")?,
-            bucket_bytes: row.optional::<f64>("bucket_mib")?.map(|mib| mib * MIB),
+            exchanged_gradient_bytes: row.number("exchanged_gradient_bytes")?,
+            bucket_bytes: row.optional_number("bucket_mib")?.map(|mib| mib * MIB),
             weights: choice(row, "weights", &WeightStorage::ALL, WeightStorage::id)?,
-            gradient_bytes: row.value("gradient_bytes")?,
-            optimizer_bytes: row.value("optimizer_bytes")?,
-            narrow_optimizer_bytes: row.value("narrow_optimizer_bytes")?,
-            logits_bytes: row.value("logits_bytes")?,
-            fragmentation: row.value("fragmentation")?,
+            gradient_bytes: row.number("gradient_bytes")?,
+            optimizer_bytes: row.number("optimizer_bytes")?,
+            narrow_optimizer_bytes: row.number("narrow_optimizer_bytes")?,
+            logits_bytes: row.number("logits_bytes")?,
+            fragmentation: row.number("fragmentation")?,
         })
     }
 }

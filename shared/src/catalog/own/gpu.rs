@@ -2,6 +2,7 @@
 
 use super::pairs;
 use crate::catalog::{Catalog, Generation, Gpu};
+use crate::decimal::parse_decimal;
 use crate::field::Field;
 use crate::problem::Problem;
 use std::fmt::Write as _;
@@ -128,11 +129,11 @@ fn number(column: &str, text: &str) -> Result<f64, Problem> {
         Err(Problem::new(Field::Gpu, format!("{column}={text}"), message))
     };
     let counts = matches!(column, "nvlink_domain" | "gpus_per_node");
-    match text.parse::<f64>() {
-        Ok(value) if counts && (value.fract() != 0.0 || value < 1.0) => {
+    match parse_decimal(text) {
+        Some(value) if counts && (value.fract() != 0.0 || value < 1.0) => {
             refuse("a whole number of at least 1")
         }
-        Ok(value) if (LEAST..=MOST).contains(&value) => Ok(value),
+        Some(value) if (LEAST..=MOST).contains(&value) => Ok(value),
         _ => refuse("a number from 0.001 to 10000000"),
     }
 }

@@ -4,9 +4,11 @@ use super::pairs;
 use crate::architecture::{Architecture, AttentionKind};
 use crate::catalog::Model;
 use crate::data_file::{FromRow, Row};
+use crate::decimal::parse_decimal;
 use crate::field::Field;
 use crate::problem::Problem;
 use crate::units::significant;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// The beginning of the text of an own model.
@@ -77,13 +79,13 @@ impl Model {
             return Err(refuse(format!("{message} {}", columns())));
         };
         let given = pairs(Field::Model, list, &COLUMNS)?;
-        let mut header = csv::StringRecord::from(["id", "family", "source"].as_slice());
-        let mut record = csv::StringRecord::from(["", "own", "given by the user"].as_slice());
+        let mut header = ["id", "family", "source"].map(Cow::Borrowed).to_vec();
+        let mut cells = ["", "own", "given by the user"].map(Cow::Borrowed).to_vec();
         let mut title = None;
         for (column, value) in COLUMNS.into_iter().zip(&given) {
-            header.push_field(column);
+            header.push(Cow::Borrowed(column));
             let empty = if matches!(column, "params_b" | "active_b") { "0" } else { "" };
-            record.push_field(value.unwrap_or(empty));
+            cells.push(Cow::Borrowed(value.unwrap_or(empty)));
             match (column, value) {
                 (_, None) => {}
                 ("title", Some(value)) => title = Some(decoded_title(value)?),
@@ -91,7 +93,7 @@ impl Model {
             }
         }
 
-        let row = Row::alone(&header, &record);
+        let row = Row::alone(&header, &cells);
         let mut model = Model::from_row(&row).map_err(|error| {
             refuse(format!("The own model is invalid: {}. {}", error.into_reason(), columns()))
         })?;
@@ -245,8 +247,8 @@ fn check_value(column: &str, value: &str) -> Result<(), Problem> {
         Err(Problem::new(Field::Model, format!("{column}={value}"), message))
     };
     match column {
-        "params_b" | "active_b" => match value.parse::<f64>() {
-            Ok(billions) if billions > 0.0 && billions < 1e9 => Ok(()),
+        "params_b" | "active_b" => match parse_decimal(value) {
+            Some(billions) if billions > 0.0 && billions < 1e9 => Ok(()),
             _ => refuse("a number of billions above 0"),
         },
         "gated" | "tied_embeddings" if !matches!(value, "0" | "1") => refuse("1 (yes) or 0 (no)"),

@@ -34,11 +34,11 @@ impl<'a> CorrectionBound<'a> {
         let features = Features::of(inputs);
         let parts = &anchors.covariance;
         let mut bound = CorrectionBound { log_common: 0.0, reach: parts.reach, runs: Vec::new() };
-        for (residual, weight) in anchors.of_shape(&features) {
-            let Shared { always, similar } = residual.features.shared(&features, parts);
-            bound.log_common += always * weight;
+        for run in anchors.of_shape(&features) {
+            let Shared { always, similar } = run.features.shared(&features, parts);
+            bound.log_common += always * run.weight;
             if similar > 0.0 {
-                bound.runs.push(SimilarRun { place: &residual.features.place, log_most: similar * weight });
+                bound.runs.push(SimilarRun { place: &run.features.place, log_most: similar * run.weight });
             }
         }
         bound

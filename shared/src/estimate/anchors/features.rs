@@ -57,26 +57,53 @@ impl Coordinate {
         Coordinate::Fsdp,
     ];
 
-    /// Returns its value: for a number, in doublings; one unit is as far as a doubling of a degree.
-    pub(super) fn of(self, inputs: &Inputs<'_>) -> f64 {
+    /// Returns the number that decides it.
+    fn number(self, inputs: &Inputs<'_>) -> u32 {
         let Inputs { architecture, layout, batch, options, .. } = inputs;
-        let log = |count: u32| libm::log2(f64::from(count.max(1)));
         match self {
-            // Doubling the GPUs changes a run less than doubling a degree.
-            Coordinate::Gpus => log(layout.gpus()) / 3.0,
-            Coordinate::Tp => log(layout.tp()),
-            Coordinate::Pp => log(layout.pp()),
-            Coordinate::Cp => log(layout.cp()),
-            Coordinate::Ep => log(layout.ep()),
-            Coordinate::ExpertTp => log(layout.expert_tp()),
-            Coordinate::Vp => log(layout.vp()),
-            Coordinate::Mbs => log(batch.mbs()),
-            Coordinate::Ga => log(batch.ga()) / 2.0,
-            Coordinate::SeqLen => log(batch.seq_len()),
-            Coordinate::Layers => log(architecture.layers) / 2.0,
-            Coordinate::Recompute => f64::from(options.recompute as u8),
-            Coordinate::Fsdp => f64::from(u8::from(options.fsdp)),
+            Coordinate::Gpus => layout.gpus(),
+            Coordinate::Tp => layout.tp(),
+            Coordinate::Pp => layout.pp(),
+            Coordinate::Cp => layout.cp(),
+            Coordinate::Ep => layout.ep(),
+            Coordinate::ExpertTp => layout.expert_tp(),
+            Coordinate::Vp => layout.vp(),
+            Coordinate::Mbs => batch.mbs(),
+            Coordinate::Ga => batch.ga(),
+            Coordinate::SeqLen => batch.seq_len(),
+            Coordinate::Layers => architecture.layers,
+            Coordinate::Recompute => options.recompute as u32,
+            Coordinate::Fsdp => u32::from(options.fsdp),
         }
+    }
+
+    /// Returns its value for a number: in doublings, apart from switches. One unit is as far as a doubling of a degree.
+    pub(super) fn of_number(self, number: u32) -> f64 {
+        let log = || libm::log2(f64::from(number.max(1)));
+        match self {
+            Coordinate::Recompute | Coordinate::Fsdp => f64::from(number),
+            // Doubling these changes a run less than doubling a degree.
+            Coordinate::Gpus => log() / 3.0,
+            Coordinate::Ga | Coordinate::Layers => log() / 2.0,
+            _ => log(),
+        }
+    }
+
+    /// Returns its value.
+    pub(super) fn of(self, inputs: &Inputs<'_>) -> f64 {
+        self.of_number(self.number(inputs))
+    }
+
+    /// Returns the number that has this value.
+    #[cfg(feature = "calibrate")]
+    fn number_of(self, value: f64) -> f64 {
+        let log = match self {
+            Coordinate::Recompute | Coordinate::Fsdp => return value,
+            Coordinate::Gpus => value * 3.0,
+            Coordinate::Ga | Coordinate::Layers => value * 2.0,
+            _ => value,
+        };
+        libm::round(libm::exp2(log))
     }
 }
 
@@ -84,13 +111,13 @@ impl Features {
     /// Returns its cells in `anchors.csv`: shape, GPU, precision, software, place.
     #[cfg(feature = "calibrate")]
     pub(crate) fn cells(&self) -> [String; 5] {
-        let place = self.place.map(|number| number.to_string()).join(" ");
+        let numbers = Coordinate::ALL.map(|each| each.number_of(self.place[each as usize]).to_string());
         [
             format!("{:016x}", self.shape),
             format!("{:016x}", self.gpu),
             self.dtype.to_string(),
             self.stack.to_string(),
-            place,
+            numbers.join(" "),
         ]
     }
 

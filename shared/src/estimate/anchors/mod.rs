@@ -69,7 +69,7 @@ struct CovarianceRow {
 
 impl FromRow for CovarianceRow {
     fn from_row(row: &Row<'_>) -> Result<CovarianceRow, DataError> {
-        Ok(CovarianceRow { name: row.string("name")?, value: row.value("value")? })
+        Ok(CovarianceRow { name: row.string("name")?, value: row.number("value")? })
     }
 }
 
@@ -84,39 +84,43 @@ pub struct Residual {
     pub log_ratio: f64,
 }
 
-/// A row of `anchors.csv`.
-struct AnchorRow {
-    residual: Residual,
-    weight: f64,
+/// A measured run that corrects predictions.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct WeightedRun {
+    /// What was measured, for display.
+    pub(crate) record: Record,
+    /// The properties that decide which runs it corrects.
+    pub(crate) features: Features,
+    /// Kriging weight: the sum of weight × covariance with a scenario is the scenario's correction.
+    pub(crate) weight: f64,
 }
 
-impl FromRow for AnchorRow {
-    fn from_row(row: &Row<'_>) -> Result<AnchorRow, DataError> {
+/// A row of `anchors.csv`.
+impl FromRow for WeightedRun {
+    fn from_row(row: &Row<'_>) -> Result<WeightedRun, DataError> {
         let hexadecimal = |column: &str| {
             u64::from_str_radix(row.text(column)?, 16)
                 .map_err(|_| row.error(format!("{column} is not a hexadecimal number")))
         };
         let mut place = Place::default();
         let mut numbers = row.text("place")?.split(' ');
-        for number in &mut place {
+        for (coordinate, own) in Coordinate::ALL.into_iter().zip(&mut place) {
             let text = numbers.next().unwrap_or_default();
-            *number =
+            let number =
                 text.parse().map_err(|_| row.error(format!("“{text}” in column place is not a number")))?;
+            *own = coordinate.of_number(number);
         }
-        Ok(AnchorRow {
-            residual: Residual {
-                // The place is known when all rows are read.
-                record: Record::Embedded(0),
-                features: Features {
-                    shape: hexadecimal("shape")?,
-                    gpu: hexadecimal("gpu")?,
-                    dtype: row.value("dtype")?,
-                    stack: row.value("stack")?,
-                    place,
-                },
-                log_ratio: row.value("missed")?,
+        Ok(WeightedRun {
+            // The place is known when all rows are read.
+            record: Record::Embedded(0),
+            features: Features {
+                shape: hexadecimal("shape")?,
+                gpu: hexadecimal("gpu")?,
+                dtype: row.value("dtype")?,
+                stack: row.value("stack")?,
+                place,
             },
-            weight: row.value("pull")?,
+            weight: row.number("pull")?,
         })
     }
 }
@@ -137,9 +141,7 @@ pub(crate) struct Correction {
 pub struct Anchors {
     covariance: Covariance,
     /// Sorted by the hash of their shape.
-    residuals: Vec<Residual>,
-    /// Kriging weight of each residual: the sum of weight × covariance with a scenario is its correction.
-    weights: Vec<f64>,
+    runs: Vec<WeightedRun>,
 }
 
 impl Anchors {
@@ -150,35 +152,35 @@ impl Anchors {
         for group in residuals.chunk_by(|a, b| a.features.shape == b.features.shape) {
             weights.extend(solve(group, &covariance));
         }
-        Anchors { covariance, residuals, weights }
+        let runs = residuals.into_iter().zip(weights);
+        let runs =
+            runs.map(|(Residual { record, features, .. }, weight)| WeightedRun { record, features, weight });
+        Anchors { covariance, runs: runs.collect() }
     }
 
     /// Returns the embedded anchors.
     pub fn embedded() -> &'static Anchors {
         static EMBEDDED: LazyLock<Anchors> = LazyLock::new(|| {
-            let rows: Vec<AnchorRow> = embedded!("anchors.csv");
-            let rows = rows.into_iter().enumerate();
-            let (residuals, weights) = rows
-                .map(|(place, row)| {
-                    (Residual { record: Record::Embedded(place), ..row.residual }, row.weight)
-                })
-                .unzip();
-            Anchors { covariance: Covariance::embedded(), residuals, weights }
+            let mut runs: Vec<WeightedRun> = embedded!("anchors.csv");
+            for (place, run) in runs.iter_mut().enumerate() {
+                run.record = Record::Embedded(place);
+            }
+            Anchors { covariance: Covariance::embedded(), runs }
         });
         &EMBEDDED
     }
 
-    /// Iterates over the residuals with their weights.
-    pub fn iter(&self) -> impl Iterator<Item = (&Residual, f64)> {
-        self.residuals.iter().zip(self.weights.iter().copied())
+    /// Returns the runs.
+    #[cfg(feature = "calibrate")]
+    pub(crate) fn runs(&self) -> &[WeightedRun] {
+        &self.runs
     }
 
-    /// Iterates over the residuals of the same model, with their weights.
-    fn of_shape<'a>(&'a self, features: &Features) -> impl Iterator<Item = (&'a Residual, f64)> + use<'a> {
+    /// Iterates over the runs of the same model.
+    fn of_shape<'a>(&'a self, features: &Features) -> impl Iterator<Item = &'a WeightedRun> + use<'a> {
         let shape = features.shape;
-        let first = self.residuals.partition_point(|residual| residual.features.shape < shape);
-        let rest = self.residuals.iter().zip(self.weights.iter().copied()).skip(first);
-        rest.take_while(move |(residual, _)| residual.features.shape == shape)
+        let first = self.runs.partition_point(|run| run.features.shape < shape);
+        self.runs[first..].iter().take_while(move |run| run.features.shape == shape)
     }
 
     /// Returns a bound of the corrections of all layouts of the model, GPU, precision and software in `inputs`.
@@ -188,8 +190,8 @@ impl Anchors {
 
     /// Returns the measurements that correct a prediction of `modelled_s`, and the correction.
     pub fn evidence(&self, inputs: &Inputs<'_>, modelled_s: f64) -> Evidence {
-        let mut found: Vec<(f64, &Residual)> = Vec::new();
-        let (correction, kind) = self.compare(inputs, |likeness, residual| found.push((likeness, residual)));
+        let mut found: Vec<(f64, &WeightedRun)> = Vec::new();
+        let (correction, kind) = self.compare(inputs, |likeness, run| found.push((likeness, run)));
         found.sort_by(|a, b| b.0.total_cmp(&a.0));
         Evidence { kind, modelled_s, correction, anchors: nearest(&found) }
     }
@@ -205,7 +207,7 @@ impl Anchors {
     fn compare<'a>(
         &'a self,
         inputs: &Inputs<'_>,
-        mut see: impl FnMut(f64, &'a Residual),
+        mut see: impl FnMut(f64, &'a WeightedRun),
     ) -> (f64, EvidenceKind) {
         let features = Features::of(inputs);
         let variance = features.covariance(&features, &self.covariance);
@@ -213,11 +215,11 @@ impl Anchors {
         let is_own_gpu = inputs.gpu.id.contains(':');
         let mut log_correction = 0.0;
         let mut kind = EvidenceKind::Modelled;
-        for (residual, weight) in self.of_shape(&features) {
-            let other = &residual.features;
+        for run in self.of_shape(&features) {
+            let other = &run.features;
             let common = other.covariance(&features, &self.covariance);
             let likeness = common / variance;
-            log_correction += common * weight;
+            log_correction += common * run.weight;
             if is_own_gpu {
                 // The kind stays `Modelled`.
             } else if other.is_same_run(&features) {
@@ -225,26 +227,26 @@ impl Anchors {
             } else if other.gpu == features.gpu && likeness >= SIMILAR && kind == EvidenceKind::Modelled {
                 kind = EvidenceKind::Interpolated;
             }
-            see(likeness, residual);
+            see(likeness, run);
         }
         (libm::exp(log_correction), kind)
     }
 }
 
-/// Returns the nearest anchors from residuals in the order of their likeness. Measurements of one mapping with other software
+/// Returns the nearest anchors from runs in the order of their likeness. Measurements of one mapping with other software
 /// are one anchor.
-fn nearest(found: &[(f64, &Residual)]) -> Vec<Anchor> {
+fn nearest(found: &[(f64, &WeightedRun)]) -> Vec<Anchor> {
     let mut listed: Vec<(&Features, Anchor)> = Vec::new();
-    for (likeness, residual) in found {
-        let record = &residual.record;
+    for (likeness, run) in found {
+        let WeightedRun { record, features: own, .. } = run;
         let is_full = listed.len() == LISTED;
-        match listed.iter_mut().find(|(features, _)| features.is_same_mapping(&residual.features)) {
+        match listed.iter_mut().find(|(features, _)| features.is_same_mapping(own)) {
             Some((_, anchor)) => anchor.records.push(record.clone()),
             None if is_full => {}
             None => {
-                let layout = residual.features.layout();
+                let layout = own.layout();
                 let anchor = Anchor { layout, likeness: *likeness, records: vec![record.clone()] };
-                listed.push((&residual.features, anchor));
+                listed.push((own, anchor));
             }
         }
     }

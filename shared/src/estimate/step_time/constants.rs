@@ -173,9 +173,9 @@ impl FromRow for Constant {
     fn from_row(row: &Row<'_>) -> Result<Constant, DataError> {
         Ok(Constant {
             name: row.string("name")?,
-            value: row.value("value")?,
-            prior: row.value("prior")?,
-            spread: row.value("spread")?,
+            value: row.number("value")?,
+            prior: row.number("prior")?,
+            spread: row.number("spread")?,
             unit: row.string("unit")?,
             source: row.string("source")?,
         })
