@@ -130,6 +130,13 @@ fn calculons_points() {
 }
 
 #[test]
+fn the_ultra_scale_sweep() {
+    let is_sweep = |row: &Measurement| row.source == "nanotron-ultrascale";
+    assert_within(0.125, 499, Grouping::Model, is_sweep);
+    assert_within(0.095, 499, Grouping::Mapping, is_sweep);
+}
+
+#[test]
 fn simumax() {
     assert_within(0.056, 22, Grouping::Mapping, |row| row.source == "simumax-b200");
 }
@@ -137,7 +144,7 @@ fn simumax() {
 #[test]
 fn intervals_cover_four_of_five_rows() {
     let intervals = intervals(&CALIBRATION.judged);
-    assert_eq!(intervals.len(), 4);
+    assert_eq!(intervals.len(), 6);
     for interval in &intervals {
         assert!((0.70..=0.90).contains(&interval.coverage), "{interval:?}");
     }
@@ -213,7 +220,7 @@ fn related_rows_are_held_out_together_and_once() {
     for by in Grouping::ALL {
         let rows: Vec<&Measurement> = judged(by).iter().map(|one| one.row).collect();
         let ids: BTreeSet<&str> = rows.iter().map(|row| &*row.id).collect();
-        assert_eq!((ids.len(), rows.len()), (1934, 1934), "held out by {}", by.title());
+        assert_eq!((ids.len(), rows.len()), (2433, 2433), "held out by {}", by.title());
         let mut folds: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for row in rows {
             let MeasuredScenario { mapping, shape, gpu, .. } = scenario(row);

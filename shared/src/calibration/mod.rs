@@ -387,7 +387,7 @@ mod tests {
     fn held_out_errors_read_back_as_written() {
         let embedded = HeldOutErrors::embedded();
         assert!(held_out_file(&embedded) == include_str!("../../data/held_out.csv"));
-        assert_eq!(embedded.get("r0001").map(|error| (error.mapping, error.model)), Some((0.024, 0.029)));
+        assert_eq!(embedded.get("r0001").map(|error| (error.mapping, error.model)), Some((0.034, 0.035)));
         // No prediction is judged on rows that are not fitted.
         assert_eq!(embedded.get("r0002"), None);
     }

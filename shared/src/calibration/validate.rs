@@ -2,7 +2,7 @@
 
 use super::ErrorSummary;
 use crate::estimate::{Anchors, Constants, Covariance, EvidenceKind, Residual};
-use crate::measurements::{Measurement, MeasurementUse, embedded};
+use crate::measurements::{Measurement, MeasurementUse, Outcome, embedded};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -157,7 +157,16 @@ impl Validator {
                 validated.error = Some(predicted_s / measured - 1.0);
                 validated.modelled_error = Some(modelled_s / measured - 1.0);
             }
-            None => validated.reason = Some("step_time_s is missing.".into()),
+            None => {
+                validated.reason = Some(
+                    match row.outcome {
+                        Outcome::Worked => "step_time_s is missing.",
+                        Outcome::OutOfMemory => "The run ran out of memory.",
+                        Outcome::Failed => "The run failed.",
+                    }
+                    .into(),
+                );
+            }
         }
         if let (Some(measured), Some(predicted)) = (row.memory_bytes, row.predicted_memory_bytes()) {
             validated.predicted_memory_bytes = Some(predicted);

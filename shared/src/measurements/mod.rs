@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn every_row_for_fitting_is_a_scenario() {
         let rows = embedded();
-        assert_eq!(rows.len(), 2145);
+        assert_eq!(rows.len(), 3322);
         for row in rows.iter().filter(|row| row.is_for_fitting()) {
             assert!(row.scenario.is_ok(), "{}: {}", row.id, row.scenario.as_ref().unwrap_err());
         }

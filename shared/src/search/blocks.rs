@@ -1,6 +1,6 @@
 //! The choices that decide the costs of a micro batch, in the order of a lower bound of the step time.
 //!
-//! There are hundreds of thousands of them, few of which work on a given number of GPUs. So they are computed in groups, when a
+//! There are hundreds of thousands of them, and few work on a given number of GPUs. So they are computed in groups, when a
 //! number of GPUs first needs the group.
 
 use super::rules::tp_stays_in_domain;
@@ -72,7 +72,7 @@ impl Blocks {
     }
 }
 
-/// Returns the groups of which a layout divides the GPUs and the batch.
+/// Returns the groups that have a layout which divides the GPUs and the batch.
 fn keys(gpus: u32, space: &SearchSpace<'_>, dimensions: &Dimensions) -> BTreeSet<GroupKey> {
     let mut stages: Vec<u32> = dimensions.pipelines.iter().map(|pipeline| pipeline.pp).collect();
     stages.sort_unstable();

@@ -222,7 +222,7 @@ fn too_large_a_model_does_not_fit() {
 #[cfg(feature = "calibrate")]
 mod measured {
     use super::*;
-    use crate::measurements::embedded;
+    use crate::measurements::{MeasurementUse, embedded};
 
     /// Returns the relative errors for rows of `source`: of tensors only, or with reserved memory.
     fn errors(source: &str, with_reserved: bool) -> Vec<f64> {
@@ -277,7 +277,11 @@ mod measured {
 
     #[test]
     fn measured_runs_fit() {
-        let ran = |row: &&crate::measurements::Measurement| row.step_time_s.is_some() && row.scenario.is_ok();
+        // Some runs of the sweep left a step time and a message that memory ran out.
+        let ran = |row: &&crate::measurements::Measurement| {
+            let is_clear = row.source != "nanotron-ultrascale" || row.usage != Some(MeasurementUse::Exclude);
+            row.step_time_s.is_some() && row.scenario.is_ok() && is_clear
+        };
         let all = embedded().iter().filter(ran).count();
         let refused: Vec<&str> = embedded()
             .iter()
@@ -286,11 +290,13 @@ mod measured {
             .map(|row| &*row.source)
             .collect();
         let of = |source: &str| refused.iter().filter(|one| **one == source).count();
-        // Rows without recomputation or offloading settings, and bigscience's FP16 optimizer.
+        // Rows without recomputation or offloading settings, bigscience's FP16 optimizer, and the last layouts of the sweep that
+        // were not too large.
         assert_eq!(
             [of("megatron-bridge"), of("nemo-docs"), of("automodel"), of("bigscience")],
             [21, 1, 7, 6]
         );
-        assert!(refused.len() <= 42 && all > 1900, "{} of {all}", refused.len());
+        assert!(of("nanotron-ultrascale") <= 18);
+        assert!(refused.len() <= 60 && all > 2600, "{} of {all}", refused.len());
     }
 }
