@@ -106,21 +106,10 @@ fn every_published_row_is_predicted_or_has_a_reason() {
     }
     // Every GPU, precision and software of the file is known. Some models have no published architecture or layout.
     for reason in reasons.keys() {
-        let expected = [
-            " is unknown",
-            " is missing",
-            " is not pre-training",
-            " EP ",
-            "GBS ",
-            "be split",
-            "can't fill",
-            "The run ",
-        ];
+        let expected =
+            [" is unknown", " is missing", " is not pre-training", " EP ", "GBS ", "be split", "can't fill"];
         assert!(expected.iter().any(|part| reason.contains(part)), "{reasons:#?}");
     }
-    let failed =
-        ["The run ran out of memory.", "The run failed."].map(|reason| reasons.remove(reason).unwrap());
-    assert!(failed.iter().sum::<usize>() < 420, "{failed:?}");
     assert!(reasons.values().sum::<usize>() < 130, "{reasons:#?}");
 }
 
