@@ -29,8 +29,6 @@ pub struct TrainingOptions {
     pub overlap: bool,
     /// The training software.
     pub stack: Stack,
-    /// What the user's own software does, with [`Stack::Own`].
-    pub own_stack: Option<StackProperties>,
     /// TFLOPS that the user's GPUs reach in a large BF16 matrix multiplication; none for the usual value.
     pub gemm_tflops: Option<f64>,
     /// Measured over predicted step time on the user's cluster (`trainplan calibrate --cluster`); none for 1.
@@ -51,7 +49,6 @@ impl Default for TrainingOptions {
             token_drop: false,
             overlap: true,
             stack: Stack::default(),
-            own_stack: None,
             gemm_tflops: None,
             cluster_factor: None,
         }
@@ -60,8 +57,8 @@ impl Default for TrainingOptions {
 
 impl TrainingOptions {
     /// Returns what the training software does.
-    pub fn software(&self) -> &StackProperties {
-        self.own_stack.as_ref().unwrap_or_else(|| self.stack.properties())
+    pub fn software(&self) -> &'static StackProperties {
+        self.stack.properties()
     }
 
     /// Returns whether the exchange between experts overlaps with another micro batch. This needs an interleaved

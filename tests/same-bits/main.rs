@@ -165,7 +165,6 @@ impl Drawn {
             token_drop: random.seldom(),
             overlap: !random.seldom(),
             stack: *random.of(&Stack::ALL),
-            own_stack: random.seldom().then(|| *random.of(&Stack::ALL).properties()),
             gemm_tflops: random.seldom().then(|| f64::from(300 + random.below(1000))),
             cluster_factor: random.seldom().then(|| 0.8 + f64::from(random.below(100)) / 200.0),
         };

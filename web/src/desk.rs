@@ -278,7 +278,14 @@ impl Desk {
                     hear(answer);
                 }
             }
-            Some(ForPage::Listening(is_listening)) => self.is_listening.set(is_listening),
+            Some(ForPage::Listening(is_listening)) => {
+                self.is_listening.set(is_listening);
+                if is_listening {
+                    // What changed since the first answers, before the server told changes, is asked for once more.
+                    self.runs.update(|count| *count += 1);
+                    self.live.update(|count| *count += 1);
+                }
+            }
             Some(ForPage::Changed(ServerChange::Runs)) => self.runs.update(|count| *count += 1),
             Some(ForPage::Changed(ServerChange::Live)) => self.live.update(|count| *count += 1),
             Some(ForPage::Ready) => {

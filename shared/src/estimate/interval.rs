@@ -3,7 +3,6 @@
 use super::{EvidenceKind, Inputs};
 use crate::choices::choices;
 use crate::data_file::{DataError, FromRow, Row, embedded};
-use crate::stack::Stack;
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
 
@@ -40,9 +39,9 @@ choices! {
         RoutedInterpolated "routed_interpolated" "routed, interpolated",
         /// Mixture of experts, extrapolated.
         RoutedExtrapolated "routed_extrapolated" "routed, extrapolated",
-        /// Software without fused kernels, or the user's own; interpolated.
+        /// Software without fused kernels, interpolated.
         PlainInterpolated "plain_interpolated" "plain software, interpolated",
-        /// Software without fused kernels, or the user's own; extrapolated.
+        /// Software without fused kernels, extrapolated.
         PlainExtrapolated "plain_extrapolated" "plain software, extrapolated",
     }
 }
@@ -50,7 +49,7 @@ choices! {
 impl IntervalClass {
     /// Returns the class of the prediction from `inputs`.
     pub fn of(inputs: &Inputs<'_>, is_interpolated: bool) -> IntervalClass {
-        let is_plain = inputs.options.software().eager || inputs.options.stack == Stack::Own;
+        let is_plain = inputs.options.software().eager;
         match (is_plain, inputs.architecture.moe.is_some(), is_interpolated) {
             (true, _, true) => IntervalClass::PlainInterpolated,
             (true, _, false) => IntervalClass::PlainExtrapolated,

@@ -1,4 +1,4 @@
-//! The training software: known ones by name, and any by its properties.
+//! The training software: known ones by name, and what each of them does.
 
 mod properties;
 
@@ -52,8 +52,6 @@ choices! {
         Nanotron "nanotron" "nanotron",
         /// Any software on plain PyTorch: FSDP2, nothing compiled or fused but attention.
         Pytorch "pytorch" "plain PyTorch",
-        /// Software that the user describes by its properties.
-        Own "own" "own software",
     }
 }
 
@@ -100,7 +98,7 @@ fn version(text: &str) -> Option<YearMonth> {
 }
 
 impl Stack {
-    /// Returns what the software does; for [`Stack::Own`], what plain PyTorch does.
+    /// Returns what the software does.
     pub fn properties(self) -> &'static StackProperties {
         StackProperties::of(self)
     }

@@ -106,6 +106,7 @@ test("a plan that was chosen is shared by its link", async ({ page, context }) =
   await expect(details(page)).toBeVisible();
   await page.locator(".row-button").nth(4).click();
   await expect(page.locator(".row-button").nth(4)).toHaveAttribute("aria-pressed", "true");
+  await expect(page.locator(".figures").first()).toHaveText(/days/);
   const figures = await page.locator(".figures").first().innerText();
   const other = await context.newPage();
   await other.goto(page.url());

@@ -73,6 +73,7 @@ async fn hear() -> Result<(), JsValue> {
     }
     let body = response.body().ok_or(JsValue::NULL)?;
     let reader: ReadableStreamDefaultReader = body.get_reader().unchecked_into();
+    runs::forget();
     post(&ForPage::Listening(true));
     let mut told = Vec::new();
     loop {
