@@ -127,6 +127,9 @@ pub(crate) struct FoundPlan {
     /// The share of the time that trains, from lowest to highest.
     pub(crate) goodput: (f64, f64),
     pub(crate) spare_nodes: u32,
+    /// What to doubt in it, as sentences.
+    #[serde(default)]
+    pub(crate) cautions: Vec<String>,
 }
 
 /// A value with its range.

@@ -5,6 +5,7 @@ use crate::message::search::{
 };
 use trainplan_shared::estimate::Confidence;
 use trainplan_shared::link;
+use trainplan_shared::message::Front;
 use trainplan_shared::question::{Goal, GpuAnswer, GpuOffer, PlannedRun, Question, Unmet};
 use trainplan_shared::search::Rule;
 
@@ -70,6 +71,7 @@ pub(super) fn plan(question: &Question, offer: &GpuOffer, run: &PlannedRun) -> F
         },
         goodput: (time.high.goodput, time.low.goodput),
         spare_nodes: time.spare_nodes,
+        cautions: run.cautions(question).iter().map(|caution| caution.text(Front::Page)).collect(),
     }
 }
 

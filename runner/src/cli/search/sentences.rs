@@ -127,17 +127,25 @@ pub(super) fn verdict(found: &[SearchedGpu<'_>]) -> String {
     sentences.join(" ")
 }
 
-/// Returns which plans miss the deadline at the slow end of their range.
+/// Returns which plans miss the goal at the slow or the expensive end of their range.
 fn late(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
-    let Goal::Deadline(limit) = question.goal else { return None };
-    let late = reaching.iter().filter(|(_, run)| run.time.days().high > limit);
+    let is_late = |run: &PlannedRun| match question.goal {
+        Goal::Deadline(limit) => run.time.days().high > limit,
+        Goal::Budget(limit) => run.cost.is_some_and(|cost| cost.total.high > limit),
+        Goal::Open => false,
+    };
+    let (end, misses, miss) = match question.goal {
+        Goal::Budget(_) => ("expensive end", "exceeds the budget", "exceed the budget"),
+        Goal::Deadline(_) | Goal::Open => ("slow end", "misses the deadline", "miss the deadline"),
+    };
+    let late = reaching.iter().filter(|(_, run)| is_late(run));
     let names: Vec<&str> = late.map(|(found, _)| &*found.offer.gpu.name).collect();
     match &*names {
         [] => None,
-        [name] => Some(format!("At the slow end of its range, {name} misses the deadline.")),
+        [name] => Some(format!("At the {end} of its range, {name} {misses}.")),
         [first @ .., last] => {
             let names = format!("{} and {last}", first.join(", "));
-            Some(format!("At the slow end of their ranges, {names} miss the deadline."))
+            Some(format!("At the {end} of their ranges, {names} {miss}."))
         }
     }
 }

@@ -369,6 +369,12 @@ fn summary(scenario: &Scenario) -> Vec<(&'static str, String)> {
     if layout.vp() > 1 {
         parallel += &format!(" · VP {}", layout.vp());
     }
+    if layout.expert_tp() > 1 {
+        parallel += &format!(" · expert TP {}", layout.expert_tp());
+    }
+    if scenario.options.fsdp {
+        parallel += " · FSDP";
+    }
     let batch_text = format!(
         "GBS {} = MBS {} · DP {} · GA {}; {} tokens per sequence",
         group_digits(batch.gbs().into()),

@@ -146,29 +146,48 @@ fn More() -> impl IntoView {
     let is_used = plan.spec.with_untracked(|spec| fields().any(|field| spec.get(field).is_some()));
     let others = fields().filter(|field| !OPTIONS.contains(field));
     let choice = |id: &str, title: &str| (id.to_string(), title.to_string());
-    let recomputes = Recompute::ALL.iter().filter(|each| **each != Recompute::default());
-    let recompute: Vec<_> = recomputes.map(|each| choice(each.id(), each.title())).collect();
+    // Without a value of its own, a field has that of the shown plan.
+    let of_plan = move |field: Field, otherwise: &'static str| {
+        Signal::derive(move || {
+            let is_set = plan.address.with_spec(|spec| spec.get(field).is_some());
+            let shown = || plan.scenario.with(|scenario| chosen_value(scenario.as_ref().ok()?, field));
+            Some(()).filter(|()| !is_set).and_then(|()| shown()).unwrap_or_else(|| otherwise.to_string())
+        })
+    };
+    let others_than = move |default: Signal<String>, all: Vec<(String, String)>| {
+        Signal::derive(move || {
+            all.iter().filter(|(id, _)| default.with(|default| id != default)).cloned().collect::<Vec<_>>()
+        })
+    };
+    let switch = || vec![choice("on", "on"), choice("off", "off")];
+    let recompute = of_plan(Field::Recompute, "none");
+    let recomputes =
+        others_than(recompute, Recompute::ALL.iter().map(|each| choice(each.id(), each.title())).collect());
+    let (fsdp, overlap) = (of_plan(Field::Fsdp, "off"), of_plan(Field::Overlap, "on"));
+    let (fsdp_choices, overlap_choices) = (others_than(fsdp, switch()), others_than(overlap, switch()));
     let stacks: Vec<_> = Stack::ALL.iter().map(|each| choice(each.id(), each.title())).collect();
-    let (on, off) = (vec![choice("on", "on")], vec![choice("off", "off")]);
     let stack = Signal::derive(move || match plan.recipe.get() {
         Some(CatalogEntry(recipe)) => format!("{} (recipe)", recipe.id.release.contract().stack.title()),
         None => Stack::default().title().to_string(),
     });
-    let expert_tp = Signal::derive(move || {
-        plan.recipe.get().map_or(1, |CatalogEntry(recipe)| recipe.degrees.expert_tp).to_string()
-    });
+    let expert_tp = of_plan(Field::ExpertTp, "1");
     view! {
         <details open=is_used>
             <summary>"Recomputation, sharding, software"</summary>
             <div class="grid">
                 <ChoiceField
                     field=Field::Recompute
-                    options=recompute
-                    default="none"
+                    options=recomputes
+                    default=recompute
                     help=Field::Recompute.hint()
                 />
-                <ChoiceField field=Field::Fsdp options=on default="off" help=Field::Fsdp.hint() />
-                <ChoiceField field=Field::Overlap options=off default="on" help=Field::Overlap.hint() />
+                <ChoiceField field=Field::Fsdp options=fsdp_choices default=fsdp help=Field::Fsdp.hint() />
+                <ChoiceField
+                    field=Field::Overlap
+                    options=overlap_choices
+                    default=overlap
+                    help=Field::Overlap.hint()
+                />
                 <TextField field=Field::ExpertTp default=expert_tp help=Field::ExpertTp.hint() />
             </div>
             <div class="grid wide">

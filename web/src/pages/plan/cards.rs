@@ -39,10 +39,11 @@ pub(super) fn Answer() -> impl IntoView {
                 true => million(least),
                 false => format!("{}–{}", million(least), million(most)),
             };
-            let assumed = if asked.batch_is_assumed { ", assumed" } else { "" };
+            let assumed =
+                if asked.batch_is_assumed { ", assumed, rounded to suit each layout" } else { "" };
             let software = asked.offers.first().map_or(String::new(), |gpu| format!(" · {}", gpu.software));
             Some(format!(
-                "{batch} tokens per step{assumed}{software} · failures and restarts included · energy with cooling and network"
+                "{batch} tokens per step{assumed}{software} · failures and restarts included · ranges hold 80 % · energy with cooling and network"
             ))
         })
     };
@@ -198,6 +199,7 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
             </div>
         </div>
         {missed.map(|missed| view! { <p class="missed">{missed}</p> })}
+        {found.cautions.iter().map(|caution| view! { <p class="missed">{caution.clone()}</p> }).collect_view()}
         <div class="card-foot">
             <p class="layout-line">{format!("{} · {}", found.precision, found.layout)}</p>
             <SaveButton gpu=offer.gpu.id.clone() plan=found.clone() />

@@ -46,20 +46,28 @@ fn sentences<const N: usize>(sentences: [String; N]) -> String {
     sentences.into_iter().filter(|sentence| !sentence.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns which plans miss the deadline at the slow end of their range, as a sentence.
+/// Returns which plans miss the goal at the slow or the expensive end of their range, as a sentence.
 fn late(findings: &Findings) -> String {
-    let AskedGoal::Deadline(limit) = findings.goal() else { return String::new() };
+    let goal = findings.goal();
     let offers = findings.reaching().into_iter().filter_map(|index| findings.offers.get(index));
     let is_late = |offer: &&OfferFindings| {
         let plan = offer.answer.as_ref().and_then(|answer| answer.plan.as_ref());
-        plan.is_some_and(|plan| plan.days.high > limit)
+        plan.is_some_and(|plan| match goal {
+            AskedGoal::Deadline(limit) => plan.days.high > limit,
+            AskedGoal::Budget(limit) => plan.cost.is_some_and(|cost| cost.high > limit),
+            AskedGoal::Open => false,
+        })
+    };
+    let (end, misses, miss) = match goal {
+        AskedGoal::Budget(_) => ("expensive end", "exceeds the budget", "exceed the budget"),
+        AskedGoal::Deadline(_) | AskedGoal::Open => ("slow end", "misses the deadline", "miss the deadline"),
     };
     let names: Vec<&str> = offers.filter(is_late).map(|offer| offer.gpu.name.as_str()).collect();
     match &*names {
         [] => String::new(),
-        [name] => format!("At the slow end of its range, {name} misses the deadline."),
+        [name] => format!("At the {end} of its range, {name} {misses}."),
         [first @ .., last] => {
-            format!("At the slow end of their ranges, {} and {last} miss the deadline.", first.join(", "))
+            format!("At the {end} of their ranges, {} and {last} {miss}.", first.join(", "))
         }
     }
 }
