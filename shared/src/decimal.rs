@@ -2,6 +2,8 @@
 
 /// The largest power of ten that `f64` holds exactly.
 const MOST_EXACT_POWER: i32 = 22;
+/// More digits than a tie between two numbers can have, which is 767.
+const MOST_DIGITS: i64 = 800;
 /// Below this power of ten, every number with as many digits as fit in memory is 0; above it, infinite.
 const MOST_POWER: i64 = 400;
 
@@ -50,10 +52,18 @@ fn parse_power(text: &str) -> Option<i64> {
 /// length. They are stored in base 2³², the least part first.
 fn nearest(digits: impl Iterator<Item = u32>, power: i64) -> f64 {
     let mut parts: Vec<u32> = Vec::new();
+    let mut power = power;
     let mut count = 0_i64;
+    let mut is_inexact = false;
     for digit in digits {
-        multiply(&mut parts, 10, digit);
-        count += 1;
+        // Later digits can only break a tie. So the time to read a long text grows with its length alone.
+        if count < MOST_DIGITS {
+            multiply(&mut parts, 10, digit);
+            count += 1;
+        } else {
+            is_inexact |= digit > 0;
+            power += 1;
+        }
     }
     // 10^(count + power) is above the number.
     if parts.is_empty() || count + power < -MOST_POWER {
@@ -65,7 +75,6 @@ fn nearest(digits: impl Iterator<Item = u32>, power: i64) -> f64 {
     // Zeros behind the point, so that at least 64 bits remain when it is divided. A division by ten removes less than 4 bits.
     let zeros = if power < 0 { power.unsigned_abs() as usize / 8 + 3 } else { 0 };
     parts.splice(0..0, std::iter::repeat_n(0, zeros));
-    let mut is_inexact = false;
     for _ in 0..power.unsigned_abs() {
         if power > 0 {
             multiply(&mut parts, 10, 0);
@@ -184,6 +193,10 @@ mod tests {
         assert_eq!(parse_decimal("inf").or(parse_decimal("nan")), None);
         let long = format!("0.{}1{}", "0".repeat(60), "3".repeat(900));
         assert_eq!(parse_decimal(&long).map(f64::to_bits), parse(&long));
+        // Only the last of a thousand digits says that it is more than halfway between two numbers.
+        let halfway = format!("9007199254740993.{}1", "0".repeat(1000));
+        assert_eq!(parse_decimal(&halfway).map(f64::to_bits), parse(&halfway));
+        assert_eq!(parse_decimal(&"1".repeat(1_000_000)), Some(f64::INFINITY));
     }
 
     proptest! {

@@ -220,6 +220,7 @@ impl<'a> LayoutSearch<'a> {
         let mut not_fitting = of_each * too_large.len() as u64;
         // By which a bound for one GPU becomes one for all.
         let share = (1.0 + straggling(gpus, constants)) / f64::from(gpus);
+        let cluster_factor = self.space.options.cluster_factor.unwrap_or(1.0);
         for blocks in self.blocks.on(gpus, &self.space, &self.dimensions) {
             if found.excludes(blocks.least_s * share) {
                 break;
@@ -229,7 +230,6 @@ impl<'a> LayoutSearch<'a> {
             }
             let Some(first) = pipelines.first_mut() else { break };
             let of_block = self.correction_on(gpus, &blocks, first);
-            let cluster_factor = self.space.options.cluster_factor.unwrap_or(1.0);
             // Of a layout of these blocks with that correction.
             let bound = |correction: f64| blocks.modelled_s * correction * cluster_factor * share;
             if found.excludes(bound(of_block.least())) {
