@@ -103,9 +103,10 @@ pub fn write(errors: &HeldOutErrors) -> String {
     format!("{HEAD}{}", table(COLUMNS, rows.chain(unmeasured.map(unmeasured_row))))
 }
 
-/// Returns the line of a measured run; none if it is not a pre-training run with a step time.
+/// Returns the line of a measured run; none if it is not a pre-training run with a usable step time.
 fn measured_row(row: &Measurement, printed: &Printed, errors: &HeldOutErrors) -> Option<[String; 30]> {
-    let step_time_s = row.step_time_s.filter(|_| printed.phase == "pretrain")?;
+    let is_timed = printed.phase == "pretrain" && row.usage != Some(MeasurementUse::Memory);
+    let step_time_s = row.step_time_s.filter(|_| is_timed)?;
     let catalog = Catalog::embedded();
     let number = |text: &str| text.parse::<f64>().ok();
     let (gpus, seq_len) = (number(&printed.gpus)?, number(&printed.seq_len)?);

@@ -55,7 +55,11 @@ impl Model {
     /// include norms and biases if it came from a `config.json`; a proxy's do not.
     pub fn parameters_of(&self, architecture: &Architecture) -> ParameterCounts {
         match *architecture == self.architecture {
-            true => ParameterCounts { total: self.params_b * 1e9, active: self.active_b * 1e9 },
+            true => ParameterCounts {
+                // Whole numbers, which the factor would miss by a rounding error.
+                total: libm::round(self.params_b * 1e9),
+                active: libm::round(self.active_b * 1e9),
+            },
             false => {
                 ParameterCounts { total: architecture.parameters(), active: architecture.active_parameters() }
             }
