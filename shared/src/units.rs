@@ -112,6 +112,14 @@ pub fn significant(value: f64, digits: usize) -> String {
     }
 }
 
+/// Returns a positive number rounded up to `digits` significant digits: 3.95 as 4 with two of them.
+pub fn significant_up(value: f64, digits: i32) -> f64 {
+    let exponent = digits - 1 - libm::floor(libm::log10(value)) as i32;
+    // A power of ten is exact only if it is at least one.
+    let scale = libm::pow(10.0, f64::from(exponent.abs()));
+    if exponent < 0 { libm::ceil(value / scale) * scale } else { libm::ceil(value * scale) / scale }
+}
+
 /// Returns a number for people to read: always three significant digits, so that a value and its interval have
 /// the same precision, thousands separators, and no rounding of the whole part: `0.444`, `5.90`, `169,535`.
 pub fn readable(value: f64) -> String {
@@ -284,6 +292,19 @@ mod tests {
         assert_eq!(significant(12.37, 4), "12.37");
         assert_eq!(significant(1e20, 4), "1e20");
         assert_eq!(significant(100.0, 2), "100");
+    }
+
+    #[test]
+    fn numbers_are_rounded_up() {
+        for (value, digits, expected) in [
+            (3.95, 2, 4.0),
+            (3.95, 3, 3.95),
+            (59.961, 3, 60.0),
+            (1_234_567.0, 3, 1_240_000.0),
+            (0.0512, 2, 0.052),
+        ] {
+            assert_eq!(significant_up(value, digits), expected, "{value}");
+        }
     }
 
     #[test]

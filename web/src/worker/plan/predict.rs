@@ -56,7 +56,7 @@ fn whole_run(spec: &Spec, predicted: &Predicted) -> Option<WholeRun> {
         days: (plan.days.low, plan.days.high),
         cost: cost.map(|cost| (cost.total.low, cost.total.high)),
         currency: plan.currency.clone(),
-        purchase: price.and_then(|price| Some(price.source.form()?.title().to_lowercase())),
+        purchase: price.and_then(|price| price.source.purchase()),
         mwh: (plan.energy.mwh.low, plan.energy.mwh.high),
     })
 }
