@@ -303,8 +303,9 @@ fn Changes(changes: Vec<FoundChange>) -> impl IntoView {
         let set = move |_| plan.state.ask(&[(field, &value)]);
         Some(view! { <button type="button" class="action" on:click=set>{title}</button> })
     };
-    (!changes.is_empty())
-        .then(|| view! { <p class="card-changes">{changes.into_iter().filter_map(button).collect_view()}</p> })
+    (!changes.is_empty()).then(
+        || view! { <p class="card-changes">{changes.into_iter().filter_map(button).collect_view()}</p> },
+    )
 }
 
 /// What the energy contains, in a sentence.

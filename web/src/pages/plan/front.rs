@@ -173,14 +173,15 @@ pub(super) fn Front() -> impl IntoView {
         // `try_`: the page may have been left meanwhile.
         hovered.try_set(keys);
     });
-    let under_pointer = move || {
-        content.with(|content| {
-            let points =
-                hovered.with(|keys| content.with_keys(keys).into_iter().map(reading).collect::<Vec<_>>());
-            (!points.is_empty()).then_some(points)
-        })
+    let readings = move || {
+        let points = |content: &PlanChart| {
+            hovered.with(|keys| content.with_keys(keys).into_iter().map(reading).collect_view())
+        };
+        hovered
+            .with(|keys| !keys.is_empty())
+            .then(|| view! { <ul class="reading" aria-hidden="true">{content.with(points)}</ul> })
     };
-    let is_reading = move || cursor.get().is_some() || under_pointer().is_some();
+    let is_reading = move || cursor.get().is_some() || hovered.with(|keys| !keys.is_empty());
     let png_failed = RwSignal::new(false);
     let save_png = move |_| {
         let chart = content.get_untracked().into();
@@ -225,7 +226,7 @@ pub(super) fn Front() -> impl IntoView {
                 <p class:unseen=is_reading><small>
                     "The best layout on each number of GPUs; a count that saves no days is left out. Points mark round counts, the shown plan and measured plans. Filled: measured. Hollow: predicted. Select a point to see its plan."
                 </small></p>
-                {move || under_pointer().map(|points| view! { <ul class="reading" aria-hidden="true">{points}</ul> })}
+                {readings}
                 <p aria-live="polite">{readout}</p>
             </div>
             <div class="chart-foot">
