@@ -155,15 +155,45 @@ test("steppers change the layout, and the memory follows", async ({ page }) => {
   await expect(page.locator(".fit")).not.toHaveText(before);
 });
 
-test("a plan of one's own has its days with failures, cost and energy, and says that it misses the deadline", async ({ page }) => {
+test("the card and the shown plan name the same days, and a plan that misses the deadline says so", async ({ page }) => {
   await page.goto("/");
   await expect(details(page)).toBeVisible();
   const best = await cards(page).nth(1).locator(".days p strong").textContent();
-  const whole = page.locator('[data-figure="days-with-failures"]');
-  await expect(whole).toContainText(best.replace(" days", ""));
+  const range = await cards(page).nth(1).locator(".days p small").textContent();
+  await expect(page.locator('[data-figure="days"]')).toHaveText(`${best} (${range})`);
+  await expect(page.locator(".figure.main dt")).toHaveText("10T tokens, with failures");
+  const alone = await page.locator('[data-figure="days-without-failures"]').textContent();
+  expect(Number.parseFloat(alone)).toBeLessThan(Number.parseFloat(best));
   await expect(page.locator('[data-figure="cost"]')).toContainText("$");
   await page.goto("/?v=1&m=llama3.1-70b&gpu=b200&n=256&d=mxfp8&tp=2&pp=4&vp=5&gbs=1024&t=10T&gs=b200&by=60d");
   await expect(page.getByText("Misses the deadline of 60 days.")).toBeVisible();
+});
+
+test("a chosen plan is announced, with a way to it", async ({ page }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  await expect(page.locator(".shown")).toBeVisible();
+  await page.getByRole("button", { name: "Use this" }).first().click();
+  const notice = page.getByRole("status").filter({ hasText: "is shown below." });
+  await expect(notice).toContainText("H100");
+  await notice.getByRole("button", { name: "See it" }).click();
+  await expect(page.locator("#headline")).toBeFocused();
+  await expect(page.locator("#headline")).toBeInViewport();
+  await expect(notice).toHaveCount(0);
+});
+
+test("the plan under the pointer is named below the chart, and nothing covers the chart", async ({ page }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  const chart = page.locator(".front .chart");
+  await expect(chart.locator(".scatterlayer .trace").first()).toBeVisible();
+  const box = await chart.locator(".nsewdrag").boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  await expect(page.locator(".reading li")).toHaveCount(2);
+  await expect(page.locator(".reading")).toContainText(/× H100: [\d,.]+ days/);
+  await expect(chart.locator(".hoverlayer .hovertext, .hoverlayer .legend")).toHaveCount(0);
+  await page.mouse.move(5, 5);
+  await expect(page.locator(".reading")).toHaveCount(0);
 });
 
 test("768 GPUs, not a power of two, have a plan, whose batch is shown", async ({ page }) => {

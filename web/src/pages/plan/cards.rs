@@ -39,11 +39,15 @@ pub(super) fn Answer() -> impl IntoView {
                 true => million(least),
                 false => format!("{}–{}", million(least), million(most)),
             };
-            let assumed =
-                if asked.batch_is_assumed { ", assumed, rounded to suit each layout" } else { "" };
+            let batch = match (least == most, asked.batch_is_assumed) {
+                (true, false) => format!("{batch} tokens per step"),
+                (true, true) => format!("searched near {batch} tokens per step, assumed"),
+                (false, false) => format!("searched {batch} tokens per step"),
+                (false, true) => format!("searched {batch} tokens per step, assumed"),
+            };
             let software = asked.offers.first().map_or(String::new(), |gpu| format!(" · {}", gpu.software));
             Some(format!(
-                "{batch} tokens per step{assumed}{software} · failures and restarts included · ranges hold 80 % · energy with cooling and network"
+                "{batch}{software} · failures and restarts included · ranges hold 80 % · energy with cooling and network"
             ))
         })
     };

@@ -248,7 +248,7 @@ pub(super) fn currency_sign(currency: &str) -> String {
 }
 
 /// Returns a cost and its range with three digits each and one suffix: `$4.10M` and `$3.60–4.90M`.
-pub(super) fn cost_texts(cost: Spread, currency: &str) -> (String, String) {
+pub(crate) fn cost_texts(cost: Spread, currency: &str) -> (String, String) {
     let (step, suffix) = suffix_of(cost.mid);
     let sign = currency_sign(currency);
     let text = |value: f64| readable(value / step);
@@ -265,7 +265,7 @@ pub(super) fn three_digits(value: f64) -> String {
 }
 
 /// Returns an energy in MWh and its range, in one unit and with three significant digits: `2.24 GWh` and `1.76–2.31`.
-pub(super) fn energy_range(mwh: Spread) -> (String, String) {
+pub(crate) fn energy_range(mwh: Spread) -> (String, String) {
     let (unit, factor) = if mwh.mid >= 10_000.0 { ("GWh", 1e-3) } else { ("MWh", 1.0) };
     let text = |value: f64| three_digits(value * factor);
     (format!("{} {unit}", text(mwh.mid)), format!("{}–{}", text(mwh.low), text(mwh.high)))
