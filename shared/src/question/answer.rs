@@ -1,6 +1,6 @@
 //! The answer for one GPU type: the best plan, other good layouts, and why the goal can't be reached.
 
-use super::relax::Relaxation;
+use super::unmet::{Relaxation, Unmet};
 use super::{Goal, GpuOffer, Objective, PlannedRun, Question};
 use crate::catalog::{Catalog, Gpu, Recipe};
 use crate::search::{Candidate, LayoutSearch, RankedLayout, SearchCounts, SearchSpace};
@@ -32,27 +32,6 @@ pub struct GpuAnswer {
     pub unmet: Option<Unmet>,
     /// Changes of the question with which a plan reaches the goal; empty if one does anyway.
     pub relaxations: Vec<Relaxation>,
-}
-
-/// Why no plan reaches the goal.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Unmet {
-    /// No layout works on any of the numbers of GPUs.
-    NoLayout,
-    /// Every plan takes longer than the deadline.
-    TooSlow {
-        /// Days of the best plan, with failures.
-        days: f64,
-    },
-    /// The cheapest plan costs more than the budget.
-    TooExpensive {
-        /// Cost of the cheapest plan.
-        cost: f64,
-        /// Tokens for which the budget is enough on the cheapest plan.
-        tokens: f64,
-    },
-    /// The goal is a budget, but no price is known.
-    NoPrice,
 }
 
 impl GpuAnswer {

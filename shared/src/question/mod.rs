@@ -11,14 +11,15 @@ mod plan;
 mod read;
 mod relax;
 mod survey;
+mod unmet;
 
-pub use answer::{GpuAnswer, Unmet};
+pub use answer::GpuAnswer;
 pub use ask::{Goal, GpuCounts, GpuOffer, Objective, Question};
 pub use batches::GlobalBatches;
 pub use plan::PlannedRun;
 pub use read::{USUAL_GPU_TYPES, split_gpu_types};
-pub use relax::Relaxation;
 pub use survey::{Finished, Survey};
+pub use unmet::{Relaxation, Unmet};
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use crate::cost::{Power, RunCost, RunEnergy};
 use crate::field::Field;
 use crate::flops::ModelFlops;
 use crate::goodput::{RunLoad, RunTime, checkpoint_bytes};
-use crate::search::RankedLayout;
+use crate::search::{LayoutSearch, RankedLayout};
 use crate::spec::Spec;
 use crate::units::TERA;
 
@@ -65,6 +65,17 @@ impl PlannedRun {
             cost,
             energy: RunEnergy::of(&time, Power::of(gpu, settings.power), settings.electricity()),
         }
+    }
+
+    /// Returns the best plan of a search on a number of GPUs; none if no layout works there.
+    pub(super) fn best_of(
+        search: &LayoutSearch<'_>,
+        question: &Question,
+        offer: &GpuOffer,
+        gpus: u32,
+    ) -> Option<PlannedRun> {
+        let layout = *search.rank(gpus, 1).best.first()?;
+        Some(PlannedRun::new(question, offer, gpus, layout))
     }
 
     /// Returns the fields of its scenario: the model, the GPUs and the layout.

@@ -1,8 +1,7 @@
 //! Changes of a question that no plan satisfies: each is tried, so that it works.
 
-use super::answer::Unmet;
 use super::batches::GlobalBatches;
-use super::survey::best_of;
+use super::unmet::{Relaxation, Unmet};
 use super::{Goal, GpuCounts, GpuOffer, PlannedRun, Question};
 use crate::field::Field;
 use crate::message::Setting;
@@ -15,15 +14,6 @@ const MOST_SUGGESTED: u32 = 65_536;
 
 /// Searches beyond the largest number of GPUs, before none is suggested.
 const MOST_TRIED: usize = 4;
-
-/// A change of the question with which a plan works.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Relaxation {
-    /// The field to change, with its new value; an empty value clears it.
-    pub setting: Setting,
-    /// The plan with it.
-    pub run: PlannedRun,
-}
 
 impl Question {
     /// Returns changes with which a plan works, after none did on the numbers of GPUs in `tried`. `nearest` is the plan that
@@ -62,7 +52,7 @@ impl Question {
     fn with_a_layout(&self, offer: &GpuOffer, tried: &[u32]) -> Option<Relaxation> {
         let most = tried.last().copied()?;
         let with = |question: &Question, gpus: u32, setting: Setting| {
-            let run = best_of(&LayoutSearch::new(question.space(offer)), question, offer, gpus)?;
+            let run = PlannedRun::best_of(&LayoutSearch::new(question.space(offer)), question, offer, gpus)?;
             Some(Relaxation { setting, run })
         };
         if self.headroom_bytes > 0.0 {
@@ -84,7 +74,7 @@ impl Question {
         nodes.retain(|gpus| tried.binary_search(gpus).is_err());
         // The nearest count is the smallest change.
         for gpus in sorted(&nodes, |one, other| one.abs_diff(most).cmp(&other.abs_diff(most))) {
-            if let Some(run) = best_of(&search, self, offer, gpus) {
+            if let Some(run) = PlannedRun::best_of(&search, self, offer, gpus) {
                 return Some(Relaxation { setting: Setting::new(Field::GpuRange, gpus), run });
             }
         }
@@ -107,7 +97,7 @@ impl Question {
         let search = LayoutSearch::new(self.space(offer));
         let counts = GpuCounts::UpTo(MOST_SUGGESTED).of_nodes(offer.gpu.gpus_per_node);
         let larger = counts.into_iter().filter(|gpus| f64::from(*gpus) >= least).take(MOST_TRIED);
-        let mut runs = larger.filter_map(|gpus| best_of(&search, self, offer, gpus));
+        let mut runs = larger.filter_map(|gpus| PlannedRun::best_of(&search, self, offer, gpus));
         let run = runs.find(|run| run.days <= limit)?;
         Some(Relaxation { setting: Setting::new(Field::GpuRange, run.gpus), run })
     }

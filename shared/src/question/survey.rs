@@ -87,11 +87,11 @@ impl<'a> Survey<'a> {
     /// Returns the best plan on a number of GPUs, with the question's batch or with one that suits the number.
     fn best_run(&mut self, gpus: u32) -> Option<PlannedRun> {
         let (question, offer) = (self.question, self.offer);
-        let usual = best_of(&self.search, question, offer, gpus);
+        let usual = PlannedRun::best_of(&self.search, question, offer, gpus);
         self.question.gbs.suited(gpus).into_iter().fold(usual, |best, size| {
             let usual = &self.search;
             let search = self.suited.entry(size).or_insert_with(|| usual.with_batches(vec![size]));
-            match (best, best_of(search, question, offer, gpus)) {
+            match (best, PlannedRun::best_of(search, question, offer, gpus)) {
                 (Some(best), Some(suited)) if suited.days < best.days * WORTH_ANOTHER_BATCH => Some(suited),
                 (best @ Some(_), _) => best,
                 (None, suited) => suited,
@@ -152,14 +152,3 @@ impl<'a> Survey<'a> {
 /// Nothing is left to search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Finished;
-
-/// Returns the best plan of a search on a number of GPUs.
-pub(super) fn best_of(
-    search: &LayoutSearch<'_>,
-    question: &Question,
-    offer: &GpuOffer,
-    gpus: u32,
-) -> Option<PlannedRun> {
-    let layout = *search.rank(gpus, 1).best.first()?;
-    Some(PlannedRun::new(question, offer, gpus, layout))
-}

@@ -7,7 +7,7 @@ use super::locks::LockChips;
 use super::report::PrintButton;
 use super::saved::SaveButton;
 use super::trust::TrustMark;
-use super::verdict::{Verdict, cost_texts, currency_sign, energy_range, limit_text, three_digits, verdict};
+use super::verdict::{Verdict, cost_texts, energy_range, limit_text, price_text, three_digits, verdict};
 use crate::components::chart::series_colour;
 use crate::message::search::{AskedGoal, AskedGpu, FoundChange, FoundUnmet, Spread, Trust};
 use leptos::prelude::*;
@@ -228,14 +228,6 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
             </button>
         </div>
     }.into_any()
-}
-
-/// Returns the price of a GPU-hour and how it is paid; none if no price is known.
-pub(super) fn price_text(gpu: &AskedGpu, currency: &str) -> Option<String> {
-    let (low, high) = gpu.price?;
-    let range = if low == high { readable(low) } else { readable_range((low, high), readable) };
-    let purchase = gpu.purchase.as_ref().map_or(String::new(), |purchase| format!(", {purchase}"));
-    Some(format!("{}{range} per GPU-hour{purchase}", currency_sign(currency)))
 }
 
 /// The days with their range, as text and as a bar on the scale of all cards.

@@ -2,8 +2,8 @@
 
 use super::Planner;
 use super::bar::summary;
-use super::cards::price_text;
 use super::question::GoalKind;
+use super::verdict::price_text;
 use leptos::prelude::*;
 use leptos::web_sys::js_sys::Date;
 use trainplan_shared::field::Field;

@@ -239,12 +239,20 @@ pub(crate) fn money(amount: f64, currency: &str) -> String {
     format!("{}{}", currency_sign(currency), rounded_count(amount))
 }
 
-pub(super) fn currency_sign(currency: &str) -> String {
+fn currency_sign(currency: &str) -> String {
     match currency {
         "" | "USD" => "$".to_string(),
         "EUR" => "€".to_string(),
         other => format!("{other} "),
     }
+}
+
+/// Returns the price of a GPU-hour and how it is paid; none if no price is known.
+pub(super) fn price_text(gpu: &AskedGpu, currency: &str) -> Option<String> {
+    let (low, high) = gpu.price?;
+    let range = if low == high { readable(low) } else { readable_range((low, high), readable) };
+    let purchase = gpu.purchase.as_ref().map_or(String::new(), |purchase| format!(", {purchase}"));
+    Some(format!("{}{range} per GPU-hour{purchase}", currency_sign(currency)))
 }
 
 /// Returns a cost and its range with three digits each and one suffix: `$4.10M` and `$3.60–4.90M`.
