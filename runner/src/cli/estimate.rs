@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use trainplan_shared::batch::Batch;
 use trainplan_shared::catalog::ParameterCounts;
 use trainplan_shared::convention::Convention;
-use trainplan_shared::cost::RunCost;
+use trainplan_shared::cost::{PriceSource, RunCost};
 use trainplan_shared::estimate::{Anchor, Breakdown, Evidence, Interval, MemoryEstimate, StageMemory};
 use trainplan_shared::field::{Field, FieldGroup};
 use trainplan_shared::layout::Layout;
@@ -328,8 +328,10 @@ fn thousands(value: f64) -> String {
 
 /// The cost at one price, with its source.
 fn cost_line(cost: &RunCost, currency: &str) -> [String; 3] {
-    let purchase = cost.price.source.purchase();
-    let name = purchase.map_or("cost".to_string(), |purchase| format!("cost, {purchase}"));
+    let name = match cost.price.source {
+        PriceSource::Assumed { form, .. } => format!("cost, {}", form.title().to_lowercase()),
+        PriceSource::Yours => "cost".to_string(),
+    };
     let total = match cost.total.high >= 1e6 {
         true => format!("{} million {currency}", cost.total.times(1e-6).readable(readable)),
         false => format!("{} {currency}", cost.total.readable(thousands)),

@@ -54,7 +54,10 @@ impl PriceSource {
     /// Returns the source for people: "assumed: …, 2026-04" or "yours".
     pub fn note(self) -> String {
         match self {
-            PriceSource::Assumed { source, date, .. } => format!("assumed: {source}, {date}"),
+            PriceSource::Assumed { term: "", source, date, .. } => format!("assumed: {source}, {date}"),
+            PriceSource::Assumed { term, source, date, .. } => {
+                format!("assumed, for a term of {term}: {source}, {date}")
+            }
             PriceSource::Yours => "yours".to_string(),
         }
     }

@@ -48,12 +48,38 @@ test("saved plans stand side by side, survive a reload and can be exported", asy
   await page.getByRole("button", { name: "CSV", exact: true }).click();
   const lines = readFileSync(await (await download).path(), "utf8").trim().split("\n");
   expect(lines).toHaveLength(3);
-  expect(lines[0]).toContain("Model,Tokens,GPU,GPUs");
+  expect(lines[0]).toContain("model,tokens,gpu,gpus,");
+  expect(lines[1]).toMatch(/^Llama 3.1 70B,10000000000000,/);
   await page.getByRole("button", { name: "Copy as Markdown" }).click();
   await expect(page.getByRole("button", { name: "Copied" })).toBeVisible();
   expect(await page.evaluate(() => navigator.clipboard.readText())).toContain("| Llama 3.1 70B |");
   await page.getByRole("button", { name: /^Remove [\d,]+ × H100$/ }).click();
   await expect(saved.getByRole("columnheader")).toHaveCount(1);
+});
+
+test("a deadline that can't be met offers changes that meet it, and Ctrl-Z takes one back", async ({ page }) => {
+  await page.goto("/?v=1&m=llama3.1-8b&t=10T&gs=h100&by=5d&nr=64");
+  await expect(verdict(page)).toHaveText(/^No plan finishes within 5 days. The best takes \d+ days, on 64 × H100.$/);
+  const change = cards(page).getByRole("button", { name: /^Set Deadline to \d+d$/ });
+  await expect(cards(page).getByRole("button", { name: /^Set (GPU|Tokens)/ })).toHaveCount(2);
+  await change.click();
+  await expect(verdict(page)).toHaveText(/^64 × H100 finish in about \d+ days, for \$[\d.]+[kM]\.$/);
+  await page.keyboard.press("ControlOrMeta+z");
+  await expect(verdict(page)).toContainText("No plan finishes within 5 days");
+  // Nothing is left to undo: the page stays.
+  await page.keyboard.press("ControlOrMeta+z");
+  await page.keyboard.press("ControlOrMeta+Shift+z");
+  await expect(verdict(page)).toHaveText(/^64 × H100 finish in about/);
+});
+
+test("a count that meets the deadline at the slow end is named, and shown on request", async ({ page }) => {
+  await page.goto("/?v=1&m=llama3.1-8b&t=10T&gs=h100&by=20d");
+  const safe = cards(page).locator(".safe button");
+  await expect(safe).toHaveText(/^[\d,]+ GPUs$/);
+  const count = (await safe.textContent()).replace(" GPUs", "");
+  await expect(page.locator(".verdict-line > p")).toContainText(`${count} × H100 would meet it even then.`);
+  await safe.click();
+  await expect(details(page)).toContainText(`on ${count} × H100`);
 });
 
 test("the command palette finds and runs commands", async ({ page }) => {

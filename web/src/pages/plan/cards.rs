@@ -7,7 +7,7 @@ use super::locks::LockChips;
 use super::report::PrintButton;
 use super::saved::SaveButton;
 use super::trust::TrustMark;
-use super::verdict::{Verdict, cost_texts, currency_sign, energy_range, three_digits, verdict};
+use super::verdict::{Verdict, cost_texts, currency_sign, energy_range, limit_text, three_digits, verdict};
 use crate::components::chart::series_colour;
 use crate::message::search::{AskedGoal, AskedGpu, FoundChange, FoundUnmet, Spread, Trust};
 use leptos::prelude::*;
@@ -160,7 +160,7 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
     };
     let missed = answer.unmet.as_ref().map(|unmet| match (unmet, goal) {
         (FoundUnmet::TooSlow(_), AskedGoal::Deadline(days)) => {
-            format!("Misses {} days. This is its best plan.", readable_days(days))
+            format!("Misses {}. This is its best plan.", limit_text(days))
         }
         (FoundUnmet::TooExpensive { tokens, .. }, _) => {
             format!("Over the budget, which trains {} tokens.", super::verdict::rounded_count(*tokens))
@@ -172,8 +172,8 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
         let show = move |_| plan.state.choose(&safe.query);
         view! {
             <p class="safe">
-                "Even at the slow end in time: "
                 <button type="button" class="link" on:click=show>{format!("{count} GPUs")}</button>
+                " meet it even at the slow end"
             </p>
         }
     });
@@ -194,6 +194,7 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
                 <p class="hero"><strong>{group_digits(found.gpus.into())}</strong> " GPUs"</p>
                 <Days days=found.days goal longest />
                 <Gauge spare=found.spare_gib capacity=offer.gpu.memory_gib />
+                {safe}
             </div>
             <div>
                 <dl class="mini">
@@ -209,7 +210,6 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
         </div>
         {missed.map(|missed| view! { <p class="missed">{missed}</p> })}
         <Changes changes=answer.changes.clone() />
-        {safe}
         {found.cautions.iter().map(|caution| view! { <p class="missed">{caution.clone()}</p> }).collect_view()}
         <div class="card-foot">
             <p class="layout-line">{format!("{} · {}", found.precision, found.layout)}</p>

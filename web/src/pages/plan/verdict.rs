@@ -229,7 +229,7 @@ fn missed(findings: &Findings) -> String {
     }
 }
 
-fn limit_text(days: f64) -> String {
+pub(super) fn limit_text(days: f64) -> String {
     let unit = if days == 1.0 { "day" } else { "days" };
     format!("{} {unit}", significant(days, 3))
 }
