@@ -190,9 +190,10 @@ pub fn one_decimal(value: f64) -> String {
     format!("{sign}{}.{decimal}", group_digits(parse_decimal(whole).unwrap_or_default()))
 }
 
-/// Returns a fraction in percent, always with three significant digits: `44.4 %`, `40.0 %`.
+/// Returns a fraction in percent, always with three significant digits: `44.4 %`, `40.0 %`. The space is an ordinary one, because
+/// terminals print it too.
 pub fn percent(fraction: f64) -> String {
-    with_unit(&readable(fraction * 100.0), "%")
+    format!("{} %", readable(fraction * 100.0))
 }
 
 /// Returns a difference in percent with its sign and one decimal, `+5.7 %`; one that rounds to zero has no
@@ -353,8 +354,8 @@ mod tests {
 
     #[test]
     fn percentages_have_a_space_and_only_differences_a_sign() {
-        assert_eq!(percent(0.443_49), "44.3\u{a0}%");
-        assert_eq!(percent(0.4), "40.0\u{a0}%");
+        assert_eq!(percent(0.443_49), "44.3 %");
+        assert_eq!(percent(0.4), "40.0 %");
         assert_eq!(signed_percent(0.057), "+5.7 %");
         assert_eq!(signed_percent(-0.057), "-5.7 %");
         assert_eq!(signed_percent(-0.000_1), "0.0 %");

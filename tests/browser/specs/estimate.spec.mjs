@@ -49,7 +49,7 @@ test("the estimate shows the prediction beside the published figures, with time 
   expect(difference).toMatch(/^[+-]?\d+\.\d %$/);
   await expect(estimate(page).getByRole("row", { name: /^MFU/ })).toContainText("44.4");
   await expect(page.getByText("Published measurement. Release 25.04.")).toBeVisible();
-  await expect(fit(page)).toHaveText(/^✓ Fits, with \d+\.\d of 80 GiB free on the fullest stage \(\d of 8\)\.$/);
+  await expect(fit(page)).toHaveText(/^✓ Fits, with \d+\.\d of 80\sGiB free on the fullest stage \(\d of 8\)\.$/);
   await expect(charts(page).last()).toBeVisible();
 
   const time = await numbers(page, "Where the time goes");
@@ -84,7 +84,7 @@ test("an unmeasured scenario is predicted, and another layout changes the parts 
 
 test("a scenario that does not fit shows by how much, and changes that make it fit", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-405b&gpu=h100&n=64&gbs=64&tp=8&tab=memory");
-  await expect(fit(page)).toHaveText(/^✕ Doesn't fit: a GPU needs \d[\d.]* GiB; it has 80 GiB\.$/);
+  await expect(fit(page)).toHaveText(/^✕ Doesn't fit: a GPU needs \d[\d.]*\sGiB; it has 80\sGiB\.$/);
   await expect(fit(page)).toHaveAttribute("data-fits", "false");
   await expect(estimate(page).getByText(/^Every GPU$/).first()).toBeAttached();
   await expectAccessible(page);

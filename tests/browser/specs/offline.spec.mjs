@@ -52,7 +52,7 @@ async function figures(page) {
   await expect(page.locator("[data-fits]").first()).toBeVisible();
   await expect(page.locator('[aria-busy="true"]')).toHaveCount(0);
   await expect(async () => {
-    const read = async () => (await page.locator("main").innerText()).match(/\d[\d,.]* (days|GiB|%)/g);
+    const read = async () => (await page.locator("main").innerText()).match(/\d[\d,.]*\s(days|GiB|%)/g);
     shown = await read();
     expect(shown).not.toBeNull();
     await page.waitForTimeout(1000);

@@ -129,7 +129,7 @@ test("the scaling chart is drawn with a table, and the theme is remembered", asy
   await expect(page.locator(".scaling .chart .main-svg").first()).toBeVisible();
   await expect(page.locator(".scaling .chart .scatterlayer .trace")).toHaveCount(5);
   await page.locator("#quantity").selectOption("mfu-recipe");
-  await expect(page.locator(".scaling table.numbers")).toContainText("43.68");
+  await expect(page.locator(".scaling table.numbers")).toContainText("43.7");
   await page.getByRole("button", { name: /Colours/ }).click();
   await page.getByRole("button", { name: /Colours/ }).click();
   await expect(page.locator("html")).toHaveAttribute("data-theme", "dark");

@@ -187,6 +187,7 @@ test("the plan under the pointer is named below the chart, and nothing covers th
   await expect(details(page)).toBeVisible();
   const chart = page.locator(".front .chart");
   await expect(chart.locator(".scatterlayer .trace").first()).toBeVisible();
+  await chart.scrollIntoViewIfNeeded();
   const box = await chart.locator(".nsewdrag").boundingBox();
   await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
   await expect(page.locator(".reading li")).toHaveCount(2);

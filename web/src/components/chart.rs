@@ -533,8 +533,8 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Returns the height in pixels of a legend with these names in a chart of a width, about as Plotly draws it: in columns as wide
-/// as the longest name.
+/// Returns the height in pixels of a legend with these names beside axes of a width, about as Plotly draws it: in columns as
+/// wide as the longest name.
 fn legend_height<'a>(names: impl Iterator<Item = &'a str> + Clone, width: f64) -> usize {
     const LINE: usize = 20;
     let longest = names.clone().map(|name| name.chars().count()).max().unwrap_or(0);
@@ -555,8 +555,11 @@ fn bars(chart: &BarChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
     y["showgrid"] = false.into();
     y["ticksuffix"] = "  ".into();
     let mut layout = json!({ "margin": { "l": 12, "r": 12, "t": 24, "b": 48 }, "bargap": 0.3 });
-    let legend = legend_height(parts.iter().map(|part| &*part.name), width);
-    layout["height"] = (28 * labels.len() + 110 + legend).into();
+    let longest = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
+    let of_axes = width - 40.0 - 7.0 * longest as f64;
+    let legend = legend_height(parts.iter().map(|part| &*part.name), of_axes);
+    // Plotly cuts a legend that is higher than half of the chart.
+    layout["height"] = (28 * labels.len() + 110 + legend).max(2 * legend + 20).into();
     let mut trace = json!({ "type": "bar", "orientation": "h", "y": labels });
     let hover = format!("%{{y}}: %{{x:.3~g}} {}", chart.unit);
     trace["hovertemplate"] = hover.into();

@@ -150,7 +150,7 @@ fn basis(plan: Plan) -> (&'static str, String) {
 
 fn step_basis(scenario: &Scenario, step: &PlannedStep) -> (&'static str, String) {
     let metrics = &step.metrics;
-    let mfu = || percent(metrics.mfu.unwrap_or(0.0));
+    let mfu = || percent(metrics.mfu.unwrap_or(0.0)).replace(' ', "\u{a0}");
     match step.source {
         _ if step.is_stale => ("Predicting …", String::new()),
         StepTimeSource::Published => {

@@ -403,7 +403,7 @@ mod tests {
     #[test]
     fn a_table_of_bars_lists_shares_or_parts() {
         let waterfall = table("Time", &bars(BarKind::Waterfall));
-        assert_eq!(waterfall.rows, [["Stage 1", "25.0\u{a0}%", "1.00"], ["Stage 2", "75.0\u{a0}%", "3.00"]]);
+        assert_eq!(waterfall.rows, [["Stage 1", "25.0 %", "1.00"], ["Stage 2", "75.0 %", "3.00"]]);
         let stacked = table("Memory", &bars(BarKind::Stacked { name: "80 GiB".into(), limit: 80.0 }));
         assert_eq!(stacked.head, ["", "Weights", "Logits", "Total"]);
         assert_eq!(stacked.rows[1], ["Stage 2", "0.0", "3.0", "3.0"]);

@@ -41,9 +41,9 @@ pub(super) fn Answer() -> impl IntoView {
             };
             let batch = match (least == most, asked.batch_is_assumed) {
                 (true, false) => format!("{batch} tokens per step"),
-                (true, true) => format!("searched near {batch} tokens per step, assumed"),
-                (false, false) => format!("searched {batch} tokens per step"),
-                (false, true) => format!("searched {batch} tokens per step, assumed"),
+                (true, true) => format!("Searched near {batch} tokens per step, assumed"),
+                (false, false) => format!("Searched {batch} tokens per step"),
+                (false, true) => format!("Searched {batch} tokens per step, assumed"),
             };
             let software = asked.offers.first().map_or(String::new(), |gpu| format!(" · {}", gpu.software));
             Some(format!(
