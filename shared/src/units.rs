@@ -112,6 +112,14 @@ pub fn significant(value: f64, digits: usize) -> String {
     }
 }
 
+/// Returns a positive number rounded up to `digits` significant digits: 3.95 as 4 with two of them.
+pub fn significant_up(value: f64, digits: i32) -> f64 {
+    let exponent = digits - 1 - libm::floor(libm::log10(value)) as i32;
+    // A power of ten is exact only if it is at least one.
+    let scale = libm::pow(10.0, f64::from(exponent.abs()));
+    if exponent < 0 { libm::ceil(value / scale) * scale } else { libm::ceil(value * scale) / scale }
+}
+
 /// Returns a number for people to read: always three significant digits, so that a value and its interval have
 /// the same precision, thousands separators, and no rounding of the whole part: `0.444`, `5.90`, `169,535`.
 pub fn readable(value: f64) -> String {
@@ -149,9 +157,42 @@ pub fn readable_range(ends: (f64, f64), write: fn(f64) -> String) -> String {
     format!("{}–{}", write(ends.0.min(ends.1)), write(ends.0.max(ends.1)))
 }
 
-/// Returns a fraction in percent with three significant digits: `44.4 %`.
+/// Returns a number with its unit after a space where no line breaks.
+fn with_unit(number: &str, unit: &str) -> String {
+    format!("{number}\u{a0}{unit}")
+}
+
+/// Returns days with their unit: `60 days`.
+pub fn days(days: f64) -> String {
+    with_unit(&readable_days(days), "days")
+}
+
+/// Returns seconds with three significant digits and their unit: `5.90 s`.
+pub fn seconds(seconds: f64) -> String {
+    with_unit(&readable(seconds), "s")
+}
+
+/// Returns GiB with one decimal and their unit: `128.8 GiB`.
+pub fn gib(gib: f64) -> String {
+    with_unit(&one_decimal(gib), "GiB")
+}
+
+/// Returns the memory of a GPU, which is a whole number of GiB: `80 GiB`.
+pub fn capacity(gib: f64) -> String {
+    with_unit(&group_digits(gib), "GiB")
+}
+
+/// Returns a number with one decimal and thousands separators: `1,024.5`, `79.1`.
+pub fn one_decimal(value: f64) -> String {
+    let text = format!("{:.1}", value.abs());
+    let (whole, decimal) = text.split_once('.').unwrap_or((&text, "0"));
+    let sign = if value < 0.0 && text != "0.0" { "-" } else { "" };
+    format!("{sign}{}.{decimal}", group_digits(parse_decimal(whole).unwrap_or_default()))
+}
+
+/// Returns a fraction in percent, always with three significant digits: `44.4 %`, `40.0 %`.
 pub fn percent(fraction: f64) -> String {
-    format!("{} %", significant(fraction * 100.0, 3))
+    with_unit(&readable(fraction * 100.0), "%")
 }
 
 /// Returns a difference in percent with its sign and one decimal, `+5.7 %`; one that rounds to zero has no
@@ -254,6 +295,19 @@ mod tests {
     }
 
     #[test]
+    fn numbers_are_rounded_up() {
+        for (value, digits, expected) in [
+            (3.95, 2, 4.0),
+            (3.95, 3, 3.95),
+            (59.961, 3, 60.0),
+            (1_234_567.0, 3, 1_240_000.0),
+            (0.0512, 2, 0.052),
+        ] {
+            assert_eq!(significant_up(value, digits), expected, "{value}");
+        }
+    }
+
+    #[test]
     fn readable_numbers_have_three_digits_and_keep_their_whole_part() {
         for (value, text) in [
             (0.444_35, "0.444"),
@@ -299,11 +353,21 @@ mod tests {
 
     #[test]
     fn percentages_have_a_space_and_only_differences_a_sign() {
-        assert_eq!(percent(0.443_49), "44.3 %");
-        assert_eq!(percent(0.4), "40 %");
+        assert_eq!(percent(0.443_49), "44.3\u{a0}%");
+        assert_eq!(percent(0.4), "40.0\u{a0}%");
         assert_eq!(signed_percent(0.057), "+5.7 %");
         assert_eq!(signed_percent(-0.057), "-5.7 %");
         assert_eq!(signed_percent(-0.000_1), "0.0 %");
+    }
+
+    #[test]
+    fn no_line_breaks_between_a_number_and_its_unit() {
+        assert_eq!(days(59.6), "60\u{a0}days");
+        assert_eq!(seconds(5.9), "5.90\u{a0}s");
+        assert_eq!(gib(128.77), "128.8\u{a0}GiB");
+        assert_eq!(capacity(80.0), "80\u{a0}GiB");
+        assert_eq!(gib(1234.5), "1,234.5\u{a0}GiB");
+        assert_eq!([-0.04, -2.25, 0.0].map(one_decimal), ["0.0", "-2.2", "0.0"]);
     }
 
     #[test]

@@ -123,7 +123,13 @@ fn a_deadline_that_cannot_be_met_exits_with_3_and_names_the_fastest_plan() {
     assert_eq!(unmet["why"], "too_slow");
     let days = list(&result["answers"][0]["by_gpus"]).iter().map(|plan| number(&plan["days"]));
     assert_eq!(number(&unmet["days"]), days.fold(f64::INFINITY, f64::min));
-    assert!(unmet["text"].as_str().unwrap().contains("days, not 1, on 64 GPUs"), "{unmet}");
+    assert!(
+        unmet["text"]
+            .as_str()
+            .unwrap()
+            .contains("days, not 1, on 64 GPUs, the most that were searched. It works with --gpus "),
+        "{unmet}"
+    );
     assert!(error.contains("No plan fits, or none reaches the goal."), "{error}");
 }
 
@@ -194,7 +200,7 @@ fn locks_headroom_and_precisions_are_kept() {
         "--lock",
         "tp=1,pp=1,fsdp=off",
     ]);
-    let change = &result["answers"][0]["unmet"]["change"];
+    let change = &result["answers"][0]["unmet"]["changes"][0];
     assert_eq!(change["flag"], "lock");
     let helped = json(&[
         "search",

@@ -57,9 +57,10 @@ impl Address {
         let query = RwSignal::new(browser_query());
         let go = |to: &str, replace: bool| {
             let Ok(history) = window().history() else { return };
+            let depth = depth();
             let changed = match replace {
-                true => history.replace_state_with_url(&JsValue::NULL, "", Some(to)),
-                false => history.push_state_with_url(&JsValue::NULL, "", Some(to)),
+                true => history.replace_state_with_url(&JsValue::from(depth), "", Some(to)),
+                false => history.push_state_with_url(&JsValue::from(depth + 1.0), "", Some(to)),
             };
             // The browser refuses very long addresses; then the page doesn't change.
             if changed.is_ok()
@@ -217,6 +218,28 @@ impl Address {
         let query = self.link.with_untracked(|link| query(&link.spec, &own));
         self.navigate.with_value(|navigate| navigate(&query, replace));
     }
+}
+
+/// Returns how many entries of the browser's history this page has made before the current one.
+fn depth() -> f64 {
+    window()
+        .history()
+        .and_then(|history| history.state())
+        .ok()
+        .and_then(|state| state.as_f64())
+        .unwrap_or(0.0)
+}
+
+/// Undoes the last change of the only page of a program. Where nothing was changed, it doesn't leave the page.
+pub(crate) fn undo() {
+    if depth() > 0.0 {
+        let _ = window().history().and_then(|history| history.back());
+    }
+}
+
+/// Repeats the change that was undone last.
+pub(crate) fn redo() {
+    let _ = window().history().and_then(|history| history.forward());
 }
 
 /// Replaces the path of the browser's address, without loading the page.

@@ -1,6 +1,6 @@
 //! Facets of benchmarks: the values by which they are filtered, with the number of runs for each value.
 
-use super::{Benchmark, PrecisionFamily};
+use super::{Benchmark, ModelKind, PrecisionFamily};
 use crate::catalog::{Catalog, Collection, Scaling, measured_model_title};
 use crate::choices::choices;
 use crate::field::Field;
@@ -26,6 +26,8 @@ choices! {
         Series "scal" "Recipe series",
         /// Whether somebody measured it.
         Measured "meas" "Measured",
+        /// The kind of the model: named, an unnamed shape, or tiny.
+        Kind "kind" "Kind of model",
     }
 }
 
@@ -37,7 +39,7 @@ impl BenchmarkFacet {
             BenchmarkFacet::Gpu => Some(Field::Gpu),
             BenchmarkFacet::Gpus => Some(Field::Gpus),
             BenchmarkFacet::Precision => Some(Field::Dtype),
-            BenchmarkFacet::Source => None,
+            BenchmarkFacet::Source | BenchmarkFacet::Kind => None,
             BenchmarkFacet::Release => Some(Field::Release),
             BenchmarkFacet::Series => Some(Field::Scaling),
             BenchmarkFacet::Measured => Some(Field::Measured),
@@ -54,6 +56,7 @@ impl BenchmarkFacet {
             BenchmarkFacet::Source => benchmark.source.clone(),
             BenchmarkFacet::Release => benchmark.release.clone(),
             BenchmarkFacet::Series => benchmark.recipe?.scaling.map(Scaling::id)?.to_string(),
+            BenchmarkFacet::Kind => benchmark.model_kind().id().to_string(),
             BenchmarkFacet::Measured => if benchmark.step_time_s.is_some() { YES } else { NO }.to_string(),
         })
     }
@@ -71,6 +74,10 @@ impl BenchmarkFacet {
             }
             BenchmarkFacet::Source => {
                 Collection::of(value).map_or(value.to_string(), |source| source.title.clone())
+            }
+            BenchmarkFacet::Kind => {
+                let kind = ModelKind::ALL.into_iter().find(|kind| kind.id() == value);
+                kind.map_or_else(|| value.to_string(), |kind| kind.title().to_string())
             }
             BenchmarkFacet::Measured if value == YES => "measured".to_string(),
             BenchmarkFacet::Measured => "recipe only".to_string(),
@@ -106,6 +113,14 @@ const YES: &str = "yes";
 /// The value of a recipe that nobody measured.
 const NO: &str = "no";
 
+/// The text that selects every kind of model.
+const ALL_KINDS: &str = "all";
+
+/// Returns the selection of [`BenchmarkFacet::Kind`] where none is given: the models that people know.
+fn usual_kinds() -> Vec<String> {
+    vec![ModelKind::Named.id().to_string()]
+}
+
 /// A value of a facet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FacetCount {
@@ -124,22 +139,25 @@ pub struct FacetCount {
 pub struct BenchmarkFilter {
     /// The selected values of each facet; every value if none is selected.
     selected: BTreeMap<BenchmarkFacet, Vec<String>>,
-    /// Whether tiny models on one node are shown.
-    with_tiny: bool,
 }
 
 impl BenchmarkFilter {
     /// Reads the selection of each facet from its text, which lists values with commas between them. Also returns the texts
     /// that select nothing, with the known values of their facet.
+    ///
+    /// Without a text for the kind of model, only named models are selected, unless a text names a model or a source that has
+    /// none of them.
     pub fn read(
         rows: &[Benchmark],
         text: impl Fn(BenchmarkFacet) -> String,
-        with_tiny: bool,
     ) -> (BenchmarkFilter, Vec<(BenchmarkFacet, String, Vec<String>)>) {
-        let mut filter = BenchmarkFilter { with_tiny, ..BenchmarkFilter::default() };
+        let mut filter = BenchmarkFilter::default();
         let mut unknown = Vec::new();
         for facet in BenchmarkFacet::ALL {
             let text = text(facet);
+            if facet == BenchmarkFacet::Kind && text.trim() == ALL_KINDS {
+                continue;
+            }
             let texts = text.split(',').map(str::trim).filter(|text| !text.is_empty());
             let mut known: Option<Vec<String>> = None;
             for text in texts {
@@ -155,18 +173,40 @@ impl BenchmarkFilter {
                     }
                 }
             }
+            if facet == BenchmarkFacet::Kind
+                && text.trim().is_empty()
+                && filter.selects_named_models_only(rows)
+            {
+                filter.selected.insert(facet, usual_kinds());
+            }
         }
         (filter, unknown)
     }
 
-    /// Returns whether anything is selected.
-    pub fn is_empty(&self) -> bool {
-        self.selected.values().all(Vec::is_empty)
+    /// Returns whether every selected model and source has runs of named models.
+    fn selects_named_models_only(&self, rows: &[Benchmark]) -> bool {
+        let has_named = |facet: BenchmarkFacet, value: &String| {
+            let mut named = rows.iter().filter(|row| row.model_kind() == ModelKind::Named);
+            named.any(|row| facet.value(row).as_ref() == Some(value))
+        };
+        [BenchmarkFacet::Model, BenchmarkFacet::Source].into_iter().all(|facet| {
+            let selected = self.selected.get(&facet).into_iter().flatten();
+            selected.into_iter().all(|value| has_named(facet, value))
+        })
     }
 
-    /// Returns the number of selected values of a facet.
+    /// Returns whether nothing but the usual kind of model is selected.
+    pub fn is_empty(&self) -> bool {
+        BenchmarkFacet::ALL.into_iter().all(|facet| self.count_of(facet) == 0)
+            && self.selected.contains_key(&BenchmarkFacet::Kind)
+    }
+
+    /// Returns the number of selected values of a facet; 0 for the usual selection of the kind of model.
     pub fn count_of(&self, facet: BenchmarkFacet) -> usize {
-        self.selected.get(&facet).map_or(0, Vec::len)
+        let selected = self.selected.get(&facet);
+        let selected =
+            selected.filter(|selected| facet != BenchmarkFacet::Kind || **selected != usual_kinds());
+        selected.map_or(0, Vec::len)
     }
 
     /// Returns whether a benchmark matches.
@@ -176,31 +216,35 @@ impl BenchmarkFilter {
 
     fn keeps_without(&self, benchmark: &Benchmark, left_out: Option<BenchmarkFacet>) -> bool {
         let mut facets = self.selected.iter().filter(|(facet, _)| Some(**facet) != left_out);
-        (self.with_tiny || !benchmark.is_tiny)
-            && facets
-                .all(|(facet, values)| facet.value(benchmark).is_some_and(|value| values.contains(&value)))
+        facets.all(|(facet, values)| facet.value(benchmark).is_some_and(|value| values.contains(&value)))
     }
 
     /// Returns the values of a facet with their counts under the selection of the other facets. The order does not depend on
-    /// the selection: numbers and releases by value, all others by the number of benchmarks.
+    /// the selection: numbers, releases and kinds by value, all others by the number of runs of named models.
     pub fn counts(&self, rows: &[Benchmark], facet: BenchmarkFacet) -> Vec<FacetCount> {
-        let mut all: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-        for row in rows.iter().filter(|row| self.with_tiny || !row.is_tiny) {
+        // For each value: the runs of named models, all runs, and those that the other facets keep.
+        let mut all: BTreeMap<String, (usize, usize, usize)> = BTreeMap::new();
+        for row in rows {
             if let Some(value) = facet.value(row) {
-                let (total, kept) = all.entry(value).or_default();
+                let (named, total, kept) = all.entry(value).or_default();
+                *named += usize::from(row.model_kind() == ModelKind::Named);
                 *total += 1;
                 *kept += usize::from(self.keeps_without(row, Some(facet)));
             }
         }
-        let mut all: Vec<(String, (usize, usize))> = all.into_iter().collect();
+        let mut all: Vec<(String, (usize, usize, usize))> = all.into_iter().collect();
         match facet {
             BenchmarkFacet::Gpus => all.sort_by_key(|(value, _)| value.parse::<u32>().unwrap_or(u32::MAX)),
             BenchmarkFacet::Release => all.reverse(),
-            _ => all.sort_by_key(|(_, (total, _))| std::cmp::Reverse(*total)),
+            BenchmarkFacet::Kind => {
+                let place = |value: &str| ModelKind::ALL.iter().position(|kind| kind.id() == value);
+                all.sort_by_key(|(value, _)| place(value));
+            }
+            _ => all.sort_by_key(|(_, (named, total, _))| std::cmp::Reverse((*named, *total))),
         }
         let selected = self.selected.get(&facet);
         all.into_iter()
-            .map(|(value, (_, count))| FacetCount {
+            .map(|(value, (_, _, count))| FacetCount {
                 title: facet.value_title(&value),
                 is_selected: selected.is_some_and(|selected| selected.contains(&value)),
                 value,
@@ -218,7 +262,10 @@ impl BenchmarkFilter {
             }
             None => values.push(value.to_string()),
         }
-        values.join(",")
+        match facet == BenchmarkFacet::Kind && values.is_empty() {
+            true => ALL_KINDS.to_string(),
+            false => values.join(","),
+        }
     }
 }
 
@@ -241,7 +288,7 @@ mod tests {
     fn read(rows: &[Benchmark], texts: &[(BenchmarkFacet, &str)]) -> BenchmarkFilter {
         let text =
             |facet| texts.iter().find(|(other, _)| *other == facet).map_or("", |(_, text)| text).to_string();
-        let (filter, unknown) = BenchmarkFilter::read(rows, text, false);
+        let (filter, unknown) = BenchmarkFilter::read(rows, text);
         assert_eq!(unknown, []);
         filter
     }
@@ -277,14 +324,10 @@ mod tests {
             kept.iter()
                 .all(|row| row.precision.family() == PrecisionFamily::Fp8 && row.step_time_s.is_some())
         );
-        let (_, unknown) = BenchmarkFilter::read(
-            &rows,
-            |facet| match facet {
-                BenchmarkFacet::Gpu => "h1000".to_string(),
-                _ => String::new(),
-            },
-            false,
-        );
+        let (_, unknown) = BenchmarkFilter::read(&rows, |facet| match facet {
+            BenchmarkFacet::Gpu => "h1000".to_string(),
+            _ => String::new(),
+        });
         assert_eq!((unknown.len(), &*unknown[0].1), (1, "h1000"));
     }
 
@@ -297,12 +340,38 @@ mod tests {
     }
 
     #[test]
-    fn tiny_models_are_left_out_unless_asked_for() {
+    fn named_models_are_selected_unless_another_kind_is_asked_for() {
         let rows = rows();
-        let shown = |with_tiny| {
-            let (filter, _) = BenchmarkFilter::read(&rows, |_| String::new(), with_tiny);
+        let kept = |texts: &[(BenchmarkFacet, &str)]| {
+            let filter = read(&rows, texts);
             rows.iter().filter(|row| filter.keeps(row)).count()
         };
-        assert_eq!(shown(true) - shown(false), 990);
+        let of_kind = |kind: ModelKind| rows.iter().filter(|row| row.model_kind() == kind).count();
+        let usual = read(&rows, &[]);
+        assert!(usual.is_empty());
+        assert_eq!(usual.toggled(BenchmarkFacet::Kind, "named"), "all");
+        assert_eq!(kept(&[]), of_kind(ModelKind::Named));
+        assert_eq!(kept(&[(BenchmarkFacet::Kind, "tiny")]), 990);
+        assert_eq!(kept(&[(BenchmarkFacet::Kind, "all")]), rows.len());
+        assert!(!read(&rows, &[(BenchmarkFacet::Kind, "all")]).is_empty());
+        // A link to the runs of a shape shows them.
+        let shape = [(BenchmarkFacet::Model, "nanotron-3.57b")];
+        assert_eq!(kept(&shape), rows.iter().filter(|row| row.model == "nanotron-3.57b").count());
+    }
+
+    #[test]
+    fn the_counts_of_a_facet_add_up_to_the_rows() {
+        let rows = rows();
+        let filter = read(&rows, &[]);
+        let shown = rows.iter().filter(|row| filter.keeps(row)).count();
+        for facet in [BenchmarkFacet::Model, BenchmarkFacet::Source, BenchmarkFacet::Measured] {
+            let counts = filter.counts(&rows, facet);
+            assert_eq!(counts.iter().map(|count| count.count).sum::<usize>(), shown, "{facet:?}");
+        }
+        let kinds = filter.counts(&rows, BenchmarkFacet::Kind);
+        assert_eq!(kinds.iter().map(|count| count.count).sum::<usize>(), rows.len());
+        let models = filter.counts(&rows, BenchmarkFacet::Model);
+        let first_empty = models.iter().position(|count| count.count == 0).unwrap();
+        assert!(models[first_empty..].iter().all(|count| count.count == 0), "known models come first");
     }
 }

@@ -9,7 +9,7 @@ pub mod file;
 
 pub use facets::{BenchmarkFacet, BenchmarkFilter, FacetCount};
 
-use crate::catalog::{Catalog, Collection, Gpu, Recipe, measured_model_title};
+use crate::catalog::{Catalog, Collection, Gpu, Recipe, is_unnamed_shape, measured_model_title};
 use crate::choices::choices;
 use crate::cost::{Price, PurchaseForm};
 use crate::data_file::{DataError, FromRow, Row, read};
@@ -112,6 +112,18 @@ choices! {
         Mfu "mfu" "MFU, % of the BF16 peak",
         /// US dollars for a million tokens.
         Cost "cost" "$ per 1M tokens",
+    }
+}
+
+choices! {
+    /// What kind of model a run trains.
+    ModelKind {
+        /// A model that people know by its name.
+        Named "named" "named models",
+        /// A shape without a name, made to compare layouts.
+        Shape "shapes" "unnamed shapes",
+        /// A tiny model on one node, which resembles no real plan.
+        Tiny "tiny" "tiny models",
     }
 }
 
@@ -250,6 +262,15 @@ impl Benchmark {
     /// Returns the name of the model for people.
     pub fn model_title(&self) -> &str {
         measured_model_title(&self.model)
+    }
+
+    /// Returns the kind of its model.
+    pub fn model_kind(&self) -> ModelKind {
+        match () {
+            () if self.is_tiny => ModelKind::Tiny,
+            () if is_unnamed_shape(&self.model) => ModelKind::Shape,
+            () => ModelKind::Named,
+        }
     }
 
     /// Returns how the model differs from the catalog's, or its shape.

@@ -18,7 +18,7 @@ pub use filter::Filter;
 pub use gpus::{Generation, Gpu};
 pub use models::{Model, ParameterCounts};
 pub use recipes::{Recipe, RecipeId, Scaling};
-pub use sources::{Collection, measured_model_title};
+pub use sources::{Collection, is_unnamed_shape, measured_model_title};
 
 use crate::data_file::embedded;
 use crate::field::Field;

@@ -44,21 +44,35 @@ impl Collection {
 struct MeasuredModel {
     id: String,
     title: String,
+    /// Whether it is a shape without a name, made to compare layouts.
+    is_shape: bool,
 }
 
 impl FromRow for MeasuredModel {
     fn from_row(row: &Row<'_>) -> Result<MeasuredModel, DataError> {
-        Ok(MeasuredModel { id: row.string("id")?, title: row.string("title")? })
+        Ok(MeasuredModel { id: row.string("id")?, title: row.string("title")?, is_shape: row.yes("shape")? })
+    }
+}
+
+impl MeasuredModel {
+    /// Returns the model with an id that the catalog of models doesn't have.
+    fn of(id: &str) -> Option<&'static MeasuredModel> {
+        static MODELS: LazyLock<Vec<MeasuredModel>> = LazyLock::new(|| embedded!("measured_models.csv"));
+        MODELS.iter().find(|model| model.id == id)
     }
 }
 
 /// Returns the name of a measured model for people. An unknown id is its own name.
 pub fn measured_model_title(id: &str) -> &str {
-    static MODELS: LazyLock<Vec<MeasuredModel>> = LazyLock::new(|| embedded!("measured_models.csv"));
     match Catalog::embedded().model(id) {
         Ok(model) => &model.title,
-        Err(_) => MODELS.iter().find(|model| model.id == id).map_or(id, |model| &model.title),
+        Err(_) => MeasuredModel::of(id).map_or(id, |model| &model.title),
     }
+}
+
+/// Returns whether a measured model is a shape without a name, made to compare layouts.
+pub fn is_unnamed_shape(id: &str) -> bool {
+    MeasuredModel::of(id).is_some_and(|model| model.is_shape)
 }
 
 #[cfg(test)]

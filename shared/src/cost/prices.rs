@@ -31,6 +31,8 @@ pub enum PriceSource {
     Assumed {
         /// How the GPUs are paid for.
         form: PurchaseForm,
+        /// How long the GPUs must be rented for that price: `3 years`; empty if no term is agreed.
+        term: &'static str,
         /// The source.
         source: &'static str,
         /// Its date: `2026-04`.
@@ -41,18 +43,21 @@ pub enum PriceSource {
 }
 
 impl PriceSource {
-    /// Returns how the GPUs are paid for; none for the user's own price.
-    pub fn form(self) -> Option<PurchaseForm> {
-        match self {
-            PriceSource::Assumed { form, .. } => Some(form),
-            PriceSource::Yours => None,
-        }
+    /// Returns how the GPUs are paid for, and for how long they must be rented: "reserved for 3 years"; none for the user's own
+    /// price.
+    pub fn purchase(self) -> Option<String> {
+        let PriceSource::Assumed { form, term, .. } = self else { return None };
+        let form = form.title().to_ascii_lowercase();
+        Some(if term.is_empty() { form } else { format!("{form} for {term}") })
     }
 
     /// Returns the source for people: "assumed: …, 2026-04" or "yours".
     pub fn note(self) -> String {
         match self {
-            PriceSource::Assumed { source, date, .. } => format!("assumed: {source}, {date}"),
+            PriceSource::Assumed { term: "", source, date, .. } => format!("assumed: {source}, {date}"),
+            PriceSource::Assumed { term, source, date, .. } => {
+                format!("assumed, for a term of {term}: {source}, {date}")
+            }
             PriceSource::Yours => "yours".to_string(),
         }
     }
@@ -77,7 +82,7 @@ impl Price {
     /// has the price of the GPU before the colon.
     pub fn assumed(gpu: &str, form: PurchaseForm) -> Option<Price> {
         let row = rows().iter().find(|row| row.form == form && row.gpu == base_id(gpu))?;
-        let source = PriceSource::Assumed { form, source: &row.source, date: &row.date };
+        let source = PriceSource::Assumed { form, term: &row.term, source: &row.source, date: &row.date };
         Some(Price { per_gpu_hour: row.per_gpu_hour, source })
     }
 }
@@ -91,6 +96,7 @@ pub(super) fn base_id(gpu: &str) -> &str {
 struct PriceRow {
     gpu: String,
     form: PurchaseForm,
+    term: String,
     per_gpu_hour: ValueRange,
     source: String,
     date: String,
@@ -101,6 +107,7 @@ impl FromRow for PriceRow {
         Ok(PriceRow {
             gpu: row.string("gpu")?,
             form: row.value("form")?,
+            term: row.string("term")?,
             per_gpu_hour: ValueRange { low: row.number("low")?, high: row.number("high")? },
             source: row.string("source")?,
             date: row.string("date")?,
@@ -213,6 +220,16 @@ mod tests {
             Price::assumed("h100", PurchaseForm::Owned)
         );
         assert_eq!(Price::assumed("b300", PurchaseForm::OnDemand), None, "no price is known");
+    }
+
+    #[test]
+    fn a_reserved_price_names_its_term() {
+        let purchase = |form| Price::assumed("b200", form).unwrap().source.purchase();
+        assert_eq!(purchase(PurchaseForm::Reserved).as_deref(), Some("reserved for 3 years"));
+        assert_eq!(purchase(PurchaseForm::Owned).as_deref(), Some("owned"));
+        assert_eq!(PriceSource::Yours.purchase(), None);
+        let has_term = |row: &PriceRow| !row.term.is_empty();
+        assert!(rows().iter().all(|row| has_term(row) == (row.form == PurchaseForm::Reserved)));
     }
 
     #[test]

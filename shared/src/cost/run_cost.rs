@@ -1,6 +1,6 @@
 //! The cost of a whole run.
 
-use super::{Price, PriceSource};
+use super::Price;
 use crate::assumption::Assumption;
 use crate::explain::Line;
 use crate::goodput::RunTime;
@@ -86,10 +86,7 @@ impl RunCost {
     /// Returns the derivation of the upper end. `currency` is the label of the prices.
     pub fn explain(&self, run: &RunTime, currency: &str) -> Vec<Line> {
         let text = |value: f64| significant(value, 4);
-        let form = match self.price.source {
-            PriceSource::Assumed { form, .. } => format!(" ({})", form.title().to_ascii_lowercase()),
-            PriceSource::Yours => String::new(),
-        };
+        let form = self.price.source.purchase().map_or(String::new(), |purchase| format!(" ({purchase})"));
         let range = self.price.per_gpu_hour.readable(|price| significant(price, 4));
         let mut lines = vec![
             Line::new(

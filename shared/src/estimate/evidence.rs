@@ -217,13 +217,13 @@ choices! {
     /// How far a prediction can be trusted.
     Confidence {
         /// No run of the model was measured.
-        Lowest "lowest",
+        Lowest "lowest" "Modelled",
         /// Only distant runs of the model were measured.
-        Low "low",
+        Low "low" "Modelled",
         /// The model was measured on the same GPU in a similar layout.
-        Medium "medium",
+        Medium "medium" "Near",
         /// The scenario itself was measured.
-        High "high",
+        High "high" "Measured",
     }
 }
 

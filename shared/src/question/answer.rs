@@ -1,11 +1,9 @@
 //! The answer for one GPU type: the best plan, other good layouts, and why the goal can't be reached.
 
-use super::batches::GlobalBatches;
-use super::{Goal, GpuCounts, GpuOffer, Objective, PlannedRun, Question};
+use super::relax::Relaxation;
+use super::{Goal, GpuOffer, Objective, PlannedRun, Question};
 use crate::catalog::{Catalog, Gpu, Recipe};
-use crate::field::Field;
-use crate::message::Setting;
-use crate::search::{Candidate, LayoutSearch, Locks, RankedLayout, SearchCounts, SearchSpace};
+use crate::search::{Candidate, LayoutSearch, RankedLayout, SearchCounts, SearchSpace};
 use crate::sorting::sorted;
 use std::borrow::Cow;
 
@@ -27,18 +25,23 @@ pub struct GpuAnswer {
     pub published: Option<(&'static Recipe, PlannedRun)>,
     /// How many layouts there are on as many GPUs, and why the others were discarded.
     pub counts: SearchCounts,
+    /// The index of the plan with the fewest GPUs that meets the deadline even at the slow end of its range; none without a
+    /// deadline, or if no plan does.
+    pub safe: Option<usize>,
     /// What prevents the goal; none if it is reached.
     pub unmet: Option<Unmet>,
+    /// Changes of the question with which a plan reaches the goal; empty if one does anyway.
+    pub relaxations: Vec<Relaxation>,
 }
 
 /// Why no plan reaches the goal.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Unmet {
-    /// No layout works on any of the numbers of GPUs, and the smallest change that would help.
-    NoLayout(Option<Box<Relaxation>>),
-    /// The fastest plan takes longer than the deadline.
+    /// No layout works on any of the numbers of GPUs.
+    NoLayout,
+    /// Every plan takes longer than the deadline.
     TooSlow {
-        /// Days of the fastest plan, with failures.
+        /// Days of the best plan, with failures.
         days: f64,
     },
     /// The cheapest plan costs more than the budget.
@@ -50,15 +53,6 @@ pub enum Unmet {
     },
     /// The goal is a budget, but no price is known.
     NoPrice,
-}
-
-/// A change of the question with which a layout works.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Relaxation {
-    /// The field to change, with its new value; an empty value clears it.
-    pub setting: Setting,
-    /// The plan with it.
-    pub run: PlannedRun,
 }
 
 impl GpuAnswer {
@@ -86,8 +80,17 @@ impl GpuAnswer {
         });
         let unmet = match chosen {
             Some(_) => None,
-            None => Some(question.unmet(offer, points, shown, empty)),
+            None => Some(question.unmet(points, shown)),
         };
+        let nearest = shown.map(|index| &points[index]);
+        let tried = || {
+            let mut tried: Vec<u32> =
+                points.iter().map(|point| point.gpus).chain(empty.iter().copied()).collect();
+            tried.sort_unstable();
+            tried
+        };
+        let relaxations =
+            unmet.map_or(Vec::new(), |unmet| question.relaxations(offer, unmet, nearest, &tried()));
         GpuAnswer {
             gpu: offer.gpu.clone(),
             points: points.to_vec(),
@@ -95,8 +98,15 @@ impl GpuAnswer {
             layouts,
             published,
             counts,
+            safe: question.safe(points),
             unmet,
+            relaxations,
         }
+    }
+
+    /// Returns the plan with the fewest GPUs that meets the deadline even at the slow end of its range.
+    pub fn safe(&self) -> Option<&PlannedRun> {
+        self.safe.map(|index| &self.points[index])
     }
 
     /// Returns the best plan.
@@ -136,10 +146,14 @@ impl Question {
         all.min_by(|(_, one), (_, other)| value(one).total_cmp(&value(other))).map(|(index, _)| index)
     }
 
-    fn unmet(&self, offer: &GpuOffer, points: &[PlannedRun], nearest: Option<usize>, empty: &[u32]) -> Unmet {
-        let Some(nearest) = nearest.map(|index| &points[index]) else {
-            return Unmet::NoLayout(self.relaxation(offer, empty).map(Box::new));
-        };
+    /// Returns the index of the plan with the fewest GPUs that meets the deadline even at the slow end of its range.
+    pub(super) fn safe(&self, points: &[PlannedRun]) -> Option<usize> {
+        let Goal::Deadline(limit) = self.goal else { return None };
+        points.iter().position(|point| point.time.high.days <= limit)
+    }
+
+    fn unmet(&self, points: &[PlannedRun], nearest: Option<usize>) -> Unmet {
+        let Some(nearest) = nearest.map(|index| &points[index]) else { return Unmet::NoLayout };
         match (self.goal, nearest.expected_cost) {
             (Goal::Budget(_), None) => Unmet::NoPrice,
             (Goal::Budget(budget), Some(cost)) => {
@@ -147,51 +161,6 @@ impl Question {
             }
             (Goal::Deadline(_) | Goal::Open, _) => Unmet::TooSlow { days: nearest.days },
         }
-    }
-
-    /// Returns the smallest change of the question with which a layout works: each is tried, in this order.
-    ///
-    /// Less headroom; one lock less; another number of GPUs; a smaller or larger global batch.
-    fn relaxation(&self, offer: &GpuOffer, tried: &[u32]) -> Option<Relaxation> {
-        let most = tried.last().copied()?;
-        let with = |question: &Question, gpus: u32, setting: Setting| {
-            let best = LayoutSearch::new(question.space(offer)).rank(gpus, 1).best;
-            let layout = best.first()?;
-            Some(Relaxation { setting, run: PlannedRun::new(question, offer, gpus, *layout) })
-        };
-        if self.headroom_bytes > 0.0 {
-            let question = Question { headroom_bytes: 0.0, ..self.clone() };
-            if let Some(found) = with(&question, most, Setting::new(Field::Headroom, 0)) {
-                return Some(found);
-            }
-        }
-        for field in self.locks.fields() {
-            let locks = self.locks.without(field);
-            let setting = Setting::new(Field::Lock, &locks);
-            let question = Question { locks, ..self.clone() };
-            if let Some(found) = with(&question, most, setting) {
-                return Some(found);
-            }
-        }
-        let search = LayoutSearch::new(self.space(offer));
-        let mut nodes = GpuCounts::default().of_nodes(offer.gpu.gpus_per_node);
-        nodes.retain(|gpus| tried.binary_search(gpus).is_err());
-        // The nearest count is the smallest change.
-        for gpus in sorted(&nodes, |one, other| one.abs_diff(most).cmp(&other.abs_diff(most))) {
-            if let Some(layout) = search.rank(gpus, 1).best.first() {
-                let run = PlannedRun::new(self, offer, gpus, *layout);
-                return Some(Relaxation { setting: Setting::new(Field::GpuRange, gpus), run });
-            }
-        }
-        // A power of two divides by most degrees.
-        let size = self.gbs.sizes().last().copied()?.next_power_of_two();
-        for gbs in [size, size.saturating_mul(2), size.saturating_mul(4)] {
-            let question = Question { gbs: GlobalBatches::fixed(gbs), ..self.clone() };
-            if let Some(found) = with(&question, most, Setting::new(Field::Gbs, gbs)) {
-                return Some(found);
-            }
-        }
-        None
     }
 }
 
@@ -222,11 +191,4 @@ fn published(
         let layout = space.estimate(&candidate, gpus)?;
         Some((recipe, layout))
     })
-}
-
-impl Locks {
-    /// Whether nothing is locked.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }

@@ -36,25 +36,25 @@ impl PlannedRun {
         if self.mfu < LOW_MFU {
             cautions.push(message![
                 format!(
-                    "The MFU is only {}: most of the GPUs' time would be wasted. Search fewer GPUs with ",
+                    "The MFU is only {}: most of the GPUs' time would be wasted. Fewer GPUs (",
                     percent(self.mfu)
                 ),
                 Field::GpuRange,
-                ", or allow a larger global batch with ",
+                ") or a larger global batch (",
                 Field::BatchTokens,
-                "."
+                ") would waste less."
             ]);
         }
         if self.days > LONG_DAYS {
             cautions.push(message![
                 format!(
-                    "The run takes {} years. Search more GPUs with ",
+                    "The run takes {} years. Use more GPUs (",
                     significant(self.days / LONG_DAYS * 10.0, 2)
                 ),
                 Field::GpuRange,
-                ", or train fewer tokens with ",
+                ") or train fewer tokens (",
                 Field::Tokens,
-                "."
+                ")."
             ]);
         }
         let tokens = f64::from(self.layout.candidate.gbs) * f64::from(question.seq_len);
@@ -62,13 +62,13 @@ impl PlannedRun {
             cautions.push(message![
                 format!(
                     "A step has {} tokens, more than we know of any published run. A model may learn less from each token. \
-                     Set fewer with ",
+                     Set a smaller batch (",
                     rounded_count(tokens)
                 ),
                 Field::BatchTokens,
                 " or ",
                 Field::Gbs,
-                "."
+                ")."
             ]);
         }
         cautions
@@ -110,7 +110,7 @@ mod tests {
         };
         assert_eq!(cautions("64", "1T"), [""; 0]);
         let [years] = &cautions("8", "500T")[..] else { panic!("one caution") };
-        assert!(years.contains(" years. Search more GPUs with --gpus"), "{years}");
+        assert!(years.contains(" years. Use more GPUs (--gpus)"), "{years}");
         let [waste] = &cautions("16384", "1T")[..] else { panic!("one caution") };
         assert!(waste.contains("The MFU is only 9"), "{waste}");
     }

@@ -9,13 +9,15 @@ mod batches;
 mod judge;
 mod plan;
 mod read;
+mod relax;
 mod survey;
 
-pub use answer::{GpuAnswer, Relaxation, Unmet};
+pub use answer::{GpuAnswer, Unmet};
 pub use ask::{Goal, GpuCounts, GpuOffer, Objective, Question};
 pub use batches::GlobalBatches;
 pub use plan::PlannedRun;
 pub use read::{USUAL_GPU_TYPES, split_gpu_types};
+pub use relax::Relaxation;
 pub use survey::{Finished, Survey};
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ impl<'a> Survey<'a> {
             search: LayoutSearch::new(question.space(offer)),
             suited: BTreeMap::new(),
             waiting: question.counts.of_nodes(offer.gpu.gpus_per_node).into(),
-            refined: !question.counts.is_coarse(),
+            refined: false,
             points: Vec::new(),
             empty: Vec::new(),
         }
@@ -64,9 +64,14 @@ impl<'a> Survey<'a> {
     /// # Errors
     /// Nothing is left to search.
     pub fn step(&mut self) -> Result<Option<&PlannedRun>, Finished> {
-        if self.waiting.is_empty() && !self.refined {
-            self.refined = true;
-            self.waiting = self.finer_counts().into();
+        if self.waiting.is_empty() && self.question.counts.is_coarse() {
+            if !self.refined {
+                self.refined = true;
+                self.waiting = self.finer_counts().into();
+            }
+            if self.waiting.is_empty() {
+                self.waiting.extend(self.count_towards_safe());
+            }
         }
         let Some(gpus) = self.waiting.pop_front() else { return Err(Finished) };
         let Some(run) = self.best_run(gpus) else {
@@ -128,6 +133,20 @@ impl<'a> Survey<'a> {
         let known = |gpus: &u32| self.empty.binary_search(gpus).is_ok();
         (least / node + 1..most / node).map(|nodes| nodes * node).filter(|gpus| !known(gpus)).collect()
     }
+
+    /// Returns the count in the middle between the smallest that is known to meet the deadline at the slow end of its range and
+    /// the next smaller one that was searched; none if they are neighbours, or no count does.
+    fn count_towards_safe(&self) -> Option<u32> {
+        let node = self.offer.gpu.gpus_per_node.max(1);
+        // Where nothing reaches the deadline, nothing was refined either.
+        self.question.choose(&self.points)?;
+        let safe = self.question.safe(&self.points)?;
+        let most = self.points[safe].gpus;
+        let planned = safe.checked_sub(1).map(|before| self.points[before].gpus);
+        let empty = self.empty.iter().rev().find(|gpus| **gpus < most).copied();
+        let between = (planned.max(empty)? + most) / 2 / node * node;
+        (planned.max(empty)? < between && between < most).then_some(between)
+    }
 }
 
 /// Nothing is left to search.
@@ -135,7 +154,7 @@ impl<'a> Survey<'a> {
 pub struct Finished;
 
 /// Returns the best plan of a search on a number of GPUs.
-fn best_of(
+pub(super) fn best_of(
     search: &LayoutSearch<'_>,
     question: &Question,
     offer: &GpuOffer,

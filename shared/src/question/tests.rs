@@ -65,7 +65,68 @@ fn a_deadline_that_cannot_be_met_names_the_fastest_plan() {
     let answer = answer(&question);
     let fastest = answer.points.iter().map(|point| point.days).fold(f64::INFINITY, f64::min);
     assert_eq!(answer.unmet, Some(Unmet::TooSlow { days: fastest }));
-    assert!(answer.best().is_none() && !answer.layouts.is_empty());
+    assert!(answer.best().is_none() && !answer.layouts.is_empty() && answer.safe.is_none());
+}
+
+/// Returns the question with a change, and asserts that a plan reaches its goal.
+fn assert_change_works(fields: &[(Field, &str)], change: &Relaxation) {
+    let changed = spec(fields).with(change.setting.field, &change.setting.value).question().unwrap();
+    let found = answer(&changed);
+    let best =
+        found.best().unwrap_or_else(|| panic!("{:?} does not work: {:?}", change.setting, found.unmet));
+    // Which may be better than the plan that was tried.
+    assert!(best.gpus <= change.run.gpus, "{:?}", change.setting);
+}
+
+#[test]
+fn every_change_named_for_a_missed_deadline_works() {
+    let fields = [
+        (Field::Model, "llama3.1-8b"),
+        (Field::GpuTypes, "h100"),
+        (Field::Tokens, "1T"),
+        (Field::Deadline, "7d"),
+        (Field::GpuRange, "8..64"),
+    ];
+    let changes = answer(&ask(&fields)).relaxations;
+    let changed: Vec<Field> = changes.iter().map(|change| change.setting.field).collect();
+    assert_eq!(changed, [Field::GpuRange, Field::Deadline, Field::Tokens]);
+    for change in &changes {
+        assert_change_works(&fields, change);
+    }
+    // Far beyond what any number of GPUs reaches, more of them are not named.
+    let changes = answer(&small(&[(Field::Deadline, "0.05d")])).relaxations;
+    assert!(changes.iter().all(|change| change.setting.field != Field::GpuRange) && changes.len() == 2);
+}
+
+#[test]
+fn every_change_named_for_a_budget_works() {
+    let fields = [
+        (Field::Model, "llama3.1-8b"),
+        (Field::GpuTypes, "h100"),
+        (Field::Tokens, "1T"),
+        (Field::Budget, "20k"),
+        (Field::Price, "2"),
+    ];
+    let changes = answer(&ask(&fields)).relaxations;
+    let changed: Vec<Field> = changes.iter().map(|change| change.setting.field).collect();
+    assert_eq!(changed, [Field::Budget, Field::Tokens]);
+    for change in &changes {
+        let changed = spec(&fields).with(change.setting.field, &change.setting.value).question().unwrap();
+        assert!(answer(&changed).best().is_some(), "{:?}", change.setting);
+    }
+}
+
+#[test]
+fn the_safe_plan_is_the_first_that_meets_the_deadline_at_the_slow_end() {
+    let coarse = small(&[(Field::Deadline, "20d")]);
+    let found = answer(&coarse);
+    let (best, safe) = (found.best().unwrap(), found.safe().unwrap());
+    assert!(best.time.high.days > 20.0, "the best plan would be safe itself");
+    assert!(safe.time.high.days <= 20.0 && safe.gpus > best.gpus);
+    // One node less is too slow, so the search came close.
+    let less = (safe.gpus - 8).to_string();
+    let below = answer(&small(&[(Field::Deadline, "20d"), (Field::GpuRange, &less)]));
+    assert!(below.points[0].time.high.days > 20.0 && below.safe.is_none());
 }
 
 #[test]
@@ -108,18 +169,17 @@ fn where_no_layout_works_the_smallest_change_is_named() {
     ];
     let question = ask(&fields);
     let answer = answer(&question);
-    let Some(Unmet::NoLayout(Some(relaxation))) = &answer.unmet else { panic!("{:?}", answer.unmet) };
+    assert_eq!(answer.unmet, Some(Unmet::NoLayout));
+    let relaxation = &answer.relaxations[0];
     assert_eq!(relaxation.setting.field, Field::Lock);
     let changed = spec(&fields).with(relaxation.setting.field, &relaxation.setting.value).question().unwrap();
     let space = changed.space(&changed.offers[0]);
     assert!(!LayoutSearch::new(space).rank(512, 1).best.is_empty());
     // Too few GPUs: more are named.
     let question = ask(&[(Field::Model, "llama3.1-405b"), (Field::GpuTypes, "h100"), (Field::GpuRange, "8")]);
-    let Some(Unmet::NoLayout(Some(relaxation))) = Survey::new(&question, &question.offers[0]).finish().unmet
-    else {
-        panic!("it fits")
-    };
-    assert_eq!(relaxation.setting.field, Field::GpuRange);
+    let too_few = Survey::new(&question, &question.offers[0]).finish();
+    assert_eq!(too_few.unmet, Some(Unmet::NoLayout));
+    assert_eq!(too_few.relaxations[0].setting.field, Field::GpuRange);
     assert!(answer.counts.valid() > 0);
 }
 

@@ -37,6 +37,11 @@ pub struct Lock {
 pub struct Locks(pub Vec<Lock>);
 
 impl Locks {
+    /// Whether nothing is locked.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether a field may have a value.
     pub fn permit(&self, field: Field, value: impl fmt::Display) -> bool {
         let mut locks = self.0.iter().filter(|lock| lock.field == field).peekable();

@@ -44,7 +44,7 @@ columns! {
     Mfu "mfu" {
         page "MFU of BF16, %" [number] => |row| {
             let printed = baseline(row).map(|baseline| format!("{} printed", baseline.printed_mfu_pct));
-            PageCell::new(row.mfu_of_bf16().map(|mfu| format!("{:.1}", mfu * 100.0)), printed)
+            PageCell::new(row.mfu_of_bf16().map(|mfu| readable(mfu * 100.0)), printed)
         };
         csv 9 "mfu_of_bf16_peak" => |row| number(row.mfu_of_bf16());
         sort => |row| SortValue::Number(row.mfu_of_bf16());

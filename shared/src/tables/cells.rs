@@ -6,7 +6,7 @@ use crate::estimate::Interval;
 use crate::log::Stat;
 use crate::range::ValueRange;
 use crate::result::{BaselineComparison, PlanComparison};
-use crate::units::{group_digits, readable, readable_days, significant};
+use crate::units::{group_digits, one_decimal, readable, readable_days, significant};
 
 /// Returns the mean step time in seconds with its standard deviation, and below it which deviation that is.
 #[must_use]
@@ -25,7 +25,7 @@ pub fn step_time(stat: Option<Stat>) -> PageCell {
 pub fn mfu(mfu: Option<f64>, convention: Option<Convention>, peak_tflops: Option<f64>) -> PageCell {
     let peak = peak_tflops.map_or(String::new(), |peak| format!(" of {} TFLOPS", group_digits(peak)));
     let counting = convention.filter(|_| mfu.is_some()).map(|convention| format!("{convention}{peak}"));
-    PageCell::new(mfu.map(percent), counting)
+    PageCell::new(mfu.map(|mfu| readable(mfu * 100.0)), counting)
 }
 
 /// Returns the speed in percent of the published one.
@@ -111,7 +111,7 @@ pub fn days(expected: f64, range: ValueRange) -> String {
 /// Returns bytes in GiB.
 #[must_use]
 pub fn gib(bytes: f64) -> String {
-    format!("{:.1}", bytes / f64::from(1 << 30))
+    one_decimal(bytes / f64::from(1 << 30))
 }
 
 /// Returns measured seconds.

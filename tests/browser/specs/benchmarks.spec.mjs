@@ -5,20 +5,27 @@ import { expect, expectAccessible, test } from "../fixtures.mjs";
 const rows = (page) => page.locator("table.matrix tbody tr");
 const cells = (page, name) => page.locator(`table.matrix td[data-label="${name}"]`);
 const facet = (page, key) => page.locator(`.facet[data-facet="${key}"]`);
-const value = (page, key, title) => facet(page, key).locator("label").filter({ hasText: new RegExp(`^${title}\\d+$`) });
-const count = async (page, key, title) => Number(await value(page, key, title).locator("small").textContent());
+const value = (page, key, title) => facet(page, key).locator("label").filter({ hasText: new RegExp(`^${title}[\\d,]+$`) });
+const count = async (page, key, title) => Number((await value(page, key, title).locator("small").textContent()).replaceAll(",", ""));
 
 test("every measured run and recipe is listed, best first, a page at a time", async ({ page }) => {
   await page.goto("/benchmarks");
-  await expect(page.getByText(/^\d{3} measured runs · 123 published recipes$|^1,\d{3} measured runs · 123 published recipes$/)).toBeVisible();
+  const line = page.getByText(/^[\d,]+ of [\d,]+ shown: [\d,]+ measured runs and \d+ recipes that nobody measured$/);
+  const [shown, all, measured, only] = (await line.textContent()).match(/[\d,]+/g).map((text) => Number(text.replaceAll(",", "")));
+  expect(measured + only).toBe(shown);
+  expect(await count(page, "meas", "measured")).toBe(measured);
+  expect(await count(page, "meas", "recipe only")).toBe(only);
+  expect(await count(page, "kind", "named models")).toBe(shown);
   await expect(rows(page)).toHaveCount(50);
   const speeds = (await cells(page, "Tokens/s/GPU").allTextContents()).map((text) => Number(text.replaceAll(",", "")));
   expect(speeds).toEqual([...speeds].sort((a, b) => b - a));
   await page.getByRole("button", { name: "Show 50 more" }).click();
   await expect(rows(page)).toHaveCount(100);
-  await page.getByLabel(/Include 990 runs of tiny models/).check();
-  await expect(page.getByText(/^[12],\d{3} measured runs · 123 published recipes$/)).toBeVisible();
-  await expect(page).toHaveURL("/benchmarks?v=1&tiny=yes");
+  const kinds = await Promise.all(["named models", "unnamed shapes", "tiny models"].map((kind) => count(page, "kind", kind)));
+  expect(kinds.reduce((sum, kind) => sum + kind)).toBe(all);
+  await value(page, "kind", "tiny models").locator("input").check();
+  await expect(line).toHaveText(new RegExp(`^${(shown + kinds[2]).toLocaleString("en")} of `));
+  await expect(page).toHaveURL(/\/benchmarks\?v=1&kind=named(,|%2C)tiny$/);
   await expect(page.locator(".chart .scatterlayer .trace").first()).toBeVisible();
   await expectAccessible(page);
 });
@@ -92,9 +99,9 @@ test("the scaling chart compares releases by one convention", async ({ page }) =
   await scaling.getByText("Show data").click();
   const table = scaling.locator("table.numbers");
   await expect(table).toContainText("MFU, % (same counting)");
-  await expect(table.getByRole("row", { name: /^256/ })).toContainText("49.98");
+  await expect(table.getByRole("row", { name: /^256/ })).toContainText("50.0");
   await page.locator("#quantity").selectOption("mfu-recipe");
-  await expect(table.getByRole("row", { name: /^256/ })).toContainText("58.56");
+  await expect(table.getByRole("row", { name: /^256/ })).toContainText("58.6");
 });
 
 test("no match and wrong values say so and lead back", async ({ page }) => {
@@ -118,6 +125,14 @@ test("the listed runs are saved as CSV", async ({ page }) => {
   const lines = readFileSync(await download.path(), "utf8").trim().split("\n");
   expect(lines[0]).toMatch(/^id,source,release,model/);
   expect(lines.length).toBe((await count(page, "gpu", "B300")) + 1);
+});
+
+test("the table fits a window of 1440 pixels", async ({ page }) => {
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await page.goto("/benchmarks");
+  await expect(rows(page)).toHaveCount(50);
+  const table = page.getByRole("region", { name: "Runs", exact: true });
+  expect(await table.evaluate((scroll) => scroll.scrollWidth - scroll.clientWidth)).toBe(0);
 });
 
 test("a phone gets a short page with the filters closed", async ({ page }) => {

@@ -96,6 +96,27 @@ test("a scenario that does not fit shows by how much, and changes that make it f
   await expect(page.getByText("Changes that make it fit")).toBeHidden();
 });
 
+test("the evidence lists the nearest measured runs with their similarity and error", async ({ page }) => {
+  await page.goto(`/?v=1&r=${RECIPE}&tab=evidence`);
+  const table = page.getByRole("table", { name: "Nearest measured runs" });
+  await expect(table.getByRole("columnheader")).toHaveText(["Run", "Layout", "Measured by", "Similarity", "Prediction error"]);
+  const nearest = table.locator("tbody tr").first();
+  await expect(nearest.getByRole("rowheader")).toContainText("405B on 512 H100");
+  await expect(nearest.locator('[data-label="Similarity"]')).toHaveText("100 % same layout");
+  await expect(nearest.locator('[data-label="Prediction error"]')).toHaveText(/^[+-]\d+\.\d %/);
+  await expectAccessible(page);
+});
+
+test("the tabs keep their places when another one is selected", async ({ page }) => {
+  await page.goto(`/?v=1&r=${RECIPE}`);
+  const places = () => page.getByRole("tab").evaluateAll((tabs) => tabs.map((tab) => tab.getBoundingClientRect().left));
+  await expect(page.getByRole("tab", { name: "Time" })).toHaveAttribute("aria-selected", "true");
+  const before = await places();
+  await page.getByRole("tab", { name: "Evidence" }).click();
+  await expect(page.getByRole("tab", { name: "Evidence" })).toHaveAttribute("aria-selected", "true");
+  expect(await places()).toEqual(before);
+});
+
 test("many pipeline stages are grouped into few bars", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-405b&gpu=b200&n=1024&gbs=1024&pp=32&ps=counted&tp=4&d=fp8&tab=memory");
   await expect(charts(page).last()).toBeVisible();

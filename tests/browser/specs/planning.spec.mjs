@@ -12,7 +12,7 @@ for (const [model, title] of [
 ]) {
   test(`how many H100 or B200 train ${title} on 10T tokens, by keyboard only`, async ({ page }) => {
     await page.goto("/");
-    await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 finish within 60 days, for \$[\d.]+M\.$/);
+    await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 finish in about [\d.]+ days, for \$[\d.]+M\.$/);
     await page.locator("#ask-model").focus();
     await page.keyboard.press("ControlOrMeta+A");
     await page.keyboard.type(model);
@@ -48,12 +48,38 @@ test("saved plans stand side by side, survive a reload and can be exported", asy
   await page.getByRole("button", { name: "CSV", exact: true }).click();
   const lines = readFileSync(await (await download).path(), "utf8").trim().split("\n");
   expect(lines).toHaveLength(3);
-  expect(lines[0]).toContain("Model,Tokens,GPU,GPUs");
+  expect(lines[0]).toContain("model,tokens,gpu,gpus,");
+  expect(lines[1]).toMatch(/^Llama 3.1 70B,10000000000000,/);
   await page.getByRole("button", { name: "Copy as Markdown" }).click();
   await expect(page.getByRole("button", { name: "Copied" })).toBeVisible();
   expect(await page.evaluate(() => navigator.clipboard.readText())).toContain("| Llama 3.1 70B |");
   await page.getByRole("button", { name: /^Remove [\d,]+ × H100$/ }).click();
   await expect(saved.getByRole("columnheader")).toHaveCount(1);
+});
+
+test("a deadline that can't be met offers changes that meet it, and Ctrl-Z takes one back", async ({ page }) => {
+  await page.goto("/?v=1&m=llama3.1-8b&t=10T&gs=h100&by=5d&nr=64");
+  await expect(verdict(page)).toHaveText(/^No plan finishes within 5 days. The best takes \d+ days, on 64 × H100.$/);
+  const change = cards(page).getByRole("button", { name: /^Set Deadline to \d+d$/ });
+  await expect(cards(page).getByRole("button", { name: /^Set (GPU|Tokens)/ })).toHaveCount(2);
+  await change.click();
+  await expect(verdict(page)).toHaveText(/^64 × H100 finish in about \d+ days, for \$[\d.]+[kM]\.$/);
+  await page.keyboard.press("ControlOrMeta+z");
+  await expect(verdict(page)).toContainText("No plan finishes within 5 days");
+  // Nothing is left to undo: the page stays.
+  await page.keyboard.press("ControlOrMeta+z");
+  await page.keyboard.press("ControlOrMeta+Shift+z");
+  await expect(verdict(page)).toHaveText(/^64 × H100 finish in about/);
+});
+
+test("a count that meets the deadline at the slow end is named, and shown on request", async ({ page }) => {
+  await page.goto("/?v=1&m=llama3.1-8b&t=10T&gs=h100&by=20d");
+  const safe = cards(page).locator(".safe button");
+  await expect(safe).toHaveText(/^[\d,]+ GPUs$/);
+  const count = (await safe.textContent()).replace(" GPUs", "");
+  await expect(page.locator(".verdict-line > p")).toContainText(`${count} × H100 would meet it even then.`);
+  await safe.click();
+  await expect(details(page)).toContainText(`on ${count} × H100`);
 });
 
 test("the command palette finds and runs commands", async ({ page }) => {
@@ -129,15 +155,45 @@ test("steppers change the layout, and the memory follows", async ({ page }) => {
   await expect(page.locator(".fit")).not.toHaveText(before);
 });
 
-test("a plan of one's own has its days with failures, cost and energy, and says that it misses the deadline", async ({ page }) => {
+test("the card and the shown plan name the same days, and a plan that misses the deadline says so", async ({ page }) => {
   await page.goto("/");
   await expect(details(page)).toBeVisible();
   const best = await cards(page).nth(1).locator(".days p strong").textContent();
-  const whole = page.locator('[data-figure="days-with-failures"]');
-  await expect(whole).toContainText(best.replace(" days", ""));
+  const range = await cards(page).nth(1).locator(".days p small").textContent();
+  await expect(page.locator('[data-figure="days"]')).toHaveText(`${best} (${range})`);
+  await expect(page.locator(".figure.main dt")).toHaveText("10T tokens, with failures");
+  const alone = await page.locator('[data-figure="days-without-failures"]').textContent();
+  expect(Number.parseFloat(alone)).toBeLessThan(Number.parseFloat(best));
   await expect(page.locator('[data-figure="cost"]')).toContainText("$");
   await page.goto("/?v=1&m=llama3.1-70b&gpu=b200&n=256&d=mxfp8&tp=2&pp=4&vp=5&gbs=1024&t=10T&gs=b200&by=60d");
   await expect(page.getByText("Misses the deadline of 60 days.")).toBeVisible();
+});
+
+test("a chosen plan is announced, with a way to it", async ({ page }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  await expect(page.locator(".shown")).toBeVisible();
+  await page.getByRole("button", { name: "Use this" }).first().click();
+  const notice = page.getByRole("status").filter({ hasText: "is shown below." });
+  await expect(notice).toContainText("H100");
+  await notice.getByRole("button", { name: "See it" }).click();
+  await expect(page.locator("#headline")).toBeFocused();
+  await expect(page.locator("#headline")).toBeInViewport();
+  await expect(notice).toHaveCount(0);
+});
+
+test("the plan under the pointer is named below the chart, and nothing covers the chart", async ({ page }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  const chart = page.locator(".front .chart");
+  await expect(chart.locator(".scatterlayer .trace").first()).toBeVisible();
+  const box = await chart.locator(".nsewdrag").boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  await expect(page.locator(".reading li")).toHaveCount(2);
+  await expect(page.locator(".reading")).toContainText(/× H100: [\d,.]+ days/);
+  await expect(chart.locator(".hoverlayer .hovertext, .hoverlayer .legend")).toHaveCount(0);
+  await page.mouse.move(5, 5);
+  await expect(page.locator(".reading")).toHaveCount(0);
 });
 
 test("768 GPUs, not a power of two, have a plan, whose batch is shown", async ({ page }) => {

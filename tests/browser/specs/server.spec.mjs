@@ -158,6 +158,12 @@ owned("a run that ended without a result reads as ended and leaves, and one that
 base("what is empty says what to do next", async ({ page }) => {
   await page.goto("/results");
   await expect(page.getByText("No runs on the server yet")).toBeVisible();
+  const begin = page.getByRole("region", { name: "How to begin" });
+  await expect(begin.getByRole("link", { name: "Plan a run" })).toHaveAttribute("href", "/?tab=launch");
+  await expectAccessible(page);
+  await page.locator("[data-files]").setInputFiles({ name: "own.log", mimeType: "text/plain", buffer: Buffer.from("nothing\n") });
+  await expect(begin).toHaveCount(0);
+  await page.getByRole("button", { name: "Clear" }).click();
   await expect(page.getByLabel("Recipe", { exact: true })).toHaveCount(0);
   await page.goto("/history");
   await expect(page.getByText("No history yet")).toBeVisible();

@@ -9,7 +9,7 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 use leptos::wasm_bindgen::closure::Closure;
 use leptos::wasm_bindgen::{JsCast, JsValue};
-use leptos::web_sys::js_sys::{Function, Promise, Reflect};
+use leptos::web_sys::js_sys::{Array, Function, Promise, Reflect};
 use leptos::web_sys::{HtmlElement, HtmlScriptElement};
 use serde::Serialize as _;
 use serde_json::{Value, json};
@@ -235,6 +235,9 @@ pub(crate) fn Chart(
     /// Called with the key of a point that is clicked.
     #[prop(optional)]
     pick: Option<Callback<String>>,
+    /// Called with the keys of the points under the pointer, one for each line; with none when it leaves.
+    #[prop(optional)]
+    hover: Option<Callback<Vec<String>>>,
     /// Called with the place of the axes whenever they are drawn.
     #[prop(optional)]
     drawn: Option<Callback<ChartFrame>>,
@@ -252,10 +255,14 @@ pub(crate) fn Chart(
     // Plotly calls it for as long as the chart is shown.
     let on_click = StoredValue::new_local(pick.map(|pick| {
         Closure::<dyn FnMut(JsValue)>::new(move |event: JsValue| {
-            if let Some(key) = clicked(&event) {
+            if let Some(key) = keys(&event).into_iter().next() {
                 pick.run(key);
             }
         })
+    }));
+    let on_hover = StoredValue::new_local(hover.map(|hover| {
+        let enter = Closure::<dyn FnMut(JsValue)>::new(move |event: JsValue| hover.run(keys(&event)));
+        (enter, Closure::<dyn FnMut()>::new(move || hover.run(Vec::new())))
     }));
     Effect::new(move |_| {
         Theme::track();
@@ -271,6 +278,13 @@ pub(crate) fn Chart(
                 if let Some(on_click) = on_click {
                     // A failure leaves the table, whose rows can be chosen too.
                     let _ = listen(&place, "plotly_click", on_click.as_ref());
+                }
+            });
+            on_hover.try_with_value(|on_hover| {
+                if let Some((enter, leave)) = on_hover {
+                    // A failure leaves the table, which has the same values.
+                    let _ = listen(&place, "plotly_hover", enter.as_ref());
+                    let _ = listen(&place, "plotly_unhover", leave.as_ref());
                 }
             });
             on_drawn.try_with_value(|on_drawn| {
@@ -341,7 +355,7 @@ pub(crate) async fn png(chart: &Drawing, title: &str) -> Result<String, JsValue>
     const SIZE: (u32, u32) = (1200, 675);
     let body = document().body().ok_or(JsValue::NULL)?;
     let ink = window().get_computed_style(&body)?.ok_or(JsValue::NULL)?.get_property_value("color")?;
-    let mut figure = plot(chart, &ink);
+    let mut figure = plot(chart, &ink, SIZE.0.into());
     let layout = &mut figure["layout"];
     layout["paper_bgcolor"] = behind(&ink).into();
     layout["title"] = json!({ "text": escaped(title), "x": 0.02, "xanchor": "left", "font": { "size": 16 } });
@@ -353,17 +367,18 @@ pub(crate) async fn png(chart: &Drawing, title: &str) -> Result<String, JsValue>
     JsFuture::from(image.dyn_into::<Promise>()?).await?.as_string().ok_or(JsValue::NULL)
 }
 
-/// Returns the key of the point that was clicked: the one nearest to the pointer.
-fn clicked(event: &JsValue) -> Option<String> {
+/// Returns the keys of the points of an event, the nearest to the pointer first.
+fn keys(event: &JsValue) -> Vec<String> {
     let get = |of: &JsValue, name: &str| Reflect::get(of, &name.into()).ok();
-    let point = Reflect::get_u32(&get(event, "points")?, 0).ok()?;
-    get(&point, "customdata")?.as_string()
+    let key = |point: JsValue| get(&point, "customdata")?.as_string();
+    let points = get(event, "points").map(|points| Array::from(&points));
+    points.map_or(Vec::new(), |points| points.iter().filter_map(key).collect())
 }
 
 async fn draw(place: &HtmlElement, chart: &Drawing) -> Result<(), JsValue> {
     load_plotly().await?;
     let ink = window().get_computed_style(place)?.ok_or(JsValue::NULL)?.get_property_value("color")?;
-    let plot = plot(chart, &ink).serialize(&Serializer::json_compatible())?;
+    let plot = plot(chart, &ink, f64::from(place.client_width())).serialize(&Serializer::json_compatible())?;
     let part = |name: &str| Reflect::get(&plot, &name.into());
     let arguments = [place.into(), part("data")?, part("layout")?, part("config")?];
     let drawn = plotly_function("react")?.apply(&JsValue::NULL, &arguments.into_iter().collect())?;
@@ -374,11 +389,11 @@ async fn draw(place: &HtmlElement, chart: &Drawing) -> Result<(), JsValue> {
 const GRID: &str = "rgba(128,128,128,0.25)";
 
 /// Returns Plotly's data, layout and configuration. The `plotly` crate would do the same, but it would make
-/// the page 50 kB larger, where this takes 7 kB.
-fn plot(chart: &Drawing, ink: &str) -> Value {
+/// the page 50 kB larger, where this takes 7 kB. `width` is that of the chart in pixels.
+fn plot(chart: &Drawing, ink: &str, width: f64) -> Value {
     let (traces, mut layout) = match chart {
         Drawing::Lines(chart) => lines(chart, ink),
-        Drawing::Bars(chart) => bars(chart, ink),
+        Drawing::Bars(chart) => bars(chart, ink, width),
         Drawing::Figure(Figure(draw)) => draw(ink),
     };
     // A figure says itself whether it has a legend.
@@ -389,7 +404,7 @@ fn plot(chart: &Drawing, ink: &str) -> Value {
     layout["plot_bgcolor"] = "rgba(0,0,0,0)".into();
     layout["font"] = json!({ "family": "system-ui, sans-serif", "color": ink, "size": 13 });
     layout["legend"] = json!({
-        "orientation": "h", "x": 0, "yref": "container", "y": 0, "yanchor": "bottom", "traceorder": "normal",
+        "orientation": "h", "xref": "container", "x": 0, "yref": "container", "y": 0, "yanchor": "bottom", "traceorder": "normal",
     });
     let config = json!({ "responsive": true, "displayModeBar": false, "showTips": false });
     json!({ "data": traces, "layout": layout, "config": config })
@@ -518,7 +533,17 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-fn bars(chart: &BarChart, ink: &str) -> (Vec<Value>, Value) {
+/// Returns the height in pixels of a legend with these names in a chart of a width, about as Plotly draws it: in columns as wide
+/// as the longest name.
+fn legend_height<'a>(names: impl Iterator<Item = &'a str> + Clone, width: f64) -> usize {
+    const LINE: usize = 20;
+    let longest = names.clone().map(|name| name.chars().count()).max().unwrap_or(0);
+    let column = 45.0 + 7.5 * longest as f64;
+    let columns = ((width / column) as usize).max(1);
+    LINE * names.count().div_ceil(columns)
+}
+
+fn bars(chart: &BarChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
     let Bars { labels, parts } = &chart.bars;
     let totals: Vec<f64> =
         (0..labels.len()).map(|bar| parts.iter().map(|part| part.values[bar]).sum()).collect();
@@ -530,7 +555,8 @@ fn bars(chart: &BarChart, ink: &str) -> (Vec<Value>, Value) {
     y["showgrid"] = false.into();
     y["ticksuffix"] = "  ".into();
     let mut layout = json!({ "margin": { "l": 12, "r": 12, "t": 24, "b": 48 }, "bargap": 0.3 });
-    layout["height"] = (28 * labels.len() + 140).into();
+    let legend = legend_height(parts.iter().map(|part| &*part.name), width);
+    layout["height"] = (28 * labels.len() + 110 + legend).into();
     let mut trace = json!({ "type": "bar", "orientation": "h", "y": labels });
     let hover = format!("%{{y}}: %{{x:.3~g}} {}", chart.unit);
     trace["hovertemplate"] = hover.into();
@@ -658,9 +684,16 @@ mod tests {
         let parts = vec![crate::message::Part { name: "Computing".into(), values: vec![2.0, 3.0] }];
         let bars = Bars { labels: vec!["A".into(), "B".into()], parts };
         let chart = Drawing::Bars(BarChart { bars, unit: "seconds", kind: BarKind::Waterfall });
-        let plot = plot(&chart, "#000");
+        let plot = plot(&chart, "#000", 600.0);
         assert_eq!(plot["data"][0]["base"], json!([0.0, 2.0]));
         assert_eq!(plot["data"][0]["text"], json!(["2.00", "3.00"]));
+    }
+
+    #[test]
+    fn a_narrow_chart_has_room_for_a_taller_legend() {
+        let names = ["Weights", "Gradients", "Optimizer", "Activations", "Logits", "Reserved"];
+        let height = |width| legend_height(names.into_iter(), width);
+        assert_eq!((height(1000.0), height(300.0), height(50.0)), (20, 60, 120));
     }
 
     #[test]
@@ -674,7 +707,7 @@ mod tests {
         };
         let mark = Some(("This plan".to_string(), 768.0, 1.5e5));
         let chart = LineChart::over_gpus(vec![line], "Tokens per second", true).with_mark(mark);
-        let plot = plot(&chart.into(), "#000");
+        let plot = plot(&chart.into(), "#000", 600.0);
         assert_eq!(plot["layout"]["xaxis"]["ticktext"], json!(["512", "1024", "768"]));
         assert_eq!(plot["data"][1]["name"], "This plan");
     }

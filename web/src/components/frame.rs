@@ -29,7 +29,7 @@ pub(crate) fn Frame<const N: usize>(
     Theme::provide();
     let desk = use_context::<Desk>();
     let link = move |(to, title): (&'static str, &'static str)| {
-        let is_open = move || path.with(|path| path == to);
+        let is_open = move || path.with(|path| path.trim_end_matches('/') == to.trim_end_matches('/'));
         view! {
             <a
                 href=to

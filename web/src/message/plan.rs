@@ -2,6 +2,7 @@
 
 use super::WorkerMessage;
 use serde::{Deserialize, Serialize};
+use trainplan_shared::estimate::Closeness;
 use trainplan_shared::field::Field;
 use trainplan_shared::message::Front;
 use trainplan_shared::planning::{BatchGrowth, ScaledStep};
@@ -61,8 +62,8 @@ pub(crate) struct Prediction {
     pub(crate) high_s: f64,
     /// The kind of measurements behind the prediction, as a sentence.
     pub(crate) basis: String,
-    /// The measurements behind the prediction, each with its similarity to the scenario and its held-out error.
-    pub(crate) anchors: Vec<String>,
+    /// The measured runs behind the prediction, nearest first.
+    pub(crate) evidence: Vec<EvidenceRun>,
     /// The error of the prediction of the published run without that run; none if no published run corrects the prediction.
     pub(crate) held_out: Option<f64>,
     /// The step time in seconds: a bar for each part, coloured by its group.
@@ -79,6 +80,22 @@ pub(crate) struct Prediction {
     pub(crate) scaling: Vec<PredictedLine>,
     /// What the whole run takes; none for a proxy, or while a field of the run is invalid.
     pub(crate) run: Option<WholeRun>,
+}
+
+/// A measured run behind a prediction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct EvidenceRun {
+    /// Model, number and type of GPUs, and precision.
+    pub(crate) what: String,
+    pub(crate) layout: String,
+    /// The collections that measured it, with their releases, each once.
+    pub(crate) releases: Vec<String>,
+    pub(crate) closeness: Closeness,
+    /// How much it has in common with the scenario, from 0 to 1.
+    pub(crate) likeness: f64,
+    /// The least and the largest error of its predictions without its own measurements, as a fraction; none if no prediction
+    /// was judged on it.
+    pub(crate) held_out: Option<(f64, f64)>,
 }
 
 /// What a whole run takes, with failures.

@@ -94,7 +94,7 @@ pub(crate) struct AskedGpu {
     pub(crate) memory_gib: f64,
     /// The price of a GPU-hour, from lowest to highest; none if unknown.
     pub(crate) price: Option<(f64, f64)>,
-    /// How the GPUs are paid for, if the price is assumed.
+    /// How the GPUs are paid for, and for how long they must be rented, if the price is assumed.
     pub(crate) purchase: Option<String>,
     /// The training software that the plans use.
     pub(crate) software: String,
@@ -180,17 +180,30 @@ pub(crate) struct FoundAnswer {
     pub(crate) working: u64,
     /// Each reason to discard layouts, with their number.
     pub(crate) discarded: Vec<(String, u64)>,
+    /// The plan with the fewest GPUs that meets the deadline even at the slow end of its range.
+    pub(crate) safe: Option<FoundPlan>,
     /// Why the goal is not reached; none if it is.
     pub(crate) unmet: Option<FoundUnmet>,
+    /// Changes of the question with which a plan reaches the goal.
+    pub(crate) changes: Vec<FoundChange>,
+}
+
+/// A change of the question with which a plan reaches the goal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct FoundChange {
+    /// The key of the field to change.
+    pub(crate) key: String,
+    /// Its new text; an empty one clears it.
+    pub(crate) value: String,
 }
 
 /// Why no plan reaches the goal.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FoundUnmet {
-    /// No layout works. With a change that helps: the key and the text of a field.
-    NoLayout(Option<(String, String)>),
-    /// The fastest plan takes this many days.
+    /// No layout works.
+    NoLayout,
+    /// The best plan takes this many days.
     TooSlow(f64),
     /// The cheapest plan costs `cost`; the budget is enough for `tokens`.
     TooExpensive { cost: f64, tokens: f64 },

@@ -1,12 +1,12 @@
 //! What the search found, as messages.
 
 use crate::message::search::{
-    AskedGoal, AskedGpu, AskedQuestion, FoundAnswer, FoundPlan, FoundUnmet, Spread, Trust,
+    AskedGoal, AskedGpu, AskedQuestion, FoundAnswer, FoundChange, FoundPlan, FoundUnmet, Spread, Trust,
 };
 use trainplan_shared::estimate::Confidence;
 use trainplan_shared::link;
 use trainplan_shared::message::Front;
-use trainplan_shared::question::{Goal, GpuAnswer, GpuOffer, PlannedRun, Question, Unmet};
+use trainplan_shared::question::{Goal, GpuAnswer, GpuOffer, PlannedRun, Question, Relaxation, Unmet};
 use trainplan_shared::search::Rule;
 
 const GIB: f64 = 1_073_741_824.0;
@@ -36,7 +36,7 @@ fn asked_gpu(offer: &GpuOffer) -> AskedGpu {
         name: offer.gpu.name.clone(),
         memory_gib: offer.gpu.hbm_gb,
         price: offer.price.as_ref().map(|price| (price.per_gpu_hour.low, price.per_gpu_hour.high)),
-        purchase: offer.price.and_then(|price| Some(price.source.form()?.title().to_ascii_lowercase())),
+        purchase: offer.price.and_then(|price| price.source.purchase()),
         software: offer.options.software.title(),
     }
 }
@@ -87,20 +87,17 @@ pub(super) fn answer(question: &Question, offer: &GpuOffer, answer: &GpuAnswer) 
         considered: counts.combinations,
         working: counts.valid() - counts.discarded_by(Rule::Memory),
         discarded: discarded.filter(|(_, count)| *count > 0).collect(),
-        unmet: answer.unmet.as_ref().map(unmet),
+        safe: answer.safe().map(plan),
+        unmet: answer.unmet.map(|unmet| match unmet {
+            Unmet::NoLayout => FoundUnmet::NoLayout,
+            Unmet::TooSlow { days } => FoundUnmet::TooSlow(days),
+            Unmet::TooExpensive { cost, tokens } => FoundUnmet::TooExpensive { cost, tokens },
+            Unmet::NoPrice => FoundUnmet::NoPrice,
+        }),
+        changes: answer.relaxations.iter().map(change).collect(),
     }
 }
 
-fn unmet(unmet: &Unmet) -> FoundUnmet {
-    match unmet {
-        Unmet::NoLayout(change) => {
-            let change = change.as_ref().map(|change| &change.setting);
-            FoundUnmet::NoLayout(
-                change.map(|setting| (setting.field.key().to_string(), setting.value.clone())),
-            )
-        }
-        Unmet::TooSlow { days } => FoundUnmet::TooSlow(*days),
-        Unmet::TooExpensive { cost, tokens } => FoundUnmet::TooExpensive { cost: *cost, tokens: *tokens },
-        Unmet::NoPrice => FoundUnmet::NoPrice,
-    }
+fn change(change: &Relaxation) -> FoundChange {
+    FoundChange { key: change.setting.field.key().to_string(), value: change.setting.value.clone() }
 }

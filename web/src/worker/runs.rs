@@ -9,7 +9,7 @@ use trainplan_shared::api::{LogLines, RunPage, RunSummary, ScoreSummary, ScoreVe
 use trainplan_shared::log::{LogName, Status};
 use trainplan_shared::result::{RunResult, read};
 use trainplan_shared::tables::{StoredRunColumn, cells};
-use trainplan_shared::units::{minute, significant};
+use trainplan_shared::units::{minute, readable, significant};
 use wasm_bindgen::JsCast;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{Blob, Url};
@@ -135,7 +135,7 @@ pub(super) async fn scores(id: &str) -> Result<Table, RequestError> {
             report.status.title().to_string(),
             or_none(report.recipe),
             or_none(report.step_time_s.map(|stat| significant(stat.mean, 5))),
-            or_none(report.mfu.map(|mfu| format!("{:.2}", mfu * 100.0))),
+            or_none(report.mfu.map(|mfu| readable(mfu * 100.0))),
             scored_at.map_or_else(|| "as uploaded".to_string(), |at| minute(&at)),
         ]
     };

@@ -88,6 +88,8 @@ struct AnswerOutput<'a> {
     command: Option<String>,
     /// What to doubt in the best plan.
     warnings: Vec<String>,
+    /// The plan with the fewest GPUs that meets the deadline even at the slow end of its range; null if none does.
+    safe: Option<PlanOutput<'a>>,
     /// Why no plan reaches the goal; null if one does.
     unmet: Option<UnmetOutput<'a>>,
     /// The best layouts on as many GPUs as the best plan, or as the plan nearest to the goal; best first.
@@ -112,8 +114,8 @@ struct UnmetOutput<'a> {
     cost: Option<f64>,
     /// Tokens that the budget buys, if the cheapest plan is too expensive.
     tokens: Option<f64>,
-    /// The smallest change with which a layout works, if none does.
-    change: Option<ChangeOutput<'a>>,
+    /// Changes of the question with which a plan reaches the goal, each tried.
+    changes: Vec<ChangeOutput<'a>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -125,7 +127,7 @@ enum UnmetKind {
     NoPrice,
 }
 
-/// A change of the question with which a layout works.
+/// A change of the question with which a plan reaches the goal.
 #[derive(Debug, Serialize)]
 struct ChangeOutput<'a> {
     /// The flag to change, without dashes.
@@ -260,7 +262,8 @@ impl<'a> AnswerOutput<'a> {
             warnings: best.map_or_else(Vec::new, |run| {
                 run.cautions(question).iter().map(|caution| caution.text(Front::Search)).collect()
             }),
-            unmet: answer.unmet.as_ref().map(|unmet| UnmetOutput::new(unmet, found)),
+            safe: answer.safe().map(|run| PlanOutput::new(run, None)),
+            unmet: answer.unmet.map(|unmet| UnmetOutput::new(unmet, found)),
             layouts: found.layouts().iter().map(PlanOutput::from).collect(),
             published: answer.published.as_ref().map(|(recipe, run)| PublishedOutput {
                 recipe: recipe.id.to_string(),
@@ -275,21 +278,20 @@ impl<'a> AnswerOutput<'a> {
 }
 
 impl<'a> UnmetOutput<'a> {
-    fn new(unmet: &'a Unmet, found: &SearchedGpu<'a>) -> UnmetOutput<'a> {
+    fn new(unmet: Unmet, found: &SearchedGpu<'a>) -> UnmetOutput<'a> {
+        let changes = found.answer.relaxations.iter().map(|change| ChangeOutput {
+            flag: change.setting.field.search_flag(),
+            value: &change.setting.value,
+            plan: PlanOutput::new(&change.run, None),
+        });
         let text = unmet_sentence(unmet, found);
-        let output = |why| UnmetOutput { why, text, days: None, cost: None, tokens: None, change: None };
+        let output =
+            |why| UnmetOutput { why, text, days: None, cost: None, tokens: None, changes: changes.collect() };
         match unmet {
-            Unmet::NoLayout(relaxation) => UnmetOutput {
-                change: relaxation.as_ref().map(|change| ChangeOutput {
-                    flag: change.setting.field.search_flag(),
-                    value: &change.setting.value,
-                    plan: PlanOutput::new(&change.run, None),
-                }),
-                ..output(UnmetKind::NoLayout)
-            },
-            Unmet::TooSlow { days } => UnmetOutput { days: Some(*days), ..output(UnmetKind::TooSlow) },
+            Unmet::NoLayout => output(UnmetKind::NoLayout),
+            Unmet::TooSlow { days } => UnmetOutput { days: Some(days), ..output(UnmetKind::TooSlow) },
             Unmet::TooExpensive { cost, tokens } => {
-                UnmetOutput { cost: Some(*cost), tokens: Some(*tokens), ..output(UnmetKind::TooExpensive) }
+                UnmetOutput { cost: Some(cost), tokens: Some(tokens), ..output(UnmetKind::TooExpensive) }
             }
             Unmet::NoPrice => output(UnmetKind::NoPrice),
         }

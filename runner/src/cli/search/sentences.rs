@@ -1,13 +1,14 @@
 //! What a search says in words.
 
 use super::found::SearchedGpu;
-use trainplan_shared::cost::PriceSource;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::field::Field;
 use trainplan_shared::message;
 use trainplan_shared::message::Front;
 use trainplan_shared::problem::one_of;
-use trainplan_shared::question::{Goal, GpuCounts, GpuOffer, Objective, PlannedRun, Question, Unmet};
+use trainplan_shared::question::{
+    Goal, GpuCounts, GpuOffer, Objective, PlannedRun, Question, Relaxation, Unmet,
+};
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::search::{Rule, SearchCounts};
 use trainplan_shared::tables::cells;
@@ -98,10 +99,8 @@ pub(super) fn assumptions(question: &Question) -> String {
 fn price(offer: &GpuOffer, currency: &str) -> String {
     let name = &offer.gpu.name;
     let Some(price) = offer.price else { return format!("{name} unknown, set it with --price") };
-    let source = match price.source {
-        PriceSource::Assumed { form, .. } => format!("assumed: {}", form.title().to_lowercase()),
-        PriceSource::Yours => "yours".to_string(),
-    };
+    let source = price.source.purchase();
+    let source = source.map_or("yours".to_string(), |purchase| format!("assumed: {purchase}"));
     let range = price.per_gpu_hour.readable(|price| format!("{price:.2}"));
     format!("{name} {range} {currency} ({source})")
 }
@@ -122,12 +121,12 @@ pub(super) fn verdict(found: &[SearchedGpu<'_>]) -> String {
         [first, others @ ..] => others.iter().map(|other| compared(*first, *other)).collect(),
     };
     sentences.extend(late(question, &reaching));
-    let missing = found.iter().filter_map(|found| Some(unmet_sentence(found.answer.unmet.as_ref()?, found)));
+    let missing = found.iter().filter_map(|found| Some(unmet_sentence(found.answer.unmet?, found)));
     sentences.extend(missing);
     sentences.join(" ")
 }
 
-/// Returns which plans miss the goal at the slow or the expensive end of their range.
+/// Returns which plans miss the goal at the slow or the expensive end of their range, and which would not.
 fn late(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
     let is_late = |run: &PlannedRun| match question.goal {
         Goal::Deadline(limit) => run.time.days().high > limit,
@@ -138,16 +137,25 @@ fn late(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Op
         Goal::Budget(_) => ("expensive end", "exceeds the budget", "exceed the budget"),
         Goal::Deadline(_) | Goal::Open => ("slow end", "misses the deadline", "miss the deadline"),
     };
-    let late = reaching.iter().filter(|(_, run)| is_late(run));
-    let names: Vec<&str> = late.map(|(found, _)| &*found.offer.gpu.name).collect();
-    match &*names {
-        [] => None,
-        [name] => Some(format!("At the {end} of its range, {name} {misses}.")),
+    let late: Vec<&SearchedGpu<'_>> =
+        reaching.iter().filter(|(_, run)| is_late(run)).map(|(found, _)| *found).collect();
+    let names: Vec<&str> = late.iter().map(|found| &*found.offer.gpu.name).collect();
+    let text = match &*names {
+        [] => return None,
+        [name] => format!("At the {end} of its range, {name} {misses}."),
         [first @ .., last] => {
-            let names = format!("{} and {last}", first.join(", "));
-            Some(format!("At the {end} of their ranges, {names} {miss}."))
+            format!("At the {end} of their ranges, {} and {last} {miss}.", first.join(", "))
         }
-    }
+    };
+    let safe = late.iter().filter_map(|found| {
+        let gpus = group_digits(found.answer.safe()?.gpus.into());
+        Some(format!("{gpus} × {}", found.offer.gpu.name))
+    });
+    let safe: Vec<String> = safe.collect();
+    Some(match &*safe {
+        [] => text,
+        safe => format!("{text} {} would meet it even then.", one_of(safe)),
+    })
 }
 
 /// Returns the sentence about the only plan.
@@ -223,43 +231,41 @@ fn overlap(one: ValueRange, other: ValueRange) -> bool {
 }
 
 /// Returns why a GPU type has no plan, and what would help.
-pub(super) fn unmet_sentence(unmet: &Unmet, found: &SearchedGpu<'_>) -> String {
+pub(super) fn unmet_sentence(unmet: Unmet, found: &SearchedGpu<'_>) -> String {
     let SearchedGpu { question, offer, answer, .. } = *found;
     let name = &offer.gpu.name;
+    let changes: Vec<String> = answer.relaxations.iter().map(change_text).collect();
+    let changed = || match &*changes {
+        [] => String::new(),
+        changes => format!(" It works {}.", one_of(changes)),
+    };
     match unmet {
-        Unmet::NoLayout(None) => format!("No layout works on {name}, and no single change helps."),
-        Unmet::NoLayout(Some(change)) => {
-            let setting = &change.setting;
-            let without = setting.value.is_empty();
-            let with = match without {
-                true => message!["without ", setting.field],
-                false => message!["with ", setting.clone()],
-            };
-            format!(
-                "No layout works on {name}. One works {}: {} on {} GPUs, {} days.",
-                with.text(Front::Search),
-                change.run.layout.candidate,
-                group_digits(change.run.gpus.into()),
-                readable_days(change.run.days)
-            )
+        Unmet::NoLayout if changes.is_empty() => {
+            format!("No layout works on {name}, and no single change helps.")
         }
+        Unmet::NoLayout => format!("No layout works on {name}.{}", changed()),
         Unmet::TooSlow { days } => {
             let gpus = answer.layouts.first().map_or(0, |run| run.gpus);
             let limit = match question.goal {
                 Goal::Deadline(limit) => format!(", not {}", significant(limit, 4)),
                 Goal::Budget(_) | Goal::Open => String::new(),
             };
+            let is_last = answer.points.last().is_some_and(|run| run.gpus == gpus);
+            let most = if is_last { ", the most that were searched" } else { "" };
             format!(
-                "The fastest plan on {name} takes {} days{limit}, on {} GPUs.",
-                readable_days(*days),
-                group_digits(gpus.into())
+                "The best plan on {name} takes {} days{limit}, on {} GPUs{most}.{}",
+                readable_days(days),
+                group_digits(gpus.into()),
+                changed()
             )
         }
-        Unmet::TooExpensive { cost, tokens } => format!(
-            "The cheapest plan on {name} costs {}. The budget buys {} tokens.",
-            cells::money(*cost, currency(question)),
-            rounded_count(*tokens)
-        ),
+        Unmet::TooExpensive { cost, .. } => {
+            format!(
+                "The cheapest plan on {name} costs {}.{}",
+                cells::money(cost, currency(question)),
+                changed()
+            )
+        }
         Unmet::NoPrice => message![
             format!("No price of the {name} is known, so no budget can be met: set "),
             message::Setting::new(Field::Price, format!("{}=2.95", offer.gpu.id)),
@@ -267,6 +273,17 @@ pub(super) fn unmet_sentence(unmet: &Unmet, found: &SearchedGpu<'_>) -> String {
         ]
         .text(Front::Search),
     }
+}
+
+/// Returns a change with the plan that works with it: "with --gpus 512 (61 days on 512 GPUs)".
+fn change_text(change: &Relaxation) -> String {
+    let setting = &change.setting;
+    let text = match setting.value.is_empty() {
+        true => message!["without ", setting.field],
+        false => message!["with ", setting.clone()],
+    };
+    let (gpus, days) = (group_digits(change.run.gpus.into()), readable_days(change.run.days));
+    format!("{} ({days} days on {gpus} GPUs)", text.text(Front::Search))
 }
 
 /// Returns how the best layout compares with the published one.

@@ -88,6 +88,12 @@ pub(super) fn Scatter() -> impl IntoView {
         let title = quantity.get().title();
         format!("Chart of {title} of {} runs. The table below has the same runs.", group_digits(count as f64))
     });
+    let left_out = move || {
+        let (drawn, shown) = (points.with(Vec::len), state.shown.with(Vec::len));
+        let [drawn, shown, without] = [drawn, shown, shown - drawn].map(|count| group_digits(count as f64));
+        (drawn != shown)
+            .then(|| format!("{drawn} of {shown} are in the chart; {without} have no such measurement."))
+    };
     let pick = Callback::new(move |key: String| state.picked.set(key.parse().ok()));
     let choose = move |key: &'static str| move |event| address.set_own(key, event_target_value(&event));
     view! {
@@ -118,6 +124,7 @@ pub(super) fn Scatter() -> impl IntoView {
                 </div>
             </div>
             <Chart chart summary pick />
+            {move || left_out().map(|text| view! { <p class="basis">{text}</p> })}
             <Picked />
         </section>
     }

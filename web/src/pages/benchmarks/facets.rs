@@ -1,12 +1,24 @@
 //! The facets: the values of each property with the number of runs, to select some.
 
-use super::{Benchmarks, SOURCE};
+use super::Benchmarks;
 use crate::address::Address;
 use leptos::prelude::*;
 use trainplan_shared::benchmarks::{BenchmarkFacet, FacetCount};
+use trainplan_shared::units::group_digits;
 
 /// The width in CSS pixels above which the facets are open from the start.
 const WIDE: f64 = 720.0;
+
+/// The facets, column by column: short lists share one.
+const COLUMNS: [&[BenchmarkFacet]; 7] = [
+    &[BenchmarkFacet::Kind, BenchmarkFacet::Measured],
+    &[BenchmarkFacet::Model],
+    &[BenchmarkFacet::Gpu],
+    &[BenchmarkFacet::Gpus],
+    &[BenchmarkFacet::Precision, BenchmarkFacet::Series],
+    &[BenchmarkFacet::Source],
+    &[BenchmarkFacet::Release],
+];
 
 /// Returns whether the window is wide enough for tables with many columns.
 pub(super) fn is_wide() -> bool {
@@ -29,7 +41,9 @@ pub(super) fn Facets() -> impl IntoView {
         <details class="facets" open=is_wide()>
             <summary>{selected}</summary>
             <div role="group" aria-label="Filters">
-                {BenchmarkFacet::ALL.into_iter().map(|facet| view! { <FacetBox facet /> }).collect_view()}
+                {COLUMNS.into_iter().map(|facets| view! {
+                    <div class="facet-column">{facets.iter().map(|facet| view! { <FacetBox facet=*facet /> }).collect_view()}</div>
+                }).collect_view()}
             </div>
         </details>
     }
@@ -71,7 +85,7 @@ fn FacetBox(facet: BenchmarkFacet) -> impl IntoView {
                                         }
                                     />
                                     <span>{title}</span>
-                                    <small>{move || of(&of_count).map_or(0, |count| count.count)}</small>
+                                    <small>{move || group_digits(of(&of_count).map_or(0, |count| count.count) as f64)}</small>
                                 </label>
                             </li>
                         }
@@ -88,6 +102,18 @@ fn toggle(state: Benchmarks, facet: BenchmarkFacet, value: &str) {
     let address: Address = state.address;
     match facet.field() {
         Some(field) => address.set(field, text),
-        None => address.set_own(SOURCE, text),
+        None => address.set_own(facet.id(), text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_facet_is_in_one_column() {
+        let mut shown: Vec<BenchmarkFacet> = COLUMNS.concat();
+        shown.sort_unstable();
+        assert_eq!(shown, BenchmarkFacet::ALL);
     }
 }

@@ -27,10 +27,8 @@ use wasm_bindgen_futures::JsFuture;
 /// The address of the page.
 pub(crate) const PATH: &str = "/benchmarks";
 
-/// The address's keys of the page: the source, whether tiny models are shown, and the chart's axes and colours.
-const KEYS: &[&str] = &[SOURCE, TINY, CHART_Y, CHART_X, COLOUR];
-const SOURCE: &str = "src";
-const TINY: &str = "tiny";
+/// The address's keys of the page: those of two facets, and the chart's axes and colours.
+const KEYS: &[&str] = &[BenchmarkFacet::Source.id(), BenchmarkFacet::Kind.id(), CHART_Y, CHART_X, COLOUR];
 const CHART_Y: &str = "y";
 const CHART_X: &str = "x";
 const COLOUR: &str = "colour";
@@ -55,6 +53,14 @@ impl Benchmarks {
         use_context().expect("the Benchmarks page provides its state")
     }
 
+    /// Returns how many of the shown rows were measured.
+    fn measured(self) -> usize {
+        let is_measured = |row: &Benchmark| row.step_time_s.is_some();
+        self.rows.with(|rows| {
+            self.shown.with(|shown| shown.iter().filter(|place| is_measured(&rows[**place])).count())
+        })
+    }
+
     /// Calls `read` with a row.
     fn with_row<T>(self, place: usize, read: impl FnOnce(&Benchmark) -> T) -> Option<T> {
         self.rows.with(|rows| rows.get(place).map(read))
@@ -76,13 +82,12 @@ pub(crate) fn BenchmarksPage() -> impl IntoView {
     });
 
     let text = move |facet: BenchmarkFacet| {
-        facet.field().map_or_else(|| address.own(SOURCE), |field| address.text(field))
+        facet.field().map_or_else(|| address.own(facet.id()), |field| address.text(field))
     };
     let read = Memo::new(move |_| {
-        let with_tiny = address.own(TINY) == "yes";
         rows.with(|rows| match rows.is_empty() {
             true => (BenchmarkFilter::default(), Vec::new()),
-            false => BenchmarkFilter::read(rows, text, with_tiny),
+            false => BenchmarkFilter::read(rows, text),
         })
     });
     let filter = Memo::new(move |_| read.with(|(filter, _)| filter.clone()));
@@ -146,14 +151,9 @@ pub(crate) fn BenchmarksPage() -> impl IntoView {
 #[component]
 fn CountLine() -> impl IntoView {
     let state = Benchmarks::of_page();
-    let measured = move || {
-        let count = |of: fn(&Benchmark) -> bool| {
-            state
-                .shown
-                .with(|shown| state.rows.with(|rows| shown.iter().filter(|place| of(&rows[**place])).count()))
-        };
-        (count(|row| row.step_time_s.is_some()), count(|row| row.recipe.is_some()))
-    };
+    let all = move || state.rows.with(|rows| rows.len());
+    let shown = move || state.shown.with(Vec::len);
+    let measured = Memo::new(move |_| state.measured());
     let save = move |_| {
         let rows: Vec<Benchmark> = state
             .shown
@@ -163,27 +163,17 @@ fn CountLine() -> impl IntoView {
             let _ = as_file(&text, "trainplan-benchmarks.csv");
         }
     };
-    let is_tiny = move || state.address.own(TINY) == "yes";
-    let tiny = move || state.rows.with(|rows| rows.iter().filter(|row| row.is_tiny).count());
     view! {
         <div class="count-line">
             <p aria-live="polite">
-                <strong>{move || group_digits(measured().0 as f64)}</strong>" measured runs · "
-                <strong>{move || measured().1}</strong>" published recipes"
+                <strong>{move || group_digits(shown() as f64)}</strong>
+                {move || format!(
+                    " of {} shown: {} measured runs and {} recipes that nobody measured",
+                    group_digits(all() as f64),
+                    group_digits(measured.get() as f64),
+                    group_digits((shown() - measured.get()) as f64),
+                )}
             </p>
-            <span class="switch">
-                <label>
-                    <input
-                        type="checkbox"
-                        prop:checked=is_tiny
-                        on:change=move |event| {
-                            let text = if event_target_checked(&event) { "yes" } else { "" };
-                            state.address.set_own(TINY, text);
-                        }
-                    />
-                    {move || format!("Include {} runs of tiny models on one node", tiny())}
-                </label>
-            </span>
             <Show when=move || state.filter.with(|filter| !filter.is_empty())>
                 <a href=PATH class="action">"Clear filters"</a>
             </Show>

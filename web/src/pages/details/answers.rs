@@ -1,5 +1,6 @@
 //! The shown plan: days to train, step time, tokens per second and MFU, with their derivation.
 
+use super::chosen::HEADLINE_ID;
 use super::estimate::{Fit, LaunchFit};
 use super::step_time::{PlannedStep, StepTimeSource};
 use super::{BROKEN, CatalogEntry, Plan};
@@ -8,8 +9,9 @@ use crate::components::copy::CopyButton;
 use crate::components::field::{ChoiceField, ProblemText, TextField};
 use crate::components::maths::Maths;
 use crate::message::WholeRun;
+use crate::message::search::Spread;
 use crate::pages::plan::question::has_scenario;
-use crate::pages::plan::verdict::money;
+use crate::pages::plan::verdict::{cost_texts, energy_range};
 use leptos::prelude::*;
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::convention::Convention;
@@ -20,7 +22,8 @@ use trainplan_shared::message::Front;
 use trainplan_shared::metrics::Metrics;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::units::{
-    format_count, group_digits, parse_count, parse_days, percent, readable, readable_days, readable_range,
+    days, format_count, group_digits, parse_count, parse_days, percent, readable, readable_days,
+    readable_range, rounded_count, seconds,
 };
 
 /// The headline, the figures and their derivation.
@@ -38,11 +41,11 @@ pub(super) fn Answers() -> impl IntoView {
         window().location().href().unwrap_or_default()
     });
     view! {
-        <section class="answers" aria-labelledby="headline">
+        <section class="answers" aria-labelledby=HEADLINE_ID>
             <header>
                 <div>
                     <small>{move || kind(plan)}</small>
-                    <h2 id="headline">{move || headline(plan)}</h2>
+                    <h2 id=HEADLINE_ID tabindex="-1">{move || headline(plan)}</h2>
                 </div>
                 <CopyButton text=link label="Copy link" />
             </header>
@@ -159,15 +162,9 @@ fn step_basis(scenario: &Scenario, step: &PlannedStep) -> (&'static str, String)
             ("Assumed MFU.", format!("Calculated from an MFU of {}, not predicted.", mfu()))
         }
         StepTimeSource::Predicted { low, high } => {
-            let ends = |value: f64| (value * low, value * high);
-            let seconds = readable_range(ends(metrics.step_time_s), readable);
-            let range = match metrics.time_to_train_days {
-                Some(days) => {
-                    format!("{} days ({seconds} s per step)", readable_range(ends(days), readable_days))
-                }
-                None => format!("{seconds} s per step"),
-            };
-            ("Predicted, not measured.", format!("80 % range: {range}."))
+            let ends = (metrics.step_time_s * low, metrics.step_time_s * high);
+            let range = readable_range(ends, readable);
+            ("Predicted, not measured.", format!("80\u{a0}% range: {range}\u{a0}s per step."))
         }
         StepTimeSource::RecipeMfu => {
             let mfu = mfu();
@@ -176,25 +173,52 @@ fn step_basis(scenario: &Scenario, step: &PlannedStep) -> (&'static str, String)
     }
 }
 
-/// The four figures.
+/// The figures of the plan: those of a step, and those of the whole run.
 #[component]
 fn Figures() -> impl IntoView {
     let plan = Plan::of_page();
+    // The prediction's step time may differ from the published or typed one, which has no run with failures.
+    let run = Memo::new(move |_| {
+        let is_predicted = plan.step.with(|step| {
+            step.as_ref().is_some_and(|step| matches!(step.source, StepTimeSource::Predicted { .. }))
+        });
+        plan.calculator.prediction.latest().filter(|_| is_predicted)?.run.clone()
+    });
     let figure = move |value: fn(&PlannedStep) -> String| {
         move || plan.step.with(|step| step.as_ref().map_or("–".to_string(), value))
     };
     let days_label = move || match plan.step.get().map(|step| step.metrics) {
         Some(Metrics { time_to_train_days: None, .. }) => "Days to train: not defined for a proxy".into(),
-        Some(metrics) => format!("{} tokens, without failures", format_count(metrics.tokens)),
+        Some(metrics) => {
+            let failures = if run.with(Option::is_some) { "with failures" } else { "without failures" };
+            format!("{} tokens, {failures}", format_count(metrics.tokens))
+        }
         None => "Time to train".to_string(),
     };
-    let interval = move || plan.step.with(|step| step.as_ref().and_then(days_interval));
+    let deadline =
+        Memo::new(move |_| plan.question.with(|question| question.get(Field::Deadline).and_then(parse_days)));
+    let missed =
+        move || deadline.get().filter(|limit| run.get().is_some_and(|run| run.expected_days > *limit));
+    let main_days = move || match run.get() {
+        Some(run) => {
+            (days(run.expected_days), Some(format!("({})", readable_range(run.days, readable_days))))
+        }
+        None => plan.step.with(|step| match step {
+            Some(step) => (days_without_failures(step), days_interval(step)),
+            None => ("–".to_string(), None),
+        }),
+    };
     let is_stale = move || plan.step.with(|step| step.as_ref().is_some_and(|step| step.is_stale));
     view! {
         <dl class="figures" class:stale=is_stale aria-busy=move || is_stale().to_string() aria-live="polite">
             <div class="figure main">
                 <dt>{days_label}</dt>
-                <dd data-figure="days">{figure(days)} " " <small>{interval}</small></dd>
+                <dd data-figure="days" class:late=move || missed().is_some()>
+                    {move || main_days().0} " " <small>{move || main_days().1}</small>
+                    {move || missed().map(|limit| view! {
+                        <span class="late">{format!("Misses the deadline of {}.", days(limit))}</span>
+                    })}
+                </dd>
             </div>
             <div class="figure"><dt>"Step time"</dt><dd data-figure="step-time">{figure(step_time)}</dd></div>
             <div class="figure">
@@ -206,67 +230,49 @@ fn Figures() -> impl IntoView {
                 <dd data-figure="mfu">{figure(|step| percent(step.metrics.mfu.unwrap_or(0.0)))}</dd>
             </div>
         </dl>
-        <RunFigures />
+        {move || run.get().map(|run| {
+            let without_failures = plan.step.with(|step| step.as_ref().map(days_without_failures));
+            view! { <RunFigures run without_failures=without_failures.unwrap_or_default() /> }
+        })}
     }
 }
 
-/// What the whole run takes, with failures, and whether it reaches the goal of the question.
+/// What the whole run takes, beside its days.
 #[component]
-fn RunFigures() -> impl IntoView {
-    let plan = Plan::of_page();
-    // The prediction's step time may differ from the published or typed one.
-    let run = Memo::new(move |_| {
-        let is_predicted = plan.step.with(|step| {
-            step.as_ref().is_some_and(|step| matches!(step.source, StepTimeSource::Predicted { .. }))
-        });
-        plan.calculator.prediction.latest().filter(|_| is_predicted)?.run.clone()
+fn RunFigures(run: WholeRun, without_failures: String) -> impl IntoView {
+    let cost = run.cost.map(|(low, high)| {
+        // The geometric mean is the middle of a range that spans a factor, as in the search.
+        cost_texts(Spread { low, mid: (low * high).sqrt(), high }, &run.currency)
     });
-    let goal = move |field: Field| plan.question.with(|question| question.get(field).map(str::to_string));
-    let view = move |run: WholeRun| {
-        let limit = goal(Field::Deadline).and_then(|text| parse_days(&text));
-        let is_late = limit.filter(|limit| run.expected_days > *limit);
-        let cost = run.cost.map(|(low, high)| {
-            // The geometric mean is the middle of a range that spans a factor.
-            (money((low * high).sqrt(), &run.currency), money(low, &run.currency), money(high, &run.currency))
-        });
-        let form = run.purchase.clone().map_or(String::new(), |form| format!(", {form}"));
-        view! {
-            <dl class="figures small">
+    let (low, high) = run.mwh;
+    let (energy, energy_range) = energy_range(Spread { low, mid: (low + high) / 2.0, high });
+    let form = run.purchase.clone().map_or(String::new(), |form| format!(", {form}"));
+    view! {
+        <dl class="figures small">
+            {cost.map(|(cost, range)| view! {
                 <div class="figure">
-                    <dt>"Days with failures"</dt>
-                    <dd data-figure="days-with-failures" class:late=is_late.is_some()>
-                        {readable_days(run.expected_days)} " "
-                        <small>"(" {readable_range(run.days, readable_days)} ")"</small>
-                        {is_late.map(|limit| view! {
-                            <span class="late">{format!("Misses the deadline of {} days.", readable_days(limit))}</span>
-                        })}
-                    </dd>
+                    <dt>"Cost" {form}</dt>
+                    <dd data-figure="cost">{cost} " " <small>"(" {range} ")"</small></dd>
                 </div>
-                {cost.map(|(cost, low, high)| view! {
-                    <div class="figure">
-                        <dt>"Cost" {form}</dt>
-                        <dd data-figure="cost">{cost} " " <small>"(" {low} "–" {high} ")"</small></dd>
-                    </div>
-                })}
-                <div class="figure">
-                    <dt>"Energy, MWh"</dt>
-                    <dd data-figure="energy">
-                        {readable((run.mwh.0 + run.mwh.1) / 2.0)} " "
-                        <small>"(" {readable_range(run.mwh, readable)} ")"</small>
-                    </dd>
-                </div>
-            </dl>
-        }
-    };
-    move || run.get().map(view)
+            })}
+            <div class="figure">
+                <dt>"Energy"</dt>
+                <dd data-figure="energy">{energy} " " <small>"(" {energy_range} ")"</small></dd>
+            </div>
+            <div class="figure">
+                <dt>"Without failures"</dt>
+                <dd data-figure="days-without-failures">{without_failures}</dd>
+            </div>
+        </dl>
+    }
 }
 
-fn days(step: &PlannedStep) -> String {
-    let days = |days| format!("{}\u{a0}days", readable_days(days));
+/// Returns the days of the steps alone, without failures and restarts.
+fn days_without_failures(step: &PlannedStep) -> String {
     step.metrics.time_to_train_days.map_or("–".into(), days)
 }
 
-/// Returns the interval of predicted days in parentheses.
+/// Returns the interval of predicted days without failures in parentheses.
 fn days_interval(step: &PlannedStep) -> Option<String> {
     let StepTimeSource::Predicted { low, high } = step.source else { return None };
     let days = step.metrics.time_to_train_days?;
@@ -275,10 +281,10 @@ fn days_interval(step: &PlannedStep) -> Option<String> {
 
 /// Returns the step time with its unit: a published or typed one as it was given, any other one rounded.
 fn step_time(step: &PlannedStep) -> String {
-    let seconds = step.metrics.step_time_s;
+    let given = step.metrics.step_time_s;
     match step.source {
-        StepTimeSource::Published | StepTimeSource::Typed => format!("{seconds} s"),
-        _ => format!("{} s", readable(seconds)),
+        StepTimeSource::Published | StepTimeSource::Typed => format!("{given}\u{a0}s"),
+        _ => seconds(given),
     }
 }
 
@@ -387,7 +393,7 @@ fn summary(scenario: &Scenario) -> Vec<(&'static str, String)> {
     if layout.pp() > 1 {
         rows.push(("Layers per stage", layers_per_stage(layout.stages())));
     }
-    rows.push(("Tokens per step", group_digits(batch.tokens())));
+    rows.push(("Tokens per step", rounded_count(batch.tokens())));
     rows
 }
 
@@ -408,7 +414,7 @@ fn published(scenario: &Scenario) -> Option<String> {
         days => format!("{days} days for 1T tokens"),
     };
     Some(format!(
-        "As published: {} s, {} tokens/s, {} % MFU, {days}.",
+        "As published: {}\u{a0}s, {} tokens/s, {}\u{a0}% MFU, {days}.",
         baseline.step_time_s,
         group_digits(baseline.printed_tokens()?),
         baseline.printed_mfu_pct
@@ -442,17 +448,17 @@ mod tests {
             (
                 "r=llama3.1-405b/h100/fp8/512@25.04&st=40%25",
                 "Assumed MFU.",
-                "Calculated from an MFU of 40 %, not predicted.",
+                "Calculated from an MFU of 40.0\u{a0}%, not predicted.",
             ),
             (
                 "r=llama3.1-405b/h100/fp8/512@25.04&n=4096",
                 "Predicted, not measured.",
-                "80 % range: 7.59–9.66 days (11.0–14.0 s per step).",
+                "80\u{a0}% range: 11.0–14.0\u{a0}s per step.",
             ),
             (
                 "r=llama3.1-405b/h100/bf16/64@25.04&mbs=2&n=128",
                 "Predicted, not measured.",
-                "80 % range: 11.0–14.0 s per step.",
+                "80\u{a0}% range: 11.0–14.0\u{a0}s per step.",
             ),
         ] {
             assert_eq!(sentence(link), (lead, text.to_string()), "{link}");
@@ -469,6 +475,9 @@ mod tests {
         let (_, scenario) = scenario("r=llama3.1-405b/h100/fp8/512@25.04");
         assert_eq!(scenario_title(&scenario), "Llama 3.1 405B on 512 × H100, FP8");
         let published = published(&scenario).expect("published figures");
-        assert!(published.starts_with("As published: 12.37 s, 169,535 tokens/s, 44.35 % MFU"), "{published}");
+        assert!(
+            published.starts_with("As published: 12.37\u{a0}s, 169,535 tokens/s, 44.35\u{a0}% MFU"),
+            "{published}"
+        );
     }
 }

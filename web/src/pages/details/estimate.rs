@@ -6,13 +6,14 @@ use super::steppers::Steppers;
 use super::{BROKEN, Plan};
 use crate::components::chart::{BarChart, BarKind, Chart, Drawing};
 use crate::components::numbers::{Numbers, Table};
-use crate::message::{Bars, FieldChange, Prediction, Remedy};
+use crate::message::{Bars, EvidenceRun, FieldChange, Prediction, Remedy, Warning};
 use leptos::prelude::*;
 use trainplan_shared::field::Field;
 use trainplan_shared::metrics::Metrics;
 use trainplan_shared::planning::StepTime;
 use trainplan_shared::units::{
-    format_count, group_three_digits, readable, readable_days, readable_range, signed_percent,
+    capacity, format_count, group_three_digits, one_decimal, percent, readable, readable_days,
+    readable_range, signed_percent,
 };
 
 /// The frame of an estimate's panel. It stays visible, in grey, until the next estimate is ready.
@@ -76,7 +77,7 @@ pub(super) fn EvidencePanel() -> impl IntoView {
     view! {
         <EstimateFrame title="Evidence">
             <p>{move || latest(plan).basis}</p>
-            <Anchors />
+            <EvidenceTable />
         </EstimateFrame>
     }
 }
@@ -118,18 +119,21 @@ pub(super) fn Fit() -> impl IntoView {
     }
 }
 
+/// Returns the warning that the plan doesn't fit with the software of its launch, although it fits by the estimate.
+pub(super) fn launch_misfit(plan: Plan) -> Option<Warning> {
+    if !latest(plan).fits {
+        return None;
+    }
+    let launched = plan.calculator.launch.latest()?;
+    let mut warnings = launched.launch.as_ref()?.warnings.iter();
+    warnings.find(|warning| warning.is_of_memory).cloned()
+}
+
 /// A warning if the launch uses other software than the estimate, in which the plan doesn't fit.
 #[component]
 pub(super) fn LaunchFit() -> impl IntoView {
     let plan = Plan::of_page();
-    let warning = Memo::new(move |_| {
-        if !latest(plan).fits {
-            return None;
-        }
-        let launched = plan.calculator.launch.latest()?;
-        let mut warnings = launched.launch.as_ref()?.warnings.iter();
-        warnings.find(|warning| warning.is_of_memory).cloned()
-    });
+    let warning = Memo::new(move |_| launch_misfit(plan));
     let change = move |_| {
         if let Some(warning) = warning.get_untracked() {
             plan.address.update(|spec| {
@@ -166,19 +170,54 @@ fn RemedyChip(remedy: Remedy) -> impl IntoView {
     view! { <button type="button" class="chip" on:click=change>{title}</button> }
 }
 
-/// The measurements behind the estimate.
+/// The table of the measured runs behind the estimate.
 #[component]
-fn Anchors() -> impl IntoView {
+fn EvidenceTable() -> impl IntoView {
     let plan = Plan::of_page();
-    let anchors = move || latest(plan).anchors;
+    let runs = move || latest(plan).evidence;
     view! {
-        <Show when=move || !anchors().is_empty()>
-            <h3>"Measurements behind this estimate"</h3>
-            <ul class="plain">
-                {move || anchors().into_iter().map(|anchor| view! { <li>{anchor}</li> }).collect_view()}
-            </ul>
+        <Show when=move || !runs().is_empty()>
+            <div class="scroll" tabindex="0" role="region" aria-labelledby="evidence-title">
+                <table class="cards evidence">
+                    <caption id="evidence-title">"Nearest measured runs"</caption>
+                    <thead>
+                        <tr>
+                            <th scope="col">"Run"</th>
+                            <th scope="col">"Layout"</th>
+                            <th scope="col">"Measured by"</th>
+                            <th scope="col">"Similarity"</th>
+                            <th scope="col" class="number">"Prediction error"</th>
+                        </tr>
+                    </thead>
+                    <tbody>{move || runs().into_iter().map(evidence_row).collect_view()}</tbody>
+                </table>
+            </div>
+            <p class="basis">
+                "Prediction error: predicted over measured step time, with every measurement of that run left out. "
+                "A dash means that no prediction was judged on the run."
+            </p>
         </Show>
     }
+}
+
+fn evidence_row(run: EvidenceRun) -> impl IntoView {
+    let similarity = percent(run.likeness);
+    view! {
+        <tr>
+            <th scope="row">{run.what}</th>
+            <td data-label="Layout" class="layout">{run.layout}</td>
+            <td data-label="Measured by">{run.releases.join(", ")}</td>
+            <td data-label="Similarity">{similarity} " " <small>{run.closeness.title()}</small></td>
+            <td data-label="Prediction error" class="number">{held_out(run.held_out)}</td>
+        </tr>
+    }
+}
+
+/// Returns the least and the largest error, or a dash.
+fn held_out(errors: Option<(f64, f64)>) -> String {
+    let Some((low, high)) = errors else { return "–".to_string() };
+    let (low, high) = (signed_percent(low), signed_percent(high));
+    if low == high { low } else { format!("{low} to {high}") }
 }
 
 /// Returns the predicted figures with their intervals, beside the published ones, else those of a typed step
@@ -243,7 +282,7 @@ fn comparison_table(
         row("Tokens per second".into(), |metrics| Some(metrics.tokens_per_s), group_three_digits),
         row("MFU, %".into(), |metrics| Some(metrics.mfu? * 100.0), readable),
         row(
-            format!("Days for {} tokens", format_count(mid.tokens)),
+            format!("Days for {} tokens, without failures", format_count(mid.tokens)),
             |metrics| metrics.time_to_train_days,
             readable_days,
         ),
@@ -265,7 +304,7 @@ fn time(prediction: Prediction) -> BarChart {
 
 fn memory(prediction: Prediction) -> BarChart {
     let limit = prediction.capacity_gib;
-    let kind = BarKind::Stacked { name: format!("{limit:.0} GiB"), limit };
+    let kind = BarKind::Stacked { name: capacity(limit), limit };
     BarChart { bars: prediction.memory, unit: "GiB", kind }
 }
 
@@ -302,8 +341,8 @@ fn table(title: &str, chart: &BarChart) -> Table {
         let total: f64 = of(bar).sum();
         let mut cells = vec![label.clone()];
         match is_waterfall {
-            true => cells.extend([format!("{:.1} %", total / whole * 100.0), format!("{total:.3}")]),
-            false => cells.extend(of(bar).chain([total]).map(|value| format!("{value:.1}"))),
+            true => cells.extend([percent(total / whole), readable(total)]),
+            false => cells.extend(of(bar).chain([total]).map(one_decimal)),
         }
         cells
     };
@@ -338,13 +377,20 @@ mod tests {
         assert_eq!(table.head, ["", "Predicted", "80 % interval", "Published", "Difference"]);
         assert_eq!(table.rows[0], ["Step time, s", "12.0", "11.0–14.0", "12.4", "-3.0 %"]);
         assert_eq!(table.rows[1][2], "150,000–191,000");
-        assert_eq!(table.rows[3], ["Days for 1T tokens", "66", "61–77", "68", "-3.0 %"]);
+        assert_eq!(table.rows[3], ["Days for 1T tokens, without failures", "66", "61–77", "68", "-3.0 %"]);
         let corrected = comparison_table(&prediction, published(Some(0.02)), metrics, "MFU");
         assert_eq!(corrected.head[4], "Predicted without this run");
         assert_eq!(corrected.rows[0], ["Step time, s", "12.0", "11.0–14.0", "12.4", "+2.0 %"]);
         assert_eq!(corrected.rows[1][4], "-2.0 %");
         let alone = comparison_table(&prediction, None, metrics, "MFU");
         assert_eq!(alone.rows[0], ["Step time, s", "12.0", "11.0–14.0"]);
+    }
+
+    #[test]
+    fn a_held_out_error_is_a_range_if_several_predictions_were_judged() {
+        assert_eq!(held_out(None), "–");
+        assert_eq!(held_out(Some((0.0311, 0.0312))), "+3.1 %");
+        assert_eq!(held_out(Some((-0.01, 0.02))), "-1.0 % to +2.0 %");
     }
 
     fn bars(kind: BarKind) -> BarChart {
@@ -357,7 +403,7 @@ mod tests {
     #[test]
     fn a_table_of_bars_lists_shares_or_parts() {
         let waterfall = table("Time", &bars(BarKind::Waterfall));
-        assert_eq!(waterfall.rows, [["Stage 1", "25.0 %", "1.000"], ["Stage 2", "75.0 %", "3.000"]]);
+        assert_eq!(waterfall.rows, [["Stage 1", "25.0\u{a0}%", "1.00"], ["Stage 2", "75.0\u{a0}%", "3.00"]]);
         let stacked = table("Memory", &bars(BarKind::Stacked { name: "80 GiB".into(), limit: 80.0 }));
         assert_eq!(stacked.head, ["", "Weights", "Logits", "Total"]);
         assert_eq!(stacked.rows[1], ["Stage 2", "0.0", "3.0", "3.0"]);

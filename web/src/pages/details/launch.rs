@@ -1,6 +1,7 @@
 //! The launch panel: the script that starts the scenario, and its options.
 
 use super::Plan;
+use super::estimate::launch_misfit;
 use crate::components::copy::{CopyButton, DownloadButton};
 use crate::components::field::{ChoiceField, FormField, ProblemText};
 use crate::message::{Launch, Refusal, Step, Warning};
@@ -155,7 +156,15 @@ fn Refusals(refusals: Vec<Refusal>, kind: &'static str, title: &'static str) -> 
 /// The script, its warnings, and the instructions before and after the launch.
 #[component]
 fn Script() -> impl IntoView {
-    let launched = Plan::of_page().calculator.launch;
+    let plan = Plan::of_page();
+    let launched = plan.calculator.launch;
+    let warnings = move || {
+        // The page says above all tabs that the launch doesn't fit.
+        let above = launch_misfit(plan);
+        let warnings =
+            launched.latest().and_then(|launched| Some(launched.launch.as_ref()?.warnings.clone()));
+        warnings.into_iter().flatten().filter(move |warning| Some(warning) != above.as_ref())
+    };
     let launch = move || launched.latest().and_then(|launched| launched.launch.clone()).unwrap_or_default();
     let of = move |value: fn(Launch) -> String| Signal::derive(move || value(launch()));
     let steps = move |value: fn(Launch) -> Vec<Step>| Signal::derive(move || value(launch()));
@@ -165,7 +174,7 @@ fn Script() -> impl IntoView {
     // While a new script is on its way, the old one can't be copied.
     let is_old = Signal::derive(move || launched.is_pending());
     view! {
-        {move || launch().warnings.into_iter().map(|warning| view! { <LaunchWarning warning /> }).collect_view()}
+        {move || warnings().map(|warning| view! { <LaunchWarning warning /> }).collect_view()}
         <p class="basis">{of(|launch| launch.runs)}</p>
         <pre tabindex="0" aria-label="Launch script" data-script>{script}</pre>
         <div class="buttons">
@@ -200,9 +209,9 @@ fn LaunchWarning(warning: Warning) -> impl IntoView {
         settings.iter().map(|(field, value)| format!("{} {value}", field.label())).collect();
     let button = (!settings.is_empty()).then(|| {
         view! {
-            <button type="button" on:click=move |_| address.update(|spec| {
+            <button type="button" class="action" aria-label=format!("Apply: {}", names.join(", ")) on:click=move |_| address.update(|spec| {
                 settings.iter().for_each(|(field, value)| spec.set(*field, value.as_str()));
-            })>{format!("Set {}", names.join(", "))}</button>
+            })>"Apply"</button>
         }
     });
     view! {

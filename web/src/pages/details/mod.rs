@@ -4,6 +4,7 @@
 mod answers;
 mod calculator;
 mod changes;
+mod chosen;
 mod edits;
 mod estimate;
 mod launch;
@@ -201,6 +202,7 @@ pub(crate) fn PlanDetails() -> impl IntoView {
     });
     view! {
         <own::ImportError />
+        <chosen::ChosenNotice />
         <div class="shown">
             <answers::Answers />
             <tabs::Tabs />

@@ -13,7 +13,7 @@ use trainplan_shared::metrics::Metrics;
 use trainplan_shared::planning::ScaledStep;
 use trainplan_shared::scaling::{Quantity, ScalingSeries, SeriesPoint, series};
 use trainplan_shared::scenario::Scenario;
-use trainplan_shared::units::{DAY_S, group_digits, readable_days, significant};
+use trainplan_shared::units::{DAY_S, group_digits, readable, readable_days, significant};
 
 /// The chart over GPU counts and its table: this plan's layout on other numbers of GPUs as predicted, and what is published
 /// for its model on its GPU type.
@@ -196,7 +196,7 @@ fn written(value: f64, quantity: Quantity) -> String {
     match quantity {
         Quantity::TokensPerS | Quantity::TokensPerSPerGpu => group_digits(value),
         Quantity::StepTime => significant(value, 5),
-        Quantity::MfuFull | Quantity::MfuRecipe => format!("{value:.2}"),
+        Quantity::MfuFull | Quantity::MfuRecipe => readable(value),
         Quantity::Days => readable_days(value),
     }
 }
@@ -251,7 +251,7 @@ fn table(measured: &[ScalingSeries], quantity: Quantity) -> Table {
     };
     let row = |gpus: u32| {
         let cells = measured.iter().map(|series| cell(series, gpus));
-        std::iter::once(gpus.to_string()).chain(cells).collect()
+        std::iter::once(group_digits(gpus.into())).chain(cells).collect()
     };
     let titles = measured.iter().map(|series| series.title.clone());
     Table {

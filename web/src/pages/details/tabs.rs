@@ -38,6 +38,7 @@ pub(super) fn Tabs() -> impl IntoView {
                     <button
                         type="button"
                         role="tab"
+                        data-title=tab.title()
                         id=button_id(tab)
                         aria-selected=move || (open.get() == tab).to_string()
                         aria-controls="tab-panel"

@@ -7,9 +7,9 @@ use super::locks::LockChips;
 use super::report::PrintButton;
 use super::saved::SaveButton;
 use super::trust::TrustMark;
-use super::verdict::{Verdict, cost_texts, energy_range, three_digits, verdict};
+use super::verdict::{Verdict, cost_texts, currency_sign, energy_range, limit_text, three_digits, verdict};
 use crate::components::chart::series_colour;
-use crate::message::search::{AskedGoal, FoundUnmet, Spread, Trust};
+use crate::message::search::{AskedGoal, AskedGpu, FoundChange, FoundUnmet, Spread, Trust};
 use leptos::prelude::*;
 use trainplan_shared::field::Field;
 use trainplan_shared::units::{group_digits, percent, readable, readable_days, readable_range};
@@ -39,11 +39,15 @@ pub(super) fn Answer() -> impl IntoView {
                 true => million(least),
                 false => format!("{}–{}", million(least), million(most)),
             };
-            let assumed =
-                if asked.batch_is_assumed { ", assumed, rounded to suit each layout" } else { "" };
+            let batch = match (least == most, asked.batch_is_assumed) {
+                (true, false) => format!("{batch} tokens per step"),
+                (true, true) => format!("searched near {batch} tokens per step, assumed"),
+                (false, false) => format!("searched {batch} tokens per step"),
+                (false, true) => format!("searched {batch} tokens per step, assumed"),
+            };
             let software = asked.offers.first().map_or(String::new(), |gpu| format!(" · {}", gpu.software));
             Some(format!(
-                "{batch} tokens per step{assumed}{software} · failures and restarts included · ranges hold 80 % · energy with cooling and network"
+                "{batch}{software} · failures and restarts included · ranges hold 80 % · energy with cooling and network"
             ))
         })
     };
@@ -132,12 +136,7 @@ fn Card(index: usize) -> impl IntoView {
 
 fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, longest: f64) -> AnyView {
     let name = offer.gpu.name.clone();
-    let price = offer.gpu.price.map(|(low, high)| {
-        let range = if low == high { readable(low) } else { readable_range((low, high), readable) };
-        let sign = if currency == "USD" { "$".into() } else { format!("{currency} ") };
-        let form = offer.gpu.purchase.as_ref().map_or(String::new(), |form| format!(", {form}"));
-        format!("{sign}{range} per GPU-hour{form}")
-    });
+    let price = price_text(&offer.gpu, currency);
     let head = |trust: Option<Trust>| {
         view! {
             <header>
@@ -157,16 +156,26 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
         .into_any();
     };
     let Some(found) = &answer.plan else {
-        return view! { {head(None)} <NoLayout unmet=answer.unmet.clone() discarded=answer.discarded.clone() /> }.into_any();
+        return view! { {head(None)} <NoLayout discarded=answer.discarded.clone() changes=answer.changes.clone() /> }.into_any();
     };
     let missed = answer.unmet.as_ref().map(|unmet| match (unmet, goal) {
         (FoundUnmet::TooSlow(_), AskedGoal::Deadline(days)) => {
-            format!("Misses {} days. This is its fastest plan.", readable_days(days))
+            format!("Misses {}. This is its best plan.", limit_text(days))
         }
         (FoundUnmet::TooExpensive { tokens, .. }, _) => {
             format!("Over the budget, which trains {} tokens.", super::verdict::rounded_count(*tokens))
         }
         _ => "No price is known. Enter one per GPU-hour.".to_string(),
+    });
+    let safe = answer.safe.clone().filter(|safe| safe.gpus > found.gpus).map(|safe| {
+        let count = group_digits(safe.gpus.into());
+        let show = move |_| plan.state.choose(&safe.query);
+        view! {
+            <p class="safe">
+                <button type="button" class="link" on:click=show>{format!("{count} GPUs")}</button>
+                " meet it even at the slow end"
+            </p>
+        }
     });
     let take = {
         let query = found.query.clone();
@@ -185,6 +194,7 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
                 <p class="hero"><strong>{group_digits(found.gpus.into())}</strong> " GPUs"</p>
                 <Days days=found.days goal longest />
                 <Gauge spare=found.spare_gib capacity=offer.gpu.memory_gib />
+                {safe}
             </div>
             <div>
                 <dl class="mini">
@@ -199,6 +209,7 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
             </div>
         </div>
         {missed.map(|missed| view! { <p class="missed">{missed}</p> })}
+        <Changes changes=answer.changes.clone() />
         {found.cautions.iter().map(|caution| view! { <p class="missed">{caution.clone()}</p> }).collect_view()}
         <div class="card-foot">
             <p class="layout-line">{format!("{} · {}", found.precision, found.layout)}</p>
@@ -217,6 +228,14 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
             </button>
         </div>
     }.into_any()
+}
+
+/// Returns the price of a GPU-hour and how it is paid; none if no price is known.
+pub(super) fn price_text(gpu: &AskedGpu, currency: &str) -> Option<String> {
+    let (low, high) = gpu.price?;
+    let range = if low == high { readable(low) } else { readable_range((low, high), readable) };
+    let purchase = gpu.purchase.as_ref().map_or(String::new(), |purchase| format!(", {purchase}"));
+    Some(format!("{}{range} per GPU-hour{purchase}", currency_sign(currency)))
 }
 
 /// The days with their range, as text and as a bar on the scale of all cards.
@@ -257,31 +276,36 @@ fn Gauge(spare: f64, capacity: f64) -> impl IntoView {
     }
 }
 
-/// Why no layout works, and a change that helps.
+/// Why no layout works, and changes that help.
 #[component]
-fn NoLayout(unmet: Option<FoundUnmet>, discarded: Vec<(String, u64)>) -> impl IntoView {
-    let plan = Planner::of_page();
+fn NoLayout(discarded: Vec<(String, u64)>, changes: Vec<FoundChange>) -> impl IntoView {
     let main = discarded.into_iter().max_by_key(|(_, count)| *count);
-    let change = match unmet {
-        Some(FoundUnmet::NoLayout(change)) => change,
-        _ => None,
-    };
-    let change = change.and_then(|(key, value)| Some((Field::from_key(&key)?, value)));
     view! {
         <p class="hero"><strong>"No layout"</strong></p>
         {main.map(|(reason, count)| view! {
             <p>{format!("{} layouts were discarded, most because {reason}.", group_digits(count as f64))}</p>
         })}
-        {change.map(|(field, value)| {
-            let title = match value.is_empty() {
-                true => format!("Clear {}", field.label()),
-                false => format!("Set {} to {value}", field.label()),
-            };
-            view! {
-                <button type="button" class="action primary" on:click=move |_| plan.state.ask(&[(field, &value)])>{title}</button>
-            }
-        })}
+        <Changes changes />
     }
+}
+
+/// Changes of the question with which a plan reaches the goal, to choose from.
+#[component]
+fn Changes(changes: Vec<FoundChange>) -> impl IntoView {
+    let plan = Planner::of_page();
+    let button = move |change: FoundChange| {
+        let FoundChange { key, value } = change;
+        let field = Field::from_key(&key)?;
+        let title = match value.is_empty() {
+            true => format!("Clear {}", field.label()),
+            false => format!("Set {} to {value}", field.label()),
+        };
+        let set = move |_| plan.state.ask(&[(field, &value)]);
+        Some(view! { <button type="button" class="action" on:click=set>{title}</button> })
+    };
+    (!changes.is_empty()).then(
+        || view! { <p class="card-changes">{changes.into_iter().filter_map(button).collect_view()}</p> },
+    )
 }
 
 /// What the energy contains, in a sentence.

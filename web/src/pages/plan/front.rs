@@ -7,7 +7,7 @@ use super::findings::Findings;
 use super::plan_chart::{ChartCursor, CursorStep, PlanChart, PlanLine, PlanPoint};
 use super::state::Y_KEY;
 use super::verdict::{cost_texts, energy_range, money};
-use crate::components::chart::{Chart, ChartFrame, png};
+use crate::components::chart::{Chart, ChartFrame, png, series_colour};
 use crate::components::copy::save_address;
 use crate::components::numbers::{Numbers, Table};
 use crate::message::search::{AskedGoal, FoundPlan, Spread, Trust};
@@ -168,6 +168,20 @@ pub(super) fn Front() -> impl IntoView {
     };
     let readout =
         move || at_cursor().map(|point| format!("{}. {}. Enter shows this plan.", point.text, point.layout));
+    let hovered = RwSignal::new(Vec::<String>::new());
+    let hover = Callback::new(move |keys: Vec<String>| {
+        // `try_`: the page may have been left meanwhile.
+        hovered.try_set(keys);
+    });
+    let readings = move || {
+        let points = |content: &PlanChart| {
+            hovered.with(|keys| content.with_keys(keys).into_iter().map(reading).collect_view())
+        };
+        hovered
+            .with(|keys| !keys.is_empty())
+            .then(|| view! { <ul class="reading" aria-hidden="true">{content.with(points)}</ul> })
+    };
+    let is_reading = move || cursor.get().is_some() || hovered.with(|keys| !keys.is_empty());
     let png_failed = RwSignal::new(false);
     let save_png = move |_| {
         let chart = content.get_untracked().into();
@@ -203,15 +217,16 @@ pub(super) fn Front() -> impl IntoView {
                         on:keydown=key
                         on:blur=move |_| cursor.set(None)
                     >
-                        <Chart chart summary pick drawn=drawn_at />
+                        <Chart chart summary pick hover drawn=drawn_at />
                     </div>
                     <DeadlineRule deadline frame />
                 </div>
             </Show>
             <div class="chart-note">
-                <p class:unseen=move || cursor.get().is_some()><small>
-                    "Each point is the best layout on that many GPUs; a count that saves no days is left out. Filled: measured. Hollow: predicted. Select a point to see its plan."
+                <p class:unseen=is_reading><small>
+                    "The best layout on each number of GPUs; a count that saves no days is left out. Points mark round counts, the shown plan and measured plans. Filled: measured. Hollow: predicted. Select a point to see its plan."
                 </small></p>
+                {readings}
                 <p aria-live="polite">{readout}</p>
             </div>
             <div class="chart-foot">
@@ -227,10 +242,22 @@ pub(super) fn Front() -> impl IntoView {
     }
 }
 
+/// Returns what the page says about a point under the pointer.
+fn reading((colour, point): (usize, &PlanPoint)) -> impl IntoView + use<> {
+    view! {
+        <li style:--series=series_colour(colour)><strong>{point.text.clone()}</strong> " " <small>{point.layout.clone()}</small></li>
+    }
+}
+
+/// Whether people would call a number of GPUs round: 1, 3, 5 or 7 times a power of two, as a search tries first.
+const fn is_round(gpus: u32) -> bool {
+    gpus != 0 && matches!(gpus >> gpus.trailing_zeros(), 1 | 3 | 5 | 7)
+}
+
 fn chart(findings: &Findings, quantity: FrontQuantity, shown: Option<(String, u32)>) -> PlanChart {
     let tokens = findings.asked.as_ref().map_or(1e12, |asked| asked.tokens);
     let currency = findings.asked.as_ref().map_or("", |asked| asked.currency.as_str());
-    let point = |name: &str, plan: &FoundPlan| {
+    let point = |(gpu, name): (&str, &str), plan: &FoundPlan| {
         let value = quantity.value(plan, tokens)?;
         Some(PlanPoint {
             gpus: plan.gpus.into(),
@@ -238,6 +265,9 @@ fn chart(findings: &Findings, quantity: FrontQuantity, shown: Option<(String, u3
             low: value.low,
             high: value.high,
             is_measured: plan.trust == Trust::Measured,
+            has_marker: is_round(plan.gpus)
+                || plan.trust == Trust::Measured
+                || shown.as_ref().is_some_and(|(id, gpus)| id == gpu && *gpus == plan.gpus),
             text: format!("{} × {name}: {}", group_digits(plan.gpus.into()), quantity.text(value, currency)),
             layout: format!("{} · {}", plan.precision, plan.layout),
             key: plan.query.clone(),
@@ -251,10 +281,11 @@ fn chart(findings: &Findings, quantity: FrontQuantity, shown: Option<(String, u3
             name: offer.gpu.name.clone(),
             colour,
             points: useful(&offer.points, findings.goal())
-                .filter_map(|plan| point(&offer.gpu.name, plan))
+                .filter_map(|plan| point((&offer.gpu.id, &offer.gpu.name), plan))
                 .collect(),
         })
         .filter(|line| !line.points.is_empty())
+        .map(with_marked_ends)
         .collect();
     let limit = match (findings.goal(), quantity) {
         (AskedGoal::Deadline(days), FrontQuantity::Days) => {
@@ -269,6 +300,17 @@ fn chart(findings: &Findings, quantity: FrontQuantity, shown: Option<(String, u3
         Some((f64::from(gpus), quantity.value(plan, tokens)?.mid))
     });
     PlanChart { lines, y_title: quantity.axis(currency), limit, selected, ..PlanChart::default() }
+}
+
+/// Marks the first and the last point of a line, so that it can be seen even if it is a single point.
+fn with_marked_ends(mut line: PlanLine) -> PlanLine {
+    if let Some(first) = line.points.first_mut() {
+        first.has_marker = true;
+    }
+    if let Some(last) = line.points.last_mut() {
+        last.has_marker = true;
+    }
+    line
 }
 
 /// Returns the plans that are worth a point: those that beat every smaller number of GPUs, without those that take far
@@ -334,6 +376,18 @@ mod tests {
         assert_eq!((cost.limit, cost.y_title.as_str()), (None, "Cost, USD"));
         let table = table(&findings, FrontQuantity::Days);
         assert_eq!(table.rows[0], ["512", "116 days (104–128)", "–"]);
+    }
+
+    #[test]
+    fn only_round_counts_the_shown_plan_and_the_ends_have_markers() {
+        let mut findings = answered(&[("H100", Some(plan(1016, 59.0, 4e6)))]);
+        let counts = [512, 768, 1000, 1008, 1016, 1024, 1040];
+        findings.offers[0].points =
+            counts.iter().map(|gpus| plan(*gpus, 60_000.0 / f64::from(*gpus), 4e6)).collect();
+        let chart = chart(&findings, FrontQuantity::Days, Some(("h100".into(), 1016)));
+        let marked: Vec<f64> =
+            chart.lines[0].points.iter().filter(|point| point.has_marker).map(|point| point.gpus).collect();
+        assert_eq!(marked, [512.0, 768.0, 1016.0, 1024.0, 1040.0]);
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! The command palette: everything that the page can do, found by typing. Ctrl-K, ⌘K or `?` opens it.
+//! The command palette: everything that the page can do, found by typing. Ctrl-K, ⌘K or `?` opens it, and Ctrl-Z undoes.
 
 use super::Planner;
 use super::front::FrontQuantity;
 use super::handover::DETAILS_ID;
 use super::state::{DetailsTab, TAB_KEY, Y_KEY};
+use crate::address;
 use leptos::ev::KeyboardEvent;
 use leptos::html::{Dialog, Input};
 use leptos::prelude::*;
@@ -39,8 +40,12 @@ fn commands() -> Vec<(String, PageCommand)> {
     let show = FrontQuantity::ALL
         .map(|quantity| (format!("Chart: {}", quantity.title()), PageCommand::Show(quantity)));
     let open = DetailsTab::ALL.map(|tab| (format!("Details: {}", tab.title()), PageCommand::Open(tab)));
-    let pages =
-        [("Recipes", "/recipes"), ("Results", "/results"), ("Compare", "/compare"), ("History", "/history")];
+    let pages = [
+        ("Benchmarks", "/benchmarks"),
+        ("Results", "/results"),
+        ("Compare", "/compare"),
+        ("History", "/history"),
+    ];
     let visit = pages.map(|(title, path)| (format!("Go to {title}"), PageCommand::Visit(path)));
     let others =
         [("Undo", PageCommand::Undo), ("Redo", PageCommand::Redo), ("Print a report", PageCommand::Print)];
@@ -58,7 +63,6 @@ fn found(typed: &str) -> Vec<(String, PageCommand)> {
 impl PageCommand {
     fn run(self, planner: Planner) {
         // Where a browser refuses, nothing happens.
-        let history = window().history();
         match self {
             PageCommand::Focus(id) => focus(id),
             PageCommand::Show(quantity) => planner.address.set_own(Y_KEY, quantity.id()),
@@ -69,8 +73,8 @@ impl PageCommand {
                 }
             }
             PageCommand::Visit(path) => drop(window().location().assign(path)),
-            PageCommand::Undo => drop(history.and_then(|history| history.back())),
-            PageCommand::Redo => drop(history.and_then(|history| history.forward())),
+            PageCommand::Undo => address::undo(),
+            PageCommand::Redo => address::redo(),
             PageCommand::Print => drop(window().print()),
         }
     }
@@ -115,10 +119,21 @@ pub(super) fn Palette() -> impl IntoView {
         command.run(planner);
     };
     let keys = window_event_listener(leptos::ev::keydown, move |event| {
-        let is_k = event.key().eq_ignore_ascii_case("k") && (event.ctrl_key() || event.meta_key());
-        if is_k || (event.key() == "?" && !is_typing(&event)) {
-            event.prevent_default();
-            open();
+        let has_control = event.ctrl_key() || event.meta_key();
+        let command = match event.key().to_ascii_lowercase().as_str() {
+            "k" if has_control => None,
+            "?" if !is_typing(&event) => None,
+            // In a field, the browser undoes the typing.
+            "z" if has_control && !is_typing(&event) => match event.shift_key() {
+                true => Some(PageCommand::Redo),
+                false => Some(PageCommand::Undo),
+            },
+            _ => return,
+        };
+        event.prevent_default();
+        match command {
+            Some(command) => command.run(planner),
+            None => open(),
         }
     });
     on_cleanup(move || keys.remove());
@@ -167,7 +182,8 @@ pub(super) fn Palette() -> impl IntoView {
             </ul>
             <p><small>
                 <kbd>"↑"</kbd> <kbd>"↓"</kbd> " choose, " <kbd>"Enter"</kbd> " runs, " <kbd>"Esc"</kbd> " closes. "
-                <kbd>"Ctrl K"</kbd> ", " <kbd>"⌘ K"</kbd> " or " <kbd>"?"</kbd> " opens this list."
+                <kbd>"Ctrl K"</kbd> ", " <kbd>"⌘ K"</kbd> " or " <kbd>"?"</kbd> " opens this list; "
+                <kbd>"Ctrl Z"</kbd> " undoes a change."
             </small></p>
         </dialog>
     }

@@ -1,6 +1,6 @@
 //! The drawing of all plans: GPUs against days, cost or energy, with a line and a band for each GPU type.
 
-use crate::components::chart::{Drawing, Figure, axis, behind, legend_text, series_colour, series_symbol};
+use crate::components::chart::{Drawing, Figure, axis, legend_text, series_colour, series_symbol};
 use serde_json::{Value, json};
 
 /// Plans over GPU counts, with a line and a band for each GPU type.
@@ -43,6 +43,15 @@ impl PlanChart {
     /// Returns the point of a cursor.
     pub(super) fn at(&self, cursor: ChartCursor) -> Option<&PlanPoint> {
         self.lines.get(cursor.line)?.points.get(cursor.point)
+    }
+
+    /// Returns the points with these keys, in the order of the lines, each with the index of its colour.
+    pub(super) fn with_keys(&self, keys: &[String]) -> Vec<(usize, &PlanPoint)> {
+        let lines = self.lines.iter().filter_map(|line| {
+            let point = line.points.iter().find(|point| keys.contains(&point.key))?;
+            Some((line.colour, point))
+        });
+        lines.collect()
     }
 
     /// Returns the cursor to begin with: the highlighted point, or the first one.
@@ -112,6 +121,8 @@ pub(super) struct PlanPoint {
     pub(super) low: f64,
     pub(super) high: f64,
     pub(super) is_measured: bool,
+    /// Whether it has a marker of its own; otherwise it only bends the line.
+    pub(super) has_marker: bool,
     /// The plan and its value in words.
     pub(super) text: String,
     /// Its precision and layout.
@@ -146,10 +157,11 @@ fn plans(chart: &PlanChart, ink: &str) -> (Vec<Value>, Value) {
         traces.push(json!({
             "type": "scatter", "mode": "lines+markers", "name": legend_text(&line.name),
             "x": of(|point| point.gpus.into()), "y": of(|point| point.value.into()),
-            "text": of(|point| hover_text(point).into()), "customdata": of(|point| point.key.as_str().into()),
-            "hovertemplate": "%{text}", "line": { "color": colour, "width": 2 },
+            "customdata": of(|point| point.key.as_str().into()),
+            // The page shows what is under the pointer below the chart, where it covers nothing.
+            "hoverinfo": "none", "line": { "color": colour, "width": 2 },
             "marker": {
-                "color": colour, "size": 7, "line": { "width": 1.5, "color": colour },
+                "color": colour, "size": 7, "opacity": of(|point| u8::from(point.has_marker).into()), "line": { "width": 1.5, "color": colour },
                 "symbol": line.points.iter().map(|point| symbol(line, point)).collect::<Value>(),
             },
         }));
@@ -214,14 +226,9 @@ fn plans(chart: &PlanChart, ink: &str) -> (Vec<Value>, Value) {
     }
     let layout = json!({
         "xaxis": x, "yaxis": y, "hovermode": "x unified", "margin": { "l": 56, "r": 72, "t": 12, "b": 44 },
-        "shapes": shapes, "annotations": notes, "hoverlabel": { "font": { "color": ink }, "bgcolor": behind(ink), "bordercolor": "rgb(128, 128, 128)" },
+        "shapes": shapes, "annotations": notes,
     });
     (traces, layout)
-}
-
-/// Returns the text beside the pointer, as Plotly reads it.
-fn hover_text(point: &PlanPoint) -> String {
-    format!("{}<br>{}<extra></extra>", point.text, point.layout)
 }
 
 /// Returns Plotly's symbol of a point: filled if it was measured.
@@ -299,6 +306,14 @@ mod tests {
         let many = spread(&[10.0, 11.0, 12.0, 13.0, 200.0]);
         assert!(many.windows(2).all(|pair| pair[1] - pair[0] >= LABEL_HEIGHT - 1e-9), "{many:?}");
         assert_eq!(many[4], 200.0);
+    }
+
+    #[test]
+    fn only_points_with_a_marker_are_drawn_as_such() {
+        let mut shown = line(&[(64.0, 90.0), (72.0, 80.0)]);
+        shown.points[0].has_marker = true;
+        let (traces, _) = plans(&PlanChart { lines: vec![shown], ..PlanChart::default() }, "#000");
+        assert_eq!(traces[1]["marker"]["opacity"], json!([1, 0]));
     }
 
     #[test]

@@ -243,7 +243,44 @@ pub(super) fn SaveButton(
     }
 }
 
-/// Returns the plans as a table with a row for each.
+/// Returns the plans as data: numbers without formatting, one column for each value and each end of a range.
+fn data(plans: &[SavedPlan]) -> TextTable {
+    type Value = fn(&SavedPlan) -> Option<String>;
+    let columns: [(&str, Value); 25] = [
+        ("model", |saved| Some(saved.model.clone())),
+        ("tokens", |saved| Some(saved.tokens.to_string())),
+        ("gpu", |saved| Some(saved.gpu.clone())),
+        ("gpus", |saved| Some(saved.plan.gpus.to_string())),
+        ("dtype", |saved| Some(saved.plan.precision.clone())),
+        ("layout", |saved| Some(saved.plan.layout.clone())),
+        ("software", |saved| Some(saved.software.clone())),
+        ("days", |saved| Some(saved.plan.days.mid.to_string())),
+        ("days_low", |saved| Some(saved.plan.days.low.to_string())),
+        ("days_high", |saved| Some(saved.plan.days.high.to_string())),
+        ("cost", |saved| Some(saved.plan.cost?.mid.to_string())),
+        ("cost_low", |saved| Some(saved.plan.cost?.low.to_string())),
+        ("cost_high", |saved| Some(saved.plan.cost?.high.to_string())),
+        ("currency", |saved| saved.plan.cost.map(|_| saved.currency.clone())),
+        ("mwh", |saved| Some(saved.plan.mwh.mid.to_string())),
+        ("mwh_low", |saved| Some(saved.plan.mwh.low.to_string())),
+        ("mwh_high", |saved| Some(saved.plan.mwh.high.to_string())),
+        ("tokens_per_step", |saved| Some(saved.plan.batch_tokens.to_string())),
+        ("step_time_s", |saved| Some(saved.plan.step_s.mid.to_string())),
+        ("step_time_s_low", |saved| Some(saved.plan.step_s.low.to_string())),
+        ("step_time_s_high", |saved| Some(saved.plan.step_s.high.to_string())),
+        ("tokens_per_s_per_gpu", |saved| Some(saved.plan.tokens_per_s_per_gpu.to_string())),
+        ("mfu", |saved| Some(saved.plan.mfu.to_string())),
+        ("spare_gib", |saved| Some(saved.plan.spare_gib.to_string())),
+        ("confidence", |saved| Some(trust_text(saved.plan.trust).1.to_lowercase())),
+    ];
+    TextTable {
+        titles: columns.map(|(title, _)| title).to_vec(),
+        numbers: vec![false; columns.len()],
+        rows: plans.iter().map(|saved| columns.map(|(_, value)| value(saved)).to_vec()).collect(),
+    }
+}
+
+/// Returns the plans as a table for people, with a row for each.
 fn table(plans: &[SavedPlan]) -> TextTable {
     let facts = PlanFact::ALL;
     let is_number = |fact: PlanFact| plans.iter().any(|saved| fact.value(saved).is_some());
@@ -260,7 +297,7 @@ pub(super) fn SavedPanel() -> impl IntoView {
     let saved = SavedPlans::of_page();
     let plans = saved.0;
     let markdown = Signal::derive(move || plans.with(|plans| table(plans).to_markdown()));
-    let csv = Signal::derive(move || plans.with(|plans| table(plans).to_csv().unwrap_or_default()));
+    let csv = Signal::derive(move || plans.with(|plans| data(plans).to_csv().unwrap_or_default()));
     let json =
         Signal::derive(move || plans.with(|plans| serde_json::to_string_pretty(plans).unwrap_or_default()));
     view! {
@@ -349,7 +386,14 @@ mod tests {
         let table = table(&two());
         assert_eq!(table.rows.len(), 2);
         assert!(table.rows.iter().all(|row| row.len() == PlanFact::ALL.len()));
-        let csv = table.to_csv().expect("writing to memory");
-        assert!(csv.starts_with("Model,Tokens,GPU,GPUs,"), "{csv}");
+    }
+
+    #[test]
+    fn a_csv_file_has_plain_numbers() {
+        let csv = data(&two()).to_csv().expect("writing to memory");
+        let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+        let column = |name: &str| rows[0].iter().position(|title| *title == name).expect("a column");
+        let cost: f64 = rows[1][column("cost")].parse().expect("a number");
+        assert_eq!((rows.len(), cost, rows[2][column("gpus")]), (3, 4e6, "500"));
     }
 }

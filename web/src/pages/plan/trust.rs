@@ -13,10 +13,14 @@ pub(super) fn TrustMark(trust: Trust) -> impl IntoView {
 /// Returns a class, a word and an explanation.
 pub(super) fn trust_text(trust: Trust) -> (&'static str, &'static str, &'static str) {
     match trust {
-        Trust::Measured => ("measured", "Measured", "This layout was measured."),
-        Trust::Near => ("near", "Near", "The model was measured on this GPU in similar layouts."),
-        Trust::Modelled => {
-            ("modelled", "Modelled", "Nothing like this was measured. The physical model predicts it.")
+        Trust::Measured => ("measured", "Measured", "High confidence: this layout was measured."),
+        Trust::Near => {
+            ("near", "Near", "Medium confidence: the model was measured on this GPU in similar layouts.")
         }
+        Trust::Modelled => (
+            "modelled",
+            "Modelled",
+            "Low confidence: nothing like this was measured. The physical model predicts it.",
+        ),
     }
 }

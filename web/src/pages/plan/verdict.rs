@@ -1,7 +1,8 @@
 //! The answer in a sentence: which GPU type needs fewer GPUs, and which costs less.
 
 use super::findings::{Findings, OfferFindings};
-use crate::message::search::{AskedGoal, FoundPlan, FoundUnmet, Spread};
+use crate::message::search::{AskedGoal, AskedGpu, FoundAnswer, FoundPlan, FoundUnmet, Spread};
+use trainplan_shared::problem::one_of;
 use trainplan_shared::units::{group_digits, readable, readable_days, significant};
 
 /// The answer in words.
@@ -30,13 +31,18 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
         (None, _) => unreached(findings, currency),
         (Some((offer, plan)), None) => {
             let lead = alone(&offer.gpu.name, plan, goal, currency);
-            Verdict { lead, rest: sentences([missed(findings), late(findings)]) }
+            Verdict { lead, rest: sentences([missed(findings), late(findings), shared_price(findings)]) }
         }
         (Some(first), Some(second)) => {
             let lead = alone(&first.0.gpu.name, first.1, goal, currency);
             Verdict {
                 lead,
-                rest: sentences([compared(first, second, goal), missed(findings), late(findings)]),
+                rest: sentences([
+                    compared(first, second, goal),
+                    missed(findings),
+                    late(findings),
+                    shared_price(findings),
+                ]),
             }
         }
     })
@@ -46,13 +52,15 @@ fn sentences<const N: usize>(sentences: [String; N]) -> String {
     sentences.into_iter().filter(|sentence| !sentence.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns which plans miss the goal at the slow or the expensive end of their range, as a sentence.
+/// Returns which plans miss the goal at the slow or the expensive end of their range, and which would not, as sentences.
 fn late(findings: &Findings) -> String {
     let goal = findings.goal();
-    let offers = findings.reaching().into_iter().filter_map(|index| findings.offers.get(index));
-    let is_late = |offer: &&OfferFindings| {
-        let plan = offer.answer.as_ref().and_then(|answer| answer.plan.as_ref());
-        plan.is_some_and(|plan| match goal {
+    let answers = findings.reaching().into_iter().filter_map(|index| {
+        let offer = findings.offers.get(index)?;
+        Some((offer.gpu.name.as_str(), offer.answer.as_ref()?))
+    });
+    let is_late = |(_, answer): &(&str, &FoundAnswer)| {
+        answer.plan.as_ref().is_some_and(|plan| match goal {
             AskedGoal::Deadline(limit) => plan.days.high > limit,
             AskedGoal::Budget(limit) => plan.cost.is_some_and(|cost| cost.high > limit),
             AskedGoal::Open => false,
@@ -62,13 +70,41 @@ fn late(findings: &Findings) -> String {
         AskedGoal::Budget(_) => ("expensive end", "exceeds the budget", "exceed the budget"),
         AskedGoal::Deadline(_) | AskedGoal::Open => ("slow end", "misses the deadline", "miss the deadline"),
     };
-    let names: Vec<&str> = offers.filter(is_late).map(|offer| offer.gpu.name.as_str()).collect();
-    match &*names {
-        [] => String::new(),
-        [name] => format!("At the {end} of its range, {name} {misses}."),
-        [first @ .., last] => {
-            format!("At the {end} of their ranges, {} and {last} {miss}.", first.join(", "))
+    let late: Vec<(&str, &FoundAnswer)> = answers.filter(is_late).collect();
+    let text = match &*late {
+        [] => return String::new(),
+        [(name, _)] => format!("At the {end} of its range, {name} {misses}."),
+        late => {
+            let names: Vec<&str> = late.iter().map(|(name, _)| *name).collect();
+            format!("At the {end} of their ranges, {} {miss}.", all_of(&names))
         }
+    };
+    let safe = late.iter().filter_map(|(name, answer)| {
+        Some(format!("{} × {name}", group_digits(answer.safe.as_ref()?.gpus.into())))
+    });
+    let safe: Vec<String> = safe.collect();
+    match safe.is_empty() {
+        true => text,
+        false => format!("{text} {} would meet it even then.", one_of(&safe)),
+    }
+}
+
+/// Returns the sentence about a price of the user's that is used for every GPU type.
+fn shared_price(findings: &Findings) -> String {
+    let mut offers = findings.offers.iter().map(|offer| &offer.gpu);
+    let (Some(first), true) = (offers.next(), findings.offers.len() > 1) else { return String::new() };
+    let is_own = |gpu: &AskedGpu| gpu.price.is_some() && gpu.purchase.is_none();
+    match is_own(first) && offers.all(|gpu| is_own(gpu) && gpu.price == first.price) {
+        true => "Your price is used for every GPU type.".to_string(),
+        false => String::new(),
+    }
+}
+
+/// Returns "a", "a and b", "a, b and c".
+fn all_of(names: &[&str]) -> String {
+    match names {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        names => names.concat(),
     }
 }
 
@@ -77,9 +113,9 @@ fn alone(name: &str, plan: &FoundPlan, goal: AskedGoal, currency: &str) -> Strin
     let gpus = group_digits(plan.gpus.into());
     let days = readable_days(plan.days.mid);
     match (goal, plan.cost) {
-        (AskedGoal::Deadline(limit), cost) => {
+        (AskedGoal::Deadline(_), cost) => {
             let cost = cost.map_or(String::new(), |cost| format!(", for {}", money(cost.mid, currency)));
-            format!("{gpus} × {name} finish within {}{cost}.", limit_text(limit))
+            format!("{gpus} × {name} finish in about {days} days{cost}.")
         }
         (AskedGoal::Budget(_), Some(cost)) => {
             format!("{gpus} × {name} finish in {days} days for {}.", money(cost.mid, currency))
@@ -158,7 +194,7 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
         .min_by(|one, other| one.1.total_cmp(&other.1));
     let lead = match (findings.goal(), fastest, cheapest) {
         (AskedGoal::Deadline(limit), Some((offer, days, gpus)), _) => format!(
-            "No plan finishes within {}. The fastest takes {} days, on {} × {}.",
+            "No plan finishes within {}. The best takes {} days, on {} × {}.",
             limit_text(limit),
             readable_days(days),
             group_digits(gpus.into()),
@@ -187,13 +223,13 @@ fn missed(findings: &Findings) -> String {
         .collect();
     match (names.is_empty(), findings.goal()) {
         (true, _) => String::new(),
-        (false, AskedGoal::Deadline(_)) => format!("{} can't finish in time.", names.join(" and ")),
-        (false, AskedGoal::Budget(_)) => format!("{} would cost more than the budget.", names.join(" and ")),
-        (false, AskedGoal::Open) => format!("No layout works on {}.", names.join(" and ")),
+        (false, AskedGoal::Deadline(_)) => format!("{} can't finish in time.", all_of(&names)),
+        (false, AskedGoal::Budget(_)) => format!("{} would cost more than the budget.", all_of(&names)),
+        (false, AskedGoal::Open) => format!("No layout works on {}.", all_of(&names)),
     }
 }
 
-fn limit_text(days: f64) -> String {
+pub(super) fn limit_text(days: f64) -> String {
     let unit = if days == 1.0 { "day" } else { "days" };
     format!("{} {unit}", significant(days, 3))
 }
@@ -203,7 +239,7 @@ pub(crate) fn money(amount: f64, currency: &str) -> String {
     format!("{}{}", currency_sign(currency), rounded_count(amount))
 }
 
-fn currency_sign(currency: &str) -> String {
+pub(super) fn currency_sign(currency: &str) -> String {
     match currency {
         "" | "USD" => "$".to_string(),
         "EUR" => "€".to_string(),
@@ -212,7 +248,7 @@ fn currency_sign(currency: &str) -> String {
 }
 
 /// Returns a cost and its range with three digits each and one suffix: `$4.10M` and `$3.60–4.90M`.
-pub(super) fn cost_texts(cost: Spread, currency: &str) -> (String, String) {
+pub(crate) fn cost_texts(cost: Spread, currency: &str) -> (String, String) {
     let (step, suffix) = suffix_of(cost.mid);
     let sign = currency_sign(currency);
     let text = |value: f64| readable(value / step);
@@ -229,7 +265,7 @@ pub(super) fn three_digits(value: f64) -> String {
 }
 
 /// Returns an energy in MWh and its range, in one unit and with three significant digits: `2.24 GWh` and `1.76–2.31`.
-pub(super) fn energy_range(mwh: Spread) -> (String, String) {
+pub(crate) fn energy_range(mwh: Spread) -> (String, String) {
     let (unit, factor) = if mwh.mid >= 10_000.0 { ("GWh", 1e-3) } else { ("MWh", 1.0) };
     let text = |value: f64| three_digits(value * factor);
     (format!("{} {unit}", text(mwh.mid)), format!("{}–{}", text(mwh.low), text(mwh.high)))
@@ -266,7 +302,7 @@ mod tests {
         let findings =
             answered(&[("H100", Some(plan(1000, 58.0, 4e6))), ("B200", Some(plan(500, 59.0, 3.6e6)))]);
         let (lead, rest) = lead(&findings);
-        assert_eq!(lead, "500 × B200 finish within 60 days, for $3.6M.");
+        assert_eq!(lead, "500 × B200 finish in about 59 days, for $3.6M.");
         assert_eq!(
             rest,
             "B200 needs 50 % fewer GPUs than H100 and costs 10 % less. The difference in cost is within the uncertainty. \
@@ -286,12 +322,15 @@ mod tests {
         let mut findings =
             answered(&[("H100", Some(plan(16_384, 82.0, 4e6))), ("B200", Some(plan(512, 59.0, 3e6)))]);
         findings.offers[0].answer.as_mut().unwrap().unmet = Some(FoundUnmet::TooSlow(82.0));
-        let (first, rest) = lead(&findings);
-        assert_eq!(first, "512 × B200 finish within 60 days, for $3M.");
-        let late = "At the slow end of its range, B200 misses the deadline.";
+        let (first, _) = lead(&findings);
+        assert_eq!(first, "512 × B200 finish in about 59 days, for $3M.");
+        findings.offers[1].answer.as_mut().unwrap().safe = Some(plan(576, 52.0, 3.1e6));
+        let (_, rest) = lead(&findings);
+        let late =
+            "At the slow end of its range, B200 misses the deadline. 576 × B200 would meet it even then.";
         assert_eq!(rest, format!("H100 can't finish in time. {late}"));
         findings.offers[1].answer.as_mut().unwrap().unmet = Some(FoundUnmet::TooSlow(90.0));
-        let expected = "No plan finishes within 60 days. The fastest takes 82 days, on 16,384 × H100.";
+        let expected = "No plan finishes within 60 days. The best takes 82 days, on 16,384 × H100.";
         assert_eq!(lead(&findings).0, expected);
     }
 

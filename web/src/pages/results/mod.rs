@@ -77,6 +77,11 @@ pub(crate) fn ResultsPage() -> impl IntoView {
     let has_runs = Memo::new(move |_| {
         on_server.get().is_some_and(|runs| !runs.rows.is_empty() || is_any(address, &FILTERS))
     });
+    // Not while the server has yet to answer, so that nothing flashes.
+    let has_nothing = move || {
+        let is_known = on_server.get().is_some() || desk.has_server() == Some(false);
+        entries.is_empty() && !has_runs.get() && is_known
+    };
     view! {
         <div class="results-page">
             <h1>"Results"</h1>
@@ -85,6 +90,7 @@ pub(crate) fn ResultsPage() -> impl IntoView {
             <newest::Newest />
             <live::Live />
             <Drop is_small=has_runs />
+            <Show when=has_nothing><Begin /></Show>
             <Show when=move || !entries.is_empty()>
                 <Progress />
                 <ViewFields />
@@ -117,6 +123,37 @@ pub(crate) fn provide_problems(address: Address) {
         let convention = spec.parse::<Convention>(Field::Convention).err();
         window.into_iter().chain(convention).chain(recipe).collect()
     })));
+}
+
+/// What the page shows while there are no runs: what it takes, what it makes of it, and where to begin without a log.
+#[component]
+fn Begin() -> impl IntoView {
+    view! {
+        <section class="begin" aria-label="How to begin">
+            <div>
+                <h2>"What to drop"</h2>
+                <p>
+                    "What a training job printed: logs of NeMo, Megatron-LM, Megatron-Bridge, torchtitan, MaxText or paxml. "
+                    "In a folder, the logs are found for you."
+                </p>
+            </div>
+            <div>
+                <h2>"What you get"</h2>
+                <p>
+                    "Step time, tokens per second and MFU of the scored steps, beside the published number and the prediction. "
+                    "Select two runs to compare them step by step."
+                </p>
+            </div>
+            <div>
+                <h2>"No log yet?"</h2>
+                <p>"Plan a run and take its launch script, or look at what others measured."</p>
+                <p class="buttons">
+                    <a href="/?tab=launch" rel="external" class="action">"Plan a run"</a>
+                    <a href="/benchmarks" rel="external" class="action">"See benchmarks"</a>
+                </p>
+            </div>
+        </section>
+    }
 }
 
 /// Where files are dropped or chosen.

@@ -1,6 +1,8 @@
 //! The prediction of a scenario: numbers for charts, and sentences for the page.
 
-use crate::message::{Bars, FieldChange, Part, PredictedLine, Prediction, Remedy as ShownRemedy, WholeRun};
+use crate::message::{
+    Bars, EvidenceRun, FieldChange, Part, PredictedLine, Prediction, Remedy as ShownRemedy, WholeRun,
+};
 use trainplan_shared::estimate::{
     Anchor, Breakdown, MemoryEstimate, MemoryPart, StageGroup, StageMemory, StepPart, StepPartGroup,
 };
@@ -8,7 +10,7 @@ use trainplan_shared::link;
 use trainplan_shared::message::Front;
 use trainplan_shared::planning::{BatchGrowth, Predicted, Remedy};
 use trainplan_shared::spec::Spec;
-use trainplan_shared::units::readable;
+use trainplan_shared::units::{capacity, gib, one_decimal, seconds};
 
 const GIB: f64 = 1_073_741_824.0;
 
@@ -29,7 +31,7 @@ pub(crate) fn predict(query: &str) -> Option<Prediction> {
         mid_s: estimate.step_time_s.mid,
         high_s: estimate.step_time_s.high,
         basis: estimate.evidence.summary(),
-        anchors: estimate.evidence.anchors.iter().map(Anchor::line).collect(),
+        evidence: estimate.evidence.anchors.iter().map(evidence_run).collect(),
         held_out,
         time: time(&estimate.breakdown),
         fits: estimate.memory.fits(),
@@ -54,9 +56,26 @@ fn whole_run(spec: &Spec, predicted: &Predicted) -> Option<WholeRun> {
         days: (plan.days.low, plan.days.high),
         cost: cost.map(|cost| (cost.total.low, cost.total.high)),
         currency: plan.currency.clone(),
-        purchase: price.and_then(|price| Some(price.source.form()?.title().to_lowercase())),
+        purchase: price.and_then(|price| price.source.purchase()),
         mwh: (plan.energy.mwh.low, plan.energy.mwh.high),
     })
+}
+
+fn evidence_run(anchor: &Anchor) -> EvidenceRun {
+    let mut releases: Vec<String> = Vec::new();
+    for run in anchor.runs() {
+        if !releases.contains(&run.release) {
+            releases.push(run.release.clone());
+        }
+    }
+    EvidenceRun {
+        what: anchor.records.first().map_or(String::new(), |record| record.configuration().what.clone()),
+        layout: anchor.layout.clone(),
+        releases,
+        closeness: anchor.closeness(),
+        likeness: anchor.likeness,
+        held_out: anchor.held_out_errors(),
+    }
 }
 
 /// One bar for each part of the step, in the part's group.
@@ -78,20 +97,21 @@ fn time(breakdown: &Breakdown) -> Bars {
 
 /// Returns whether the scenario fits, where it is fullest, and by how much.
 fn fit(memory: &MemoryEstimate) -> String {
-    let [needed, capacity, free] =
-        [memory.needed_bytes(), memory.capacity_bytes, memory.margin_bytes()].map(|bytes| bytes / GIB);
+    let [needed, free] = [memory.needed_bytes(), memory.margin_bytes()].map(|bytes| bytes / GIB);
+    let capacity = capacity(memory.capacity_bytes / GIB);
     let stage = memory.peak_stage + 1;
     match (memory.fits(), memory.stages.len()) {
-        (true, 1) => format!("Fits, with {free:.1} of {capacity:.0} GiB free."),
+        (true, 1) => format!("Fits, with {} of {capacity} free.", one_decimal(free)),
         (true, stages) => {
             format!(
-                "Fits, with {free:.1} of {capacity:.0} GiB free on the fullest stage ({stage} of {stages})."
+                "Fits, with {} of {capacity} free on the fullest stage ({stage} of {stages}).",
+                one_decimal(free)
             )
         }
-        (false, 1) => format!("Doesn't fit: a GPU needs {needed:.1} GiB; it has {capacity:.0} GiB."),
-        (false, stages) => format!(
-            "Doesn't fit: stage {stage} of {stages} needs {needed:.1} GiB; the GPU has {capacity:.0} GiB."
-        ),
+        (false, 1) => format!("Doesn't fit: a GPU needs {}; it has {capacity}.", gib(needed)),
+        (false, stages) => {
+            format!("Doesn't fit: stage {stage} of {stages} needs {}; the GPU has {capacity}.", gib(needed))
+        }
     }
 }
 
@@ -100,9 +120,9 @@ fn remedy(remedy: &Remedy) -> ShownRemedy {
     let changes = remedy.changes.iter();
     ShownRemedy {
         title: format!(
-            "{}: {} s per step",
+            "{}: {} per step",
             remedy.changes(", ").text(Front::Page),
-            readable(remedy.step_time_s)
+            seconds(remedy.step_time_s)
         ),
         changes: changes
             .map(|change| FieldChange { field: change.field, value: change.value.clone() })
@@ -138,6 +158,7 @@ fn grouped(memory: &MemoryEstimate) -> Vec<StageGroup> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use trainplan_shared::estimate::Closeness;
     use trainplan_shared::field::Field;
     use trainplan_shared::message::Setting;
 
@@ -155,10 +176,23 @@ mod tests {
     #[test]
     fn the_fit_names_the_fullest_stage() {
         let text = |stages: &[f64]| fit(&memory_of(stages));
-        assert_eq!(text(&[50.0, 53.5]), "Fits, with 22.5 of 80 GiB free on the fullest stage (2 of 2).");
-        assert_eq!(text(&[124.0, 50.0]), "Doesn't fit: stage 1 of 2 needs 128.0 GiB; the GPU has 80 GiB.");
-        assert_eq!(text(&[76.0]), "Fits, with 0.0 of 80 GiB free.");
-        assert_eq!(text(&[96.0]), "Doesn't fit: a GPU needs 100.0 GiB; it has 80 GiB.");
+        assert_eq!(text(&[50.0, 53.5]), "Fits, with 22.5 of 80\u{a0}GiB free on the fullest stage (2 of 2).");
+        assert_eq!(
+            text(&[124.0, 50.0]),
+            "Doesn't fit: stage 1 of 2 needs 128.0\u{a0}GiB; the GPU has 80\u{a0}GiB."
+        );
+        assert_eq!(text(&[76.0]), "Fits, with 0.0 of 80\u{a0}GiB free.");
+        assert_eq!(text(&[96.0]), "Doesn't fit: a GPU needs 100.0\u{a0}GiB; it has 80\u{a0}GiB.");
+    }
+
+    #[test]
+    fn each_measured_run_behind_a_prediction_has_its_similarity_and_its_error() {
+        let prediction = predict("r=llama3.1-405b/h100/fp8/512@25.04").expect("a recipe");
+        let nearest = prediction.evidence.first().expect("a measured recipe");
+        assert_eq!(nearest.closeness, Closeness::Same);
+        assert!(nearest.what.contains("512 H100") && !nearest.layout.is_empty(), "{nearest:?}");
+        assert!(nearest.held_out.is_some() && !nearest.releases.is_empty(), "{nearest:?}");
+        assert!(prediction.evidence.is_sorted_by(|one, next| one.likeness >= next.likeness));
     }
 
     #[test]
@@ -174,7 +208,7 @@ mod tests {
     fn a_remedy_names_its_fields_by_their_labels() {
         let changes = vec![Setting::new(Field::Tp, 8), Setting::new(Field::Recompute, "full")];
         let shown = remedy(&Remedy { changes, step_time_s: 12.345 });
-        assert_eq!(shown.title, "TP 8, Recompute full: 12.3 s per step");
+        assert_eq!(shown.title, "TP 8, Recompute full: 12.3\u{a0}s per step");
         let fields: Vec<Field> = shown.changes.iter().map(|change| change.field).collect();
         assert_eq!(fields, [Field::Tp, Field::Recompute]);
     }

@@ -1,0 +1,140 @@
+//! Changes of a question that no plan satisfies: each is tried, so that it works.
+
+use super::answer::Unmet;
+use super::batches::GlobalBatches;
+use super::survey::best_of;
+use super::{Goal, GpuCounts, GpuOffer, PlannedRun, Question};
+use crate::field::Field;
+use crate::message::Setting;
+use crate::search::LayoutSearch;
+use crate::sorting::sorted;
+use crate::units::{format_count, significant_up};
+
+/// The largest number of GPUs that is suggested.
+const MOST_SUGGESTED: u32 = 65_536;
+
+/// Searches beyond the largest number of GPUs, before none is suggested.
+const MOST_TRIED: usize = 4;
+
+/// A change of the question with which a plan works.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Relaxation {
+    /// The field to change, with its new value; an empty value clears it.
+    pub setting: Setting,
+    /// The plan with it.
+    pub run: PlannedRun,
+}
+
+impl Question {
+    /// Returns changes with which a plan works, after none did on the numbers of GPUs in `tried`. `nearest` is the plan that
+    /// came nearest to the goal.
+    pub(super) fn relaxations(
+        &self,
+        offer: &GpuOffer,
+        unmet: Unmet,
+        nearest: Option<&PlannedRun>,
+        tried: &[u32],
+    ) -> Vec<Relaxation> {
+        match (unmet, nearest, self.goal) {
+            (Unmet::NoLayout, ..) => self.with_a_layout(offer, tried).into_iter().collect(),
+            (Unmet::TooSlow { days }, Some(run), Goal::Deadline(limit)) => [
+                self.with_more_gpus(offer, tried, days / limit),
+                self.with_deadline(run),
+                self.with_tokens(offer, run, limit / days, |run| run.days <= limit),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
+            (Unmet::TooExpensive { cost, .. }, Some(run), Goal::Budget(limit)) => {
+                let is_enough = |run: &PlannedRun| run.expected_cost.is_some_and(|cost| cost <= limit);
+                let budget = significant_up(cost, 3);
+                let budget = Setting::new(Field::Budget, format_count(budget));
+                let tokens = self.with_tokens(offer, run, limit / cost, is_enough);
+                let budget = Relaxation { setting: budget, run: run.clone() };
+                std::iter::once(budget).chain(tokens).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the smallest change with which a layout works, in this order: less headroom; one lock less; another number of
+    /// GPUs; a larger global batch.
+    fn with_a_layout(&self, offer: &GpuOffer, tried: &[u32]) -> Option<Relaxation> {
+        let most = tried.last().copied()?;
+        let with = |question: &Question, gpus: u32, setting: Setting| {
+            let run = best_of(&LayoutSearch::new(question.space(offer)), question, offer, gpus)?;
+            Some(Relaxation { setting, run })
+        };
+        if self.headroom_bytes > 0.0 {
+            let question = Question { headroom_bytes: 0.0, ..self.clone() };
+            if let Some(found) = with(&question, most, Setting::new(Field::Headroom, 0)) {
+                return Some(found);
+            }
+        }
+        for field in self.locks.fields() {
+            let locks = self.locks.without(field);
+            let setting = Setting::new(Field::Lock, &locks);
+            let question = Question { locks, ..self.clone() };
+            if let Some(found) = with(&question, most, setting) {
+                return Some(found);
+            }
+        }
+        let search = LayoutSearch::new(self.space(offer));
+        let mut nodes = GpuCounts::default().of_nodes(offer.gpu.gpus_per_node);
+        nodes.retain(|gpus| tried.binary_search(gpus).is_err());
+        // The nearest count is the smallest change.
+        for gpus in sorted(&nodes, |one, other| one.abs_diff(most).cmp(&other.abs_diff(most))) {
+            if let Some(run) = best_of(&search, self, offer, gpus) {
+                return Some(Relaxation { setting: Setting::new(Field::GpuRange, gpus), run });
+            }
+        }
+        // A power of two divides by most degrees.
+        let size = self.gbs.sizes().last().copied()?.next_power_of_two();
+        for gbs in [size, size.saturating_mul(2), size.saturating_mul(4)] {
+            let question = Question { gbs: GlobalBatches::fixed(gbs), ..self.clone() };
+            if let Some(found) = with(&question, most, Setting::new(Field::Gbs, gbs)) {
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    /// Returns a number of GPUs beyond those tried that reaches the deadline. `times` is how many times too slow the best plan
+    /// is, so that fewer GPUs than as many times more can't be enough.
+    fn with_more_gpus(&self, offer: &GpuOffer, tried: &[u32], times: f64) -> Option<Relaxation> {
+        let least = f64::from(*tried.last()?) * times;
+        let Goal::Deadline(limit) = self.goal else { return None };
+        let search = LayoutSearch::new(self.space(offer));
+        let counts = GpuCounts::UpTo(MOST_SUGGESTED).of_nodes(offer.gpu.gpus_per_node);
+        let larger = counts.into_iter().filter(|gpus| f64::from(*gpus) >= least).take(MOST_TRIED);
+        let mut runs = larger.filter_map(|gpus| best_of(&search, self, offer, gpus));
+        let run = runs.find(|run| run.days <= limit)?;
+        Some(Relaxation { setting: Setting::new(Field::GpuRange, run.gpus), run })
+    }
+
+    /// Returns the deadline that a plan reaches.
+    fn with_deadline(&self, run: &PlannedRun) -> Option<Relaxation> {
+        let days = significant_up(run.days, if run.days < 10.0 { 2 } else { 3 });
+        let setting = Setting::new(Field::Deadline, format!("{days}d"));
+        Some(Relaxation { setting, run: run.clone() })
+    }
+
+    /// Returns the tokens for which a plan reaches the goal: a share of the question's.
+    fn with_tokens(
+        &self,
+        offer: &GpuOffer,
+        run: &PlannedRun,
+        share: f64,
+        reaches: impl Fn(&PlannedRun) -> bool,
+    ) -> Option<Relaxation> {
+        let step = libm::pow(10.0, libm::floor(libm::log10(self.tokens * share)) - 1.0);
+        let most = libm::floor(self.tokens * share / step);
+        // Restarts and the last step's rounding don't shrink with the tokens.
+        [most, most - 1.0].into_iter().find_map(|steps| {
+            let question = Question { tokens: steps * step, ..self.clone() };
+            let run = PlannedRun::new(&question, offer, run.gpus, run.layout);
+            let setting = Setting::new(Field::Tokens, format_count(question.tokens));
+            reaches(&run).then_some(Relaxation { setting, run })
+        })
+    }
+}
