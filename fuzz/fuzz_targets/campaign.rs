@@ -16,7 +16,7 @@ fuzz_target!(|text: &str| {
             assert_eq!(read, campaign, "{written}");
             assert_eq!(read.to_text(), written);
             if let Some(cluster) = clusters.as_ref().ok().and_then(|clusters| clusters.get(&campaign.cluster))
-                && let Err(problems) = plan(&campaign, &lines, cluster, |_| Ok(None))
+                && let Err(problems) = plan(&campaign, &lines, cluster, Ok)
             {
                 check(&problems);
             }

@@ -5,7 +5,7 @@ use crate::layout::Layout;
 use crate::message;
 use crate::message::Message;
 use crate::problem::Problem;
-use crate::stack::Stack;
+use crate::stack::Software;
 use crate::units::nearest_multiples;
 use serde::Serialize;
 
@@ -79,11 +79,11 @@ impl Batch {
         f64::from(self.seq_len) * f64::from(self.gbs)
     }
 
-    /// Returns warnings about a batch that works, but slower than another would, or not in every release of `stack`.
-    pub fn warnings(&self, layout: &Layout, stack: Stack) -> Vec<Message> {
+    /// Returns warnings about a batch that works, but slower than another would, or not in every release of `software`.
+    pub fn warnings(&self, layout: &Layout, software: Software) -> Vec<Message> {
         let mut warnings = Vec::new();
         let (ga, pp) = (self.ga, layout.pp());
-        if layout.vp() > 1 && !ga.is_multiple_of(pp) && stack.properties().whole_rounds {
+        if layout.vp() > 1 && !ga.is_multiple_of(pp) && software.properties().whole_rounds {
             warnings.push(Message::from(format!(
                 "Gradient accumulation ({ga}) is not a multiple of PP ({pp}). The interleaved schedule of Megatron \
                  releases up to 2024 requires that."

@@ -108,6 +108,15 @@ impl Row<'_> {
 
 /// Returns the rows of a data file. Lines that start with `#` are comments.
 pub(crate) fn read<T: FromRow>(file: &'static str, text: &str) -> Result<Vec<T>, DataError> {
+    read_with(file, text, T::from_row)
+}
+
+/// Returns what `from_row` reads from each row of a data file.
+pub(crate) fn read_with<T>(
+    file: &'static str,
+    text: &str,
+    from_row: impl Fn(&Row<'_>) -> Result<T, DataError>,
+) -> Result<Vec<T>, DataError> {
     let mut rest = text;
     let mut header = Vec::new();
     take_row(&mut rest, &mut header);
@@ -117,7 +126,7 @@ pub(crate) fn read<T: FromRow>(file: &'static str, text: &str) -> Result<Vec<T>,
         if cells.len() != header.len() {
             return Err(row.error(format!("{} cells instead of {}", cells.len(), header.len())));
         }
-        rows.push(T::from_row(&row)?);
+        rows.push(from_row(&row)?);
     }
     Ok(rows)
 }

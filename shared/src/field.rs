@@ -125,8 +125,9 @@ fields! {
         "Whether communication overlaps with computation" "Overlap communication with computation [default: on]",
     Stack "stack" "stack" "Software" Scenario Text "STACK"
         "The training software, by generation"
-        "Training software, such as nemo-2, megatron-bridge-26.06 or torchtitan [default: the recipe's, or the \
-         newest Megatron-Bridge]",
+        "Training software, such as nemo-2 or torchtitan; your own, such as nanotron:overlaps_tp=yes; or a \
+         FILE.stack.toml. `trainplan stacks` lists the known software [default: the recipe's, or the newest \
+         Megatron-Bridge]",
     GemmTflops "gemm-tflops" "gemm" "Measured GEMM TFLOPS" Scenario Number "TFLOPS"
         "TFLOPS that your GPUs reach in a large BF16 matrix multiplication"
         "TFLOPS that your GPUs reach in a large BF16 matrix multiplication. The estimate is scaled accordingly",

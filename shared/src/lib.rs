@@ -32,6 +32,7 @@ pub mod measurements;
 pub mod message;
 pub mod metrics;
 pub mod options;
+mod pairs;
 pub mod planning;
 pub mod precision;
 pub mod problem;

@@ -1,7 +1,7 @@
 //! Training options: recomputation, sharding, overlap and the software.
 
 use crate::choices::choices;
-use crate::stack::{Stack, StackProperties};
+use crate::stack::Software;
 
 /// The options of a training run other than layout and batch.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,7 +28,7 @@ pub struct TrainingOptions {
     /// Whether communication overlaps with computation where the software supports it.
     pub overlap: bool,
     /// The training software.
-    pub stack: Stack,
+    pub software: Software,
     /// TFLOPS that the user's GPUs reach in a large BF16 matrix multiplication; none for the usual value.
     pub gemm_tflops: Option<f64>,
     /// Measured over predicted step time on the user's cluster (`trainplan calibrate --cluster`); none for 1.
@@ -48,7 +48,7 @@ impl Default for TrainingOptions {
             expert_overlap: None,
             token_drop: false,
             overlap: true,
-            stack: Stack::default(),
+            software: Software::default(),
             gemm_tflops: None,
             cluster_factor: None,
         }
@@ -56,15 +56,10 @@ impl Default for TrainingOptions {
 }
 
 impl TrainingOptions {
-    /// Returns what the training software does.
-    pub fn software(&self) -> &'static StackProperties {
-        self.stack.properties()
-    }
-
     /// Returns whether the exchange between experts overlaps with another micro batch. This needs an interleaved
     /// pipeline, for which recipes of Megatron-Bridge turn it on.
     pub fn hides_experts(&self, interleaved: bool) -> bool {
-        self.overlap && self.expert_overlap.unwrap_or(self.software().hides_experts && interleaved)
+        self.overlap && self.expert_overlap.unwrap_or(self.software.properties().hides_experts && interleaved)
     }
 }
 

@@ -90,9 +90,7 @@ impl Problem {
 
     /// Returns the allowed values if there are few enough to show.
     pub fn listed(&self) -> Option<&[String]> {
-        // No command lists the software.
-        let most = if self.field == Field::Stack { usize::MAX } else { MOST_LISTED };
-        (1..=most).contains(&self.allowed.len()).then_some(&self.allowed)
+        (1..=MOST_LISTED).contains(&self.allowed.len()).then_some(&self.allowed)
     }
 
     /// The command that lists the allowed values, if there are more than an error shows.
@@ -102,6 +100,9 @@ impl Problem {
             Field::Model => Some("trainplan models"),
             Field::Gpu | Field::GpuTypes => Some("trainplan gpus"),
             Field::Recipe => Some("trainplan recipes"),
+            // Of software itself, or of the properties of an own one.
+            Field::Stack if self.given.contains('=') => Some("trainplan stacks nanotron"),
+            Field::Stack => Some("trainplan stacks"),
             _ => None,
         }
     }

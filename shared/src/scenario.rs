@@ -54,7 +54,7 @@ impl Scenario {
     /// Returns warnings about a scenario that works, but slower than a similar one would.
     pub fn warnings(&self) -> Vec<Message> {
         let mut warnings = self.layout.warnings(&self.architecture);
-        warnings.extend(self.batch.warnings(&self.layout, self.options.stack));
+        warnings.extend(self.batch.warnings(&self.layout, self.options.software));
         let (tp, domain) = (self.layout.tp(), self.gpu.nvlink_domain);
         if tp > domain {
             warnings.push(Message::from(format!(
@@ -87,7 +87,7 @@ impl Scenario {
             Field::Recompute => options.recompute.to_string(),
             Field::Fsdp => on(options.fsdp).to_owned(),
             Field::Overlap => on(options.overlap).to_owned(),
-            Field::Stack => options.stack.to_string(),
+            Field::Stack => options.software.to_string(),
             Field::GemmTflops => options.gemm_tflops?.to_string(),
             Field::ClusterFactor => options.cluster_factor?.to_string(),
             _ => return None,
@@ -120,9 +120,9 @@ impl Scenario {
     fn equals(&self, recipe: &Recipe) -> bool {
         let degrees = &recipe.degrees;
         // Without a recipe the software is a default, so it does not have to match.
-        let stack = match self.recipe {
-            Some(_) => recipe.id.release.contract().stack,
-            None => self.options.stack,
+        let software = match self.recipe {
+            Some(_) => recipe.id.release.contract().stack.into(),
+            None => self.options.software,
         };
         recipe.id.model == self.model.id
             && recipe.id.gpu == self.gpu.id
@@ -131,7 +131,7 @@ impl Scenario {
             && recipe.seq_len == self.batch.seq_len()
             && recipe.mbs == self.batch.mbs()
             && recipe.gbs == self.batch.gbs()
-            && self.options == TrainingOptions { stack, ..TrainingOptions::default() }
+            && self.options == TrainingOptions { software, ..TrainingOptions::default() }
             && Layout::new(degrees, &self.architecture).as_ref() == Ok(&self.layout)
     }
 }

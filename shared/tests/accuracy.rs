@@ -62,7 +62,7 @@ fn scenario(row: &Measurement) -> &MeasuredScenario {
 }
 
 fn is_nvidia(row: &Measurement) -> bool {
-    scenario(row).options.stack.is_nvidia_megatron()
+    scenario(row).options.software.is_nvidia_megatron()
 }
 
 fn is_routed(row: &Measurement) -> bool {
@@ -188,6 +188,7 @@ fn runs_that_ran_out_of_memory_do_not_fit() {
          llama3.1-70b,h100,BF16,nemo2,8,8192,8,1,1,8\n\
          llama3.1-405b,h100,BF16,nemo2,64,8192,8,8,1,64\n\
          deepseek-v3,b200,BF16,Megatron-Bridge,32,4096,1,1,1,32\n",
+        None,
     )
     .unwrap();
     for row in &impossible {

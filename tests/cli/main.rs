@@ -24,6 +24,7 @@ mod results;
 mod run;
 mod search;
 mod snapshots;
+mod stacks;
 mod validate;
 
 use serde_json::Value;

@@ -164,7 +164,7 @@ impl Drawn {
             expert_overlap: random.seldom().then(|| random.seldom()),
             token_drop: random.seldom(),
             overlap: !random.seldom(),
-            stack: *random.of(&Stack::ALL),
+            software: (*random.of(&Stack::ALL)).into(),
             gemm_tflops: random.seldom().then(|| f64::from(300 + random.below(1000))),
             cluster_factor: random.seldom().then(|| 0.8 + f64::from(random.below(100)) / 200.0),
         };

@@ -1,7 +1,7 @@
 //! `trainplan calibrate`: fits the constants of the estimate, or the factor of one cluster.
 
 use super::output::{self, Format, FormatArg};
-use super::{Failure, note, parse, side_by_side, validate};
+use super::{Failure, note, parse, side_by_side, stack_file, validate};
 use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,6 +36,9 @@ pub(super) struct Args {
     /// FILE, benchmarks.csv is written too
     #[arg(short, long, value_name = "DIR", conflicts_with = "cluster")]
     output: Option<PathBuf>,
+    /// Software of rows whose framework is own: a value of --stack, or a file (docs/stacks.md)
+    #[arg(long, value_name = "STACK")]
+    stack: Option<String>,
     #[command(flatten)]
     format: FormatArg,
 }
@@ -62,11 +65,16 @@ impl Args {
         if self.cluster {
             return self.factor();
         }
+        let software = self.stack.as_deref().map(stack_file::software).transpose()?;
         let own: Vec<Measurement>;
         let rows = match &self.files[..] {
             [] => measurements::embedded(),
             files => {
-                own = files.iter().map(|file| validate::read(file)).collect::<Result<Vec<_>, _>>()?.concat();
+                own = files
+                    .iter()
+                    .map(|file| validate::read(file, software))
+                    .collect::<Result<Vec<_>, _>>()?
+                    .concat();
                 &own
             }
         };
@@ -124,9 +132,10 @@ impl Args {
     fn factor(self) -> Result<(), Failure> {
         let is_table = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "csv");
         let (tables, logs): (Vec<PathBuf>, Vec<PathBuf>) = self.files.iter().cloned().partition(is_table);
+        let software = self.stack.as_deref().map(stack_file::software).transpose()?;
         let mut pairs = Vec::new();
         for table in &tables {
-            for row in validate::read(table)? {
+            for row in validate::read(table, software)? {
                 match (&row.scenario, row.step_time_s) {
                     (Ok(scenario), Some(measured)) => {
                         pairs.push((measured, Estimate::from_embedded(&scenario.inputs()).step_time_s.mid));

@@ -226,7 +226,7 @@ fn options(options: &TrainingOptions) -> Map<String, Value> {
         (Field::Recompute, options.recompute.to_string().into()),
         (Field::Fsdp, options.fsdp.into()),
         (Field::Overlap, options.overlap.into()),
-        (Field::Stack, options.stack.to_string().into()),
+        (Field::Stack, options.software.to_string().into()),
         (Field::GemmTflops, options.gemm_tflops.into()),
         (Field::ClusterFactor, options.cluster_factor.into()),
     ];
@@ -361,7 +361,7 @@ pub(super) fn in_words(scenario: &Scenario) -> String {
     words.push(format!("{} tokens, {} layers", batch.seq_len(), scenario.architecture.layers));
     words.extend((options.recompute != Recompute::None).then(|| format!("recompute {}", options.recompute)));
     words.extend(options.fsdp.then(|| "FSDP".to_string()));
-    words.push(options.stack.title().to_string());
+    words.push(options.software.title());
     format!("{}.", words.join(", "))
 }
 

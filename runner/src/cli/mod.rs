@@ -31,6 +31,8 @@ mod search;
 mod serve;
 mod shell;
 mod side_by_side;
+mod stack_file;
+mod stacks;
 mod stored;
 mod summary;
 mod token;
@@ -88,6 +90,7 @@ enum Command {
     Recipes(recipes::Args),
     Models(catalog::ModelsArgs),
     Gpus(catalog::GpusArgs),
+    Stacks(stacks::Args),
     Flops(flops::Args),
     Metrics(metrics::Args),
     Search(search::Args),
@@ -150,6 +153,7 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Recipes(args) => args.run(),
         Command::Models(args) => args.run(),
         Command::Gpus(args) => args.run(),
+        Command::Stacks(args) => args.run(),
         Command::Flops(args) => args.run(),
         Command::Metrics(args) => args.run(),
         Command::Search(args) => args.run(),

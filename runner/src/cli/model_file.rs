@@ -10,15 +10,16 @@ use trainplan_shared::hugging_face::{self, ImportedModel};
 use trainplan_shared::message;
 use trainplan_shared::problem::Problem;
 
-/// Far larger than any config.json, in bytes.
+/// Far larger than any description, in bytes.
 const LARGEST: u64 = 4 << 20;
 
-/// Returns the model of a file as text, or none if `text` is not a path. Notes report what was assumed.
+/// Returns the model of a file as text, or none if `text` is not a path. A relative path is below `folder`. Notes report
+/// what was assumed.
 ///
 /// # Errors
 /// The file can't be read, or is not a known kind of model.
-pub(super) fn read(text: &str) -> Result<Option<String>, Problem> {
-    let Some(path) = path(text) else { return Ok(None) };
+pub(super) fn read(folder: &Path, text: &str) -> Result<Option<String>, Problem> {
+    let Some(path) = path(folder, text) else { return Ok(None) };
     let refuse = |why: String| {
         Problem::new(
             Field::Model,
@@ -43,20 +44,21 @@ pub(super) fn read(text: &str) -> Result<Option<String>, Problem> {
 }
 
 /// The file that `text` names. A published model's name stays its name, whatever lies in the folder.
-fn path(text: &str) -> Option<PathBuf> {
+fn path(folder: &Path, text: &str) -> Option<PathBuf> {
     if text.starts_with("own:") || Catalog::embedded().model(text).is_ok() {
         return None;
     }
-    let path = Path::new(text);
+    let path = folder.join(text);
     let inside = path.join("config.json");
     if inside.is_file() {
         return Some(inside);
     }
     let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
-    (is_json || path.is_file()).then(|| path.to_path_buf())
+    (is_json || path.is_file()).then_some(path)
 }
 
-fn content(path: &Path) -> io::Result<Vec<u8>> {
+/// Returns what is in a file of reasonable size.
+pub(super) fn content(path: &Path) -> io::Result<Vec<u8>> {
     // Opening a named pipe would wait until another program writes to it.
     if !path.metadata()?.is_file() {
         return Err(io::Error::other("it is not a regular file"));

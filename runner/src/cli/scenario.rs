@@ -1,7 +1,9 @@
 //! The flags that describe a scenario, the same for every command.
 
 use super::fields::field_args;
-use super::{model_file, note};
+use super::note;
+use super::stack_file::with_files;
+use std::path::Path;
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::field::{Field, FieldGroup};
 use trainplan_shared::problem::Problem;
@@ -14,15 +16,12 @@ field_args! {
 }
 
 impl ScenarioArgs {
-    /// Returns what was typed, with a model file as text and a short recipe id in full, which a note reports.
+    /// Returns what was typed, with the files of an own model and stack as texts and a short recipe id in full, which a note reports.
     ///
     /// # Errors
-    /// The recipe is unknown, or the model file can't be used.
+    /// The recipe is unknown, or a file can't be used.
     pub(super) fn spec(&self) -> Result<Spec, Problem> {
-        let mut spec = self.0.clone();
-        if let Some(model) = spec.get(Field::Model).map(model_file::read).transpose()?.flatten() {
-            spec.set(Field::Model, model);
-        }
+        let mut spec = with_files(self.0.clone(), Path::new(""))?;
         if let Some(short) = spec.get(Field::Recipe).filter(|id| !id.contains('@')) {
             let recipe = Catalog::embedded().recipe(short)?;
             let why = match Catalog::embedded().baseline(&recipe.id) {

@@ -1,12 +1,13 @@
 //! `trainplan validate`: compares measured runs with their predictions.
 
 use super::output::{self, Format, FormatArg};
-use super::{Failure, side_by_side};
+use super::{Failure, side_by_side, stack_file};
 use std::fs;
 use std::path::{Path, PathBuf};
 use trainplan_shared::calibration::ErrorSummary;
 use trainplan_shared::calibration::validate::{Validation, Validator, summarize};
 use trainplan_shared::measurements::{self, Measurement};
+use trainplan_shared::stack::Software;
 
 /// Predict every measured run of a CSV file and show the errors
 ///
@@ -19,26 +20,30 @@ use trainplan_shared::measurements::{self, Measurement};
 Examples:
   trainplan validate runs.csv
   trainplan validate shared/data/measurements.csv --format csv > errors.csv
+  trainplan validate runs.csv --stack ours.stack.toml
 
 Required columns: model, gpu, precision, framework, gpus, seq_len, tp, pp, cp, gbs, and step_time_s or memory_gib.
-The columns layers, hidden, heads, ffn and vocab define or change the architecture. framework is a value of --stack, or a
-name from measurements.csv.
+The columns layers, hidden, heads, ffn and vocab define or change the architecture. framework is a value of --stack, a name
+from measurements.csv, or own for the software that --stack describes.
 
 Exit codes: 0 success; 1 the file can't be read; 2 the file is invalid; 4 no row could be compared.")]
 pub(super) struct Args {
     /// File of measured runs
     #[arg(value_name = "FILE.csv")]
     file: PathBuf,
+    /// Software of rows whose framework is own: a value of --stack, or a file (docs/stacks.md)
+    #[arg(long, value_name = "STACK")]
+    stack: Option<String>,
     #[command(flatten)]
     format: FormatArg,
 }
 
-/// Reads a file of measured runs.
-pub(super) fn read(path: &Path) -> Result<Vec<Measurement>, Failure> {
+/// Reads a file of measured runs. `own` is the software of rows whose framework is `own`.
+pub(super) fn read(path: &Path, own: Option<Software>) -> Result<Vec<Measurement>, Failure> {
     let text = fs::read(path).map_err(|error| Failure::File { path: path.into(), error })?;
     let wrong = |what: String| Failure::Contents { path: path.into(), what };
     let text = String::from_utf8(text).map_err(|_| wrong("The file is not UTF-8 text.".into()))?;
-    let rows = measurements::parse(&text).map_err(wrong)?;
+    let rows = measurements::parse(&text, own).map_err(wrong)?;
     if rows.is_empty() {
         return Err(wrong("The file has no rows below a header.".into()));
     }
@@ -47,7 +52,8 @@ pub(super) fn read(path: &Path) -> Result<Vec<Measurement>, Failure> {
 
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let rows = read(&self.file)?;
+        let own = self.stack.as_deref().map(stack_file::software).transpose()?;
+        let rows = read(&self.file, own)?;
         let validator = Validator::default();
         let validated = side_by_side::map(&rows, |row| validator.row(row));
         let validation = summarize(&rows, validated);

@@ -295,7 +295,7 @@ fn opened(
     if !options.overlap {
         more.set(Field::Overlap, "off");
     }
-    more.set(Field::Stack, options.stack.id());
+    more.set(Field::Stack, options.software.to_string());
     if let Some(tflops) = options.gemm_tflops {
         more.set(Field::GemmTflops, tflops.to_string());
     }

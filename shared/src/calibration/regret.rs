@@ -91,9 +91,9 @@ fn rivals<'a>(judged: impl IntoIterator<Item = &'a HeldOutRow<'a>>) -> Vec<Rival
     for one in judged {
         let Ok(scenario) = &one.row.scenario else { continue };
         let MeasuredScenario { shape, architecture, gpu, layout, batch, options, .. } = &**scenario;
-        let (stack, drops) = (options.stack, options.token_drop);
+        let (software, drops) = (options.software, options.token_drop);
         let what = format!("{shape} {} {} {}", architecture.layers, one.row.precision, batch.seq_len());
-        let place = format!("{} {} {} {stack} {drops}", gpu.id, gpu.nic_gbit, layout.gpus());
+        let place = format!("{} {} {} {software} {drops}", gpu.id, gpu.nic_gbit, layout.gpus());
         groups.entry(format!("{what} {place}")).or_default().insert(&scenario.mapping, one);
     }
     let groups = groups.into_values().filter(|layouts| layouts.len() > 1);

@@ -39,7 +39,7 @@ const SIMUMAX: &str = "SimuMax B200";
 
 /// Whether a row ran on one of NVIDIA's Megatron stacks.
 fn is_nvidia(row: &Measurement) -> bool {
-    row.scenario.as_ref().is_ok_and(|scenario| scenario.options.stack.is_nvidia_megatron())
+    row.scenario.as_ref().is_ok_and(|scenario| scenario.options.software.is_nvidia_megatron())
 }
 
 fn is_nvidia_dense(row: &Measurement) -> bool {

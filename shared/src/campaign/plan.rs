@@ -45,7 +45,7 @@ pub struct Planned<'a> {
 
 /// Returns the plan of every run.
 ///
-/// `own_model` returns a model as text if a run names a file, which only the runner can read.
+/// `with_files` returns the fields with the files that they name as texts. Only the runner can read files.
 ///
 /// # Errors
 /// Every problem, with its line in the campaign.
@@ -53,11 +53,11 @@ pub fn plan<'a>(
     campaign: &'a Campaign,
     lines: &CampaignLines,
     cluster: &Cluster,
-    own_model: impl Fn(&str) -> Result<Option<String>, Problem>,
+    with_files: impl Fn(Spec) -> Result<Spec, Problem>,
 ) -> Result<Vec<Planned<'a>>, Vec<CampaignProblem>> {
     let (mut planned, mut problems) = (Vec::new(), Vec::new());
     for (index, run) in campaign.runs.iter().enumerate() {
-        match plan_run(campaign, cluster, run, &own_model) {
+        match plan_run(campaign, cluster, run, &with_files) {
             Ok(run) => planned.push(run),
             Err(found) => problems.extend(found.into_iter().map(|problem| {
                 let key = problem.field.flag();
@@ -77,9 +77,9 @@ fn plan_run<'a>(
     campaign: &'a Campaign,
     cluster: &Cluster,
     run: &'a Run,
-    own_model: impl Fn(&str) -> Result<Option<String>, Problem>,
+    with_files: impl Fn(Spec) -> Result<Spec, Problem>,
 ) -> Result<Planned<'a>, Vec<Problem>> {
-    let spec = on_cluster(&campaign.spec(run), cluster, own_model).map_err(|problem| vec![problem])?;
+    let spec = on_cluster(&campaign.spec(run), cluster, with_files).map_err(|problem| vec![problem])?;
     let predicted = spec.estimate()?;
     let scenario = &predicted.scenario;
     let mut problems = Vec::new();
@@ -150,22 +150,18 @@ fn plan_run<'a>(
     })
 }
 
-/// Returns the fields with the cluster's for those that are missing, and with a model's file read.
+/// Returns the fields with the cluster's for those that are missing, and with files as texts.
 fn on_cluster(
     spec: &Spec,
     cluster: &Cluster,
-    own_model: impl Fn(&str) -> Result<Option<String>, Problem>,
+    with_files: impl Fn(Spec) -> Result<Spec, Problem>,
 ) -> Result<Spec, Problem> {
     let mut of_cluster = cluster.spec.clone();
     if spec.get(Field::Recipe).is_some() {
         // A recipe defines its GPU.
         of_cluster.set(Field::Gpu, "");
     }
-    let mut spec = under(&of_cluster, spec);
-    if let Some(model) = spec.get(Field::Model).map(own_model).transpose()?.flatten() {
-        spec.set(Field::Model, model);
-    }
-    Ok(spec)
+    with_files(under(&of_cluster, spec))
 }
 
 /// Returns `spec`, with the fields of `base` for those that are missing.

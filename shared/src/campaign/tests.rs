@@ -52,7 +52,7 @@ fn planned(campaign: &str, clusters: &str) -> Result<Vec<(String, String)>, Stri
     let (campaign, lines) = Campaign::parse_with_lines(campaign).map_err(|problems| said(&problems))?;
     let clusters = Clusters::parse(clusters).map_err(|problems| said(&problems))?;
     let cluster = clusters.get(&campaign.cluster).unwrap();
-    let runs = plan(&campaign, &lines, cluster, |_| Ok(None)).map_err(|problems| said(&problems))?;
+    let runs = plan(&campaign, &lines, cluster, Ok).map_err(|problems| said(&problems))?;
     Ok(runs.iter().map(|run| (run.run.name.to_string(), run.launch.script.to_string())).collect())
 }
 

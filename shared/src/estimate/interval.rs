@@ -49,7 +49,11 @@ choices! {
 impl IntervalClass {
     /// Returns the class of the prediction from `inputs`.
     pub fn of(inputs: &Inputs<'_>, is_interpolated: bool) -> IntervalClass {
-        let is_plain = inputs.options.software().eager;
+        let software = &inputs.options.software;
+        // A user's own software is as little known as software without fused kernels, whose interval is the widest of dense
+        // models. That of routed models is wider.
+        let is_own = software.known().is_none() && inputs.architecture.moe.is_none();
+        let is_plain = software.properties().eager || is_own;
         match (is_plain, inputs.architecture.moe.is_some(), is_interpolated) {
             (true, _, true) => IntervalClass::PlainInterpolated,
             (true, _, false) => IntervalClass::PlainExtrapolated,

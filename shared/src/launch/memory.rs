@@ -1,6 +1,7 @@
 //! Whether a launch fits into the GPUs' memory, by the estimate.
 
-use super::{LaunchWarning, Style, WarningTopic};
+use super::{LaunchWarning, WarningTopic};
+use crate::catalog::Release;
 use crate::estimate::{Inputs, MemoryEstimate};
 use crate::field::Field;
 use crate::message;
@@ -11,16 +12,19 @@ use crate::stack::Stack;
 use crate::units::significant;
 
 /// Returns a warning if the scenario doesn't fit, unless its run was published.
-pub(super) fn warning(scenario: &Scenario, style: Style) -> Option<LaunchWarning> {
-    let by_megatron_lm = style == Style::MegatronLm;
-    if scenario.baseline().is_some() && !by_megatron_lm {
+pub(super) fn warning(scenario: &Scenario, release: Option<Release>) -> Option<LaunchWarning> {
+    if scenario.baseline().is_some() && release.is_some() {
         return None;
     }
-    // A script for NVIDIA's software saves memory as its recipes do. Any other runs with Megatron-LM's defaults.
-    let planned = scenario.options.stack;
-    let by_default = by_megatron_lm && !planned.is_nvidia_megatron();
-    let stack = if by_default { Stack::MegatronLm014 } else { planned };
-    let options = TrainingOptions { stack, ..scenario.options };
+    let planned = scenario.options.software;
+    // Megatron-LM saves memory as NVIDIA's recipes do if the plan is for their software. Otherwise it runs with its defaults.
+    let by_default = release.is_none() && !planned.is_nvidia_megatron();
+    let software = match release {
+        Some(release) => release.contract().stack.into(),
+        None if by_default => Stack::MegatronLm014.into(),
+        None => planned,
+    };
+    let options = TrainingOptions { software, ..scenario.options };
     let memory = MemoryEstimate::of(&Inputs { options: &options, ..scenario.inputs() });
     if memory.fits() {
         return None;
@@ -38,7 +42,7 @@ pub(super) fn warning(scenario: &Scenario, style: Style) -> Option<LaunchWarning
     let fix = match by_default {
         true => message![
             "Plan with ",
-            Setting::new(Field::Stack, stack),
+            Setting::new(Field::Stack, software),
             ": the estimate suggests changes that fit."
         ],
         false => message!["The estimate suggests changes that fit."],

@@ -95,7 +95,7 @@ pub struct LaunchComparability {
 /// Every problem, with values that work.
 pub fn launch(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<Problem>> {
     let mut launch = assemble(scenario, options)?;
-    launch.warnings.extend(memory::warning(scenario, launch.style));
+    launch.warnings.extend(memory::warning(scenario, launch.release));
     Ok(launch)
 }
 

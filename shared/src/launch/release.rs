@@ -5,12 +5,14 @@ use super::plan::LaunchPlan;
 use crate::catalog::{Baseline, Catalog};
 use crate::field::Field;
 use crate::message;
+use crate::message::Setting;
 use crate::precision::Width;
 use crate::problem::Problem;
 use crate::releases::{BatchRule, Fp8Scaling, LoggedTflops, TokenUse, TraceRun};
 
 pub(super) fn apply(plan: &mut LaunchPlan) {
     borrowed_recipe(plan);
+    software(plan);
     if plan.rules().token == TokenUse::OnCommandLine {
         token_on_command_line(plan);
     }
@@ -40,6 +42,20 @@ fn borrowed_recipe(plan: &mut LaunchPlan) {
     let usual = plan.target.limits.gpus_per_node;
     if matches!(plan.contract().batch, BatchRule::PerNode(_)) && plan.target.gpus_per_node != usual {
         plan.incomparable.push(format!("the release sets the global batch size by nodes of {usual} GPUs"));
+    }
+}
+
+/// Warns if the user set other software than the release runs.
+fn software(plan: &mut LaunchPlan) {
+    let (planned, runs) = (plan.scenario.options.software, plan.contract().stack);
+    // Without a recipe, known software may be the default, which nobody set.
+    let was_set =
+        planned.known().is_none() || plan.scenario.changes.iter().any(|change| change.field == Field::Stack);
+    if was_set && planned != runs.into() {
+        plan.warn(
+            format!("The estimate assumes {}, but this script runs {}.", planned.title(), runs.title()),
+            message!["Set ", Setting::new(Field::Stack, runs), " for an estimate of this release."],
+        );
     }
 }
 

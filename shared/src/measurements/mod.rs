@@ -8,7 +8,8 @@ mod scenario;
 pub use row::{Measurement, MeasurementUse, Outcome};
 pub use scenario::MeasuredScenario;
 
-use crate::data_file::read;
+use crate::data_file::read_with;
+use crate::stack::Software;
 use std::sync::LazyLock;
 
 /// Returns the embedded measurements.
@@ -18,18 +19,19 @@ pub fn embedded() -> &'static [Measurement] {
             clippy::expect_used,
             reason = "the file is fixed when this is built, and every test reads it"
         )]
-        parse(include_str!("../../data/measurements.csv")).expect("the embedded measurements are well formed")
+        parse(include_str!("../../data/measurements.csv"), None)
+            .expect("the embedded measurements are well formed")
     });
     &EMBEDDED
 }
 
-/// Parses a file with the columns of `measurements.csv`; columns that would be empty may be missing.
+/// Parses a file with the columns of `measurements.csv`; columns that would be empty may be missing. `own` is the software
+/// of rows whose framework is `own`.
 ///
 /// # Errors
 /// The text is not a CSV table. A row that can't be predicted is not an error; its scenario has the reason.
-pub fn parse(text: &str) -> Result<Vec<Measurement>, String> {
-    let rows: Vec<Measurement> = read("measurements", text).map_err(|error| error.to_string())?;
-    Ok(rows)
+pub fn parse(text: &str, own: Option<Software>) -> Result<Vec<Measurement>, String> {
+    read_with("measurements", text, |row| Measurement::from_row(row, own)).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

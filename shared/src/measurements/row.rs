@@ -3,8 +3,9 @@
 use super::scenario::MeasuredScenario;
 use crate::catalog::{Collection, measured_model_title};
 use crate::choices::choices;
-use crate::data_file::{DataError, FromRow, Row};
+use crate::data_file::{DataError, Row};
 use crate::estimate::MemoryEstimate;
+use crate::stack::Software;
 
 choices! {
     /// What a measurement is used for.
@@ -69,8 +70,9 @@ pub struct Measurement {
     pub scenario: Result<Box<MeasuredScenario>, String>,
 }
 
-impl FromRow for Measurement {
-    fn from_row(row: &Row<'_>) -> Result<Measurement, DataError> {
+impl Measurement {
+    /// Reads a row. `own` is the software of rows whose framework is `own`.
+    pub(super) fn from_row(row: &Row<'_>, own: Option<Software>) -> Result<Measurement, DataError> {
         let cell = |column: &str| row.text(column).unwrap_or("").trim().to_string();
         // A cell that is not a positive number is an error, an empty cell is not.
         let number = |column: &str| match &*cell(column) {
@@ -124,7 +126,7 @@ impl FromRow for Measurement {
                 .map(|gib| gib * f64::from(1 << 30)),
             outcome: outcome.unwrap_or(Outcome::Worked),
             memory_kind: cell("memory_kind"),
-            scenario: wrong.map_or_else(|| MeasuredScenario::read(&cell).map(Box::new), Err),
+            scenario: wrong.map_or_else(|| MeasuredScenario::read(&cell, own).map(Box::new), Err),
         })
     }
 }
@@ -155,7 +157,9 @@ impl Measurement {
         Some(match () {
             () if says("allocated") => stage.total(),
             // What PyTorch's allocator holds: without the CUDA context and NCCL.
-            () if says("reserved") => stage.total() * (1.0 + scenario.options.software().fragmentation),
+            () if says("reserved") => {
+                stage.total() * (1.0 + scenario.options.software.properties().fragmentation)
+            }
             () => stage.total() + memory.reserved_bytes,
         })
     }

@@ -9,7 +9,10 @@ use crate::layout::{Degrees, Layout, PipelineSplit};
 use crate::options::{Recompute, TrainingOptions};
 use crate::precision::{Dtype, Width};
 use crate::problem::Problem;
-use crate::stack::Stack;
+use crate::stack::{Software, Stack};
+
+/// The framework of rows that were measured with a user's own software.
+const OWN: &str = "own";
 
 /// The scenario of a measured run.
 #[derive(Debug, Clone)]
@@ -45,7 +48,10 @@ impl MeasuredScenario {
         }
     }
 
-    pub(super) fn read(cell: &dyn Fn(&str) -> String) -> Result<MeasuredScenario, String> {
+    pub(super) fn read(
+        cell: &dyn Fn(&str) -> String,
+        own: Option<Software>,
+    ) -> Result<MeasuredScenario, String> {
         if cell("phase") != "pretrain" && !cell("phase").is_empty() {
             return Err(format!("Phase {} is not pre-training.", cell("phase")));
         }
@@ -65,7 +71,10 @@ impl MeasuredScenario {
             gpu.nic_gbit = gbit;
         }
 
-        let stack = stack(&cell("framework"), &cell("release"))?;
+        let software = match &*cell("framework") {
+            OWN => own.ok_or("framework is own, but --stack doesn't say which software that is.")?,
+            framework => software(framework, &cell("release"))?,
+        };
         let modules = published::modules(&cell("recompute"));
         let options = TrainingOptions {
             recompute: match &*cell("recompute") {
@@ -83,7 +92,7 @@ impl MeasuredScenario {
             sequence_parallel: if knob("no-SP") || knob("no SP") { Some(false) } else { None },
             overlap: !(knob("vanillaTP") || notes == "compile"),
             token_drop: knob("tokendrop") || knob("moe_token_drop"),
-            stack,
+            software,
             gemm_tflops: machine::gemm_tflops(&cell("source")),
             ..TrainingOptions::default()
         };
@@ -107,7 +116,7 @@ impl MeasuredScenario {
         let mut scenario =
             MeasuredScenario { architecture, gpu, dtype, layout, batch, options, shape, mapping };
         // These settings are those of 2026; earlier releases differ in some, even with the same layout.
-        if matches!(stack, Stack::Bridge2602 | Stack::Bridge2606)
+        if matches!(software.known(), Some(Stack::Bridge2602 | Stack::Bridge2606))
             && let Some(settings) = published::settings(&model, &scenario.inputs())
         {
             settings.apply(&mut scenario.options);
@@ -155,8 +164,8 @@ fn dtype(name: &str, gpu: &Gpu) -> Result<Dtype, String> {
     }
 }
 
-/// Returns the software stack of a framework's release.
-fn stack(framework: &str, release: &str) -> Result<Stack, String> {
+/// Returns the software of a framework's release.
+fn software(framework: &str, release: &str) -> Result<Software, String> {
     let stack = match framework {
         "Megatron-LM 2021" => Stack::MegatronLm2021,
         "Megatron-LM 2022" => Stack::MegatronLm2022,
@@ -179,9 +188,9 @@ fn stack(framework: &str, release: &str) -> Result<Stack, String> {
         "nanotron" => Stack::Nanotron,
         // XLA programs: nothing here is measured of them, and compiled FSDP comes nearest.
         "maxtext(jax)" | "paxml(jax)" => Stack::PytorchFsdp,
-        other => other.parse().map_err(|problem: Problem| problem.to_string())?,
+        other => return other.parse().map_err(|problem: Problem| problem.to_string()),
     };
-    Ok(stack)
+    Ok(stack.into())
 }
 
 /// Returns the network rate in a row's notes, in Gbit/s per GPU.

@@ -5,7 +5,6 @@ use crate::estimate::Estimate;
 use crate::field::Field;
 use crate::problem::Problem;
 use crate::scenario::Scenario;
-use crate::search::StackRules;
 use crate::spec::Spec;
 use serde::{Deserialize, Serialize};
 
@@ -86,11 +85,10 @@ fn replica_counts(dp: u32, batches: u32, growth: BatchGrowth) -> Vec<u32> {
 
 /// Whether the GPUs are whole nodes and the software can run the schedule.
 fn is_run(scenario: &Scenario) -> bool {
-    let layout = &scenario.layout;
-    let rules = StackRules::of(scenario.options.stack);
+    let (layout, software) = (&scenario.layout, scenario.options.software.properties());
     let is_whole = layout.gpus().is_multiple_of(scenario.gpu.gpus_per_node)
         || layout.gpus() < scenario.gpu.gpus_per_node;
-    is_whole && (layout.vp() == 1 || rules.allows_rounds(scenario.batch.ga(), layout.pp()))
+    is_whole && (layout.vp() == 1 || software.allows_rounds(scenario.batch.ga(), layout.pp()))
 }
 
 #[cfg(test)]

@@ -224,7 +224,8 @@ impl ScenarioReader<'_> {
 
     fn options(&mut self) -> TrainingOptions {
         let default = TrainingOptions::default();
-        let stack = self.recipe.map_or(default.stack, |recipe| recipe.id.release.contract().stack);
+        let of_recipe = self.recipe.map(|recipe| recipe.id.release.contract().stack.into());
+        let software = of_recipe.unwrap_or(default.software);
         let recompute = self.value(Field::Recompute, Some(Recompute::None)).unwrap_or_default();
         let mut number = |field| {
             self.spec.count(field).unwrap_or_else(|problem| {
@@ -237,7 +238,7 @@ impl ScenarioReader<'_> {
             recompute,
             fsdp: self.switch(Field::Fsdp, default.fsdp),
             overlap: self.switch(Field::Overlap, default.overlap),
-            stack: self.value(Field::Stack, Some(stack)).unwrap_or(stack),
+            software: self.value(Field::Stack, Some(software)).unwrap_or(software),
             gemm_tflops,
             cluster_factor,
             ..default

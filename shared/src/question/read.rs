@@ -15,7 +15,7 @@ use crate::precision::Dtype;
 use crate::problem::Problem;
 use crate::search::{Locks, StackRules};
 use crate::spec::Spec;
-use crate::stack::Stack;
+use crate::stack::Software;
 use crate::units::{parse_count, parse_days};
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -146,22 +146,22 @@ impl Reading<'_> {
     fn offers(&mut self, settings: &RunSettings) -> Vec<GpuOffer> {
         let named = self.spec.get(Field::GpuTypes).or(self.spec.get(Field::Gpu));
         let texts = split_gpu_types(named.unwrap_or(USUAL_GPU_TYPES));
-        let stack: Option<Stack> = self.keep(self.spec.parse(Field::Stack));
+        let software: Option<Software> = self.keep(self.spec.parse(Field::Stack));
         let precisions = self.precisions();
-        let options = self.options(stack.unwrap_or_default());
+        let options = self.options(software.unwrap_or_default());
         let mut offers: Vec<GpuOffer> = Vec::new();
         for text in texts {
             let found = Catalog::embedded().gpu_or_own(&text);
             let found = found.map_err(|problem| Problem { field: Field::GpuTypes, ..problem });
             let Some(gpu) = self.keep(found.map(Some)) else { continue };
-            let rules = StackRules::of(options.stack);
+            let rules = StackRules::of(options.software.base());
             if !rules.runs_on(gpu.generation) {
                 let message = message![
-                    format!("{} doesn't run on the {}. Leave out ", options.stack.title(), gpu.name),
+                    format!("{} doesn't run on the {}. Leave out ", options.software.title(), gpu.name),
                     Field::Stack,
                     " for the newest software."
                 ];
-                self.problems.push(Problem::new(Field::Stack, options.stack, message));
+                self.problems.push(Problem::new(Field::Stack, options.software, message));
                 continue;
             }
             let dtypes: Vec<Dtype> = match &precisions {
@@ -175,7 +175,7 @@ impl Reading<'_> {
                     Field::Precisions,
                     format!(
                         " names no precision of {} on the {}: \"{}\".",
-                        options.stack.title(),
+                        options.software.title(),
                         gpu.name,
                         self.spec.raw(Field::Precisions)
                     )
@@ -193,10 +193,10 @@ impl Reading<'_> {
         offers
     }
 
-    fn options(&mut self, stack: Stack) -> TrainingOptions {
+    fn options(&mut self, software: Software) -> TrainingOptions {
         TrainingOptions {
             overlap: self.keep(self.spec.switch(Field::Overlap)).unwrap_or(true),
-            stack,
+            software,
             gemm_tflops: self.keep(self.spec.count(Field::GemmTflops)),
             cluster_factor: self.keep(self.spec.count(Field::ClusterFactor)),
             ..TrainingOptions::default()

@@ -209,7 +209,8 @@ impl<'a> LayoutSearch<'a> {
     pub fn rank(&self, gpus: u32, most: usize) -> Ranking {
         let SearchSpace { gpu, headroom_bytes, .. } = self.space;
         let (rules, constants) = (self.space.rules(), Constants::embedded());
-        let mut counts = self.dimensions.count(gpus, gpu, rules);
+        let software = self.space.options.software.properties();
+        let mut counts = self.dimensions.count(gpus, &self.space);
         let mut found = Contenders::new(most);
         let mut pipelines = self.dimensions.pipelines.clone();
         // Precisions whose weights and optimizer state alone are larger than all GPUs together.
@@ -251,7 +252,7 @@ impl<'a> LayoutSearch<'a> {
                         continue;
                     }
                     let batch = Batch::of_ranks(self.space.seq_len, blocks.mbs, *gbs, dp);
-                    if pipeline.vp > 1 && !rules.allows_rounds(batch.ga(), pipeline.pp) {
+                    if pipeline.vp > 1 && !software.allows_rounds(batch.ga(), pipeline.pp) {
                         continue;
                     }
                     // While the pipeline fills and drains, each stage but one waits: a micro batch of all others, by chunks.

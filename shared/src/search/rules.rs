@@ -6,7 +6,7 @@ use crate::catalog::{Generation, Gpu};
 use crate::choices::choices;
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::precision::Dtype;
-use crate::stack::Stack;
+use crate::stack::{Stack, StackProperties};
 use std::sync::LazyLock;
 
 choices! {
@@ -61,8 +61,6 @@ pub struct StackRules {
     pub uneven: bool,
     /// Whether the embedding and the loss can count as a layer each.
     pub counted: bool,
-    /// Whether interleaving needs a gradient accumulation that is a multiple of PP.
-    pub whole_rounds: bool,
     /// Whether it shards weights and gradients.
     pub fsdp: FsdpSupport,
     /// Whether FSDP excludes pipelines and context parallelism.
@@ -73,10 +71,8 @@ impl FromRow for StackRules {
     fn from_row(row: &Row<'_>) -> Result<StackRules, DataError> {
         let fsdp = row.text("fsdp")?;
         let support = FsdpSupport::ALL.into_iter().find(|support| support.id() == fsdp);
-        let id = row.text("stack")?;
-        let stack = Stack::ALL.iter().find(|stack| stack.id() == id);
         Ok(StackRules {
-            stack: id.to_string(),
+            stack: row.string("stack")?,
             generations: row.string("generations")?,
             precisions: row.string("precisions")?,
             max_tp: row.optional("max_tp")?,
@@ -86,7 +82,6 @@ impl FromRow for StackRules {
             ep: row.yes("ep")?,
             uneven: row.yes("uneven")?,
             counted: row.yes("counted")?,
-            whole_rounds: stack.is_some_and(|stack| stack.properties().whole_rounds),
             fsdp: support.ok_or_else(|| row.error(format!("\"{fsdp}\" is not never, may or must")))?,
             fsdp_alone: row.yes("fsdp_alone")?,
         })
@@ -94,11 +89,6 @@ impl FromRow for StackRules {
 }
 
 impl StackRules {
-    /// Returns whether `ga` micro batches can pass through an interleaved pipeline of `pp` stages.
-    pub(crate) fn allows_rounds(&self, ga: u32, pp: u32) -> bool {
-        ga >= pp && (!self.whole_rounds || ga.is_multiple_of(pp))
-    }
-
     /// Returns the rules of a software; those of the default one if the data file lacks it.
     pub fn of(stack: Stack) -> &'static StackRules {
         static ALL: LazyLock<Vec<StackRules>> = LazyLock::new(|| embedded!("stack_rules.csv"));
@@ -116,8 +106,15 @@ impl StackRules {
         gpu.datasheet_tflops(dtype).is_some() && self.precisions.split(' ').any(|id| id == dtype.id())
     }
 
-    /// Returns the first rule other than memory that discards a candidate whose pipeline the software can build.
-    pub fn broken(&self, candidate: &Candidate, gpus: u32, gpu: &Gpu) -> Option<Rule> {
+    /// Returns the first rule other than memory that discards a candidate whose pipeline software with these properties can
+    /// build.
+    pub fn broken(
+        &self,
+        candidate: &Candidate,
+        gpus: u32,
+        gpu: &Gpu,
+        properties: &StackProperties,
+    ) -> Option<Rule> {
         let Candidate { tp, pp, cp, ep, expert_tp, vp, mbs, gbs, fsdp, .. } = *candidate;
         let ranks = tp * cp * pp;
         if !tp_stays_in_domain(tp, gpu) {
@@ -130,7 +127,7 @@ impl StackRules {
             Some(Rule::ExpertsDivide)
         } else if !gbs.is_multiple_of(mbs * (gpus / ranks)) {
             Some(Rule::BatchDivides)
-        } else if vp > 1 && !self.allows_rounds(gbs / (mbs * (gpus / ranks)), pp) {
+        } else if vp > 1 && !properties.allows_rounds(gbs / (mbs * (gpus / ranks)), pp) {
             Some(Rule::WholeRounds)
         } else {
             None

@@ -57,9 +57,9 @@ pub(super) struct Pipeline {
 }
 
 impl<'a> SearchSpace<'a> {
-    /// Returns the rules of its software.
+    /// Returns the rules of its software. A user's own follows those of its base.
     pub fn rules(&self) -> &'static StackRules {
-        StackRules::of(self.options.stack)
+        StackRules::of(self.options.software.base())
     }
 
     /// Returns the values of each dimension, from which a search combines its layouts. They divide what they must divide
@@ -89,7 +89,7 @@ impl<'a> SearchSpace<'a> {
         };
         let recompute = Recompute::ALL.into_iter().filter(|recompute| {
             // Megatron's fused attention saves no scores, so recomputing it costs time and saves nothing.
-            let useless = *recompute == Recompute::Selective && self.options.stack.is_nvidia_megatron();
+            let useless = *recompute == Recompute::Selective && self.options.software.is_nvidia_megatron();
             (!useless || !self.locks.permit(Field::Recompute, Recompute::None))
                 && self.locks.permit(Field::Recompute, recompute)
         });
@@ -160,7 +160,7 @@ impl<'a> SearchSpace<'a> {
         gpus: u32,
         read: impl FnOnce(&Inputs<'_>) -> T,
     ) -> Option<T> {
-        if self.rules().broken(candidate, gpus, self.gpu).is_some() {
+        if self.rules().broken(candidate, gpus, self.gpu, self.options.software.properties()).is_some() {
             return None;
         }
         let layout = Layout::new(&candidate.degrees(gpus), self.architecture).ok()?;
@@ -207,7 +207,8 @@ impl Dimensions {
     ///
     /// A rule depends on few dimensions, so the others are multiplied instead of tried. Agrees with
     /// [`StackRules::broken`], in the same order of rules.
-    pub(super) fn count(&self, gpus: u32, gpu: &Gpu, rules: &StackRules) -> SearchCounts {
+    pub(super) fn count(&self, gpus: u32, space: &SearchSpace<'_>) -> SearchCounts {
+        let (gpu, rules, software) = (space.gpu, space.rules(), space.options.software.properties());
         let mut counts = SearchCounts::default();
         let mut discard = |rule: Rule, count: usize| counts.discarded[rule as usize] += count as u64;
         let free = self.dtypes.len() * self.recompute.len();
@@ -242,7 +243,7 @@ impl Dimensions {
                         let shard = u64::from(*mbs) * u64::from(gpus / ranks);
                         if !u64::from(*gbs).is_multiple_of(shard) {
                             discard(Rule::BatchDivides, each * chunk.len());
-                        } else if !rules.allows_rounds((u64::from(*gbs) / shard) as u32, pp) {
+                        } else if !software.allows_rounds((u64::from(*gbs) / shard) as u32, pp) {
                             discard(Rule::WholeRounds, each * interleaved);
                         }
                     }

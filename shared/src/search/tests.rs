@@ -4,12 +4,18 @@ use crate::catalog::Catalog;
 use crate::estimate::Estimate;
 use crate::options::{Recompute, TrainingOptions};
 use crate::precision::Dtype;
-use crate::stack::Stack;
+use crate::stack::{Software, Stack};
 use itertools::iproduct;
 use proptest::prelude::*;
 
 /// The space of a catalog model.
-fn space(model: &str, gpu: &str, stack: Stack, dtypes: &[Dtype], gbs: &[u32]) -> SearchSpace<'static> {
+fn space(
+    model: &str,
+    gpu: &str,
+    software: impl Into<Software>,
+    dtypes: &[Dtype],
+    gbs: &[u32],
+) -> SearchSpace<'static> {
     let catalog = Catalog::embedded();
     let model = catalog.model(model).unwrap();
     SearchSpace {
@@ -18,7 +24,7 @@ fn space(model: &str, gpu: &str, stack: Stack, dtypes: &[Dtype], gbs: &[u32]) ->
         dtypes: dtypes.to_vec(),
         gbs: gbs.to_vec(),
         seq_len: model.seq_len,
-        options: TrainingOptions { stack, ..TrainingOptions::default() },
+        options: TrainingOptions { software: software.into(), ..TrainingOptions::default() },
         locks: Locks::default(),
         headroom_bytes: 0.0,
     }
@@ -55,7 +61,7 @@ fn equals_brute_force(space: SearchSpace<'static>, gpus: u32, most: usize) {
     let mut discarded = [0; Rule::ALL.len()];
     let mut expected = Vec::new();
     for candidate in &all {
-        if let Some(rule) = rules.broken(candidate, gpus, space.gpu) {
+        if let Some(rule) = rules.broken(candidate, gpus, space.gpu, space.options.software.properties()) {
             discarded[rule as usize] += 1;
             continue;
         }
@@ -98,6 +104,13 @@ fn a_search_of_a_routed_model_equals_brute_force() {
     equals_brute_force(space("qwen3-30b-a3b", "gb200", Stack::Bridge2606, &[Dtype::Mxfp8], &[64]), 16, 10);
 }
 
+#[test]
+fn a_search_with_own_software_equals_brute_force() {
+    let own: Software =
+        "megatron-bridge-26.06:attention=unfused,overlaps_tp=no,whole_rounds=yes".parse().unwrap();
+    equals_brute_force(space("llama3.1-8b", "h100", own, &[Dtype::Bf16], &[48]), 16, 10);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
@@ -130,7 +143,12 @@ fn every_published_layout_is_in_the_space() {
         space.architecture = &architecture;
         space.seq_len = recipe.seq_len;
         let wanted = Candidate::of_recipe(recipe, dtype, recipe.gbs);
-        assert_eq!(space.rules().broken(&wanted, recipe.id.gpus, space.gpu), None, "{}", recipe.id);
+        assert_eq!(
+            space.rules().broken(&wanted, recipe.id.gpus, space.gpu, contract.stack.properties()),
+            None,
+            "{}",
+            recipe.id
+        );
         // Locked to the layout's own values, the space holds it and nothing else.
         let locks: Vec<String> =
             wanted.settings().iter().map(|set| format!("{}={}", set.field.flag(), set.value)).collect();

@@ -1,8 +1,16 @@
-//! The training software: known ones by name, and what each of them does.
+//! The training software: known ones by name, what each of them does, and a user's own with other properties.
 
+#[cfg(feature = "campaign")]
+mod file;
 mod properties;
+mod software;
 
-pub use properties::{AttentionKernels, CudaGraphs, ExpertKernels, StackProperties, WeightStorage};
+#[cfg(feature = "campaign")]
+pub use file::StackFile;
+pub use properties::{
+    AttentionKernels, CudaGraphs, ExpertKernels, StackProperties, StackProperty, WeightStorage,
+};
+pub use software::Software;
 
 use crate::choices::choices;
 use crate::field::Field;
@@ -142,7 +150,7 @@ mod tests {
         {
             let problem = text.parse::<Stack>().unwrap_err();
             assert_eq!(problem.allowed.len(), Stack::ALL.len(), "{text}");
-            assert!(problem.to_string().contains("Allowed: megatron-lm-2021, "), "{problem}");
+            assert!(problem.to_string().ends_with("`trainplan stacks` lists all."), "{problem}");
         }
     }
 }

@@ -3,12 +3,16 @@
 use super::Stack;
 use crate::choices::choices;
 use crate::data_file::{DataError, FromRow, Row, embedded};
+use crate::decimal::parse_decimal;
+use crate::problem::one_of;
 use std::sync::LazyLock;
 
 choices! {
     /// How attention is computed.
+    #[derive(Default)]
     AttentionKernels {
         /// By batched products that store all scores.
+        #[default]
         Unfused "unfused",
         /// By one kernel that runs on every GPU, such as FlashAttention-2.
         Fused "fused",
@@ -19,8 +23,10 @@ choices! {
 
 choices! {
     /// Which kernels CUDA graphs launch, unless the run says otherwise.
+    #[derive(Default)]
     CudaGraphs {
         /// None.
+        #[default]
         None "none",
         /// Those of dense models.
         Dense "dense",
@@ -31,8 +37,10 @@ choices! {
 
 choices! {
     /// How the kernels of routed experts are fused.
+    #[derive(Default)]
     ExpertKernels {
         /// Neither routing nor casts are fused, as in NVIDIA's releases before 25.09.
+        #[default]
         Early "early",
         /// Routing is fused; casts and activation functions are kernels of their own.
         Separate "separate",
@@ -43,8 +51,10 @@ choices! {
 
 choices! {
     /// How a layer's weights are stored.
+    #[derive(Default)]
     WeightStorage {
         /// In FP32, and converted to BF16 for use.
+        #[default]
         Fp32 "fp32",
         /// In BF16.
         Bf16 "bf16",
@@ -55,65 +65,224 @@ choices! {
     }
 }
 
-const MIB: f64 = 1_048_576.0;
+/// The value of a property, as text.
+pub(super) trait PropertyValue {
+    /// Takes the value from a text. Returns whether the text is one.
+    fn take(&mut self, text: &str) -> bool;
 
-/// What a training software does. Times follow from these properties; what remains is one factor for each known software.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct StackProperties {
-    /// How attention is computed.
-    pub attention: AttentionKernels,
-    /// Share that each further tensor-parallel rank adds to the host's time in a pipeline; none if as little as without one.
-    pub host_tp_in_pipelines: Option<f64>,
+    /// Returns the value as text.
+    fn text(&self) -> String;
+
+    /// Returns the values that can be listed; none for a number.
+    fn choices(&self) -> Vec<&'static str>;
+
+    /// Returns what a text must be.
+    fn wanted(&self) -> String {
+        one_of(&self.choices())
+    }
+}
+
+impl PropertyValue for bool {
+    fn take(&mut self, text: &str) -> bool {
+        *self = text == "yes";
+        *self || text == "no"
+    }
+
+    fn text(&self) -> String {
+        if *self { "yes" } else { "no" }.to_string()
+    }
+
+    fn choices(&self) -> Vec<&'static str> {
+        vec!["yes", "no"]
+    }
+}
+
+/// The largest number of a property, far beyond every software.
+const MOST: f64 = 100.0;
+
+impl PropertyValue for f64 {
+    fn take(&mut self, text: &str) -> bool {
+        let number = parse_decimal(text).filter(|number| (0.0..=MOST).contains(number));
+        *self = number.unwrap_or(*self);
+        number.is_some()
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
+    }
+
+    fn choices(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+
+    fn wanted(&self) -> String {
+        "a number from 0 to 100".to_string()
+    }
+}
+
+/// The text of a property without a value. In the data file the cell is empty.
+const NONE: &str = "none";
+/// The range of a number that may be absent. It divides.
+const LEAST_OPTIONAL: f64 = 1e-3;
+const MOST_OPTIONAL: f64 = 1e6;
+
+impl PropertyValue for Option<f64> {
+    fn take(&mut self, text: &str) -> bool {
+        let number = parse_decimal(text).filter(|number| (LEAST_OPTIONAL..=MOST_OPTIONAL).contains(number));
+        *self = number;
+        number.is_some() || matches!(text, "" | NONE)
+    }
+
+    fn text(&self) -> String {
+        self.map_or(NONE.to_string(), |number| number.to_string())
+    }
+
+    fn choices(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+
+    fn wanted(&self) -> String {
+        "a number from 0.001 to 1000000, or none".to_string()
+    }
+}
+
+macro_rules! choice_values {
+    ($($choice:ident)*) => {$(
+        impl PropertyValue for $choice {
+            fn take(&mut self, text: &str) -> bool {
+                let found = $choice::ALL.into_iter().find(|choice| choice.id() == text);
+                *self = found.unwrap_or(*self);
+                found.is_some()
+            }
+
+            fn text(&self) -> String {
+                self.to_string()
+            }
+
+            fn choices(&self) -> Vec<&'static str> {
+                $choice::ALL.map($choice::id).to_vec()
+            }
+        }
+    )*};
+}
+
+choice_values! { AttentionKernels CudaGraphs ExpertKernels WeightStorage }
+
+/// A property of training software.
+#[derive(Debug, Clone, Copy)]
+pub struct StackProperty {
+    /// Name in `stacks.csv`, in texts and in files.
+    pub name: &'static str,
+    /// Label in forms.
+    pub label: &'static str,
+    /// What it says about the software, in one sentence.
+    meaning: &'static str,
+}
+
+impl StackProperty {
+    /// Returns what it says about the software, in one sentence.
+    pub fn meaning(&self) -> &'static str {
+        // A comment starts with a blank.
+        self.meaning.trim_start()
+    }
+
+    /// Returns its values, if they can be listed; none for a number.
+    pub fn choices(&self) -> Vec<&'static str> {
+        let mut properties = StackProperties::default();
+        let mut named = StackProperties::NAMES.into_iter().zip(properties.values());
+        named.find(|(name, _)| *name == self.name).map_or(Vec::new(), |(_, value)| value.choices())
+    }
+}
+
+/// Declares the properties, each with its meaning, type and label: the only list of them. Texts, files, the columns of
+/// `stacks.csv`, forms and documentation follow from it.
+macro_rules! properties {
+    ($($(#[doc = $meaning:literal])+ $name:ident: $kind:ty = $label:literal,)*) => {
+        /// What a training software does. Times follow from these properties; what remains is one factor for each known
+        /// software.
+        #[derive(Debug, Clone, Copy, PartialEq, Default)]
+        pub struct StackProperties {
+            $($(#[doc = $meaning])+ pub $name: $kind,)*
+        }
+
+        impl StackProperties {
+            /// The names of all properties, in the order of texts and of `stacks.csv`.
+            pub(super) const NAMES: [&'static str; [$($label),*].len()] = [$(stringify!($name)),*];
+
+            /// All properties, in the same order.
+            pub const ALL: [StackProperty; Self::NAMES.len()] = [$(StackProperty {
+                name: stringify!($name),
+                label: $label,
+                meaning: concat!($($meaning),+),
+            }),*];
+
+            /// Returns the places of all values, in the same order.
+            pub(super) fn values(&mut self) -> [&mut dyn PropertyValue; Self::NAMES.len()] {
+                [$(&mut self.$name),*]
+            }
+        }
+    };
+}
+
+properties! {
+    /// How attention is computed: `unfused` stores all scores, `fused` is one kernel for every GPU, such as
+    /// FlashAttention-2, and `tuned` is one written for each GPU, such as cuDNN or FlashAttention-3.
+    attention: AttentionKernels = "Attention kernel",
+    /// Share that each further tensor-parallel rank adds to the host's time in a pipeline; `none` if as little as without
+    /// a pipeline.
+    host_tp_in_pipelines: Option<f64> = "Host time per TP rank",
     /// Whether a fused kernel computes attention with sinks and a window.
-    pub fuses_sinks: bool,
+    fuses_sinks: bool = "Fuses attention sinks",
     /// Whether norms, activation functions and casts are single PyTorch operations, neither fused by hand nor compiled.
-    pub eager: bool,
+    eager: bool = "Eager PyTorch",
     /// Whether the layers are those of Megatron-Core on Transformer Engine.
-    pub transformer_engine: bool,
+    transformer_engine: bool = "Transformer Engine",
     /// Whether pipelines and selective recomputation are PyTorch's rather than Megatron's.
-    pub pytorch: bool,
-    /// Whether tensor parallelism divides the sequence outside matrix multiplications, unless the run says otherwise.
-    pub sequence_parallel: bool,
-    /// Whether the backward pass keeps the sequence that tensor-parallel ranks gathered, rather than gather it again.
-    pub saves_gathered: bool,
+    pytorch: bool = "PyTorch pipelines",
+    /// Whether tensor parallelism divides the sequence outside matrix multiplications.
+    sequence_parallel: bool = "Sequence parallel",
+    /// Whether the backward pass keeps the sequence that tensor-parallel ranks gathered, instead of gathering it again.
+    saves_gathered: bool = "Keeps gathered sequence",
     /// Whether tensor parallelism's communication overlaps with computation.
-    pub overlaps_tp: bool,
+    overlaps_tp: bool = "Overlaps TP",
     /// Whether the exchange of gradients and weights overlaps with computation.
-    pub overlaps_dp: bool,
-    /// Whether that overlap is the poorer one of NVIDIA's releases before 25.04.
-    pub early_dp: bool,
-    /// Which kernels CUDA graphs launch.
-    pub cuda_graphs: CudaGraphs,
-    /// How the kernels of routed experts are fused.
-    pub experts: ExpertKernels,
+    overlaps_dp: bool = "Overlaps DP",
+    /// Whether the exchange of gradients overlaps as poorly as in NVIDIA's releases before 25.04.
+    early_dp: bool = "Early DP overlap",
+    /// Which kernels CUDA graphs launch: `none`, those of `dense` models, or `all`.
+    cuda_graphs: CudaGraphs = "CUDA graphs",
+    /// How the kernels of routed experts are fused: in `early` software not even routing is, in `separate` software
+    /// routing is, and in `fused` software grouped multiplications also cast and activate.
+    experts: ExpertKernels = "Expert kernels",
     /// Whether a token is sent once to each NVLink domain for all experts there (DeepEP, HybridEP).
-    pub sends_once_per_domain: bool,
+    sends_once_per_domain: bool = "Sends tokens once (DeepEP)",
     /// Whether the exchange between experts overlaps with another micro batch in interleaved pipelines.
-    pub hides_experts: bool,
-    /// Whether it is first software for Blackwell.
-    pub early_blackwell: bool,
+    hides_experts: bool = "Overlaps EP",
+    /// Whether it is the first software for Blackwell, and slower there.
+    early_blackwell: bool = "Early on Blackwell",
     /// Whether an interleaved schedule needs a gradient accumulation that is a multiple of PP.
-    pub whole_rounds: bool,
+    whole_rounds: bool = "VP needs GA = n × PP",
     /// Whether data-parallel ranks share the optimizer's state (ZeRO-1), also without FSDP.
-    pub shares_optimizer: bool,
-    /// Whether they share the work of its step. Most software that shares the state does.
-    pub shares_optimizer_step: bool,
+    shares_optimizer: bool = "ZeRO-1",
+    /// Whether data-parallel ranks share the work of the optimizer's step. Most software that shares its state does.
+    shares_optimizer_step: bool = "Shares optimizer step",
     /// Bytes of a gradient in the exchange between data-parallel ranks.
-    pub exchanged_gradient_bytes: f64,
-    /// Bytes of gradients in one exchange; none if they are so many that latency doesn't matter.
-    pub bucket_bytes: Option<f64>,
-    /// How a layer's weights are stored.
-    pub weights: WeightStorage,
+    exchanged_gradient_bytes: f64 = "Exchanged gradient, bytes",
+    /// MiB of gradients in one exchange; `none` if they are so many that latency doesn't matter.
+    bucket_mib: Option<f64> = "Gradient bucket, MiB",
+    /// How a layer's weights are stored: in `fp32`, converted to BF16 for use; in `bf16`; in BF16 and `beside` it in the
+    /// run's precision; or in the run's precision `alone`.
+    weights: WeightStorage = "Stored weights",
     /// Bytes of a gradient.
-    pub gradient_bytes: f64,
+    gradient_bytes: f64 = "Gradient, bytes",
     /// Bytes of a weight's optimizer state in BF16 runs.
-    pub optimizer_bytes: f64,
+    optimizer_bytes: f64 = "Optimizer, bytes",
     /// Bytes of a weight's optimizer state in runs of lower precision.
-    pub narrow_optimizer_bytes: f64,
-    /// Bytes of logits and of the loss's intermediate results, per token and word.
-    pub logits_bytes: f64,
+    narrow_optimizer_bytes: f64 = "Optimizer in FP8, bytes",
+    /// Bytes of logits and of the loss's intermediate results, per token and word of the vocabulary.
+    logits_bytes: f64 = "Logits, bytes",
     /// Share of the tensors' memory that fragmentation adds.
-    pub fragmentation: f64,
+    fragmentation: f64 = "Fragmentation, share",
 }
 
 /// A row of `stacks.csv`.
@@ -124,55 +293,15 @@ struct StackRow {
 
 impl FromRow for StackRow {
     fn from_row(row: &Row<'_>) -> Result<StackRow, DataError> {
-        Ok(StackRow { stack: row.string("stack")?, properties: StackProperties::from_row(row)? })
-    }
-}
-
-/// Returns the choice of a column.
-fn choice<T: Copy>(
-    row: &Row<'_>,
-    column: &str,
-    all: &[T],
-    id: fn(T) -> &'static str,
-) -> Result<T, DataError> {
-    let text = row.text(column)?;
-    all.iter().copied().find(|choice| id(*choice) == text).ok_or_else(|| {
-        let ids: Vec<&str> = all.iter().map(|choice| id(*choice)).collect();
-        row.error(format!("{column} \"{text}\" is not one of {}", ids.join(", ")))
-    })
-}
-
-impl FromRow for StackProperties {
-    fn from_row(row: &Row<'_>) -> Result<StackProperties, DataError> {
-        Ok(StackProperties {
-            attention: choice(row, "attention", &AttentionKernels::ALL, AttentionKernels::id)?,
-            host_tp_in_pipelines: row.optional_number("host_tp_in_pipelines")?,
-            fuses_sinks: row.yes("fuses_sinks")?,
-            eager: row.yes("eager")?,
-            transformer_engine: row.yes("transformer_engine")?,
-            pytorch: row.yes("pytorch")?,
-            sequence_parallel: row.yes("sequence_parallel")?,
-            saves_gathered: row.yes("saves_gathered")?,
-            overlaps_tp: row.yes("overlaps_tp")?,
-            overlaps_dp: row.yes("overlaps_dp")?,
-            early_dp: row.yes("early_dp")?,
-            cuda_graphs: choice(row, "cuda_graphs", &CudaGraphs::ALL, CudaGraphs::id)?,
-            experts: choice(row, "experts", &ExpertKernels::ALL, ExpertKernels::id)?,
-            sends_once_per_domain: row.yes("sends_once_per_domain")?,
-            hides_experts: row.yes("hides_experts")?,
-            early_blackwell: row.yes("early_blackwell")?,
-            whole_rounds: row.yes("whole_rounds")?,
-            shares_optimizer: row.yes("shares_optimizer")?,
-            shares_optimizer_step: row.yes("shares_optimizer_step")?,
-            exchanged_gradient_bytes: row.number("exchanged_gradient_bytes")?,
-            bucket_bytes: row.optional_number("bucket_mib")?.map(|mib| mib * MIB),
-            weights: choice(row, "weights", &WeightStorage::ALL, WeightStorage::id)?,
-            gradient_bytes: row.number("gradient_bytes")?,
-            optimizer_bytes: row.number("optimizer_bytes")?,
-            narrow_optimizer_bytes: row.number("narrow_optimizer_bytes")?,
-            logits_bytes: row.number("logits_bytes")?,
-            fragmentation: row.number("fragmentation")?,
-        })
+        // Every value is replaced.
+        let mut properties = StackProperties::default();
+        for (name, value) in StackProperties::NAMES.into_iter().zip(properties.values()) {
+            let text = row.text(name)?;
+            if !value.take(text) {
+                return Err(row.error(format!("{name} \"{text}\" is not {}", value.wanted())));
+            }
+        }
+        Ok(StackRow { stack: row.string("stack")?, properties })
     }
 }
 
@@ -188,6 +317,11 @@ impl StackProperties {
             Stack::ALL.into_iter().filter_map(of).collect()
         });
         &ALL[stack as usize]
+    }
+
+    /// Returns whether `ga` micro batches can pass through an interleaved pipeline of `pp` stages.
+    pub fn allows_rounds(&self, ga: u32, pp: u32) -> bool {
+        ga >= pp && (!self.whole_rounds || ga.is_multiple_of(pp))
     }
 
     /// Whether attention is fused, so that its scores are never stored.
@@ -206,5 +340,22 @@ mod tests {
         let ids: Vec<&str> = rows.iter().map(|row| &*row.stack).collect();
         let known = Stack::ALL.map(Stack::id);
         assert_eq!(ids, known);
+    }
+
+    #[test]
+    fn the_names_are_the_columns_of_the_file() {
+        let file = include_str!("../../data/stacks.csv");
+        let header = file.lines().find(|line| !line.starts_with('#')).unwrap();
+        let columns: Vec<&str> = header.split(',').skip(1).collect();
+        assert_eq!(columns, StackProperties::NAMES);
+    }
+
+    #[test]
+    fn every_property_says_what_it_means() {
+        for property in StackProperties::ALL {
+            let meaning = property.meaning();
+            assert!(meaning.starts_with(char::is_uppercase) && meaning.ends_with('.'), "{meaning}");
+            assert!(!property.label.is_empty(), "{}", property.name);
+        }
     }
 }

@@ -200,6 +200,23 @@ test("a custom GPU changes what fits", async ({ page }) => {
   await expect(fit(page)).toContainText("of 80 GiB");
 });
 
+test("custom software changes the estimate, and its text is in the link", async ({ page }) => {
+  await page.goto(`/?v=1&r=${RECIPE}`);
+  await page.getByText("All settings").click();
+  await page.getByText("Recomputation, sharding, software").click();
+  await page.getByText("Custom software").click();
+  const known = await stepTime(page).textContent();
+  await page.getByLabel("Overlaps DP", { exact: true }).selectOption("no");
+  await expect(page).toHaveURL(/stack=nemo-2%3Aoverlaps_dp%3Dno/);
+  await expect(stepTime(page)).not.toHaveText(known);
+  await expect(page.locator("#field-stack")).toHaveValue("nemo-2:overlaps_dp=no");
+  await page.getByLabel("Gradient, bytes", { exact: true }).fill("much");
+  await expect(page.locator("#field-stack-note .error")).toContainText("must be a number from 0 to 100");
+  await page.getByRole("button", { name: "Reset to NeMo 2" }).click();
+  await expect(page).not.toHaveURL(/stack=/);
+  await expect(stepTime(page)).toHaveText(known);
+});
+
 test("a plan without a recipe keeps the values of the recipe", async ({ page }) => {
   await page.goto(`/?v=1&r=${RECIPE}`);
   await page.getByText("All settings").click();

@@ -37,7 +37,7 @@ fn asked_gpu(offer: &GpuOffer) -> AskedGpu {
         memory_gib: offer.gpu.hbm_gb,
         price: offer.price.as_ref().map(|price| (price.per_gpu_hour.low, price.per_gpu_hour.high)),
         purchase: offer.price.and_then(|price| price.source.purchase()),
-        software: offer.options.stack.title().to_string(),
+        software: offer.options.software.title(),
     }
 }
 

@@ -7,16 +7,14 @@ pub(super) use carry::{CarryArgs, block_on, carry, carry_until};
 use super::estimate::{self, contract, in_words};
 use super::output::{self, Format, FormatArg};
 use super::profiles::{self, mistakes};
-use super::{Failure, model_file, note};
+use super::stack_file::with_files;
+use super::{Failure, note};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use trainplan_shared::campaign::{Campaign, Cluster, Clusters, Name, Planned, Secret, Upload, plan};
-use trainplan_shared::catalog::Catalog;
 use trainplan_shared::estimate::Interval;
-use trainplan_shared::field::Field;
 use trainplan_shared::launch::{Launch, TimeLimit};
-use trainplan_shared::problem::Problem;
 use trainplan_shared::units::{readable, readable_range};
 
 /// Run a campaign on its cluster, or continue one
@@ -109,7 +107,7 @@ impl Args {
             what: profiles::no_cluster(&campaign.cluster, &clusters),
         })?;
         let folder = self.campaign.parent().unwrap_or(Path::new("")).to_path_buf();
-        let planned = plan(&campaign, &lines, cluster, |model| own_model(&folder, model))
+        let planned = plan(&campaign, &lines, cluster, |spec| with_files(spec, &folder))
             .map_err(|found| mistakes(&self.campaign, &found))?;
         if !self.dry_run {
             warn(&planned);
@@ -298,21 +296,6 @@ fn place(secret: &Secret) -> String {
         Secret::Command(words) => {
             let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
             format!("secret, printed by {}", words.join(" "))
-        }
-    }
-}
-
-/// Reads a model file. Its path is relative to the campaign's folder.
-fn own_model(folder: &Path, model: &str) -> Result<Option<String>, Problem> {
-    if model.starts_with("own:") || Catalog::embedded().model(model).is_ok() {
-        return Ok(None);
-    }
-    match folder.join(model).to_str() {
-        Some(path) => model_file::read(path),
-        None => {
-            let message =
-                format!("The path of the model file \"{model}\" is not valid UTF-8. Rename its folder.");
-            Err(Problem::new(Field::Model, model, message))
         }
     }
 }

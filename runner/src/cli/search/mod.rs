@@ -9,19 +9,18 @@ mod sentences;
 mod tables;
 
 use super::output::{csv_table, json};
-use super::{Failure, model_file, note};
+use super::stack_file::with_files;
+use super::{Failure, note};
 use clap::ValueEnum;
 use flags::SearchFlags;
 use found::SearchedGpu;
 use output::SearchOutput;
 use sentences::verdict;
 use std::io::{self, IsTerminal as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use trainplan_shared::campaign::Name;
-use trainplan_shared::field::Field;
 use trainplan_shared::message::Front;
 use trainplan_shared::question::{GpuAnswer, Survey};
-use trainplan_shared::spec::Spec;
 use trainplan_shared::tables::PlanColumn;
 
 /// Layouts of each GPU type in a table and in Markdown.
@@ -81,7 +80,8 @@ pub(super) struct Args {
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         let typed = self.flags.0;
-        let spec = with_model_file(&typed).map_err(Failure::InvalidSearch)?;
+        let spec = with_files(typed.clone(), Path::new(""))
+            .map_err(|problem| Failure::InvalidSearch(vec![problem]))?;
         let question = spec.question().map_err(Failure::InvalidSearch)?;
         if let Some(file) = &self.campaign {
             campaign::refuse_existing(file)?;
@@ -123,13 +123,4 @@ impl Args {
         }
         if answers.iter().all(|answer| answer.best().is_none()) { Err(Failure::NoPlan) } else { Ok(()) }
     }
-}
-
-/// Returns the fields with a model file as text.
-fn with_model_file(typed: &Spec) -> Result<Spec, Vec<trainplan_shared::problem::Problem>> {
-    let read = typed.get(Field::Model).map(model_file::read).transpose().map_err(|problem| vec![problem])?;
-    Ok(match read.flatten() {
-        Some(model) => typed.clone().with(Field::Model, model),
-        None => typed.clone(),
-    })
 }

@@ -12,7 +12,7 @@ use trainplan_shared::precision::Dtype;
 use trainplan_shared::question::{Goal, GpuCounts, Objective, PlannedRun, Question, Unmet};
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::search::{Candidate, Rule, SearchCounts};
-use trainplan_shared::stack::Stack;
+use trainplan_shared::stack::Software;
 use trainplan_shared::tables::PlanRow;
 
 /// The question and the answer for each GPU type.
@@ -42,7 +42,7 @@ struct QuestionOutput<'a> {
     objective: Objective,
     gpus: GpuCountsOutput<'a>,
     /// The training software.
-    stack: Stack,
+    stack: String,
     /// As typed: `tp=4|8,recompute!=full`; empty without locks.
     locks: String,
     headroom_bytes: f64,
@@ -235,7 +235,11 @@ impl<'a> From<&'a Question> for QuestionOutput<'a> {
                 GpuCounts::Range(least, most) => GpuCountsOutput::Range { least: *least, most: *most },
                 GpuCounts::Only(counts) => GpuCountsOutput::Only(counts),
             },
-            stack: question.offers.first().map(|offer| offer.options.stack).unwrap_or_default(),
+            stack: question
+                .offers
+                .first()
+                .map_or_else(Software::default, |offer| offer.options.software)
+                .to_string(),
             locks: question.locks.to_string(),
             headroom_bytes: question.headroom_bytes,
             currency: question.settings.currency.label(),

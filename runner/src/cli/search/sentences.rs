@@ -68,7 +68,7 @@ pub(super) fn assumptions(question: &Question) -> String {
     let mut parts =
         vec![format!("Step: {batch} of {} tokens each{assumed}.", group_digits(question.seq_len.into()))];
     if let Some(offer) = question.offers.first() {
-        parts.push(format!("Software: {}.", offer.options.stack.title()));
+        parts.push(format!("Software: {}.", offer.options.software.title()));
     }
     let each = |write: &dyn Fn(&GpuOffer) -> String| {
         let texts: Vec<String> = question.offers.iter().map(write).collect();

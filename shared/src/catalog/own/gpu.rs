@@ -1,9 +1,9 @@
 //! A user's own GPU: a known type with other rates or sizes, `h100:hbm_gb=96,hbm_tbps=2.4`.
 
-use super::pairs;
 use crate::catalog::{Catalog, Generation, Gpu};
 use crate::decimal::parse_decimal;
 use crate::field::Field;
+use crate::pairs::pairs;
 use crate::problem::Problem;
 use std::fmt::Write as _;
 

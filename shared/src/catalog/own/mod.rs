@@ -5,8 +5,7 @@ mod gpu;
 mod model;
 
 use super::{Catalog, Gpu, Model};
-use crate::field::Field;
-use crate::problem::{Problem, most_alike};
+use crate::problem::Problem;
 use std::borrow::Cow;
 
 impl Catalog {
@@ -31,34 +30,6 @@ impl Catalog {
             false => self.gpu(text).map(Cow::Borrowed),
         }
     }
-}
-
-/// Returns the value of each of `columns` from `column=value` pairs with commas between them.
-///
-/// # Errors
-/// A pair without `=` or without a value; a column that is unknown or given twice.
-fn pairs<'a>(field: Field, text: &'a str, columns: &[&str]) -> Result<Vec<Option<&'a str>>, Problem> {
-    let mut values = vec![None; columns.len()];
-    for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
-        let refuse = |message: String| Problem::new(field, pair, message);
-        let Some((column, value)) = pair.split_once('=') else {
-            let closest = most_alike(pair, columns.iter().copied()).map(|column| format!("{column}=…"));
-            return Err(Problem { closest, ..refuse(format!("\"{pair}\" must be column=value.")) });
-        };
-        let (column, value) = (column.trim(), value.trim());
-        let Some(place) = columns.iter().position(|known| *known == column) else {
-            let closest = most_alike(column, columns.iter().copied()).map(str::to_string);
-            let problem = refuse(format!("Unknown column \"{column}\" in \"{pair}\"."));
-            return Err(Problem { closest, ..problem }.allow(columns));
-        };
-        if value.is_empty() {
-            return Err(refuse(format!("The column {column} has no value.")));
-        }
-        if values[place].replace(value).is_some() {
-            return Err(refuse(format!("The column {column} is given twice.")));
-        }
-    }
-    Ok(values)
 }
 
 #[cfg(test)]

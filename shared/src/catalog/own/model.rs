@@ -1,11 +1,11 @@
 //! A user's own model: `own:layers=32,hidden=4096,ffn=14336,heads=32,kv_heads=8,head_dim=128,vocab=128256,gated=1,…`.
 
-use super::pairs;
 use crate::architecture::{Architecture, AttentionKind};
 use crate::catalog::Model;
 use crate::data_file::{FromRow, Row};
 use crate::decimal::parse_decimal;
 use crate::field::Field;
+use crate::pairs::pairs;
 use crate::problem::Problem;
 use crate::units::significant;
 use std::borrow::Cow;

@@ -14,7 +14,8 @@ pub struct Features {
     /// Hash of the GPU type.
     pub(super) gpu: u64,
     pub(super) dtype: Dtype,
-    pub(super) stack: Stack,
+    /// The known software; none for a user's own, which has nothing in common with measured software.
+    pub(super) software: Option<Stack>,
     /// The value of each coordinate, in the order of [`Coordinate::ALL`].
     pub(super) place: Place,
 }
@@ -116,7 +117,7 @@ impl Features {
             format!("{:016x}", self.shape),
             format!("{:016x}", self.gpu),
             self.dtype.to_string(),
-            self.stack.to_string(),
+            self.software.map_or(String::new(), |software| software.to_string()),
             numbers.join(" "),
         ]
     }
@@ -127,7 +128,7 @@ impl Features {
             shape: shape(inputs.architecture),
             gpu: hash(inputs.gpu.id.split(':').next().unwrap_or_default().bytes().map(u32::from)),
             dtype: inputs.dtype,
-            stack: inputs.options.stack,
+            software: inputs.options.software.known(),
             place: Coordinate::ALL.map(|coordinate| coordinate.of(inputs)),
         }
     }
@@ -160,7 +161,7 @@ impl Features {
             (Dtype::Fp8, any) | (any, Dtype::Fp8) => any.width() == Dtype::Fp8.width(),
             (one, another) => one == another,
         };
-        let rest = |features: &Features| (features.shape, features.gpu, features.stack);
+        let rest = |features: &Features| (features.shape, features.gpu, features.software);
         same_dtype && rest(self) == rest(other) && self.place == other.place
     }
 
@@ -184,7 +185,7 @@ impl Features {
     pub(super) fn shared(&self, other: &Features, parts: &Covariance) -> Shared {
         let same_gpu = self.gpu == other.gpu;
         let same_width = self.dtype.width() == other.dtype.width();
-        let same_stack = self.stack == other.stack;
+        let same_software = self.software == other.software;
         let mut always = parts.shape;
         if same_gpu {
             always += parts.gpu;
@@ -192,10 +193,10 @@ impl Features {
         if same_gpu && same_width {
             always += parts.width;
         }
-        if same_stack && same_width {
+        if same_software && same_width {
             always += parts.stack;
         }
-        let similar = match (same_gpu && same_width, same_stack) {
+        let similar = match (same_gpu && same_width, same_software) {
             (true, true) => parts.layout,
             (true, false) => 0.5 * parts.layout,
             (false, _) => 0.0,

@@ -117,7 +117,7 @@ impl FromRow for WeightedRun {
                 shape: hexadecimal("shape")?,
                 gpu: hexadecimal("gpu")?,
                 dtype: row.value("dtype")?,
-                stack: row.value("stack")?,
+                software: row.optional("stack")?,
                 place,
             },
             weight: row.number("pull")?,
@@ -211,8 +211,8 @@ impl Anchors {
     ) -> (f64, EvidenceKind) {
         let features = Features::of(inputs);
         let variance = features.covariance(&features, &self.covariance);
-        // A GPU whose numbers the user changed was never measured.
-        let is_own_gpu = inputs.gpu.id.contains(':');
+        // A GPU or a software that the user changed was never measured.
+        let is_own = inputs.gpu.id.contains(':') || inputs.options.software.known().is_none();
         let mut log_correction = 0.0;
         let mut kind = EvidenceKind::Modelled;
         for run in self.of_shape(&features) {
@@ -220,7 +220,7 @@ impl Anchors {
             let common = other.covariance(&features, &self.covariance);
             let likeness = common / variance;
             log_correction += common * run.weight;
-            if is_own_gpu {
+            if is_own {
                 // The kind stays `Modelled`.
             } else if other.is_same_run(&features) {
                 kind = EvidenceKind::Published;

@@ -66,7 +66,7 @@ impl MicroBatch {
     pub(super) fn of(inputs: &Inputs<'_>) -> MicroBatch {
         let (architecture, layout, batch, options) =
             (inputs.architecture, inputs.layout, inputs.batch, inputs.options);
-        let software = options.software();
+        let software = options.software.properties();
         let tp = f64::from(layout.tp());
         let shares = options.sequence_parallel.unwrap_or(software.sequence_parallel) && layout.tp() > 1;
         let tokens = f64::from(batch.mbs()) * f64::from(batch.seq_len()) / f64::from(layout.cp());

@@ -19,7 +19,7 @@ pub(crate) fn capacity_bytes(gpu: &Gpu) -> f64 {
 /// It is the sum of 0.5 % for the driver, 1 GiB for the CUDA context and its kernels, 1 GiB for NCCL's
 /// buffers (a few hundred MiB for each communicator), and the software's fragmentation.
 pub(super) fn reserved(inputs: &Inputs<'_>, peak: f64) -> f64 {
-    let fragments = inputs.options.software().fragmentation;
+    let fragments = inputs.options.software.properties().fragmentation;
     let communicators = if inputs.layout.gpus() > 1 { 1.0 } else { 0.0 };
     0.005 * capacity_bytes(inputs.gpu) + (1.0 + communicators) * GIB + fragments * peak
 }

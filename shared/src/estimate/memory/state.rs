@@ -36,7 +36,7 @@ pub(super) struct WeightState {
 impl WeightState {
     pub(super) fn of(inputs: &Inputs<'_>) -> WeightState {
         let (layout, options) = (inputs.layout, inputs.options);
-        let (fsdp, software) = (options.fsdp, options.software());
+        let (fsdp, software) = (options.fsdp, options.software.properties());
         let shares = fsdp || software.shares_optimizer;
         let group = |ranks: f64| match options.zero_group {
             _ if !shares => 1.0,
@@ -130,7 +130,7 @@ fn quantized(inputs: &Inputs<'_>, alone: bool) -> f64 {
 /// Transformer Engine saves the operand in the precision of the multiplication; PyTorch's FP8 saves BF16.
 pub(super) fn operand(inputs: &Inputs<'_>) -> f64 {
     match inputs.dtype {
-        _ if !inputs.options.software().transformer_engine => BF16,
+        _ if !inputs.options.software.properties().transformer_engine => BF16,
         Dtype::Bf16 => BF16,
         Dtype::Fp8 | Dtype::Fp8Current | Dtype::Fp8Delayed | Dtype::Fp8Block => 1.0,
         Dtype::Mxfp8 => MXFP8,

@@ -14,7 +14,7 @@ pub(super) fn with<T>(model: &str, degrees: &Degrees, gbs: u32, read: impl FnOnc
         model,
         degrees,
         gbs,
-        &TrainingOptions { stack: Stack::MegatronLm014, ..TrainingOptions::default() },
+        &TrainingOptions { software: Stack::MegatronLm014.into(), ..TrainingOptions::default() },
         read,
     )
 }
@@ -44,7 +44,7 @@ fn with_options<T>(
 const MEGATRON: Stack = Stack::MegatronLm014;
 
 fn options(change: impl FnOnce(&mut TrainingOptions)) -> TrainingOptions {
-    let mut options = TrainingOptions { stack: MEGATRON, ..TrainingOptions::default() };
+    let mut options = TrainingOptions { software: MEGATRON.into(), ..TrainingOptions::default() };
     change(&mut options);
     options
 }
@@ -154,8 +154,11 @@ fn latent_attention_saves_low_rank_and_expanded_activations() {
 fn unfused_attention_saves_the_bytes_of_the_paper() {
     // arXiv:2205.05198 eq. 1: s·b·h·(34 + 5·a·s/h), and 34 without the scores.
     let token = |recompute| {
-        let options =
-            TrainingOptions { stack: Stack::MegatronLm2022, recompute, ..TrainingOptions::default() };
+        let options = TrainingOptions {
+            software: Stack::MegatronLm2022.into(),
+            recompute,
+            ..TrainingOptions::default()
+        };
         with_options("gpt3-175b", &gpus(1), 1, &options, |inputs| {
             MemoryEstimate::of(inputs).peak().activations / (96.0 * 2048.0 * 12_288.0)
         })
@@ -168,8 +171,12 @@ fn unfused_attention_saves_the_bytes_of_the_paper() {
 #[test]
 fn fsdp_shards_everything_and_gathers_layers() {
     let on = |reshard| {
-        let options =
-            TrainingOptions { fsdp: true, reshard, stack: Stack::PytorchFsdp, ..TrainingOptions::default() };
+        let options = TrainingOptions {
+            fsdp: true,
+            reshard,
+            software: Stack::PytorchFsdp.into(),
+            ..TrainingOptions::default()
+        };
         with_options("llama3.1-8b", &gpus(64), 64, &options, |inputs| MemoryEstimate::of(inputs).peak())
     };
     let (layer, layers, embedding) = (218_103_808.0, 32.0 * 218_103_808.0, 128_256.0 * 4096.0);

@@ -99,7 +99,7 @@ pub(super) struct BlockCosts<'a> {
 impl<'a> BlockCosts<'a> {
     pub(super) fn new(inputs: &'a Inputs<'a>, constants: &'a Constants) -> BlockCosts<'a> {
         let (layout, batch, options) = (inputs.layout, inputs.batch, inputs.options);
-        let software = options.software();
+        let software = options.software.properties();
         let tp = f64::from(layout.tp());
         let shares = options.sequence_parallel.unwrap_or(software.sequence_parallel);
         let graphed = options.cuda_graphs.unwrap_or(match software.cuda_graphs {
@@ -178,7 +178,7 @@ impl<'a> BlockCosts<'a> {
     fn core(&self, heads: f64, d_qk: f64, d_v: f64) -> f64 {
         let attention = &self.inputs.architecture.attention;
         let full_again = self.again();
-        if !self.inputs.options.software().fuses_attention() {
+        if !self.inputs.options.software.properties().fuses_attention() {
             let again = match self.inputs.options.recompute {
                 Recompute::None => 0.0,
                 Recompute::Selective | Recompute::Full => 1.0,
@@ -254,7 +254,7 @@ impl<'a> BlockCosts<'a> {
         let per_expert = rows / local;
         let (ffn, up) = (f64::from(moe.ffn) / expert_tp, if moe.gated { 2.0 } else { 1.0 });
         // From 26.06, gated experts in MXFP8 and NVFP4 on Blackwell are fused with their casts.
-        let new_path = options.software().experts == ExpertKernels::Fused
+        let new_path = options.software.properties().experts == ExpertKernels::Fused
             && moe.gated
             && matches!(self.inputs.dtype, Dtype::Mxfp8 | Dtype::Nvfp4);
         let before_2606 = self.inputs.dtype != Dtype::Bf16 && !new_path;
@@ -302,7 +302,7 @@ impl<'a> BlockCosts<'a> {
             false => 1.0,
         };
         // Newer dispatchers send a token once to each NVLink domain that has experts for it.
-        let copies = options.software().sends_once_per_domain.then_some(top_k);
+        let copies = options.software.properties().sends_once_per_domain.then_some(top_k);
         let exchange = self.links.exchange_s(
             exchanged * f64::from(ep - 1) / f64::from(ep),
             ep,
@@ -331,7 +331,7 @@ impl<'a> BlockCosts<'a> {
     /// Returns the passes that NeMo's releases before 25.09 add to routing on Blackwell. They are many for models whose
     /// experts are narrow and that send a token to many of them.
     fn passes_before_2509(&self) -> f64 {
-        let is_early = self.inputs.options.software().experts == ExpertKernels::Early;
+        let is_early = self.inputs.options.software.properties().experts == ExpertKernels::Early;
         match is_early && self.inputs.gpu.generation == Generation::Blackwell {
             true => self.constants.passes_before_2509,
             false => 0.0,
@@ -390,7 +390,8 @@ impl<'a> BlockCosts<'a> {
         let norms = if self.inputs.options.modules.layernorm { 1.0 } else { again };
         let bytes = (self.constants.passes_hidden * (1.0 + norms / 3.0) + casts) * hidden
             + (self.constants.passes_wide + casts) * (1.0 + again / 3.0) * width;
-        let eager = if self.inputs.options.software().eager { self.constants.kernels_eager } else { 1.0 };
+        let eager =
+            if self.inputs.options.software.properties().eager { self.constants.kernels_eager } else { 1.0 };
         self.speed.memory_s(self.tokens * BF16 * bytes) * eager
     }
 

@@ -18,6 +18,9 @@ use blocks::{BlockCost, BlockCosts};
 use links::Links;
 use speed::Speed;
 
+/// Bytes in a MiB.
+const MIB: f64 = 1_048_576.0;
+
 impl Breakdown {
     /// Returns the parts of a step's time by `constants`.
     pub fn of(inputs: &Inputs<'_>, constants: &Constants) -> Breakdown {
@@ -124,12 +127,13 @@ impl<'a> MicroBatchCosts<'a> {
     }
 }
 
-/// Returns the factor of the software's generation.
+/// Returns the factor of the software's generation; for a user's own software, that of its base.
 fn software_factor(inputs: &Inputs<'_>, constants: &Constants) -> f64 {
     let options = inputs.options;
-    let is_early = options.software().early_blackwell && inputs.gpu.generation == Generation::Blackwell;
+    let is_early =
+        options.software.properties().early_blackwell && inputs.gpu.generation == Generation::Blackwell;
     let early = if is_early { 1.0 / constants.blackwell_before_2509 } else { 1.0 };
-    constants.stacks[options.stack as usize] * early
+    constants.stacks[options.software.base() as usize] * early
 }
 
 /// Returns the share by which the slowest of many GPUs delays all.
@@ -227,14 +231,14 @@ impl<'a> Sharding<'a> {
         let replicas = layout.dp() * layout.cp();
         let expert_replicas =
             (layout.gpus() / layout.pp()).checked_div(layout.ep() * layout.expert_tp()).unwrap_or(1).max(1);
-        let software = options.software();
+        let software = options.software.properties();
         let gradient = software.exchanged_gradient_bytes;
         let exchange = |count: f64, members: u32, stride: u32, bytes: f64| {
             if count == 0.0 || members <= 1 {
                 return 0.0;
             }
             let share = f64::from(members - 1) / f64::from(members);
-            let buckets = software.bucket_bytes.map_or(0.0, |bucket| count * gradient / bucket);
+            let buckets = software.bucket_mib.map_or(0.0, |mib| count * gradient / (mib * MIB));
             costs.links.collective_s(count * bytes * share, members, stride)
                 + buckets * costs.links.ring_start_s(members, stride)
         };

@@ -37,7 +37,9 @@ impl Speed {
         let generation = gpu.generation;
         let (gemm, attention) = match generation {
             Generation::Ampere => (constants.gemm_ampere, constants.attention_ampere),
-            Generation::Hopper if inputs.options.software().attention == AttentionKernels::Tuned => {
+            Generation::Hopper
+                if inputs.options.software.properties().attention == AttentionKernels::Tuned =>
+            {
                 (constants.gemm_hopper, constants.attention_hopper)
             }
             Generation::Hopper => (constants.gemm_hopper, constants.attention_hopper_old),

@@ -65,8 +65,8 @@ pub(super) fn launch(scenario: &Scenario, options: &LaunchOptions) -> Result<Lau
 
 /// Warns if the estimate is for other software than the script runs.
 fn software(job: &mut MegatronJob) {
-    let planned = job.scenario.options.stack;
-    if planned != Stack::MegatronLm014 {
+    let planned = job.scenario.options.software;
+    if planned.known() != Some(Stack::MegatronLm014) {
         job.warn(
             format!("The estimate assumes {}, but this script runs Megatron-LM.", planned.title()),
             message![

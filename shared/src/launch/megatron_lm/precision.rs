@@ -53,7 +53,7 @@ pub(super) fn apply(job: &mut MegatronJob) {
 /// Stores gradients and optimizer state as NVIDIA's recipes do, if the plan is for their software: its memory is then that
 /// of the run. Megatron-LM's defaults take more.
 fn gradients(job: &mut MegatronJob, dtype: Dtype) {
-    if !job.scenario.options.stack.is_nvidia_megatron() {
+    if !job.scenario.options.software.is_nvidia_megatron() {
         return;
     }
     job.flag("--grad-reduce-in-bf16");

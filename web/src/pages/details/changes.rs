@@ -1,6 +1,7 @@
 //! The form of the scenario, with an error beside each invalid value.
 
 use super::locks::chosen_value;
+use super::software::{CustomSoftware, SoftwareChoice};
 use super::{CatalogEntry, Plan, own};
 use crate::components::field::{ChoiceField, FormField, TextField};
 use crate::pages::plan::question::has_scenario;
@@ -10,7 +11,6 @@ use trainplan_shared::field::{Field, FieldGroup};
 use trainplan_shared::options::Recompute;
 use trainplan_shared::precision::Dtype;
 use trainplan_shared::scenario::{RecipeChange, Scenario};
-use trainplan_shared::stack::Stack;
 use trainplan_shared::units::group_digits;
 
 /// The fields of the scenario. An empty field shows in grey the value that applies: the recipe's, or the
@@ -165,11 +165,6 @@ fn More() -> impl IntoView {
         others_than(recompute, Recompute::ALL.iter().map(|each| choice(each.id(), each.title())).collect());
     let (fsdp, overlap) = (of_plan(Field::Fsdp, "off"), of_plan(Field::Overlap, "on"));
     let (fsdp_choices, overlap_choices) = (others_than(fsdp, switch()), others_than(overlap, switch()));
-    let stacks: Vec<_> = Stack::ALL.iter().map(|each| choice(each.id(), each.title())).collect();
-    let stack = Signal::derive(move || match plan.recipe.get() {
-        Some(CatalogEntry(recipe)) => format!("{} (recipe)", recipe.id.release.contract().stack.title()),
-        None => Stack::default().title().to_string(),
-    });
     let expert_tp = of_plan(Field::ExpertTp, "1");
     view! {
         <details open=is_used>
@@ -191,7 +186,7 @@ fn More() -> impl IntoView {
                 <TextField field=Field::ExpertTp default=expert_tp help=Field::ExpertTp.hint() />
             </div>
             <div class="grid wide">
-                <ChoiceField field=Field::Stack options=stacks default=stack help=Field::Stack.hint() />
+                <SoftwareChoice />
                 <TextField
                     field=Field::GemmTflops
                     default="typical for the GPU"
@@ -201,6 +196,7 @@ fn More() -> impl IntoView {
                     <FormField field default="default" help=field.hint() />
                 }).collect_view()}
             </div>
+            <CustomSoftware />
         </details>
     }
 }

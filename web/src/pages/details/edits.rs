@@ -1,4 +1,4 @@
-//! Changes of several fields at once: another model, leaving the recipe, the properties of a custom GPU.
+//! Changes of several fields at once: another model, leaving the recipe, the properties of a custom GPU or software.
 
 use trainplan_shared::field::Field;
 use trainplan_shared::scenario::Scenario;
@@ -37,7 +37,7 @@ pub(super) fn without_recipe(spec: &Spec, scenario: &Scenario) -> Spec {
     let spec = on_gpus(spec.clone().with(Field::Recipe, ""), scenario)
         .with(Field::Model, model.id.clone())
         .with(Field::PipelineSplit, layout.split().to_string())
-        .with(Field::Stack, scenario.options.stack.id());
+        .with(Field::Stack, scenario.options.software.to_string());
     let typed = numbers.into_iter().filter(|(_, value, default)| value != default);
     typed.fold(spec, |spec, (field, value, _)| spec.with(field, value.to_string()))
 }
@@ -49,17 +49,17 @@ fn on_gpus(spec: Spec, scenario: &Scenario) -> Spec {
         .with(Field::Dtype, scenario.dtype.id())
 }
 
-/// Returns the changed property of a GPU's text, such as `96` of `h100:hbm_gb=96`; empty if it is not
+/// Returns the changed property of the text of a GPU or software, such as `96` of `h100:hbm_gb=96`; empty if it is not
 /// changed.
-pub(super) fn gpu_property<'a>(gpu: &'a str, column: &str) -> &'a str {
-    let (_, pairs) = gpu.split_once(':').unwrap_or_default();
+pub(super) fn own_property<'a>(text: &'a str, column: &str) -> &'a str {
+    let (_, pairs) = text.split_once(':').unwrap_or_default();
     let mut pairs = pairs.split(',').filter_map(|pair| pair.split_once('='));
     pairs.find(|(own, _)| *own == column).map_or("", |(_, value)| value)
 }
 
-/// Returns a GPU's text with a property changed; an empty `typed` value removes the change.
-pub(super) fn with_gpu_property(gpu: &str, column: &str, typed: &str) -> String {
-    let (base, pairs) = gpu.split_once(':').unwrap_or((gpu, ""));
+/// Returns the text of a GPU or software with a property changed; an empty `typed` value removes the change.
+pub(super) fn with_property(text: &str, column: &str, typed: &str) -> String {
+    let (base, pairs) = text.split_once(':').unwrap_or((text, ""));
     let others = pairs.split(',').filter(|pair| !pair.is_empty() && pair.split('=').next() != Some(column));
     let mut pairs: Vec<String> = others.map(str::to_string).collect();
     // These separate the parts of the text.
@@ -104,13 +104,13 @@ mod tests {
 
     #[test]
     fn properties_of_a_custom_gpu_are_set_and_removed() {
-        let gpu = with_gpu_property("h100", "hbm_gb", " 9,6 ");
+        let gpu = with_property("h100", "hbm_gb", " 9,6 ");
         assert_eq!(gpu, "h100:hbm_gb=96");
-        assert_eq!(gpu_property(&gpu, "hbm_gb"), "96");
-        assert_eq!(gpu_property(&gpu, "hbm_tbps"), "");
-        let gpu = with_gpu_property(&gpu, "hbm_tbps", "4");
+        assert_eq!(own_property(&gpu, "hbm_gb"), "96");
+        assert_eq!(own_property(&gpu, "hbm_tbps"), "");
+        let gpu = with_property(&gpu, "hbm_tbps", "4");
         assert_eq!(gpu, "h100:hbm_gb=96,hbm_tbps=4");
-        assert_eq!(with_gpu_property(&gpu, "hbm_gb", ""), "h100:hbm_tbps=4");
-        assert_eq!(with_gpu_property("h100:hbm_gb=96", "hbm_gb", ""), "h100");
+        assert_eq!(with_property(&gpu, "hbm_gb", ""), "h100:hbm_tbps=4");
+        assert_eq!(with_property("h100:hbm_gb=96", "hbm_gb", ""), "h100");
     }
 }

@@ -13,6 +13,7 @@ mod own;
 mod recipe;
 mod run_fields;
 pub(crate) mod scaling;
+mod software;
 mod step_time;
 mod steppers;
 mod tabs;

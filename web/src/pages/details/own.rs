@@ -1,6 +1,6 @@
 //! Plans beyond the recipes: another model, a model from its `config.json`, another GPU, a custom GPU.
 
-use super::edits::{gpu_property, with_gpu_property, with_model, without_recipe};
+use super::edits::{own_property, with_model, with_property, without_recipe};
 use super::{BROKEN, CatalogEntry, Plan};
 use crate::components::field::ChoiceField;
 use crate::message::Imported;
@@ -56,8 +56,8 @@ pub(super) fn GpuChoice() -> impl IntoView {
     view! { <ChoiceField field=Field::Gpu options default /> }
 }
 
-/// Returns the imported model or custom GPU, if there is one, as a choice: its text and its title.
-fn custom(plan: Plan, field: Field, title: fn(&Scenario) -> String) -> Option<(String, String)> {
+/// Returns the imported model, custom GPU or custom software, if there is one, as a choice: its text and its title.
+pub(super) fn custom(plan: Plan, field: Field, title: fn(&Scenario) -> String) -> Option<(String, String)> {
     let text = plan.spec.with(|spec| spec.raw(field).to_string());
     let title = plan.scenario.with(|scenario| scenario.as_ref().map(title).unwrap_or("Custom".into()));
     text.contains(':').then_some((text, title))
@@ -316,9 +316,9 @@ fn GpuPropertyField(
         let gpu = Catalog::embedded().gpu(text.split(':').next().unwrap_or_default());
         gpu.ok().and_then(value).map_or("none".into(), |value| value.to_string())
     };
-    let own = move || gpu_property(&gpu_text(plan), column).to_string();
+    let own = move || own_property(&gpu_text(plan), column).to_string();
     let set = move |event| {
-        let text = with_gpu_property(&gpu_text(plan), column, &event_target_value(&event));
+        let text = with_property(&gpu_text(plan), column, &event_target_value(&event));
         let is_recipes = plan.recipe.get().is_some_and(|CatalogEntry(recipe)| recipe.id.gpu == text);
         plan.address.set(Field::Gpu, if is_recipes { String::new() } else { text });
     };

@@ -1,0 +1,37 @@
+//! Texts of `column=value` pairs, by which users change a known GPU or software, or describe a model.
+
+use crate::field::Field;
+use crate::problem::{Problem, most_alike};
+
+/// Returns the value of each of `columns` from `column=value` pairs with commas between them.
+///
+/// # Errors
+/// A pair without `=` or without a value; a column that is unknown or given twice.
+pub(crate) fn pairs<'a>(
+    field: Field,
+    text: &'a str,
+    columns: &[&str],
+) -> Result<Vec<Option<&'a str>>, Problem> {
+    let noun = if field == Field::Stack { "property" } else { "column" };
+    let mut values = vec![None; columns.len()];
+    for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
+        let refuse = |message: String| Problem::new(field, pair, message);
+        let Some((column, value)) = pair.split_once('=') else {
+            let closest = most_alike(pair, columns.iter().copied()).map(|column| format!("{column}=…"));
+            return Err(Problem { closest, ..refuse(format!("\"{pair}\" must be {noun}=value.")) });
+        };
+        let (column, value) = (column.trim(), value.trim());
+        let Some(place) = columns.iter().position(|known| *known == column) else {
+            let closest = most_alike(column, columns.iter().copied()).map(str::to_string);
+            let problem = refuse(format!("Unknown {noun} \"{column}\" in \"{pair}\"."));
+            return Err(Problem { closest, ..problem }.allow(columns));
+        };
+        if value.is_empty() {
+            return Err(refuse(format!("The {noun} {column} has no value.")));
+        }
+        if values[place].replace(value).is_some() {
+            return Err(refuse(format!("The {noun} {column} is given twice.")));
+        }
+    }
+    Ok(values)
+}
