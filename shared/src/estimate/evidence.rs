@@ -217,13 +217,13 @@ choices! {
     /// How far a prediction can be trusted.
     Confidence {
         /// No run of the model was measured.
-        Lowest "lowest" "Modelled",
+        Lowest "lowest",
         /// Only distant runs of the model were measured.
-        Low "low" "Modelled",
+        Low "low",
         /// The model was measured on the same GPU in a similar layout.
-        Medium "medium" "Near",
+        Medium "medium",
         /// The scenario itself was measured.
-        High "high" "Measured",
+        High "high",
     }
 }
 

@@ -171,8 +171,8 @@ columns! {
         sort => |row| SortValue::Number(Some(row.run.layout.margin_bytes));
     }
     Confidence "confidence" {
-        page "Confidence" => |row| row.run.layout.confidence.title().to_owned().into();
-        terminal "confidence" => |row| Some(row.run.layout.confidence.title().to_owned());
+        page "Confidence" => |row| row.run.layout.confidence.to_string().into();
+        terminal "confidence" => |row| Some(row.run.layout.confidence.to_string());
         csv 32 "confidence" => |row| Some(row.run.layout.confidence.to_string());
     }
 }
@@ -234,8 +234,8 @@ columns! {
         sort => |row| SortValue::Number(Some(row.run.layout.margin_bytes));
     }
     Confidence "confidence" {
-        page "Confidence" => |row| row.run.layout.confidence.title().to_owned().into();
-        terminal "confidence" => |row| Some(row.run.layout.confidence.title().to_owned());
+        page "Confidence" => |row| row.run.layout.confidence.to_string().into();
+        terminal "confidence" => |row| Some(row.run.layout.confidence.to_string());
     }
     Published "published" {
         terminal "published by" => |row| row.recipe.map(ToString::to_string);

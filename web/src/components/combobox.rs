@@ -49,6 +49,9 @@ pub(crate) fn Combobox(
     choose: Callback<String>,
     #[prop(optional)] placeholder: &'static str,
     #[prop(optional)] last: Option<LastEntry>,
+    /// Whether the chosen value is wrong.
+    #[prop(optional, into)]
+    is_wrong: Signal<bool>,
 ) -> impl IntoView {
     let input = NodeRef::<Input>::new();
     let is_open = RwSignal::new(false);
@@ -156,6 +159,7 @@ pub(crate) fn Combobox(
                 type="text"
                 role="combobox"
                 aria-label=label
+                aria-invalid=move || is_wrong.get().to_string()
                 aria-expanded=move || is_open.get().to_string()
                 aria-controls=format!("{id}-list")
                 aria-autocomplete="list"
@@ -181,7 +185,8 @@ pub(crate) fn Combobox(
                 }
                 on:keydown=key
             />
-            <ul id=format!("{id}-list") role="listbox" aria-label=label hidden=move || !is_open.get()>
+            // A list that scrolls would be a stop of its own.
+            <ul id=format!("{id}-list") role="listbox" tabindex="-1" aria-label=label hidden=move || !is_open.get()>
                 {move || {
                     let shown = if is_open.get() { shown.get() } else { Vec::new() };
                     let is_empty = shown.is_empty() && is_open.get();

@@ -109,6 +109,10 @@ pub(crate) struct WholeRun {
     /// How the GPUs are paid for, if the price is assumed.
     pub(crate) purchase: Option<String>,
     pub(crate) mwh: (f64, f64),
+    /// Failures expected in the run.
+    pub(crate) failures: (f64, f64),
+    /// The share of the time that trains.
+    pub(crate) goodput: (f64, f64),
 }
 
 /// Predicted steps on several numbers of GPUs.

@@ -311,10 +311,11 @@ pub(super) fn beside_published(found: &SearchedGpu<'_>) -> Option<String> {
     })
 }
 
-/// Returns how many layouts were considered and how many of them fit.
+/// Returns how many layouts were considered and how many of them work.
 pub(super) fn counted(counts: &SearchCounts) -> String {
     let number = |count: u64| group_digits(count as f64);
-    format!("Considered {} layouts; {} fit.", number(counts.combinations), number(counts.fitting))
+    let working = counts.valid() - counts.discarded_by(Rule::Memory);
+    format!("Considered {} layouts; {} pass the rules.", number(counts.combinations), number(working))
 }
 
 /// Returns how many layouts were considered, and which rule discarded how many.
@@ -326,12 +327,6 @@ pub(super) fn considered(counts: &SearchCounts) -> String {
         .iter()
         .map(|rule| format!("{} because {}", number(counts.discarded_by(*rule)), rule.title()))
         .collect();
-    if counts.slower > 0 {
-        reasons.push(format!(
-            "{} because their computation alone takes longer than the best layouts",
-            number(counts.slower)
-        ));
-    }
     let discarded =
         if reasons.is_empty() { String::new() } else { format!(" Discarded: {}.", reasons.join("; ")) };
     format!("{}{discarded}", counted(counts))

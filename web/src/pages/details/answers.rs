@@ -23,7 +23,7 @@ use trainplan_shared::metrics::Metrics;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::units::{
     days, format_count, group_digits, parse_count, parse_days, percent, readable, readable_days,
-    readable_range, rounded_count, seconds,
+    readable_range, rounded_count, seconds, significant,
 };
 
 /// The headline, the figures and their derivation.
@@ -138,7 +138,10 @@ fn basis(plan: Plan) -> (&'static str, String) {
         (Err(_), _) => {
             ("This plan can't run. The figures below are those of the previous one.", String::new())
         }
-        (Ok(scenario), Some(step)) => step_basis(scenario, &step),
+        (Ok(scenario), Some(step)) => {
+            let evidence = plan.calculator.prediction.latest().map(|prediction| prediction.basis);
+            step_basis(scenario, &step, &evidence.unwrap_or_default())
+        }
         (Ok(_), None) if plan.calculator.is_predicting() => ("Predicting …", String::new()),
         (Ok(_), None) if plan.calculator.is_broken() => {
             ("No step time.", format!("{BROKEN} You can also type a measured step time or an assumed MFU."))
@@ -148,7 +151,8 @@ fn basis(plan: Plan) -> (&'static str, String) {
     })
 }
 
-fn step_basis(scenario: &Scenario, step: &PlannedStep) -> (&'static str, String) {
+/// Returns the source of a step time. `evidence` says what a prediction rests on.
+fn step_basis(scenario: &Scenario, step: &PlannedStep, evidence: &str) -> (&'static str, String) {
     let metrics = &step.metrics;
     let mfu = || percent(metrics.mfu.unwrap_or(0.0)).replace(' ', "\u{a0}");
     match step.source {
@@ -164,7 +168,7 @@ fn step_basis(scenario: &Scenario, step: &PlannedStep) -> (&'static str, String)
         StepTimeSource::Predicted { low, high } => {
             let ends = (metrics.step_time_s * low, metrics.step_time_s * high);
             let range = readable_range(ends, readable);
-            ("Predicted, not measured.", format!("80\u{a0}% range: {range}\u{a0}s per step."))
+            ("Predicted, not measured.", format!("80\u{a0}% range: {range}\u{a0}s per step. {evidence}"))
         }
         StepTimeSource::RecipeMfu => {
             let mfu = mfu();
@@ -246,6 +250,8 @@ fn RunFigures(run: WholeRun, without_failures: String) -> impl IntoView {
     });
     let (low, high) = run.mwh;
     let (energy, energy_range) = energy_range(Spread { low, mid: (low + high) / 2.0, high });
+    let failures = readable_range(run.failures, readable_days);
+    let goodput = format!("goodput {}–{}", significant(run.goodput.0 * 100.0, 3), percent(run.goodput.1));
     let form = run.purchase.clone().map_or(String::new(), |form| format!(", {form}"));
     view! {
         <dl class="figures small">
@@ -258,6 +264,10 @@ fn RunFigures(run: WholeRun, without_failures: String) -> impl IntoView {
             <div class="figure">
                 <dt>"Energy"</dt>
                 <dd data-figure="energy">{energy} " " <small>"(" {energy_range} ")"</small></dd>
+            </div>
+            <div class="figure">
+                <dt>"Failures to expect"</dt>
+                <dd data-figure="failures">{failures} " " <small>{goodput}</small></dd>
             </div>
             <div class="figure">
                 <dt>"Without failures"</dt>

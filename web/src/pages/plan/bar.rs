@@ -2,7 +2,7 @@
 
 use super::Planner;
 use super::import::ImportInput;
-use super::question::{FIRST_DEADLINE, FIRST_TOKENS, GoalKind};
+use super::question::{FIRST_DEADLINE, FIRST_MODEL, FIRST_TOKENS, GoalKind};
 use super::verdict::money;
 use crate::components::combobox::{Choice, Combobox, LastEntry};
 use crate::components::field::ProblemText;
@@ -122,7 +122,7 @@ fn ModelBox() -> impl IntoView {
     });
     let last = LastEntry { title: "Your own: import a config.json …", run: import };
     view! {
-        <Combobox id="ask-model" label="Model" title choices=Signal::stored(choices) choose last />
+        <Combobox id="ask-model" label="Model" title choices=Signal::stored(choices) choose last is_wrong=Signal::derive(move || plan.problem(Field::Model).is_some()) />
         <ImportInput node=file />
         {move || own_size().map(|size| view! { <small class="model-size">{size}</small> })}
         <SlotProblem field=Field::Model />
@@ -207,9 +207,17 @@ fn GpuTypes() -> impl IntoView {
                 let name = gpu_name(&id);
                 let title = format!("Remove {name}");
                 let own = id.clone();
+                let is_last = move || types.with(Vec::len) == 1;
                 let remove = move |_| set(types.get_untracked().into_iter().filter(|id| *id != own).collect());
                 view! {
-                    <button type="button" class="chip removable" aria-label=title on:click=remove>
+                    <button
+                        type="button"
+                        class="chip removable"
+                        aria-label=title
+                        disabled=is_last
+                        title=move || is_last().then_some("Add another GPU type before you remove this one")
+                        on:click=remove
+                    >
                         {name} <span aria-hidden="true">" ×"</span>
                     </button>
                 }
@@ -345,6 +353,7 @@ fn usual(problem: &Problem) -> Option<&'static str> {
         Field::GpuRange => Some("1024"),
         Field::Tokens => Some(FIRST_TOKENS),
         Field::Price | Field::Purchase => Some(""),
+        Field::Model => Some(FIRST_MODEL),
         _ => None,
     }
 }

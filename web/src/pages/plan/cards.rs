@@ -7,12 +7,14 @@ use super::locks::LockChips;
 use super::report::PrintButton;
 use super::saved::SaveButton;
 use super::trust::TrustMark;
-use super::verdict::{Verdict, cost_texts, energy_range, limit_text, price_text, three_digits, verdict};
+use super::verdict::{
+    Verdict, cost_texts, energy_range, limit_text, price_text, three_digits, unbroken, verdict,
+};
 use crate::components::chart::series_colour;
-use crate::message::search::{AskedGoal, AskedGpu, FoundChange, FoundUnmet, Spread, Trust};
+use crate::message::search::{AskedGoal, FoundChange, FoundUnmet, Spread, Trust};
 use leptos::prelude::*;
 use trainplan_shared::field::Field;
-use trainplan_shared::units::{group_digits, percent, readable, readable_days, readable_range};
+use trainplan_shared::units::{group_digits, percent, readable_days, readable_range};
 
 /// The verdict and the cards.
 #[component]
@@ -212,7 +214,7 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
         <Changes changes=answer.changes.clone() />
         {found.cautions.iter().map(|caution| view! { <p class="missed">{caution.clone()}</p> }).collect_view()}
         <div class="card-foot">
-            <p class="layout-line">{format!("{} · {}", found.precision, found.layout)}</p>
+            <p class="layout-line">{unbroken(&format!("{} · {}", found.precision, found.layout))}</p>
             <SaveButton gpu=offer.gpu.id.clone() plan=found.clone() />
             <button
                 type="button"

@@ -5,8 +5,8 @@ use super::cards::TIGHT_GIB;
 use super::findings::OfferFindings;
 use super::saved::SaveButton;
 use super::state::ORDER_KEY;
-use super::trust::trust_text;
-use super::verdict::cost_texts;
+use super::trust::{TrustText, trust_text};
+use super::verdict::{cost_texts, unbroken};
 use crate::message::search::FoundPlan;
 use leptos::prelude::*;
 use std::cmp::Ordering;
@@ -227,7 +227,7 @@ fn Row(row: LayoutRow, precision: Memo<Option<String>>, currency: Memo<String>) 
     let (shown, kept) = (found.clone(), found.clone());
     let is_shown = Memo::new(move |_| plan.is_shown(&shown));
     let query = found.query.clone();
-    let (class, word, title) = trust_text(found.trust);
+    let TrustText { class, word, why } = trust_text(found.trust);
     let by_button = query.clone();
     view! {
         <tr class:selected=is_shown on:click=move |_| plan.state.choose(&query)>
@@ -237,7 +237,7 @@ fn Row(row: LayoutRow, precision: Memo<Option<String>>, currency: Memo<String>) 
                     class="row-button"
                     aria-pressed=move || is_shown.get().to_string()
                     on:click=move |event| { event.stop_propagation(); plan.state.choose(&by_button); }
-                >{found.layout.clone()}</button>
+                >{unbroken(&found.layout)}</button>
                 " " <small>{move || precision.get().is_none().then(|| found.precision.clone())}</small>
                 {recipe.map(|recipe| view! { <span class="tag" title=recipe>"Published layout"</span> })}
             </th>
@@ -253,7 +253,7 @@ fn Row(row: LayoutRow, precision: Memo<Option<String>>, currency: Memo<String>) 
             </td>
             <td class="number" class:tight={found.spare_gib < TIGHT_GIB}>{format!("{:.1}", found.spare_gib)}</td>
             <td class="number">{percent(found.mfu)}</td>
-            <td><span class=format!("trust {class}") title=title>{word}</span></td>
+            <td><span class=format!("trust {class}") title=why>{word}</span></td>
             <td><SaveButton gpu plan=kept /></td>
         </tr>
     }

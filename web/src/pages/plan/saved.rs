@@ -126,7 +126,7 @@ impl PlanFact {
             PlanFact::TokensPerGpu => three_digits(plan.tokens_per_s_per_gpu),
             PlanFact::Mfu => percent(plan.mfu),
             PlanFact::FreeMemory => format!("{:.1}", plan.spare_gib),
-            PlanFact::Confidence => trust_text(plan.trust).1.into(),
+            PlanFact::Confidence => trust_text(plan.trust).word.into(),
         }
     }
 
@@ -271,7 +271,7 @@ fn data(plans: &[SavedPlan]) -> TextTable {
         ("tokens_per_s_per_gpu", |saved| Some(saved.plan.tokens_per_s_per_gpu.to_string())),
         ("mfu", |saved| Some(saved.plan.mfu.to_string())),
         ("spare_gib", |saved| Some(saved.plan.spare_gib.to_string())),
-        ("confidence", |saved| Some(trust_text(saved.plan.trust).1.to_lowercase())),
+        ("confidence", |saved| Some(trust_text(saved.plan.trust).word.to_lowercase())),
     ];
     TextTable {
         titles: columns.map(|(title, _)| title).to_vec(),
@@ -300,7 +300,20 @@ pub(super) fn SavedPanel() -> impl IntoView {
     let csv = Signal::derive(move || plans.with(|plans| data(plans).to_csv().unwrap_or_default()));
     let json =
         Signal::derive(move || plans.with(|plans| serde_json::to_string_pretty(plans).unwrap_or_default()));
+    // The plans that were removed together, until another is saved.
+    let removed = RwSignal::new(Vec::<SavedPlan>::new());
+    let remove_all = move |_| {
+        removed.set(plans.get_untracked());
+        plans.set(Vec::new());
+    };
+    let was_emptied = move || plans.with(Vec::is_empty) && removed.with(|removed| !removed.is_empty());
     view! {
+        <Show when=was_emptied>
+            <p class="saved-removed" role="status">
+                "The saved plans were removed. "
+                <button type="button" class="link" on:click=move |_| plans.set(removed.get_untracked())>"Undo"</button>
+            </p>
+        </Show>
         <Show when=move || plans.with(|plans| !plans.is_empty())>
             <section class="saved panel-card" aria-labelledby="saved-title">
                 <header>
@@ -309,7 +322,7 @@ pub(super) fn SavedPanel() -> impl IntoView {
                         <CopyButton text=markdown label="Copy as Markdown" />
                         <DownloadButton text=csv name="plans.csv" label="CSV" />
                         <DownloadButton text=json name="plans.json" label="JSON" />
-                        <button type="button" class="action" on:click=move |_| plans.set(Vec::new())>
+                        <button type="button" class="link" on:click=remove_all>
                             "Remove all"
                         </button>
                     </div>

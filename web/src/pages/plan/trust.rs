@@ -1,26 +1,37 @@
-//! How far a plan can be trusted, in a word.
+//! How far a plan can be trusted.
 
 use crate::message::search::Trust;
 use leptos::prelude::*;
 
-/// How far the plan can be trusted.
+/// How far the plan can be trusted, where no heading says that this is about confidence.
 #[component]
 pub(super) fn TrustMark(trust: Trust) -> impl IntoView {
-    let (class, text, title) = trust_text(trust);
-    view! { <span class=format!("trust {class}") title=title>{text}</span> }
+    let TrustText { class, word, why } = trust_text(trust);
+    view! { <span class=format!("trust {class}") title=why>{word} " confidence"</span> }
 }
 
-/// Returns a class, a word and an explanation.
-pub(super) fn trust_text(trust: Trust) -> (&'static str, &'static str, &'static str) {
-    match trust {
-        Trust::Measured => ("measured", "Measured", "High confidence: this layout was measured."),
+/// How a page shows confidence.
+pub(super) struct TrustText {
+    /// The class of its colour.
+    pub(super) class: &'static str,
+    /// High, medium or low.
+    pub(super) word: &'static str,
+    /// What it rests on, in a sentence.
+    pub(super) why: &'static str,
+}
+
+/// Returns how a page shows confidence.
+pub(super) fn trust_text(trust: Trust) -> TrustText {
+    let (class, word, why) = match trust {
+        Trust::Measured => ("measured", "High", "This layout was measured with this software."),
         Trust::Near => {
-            ("near", "Near", "Medium confidence: the model was measured on this GPU in similar layouts.")
+            ("near", "Medium", "The model was measured on this GPU and software in similar layouts.")
         }
         Trust::Modelled => (
             "modelled",
-            "Modelled",
-            "Low confidence: nothing like this was measured. The physical model predicts it.",
+            "Low",
+            "Nothing like this was measured: the estimate rests on physics and distant measurements.",
         ),
-    }
+    };
+    TrustText { class, word, why }
 }

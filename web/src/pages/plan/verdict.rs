@@ -3,7 +3,7 @@
 use super::findings::{Findings, OfferFindings};
 use crate::message::search::{AskedGoal, AskedGpu, FoundAnswer, FoundPlan, FoundUnmet, Spread};
 use trainplan_shared::problem::one_of;
-use trainplan_shared::units::{group_digits, readable, readable_days, significant};
+use trainplan_shared::units::{group_digits, readable, readable_days, readable_range, significant};
 
 /// The answer in words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -245,6 +245,12 @@ fn currency_sign(currency: &str) -> String {
         "EUR" => "€".to_string(),
         other => format!("{other} "),
     }
+}
+
+/// Returns a line of values that breaks only between them.
+pub(super) fn unbroken(line: &str) -> String {
+    let values = line.split(" · ").map(|value| value.replace(' ', "\u{a0}"));
+    values.collect::<Vec<_>>().join("\u{a0}· ")
 }
 
 /// Returns the price of a GPU-hour and how it is paid; none if no price is known.

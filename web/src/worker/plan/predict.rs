@@ -58,6 +58,8 @@ fn whole_run(spec: &Spec, predicted: &Predicted) -> Option<WholeRun> {
         currency: plan.currency.clone(),
         purchase: price.and_then(|price| price.source.purchase()),
         mwh: (plan.energy.mwh.low, plan.energy.mwh.high),
+        failures: (plan.failures.low, plan.failures.high),
+        goodput: (plan.goodput.low, plan.goodput.high),
     })
 }
 
