@@ -217,6 +217,8 @@ macro_rules! properties {
             }),*];
 
             /// Returns the places of all values, in the same order.
+            // Inlined where it is used, it would be a kilobyte of the search worker.
+            #[inline(never)]
             pub(super) fn values(&mut self) -> [&mut dyn PropertyValue; Self::NAMES.len()] {
                 [$(&mut self.$name),*]
             }

@@ -139,7 +139,7 @@ fn basis(plan: Plan) -> (&'static str, String) {
             ("This plan can't run. The figures below are those of the previous one.", String::new())
         }
         (Ok(scenario), Some(step)) => {
-            let evidence = plan.calculator.prediction.latest().map(|prediction| prediction.basis);
+            let evidence = plan.calculator.prediction.latest().map(|prediction| prediction.basis.clone());
             step_basis(scenario, &step, &evidence.unwrap_or_default())
         }
         (Ok(_), None) if plan.calculator.is_predicting() => ("Predicting …", String::new()),
