@@ -323,7 +323,7 @@ pub(super) fn considered(counts: &SearchCounts) -> String {
     let number = |count: u64| group_digits(count as f64);
     let mut rules: Vec<Rule> = Rule::ALL.into_iter().filter(|rule| counts.discarded_by(*rule) > 0).collect();
     rules.sort_by_key(|rule| std::cmp::Reverse(counts.discarded_by(*rule)));
-    let mut reasons: Vec<String> = rules
+    let reasons: Vec<String> = rules
         .iter()
         .map(|rule| format!("{} because {}", number(counts.discarded_by(*rule)), rule.title()))
         .collect();
