@@ -108,7 +108,10 @@ test("the printed report holds the question and the answer on a page", async ({ 
   await page.emulateMedia({ media: "print" });
   await expect(page.locator(".printed")).toContainText("Question: Llama 3.1 70B");
   await expect(page.locator(".question")).toBeHidden();
-  await expect(page.locator("#details")).toBeHidden();
+  // Of the details, the figures of the shown plan are printed.
+  await expect(page.locator('[data-figure="failures"]')).toContainText("goodput");
+  await expect(page.locator(".drawer")).toBeHidden();
+  await expect(page.getByRole("tab").first()).toBeHidden();
   await expect(verdict(page)).toBeVisible();
   const pdf = (await page.pdf({ format: "A4" })).toString("latin1");
   expect(pdf.match(/\/Type \/Page\b/g)).toHaveLength(1);
