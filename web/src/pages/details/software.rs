@@ -35,7 +35,7 @@ pub(super) fn CustomSoftware() -> impl IntoView {
         <details open=is_used>
             <summary>"Custom software"</summary>
             <small>"Grey = as in " {base_title} ". Point at a label to see what it means."</small>
-            <div class="grid">
+            <div class="grid software">
                 {StackProperties::ALL.into_iter().enumerate().map(|(place, property)| view! {
                     <PropertyField place property />
                 }).collect_view()}
