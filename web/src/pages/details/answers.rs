@@ -447,7 +447,7 @@ mod tests {
         let (spec, scenario) = scenario(link);
         let prediction = PredictionState::Ready { low_s: 11.0, mid_s: 12.0, high_s: 14.0 };
         let step = plan_step(&spec, &scenario, prediction, None).expect("a step time");
-        step_basis(&scenario, &step)
+        step_basis(&scenario, &step, "High confidence.")
     }
 
     #[test]
@@ -463,12 +463,12 @@ mod tests {
             (
                 "r=llama3.1-405b/h100/fp8/512@25.04&n=4096",
                 "Predicted, not measured.",
-                "80\u{a0}% range: 11.0–14.0\u{a0}s per step.",
+                "80\u{a0}% range: 11.0–14.0\u{a0}s per step. High confidence.",
             ),
             (
                 "r=llama3.1-405b/h100/bf16/64@25.04&mbs=2&n=128",
                 "Predicted, not measured.",
-                "80\u{a0}% range: 11.0–14.0\u{a0}s per step.",
+                "80\u{a0}% range: 11.0–14.0\u{a0}s per step. High confidence.",
             ),
         ] {
             assert_eq!(sentence(link), (lead, text.to_string()), "{link}");
