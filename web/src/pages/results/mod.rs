@@ -125,7 +125,7 @@ pub(crate) fn provide_problems(address: Address) {
     })));
 }
 
-/// What the page shows while there are no runs: what it takes, what it makes of it, and where to begin without a log.
+/// Shown while there are no runs: which files to drop, what they give, and how to get a first log.
 #[component]
 fn Begin() -> impl IntoView {
     view! {
