@@ -106,7 +106,7 @@ fields! {
         "Virtual pipeline: chunks of layers on each stage" "Virtual-pipeline size: chunks of layers on each stage",
     PipelineSplit "pipeline-split" "ps" "Pipeline split" Scenario Text "SPLIT"
         "" "How layers are divided among stages: even; counted (even, with the embedding and the loss counted as a \
-            layer each); or a list with the number of layers of each stage, such as 7,8,8,9",
+            layer each); weighed (by weights, with the head, as nanotron does); or a list with the number of layers of each stage, such as 7,8,8,9",
     Mbs "mbs" "mbs" "MBS" Scenario Whole "N"
         "Micro batch size: sequences that a GPU processes at a time" "Micro batch size, in sequences",
     Gbs "gbs" "gbs" "GBS" Scenario Whole "N"

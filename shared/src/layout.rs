@@ -1,6 +1,6 @@
 //! Layouts: how a model is spread over GPUs.
 
-use crate::architecture::{Architecture, AttentionKind};
+use crate::architecture::{Architecture, AttentionKind, Mlp};
 use crate::field::Field;
 use crate::message;
 use crate::message::{Message, Setting};
@@ -80,7 +80,7 @@ impl Layout {
             let multiples = u32::try_from(model_parallel).map(|step| nearest_multiples(gpus, step));
             problems.push(Problem::new(Field::Gpus, gpus, message).suggest(multiples.unwrap_or_default()));
         }
-        let stages = match split.stages(architecture.layers, pp, vp) {
+        let stages = match split.stages(architecture, pp, vp) {
             Ok(stages) => stages,
             Err(problem) => {
                 problems.push(problem);
@@ -148,7 +148,7 @@ impl Layout {
         let uneven = match self.split {
             PipelineSplit::Even => !layers.is_multiple_of(chunks),
             PipelineSplit::Counted => !counted.is_multiple_of(chunks),
-            PipelineSplit::Explicit(_) => false,
+            PipelineSplit::Weighed | PipelineSplit::Explicit(_) => false,
         };
         if uneven {
             let mut warning = Message::from(format!(
@@ -176,13 +176,16 @@ pub enum PipelineSplit {
     Even,
     /// Evenly, with the embedding and the loss counted as a layer each: the first and last stage have one layer fewer.
     Counted,
+    /// By weights, with the head counted: a stage takes layers until it has its share. As nanotron divides layers.
+    Weighed,
     /// Layers of each stage, first to last.
     Explicit(Vec<u32>),
 }
 
 impl PipelineSplit {
     /// Returns the layers of each of `pp` stages of `vp` chunks.
-    fn stages(&self, layers: u32, pp: u32, vp: u32) -> Result<Vec<u32>, Problem> {
+    fn stages(&self, architecture: &Architecture, pp: u32, vp: u32) -> Result<Vec<u32>, Problem> {
+        let layers = architecture.layers;
         let refuse = |message: String| Err(Problem::new(Field::PipelineSplit, self, message));
         let chunks = pp.saturating_mul(vp);
         match self {
@@ -201,7 +204,9 @@ impl PipelineSplit {
                 }
                 Ok(stages.clone())
             }
-            _ if chunks > layers.saturating_add(2) || (*self == PipelineSplit::Even && chunks > layers) => {
+            _ if chunks > layers.saturating_add(2)
+                || (*self != PipelineSplit::Counted && chunks > layers) =>
+            {
                 let (field, degree, most) =
                     if vp > 1 { (Field::Vp, vp, layers / pp.max(1)) } else { (Field::Pp, pp, layers) };
                 let message = format!(
@@ -210,6 +215,7 @@ impl PipelineSplit {
                 Err(Problem::new(field, degree, message).suggest(Some(most).filter(|most| *most > 0)))
             }
             PipelineSplit::Even => Ok(even_stages(layers, pp, vp)),
+            PipelineSplit::Weighed => Ok(weighed_stages(architecture, pp)),
             PipelineSplit::Counted => {
                 let mut stages = even_stages(layers + 2, pp, vp);
                 // The embedding comes before the first layer, the loss after the last.
@@ -232,11 +238,43 @@ fn even_stages(layers: u32, pp: u32, vp: u32) -> Vec<u32> {
     (0..pp).map(|stage| (0..vp).map(|round| each + u32::from(round * pp + stage < rest)).sum()).collect()
 }
 
+/// Returns the layers of `pp` stages that have about the same weights in matrix multiplications. The head has weights, the
+/// embedding has none. A stage ends with the layer that fills its share, as in nanotron (`get_block_compute_costs` of its
+/// models, `_build_model` of its trainer).
+fn weighed_stages(architecture: &Architecture, pp: u32) -> Vec<u32> {
+    let Architecture { layers, hidden, vocab, ref attention, ref mlp, ref moe, .. } = *architecture;
+    let (layers, hidden, pp) = (u64::from(layers), u64::from(hidden), u64::from(pp));
+    let width = match attention.kind {
+        AttentionKind::Gqa { head_dim, .. } => head_dim,
+        AttentionKind::Mla { qk_nope, qk_rope, .. } => qk_nope + qk_rope,
+    };
+    let of_mlp = mlp
+        .as_ref()
+        .map_or(0, |mlp| u64::from(mlp.layers) * u64::from(Mlp::projections(mlp.gated)) * u64::from(mlp.ffn));
+    let of_moe = moe.as_ref().map_or(0, |moe| {
+        let wide = u64::from(moe.top_k) * u64::from(moe.ffn) + u64::from(moe.shared_ffn);
+        u64::from(moe.layers) * u64::from(Mlp::projections(moe.gated)) * wide
+    });
+    let layer =
+        hidden * (4 * u64::from(attention.heads) * u64::from(width) + (of_mlp + of_moe) / layers.max(1));
+    let all = layers * layer + hidden * u64::from(vocab);
+    let mut stages = vec![0_u32; pp as usize];
+    let mut stage = 0;
+    for placed in 1..=layers {
+        stages[stage] += 1;
+        if placed * layer * pp > all * (stage as u64 + 1) && stage + 1 < stages.len() {
+            stage += 1;
+        }
+    }
+    stages
+}
+
 impl fmt::Display for PipelineSplit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PipelineSplit::Even => f.write_str("even"),
             PipelineSplit::Counted => f.write_str("counted"),
+            PipelineSplit::Weighed => f.write_str("weighed"),
             PipelineSplit::Explicit(stages) => {
                 let stages: Vec<String> = stages.iter().map(u32::to_string).collect();
                 f.write_str(&stages.join(","))
@@ -252,6 +290,7 @@ impl FromStr for PipelineSplit {
         match text.trim() {
             "even" => Ok(PipelineSplit::Even),
             "counted" => Ok(PipelineSplit::Counted),
+            "weighed" => Ok(PipelineSplit::Weighed),
             list => list
                 .split(',')
                 .map(|stage| stage.trim().parse().ok())
@@ -260,7 +299,8 @@ impl FromStr for PipelineSplit {
                 .ok_or_else(|| {
                     let message = format!(
                         "Unknown pipeline split \"{text}\". Use even, counted (the embedding and the loss count as \
-                         a layer each) or the layers of each stage, such as 7,8,8,9."
+                         a layer each), weighed (by weights with the head, as nanotron does) or the layers of each \
+                         stage, such as 7,8,8,9."
                     );
                     Problem::new(Field::PipelineSplit, text, message)
                 }),
@@ -410,6 +450,20 @@ mod tests {
     }
 
     #[test]
+    fn a_weighed_split_leaves_room_for_the_head() {
+        let stages = |id, pp| {
+            let degrees = Degrees { gpus: pp, pp, split: PipelineSplit::Weighed, ..Degrees::default() };
+            Layout::new(&degrees, model(id)).unwrap().stages().to_vec()
+        };
+        // By hand: a layer has 4 * 4096 * 4096 + 3 * 4096 * 14336 = 243 M weights, the head 4096 * 128256 = 525 M. Half of all
+        // is 17.08 layers, which the 18th exceeds.
+        assert_eq!(stages("llama3.1-8b", 2), [18, 14]);
+        assert_eq!(stages("llama3.1-8b", 4), [9, 9, 8, 6]);
+        assert_eq!(stages("llama3.1-8b", 1), [32]);
+        assert_eq!(stages("llama3.1-8b", 32).iter().sum::<u32>(), 32);
+    }
+
+    #[test]
     fn an_explicit_split_holds_every_layer() {
         let split = |text: &str| Degrees {
             gpus: 64,
@@ -429,9 +483,9 @@ mod tests {
     proptest! {
         #[test]
         fn a_layout_uses_every_gpu_and_every_layer(
-            gpus in 0u32..5000, tp in 0u32..20, pp in 0u32..20, cp in 0u32..5, vp in 0u32..13, counted: bool,
+            gpus in 0u32..5000, tp in 0u32..20, pp in 0u32..20, cp in 0u32..5, vp in 0u32..13, split in 0usize..3,
         ) {
-            let split = if counted { PipelineSplit::Counted } else { PipelineSplit::Even };
+            let split = [PipelineSplit::Even, PipelineSplit::Counted, PipelineSplit::Weighed][split].clone();
             let architecture = model("llama3.1-405b");
             match Layout::new(&Degrees { gpus, tp, pp, cp, vp, split, ..Degrees::default() }, architecture) {
                 Ok(layout) => {

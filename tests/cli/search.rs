@@ -280,21 +280,8 @@ fn an_absurd_plan_is_doubted_with_the_flags_to_change() {
 
 #[test]
 fn mistakes_name_the_flags_of_a_search() {
-    let text = refusal(&[
-        "search",
-        "--model",
-        "llama3.1-8b",
-        "--gpu",
-        "a100",
-        "--dtype",
-        "fp8",
-        "--deadline",
-        "60d",
-        "--budget",
-        "5M",
-    ]);
+    let text = refusal(&["search", "--model", "llama3.1-8b", "--gpu", "a100", "--dtype", "fp8"]);
     assert!(text.contains("--dtype names no precision of"), "{text}");
-    assert!(text.contains("A search takes --deadline or --budget, not both."), "{text}");
     assert!(!text.contains("--precisions") && !text.contains("--gpu-types"), "{text}");
     assert!(refusal(&["search", "--gpu", "h100"]).contains("Missing: --model"));
     assert!(refusal(&["search", "--model", "llama3.1-8b", "--campaign", "new.toml"]).contains("--cluster"));

@@ -88,7 +88,7 @@ fn plans(model: &str) -> Digest {
         let answer = Survey::new(&question, offer).finish();
         for run in answer.points.iter().chain(&answer.layouts) {
             let Interval { low, mid, high } = run.layout.step_time_s;
-            digest.numbers([f64::from(run.gpus), low, mid, high, run.layout.margin_bytes]);
+            digest.numbers([f64::from(run.gpus), low, mid, high, run.layout.memory.free_bytes]);
             digest.numbers([run.days, run.mfu, run.time.days().low, run.time.days().high]);
             digest.numbers([run.energy.mwh.low, run.energy.mwh.high, run.expected_cost.unwrap_or_default()]);
         }

@@ -11,7 +11,9 @@ use trainplan_shared::batch::Batch;
 use trainplan_shared::catalog::ParameterCounts;
 use trainplan_shared::convention::Convention;
 use trainplan_shared::cost::{PriceSource, RunCost};
-use trainplan_shared::estimate::{Anchor, Breakdown, Evidence, Interval, MemoryEstimate, StageMemory};
+use trainplan_shared::estimate::{
+    Anchor, Breakdown, Evidence, Interval, MemoryEstimate, MemoryVerdict, StageMemory,
+};
 use trainplan_shared::field::{Field, FieldGroup};
 use trainplan_shared::layout::Layout;
 use trainplan_shared::message::Message;
@@ -40,7 +42,7 @@ Examples:
   trainplan estimate --model qwen3-30b-a3b --gpu h100:hbm_gb=96 --gpus 64 --ep 8 --gbs 512
   trainplan estimate --model llama3.1-8b --gpu gb200 --gpus 64 --dtype mxfp8 --gbs 512 --mbs 2
 
-Exit codes: 0 fits; 2 invalid input; 3 does not fit (the result is printed).")]
+Exit codes: 0 fits, or is too close to call; 2 invalid input; 3 does not fit (the result is printed).")]
 pub(super) struct Args {
     /// Tokens to train
     #[arg(long, value_name = "N", default_value = "1T", allow_hyphen_values = true)]
@@ -82,7 +84,10 @@ pub(super) struct Output<'a> {
     /// Seconds; they add up to the predicted step time.
     breakdown: &'a Breakdown,
     memory: MemoryOutput<'a>,
+    /// Whether it fits by the estimate, however small the margin.
     fits: bool,
+    /// Whether it fits, if the estimate may be off by `memory.error_bytes`.
+    verdict: MemoryVerdict,
     basis: &'a Evidence,
     /// The published measurement of this scenario, as `recipes` prints it.
     baseline: Option<BaselineRow>,
@@ -108,6 +113,8 @@ struct MemoryOutput<'a> {
     reserved_bytes: f64,
     /// Free memory; negative if it does not fit.
     margin_bytes: f64,
+    /// How far the need may be off.
+    error_bytes: f64,
     weights: f64,
     gradients: f64,
     optimizer: f64,
@@ -161,7 +168,10 @@ impl Args {
             Format::Csv => output::csv(["metric", "value"], flat(&output()))?,
             Format::Table => table(&predicted, plan.as_ref())?,
         }
-        if predicted.estimate.memory.fits() { Ok(()) } else { Err(Failure::DoesNotFit) }
+        match predicted.estimate.memory.verdict() {
+            MemoryVerdict::Fits | MemoryVerdict::TooClose => Ok(()),
+            MemoryVerdict::DoesNotFit => Err(Failure::DoesNotFit),
+        }
     }
 }
 
@@ -186,6 +196,7 @@ pub(super) fn contract(predicted: &Predicted) -> Output<'_> {
             capacity_bytes: memory.capacity_bytes,
             reserved_bytes: memory.reserved_bytes,
             margin_bytes: memory.margin_bytes(),
+            error_bytes: memory.error_bytes,
             weights: peak.weights,
             gradients: peak.gradients,
             optimizer: peak.optimizer,
@@ -195,6 +206,7 @@ pub(super) fn contract(predicted: &Predicted) -> Output<'_> {
             stages: &memory.stages,
         },
         fits: memory.fits(),
+        verdict: memory.verdict(),
         basis: &estimate.evidence,
         baseline: predicted.published.map(|(_, baseline)| BaselineRow::new(baseline, scenario)),
         recipe: predicted.published.map(|(recipe, _)| recipe.id.to_string()),
@@ -434,9 +446,15 @@ fn memory(memory: &MemoryEstimate) -> Result<(), Failure> {
     });
     let header = ["GiB per GPU", "weights", "gradients", "optimizer", "activations", "other", "total"];
     output::table(header, &[1, 2, 3, 4, 5, 6], lines)?;
-    let verdict = match (memory.fits(), gib(memory.margin_bytes()).abs()) {
-        (true, margin) => format!("fits, {margin:.1} GiB free"),
-        (false, margin) => format!("does not fit, {margin:.1} GiB over"),
+    let margin = gib(memory.margin_bytes());
+    let margin =
+        if margin < 0.0 { format!("{:.1} GiB over", -margin) } else { format!("{margin:.1} GiB free") };
+    let verdict = match memory.verdict() {
+        MemoryVerdict::Fits => format!("fits, {margin}"),
+        MemoryVerdict::TooClose => {
+            format!("too close to call, {margin}, ± {:.1} GiB", gib(memory.error_bytes))
+        }
+        MemoryVerdict::DoesNotFit => format!("does not fit, {margin}"),
     };
     output::text_line(&format!(
         "\nPlus {:.2} GiB reserved (CUDA, NCCL, fragmentation). Needs {:.1} of {:.1} GiB: {verdict}.",

@@ -21,8 +21,8 @@ pub use summary::ErrorSummary;
 
 use crate::catalog::Catalog;
 use crate::estimate::{
-    Anchors, Constant, Constants, Covariance, EvidenceKind, IntervalClass, MeasuredConfiguration, Record,
-    Residual, fits,
+    Anchors, Constant, Constants, Covariance, EvidenceKind, IntervalClass, MeasuredConfiguration,
+    MemoryEstimate, MemoryVerdict, Record, Residual,
 };
 use crate::measurements::{Measurement, MeasurementUse, Outcome};
 use fit::FitPoint;
@@ -229,22 +229,23 @@ pub(crate) fn is_routed(row: &Measurement) -> bool {
     row.scenario.as_ref().is_ok_and(|scenario| scenario.architecture.moe.is_some())
 }
 
-/// How often the estimate says whether runs fit in memory as they did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// What the estimate says of the memory of runs that worked, and of those that ran out of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct FitCounts {
-    /// Runs that worked and fit by the estimate.
-    pub worked_fit: usize,
-    /// Runs that worked and do not fit by the estimate.
-    pub worked_not: usize,
-    /// Runs that ran out of memory and fit by the estimate.
-    pub failed_fit: usize,
-    /// Runs that ran out of memory and do not fit by the estimate.
-    pub failed_not: usize,
+    /// Runs that worked, in the order of [`MemoryVerdict::ALL`].
+    pub worked: [usize; MemoryVerdict::ALL.len()],
+    /// Runs that ran out of memory, in the same order.
+    pub ran_out: [usize; MemoryVerdict::ALL.len()],
+    /// The shares of the runs that ran out of memory, in the same order, if each layout counts once: a sweep tries several
+    /// micro batch sizes of a layout. 0 without such runs.
+    pub ran_out_by_layout: [f64; MemoryVerdict::ALL.len()],
 }
 
 /// Counts the runs of each collection that worked, for which a step time is the proof, or ran out of memory.
 pub fn fitting(rows: &[Measurement]) -> BTreeMap<&str, FitCounts> {
     let mut counts: BTreeMap<&str, FitCounts> = BTreeMap::new();
+    // Of each layout: the runs that ran out of memory, by verdict.
+    let mut layouts: BTreeMap<(&str, String), [usize; MemoryVerdict::ALL.len()]> = BTreeMap::new();
     for row in rows {
         let Ok(scenario) = &row.scenario else { continue };
         let has_run_out = row.outcome == Outcome::OutOfMemory;
@@ -252,12 +253,23 @@ pub fn fitting(rows: &[Measurement]) -> BTreeMap<&str, FitCounts> {
             continue;
         }
         let counts = counts.entry(&*row.source).or_default();
-        *match (has_run_out, fits(&scenario.inputs())) {
-            (false, true) => &mut counts.worked_fit,
-            (false, false) => &mut counts.worked_not,
-            (true, true) => &mut counts.failed_fit,
-            (true, false) => &mut counts.failed_not,
-        } += 1;
+        let verdict = MemoryEstimate::of(&scenario.inputs()).verdict() as usize;
+        if has_run_out {
+            counts.ran_out[verdict] += 1;
+            let layout =
+                format!("{} {:?} {:?}", scenario.shape, scenario.layout, scenario.options.zero_group);
+            layouts.entry((&*row.source, layout)).or_default()[verdict] += 1;
+        } else {
+            counts.worked[verdict] += 1;
+        }
+    }
+    for (source, counts) in &mut counts {
+        let own = layouts.iter().filter(|((of, _), _)| of == source);
+        let shares: Vec<[f64; MemoryVerdict::ALL.len()]> =
+            own.map(|(_, runs)| runs.map(|count| count as f64 / runs.iter().sum::<usize>() as f64)).collect();
+        for (verdict, share) in counts.ran_out_by_layout.iter_mut().enumerate() {
+            *share = shares.iter().map(|layout| layout[verdict]).sum::<f64>() / shares.len().max(1) as f64;
+        }
     }
     counts
 }

@@ -217,10 +217,11 @@ pipeline stages.
 const FITTING: &str = "
 A run with a measured step time did fit in memory. Where the estimate says that it doesn't, it is not known which
 recomputation or offloading the run used. The runs that ran out of memory are those of sweeps that also tried layouts that
-are too large.
+are too large. \"Too close\" means that the margin is smaller than the error that the estimate may have (`memory_error` in
+`stacks.csv`).
 
-| source | worked, \"fits\" | worked, \"does not fit\" | ran out, \"does not fit\" | ran out, \"fits\" |
-|---|--:|--:|--:|--:|
+| source | worked: fits | too close | does not fit | ran out: does not fit | too close | fits |
+|---|--:|--:|--:|--:|--:|--:|
 ";
 
 const ROWS: &str = "
@@ -339,14 +340,32 @@ fn memory(text: &mut String, rows: &[Measurement]) {
         }
     }
     *text += FITTING;
-    for (source, counts) in fitting(rows) {
-        let FitCounts { worked_fit, worked_not, failed_fit, failed_not } = counts;
-        if worked_not + failed_fit + failed_not > 0 {
+    let counts = fitting(rows);
+    for (source, counts) in &counts {
+        let FitCounts { worked: [fits, close, not], ran_out: [missed, unsure, refused], .. } = *counts;
+        if close + not + missed + unsure + refused > 0 {
             let _ =
-                writeln!(text, "| {source} | {worked_fit} | {worked_not} | {failed_not} | {failed_fit} |");
+                writeln!(text, "| {source} | {fits} | {close} | {not} | {refused} | {unsure} | {missed} |");
         }
     }
-    *text += "\nThe estimate agrees with every run of the other collections.\n";
+    *text += "\nEvery run of the other collections worked and fits by the estimate.\n";
+    for (source, counts) in counts {
+        let runs: usize = counts.ran_out.iter().sum();
+        if runs == 0 {
+            continue;
+        }
+        let [missed, unsure, _] = counts.ran_out.map(|count| percent(count as f64 / runs as f64));
+        let [missed_layouts, unsure_layouts, _] = counts.ran_out_by_layout.map(percent);
+        let all = (runs + counts.worked.iter().sum::<usize>()) as f64;
+        let close = (counts.worked[1] + counts.ran_out[1]) as f64;
+        let _ = writeln!(
+            text,
+            "\nOf the {runs} runs of {source} that ran out of memory, the estimate calls {missed} \"fits\" and {unsure} \"too \
+             close\".\nIf each layout counts once, whatever its micro batch sizes, these are {missed_layouts} and \
+             {unsure_layouts}. Of all its runs, {} are too\nclose to call.",
+            percent(close / all)
+        );
+    }
 }
 
 /// Returns a scatter plot of predicted over measured step times on logarithmic axes, as SVG.

@@ -20,7 +20,9 @@ pub use evidence::{
 };
 pub use inputs::Inputs;
 pub use interval::{Interval, IntervalClass, IntervalTable};
-pub use memory::{MemoryEstimate, MemoryPart, StageGroup, StageMemory, fits, peak_bytes};
+pub use memory::{
+    MemoryEstimate, MemoryMargin, MemoryPart, MemoryVerdict, StageGroup, StageMemory, fits, peak_bytes,
+};
 pub(crate) use memory::{MicroBatchMemory, capacity_bytes, least_bytes};
 pub use step_time::{Breakdown, Constant, Constants, StepPart, StepPartGroup};
 pub(crate) use step_time::{MicroBatchCosts, straggling};

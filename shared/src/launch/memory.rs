@@ -2,7 +2,7 @@
 
 use super::{LaunchWarning, WarningTopic};
 use crate::catalog::Release;
-use crate::estimate::{Inputs, MemoryEstimate};
+use crate::estimate::{Inputs, MemoryEstimate, MemoryVerdict};
 use crate::field::Field;
 use crate::message;
 use crate::message::Setting;
@@ -31,7 +31,8 @@ pub(super) fn warning(scenario: &Scenario, release: Option<Release>) -> Option<L
     }
     let gib = |bytes: f64| significant(bytes / f64::from(1 << 30), 3);
     let text = format!(
-        "Won't fit{}: stage {} of {} needs {} GiB, the {} has {}.",
+        "{} fit{}: stage {} of {} needs {} GiB, the {} has {}.",
+        if memory.verdict() == MemoryVerdict::DoesNotFit { "Won't" } else { "May not" },
         if by_default { " with Megatron-LM's default FP32 gradients and optimizer" } else { "" },
         memory.peak_stage + 1,
         memory.stages.len(),

@@ -97,7 +97,10 @@ impl MeasuredScenario {
             ..TrainingOptions::default()
         };
 
-        let (degrees, seq_len, mbs, gbs) = degrees(cell, &architecture)?;
+        let (mut degrees, seq_len, mbs, gbs) = degrees(cell, &architecture)?;
+        if matches!(software.known(), Some(Stack::Nanotron | Stack::Nanotron2024)) {
+            degrees.split = PipelineSplit::Weighed;
+        }
         let layout = Layout::new(&degrees, &architecture).map_err(|problems| join(&problems))?;
         // Without a value, the smallest micro batch is assumed.
         let mbs = mbs.unwrap_or(1);
@@ -185,6 +188,7 @@ fn software(framework: &str, release: &str) -> Result<Software, String> {
         "PyTorch FSDP+compile" => Stack::PytorchFsdp,
         "InternEvo" => Stack::InternEvo,
         "Meta internal" => Stack::Meta,
+        "nanotron" if release < "2025" => Stack::Nanotron2024,
         "nanotron" => Stack::Nanotron,
         // XLA programs: nothing here is measured of them, and compiled FSDP comes nearest.
         "maxtext(jax)" | "paxml(jax)" => Stack::PytorchFsdp,

@@ -2,7 +2,7 @@
 
 use super::Remedy;
 use crate::catalog::{Baseline, Collection, Recipe};
-use crate::estimate::{Confidence, Estimate, Interval, MemoryEstimate};
+use crate::estimate::{Confidence, Estimate, Interval, MemoryEstimate, MemoryVerdict};
 use crate::message::Message;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
@@ -82,31 +82,36 @@ impl Spec {
     }
 }
 
-/// Warns that the scenario does not fit, with the changes that would make it fit.
+/// Warns that the scenario does not fit or is too close to call, with the changes that would make it fit.
 fn does_not_fit(scenario: &Scenario, memory: &MemoryEstimate, remedies: &[Remedy]) -> Option<Message> {
-    if memory.fits() {
-        return None;
-    }
     let gib = |bytes: f64| bytes / f64::from(1 << 30);
     let place = match memory.stages.len() {
         1 => "every GPU".to_string(),
         stages => format!("stage {} of {stages}", memory.peak_stage + 1),
     };
     let needs = format!(
-        "Does not fit: {place} needs {:.1} GiB, the {} has {:.1} GiB.",
+        "{place} needs {:.1} GiB, the {} has {:.1} GiB",
         gib(memory.needed_bytes()),
         scenario.gpu.name,
         gib(memory.capacity_bytes),
     );
-    let mut message = Message::from(needs);
+    let mut message = Message::from(match memory.verdict() {
+        MemoryVerdict::Fits => return None,
+        MemoryVerdict::TooClose => format!(
+            "Memory is too close to call: {needs}, and the estimate may be off by {:.1} GiB.",
+            gib(memory.error_bytes)
+        ),
+        MemoryVerdict::DoesNotFit => format!("Does not fit: {needs}."),
+    });
     for (place, remedy) in remedies.iter().enumerate() {
         let step = format!(" ({} s per step)", readable(remedy.step_time_s));
         message = message.and(if place > 0 { ", or " } else { " It fits with " });
         message = message.and(remedy.changes(" ")).and(step);
     }
-    Some(match remedies.is_empty() {
-        true => message.and(HOPELESS),
-        false => message.and("."),
+    Some(match (remedies.is_empty(), memory.fits()) {
+        (true, true) => message,
+        (true, false) => message.and(HOPELESS),
+        (false, _) => message.and("."),
     })
 }
 

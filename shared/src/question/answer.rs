@@ -68,8 +68,11 @@ impl GpuAnswer {
             tried.sort_unstable();
             tried
         };
-        let relaxations =
-            unmet.map_or(Vec::new(), |unmet| question.relaxations(offer, unmet, nearest, &tried()));
+        let affordable = points.iter().filter(|point| question.is_affordable(point));
+        let affordable = affordable.min_by(|one, other| one.days.total_cmp(&other.days));
+        let affordable = affordable.filter(|_| matches!(question.goal, Goal::Deadline(_)));
+        let relaxations = unmet
+            .map_or(Vec::new(), |unmet| question.relaxations(offer, unmet, nearest, affordable, &tried()));
         GpuAnswer {
             gpu: offer.gpu.clone(),
             points: points.to_vec(),
@@ -97,11 +100,7 @@ impl GpuAnswer {
 impl Question {
     /// Returns the index of the best plan that reaches the goal.
     pub(super) fn choose(&self, points: &[PlannedRun]) -> Option<usize> {
-        let reaches = |point: &PlannedRun| match self.goal {
-            Goal::Deadline(days) => point.days <= days,
-            Goal::Budget(budget) => point.expected_cost.is_some_and(|cost| cost <= budget),
-            Goal::Open => point.days.is_finite(),
-        };
+        let reaches = |point: &PlannedRun| self.is_in_time(point) && self.is_affordable(point);
         let value = |point: &PlannedRun| match self.objective {
             Objective::FewestGpus => f64::from(point.gpus),
             Objective::Fastest => point.days,
@@ -115,30 +114,51 @@ impl Question {
         best.map(|(index, _)| index)
     }
 
-    /// Returns the index of the plan that comes nearest to a goal that none reaches.
+    /// Whether a plan meets the deadline, if there is one.
+    pub(super) fn is_in_time(&self, point: &PlannedRun) -> bool {
+        match self.goal {
+            Goal::Deadline(days) => point.days <= days,
+            Goal::Budget(_) | Goal::Open => point.days.is_finite(),
+        }
+    }
+
+    /// Whether a plan costs no more than the budget, if there is one.
+    pub(super) fn is_affordable(&self, point: &PlannedRun) -> bool {
+        self.budget().is_none_or(|budget| point.expected_cost.is_some_and(|cost| cost <= budget))
+    }
+
+    /// Returns the budget: the goal, or the limit beside a deadline.
+    pub fn budget(&self) -> Option<f64> {
+        match self.goal {
+            Goal::Budget(budget) => Some(budget),
+            Goal::Deadline(_) | Goal::Open => self.max_cost,
+        }
+    }
+
+    /// Returns the index of the plan that comes nearest to a goal that none reaches: the cheapest of those in time, otherwise
+    /// the fastest.
     fn nearest(&self, points: &[PlannedRun]) -> Option<usize> {
-        let value = |point: &PlannedRun| match self.goal {
-            Goal::Deadline(_) | Goal::Open => point.days,
-            Goal::Budget(_) => point.expected_cost.unwrap_or(point.days),
+        let is_any_in_time = points.iter().any(|point| self.is_in_time(point));
+        let value = |point: &PlannedRun| match self.budget() {
+            Some(_) if is_any_in_time => point.expected_cost.unwrap_or(point.days),
+            _ => point.days,
         };
-        let all = points.iter().enumerate();
+        let all = points.iter().enumerate().filter(|(_, point)| !is_any_in_time || self.is_in_time(point));
         all.min_by(|(_, one), (_, other)| value(one).total_cmp(&value(other))).map(|(index, _)| index)
     }
 
     /// Returns the index of the plan with the fewest GPUs that meets the deadline even at the slow end of its range.
     pub(super) fn safe(&self, points: &[PlannedRun]) -> Option<usize> {
         let Goal::Deadline(limit) = self.goal else { return None };
-        points.iter().position(|point| point.time.high.days <= limit)
+        points.iter().position(|point| point.time.high.days <= limit && self.is_affordable(point))
     }
 
     fn unmet(&self, points: &[PlannedRun], nearest: Option<usize>) -> Unmet {
         let Some(nearest) = nearest.map(|index| &points[index]) else { return Unmet::NoLayout };
-        match (self.goal, nearest.expected_cost) {
-            (Goal::Budget(_), None) => Unmet::NoPrice,
-            (Goal::Budget(budget), Some(cost)) => {
-                Unmet::TooExpensive { cost, tokens: budget / cost * self.tokens }
-            }
-            (Goal::Deadline(_) | Goal::Open, _) => Unmet::TooSlow { days: nearest.days },
+        match (self.budget().filter(|_| self.is_in_time(nearest)), nearest.expected_cost) {
+            (Some(_), None) => Unmet::NoPrice,
+            (Some(budget), Some(cost)) => Unmet::TooExpensive { cost, tokens: budget / cost * self.tokens },
+            (None, _) => Unmet::TooSlow { days: nearest.days },
         }
     }
 }

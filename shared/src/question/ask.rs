@@ -37,6 +37,8 @@ pub struct Question {
     pub counts: GpuCounts,
     /// What the run must reach.
     pub goal: Goal,
+    /// The most that the run may cost, beside a deadline; none with another goal.
+    pub max_cost: Option<f64>,
     /// Whether the goal is assumed, because neither it nor numbers of GPUs nor an objective were given.
     pub goal_is_assumed: bool,
     /// Which of the plans that reach it is best.

@@ -1,7 +1,7 @@
 //! Judgements of a plan: how it compares with another layout, and what to doubt in it.
 
 use super::{PlannedRun, Question};
-use crate::estimate::Interval;
+use crate::estimate::{Interval, MemoryVerdict};
 use crate::field::Field;
 use crate::message;
 use crate::message::Message;
@@ -54,6 +54,20 @@ impl PlannedRun {
                 Field::GpuRange,
                 ") or train fewer tokens (",
                 Field::Tokens,
+                ")."
+            ]);
+        }
+        let memory = self.layout.memory;
+        if memory.verdict() == MemoryVerdict::TooClose {
+            let gib = |bytes: f64| significant(bytes / f64::from(1 << 30), 2);
+            cautions.push(message![
+                format!(
+                    "Memory is too close to call: {} GiB are free, but the estimate may be off by {} GiB. Test one step \
+                     before you plan on it, or keep memory free (",
+                    gib(memory.free_bytes),
+                    gib(memory.error_bytes)
+                ),
+                Field::Headroom,
                 ")."
             ]);
         }

@@ -60,7 +60,7 @@ impl Reading<'_> {
         let headroom_gib =
             self.keep(self.spec.amount(Field::Headroom)).unwrap_or(Assumption::Headroom.value());
         let counts = self.keep(self.spec.parse(Field::GpuRange)).unwrap_or_default();
-        let goal = self.goal();
+        let (goal, max_cost) = self.goal();
         let objective = self.keep(self.spec.parse(Field::Objective));
         let offers = self.offers(&settings);
         let model = self.model();
@@ -85,6 +85,7 @@ impl Reading<'_> {
             offers,
             counts,
             goal,
+            max_cost,
             goal_is_assumed,
             objective: objective.unwrap_or(usual),
             locks: locks.unwrap_or_default(),
@@ -111,7 +112,8 @@ impl Reading<'_> {
         self.keep(found)
     }
 
-    fn goal(&mut self) -> Goal {
+    /// Returns the goal, and the most that the run may cost beside a deadline.
+    fn goal(&mut self) -> (Goal, Option<f64>) {
         let deadline = match self.spec.get(Field::Deadline) {
             Some(text) => self.keep(days(text).map(Some)),
             None => None,
@@ -125,21 +127,9 @@ impl Reading<'_> {
             None => Ok(None),
         });
         match (deadline, budget) {
-            (Some(_), Some(_)) => {
-                let message = message![
-                    "A search takes ",
-                    Field::Deadline,
-                    " or ",
-                    Field::Budget,
-                    ", not both. Leave out one, and read the other off the plans."
-                ];
-                let given = self.spec.raw(Field::Budget);
-                self.problems.push(Problem::new(Field::Budget, given, message));
-                Goal::Open
-            }
-            (Some(days), None) => Goal::Deadline(days),
-            (None, Some(budget)) => Goal::Budget(budget),
-            (None, None) => Goal::Open,
+            (Some(days), max_cost) => (Goal::Deadline(days), max_cost),
+            (None, Some(budget)) => (Goal::Budget(budget), None),
+            (None, None) => (Goal::Open, None),
         }
     }
 

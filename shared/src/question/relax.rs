@@ -17,31 +17,33 @@ const MOST_TRIED: usize = 4;
 
 impl Question {
     /// Returns changes with which a plan works, after none did on the numbers of GPUs in `tried`. `nearest` is the plan that
-    /// came nearest to the goal.
+    /// came nearest to the goal, `affordable` the fastest that a budget covers.
     pub(super) fn relaxations(
         &self,
         offer: &GpuOffer,
         unmet: Unmet,
         nearest: Option<&PlannedRun>,
+        affordable: Option<&PlannedRun>,
         tried: &[u32],
     ) -> Vec<Relaxation> {
         match (unmet, nearest, self.goal) {
             (Unmet::NoLayout, ..) => self.with_a_layout(offer, tried).into_iter().collect(),
             (Unmet::TooSlow { days }, Some(run), Goal::Deadline(limit)) => [
                 self.with_more_gpus(offer, tried, days / limit),
-                self.with_deadline(run),
-                self.with_tokens(offer, run, limit / days, |run| run.days <= limit),
+                affordable.and_then(|run| self.with_deadline(run)),
+                self.with_tokens(offer, run, limit / days),
             ]
             .into_iter()
             .flatten()
             .collect(),
-            (Unmet::TooExpensive { cost, .. }, Some(run), Goal::Budget(limit)) => {
-                let is_enough = |run: &PlannedRun| run.expected_cost.is_some_and(|cost| cost <= limit);
+            (Unmet::TooExpensive { cost, .. }, Some(run), _) => {
                 let budget = significant_up(cost, 3);
                 let budget = Setting::new(Field::Budget, format_count(budget));
-                let tokens = self.with_tokens(offer, run, limit / cost, is_enough);
+                let share = self.budget().map(|limit| limit / cost);
+                let tokens = share.and_then(|share| self.with_tokens(offer, run, share));
                 let budget = Relaxation { setting: budget, run: run.clone() };
-                std::iter::once(budget).chain(tokens).collect()
+                let later = affordable.and_then(|run| self.with_deadline(run));
+                std::iter::once(budget).chain(later).chain(tokens).collect()
             }
             _ => Vec::new(),
         }
@@ -93,12 +95,11 @@ impl Question {
     /// is, so that fewer GPUs than as many times more can't be enough.
     fn with_more_gpus(&self, offer: &GpuOffer, tried: &[u32], times: f64) -> Option<Relaxation> {
         let least = f64::from(*tried.last()?) * times;
-        let Goal::Deadline(limit) = self.goal else { return None };
         let search = LayoutSearch::new(self.space(offer));
         let counts = GpuCounts::UpTo(MOST_SUGGESTED).of_nodes(offer.gpu.gpus_per_node);
         let larger = counts.into_iter().filter(|gpus| f64::from(*gpus) >= least).take(MOST_TRIED);
         let mut runs = larger.filter_map(|gpus| PlannedRun::best_of(&search, self, offer, gpus));
-        let run = runs.find(|run| run.days <= limit)?;
+        let run = runs.find(|run| self.is_in_time(run) && self.is_affordable(run))?;
         Some(Relaxation { setting: Setting::new(Field::GpuRange, run.gpus), run })
     }
 
@@ -110,13 +111,7 @@ impl Question {
     }
 
     /// Returns the tokens for which a plan reaches the goal: a share of the question's.
-    fn with_tokens(
-        &self,
-        offer: &GpuOffer,
-        run: &PlannedRun,
-        share: f64,
-        reaches: impl Fn(&PlannedRun) -> bool,
-    ) -> Option<Relaxation> {
+    fn with_tokens(&self, offer: &GpuOffer, run: &PlannedRun, share: f64) -> Option<Relaxation> {
         let step = libm::pow(10.0, libm::floor(libm::log10(self.tokens * share)) - 1.0);
         let most = libm::floor(self.tokens * share / step);
         // Restarts and the last step's rounding don't shrink with the tokens.
@@ -124,7 +119,7 @@ impl Question {
             let question = Question { tokens: steps * step, ..self.clone() };
             let run = PlannedRun::new(&question, offer, run.gpus, run.layout);
             let setting = Setting::new(Field::Tokens, format_count(question.tokens));
-            reaches(&run).then_some(Relaxation { setting, run })
+            (self.is_in_time(&run) && self.is_affordable(&run)).then_some(Relaxation { setting, run })
         })
     }
 }

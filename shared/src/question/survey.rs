@@ -121,7 +121,10 @@ impl<'a> Survey<'a> {
     /// Returns every whole node between the best round count and the one below it: fewer GPUs may be enough.
     fn finer_counts(&self) -> Vec<u32> {
         let node = self.offer.gpu.gpus_per_node.max(1);
-        let Some(best) = self.question.choose(&self.points) else { return Vec::new() };
+        // Between a count that is too slow and one that is too expensive, another may be neither.
+        let first_in_time = || self.points.iter().position(|point| self.question.is_in_time(point));
+        let best = self.question.choose(&self.points).or_else(first_in_time);
+        let Some(best) = best else { return Vec::new() };
         if matches!(self.question.goal, Goal::Open) {
             return Vec::new();
         }

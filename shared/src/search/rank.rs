@@ -9,7 +9,7 @@ use super::{Candidate, Rule, SearchCounts, SearchSpace};
 use crate::batch::Batch;
 use crate::estimate::{
     Anchors, Breakdown, Confidence, Constants, Coordinate, CorrectionBound, Inputs, Interval, IntervalTable,
-    MemoryEstimate, MicroBatchCosts, MicroBatchMemory, capacity_bytes, least_bytes, straggling,
+    MemoryEstimate, MemoryMargin, MicroBatchCosts, MicroBatchMemory, capacity_bytes, least_bytes, straggling,
 };
 use crate::options::TrainingOptions;
 use crate::precision::Dtype;
@@ -29,8 +29,8 @@ pub struct RankedLayout {
     pub step_time_s: Interval,
     /// How far the prediction can be trusted.
     pub confidence: Confidence,
-    /// Free memory of the fullest GPU, in bytes.
-    pub margin_bytes: f64,
+    /// Free memory of the fullest GPU.
+    pub memory: MemoryMargin,
 }
 
 impl RankedLayout {
@@ -39,7 +39,7 @@ impl RankedLayout {
         candidate: Candidate,
         inputs: &Inputs<'_>,
         breakdown: &Breakdown,
-        margin_bytes: f64,
+        free_bytes: f64,
     ) -> RankedLayout {
         let correction = Anchors::embedded().correction(inputs);
         let factor = correction.factor * inputs.options.cluster_factor.unwrap_or(1.0);
@@ -48,7 +48,7 @@ impl RankedLayout {
             candidate,
             step_time_s: IntervalTable::embedded().around(mid, inputs, correction.kind),
             confidence: correction.confidence,
-            margin_bytes,
+            memory: MemoryMargin::new(inputs.gpu, inputs.options.software, free_bytes),
         }
     }
 
@@ -57,14 +57,15 @@ impl RankedLayout {
         self.step_time_s.mid / f64::from(self.candidate.gbs)
     }
 
-    /// Compares two layouts when the fastest one needs `least_s` per sequence. Among equally fast ones, the better measured
-    /// comes first, then the simpler.
+    /// Compares two layouts when the fastest one needs `least_s` per sequence. Among equally fast ones, those that surely fit
+    /// come first, then the better measured, then the simpler.
     pub(super) fn compare(&self, other: &RankedLayout, least_s: f64) -> Ordering {
         let ties = |layout: &RankedLayout| {
             libm::floor(libm::log(layout.s_per_sequence() / least_s) / libm::log(1.0 + TIE) + 1e-9)
         };
         ties(self)
             .total_cmp(&ties(other))
+            .then(self.memory.verdict().cmp(&other.memory.verdict()))
             .then(other.confidence.cmp(&self.confidence))
             .then(self.candidate.complexity().cmp(&other.candidate.complexity()))
             .then(self.s_per_sequence().total_cmp(&other.s_per_sequence()))
@@ -79,7 +80,7 @@ impl SearchSpace<'_> {
             let breakdown = Breakdown::of(inputs, Constants::embedded());
             RankedLayout::new(*candidate, inputs, &breakdown, MemoryEstimate::of(inputs).margin_bytes())
         });
-        layout.filter(|layout| layout.margin_bytes >= self.headroom_bytes)
+        layout.filter(|layout| layout.memory.free_bytes >= self.headroom_bytes)
     }
 }
 

@@ -1,7 +1,7 @@
 use super::space::Dimensions;
 use super::*;
 use crate::catalog::Catalog;
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, MemoryMargin};
 use crate::options::{Recompute, TrainingOptions};
 use crate::precision::Dtype;
 use crate::stack::{Software, Stack};
@@ -66,13 +66,16 @@ fn equals_brute_force(space: SearchSpace<'static>, gpus: u32, most: usize) {
             continue;
         }
         let estimate = space.with_inputs(candidate, gpus, Estimate::from_embedded).unwrap();
-        let margin_bytes = estimate.memory.margin_bytes();
-        if margin_bytes < space.headroom_bytes {
+        let memory = MemoryMargin {
+            free_bytes: estimate.memory.margin_bytes(),
+            error_bytes: estimate.memory.error_bytes,
+        };
+        if memory.free_bytes < space.headroom_bytes {
             discarded[Rule::Memory as usize] += 1;
             continue;
         }
         let (step_time_s, confidence) = (estimate.step_time_s, estimate.evidence.confidence());
-        expected.push(RankedLayout { candidate: *candidate, step_time_s, confidence, margin_bytes });
+        expected.push(RankedLayout { candidate: *candidate, step_time_s, confidence, memory });
     }
     let least_s = expected.iter().map(RankedLayout::s_per_sequence).fold(f64::INFINITY, f64::min);
     let fitting = expected.len() as u64;
@@ -176,7 +179,7 @@ fn of_equally_fast_layouts_the_simpler_is_better() {
         },
         step_time_s: crate::estimate::Interval { low: mid, mid, high: mid },
         confidence,
-        margin_bytes: 0.0,
+        memory: MemoryMargin { free_bytes: 0.0, error_bytes: 0.0 },
     };
     use crate::estimate::Confidence::{Low, Medium};
     let (fast, simple) = (ranked(2, 1.0, Low), ranked(1, 1.005, Low));

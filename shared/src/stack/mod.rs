@@ -56,6 +56,8 @@ choices! {
         InternEvo "internevo" "InternEvo",
         /// Meta's own, for Llama 3.
         Meta "meta-llama3" "Meta's for Llama 3",
+        /// nanotron until December 2024, which kept the sequence that tensor-parallel ranks gathered.
+        Nanotron2024 "nanotron-2024" "nanotron (2024)",
         /// nanotron, from 2025 on: layers written in PyTorch, with FlashAttention-2.
         Nanotron "nanotron" "nanotron",
         /// Any software on plain PyTorch: FSDP2, nothing compiled or fused but attention.

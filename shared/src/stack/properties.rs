@@ -285,6 +285,8 @@ properties! {
     logits_bytes: f64 = "Logits, bytes",
     /// Share of the tensors' memory that fragmentation adds.
     fragmentation: f64 = "Fragmentation, share",
+    /// How far the memory estimate may be off, as a share of the need. A margin below that is too close to call.
+    memory_error: f64 = "Memory error, share",
 }
 
 /// A row of `stacks.csv`.

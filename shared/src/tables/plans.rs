@@ -165,10 +165,10 @@ columns! {
         csv 30 "tokens_per_s_per_gpu" => |row| number(Some(row.run.tokens_per_s_per_gpu));
     }
     Spare "spare" {
-        page "Spare GiB" [number] => |row| cells::gib(row.run.layout.margin_bytes).into();
-        terminal "spare GiB" [number] => |row| Some(cells::gib(row.run.layout.margin_bytes));
-        csv 31 "spare_bytes" => |row| number(Some(row.run.layout.margin_bytes));
-        sort => |row| SortValue::Number(Some(row.run.layout.margin_bytes));
+        page "Spare GiB" [number] => |row| cells::gib(row.run.layout.memory.free_bytes).into();
+        terminal "spare GiB" [number] => |row| Some(cells::gib(row.run.layout.memory.free_bytes));
+        csv 31 "spare_bytes" => |row| number(Some(row.run.layout.memory.free_bytes));
+        sort => |row| SortValue::Number(Some(row.run.layout.memory.free_bytes));
     }
     Confidence "confidence" {
         page "Confidence" => |row| row.run.layout.confidence.to_string().into();
@@ -229,9 +229,9 @@ columns! {
         sort => |row| SortValue::Number(Some(row.run.mfu));
     }
     Spare "spare" {
-        page "Spare GiB" [number] => |row| cells::gib(row.run.layout.margin_bytes).into();
-        terminal "spare GiB" [number] => |row| Some(cells::gib(row.run.layout.margin_bytes));
-        sort => |row| SortValue::Number(Some(row.run.layout.margin_bytes));
+        page "Spare GiB" [number] => |row| cells::gib(row.run.layout.memory.free_bytes).into();
+        terminal "spare GiB" [number] => |row| Some(cells::gib(row.run.layout.memory.free_bytes));
+        sort => |row| SortValue::Number(Some(row.run.layout.memory.free_bytes));
     }
     Confidence "confidence" {
         page "Confidence" => |row| row.run.layout.confidence.to_string().into();

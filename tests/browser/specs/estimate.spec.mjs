@@ -18,7 +18,7 @@ const CONFIG = {
 
 const estimate = (page) => page.locator("section.estimate");
 const figure = (page, name) => page.locator(`[data-figure="${name}"]`);
-const fit = (page) => page.locator("[data-fits]");
+const fit = (page) => page.locator("[data-memory]");
 const stepTime = (page) => estimate(page).getByRole("row", { name: "Step time, s" });
 const charts = (page) => estimate(page).locator(".chart .main-svg");
 
@@ -85,14 +85,14 @@ test("an unmeasured scenario is predicted, and another layout changes the parts 
 test("a scenario that does not fit shows by how much, and changes that make it fit", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-405b&gpu=h100&n=64&gbs=64&tp=8&tab=memory");
   await expect(fit(page)).toHaveText(/^✕ Doesn't fit: a GPU needs \d[\d.]*\sGiB; it has 80\sGiB\.$/);
-  await expect(fit(page)).toHaveAttribute("data-fits", "false");
+  await expect(fit(page)).toHaveAttribute("data-memory", "does-not-fit");
   await expect(estimate(page).getByText(/^Every GPU$/).first()).toBeAttached();
   await expectAccessible(page);
 
   await page.goto(`/?v=1&r=${RECIPE}&n=4096&tp=4`);
   await expect(page.getByText("Changes that make it fit")).toBeVisible();
   await page.getByRole("button", { name: /s per step$/ }).first().click();
-  await expect(fit(page)).toHaveAttribute("data-fits", "true");
+  await expect(fit(page)).toHaveAttribute("data-memory", "fits");
   await expect(page.getByText("Changes that make it fit")).toBeHidden();
 });
 

@@ -49,7 +49,7 @@ const caches = (page) =>
 /** Returns the figures that the Plan page shows, once everything is answered and they stay the same for a second. */
 async function figures(page) {
   let shown = [];
-  await expect(page.locator("[data-fits]").first()).toBeVisible();
+  await expect(page.locator("[data-memory]").first()).toBeVisible();
   await expect(page.locator('[aria-busy="true"]')).toHaveCount(0);
   await expect(async () => {
     const read = async () => (await page.locator("main").innerText()).match(/\d[\d,.]*\s(days|GiB|%)/g);

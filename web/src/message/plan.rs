@@ -2,7 +2,7 @@
 
 use super::WorkerMessage;
 use serde::{Deserialize, Serialize};
-use trainplan_shared::estimate::Closeness;
+use trainplan_shared::estimate::{Closeness, MemoryVerdict};
 use trainplan_shared::field::Field;
 use trainplan_shared::message::Front;
 use trainplan_shared::planning::{BatchGrowth, ScaledStep};
@@ -68,7 +68,7 @@ pub(crate) struct Prediction {
     pub(crate) held_out: Option<f64>,
     /// The step time in seconds: a bar for each part, coloured by its group.
     pub(crate) time: Bars,
-    pub(crate) fits: bool,
+    pub(crate) memory_verdict: MemoryVerdict,
     /// Whether it fits, and the fullest stage with its memory, as a sentence.
     pub(crate) fit: String,
     /// Changes with which the scenario fits; empty if it fits already.

@@ -3,6 +3,7 @@
 use super::WorkerMessage;
 use super::plan::Refusal;
 use serde::{Deserialize, Serialize};
+use trainplan_shared::estimate::MemoryVerdict;
 use trainplan_shared::question::Objective;
 
 /// A question for the search worker. A newer one replaces it.
@@ -67,6 +68,8 @@ pub(crate) struct AskedQuestion {
     pub(crate) batch_is_assumed: bool,
     pub(crate) goal: AskedGoal,
     /// Which of the plans that reach it is best; none before a question was read.
+    /// The most that the run may cost, beside a deadline.
+    pub(crate) max_cost: Option<f64>,
     pub(crate) objective: Option<Objective>,
     /// The currency of the prices.
     pub(crate) currency: String,
@@ -123,6 +126,8 @@ pub(crate) struct FoundPlan {
     pub(crate) mfu: f64,
     /// Free memory of the fullest GPU, in GiB.
     pub(crate) spare_gib: f64,
+    /// Whether it fits, or is too close to call.
+    pub(crate) memory: MemoryVerdict,
     pub(crate) trust: Trust,
     /// The share of the time that trains, from lowest to highest.
     pub(crate) goodput: (f64, f64),

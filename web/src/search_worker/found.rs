@@ -24,6 +24,7 @@ pub(super) fn asked(question: &Question) -> AskedQuestion {
             Goal::Budget(budget) => AskedGoal::Budget(budget),
             Goal::Open => AskedGoal::Open,
         },
+        max_cost: question.max_cost,
         objective: Some(question.objective),
         currency: question.settings.currency.to_string(),
         offers: question.offers.iter().map(asked_gpu).collect(),
@@ -63,7 +64,8 @@ pub(super) fn plan(question: &Question, offer: &GpuOffer, run: &PlannedRun) -> F
         mwh: Spread { low: mwh.low, mid: (mwh.low + mwh.high) / 2.0, high: mwh.high },
         tokens_per_s_per_gpu: run.tokens_per_s_per_gpu,
         mfu: run.mfu,
-        spare_gib: layout.margin_bytes / GIB,
+        spare_gib: layout.memory.free_bytes / GIB,
+        memory: layout.memory.verdict(),
         trust: match layout.confidence {
             Confidence::High => Trust::Measured,
             Confidence::Medium => Trust::Near,

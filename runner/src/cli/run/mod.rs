@@ -13,7 +13,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use trainplan_shared::campaign::{Campaign, Cluster, Clusters, Name, Planned, Secret, Upload, plan};
-use trainplan_shared::estimate::Interval;
+use trainplan_shared::estimate::{Interval, MemoryVerdict};
 use trainplan_shared::launch::{Launch, TimeLimit};
 use trainplan_shared::units::{readable, readable_range};
 
@@ -142,7 +142,8 @@ impl Args {
 
 /// Returns whether a run fits by its estimate, or has a published result and so has run before.
 fn may_run(planned: &Planned) -> bool {
-    planned.predicted.estimate.memory.fits() || planned.predicted.published.is_some()
+    planned.predicted.estimate.memory.verdict() != MemoryVerdict::DoesNotFit
+        || planned.predicted.published.is_some()
 }
 
 fn of<'a>(campaign: &'a Campaign, cluster: &'a Cluster, planned: &'a Planned) -> PlannedRun<'a> {

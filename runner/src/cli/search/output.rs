@@ -5,7 +5,7 @@ use super::sentences::{beside_published, unmet_sentence};
 use serde::Serialize;
 use trainplan_shared::catalog::ParameterCounts;
 use trainplan_shared::cost::{Price, RunCost};
-use trainplan_shared::estimate::{Confidence, Interval};
+use trainplan_shared::estimate::{Confidence, Interval, MemoryVerdict};
 use trainplan_shared::goodput::RunTime;
 use trainplan_shared::message::Front;
 use trainplan_shared::precision::Dtype;
@@ -39,6 +39,9 @@ struct QuestionOutput<'a> {
     /// Whether the global batch was assumed from the model's size.
     gbs_is_assumed: bool,
     goal: GoalOutput,
+    /// The most that the run may cost, beside a deadline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_cost: Option<f64>,
     objective: Objective,
     gpus: GpuCountsOutput<'a>,
     /// The training software.
@@ -165,6 +168,8 @@ struct PlanOutput<'a> {
     mfu: f64,
     /// Free memory of the fullest GPU.
     spare_bytes: f64,
+    /// Whether it surely fits, or is too close to call.
+    memory: MemoryVerdict,
     confidence: Confidence,
     /// Expected days, with failures.
     days: f64,
@@ -229,6 +234,7 @@ impl<'a> From<&'a Question> for QuestionOutput<'a> {
                 Goal::Budget(budget) => GoalOutput::Budget(budget),
                 Goal::Open => GoalOutput::Open,
             },
+            max_cost: question.max_cost,
             objective: question.objective,
             gpus: match &question.counts {
                 GpuCounts::UpTo(most) => GpuCountsOutput::UpTo(*most),
@@ -308,7 +314,8 @@ impl<'a> PlanOutput<'a> {
             step_time_s: run.layout.step_time_s,
             tokens_per_s_per_gpu: run.tokens_per_s_per_gpu,
             mfu: run.mfu,
-            spare_bytes: run.layout.margin_bytes,
+            spare_bytes: run.layout.memory.free_bytes,
+            memory: run.layout.memory.verdict(),
             confidence: run.layout.confidence,
             days: run.days,
             days_range: run.time.days(),

@@ -21,9 +21,11 @@ pub(super) fn restated(question: &Question) -> String {
     let goal = match question.goal {
         Goal::Deadline(days) if question.goal_is_assumed => format!(" within {days} days (assumed)"),
         Goal::Deadline(days) => format!(" within {} days", significant(days, 4)),
-        Goal::Budget(budget) => format!(" for at most {}", cells::money(budget, currency(question))),
-        Goal::Open => String::new(),
+        Goal::Budget(_) | Goal::Open => String::new(),
     };
+    let budget = question.budget();
+    let budget = budget.map(|budget| format!(" for at most {}", cells::money(budget, currency(question))));
+    let goal = goal + &budget.unwrap_or_default();
     let objective = match question.objective {
         Objective::FewestGpus => "on the fewest GPUs",
         Objective::Fastest => "as fast as possible",
@@ -261,7 +263,8 @@ pub(super) fn unmet_sentence(unmet: Unmet, found: &SearchedGpu<'_>) -> String {
         }
         Unmet::TooExpensive { cost, .. } => {
             format!(
-                "The cheapest plan on {name} costs {}.{}",
+                "The cheapest plan on {name}{} costs {}.{}",
+                if question.max_cost.is_some() { " that meets the deadline" } else { "" },
                 cells::money(cost, currency(question)),
                 changed()
             )

@@ -13,6 +13,7 @@ mod blocks;
 mod reserve;
 mod schedule;
 mod state;
+mod verdict;
 
 use super::Inputs;
 use activations::MicroBatch;
@@ -21,6 +22,7 @@ pub(crate) use reserve::capacity_bytes;
 use schedule::StageBlocks;
 use serde::Serialize;
 use state::WeightState;
+pub use verdict::{MemoryMargin, MemoryVerdict};
 
 /// Bytes of a BF16 number.
 const BF16: f64 = 2.0;
@@ -115,6 +117,8 @@ pub struct MemoryEstimate {
     pub capacity_bytes: f64,
     /// Reserved memory, bytes: CUDA context, NCCL buffers, fragmentation.
     pub reserved_bytes: f64,
+    /// How far the need may be off, bytes: a share of it that depends on the software.
+    pub error_bytes: f64,
 }
 
 /// Neighbouring pipeline stages that need about the same memory.
@@ -155,12 +159,12 @@ impl MemoryEstimate {
                 (peak_stage, peak) = (index, stage.total());
             }
         }
-        MemoryEstimate {
-            stages,
-            peak_stage,
-            capacity_bytes: capacity_bytes(inputs.gpu),
-            reserved_bytes: reserve::reserved(inputs, peak),
-        }
+        let capacity_bytes = capacity_bytes(inputs.gpu);
+        let reserved_bytes = reserve::reserved(inputs, peak);
+        let free_bytes = capacity_bytes - reserved_bytes - peak;
+        let MemoryMargin { error_bytes, .. } =
+            MemoryMargin::new(inputs.gpu, inputs.options.software, free_bytes);
+        MemoryEstimate { stages, peak_stage, capacity_bytes, reserved_bytes, error_bytes }
     }
 
     /// Returns the memory of the fullest stage.
@@ -183,7 +187,12 @@ impl MemoryEstimate {
         self.capacity_bytes - self.reserved_bytes - self.total_bytes()
     }
 
-    /// Whether the fullest GPU has enough memory.
+    /// Returns whether the scenario fits, or that its margin is smaller than the error of the estimate.
+    pub fn verdict(&self) -> MemoryVerdict {
+        MemoryMargin { free_bytes: self.margin_bytes(), error_bytes: self.error_bytes }.verdict()
+    }
+
+    /// Whether the fullest GPU has enough memory, as far as the estimate is exact.
     pub fn fits(&self) -> bool {
         self.margin_bytes() >= 0.0
     }

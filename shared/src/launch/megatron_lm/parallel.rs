@@ -88,7 +88,7 @@ fn by_layer(job: &MegatronJob) -> String {
     let (layout, architecture) = (&job.scenario.layout, &job.scenario.architecture);
     let (pp, vp) = (layout.pp(), layout.vp());
     let counts: Vec<u32> = match layout.split() {
-        PipelineSplit::Explicit(_) => {
+        PipelineSplit::Weighed | PipelineSplit::Explicit(_) => {
             let of = |round: u32, stage: u32| stage / vp + u32::from(round < stage % vp);
             (0..vp).flat_map(|round| layout.stages().iter().map(move |stage| of(round, *stage))).collect()
         }

@@ -8,6 +8,7 @@ use crate::components::chart::{BarChart, BarKind, Chart, Drawing};
 use crate::components::numbers::{Numbers, Table};
 use crate::message::{Bars, EvidenceRun, FieldChange, Prediction, Remedy, Warning};
 use leptos::prelude::*;
+use trainplan_shared::estimate::MemoryVerdict;
 use trainplan_shared::field::Field;
 use trainplan_shared::metrics::Metrics;
 use trainplan_shared::planning::StepTime;
@@ -86,24 +87,34 @@ fn latest(plan: Plan) -> Prediction {
     plan.calculator.prediction.latest().map_or_else(Prediction::default, |prediction| (*prediction).clone())
 }
 
+/// The sign of a verdict about memory.
+fn sign(verdict: MemoryVerdict) -> &'static str {
+    match verdict {
+        MemoryVerdict::Fits => "✓ ",
+        MemoryVerdict::TooClose => "≈ ",
+        MemoryVerdict::DoesNotFit => "✕ ",
+    }
+}
+
 /// Whether the scenario fits its GPUs, in words, by a sign and by colour; only in words for a plan that is shown no more.
 #[component]
 pub(super) fn Fit() -> impl IntoView {
     let plan = Plan::of_page();
-    let fits = move || latest(plan).fits;
+    let verdict = move || latest(plan).memory_verdict;
     view! {
         <Show when=move || plan.calculator.prediction.latest().is_some()>
             <p
                 class="fit"
                 class:stale=move || plan.is_outdated()
                 class:outdated=move || plan.cannot_run()
-                class:wrong=move || !fits()
-                data-fits=move || fits().to_string()
+                class:wrong=move || verdict() == MemoryVerdict::DoesNotFit
+                class:doubtful=move || verdict() == MemoryVerdict::TooClose
+                data-memory=move || verdict().id()
                 aria-live="polite"
             >
                 {move || match plan.cannot_run() {
                     true => view! { "The previous plan: " }.into_any(),
-                    false => view! { <span aria-hidden="true">{if fits() { "✓ " } else { "✕ " }}</span> }.into_any(),
+                    false => view! { <span aria-hidden="true">{sign(verdict())}</span> }.into_any(),
                 }}
                 {move || latest(plan).fit}
             </p>
@@ -121,7 +132,7 @@ pub(super) fn Fit() -> impl IntoView {
 
 /// Returns the warning that the plan doesn't fit with the software of its launch, although it fits by the estimate.
 pub(super) fn launch_misfit(plan: Plan) -> Option<Warning> {
-    if !latest(plan).fits {
+    if latest(plan).memory_verdict == MemoryVerdict::DoesNotFit {
         return None;
     }
     let launched = plan.calculator.launch.latest()?;

@@ -63,11 +63,12 @@ pub(super) fn summary(question: &Spec) -> String {
     let types: Vec<String> =
         split_gpu_types(question.raw(Field::GpuTypes)).iter().map(|id| gpu_name(id)).collect();
     let kind = GoalKind::of(question);
-    let value = question.raw(kind.field());
+    let [days, gpus, budget] = GoalKind::FIELDS.map(|field| question.raw(field));
     let goal = match kind {
-        GoalKind::Deadline => format!("by {}", days_text(value)),
-        GoalKind::Gpus => format!("on {value} GPUs"),
-        GoalKind::Budget => format!("for ${value}"),
+        GoalKind::Deadline => format!("by {}", days_text(days)),
+        GoalKind::Gpus => format!("on {gpus} GPUs"),
+        GoalKind::Budget => format!("for ${budget}"),
+        GoalKind::DeadlineAndBudget => format!("by {}, for ${budget}", days_text(days)),
     };
     format!("{model} · {} · {} · {goal}", question.raw(Field::Tokens), types.join(", "))
 }
@@ -237,12 +238,14 @@ fn GoalBox() -> impl IntoView {
         let chosen = match event_target_value(&event).as_str() {
             "gpus" => GoalKind::Gpus,
             "budget" => GoalKind::Budget,
+            "both" => GoalKind::DeadlineAndBudget,
             _ => GoalKind::Deadline,
         };
-        let value = usual_value(plan, chosen);
-        let cleared =
-            GoalKind::ALL.map(|kind| (kind.field(), if kind == chosen { value.as_str() } else { "" }));
-        plan.state.ask(&cleared);
+        let values = GoalKind::FIELDS.map(|field| match chosen.fields().contains(&field) {
+            true => (field, usual_value(plan, field)),
+            false => (field, String::new()),
+        });
+        plan.state.ask(&values.each_ref().map(|(field, value)| (*field, value.as_str())));
     };
     let option = move |own: GoalKind, value: &'static str, title: &'static str| {
         view! { <option value=value selected=move || kind.get() == own>{title}</option> }
@@ -252,33 +255,32 @@ fn GoalBox() -> impl IntoView {
             {option(GoalKind::Deadline, "deadline", "by a deadline of")}
             {option(GoalKind::Gpus, "gpus", "on a GPU count of")}
             {option(GoalKind::Budget, "budget", "for a budget of")}
+            {option(GoalKind::DeadlineAndBudget, "both", "by a deadline and budget of")}
         </select>
-        {move || match kind.get() {
-            GoalKind::Deadline => view! {
-                <Slot field=Field::Deadline label="Deadline" width=4 asks=true />
-            }.into_any(),
-            GoalKind::Gpus => view! {
-                <Slot field=Field::GpuRange label="Number of GPUs" width=7 asks=true />
-            }.into_any(),
-            GoalKind::Budget => view! {
-                <Slot field=Field::Budget label="Budget" width=6 asks=true />
-            }.into_any(),
-        }}
+        {move || kind.get().fields().iter().map(|field| {
+            let (label, width) = match field {
+                Field::GpuRange => ("Number of GPUs", 7),
+                Field::Budget => ("Budget", 6),
+                _ => ("Deadline", 4),
+            };
+            view! { <Slot field=*field label width asks=true /> }
+        }).collect_view()}
     }
 }
 
-/// Returns a value for a goal that was just chosen: that of the plan on the page.
-fn usual_value(plan: Planner, kind: GoalKind) -> String {
+/// Returns a value of a goal that was just chosen: the one that was there, or that of the plan on the page.
+fn usual_value(plan: Planner, field: Field) -> String {
+    let given = plan.question.with_untracked(|question| question.raw(field).to_string());
     let shown = plan.search.findings.with_untracked(|findings| findings.best_plan().cloned());
     let cost = shown.as_ref().and_then(|shown| shown.cost);
-    match (kind, shown) {
-        (GoalKind::Deadline, Some(shown)) => format!("{}d", significant(shown.days.mid.ceil(), 3)),
-        (GoalKind::Deadline, None) => "60d".into(),
-        (GoalKind::Gpus, Some(shown)) => shown.gpus.to_string(),
-        (GoalKind::Gpus, None) => "1024".into(),
-        (GoalKind::Budget, _) => {
+    match (field, shown) {
+        _ if !given.is_empty() => given,
+        (Field::GpuRange, shown) => shown.map_or("1024".into(), |shown| shown.gpus.to_string()),
+        (Field::Budget, _) => {
             format_count(cost.and_then(|cost| significant(cost.mid * 1.1, 2).parse().ok()).unwrap_or(5e6))
         }
+        (_, Some(shown)) => format!("{}d", significant(shown.days.mid.ceil(), 3)),
+        (_, None) => FIRST_DEADLINE.into(),
     }
 }
 

@@ -13,6 +13,7 @@ use super::verdict::{
 use crate::components::chart::series_colour;
 use crate::message::search::{AskedGoal, FoundChange, FoundUnmet, Spread, Trust};
 use leptos::prelude::*;
+use trainplan_shared::estimate::MemoryVerdict;
 use trainplan_shared::field::Field;
 use trainplan_shared::units::{group_digits, percent, readable_days, readable_range};
 
@@ -195,7 +196,7 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
             <div>
                 <p class="hero"><strong>{group_digits(found.gpus.into())}</strong> " GPUs"</p>
                 <Days days=found.days goal longest />
-                <Gauge spare=found.spare_gib capacity=offer.gpu.memory_gib />
+                <Gauge spare=found.spare_gib capacity=offer.gpu.memory_gib verdict=found.memory />
                 {safe}
             </div>
             <div>
@@ -252,19 +253,16 @@ fn Days(days: Spread, goal: AskedGoal, longest: f64) -> impl IntoView {
     }
 }
 
-/// Free memory below which an estimate can't be sure that a plan fits.
-pub(super) const TIGHT_GIB: f64 = 4.0;
-
 /// The memory of the fullest GPU.
 #[component]
-fn Gauge(spare: f64, capacity: f64) -> impl IntoView {
+fn Gauge(spare: f64, capacity: f64, verdict: MemoryVerdict) -> impl IntoView {
     let used = ((capacity - spare) / capacity * 100.0).clamp(0.0, 100.0);
-    let is_tight = spare < TIGHT_GIB;
+    let is_tight = verdict != MemoryVerdict::Fits;
     view! {
         <div class="gauge">
             <div class="range" aria-hidden="true"><span class="span" style:left="0" style:width=format!("{used:.1}%")></span></div>
             <small class:tight=is_tight>
-                {format!("{spare:.1} of {capacity:.0} GiB free")}{is_tight.then_some(", a tight fit")}
+                {format!("{spare:.1} of {capacity:.0} GiB free")}{is_tight.then_some(", too close to call")}
             </small>
         </div>
     }

@@ -126,6 +126,14 @@ impl Findings {
         self.asked.as_ref().map_or(AskedGoal::Open, |asked| asked.goal)
     }
 
+    /// Returns the budget: the goal, or the limit beside a deadline.
+    pub(super) fn budget(&self) -> Option<f64> {
+        match self.goal() {
+            AskedGoal::Budget(budget) => Some(budget),
+            AskedGoal::Deadline(_) | AskedGoal::Open => self.asked.as_ref()?.max_cost,
+        }
+    }
+
     /// Returns the indices of the GPU types with a plan that reaches the goal, best first.
     pub(super) fn reaching(&self) -> Vec<usize> {
         let plan = |index: &usize| {

@@ -291,7 +291,7 @@ fn chart(findings: &Findings, quantity: FrontQuantity, shown: Option<(String, u3
         (AskedGoal::Deadline(days), FrontQuantity::Days) => {
             Some((days, format!("{} days", readable_days(days))))
         }
-        (AskedGoal::Budget(budget), FrontQuantity::Cost) => Some((budget, money(budget, currency))),
+        (_, FrontQuantity::Cost) => findings.budget().map(|budget| (budget, money(budget, currency))),
         _ => None,
     };
     let selected = shown.and_then(|(gpu, gpus)| {

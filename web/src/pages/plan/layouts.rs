@@ -1,7 +1,6 @@
 //! The best layouts on as many GPUs as the plan, to sort and to choose from.
 
 use super::Planner;
-use super::cards::TIGHT_GIB;
 use super::findings::OfferFindings;
 use super::saved::SaveButton;
 use super::state::ORDER_KEY;
@@ -10,6 +9,7 @@ use super::verdict::{cost_texts, unbroken};
 use crate::message::search::FoundPlan;
 use leptos::prelude::*;
 use std::cmp::Ordering;
+use trainplan_shared::estimate::MemoryVerdict;
 use trainplan_shared::field::Field;
 use trainplan_shared::units::{group_digits, percent, readable_days, readable_range};
 
@@ -251,7 +251,7 @@ fn Row(row: LayoutRow, precision: Memo<Option<String>>, currency: Memo<String>) 
                     view! { {cost} " " <small>{range}</small> }
                 })}
             </td>
-            <td class="number" class:tight={found.spare_gib < TIGHT_GIB}>{format!("{:.1}", found.spare_gib)}</td>
+            <td class="number" class:tight={found.memory != MemoryVerdict::Fits}>{format!("{:.1}", found.spare_gib)}</td>
             <td class="number">{percent(found.mfu)}</td>
             <td><span class=format!("trust {class}") title=why>{word}</span></td>
             <td><SaveButton gpu plan=kept /></td>

@@ -29,24 +29,31 @@ pub(super) enum GoalKind {
     Deadline,
     Gpus,
     Budget,
+    DeadlineAndBudget,
 }
 
 impl GoalKind {
-    pub(super) const ALL: [GoalKind; 3] = [GoalKind::Deadline, GoalKind::Gpus, GoalKind::Budget];
+    pub(super) const ALL: [GoalKind; 4] =
+        [GoalKind::Deadline, GoalKind::Gpus, GoalKind::Budget, GoalKind::DeadlineAndBudget];
 
-    /// Returns the field of its value.
-    pub(crate) fn field(self) -> Field {
+    /// The fields of all values.
+    pub(super) const FIELDS: [Field; 3] = [Field::Deadline, Field::GpuRange, Field::Budget];
+
+    /// Returns the fields of its values.
+    pub(crate) fn fields(self) -> &'static [Field] {
         match self {
-            GoalKind::Deadline => Field::Deadline,
-            GoalKind::Gpus => Field::GpuRange,
-            GoalKind::Budget => Field::Budget,
+            GoalKind::Deadline => &[Field::Deadline],
+            GoalKind::Gpus => &[Field::GpuRange],
+            GoalKind::Budget => &[Field::Budget],
+            GoalKind::DeadlineAndBudget => &[Field::Deadline, Field::Budget],
         }
     }
 
     /// Returns the kind whose field a question sets.
     pub(crate) fn of(question: &Spec) -> GoalKind {
-        let is_set = |kind: &GoalKind| question.get(kind.field()).is_some();
-        GoalKind::ALL.into_iter().find(is_set).unwrap_or(GoalKind::Deadline)
+        let is_set = |kind: &GoalKind| kind.fields().iter().all(|field| question.get(*field).is_some());
+        // The last one has the most fields.
+        GoalKind::ALL.into_iter().rev().find(is_set).unwrap_or(GoalKind::Deadline)
     }
 }
 
@@ -96,7 +103,7 @@ pub(crate) fn question(spec: &Spec, scenario: Option<&Scenario>) -> Spec {
             assume(Field::SeqLen, &scenario.batch.seq_len().to_string());
             assume(Field::Gbs, &scenario.batch.gbs().to_string());
         }
-    } else if !GoalKind::ALL.iter().any(|kind| spec.get(kind.field()).is_some()) {
+    } else if GoalKind::FIELDS.iter().all(|field| spec.get(*field).is_none()) {
         assume(Field::Deadline, FIRST_DEADLINE);
     }
     if let Some(gbs) = spec.get(Field::Gbs).filter(|_| is_asked(spec) && !has_scenario(spec)) {
@@ -118,8 +125,7 @@ pub(crate) fn without_plan(spec: &Spec, question: &Spec) -> Spec {
     let kept = spec.iter().filter(|(field, _)| is_kept(*field) && *field != Field::StepTime);
     let spec = kept.fold(Spec::default(), |spec, (field, text)| spec.with(field, text));
     // What was assumed because of the scenario stays.
-    let assumed =
-        [Field::Model, Field::Tokens, Field::GpuTypes].into_iter().chain(GoalKind::ALL.map(GoalKind::field));
+    let assumed = [Field::Model, Field::Tokens, Field::GpuTypes].into_iter().chain(GoalKind::FIELDS);
     assumed.fold(spec, |spec, field| spec.with(field, question.raw(field)))
 }
 
@@ -178,6 +184,17 @@ mod tests {
     fn typed_fields_replace_the_assumed_ones() {
         let expected = read("m=llama3.1-405b&t=10T&gs=h100,b200&bud=50M");
         assert_eq!(asked("m=llama3.1-405b&bud=50M"), link::write(&expected));
+    }
+
+    #[test]
+    fn a_goal_may_be_a_deadline_with_a_budget() {
+        let kind = |query: &str| GoalKind::of(&read(query));
+        assert_eq!(kind("by=60d&bud=5M"), GoalKind::DeadlineAndBudget);
+        assert_eq!(
+            [kind("by=60d"), kind("bud=5M"), kind("")].map(|kind| kind.fields()[0]),
+            [Field::Deadline, Field::Budget, Field::Deadline]
+        );
+        assert_eq!(kind("nr=1024"), GoalKind::Gpus);
     }
 
     #[test]

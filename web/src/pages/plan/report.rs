@@ -38,9 +38,9 @@ pub(super) fn ReportHead() -> impl IntoView {
     let settings = move || {
         planner.question.with(|question| {
             let shown = [Field::Model, Field::Tokens, Field::GpuTypes, Field::Price, Field::Purchase];
-            let others = question.iter().filter(|(field, _)| {
-                !shown.contains(field) && GoalKind::ALL.iter().all(|kind| kind.field() != *field)
-            });
+            let others = question
+                .iter()
+                .filter(|(field, _)| !shown.contains(field) && !GoalKind::FIELDS.contains(field));
             let others = others.map(|(field, text)| format!("{}: {text}", field.label()));
             others.collect::<Vec<_>>().join("; ")
         })

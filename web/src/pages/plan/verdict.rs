@@ -193,7 +193,14 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
         })
         .min_by(|one, other| one.1.total_cmp(&other.1));
     let lead = match (findings.goal(), fastest, cheapest) {
-        (AskedGoal::Deadline(limit), Some((offer, days, gpus)), _) => format!(
+        (AskedGoal::Deadline(limit), _, Some((offer, cost, _))) => format!(
+            "No plan finishes within {} for at most {}. The cheapest that finishes in time costs {}, on {}.",
+            limit_text(limit),
+            findings.budget().map_or(String::new(), |budget| money(budget, currency)),
+            money(cost, currency),
+            offer.gpu.name
+        ),
+        (AskedGoal::Deadline(limit), Some((offer, days, gpus)), None) => format!(
             "No plan finishes within {}. The best takes {} days, on {} × {}.",
             limit_text(limit),
             readable_days(days),
@@ -215,18 +222,18 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
 
 /// Returns the GPU types that miss the goal, as a sentence.
 fn missed(findings: &Findings) -> String {
-    let names: Vec<&str> = findings
-        .offers
-        .iter()
-        .filter(|offer| offer.answer.as_ref().is_some_and(|answer| answer.unmet.is_some()))
-        .map(|offer| offer.gpu.name.as_str())
-        .collect();
-    match (names.is_empty(), findings.goal()) {
-        (true, _) => String::new(),
-        (false, AskedGoal::Deadline(_)) => format!("{} can't finish in time.", all_of(&names)),
-        (false, AskedGoal::Budget(_)) => format!("{} would cost more than the budget.", all_of(&names)),
-        (false, AskedGoal::Open) => format!("No layout works on {}.", all_of(&names)),
-    }
+    let of = |belongs: fn(&FoundUnmet) -> bool, says: &str| {
+        let is_one = |answer: &FoundAnswer| answer.unmet.as_ref().is_some_and(belongs);
+        let offers = findings.offers.iter().filter(|offer| offer.answer.as_ref().is_some_and(is_one));
+        let names: Vec<&str> = offers.map(|offer| offer.gpu.name.as_str()).collect();
+        if names.is_empty() { String::new() } else { says.replace("{}", &all_of(&names)) }
+    };
+    sentences([
+        of(|unmet| matches!(unmet, FoundUnmet::NoLayout), "No layout works on {}."),
+        of(|unmet| matches!(unmet, FoundUnmet::TooSlow(_)), "{} can't finish in time."),
+        of(|unmet| matches!(unmet, FoundUnmet::TooExpensive { .. }), "{} would cost more than the budget."),
+        of(|unmet| matches!(unmet, FoundUnmet::NoPrice), "No price is known for {}."),
+    ])
 }
 
 pub(super) fn limit_text(days: f64) -> String {

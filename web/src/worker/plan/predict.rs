@@ -4,7 +4,8 @@ use crate::message::{
     Bars, EvidenceRun, FieldChange, Part, PredictedLine, Prediction, Remedy as ShownRemedy, WholeRun,
 };
 use trainplan_shared::estimate::{
-    Anchor, Breakdown, MemoryEstimate, MemoryPart, StageGroup, StageMemory, StepPart, StepPartGroup,
+    Anchor, Breakdown, MemoryEstimate, MemoryPart, MemoryVerdict, StageGroup, StageMemory, StepPart,
+    StepPartGroup,
 };
 use trainplan_shared::link;
 use trainplan_shared::message::Front;
@@ -34,7 +35,7 @@ pub(crate) fn predict(query: &str) -> Option<Prediction> {
         evidence: estimate.evidence.anchors.iter().map(evidence_run).collect(),
         held_out,
         time: time(&estimate.breakdown),
-        fits: estimate.memory.fits(),
+        memory_verdict: estimate.memory.verdict(),
         fit: fit(&estimate.memory),
         remedies: remedies.iter().map(remedy).collect(),
         memory: memory(&estimate.memory),
@@ -102,16 +103,26 @@ fn fit(memory: &MemoryEstimate) -> String {
     let [needed, free] = [memory.needed_bytes(), memory.margin_bytes()].map(|bytes| bytes / GIB);
     let capacity = capacity(memory.capacity_bytes / GIB);
     let stage = memory.peak_stage + 1;
-    match (memory.fits(), memory.stages.len()) {
-        (true, 1) => format!("Fits, with {} of {capacity} free.", one_decimal(free)),
-        (true, stages) => {
+    match (memory.verdict(), memory.stages.len()) {
+        (MemoryVerdict::Fits, 1) => format!("Fits, with {} of {capacity} free.", one_decimal(free)),
+        (MemoryVerdict::Fits, stages) => {
             format!(
                 "Fits, with {} of {capacity} free on the fullest stage ({stage} of {stages}).",
                 one_decimal(free)
             )
         }
-        (false, 1) => format!("Doesn't fit: a GPU needs {}; it has {capacity}.", gib(needed)),
-        (false, stages) => {
+        (MemoryVerdict::TooClose, stages) => {
+            let gpu = if stages > 1 { format!("stage {stage} of {stages}") } else { "a GPU".to_string() };
+            format!(
+                "Memory is too close to call: {gpu} needs about {} of {capacity}, and the estimate may be off by {}.",
+                one_decimal(needed),
+                gib(memory.error_bytes / GIB)
+            )
+        }
+        (MemoryVerdict::DoesNotFit, 1) => {
+            format!("Doesn't fit: a GPU needs {}; it has {capacity}.", gib(needed))
+        }
+        (MemoryVerdict::DoesNotFit, stages) => {
             format!("Doesn't fit: stage {stage} of {stages} needs {}; the GPU has {capacity}.", gib(needed))
         }
     }
@@ -172,6 +183,7 @@ mod tests {
             peak_stage: fullest.0,
             capacity_bytes: 80.0 * GIB,
             reserved_bytes: 4.0 * GIB,
+            error_bytes: 0.0,
         }
     }
 
