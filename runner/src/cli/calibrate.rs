@@ -33,7 +33,7 @@ pub(super) struct Args {
     #[arg(long, requires = "files")]
     cluster: bool,
     /// Folder for the constants, the corrections, the intervals, the held-out errors and the report. If you give no
-    /// FILE, benchmarks.csv is written too
+    /// FILE, benchmarks.csv and best_measured.csv are written too
     #[arg(short, long, value_name = "DIR", conflicts_with = "cluster")]
     output: Option<PathBuf>,
     /// Software of rows whose framework is own: a value of --stack, or a file (docs/stacks.md)
@@ -95,12 +95,17 @@ impl Args {
             Some(folder) => write(folder, &files)?,
             None => Vec::new(),
         };
-        // The other files describe any rows; this one lists the embedded ones.
+        // The other files describe any rows; these list the embedded ones.
         if let (Some(folder), true) = (&self.output, self.files.is_empty()) {
-            let path = folder.join("benchmarks.csv");
-            let text = benchmarks::file::write(&HeldOutErrors::of(&judged));
-            fs::write(&path, text).map_err(|error| Failure::File { path: path.clone(), error })?;
-            written.push(path);
+            let lists = [
+                ("benchmarks.csv", benchmarks::file::write(&HeldOutErrors::of(&judged))),
+                ("best_measured.csv", benchmarks::file::write_best()),
+            ];
+            for (name, text) in lists {
+                let path = folder.join(name);
+                fs::write(&path, text).map_err(|error| Failure::File { path: path.clone(), error })?;
+                written.push(path);
+            }
         }
         let constants =
             calibrator.named(&values).map(|(name, value)| (name.to_string(), value.into())).collect();

@@ -14,6 +14,7 @@ use crate::options::{Recompute, TrainingOptions};
 use crate::precision::Dtype;
 use crate::spec::Spec;
 use crate::units::significant;
+use std::collections::BTreeMap;
 
 const HEAD: &str = "\
 # Every measured pre-training run, and every recipe that nobody measured, for the Benchmarks page. From measurements.csv,
@@ -101,6 +102,48 @@ pub fn write(errors: &HeldOutErrors) -> String {
     let catalog = Catalog::embedded();
     let unmeasured = catalog.recipes().iter().filter(|recipe| catalog.baseline(&recipe.id).is_none());
     format!("{HEAD}{}", table(COLUMNS, rows.chain(unmeasured.map(unmeasured_row))))
+}
+
+const BEST_HEAD: &str = "\
+# The fastest measured run of each model of the catalog on each GPU type, for Plan and `trainplan search`. `tokens` are tokens
+# per second and GPU. From measurements.csv, without excluded runs and models with fewer layers. Written by `trainplan calibrate`.
+";
+
+/// Returns `data/best_measured.csv`.
+pub fn write_best() -> String {
+    let printed: Vec<Printed> = embedded!("measurements.csv");
+    let errors = HeldOutErrors::default();
+    let mut best: BTreeMap<(String, String), (f64, [String; 7])> = BTreeMap::new();
+    for (row, printed) in measurements::embedded().iter().zip(&printed) {
+        let (Ok(model), Ok(scenario)) = (Catalog::embedded().model(&row.model), &row.scenario) else {
+            continue;
+        };
+        let is_whole = scenario.architecture.layers == model.architecture.layers;
+        if row.usage == Some(MeasurementUse::Exclude)
+            || !is_whole
+            || measured_row(row, printed, &errors).is_none()
+        {
+            continue;
+        }
+        let Some(step_time_s) = row.step_time_s else { continue };
+        let tokens = scenario.batch.tokens() / step_time_s / f64::from(scenario.layout.gpus());
+        let tokens = printed.tokens.unwrap_or(tokens);
+        let line = [
+            model.id.clone(),
+            scenario.gpu.id.clone(),
+            scenario.layout.gpus().to_string(),
+            scenario.dtype.to_string(),
+            scenario.batch.seq_len().to_string(),
+            significant(tokens, 5),
+            row.release_title(),
+        ];
+        let known = best.entry((model.id.clone(), scenario.gpu.id.clone())).or_insert((0.0, line.clone()));
+        if tokens > known.0 {
+            *known = (tokens, line);
+        }
+    }
+    let columns = ["model", "gpu", "gpus", "precision", "seq_len", "tokens", "release"];
+    format!("{BEST_HEAD}{}", table(columns, best.into_values().map(|(_, line)| line)))
 }
 
 /// Returns the line of a measured run; none if it is not a pre-training run with a usable step time.
@@ -410,6 +453,13 @@ mod tests {
         assert!(rows.len() > 1800, "{}", rows.len());
         assert_eq!(rows.iter().filter(|row| row.recipe.is_some()).count(), 123);
         assert_eq!(rows.iter().filter(|row| row.is_tiny).count(), 990);
+    }
+
+    #[test]
+    fn the_fastest_runs_follow_from_the_measurements() {
+        let kept = include_str!("../../data/best_measured.csv");
+        assert!(write_best() == kept, "`trainplan calibrate --output DIR` writes it again");
+        assert!(kept.lines().count() > 60, "{}", kept.lines().count());
     }
 
     #[test]

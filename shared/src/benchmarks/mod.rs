@@ -3,10 +3,12 @@
 //! The page fetches them as `data/benchmarks.csv`, which [`file`](mod@file) writes from the measurements, the recipes and
 //! the held-out errors.
 
+mod best;
 mod facets;
 #[cfg(feature = "calibrate")]
 pub mod file;
 
+pub use best::BestMeasured;
 pub use facets::{BenchmarkFacet, BenchmarkFilter, FacetCount};
 
 use crate::catalog::{Catalog, Collection, Gpu, Recipe, is_unnamed_shape, measured_model_title};

@@ -1,8 +1,9 @@
 //! The JSON output of a search.
 
 use super::found::SearchedGpu;
-use super::sentences::{beside_published, unmet_sentence};
+use super::sentences::{beside_measured, beside_published, unmet_sentence};
 use serde::Serialize;
+use trainplan_shared::benchmarks::BestMeasured;
 use trainplan_shared::catalog::ParameterCounts;
 use trainplan_shared::cost::{Price, RunCost};
 use trainplan_shared::estimate::{Confidence, Interval, MemoryVerdict};
@@ -99,6 +100,8 @@ struct AnswerOutput<'a> {
     layouts: Vec<PlanOutput<'a>>,
     /// The layout of a published recipe of the model, on as many GPUs.
     published: Option<PublishedOutput<'a>>,
+    /// The fastest measured run of the model on this GPU type, at any scale.
+    measured: Option<MeasuredOutput>,
     /// The best plan on each number of GPUs that has one.
     by_gpus: Vec<PlanOutput<'a>>,
     /// How many layouts were considered for `layouts`.
@@ -139,6 +142,18 @@ struct ChangeOutput<'a> {
     value: &'a str,
     /// The plan with it.
     plan: PlanOutput<'a>,
+}
+
+/// The fastest measured run of the model on a GPU type.
+#[derive(Debug, Serialize)]
+struct MeasuredOutput {
+    tokens_per_s_per_gpu: f64,
+    gpus: u32,
+    dtype: Dtype,
+    seq_len: u32,
+    release: &'static str,
+    /// How the best plan compares with it.
+    text: Option<String>,
 }
 
 /// A published layout beside the best one.
@@ -276,6 +291,14 @@ impl<'a> AnswerOutput<'a> {
                 plan: PlanOutput::new(run, None),
                 speed_of_best: answer.layouts.first().map(|best| best.speed_over(run)),
                 text: beside_published(found),
+            }),
+            measured: BestMeasured::of(&question.model.id, &offer.gpu.id).map(|run| MeasuredOutput {
+                tokens_per_s_per_gpu: run.tokens_per_s_per_gpu,
+                gpus: run.gpus,
+                dtype: run.dtype,
+                seq_len: run.seq_len,
+                release: &run.release,
+                text: beside_measured(found),
             }),
             by_gpus: answer.points.iter().map(|run| PlanOutput::new(run, None)).collect(),
             considered: ConsideredOutput::from(&answer.counts),

@@ -1,6 +1,7 @@
 //! What a search says in words.
 
 use super::found::SearchedGpu;
+use trainplan_shared::benchmarks::BestMeasured;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::field::Field;
 use trainplan_shared::message;
@@ -312,6 +313,13 @@ pub(super) fn beside_published(found: &SearchedGpu<'_>) -> Option<String> {
             whole(high.max(2.0 - low))
         ),
     })
+}
+
+/// Returns how the best plan compares with the fastest run that anybody measured of the model on this GPU type.
+pub(super) fn beside_measured(found: &SearchedGpu<'_>) -> Option<String> {
+    let measured = BestMeasured::of(&found.question.model.id, &found.offer.gpu.id)?;
+    let best = found.answer.best().or(found.answer.layouts.first())?;
+    Some(measured.compared(&found.offer.gpu.name, best.tokens_per_s_per_gpu))
 }
 
 /// Returns how many layouts were considered and how many of them work.

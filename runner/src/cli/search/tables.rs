@@ -1,7 +1,7 @@
 //! The result of a search for people.
 
 use super::found::SearchedGpu;
-use super::sentences::{assumptions, beside_published, considered, restated, verdict};
+use super::sentences::{assumptions, beside_measured, beside_published, considered, restated, verdict};
 use crate::cli::Failure;
 use crate::cli::output::{text_line, text_table};
 use trainplan_shared::question::Question;
@@ -36,7 +36,7 @@ fn layouts(found: &SearchedGpu<'_>) -> Result<(), Failure> {
         }
         None => text_line(&format!("\nLayouts on {}\n", offer.gpu.name))?,
     }
-    if let Some(sentence) = beside_published(found) {
+    for sentence in beside_published(found).into_iter().chain(beside_measured(found)) {
         text_line(&sentence)?;
     }
     text_line(&considered(&answer.counts))?;
