@@ -68,9 +68,12 @@ pub fn rounded_count(count: f64) -> String {
     }
 }
 
-/// Returns a number with three significant digits and thousands separators: 8,621,236 as `8,620,000`.
+/// Returns a number with three significant digits and thousands separators: 8,621,236 as `8,620,000`, 88.25 as `88.2`.
 pub fn group_three_digits(value: f64) -> String {
-    group_digits(parse_decimal(&format!("{value:.2e}")).unwrap_or(value))
+    match parse_decimal(&format!("{value:.2e}")) {
+        Some(rounded) if rounded >= 1000.0 => group_digits(rounded),
+        _ => significant(value, 3),
+    }
 }
 
 /// Returns a number rounded to an integer, with thousands separators: `8,621,236`.
@@ -170,6 +173,11 @@ pub fn days(days: f64) -> String {
 /// Returns seconds with three significant digits and their unit: `5.90 s`.
 pub fn seconds(seconds: f64) -> String {
     with_unit(&readable(seconds), "s")
+}
+
+/// Returns a part of a step with three significant digits, in seconds or milliseconds: `5.90 s`, `12.4 ms`.
+pub fn short_seconds(duration: f64) -> String {
+    if duration < 0.0995 { with_unit(&readable(duration * 1e3), "ms") } else { seconds(duration) }
 }
 
 /// Returns GiB with one decimal and their unit: `128.8 GiB`.
@@ -287,7 +295,7 @@ mod tests {
         assert_eq!(group_digits(8_621_236.0), "8,621,236");
         assert_eq!(group_digits(12.0), "12");
         assert_eq!(group_three_digits(8_621_236.0), "8,620,000");
-        assert_eq!(group_three_digits(12.0), "12");
+        assert_eq!([12.0, 88.249, 999.6].map(group_three_digits), ["12", "88.2", "1,000"]);
         assert_eq!(significant(0.44351, 3), "0.444");
         assert_eq!(significant(8.621236e15, 4), "8.621e15");
         assert_eq!(significant(12.37, 4), "12.37");
@@ -365,6 +373,8 @@ mod tests {
     fn no_line_breaks_between_a_number_and_its_unit() {
         assert_eq!(days(59.6), "60\u{a0}days");
         assert_eq!(seconds(5.9), "5.90\u{a0}s");
+        assert_eq!(short_seconds(0.1), "0.100\u{a0}s");
+        assert_eq!([0.0124, 4e-5].map(short_seconds), ["12.4\u{a0}ms", "0.0400\u{a0}ms"]);
         assert_eq!(gib(128.77), "128.8\u{a0}GiB");
         assert_eq!(capacity(80.0), "80\u{a0}GiB");
         assert_eq!(gib(1234.5), "1,234.5\u{a0}GiB");

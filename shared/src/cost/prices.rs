@@ -147,7 +147,12 @@ impl FromStr for OwnPrices {
     fn from_str(text: &str) -> Result<OwnPrices, Problem> {
         let mut prices: Vec<OwnPrice> = Vec::new();
         for part in text.split(',').map(str::trim) {
-            let (gpu, price) = match part.split_once('=') {
+            // People also write `B200 4.20`.
+            let named = part.split_once('=').or_else(|| {
+                let (gpu, price) = part.split_once(char::is_whitespace)?;
+                Catalog::embedded().gpu(gpu).is_ok().then_some((gpu, price))
+            });
+            let (gpu, price) = match named {
                 None => (None, part),
                 Some((gpu, price)) => {
                     let found = Catalog::embedded().gpu(gpu);
@@ -241,6 +246,7 @@ mod tests {
         assert_eq!(price("h100=2.95, b200=4.50", "b200"), Some(ValueRange::of(4.5)));
         assert_eq!(price("h100=2.95,b200=3.9..4.5", "h100:hbm_gb=96"), Some(ValueRange::of(2.95)));
         assert_eq!(price("h100=2.95", "b200"), None);
+        assert_eq!(price("B200 4.20", "b200"), Some(ValueRange::of(4.2)));
     }
 
     #[test]

@@ -17,6 +17,9 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::str::FromStr;
 
+/// The fewest tokens of a run; fewer are a typing error.
+const FEWEST_TOKENS: f64 = 1e6;
+
 impl Spec {
     /// Returns the model FLOPs of the scenario in the fields. Without a recipe, only the model is required.
     ///
@@ -101,9 +104,28 @@ impl Spec {
     /// Returns the tokens to train; 10¹² if none are given.
     ///
     /// # Errors
-    /// The text is not a number above 0.
+    /// The text is not a number, or fewer than a million.
     pub fn tokens(&self) -> Result<f64, Problem> {
-        Ok(self.count(Field::Tokens)?.unwrap_or(DEFAULT_TOKENS))
+        Ok(self.typed_tokens()?.unwrap_or(DEFAULT_TOKENS))
+    }
+
+    /// Returns the tokens to train, if they are given.
+    ///
+    /// # Errors
+    /// The text is not a number, or fewer than a million.
+    pub fn typed_tokens(&self) -> Result<Option<f64>, Problem> {
+        let tokens = self.count(Field::Tokens)?;
+        let Some(few) = tokens.filter(|tokens| *tokens < FEWEST_TOKENS) else { return Ok(tokens) };
+        let text = self.raw(Field::Tokens);
+        let message =
+            message![Field::Tokens, format!(" must be at least 1M: a model learns nothing from {text}.")];
+        let problem = Problem::new(Field::Tokens, text, message);
+        // 10 was meant to be 10T, and 500 to be 500B.
+        Err(match few {
+            ..100.0 => problem.suggest([format!("{text}T")]),
+            ..1000.0 => problem.suggest([format!("{text}B")]),
+            _ => problem,
+        })
     }
 
     fn metrics_of_tokens(&self, given: Option<StepTime>) -> Result<StepMetrics, Vec<Problem>> {
@@ -234,6 +256,17 @@ mod tests {
         for text in ["0", "-1", "2M", "140%", "fast", "%", ""] {
             assert!(text.parse::<StepTime>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_token_count_without_its_suffix_is_refused_with_the_likely_one() {
+        let tokens = |text: &str| spec(&[(Field::Tokens, text)]).tokens();
+        assert_eq!((tokens("1M"), tokens("")), (Ok(1e6), Ok(DEFAULT_TOKENS)));
+        let suggested = |text: &str| tokens(text).unwrap_err().suggestions;
+        assert_eq!(
+            (suggested("10"), suggested("500"), suggested("5K")),
+            (vec!["10T".into()], vec!["500B".into()], vec![])
+        );
     }
 
     #[test]

@@ -64,7 +64,7 @@ impl Reading<'_> {
         let objective = self.keep(self.spec.parse(Field::Objective));
         let offers = self.offers(&settings);
         let model = self.model();
-        let tokens = self.keep(self.spec.count(Field::Tokens));
+        let tokens = self.keep(self.spec.typed_tokens());
         let seq_len = self.keep(self.spec.whole(Field::SeqLen, 1));
         let model = model?;
         let seq_len = seq_len.unwrap_or(model.seq_len);

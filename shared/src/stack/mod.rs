@@ -8,7 +8,7 @@ mod software;
 #[cfg(feature = "campaign")]
 pub use file::StackFile;
 pub use properties::{
-    AttentionKernels, CudaGraphs, ExpertKernels, StackProperties, StackProperty, WeightStorage,
+    AttentionKernels, CudaGraphs, ExpertKernels, PropertyGroup, StackProperties, StackProperty, WeightStorage,
 };
 pub use software::Software;
 

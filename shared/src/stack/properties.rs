@@ -168,9 +168,29 @@ macro_rules! choice_values {
 
 choice_values! { AttentionKernels CudaGraphs ExpertKernels WeightStorage }
 
+choices! {
+    /// The part of a form that a property stands in.
+    #[derive(Default)]
+    PropertyGroup {
+        /// Kernels and who launches them.
+        #[default]
+        Kernels "kernels" "Kernels",
+        /// How a model is divided.
+        Parallelism "parallelism" "Parallelism",
+        /// Communication, and what hides it.
+        Overlap "overlap" "Communication and overlap",
+        /// Mixtures of experts.
+        Experts "experts" "Experts",
+        /// What is stored.
+        Memory "memory" "Precision and memory",
+    }
+}
+
 /// A property of training software.
 #[derive(Debug, Clone, Copy)]
 pub struct StackProperty {
+    /// The part of a form that it stands in.
+    pub group: PropertyGroup,
     /// Name in `stacks.csv`, in texts and in files.
     pub name: &'static str,
     /// Label in forms.
@@ -194,10 +214,10 @@ impl StackProperty {
     }
 }
 
-/// Declares the properties, each with its meaning, type and label: the only list of them. Texts, files, the columns of
+/// Declares the properties, each with its meaning, type, group and label: the only list of them. Texts, files, the columns of
 /// `stacks.csv`, forms and documentation follow from it.
 macro_rules! properties {
-    ($($(#[doc = $meaning:literal])+ $name:ident: $kind:ty = $label:literal,)*) => {
+    ($($(#[doc = $meaning:literal])+ $name:ident: $kind:ty = $group:ident $label:literal,)*) => {
         /// What a training software does. Times follow from these properties; what remains is one factor for each known
         /// software.
         #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -211,6 +231,7 @@ macro_rules! properties {
 
             /// All properties, in the same order.
             pub const ALL: [StackProperty; Self::NAMES.len()] = [$(StackProperty {
+                group: PropertyGroup::$group,
                 name: stringify!($name),
                 label: $label,
                 meaning: concat!($($meaning),+),
@@ -229,64 +250,64 @@ macro_rules! properties {
 properties! {
     /// How attention is computed: `unfused` stores all scores, `fused` is one kernel for every GPU, such as
     /// FlashAttention-2, and `tuned` is one written for each GPU, such as cuDNN or FlashAttention-3.
-    attention: AttentionKernels = "Attention kernel",
+    attention: AttentionKernels = Kernels "Attention kernel",
     /// Share that each further tensor-parallel rank adds to the host's time in a pipeline; `none` if as little as without
     /// a pipeline.
-    host_tp_in_pipelines: Option<f64> = "Host time per TP rank",
+    host_tp_in_pipelines: Option<f64> = Parallelism "Host time per TP rank",
     /// Whether a fused kernel computes attention with sinks and a window.
-    fuses_sinks: bool = "Fuses attention sinks",
+    fuses_sinks: bool = Kernels "Fuses attention sinks",
     /// Whether norms, activation functions and casts are single PyTorch operations, neither fused by hand nor compiled.
-    eager: bool = "Eager PyTorch",
+    eager: bool = Kernels "Eager PyTorch",
     /// Whether the layers are those of Megatron-Core on Transformer Engine.
-    transformer_engine: bool = "Transformer Engine",
+    transformer_engine: bool = Kernels "Transformer Engine",
     /// Whether pipelines and selective recomputation are PyTorch's rather than Megatron's.
-    pytorch: bool = "PyTorch pipelines",
+    pytorch: bool = Parallelism "PyTorch pipelines",
     /// Whether tensor parallelism divides the sequence outside matrix multiplications.
-    sequence_parallel: bool = "Sequence parallel",
+    sequence_parallel: bool = Parallelism "Sequence parallel",
     /// Whether the backward pass keeps the sequence that tensor-parallel ranks gathered, instead of gathering it again.
-    saves_gathered: bool = "Keeps gathered sequence",
+    saves_gathered: bool = Parallelism "Keeps gathered sequence",
     /// Whether tensor parallelism's communication overlaps with computation.
-    overlaps_tp: bool = "Overlaps TP",
+    overlaps_tp: bool = Overlap "Overlaps TP",
     /// Whether the exchange of gradients and weights overlaps with computation.
-    overlaps_dp: bool = "Overlaps DP",
+    overlaps_dp: bool = Overlap "Overlaps DP",
     /// Whether the exchange of gradients overlaps as poorly as in NVIDIA's releases before 25.04.
-    early_dp: bool = "Early DP overlap",
+    early_dp: bool = Overlap "Early DP overlap",
     /// Which kernels CUDA graphs launch: `none`, those of `dense` models, or `all`.
-    cuda_graphs: CudaGraphs = "CUDA graphs",
+    cuda_graphs: CudaGraphs = Kernels "CUDA graphs",
     /// How the kernels of routed experts are fused: in `early` software not even routing is, in `separate` software
     /// routing is, and in `fused` software grouped multiplications also cast and activate.
-    experts: ExpertKernels = "Expert kernels",
+    experts: ExpertKernels = Experts "Expert kernels",
     /// Whether a token is sent once to each NVLink domain for all experts there (DeepEP, HybridEP).
-    sends_once_per_domain: bool = "Sends tokens once (DeepEP)",
+    sends_once_per_domain: bool = Experts "Sends tokens once (DeepEP)",
     /// Whether the exchange between experts overlaps with another micro batch in interleaved pipelines.
-    hides_experts: bool = "Overlaps EP",
+    hides_experts: bool = Experts "Overlaps EP",
     /// Whether it is the first software for Blackwell, and slower there.
-    early_blackwell: bool = "Early on Blackwell",
+    early_blackwell: bool = Kernels "Early on Blackwell",
     /// Whether an interleaved schedule needs a gradient accumulation that is a multiple of PP.
-    whole_rounds: bool = "VP needs GA = n × PP",
+    whole_rounds: bool = Parallelism "VP needs GA = n × PP",
     /// Whether data-parallel ranks share the optimizer's state (ZeRO-1), also without FSDP.
-    shares_optimizer: bool = "ZeRO-1",
+    shares_optimizer: bool = Memory "ZeRO-1",
     /// Whether data-parallel ranks share the work of the optimizer's step. Most software that shares its state does.
-    shares_optimizer_step: bool = "Shares optimizer step",
+    shares_optimizer_step: bool = Memory "Shares optimizer step",
     /// Bytes of a gradient in the exchange between data-parallel ranks.
-    exchanged_gradient_bytes: f64 = "Exchanged gradient, bytes",
+    exchanged_gradient_bytes: f64 = Overlap "Exchanged gradient, bytes",
     /// MiB of gradients in one exchange; `none` if they are so many that latency doesn't matter.
-    bucket_mib: Option<f64> = "Gradient bucket, MiB",
+    bucket_mib: Option<f64> = Overlap "Gradient bucket, MiB",
     /// How a layer's weights are stored: in `fp32`, converted to BF16 for use; in `bf16`; in BF16 and `beside` it in the
     /// run's precision; or in the run's precision `alone`.
-    weights: WeightStorage = "Stored weights",
+    weights: WeightStorage = Memory "Stored weights",
     /// Bytes of a gradient.
-    gradient_bytes: f64 = "Gradient, bytes",
+    gradient_bytes: f64 = Memory "Gradient, bytes",
     /// Bytes of a weight's optimizer state in BF16 runs.
-    optimizer_bytes: f64 = "Optimizer, bytes",
+    optimizer_bytes: f64 = Memory "Optimizer, bytes",
     /// Bytes of a weight's optimizer state in runs of lower precision.
-    narrow_optimizer_bytes: f64 = "Optimizer in FP8, bytes",
+    narrow_optimizer_bytes: f64 = Memory "Optimizer in FP8, bytes",
     /// Bytes of logits and of the loss's intermediate results, per token and word of the vocabulary.
-    logits_bytes: f64 = "Logits, bytes",
+    logits_bytes: f64 = Memory "Logits, bytes",
     /// Share of the tensors' memory that fragmentation adds.
-    fragmentation: f64 = "Fragmentation, share",
+    fragmentation: f64 = Memory "Fragmentation, share",
     /// How far the memory estimate may be off, as a share of the need. A margin below that is too close to call.
-    memory_error: f64 = "Memory error, share",
+    memory_error: f64 = Memory "Memory error, share",
 }
 
 /// A row of `stacks.csv`.

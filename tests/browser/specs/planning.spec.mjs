@@ -72,14 +72,91 @@ test("a deadline that can't be met offers changes that meet it, and Ctrl-Z takes
   await expect(verdict(page)).toHaveText(/^64 × H100 finish in about/);
 });
 
-test("a count that meets the deadline at the slow end is named, and shown on request", async ({ page }) => {
+test("a count that meets the deadline at the slow end is named, and the headline follows it", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-8b&t=10T&gs=h100&by=20d");
   const safe = cards(page).locator(".safe button");
   await expect(safe).toHaveText(/^[\d,]+ GPUs$/);
+  const best = await verdict(page).textContent();
   const count = (await safe.textContent()).replace(" GPUs", "");
-  await expect(page.locator(".verdict-line > p")).toContainText(`${count} × H100 would meet it even then.`);
+  const rest = page.locator(".verdict-line > p").first();
+  await expect(rest).toContainText(`${count} × H100 would meet it even then.`);
   await safe.click();
   await expect(details(page)).toContainText(`on ${count} × H100`);
+  await expect(verdict(page)).toHaveText(new RegExp(`^${count} × H100 finish in about \\d+ days, for \\$`));
+  await expect(rest).toContainText("It meets the deadline of 20 days even at the slow end of its range.");
+  await expect(rest).toContainText(best);
+  await page.getByRole("button", { name: "Show the best plan" }).click();
+  await expect(verdict(page)).toHaveText(best);
+});
+
+test("the headline describes a plan that no search found", async ({ page }) => {
+  await page.goto("/?v=1&m=llama3.1-70b&gpu=b200&n=256&d=mxfp8&tp=2&pp=4&vp=5&gbs=1024&t=10T&gs=b200&by=60d");
+  await expect(verdict(page)).toHaveText(/^256 × B200 finish in about \d+ days, for \$/);
+  await expect(page.locator(".verdict-line > p").first()).toContainText("It misses the deadline of 60 days.");
+  const days = (await page.locator('[data-figure="days"]').textContent()).match(/^\d+/)[0];
+  await expect(verdict(page)).toContainText(`about ${days} days`);
+});
+
+test("a GPU type keeps its colour and its shape whatever it is compared with", async ({ page }) => {
+  const mark = async () => {
+    const card = cards(page).filter({ has: page.getByRole("heading", { name: "B200", exact: true }) });
+    await expect(card.locator(".hero")).toHaveText(/GPUs/);
+    const colour = await card.evaluate((card) => getComputedStyle(card).borderTopColor);
+    return [colour, await card.locator("h2 .gpu-sign").textContent()];
+  };
+  await page.goto("/?v=1&gs=h100,b200&nr=512");
+  const beside = await mark();
+  await page.goto("/?v=1&gs=b200&nr=512");
+  expect(await mark()).toEqual(beside);
+  const chip = page.getByRole("button", { name: "Remove B200" }).locator(".gpu-sign");
+  expect([await chip.evaluate((sign) => getComputedStyle(sign).color), await chip.textContent()]).toEqual(beside);
+});
+
+test("saving says what happened, and why a fifth plan is not saved", async ({ page }) => {
+  await page.goto("/?v=1&gs=b200&nr=512");
+  const stars = page.locator(".layout-table .save");
+  await expect(stars).toHaveCount(10);
+  await stars.nth(0).click();
+  const note = page.getByRole("status").filter({ hasText: "plans" });
+  await expect(note).toContainText("Saved: Llama 3.1 70B on 512 × B200. 1 of 4 plans.");
+  for (const row of [1, 2, 3]) await stars.nth(row).click();
+  await stars.nth(4).click();
+  await expect(note).toContainText("Remove one to save another.");
+  await expect(stars.nth(4)).toHaveAttribute("aria-pressed", "false");
+  await note.getByRole("button", { name: "See saved plans" }).click();
+  await expect(page.locator("#saved-title")).toBeFocused();
+  await expectAccessible(page);
+});
+
+test("a lock follows the value that is typed into its field", async ({ page }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  await page.getByText("All settings").click();
+  await page.locator("#field-tp").fill("8");
+  await page.getByRole("button", { name: "Lock TP", exact: true }).click();
+  await expect(page.locator(".locks")).toContainText("TP 8");
+  await page.locator("#field-tp").fill("4");
+  await expect(page.locator(".locks")).toContainText("TP 4");
+  await expect(page.getByRole("button", { name: "Lock TP", exact: true })).toHaveText("Locked: 4");
+});
+
+test("ten tokens are refused, and what was meant is offered", async ({ page }) => {
+  await page.goto("/?v=1&t=10&gs=b200&nr=512");
+  await page.getByRole("button", { name: "Use 10T" }).first().click();
+  await expect(page.locator("#ask-tokens")).toHaveValue("10T");
+  await expect(verdict(page)).toContainText("512 × B200 finish");
+});
+
+test("a campaign of a plan that can't run is not offered", async ({ page }) => {
+  await page.goto("/?v=1&r=llama3.1-405b/h100/fp8/512@25.04&tab=launch");
+  const campaign = page.getByRole("button", { name: "Download campaign" });
+  await expect(campaign).toBeEnabled();
+  await page.getByText("All settings").click();
+  await page.locator("#field-tp").fill("3");
+  await expect(campaign).toBeDisabled();
+  for (const part of [".answer", ".front", ".layouts", "#details"]) {
+    await expect(page.locator(part).first()).toHaveClass(/stale/);
+  }
 });
 
 test("the command palette finds and runs commands", async ({ page }) => {

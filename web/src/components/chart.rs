@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use serde_wasm_bindgen::Serializer;
 use std::fmt;
 use std::sync::Arc;
+use trainplan_shared::units::short_seconds;
 use wasm_bindgen_futures::JsFuture;
 
 /// The content of a chart.
@@ -200,24 +201,6 @@ pub(crate) struct ChartLine {
 // Contrast of at least 3:1 with the white and with the dark background.
 const COLOURS: [&str; 8] =
     ["#2f7de1", "#dd6b20", "#16995a", "#c0399f", "#0891a8", "#d63c3c", "#8b5cf6", "#9a7209"];
-
-/// The colours of GPU types: no green, which means success, and no red, which means an error. The last two differ from
-/// the others by lightness and saturation, for people who see hues alike.
-const SERIES: [&str; 8] =
-    [COLOURS[0], COLOURS[1], COLOURS[3], COLOURS[4], COLOURS[6], COLOURS[7], "#64748b", "#e0628f"];
-
-/// Plotly's symbols of GPU types, so that neighbours differ not only by colour.
-const SERIES_SYMBOLS: [&str; 4] = ["circle", "diamond", "square", "triangle-up"];
-
-/// Returns the colour of the GPU type at an index. Up to eight types have different ones.
-pub(crate) fn series_colour(index: usize) -> &'static str {
-    SERIES[index % SERIES.len()]
-}
-
-/// Returns Plotly's symbol of the GPU type at an index.
-pub(crate) fn series_symbol(index: usize) -> &'static str {
-    SERIES_SYMBOLS[index % SERIES_SYMBOLS.len()]
-}
 
 // Dash and marker, so that lines differ not only by colour.
 const STYLES: [(&str, &str); 4] =
@@ -561,6 +544,7 @@ fn bars(chart: &BarChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
     // Plotly cuts a legend that is higher than half of the chart.
     layout["height"] = (28 * labels.len() + 110 + legend).max(2 * legend + 20).into();
     let mut trace = json!({ "type": "bar", "orientation": "h", "y": labels });
+    let whole: f64 = totals.iter().sum();
     let hover = format!("%{{y}}: %{{x:.3~g}} {}", chart.unit);
     trace["hovertemplate"] = hover.into();
     match &chart.kind {
@@ -570,7 +554,6 @@ fn bars(chart: &BarChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
                 Some(*end)
             });
             let starts: Vec<f64> = ends.zip(&totals).map(|(end, total)| end - total).collect();
-            let whole: f64 = totals.iter().sum();
             // Room for the numbers to the right of the bars.
             x["range"] = json!([0, whole * 1.2]);
             layout["barmode"] = "overlay".into();
@@ -598,11 +581,10 @@ fn bars(chart: &BarChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
         trace["x"] = part.values.as_slice().into();
         trace["marker"] = json!({ "color": colour });
         if chart.kind == BarKind::Waterfall {
-            let text = part
-                .values
-                .iter()
-                .map(|value| if *value > 0.0 { format!("{value:.2}") } else { String::new() });
-            trace["text"] = text.collect();
+            // A part that can't be seen has no label.
+            let is_seen = |value: f64| value > 0.001 * whole;
+            let text = |value: &f64| if is_seen(*value) { short_seconds(*value) } else { String::new() };
+            trace["text"] = part.values.iter().map(text).collect();
         }
         trace
     });
@@ -684,12 +666,15 @@ mod tests {
 
     #[test]
     fn a_waterfall_begins_each_bar_at_the_end_of_the_one_before() {
-        let parts = vec![crate::message::Part { name: "Computing".into(), values: vec![2.0, 3.0] }];
-        let bars = Bars { labels: vec!["A".into(), "B".into()], parts };
+        let parts =
+            vec![crate::message::Part { name: "Computing".into(), values: vec![2.0, 3.0, 0.0125, 0.001] }];
+        let bars = Bars { labels: ["A", "B", "C", "D"].map(String::from).into(), parts };
         let chart = Drawing::Bars(BarChart { bars, unit: "seconds", kind: BarKind::Waterfall });
         let plot = plot(&chart, "#000", 600.0);
-        assert_eq!(plot["data"][0]["base"], json!([0.0, 2.0]));
-        assert_eq!(plot["data"][0]["text"], json!(["2.00", "3.00"]));
+        assert_eq!(plot["data"][0]["base"], json!([0.0, 2.0, 5.0, 5.0125]));
+        // The last part can't be seen.
+        let labels = json!(["2.00\u{a0}s", "3.00\u{a0}s", "12.5\u{a0}ms", ""]);
+        assert_eq!(plot["data"][0]["text"], labels);
     }
 
     #[test]

@@ -170,6 +170,8 @@ pub(crate) fn Combobox(
                 spellcheck="false"
                 placeholder=placeholder
                 prop:value=title
+                // Long names are cut.
+                title=title
                 size=move || title.with(|title| title.chars().count().clamp(6, 24)).to_string()
                 on:focus=move |_| open()
                 // The field may have the focus already.

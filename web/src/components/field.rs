@@ -21,8 +21,8 @@ impl Problems {
 pub(crate) struct FieldLocks {
     /// The fields that can be locked.
     pub(crate) lockable: &'static [Field],
-    /// The locked fields.
-    pub(crate) locked: Memo<Vec<Field>>,
+    /// The locked fields, with the values that the search may use.
+    pub(crate) locked: Memo<Vec<(Field, String)>>,
     /// Locks a field or removes its lock.
     pub(crate) toggle: Callback<Field>,
 }
@@ -32,17 +32,20 @@ pub(crate) struct FieldLocks {
 fn LockButton(field: Field) -> impl IntoView {
     let locks: Option<FieldLocks> = use_context();
     locks.filter(|locks| locks.lockable.contains(&field)).map(|FieldLocks { locked, toggle, .. }| {
-        let is_locked = move || locked.with(|locked| locked.contains(&field));
+        let values = move || {
+            locked
+                .with(|locked| locked.iter().find(|(own, _)| *own == field).map(|(_, values)| values.clone()))
+        };
         view! {
             <button
                 type="button"
                 class="lock"
                 aria-label=format!("Lock {}", field.label())
                 title="Make the search use this value"
-                aria-pressed=move || is_locked().to_string()
+                aria-pressed=move || values().is_some().to_string()
                 on:click=move |_| toggle.run(field)
             >
-                {move || if is_locked() { "Locked" } else { "Lock" }}
+                {move || values().map_or("Lock".to_string(), |values| format!("Locked: {values}"))}
             </button>
         }
     })

@@ -8,7 +8,14 @@ use leptos::prelude::*;
 pub(crate) fn NotFound() -> impl IntoView {
     name_page(|| "Page not found".into());
     view! {
-        <h1>"Page not found"</h1>
-        <p><a href="/" rel="external">"Go to Plan"</a></p>
+        <div class="empty-page">
+            <h1>"Page not found"</h1>
+            <p>"There is nothing at this address. It may be mistyped, or from an older version."</p>
+            <p class="buttons">
+                <a class="action primary" href="/" rel="external">"Go to Plan"</a>
+                <a class="action" href="/benchmarks" rel="external">"Benchmarks"</a>
+                <a class="action" href="/results" rel="external">"Results"</a>
+            </p>
+        </div>
     }
 }

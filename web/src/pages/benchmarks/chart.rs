@@ -2,7 +2,8 @@
 
 use super::table::plan_link;
 use super::{Benchmarks, CHART_X, CHART_Y, COLOUR};
-use crate::components::chart::{Chart, Drawing, Figure, axis, behind, legend_text, series_colour};
+use crate::components::chart::{Chart, Drawing, Figure, axis, behind, legend_text};
+use crate::components::gpu_mark::GpuMark;
 use leptos::prelude::*;
 use serde_json::{Value, json};
 use trainplan_shared::benchmarks::{Benchmark, BenchmarkQuantity, PrecisionFamily};
@@ -24,18 +25,13 @@ enum Colour {
     Precision,
 }
 
-/// The symbols of the groups, so that they differ not only by colour.
-const SYMBOLS: [&str; 10] = [
-    "circle",
-    "diamond",
-    "square",
-    "triangle-up",
-    "triangle-down",
-    "cross",
-    "pentagon",
-    "hexagon",
-    "star",
-    "triangle-left",
+/// The colours and symbols of the precisions, so that they differ not only by colour.
+const PRECISION_MARKS: [(&str, &str); 5] = [
+    ("#2f7de1", "circle"),
+    ("#dd6b20", "diamond"),
+    ("#c0399f", "square"),
+    ("#0891a8", "triangle-up"),
+    ("#8b5cf6", "triangle-down"),
 ];
 
 /// A point of the chart.
@@ -189,6 +185,17 @@ fn group_title(group: usize, colour: Colour) -> String {
     }
 }
 
+/// Returns the colour and the symbol of a group.
+fn group_mark(group: usize, colour: Colour) -> (&'static str, &'static str) {
+    match colour {
+        Colour::GpuType => {
+            let GpuMark { colour, symbol, .. } = GpuMark::of(&Catalog::embedded().gpus()[group].id);
+            (colour, symbol)
+        }
+        Colour::Precision => PRECISION_MARKS[group],
+    }
+}
+
 /// Returns a trace for each group, and the layout.
 fn scatter(
     points: &[Point],
@@ -216,6 +223,7 @@ fn scatter(
         .into_iter()
         .map(|group| {
             let of = || points.iter().filter(|point| point.group == group);
+            let (mark, symbol) = group_mark(group, colour);
             json!({
                 "type": "scatter", "mode": "markers", "name": group_title(group, colour),
                 "x": of().map(x).collect::<Vec<f64>>(), "y": of().map(|point| point.value).collect::<Vec<f64>>(),
@@ -223,7 +231,7 @@ fn scatter(
                 "customdata": of().map(|point| point.place.to_string()).collect::<Vec<String>>(),
                 "hovertemplate": "%{text}<extra></extra>",
                 "marker": {
-                    "color": series_colour(group), "size": 8, "opacity": 0.75, "symbol": SYMBOLS[group % SYMBOLS.len()],
+                    "color": mark, "size": 8, "opacity": 0.75, "symbol": symbol,
                 },
             })
         })

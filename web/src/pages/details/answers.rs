@@ -10,6 +10,7 @@ use crate::components::field::{ChoiceField, ProblemText, TextField};
 use crate::components::maths::Maths;
 use crate::message::WholeRun;
 use crate::message::search::Spread;
+use crate::pages::plan::handover::{self, PlanFigures};
 use crate::pages::plan::question::has_scenario;
 use crate::pages::plan::verdict::{cost_texts, energy_range};
 use leptos::prelude::*;
@@ -18,12 +19,13 @@ use trainplan_shared::convention::Convention;
 use trainplan_shared::explain::Line;
 use trainplan_shared::field::Field;
 use trainplan_shared::flops::ModelFlops;
+use trainplan_shared::link;
 use trainplan_shared::message::Front;
 use trainplan_shared::metrics::Metrics;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::units::{
-    days, format_count, group_digits, parse_count, parse_days, percent, readable, readable_days,
-    readable_range, rounded_count, seconds, significant,
+    days, format_count, group_digits, group_three_digits, parse_count, parse_days, percent, readable,
+    readable_days, readable_range, rounded_count, seconds, significant,
 };
 
 /// The headline, the figures and their derivation.
@@ -212,6 +214,18 @@ fn Figures() -> impl IntoView {
             None => ("–".to_string(), None),
         }),
     };
+    // The headline of the page says the same.
+    Effect::new(move |_| {
+        if plan.is_outdated() {
+            return;
+        }
+        let step = plan.step.with(|step| step.as_ref().and_then(days_of_steps));
+        let (days, cost) = match run.get() {
+            Some(run) => (Some(whole_days(&run)), whole_cost(&run)),
+            None => (step, None),
+        };
+        handover::name_figures(PlanFigures { plan: plan.spec.with(link::write), days, cost });
+    });
     let is_stale = move || plan.step.with(|step| step.as_ref().is_some_and(|step| step.is_stale));
     view! {
         <dl class="figures" class:stale=is_stale aria-busy=move || is_stale().to_string() aria-live="polite">
@@ -227,7 +241,7 @@ fn Figures() -> impl IntoView {
             <div class="figure"><dt>"Step time"</dt><dd data-figure="step-time">{figure(step_time)}</dd></div>
             <div class="figure">
                 <dt>"Tokens per second"</dt>
-                <dd data-figure="tokens-per-s">{figure(|step| group_digits(step.metrics.tokens_per_s))}</dd>
+                <dd data-figure="tokens-per-s">{figure(|step| group_three_digits(step.metrics.tokens_per_s))}</dd>
             </div>
             <div class="figure">
                 <dt>{move || plan.mfu_label()}</dt>
@@ -244,10 +258,7 @@ fn Figures() -> impl IntoView {
 /// What the whole run takes, beside its days.
 #[component]
 fn RunFigures(run: WholeRun, without_failures: String) -> impl IntoView {
-    let cost = run.cost.map(|(low, high)| {
-        // The geometric mean is the middle of a range that spans a factor, as in the search.
-        cost_texts(Spread { low, mid: (low * high).sqrt(), high }, &run.currency)
-    });
+    let cost = whole_cost(&run).map(|cost| cost_texts(cost, &run.currency));
     let (low, high) = run.mwh;
     let (energy, energy_range) = energy_range(Spread { low, mid: (low + high) / 2.0, high });
     let failures = readable_range(run.failures, readable_days);
@@ -275,6 +286,27 @@ fn RunFigures(run: WholeRun, without_failures: String) -> impl IntoView {
             </div>
         </dl>
     }
+}
+
+fn whole_days(run: &WholeRun) -> Spread {
+    let (low, high) = run.days;
+    Spread { low, mid: run.expected_days, high }
+}
+
+/// Returns the cost of the whole run; none without a price.
+fn whole_cost(run: &WholeRun) -> Option<Spread> {
+    // The geometric mean is the middle of a range that spans a factor, as in the search.
+    run.cost.map(|(low, high)| Spread { low, mid: (low * high).sqrt(), high })
+}
+
+/// Returns the days of the steps alone, without failures and restarts; none for a proxy.
+fn days_of_steps(step: &PlannedStep) -> Option<Spread> {
+    let mid = step.metrics.time_to_train_days?;
+    let (low, high) = match step.source {
+        StepTimeSource::Predicted { low, high } => (low, high),
+        _ => (1.0, 1.0),
+    };
+    Some(Spread { low: mid * low, mid, high: mid * high })
 }
 
 /// Returns the days of the steps alone, without failures and restarts.

@@ -14,7 +14,7 @@ use trainplan_shared::metrics::Metrics;
 use trainplan_shared::planning::StepTime;
 use trainplan_shared::units::{
     capacity, format_count, group_three_digits, one_decimal, percent, readable, readable_days,
-    readable_range, signed_percent,
+    readable_range, short_seconds, signed_percent,
 };
 
 /// The frame of an estimate's panel. It stays visible, in grey, until the next estimate is ready.
@@ -352,20 +352,20 @@ fn table(title: &str, chart: &BarChart) -> Table {
         let total: f64 = of(bar).sum();
         let mut cells = vec![label.clone()];
         match is_waterfall {
-            true => cells.extend([percent(total / whole), readable(total)]),
+            true => cells.extend([percent(total / whole), short_seconds(total)]),
             false => cells.extend(of(bar).chain([total]).map(one_decimal)),
         }
         cells
     };
     let columns = match is_waterfall {
-        true => vec!["Part".to_string(), "Share".to_string(), "Seconds".to_string()],
+        true => vec!["Part".to_string(), "Share".to_string(), "Time".to_string()],
         false => {
             let parts = parts.iter().map(|part| part.name.clone());
             ["".to_string()].into_iter().chain(parts).chain(["Total".to_string()]).collect()
         }
     };
     Table {
-        caption: format!("{title}, in {}", chart.unit),
+        caption: if is_waterfall { title.to_string() } else { format!("{title}, in {}", chart.unit) },
         head: columns,
         rows: labels.iter().enumerate().map(row).collect(),
     }
@@ -414,7 +414,10 @@ mod tests {
     #[test]
     fn a_table_of_bars_lists_shares_or_parts() {
         let waterfall = table("Time", &bars(BarKind::Waterfall));
-        assert_eq!(waterfall.rows, [["Stage 1", "25.0 %", "1.00"], ["Stage 2", "75.0 %", "3.00"]]);
+        assert_eq!(
+            waterfall.rows,
+            [["Stage 1", "25.0 %", "1.00\u{a0}s"], ["Stage 2", "75.0 %", "3.00\u{a0}s"]]
+        );
         let stacked = table("Memory", &bars(BarKind::Stacked { name: "80 GiB".into(), limit: 80.0 }));
         assert_eq!(stacked.head, ["", "Weights", "Logits", "Total"]);
         assert_eq!(stacked.rows[1], ["Stage 2", "0.0", "3.0", "3.0"]);

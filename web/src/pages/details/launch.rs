@@ -171,8 +171,8 @@ fn Script() -> impl IntoView {
     let script = of(|launch| launch.script);
     let name = of(|launch| launch.name);
     let campaign = of(|launch| launch.campaign);
-    // While a new script is on its way, the old one can't be copied.
-    let is_old = Signal::derive(move || launched.is_pending());
+    // The script of the previous plan can't be copied: while a new one is on its way, or if the plan can't run.
+    let is_old = Signal::derive(move || launched.is_pending() || plan.cannot_run());
     view! {
         {move || warnings().map(|warning| view! { <LaunchWarning warning /> }).collect_view()}
         <p class="basis">{of(|launch| launch.runs)}</p>

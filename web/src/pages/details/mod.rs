@@ -99,7 +99,7 @@ impl Plan {
         address.complete_with(move |before, changed| {
             let shown = best.get_untracked().map(|_| spec.get_untracked());
             let asked = question.get_untracked();
-            question::completed(before, changed, &asked, shown.as_ref())
+            locks::following(before, question::completed(before, changed, &asked, shown.as_ref()))
         });
         let recipe = Memo::new(move |_| {
             spec.with(|spec| spec.get(Field::Recipe).map(nearest_recipe).map(CatalogEntry))

@@ -13,7 +13,9 @@ use trainplan_shared::metrics::Metrics;
 use trainplan_shared::planning::ScaledStep;
 use trainplan_shared::scaling::{Quantity, ScalingSeries, SeriesPoint, series};
 use trainplan_shared::scenario::Scenario;
-use trainplan_shared::units::{DAY_S, group_digits, readable, readable_days, significant};
+use trainplan_shared::units::{
+    DAY_S, group_digits, group_three_digits, readable, readable_days, significant,
+};
 
 /// The chart over GPU counts and its table: this plan's layout on other numbers of GPUs as predicted, and what is published
 /// for its model on its GPU type.
@@ -194,7 +196,7 @@ fn table_of(lines: &[ScalingLine], quantity: Quantity) -> Table {
 /// Returns a value: days rounded, everything else with the digits of a document.
 fn written(value: f64, quantity: Quantity) -> String {
     match quantity {
-        Quantity::TokensPerS | Quantity::TokensPerSPerGpu => group_digits(value),
+        Quantity::TokensPerS | Quantity::TokensPerSPerGpu => group_three_digits(value),
         Quantity::StepTime => significant(value, 5),
         Quantity::MfuFull | Quantity::MfuRecipe => readable(value),
         Quantity::Days => readable_days(value),

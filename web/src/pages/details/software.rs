@@ -5,7 +5,7 @@ use super::{CatalogEntry, Plan, own};
 use crate::components::field::ChoiceField;
 use leptos::prelude::*;
 use trainplan_shared::field::Field;
-use trainplan_shared::stack::{Software, Stack, StackProperties, StackProperty};
+use trainplan_shared::stack::{PropertyGroup, Software, Stack, StackProperties, StackProperty};
 
 /// The choice of a known software, or the custom one.
 #[component]
@@ -35,11 +35,16 @@ pub(super) fn CustomSoftware() -> impl IntoView {
         <details open=is_used>
             <summary>"Custom software"</summary>
             <small>"Grey = as in " {base_title} ". Point at a label to see what it means."</small>
-            <div class="grid software">
-                {StackProperties::ALL.into_iter().enumerate().map(|(place, property)| view! {
-                    <PropertyField place property />
-                }).collect_view()}
-            </div>
+            {PropertyGroup::ALL.map(|group| view! {
+                <div role="group" aria-label=group.title()>
+                    <h4>{group.title()}</h4>
+                    <div class="grid software">
+                        {StackProperties::ALL.into_iter().enumerate().filter(|(_, property)| property.group == group).map(|(place, property)| view! {
+                            <PropertyField place property />
+                        }).collect_view()}
+                    </div>
+                </div>
+            })}
             <Show when=move || text(plan).contains(':')>
                 <button type="button" class="action" on:click=move |_| set(plan, base(plan).to_string())>
                     "Reset to " {base_title}

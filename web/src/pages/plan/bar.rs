@@ -6,6 +6,7 @@ use super::question::{FIRST_DEADLINE, FIRST_MODEL, FIRST_TOKENS, GoalKind};
 use super::verdict::money;
 use crate::components::combobox::{Choice, Combobox, LastEntry};
 use crate::components::field::ProblemText;
+use crate::components::gpu_mark::{GpuMark, GpuSign};
 use leptos::html::Input;
 use leptos::prelude::*;
 use trainplan_shared::catalog::{Catalog, Model};
@@ -14,7 +15,7 @@ use trainplan_shared::field::Field;
 use trainplan_shared::problem::Problem;
 use trainplan_shared::question::{USUAL_GPU_TYPES, split_gpu_types};
 use trainplan_shared::spec::Spec;
-use trainplan_shared::units::{format_count, significant};
+use trainplan_shared::units::{rounded_count, significant, significant_up};
 
 /// The question in one sentence. On a phone it is a line at the bottom that opens a sheet.
 #[component]
@@ -39,6 +40,10 @@ pub(super) fn QuestionBar() -> impl IntoView {
                 <span>{summary}</span>
                 <strong>{move || if is_open.get() { "Done" } else { "Change" }}</strong>
             </button>
+            // Over the page, so that it moves nothing.
+            <span class="searching" role="status">
+                {move || plan.search.findings.with(|findings| findings.is_behind && findings.is_searching()).then_some("Searching …")}
+            </span>
             <div class="ask" id="ask">
                 <span class="slot"><span>"Train"</span> <ModelBox /></span>
                 <span class="slot">
@@ -205,7 +210,7 @@ fn GpuTypes() -> impl IntoView {
     view! {
         <For each=move || types.get() key=Clone::clone let(id)>
             {
-                let name = gpu_name(&id);
+                let (name, mark) = (gpu_name(&id), GpuMark::of(&id));
                 let title = format!("Remove {name}");
                 let own = id.clone();
                 let is_last = move || types.with(Vec::len) == 1;
@@ -219,7 +224,7 @@ fn GpuTypes() -> impl IntoView {
                         title=move || is_last().then_some("Add another GPU type before you remove this one")
                         on:click=remove
                     >
-                        {name} <span aria-hidden="true">" ×"</span>
+                        <GpuSign mark />{name} <span aria-hidden="true">" ×"</span>
                     </button>
                 }
             }
@@ -276,9 +281,7 @@ fn usual_value(plan: Planner, field: Field) -> String {
     match (field, shown) {
         _ if !given.is_empty() => given,
         (Field::GpuRange, shown) => shown.map_or("1024".into(), |shown| shown.gpus.to_string()),
-        (Field::Budget, _) => {
-            format_count(cost.and_then(|cost| significant(cost.mid * 1.1, 2).parse().ok()).unwrap_or(5e6))
-        }
+        (Field::Budget, _) => rounded_count(cost.map_or(5e6, |cost| significant_up(cost.mid * 1.1, 2))),
         (_, Some(shown)) => format!("{}d", significant(shown.days.mid.ceil(), 3)),
         (_, None) => FIRST_DEADLINE.into(),
     }

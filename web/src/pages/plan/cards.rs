@@ -2,20 +2,21 @@
 
 use super::Planner;
 use super::bar::Samples;
-use super::findings::OfferFindings;
+use super::findings::{Findings, OfferFindings};
+use super::headline::headline;
 use super::locks::LockChips;
 use super::report::PrintButton;
 use super::saved::SaveButton;
 use super::trust::TrustMark;
-use super::verdict::{
-    Verdict, cost_texts, energy_range, limit_text, price_text, three_digits, unbroken, verdict,
-};
-use crate::components::chart::series_colour;
+use super::verdict::{cost_texts, energy_range, limit_text, price_text, unbroken};
+use crate::components::gpu_mark::{GpuMark, GpuSign};
 use crate::message::search::{AskedGoal, FoundChange, FoundUnmet, Spread, Trust};
 use leptos::prelude::*;
 use trainplan_shared::estimate::MemoryVerdict;
 use trainplan_shared::field::Field;
-use trainplan_shared::units::{group_digits, percent, readable_days, readable_range};
+use trainplan_shared::units::{
+    group_digits, group_three_digits, percent, readable_days, readable_range, rounded_count,
+};
 
 /// The verdict and the cards.
 #[component]
@@ -24,14 +25,9 @@ pub(super) fn Answer() -> impl IntoView {
     let findings = plan.search.findings;
     let has_problems = move || findings.with(|findings| !findings.problems.is_empty());
     let is_busy = move || findings.with(|findings| findings.is_searching() || findings.is_behind);
-    let shown = Memo::new(move |before: Option<&Verdict>| {
-        findings.with(|findings| {
-            let is_new = !findings.is_searching() && !findings.is_behind;
-            let new = verdict(findings).filter(|_| is_new);
-            new.or_else(|| before.cloned()).unwrap_or_default()
-        })
-    });
-    let is_empty = move || shown.with(|verdict| verdict.lead.is_empty());
+    let shown = headline(plan);
+    let is_empty = move || shown.with(|headline| headline.lead.is_empty());
+    let is_other = Memo::new(move |_| shown.with(|headline| headline.is_other));
     let names = Memo::new(move |_| findings.with(|findings| findings.offers.len()));
     let skeletons = move || if names.get() == 0 { 2 } else { 0 };
     let assumptions = move || {
@@ -39,8 +35,8 @@ pub(super) fn Answer() -> impl IntoView {
             let asked = findings.asked.as_ref()?;
             let (least, most) = asked.batch_tokens;
             let batch = match least == most {
-                true => million(least),
-                false => format!("{}–{}", million(least), million(most)),
+                true => rounded_count(least),
+                false => format!("{}–{}", rounded_count(least), rounded_count(most)),
             };
             let batch = match (least == most, asked.batch_is_assumed) {
                 (true, false) => format!("{batch} tokens per step"),
@@ -54,8 +50,16 @@ pub(super) fn Answer() -> impl IntoView {
             ))
         })
     };
+    let back = move || {
+        let best = move |_| plan.state.ask(&[]);
+        is_other.get().then(|| {
+            view! {
+                <button type="button" class="link" on:click=best>"Show the best plan"</button>
+            }
+        })
+    };
     view! {
-        <section class="answer" class:stale=move || findings.with(|findings| findings.is_behind) aria-labelledby="verdict" aria-busy=move || is_busy().to_string()>
+        <section class="answer" class:stale=move || plan.is_outdated() aria-labelledby="verdict" aria-busy=move || is_busy().to_string()>
             <div class="verdict-line">
                 <h1 id="verdict" aria-live="polite">
                     {move || match (plan.search.is_broken(), is_empty()) {
@@ -69,7 +73,7 @@ pub(super) fn Answer() -> impl IntoView {
                 <p>
                     {move || match has_problems() && !is_empty() {
                         true => view! { <strong class="outdated">"Correct the marked field. Until then, this answers the last valid question."</strong> }.into_any(),
-                        false => view! { {shown.get().rest} " " <small>{assumptions}</small> }.into_any(),
+                        false => view! { {shown.get().rest} " " {back} " " <small>{assumptions}</small> }.into_any(),
                     }}
                 </p>
                 <LockChips />
@@ -87,10 +91,6 @@ pub(super) fn Answer() -> impl IntoView {
     }
 }
 
-fn million(tokens: f64) -> String {
-    format!("{}M", trainplan_shared::units::significant(tokens / 1e6, 3))
-}
-
 /// The card of a GPU type.
 #[component]
 fn Card(index: usize) -> impl IntoView {
@@ -98,11 +98,7 @@ fn Card(index: usize) -> impl IntoView {
     let findings = plan.search.findings;
     let offer =
         Memo::new(move |_| findings.with(|findings| findings.offers.get(index).cloned().unwrap_or_default()));
-    // An old answer keeps the goal that it belongs to.
-    let goal = Memo::new(move |before: Option<&AskedGoal>| {
-        let is_old = offer.with(|offer| offer.is_old && offer.answer.is_some());
-        before.copied().filter(|_| is_old).unwrap_or_else(|| findings.with(super::findings::Findings::goal))
-    });
+    let goal = Memo::new(move |_| findings.with(Findings::goal));
     let currency = move || {
         findings
             .with(|findings| findings.asked.as_ref().map_or(String::new(), |asked| asked.currency.clone()))
@@ -126,7 +122,7 @@ fn Card(index: usize) -> impl IntoView {
         <article
             class="gpu-card"
             class:selected=is_selected
-            style:--series=series_colour(index)
+            style:--series=move || offer.with(|offer| GpuMark::of(&offer.gpu.id).colour)
             data-spans=spans
             aria-label=move || offer.with(|offer| offer.gpu.name.clone())
         >
@@ -138,12 +134,12 @@ fn Card(index: usize) -> impl IntoView {
 }
 
 fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, longest: f64) -> AnyView {
-    let name = offer.gpu.name.clone();
+    let (name, mark) = (offer.gpu.name.clone(), GpuMark::of(&offer.gpu.id));
     let price = price_text(&offer.gpu, currency);
     let head = |trust: Option<Trust>| {
         view! {
             <header>
-                <h2>{name.clone()}</h2>
+                <h2><GpuSign mark />{name.clone()}</h2>
                 <small>{price.clone()}</small>
                 {trust.map(|trust| view! { <TrustMark trust /> })}
             </header>
@@ -166,7 +162,7 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
             format!("Misses {}. This is its best plan.", limit_text(days))
         }
         (FoundUnmet::TooExpensive { tokens, .. }, _) => {
-            format!("Over the budget, which trains {} tokens.", super::verdict::rounded_count(*tokens))
+            format!("Over the budget, which trains {} tokens.", rounded_count(*tokens))
         }
         _ => "No price is known. Enter one per GPU-hour.".to_string(),
     });
@@ -205,9 +201,9 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
                         <strong>{cost}</strong> " " <small>{cost_range}</small>
                     </dd></div>
                     <div><dt title=ENERGY_HINT>"Energy"</dt><dd>{energy} " " <small>{energy_spread}</small></dd></div>
-                    <div><dt>"Tokens/s/GPU"</dt><dd>{three_digits(found.tokens_per_s_per_gpu)}</dd></div>
+                    <div><dt>"Tokens/s/GPU"</dt><dd>{group_three_digits(found.tokens_per_s_per_gpu)}</dd></div>
                     <div><dt>"MFU"</dt><dd>{percent(found.mfu)}</dd></div>
-                    <div><dt>"Tokens per step"</dt><dd>{million(found.batch_tokens)}</dd></div>
+                    <div><dt>"Tokens per step"</dt><dd>{rounded_count(found.batch_tokens)}</dd></div>
                 </dl>
             </div>
         </div>

@@ -20,10 +20,27 @@ fn rounded(days: f64) -> f64 {
     if days >= 10.0 { days.round() } else { (days * 10.0).round().max(1.0) / 10.0 }
 }
 
-/// Returns the pixels from the top of the axes to a number of days; the axis is logarithmic.
+/// Half the height of the label, with a margin, in CSS pixels.
+const HALF_LABEL: f64 = 16.0;
+
+/// Returns the pixels from the top of the axes to a number of days; the axis is logarithmic. The label stays inside of the axes,
+/// so that it never covers their ticks.
 fn place(frame: ChartFrame, days: f64) -> f64 {
+    exact_place(frame, days).clamp(HALF_LABEL, frame.height - HALF_LABEL)
+}
+
+fn exact_place(frame: ChartFrame, days: f64) -> f64 {
     let (bottom, top) = frame.y;
-    ((top - log10(days)) / (top - bottom) * frame.height).clamp(0.0, frame.height)
+    (top - log10(days)) / (top - bottom) * frame.height
+}
+
+/// Returns the sign after the days: where the deadline is, or that it can be moved.
+fn sign(frame: ChartFrame, days: f64) -> &'static str {
+    match exact_place(frame, days) {
+        place if place < 0.0 => "↑",
+        place if place > frame.height => "↓",
+        _ => "↕",
+    }
 }
 
 /// Returns the days at pixels from the top of the axes.
@@ -84,7 +101,7 @@ pub(super) fn DeadlineRule(
         for (name, pixels) in [("top", top), ("left", frame.left), ("width", frame.width)] {
             let _ = HtmlElement::style(&rule).set_property(name, &format!("{pixels:.1}px"));
         }
-        label.set_text_content(Some(&format!("{text} ↕")));
+        label.set_text_content(Some(&format!("{text} {}", sign(frame, days()))));
     });
     let release = move || {
         if !is_held.get_untracked() {
@@ -185,7 +202,9 @@ mod tests {
         assert!((place(frame, 100.0) - 150.0).abs() < 1e-9);
         assert_eq!(days_at(frame, 150.0), 100.0);
         assert_eq!(days_at(frame, 1000.0), 10.0);
-        assert_eq!(place(frame, 1e6), 0.0);
+        assert_eq!((place(frame, 1e6), sign(frame, 1e6)), (HALF_LABEL, "↑"));
+        assert_eq!((place(frame, 1.0), sign(frame, 1.0)), (300.0 - HALF_LABEL, "↓"));
+        assert_eq!(sign(frame, 100.0), "↕");
         assert_eq!((rounded(45.4), rounded(7.26)), (45.0, 7.3));
         assert_eq!(moved_by_key(60.0, "ArrowDown"), Some(59.0));
         assert_eq!(moved_by_key(8.0, "ArrowUp"), Some(8.1));

@@ -32,10 +32,13 @@ enum WorkerState {
     Broken,
 }
 
-/// What the search found so far. What belongs to the previous question stays until it is replaced.
+/// What the search found. The answer to a question stays until every GPU type of the next question is answered: then all of
+/// it is replaced at once, so that no part of the page mixes two answers. Only the first answer is shown while it grows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Findings {
-    /// The question; none before the first answer.
+    /// The question, as a query; the search worker got it.
+    pub(super) query: String,
+    /// The question as the worker read it; none before the first answer.
     pub(super) asked: Option<AskedQuestion>,
     /// What was found for each GPU type of the question.
     pub(super) offers: Vec<OfferFindings>,
@@ -43,9 +46,11 @@ pub(super) struct Findings {
     pub(super) problems: Vec<Problem>,
     /// Whether the latest question is fully answered.
     pub(super) is_done: bool,
-    /// Whether anything here belongs to the previous question: from a change of the question until every GPU type is answered.
-    /// It stays so while the question has problems.
+    /// Whether this answers the previous question: from a change of the question until every GPU type is answered. It stays so
+    /// while the question has problems.
     pub(super) is_behind: bool,
+    /// What was found for the latest question, while it is searched and this answers the previous one.
+    next: Option<Box<Findings>>,
 }
 
 /// What was found for a GPU type.
@@ -55,47 +60,45 @@ pub(super) struct OfferFindings {
     /// The best plan on each number of GPUs, ascending.
     pub(super) points: Vec<FoundPlan>,
     pub(super) answer: Option<FoundAnswer>,
-    /// Whether the answer belongs to the previous question.
-    pub(super) is_old: bool,
-    /// Whether the points belong to the previous question.
-    has_old_points: bool,
-}
-
-impl OfferFindings {
-    /// Drops the points of the previous question before the first of this one is added.
-    fn drop_old_points(&mut self) {
-        if std::mem::take(&mut self.has_old_points) {
-            self.points.clear();
-        }
-    }
 }
 
 impl Findings {
-    /// Adds what the worker says about the latest question.
-    fn hear(&mut self, news: SearchNews) {
+    /// Adds what the worker says about the latest question. Returns whether that changes what is shown.
+    fn hear(&mut self, news: SearchNews) -> bool {
+        if let SearchNews::Refused(refusals) = news {
+            self.problems = refusals.into_iter().map(Problem::from).collect();
+            self.is_done = true;
+            self.next = None;
+            return true;
+        }
+        let was_refused = matches!(news, SearchNews::Asked(_)) && !self.problems.is_empty();
+        if was_refused {
+            self.problems.clear();
+        }
+        let Some(mut next) = self.next.take() else {
+            self.add(news);
+            return true;
+        };
+        next.add(news);
+        let is_due = next.is_answered() || next.is_done;
+        match is_due {
+            true => *self = *next,
+            false => self.next = Some(next),
+        }
+        is_due || was_refused
+    }
+
+    /// Adds what the worker says about the question that this answers.
+    fn add(&mut self, news: SearchNews) {
         match news {
-            SearchNews::Refused(refusals) => {
-                self.problems = refusals.into_iter().map(Problem::from).collect();
-                self.is_done = true;
-            }
+            SearchNews::Refused(_) => {}
             SearchNews::Asked(asked) => {
-                self.problems.clear();
-                let mut before = std::mem::take(&mut self.offers);
-                let offer = |gpu: &AskedGpu| {
-                    let old = before.iter_mut().find(|offer| offer.gpu.id == gpu.id).map(std::mem::take);
-                    OfferFindings {
-                        gpu: gpu.clone(),
-                        is_old: true,
-                        has_old_points: true,
-                        ..old.unwrap_or_default()
-                    }
-                };
+                let offer = |gpu: &AskedGpu| OfferFindings { gpu: gpu.clone(), ..OfferFindings::default() };
                 self.offers = asked.offers.iter().map(offer).collect();
                 self.asked = Some(asked);
             }
             SearchNews::Point { offer, plan } => {
                 let Some(offer) = self.offers.get_mut(offer) else { return };
-                offer.drop_old_points();
                 match offer.points.binary_search_by_key(&plan.gpus, |point| point.gpus) {
                     Ok(place) => offer.points[place] = *plan,
                     Err(place) => offer.points.insert(place, *plan),
@@ -103,22 +106,24 @@ impl Findings {
             }
             SearchNews::Answered { offer, answer } => {
                 let Some(offer) = self.offers.get_mut(offer) else { return };
-                offer.drop_old_points();
                 offer.answer = Some(*answer);
-                offer.is_old = false;
-                self.is_behind = self.offers.iter().any(|offer| offer.is_old);
             }
-            SearchNews::Done => {
-                self.is_done = true;
-                self.is_behind = false;
-            }
+            SearchNews::Done => self.is_done = true,
         }
     }
 
-    /// Marks everything as the answer to the previous question.
-    fn fall_behind(&mut self) {
-        self.is_done = false;
-        self.is_behind = self.asked.is_some();
+    /// Begins with another question, given as a query.
+    fn ask(&mut self, query: String) {
+        let next = Findings { query, ..Findings::default() };
+        match self.is_answered() {
+            true => {
+                self.is_done = false;
+                self.is_behind = true;
+                self.next = Some(Box::new(next));
+            }
+            // Nothing of a search that was given up is worth showing.
+            false => *self = Findings { problems: std::mem::take(&mut self.problems), ..next },
+        }
     }
 
     /// Returns the goal of the question.
@@ -170,20 +175,31 @@ impl Findings {
 
     /// Returns the best plan of the best GPU type, once every GPU type is answered.
     pub(super) fn best_plan(&self) -> Option<&FoundPlan> {
-        if self.offers.iter().any(|offer| offer.answer.is_none()) {
+        if !self.is_answered() {
             return None;
         }
         self.offers[self.best()?].answer.as_ref()?.plan.as_ref()
     }
 
-    /// Whether every GPU type is answered, by this question or the previous one.
+    /// Whether every GPU type is answered.
     pub(super) fn is_answered(&self) -> bool {
         !self.offers.is_empty() && self.offers.iter().all(|offer| offer.answer.is_some())
     }
 
-    /// Whether any GPU type is still to be answered.
+    /// Whether the latest question is still to be answered.
     pub(super) fn is_searching(&self) -> bool {
-        !self.is_done && self.offers.iter().any(|offer| offer.is_old || offer.answer.is_none())
+        self.next.is_some() || !self.is_done && !self.is_answered()
+    }
+
+    /// Returns the plans that were found, of every GPU type.
+    pub(super) fn plans(&self) -> impl Iterator<Item = (&OfferFindings, &FoundPlan)> {
+        self.offers.iter().flat_map(|offer| {
+            let of_answer = offer.answer.iter().flat_map(|answer| {
+                let published = answer.published.iter().map(|(_, plan)| plan);
+                answer.plan.iter().chain(&answer.safe).chain(&answer.layouts).chain(published)
+            });
+            of_answer.chain(&offer.points).map(move |plan| (offer, plan))
+        })
     }
 }
 
@@ -205,11 +221,14 @@ impl Search {
         Effect::new(move |before: Option<()>| {
             let query = question.with(link::write);
             if search.state.get() == WorkerState::Ready {
-                search.findings.update(Findings::fall_behind);
+                let is_first = search.number.get_untracked() == 0;
+                // From now on, news of the previous question is old.
+                search.number.update(|number| *number += 1);
+                search.findings.update(|findings| findings.ask(query.clone()));
                 // The first question needs no pause.
-                match before.is_some() && search.number.get_untracked() > 0 {
-                    true => ask(query),
-                    false => search.ask(query),
+                match before.is_none() || is_first {
+                    true => search.ask(query),
+                    false => ask(query),
                 }
             }
         });
@@ -224,8 +243,6 @@ impl Search {
     fn ask(self, query: String) {
         // `try_`: the page may have been left meanwhile.
         let Some(number) = self.number.try_get_untracked() else { return };
-        let number = number + 1;
-        self.number.set(number);
         let request = SearchRequest { number, query };
         let sent = self
             .worker
@@ -240,7 +257,7 @@ impl Search {
             None => self.state.set(WorkerState::Broken),
             Some(SearchReply::Ready) => self.state.set(WorkerState::Ready),
             Some(SearchReply::News { number, news }) if number == self.number.get_untracked() => {
-                self.findings.update(|findings| findings.hear(news));
+                self.findings.maybe_update(|findings| findings.hear(news));
             }
             Some(SearchReply::News { .. }) => {}
         }
@@ -287,38 +304,63 @@ pub(super) mod tests {
         assert!(!findings.is_searching());
     }
 
-    #[test]
-    fn old_answers_stay_until_they_are_replaced() {
-        let mut findings = answered(&[("H100", Some(plan(1024, 58.0, 4e6)))]);
-        let asked = findings.asked.clone().expect("a question");
-        findings.fall_behind();
-        assert!(findings.is_behind);
-        findings.hear(SearchNews::Asked(asked));
-        assert!(findings.offers[0].is_old && findings.offers[0].answer.is_some());
-        assert!(findings.is_searching());
-        findings.hear(SearchNews::Point { offer: 0, plan: Box::new(plan(64, 900.0, 4e6)) });
-        findings.hear(SearchNews::Point { offer: 0, plan: Box::new(plan(32, 1800.0, 4e6)) });
-        let counts: Vec<u32> = findings.offers[0].points.iter().map(|point| point.gpus).collect();
-        assert_eq!(counts, [32, 64]);
-        // The answer is still the old one.
-        assert!(findings.offers[0].is_old && findings.is_searching() && findings.is_behind);
-        findings.hear(SearchNews::Answered { offer: 0, answer: Box::default() });
-        assert!(!findings.offers[0].is_old && !findings.is_searching() && !findings.is_behind);
+    fn point(offer: usize, gpus: u32) -> SearchNews {
+        SearchNews::Point { offer, plan: Box::new(plan(gpus, 900.0, 4e6)) }
+    }
+
+    fn answer(offer: usize, gpus: u32) -> SearchNews {
+        let plan = Some(plan(gpus, 50.0, 2e6));
+        SearchNews::Answered { offer, answer: Box::new(FoundAnswer { plan, ..FoundAnswer::default() }) }
     }
 
     #[test]
-    fn answers_are_behind_until_every_gpu_type_is_answered() {
+    fn an_answer_is_replaced_as_a_whole_once_every_gpu_type_is_answered() {
         let mut findings =
             answered(&[("H100", Some(plan(1024, 58.0, 4e6))), ("B200", Some(plan(512, 59.0, 3e6)))]);
-        let asked = findings.asked.clone().expect("a question");
-        findings.fall_behind();
-        findings.hear(SearchNews::Asked(asked));
-        findings.hear(SearchNews::Answered { offer: 1, answer: Box::default() });
-        assert!(findings.is_behind && !findings.offers[1].is_old);
-        findings.hear(SearchNews::Answered { offer: 0, answer: Box::default() });
-        assert!(!findings.is_behind);
-        findings.fall_behind();
+        let before = findings.clone();
+        let asked = AskedQuestion { tokens: 5e12, ..before.asked.clone().expect("a question") };
+        findings.ask("t=5T".into());
+        for news in [SearchNews::Asked(asked), point(0, 64), answer(1, 96), point(1, 32)] {
+            findings.hear(news);
+            assert!(findings.is_behind && findings.is_searching());
+            let shown = (&findings.asked, &findings.offers, &findings.query);
+            assert_eq!(shown, (&before.asked, &before.offers, &before.query));
+        }
+        findings.hear(answer(0, 80));
+        assert!(!findings.is_behind && !findings.is_searching());
+        assert_eq!(findings.query, "t=5T");
+        assert_eq!(findings.best_plan().map(|plan| plan.gpus), Some(80));
+        // Points that arrive later are added.
+        findings.hear(point(0, 72));
+        let counts: Vec<u32> = findings.offers[0].points.iter().map(|point| point.gpus).collect();
+        assert_eq!(counts, [64, 72]);
+    }
+
+    #[test]
+    fn the_first_answer_is_shown_while_it_grows() {
+        let mut findings = Findings::default();
+        assert!(findings.is_searching());
+        findings.ask(String::new());
+        findings.hear(SearchNews::Asked(AskedQuestion {
+            offers: vec![AskedGpu::default(), AskedGpu::default()],
+            ..AskedQuestion::default()
+        }));
+        findings.hear(answer(1, 96));
+        assert!(findings.offers[1].answer.is_some() && findings.is_searching() && !findings.is_behind);
+        assert_eq!(findings.best_plan(), None);
+    }
+
+    #[test]
+    fn a_refused_question_keeps_the_previous_answer() {
+        let mut findings = answered(&[("H100", Some(plan(1024, 58.0, 4e6)))]);
+        findings.ask("by=soon".into());
         findings.hear(SearchNews::Refused(Vec::new()));
-        assert!(findings.is_behind);
+        assert!(findings.is_behind && !findings.is_searching());
+        assert_eq!(findings.best_plan().map(|plan| plan.gpus), Some(1024));
+        let asked = findings.asked.clone().expect("a question");
+        findings.ask("by=50d".into());
+        findings.hear(SearchNews::Asked(asked));
+        findings.hear(answer(0, 80));
+        assert!(!findings.is_behind);
     }
 }

@@ -7,8 +7,9 @@ use super::findings::Findings;
 use super::plan_chart::{ChartCursor, CursorStep, PlanChart, PlanLine, PlanPoint};
 use super::state::Y_KEY;
 use super::verdict::{cost_texts, energy_range, money};
-use crate::components::chart::{Chart, ChartFrame, png, series_colour};
+use crate::components::chart::{Chart, ChartFrame, png};
 use crate::components::copy::save_address;
+use crate::components::gpu_mark::{GpuMark, GpuSign};
 use crate::components::numbers::{Numbers, Table};
 use crate::message::search::{AskedGoal, FoundPlan, Spread, Trust};
 use leptos::ev::KeyboardEvent;
@@ -193,9 +194,9 @@ pub(super) fn Front() -> impl IntoView {
         });
     };
     view! {
-        <section class="front panel-card" aria-labelledby="front-title" class:stale=move || findings.with(|findings| findings.is_behind)>
+        <section class="front panel-card" aria-labelledby="front-title" class:stale=move || plan.is_outdated()>
             <header>
-                <h2 id="front-title">"Fewer GPUs or fewer days"</h2>
+                <h2 id="front-title">{move || format!("{} by number of GPUs", quantity.get().title())}</h2>
                 <div class="segments" role="group" aria-label="Quantity">
                     {FrontQuantity::ALL.map(|each| view! {
                         <button
@@ -243,9 +244,9 @@ pub(super) fn Front() -> impl IntoView {
 }
 
 /// Returns what the page says about a point under the pointer.
-fn reading((colour, point): (usize, &PlanPoint)) -> impl IntoView + use<> {
+fn reading((mark, point): (GpuMark, &PlanPoint)) -> impl IntoView + use<> {
     view! {
-        <li style:--series=series_colour(colour)><strong>{point.text.clone()}</strong> " " <small>{point.layout.clone()}</small></li>
+        <li><GpuSign mark /><strong>{point.text.clone()}</strong> " " <small>{point.layout.clone()}</small></li>
     }
 }
 
@@ -276,10 +277,9 @@ fn chart(findings: &Findings, quantity: FrontQuantity, shown: Option<(String, u3
     let lines: Vec<PlanLine> = findings
         .offers
         .iter()
-        .enumerate()
-        .map(|(colour, offer)| PlanLine {
+        .map(|offer| PlanLine {
             name: offer.gpu.name.clone(),
-            colour,
+            mark: GpuMark::of(&offer.gpu.id),
             points: useful(&offer.points, findings.goal())
                 .filter_map(|plan| point((&offer.gpu.id, &offer.gpu.name), plan))
                 .collect(),

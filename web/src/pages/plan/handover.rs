@@ -1,48 +1,116 @@
-//! What the two programs of the Plan page tell each other, apart from the address: the first one loads the second, and
-//! names the best plan.
+//! What the two programs of the Plan page tell each other, apart from the address: the first one loads the second and names
+//! the best plan; the second one names the figures of the shown plan, which no search may have found.
 
+use crate::message::search::Spread;
 use leptos::prelude::*;
+use leptos::wasm_bindgen::closure::Closure;
 use leptos::wasm_bindgen::{JsCast, JsValue};
 use leptos::web_sys::{Event, HtmlElement, HtmlScriptElement};
+use trainplan_shared::units::parse_count;
 
 /// The id of the element that the details are drawn in.
 pub(crate) const DETAILS_ID: &str = "details";
 
-/// The attribute of that element with the best plan, as a query.
-const BEST: &str = "data-best";
+/// The best plan for a question, both as queries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BestPlan {
+    pub(crate) question: String,
+    pub(crate) plan: String,
+}
 
-/// The event on that element after a change of [`BEST`].
-const CHANGED: &str = "bestplan";
+/// The figures of the shown plan.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PlanFigures {
+    /// The plan, as a query.
+    pub(crate) plan: String,
+    /// Days to train; none if there are none, as for a proxy.
+    pub(crate) days: Option<Spread>,
+    pub(crate) cost: Option<Spread>,
+}
+
+/// The attributes of that element with the best plan, and with the figures of the shown one.
+const BEST: &str = "data-best";
+const QUESTION: &str = "data-question";
+const SHOWN: &str = "data-shown";
+const FIGURES: &str = "data-figures";
+
+/// The event on that element after a change of these attributes.
+const CHANGED: &str = "handover";
 
 /// Returns the element for the details, if this is the Plan page.
 pub(crate) fn details_element() -> Option<HtmlElement> {
     document().get_element_by_id(DETAILS_ID)?.dyn_into().ok()
 }
 
-/// Tells the program of the details which plan is the best one; none while the first search runs.
-pub(super) fn name_best(plan: Option<&str>) {
+fn read(attribute: &str) -> Option<String> {
+    details_element()?.get_attribute(attribute)
+}
+
+/// Sets attributes, or removes those without a text, and says so.
+fn tell<const N: usize>(attributes: [(&str, Option<String>); N]) {
     let Some(element) = details_element() else { return };
-    // Neither call fails: the attribute's name is valid, and the event is not dispatched yet.
-    let _ = match plan {
-        Some(query) => element.set_attribute(BEST, query),
-        None => element.remove_attribute(BEST),
-    };
+    for (name, text) in attributes {
+        // It does not fail: the name is valid.
+        let _ = match text {
+            Some(text) => element.set_attribute(name, &text),
+            None => element.remove_attribute(name),
+        };
+    }
     if let Ok(event) = Event::new(CHANGED) {
         let _ = element.dispatch_event(&event);
     }
 }
 
-/// Returns the best plan, as a query. It follows what the first program says.
-pub(crate) fn best_plan() -> ReadSignal<Option<String>> {
-    let read = || details_element().and_then(|element| element.get_attribute(BEST));
-    let best = RwSignal::new(read());
+/// Returns what `read` returns now and after each change.
+fn hear<T: PartialEq + Send + Sync + 'static>(read: fn() -> Option<T>) -> ReadSignal<Option<T>> {
+    let heard = RwSignal::new(read());
     if let Some(element) = details_element() {
-        let heard = leptos::wasm_bindgen::closure::Closure::<dyn FnMut()>::new(move || best.set(read()));
-        let _ = element.add_event_listener_with_callback(CHANGED, heard.as_ref().unchecked_ref());
-        // The details stay for as long as the page.
-        heard.forget();
+        let changed = Closure::<dyn FnMut()>::new(move || {
+            // `try_`: the page may have been left meanwhile.
+            let now = read();
+            if heard.try_with_untracked(|before| *before != now) == Some(true) {
+                heard.set(now);
+            }
+        });
+        let _ = element.add_event_listener_with_callback(CHANGED, changed.as_ref().unchecked_ref());
+        // The element stays for as long as the page.
+        changed.forget();
     }
-    best.read_only()
+    heard.read_only()
+}
+
+/// Tells the program of the details which plan is the best one; none while the first search runs.
+pub(super) fn name_best(best: Option<BestPlan>) {
+    let (question, plan) = best.map(|BestPlan { question, plan }| (question, plan)).unzip();
+    tell([(QUESTION, question), (BEST, plan)]);
+}
+
+/// Returns the best plan. It follows what the first program says.
+pub(crate) fn best_plan() -> ReadSignal<Option<BestPlan>> {
+    hear(|| Some(BestPlan { question: read(QUESTION)?, plan: read(BEST)? }))
+}
+
+/// Tells the first program the figures of the shown plan.
+pub(crate) fn name_figures(figures: PlanFigures) {
+    let PlanFigures { plan, days, cost } = figures;
+    let ends = |spread: Spread| format!("{} {} {}", spread.low, spread.mid, spread.high);
+    let text = [days.map(ends), cost.map(ends)].into_iter().flatten().collect::<Vec<_>>().join(" ");
+    tell([(SHOWN, Some(plan)), (FIGURES, Some(text))]);
+}
+
+/// Returns the figures of the shown plan. They follow what the program of the details says.
+pub(super) fn shown_figures() -> ReadSignal<Option<PlanFigures>> {
+    hear(|| {
+        let (days, cost) = spreads(&read(FIGURES)?);
+        Some(PlanFigures { plan: read(SHOWN)?, days, cost })
+    })
+}
+
+fn spreads(text: &str) -> (Option<Spread>, Option<Spread>) {
+    let numbers: Vec<f64> = text.split(' ').filter_map(parse_count).collect();
+    let mut spreads =
+        numbers.chunks_exact(3).map(|ends| Spread { low: ends[0], mid: ends[1], high: ends[2] });
+    (spreads.next(), spreads.next())
 }
 
 /// Loads the program of the details.
@@ -57,4 +125,18 @@ pub(super) fn load_details() -> Result<(), JsValue> {
     script.set_src(&meta.get_attribute("content").unwrap_or_default());
     document.head().ok_or(JsValue::NULL)?.append_child(&script)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_read_as_they_were_written() {
+        let days = Spread { low: 58.5, mid: 60.0, high: 66.0 };
+        assert_eq!(spreads("58.5 60 66"), (Some(days), None));
+        let cost = Spread { low: 1e6, mid: 2e6, high: 3e6 };
+        assert_eq!(spreads("58.5 60 66 1000000 2000000 3000000"), (Some(days), Some(cost)));
+        assert_eq!(spreads(""), (None, None));
+    }
 }

@@ -6,6 +6,7 @@ use super::saved::SaveButton;
 use super::state::ORDER_KEY;
 use super::trust::{TrustText, trust_text};
 use super::verdict::{cost_texts, unbroken};
+use crate::components::gpu_mark::{GpuMark, GpuSign};
 use crate::message::search::FoundPlan;
 use leptos::prelude::*;
 use std::cmp::Ordering;
@@ -134,6 +135,7 @@ pub(super) fn Layouts() -> impl IntoView {
             })
         })
     };
+    let mark = Memo::new(move |_| offer.with(|offer| Some(GpuMark::of(&offer.as_ref()?.gpu.id))));
     let currency = Memo::new(move |_| {
         findings
             .with(|findings| findings.asked.as_ref().map_or(String::new(), |asked| asked.currency.clone()))
@@ -167,9 +169,9 @@ pub(super) fn Layouts() -> impl IntoView {
         <section
             class="layouts panel-card"
             aria-labelledby="layouts-title"
-            class:stale=move || findings.with(|findings| findings.is_behind)
+            class:stale=move || plan.is_outdated()
         >
-            <header><h2 id="layouts-title">{title}</h2></header>
+            <header><h2 id="layouts-title">{move || mark.get().map(|mark| view! { <GpuSign mark /> })}{title}</h2></header>
             {move || others.get().map(|(listed, shown)| view! {
                 <p class="other-count">
                     {format!("The plan below runs on {} GPUs. This table is for {}.", group_digits(shown.into()), group_digits(listed.into()))}

@@ -10,6 +10,11 @@ pub(crate) fn read(text: &str) -> Locks {
     Locks::parse(text, Field::Lock).unwrap_or_default()
 }
 
+/// Returns the values that a lock leaves to the search: `8`, `4 or 8` or `not full`.
+pub(crate) fn lock_text(lock: &Lock) -> String {
+    format!("{}{}", if lock.excludes { "not " } else { "" }, lock.values.join(" or "))
+}
+
 /// The locks of the question; a click removes one.
 #[component]
 pub(super) fn LockChips() -> impl IntoView {
@@ -20,9 +25,8 @@ pub(super) fn LockChips() -> impl IntoView {
             <p class="chips locks">
                 <span>"Locked:"</span>
                 {move || read(&locks.get()).0.into_iter().map(|lock| {
-                    let Lock { field, values, excludes } = lock;
-                    let sign = if excludes { " not" } else { "" };
-                    let text = format!("{}{sign} {}", field.label(), values.join(" or "));
+                    let field = lock.field;
+                    let text = format!("{} {}", field.label(), lock_text(&lock));
                     let remove = move |_| {
                         let text = read(&locks.get_untracked()).without(field).to_string();
                         plan.state.refine(Field::Lock, &text);

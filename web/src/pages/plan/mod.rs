@@ -7,6 +7,7 @@ mod deadline_rule;
 mod findings;
 mod front;
 pub(crate) mod handover;
+mod headline;
 mod import;
 mod layouts;
 pub(crate) mod locks;
@@ -22,7 +23,8 @@ pub(crate) mod verdict;
 use crate::address::{Address, name_page};
 use crate::components::field::{AddressProblems, Problems};
 use crate::message::search::FoundPlan;
-use findings::Search;
+use findings::{Findings, Search};
+use handover::BestPlan;
 use leptos::prelude::*;
 use question::has_scenario;
 use state::PlanState;
@@ -38,6 +40,8 @@ struct Planner {
     address: Address,
     question: Memo<Spec>,
     search: Search,
+    /// Whether the user asked for a printed report that is still to be printed.
+    wants_print: RwSignal<bool>,
 }
 
 impl Planner {
@@ -50,10 +54,10 @@ impl Planner {
         let mut search = None;
         let state = PlanState::provide(|question| {
             let started = *search.insert(Search::start(question));
-            Memo::new(move |before: Option<&Option<String>>| {
-                started.findings.with(|findings| match findings.is_searching() || !findings.is_answered() {
-                    true => before.cloned().flatten(),
-                    false => findings.best_plan().map(|plan| plan.query.clone()),
+            Memo::new(move |_| {
+                started.findings.with(|findings| {
+                    let plan = findings.best_plan()?.query.clone();
+                    Some(BestPlan { question: findings.query.clone(), plan })
                 })
             })
         });
@@ -65,7 +69,9 @@ impl Planner {
             problems.filter(|problem| !has_scenario || !problem.field.is_of_scenario()).collect()
         });
         provide_context(Problems(problems));
-        let planner = Planner { state, address: state.address, question: state.question, search };
+        let wants_print = RwSignal::new(false);
+        let planner =
+            Planner { state, address: state.address, question: state.question, search, wants_print };
         provide_context(planner);
         planner
     }
@@ -83,9 +89,25 @@ impl Planner {
         self.state.spec.with(|spec| spec.iter().filter(is_of_plan).eq(own.iter().filter(is_of_plan)))
     }
 
+    /// Whether what the page shows is not the answer to what is typed: another one is searched, or a field has a problem.
+    fn is_outdated(self) -> bool {
+        self.search.findings.with(|findings| findings.is_behind) || self.cannot_run()
+    }
+
+    /// Whether the address describes a plan that can't run.
+    fn cannot_run(self) -> bool {
+        self.state.scenario.with(|scenario| scenario.as_ref().is_err_and(|problems| !problems.is_empty()))
+    }
+
+    /// Whether the search found no plan, so that there are no details to show.
+    fn has_no_plan(self) -> bool {
+        let found_none = |findings: &Findings| findings.is_answered() && findings.best_plan().is_none();
+        !self.address.with_spec(has_scenario) && self.search.findings.with(found_none)
+    }
+
     /// Loads the program of the details once something is answered, and tells it the best plan.
     fn hand_over(self) {
-        Effect::new(move |_| handover::name_best(self.state.best.get().as_deref()));
+        Effect::new(move |_| handover::name_best(self.state.best.get()));
         Effect::new(move |is_loaded: Option<bool>| {
             if is_loaded == Some(true) {
                 return true;
@@ -105,6 +127,7 @@ pub(crate) fn PlanPage() -> impl IntoView {
     name_page(|| "Plan".into());
     let planner = Planner::provide();
     planner.hand_over();
+    report::print_when_answered(planner);
     saved::SavedPlans::provide();
     view! {
         <palette::Palette />
@@ -121,7 +144,8 @@ pub(crate) fn PlanPage() -> impl IntoView {
             <div
                 id=handover::DETAILS_ID
                 class="details"
-                class:stale=move || planner.search.findings.with(|findings| findings.is_behind)
+                class:stale=move || planner.is_outdated()
+                hidden=move || planner.has_no_plan()
             ></div>
         </div>
     }

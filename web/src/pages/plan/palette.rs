@@ -75,12 +75,12 @@ impl PageCommand {
             PageCommand::Visit(path) => drop(window().location().assign(path)),
             PageCommand::Undo => address::undo(),
             PageCommand::Redo => address::redo(),
-            PageCommand::Print => drop(window().print()),
+            PageCommand::Print => planner.wants_print.set(true),
         }
     }
 }
 
-fn focus(id: &str) {
+pub(super) fn focus(id: &str) {
     let element = document().get_element_by_id(id).and_then(|element| element.dyn_into::<HtmlElement>().ok());
     if let Some(element) = element {
         element.scroll_into_view();

@@ -1,6 +1,7 @@
 //! The drawing of all plans: GPUs against days, cost or energy, with a line and a band for each GPU type.
 
-use crate::components::chart::{Drawing, Figure, axis, legend_text, series_colour, series_symbol};
+use crate::components::chart::{Drawing, Figure, axis, legend_text};
+use crate::components::gpu_mark::GpuMark;
 use serde_json::{Value, json};
 
 /// Plans over GPU counts, with a line and a band for each GPU type.
@@ -45,11 +46,11 @@ impl PlanChart {
         self.lines.get(cursor.line)?.points.get(cursor.point)
     }
 
-    /// Returns the points with these keys, in the order of the lines, each with the index of its colour.
-    pub(super) fn with_keys(&self, keys: &[String]) -> Vec<(usize, &PlanPoint)> {
+    /// Returns the points with these keys, in the order of the lines, each with the mark of its GPU type.
+    pub(super) fn with_keys(&self, keys: &[String]) -> Vec<(GpuMark, &PlanPoint)> {
         let lines = self.lines.iter().filter_map(|line| {
             let point = line.points.iter().find(|point| keys.contains(&point.key))?;
-            Some((line.colour, point))
+            Some((line.mark, point))
         });
         lines.collect()
     }
@@ -104,11 +105,10 @@ fn nearest(points: &[PlanPoint], gpus: f64) -> Option<usize> {
 }
 
 /// The plans of a GPU type.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct PlanLine {
     pub(super) name: String,
-    /// The index of the colour, as in [`series_colour`].
-    pub(super) colour: usize,
+    pub(super) mark: GpuMark,
     pub(super) points: Vec<PlanPoint>,
 }
 
@@ -142,7 +142,7 @@ impl From<PlanChart> for Drawing {
 fn plans(chart: &PlanChart, ink: &str) -> (Vec<Value>, Value) {
     let mut traces = Vec::new();
     for line in &chart.lines {
-        let colour = series_colour(line.colour);
+        let colour = line.mark.colour;
         let ahead = line.points.iter().map(|point| (point.gpus, point.high));
         let back = line.points.iter().rev().map(|point| (point.gpus, point.low));
         let (x, y): (Vec<f64>, Vec<f64>) = ahead.chain(back).unzip();
@@ -152,7 +152,7 @@ fn plans(chart: &PlanChart, ink: &str) -> (Vec<Value>, Value) {
         }));
     }
     for line in &chart.lines {
-        let colour = series_colour(line.colour);
+        let colour = line.mark.colour;
         let of = |value: fn(&PlanPoint) -> Value| line.points.iter().map(value).collect::<Value>();
         traces.push(json!({
             "type": "scatter", "mode": "lines+markers", "name": legend_text(&line.name),
@@ -176,7 +176,7 @@ fn plans(chart: &PlanChart, ink: &str) -> (Vec<Value>, Value) {
         traces.push(json!({
             "type": "scatter", "mode": "markers", "x": [point.gpus], "y": [point.value], "hoverinfo": "skip",
             "marker": {
-                "color": series_colour(chart.lines[cursor.line].colour), "size": 14,
+                "color": chart.lines[cursor.line].mark.colour, "size": 14,
                 "line": { "width": 3, "color": ink },
             },
         }));
@@ -207,7 +207,7 @@ fn plans(chart: &PlanChart, ink: &str) -> (Vec<Value>, Value) {
             json!({
                 "text": legend_text(&line.name), "x": log10(x), "y": log10(y),
                 "xanchor": "left", "xshift": 8, "yshift": shift, "showarrow": false,
-                "font": { "color": series_colour(line.colour) },
+                "font": { "color": line.mark.colour },
             })
         })
         .collect();
@@ -233,7 +233,7 @@ fn plans(chart: &PlanChart, ink: &str) -> (Vec<Value>, Value) {
 
 /// Returns Plotly's symbol of a point: filled if it was measured.
 fn symbol(line: &PlanLine, point: &PlanPoint) -> Value {
-    let symbol = series_symbol(line.colour);
+    let symbol = line.mark.symbol;
     if point.is_measured { symbol.into() } else { format!("{symbol}-open").into() }
 }
 
@@ -296,7 +296,11 @@ mod tests {
     fn line(points: &[(f64, f64)]) -> PlanLine {
         let point =
             |(gpus, value): &(f64, f64)| PlanPoint { gpus: *gpus, value: *value, ..PlanPoint::default() };
-        PlanLine { points: points.iter().map(point).collect(), ..PlanLine::default() }
+        PlanLine {
+            name: String::new(),
+            mark: GpuMark::of("h100"),
+            points: points.iter().map(point).collect(),
+        }
     }
 
     #[test]

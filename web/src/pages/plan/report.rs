@@ -2,20 +2,41 @@
 
 use super::Planner;
 use super::bar::summary;
+use super::findings::Findings;
 use super::question::GoalKind;
 use super::verdict::price_text;
 use leptos::prelude::*;
 use leptos::web_sys::js_sys::Date;
+use std::time::Duration;
 use trainplan_shared::field::Field;
+
+/// How long the details and the chart take to follow a new answer.
+const REST: Duration = Duration::from_millis(600);
+
+/// Prints the report that the user asked for, once the search is done.
+pub(super) fn print_when_answered(planner: Planner) {
+    Effect::new(move |was_waiting: Option<bool>| {
+        let wants_print = planner.wants_print.get();
+        let is_waiting = wants_print && planner.search.findings.with(Findings::is_searching);
+        if wants_print && !is_waiting {
+            planner.wants_print.set(false);
+            // If the browser doesn't print, nothing happens.
+            let print = || drop(window().print());
+            set_timeout(print, if was_waiting == Some(true) { REST } else { Duration::ZERO });
+        }
+        is_waiting
+    });
+}
 
 /// A button that prints the answer on a page.
 #[component]
 pub(super) fn PrintButton() -> impl IntoView {
-    // If the browser doesn't print, nothing happens.
-    let print = move |_| {
-        let _ = window().print();
-    };
-    view! { <button type="button" class="link" on:click=print>"Print a report"</button> }
+    let wants_print = Planner::of_page().wants_print;
+    view! {
+        <button type="button" class="link" on:click=move |_| wants_print.set(true)>
+            {move || if wants_print.get() { "Printing after the search …" } else { "Print a report" }}
+        </button>
+    }
 }
 
 /// What only the printed page shows above the answer.
@@ -49,9 +70,19 @@ pub(super) fn ReportHead() -> impl IntoView {
         planner.address.spec();
         window().location().href().unwrap_or_default()
     };
+    // The browser's own command prints at once.
+    let unfinished = move || {
+        planner.search.findings.with(|findings| match (findings.is_behind, findings.is_searching()) {
+            (true, true) => "The search was still running. These figures answer the previous question.",
+            (true, false) => "The question has a problem. These figures answer the previous question.",
+            (false, true) => "The search was still running.",
+            (false, false) => "",
+        })
+    };
     view! {
         <div class="printed">
             <p><strong>"Trainplan"</strong> " · " {date}</p>
+            <p><strong>{unfinished}</strong></p>
             <p>"Question: " {question}</p>
             <p>"Prices: " {prices}</p>
             {move || Some(settings()).filter(|text| !text.is_empty()).map(|text| view! { <p>"Settings: " {text}</p> })}

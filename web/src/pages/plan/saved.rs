@@ -2,16 +2,22 @@
 
 use super::Planner;
 use super::findings::{Findings, OfferFindings};
+use super::palette::focus;
 use super::trust::trust_text;
-use super::verdict::{cost_texts, energy_range, rounded_count, three_digits};
+use super::verdict::{cost_texts, energy_range};
 use crate::components::copy::{CopyButton, DownloadButton};
+use crate::components::gpu_mark::{GpuMark, GpuSign};
+use crate::components::passing_note::PassingNote;
 use crate::message::search::{FoundPlan, Spread};
 use gloo_storage::{LocalStorage, Storage};
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
+use trainplan_shared::field::Field;
+use trainplan_shared::link;
 use trainplan_shared::tables::TextTable;
 use trainplan_shared::units::{
-    group_digits, percent, readable, readable_days, readable_range, signed_percent,
+    group_digits, group_three_digits, percent, readable, readable_days, readable_range, rounded_count,
+    signed_percent,
 };
 
 /// Where the browser stores the plans. Another name for another format.
@@ -19,6 +25,8 @@ const KEY: &str = "plans-1";
 
 /// The most plans that are kept, so that they can be read side by side.
 const MOST: usize = 4;
+/// Why another plan is not saved.
+const FULL: &str = "Four plans are saved, as many as fit side by side. Remove one to save another.";
 
 /// A plan with what it trains.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,6 +39,17 @@ struct SavedPlan {
     software: String,
     currency: String,
     plan: FoundPlan,
+}
+
+impl SavedPlan {
+    /// Returns its GPUs: `512 × H100`.
+    fn name(&self) -> String {
+        format!("{} × {}", group_digits(self.plan.gpus.into()), self.gpu)
+    }
+
+    fn mark(&self) -> GpuMark {
+        GpuMark::of(link::read(&self.plan.query).spec.raw(Field::Gpu))
+    }
 }
 
 /// A fact about a plan: a row of the table.
@@ -88,7 +107,7 @@ impl PlanFact {
             PlanFact::Energy => "Energy",
             PlanFact::BatchTokens => "Tokens per step",
             PlanFact::StepTime => "Step time, s",
-            PlanFact::TokensPerGpu => "Tokens/s per GPU",
+            PlanFact::TokensPerGpu => "Tokens/s/GPU",
             PlanFact::Mfu => "MFU",
             PlanFact::FreeMemory => "Free memory, GiB",
             PlanFact::Confidence => "Confidence",
@@ -123,7 +142,7 @@ impl PlanFact {
             }
             PlanFact::BatchTokens => rounded_count(plan.batch_tokens),
             PlanFact::StepTime => range(plan.step_s),
-            PlanFact::TokensPerGpu => three_digits(plan.tokens_per_s_per_gpu),
+            PlanFact::TokensPerGpu => group_three_digits(plan.tokens_per_s_per_gpu),
             PlanFact::Mfu => percent(plan.mfu),
             PlanFact::FreeMemory => format!("{:.1}", plan.spare_gib),
             PlanFact::Confidence => trust_text(plan.trust).word.into(),
@@ -153,15 +172,20 @@ impl PlanFact {
 
 /// The saved plans.
 #[derive(Clone, Copy)]
-pub(super) struct SavedPlans(RwSignal<Vec<SavedPlan>>);
+pub(super) struct SavedPlans {
+    plans: RwSignal<Vec<SavedPlan>>,
+    /// What the last click on a star did.
+    note: RwSignal<Option<String>>,
+}
 
 impl SavedPlans {
     /// Provides the plans that this browser stored, and stores every change.
     pub(super) fn provide() {
-        let saved = SavedPlans(RwSignal::new(LocalStorage::get(KEY).unwrap_or_default()));
+        let plans = RwSignal::new(LocalStorage::get(KEY).unwrap_or_default());
+        let saved = SavedPlans { plans, note: RwSignal::new(None) };
         provide_context(saved);
         Effect::new(move |before: Option<()>| {
-            let plans = saved.0.get();
+            let plans = saved.plans.get();
             // Without access to storage, the plans stay until the page is left.
             if before.is_some() {
                 let _ = LocalStorage::set(KEY, plans);
@@ -175,15 +199,15 @@ impl SavedPlans {
     }
 
     fn contains(self, query: &str) -> bool {
-        self.0.with(|plans| plans.iter().any(|saved| saved.plan.query == query))
+        self.plans.with(|plans| plans.iter().any(|saved| saved.plan.query == query))
     }
 
     fn is_full(self) -> bool {
-        self.0.with(|plans| plans.len() >= MOST)
+        self.plans.with(|plans| plans.len() >= MOST)
     }
 
     fn remove(self, query: &str) {
-        self.0.update(|plans| plans.retain(|saved| saved.plan.query != query));
+        self.plans.update(|plans| plans.retain(|saved| saved.plan.query != query));
     }
 }
 
@@ -215,25 +239,34 @@ pub(super) fn SaveButton(
         // The row below the button would choose its plan.
         event.stop_propagation();
         if is_saved.get_untracked() {
-            return saved.remove(&plan.query);
+            saved.remove(&plan.query);
+            return saved.note.set(Some("The plan is no longer saved.".into()));
+        }
+        if untrack(|| saved.is_full()) {
+            return saved.note.set(Some(FULL.into()));
         }
         planner.search.findings.with_untracked(|findings| {
             if let Some(offer) = findings.offers.iter().find(|offer| offer.gpu.id == gpu) {
                 let new = saved_plan(findings, offer, &plan);
-                saved.0.update(|plans| plans.push(new));
+                let (name, model) = (new.name(), new.model.clone());
+                saved.plans.update(|plans| plans.push(new));
+                let count = saved.plans.with_untracked(Vec::len);
+                saved.note.set(Some(format!("Saved: {model} on {name}. {count} of {MOST} plans.")));
             }
         });
     };
+    let is_refused = move || !is_saved.get() && saved.is_full();
     view! {
         <button
             type="button"
             class="save"
             aria-label=name
             aria-pressed=move || is_saved.get().to_string()
-            disabled=move || !is_saved.get() && saved.is_full()
-            title=move || match (is_saved.get(), saved.is_full()) {
+            // It can be clicked, and then says why it does nothing.
+            aria-disabled=move || is_refused().to_string()
+            title=move || match (is_saved.get(), is_refused()) {
                 (true, _) => "Remove from the saved plans",
-                (false, true) => "Four plans are saved. Remove one first.",
+                (false, true) => FULL,
                 (false, false) => "Save, to compare side by side",
             }
             on:click=toggle
@@ -291,11 +324,14 @@ fn table(plans: &[SavedPlan]) -> TextTable {
     }
 }
 
+/// The id of the heading of the saved plans.
+const TITLE_ID: &str = "saved-title";
+
 /// The saved plans side by side, with their differences.
 #[component]
 pub(super) fn SavedPanel() -> impl IntoView {
     let saved = SavedPlans::of_page();
-    let plans = saved.0;
+    let plans = saved.plans;
     let markdown = Signal::derive(move || plans.with(|plans| table(plans).to_markdown()));
     let csv = Signal::derive(move || plans.with(|plans| data(plans).to_csv().unwrap_or_default()));
     let json =
@@ -307,7 +343,9 @@ pub(super) fn SavedPanel() -> impl IntoView {
         plans.set(Vec::new());
     };
     let was_emptied = move || plans.with(Vec::is_empty) && removed.with(|removed| !removed.is_empty());
+    let see = Callback::new(|()| focus(TITLE_ID));
     view! {
+        <PassingNote text=saved.note title="See saved plans" act=see />
         <Show when=was_emptied>
             <p class="saved-removed" role="status">
                 "The saved plans were removed. "
@@ -315,9 +353,9 @@ pub(super) fn SavedPanel() -> impl IntoView {
             </p>
         </Show>
         <Show when=move || plans.with(|plans| !plans.is_empty())>
-            <section class="saved panel-card" aria-labelledby="saved-title">
+            <section class="saved panel-card" aria-labelledby=TITLE_ID>
                 <header>
-                    <h2 id="saved-title">"Saved plans"</h2>
+                    <h2 id=TITLE_ID tabindex="-1">"Saved plans"</h2>
                     <div class="buttons">
                         <CopyButton text=markdown label="Copy as Markdown" />
                         <DownloadButton text=csv name="plans.csv" label="CSV" />
@@ -327,7 +365,7 @@ pub(super) fn SavedPanel() -> impl IntoView {
                         </button>
                     </div>
                 </header>
-                <div class="scroll" tabindex="0" role="region" aria-labelledby="saved-title">
+                <div class="scroll" tabindex="0" role="region" aria-labelledby=TITLE_ID>
                     {move || plans.with(|plans| side_by_side(saved, plans))}
                 </div>
                 <p><small>"They are stored in this browser. Values that differ are marked; percentages compare with the first plan."</small></p>
@@ -339,14 +377,15 @@ pub(super) fn SavedPanel() -> impl IntoView {
 fn side_by_side(saved: SavedPlans, plans: &[SavedPlan]) -> impl IntoView + use<> {
     let head = |plan: &SavedPlan| {
         let query = plan.plan.query.clone();
-        let name = format!("{} × {}", group_digits(plan.plan.gpus.into()), plan.gpu);
+        let (name, mark, model) = (plan.name(), plan.mark(), plan.model.clone());
         let label = format!("Remove {name}");
         view! {
             <th scope="col">
-                <a href=format!("/?{query}") rel="external">{name}</a>
+                <GpuSign mark /><a href=format!("/?{query}") rel="external">{name}</a>
                 <button type="button" class="save" aria-label=label title="Remove" on:click=move |_| saved.remove(&query)>
                     "×"
                 </button>
+                <small>{model}</small>
             </th>
         }
     };

@@ -1,5 +1,6 @@
 //! The state of the Plan page, as both of its programs derive it from the address.
 
+use super::handover::BestPlan;
 use super::question::{self, has_scenario};
 use crate::address::Address;
 use leptos::prelude::*;
@@ -67,18 +68,19 @@ pub(crate) struct PlanState {
     pub(crate) address: Address,
     /// The question: the typed fields with those that are assumed.
     pub(crate) question: Memo<Spec>,
-    /// The best plan, as a query; none while the first search runs.
-    pub(crate) best: Memo<Option<String>>,
+    /// The best plan; none while the first search runs.
+    pub(crate) best: Memo<Option<BestPlan>>,
     /// The fields of the shown plan: those of the address if it describes a scenario, with [`FIRST_RECIPE`] where it
-    /// names neither recipe nor model; otherwise those of the best plan.
+    /// names neither recipe nor model; otherwise those of the best plan. While another question is searched, they stay those
+    /// of the answered one.
     pub(crate) spec: Memo<Spec>,
     /// The scenario of the shown plan, or its problems. The list of problems is empty while the first search runs.
     pub(crate) scenario: Memo<Result<Scenario, Vec<Problem>>>,
 }
 
 impl PlanState {
-    /// Provides the address, and derives the rest. `find_best` gets the question, and returns the best plan as a query.
-    pub(crate) fn provide(find_best: impl FnOnce(Memo<Spec>) -> Memo<Option<String>>) -> PlanState {
+    /// Provides the address, and derives the rest. `find_best` gets the question, and returns the best plan.
+    pub(crate) fn provide(find_best: impl FnOnce(Memo<Spec>) -> Memo<Option<BestPlan>>) -> PlanState {
         let address = Address::provide_single("/", &[TAB_KEY, Y_KEY, ORDER_KEY]);
         let question = Memo::new(move |before: Option<&Spec>| {
             let typed = address.spec();
@@ -94,16 +96,17 @@ impl PlanState {
             }
         });
         let best = find_best(question);
-        let spec = Memo::new(move |_| {
+        let spec = Memo::new(move |before: Option<&Spec>| {
             let typed = address.spec();
             if has_scenario(&typed) {
                 return own_scenario(&typed);
             }
             let asked = question.get();
             let typed = typed.with(Field::Tokens, asked.raw(Field::Tokens));
-            match best.get() {
-                Some(query) => question::shown(&typed, &link::read(&query).spec),
-                None => typed,
+            match (best.get(), before) {
+                (Some(best), Some(before)) if best.question != link::write(&asked) => before.clone(),
+                (Some(best), _) => question::shown(&typed, &link::read(&best.plan).spec),
+                (None, _) => typed,
             }
         });
         let scenario = Memo::new(move |_| {

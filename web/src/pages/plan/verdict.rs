@@ -3,7 +3,9 @@
 use super::findings::{Findings, OfferFindings};
 use crate::message::search::{AskedGoal, AskedGpu, FoundAnswer, FoundPlan, FoundUnmet, Spread};
 use trainplan_shared::problem::one_of;
-use trainplan_shared::units::{group_digits, readable, readable_days, readable_range, significant};
+use trainplan_shared::units::{
+    group_digits, group_three_digits, readable, readable_days, readable_range, significant,
+};
 
 /// The answer in words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -109,7 +111,7 @@ fn all_of(names: &[&str]) -> String {
 }
 
 /// Returns the sentence about the only GPU type that reaches the goal.
-fn alone(name: &str, plan: &FoundPlan, goal: AskedGoal, currency: &str) -> String {
+pub(super) fn alone(name: &str, plan: &FoundPlan, goal: AskedGoal, currency: &str) -> String {
     let gpus = group_digits(plan.gpus.into());
     let days = readable_days(plan.days.mid);
     match (goal, plan.cost) {
@@ -277,18 +279,10 @@ pub(crate) fn cost_texts(cost: Spread, currency: &str) -> (String, String) {
     (format!("{sign}{}{suffix}", text(cost.mid)), range)
 }
 
-/// Returns a number with three significant digits and thousands separators: `1,760,000`.
-pub(super) fn three_digits(value: f64) -> String {
-    match format!("{value:.2e}").parse::<f64>() {
-        Ok(rounded) if rounded >= 1000.0 => group_digits(rounded),
-        _ => significant(value, 3),
-    }
-}
-
 /// Returns an energy in MWh and its range, in one unit and with three significant digits: `2.24 GWh` and `1.76–2.31`.
 pub(crate) fn energy_range(mwh: Spread) -> (String, String) {
     let (unit, factor) = if mwh.mid >= 10_000.0 { ("GWh", 1e-3) } else { ("MWh", 1.0) };
-    let text = |value: f64| three_digits(value * factor);
+    let text = |value: f64| group_three_digits(value * factor);
     (format!("{} {unit}", text(mwh.mid)), format!("{}–{}", text(mwh.low), text(mwh.high)))
 }
 

@@ -1,0 +1,163 @@
+//! The headline: the shown plan in a sentence, and whether it is the best one.
+
+use super::Planner;
+use super::findings::Findings;
+use super::handover::{self, PlanFigures};
+use super::question::has_scenario;
+use super::verdict::{Verdict, alone, limit_text, money, verdict};
+use crate::message::search::{AskedGoal, FoundPlan};
+use leptos::prelude::*;
+use trainplan_shared::link;
+use trainplan_shared::units::group_digits;
+
+/// The headline of the page.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Headline {
+    /// The shown plan; empty while the first search runs.
+    pub(super) lead: String,
+    /// What it depends on, and what the best plan is if another one is shown; may be empty.
+    pub(super) rest: String,
+    /// Whether the shown plan is not the best one.
+    pub(super) is_other: bool,
+}
+
+/// A plan of the address that is not the best one.
+#[derive(Debug, Clone, PartialEq)]
+struct OtherPlan {
+    /// The name of the GPU type.
+    gpu: String,
+    gpus: u32,
+    /// None while they are calculated.
+    figures: Option<PlanFigures>,
+}
+
+/// Returns the headline. While figures are calculated, it stays that of the previous plan.
+pub(super) fn headline(plan: Planner) -> Memo<Headline> {
+    let told = handover::shown_figures();
+    Memo::new(move |before: Option<&Headline>| {
+        plan.search.findings.with(|findings| {
+            let Some(best) = verdict(findings) else { return Headline::default() };
+            if !plan.address.with_spec(has_scenario) {
+                return of_best(best);
+            }
+            if plan.cannot_run() {
+                return impossible();
+            }
+            let Some(other) = other_plan(plan, findings, told) else { return of_best(best) };
+            match (&other.figures, before) {
+                (None, Some(before)) if !before.lead.is_empty() => before.clone(),
+                _ => of_other(&other, findings, best),
+            }
+        })
+    })
+}
+
+/// Returns the plan of the address; none if it is the best one.
+fn other_plan(
+    plan: Planner,
+    findings: &Findings,
+    told: ReadSignal<Option<PlanFigures>>,
+) -> Option<OtherPlan> {
+    if findings.best_plan().is_some_and(|best| plan.is_shown(best)) {
+        return None;
+    }
+    let (id, gpu, gpus) = plan.state.scenario.with(|scenario| {
+        let scenario = scenario.as_ref().ok()?;
+        Some((scenario.gpu.id.clone(), scenario.gpu.name.clone(), scenario.layout.gpus()))
+    })?;
+    let query = plan.state.spec.with(link::write);
+    let mut alike = findings.plans().filter(|(offer, found)| offer.gpu.id == id && found.gpus == gpus);
+    let found = alike.find(|(_, found)| plan.is_shown(found)).map(|(_, found)| PlanFigures {
+        plan: query.clone(),
+        days: Some(found.days),
+        cost: found.cost,
+    });
+    let figures = found.or_else(|| told.get().filter(|figures| figures.plan == query));
+    Some(OtherPlan { gpu, gpus, figures })
+}
+
+fn of_best(Verdict { lead, rest }: Verdict) -> Headline {
+    Headline { lead, rest, is_other: false }
+}
+
+/// Returns the headline of a plan that can't run.
+fn impossible() -> Headline {
+    Headline {
+        lead: "This plan can't run.".into(),
+        rest: "Correct the marked field. Until then, the page shows the previous answer.".into(),
+        is_other: true,
+    }
+}
+
+fn of_other(other: &OtherPlan, findings: &Findings, best: Verdict) -> Headline {
+    let goal = findings.goal();
+    let currency = findings.asked.as_ref().map_or("", |asked| asked.currency.as_str());
+    let figures = other.figures.as_ref();
+    let lead = match figures.and_then(|figures| Some((figures.days?, figures.cost))) {
+        Some((days, cost)) => {
+            let plan = FoundPlan { gpus: other.gpus, days, cost, ..FoundPlan::default() };
+            alone(&other.gpu, &plan, goal, currency)
+        }
+        None => format!("Your plan on {} × {}.", group_digits(other.gpus.into()), other.gpu),
+    };
+    let reaches = figures.map_or(String::new(), |figures| reaches(figures, goal, currency));
+    let parts = [reaches.as_str(), "You chose this plan; the search prefers another one.", &best.lead];
+    let rest = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
+    Headline { lead, rest, is_other: true }
+}
+
+/// Returns whether a plan reaches the goal, as a sentence; empty if there is no goal.
+fn reaches(figures: &PlanFigures, goal: AskedGoal, currency: &str) -> String {
+    match (goal, figures.days, figures.cost) {
+        (AskedGoal::Deadline(limit), Some(days), _) => {
+            let deadline = format!("the deadline of {}", limit_text(limit));
+            match (days.mid > limit, days.high > limit) {
+                (true, _) => format!("It misses {deadline}."),
+                (false, true) => format!("At the slow end of its range, it misses {deadline}."),
+                (false, false) => format!("It meets {deadline} even at the slow end of its range."),
+            }
+        }
+        (AskedGoal::Budget(limit), _, Some(cost)) => {
+            let budget = format!("the budget of {}", money(limit, currency));
+            match (cost.mid > limit, cost.high > limit) {
+                (true, _) => format!("It exceeds {budget}."),
+                (false, true) => format!("At the expensive end of its range, it exceeds {budget}."),
+                (false, false) => format!("It stays within {budget} even at the expensive end of its range."),
+            }
+        }
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::findings::tests::{answered, plan, spread};
+    use super::*;
+
+    fn of(days: Option<f64>, cost: Option<f64>) -> Headline {
+        let findings = answered(&[("H100", Some(plan(1024, 58.0, 4e6)))]);
+        let figures = PlanFigures { plan: String::new(), days: days.map(spread), cost: cost.map(spread) };
+        let other = OtherPlan { gpu: "B200".into(), gpus: 576, figures: Some(figures) };
+        let best = verdict(&findings).expect("a verdict");
+        of_other(&other, &findings, best)
+    }
+
+    #[test]
+    fn another_plan_than_the_best_one_is_described_with_the_best_one_beside_it() {
+        let headline = of(Some(50.0), Some(3e6));
+        assert_eq!(headline.lead, "576 × B200 finish in about 50 days, for $3M.");
+        assert_eq!(
+            headline.rest,
+            "It meets the deadline of 60 days even at the slow end of its range. You chose this plan; the search prefers \
+             another one. 1,024 × H100 finish in about 58 days, for $4M."
+        );
+        assert!(headline.is_other);
+        assert!(of(Some(58.0), None).rest.starts_with("At the slow end of its range, it misses"));
+        assert!(of(Some(70.0), None).rest.starts_with("It misses the deadline of 60 days."));
+    }
+
+    #[test]
+    fn a_plan_without_figures_is_named() {
+        assert_eq!(of(None, None).lead, "Your plan on 576 × B200.");
+    }
+}
