@@ -131,9 +131,10 @@ fields! {
     GemmTflops "gemm-tflops" "gemm" "Measured GEMM TFLOPS" Scenario Number "TFLOPS"
         "TFLOPS that your GPUs reach in a large BF16 matrix multiplication"
         "TFLOPS that your GPUs reach in a large BF16 matrix multiplication. The estimate is scaled accordingly",
-    ClusterFactor "cluster-factor" "cf" "Cluster factor" Scenario Number "FACTOR"
-        "Ratio of measured to predicted step time on your cluster"
-        "Ratio of measured to predicted step time on your cluster. `trainplan calibrate --cluster` computes it",
+    ClusterFactor "cluster-factor" "cf" "Cluster factors" Scenario Text "FACTORS"
+        "Measured over predicted step time on your cluster, such as 1.08, or all factors of `trainplan calibrate --cluster`"
+        "Factors that fit the estimate to your cluster: one on the step time, such as 1.08, or several, such as \
+         1.08,host=1.4,network=0.8. `trainplan calibrate --cluster` computes them",
     Convention "convention" "c" "FLOPs convention" Counting Text "CONVENTION"
         "" "How FLOPs are counted: recipe (as in the recipe's own README), full (the whole attention matrix) or causal \
             (half of it) [default: recipe with --recipe, otherwise full]",

@@ -11,6 +11,7 @@ pub mod calibration;
 pub mod campaign;
 pub mod catalog;
 mod choices;
+pub mod cluster_factors;
 pub mod compare;
 pub mod convention;
 pub mod cost;

@@ -1,6 +1,7 @@
 //! Training options: recomputation, sharding, overlap and the software.
 
 use crate::choices::choices;
+use crate::cluster_factors::ClusterFactors;
 use crate::stack::Software;
 
 /// The options of a training run other than layout and batch.
@@ -31,8 +32,8 @@ pub struct TrainingOptions {
     pub software: Software,
     /// TFLOPS that the user's GPUs reach in a large BF16 matrix multiplication; none for the usual value.
     pub gemm_tflops: Option<f64>,
-    /// Measured over predicted step time on the user's cluster (`trainplan calibrate --cluster`); none for 1.
-    pub cluster_factor: Option<f64>,
+    /// How the user's cluster differs from the model (`trainplan calibrate --cluster`).
+    pub cluster: ClusterFactors,
 }
 
 impl Default for TrainingOptions {
@@ -50,7 +51,7 @@ impl Default for TrainingOptions {
             overlap: true,
             software: Software::default(),
             gemm_tflops: None,
-            cluster_factor: None,
+            cluster: ClusterFactors::default(),
         }
     }
 }

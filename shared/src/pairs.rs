@@ -12,7 +12,11 @@ pub(crate) fn pairs<'a>(
     text: &'a str,
     columns: &[&str],
 ) -> Result<Vec<Option<&'a str>>, Problem> {
-    let noun = if field == Field::Stack { "property" } else { "column" };
+    let noun = match field {
+        Field::Stack => "property",
+        Field::ClusterFactor => "factor",
+        _ => "column",
+    };
     let mut values = vec![None; columns.len()];
     for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
         let refuse = |message: String| Problem::new(field, pair, message);

@@ -89,7 +89,8 @@ impl Scenario {
             Field::Overlap => on(options.overlap).to_owned(),
             Field::Stack => options.software.to_string(),
             Field::GemmTflops => options.gemm_tflops?.to_string(),
-            Field::ClusterFactor => options.cluster_factor?.to_string(),
+            Field::ClusterFactor if options.cluster.is_default() => return None,
+            Field::ClusterFactor => options.cluster.to_string(),
             _ => return None,
         })
     }

@@ -34,37 +34,50 @@ fn predicted() -> Vec<f64> {
     validation["rows"].as_array().unwrap().iter().map(|row| row["predicted_s"].as_f64().unwrap()).collect()
 }
 
-fn factor(seconds: &[f64]) -> Value {
+fn cluster(seconds: &[f64]) -> Value {
     let (_folder, path) = runs(seconds);
     json(&["calibrate", "--cluster", path.to_str().unwrap()])
 }
 
 #[test]
-fn a_slower_cluster_gets_a_factor_for_its_estimates() {
+fn a_slower_cluster_gets_factors_for_its_estimates() {
     let slower: Vec<f64> = predicted().iter().map(|seconds| seconds * 1.2).collect();
-    let cluster = factor(&slower);
-    let [low, middle, high] = ["low", "factor", "high"].map(|key| cluster[key].as_f64().unwrap());
+    let cluster = cluster(&slower);
     assert_eq!(cluster["n"], 4);
-    // Four runs outweigh most of the prior.
-    assert!(1.1 < middle && middle < 1.2 && low < middle && middle < high, "{cluster}");
+    let error = |key: &str| cluster[key].as_f64().unwrap();
+    assert!(error("error_left_out") < error("error_before") / 2.0, "{cluster}");
 
     let recipe = ["estimate", "--recipe", "llama3.1-8b/h100/bf16/8@25.04"];
-    let with = json(&[&recipe[..], &["--cluster-factor", &middle.to_string()]].concat());
+    let factors = cluster["cluster_factor"].as_str().unwrap();
+    let with = json(&[&recipe[..], &["--cluster-factor", factors]].concat());
+    let without = json(&recipe);
+    let ratio =
+        with["step_time_s"]["mid"].as_f64().unwrap() / without["step_time_s"]["mid"].as_f64().unwrap();
+    assert!(1.1 < ratio && ratio < 1.25, "{ratio}: {factors}");
+    assert_eq!(with["scenario"]["options"]["cluster_factor"], factors);
+}
+
+#[test]
+fn a_factor_on_the_step_time_scales_the_estimate() {
+    let recipe = ["estimate", "--recipe", "llama3.1-8b/h100/bf16/8@25.04"];
+    let with = json(&[&recipe[..], &["--cluster-factor", "1.08"]].concat());
     let without = json(&recipe);
     for end in ["low", "mid", "high"] {
         let ratio =
             with["step_time_s"][end].as_f64().unwrap() / without["step_time_s"][end].as_f64().unwrap();
-        assert!((ratio / middle - 1.0).abs() < 1e-12, "{end}: {ratio}");
+        assert!((ratio / 1.08 - 1.0).abs() < 1e-12, "{end}: {ratio}");
     }
+    let refused = refusal(&[&recipe[..], &["--cluster-factor", "1.08,hots=2"]].concat());
+    assert!(refused.contains("Unknown factor \"hots\"") && refused.contains("host"), "{refused}");
 }
 
 #[test]
-fn fewer_runs_change_the_factor_less() {
+fn one_run_fits_the_step_time_only() {
     let slower: Vec<f64> = predicted().iter().map(|seconds| seconds * 1.2).collect();
-    let (one, four) = (factor(&slower[..1]), factor(&slower));
-    assert!(one["factor"].as_f64() < four["factor"].as_f64());
-    let width = |factor: &Value| factor["high"].as_f64().unwrap() / factor["low"].as_f64().unwrap();
-    assert!(width(&one) > width(&four));
+    let one = cluster(&slower[..1]);
+    let fitted = one["factors"].as_array().unwrap().iter().filter(|factor| !factor["interval"].is_null());
+    assert_eq!(fitted.map(|factor| factor["factor"].as_str().unwrap()).collect::<Vec<_>>(), ["step"]);
+    assert!(one["error_left_out"].is_null());
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod host;
 use std::hint::black_box;
 use trainplan_shared::batch::Batch;
 use trainplan_shared::catalog::{Catalog, Gpu, Model};
+use trainplan_shared::cluster_factors::{ClusterFactor, ClusterFactors};
 use trainplan_shared::cost::{CheckpointStorage, Price, RunCost};
 use trainplan_shared::estimate::{Breakdown, Constants, Estimate, Inputs, Interval, peak_bytes};
 use trainplan_shared::field::Field;
@@ -166,7 +167,7 @@ impl Drawn {
             overlap: !random.seldom(),
             software: (*random.of(&Stack::ALL)).into(),
             gemm_tflops: random.seldom().then(|| f64::from(300 + random.below(1000))),
-            cluster_factor: random.seldom().then(|| 0.8 + f64::from(random.below(100)) / 200.0),
+            cluster: ClusterFactors::new(ClusterFactor::ALL.map(|_| random.factor())),
         };
         Some(Drawn { model, gpu, dtype, layout, batch, options })
     }
@@ -198,6 +199,11 @@ impl Random {
 
     fn seldom(&mut self) -> bool {
         self.below(4) == 0
+    }
+
+    /// A factor of a cluster, most often 1.
+    fn factor(&mut self) -> f64 {
+        if self.seldom() { 0.8 + f64::from(self.below(100)) / 200.0 } else { 1.0 }
     }
 
     /// Up to a hundred step times around one that is drawn too.

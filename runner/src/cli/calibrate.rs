@@ -1,4 +1,4 @@
-//! `trainplan calibrate`: fits the constants of the estimate, or the factor of one cluster.
+//! `trainplan calibrate`: fits the constants of the estimate, or the factors of one cluster.
 
 use super::output::{self, Format, FormatArg};
 use super::{Failure, note, parse, side_by_side, stack_file, validate};
@@ -6,30 +6,32 @@ use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
 use trainplan_shared::benchmarks;
-use trainplan_shared::calibration::cluster::ClusterFactor;
+use trainplan_shared::calibration::cluster::{ClusterFit, ClusterRun, FittedFactor};
 use trainplan_shared::calibration::{
     CalibrationFiles, Calibrator, ErrorSummary, Grouping, HeldOutErrors, HeldOutRow,
 };
-use trainplan_shared::estimate::Estimate;
+use trainplan_shared::estimate::{Anchors, Constants};
 use trainplan_shared::measurements::{self, Measurement};
+use trainplan_shared::range::ValueRange;
+use trainplan_shared::scenario::Scenario;
 
-/// Fit the estimate to measured runs, or compute a correction factor for your cluster
+/// Fit the estimate to measured runs, or compute correction factors for your cluster
 ///
 /// Without files, it fits the embedded measurements and reproduces the embedded constants bit for bit. With
-/// --cluster, it compares your own runs with their predictions. From that it computes the factor for
-/// `trainplan estimate --cluster-factor`, with an 80 % interval.
+/// --cluster, it compares your own runs with their predictions. From that it computes factors for
+/// --cluster-factor: on the whole step time, the host, the network, matrix multiplications and a step's fixed time.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   trainplan calibrate --output /tmp/fit            # fit the embedded measurements, write data files and report
   trainplan calibrate runs.csv --output /tmp/fit   # fit your own file (columns of measurements.csv)
-  trainplan calibrate --cluster results/           # compute the factor of your cluster")]
+  trainplan calibrate --cluster results/           # compute the factors of your cluster")]
 pub(super) struct Args {
     /// CSV files to fit instead of the embedded measurements. With --cluster: the CSV files, logs, results or
     /// folders of your runs
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Compute the factor of your cluster instead: measured divided by predicted step time
+    /// Compute the factors of your cluster instead, for --cluster-factor
     #[arg(long, requires = "files")]
     cluster: bool,
     /// Folder for the constants, the corrections, the intervals, the held-out errors and the report. If you give no
@@ -63,7 +65,7 @@ struct ErrorGroup {
 impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         if self.cluster {
-            return self.factor();
+            return self.cluster();
         }
         let software = self.stack.as_deref().map(stack_file::software).transpose()?;
         let own: Vec<Measurement>;
@@ -134,57 +136,92 @@ impl Args {
         }
     }
 
-    fn factor(self) -> Result<(), Failure> {
+    fn cluster(self) -> Result<(), Failure> {
         let is_table = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "csv");
         let (tables, logs): (Vec<PathBuf>, Vec<PathBuf>) = self.files.iter().cloned().partition(is_table);
         let software = self.stack.as_deref().map(stack_file::software).transpose()?;
-        let mut pairs = Vec::new();
-        for table in &tables {
-            for row in validate::read(table, software)? {
-                match (&row.scenario, row.step_time_s) {
-                    (Ok(scenario), Some(measured)) => {
-                        pairs.push((measured, Estimate::from_embedded(&scenario.inputs()).step_time_s.mid));
-                    }
-                    (Err(reason), _) => note(&format!("{}: {reason}", row.id)),
-                    (_, None) => note(&format!("{}: step_time_s is missing.", row.id)),
+        let tables =
+            tables.iter().map(|table| validate::read(table, software)).collect::<Result<Vec<_>, _>>()?;
+        let mut runs = Vec::new();
+        for row in tables.iter().flatten() {
+            match (&row.scenario, row.step_time_s) {
+                (Ok(scenario), Some(step_time_s)) => {
+                    runs.push(ClusterRun { inputs: scenario.inputs(), step_time_s });
                 }
+                (Err(reason), _) => note(&format!("{}: {reason}", row.id)),
+                (_, None) => note(&format!("{}: step_time_s is missing.", row.id)),
             }
         }
-        if !logs.is_empty() {
-            for report in parse::reports(&logs) {
+        let reports = if logs.is_empty() { Vec::new() } else { parse::reports(&logs) };
+        let scored: Vec<(Scenario, f64)> = reports
+            .iter()
+            .filter_map(|report| {
                 let measured = report.step_time_s.as_ref().map(|stat| stat.mean);
                 match (measured, report.scenario.scenario()) {
-                    (Some(measured), Ok(scenario)) => {
-                        pairs.push((measured, Estimate::of(&scenario).step_time_s.mid));
+                    (Some(measured), Ok(scenario)) => Some((scenario, measured)),
+                    (None, _) => {
+                        note(&format!("{}: The log could not be scored.", report.path));
+                        None
                     }
-                    (None, _) => note(&format!("{}: The log could not be scored.", report.path)),
-                    (_, Err(_)) => note(&format!("{}: The scenario of this run is unknown.", report.path)),
+                    (_, Err(_)) => {
+                        note(&format!("{}: The scenario of this run is unknown.", report.path));
+                        None
+                    }
                 }
-            }
+            })
+            .collect();
+        runs.extend(scored.iter().map(|(scenario, step_time_s)| ClusterRun {
+            inputs: scenario.inputs(),
+            step_time_s: *step_time_s,
+        }));
+        let fit = ClusterFit::of(&runs, Constants::embedded(), Anchors::embedded())
+            .ok_or(Failure::NothingScored)?;
+        if fit.outliers > 0 {
+            note(&format!("{} of {} runs are outliers and have little influence.", fit.outliers, fit.n));
         }
-        let factor = ClusterFactor::of(&pairs).ok_or(Failure::NothingScored)?;
-        if factor.outliers > 0 {
-            note(&format!(
-                "{} of {} runs are outliers and have little influence.",
-                factor.outliers, factor.n
-            ));
-        }
-        if factor.is_doubtful() {
+        if fit.is_doubtful() {
             note("The factor is far from 1. Check that model, GPUs and layout of the runs are correct.");
         }
         match self.format.choose() {
-            Format::Json => output::json(&factor),
+            Format::Json => output::json(&fit),
             Format::Csv => output::csv(
-                ["factor", "low", "high", "n", "outliers"],
-                [[factor.factor, factor.low, factor.high, factor.n as f64, factor.outliers as f64]
-                    .map(|value| value.to_string())],
+                ["factor", "value", "low", "high"],
+                fit.factors.iter().map(|FittedFactor { factor, value, interval }| {
+                    let end = |end: fn(&ValueRange) -> f64| {
+                        interval.as_ref().map_or(String::new(), |range| end(range).to_string())
+                    };
+                    [factor.to_string(), value.to_string(), end(|range| range.low), end(|range| range.high)]
+                }),
             ),
-            Format::Table => output::text_line(&format!(
-                "{:.3} ({:.3}–{:.3}, from {} runs). Use it with `trainplan estimate --cluster-factor {:.3}`.",
-                factor.factor, factor.low, factor.high, factor.n, factor.factor
-            )),
+            Format::Table => cluster_table(&fit),
         }
     }
+}
+
+/// Prints the factors of a cluster, and how much they help.
+fn cluster_table(fit: &ClusterFit) -> Result<(), Failure> {
+    let percent = |error: f64| format!("{:.1} %", error * 100.0);
+    let text = |range: &ValueRange| format!("{:.3}–{:.3}", range.low, range.high);
+    output::table(
+        ["factor", "on", "value", "80 % interval"],
+        &[2],
+        fit.factors.iter().map(|FittedFactor { factor, value, interval }| {
+            let interval = interval.as_ref().map_or("not fitted".to_string(), text);
+            [factor.to_string(), factor.title().to_string(), format!("{value:.3}"), interval]
+        }),
+    )?;
+    let runs = if fit.n == 1 { "1 run".to_string() } else { format!("{} runs", fit.n) };
+    output::text_line(&format!(
+        "\nMean absolute error of the estimate on {runs}: {} without factors.",
+        percent(fit.error_before)
+    ))?;
+    if fit.factors().is_default() {
+        return output::text_line("No factors predict your runs better than the estimate alone.");
+    }
+    if let Some(error) = fit.error_left_out {
+        output::text_line(&format!("With factors, each run predicted from all others: {}.", percent(error)))?;
+    }
+    output::text_line(&format!("\nUse the factors with --cluster-factor {}", fit.cluster_factor))
 }
 
 fn write(folder: &Path, files: &CalibrationFiles) -> Result<Vec<PathBuf>, Failure> {

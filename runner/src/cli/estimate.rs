@@ -240,7 +240,7 @@ fn options(options: &TrainingOptions) -> Map<String, Value> {
         (Field::Overlap, options.overlap.into()),
         (Field::Stack, options.software.to_string().into()),
         (Field::GemmTflops, options.gemm_tflops.into()),
-        (Field::ClusterFactor, options.cluster_factor.into()),
+        (Field::ClusterFactor, (!options.cluster.is_default()).then(|| options.cluster.to_string()).into()),
     ];
     named.into_iter().map(|(field, value): (Field, Value)| (field.flag().replace('-', "_"), value)).collect()
 }

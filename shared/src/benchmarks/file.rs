@@ -4,6 +4,7 @@ use super::{PlanObstacle, PrecisionFamily, RunPrecision, tflops};
 use crate::architecture::Architecture;
 use crate::calibration::{HeldOutErrors, table, thousandth};
 use crate::catalog::{Catalog, Recipe};
+use crate::cluster_factors::ClusterFactors;
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::field::Field;
 use crate::flops::ModelFlops;
@@ -356,7 +357,7 @@ fn opened(
         return Err(PlanObstacle::Layout);
     }
     // What the planner has no field for is left at the software's default.
-    let same_options = planned.options == TrainingOptions { cluster_factor: None, ..*options };
+    let same_options = planned.options == TrainingOptions { cluster: ClusterFactors::default(), ..*options };
     let is_approximate = !same_options || planned.gpu.nic_gbit != gpu.nic_gbit;
     Ok(Opened { is_approximate, more: described.more })
 }

@@ -1,92 +1,295 @@
-//! The speed factor of one cluster, from its measured runs.
+//! How a cluster differs from the model, from its own measured runs.
 
+use super::ErrorSummary;
+use super::fit::{LeastSquares, LogPrior, ROUNDS};
+use crate::cluster_factors::{ClusterFactor, ClusterFactors};
+use crate::estimate::{Anchors, Breakdown, Constants, Inputs};
+use crate::options::TrainingOptions;
+use crate::range::ValueRange;
 use serde::Serialize;
 
-/// Measured over predicted step time on one cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct ClusterFactor {
-    /// Median of measured over predicted, shrunk towards 1 if there are few runs.
-    pub factor: f64,
-    /// Lower end of the factor's 80 % interval.
-    pub low: f64,
-    /// Upper end of the factor's 80 % interval.
-    pub high: f64,
-    /// Number of runs.
-    pub n: usize,
-    /// Number of runs far from the others.
-    pub outliers: usize,
+/// A measured run of the cluster.
+#[derive(Debug, Clone, Copy)]
+pub struct ClusterRun<'a> {
+    /// What ran.
+    pub inputs: Inputs<'a>,
+    /// Measured seconds per step.
+    pub step_time_s: f64,
 }
 
-/// Prior standard deviation of the logarithm of a machine's factor. Machines of one type were measured to
-/// differ by up to 30 %, most by much less.
-const MACHINES: f64 = 0.1;
-/// Smallest standard deviation of the logarithm of a run's factor on one machine.
-const RUNS: f64 = 0.06;
+/// The factors of one cluster, fitted to its runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ClusterFit {
+    /// The factors as a value of `--cluster-factor`.
+    pub cluster_factor: String,
+    /// Each factor, in the order of [`ClusterFactor::ALL`].
+    pub factors: [FittedFactor; ClusterFactor::ALL.len()],
+    /// Number of runs.
+    pub n: usize,
+    /// Number of runs that stay far from their predictions and have little influence.
+    pub outliers: usize,
+    /// Mean absolute error of the predictions without factors, as a fraction.
+    pub error_before: f64,
+    /// Mean absolute error of the prediction of each run with the factors of all others, as a fraction; none for one run.
+    pub error_left_out: Option<f64>,
+}
 
-impl ClusterFactor {
-    /// Computes the factor from pairs of measured and predicted step times, s; `None` without pairs.
+/// A factor of a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct FittedFactor {
+    /// What it is on.
+    pub factor: ClusterFactor,
+    /// The best value, to three digits.
+    pub value: f64,
+    /// Its 80 % interval; none if the runs are too few to fit it.
+    pub interval: Option<ValueRange>,
+}
+
+/// Prior standard deviation of the logarithm of the factor on the step time. Machines of one type were measured to differ by
+/// up to 30 %, most by much less.
+const MACHINES: f64 = 0.1;
+
+/// Returns the prior standard deviation of the logarithm of another factor. Libraries, drivers and fabrics differ more in what
+/// they add to a kernel, a transfer or a step than chips of one type differ in their clock.
+fn spread(factor: ClusterFactor) -> f64 {
+    match factor {
+        ClusterFactor::Step => MACHINES,
+        ClusterFactor::Host | ClusterFactor::Latency => 1.0,
+        ClusterFactor::Network => 0.5,
+        ClusterFactor::Matmul => 0.15,
+        ClusterFactor::Fixed => 1.5,
+    }
+}
+
+/// Standard deviation of the logarithm of a run's step time over that of its prediction, by the best factors.
+const RUNS: f64 = 0.1;
+/// Logarithm of measured over predicted, in units of [`RUNS`], beyond which a run is an outlier.
+const FAR: f64 = 4.0;
+/// 80 % of a normal distribution lie within that many standard deviations.
+const OF_80_PERCENT: f64 = 1.2816;
+
+impl ClusterFit {
+    /// Fits the factors to runs; `None` without runs. `constants` and `anchors` predict them.
     ///
-    /// The prior is a factor of 1, so few runs change it little.
-    pub fn of(pairs: &[(f64, f64)]) -> Option<ClusterFactor> {
-        let n = pairs.len();
-        if n == 0 {
+    /// The priors of all factors are 1, so few runs change them little, and a factor that no run can tell stays 1.
+    pub fn of(runs: &[ClusterRun<'_>], constants: &Constants, anchors: &Anchors) -> Option<ClusterFit> {
+        let runs: Vec<Corrected<'_>> = runs
+            .iter()
+            .map(|run| Corrected { run: *run, correction: anchors.correction(&run.inputs).factor })
+            .collect();
+        if runs.is_empty() {
             return None;
         }
-        let logs: Vec<f64> =
-            pairs.iter().map(|(measured, predicted)| libm::log(measured / predicted)).collect();
-        let middle = median(&logs);
-        let distances: Vec<f64> = logs.iter().map(|log| (log - middle).abs()).collect();
-        // In a normal distribution, the median distance is 1/1.4826 of the standard deviation.
-        let scatter = (1.4826 * median(&distances)).max(RUNS);
-        let outliers = distances.iter().filter(|distance| **distance > 4.0 * scatter).count();
-        // If the runs differ from 1 by more than machines usually do, the prior is widened.
-        let machines = MACHINES.max(middle.abs() / 2.0);
-        let (machine, run) = (1.0 / (machines * machines), n as f64 / (scatter * scatter));
-        let centre = middle * run / (machine + run);
-        // 80 % of a normal distribution lie within 1.2816 standard deviations; a median's standard error is
-        // 1.2533 times that of a mean.
-        let reach = 1.2816 * 1.2533 / libm::sqrt(machine + run);
-        Some(ClusterFactor {
-            factor: libm::exp(centre),
-            low: libm::exp(centre - reach),
-            high: libm::exp(centre + reach),
-            n,
-            outliers,
+        // With few runs, or a wrong description of the software, factors can mislead. They count if they predict runs that they
+        // have not seen better, and all of them only if there are more runs than factors.
+        let possible: &[Freedom] = match runs.len() {
+            1 => &[Freedom::Step],
+            n if n <= ClusterFactor::ALL.len() => &[Freedom::None, Freedom::Step],
+            _ => &[Freedom::None, Freedom::Step, Freedom::All],
+        };
+        let tried = possible.iter().map(|freedom| (*freedom, left_out(&runs, constants, *freedom)));
+        let (freedom, error_left_out) = tried.min_by(|(_, one), (_, other)| one.total_cmp(other))?;
+        let problem = problem(&runs, constants, freedom);
+        let values = fit(&problem);
+        let spreads = problem.spreads(&values);
+        let factors = ClusterFactor::ALL.map(|factor| {
+            let value = values[factor as usize];
+            let reach = libm::exp(OF_80_PERCENT * spreads[factor as usize]);
+            let [low, value, high] = [value / reach, value, value * reach].map(three_digits);
+            let interval = freedom.includes(factor).then_some(ValueRange { low, high });
+            FittedFactor { factor, value, interval }
+        });
+        let fitted = ClusterFactors::new(factors.map(|factor| factor.value));
+        let far = |run: &&Corrected<'_>| run.log_ratio(&fitted, constants).abs() > FAR * RUNS;
+        Some(ClusterFit {
+            cluster_factor: fitted.to_string(),
+            factors,
+            n: runs.len(),
+            outliers: runs.iter().filter(far).count(),
+            error_before: ErrorSummary::of(
+                runs.iter().map(|run| error(run, &ClusterFactors::default(), constants)),
+            )?
+            .mape,
+            error_left_out: (runs.len() > 1).then_some(error_left_out),
         })
     }
 
-    /// Whether it is so far from 1 that the runs are probably described wrongly.
+    /// Returns the factors.
+    pub fn factors(&self) -> ClusterFactors {
+        ClusterFactors::new(self.factors.map(|factor| factor.value))
+    }
+
+    /// Whether the step time is so far from 1 that the runs are probably described wrongly.
     pub fn is_doubtful(&self) -> bool {
-        !(0.5..2.0).contains(&self.factor)
+        !(0.5..2.0).contains(&self.factors().of(ClusterFactor::Step))
     }
 }
 
+/// A run with the correction by published runs, which no factor changes.
+#[derive(Clone, Copy)]
+struct Corrected<'a> {
+    run: ClusterRun<'a>,
+    correction: f64,
+}
+
+impl Corrected<'_> {
+    /// Returns the logarithm of predicted over measured with some factors.
+    fn log_ratio(&self, factors: &ClusterFactors, constants: &Constants) -> f64 {
+        let options = TrainingOptions { cluster: *factors, ..*self.run.inputs.options };
+        let inputs = Inputs { options: &options, ..self.run.inputs };
+        let predicted = Breakdown::of(&inputs, constants).step_time_s()
+            * self.correction
+            * factors.of(ClusterFactor::Step);
+        libm::log(predicted / self.run.step_time_s)
+    }
+}
+
+/// The factors that a fit may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Freedom {
+    None,
+    Step,
+    All,
+}
+
+impl Freedom {
+    fn includes(self, factor: ClusterFactor) -> bool {
+        match self {
+            Freedom::None => false,
+            Freedom::Step => factor == ClusterFactor::Step,
+            Freedom::All => true,
+        }
+    }
+}
+
+/// Most groups of runs that are left out.
+const GROUPS: usize = 20;
+
+/// Returns the mean absolute error of the prediction of each run with factors from others: from all others, or with many runs
+/// from those of other groups.
+fn left_out(runs: &[Corrected<'_>], constants: &Constants, freedom: Freedom) -> f64 {
+    let groups = runs.len().min(GROUPS);
+    let errors = (0..groups).flat_map(|group| {
+        let places = || runs.iter().enumerate();
+        let others: Vec<Corrected<'_>> =
+            places().filter(|(place, _)| place % groups != group).map(|(_, run)| *run).collect();
+        let factors = of_values(&fit(&problem(&others, constants, freedom)));
+        let own = places().filter(move |(place, _)| place % groups == group);
+        own.map(move |(_, run)| error(run, &factors, constants))
+    });
+    ErrorSummary::of(errors).map_or(0.0, |summary| summary.mape)
+}
+
+/// Returns the error of a run's prediction with some factors, as a fraction.
+fn error(run: &Corrected<'_>, factors: &ClusterFactors, constants: &Constants) -> f64 {
+    libm::exp(run.log_ratio(factors, constants)) - 1.0
+}
+
+/// Spread of a factor that a fit may not change.
+const FIXED: f64 = 1e-6;
+
+/// Returns the fit of the factors to runs.
+fn problem<'a>(
+    runs: &'a [Corrected<'_>],
+    constants: &'a Constants,
+    freedom: Freedom,
+) -> LeastSquares<impl Fn(&[f64]) -> Vec<f64> + use<'a>> {
+    // If the runs differ from 1 by more than machines usually do, the prior of the step time is widened.
+    let logs: Vec<f64> =
+        runs.iter().map(|run| run.log_ratio(&ClusterFactors::default(), constants)).collect();
+    let widened = if logs.is_empty() { 0.0 } else { median(logs).abs() / 2.0 };
+    let prior = |factor: ClusterFactor| match freedom.includes(factor) {
+        true if factor == ClusterFactor::Step => spread(factor).max(widened),
+        true => spread(factor),
+        false => FIXED,
+    };
+    LeastSquares {
+        priors: ClusterFactor::ALL.map(|factor| LogPrior::new(1.0, prior(factor))).into(),
+        weights: vec![1.0; runs.len()],
+        noise: RUNS,
+        log_ratios: move |values: &[f64]| {
+            let factors = of_values(values);
+            runs.iter().map(|run| run.log_ratio(&factors, constants)).collect()
+        },
+    }
+}
+
+fn fit(problem: &LeastSquares<impl Fn(&[f64]) -> Vec<f64>>) -> Vec<f64> {
+    problem.fit(&[1.0; ClusterFactor::ALL.len()], ROUNDS)
+}
+
+/// Returns the factors with fitted values.
+fn of_values(values: &[f64]) -> ClusterFactors {
+    ClusterFactors::new(ClusterFactor::ALL.map(|factor| values[factor as usize]))
+}
+
+fn three_digits(value: f64) -> f64 {
+    format!("{value:.3}").parse().unwrap_or(value)
+}
+
 /// Returns the median.
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    super::quantile(&sorted, 0.5)
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    super::quantile(&values, 0.5)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measurements::{self, Measurement};
+    use crate::options::TrainingOptions;
 
-    #[test]
-    fn one_run_changes_the_factor_less_than_many() {
-        let one = ClusterFactor::of(&[(1.2, 1.0)]).unwrap();
-        let many = ClusterFactor::of(&[(1.2, 1.0); 30]).unwrap();
-        assert!(1.0 < one.factor && one.factor < many.factor && many.factor < 1.2);
-        assert!(many.high / many.low < one.high / one.low);
-        assert_eq!(ClusterFactor::of(&[]), None);
+    /// Runs of the embedded measurements in many layouts, timed as predicted with some factors.
+    fn fitted(factors: &str, count: usize) -> ClusterFit {
+        let cluster: ClusterFactors = factors.parse().unwrap();
+        let rows: Vec<&Measurement> =
+            measurements::embedded().iter().filter(|row| row.source == "nanotron-ultrascale").collect();
+        let rows = rows.iter().step_by(37).filter_map(|row| row.scenario.as_ref().ok()).take(count);
+        let constants = Constants::embedded();
+        let runs: Vec<ClusterRun<'_>> = rows
+            .map(|scenario| {
+                let options = TrainingOptions { cluster, ..scenario.options };
+                let inputs = Inputs { options: &options, ..scenario.inputs() };
+                let correction = Anchors::embedded().correction(&inputs).factor;
+                let step_time_s = Breakdown::of(&inputs, constants).step_time_s()
+                    * correction
+                    * cluster.of(ClusterFactor::Step);
+                ClusterRun { inputs: scenario.inputs(), step_time_s }
+            })
+            .collect();
+        ClusterFit::of(&runs, constants, Anchors::embedded()).unwrap()
     }
 
     #[test]
-    fn an_outlier_is_counted_and_hardly_changes_the_factor() {
-        let factor =
-            ClusterFactor::of(&[(1.05, 1.0), (1.02, 1.0), (1.08, 1.0), (1.04, 1.0), (3.4, 1.0)]).unwrap();
-        assert_eq!((factor.n, factor.outliers), (5, 1));
-        assert!((1.0..1.1).contains(&factor.factor) && !factor.is_doubtful());
-        assert!(ClusterFactor::of(&[(10.0, 1.0)]).unwrap().is_doubtful());
+    fn each_factor_lies_in_its_interval() {
+        let text = "1.1,host=1.8,network=0.7,matmul=0.9";
+        let (fit, truth) = (fitted(text, 20), text.parse::<ClusterFactors>().unwrap());
+        assert!(fit.error_left_out.unwrap() < 0.02 && fit.error_before > 0.1, "{fit:?}");
+        assert_eq!((fit.n, fit.outliers, fit.is_doubtful()), (20, 0, false));
+        for FittedFactor { factor, interval, .. } in fit.factors {
+            let ValueRange { low, high } = interval.unwrap();
+            assert!(low < truth.of(factor) && truth.of(factor) < high, "{factor}: {fit:?}");
+        }
+        // Most of these runs wait for the host, so they tell its factor from the others.
+        assert!(fit.factors[ClusterFactor::Host as usize].interval.unwrap().low > 1.2, "{fit:?}");
+    }
+
+    #[test]
+    fn one_run_changes_only_the_step_time_and_more_runs_tell_more() {
+        let (one, three, twenty) = (fitted("1.2", 1), fitted("1.2", 3), fitted("1.2", 20));
+        assert!((1.05..1.15).contains(&one.factors().of(ClusterFactor::Step)), "{one:?}");
+        assert_eq!(
+            one.factors.map(|factor| factor.interval.is_some()),
+            [true, false, false, false, false, false]
+        );
+        let left_out = |fit: &ClusterFit| fit.error_left_out.unwrap();
+        assert!(left_out(&three) < one.error_before / 2.0 && left_out(&twenty) < left_out(&three) / 2.0);
+        assert_eq!(one.error_left_out, None);
+    }
+
+    #[test]
+    fn no_runs_make_no_factors_and_absurd_ones_are_doubtful() {
+        assert!(ClusterFit::of(&[], Constants::embedded(), Anchors::embedded()).is_none());
+        assert!(fitted("10", 5).is_doubtful());
     }
 }

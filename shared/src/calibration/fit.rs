@@ -49,112 +49,155 @@ pub fn predict(row: &Measurement, constants: &Constants) -> Option<f64> {
     Some(Breakdown::of(&scenario.inputs(), constants).step_time_s())
 }
 
-/// Returns the values of `all` that fit `points` best, by Levenberg–Marquardt from `start`.
+/// Returns the values of `all` that fit `points` best, from `start`.
 pub fn fit(all: &[Constant], start: &[f64], points: &[FitPoint<'_>], rounds: usize) -> Vec<f64> {
-    let mut x: Vec<f64> = start.iter().map(|value| libm::log(*value)).collect();
-    let mut damping = 1e-3;
-    let mut cost = Objective::of(all, &x, points);
-    for _ in 0..rounds {
-        let (matrix, gradient) = cost.normal_equations(all, &x, points);
-        let mut better = false;
-        for _ in 0..8 {
-            let Some(step) = solve(&matrix, &gradient, damping) else {
-                damping *= 10.0;
-                continue;
-            };
-            let next: Vec<f64> = x.iter().zip(&step).map(|(x, step)| x - step.clamp(-0.7, 0.7)).collect();
-            let next_cost = Objective::of(all, &next, points);
-            if next_cost.total < cost.total {
-                better = cost.total - next_cost.total > 1e-7 * cost.total;
-                (x, cost) = (next, next_cost);
-                damping = (damping / 5.0).max(1e-9);
+    let problem = LeastSquares {
+        priors: all.iter().map(|constant| LogPrior::new(constant.prior, constant.spread)).collect(),
+        weights: points.iter().map(|point| point.weight).collect(),
+        noise: NOISE,
+        log_ratios: |values: &[f64]| {
+            let constants = Constants::from_values(all, values);
+            let log_ratio = |time: f64, point: &FitPoint<'_>| libm::log(time / point.step_time_s);
+            points
+                .iter()
+                .map(|point| predict(point.row, &constants).map_or(0.0, |time| log_ratio(time, point)))
+                .collect()
+        },
+    };
+    problem.fit(start, rounds)
+}
+
+/// What is known of a positive value before the fit: its logarithm is normally distributed.
+pub(super) struct LogPrior {
+    mean: f64,
+    spread: f64,
+}
+
+impl LogPrior {
+    /// Returns the prior around `value`; `spread` is the standard deviation of the logarithm.
+    pub(super) fn new(value: f64, spread: f64) -> LogPrior {
+        LogPrior { mean: libm::log(value), spread }
+    }
+}
+
+/// A fit of positive values to measurements: robust least squares on logarithms.
+pub(super) struct LeastSquares<R> {
+    pub(super) priors: Vec<LogPrior>,
+    /// The weight of each measurement.
+    pub(super) weights: Vec<f64>,
+    /// Noise of a measurement, as the standard deviation of its logarithm.
+    pub(super) noise: f64,
+    /// The logarithm of predicted over measured, of each measurement, at some values.
+    pub(super) log_ratios: R,
+}
+
+impl<R: Fn(&[f64]) -> Vec<f64>> LeastSquares<R> {
+    /// Returns the values that fit best, by Levenberg–Marquardt from `start`.
+    pub(super) fn fit(&self, start: &[f64], rounds: usize) -> Vec<f64> {
+        let mut x: Vec<f64> = start.iter().map(|value| libm::log(*value)).collect();
+        let mut damping = 1e-3;
+        let mut cost = self.objective(&x);
+        for _ in 0..rounds {
+            let (matrix, gradient) = self.normal_equations(&cost, &x);
+            let mut better = false;
+            for _ in 0..8 {
+                let Some(step) = solve(&matrix, &gradient, damping) else {
+                    damping *= 10.0;
+                    continue;
+                };
+                let next: Vec<f64> = x.iter().zip(&step).map(|(x, step)| x - step.clamp(-0.7, 0.7)).collect();
+                let next_cost = self.objective(&next);
+                if next_cost.total < cost.total {
+                    better = cost.total - next_cost.total > 1e-7 * cost.total;
+                    (x, cost) = (next, next_cost);
+                    damping = (damping / 5.0).max(1e-9);
+                    break;
+                }
+                damping *= 5.0;
+            }
+            if !better {
                 break;
             }
-            damping *= 5.0;
         }
-        if !better {
-            break;
-        }
+        x.iter().map(|x| libm::exp(*x)).collect()
     }
-    x.iter().map(|x| libm::exp(*x)).collect()
-}
 
-/// The objective at one set of values.
-struct Objective {
-    total: f64,
-    residuals: Vec<f64>,
-}
+    /// Returns how far each of the best values may be off: the standard deviation of its logarithm.
+    pub(super) fn spreads(&self, values: &[f64]) -> Vec<f64> {
+        let x: Vec<f64> = values.iter().map(|value| libm::log(*value)).collect();
+        let (matrix, _) = self.normal_equations(&self.objective(&x), &x);
+        let spread = |(place, prior): (usize, &LogPrior)| {
+            let mut unit = vec![0.0; x.len()];
+            unit[place] = 1.0;
+            solve(&matrix, &unit, 0.0).map_or(prior.spread, |column| libm::sqrt(column[place]))
+        };
+        self.priors.iter().enumerate().map(spread).collect()
+    }
 
-impl Objective {
-    fn of(all: &[Constant], x: &[f64], points: &[FitPoint<'_>]) -> Objective {
-        let residuals = residuals(all, x, points);
+    fn objective(&self, x: &[f64]) -> Objective {
+        let residuals = self.residuals(x);
         let mut total = 0.0;
-        for (residual, point) in residuals.iter().zip(points) {
+        for (residual, weight) in residuals.iter().zip(&self.weights) {
             let size = residual.abs();
             let loss = if size < ROBUST { size * size } else { ROBUST * (2.0 * size - ROBUST) };
-            total += point.weight * loss;
+            total += weight * loss;
         }
-        for (constant, x) in all.iter().zip(x) {
-            let off = (x - libm::log(constant.prior)) / constant.spread;
+        for (prior, x) in self.priors.iter().zip(x) {
+            let off = (x - prior.mean) / prior.spread;
             total += off * off;
         }
         Objective { total, residuals }
     }
 
-    fn normal_equations(
-        &self,
-        all: &[Constant],
-        x: &[f64],
-        points: &[FitPoint<'_>],
-    ) -> (Vec<Vec<f64>>, Vec<f64>) {
+    /// Returns the logarithms of predicted over measured, in units of the noise.
+    fn residuals(&self, x: &[f64]) -> Vec<f64> {
+        let values: Vec<f64> = x.iter().map(|x| libm::exp(*x)).collect();
+        (self.log_ratios)(&values).into_iter().map(|log_ratio| log_ratio / self.noise).collect()
+    }
+
+    fn normal_equations(&self, at: &Objective, x: &[f64]) -> (Vec<Vec<f64>>, Vec<f64>) {
         let count = x.len();
         const STEP: f64 = 1e-5;
         let mut columns = Vec::with_capacity(count);
         for index in 0..count {
             let mut moved = x.to_vec();
             moved[index] += STEP;
-            let shifted = residuals(all, &moved, points);
-            let slopes = shifted.iter().zip(&self.residuals).map(|(after, before)| (after - before) / STEP);
+            let shifted = self.residuals(&moved);
+            let slopes = shifted.iter().zip(&at.residuals).map(|(after, before)| (after - before) / STEP);
             columns.push(slopes.collect::<Vec<f64>>());
         }
-        let weights: Vec<f64> = self
+        let weights: Vec<f64> = at
             .residuals
             .iter()
-            .zip(points)
-            .map(|(residual, point)| point.weight * (ROBUST / residual.abs().max(1e-12)).min(1.0))
+            .zip(&self.weights)
+            .map(|(residual, weight)| weight * (ROBUST / residual.abs().max(1e-12)).min(1.0))
             .collect();
         let mut matrix = vec![vec![0.0; count]; count];
         let mut gradient = vec![0.0; count];
         for a in 0..count {
             for b in a..count {
                 let mut sum = 0.0;
-                for row in 0..points.len() {
+                for row in 0..weights.len() {
                     sum += weights[row] * columns[a][row] * columns[b][row];
                 }
                 matrix[a][b] = sum;
                 matrix[b][a] = sum;
             }
-            for row in 0..points.len() {
-                gradient[a] += weights[row] * columns[a][row] * self.residuals[row];
+            for row in 0..weights.len() {
+                gradient[a] += weights[row] * columns[a][row] * at.residuals[row];
             }
-            let spread = all[a].spread;
+            let LogPrior { mean, spread } = self.priors[a];
             matrix[a][a] += 1.0 / (spread * spread);
-            gradient[a] += (x[a] - libm::log(all[a].prior)) / (spread * spread);
+            gradient[a] += (x[a] - mean) / (spread * spread);
         }
         (matrix, gradient)
     }
 }
 
-/// Returns the logarithms of predicted over measured, in units of the noise.
-fn residuals(all: &[Constant], x: &[f64], points: &[FitPoint<'_>]) -> Vec<f64> {
-    let values: Vec<f64> = x.iter().map(|x| libm::exp(*x)).collect();
-    let constants = Constants::from_values(all, &values);
-    points
-        .iter()
-        .map(|point| {
-            predict(point.row, &constants).map_or(0.0, |time| libm::log(time / point.step_time_s) / NOISE)
-        })
-        .collect()
+/// The objective at one set of values.
+struct Objective {
+    total: f64,
+    residuals: Vec<f64>,
 }
 
 /// Solves the damped equations by Cholesky decomposition; `None` if they are not positive definite.

@@ -6,6 +6,7 @@
 pub mod cluster;
 pub mod fit;
 mod held_out;
+mod own_runs;
 mod regret;
 mod report;
 mod split;
@@ -131,7 +132,12 @@ impl<'a> Calibrator<'a> {
             anchor_runs: anchor_runs_file(&anchors),
             intervals: intervals_file(&intervals),
             held_out: held_out_file(&errors),
-            report: report::markdown(judged, &intervals, rows),
+            report: report::markdown(
+                judged,
+                &intervals,
+                &own_runs::of(&self.all, values, &self.points),
+                rows,
+            ),
             scatter: report::scatter(judged),
         }
     }
@@ -399,7 +405,7 @@ mod tests {
     fn held_out_errors_read_back_as_written() {
         let embedded = HeldOutErrors::embedded();
         assert!(held_out_file(&embedded) == include_str!("../../data/held_out.csv"));
-        assert_eq!(embedded.get("r0001").map(|error| (error.mapping, error.model)), Some((0.034, 0.035)));
+        assert_eq!(embedded.get("r0001").map(|error| (error.mapping, error.model)), Some((0.033, 0.035)));
         // No prediction is judged on rows that are not fitted.
         assert_eq!(embedded.get("r0002"), None);
     }

@@ -1,5 +1,6 @@
 //! The accuracy report: tables of held-out errors, a list of every row, and a scatter plot.
 
+use super::own_runs::OwnRuns;
 use super::{ErrorSummary, FitCounts, FittedInterval, Grouping, HeldOutRow, Regret, fitting, is_routed};
 use crate::estimate::IntervalClass;
 use crate::measurements::{Measurement, MeasurementUse};
@@ -58,6 +59,7 @@ fn percent(value: f64) -> String {
 pub(super) fn markdown(
     judged: &[Vec<HeldOutRow<'_>>; 3],
     intervals: &[FittedInterval],
+    own_runs: &[OwnRuns],
     rows: &[Measurement],
 ) -> String {
     let mut text = String::from(HEAD);
@@ -111,6 +113,7 @@ pub(super) fn markdown(
     let all: usize = intervals.iter().map(|interval| interval.n).sum();
     let _ = writeln!(text, "| all | {all} | | {} |", percent(inside / all.max(1) as f64));
     choosing(&mut text, judged);
+    own(&mut text, own_runs);
     memory(&mut text, rows);
     text += ROWS;
     let by_model: BTreeMap<&str, &HeldOutRow<'_>> =
@@ -201,6 +204,17 @@ predicted in the same order as measured, excluding pairs whose measured times di
 
 | runs | held out by | fastest chosen | pairs in the right order | mean regret | p90 | largest | at random |
 |---|---|--:|--:|--:|--:|--:|--:|
+";
+
+const OWN_RUNS: &str = "
+## Your own runs
+
+`trainplan calibrate --cluster` computes factors from your own runs. How much do they help with software that nobody
+measured? We take nanotron for such software: the physical model is fitted without its runs, and the factors come from a few of
+them, drawn at random ten times. The errors are those of all its other runs.
+
+| software described | own runs | mean abs. error | worst draw |
+|---|--:|--:|--:|
 ";
 
 const MEMORY: &str = "
@@ -318,6 +332,19 @@ fn choosing(text: &mut String, judged: &[Vec<HeldOutRow<'_>>; 3]) {
                 percent(largest),
                 percent(random),
             );
+        }
+    }
+}
+
+/// Appends what own runs tell of software that nobody measured, if it was tried.
+fn own(text: &mut String, own_runs: &[OwnRuns]) {
+    if !own_runs.is_empty() {
+        *text += OWN_RUNS;
+    }
+    for OwnRuns { described, before, after, .. } in own_runs {
+        let _ = writeln!(text, "| {described} | none | {} | |", percent(*before));
+        for (runs, mean, worst) in after {
+            let _ = writeln!(text, "| {described} | {runs} | {} | {} |", percent(*mean), percent(*worst));
         }
     }
 }
@@ -444,7 +471,7 @@ mod tests {
     fn the_report_in_the_repository_has_this_prose() {
         let report = include_str!("../../../docs/accuracy.md");
         assert!(report.starts_with(HEAD));
-        for section in [ERRORS, SOURCES, INTERVALS, ROWS] {
+        for section in [ERRORS, SOURCES, INTERVALS, OWN_RUNS, ROWS] {
             assert!(report.contains(section), "{section}");
         }
         for write in [repeats, memory] {

@@ -6,6 +6,7 @@ use super::parse::{in_order, version};
 use super::problem::CampaignProblem;
 use super::read::{Entry, KeyLines, TomlReader};
 use crate::catalog::{Catalog, Release};
+use crate::cluster_factors::ClusterFactors;
 use crate::field::Field;
 use crate::launch::LaunchOptions;
 use crate::spec::Spec;
@@ -181,8 +182,9 @@ fn read_cluster(reader: &mut TomlReader, entry: Entry) -> Option<Cluster> {
     }
     reader.options(&spec, &place, &lines);
     let gpu = spec.get(Field::Gpu).map(|gpu| Catalog::embedded().gpu_or_own(gpu).map(drop));
-    let numbers = [Field::GemmTflops, Field::ClusterFactor].map(|field| spec.count(field).map(drop));
-    for problem in numbers.into_iter().chain(gpu).filter_map(Result::err) {
+    let rate = spec.count(Field::GemmTflops).map(drop);
+    let factors = spec.parse::<ClusterFactors>(Field::ClusterFactor).map(drop);
+    for problem in [rate, factors].into_iter().chain(gpu).filter_map(Result::err) {
         let key = problem.field.flag();
         let line = lines.get(key).copied().unwrap_or(line);
         reader.problems.push(CampaignProblem::of(line, format!("{place}.{key}"), &problem));

@@ -54,10 +54,6 @@ pub struct Gpu {
     pub(super) recipe_bf16_peak: Option<f64>,
     pub(super) recipe_fp8_peak: Option<f64>,
     pub(super) aliases: String,
-    /// The source of the row.
-    pub source: String,
-    /// Notes.
-    pub notes: String,
 }
 
 impl FromRow for Gpu {
@@ -82,8 +78,6 @@ impl FromRow for Gpu {
             recipe_bf16_peak: row.optional_number("recipe_bf16_peak")?,
             recipe_fp8_peak: row.optional_number("recipe_fp8_peak")?,
             aliases: row.string("aliases")?,
-            source: row.string("source")?,
-            notes: row.string("notes")?,
         })
     }
 }

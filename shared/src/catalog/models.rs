@@ -27,8 +27,6 @@ pub struct Model {
     pub params_b: f64,
     /// Active parameters per token, billions, as published.
     pub active_b: f64,
-    /// The source of the row.
-    pub source: String,
 }
 
 /// Numbers of parameters. As text: `8.03B parameters`, or `235B parameters, 22.1B active` for a mixture of experts.
@@ -102,7 +100,6 @@ impl FromRow for Model {
             rope_base: row.optional("rope_base")?.filter(|base| *base > 0),
             params_b: row.number("params_b")?,
             active_b: row.number("active_b")?,
-            source: row.string("source")?,
         })
     }
 }

@@ -27,6 +27,7 @@ pub(crate) use memory::{MicroBatchMemory, capacity_bytes, least_bytes};
 pub use step_time::{Breakdown, Constant, Constants, StepPart, StepPartGroup};
 pub(crate) use step_time::{MicroBatchCosts, straggling};
 
+use crate::cluster_factors::ClusterFactor;
 use crate::scenario::Scenario;
 
 /// The prediction for a scenario.
@@ -57,7 +58,7 @@ impl Estimate {
     pub fn from_inputs(inputs: &Inputs<'_>, constants: &Constants, anchors: &Anchors) -> Estimate {
         let modelled = Breakdown::of(inputs, constants);
         let evidence = anchors.evidence(inputs, modelled.step_time_s());
-        let breakdown = modelled.scaled(evidence.correction * inputs.options.cluster_factor.unwrap_or(1.0));
+        let breakdown = modelled.scaled(evidence.correction * inputs.options.cluster.of(ClusterFactor::Step));
         Estimate {
             step_time_s: IntervalTable::embedded().around(breakdown.step_time_s(), inputs, evidence.kind),
             breakdown,

@@ -166,10 +166,8 @@ pub fn read(text: &str) -> Result<ImportedModel, ConfigError> {
         fields.note(format!("Only the language model ({name}) is read."));
         unknown.extend(outer.left_over().into_iter().filter(|field| !field.contains("_config ")));
     }
-    let source = format!("config.json, model_type {own_type}");
-    let model =
-        Model::from_architecture(architecture, [vectors.all, vectors.active], seq_len, title, &source)
-            .with_attention(normalizes_qk, rope_base);
+    let model = Model::from_architecture(architecture, [vectors.all, vectors.active], seq_len, title)
+        .with_attention(normalizes_qk, rope_base);
     Ok(ImportedModel { model, notes: fields.notes, unknown })
 }
 

@@ -227,20 +227,17 @@ impl ScenarioReader<'_> {
         let of_recipe = self.recipe.map(|recipe| recipe.id.release.contract().stack.into());
         let software = of_recipe.unwrap_or(default.software);
         let recompute = self.value(Field::Recompute, Some(Recompute::None)).unwrap_or_default();
-        let mut number = |field| {
-            self.spec.count(field).unwrap_or_else(|problem| {
-                self.problems.push(problem);
-                None
-            })
-        };
-        let (gemm_tflops, cluster_factor) = (number(Field::GemmTflops), number(Field::ClusterFactor));
+        let gemm_tflops = self.spec.count(Field::GemmTflops).unwrap_or_else(|problem| {
+            self.problems.push(problem);
+            None
+        });
         TrainingOptions {
             recompute,
             fsdp: self.switch(Field::Fsdp, default.fsdp),
             overlap: self.switch(Field::Overlap, default.overlap),
             software: self.value(Field::Stack, Some(software)).unwrap_or(software),
             gemm_tflops,
-            cluster_factor,
+            cluster: self.value(Field::ClusterFactor, Some(default.cluster)).unwrap_or_default(),
             ..default
         }
     }

@@ -188,7 +188,7 @@ impl Reading<'_> {
             overlap: self.keep(self.spec.switch(Field::Overlap)).unwrap_or(true),
             software,
             gemm_tflops: self.keep(self.spec.count(Field::GemmTflops)),
-            cluster_factor: self.keep(self.spec.count(Field::ClusterFactor)),
+            cluster: self.keep(self.spec.parse(Field::ClusterFactor)).unwrap_or_default(),
             ..TrainingOptions::default()
         }
     }

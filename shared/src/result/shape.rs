@@ -201,13 +201,7 @@ impl ModelShape {
         if self.is_hybrid || architecture.check().is_err() {
             return None;
         }
-        Some(Model::from_architecture(
-            architecture,
-            [0.0; 2],
-            self.seq_len?,
-            None,
-            "the arguments in a log of Megatron-LM",
-        ))
+        Some(Model::from_architecture(architecture, [0.0; 2], self.seq_len?, None))
     }
 }
 

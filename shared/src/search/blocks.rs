@@ -7,6 +7,7 @@ use super::rules::tp_stays_in_domain;
 use super::space::{Dimensions, Pipeline};
 use super::{Candidate, SearchSpace};
 use crate::batch::Batch;
+use crate::cluster_factors::ClusterFactor;
 use crate::estimate::{Anchors, Constants, Coordinate, Inputs, MicroBatchCosts};
 use crate::layout::Layout;
 use crate::options::{Recompute, TrainingOptions};
@@ -138,7 +139,7 @@ fn group(
                 modelled_s = modelled_s.min(own.least_s_per_sequence(&inputs));
                 *costs = Some(own);
             }
-            let least_s = modelled_s * least_correction * options.cluster_factor.unwrap_or(1.0);
+            let least_s = modelled_s * least_correction * options.cluster.of(ClusterFactor::Step);
             choices.push(BlockChoice { dtype, recompute, tp, cp, mbs, ep, expert_tp, modelled_s, least_s });
         }
     }

@@ -7,6 +7,7 @@ use super::blocks::{BlockChoice, Blocks, OF_EXPERTS, OF_MICRO_BATCH};
 use super::space::{Dimensions, Pipeline};
 use super::{Candidate, Rule, SearchCounts, SearchSpace};
 use crate::batch::Batch;
+use crate::cluster_factors::ClusterFactor;
 use crate::estimate::{
     Anchors, Breakdown, Confidence, Constants, Coordinate, CorrectionBound, Inputs, Interval, IntervalTable,
     MemoryEstimate, MemoryMargin, MicroBatchCosts, MicroBatchMemory, capacity_bytes, least_bytes, straggling,
@@ -42,7 +43,7 @@ impl RankedLayout {
         free_bytes: f64,
     ) -> RankedLayout {
         let correction = Anchors::embedded().correction(inputs);
-        let factor = correction.factor * inputs.options.cluster_factor.unwrap_or(1.0);
+        let factor = correction.factor * inputs.options.cluster.of(ClusterFactor::Step);
         let mid = breakdown.scaled(factor).step_time_s();
         RankedLayout {
             candidate,
@@ -222,7 +223,7 @@ impl<'a> LayoutSearch<'a> {
         let mut not_fitting = of_each * too_large.len() as u64;
         // By which a bound for one GPU becomes one for all.
         let share = (1.0 + straggling(gpus, constants)) / f64::from(gpus);
-        let cluster_factor = self.space.options.cluster_factor.unwrap_or(1.0);
+        let cluster_factor = self.space.options.cluster.of(ClusterFactor::Step);
         for blocks in self.blocks.on(gpus, &self.space, &self.dimensions) {
             if found.excludes(blocks.least_s * share) {
                 break;

@@ -68,7 +68,6 @@ impl Gpu {
         self.id = format!("{}:{}", base.id, &id[1..]);
         self.name = format!("{}, own", base.name);
         self.aliases = String::new();
-        self.source = format!("given by the user; the rest as {}: {}", base.id, base.source);
         self
     }
 

@@ -148,7 +148,6 @@ impl Model {
         other_weights: [f64; 2],
         seq_len: u32,
         title: Option<&str>,
-        source: &str,
     ) -> Model {
         let [other, other_active] = other_weights;
         let params_b = (architecture.parameters() + other) / 1e9;
@@ -163,7 +162,6 @@ impl Model {
             rope_base: None,
             params_b,
             active_b,
-            source: source.to_string(),
         };
         let title = title.and_then(|title| checked_title(title).ok());
         model.title = title.unwrap_or_else(|| model.made_title());
@@ -405,7 +403,7 @@ mod tests {
                 mtp_layers,
             };
             let mut model =
-                Model::from_architecture(architecture, [0.0; 2], seq_len, title.as_deref(), "given by the user");
+                Model::from_architecture(architecture, [0.0; 2], seq_len, title.as_deref());
             model.params_b = given_b.unwrap_or(model.params_b);
             model.title = if title.is_some() { model.title } else { model.made_title() };
             model.id = model.to_text();

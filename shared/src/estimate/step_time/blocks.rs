@@ -5,6 +5,7 @@ use super::links::Links;
 use super::speed::Speed;
 use crate::architecture::{AttentionKind, Mlp, Moe, SlidingWindow};
 use crate::catalog::Generation;
+use crate::cluster_factors::ClusterFactor;
 use crate::estimate::Inputs;
 use crate::options::Recompute;
 use crate::precision::Dtype;
@@ -113,13 +114,14 @@ impl<'a> BlockCosts<'a> {
             inputs,
             constants,
             speed: Speed::new(inputs, constants),
-            links: Links::new(inputs.gpu, constants),
+            links: Links::new(inputs, constants),
             tokens: f64::from(batch.mbs()) * f64::from(batch.seq_len()) / f64::from(layout.cp()),
             sequence: f64::from(batch.seq_len()),
             tp,
             shared: if shares { tp } else { 1.0 },
             hidden: f64::from(inputs.architecture.hidden),
             host_s: constants.host_s
+                * options.cluster.of(ClusterFactor::Host)
                 * (1.0 + host_tp * (tp - 1.0))
                 * if software.eager { constants.host_eager } else { 1.0 }
                 * if graphed { constants.host_graphed } else { 1.0 },

@@ -152,6 +152,18 @@ constants! {
     straggling,
 }
 
+/// A row of `calibration.csv` without its prior.
+struct FittedConstant {
+    name: String,
+    value: f64,
+}
+
+impl FromRow for FittedConstant {
+    fn from_row(row: &Row<'_>) -> Result<FittedConstant, DataError> {
+        Ok(FittedConstant { name: row.string("name")?, value: row.number("value")? })
+    }
+}
+
 /// A row of `calibration.csv`: a constant with its prior.
 #[derive(Debug, Clone)]
 pub struct Constant {
@@ -193,21 +205,26 @@ impl Constants {
     /// Returns the embedded constants.
     pub fn embedded() -> &'static Constants {
         static EMBEDDED: LazyLock<Constants> = LazyLock::new(|| {
-            let all = Constant::all();
-            Constants::from_values(&all, &all.iter().map(|constant| constant.value).collect::<Vec<_>>())
+            let fitted: Vec<FittedConstant> = embedded!("constants.csv");
+            Constants::of(fitted.iter().map(|constant| (&*constant.name, constant.value)))
         });
         &EMBEDDED
     }
 
     /// Returns constants with the names of `all` and these values.
+    #[cfg(feature = "calibrate")]
     pub(crate) fn from_values(all: &[Constant], values: &[f64]) -> Constants {
+        Constants::of(all.iter().zip(values).map(|(constant, value)| (&*constant.name, *value)))
+    }
+
+    fn of<'a>(values: impl Iterator<Item = (&'a str, f64)>) -> Constants {
         let mut constants = Constants::blank();
-        for (constant, value) in all.iter().zip(values) {
-            if let Some(id) = constant.name.strip_prefix("gpu ") {
+        for (name, value) in values {
+            if let Some(id) = name.strip_prefix("gpu ") {
                 constants.gpus.push((id.to_string(), 1.0));
             }
-            if let Some(place) = constants.place(&constant.name) {
-                *place = *value;
+            if let Some(place) = constants.place(name) {
+                *place = value;
             }
         }
         constants

@@ -2,7 +2,8 @@
 
 use super::constants::Constants;
 use crate::catalog::Generation;
-use crate::catalog::Gpu;
+use crate::cluster_factors::ClusterFactor;
+use crate::estimate::Inputs;
 
 /// NVLink and network of a GPU.
 #[derive(Debug, Clone, Copy)]
@@ -14,12 +15,15 @@ pub(super) struct Links<'a> {
     nvlink: f64,
     /// The rate that all-to-all exchanges reach on NVLink, in bytes per second.
     exchange_nvlink: f64,
-    /// The network's rate per GPU, in bytes per second.
+    /// Seconds of a step around a ring that crosses the network.
+    network_step_s: f64,
+    /// The network's rate per GPU, in bytes per second, slower by what the user's cluster loses.
     network: f64,
 }
 
 impl<'a> Links<'a> {
-    pub(super) fn new(gpu: &Gpu, constants: &'a Constants) -> Links<'a> {
+    pub(super) fn new(inputs: &Inputs<'_>, constants: &'a Constants) -> Links<'a> {
+        let (gpu, cluster) = (inputs.gpu, inputs.options.cluster);
         let share = match gpu.generation {
             Generation::Blackwell => constants.nvlink_blackwell,
             Generation::Ampere | Generation::Hopper => constants.nvlink,
@@ -29,7 +33,8 @@ impl<'a> Links<'a> {
             domain: gpu.nvlink_domain,
             nvlink: gpu.nvlink_gbps * 1e9 * share,
             exchange_nvlink: gpu.nvlink_gbps * 1e9 * constants.exchange_nvlink,
-            network: gpu.nic_gbit * 1e9 / 8.0,
+            network_step_s: constants.network_step_s * cluster.of(ClusterFactor::Latency),
+            network: gpu.nic_gbit * 1e9 / 8.0 * cluster.of(ClusterFactor::Network),
         }
     }
 
@@ -50,7 +55,7 @@ impl<'a> Links<'a> {
     /// sequence.
     pub(super) fn ring_s(&self, bytes: f64, members: u32) -> f64 {
         let crosses = members > self.domain;
-        let steps = if crosses { f64::from(members - 1) * self.constants.network_step_s } else { 0.0 };
+        let steps = if crosses { f64::from(members - 1) * self.network_step_s } else { 0.0 };
         self.collective_s(bytes, members, 1) + steps
     }
 

@@ -14,6 +14,7 @@ pub use constants::{Constant, Constants};
 use super::Inputs;
 use super::kinds::PerKind;
 use crate::catalog::Generation;
+use crate::cluster_factors::ClusterFactor;
 use blocks::{BlockCost, BlockCosts};
 use links::Links;
 use speed::Speed;
@@ -46,7 +47,7 @@ impl<'a> MicroBatchCosts<'a> {
         MicroBatchCosts {
             constants,
             speed: blocks.speed,
-            links: Links::new(inputs.gpu, constants),
+            links: Links::new(inputs, constants),
             boundary_elements: blocks.boundary_elements(),
             layers: LayerCosts::new(inputs, &blocks),
         }
@@ -107,7 +108,7 @@ impl<'a> MicroBatchCosts<'a> {
             bubble,
             host: slowest.host_s * ga,
             optimizer: sharding.optimizer_s,
-            other: constants.step_s,
+            other: constants.step_s * options.cluster.of(ClusterFactor::Fixed),
         };
         let mut parts = parts.scaled(software_factor(inputs, constants));
         parts.other += parts.step_time_s() * straggling(layout.gpus(), constants);

@@ -2,6 +2,7 @@
 
 use super::constants::Constants;
 use crate::catalog::Generation;
+use crate::cluster_factors::ClusterFactor;
 use crate::estimate::Inputs;
 use crate::precision::{Dtype, Width};
 use crate::stack::AttentionKernels;
@@ -48,7 +49,8 @@ impl Speed {
         let peak = gpu.bf16_tflops * 1e12;
         // If the user measured the machine, all multiplications scale with that measurement.
         let usual = gemm * peak * constants.gpu(gpu);
-        let own = gemm_tflops.map_or(1.0, |tflops| tflops * 1e12 / usual);
+        let own = gemm_tflops.map_or(1.0, |tflops| tflops * 1e12 / usual)
+            * inputs.options.cluster.of(ClusterFactor::Matmul);
         let factor = constants.gpu(gpu) * own;
         let fp8 = gpu.fp8_tflops.unwrap_or(2.0 * gpu.bf16_tflops) * 1e12;
         let fp8 = fp8

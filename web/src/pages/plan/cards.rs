@@ -12,6 +12,8 @@ use super::verdict::{cost_texts, energy_range, limit_text, price_text, unbroken}
 use crate::components::gpu_mark::{GpuMark, GpuSign};
 use crate::message::search::{AskedGoal, FoundChange, FoundUnmet, Spread, Trust};
 use leptos::prelude::*;
+use trainplan_shared::benchmarks::BestMeasured;
+use trainplan_shared::catalog::Catalog;
 use trainplan_shared::estimate::MemoryVerdict;
 use trainplan_shared::field::Field;
 use trainplan_shared::units::{
@@ -181,6 +183,7 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
         move |_| plan.state.choose(&query)
     };
     let shown = found.clone();
+    let measured = fastest_measured(plan, offer, found.tokens_per_s_per_gpu);
     let (cost, cost_range) =
         found.cost.map_or(("–".to_string(), String::new()), |cost| cost_texts(cost, currency));
     let (energy, energy_spread) = energy_range(found.mwh);
@@ -201,7 +204,9 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
                         <strong>{cost}</strong> " " <small>{cost_range}</small>
                     </dd></div>
                     <div><dt title=ENERGY_HINT>"Energy"</dt><dd>{energy} " " <small>{energy_spread}</small></dd></div>
-                    <div><dt>"Tokens/s/GPU"</dt><dd>{group_three_digits(found.tokens_per_s_per_gpu)}</dd></div>
+                    <div><dt>"Tokens/s/GPU"</dt><dd>
+                        {group_three_digits(found.tokens_per_s_per_gpu)} {measured}
+                    </dd></div>
                     <div><dt>"MFU"</dt><dd>{percent(found.mfu)}</dd></div>
                     <div><dt>"Tokens per step"</dt><dd>{rounded_count(found.batch_tokens)}</dd></div>
                 </dl>
@@ -227,6 +232,16 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
             </button>
         </div>
     }.into_any()
+}
+
+/// The throughput of the fastest measured run of the model on the GPU type, beside the prediction.
+fn fastest_measured(plan: Planner, offer: &OfferFindings, predicted: f64) -> Option<impl IntoView + use<>> {
+    let model = plan.question.with_untracked(|question| question.raw(Field::Model).to_string());
+    let model = Catalog::embedded().model(&model).ok()?;
+    let run = BestMeasured::of(&model.id, &offer.gpu.id)?;
+    let title = run.compared(&offer.gpu.name, predicted);
+    let tokens = group_three_digits(run.tokens_per_s_per_gpu);
+    Some(view! { <small title=title>{format!("fastest measured: {tokens}")}</small> })
 }
 
 /// The days with their range, as text and as a bar on the scale of all cards.

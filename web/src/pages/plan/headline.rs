@@ -46,7 +46,7 @@ pub(super) fn headline(plan: Planner) -> Memo<Headline> {
             let Some(other) = other_plan(plan, findings, told) else { return of_best(best) };
             match (&other.figures, before) {
                 (None, Some(before)) if !before.lead.is_empty() => before.clone(),
-                _ => of_other(&other, findings, best),
+                _ => of_other(&other, findings, &best),
             }
         })
     })
@@ -89,7 +89,7 @@ fn impossible() -> Headline {
     }
 }
 
-fn of_other(other: &OtherPlan, findings: &Findings, best: Verdict) -> Headline {
+fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline {
     let goal = findings.goal();
     let currency = findings.asked.as_ref().map_or("", |asked| asked.currency.as_str());
     let figures = other.figures.as_ref();
@@ -139,7 +139,7 @@ mod tests {
         let figures = PlanFigures { plan: String::new(), days: days.map(spread), cost: cost.map(spread) };
         let other = OtherPlan { gpu: "B200".into(), gpus: 576, figures: Some(figures) };
         let best = verdict(&findings).expect("a verdict");
-        of_other(&other, &findings, best)
+        of_other(&other, &findings, &best)
     }
 
     #[test]
