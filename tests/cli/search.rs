@@ -305,6 +305,8 @@ fn the_best_layouts_become_a_campaign_that_can_be_run() {
         "64",
         "--top",
         "3",
+        "--stack",
+        "megatron-lm-0.14",
         "--campaign",
         file,
         "--cluster",
@@ -324,6 +326,18 @@ fn the_best_layouts_become_a_campaign_that_can_be_run() {
     let again = refusal(&search);
     assert!(again.contains("The file exists") && again.contains("--campaign"), "{again}");
     assert_eq!(fs::read_to_string(file).unwrap(), text);
+}
+
+#[test]
+fn a_campaign_of_layouts_for_other_software_says_so_and_predicts_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("measure.campaign.toml");
+    let file = file.to_str().unwrap();
+    let question = ["search", "--model", "llama3.1-8b", "--gpu", "h100", "--gpus", "64", "--top", "1"];
+    let written = trainplan([&question[..], &["--campaign", file, "--cluster", "alpha"]].concat());
+    let said = "the runs use Megatron-LM 0.14, while the search predicted Megatron-Bridge";
+    assert!(written.stderr.contains(said), "{}", written.stderr);
+    assert!(fs::read_to_string(file).unwrap().contains("stack = \"megatron-lm-0.14\""));
 }
 
 #[test]

@@ -11,11 +11,15 @@ use trainplan_shared::launch::{LaunchOptions, Style, launch};
 use trainplan_shared::problem::Problem;
 use trainplan_shared::question::PlannedRun;
 use trainplan_shared::spec::Spec;
+use trainplan_shared::stack::Stack;
 
 const HEAD: &str = "\
 # The best layouts of a search. Each run trains a few steps on synthetic data and measures its step time.
 # Run it with: trainplan run THIS_FILE
 ";
+
+/// The software of the runs, by which they are predicted too: measured and predicted step times are then of the same thing.
+const LAUNCHED: Stack = Stack::MegatronLm014;
 
 /// Refuses a file that exists, before the search.
 pub(super) fn refuse_existing(file: &Path) -> Result<(), Failure> {
@@ -68,6 +72,14 @@ pub(super) fn write(file: &Path, cluster: Name, found: &[SearchedGpu<'_>]) -> Re
             types.join(" and ")
         ));
     }
+    let predicted = first.offer.options.software;
+    if predicted.base() != LAUNCHED {
+        note(&format!(
+            "the runs use {}, while the search predicted {}: `--stack {LAUNCHED}` searches for layouts that are best there",
+            LAUNCHED.title(),
+            predicted.title()
+        ));
+    }
     let campaign = Campaign {
         name: Name::closest(&format!("search-{}", first.question.model.title.to_ascii_lowercase())),
         cluster,
@@ -87,7 +99,8 @@ pub(super) fn write(file: &Path, cluster: Name, found: &[SearchedGpu<'_>]) -> Re
 fn run(found: &SearchedGpu<'_>, plan: &PlannedRun, rank: usize) -> Result<Run, Vec<Problem>> {
     // Tokens are of the whole run, not of the measurement.
     let spec = plan.spec(found.question, found.offer).with(Field::Tokens, "");
-    let spec: Spec = spec.with(Field::Style, Style::MegatronLm.to_string());
+    let spec: Spec =
+        spec.with(Field::Style, Style::MegatronLm.to_string()).with(Field::Stack, LAUNCHED.to_string());
     launch(&spec.scenario()?, &LaunchOptions::from_spec(&spec)?)?;
     let layout = &plan.layout.candidate;
     let text = format!(
