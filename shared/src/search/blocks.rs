@@ -12,6 +12,7 @@ use crate::estimate::{Anchors, Constants, Coordinate, Inputs, MicroBatchCosts};
 use crate::layout::Layout;
 use crate::options::{Recompute, TrainingOptions};
 use crate::precision::Dtype;
+use crate::sorting::sorted;
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -143,8 +144,7 @@ fn group(
             choices.push(BlockChoice { dtype, recompute, tp, cp, mbs, ep, expert_tp, modelled_s, least_s });
         }
     }
-    choices.sort_by(|one, other| one.least_s.total_cmp(&other.least_s));
-    choices.into()
+    sorted(&choices, |one, other| one.least_s.total_cmp(&other.least_s)).into()
 }
 
 /// Returns every pair of two lists.

@@ -10,9 +10,9 @@ use crate::stack::Stack;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Features {
     /// Hash of the architecture without its number of layers.
-    pub(super) shape: u64,
+    pub(super) shape: u32,
     /// Hash of the GPU type.
-    pub(super) gpu: u64,
+    pub(super) gpu: u32,
     pub(super) dtype: Dtype,
     /// The known software; none for a user's own, which has nothing in common with measured software.
     pub(super) software: Option<Stack>,
@@ -114,8 +114,8 @@ impl Features {
     pub(crate) fn cells(&self) -> [String; 5] {
         let numbers = Coordinate::ALL.map(|each| each.number_of(self.place[each as usize]).to_string());
         [
-            format!("{:016x}", self.shape),
-            format!("{:016x}", self.gpu),
+            format!("{:08x}", self.shape),
+            format!("{:08x}", self.gpu),
             self.dtype.to_string(),
             self.software.map_or(String::new(), |software| software.to_string()),
             numbers.join(" "),
@@ -214,7 +214,7 @@ pub(super) struct Shared {
 }
 
 /// Returns a hash that is the same for architectures that differ only in their number of layers.
-fn shape(architecture: &Architecture) -> u64 {
+fn shape(architecture: &Architecture) -> u32 {
     use crate::architecture::AttentionKind::{Gqa, Mla};
     let attention = match architecture.attention.kind {
         Gqa { kv_heads, head_dim } => [kv_heads, head_dim, 0, 0, 0],
@@ -231,7 +231,9 @@ fn shape(architecture: &Architecture) -> u64 {
     hash(rest.into_iter().chain(attention).chain(mlp).chain(moe).chain(mamba))
 }
 
-/// FNV-1a: the same on every machine.
-fn hash(parts: impl Iterator<Item = u32>) -> u64 {
-    parts.fold(0xcbf2_9ce4_8422_2325, |hash, part| (hash ^ u64::from(part)).wrapping_mul(0x0100_0000_01b3))
+/// The upper half of FNV-1a, which is the same on every machine.
+fn hash(parts: impl Iterator<Item = u32>) -> u32 {
+    let basis: u64 = 0xcbf2_9ce4_8422_2325;
+    let all = parts.fold(basis, |hash, part| (hash ^ u64::from(part)).wrapping_mul(0x0100_0000_01b3));
+    (all >> 32) as u32
 }

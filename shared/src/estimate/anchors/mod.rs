@@ -99,7 +99,7 @@ pub(crate) struct WeightedRun {
 impl FromRow for WeightedRun {
     fn from_row(row: &Row<'_>) -> Result<WeightedRun, DataError> {
         let hexadecimal = |column: &str| {
-            u64::from_str_radix(row.text(column)?, 16)
+            u32::from_str_radix(row.text(column)?, 16)
                 .map_err(|_| row.error(format!("{column} is not a hexadecimal number")))
         };
         let mut place = Place::default();
