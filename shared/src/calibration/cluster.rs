@@ -82,21 +82,21 @@ impl ClusterFit {
         }
         // With few runs, or a wrong description of the software, factors can mislead. They count if they predict runs that they
         // have not seen better, and all of them only if there are more runs than factors.
-        let possible: &[Freedom] = match runs.len() {
-            1 => &[Freedom::Step],
-            n if n <= ClusterFactor::ALL.len() => &[Freedom::None, Freedom::Step],
-            _ => &[Freedom::None, Freedom::Step, Freedom::All],
+        let possible: &[FactorChoice] = match runs.len() {
+            1 => &[FactorChoice::Step],
+            n if n <= ClusterFactor::ALL.len() => &[FactorChoice::None, FactorChoice::Step],
+            _ => &[FactorChoice::None, FactorChoice::Step, FactorChoice::All],
         };
-        let tried = possible.iter().map(|freedom| (*freedom, left_out(&runs, constants, *freedom)));
-        let (freedom, error_left_out) = tried.min_by(|(_, one), (_, other)| one.total_cmp(other))?;
-        let problem = problem(&runs, constants, freedom);
+        let tried = possible.iter().map(|choice| (*choice, left_out(&runs, constants, *choice)));
+        let (choice, error_left_out) = tried.min_by(|(_, one), (_, other)| one.total_cmp(other))?;
+        let problem = problem(&runs, constants, choice);
         let values = fit(&problem);
         let spreads = problem.spreads(&values);
         let factors = ClusterFactor::ALL.map(|factor| {
             let value = values[factor as usize];
             let reach = libm::exp(OF_80_PERCENT * spreads[factor as usize]);
             let [low, value, high] = [value / reach, value, value * reach].map(three_digits);
-            let interval = freedom.includes(factor).then_some(ValueRange { low, high });
+            let interval = choice.includes(factor).then_some(ValueRange { low, high });
             FittedFactor { factor, value, interval }
         });
         let fitted = ClusterFactors::new(factors.map(|factor| factor.value));
@@ -146,18 +146,18 @@ impl Corrected<'_> {
 
 /// The factors that a fit may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Freedom {
+enum FactorChoice {
     None,
     Step,
     All,
 }
 
-impl Freedom {
+impl FactorChoice {
     fn includes(self, factor: ClusterFactor) -> bool {
         match self {
-            Freedom::None => false,
-            Freedom::Step => factor == ClusterFactor::Step,
-            Freedom::All => true,
+            FactorChoice::None => false,
+            FactorChoice::Step => factor == ClusterFactor::Step,
+            FactorChoice::All => true,
         }
     }
 }
@@ -167,13 +167,13 @@ const GROUPS: usize = 20;
 
 /// Returns the mean absolute error of the prediction of each run with factors from others: from all others, or with many runs
 /// from those of other groups.
-fn left_out(runs: &[Corrected<'_>], constants: &Constants, freedom: Freedom) -> f64 {
+fn left_out(runs: &[Corrected<'_>], constants: &Constants, choice: FactorChoice) -> f64 {
     let groups = runs.len().min(GROUPS);
     let errors = (0..groups).flat_map(|group| {
         let places = || runs.iter().enumerate();
         let others: Vec<Corrected<'_>> =
             places().filter(|(place, _)| place % groups != group).map(|(_, run)| *run).collect();
-        let factors = of_values(&fit(&problem(&others, constants, freedom)));
+        let factors = of_values(&fit(&problem(&others, constants, choice)));
         let own = places().filter(move |(place, _)| place % groups == group);
         own.map(move |(_, run)| error(run, &factors, constants))
     });
@@ -192,13 +192,13 @@ const FIXED: f64 = 1e-6;
 fn problem<'a>(
     runs: &'a [Corrected<'_>],
     constants: &'a Constants,
-    freedom: Freedom,
+    choice: FactorChoice,
 ) -> LeastSquares<impl Fn(&[f64]) -> Vec<f64> + use<'a>> {
     // If the runs differ from 1 by more than machines usually do, the prior of the step time is widened.
     let logs: Vec<f64> =
         runs.iter().map(|run| run.log_ratio(&ClusterFactors::default(), constants)).collect();
     let widened = if logs.is_empty() { 0.0 } else { median(logs).abs() / 2.0 };
-    let prior = |factor: ClusterFactor| match freedom.includes(factor) {
+    let prior = |factor: ClusterFactor| match choice.includes(factor) {
         true if factor == ClusterFactor::Step => spread(factor).max(widened),
         true => spread(factor),
         false => FIXED,
