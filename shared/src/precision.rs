@@ -23,6 +23,12 @@ choices! {
 }
 
 impl Dtype {
+    /// Returns whether two runs may have the same precision. FP8 with the recipe's own scaling may be any FP8.
+    pub fn may_be(self, other: Dtype) -> bool {
+        let is_open = self == Dtype::Fp8 || other == Dtype::Fp8;
+        self == other || (is_open && self.width() == other.width())
+    }
+
     /// Returns the operand width, which decides the GPU's peak.
     pub const fn width(self) -> Width {
         match self {
@@ -42,4 +48,15 @@ pub enum Width {
     Fp8,
     /// 4 bits.
     Nvfp4,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fp8_without_its_scaling_may_be_any_fp8() {
+        assert!(Dtype::Fp8.may_be(Dtype::Fp8Delayed) && Dtype::Mxfp8.may_be(Dtype::Fp8));
+        assert!(!Dtype::Fp8Current.may_be(Dtype::Fp8Delayed) && !Dtype::Fp8.may_be(Dtype::Bf16));
+    }
 }

@@ -138,7 +138,14 @@ pub fn most_alike<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>
     let given = given.to_ascii_lowercase();
     candidates
         .into_iter()
-        .map(|candidate| (strsim::jaro_winkler(&given, &candidate.to_ascii_lowercase()), candidate))
+        .map(|candidate| {
+            let name = candidate.to_ascii_lowercase();
+            // People leave out parts of a name: "qwen3-235b" for qwen3-235b-a22b, not for qwen3-32b.
+            let mut letters = name.chars();
+            let is_shortened =
+                given.len() > SHORT_WORD && given.chars().all(|letter| letters.any(|other| other == letter));
+            (strsim::jaro_winkler(&given, &name) + f64::from(u8::from(is_shortened)), candidate)
+        })
         .filter(|(likeness, candidate)| {
             // Two common letters already make short words alike: "some" and "none" reach 0.67.
             let is_short = given.len().min(candidate.len()) <= SHORT_WORD;
@@ -167,6 +174,14 @@ pub(crate) fn sentence_case(label: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shortened_name_stands_for_the_whole_one() {
+        let models = ["qwen3-32b", "qwen3-235b-a22b", "llama3.1-8b", "llama3.1-405b"];
+        for (given, closest) in [("qwen3-235b", 1), ("qwen235", 1), ("llama-405b", 3), ("quen3-32b", 0)] {
+            assert_eq!(most_alike(given, models), Some(models[closest]), "{given}");
+        }
+    }
 
     #[test]
     fn an_unknown_value_is_answered_with_the_closest_known_one() {

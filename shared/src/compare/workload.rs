@@ -1,6 +1,7 @@
 //! Workloads: the step times of two runs are comparable if their workloads are the same.
 
 use crate::field::Field;
+use crate::precision::Dtype;
 use crate::result::ViewedRun;
 use serde::{Deserialize, Serialize};
 
@@ -76,6 +77,7 @@ impl Workload {
         let unlike = pairs.filter(|(field, (one, other))| match (one, other) {
             (None, None) if **field == Field::Gpu => !both_list,
             (None, None) => **field != Field::Layers,
+            (Some(one), Some(other)) if **field == Field::Dtype => !may_be(one, other),
             _ => one != other,
         });
         unlike
@@ -86,6 +88,14 @@ impl Workload {
                 other: other.clone(),
             })
             .collect()
+    }
+}
+
+/// Returns whether two precisions may be the same.
+fn may_be(one: &str, other: &str) -> bool {
+    match (one.parse::<Dtype>(), other.parse()) {
+        (Ok(one), Ok(other)) => one.may_be(other),
+        _ => one == other,
     }
 }
 
