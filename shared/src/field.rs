@@ -132,7 +132,7 @@ fields! {
         "TFLOPS that your GPUs reach in a large BF16 matrix multiplication"
         "TFLOPS that your GPUs reach in a large BF16 matrix multiplication. The estimate is scaled accordingly",
     ClusterFactor "cluster-factor" "cf" "Cluster factors" Scenario Text "FACTORS"
-        "Measured over predicted step time on your cluster, such as 1.08, or all factors of `trainplan calibrate --cluster`"
+        "Measured over predicted step time on your cluster, such as 1.08, or the factors that trainplan calibrate --cluster prints"
         "Factors that fit the estimate to your cluster: one on the step time, such as 1.08, or several, such as \
          1.08,host=1.4,network=0.8. `trainplan calibrate --cluster` computes them",
     Convention "convention" "c" "FLOPs convention" Counting Text "CONVENTION"

@@ -97,11 +97,14 @@ impl MeasuredScenario {
             ..TrainingOptions::default()
         };
 
-        let (mut degrees, seq_len, mbs, gbs) = degrees(cell, &architecture)?;
-        if matches!(software.known(), Some(Stack::Nanotron | Stack::Nanotron2024)) {
-            degrees.split = PipelineSplit::Weighed;
-        }
-        let layout = Layout::new(&degrees, &architecture).map_err(|problems| join(&problems))?;
+        let (degrees, seq_len, mbs, gbs) = degrees(cell, &architecture)?;
+        // The software decides it, so it is not part of the mapping.
+        let split = match software.known() {
+            Some(Stack::Nanotron | Stack::Nanotron2024) => PipelineSplit::Weighed,
+            _ => degrees.split.clone(),
+        };
+        let layout = Layout::new(&Degrees { split, ..degrees.clone() }, &architecture)
+            .map_err(|problems| join(&problems))?;
         // Without a value, the smallest micro batch is assumed.
         let mbs = mbs.unwrap_or(1);
         let batch = Batch::new(seq_len, mbs, gbs, &layout).map_err(|problems| join(&problems))?;

@@ -205,7 +205,7 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
                     </dd></div>
                     <div><dt title=ENERGY_HINT>"Energy"</dt><dd>{energy} " " <small>{energy_spread}</small></dd></div>
                     <div><dt>"Tokens/s/GPU"</dt><dd>
-                        {group_three_digits(found.tokens_per_s_per_gpu)} {measured}
+                        {group_three_digits(found.tokens_per_s_per_gpu)} " " {measured}
                     </dd></div>
                     <div><dt>"MFU"</dt><dd>{percent(found.mfu)}</dd></div>
                     <div><dt>"Tokens per step"</dt><dd>{rounded_count(found.batch_tokens)}</dd></div>
