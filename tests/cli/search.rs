@@ -305,8 +305,6 @@ fn the_best_layouts_become_a_campaign_that_can_be_run() {
         "64",
         "--top",
         "3",
-        "--stack",
-        "megatron-lm-0.14",
         "--campaign",
         file,
         "--cluster",
@@ -329,15 +327,22 @@ fn the_best_layouts_become_a_campaign_that_can_be_run() {
 }
 
 #[test]
-fn a_campaign_of_layouts_for_other_software_says_so_and_predicts_its_own() {
+fn a_campaign_says_which_software_its_runs_use() {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("measure.campaign.toml");
-    let file = file.to_str().unwrap();
     let question = ["search", "--model", "llama3.1-8b", "--gpu", "h100", "--gpus", "64", "--top", "1"];
-    let written = trainplan([&question[..], &["--campaign", file, "--cluster", "alpha"]].concat());
-    let said = "the runs use Megatron-LM 0.14, while the search predicted Megatron-Bridge";
-    assert!(written.stderr.contains(said), "{}", written.stderr);
-    assert!(fs::read_to_string(file).unwrap().contains("stack = \"megatron-lm-0.14\""));
+    let write = |name: &str, more: &[&str]| {
+        let file = folder.path().join(name);
+        let campaign = ["--campaign", file.to_str().unwrap(), "--cluster", "alpha"];
+        let written = trainplan([&question[..], &campaign, more].concat());
+        (written.stderr, fs::read_to_string(file).unwrap())
+    };
+    // Scripts set Megatron-LM up like NVIDIA's recipes.
+    let (said, text) = write("nvidia.toml", &[]);
+    assert!(said.contains("the runs use Megatron-LM, set up like NVIDIA's recipes"), "{said}");
+    assert!(!text.contains("stack"), "{text}");
+    let (said, text) = write("other.toml", &["--stack", "torchtitan", "--cluster-factor", "1.1"]);
+    assert!(said.contains("the runs use Megatron-LM 0.14, not torchtitan"), "{said}");
+    assert!(text.contains("stack = \"megatron-lm-0.14\"") && !text.contains("cluster-factor"), "{text}");
 }
 
 #[test]

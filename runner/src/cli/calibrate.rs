@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
 use trainplan_shared::benchmarks;
-use trainplan_shared::calibration::cluster::{ClusterFit, ClusterRun, FittedFactor};
+use trainplan_shared::calibration::cluster::{ClusterFit, ClusterRun, FittedFactor, JudgedRun};
 use trainplan_shared::calibration::{
     CalibrationFiles, Calibrator, ErrorSummary, Grouping, HeldOutErrors, HeldOutRow,
 };
@@ -14,6 +14,7 @@ use trainplan_shared::estimate::{Anchors, Constants};
 use trainplan_shared::measurements::{self, Measurement};
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::scenario::Scenario;
+use trainplan_shared::units::significant;
 
 /// Fit the estimate to measured runs, or compute correction factors for your cluster
 ///
@@ -146,19 +147,19 @@ impl Args {
         for row in tables.iter().flatten() {
             match (&row.scenario, row.step_time_s) {
                 (Ok(scenario), Some(step_time_s)) => {
-                    runs.push(ClusterRun { inputs: scenario.inputs(), step_time_s });
+                    runs.push(ClusterRun { name: &row.id, inputs: scenario.inputs(), step_time_s });
                 }
                 (Err(reason), _) => note(&format!("{}: {reason}", row.id)),
                 (_, None) => note(&format!("{}: step_time_s is missing.", row.id)),
             }
         }
         let reports = if logs.is_empty() { Vec::new() } else { parse::reports(&logs) };
-        let scored: Vec<(Scenario, f64)> = reports
+        let scored: Vec<(&str, Scenario, f64)> = reports
             .iter()
             .filter_map(|report| {
                 let measured = report.step_time_s.as_ref().map(|stat| stat.mean);
                 match (measured, report.scenario.scenario()) {
-                    (Some(measured), Ok(scenario)) => Some((scenario, measured)),
+                    (Some(measured), Ok(scenario)) => Some((&*report.path, scenario, measured)),
                     (None, _) => {
                         note(&format!("{}: The log could not be scored.", report.path));
                         None
@@ -170,17 +171,22 @@ impl Args {
                 }
             })
             .collect();
-        runs.extend(scored.iter().map(|(scenario, step_time_s)| ClusterRun {
+        runs.extend(scored.iter().map(|(name, scenario, step_time_s)| ClusterRun {
+            name,
             inputs: scenario.inputs(),
             step_time_s: *step_time_s,
         }));
-        let fit = ClusterFit::of(&runs, Constants::embedded(), Anchors::embedded())
-            .ok_or(Failure::NothingScored)?;
-        if fit.outliers > 0 {
-            note(&format!("{} of {} runs are outliers and have little influence.", fit.outliers, fit.n));
-        }
+        let fit = ClusterFit::of(&runs, Constants::embedded(), Anchors::embedded()).ok_or(
+            Failure::NothingJudged("No run could be compared with its prediction. The notes say why."),
+        )?;
         if fit.is_doubtful() {
-            note("The factor is far from 1. Check that model, GPUs and layout of the runs are correct.");
+            note(&format!(
+                "{} of {} runs are far from their predictions. Before you use any factors, check the model, GPUs, layout, \
+                 software (--stack) and step time of these runs, and whether something disturbed them.",
+                fit.outliers, fit.n
+            ));
+        } else if fit.outliers > 0 {
+            note(&format!("{} of {} runs are outliers and have little influence.", fit.outliers, fit.n));
         }
         match self.format.choose() {
             Format::Json => output::json(&fit),
@@ -201,25 +207,45 @@ impl Args {
 /// Prints the factors of a cluster, and how much they help.
 fn cluster_table(fit: &ClusterFit) -> Result<(), Failure> {
     let percent = |error: f64| format!("{:.1} %", error * 100.0);
-    let text = |range: &ValueRange| format!("{:.3}–{:.3}", range.low, range.high);
+    let seconds = |seconds: f64| significant(seconds, 4);
+    output::table(
+        ["run", "measured s", "predicted s", "with factors s", "measured / predicted", ""],
+        &[1, 2, 3, 4],
+        fit.runs.iter().map(|run| {
+            let JudgedRun { name, measured_s, predicted_s, corrected_s, is_outlier } = run;
+            [
+                name.clone(),
+                seconds(*measured_s),
+                seconds(*predicted_s),
+                seconds(*corrected_s),
+                format!("{:.2}", measured_s / predicted_s),
+                if *is_outlier { "outlier" } else { "" }.to_string(),
+            ]
+        }),
+    )?;
+    output::text_line("")?;
+    let range = |range: &ValueRange| format!("{:.3}–{:.3}", range.low, range.high);
     output::table(
         ["factor", "on", "value", "80 % interval"],
         &[2],
         fit.factors.iter().map(|FittedFactor { factor, value, interval }| {
-            let interval = interval.as_ref().map_or("not fitted".to_string(), text);
+            let interval = interval.as_ref().map_or("not fitted".to_string(), range);
             [factor.to_string(), factor.title().to_string(), format!("{value:.3}"), interval]
         }),
     )?;
     let runs = if fit.n == 1 { "1 run".to_string() } else { format!("{} runs", fit.n) };
     output::text_line(&format!(
-        "\nMean absolute error of the estimate on {runs}: {} without factors.",
+        "\nWithout factors, the estimate is off by {} on average ({runs}).",
         percent(fit.error_before)
     ))?;
     if fit.factors().is_default() {
-        return output::text_line("No factors predict your runs better than the estimate alone.");
+        return output::text_line("Factors would not improve it.");
     }
     if let Some(error) = fit.error_left_out {
-        output::text_line(&format!("With factors, each run predicted from all others: {}.", percent(error)))?;
+        output::text_line(&format!("With factors from the other runs, it is off by {}.", percent(error)))?;
+    }
+    if fit.is_doubtful() {
+        return Ok(());
     }
     output::text_line(&format!("\nUse the factors with --cluster-factor {}", fit.cluster_factor))
 }

@@ -374,6 +374,7 @@ pub(super) fn in_words(scenario: &Scenario) -> String {
     words.extend((options.recompute != Recompute::None).then(|| format!("recompute {}", options.recompute)));
     words.extend(options.fsdp.then(|| "FSDP".to_string()));
     words.push(options.software.title());
+    words.extend((!options.cluster.is_default()).then(|| format!("cluster factors {}", options.cluster)));
     format!("{}.", words.join(", "))
 }
 

@@ -11,6 +11,8 @@ use serde::Serialize;
 /// A measured run of the cluster.
 #[derive(Debug, Clone, Copy)]
 pub struct ClusterRun<'a> {
+    /// Its name.
+    pub name: &'a str,
     /// What ran.
     pub inputs: Inputs<'a>,
     /// Measured seconds per step.
@@ -24,6 +26,8 @@ pub struct ClusterFit {
     pub cluster_factor: String,
     /// Each factor, in the order of [`ClusterFactor::ALL`].
     pub factors: [FittedFactor; ClusterFactor::ALL.len()],
+    /// The runs with their predictions.
+    pub runs: Vec<JudgedRun>,
     /// Number of runs.
     pub n: usize,
     /// Number of runs that stay far from their predictions and have little influence.
@@ -32,6 +36,21 @@ pub struct ClusterFit {
     pub error_before: f64,
     /// Mean absolute error of the prediction of each run with the factors of all others, as a fraction; none for one run.
     pub error_left_out: Option<f64>,
+}
+
+/// A run of a cluster with its predictions, in seconds per step.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct JudgedRun {
+    /// Its name.
+    pub name: String,
+    /// Measured.
+    pub measured_s: f64,
+    /// Predicted without factors.
+    pub predicted_s: f64,
+    /// Predicted with the factors.
+    pub corrected_s: f64,
+    /// Whether it stays far from its prediction, so that it had little influence.
+    pub is_outlier: bool,
 }
 
 /// A factor of a cluster.
@@ -100,12 +119,23 @@ impl ClusterFit {
             FittedFactor { factor, value, interval }
         });
         let fitted = ClusterFactors::new(factors.map(|factor| factor.value));
-        let far = |run: &&Corrected<'_>| run.log_ratio(&fitted, constants).abs() > FAR * RUNS;
+        let judged = runs.iter().map(|run| {
+            let [none, own] = [&ClusterFactors::default(), &fitted].map(|of| run.log_ratio(of, constants));
+            JudgedRun {
+                name: run.run.name.to_string(),
+                measured_s: run.run.step_time_s,
+                predicted_s: run.run.step_time_s * libm::exp(none),
+                corrected_s: run.run.step_time_s * libm::exp(own),
+                is_outlier: own.abs() > FAR * RUNS,
+            }
+        });
+        let judged: Vec<JudgedRun> = judged.collect();
         Some(ClusterFit {
             cluster_factor: fitted.to_string(),
             factors,
             n: runs.len(),
-            outliers: runs.iter().filter(far).count(),
+            outliers: judged.iter().filter(|run| run.is_outlier).count(),
+            runs: judged,
             error_before: ErrorSummary::of(
                 runs.iter().map(|run| error(run, &ClusterFactors::default(), constants)),
             )?
@@ -119,9 +149,9 @@ impl ClusterFit {
         ClusterFactors::new(self.factors.map(|factor| factor.value))
     }
 
-    /// Whether the step time is so far from 1 that the runs are probably described wrongly.
+    /// Whether the runs are probably described wrongly: half of them are outliers, or the step time is far from the estimate.
     pub fn is_doubtful(&self) -> bool {
-        !(0.5..2.0).contains(&self.factors().of(ClusterFactor::Step))
+        self.outliers * 2 >= self.n || !(0.5..2.0).contains(&self.factors().of(ClusterFactor::Step))
     }
 }
 
@@ -254,7 +284,7 @@ mod tests {
                 let step_time_s = Breakdown::of(&inputs, constants).step_time_s()
                     * correction
                     * cluster.of(ClusterFactor::Step);
-                ClusterRun { inputs: scenario.inputs(), step_time_s }
+                ClusterRun { name: "run", inputs: scenario.inputs(), step_time_s }
             })
             .collect();
         ClusterFit::of(&runs, constants, Anchors::embedded()).unwrap()

@@ -62,6 +62,7 @@ fn described_as(
         .iter()
         .zip(&options)
         .map(|((scenario, step_time_s), options)| ClusterRun {
+            name: "",
             inputs: Inputs { options, ..scenario.inputs() },
             step_time_s: *step_time_s,
         })

@@ -6,6 +6,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
 use trainplan_shared::campaign::{Campaign, Name, Run, Settings};
+use trainplan_shared::estimate::{MemoryEstimate, MemoryVerdict};
 use trainplan_shared::field::Field;
 use trainplan_shared::launch::{LaunchOptions, Style, launch};
 use trainplan_shared::problem::Problem;
@@ -18,7 +19,8 @@ const HEAD: &str = "\
 # Run it with: trainplan run THIS_FILE
 ";
 
-/// The software of the runs, by which they are predicted too: measured and predicted step times are then of the same thing.
+/// The software that a run is predicted as if it is not NVIDIA's. Scripts set Megatron-LM up like NVIDIA's recipes for plans of
+/// their software, and leave its defaults for others.
 const LAUNCHED: Stack = Stack::MegatronLm014;
 
 /// Refuses a file that exists, before the search.
@@ -73,9 +75,15 @@ pub(super) fn write(file: &Path, cluster: Name, found: &[SearchedGpu<'_>]) -> Re
         ));
     }
     let predicted = first.offer.options.software;
-    if predicted.base() != LAUNCHED {
+    if predicted.is_nvidia_megatron() {
         note(&format!(
-            "the runs use {}, while the search predicted {}: `--stack {LAUNCHED}` searches for layouts that are best there",
+            "the runs use Megatron-LM, set up like NVIDIA's recipes. The search predicted {}, which can be faster",
+            predicted.title()
+        ));
+    } else if predicted.base() != LAUNCHED {
+        note(&format!(
+            "the runs use {}, not {}, and are predicted as such, without cluster factors. `--stack {LAUNCHED}` searches for \
+             layouts that are best there",
             LAUNCHED.title(),
             predicted.title()
         ));
@@ -99,9 +107,17 @@ pub(super) fn write(file: &Path, cluster: Name, found: &[SearchedGpu<'_>]) -> Re
 fn run(found: &SearchedGpu<'_>, plan: &PlannedRun, rank: usize) -> Result<Run, Vec<Problem>> {
     // Tokens are of the whole run, not of the measurement.
     let spec = plan.spec(found.question, found.offer).with(Field::Tokens, "");
-    let spec: Spec =
-        spec.with(Field::Style, Style::MegatronLm.to_string()).with(Field::Stack, LAUNCHED.to_string());
-    launch(&spec.scenario()?, &LaunchOptions::from_spec(&spec)?)?;
+    let mut spec: Spec = spec.with(Field::Style, Style::MegatronLm.to_string());
+    let software = found.offer.options.software;
+    if !software.is_nvidia_megatron() && software.base() != LAUNCHED {
+        spec = spec.with(Field::Stack, LAUNCHED.to_string()).with(Field::ClusterFactor, "");
+    }
+    let scenario = spec.scenario()?;
+    launch(&scenario, &LaunchOptions::from_spec(&spec)?)?;
+    if MemoryEstimate::of(&scenario.inputs()).verdict() == MemoryVerdict::DoesNotFit {
+        let message = format!("It does not fit in memory with {}.", LAUNCHED.title());
+        return Err(vec![Problem::new(Field::Stack, LAUNCHED, message)]);
+    }
     let layout = &plan.layout.candidate;
     let text = format!(
         "{}-{}-{}-tp{}-pp{}-{rank}",

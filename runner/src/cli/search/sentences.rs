@@ -72,6 +72,9 @@ pub(super) fn assumptions(question: &Question) -> String {
         vec![format!("Step: {batch} of {} tokens each{assumed}.", group_digits(question.seq_len.into()))];
     if let Some(offer) = question.offers.first() {
         parts.push(format!("Software: {}.", offer.options.software.title()));
+        if !offer.options.cluster.is_default() {
+            parts.push(format!("Cluster factors: {}.", offer.options.cluster));
+        }
     }
     let each = |write: &dyn Fn(&GpuOffer) -> String| {
         let texts: Vec<String> = question.offers.iter().map(write).collect();
@@ -250,6 +253,10 @@ pub(super) fn unmet_sentence(unmet: Unmet, found: &SearchedGpu<'_>) -> String {
         Unmet::TooSlow { days } => {
             let gpus = answer.layouts.first().map_or(0, |run| run.gpus);
             let limit = match question.goal {
+                // A plan that is late by hours is not "60 days, not 60".
+                Goal::Deadline(limit) if readable_days(days) == readable_days(limit) => {
+                    format!(", slightly more than {}", significant(limit, 4))
+                }
                 Goal::Deadline(limit) => format!(", not {}", significant(limit, 4)),
                 Goal::Budget(_) | Goal::Open => String::new(),
             };
