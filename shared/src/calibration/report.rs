@@ -152,7 +152,9 @@ const HEAD: &str = "\
 `trainplan calibrate` writes this report. A test repeats the calibration and fails if any figure differs.
 
 A row is a measured run in `shared/data/measurements.csv`. Every error of a step time is for *held-out* rows: they were
-not used to fit the constants of the physical model, nor to correct it.
+not used to fit the constants of the physical model, nor to correct it. Rows whose column `use` is `exclude` or `memory` have no
+part in the step times; their notes say why. Most are runs of nanotron before a defect of its pipelines was fixed, or on nodes
+whose network ran at a fraction of its rate.
 
 *Modelled* is the prediction of the physical model alone. *Corrected* is what `trainplan estimate` prints: the
 physical model's prediction, adjusted with measured runs of the same LLM. A *mapping* is a run's LLM, GPUs, precision,
