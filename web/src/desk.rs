@@ -4,7 +4,7 @@
 use crate::message::results::{ForPage, ForWorker};
 use crate::message::{Answer, Question, RequestError, Scope, ServerChange};
 use crate::reader::{PageWorker, WORKER};
-use gloo_storage::{LocalStorage as BrowserStorage, SessionStorage, Storage};
+use crate::storage::Kept;
 use leptos::ev::storage;
 use leptos::prelude::*;
 use leptos::wasm_bindgen::JsValue;
@@ -110,15 +110,15 @@ impl Desk {
     pub(crate) fn sign_in(self, token: &str, stays: bool) {
         forget_token();
         // Where storage is closed it is asked for again on the next page.
-        let _ = if stays { BrowserStorage::set(TOKEN, token) } else { SessionStorage::set(TOKEN, token) };
+        if stays { Kept::InBrowser } else { Kept::InTab }.set(TOKEN, token);
         self.take_token(token);
     }
 
     /// Shows the server nothing any more, neither a token nor a shared link's secret.
     pub(crate) fn sign_out(self) {
         forget_token();
-        SessionStorage::delete(SHARE);
-        SessionStorage::delete(SHARED);
+        Kept::InTab.delete(SHARE);
+        Kept::InTab.delete(SHARED);
         self.take_token("");
     }
 
@@ -129,7 +129,7 @@ impl Desk {
     }
 
     fn show_token(self, token: &str) {
-        let share = || SessionStorage::get(SHARE).unwrap_or_default();
+        let share = || Kept::InTab.get(SHARE).unwrap_or_default();
         let token = if token.is_empty() { share() } else { token.to_string() };
         self.say(&ForWorker::SignIn { token });
     }
@@ -373,17 +373,17 @@ impl<T: Send + Sync + 'static> Asked<T> {
 
 /// The page that a shared link led to, unless someone signed in by more.
 pub(crate) fn shared() -> Option<String> {
-    SessionStorage::get(SHARED).ok().filter(|_| kept_token().is_none())
+    Kept::InTab.get(SHARED).filter(|_| kept_token().is_none())
 }
 
 /// The token that this tab has, or else the browser.
 fn kept_token() -> Option<String> {
-    SessionStorage::get(TOKEN).or_else(|_| BrowserStorage::get(TOKEN)).ok()
+    Kept::InTab.get(TOKEN).or_else(|| Kept::InBrowser.get(TOKEN))
 }
 
 fn forget_token() {
-    SessionStorage::delete(TOKEN);
-    BrowserStorage::delete(TOKEN);
+    Kept::InTab.delete(TOKEN);
+    Kept::InBrowser.delete(TOKEN);
 }
 
 /// Takes `#token=…` or `#share=…` out of the address: nobody should copy it with the link, and no history keep it.
@@ -392,10 +392,10 @@ fn take_secret() {
     let hash = location.hash().unwrap_or_default();
     for (mark, key) in [("#token=", TOKEN), ("#share=", SHARE)] {
         let Some(secret) = hash.strip_prefix(mark) else { continue };
-        let _ = SessionStorage::set(key, secret);
+        Kept::InTab.set(key, secret);
         let path = location.pathname().unwrap_or_default() + &location.search().unwrap_or_default();
         if key == SHARE {
-            let _ = SessionStorage::set(SHARED, &path);
+            Kept::InTab.set(SHARED, &path);
         }
         if let Ok(history) = window().history() {
             let _ = history.replace_state_with_url(&JsValue::NULL, "", Some(&path));

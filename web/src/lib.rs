@@ -27,6 +27,8 @@ mod pages;
 #[cfg(feature = "pages")]
 mod reader;
 mod search_worker;
+#[cfg(feature = "pages")]
+mod storage;
 mod worker;
 
 #[cfg(feature = "pages")]

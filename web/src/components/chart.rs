@@ -14,48 +14,40 @@ use leptos::web_sys::{HtmlElement, HtmlScriptElement};
 use serde::Serialize as _;
 use serde_json::{Value, json};
 use serde_wasm_bindgen::Serializer;
-use std::fmt;
 use std::sync::Arc;
 use trainplan_shared::units::short_seconds;
 use wasm_bindgen_futures::JsFuture;
 
-/// The content of a chart.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Drawing {
-    Lines(LineChart),
-    Bars(BarChart),
-    Figure(Figure),
+/// The content of a chart. It holds a function, so that each program contains only the kinds of charts that it draws.
+#[derive(Clone)]
+pub(crate) struct Drawing {
+    draw: Arc<Draw>,
+    /// Whether it is a chart of bars, which is as high as its bars need.
+    has_bars: bool,
 }
 
-/// A chart that a page draws itself, so that other programs don't contain the code. It makes Plotly's traces and layout
-/// from the colour of texts.
-#[derive(Clone)]
-pub(crate) struct Figure(Arc<dyn Fn(&str) -> TracesAndLayout + Send + Sync>);
+/// Makes Plotly's traces and layout from the colour of texts and the width of the chart in pixels.
+type Draw = dyn Fn(&str, f64) -> TracesAndLayout + Send + Sync;
 
 /// Plotly's traces, and its layout.
 type TracesAndLayout = (Vec<Value>, Value);
 
-impl Figure {
-    pub(crate) fn new(draw: impl Fn(&str) -> TracesAndLayout + Send + Sync + 'static) -> Figure {
-        Figure(Arc::new(draw))
-    }
-}
-
-impl PartialEq for Figure {
-    fn eq(&self, other: &Figure) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl fmt::Debug for Figure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Figure")
+impl Drawing {
+    /// Returns a drawing whose traces and layout are made from the colour of texts.
+    pub(crate) fn new(draw: impl Fn(&str) -> TracesAndLayout + Send + Sync + 'static) -> Drawing {
+        Drawing { draw: Arc::new(move |ink, _| draw(ink)), has_bars: false }
     }
 }
 
 impl From<LineChart> for Drawing {
     fn from(chart: LineChart) -> Drawing {
-        Drawing::Lines(chart)
+        Drawing::new(move |ink| lines(&chart, ink))
+    }
+}
+
+impl From<BarChart> for Drawing {
+    fn from(chart: BarChart) -> Drawing {
+        Drawing { draw: Arc::new(move |ink, width| bars(&chart, ink, width)), has_bars: true }
     }
 }
 
@@ -280,7 +272,7 @@ pub(crate) fn Chart(
             });
         });
     });
-    let has_bars = move || chart.with(|chart| matches!(chart, Drawing::Bars(_)));
+    let has_bars = move || chart.with(|chart| chart.has_bars);
     on_cleanup(move || {
         // Otherwise Plotly keeps listening to resizes of the window.
         if let Some(place) = place.try_get_untracked().flatten() {
@@ -374,15 +366,7 @@ const GRID: &str = "rgba(128,128,128,0.25)";
 /// Returns Plotly's data, layout and configuration. The `plotly` crate would do the same, but it would make
 /// the page 50 kB larger, where this takes 7 kB. `width` is that of the chart in pixels.
 fn plot(chart: &Drawing, ink: &str, width: f64) -> Value {
-    let (traces, mut layout) = match chart {
-        Drawing::Lines(chart) => lines(chart, ink),
-        Drawing::Bars(chart) => bars(chart, ink, width),
-        Drawing::Figure(Figure(draw)) => draw(ink),
-    };
-    // A figure says itself whether it has a legend.
-    if layout.get("showlegend").is_none() {
-        layout["showlegend"] = (!matches!(chart, Drawing::Figure(_))).into();
-    }
+    let (traces, mut layout) = (chart.draw)(ink, width);
     layout["paper_bgcolor"] = "rgba(0,0,0,0)".into();
     layout["plot_bgcolor"] = "rgba(0,0,0,0)".into();
     layout["font"] = json!({ "family": "system-ui, sans-serif", "color": ink, "size": 13 });
@@ -460,7 +444,10 @@ fn lines(chart: &LineChart, ink: &str) -> (Vec<Value>, Value) {
         }));
     }
     traces.extend(chart.levels.iter().enumerate().map(|(index, of)| level(of, index, &chart.lines, ink)));
-    (traces, json!({ "xaxis": x, "yaxis": y, "hovermode": "closest", "margin": margin, "shapes": shapes }))
+    let layout = json!({
+        "xaxis": x, "yaxis": y, "hovermode": "closest", "margin": margin, "shapes": shapes, "showlegend": true,
+    });
+    (traces, layout)
 }
 
 /// Returns the trace of a level, from the first to the last x of the lines.
@@ -537,7 +524,8 @@ fn bars(chart: &BarChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
     y["autorange"] = "reversed".into();
     y["showgrid"] = false.into();
     y["ticksuffix"] = "  ".into();
-    let mut layout = json!({ "margin": { "l": 12, "r": 12, "t": 24, "b": 48 }, "bargap": 0.3 });
+    let mut layout =
+        json!({ "margin": { "l": 12, "r": 12, "t": 24, "b": 48 }, "bargap": 0.3, "showlegend": true });
     let longest = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
     let of_axes = width - 40.0 - 7.0 * longest as f64;
     let legend = legend_height(parts.iter().map(|part| &*part.name), of_axes);
@@ -669,8 +657,8 @@ mod tests {
         let parts =
             vec![crate::message::Part { name: "Computing".into(), values: vec![2.0, 3.0, 0.0125, 0.001] }];
         let bars = Bars { labels: ["A", "B", "C", "D"].map(String::from).into(), parts };
-        let chart = Drawing::Bars(BarChart { bars, unit: "seconds", kind: BarKind::Waterfall });
-        let plot = plot(&chart, "#000", 600.0);
+        let chart = BarChart { bars, unit: "seconds", kind: BarKind::Waterfall };
+        let plot = plot(&chart.into(), "#000", 600.0);
         assert_eq!(plot["data"][0]["base"], json!([0.0, 2.0, 5.0, 5.0125]));
         // The last part can't be seen.
         let labels = json!(["2.00\u{a0}s", "3.00\u{a0}s", "12.5\u{a0}ms", ""]);

@@ -1,6 +1,6 @@
 //! The choice of light or dark colours; the system's by default.
 
-use gloo_storage::{LocalStorage, Storage};
+use crate::storage::Kept;
 use leptos::prelude::*;
 use leptos::web_sys::Event;
 
@@ -13,11 +13,15 @@ const CHANGED: &str = "themechange";
 #[derive(Clone, Copy)]
 pub(crate) struct Theme(RwSignal<Option<bool>>);
 
+/// Returns the choice that the browser stored.
+fn chosen() -> Option<bool> {
+    Kept::InBrowser.get::<String>(KEY).map(|name| name == "dark")
+}
+
 impl Theme {
     /// Restores the choice that the browser stored.
     pub(crate) fn provide() {
-        let chosen = LocalStorage::get::<String>(KEY).ok();
-        let theme = Theme(RwSignal::new(chosen.map(|name| name == "dark")));
+        let theme = Theme(RwSignal::new(chosen()));
         provide_context(theme);
         Effect::new(move |_| {
             let Some(root) = document().document_element() else { return };
@@ -25,12 +29,12 @@ impl Theme {
             match theme.0.get() {
                 None => {
                     let _ = root.remove_attribute("data-theme");
-                    LocalStorage::delete(KEY);
+                    Kept::InBrowser.delete(KEY);
                 }
                 Some(dark) => {
                     let name = if dark { "dark" } else { "light" };
                     let _ = root.set_attribute("data-theme", name);
-                    let _ = LocalStorage::set(KEY, name);
+                    Kept::InBrowser.set(KEY, name);
                 }
             }
             if let Ok(event) = Event::new(CHANGED) {
@@ -41,7 +45,6 @@ impl Theme {
 
     /// Follows the theme of the page's other program, which draws the button.
     pub(crate) fn follow() {
-        let chosen = || LocalStorage::get::<String>(KEY).ok().map(|name| name == "dark");
         let theme = Theme(RwSignal::new(chosen()));
         provide_context(theme);
         let listener = window_event_listener_untyped(CHANGED, move |_| theme.0.set(chosen()));

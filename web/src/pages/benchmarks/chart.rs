@@ -2,7 +2,7 @@
 
 use super::table::plan_link;
 use super::{Benchmarks, CHART_X, CHART_Y, COLOUR};
-use crate::components::chart::{Chart, Drawing, Figure, axis, behind, legend_text};
+use crate::components::chart::{Chart, Drawing, axis, behind, legend_text};
 use crate::components::gpu_mark::GpuMark;
 use leptos::prelude::*;
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ pub(super) fn Scatter() -> impl IntoView {
         let (quantity, over, colour) = (quantity.get(), over.get(), colour.get());
         let points = points.get();
         let picked = state.picked.get();
-        Drawing::Figure(Figure::new(move |ink| scatter(&points, quantity, over, colour, picked, ink)))
+        Drawing::new(move |ink| scatter(&points, quantity, over, colour, picked, ink))
     });
     let summary = Signal::derive(move || {
         let count = points.with(Vec::len);

@@ -4,7 +4,7 @@
 use super::step_time::StepTimeSource;
 use super::steppers::Steppers;
 use super::{BROKEN, Plan};
-use crate::components::chart::{BarChart, BarKind, Chart, Drawing};
+use crate::components::chart::{BarChart, BarKind, Chart};
 use crate::components::numbers::{Numbers, Table};
 use crate::message::{Bars, EvidenceRun, FieldChange, Prediction, Remedy, Warning};
 use leptos::prelude::*;
@@ -333,7 +333,7 @@ fn BarsPanel(title: &'static str, chart: Signal<BarChart>) -> impl IntoView {
     view! {
         <div class="panel">
             <h3>{title}</h3>
-            <Chart chart=Signal::derive(move || Drawing::Bars(chart.get())) summary />
+            <Chart chart=Signal::derive(move || chart.get().into()) summary />
             <details>
                 <summary>"Show data"</summary>
                 <Numbers table />

@@ -334,14 +334,13 @@ fn table(findings: &Findings, quantity: FrontQuantity) -> Table {
     let tokens = findings.asked.as_ref().map_or(1e12, |asked| asked.tokens);
     let currency = findings.asked.as_ref().map_or("", |asked| asked.currency.as_str());
     let goal = findings.goal();
-    let mut counts: Vec<u32> = findings
-        .offers
-        .iter()
-        .flat_map(|offer| useful(&offer.points, goal))
-        .map(|point| point.gpus)
-        .collect();
-    counts.sort_unstable();
-    counts.dedup();
+    // Ascending. Sorting them at the end would make the program almost two kilobytes larger.
+    let mut counts: Vec<u32> = Vec::new();
+    for point in findings.offers.iter().flat_map(|offer| useful(&offer.points, goal)) {
+        if let Err(place) = counts.binary_search(&point.gpus) {
+            counts.insert(place, point.gpus);
+        }
+    }
     let cell = |points: &[FoundPlan], gpus: u32| {
         let point = points.iter().find(|point| point.gpus == gpus);
         let value = point.and_then(|point| quantity.value(point, tokens));

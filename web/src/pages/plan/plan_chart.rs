@@ -1,6 +1,6 @@
 //! The drawing of all plans: GPUs against days, cost or energy, with a line and a band for each GPU type.
 
-use crate::components::chart::{Drawing, Figure, axis, legend_text};
+use crate::components::chart::{Drawing, axis, legend_text};
 use crate::components::gpu_mark::GpuMark;
 use serde_json::{Value, json};
 
@@ -133,7 +133,7 @@ pub(super) struct PlanPoint {
 
 impl From<PlanChart> for Drawing {
     fn from(chart: PlanChart) -> Drawing {
-        Drawing::Figure(Figure::new(move |ink| plans(&chart, ink)))
+        Drawing::new(move |ink| plans(&chart, ink))
     }
 }
 
@@ -226,7 +226,7 @@ fn plans(chart: &PlanChart, ink: &str) -> (Vec<Value>, Value) {
     }
     let layout = json!({
         "xaxis": x, "yaxis": y, "hovermode": "x unified", "margin": { "l": 56, "r": 72, "t": 12, "b": 44 },
-        "shapes": shapes, "annotations": notes,
+        "shapes": shapes, "annotations": notes, "showlegend": false,
     });
     (traces, layout)
 }

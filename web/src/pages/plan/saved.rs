@@ -9,7 +9,7 @@ use crate::components::copy::{CopyButton, DownloadButton};
 use crate::components::gpu_mark::{GpuMark, GpuSign};
 use crate::components::passing_note::PassingNote;
 use crate::message::search::{FoundPlan, Spread};
-use gloo_storage::{LocalStorage, Storage};
+use crate::storage::{Kept, json};
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
 use trainplan_shared::field::Field;
@@ -181,14 +181,14 @@ pub(super) struct SavedPlans {
 impl SavedPlans {
     /// Provides the plans that this browser stored, and stores every change.
     pub(super) fn provide() {
-        let plans = RwSignal::new(LocalStorage::get(KEY).unwrap_or_default());
+        let plans = RwSignal::new(Kept::InBrowser.get(KEY).unwrap_or_default());
         let saved = SavedPlans { plans, note: RwSignal::new(None) };
         provide_context(saved);
         Effect::new(move |before: Option<()>| {
             let plans = saved.plans.get();
             // Without access to storage, the plans stay until the page is left.
             if before.is_some() {
-                let _ = LocalStorage::set(KEY, plans);
+                Kept::InBrowser.set(KEY, &plans);
             }
         });
     }
@@ -334,8 +334,7 @@ pub(super) fn SavedPanel() -> impl IntoView {
     let plans = saved.plans;
     let markdown = Signal::derive(move || plans.with(|plans| table(plans).to_markdown()));
     let csv = Signal::derive(move || plans.with(|plans| data(plans).to_csv().unwrap_or_default()));
-    let json =
-        Signal::derive(move || plans.with(|plans| serde_json::to_string_pretty(plans).unwrap_or_default()));
+    let json = Signal::derive(move || plans.with(|plans| json(plans, 2).unwrap_or_default()));
     // The plans that were removed together, until another is saved.
     let removed = RwSignal::new(Vec::<SavedPlan>::new());
     let remove_all = move |_| {
