@@ -34,7 +34,8 @@ const QUESTION: &str = "data-question";
 const SHOWN: &str = "data-shown";
 const FIGURES: &str = "data-figures";
 
-/// The event on that element after a change of these attributes.
+/// The event on the document after a change of these attributes. The element itself may not be drawn yet when the first
+/// program begins to listen.
 const CHANGED: &str = "handover";
 
 /// Returns the element for the details, if this is the Plan page.
@@ -57,25 +58,23 @@ fn tell<const N: usize>(attributes: [(&str, Option<String>); N]) {
         };
     }
     if let Ok(event) = Event::new(CHANGED) {
-        let _ = element.dispatch_event(&event);
+        let _ = document().dispatch_event(&event);
     }
 }
 
 /// Returns what `read` returns now and after each change.
 fn hear<T: PartialEq + Send + Sync + 'static>(read: fn() -> Option<T>) -> ReadSignal<Option<T>> {
     let heard = RwSignal::new(read());
-    if let Some(element) = details_element() {
-        let changed = Closure::<dyn FnMut()>::new(move || {
-            // `try_`: the page may have been left meanwhile.
-            let now = read();
-            if heard.try_with_untracked(|before| *before != now) == Some(true) {
-                heard.set(now);
-            }
-        });
-        let _ = element.add_event_listener_with_callback(CHANGED, changed.as_ref().unchecked_ref());
-        // The element stays for as long as the page.
-        changed.forget();
-    }
+    let changed = Closure::<dyn FnMut()>::new(move || {
+        // `try_`: the page may have been left meanwhile.
+        let now = read();
+        if heard.try_with_untracked(|before| *before != now) == Some(true) {
+            heard.set(now);
+        }
+    });
+    let _ = document().add_event_listener_with_callback(CHANGED, changed.as_ref().unchecked_ref());
+    // The document stays for as long as the program.
+    changed.forget();
     heard.read_only()
 }
 
