@@ -287,7 +287,8 @@ fn five(value: f64) -> String {
 
 /// Formats a number with seven digits, as in the data files.
 pub(crate) fn seven(value: f64) -> String {
-    format!("{value:.6e}")
+    let text = format!("{value:.6e}");
+    text.strip_suffix("e0").unwrap_or(&text).to_string()
 }
 
 const CONSTANTS_HEAD: &str = "\
