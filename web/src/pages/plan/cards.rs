@@ -204,9 +204,8 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
                         <strong>{cost}</strong> " " <small>{cost_range}</small>
                     </dd></div>
                     <div><dt title=ENERGY_HINT>"Energy"</dt><dd>{energy} " " <small>{energy_spread}</small></dd></div>
-                    <div><dt>"Tokens/s/GPU"</dt><dd>
-                        {group_three_digits(found.tokens_per_s_per_gpu)} " " {measured}
-                    </dd></div>
+                    <div><dt>"Tokens/s/GPU"</dt><dd>{group_three_digits(found.tokens_per_s_per_gpu)}</dd></div>
+                    {measured}
                     <div><dt>"MFU"</dt><dd>{percent(found.mfu)}</dd></div>
                     <div><dt>"Tokens per step"</dt><dd>{rounded_count(found.batch_tokens)}</dd></div>
                 </dl>
@@ -234,14 +233,14 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
     }.into_any()
 }
 
-/// The throughput of the fastest measured run of the model on the GPU type, beside the prediction.
+/// The throughput of the fastest measured run of the model on the GPU type, below the prediction.
 fn fastest_measured(plan: Planner, offer: &OfferFindings, predicted: f64) -> Option<impl IntoView + use<>> {
     let model = plan.question.with_untracked(|question| question.raw(Field::Model).to_string());
     let model = Catalog::embedded().model(&model).ok()?;
     let run = BestMeasured::of(&model.id, &offer.gpu.id)?;
     let title = run.compared(&offer.gpu.name, predicted);
     let tokens = group_three_digits(run.tokens_per_s_per_gpu);
-    Some(view! { <small title=title>{format!("fastest measured: {tokens}")}</small> })
+    Some(view! { <div><dt title=title>"Fastest measured"</dt><dd>{tokens}</dd></div> })
 }
 
 /// The days with their range, as text and as a bar on the scale of all cards.
