@@ -152,6 +152,8 @@ test("the question never hides what has the focus", async ({ page }) => {
   await page.goto("/");
   await expect(details(page)).toBeVisible();
   await answered(page);
+  // The last chart moves what is below it.
+  await expect(page.locator(".estimate .chart .main-svg").last()).toBeVisible();
   await page.locator("#details a, #details button").last().focus();
   for (let step = 0; step < 40; step += 1) {
     await page.keyboard.press("Shift+Tab");
