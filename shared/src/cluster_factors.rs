@@ -27,6 +27,12 @@ choices! {
     }
 }
 
+/// The smallest factor that is read.
+const LEAST: f64 = 0.1;
+
+/// The largest factor that is read: beyond ten times, the runs measured something else.
+const MOST: f64 = 10.0;
+
 /// Factors by which a cluster's own runs correct the model of the step time; all are 1 where nothing was measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClusterFactors([f64; ClusterFactor::ALL.len()]);
@@ -70,12 +76,15 @@ impl FromStr for ClusterFactors {
 
     /// Reads the factor on the step time, the others as `name=value`, or both.
     fn from_str(text: &str) -> Result<ClusterFactors, Problem> {
-        let number = |value: &str| match parse_count(value) {
-            Some(factor) if factor > 0.0 && factor.is_finite() => Ok(factor),
+        let number = |(factor, value): (ClusterFactor, &str)| match parse_count(value) {
+            Some(number) if (LEAST..=MOST).contains(&number) => Ok(number),
             _ => {
                 let field = Field::ClusterFactor;
-                let wanted = " must be a number above 0, such as 0.95 or 0.95,host=1.2, not ";
-                Err(Problem::new(field, value, message![field, format!("{wanted}\"{value}\".")]))
+                let of = if factor == ClusterFactor::Step { String::new() } else { format!(": {factor}") };
+                let wanted = format!(
+                    "{of} must be a number from {LEAST} to {MOST}, such as 0.95 or 0.95,host=1.2, not \"{value}\"."
+                );
+                Err(Problem::new(field, value, message![field, wanted]))
             }
         };
         let (first, rest) = text.split_once(',').unwrap_or((text, ""));
@@ -85,8 +94,8 @@ impl FromStr for ClusterFactors {
             values[0] = Some(step);
         }
         let mut factors = ClusterFactors::default();
-        for (factor, value) in factors.0.iter_mut().zip(values) {
-            *factor = value.map_or(Ok(1.0), number)?;
+        for ((factor, read), value) in ClusterFactor::ALL.into_iter().zip(&mut factors.0).zip(values) {
+            *read = value.map_or(Ok(1.0), |value| number((factor, value)))?;
         }
         Ok(factors)
     }
@@ -115,16 +124,17 @@ mod tests {
 
     #[test]
     fn what_is_not_a_factor_is_refused() {
-        assert!(refusal("-1").contains("must be a number above 0"));
-        assert!(refusal("1.1,host=fast").contains("not \"fast\""));
+        assert!(refusal("-1").contains("must be a number from 0.1 to 10"));
+        assert!(refusal("1.1,host=fast").contains(": host must be"));
+        assert!(refusal("108").contains("not \"108\""));
         assert!(refusal("1.1,hots=2").contains("host"));
         assert!(refusal("1.1,host=2,host=3").contains("twice"));
-        assert!(refusal("inf").contains("above 0"));
+        assert!(refusal("inf").contains("from 0.1 to 10"));
     }
 
     proptest! {
         #[test]
-        fn factors_read_back_as_written(values in prop::array::uniform6(0.01..100.0)) {
+        fn factors_read_back_as_written(values in prop::array::uniform6(LEAST..MOST)) {
             let factors = ClusterFactors::new(values);
             prop_assert_eq!(factors.to_string().parse::<ClusterFactors>().unwrap(), factors);
         }

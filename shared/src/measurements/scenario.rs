@@ -240,7 +240,13 @@ fn architecture(cell: &dyn Fn(&str) -> String) -> Result<Architecture, String> {
             mamba: None,
             mtp_layers: 0,
         },
-        (Err(_), ..) => return Err(format!("The architecture of {} is unknown.", cell("model"))),
+        (Err(_), ..) => {
+            return Err(format!(
+                "The architecture of \"{}\" is unknown: name a model of the catalog, or fill in the columns layers, \
+                 hidden, heads, ffn and vocab.",
+                cell("model")
+            ));
+        }
     };
     if let Some(layers) = layers {
         architecture = architecture.with_layers(layers).map_err(|problem| problem.to_string())?;

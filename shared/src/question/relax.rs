@@ -2,7 +2,7 @@
 
 use super::batches::GlobalBatches;
 use super::unmet::{Relaxation, Unmet};
-use super::{Goal, GpuCounts, GpuOffer, PlannedRun, Question};
+use super::{Goal, GpuCounts, GpuOffer, PlannedRun, Question, Survey};
 use crate::field::Field;
 use crate::message::Setting;
 use crate::search::LayoutSearch;
@@ -91,15 +91,35 @@ impl Question {
         None
     }
 
-    /// Returns a number of GPUs beyond those tried that reaches the deadline. `times` is how many times too slow the best plan
-    /// is, so that fewer GPUs than as many times more can't be enough.
+    /// Returns the fewest GPUs beyond those tried that reach the deadline, as far as more GPUs are faster. `times` is how many
+    /// times too slow the best plan is, so that fewer GPUs than as many times more can't be enough.
     fn with_more_gpus(&self, offer: &GpuOffer, tried: &[u32], times: f64) -> Option<Relaxation> {
-        let least = f64::from(*tried.last()?) * times;
-        let search = LayoutSearch::new(self.space(offer));
-        let counts = GpuCounts::UpTo(MOST_SUGGESTED).of_nodes(offer.gpu.gpus_per_node);
+        let most_tried = *tried.last()?;
+        let least = f64::from(most_tried) * times;
+        let mut survey = Survey::new(self, offer);
+        let mut reaching = |gpus| {
+            survey.best_run(gpus).filter(|run| self.is_in_time(run) && self.is_affordable(run))
+        };
+        let node = offer.gpu.gpus_per_node.max(1);
+        let counts = GpuCounts::UpTo(MOST_SUGGESTED).of_nodes(node);
         let larger = counts.into_iter().filter(|gpus| f64::from(*gpus) >= least).take(MOST_TRIED);
-        let mut runs = larger.filter_map(|gpus| PlannedRun::best_of(&search, self, offer, gpus));
-        let run = runs.find(|run| self.is_in_time(run) && self.is_affordable(run))?;
+        let mut too_few = most_tried.max(libm::floor(least) as u32) / node;
+        let mut run = None;
+        for gpus in larger {
+            run = reaching(gpus);
+            if run.is_some() {
+                break;
+            }
+            too_few = gpus / node;
+        }
+        let mut run = run?;
+        while run.gpus / node > too_few + 1 {
+            let between = (too_few + run.gpus / node) / 2;
+            match reaching(between * node) {
+                Some(fewer) => run = fewer,
+                None => too_few = between,
+            }
+        }
         Some(Relaxation { setting: Setting::new(Field::GpuRange, run.gpus), run })
     }
 

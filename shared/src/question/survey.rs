@@ -85,7 +85,7 @@ impl<'a> Survey<'a> {
     }
 
     /// Returns the best plan on a number of GPUs, with the question's batch or with one that suits the number.
-    fn best_run(&mut self, gpus: u32) -> Option<PlannedRun> {
+    pub(super) fn best_run(&mut self, gpus: u32) -> Option<PlannedRun> {
         let (question, offer) = (self.question, self.offer);
         let usual = PlannedRun::best_of(&self.search, question, offer, gpus);
         self.question.gbs.suited(gpus).into_iter().fold(usual, |best, size| {

@@ -202,6 +202,8 @@ fn gradients_and_optimizer_are_stored_as_the_planned_software_does() {
     // Megatron-LM's own gradients in FP32 are more than the recipe's GPUs hold beside all else.
     let own = launched(LLAMA, &[STYLE, (Field::Stack, "megatron-lm-0.14")]);
     assert!(!flags(&own).1.contains_key("--grad-reduce-in-bf16"));
+    // It keeps BF16 weights beside those in FP8, and NVIDIA's software does not.
+    assert!(given.contains_key("--fp8-param-gather") && !flags(&own).1.contains_key("--fp8-param-gather"));
     assert!(warns(&own, "Won't fit with Megatron-LM"));
 }
 
@@ -313,6 +315,10 @@ fn overlap_flags_follow_the_layout_and_the_gpu() {
     for flag in overlap {
         assert!(has(&format!("{base} gpu=h100"), flag), "{flag}");
         assert!(!has(&format!("{base} gpu=h100 overlap=off"), flag), "{flag}");
+        // The script does what the planned software does.
+        let own = format!("{base} gpu=h100 stack=megatron-lm-0.14");
+        assert!(!has(&own, flag), "{flag}");
+        assert!(has(&format!("{own}:overlaps_dp=yes,overlaps_tp=yes"), flag), "{flag}");
     }
     // It reaches no further than a node, and not into every format.
     assert!(!has(&format!("{base} gpu=gh200"), "--tp-comm-overlap"));
@@ -322,6 +328,7 @@ fn overlap_flags_follow_the_layout_and_the_gpu() {
     let seen = srun(&sharded, "sh", &[&JOB[..], &[("CUDA_DEVICE_MAX_CONNECTIONS", "1")]].concat());
     assert!(!seen.env.contains_key("CUDA_DEVICE_MAX_CONNECTIONS"));
     assert_eq!(value(&sharded, "--ckpt-format"), Some("fsdp_dtensor".into()));
+    assert!(value(&sharded, "--init-model-with-meta-device").is_some());
 }
 
 #[test]

@@ -132,35 +132,45 @@ pub(super) fn verdict(found: &[SearchedGpu<'_>]) -> String {
     sentences.join(" ")
 }
 
-/// Returns which plans miss the goal at the slow or the expensive end of their range, and which would not.
-fn late(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
-    let is_late = |run: &PlannedRun| match question.goal {
-        Goal::Deadline(limit) => run.time.days().high > limit,
-        Goal::Budget(limit) => run.cost.is_some_and(|cost| cost.total.high > limit),
-        Goal::Open => false,
+/// Returns which plans miss the deadline at the slow end of their range, and which exceed the budget at the expensive end.
+fn late(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Vec<String> {
+    let ends = |is_missed: &dyn Fn(&PlannedRun) -> bool, words: [&str; 3]| {
+        let missing: Vec<&SearchedGpu<'_>> =
+            reaching.iter().filter(|(_, run)| is_missed(run)).map(|(found, _)| *found).collect();
+        let names: Vec<&str> = missing.iter().map(|found| &*found.offer.gpu.name).collect();
+        Some((at_the_end(&names, words)?, missing))
     };
-    let (end, misses, miss) = match question.goal {
-        Goal::Budget(_) => ("expensive end", "exceeds the budget", "exceed the budget"),
-        Goal::Deadline(_) | Goal::Open => ("slow end", "misses the deadline", "miss the deadline"),
-    };
-    let late: Vec<&SearchedGpu<'_>> =
-        reaching.iter().filter(|(_, run)| is_late(run)).map(|(found, _)| *found).collect();
-    let names: Vec<&str> = late.iter().map(|found| &*found.offer.gpu.name).collect();
-    let text = match &*names {
+    let mut sentences = Vec::new();
+    if let Goal::Deadline(limit) = question.goal {
+        let words = ["slow end", "misses the deadline", "miss the deadline"];
+        if let Some((text, missing)) = ends(&|run| run.time.days().high > limit, words) {
+            sentences.push(text);
+            let safe = missing.iter().filter_map(|found| {
+                let gpus = group_digits(found.answer.safe()?.gpus.into());
+                Some(format!("{gpus} × {}", found.offer.gpu.name))
+            });
+            let safe: Vec<String> = safe.collect();
+            if !safe.is_empty() {
+                sentences.push(format!("{} would meet it even then.", one_of(&safe)));
+            }
+        }
+    }
+    if let Some(limit) = question.budget() {
+        let words = ["expensive end", "exceeds the budget", "exceed the budget"];
+        let is_over = |run: &PlannedRun| run.cost.is_some_and(|cost| cost.total.high > limit);
+        sentences.extend(ends(&is_over, words).map(|(text, _)| text));
+    }
+    sentences
+}
+
+/// Returns "At the slow end of its range, B200 misses the deadline."; none without names.
+fn at_the_end(names: &[&str], [end, misses, miss]: [&str; 3]) -> Option<String> {
+    Some(match names {
         [] => return None,
         [name] => format!("At the {end} of its range, {name} {misses}."),
         [first @ .., last] => {
             format!("At the {end} of their ranges, {} and {last} {miss}.", first.join(", "))
         }
-    };
-    let safe = late.iter().filter_map(|found| {
-        let gpus = group_digits(found.answer.safe()?.gpus.into());
-        Some(format!("{gpus} × {}", found.offer.gpu.name))
-    });
-    let safe: Vec<String> = safe.collect();
-    Some(match &*safe {
-        [] => text,
-        safe => format!("{text} {} would meet it even then.", one_of(safe)),
     })
 }
 

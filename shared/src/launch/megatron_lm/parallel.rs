@@ -27,7 +27,8 @@ pub(super) fn apply(job: &mut MegatronJob) {
     if layout.pp() > 1 {
         pipeline(job);
     }
-    if job.scenario.options.overlap {
+    let options = &job.scenario.options;
+    if options.overlap && options.software.properties().overlaps_tp {
         tensor_overlap(job);
     }
     sharding(job);
@@ -149,6 +150,8 @@ fn sharding(job: &mut MegatronJob) {
         job.flag("--use-megatron-fsdp");
         job.set("--data-parallel-sharding-strategy", "optim_grads_params");
         job.flag("--no-gradient-accumulation-fusion");
+        // Otherwise every GPU would hold the whole model before it is sharded.
+        job.flag("--init-model-with-meta-device");
         if pp > 1 {
             let message = message![
                 Setting::new(Field::Pp, pp),
@@ -159,7 +162,7 @@ fn sharding(job: &mut MegatronJob) {
             job.refuse(Problem::new(Field::Pp, pp, message).suggest([1]));
         }
     }
-    if options.overlap {
+    if options.overlap && options.software.properties().overlaps_dp {
         job.flag("--overlap-grad-reduce");
         job.flag("--overlap-param-gather");
     }

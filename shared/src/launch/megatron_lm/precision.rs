@@ -5,6 +5,7 @@ use crate::field::Field;
 use crate::message;
 use crate::message::Setting;
 use crate::precision::Dtype;
+use crate::stack::WeightStorage;
 
 pub(super) fn apply(job: &mut MegatronJob) {
     job.group("Precision");
@@ -21,8 +22,7 @@ pub(super) fn apply(job: &mut MegatronJob) {
         }
         Dtype::Mxfp8 => {
             eight_bits(job, "e4m3", "mxfp8");
-            job.flag("--fp8-param-gather");
-            if job.scenario.options.overlap && !job.scenario.options.fsdp {
+            if gathers_in_eight_bits(job) && job.scenario.options.overlap && !job.scenario.options.fsdp {
                 job.flag("--reuse-grad-buf-for-mxfp8-param-ag");
             }
         }
@@ -40,14 +40,24 @@ pub(super) fn apply(job: &mut MegatronJob) {
             eight_bits(job, "hybrid", "delayed");
             job.set("--fp8-amax-history-len", 1024);
             job.set("--fp8-amax-compute-algo", "max");
-            job.flag("--fp8-param-gather");
+            gathers_in_eight_bits(job);
         }
         Dtype::Fp8 | Dtype::Fp8Current => {
             eight_bits(job, "hybrid", "tensorwise");
-            job.flag("--fp8-param-gather");
+            gathers_in_eight_bits(job);
         }
     }
     gradients(job, dtype);
+}
+
+/// Stores the weights in FP8 only, if the plan is for software that does. Otherwise BF16 weights stay beside the FP8 ones.
+fn gathers_in_eight_bits(job: &mut MegatronJob) -> bool {
+    let weights = job.scenario.options.software.properties().weights;
+    let alone = weights == WeightStorage::Alone;
+    if alone {
+        job.flag("--fp8-param-gather");
+    }
+    alone
 }
 
 /// Stores gradients and optimizer state as NVIDIA's recipes do, if the plan is for their software: its memory is then that

@@ -33,7 +33,8 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
         (None, _) => unreached(findings, currency),
         (Some((offer, plan)), None) => {
             let lead = alone(&offer.gpu.name, plan, goal, currency);
-            Verdict { lead, rest: sentences([missed(findings), late(findings), shared_price(findings)]) }
+            let rest = [missed(findings), late(findings), overspent(findings), shared_price(findings)];
+            Verdict { lead, rest: sentences(rest) }
         }
         (Some(first), Some(second)) => {
             let lead = alone(&first.0.gpu.name, first.1, goal, currency);
@@ -43,6 +44,7 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
                     compared(first, second, goal),
                     missed(findings),
                     late(findings),
+                    overspent(findings),
                     shared_price(findings),
                 ]),
             }
@@ -54,33 +56,11 @@ fn sentences<const N: usize>(sentences: [String; N]) -> String {
     sentences.into_iter().filter(|sentence| !sentence.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns which plans miss the goal at the slow or the expensive end of their range, and which would not, as sentences.
+/// Returns which plans miss the deadline at the slow end of their range, and which would not, as sentences.
 fn late(findings: &Findings) -> String {
-    let goal = findings.goal();
-    let answers = findings.reaching().into_iter().filter_map(|index| {
-        let offer = findings.offers.get(index)?;
-        Some((offer.gpu.name.as_str(), offer.answer.as_ref()?))
-    });
-    let is_late = |(_, answer): &(&str, &FoundAnswer)| {
-        answer.plan.as_ref().is_some_and(|plan| match goal {
-            AskedGoal::Deadline(limit) => plan.days.high > limit,
-            AskedGoal::Budget(limit) => plan.cost.is_some_and(|cost| cost.high > limit),
-            AskedGoal::Open => false,
-        })
-    };
-    let (end, misses, miss) = match goal {
-        AskedGoal::Budget(_) => ("expensive end", "exceeds the budget", "exceed the budget"),
-        AskedGoal::Deadline(_) | AskedGoal::Open => ("slow end", "misses the deadline", "miss the deadline"),
-    };
-    let late: Vec<(&str, &FoundAnswer)> = answers.filter(is_late).collect();
-    let text = match &*late {
-        [] => return String::new(),
-        [(name, _)] => format!("At the {end} of its range, {name} {misses}."),
-        late => {
-            let names: Vec<&str> = late.iter().map(|(name, _)| *name).collect();
-            format!("At the {end} of their ranges, {} {miss}.", all_of(&names))
-        }
-    };
+    let AskedGoal::Deadline(limit) = findings.goal() else { return String::new() };
+    let late = reaching(findings, |plan| plan.days.high > limit);
+    let text = at_the_end(&late, ["slow end", "misses the deadline", "miss the deadline"]);
     let safe = late.iter().filter_map(|(name, answer)| {
         Some(format!("{} × {name}", group_digits(answer.safe.as_ref()?.gpus.into())))
     });
@@ -88,6 +68,34 @@ fn late(findings: &Findings) -> String {
     match safe.is_empty() {
         true => text,
         false => format!("{text} {} would meet it even then.", one_of(&safe)),
+    }
+}
+
+/// Returns which plans exceed the budget at the expensive end of their range, as a sentence.
+fn overspent(findings: &Findings) -> String {
+    let Some(limit) = findings.budget() else { return String::new() };
+    let overspent = reaching(findings, |plan| plan.cost.is_some_and(|cost| cost.high > limit));
+    at_the_end(&overspent, ["expensive end", "exceeds the budget", "exceed the budget"])
+}
+
+/// Returns the names and answers of the GPU types whose best plan has a property.
+fn reaching(findings: &Findings, has: impl Fn(&FoundPlan) -> bool) -> Vec<(&str, &FoundAnswer)> {
+    let answers = findings.reaching().into_iter().filter_map(|index| {
+        let offer = findings.offers.get(index)?;
+        Some((offer.gpu.name.as_str(), offer.answer.as_ref()?))
+    });
+    answers.filter(|(_, answer)| answer.plan.as_ref().is_some_and(&has)).collect()
+}
+
+/// Returns "At the slow end of its range, B200 misses the deadline."; empty without plans.
+fn at_the_end(plans: &[(&str, &FoundAnswer)], [end, misses, miss]: [&str; 3]) -> String {
+    match plans {
+        [] => String::new(),
+        [(name, _)] => format!("At the {end} of its range, {name} {misses}."),
+        plans => {
+            let names: Vec<&str> = plans.iter().map(|(name, _)| *name).collect();
+            format!("At the {end} of their ranges, {} {miss}.", all_of(&names))
+        }
     }
 }
 
