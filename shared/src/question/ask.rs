@@ -172,7 +172,48 @@ impl FromStr for GpuCounts {
                 let (least, most) = (count(least)?, count(most)?);
                 if least > most { Err(refuse()) } else { Ok(GpuCounts::Range(least, most)) }
             }
-            None => text.split(',').map(count).collect::<Result<_, _>>().map(GpuCounts::Only),
+            None => match thousands(text) {
+                Thousands::Number => count(text).map(|count| GpuCounts::Only(vec![count])),
+                Thousands::Unclear => {
+                    let (number, list) = (text.replace(',', ""), text.replace(',', ", "));
+                    let message = message![
+                        Field::GpuRange,
+                        format!(" \"{text}\" may be a number or a list. Write the list with a space: \"{list}\".")
+                    ];
+                    Err(Problem::new(Field::GpuRange, text, message).suggest([number]))
+                }
+                Thousands::List => {
+                    text.split(',').map(count).collect::<Result<_, _>>().map(GpuCounts::Only)
+                }
+            },
         }
+    }
+}
+
+/// What the commas of a text separate.
+enum Thousands {
+    /// Groups of digits, as in 1,024.
+    Number,
+    /// Numbers, as in 512,768 or in 16, 384.
+    List,
+    /// Either: 16,384.
+    Unclear,
+}
+
+/// Returns what the commas of numbers of GPUs separate. Nobody trains on 512,768 GPUs, nor on 1 and on 536.
+fn thousands(text: &str) -> Thousands {
+    let mut groups = text.split(',');
+    let first = groups.next().unwrap_or_default();
+    let rest: Vec<&str> = groups.collect();
+    let is_number = |group: &str| group.bytes().all(|byte| byte.is_ascii_digit());
+    let is_grouped = !rest.is_empty() && rest.iter().all(|group| group.len() == 3 && is_number(group));
+    if !is_grouped || !is_number(first) {
+        return Thousands::List;
+    }
+    match first.len() {
+        _ if rest.iter().any(|group| group.starts_with('0')) => Thousands::Number,
+        1 if first < "8" => Thousands::Number,
+        1 | 2 if rest.len() == 1 => Thousands::Unclear,
+        _ => Thousands::List,
     }
 }

@@ -42,6 +42,20 @@ fn a_deadline_is_met_by_the_fewest_gpus() {
 }
 
 #[test]
+fn a_number_of_gpus_with_a_comma_is_not_taken_for_a_list() {
+    let counts = |text: &str| small(&[(Field::GpuRange, text)]).counts;
+    assert_eq!(counts("1,024"), GpuCounts::Only(vec![1024]));
+    assert_eq!(counts("2,560"), GpuCounts::Only(vec![2560]));
+    assert_eq!(counts("64,128,256"), GpuCounts::Only(vec![64, 128, 256]));
+    assert_eq!(counts("512,768"), GpuCounts::Only(vec![512, 768]));
+    assert_eq!(counts("16, 384"), GpuCounts::Only(vec![16, 384]));
+    let fields = [(Field::Model, "llama3.1-8b"), (Field::GpuRange, "16,384")];
+    let problem = refused(&fields).remove(0);
+    assert!(problem.to_string().contains("\"16, 384\""), "{problem}");
+    assert_eq!(problem.suggestions, ["16384"]);
+}
+
+#[test]
 fn a_plan_is_a_scenario_with_the_same_step_time() {
     for model in ["llama3.1-70b", "qwen3-235b-a22b", "nemotron-h-8b"] {
         let question = ask(&[(Field::Model, model), (Field::Tokens, "2T"), (Field::GpuRange, "256")]);

@@ -8,7 +8,7 @@ use trainplan_shared::message;
 use trainplan_shared::message::Front;
 use trainplan_shared::problem::one_of;
 use trainplan_shared::question::{
-    Goal, GpuCounts, GpuOffer, Objective, PlannedRun, Question, Relaxation, Unmet,
+    Goal, GpuAnswer, GpuCounts, GpuOffer, Objective, PlannedRun, Question, Relaxation, Unmet,
 };
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::search::{Rule, SearchCounts};
@@ -344,6 +344,13 @@ pub(super) fn counted(counts: &SearchCounts) -> String {
     let number = |count: u64| group_digits(count as f64);
     let working = counts.valid() - counts.discarded_by(Rule::Memory);
     format!("Considered {} layouts; {} pass the rules.", number(counts.combinations), number(working))
+}
+
+/// Returns how the listed layouts are ordered, if not simply by their step times.
+pub(super) fn order(answer: &GpuAnswer) -> Option<String> {
+    let seconds: Vec<f64> = answer.layouts.iter().map(|run| run.layout.s_per_sequence()).collect();
+    let text = "Layouts within 1 % of each other are ordered by confidence, then the simplest comes first.";
+    (!seconds.is_sorted()).then(|| text.to_owned())
 }
 
 /// Returns how many layouts were considered, and which rule discarded how many.

@@ -1,7 +1,7 @@
 //! The result of a search for people.
 
 use super::found::SearchedGpu;
-use super::sentences::{assumptions, beside_measured, beside_published, considered, restated, verdict};
+use super::sentences::{assumptions, beside_measured, beside_published, considered, order, restated, verdict};
 use crate::cli::Failure;
 use crate::cli::output::{text_line, text_table};
 use trainplan_shared::question::Question;
@@ -36,12 +36,13 @@ fn layouts(found: &SearchedGpu<'_>) -> Result<(), Failure> {
         }
         None => text_line(&format!("\nLayouts on {}\n", offer.gpu.name))?,
     }
-    for sentence in beside_published(found).into_iter().chain(beside_measured(found)) {
+    let sentences = order(answer).into_iter().chain(beside_published(found)).chain(beside_measured(found));
+    for sentence in sentences {
         text_line(&sentence)?;
     }
     text_line(&considered(&answer.counts))?;
     match answer.best() {
-        Some(run) => text_line(&format!("To go on: {}", found.command(run))),
+        Some(run) => text_line(&format!("The best plan in detail: {}", found.command(run))),
         None => Ok(()),
     }
 }

@@ -200,9 +200,8 @@ pub(super) fn Layouts() -> impl IntoView {
                         </tr>
                     </thead>
                     <tbody>
-                        <For each=move || rows.get() key=|row| format!("{}{:?}", row.plan.query, row.recipe) let(row)>
-                            <Row row precision currency />
-                        </For>
+                        // Without keys: a price changes a row's figures, but not its plan.
+                        {move || rows.get().into_iter().map(|row| view! { <Row row precision currency /> }).collect_view()}
                         <Show when=move || rows.with(Vec::is_empty)>
                             {(0..8).map(|_| view! {
                                 <tr aria-hidden="true"><td colspan="7"><span class="bone wide"></span></td></tr>
