@@ -2,7 +2,7 @@
 
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::precision::Dtype;
-use crate::units::{group_digits, significant};
+use crate::units::{group_digits, readable_days, significant};
 use std::sync::LazyLock;
 
 /// The fastest measured run of a model on a GPU type, by tokens per second of each GPU.
@@ -54,17 +54,29 @@ impl BestMeasured {
         )
     }
 
-    /// Returns how a predicted throughput compares with it, as a sentence.
-    pub fn compared(&self, gpu_name: &str, predicted_tokens_per_s_per_gpu: f64) -> String {
-        let ratio = predicted_tokens_per_s_per_gpu / self.tokens_per_s_per_gpu;
+    /// Returns how many times as many tokens a plan is predicted to train per second as this run did.
+    pub fn exceeded(&self, predicted_tokens_per_s_per_gpu: f64) -> f64 {
+        predicted_tokens_per_s_per_gpu / self.tokens_per_s_per_gpu
+    }
+
+    /// Returns how a plan's predicted throughput compares with it, as sentences. `days` are the plan's.
+    pub fn compared(&self, gpu_name: &str, predicted_tokens_per_s_per_gpu: f64, days: f64) -> String {
+        let ratio = self.exceeded(predicted_tokens_per_s_per_gpu);
         let share = ((ratio - 1.0) * 100.0).round();
+        // Less than that is noise.
+        let slower = match share >= 5.0 {
+            true => {
+                format!(" At the measured throughput, it would take {} days.", readable_days(days * ratio))
+            }
+            false => String::new(),
+        };
         let than = match share {
             0.0 => "as much as this plan is predicted to reach".to_string(),
             share if share > 0.0 => format!("this plan is predicted to reach {share} % more"),
             share => format!("this plan is predicted to reach {} % less", -share),
         };
         format!(
-            "The fastest measured run of this model on {gpu_name} reached {} tokens/s per GPU ({}); {than}.",
+            "The fastest measured run of this model on {gpu_name} reached {} tokens/s per GPU ({}); {than}.{slower}",
             group_digits(
                 significant(self.tokens_per_s_per_gpu, 4).parse().unwrap_or(self.tokens_per_s_per_gpu)
             ),
@@ -80,8 +92,9 @@ mod tests {
     #[test]
     fn the_fastest_run_is_found_and_compared() {
         let best = BestMeasured::of("llama3.1-405b", "b200").unwrap();
-        let said = |ratio: f64| best.compared("B200", best.tokens_per_s_per_gpu * ratio);
-        assert!(said(1.4).contains("on B200 reached") && said(1.4).ends_with("40 % more."), "{}", said(1.4));
+        let said = |ratio: f64| best.compared("B200", best.tokens_per_s_per_gpu * ratio, 50.0);
+        assert!(said(1.4).contains("on B200 reached") && said(1.4).contains("40 % more."), "{}", said(1.4));
+        assert!(said(1.4).ends_with("At the measured throughput, it would take 70 days."), "{}", said(1.4));
         assert!(said(0.8).ends_with("20 % less.") && said(1.0).contains("as much as"));
         assert_eq!(BestMeasured::of("llama3.1-405b", "gh200"), None);
     }

@@ -85,6 +85,11 @@ impl Price {
         let source = PriceSource::Assumed { form, term: &row.term, source: &row.source, date: &row.date };
         Some(Price { per_gpu_hour: row.per_gpu_hour, source })
     }
+
+    /// Whether it is the assumed price of a reservation.
+    pub fn is_reservation(&self) -> bool {
+        matches!(self.source, PriceSource::Assumed { form: PurchaseForm::Reserved, .. })
+    }
 }
 
 /// Returns the id of the known GPU that a GPU of the user's own is based on.

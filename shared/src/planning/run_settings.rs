@@ -37,10 +37,7 @@ impl RunSettings {
     /// reservation; none if no price is known.
     pub fn usual_price(&self, gpu: &str) -> Option<Price> {
         let prices = self.prices(gpu);
-        let is_reserved = |price: &&Price| {
-            matches!(price.source, PriceSource::Assumed { form: PurchaseForm::Reserved, .. })
-        };
-        prices.iter().find(is_reserved).or(prices.first()).copied()
+        prices.iter().find(|price| price.is_reservation()).or(prices.first()).copied()
     }
 
     /// Returns the prices of a GPU type: the user's own, or the assumed one of each form of purchase, from the cheapest

@@ -62,6 +62,17 @@ pub struct GpuOffer {
     pub options: TrainingOptions,
     /// Price of a GPU-hour: the user's, or the assumed one of the form of purchase; none if unknown.
     pub price: Option<Price>,
+    /// Price of a GPU-hour on demand, if `price` is the assumed one of a reservation.
+    pub on_demand: Option<Price>,
+}
+
+impl GpuOffer {
+    /// Returns how many times as much a run costs on demand as with the assumed reservation, from the middles of the prices; none
+    /// if another price is used.
+    pub fn on_demand_factor(&self) -> Option<f64> {
+        let mid = |price: Price| libm::sqrt(price.per_gpu_hour.low * price.per_gpu_hour.high);
+        Some(mid(self.on_demand?) / mid(self.price?))
+    }
 }
 
 /// What a run must reach.
@@ -178,13 +189,13 @@ impl FromStr for GpuCounts {
                     let (number, list) = (text.replace(',', ""), text.replace(',', ", "));
                     let message = message![
                         Field::GpuRange,
-                        format!(" \"{text}\" may be a number or a list. Write the list with a space: \"{list}\".")
+                        format!(
+                            " \"{text}\" may be a number or a list. Write the list with a space: \"{list}\"."
+                        )
                     ];
                     Err(Problem::new(Field::GpuRange, text, message).suggest([number]))
                 }
-                Thousands::List => {
-                    text.split(',').map(count).collect::<Result<_, _>>().map(GpuCounts::Only)
-                }
+                Thousands::List => text.split(',').map(count).collect::<Result<_, _>>().map(GpuCounts::Only),
             },
         }
     }

@@ -16,7 +16,35 @@ const LONG_DAYS: f64 = 3652.5;
 /// Tokens of a step beyond every published run: DeepSeek-V3 reached 63M.
 const LARGE_BATCH_TOKENS: f64 = 60e6;
 
+/// How many standard deviations the ends of an 80 % interval are from the middle of a normal distribution.
+const END_OF_INTERVAL: f64 = 1.2816;
+
+/// Returns how many of ten runs with this median and 80 % interval end within a limit. Each half of the interval is taken for
+/// half of a log-normal distribution.
+pub fn in_time_of_ten(days: Interval, limit: f64) -> u32 {
+    let side = if limit < days.mid { days.mid / days.low } else { days.high / days.mid };
+    let deviations = END_OF_INTERVAL * libm::log(limit / days.mid) / libm::log(side);
+    // The logistic function is within 1 % of the normal distribution.
+    let share = 1.0 / (1.0 + libm::exp(-1.702 * deviations));
+    if share.is_nan() { 10 * u32::from(limit >= days.mid) } else { libm::round(share * 10.0) as u32 }
+}
+
+/// Returns a number of ten as a chance: `about 6 in 10`.
+pub fn chance_text(of_ten: u32) -> String {
+    match of_ten {
+        0 => "less than 1 in 10".to_string(),
+        10 => "more than 9 in 10".to_string(),
+        of_ten => format!("about {of_ten} in 10"),
+    }
+}
+
 impl PlannedRun {
+    /// Returns how many of ten such runs end within a limit.
+    pub fn in_time_of_ten(&self, limit: f64) -> u32 {
+        let (low, high) = (self.time.low.days, self.time.high.days);
+        in_time_of_ten(Interval { low, mid: self.days, high }, limit)
+    }
+
     /// Returns how many times as fast as `other` it is, per sequence, with the 80 % interval.
     ///
     /// The errors of the two predictions count as independent. Those of similar layouts are alike, so the interval is rather
@@ -112,6 +140,16 @@ mod tests {
         assert!((speed.low * back.high - 1.0).abs() < 1e-12 && (speed.mid * back.mid - 1.0).abs() < 1e-12);
         let own = one.layout.step_time_s;
         assert!(speed.high / speed.mid > own.mid / own.low);
+    }
+
+    #[test]
+    fn the_ends_of_an_interval_are_one_and_nine_of_ten() {
+        let days = Interval { low: 52.0, mid: 59.0, high: 67.0 };
+        let chances = [40.0, 52.0, 59.0, 60.0, 67.0, 90.0].map(|limit| in_time_of_ten(days, limit));
+        assert_eq!(chances, [0, 1, 5, 5, 9, 10]);
+        let sure = Interval { low: 59.0, mid: 59.0, high: 59.0 };
+        assert_eq!([58.0, 59.0, 60.0].map(|limit| in_time_of_ten(sure, limit)), [0, 10, 10]);
+        assert_eq!(chance_text(6), "about 6 in 10");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::batches::GlobalBatches;
 use super::{Goal, GpuOffer, Objective, Question};
 use crate::assumption::Assumption;
 use crate::catalog::{Catalog, Gpu, Model};
+use crate::cost::{Price, PurchaseForm};
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::field::Field;
 use crate::goodput::compute_optimal_tokens;
@@ -177,7 +178,9 @@ impl Reading<'_> {
             }
             if offers.iter().all(|offer| offer.gpu.id != gpu.id) {
                 let price = settings.usual_price(&gpu.id);
-                offers.push(GpuOffer { gpu, dtypes, options, price });
+                let on_demand = price.filter(Price::is_reservation);
+                let on_demand = on_demand.and_then(|_| Price::assumed(&gpu.id, PurchaseForm::OnDemand));
+                offers.push(GpuOffer { gpu, dtypes, options, price, on_demand });
             }
         }
         offers

@@ -97,9 +97,8 @@ impl Question {
         let most_tried = *tried.last()?;
         let least = f64::from(most_tried) * times;
         let mut survey = Survey::new(self, offer);
-        let mut reaching = |gpus| {
-            survey.best_run(gpus).filter(|run| self.is_in_time(run) && self.is_affordable(run))
-        };
+        let mut reaching =
+            |gpus| survey.best_run(gpus).filter(|run| self.is_in_time(run) && self.is_affordable(run));
         let node = offer.gpu.gpus_per_node.max(1);
         let counts = GpuCounts::UpTo(MOST_SUGGESTED).of_nodes(node);
         let larger = counts.into_iter().filter(|gpus| f64::from(*gpus) >= least).take(MOST_TRIED);

@@ -38,6 +38,7 @@ fn asked_gpu(offer: &GpuOffer) -> AskedGpu {
         memory_gib: offer.gpu.hbm_gb,
         price: offer.price.as_ref().map(|price| (price.per_gpu_hour.low, price.per_gpu_hour.high)),
         purchase: offer.price.and_then(|price| price.source.purchase()),
+        on_demand_factor: offer.on_demand_factor(),
         software: offer.options.software.title(),
     }
 }

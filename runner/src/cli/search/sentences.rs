@@ -8,7 +8,7 @@ use trainplan_shared::message;
 use trainplan_shared::message::Front;
 use trainplan_shared::problem::one_of;
 use trainplan_shared::question::{
-    Goal, GpuAnswer, GpuCounts, GpuOffer, Objective, PlannedRun, Question, Relaxation, Unmet,
+    Goal, GpuAnswer, GpuCounts, GpuOffer, Objective, PlannedRun, Question, Relaxation, Unmet, chance_text,
 };
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::search::{Rule, SearchCounts};
@@ -94,6 +94,9 @@ pub(super) fn assumptions(question: &Question) -> String {
     if question.headroom_bytes > 0.0 {
         parts.push(format!("Headroom: {} GiB.", cells::gib(question.headroom_bytes)));
     }
+    let spares = question.settings.disruptions.spare_share;
+    let source = if question.spec.get(Field::SpareNodes).is_some() { "yours" } else { "assumed" };
+    parts.push(format!("Spare nodes, paid for too: {} % ({source}).", significant(spares * 100.0, 3)));
     let rate = question.settings.disruptions.failure_rate;
     let range = rate.per_gpu_hour().readable(|rate| format!("{rate:e}"));
     let source = if rate.source() == "yours" { "yours" } else { "published studies" };
@@ -127,6 +130,7 @@ pub(super) fn verdict(found: &[SearchedGpu<'_>]) -> String {
         [first, others @ ..] => others.iter().map(|other| compared(*first, *other)).collect(),
     };
     sentences.extend(late(question, &reaching));
+    sentences.extend(on_demand(&reaching));
     let missing = found.iter().filter_map(|found| Some(unmet_sentence(found.answer.unmet?, found)));
     sentences.extend(missing);
     sentences.join(" ")
@@ -137,7 +141,7 @@ fn late(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Ve
     let ends = |is_missed: &dyn Fn(&PlannedRun) -> bool, words: [&str; 3]| {
         let missing: Vec<&SearchedGpu<'_>> =
             reaching.iter().filter(|(_, run)| is_missed(run)).map(|(found, _)| *found).collect();
-        let names: Vec<&str> = missing.iter().map(|found| &*found.offer.gpu.name).collect();
+        let names: Vec<String> = missing.iter().map(|found| found.offer.gpu.name.clone()).collect();
         Some((at_the_end(&names, words)?, missing))
     };
     let mut sentences = Vec::new();
@@ -145,6 +149,14 @@ fn late(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Ve
         let words = ["slow end", "misses the deadline", "miss the deadline"];
         if let Some((text, missing)) = ends(&|run| run.time.days().high > limit, words) {
             sentences.push(text);
+            let chances: Vec<String> = missing
+                .iter()
+                .filter_map(|found| {
+                    let chance = chance_text(found.answer.best()?.in_time_of_ten(limit));
+                    Some(format!("{chance} with {}", found.offer.gpu.name))
+                })
+                .collect();
+            sentences.push(format!("The chance of meeting it is {}.", all_of(&chances)));
             let safe = missing.iter().filter_map(|found| {
                 let gpus = group_digits(found.answer.safe()?.gpus.into());
                 Some(format!("{gpus} × {}", found.offer.gpu.name))
@@ -164,13 +176,34 @@ fn late(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Ve
 }
 
 /// Returns "At the slow end of its range, B200 misses the deadline."; none without names.
-fn at_the_end(names: &[&str], [end, misses, miss]: [&str; 3]) -> Option<String> {
+fn at_the_end(names: &[String], [end, misses, miss]: [&str; 3]) -> Option<String> {
     Some(match names {
         [] => return None,
         [name] => format!("At the {end} of its range, {name} {misses}."),
-        [first @ .., last] => {
-            format!("At the {end} of their ranges, {} and {last} {miss}.", first.join(", "))
-        }
+        names => format!("At the {end} of their ranges, {} {miss}.", all_of(names)),
+    })
+}
+
+/// Returns "a", "a and b", "a, b and c".
+fn all_of(texts: &[String]) -> String {
+    match texts {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        texts => texts.concat(),
+    }
+}
+
+/// Returns what the plans cost without the reservation that their prices assume.
+fn on_demand(reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
+    let costs: Vec<String> = reaching
+        .iter()
+        .filter_map(|(found, run)| {
+            let cost = run.expected_cost? * found.offer.on_demand_factor()?;
+            let cost = cells::money(cost, currency(found.question));
+            Some(format!("{cost} with {}", found.offer.gpu.name))
+        })
+        .collect();
+    (!costs.is_empty()).then(|| {
+        format!("These costs assume reserved GPUs. On demand, it would be about {}.", all_of(&costs))
     })
 }
 
@@ -336,7 +369,7 @@ pub(super) fn beside_published(found: &SearchedGpu<'_>) -> Option<String> {
 pub(super) fn beside_measured(found: &SearchedGpu<'_>) -> Option<String> {
     let measured = BestMeasured::of(&found.question.model.id, &found.offer.gpu.id)?;
     let best = found.answer.best().or(found.answer.layouts.first())?;
-    Some(measured.compared(&found.offer.gpu.name, best.tokens_per_s_per_gpu))
+    Some(measured.compared(&found.offer.gpu.name, best.tokens_per_s_per_gpu, best.days))
 }
 
 /// Returns how many layouts were considered and how many of them work.

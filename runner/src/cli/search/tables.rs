@@ -1,7 +1,9 @@
 //! The result of a search for people.
 
 use super::found::SearchedGpu;
-use super::sentences::{assumptions, beside_measured, beside_published, considered, order, restated, verdict};
+use super::sentences::{
+    assumptions, beside_measured, beside_published, considered, order, restated, verdict,
+};
 use crate::cli::Failure;
 use crate::cli::output::{text_line, text_table};
 use trainplan_shared::question::Question;

@@ -1,7 +1,7 @@
 //! The shown plan: days to train, step time, tokens per second and MFU, with their derivation.
 
 use super::chosen::HEADLINE_ID;
-use super::estimate::{Fit, LaunchFit};
+use super::estimate::{Fit, LaunchFit, lack};
 use super::step_time::{PlannedStep, StepTimeSource};
 use super::{BROKEN, CatalogEntry, Plan};
 use crate::address::name_page;
@@ -224,7 +224,8 @@ fn Figures() -> impl IntoView {
             Some(run) => (Some(whole_days(&run)), whole_cost(&run)),
             None => (step, None),
         };
-        handover::name_figures(PlanFigures { plan: plan.spec.with(link::write), days, cost });
+        let lack = lack(plan);
+        handover::name_figures(PlanFigures { plan: plan.spec.with(link::write), days, cost, lack });
     });
     let is_stale = move || plan.step.with(|step| step.as_ref().is_some_and(|step| step.is_stale));
     view! {

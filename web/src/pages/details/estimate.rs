@@ -87,6 +87,12 @@ fn latest(plan: Plan) -> Prediction {
     plan.calculator.prediction.latest().map_or_else(Prediction::default, |prediction| (*prediction).clone())
 }
 
+/// Returns what memory a plan lacks that doesn't fit, as a sentence; none if it may fit.
+pub(super) fn lack(plan: Plan) -> Option<String> {
+    let prediction = plan.calculator.prediction.latest()?;
+    (prediction.memory_verdict == MemoryVerdict::DoesNotFit).then(|| prediction.fit.clone())
+}
+
 /// The sign of a verdict about memory.
 fn sign(verdict: MemoryVerdict) -> &'static str {
     match verdict {

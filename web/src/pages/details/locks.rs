@@ -52,7 +52,8 @@ pub(super) fn provide(plan: Plan) {
             let value = typed.or(value).unwrap_or_default();
             let text =
                 plan.question.with_untracked(|question| toggled(question.raw(Field::Lock), field, &value));
-            plan.state.refine(Field::Lock, &text);
+            // Another plan than the shown one may be the best with the lock.
+            plan.state.ask(&[(Field::Lock, &text)]);
         }),
     });
 }

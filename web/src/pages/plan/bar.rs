@@ -73,6 +73,7 @@ pub(super) fn summary(question: &Spec) -> String {
         GoalKind::Deadline => format!("by {}", days_text(days)),
         GoalKind::Gpus => format!("on {gpus} GPUs"),
         GoalKind::Budget => format!("for ${budget}"),
+        GoalKind::GpusByDeadline => format!("on {gpus} GPUs, by {}", days_text(days)),
         GoalKind::DeadlineAndBudget => format!("by {}, for ${budget}", days_text(days)),
     };
     format!("{model} · {} · {} · {goal}", question.raw(Field::Tokens), types.join(", "))
@@ -81,6 +82,7 @@ pub(super) fn summary(question: &Spec) -> String {
 /// Returns a time for people: `60d` as `60 days`.
 fn days_text(value: &str) -> String {
     match (value.strip_suffix('d'), value.strip_suffix('w')) {
+        (Some("1"), _) => "1 day".to_string(),
         (Some(days), _) => format!("{days} days"),
         (_, Some(weeks)) => format!("{weeks} weeks"),
         _ => format!("{value} days"),
@@ -240,27 +242,19 @@ fn GoalBox() -> impl IntoView {
     let plan = Planner::of_page();
     let kind = Memo::new(move |_| plan.question.with(GoalKind::of));
     let choose = move |event| {
-        let chosen = match event_target_value(&event).as_str() {
-            "gpus" => GoalKind::Gpus,
-            "budget" => GoalKind::Budget,
-            "both" => GoalKind::DeadlineAndBudget,
-            _ => GoalKind::Deadline,
-        };
+        let id = event_target_value(&event);
+        let chosen = GoalKind::ALL.into_iter().find(|kind| kind.id() == id).unwrap_or(GoalKind::Deadline);
         let values = GoalKind::FIELDS.map(|field| match chosen.fields().contains(&field) {
             true => (field, usual_value(plan, field)),
             false => (field, String::new()),
         });
         plan.state.ask(&values.each_ref().map(|(field, value)| (*field, value.as_str())));
     };
-    let option = move |own: GoalKind, value: &'static str, title: &'static str| {
-        view! { <option value=value selected=move || kind.get() == own>{title}</option> }
-    };
     view! {
         <select id="ask-goal" aria-label="Goal" class="goal" on:change=choose>
-            {option(GoalKind::Deadline, "deadline", "by a deadline of")}
-            {option(GoalKind::Gpus, "gpus", "on a GPU count of")}
-            {option(GoalKind::Budget, "budget", "for a budget of")}
-            {option(GoalKind::DeadlineAndBudget, "both", "by a deadline and budget of")}
+            {GoalKind::ALL.map(|own| view! {
+                <option value=own.id() selected=move || kind.get() == own>{own.title()}</option>
+            })}
         </select>
         {move || kind.get().fields().iter().map(|field| {
             let (label, width) = match field {

@@ -10,15 +10,25 @@ use super::saved::SaveButton;
 use super::trust::TrustMark;
 use super::verdict::{cost_texts, energy_range, limit_text, price_text, unbroken};
 use crate::components::gpu_mark::{GpuMark, GpuSign};
-use crate::message::search::{AskedGoal, FoundChange, FoundUnmet, Spread, Trust};
+use crate::message::search::{AskedGoal, FoundChange, FoundPlan, FoundUnmet, Spread, Trust};
 use leptos::prelude::*;
 use trainplan_shared::benchmarks::BestMeasured;
 use trainplan_shared::catalog::Catalog;
-use trainplan_shared::estimate::MemoryVerdict;
+use trainplan_shared::estimate::{Interval, MemoryVerdict};
 use trainplan_shared::field::Field;
+use trainplan_shared::question::{chance_text, in_time_of_ten};
 use trainplan_shared::units::{
     group_digits, group_three_digits, percent, readable_days, readable_range, rounded_count,
 };
+
+/// By how much a prediction may exceed every measured run without a warning.
+const WORTH_A_WARNING: f64 = 0.1;
+
+/// How many times the cost of the best plan is hardly more.
+const LITTLE_MORE: f64 = 1.05;
+
+/// The share of the days of the best plan that is much faster.
+const MUCH_FASTER: f64 = 0.8;
 
 /// The verdict and the cards.
 #[component]
@@ -48,7 +58,7 @@ pub(super) fn Answer() -> impl IntoView {
             };
             let software = asked.offers.first().map_or(String::new(), |gpu| format!(" · {}", gpu.software));
             Some(format!(
-                "{batch}{software} · failures and restarts included · ranges hold 80 % · energy with cooling and network"
+                "{batch}{software} · failures, restarts and spare nodes included · ranges hold 80 % · energy with cooling and network"
             ))
         })
     };
@@ -170,11 +180,13 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
     });
     let safe = answer.safe.clone().filter(|safe| safe.gpus > found.gpus).map(|safe| {
         let count = group_digits(safe.gpus.into());
+        let cost = safe.cost.map_or(String::new(), |cost| format!(", for {}", cost_texts(cost, currency).0));
+        let says = format!(" meet it even at the slow end: {} days{cost}", readable_days(safe.days.mid));
         let show = move |_| plan.state.choose(&safe.query);
         view! {
             <p class="safe">
                 <button type="button" class="link" on:click=show>{format!("{count} GPUs")}</button>
-                " meet it even at the slow end"
+                {says}
             </p>
         }
     });
@@ -183,7 +195,21 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
         move |_| plan.state.choose(&query)
     };
     let shown = found.clone();
-    let measured = fastest_measured(plan, offer, found.tokens_per_s_per_gpu);
+    let measured = best_measured(plan, offer);
+    let beyond = measured.and_then(|run| beyond_measured(run, found));
+    let measured = measured.map(|run| fastest_measured(run, offer, found));
+    let faster = (answer.unmet.is_none()).then(|| faster_for_little(offer, found)).flatten();
+    let faster = faster.cloned().map(|faster| {
+        let (query, days) = (faster.query.clone(), readable_days(faster.days.mid));
+        let cost = faster.cost.map_or(String::new(), |cost| format!(", for {}", cost_texts(cost, currency).0));
+        let show = move |_| plan.state.choose(&query);
+        view! {
+            <p class="safe">
+                <button type="button" class="link" on:click=show>{format!("{} GPUs", group_digits(faster.gpus.into()))}</button>
+                {format!(" finish in {days} days{cost}")}
+            </p>
+        }
+    });
     let (cost, cost_range) =
         found.cost.map_or(("–".to_string(), String::new()), |cost| cost_texts(cost, currency));
     let (energy, energy_spread) = energy_range(found.mwh);
@@ -197,6 +223,7 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
                 <Days days=found.days goal longest />
                 <Gauge spare=found.spare_gib capacity=offer.gpu.memory_gib verdict=found.memory />
                 {safe}
+                {faster}
             </div>
             <div>
                 <dl class="mini">
@@ -211,7 +238,7 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
                 </dl>
             </div>
         </div>
-        {missed.map(|missed| view! { <p class="missed">{missed}</p> })}
+        {missed.or(beyond).map(|missed| view! { <p class="missed">{missed}</p> })}
         <Changes changes=answer.changes.clone() />
         {found.cautions.iter().map(|caution| view! { <p class="missed">{caution.clone()}</p> }).collect_view()}
         <div class="card-foot">
@@ -233,14 +260,40 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
     }.into_any()
 }
 
-/// The throughput of the fastest measured run of the model on the GPU type, below the prediction.
-fn fastest_measured(plan: Planner, offer: &OfferFindings, predicted: f64) -> Option<impl IntoView + use<>> {
+/// Returns the fastest measured run of the model on the GPU type.
+fn best_measured(plan: Planner, offer: &OfferFindings) -> Option<&'static BestMeasured> {
     let model = plan.question.with_untracked(|question| question.raw(Field::Model).to_string());
     let model = Catalog::embedded().model(&model).ok()?;
-    let run = BestMeasured::of(&model.id, &offer.gpu.id)?;
-    let title = run.compared(&offer.gpu.name, predicted);
+    BestMeasured::of(&model.id, &offer.gpu.id)
+}
+
+/// Its throughput, below the prediction.
+fn fastest_measured(run: &BestMeasured, offer: &OfferFindings, found: &FoundPlan) -> impl IntoView + use<> {
+    let title = run.compared(&offer.gpu.name, found.tokens_per_s_per_gpu, found.days.mid);
     let tokens = group_three_digits(run.tokens_per_s_per_gpu);
-    Some(view! { <div><dt title=title>"Fastest measured"</dt><dd>{tokens}</dd></div> })
+    view! { <div><dt title=title>"Fastest measured"</dt><dd>{tokens}</dd></div> }
+}
+
+/// Returns the warning that a plan is predicted to be clearly faster than any measured run.
+fn beyond_measured(run: &BestMeasured, found: &FoundPlan) -> Option<String> {
+    let ratio = run.exceeded(found.tokens_per_s_per_gpu);
+    (ratio >= 1.0 + WORTH_A_WARNING).then(|| {
+        format!(
+            "Predicted {:.0} % faster than any measured run. At the measured throughput: {} days.",
+            (ratio - 1.0) * 100.0,
+            readable_days(found.days.mid * ratio)
+        )
+    })
+}
+
+/// Returns the fastest plan on more GPUs that is much faster than the best one for hardly more money.
+fn faster_for_little<'a>(offer: &'a OfferFindings, best: &FoundPlan) -> Option<&'a FoundPlan> {
+    let cost = best.cost?.mid;
+    let is_little = |plan: &&FoundPlan| {
+        let is_cheap = plan.cost.is_some_and(|its| its.mid <= cost * LITTLE_MORE);
+        is_cheap && plan.gpus > best.gpus && plan.days.mid <= best.days.mid * MUCH_FASTER
+    };
+    offer.points.iter().filter(is_little).min_by(|one, other| one.days.mid.total_cmp(&other.days.mid))
 }
 
 /// The days with their range, as text and as a bar on the scale of all cards.
@@ -259,8 +312,15 @@ fn Days(days: Spread, goal: AskedGoal, longest: f64) -> impl IntoView {
                 <span class="mid" style:left=share(days.mid)></span>
                 {limit.map(|limit| view! { <span class="limit" style:left=share(limit)></span> })}
             </div>
+            {limit.map(|limit| view! { <small>{in_time(days, limit)}</small> })}
         </div>
     }
+}
+
+/// Returns the chance that a plan meets a deadline, in words.
+fn in_time(Spread { low, mid, high }: Spread, limit: f64) -> String {
+    let chance = chance_text(in_time_of_ten(Interval { low, mid, high }, limit));
+    format!("Chance to meet {}: {chance}", limit_text(limit))
 }
 
 /// The memory of the fullest GPU.

@@ -26,6 +26,8 @@ pub(crate) struct PlanFigures {
     /// Days to train; none if there are none, as for a proxy.
     pub(crate) days: Option<Spread>,
     pub(crate) cost: Option<Spread>,
+    /// The memory that it lacks, as a sentence; none if it may fit.
+    pub(crate) lack: Option<String>,
 }
 
 /// The attributes of that element with the best plan, and with the figures of the shown one.
@@ -33,6 +35,7 @@ const BEST: &str = "data-best";
 const QUESTION: &str = "data-question";
 const SHOWN: &str = "data-shown";
 const FIGURES: &str = "data-figures";
+const LACK: &str = "data-lack";
 
 /// The event on the document after a change of these attributes. The element itself may not be drawn yet when the first
 /// program begins to listen.
@@ -91,17 +94,17 @@ pub(crate) fn best_plan() -> ReadSignal<Option<BestPlan>> {
 
 /// Tells the first program the figures of the shown plan.
 pub(crate) fn name_figures(figures: PlanFigures) {
-    let PlanFigures { plan, days, cost } = figures;
+    let PlanFigures { plan, days, cost, lack } = figures;
     let ends = |spread: Spread| format!("{} {} {}", spread.low, spread.mid, spread.high);
     let text = [days.map(ends), cost.map(ends)].into_iter().flatten().collect::<Vec<_>>().join(" ");
-    tell([(SHOWN, Some(plan)), (FIGURES, Some(text))]);
+    tell([(SHOWN, Some(plan)), (FIGURES, Some(text)), (LACK, lack)]);
 }
 
 /// Returns the figures of the shown plan. They follow what the program of the details says.
 pub(super) fn shown_figures() -> ReadSignal<Option<PlanFigures>> {
     hear(|| {
         let (days, cost) = spreads(&read(FIGURES)?);
-        Some(PlanFigures { plan: read(SHOWN)?, days, cost })
+        Some(PlanFigures { plan: read(SHOWN)?, days, cost, lack: read(LACK) })
     })
 }
 

@@ -21,6 +21,9 @@ pub(super) struct Headline {
     pub(super) is_other: bool,
 }
 
+/// What is said between a plan of the user's and the best one.
+const PREFERRED: &str = "You chose this plan; the search prefers another one.";
+
 /// A plan of the address that is not the best one.
 #[derive(Debug, Clone, PartialEq)]
 struct OtherPlan {
@@ -29,6 +32,8 @@ struct OtherPlan {
     gpus: u32,
     /// None while they are calculated.
     figures: Option<PlanFigures>,
+    /// Whether it is the one with the fewest GPUs that meets the deadline at the slow end of its range.
+    is_safe: bool,
 }
 
 /// Returns the headline. While figures are calculated, it stays that of the previous plan.
@@ -71,9 +76,12 @@ fn other_plan(
         plan: query.clone(),
         days: Some(found.days),
         cost: found.cost,
+        lack: None,
     });
     let figures = found.or_else(|| told.get().filter(|figures| figures.plan == query));
-    Some(OtherPlan { gpu, gpus, figures })
+    let safe = findings.offers.iter().filter_map(|offer| offer.answer.as_ref()?.safe.as_ref());
+    let is_safe = safe.into_iter().any(|safe| plan.is_shown(safe));
+    Some(OtherPlan { gpu, gpus, figures, is_safe })
 }
 
 fn of_best(Verdict { lead, rest }: Verdict) -> Headline {
@@ -93,6 +101,14 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
     let goal = findings.goal();
     let currency = findings.asked.as_ref().map_or("", |asked| asked.currency.as_str());
     let figures = other.figures.as_ref();
+    if let Some(lack) = figures.and_then(|figures| figures.lack.as_ref()) {
+        let lead = format!(
+            "Your plan on {} × {} doesn't fit in memory.",
+            group_digits(other.gpus.into()),
+            other.gpu
+        );
+        return Headline { lead, rest: format!("{lack} {PREFERRED} {}", best.lead), is_other: true };
+    }
     let lead = match figures.and_then(|figures| Some((figures.days?, figures.cost))) {
         Some((days, cost)) => {
             let plan = FoundPlan { gpus: other.gpus, days, cost, ..FoundPlan::default() };
@@ -101,7 +117,11 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
         None => format!("Your plan on {} × {}.", group_digits(other.gpus.into()), other.gpu),
     };
     let reaches = figures.map_or(String::new(), |figures| reaches(figures, goal, currency));
-    let parts = [reaches.as_str(), "You chose this plan; the search prefers another one.", &best.lead];
+    let why = match other.is_safe {
+        true => "The plan with the fewest GPUs may miss it:",
+        false => PREFERRED,
+    };
+    let parts = [reaches.as_str(), why, &best.lead];
     let rest = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
     Headline { lead, rest, is_other: true }
 }
@@ -135,9 +155,13 @@ mod tests {
     use super::*;
 
     fn of(days: Option<f64>, cost: Option<f64>) -> Headline {
+        let (days, cost) = (days.map(spread), cost.map(spread));
+        of_figures(PlanFigures { plan: String::new(), days, cost, lack: None }, false)
+    }
+
+    fn of_figures(figures: PlanFigures, is_safe: bool) -> Headline {
         let findings = answered(&[("H100", Some(plan(1024, 58.0, 4e6)))]);
-        let figures = PlanFigures { plan: String::new(), days: days.map(spread), cost: cost.map(spread) };
-        let other = OtherPlan { gpu: "B200".into(), gpus: 576, figures: Some(figures) };
+        let other = OtherPlan { gpu: "B200".into(), gpus: 576, figures: Some(figures), is_safe };
         let best = verdict(&findings).expect("a verdict");
         of_other(&other, &findings, &best)
     }
@@ -154,6 +178,23 @@ mod tests {
         assert!(headline.is_other);
         assert!(of(Some(58.0), None).rest.starts_with("At the slow end of its range, it misses"));
         assert!(of(Some(70.0), None).rest.starts_with("It misses the deadline of 60 days."));
+    }
+
+    #[test]
+    fn a_plan_that_does_not_fit_has_no_days() {
+        let lack = Some("Doesn't fit: a GPU needs 320 GiB; it has 180 GiB.".to_string());
+        let figures = PlanFigures { plan: String::new(), days: Some(spread(50.0)), cost: None, lack };
+        let headline = of_figures(figures, false);
+        assert_eq!(headline.lead, "Your plan on 576 × B200 doesn't fit in memory.");
+        assert!(headline.rest.starts_with("Doesn't fit: a GPU needs 320 GiB"), "{}", headline.rest);
+    }
+
+    #[test]
+    fn the_safe_plan_is_not_argued_against() {
+        let days = Some(spread(50.0));
+        let figures = PlanFigures { plan: String::new(), days, cost: None, lack: None };
+        let rest = of_figures(figures, true).rest;
+        assert!(rest.contains("The plan with the fewest GPUs may miss it: 1,024 × H100"), "{rest}");
     }
 
     #[test]

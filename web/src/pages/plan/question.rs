@@ -29,12 +29,18 @@ pub(super) enum GoalKind {
     Deadline,
     Gpus,
     Budget,
+    GpusByDeadline,
     DeadlineAndBudget,
 }
 
 impl GoalKind {
-    pub(super) const ALL: [GoalKind; 4] =
-        [GoalKind::Deadline, GoalKind::Gpus, GoalKind::Budget, GoalKind::DeadlineAndBudget];
+    pub(super) const ALL: [GoalKind; 5] = [
+        GoalKind::Deadline,
+        GoalKind::Gpus,
+        GoalKind::Budget,
+        GoalKind::GpusByDeadline,
+        GoalKind::DeadlineAndBudget,
+    ];
 
     /// The fields of all values.
     pub(super) const FIELDS: [Field; 3] = [Field::Deadline, Field::GpuRange, Field::Budget];
@@ -45,7 +51,30 @@ impl GoalKind {
             GoalKind::Deadline => &[Field::Deadline],
             GoalKind::Gpus => &[Field::GpuRange],
             GoalKind::Budget => &[Field::Budget],
+            GoalKind::GpusByDeadline => &[Field::GpuRange, Field::Deadline],
             GoalKind::DeadlineAndBudget => &[Field::Deadline, Field::Budget],
+        }
+    }
+
+    /// Returns its name among the choices of the page.
+    pub(crate) fn id(self) -> &'static str {
+        match self {
+            GoalKind::Deadline => "deadline",
+            GoalKind::Gpus => "gpus",
+            GoalKind::Budget => "budget",
+            GoalKind::GpusByDeadline => "gpus-by-deadline",
+            GoalKind::DeadlineAndBudget => "both",
+        }
+    }
+
+    /// Returns its words in the question.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            GoalKind::Deadline => "by a deadline of",
+            GoalKind::Gpus => "on a GPU count of",
+            GoalKind::Budget => "for a budget of",
+            GoalKind::GpusByDeadline => "on a GPU count, by a deadline of",
+            GoalKind::DeadlineAndBudget => "by a deadline and budget of",
         }
     }
 
@@ -195,6 +224,7 @@ mod tests {
             [Field::Deadline, Field::Budget, Field::Deadline]
         );
         assert_eq!(kind("nr=1024"), GoalKind::Gpus);
+        assert_eq!(kind("nr=1024&by=60d"), GoalKind::GpusByDeadline);
     }
 
     #[test]

@@ -33,8 +33,7 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
         (None, _) => unreached(findings, currency),
         (Some((offer, plan)), None) => {
             let lead = alone(&offer.gpu.name, plan, goal, currency);
-            let rest = [missed(findings), late(findings), overspent(findings), shared_price(findings)];
-            Verdict { lead, rest: sentences(rest) }
+            Verdict { lead, rest: sentences([missed(findings), late(findings), prices(findings)]) }
         }
         (Some(first), Some(second)) => {
             let lead = alone(&first.0.gpu.name, first.1, goal, currency);
@@ -44,8 +43,7 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
                     compared(first, second, goal),
                     missed(findings),
                     late(findings),
-                    overspent(findings),
-                    shared_price(findings),
+                    prices(findings),
                 ]),
             }
         }
@@ -96,6 +94,29 @@ fn at_the_end(plans: &[(&str, &FoundAnswer)], [end, misses, miss]: [&str; 3]) ->
             let names: Vec<&str> = plans.iter().map(|(name, _)| *name).collect();
             format!("At the {end} of their ranges, {} {miss}.", all_of(&names))
         }
+    }
+}
+
+/// Returns what the costs depend on, as sentences.
+fn prices(findings: &Findings) -> String {
+    sentences([overspent(findings), on_demand(findings), shared_price(findings)])
+}
+
+/// Returns what the plans cost without the reservation that their prices assume, as sentences.
+fn on_demand(findings: &Findings) -> String {
+    let currency = findings.asked.as_ref().map_or("", |asked| asked.currency.as_str());
+    let costs = findings.reaching().into_iter().filter_map(|index| {
+        let offer = findings.offers.get(index)?;
+        let cost = offer.answer.as_ref()?.plan.as_ref()?.cost?.mid * offer.gpu.on_demand_factor?;
+        Some(format!("{} with {}", money(cost, currency), offer.gpu.name))
+    });
+    let costs: Vec<String> = costs.collect();
+    match costs.is_empty() {
+        true => String::new(),
+        false => format!(
+            "These costs assume reserved GPUs. On demand, it would be about {}.",
+            all_of(&costs.iter().map(String::as_str).collect::<Vec<_>>())
+        ),
     }
 }
 
@@ -211,11 +232,16 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
             offer.gpu.name
         ),
         (AskedGoal::Deadline(limit), Some((offer, days, gpus)), None) => format!(
-            "No plan finishes within {}. The best takes {} days, on {} × {}.",
+            "No plan finishes within {}. The best takes {} days, on {} × {}{}.",
             limit_text(limit),
             readable_days(days),
             group_digits(gpus.into()),
-            offer.gpu.name
+            offer.gpu.name,
+            if offer.points.last().is_some_and(|point| point.gpus == gpus) {
+                ", the most searched"
+            } else {
+                ""
+            }
         ),
         (AskedGoal::Budget(budget), _, Some((offer, cost, tokens))) => format!(
             "{} is not enough. The cheapest plan costs {}, on {}; the budget trains {} tokens.",
