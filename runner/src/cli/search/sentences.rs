@@ -21,6 +21,7 @@ pub(super) fn restated(question: &Question) -> String {
     let gpus: Vec<&str> = question.offers.iter().map(|offer| &*offer.gpu.name).collect();
     let goal = match question.goal {
         Goal::Deadline(days) if question.goal_is_assumed => format!(" within {days} days (assumed)"),
+        Goal::Deadline(1.0) => " within 1 day".to_string(),
         Goal::Deadline(days) => format!(" within {} days", significant(days, 4)),
         Goal::Budget(_) | Goal::Open => String::new(),
     };
@@ -202,9 +203,8 @@ fn on_demand(reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
             Some(format!("{cost} with {}", found.offer.gpu.name))
         })
         .collect();
-    (!costs.is_empty()).then(|| {
-        format!("These costs assume reserved GPUs. On demand, it would be about {}.", all_of(&costs))
-    })
+    (!costs.is_empty())
+        .then(|| format!("On demand instead of reserved, it would cost about {}.", all_of(&costs)))
 }
 
 /// Returns the sentence about the only plan.
@@ -358,8 +358,10 @@ pub(super) fn beside_published(found: &SearchedGpu<'_>) -> Option<String> {
             whole(high)
         ),
         false => format!(
-            "The best layout is as fast as the published one of {}, within ±{} %.",
+            "The published layout of {} takes {} s per step, this one {} s: the difference is within the uncertainty of ±{} %.",
             recipe.id,
+            significant(published.layout.step_time_s.mid, 3),
+            significant(best.layout.step_time_s.mid, 3),
             whole(high.max(2.0 - low))
         ),
     })

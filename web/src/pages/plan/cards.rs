@@ -16,6 +16,7 @@ use trainplan_shared::benchmarks::BestMeasured;
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::estimate::{Interval, MemoryVerdict};
 use trainplan_shared::field::Field;
+use trainplan_shared::link;
 use trainplan_shared::question::{chance_text, in_time_of_ten};
 use trainplan_shared::units::{
     group_digits, group_three_digits, percent, readable_days, readable_range, rounded_count,
@@ -171,10 +172,10 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
     };
     let missed = answer.unmet.as_ref().map(|unmet| match (unmet, goal) {
         (FoundUnmet::TooSlow(_), AskedGoal::Deadline(days)) => {
-            format!("Misses {}. This is its best plan.", limit_text(days))
+            format!("Misses the deadline of {}. This is its best plan.", limit_text(days))
         }
         (FoundUnmet::TooExpensive { tokens, .. }, _) => {
-            format!("Over the budget, which trains {} tokens.", rounded_count(*tokens))
+            format!("Exceeds the budget, which is enough for {} tokens.", rounded_count(*tokens))
         }
         _ => "No price is known. Enter one per GPU-hour.".to_string(),
     });
@@ -262,8 +263,9 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
 
 /// Returns the fastest measured run of the model on the GPU type.
 fn best_measured(plan: Planner, offer: &OfferFindings) -> Option<&'static BestMeasured> {
-    let model = plan.question.with_untracked(|question| question.raw(Field::Model).to_string());
-    let model = Catalog::embedded().model(&model).ok()?;
+    // Of the answered question, which may not be that of the bar yet.
+    let question = plan.search.findings.with_untracked(|findings| link::read(&findings.query).spec);
+    let model = Catalog::embedded().model(question.raw(Field::Model)).ok()?;
     BestMeasured::of(&model.id, &offer.gpu.id)
 }
 

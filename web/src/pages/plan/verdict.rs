@@ -114,7 +114,7 @@ fn on_demand(findings: &Findings) -> String {
     match costs.is_empty() {
         true => String::new(),
         false => format!(
-            "These costs assume reserved GPUs. On demand, it would be about {}.",
+            "On demand instead of reserved, it would cost about {}.",
             all_of(&costs.iter().map(String::as_str).collect::<Vec<_>>())
         ),
     }
