@@ -59,7 +59,7 @@ test("saved plans stand side by side, survive a reload and can be exported", asy
 
 test("a deadline that can't be met offers changes that meet it, and Ctrl-Z takes one back", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-8b&t=1T&gs=h100&by=5d&nr=64");
-  await expect(verdict(page)).toHaveText(/^No plan finishes within 5 days. The best takes \d+ days, on 64 × H100.$/);
+  await expect(verdict(page)).toHaveText(/^No plan finishes within 5 days. The best takes \d+ days, on 64 × H100, the most searched.$/);
   const change = cards(page).getByRole("button", { name: /^Set Deadline to [\d.]+d$/ });
   await expect(cards(page).getByRole("button", { name: /^Set (GPU|Tokens)/ })).toHaveCount(2);
   await change.click();
@@ -87,6 +87,45 @@ test("a count that meets the deadline at the slow end is named, and the headline
   await expect(rest).toContainText(best);
   await page.getByRole("button", { name: "Show the best plan" }).click();
   await expect(verdict(page)).toHaveText(best);
+});
+
+test("a price reaches the cards and the table, and what is saved from it", async ({ page }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  const cost = page.locator(".layout-table tbody tr").first().locator("td").nth(1);
+  const before = await cost.textContent();
+  await page.locator("#ask-price").fill("4");
+  await page.keyboard.press("Enter");
+  await expect(cost).not.toHaveText(before);
+  const best = (await verdict(page).textContent()).match(/^([\d,]+) × (\w+)/);
+  const card = cards(page).filter({ has: page.getByRole("heading", { name: best[2], exact: true }) });
+  await expect(cost).toContainText(await card.locator(".mini strong").first().textContent());
+});
+
+test("a number of GPUs may have a comma", async ({ page }) => {
+  await page.goto("/?v=1&m=llama3.1-8b&t=1T&gs=h100&nr=64");
+  await expect(details(page)).toBeVisible();
+  await page.locator("#ask-gpu-range").fill("1,024");
+  await page.keyboard.press("Enter");
+  await expect(verdict(page)).toHaveText(/^1,024 × H100 finish in/);
+});
+
+test("a lock asks for the best plan with it", async ({ page }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  await page.getByText("All settings").click();
+  await page.locator("#field-tp").fill("8");
+  await expect(verdict(page)).toHaveText(/^536 × B200/);
+  await page.getByRole("button", { name: "Lock TP", exact: true }).click();
+  await expect(cards(page).nth(1).locator(".layout-line")).toContainText("TP 8");
+  await expect(page.getByRole("button", { name: "Show the best plan" })).toHaveCount(0);
+  await expect(page.locator(".layout-table tbody tr").first()).toContainText("TP 8");
+});
+
+test("a plan that doesn't fit says so in the headline", async ({ page }) => {
+  await page.goto("/?v=1&m=llama3.1-70b&gpu=b200&n=536&d=mxfp8&mbs=2&gbs=1072&fsdp=on&t=10T&gs=h100%2Cb200&by=60d");
+  await expect(verdict(page)).toHaveText("Your plan on 536 × B200 doesn't fit in memory.");
+  await expect(page.locator(".verdict-line > p").first()).toContainText("a GPU needs");
 });
 
 test("the headline describes a plan that no search found", async ({ page }) => {

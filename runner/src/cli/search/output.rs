@@ -90,6 +90,10 @@ struct AnswerOutput<'a> {
     best: Option<PlanOutput<'a>>,
     /// The `trainplan estimate` command of the best plan.
     command: Option<String>,
+    /// How many of ten such runs meet the deadline; null without a deadline.
+    in_time_of_ten: Option<u32>,
+    /// What the best plan costs on demand, if the price is the assumed one of a reservation.
+    on_demand_cost: Option<f64>,
     /// What to doubt in the best plan.
     warnings: Vec<String>,
     /// The plan with the fewest GPUs that meets the deadline even at the slow end of its range; null if none does.
@@ -280,6 +284,11 @@ impl<'a> AnswerOutput<'a> {
             price: offer.price,
             best: best.map(|run| PlanOutput::new(run, None)),
             command: best.map(|run| found.command(run)),
+            in_time_of_ten: best.and_then(|run| match question.goal {
+                Goal::Deadline(limit) => Some(run.in_time_of_ten(limit)),
+                Goal::Budget(_) | Goal::Open => None,
+            }),
+            on_demand_cost: best.and_then(|run| Some(run.expected_cost? * offer.on_demand_factor()?)),
             warnings: best.map_or_else(Vec::new, |run| {
                 run.cautions(question).iter().map(|caution| caution.text(Front::Search)).collect()
             }),

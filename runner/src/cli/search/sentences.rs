@@ -154,7 +154,10 @@ fn late(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Ve
                 .iter()
                 .filter_map(|found| {
                     let chance = chance_text(found.answer.best()?.in_time_of_ten(limit));
-                    Some(format!("{chance} with {}", found.offer.gpu.name))
+                    Some(match reaching {
+                        [_] => chance,
+                        _ => format!("{chance} with {}", found.offer.gpu.name),
+                    })
                 })
                 .collect();
             sentences.push(format!("The chance of meeting it is {}.", all_of(&chances)));
@@ -200,7 +203,10 @@ fn on_demand(reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
         .filter_map(|(found, run)| {
             let cost = run.expected_cost? * found.offer.on_demand_factor()?;
             let cost = cells::money(cost, currency(found.question));
-            Some(format!("{cost} with {}", found.offer.gpu.name))
+            Some(match reaching {
+                [_] => cost,
+                _ => format!("{cost} with {}", found.offer.gpu.name),
+            })
         })
         .collect();
     (!costs.is_empty())

@@ -205,7 +205,7 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
         let cost = faster.cost.map_or(String::new(), |cost| format!(", for {}", cost_texts(cost, currency).0));
         let show = move |_| plan.state.choose(&query);
         view! {
-            <p class="safe">
+            <p class="faster">
                 <button type="button" class="link" on:click=show>{format!("{} GPUs", group_digits(faster.gpus.into()))}</button>
                 {format!(" finish in {days} days{cost}")}
             </p>
