@@ -230,9 +230,14 @@ fn depth() -> f64 {
         .unwrap_or(0.0)
 }
 
+/// Whether the only page of a program was changed since it was opened. It does not follow the address by itself.
+pub(crate) fn can_undo() -> bool {
+    depth() > 0.0
+}
+
 /// Undoes the last change of the only page of a program. Where nothing was changed, it doesn't leave the page.
 pub(crate) fn undo() {
-    if depth() > 0.0 {
+    if can_undo() {
         let _ = window().history().and_then(|history| history.back());
     }
 }

@@ -9,6 +9,7 @@ use super::report::PrintButton;
 use super::saved::SaveButton;
 use super::trust::TrustMark;
 use super::verdict::{cost_texts, energy_range, limit_text, price_text, unbroken};
+use crate::address::{can_undo, undo};
 use crate::components::gpu_mark::{GpuMark, GpuSign};
 use crate::message::search::{AskedGoal, FoundChange, FoundPlan, FoundUnmet, Spread, Trust};
 use leptos::prelude::*;
@@ -39,6 +40,10 @@ pub(super) fn Answer() -> impl IntoView {
     let has_problems = move || findings.with(|findings| !findings.problems.is_empty());
     let is_busy = move || findings.with(|findings| findings.is_searching() || findings.is_behind);
     let shown = headline(plan);
+    let has_changed = move || {
+        plan.address.spec();
+        can_undo()
+    };
     let is_empty = move || shown.with(|headline| headline.lead.is_empty());
     let is_other = Memo::new(move |_| shown.with(|headline| headline.is_other));
     let names = Memo::new(move |_| findings.with(|findings| findings.offers.len()));
@@ -82,7 +87,13 @@ pub(super) fn Answer() -> impl IntoView {
                         (false, false) => shown.get().lead,
                     }}
                 </h1>
-                <div class="verdict-actions"><Samples /> <PrintButton /></div>
+                <div class="verdict-actions">
+                    <Samples />
+                    <Show when=move || has_changed()>
+                        <button type="button" class="link" title="Ctrl Z" on:click=move |_| undo()>"Undo"</button>
+                    </Show>
+                    <PrintButton />
+                </div>
                 <p>
                     {move || match has_problems() && !is_empty() {
                         true => view! { <strong class="outdated">"Correct the marked field. Until then, this answers the last valid question."</strong> }.into_any(),
