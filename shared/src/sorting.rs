@@ -9,6 +9,13 @@ pub(crate) fn sorted<T: Copy>(items: &[T], compare: impl Fn(&T, &T) -> Ordering)
     order.into_iter().map(|index| items[index]).collect()
 }
 
+/// Returns numbers in ascending order, each once.
+pub(crate) fn ascending(numbers: &[u32]) -> Vec<u32> {
+    let mut numbers = sorted(numbers, Ord::cmp);
+    numbers.dedup();
+    numbers
+}
+
 fn order(len: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
     let mut order: Vec<usize> = (0..len).collect();
     order.sort_by(|one, other| compare(*one, *other));
@@ -25,5 +32,6 @@ mod tests {
             sorted(&[(2, 'a'), (1, 'b'), (2, 'c')], |a, b| a.0.cmp(&b.0)),
             [(1, 'b'), (2, 'a'), (2, 'c')]
         );
+        assert_eq!(ascending(&[3, 1, 3, 2]), [1, 2, 3]);
     }
 }

@@ -4,7 +4,7 @@ use super::unmet::{Relaxation, Unmet};
 use super::{Goal, GpuOffer, Objective, PlannedRun, Question};
 use crate::catalog::{Catalog, Gpu, Recipe};
 use crate::search::{Candidate, LayoutSearch, RankedLayout, SearchCounts, SearchSpace};
-use crate::sorting::sorted;
+use crate::sorting::{ascending, sorted};
 use std::borrow::Cow;
 
 /// Layouts that an answer lists.
@@ -63,10 +63,8 @@ impl GpuAnswer {
         };
         let nearest = shown.map(|index| &points[index]);
         let tried = || {
-            let mut tried: Vec<u32> =
-                points.iter().map(|point| point.gpus).chain(empty.iter().copied()).collect();
-            tried.sort_unstable();
-            tried
+            let tried = points.iter().map(|point| point.gpus).chain(empty.iter().copied());
+            ascending(&tried.collect::<Vec<_>>())
         };
         let affordable = points.iter().filter(|point| question.is_affordable(point));
         let affordable = affordable.min_by(|one, other| one.days.total_cmp(&other.days));

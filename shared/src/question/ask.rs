@@ -11,6 +11,7 @@ use crate::planning::RunSettings;
 use crate::precision::Dtype;
 use crate::problem::Problem;
 use crate::search::Locks;
+use crate::sorting::ascending;
 use crate::spec::Spec;
 use crate::units::parse_count;
 use std::borrow::Cow;
@@ -146,7 +147,7 @@ impl GpuCounts {
     /// Returns the counts for nodes of a size, ascending. Round counts are 1, 3, 5 or 7 times a power of two nodes.
     pub fn of_nodes(&self, gpus_per_node: u32) -> Vec<u32> {
         let node = gpus_per_node.max(1);
-        let mut counts: Vec<u32> = match self {
+        let counts: Vec<u32> = match self {
             GpuCounts::UpTo(most) => (0..31)
                 .flat_map(|power| [1_u64, 3, 5, 7].map(|odd| (odd * u64::from(node)) << power))
                 .filter(|gpus| *gpus <= u64::from(*most))
@@ -157,9 +158,7 @@ impl GpuCounts {
             }
             GpuCounts::Only(counts) => counts.clone(),
         };
-        counts.sort_unstable();
-        counts.dedup();
-        counts
+        ascending(&counts)
     }
 }
 

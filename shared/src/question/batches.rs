@@ -1,5 +1,7 @@
 //! The global batch sizes that a question permits.
 
+use crate::sorting::ascending;
+
 /// The largest share by which an assumed batch may change to suit a number of GPUs.
 const MOST_CHANGE: f64 = 0.15;
 
@@ -41,10 +43,8 @@ impl GlobalBatches {
             return GlobalBatches::fixed(least);
         }
         let powers = (0..32).map(|power| 1_u32 << power).filter(|size| (least..=most).contains(size));
-        let mut sizes: Vec<u32> = powers.chain([least, most]).collect();
-        sizes.sort_unstable();
-        sizes.dedup();
-        GlobalBatches { sizes, freedom: Freedom::Range }
+        let sizes: Vec<u32> = powers.chain([least, most]).collect();
+        GlobalBatches { sizes: ascending(&sizes), freedom: Freedom::Range }
     }
 
     /// Returns the batches that are tried on every number of GPUs, ascending.

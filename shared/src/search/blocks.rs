@@ -4,7 +4,7 @@
 //! number of GPUs first needs the group.
 
 use super::rules::tp_stays_in_domain;
-use super::space::{Dimensions, Pipeline};
+use super::space::{Dimensions, Pipeline, PipelineKind};
 use super::{Candidate, SearchSpace};
 use crate::batch::Batch;
 use crate::cluster_factors::ClusterFactor;
@@ -12,7 +12,7 @@ use crate::estimate::{Anchors, Constants, Coordinate, Inputs, MicroBatchCosts};
 use crate::layout::Layout;
 use crate::options::{Recompute, TrainingOptions};
 use crate::precision::Dtype;
-use crate::sorting::sorted;
+use crate::sorting::{ascending, sorted};
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -76,9 +76,8 @@ impl Blocks {
 
 /// Returns the groups that have a layout which divides the GPUs and the batch.
 fn keys(gpus: u32, space: &SearchSpace<'_>, dimensions: &Dimensions) -> BTreeSet<GroupKey> {
-    let mut stages: Vec<u32> = dimensions.pipelines.iter().map(|pipeline| pipeline.pp).collect();
-    stages.sort_unstable();
-    stages.dedup();
+    let stages: Vec<u32> = dimensions.pipelines.iter().map(|pipeline| pipeline.pp).collect();
+    let stages = ascending(&stages);
     let mut keys = BTreeSet::new();
     for tp in dimensions.tp.iter().copied().filter(|tp| tp_stays_in_domain(*tp, space.gpu)) {
         for cp in dimensions.cp.iter().copied().filter(|cp| gpus.is_multiple_of(tp * cp)) {
@@ -103,14 +102,15 @@ fn group(
 ) -> Rc<[BlockChoice]> {
     let (constants, anchors) = (Constants::embedded(), Anchors::embedded());
     let batch = Batch::of_ranks(space.seq_len, mbs, mbs, 1);
-    // One pipeline of each kind stands for all: the costs of a micro batch differ only between the two.
-    let of_kind = |interleaved| dimensions.pipelines.iter().find(|each| (each.vp > 1) == interleaved);
+    // One pipeline of each kind stands for all.
+    let software = space.options.software.properties();
+    let of_kind = |kind| dimensions.pipelines.iter().find(|each| each.kind(software) == kind);
     let mut templates: Vec<Layout> =
-        [false, true].into_iter().filter_map(of_kind).map(|pipeline| pipeline.layout.clone()).collect();
+        PipelineKind::ALL.into_iter().filter_map(of_kind).map(|pipeline| pipeline.layout.clone()).collect();
     let mut choices = Vec::new();
     for (dtype, recompute) in pairs(&dimensions.dtypes, &dimensions.recompute) {
         let options = TrainingOptions { recompute, ..space.options };
-        let mut costs: [Option<MicroBatchCosts<'_>>; 2] = [None, None];
+        let mut costs: [Option<MicroBatchCosts<'_>>; PipelineKind::ALL.len()] = Default::default();
         let mut correction = None;
         let mut of_experts = None;
         for (ep, expert_tp) in dimensions.experts.iter().copied() {

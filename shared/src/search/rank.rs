@@ -4,7 +4,7 @@
 //! the best layouts need, nothing after it can be among them.
 
 use super::blocks::{BlockChoice, Blocks, OF_EXPERTS, OF_MICRO_BATCH};
-use super::space::{Dimensions, Pipeline};
+use super::space::{Dimensions, Pipeline, PipelineKind};
 use super::{Candidate, Rule, SearchCounts, SearchSpace};
 use crate::batch::Batch;
 use crate::cluster_factors::ClusterFactor;
@@ -239,8 +239,7 @@ impl<'a> LayoutSearch<'a> {
                 continue;
             }
             let mut memory: Option<MicroBatchMemory> = None;
-            // Without and with an interleaved pipeline.
-            let mut costs: [Option<MicroBatchCosts<'_>>; 2] = [None, None];
+            let mut costs: [Option<MicroBatchCosts<'_>>; PipelineKind::ALL.len()] = Default::default();
             for pipeline in &mut pipelines {
                 let ranks = blocks.tp * blocks.cp * pipeline.pp;
                 let expert_ranks = blocks.ep * blocks.expert_tp * pipeline.pp;
@@ -287,7 +286,7 @@ impl<'a> LayoutSearch<'a> {
                             continue;
                         }
                         counts.fitting += 1;
-                        let costs = costs[usize::from(pipeline.vp > 1)]
+                        let costs = costs[pipeline.kind(software) as usize]
                             .get_or_insert_with(|| MicroBatchCosts::of(&inputs, constants));
                         let breakdown = costs.breakdown(&inputs);
                         let modelled_s = breakdown.step_time_s();

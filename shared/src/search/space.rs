@@ -10,6 +10,8 @@ use crate::field::Field;
 use crate::layout::{Degrees, Layout, PipelineSplit, tp_problem};
 use crate::options::{Recompute, TrainingOptions};
 use crate::precision::Dtype;
+use crate::sorting::ascending;
+use crate::stack::StackProperties;
 
 /// What a search is about: a model on GPUs of one type, with everything that stays fixed.
 #[derive(Debug, Clone)]
@@ -56,6 +58,33 @@ pub(super) struct Pipeline {
     pub(super) layout: Layout,
 }
 
+/// What the costs of a micro batch depend on, of a pipeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PipelineKind {
+    /// Not interleaved; not a pipeline, if the software's kernels are launched more slowly in one.
+    Plain,
+    /// A pipeline that is not interleaved, with software whose kernels are launched more slowly in one.
+    Slow,
+    /// Interleaved.
+    Interleaved,
+}
+
+impl PipelineKind {
+    pub(super) const ALL: [PipelineKind; 3] =
+        [PipelineKind::Plain, PipelineKind::Slow, PipelineKind::Interleaved];
+}
+
+impl Pipeline {
+    /// Returns its kind with a software.
+    pub(super) fn kind(&self, software: &StackProperties) -> PipelineKind {
+        match (self.vp > 1, self.pp > 1) {
+            (true, _) => PipelineKind::Interleaved,
+            (false, true) if software.host_tp_in_pipelines.is_some() => PipelineKind::Slow,
+            (false, _) => PipelineKind::Plain,
+        }
+    }
+}
+
 impl<'a> SearchSpace<'a> {
     /// Returns the rules of its software. A user's own follows those of its base.
     pub fn rules(&self) -> &'static StackRules {
@@ -69,9 +98,8 @@ impl<'a> SearchSpace<'a> {
         let Architecture { moe, .. } = self.architecture;
         let domain = self.gpu.nvlink_domain;
         let permit = |field: Field, value: u32| self.locks.permit(field, value);
-        let mut mbs: Vec<u32> = self.gbs.iter().flat_map(|gbs| divisors(*gbs)).collect();
-        mbs.sort_unstable();
-        mbs.dedup();
+        let mbs: Vec<u32> = self.gbs.iter().flat_map(|gbs| divisors(*gbs)).collect();
+        let mbs = ascending(&mbs);
         let largest_tp = rules.max_tp.unwrap_or(u32::MAX).min(self.architecture.hidden);
         let tp = divisors(self.architecture.attention.heads);
         let longest_cp = if rules.cp { self.seq_len / 2 } else { 1 };

@@ -114,6 +114,13 @@ fn a_search_with_own_software_equals_brute_force() {
     equals_brute_force(space("llama3.1-8b", "h100", own, &[Dtype::Bf16], &[48]), 16, 10);
 }
 
+#[test]
+fn a_search_equals_brute_force_where_pipelines_cost_the_host_time() {
+    for gpus in [16, 64] {
+        equals_brute_force(space("llama3.2-1b", "a100", Stack::Nanotron2024, &[Dtype::Bf16], &[8]), gpus, 10);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
