@@ -250,7 +250,8 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
                 </dl>
             </div>
         </div>
-        {missed.or(beyond).map(|missed| view! { <p class="missed">{missed}</p> })}
+        {missed.map(|missed| view! { <p class="missed">{missed}</p> })}
+        {beyond.map(|beyond| view! { <p class="beyond">{beyond}</p> })}
         <Changes changes=answer.changes.clone() />
         {found.cautions.iter().map(|caution| view! { <p class="missed">{caution.clone()}</p> }).collect_view()}
         <div class="card-foot">
