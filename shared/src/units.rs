@@ -16,16 +16,17 @@ const SUFFIXES: [(char, f64); 4] = [('K', 1e3), ('M', 1e6), ('B', 1e9), ('T', 1e
 pub fn parse_count(text: &str) -> Option<f64> {
     let text: String = text.chars().filter(|c| !matches!(c, '_' | ',' | ' ')).collect();
     let last = text.chars().last()?.to_ascii_uppercase();
-    let suffix = SUFFIXES.iter().find(|(suffix, _)| *suffix == last);
-    let (digits, factor) = match suffix {
-        Some((_, factor)) => (&text[..text.len() - 1], *factor),
-        None => (text.as_str(), 1.0),
-    };
+    let suffix = SUFFIXES.iter().position(|(suffix, _)| *suffix == last);
+    let digits = if suffix.is_some() { &text[..text.len() - 1] } else { text.as_str() };
     // `parse_decimal` also reads "+1".
     if !digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
         return None;
     }
-    let count = parse_decimal(digits)? * factor;
+    // Read as one number, because a product would be rounded twice: 8.2 times 1e12 is not 8.2e12.
+    let count = match suffix {
+        Some(place) => parse_decimal(&format!("{digits}e{}", 3 * (place + 1)))?,
+        None => parse_decimal(digits)?,
+    };
     count.is_finite().then_some(count)
 }
 
@@ -204,11 +205,16 @@ pub fn percent(fraction: f64) -> String {
     format!("{} %", readable(fraction * 100.0))
 }
 
-/// Returns a difference in percent with its sign and one decimal, `+5.7 %`; one that rounds to zero has no
-/// sign.
+/// Returns a difference in percent with its sign and one decimal, `+5.7 %` or `−5.7 %`; one that rounds to zero has
+/// no sign.
 pub fn signed_percent(fraction: f64) -> String {
     let percent = fraction * 100.0;
-    if percent.abs() < 0.05 { "0.0 %".to_string() } else { format!("{percent:+.1} %") }
+    if percent.abs() < 0.05 { "0.0 %".to_string() } else { format!("{} %", signed(percent, 1)) }
+}
+
+/// Returns a number with its sign and some decimals: `+5.70`, `−5.70`. The minus sign is as wide as the plus sign, unlike a hyphen.
+pub fn signed(value: f64, decimals: usize) -> String {
+    format!("{value:+.decimals$}").replace('-', "−")
 }
 
 /// Returns a time to the minute, `2026-11-21 16:15 UTC`; a text that is not RFC 3339 in UTC is returned
@@ -291,6 +297,7 @@ mod tests {
     fn numbers_are_written_short() {
         assert_eq!(format_count(15e12), "15T");
         assert_eq!(format_count(1.5e12), "1.5T");
+        assert_eq!(format_count(8.2e12), "8.2T");
         assert_eq!(format_count(512.0), "512");
         assert_eq!(group_digits(8_621_236.0), "8,621,236");
         assert_eq!(group_digits(12.0), "12");
@@ -365,7 +372,7 @@ mod tests {
         assert_eq!(percent(0.443_49), "44.3 %");
         assert_eq!(percent(0.4), "40.0 %");
         assert_eq!(signed_percent(0.057), "+5.7 %");
-        assert_eq!(signed_percent(-0.057), "-5.7 %");
+        assert_eq!(signed_percent(-0.057), "−5.7 %");
         assert_eq!(signed_percent(-0.000_1), "0.0 %");
     }
 

@@ -84,7 +84,7 @@ fn a_slower_run_is_told_with_its_interval() {
 
     let faster = compare(&[&other, &one]);
     assert_eq!(faster.verdict, Some(Verdict::Faster));
-    assert!(faster.difference.each[0].text.starts_with("faster: step time -4.76 %"));
+    assert!(faster.difference.each[0].text.starts_with("faster: step time −4.76 %"));
 }
 
 #[test]

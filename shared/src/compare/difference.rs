@@ -7,6 +7,7 @@ use crate::field::Field;
 use crate::log::Status;
 use crate::result::NOT_SCORED;
 use crate::statistics::{LEVEL, MeanDifference, Sample, Variance, deviation};
+use crate::units;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -307,7 +308,7 @@ impl RunPair<'_> {
 
 /// Returns percent with a sign. What rounds to 0 has no minus.
 fn signed(percent: f64) -> String {
-    format!("{:+.2}", if percent.abs() < 0.005 { 0.0 } else { percent })
+    units::signed(if percent.abs() < 0.005 { 0.0 } else { percent }, 2)
 }
 
 /// Returns by how much `to` exceeds `from`, in percent.

@@ -318,7 +318,7 @@ mod tests {
         let several = anchor(0.18, runs);
         assert!(
             several.line().ends_with(
-                "(DGX Cloud 25.04, NeMo 25.07), distant; predicted without these runs: -1.0 % to +2.0 %"
+                "(DGX Cloud 25.04, NeMo 25.07), distant; predicted without these runs: −1.0 % to +2.0 %"
             ),
             "{}",
             several.line()

@@ -3,7 +3,7 @@
 use super::{ChangePoint, Thresholds, TimeLinePoint};
 use crate::choices::choices;
 use crate::statistics::quantile;
-use crate::units::{minute, significant};
+use crate::units::{minute, signed, significant};
 use serde::{Deserialize, Serialize};
 
 /// The ratio of the standard deviation to the median absolute deviation (MAD) of a normal distribution.
@@ -172,9 +172,9 @@ impl Newest<'_> {
         let most = self.thresholds.previous_percent.unwrap_or_default();
         let judged = self.judged(median_s, median_s * (1.0 + most / 100.0));
         Ok(judged.described(format!(
-            "{} s is {:+.1} % from the median of the last {} runs ({} s); the limit is +{most} %",
+            "{} s is {} % from the median of the last {} runs ({} s); the limit is +{most} %",
             significant(self.measured_s, 4),
-            100.0 * (self.measured_s / median_s - 1.0),
+            signed(100.0 * (self.measured_s / median_s - 1.0), 1),
             self.previous.len(),
             significant(median_s, 4),
         )))
@@ -222,8 +222,8 @@ impl Newest<'_> {
                     false => String::new(),
                 };
                 Ok(judged.described(format!(
-                    "step times changed by {:+.1} % on {}, from {} s to {} s{newest}",
-                    change.percent,
+                    "step times changed by {} % on {}, from {} s to {} s{newest}",
+                    signed(change.percent, 1),
                     minute(&change.at),
                     significant(change.before_s, 4),
                     significant(change.after_s, 4),

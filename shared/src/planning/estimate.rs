@@ -8,7 +8,7 @@ use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::scenario::Scenario;
 use crate::spec::Spec;
-use crate::units::{DAY_S, readable};
+use crate::units::{DAY_S, readable, signed};
 
 /// A scenario with its prediction.
 #[derive(Debug, Clone, PartialEq)]
@@ -133,8 +133,8 @@ fn is_unmeasured(scenario: &Scenario, estimate: &Estimate) -> Option<Message> {
         (Confidence::Lowest, None) => "This model was never measured".to_string(),
     };
     let Interval { low, mid, high } = estimate.step_time_s;
-    let [low, high] = [low, high].map(|end| (end / mid - 1.0) * 100.0);
-    Some(format!("{why}. The interval is therefore wide: {low:+.0} % to {high:+.0} %.").into())
+    let [low, high] = [low, high].map(|end| signed((end / mid - 1.0) * 100.0, 0));
+    Some(format!("{why}. The interval is therefore wide: {low} % to {high} %.").into())
 }
 
 #[cfg(test)]

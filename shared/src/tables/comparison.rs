@@ -5,7 +5,7 @@ use crate::compare::{Comparison, RunComparison, RunFigures};
 use crate::log::{Stat, Window};
 use crate::result::Scoring;
 use crate::statistics::Sample;
-use crate::units::{group_digits, significant};
+use crate::units::{group_digits, signed, significant};
 
 /// One run of a comparison.
 #[derive(Debug, Clone, Copy)]
@@ -302,9 +302,11 @@ fn change(run: &ComparedRun<'_>) -> PageCell {
         // A run alone has no reference.
         return (run.runs > 1).then(|| "reference".to_owned()).into();
     };
-    let percent = against.step_time.map_or_else(|| "–".into(), |change| format!("{:+.2} %", change.percent));
+    let percent =
+        against.step_time.map_or_else(|| "–".into(), |change| format!("{} %", signed(change.percent, 2)));
     let ends = against.step_time.and_then(|change| change.low.zip(change.high));
-    let ends = ends.map_or(String::new(), |(low, high)| format!("{low:+.2} to {high:+.2} %, "));
+    let ends =
+        ends.map_or(String::new(), |(low, high)| format!("{} to {} %, ", signed(low, 2), signed(high, 2)));
     PageCell::new(Some(percent), Some(format!("{ends}{}", against.verdict.title())))
 }
 

@@ -69,7 +69,7 @@ test("what was not measured comes last however the table is sorted", async ({ pa
 test("a row shows the held-out error and its source, and opens in Plan where Plan can describe it", async ({ page }) => {
   await page.goto("/benchmarks?v=1&m=llama3.1-405b&gpu=gb200&src=megatron-bridge");
   const row = rows(page).first();
-  await expect(row.locator('[data-label="Prediction error"]')).toHaveText(/^[+-]?\d+\.\d %$/);
+  await expect(row.locator('[data-label="Prediction error"]')).toHaveText(/^[+−]?\d+\.\d %$/);
   await expect(row.getByRole("link", { name: /^Source: Megatron-Bridge/ })).toHaveAttribute("href", /^https:\/\/github\.com\//);
   await row.getByRole("link", { name: /^Plan Llama 3.1 405B on 256 GB200/ }).click();
   await expect(page).toHaveURL(/^[^?]*\/\?v=1&m=llama3.1-405b&gpu=gb200&n=256/);

@@ -49,7 +49,7 @@ test("the estimate shows the prediction beside the published figures, with time 
   const [predicted, , published, difference] = await stepTime(page).getByRole("cell").allTextContents();
   expect(published).toBe("12.4");
   expect(Math.abs(Number(predicted) / 12.37 - 1)).toBeLessThan(0.4);
-  expect(difference).toMatch(/^[+-]?\d+\.\d %$/);
+  expect(difference).toMatch(/^[+−]?\d+\.\d %$/);
   await expect(estimate(page).getByRole("row", { name: /^MFU/ })).toContainText("44.4");
   await expect(page.getByText("Published measurement. Release 25.04.")).toBeVisible();
   await expect(fit(page)).toHaveText(/^✓ Fits, with \d+\.\d of 80\sGiB free on the fullest stage \(\d of 8\)\.$/);
@@ -106,7 +106,7 @@ test("the evidence lists the nearest measured runs with their similarity and err
   const nearest = table.locator("tbody tr").first();
   await expect(nearest.getByRole("rowheader")).toContainText("405B on 512 H100");
   await expect(nearest.locator('[data-label="Similarity"]')).toHaveText("100 % same layout");
-  await expect(nearest.locator('[data-label="Prediction error"]')).toHaveText(/^[+-]\d+\.\d %/);
+  await expect(nearest.locator('[data-label="Prediction error"]')).toHaveText(/^[+−]\d+\.\d %/);
   await expectAccessible(page);
 });
 

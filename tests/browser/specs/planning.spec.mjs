@@ -303,7 +303,7 @@ test("a chosen plan is announced, with a way to it", async ({ page }) => {
   await expect(notice).toHaveCount(0);
 });
 
-test("the plan under the pointer is named below the chart, and nothing covers the chart", async ({ page }) => {
+test("the plan under the pointer is named above the chart, and nothing covers the chart", async ({ page }) => {
   await page.goto("/");
   await expect(details(page)).toBeVisible();
   const chart = page.locator(".front .chart");

@@ -15,7 +15,7 @@ use serde::Serialize as _;
 use serde_json::{Value, json};
 use serde_wasm_bindgen::Serializer;
 use std::sync::Arc;
-use trainplan_shared::units::short_seconds;
+use trainplan_shared::units::{group_digits, one_decimal, short_seconds};
 use wasm_bindgen_futures::JsFuture;
 
 /// The content of a chart. It holds a function, so that each program contains only the kinds of charts that it draws.
@@ -418,7 +418,7 @@ fn lines(chart: &LineChart, ink: &str) -> (Vec<Value>, Value) {
         let points = chart.lines.iter().flat_map(|line| &line.points).map(|point| point.0);
         let counts: Vec<f64> = points.chain(chart.mark.as_ref().map(|mark| mark.1)).collect();
         x["type"] = "log".into();
-        x["ticktext"] = counts.iter().map(f64::to_string).collect();
+        x["ticktext"] = counts.iter().map(|count| group_digits(*count)).collect();
         x["tickvals"] = counts.into();
     }
     let mut y = axis(&chart.y_title);
@@ -513,6 +513,9 @@ fn legend_height<'a>(names: impl Iterator<Item = &'a str> + Clone, width: f64) -
     LINE * names.count().div_ceil(columns)
 }
 
+/// The width of a bar's label, in pixels: about as it is drawn.
+const LABEL_WIDTH: f64 = 60.0;
+
 fn bars(chart: &BarChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
     let Bars { labels, parts } = &chart.bars;
     let totals: Vec<f64> =
@@ -528,7 +531,9 @@ fn bars(chart: &BarChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
         json!({ "margin": { "l": 12, "r": 12, "t": 24, "b": 48 }, "bargap": 0.3, "showlegend": true });
     let longest = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
     let of_axes = width - 40.0 - 7.0 * longest as f64;
-    let legend = legend_height(parts.iter().map(|part| &*part.name), of_axes);
+    // Each part keeps its colour, even if a part before it has no value and is left out.
+    let parts = || parts.iter().zip(COLOURS).filter(|(part, _)| part.values.iter().any(|value| *value > 0.0));
+    let legend = legend_height(parts().map(|(part, _)| &*part.name), of_axes);
     // Plotly cuts a legend that is higher than half of the chart.
     layout["height"] = (28 * labels.len() + 110 + legend).max(2 * legend + 20).into();
     let mut trace = json!({ "type": "bar", "orientation": "h", "y": labels });
@@ -542,8 +547,8 @@ fn bars(chart: &BarChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
                 Some(*end)
             });
             let starts: Vec<f64> = ends.zip(&totals).map(|(end, total)| end - total).collect();
-            // Room for the numbers to the right of the bars.
-            x["range"] = json!([0, whole * 1.2]);
+            // Room for the numbers to the right of the bars: a fifth of the axis, or more if it is short.
+            x["range"] = json!([0, whole * (of_axes / (of_axes - LABEL_WIDTH).max(1.0)).clamp(1.2, 3.0)]);
             layout["barmode"] = "overlay".into();
             trace["base"] = starts.into();
             trace["textposition"] = "outside".into();
@@ -551,6 +556,9 @@ fn bars(chart: &BarChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
         }
         BarKind::Stacked { name, limit } => {
             layout["barmode"] = "stack".into();
+            trace["textposition"] = "inside".into();
+            trace["insidetextanchor"] = "middle".into();
+            trace["textangle"] = 0.into();
             layout["shapes"] = json!([{
                 "type": "line", "x0": limit, "x1": limit, "yref": "paper", "y0": 0, "y1": 1,
                 "line": { "color": ink, "width": 2, "dash": "dash" },
@@ -563,17 +571,21 @@ fn bars(chart: &BarChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
     }
     layout["xaxis"] = x;
     layout["yaxis"] = y;
-    let traces = parts.iter().zip(COLOURS).map(|(part, colour)| {
+    let traces = parts().map(|(part, colour)| {
         let mut trace = trace.clone();
         trace["name"] = part.name.as_str().into();
         trace["x"] = part.values.as_slice().into();
         trace["marker"] = json!({ "color": colour });
-        if chart.kind == BarKind::Waterfall {
-            // A part that can't be seen has no label.
-            let is_seen = |value: f64| value > 0.001 * whole;
-            let text = |value: &f64| if is_seen(*value) { short_seconds(*value) } else { String::new() };
-            trace["text"] = part.values.iter().map(text).collect();
-        }
+        // Parts that can't be seen, or are too short for their label, have none.
+        let (least, write): (f64, fn(f64) -> String) = match chart.kind {
+            BarKind::Waterfall => (0.001 * whole, short_seconds),
+            BarKind::Stacked { limit, .. } => {
+                let most = totals.iter().copied().fold(limit, f64::max);
+                (most * LABEL_WIDTH / of_axes.max(1.0), one_decimal)
+            }
+        };
+        let text = |value: &f64| if *value > least { write(*value) } else { String::new() };
+        trace["text"] = part.values.iter().map(text).collect();
         trace
     });
     (traces.collect(), layout)
@@ -666,6 +678,19 @@ mod tests {
     }
 
     #[test]
+    fn long_parts_of_a_stack_have_labels_and_parts_of_zero_are_left_out() {
+        let part = |name: &str, value: f64| crate::message::Part { name: name.into(), values: vec![value] };
+        let parts = vec![part("Weights", 0.0), part("Optimizer", 50.0), part("Logits", 1.0)];
+        let bars = Bars { labels: vec!["Every GPU".into()], parts };
+        let kind = BarKind::Stacked { name: "80 GiB".into(), limit: 80.0 };
+        let plot = plot(&BarChart { bars, unit: "GiB", kind }.into(), "#000", 600.0);
+        let data = plot["data"].as_array().expect("traces");
+        let texts: Vec<&Value> = data.iter().map(|trace| &trace["text"][0]).collect();
+        assert_eq!(texts, [&json!("50.0"), &json!("")]);
+        assert_eq!(data[0]["marker"]["color"], COLOURS[1]);
+    }
+
+    #[test]
     fn a_narrow_chart_has_room_for_a_taller_legend() {
         let names = ["Weights", "Gradients", "Optimizer", "Activations", "Logits", "Reserved"];
         let height = |width| legend_height(names.into_iter(), width);
@@ -684,7 +709,7 @@ mod tests {
         let mark = Some(("This plan".to_string(), 768.0, 1.5e5));
         let chart = LineChart::over_gpus(vec![line], "Tokens per second", true).with_mark(mark);
         let plot = plot(&chart.into(), "#000", 600.0);
-        assert_eq!(plot["layout"]["xaxis"]["ticktext"], json!(["512", "1024", "768"]));
+        assert_eq!(plot["layout"]["xaxis"]["ticktext"], json!(["512", "1,024", "768"]));
         assert_eq!(plot["data"][1]["name"], "This plan");
     }
 }

@@ -289,6 +289,7 @@ pub(crate) fn ProblemText(problem: Problem, address: Address) -> impl IntoView {
     });
     view! {
         <span class="error">{message.text(Front::Page)}</span>
+        " "
         {buttons.collect_view()}
         {allowed.map(|allowed| view! { <span class="allowed">{allowed}</span> })}
     }

@@ -6,6 +6,7 @@ use trainplan_shared::field::Field;
 use trainplan_shared::log::Status;
 use trainplan_shared::result::{Publication, sentence};
 use trainplan_shared::tables::cells;
+use trainplan_shared::units::signed;
 
 /// The most runs that are not comparable which the headline names.
 const MOST_NAMED: usize = 2;
@@ -101,7 +102,8 @@ fn of_pair(reference: &str, other: &str, against: &RunComparison) -> String {
 fn of_several(comparison: &Comparison, reference: &str, several: &[RunComparison]) -> String {
     let words = |one: &RunComparison| {
         let percent = one.step_time.map(|change| change.percent).filter(|_| one.comparable);
-        let percent = percent.map_or(String::new(), |percent| format!(" ({percent:+.1} % per step)"));
+        let percent =
+            percent.map_or(String::new(), |percent| format!(" ({} % per step)", signed(percent, 1)));
         format!("{} {}{percent}", label(comparison, one.item), one.verdict.title())
     };
     let (comparable, other): (Vec<&RunComparison>, _) = several.iter().partition(|one| one.comparable);

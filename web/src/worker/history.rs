@@ -5,7 +5,7 @@ use crate::message::{CheckLine, RequestError, TimeLine, TimePoint};
 use std::cmp::Reverse;
 use trainplan_shared::api::RunHistories;
 use trainplan_shared::history::{self, ChangePoint, CheckOutcome, ThresholdCheck, ThresholdKind};
-use trainplan_shared::units::{minute, significant};
+use trainplan_shared::units::{minute, signed, significant};
 use web_sys::js_sys::Date;
 
 /// The newest runs, in which the Results page looks for regressions. The History page asks for all.
@@ -39,8 +39,8 @@ fn time_line(series: &history::TimeLine) -> TimeLine {
         usual_s: point.measured_s().and_then(|_| usual(&series.change_points, place)),
         change: series.change_points.iter().find(|change| change.index == place).map(|change| {
             format!(
-                "{:+.1} % from here on: {} s before, {} s after",
-                change.percent,
+                "{} % from here on: {} s before, {} s after",
+                signed(change.percent, 1),
                 significant(change.before_s, 4),
                 significant(change.after_s, 4)
             )

@@ -392,13 +392,13 @@ mod tests {
         let published = |held_out| Some(Beside { name: "Published", step_time_s: 12.37, held_out });
         let table = comparison_table(&prediction, published(None), metrics, "MFU");
         assert_eq!(table.head, ["", "Predicted", "80 % interval", "Published", "Difference"]);
-        assert_eq!(table.rows[0], ["Step time, s", "12.0", "11.0–14.0", "12.4", "-3.0 %"]);
+        assert_eq!(table.rows[0], ["Step time, s", "12.0", "11.0–14.0", "12.4", "−3.0 %"]);
         assert_eq!(table.rows[1][2], "150,000–191,000");
-        assert_eq!(table.rows[3], ["Days for 1T tokens, without failures", "66", "61–77", "68", "-3.0 %"]);
+        assert_eq!(table.rows[3], ["Days for 1T tokens, without failures", "66", "61–77", "68", "−3.0 %"]);
         let corrected = comparison_table(&prediction, published(Some(0.02)), metrics, "MFU");
         assert_eq!(corrected.head[4], "Predicted without this run");
         assert_eq!(corrected.rows[0], ["Step time, s", "12.0", "11.0–14.0", "12.4", "+2.0 %"]);
-        assert_eq!(corrected.rows[1][4], "-2.0 %");
+        assert_eq!(corrected.rows[1][4], "−2.0 %");
         let alone = comparison_table(&prediction, None, metrics, "MFU");
         assert_eq!(alone.rows[0], ["Step time, s", "12.0", "11.0–14.0"]);
     }
@@ -407,7 +407,7 @@ mod tests {
     fn a_held_out_error_is_a_range_if_several_predictions_were_judged() {
         assert_eq!(held_out(None), "–");
         assert_eq!(held_out(Some((0.0311, 0.0312))), "+3.1 %");
-        assert_eq!(held_out(Some((-0.01, 0.02))), "-1.0 % to +2.0 %");
+        assert_eq!(held_out(Some((-0.01, 0.02))), "−1.0 % to +2.0 %");
     }
 
     fn bars(kind: BarKind) -> BarChart {

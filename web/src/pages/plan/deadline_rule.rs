@@ -101,7 +101,9 @@ pub(super) fn DeadlineRule(
         for (name, pixels) in [("top", top), ("left", frame.left), ("width", frame.width)] {
             let _ = HtmlElement::style(&rule).set_property(name, &format!("{pixels:.1}px"));
         }
-        label.set_text_content(Some(&format!("{text} {}", sign(frame, days()))));
+        label.set_text_content(Some(&text));
+        // Shown by the style, which leaves it out in print.
+        let _ = label.set_attribute("data-sign", sign(frame, days()));
     });
     let release = move || {
         if !is_held.get_untracked() {

@@ -207,6 +207,13 @@ pub(super) fn Front() -> impl IntoView {
                     })}
                 </div>
             </header>
+            <div class="chart-note">
+                <p class:unseen=is_reading><small>
+                    "The best layout on each number of GPUs; a count that saves no days is left out. Points mark round counts, the shown plan and measured plans. Filled: measured. Hollow: predicted. Select a point to see its plan."
+                </small></p>
+                {readings}
+                <p aria-live="polite">{readout}</p>
+            </div>
             <Show when=has_points fallback=|| view! { <div class="chart bone"></div> }>
                 <div class="chart-box">
                     <div
@@ -223,13 +230,6 @@ pub(super) fn Front() -> impl IntoView {
                     <DeadlineRule deadline frame />
                 </div>
             </Show>
-            <div class="chart-note">
-                <p class:unseen=is_reading><small>
-                    "The best layout on each number of GPUs; a count that saves no days is left out. Points mark round counts, the shown plan and measured plans. Filled: measured. Hollow: predicted. Select a point to see its plan."
-                </small></p>
-                {readings}
-                <p aria-live="polite">{readout}</p>
-            </div>
             <div class="chart-foot">
                 <details>
                     <summary>"Show data"</summary>

@@ -158,7 +158,7 @@ fn plans(chart: &PlanChart, ink: &str) -> (Vec<Value>, Value) {
             "type": "scatter", "mode": "lines+markers", "name": legend_text(&line.name),
             "x": of(|point| point.gpus.into()), "y": of(|point| point.value.into()),
             "customdata": of(|point| point.key.as_str().into()),
-            // The page shows what is under the pointer below the chart, where it covers nothing.
+            // The page shows what is under the pointer above the chart, where it covers nothing.
             "hoverinfo": "none", "line": { "color": colour, "width": 2 },
             "marker": {
                 "color": colour, "size": 7, "opacity": of(|point| u8::from(point.has_marker).into()), "line": { "width": 1.5, "color": colour },

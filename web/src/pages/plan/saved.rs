@@ -130,7 +130,8 @@ impl PlanFact {
             PlanFact::Days => {
                 let days = plan.days;
                 let range = readable_range((days.low, days.high), readable_days);
-                format!("{} ({range})", readable_days(days.mid))
+                // As many digits as the differences need: plans side by side are often less than a day apart.
+                format!("{} ({range})", readable(days.mid))
             }
             PlanFact::Cost => plan.cost.map_or("–".into(), |cost| {
                 let (cost, range) = cost_texts(cost, &saved.currency);
@@ -427,8 +428,8 @@ mod tests {
     fn numbers_are_compared_with_the_first_plan() {
         let plans = two();
         let difference = |fact: PlanFact| fact.difference(&plans[0], &plans[1]);
-        assert_eq!(difference(PlanFact::Gpus).as_deref(), Some("-50.0 %"));
-        assert_eq!(difference(PlanFact::Cost).as_deref(), Some("-25.0 %"));
+        assert_eq!(difference(PlanFact::Gpus).as_deref(), Some("−50.0 %"));
+        assert_eq!(difference(PlanFact::Cost).as_deref(), Some("−25.0 %"));
         assert_eq!((difference(PlanFact::Days), difference(PlanFact::Layout)), (None, None));
     }
 
