@@ -118,9 +118,18 @@ fn grouped(value: &str) -> String {
 
 /// Returns "a", "a or b", "a, b or c".
 pub fn one_of<T: AsRef<str>>(values: &[T]) -> String {
+    joined(values, "or")
+}
+
+/// Returns "a", "a and b", "a, b and c".
+pub fn all_of<T: AsRef<str>>(values: &[T]) -> String {
+    joined(values, "and")
+}
+
+fn joined<T: AsRef<str>>(values: &[T], word: &str) -> String {
     let values: Vec<&str> = values.iter().map(AsRef::as_ref).collect();
     match values.as_slice() {
-        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        [first @ .., last] if !first.is_empty() => format!("{} {word} {last}", first.join(", ")),
         values => values.concat(),
     }
 }

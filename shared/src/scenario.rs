@@ -118,6 +118,12 @@ impl Scenario {
         self.published_as().and_then(|recipe| Catalog::embedded().baseline(&recipe.id))
     }
 
+    /// Returns whether it has a recipe's precision, or the scaling that `fp8` means in the recipe's release.
+    pub(crate) fn has_precision_of(&self, recipe: &Recipe) -> bool {
+        let is_meant = || recipe.id.release.contract().fp8.runs == self.dtype;
+        recipe.id.dtype == self.dtype || recipe.id.dtype == Dtype::Fp8 && is_meant()
+    }
+
     fn equals(&self, recipe: &Recipe) -> bool {
         let degrees = &recipe.degrees;
         // Without a recipe the software is a default, so it does not have to match.
@@ -127,7 +133,7 @@ impl Scenario {
         };
         recipe.id.model == self.model.id
             && recipe.id.gpu == self.gpu.id
-            && recipe.id.dtype == self.dtype
+            && self.has_precision_of(recipe)
             && recipe.layers == self.architecture.layers
             && recipe.seq_len == self.batch.seq_len()
             && recipe.mbs == self.batch.mbs()

@@ -1,5 +1,7 @@
 //! Whether a launch fits into the GPUs' memory, by the estimate.
 
+use super::megatron_lm::ScriptSoftware;
+use super::options::LaunchOptions;
 use super::{LaunchWarning, WarningTopic};
 use crate::catalog::Release;
 use crate::estimate::{Inputs, MemoryEstimate, MemoryVerdict};
@@ -8,24 +10,28 @@ use crate::message;
 use crate::message::Setting;
 use crate::options::TrainingOptions;
 use crate::scenario::Scenario;
-use crate::stack::Stack;
 use crate::units::significant;
 
 /// Returns a warning if the scenario doesn't fit, unless its run was published.
-pub(super) fn warning(scenario: &Scenario, release: Option<Release>) -> Option<LaunchWarning> {
+pub(super) fn warning(
+    scenario: &Scenario,
+    options: &LaunchOptions,
+    release: Option<Release>,
+) -> Option<LaunchWarning> {
     if scenario.baseline().is_some() && release.is_some() {
         return None;
     }
-    let planned = scenario.options.software;
-    // Megatron-LM saves memory as NVIDIA's recipes do if the plan is for their software. Otherwise it runs with its defaults.
-    let by_default = release.is_none() && !planned.is_nvidia_megatron();
-    let software = match release {
-        Some(release) => release.contract().stack.into(),
-        None if by_default => Stack::MegatronLm014.into(),
-        None => planned,
+    let (software, is_planned) = match release {
+        Some(release) => (release.contract().stack.into(), true),
+        None => {
+            let script = ScriptSoftware::of(scenario, options);
+            (script.software, !script.differs())
+        }
     };
-    let options = TrainingOptions { software, ..scenario.options };
-    let memory = MemoryEstimate::of(&Inputs { options: &options, ..scenario.inputs() });
+    // Megatron-LM's defaults, unless the plan is for software that stores less.
+    let by_default = release.is_none() && software.properties().gradient_bytes > 2.0;
+    let training = TrainingOptions { software, ..scenario.options };
+    let memory = MemoryEstimate::of(&Inputs { options: &training, ..scenario.inputs() });
     if memory.fits() {
         return None;
     }
@@ -40,13 +46,13 @@ pub(super) fn warning(scenario: &Scenario, release: Option<Release>) -> Option<L
         scenario.gpu.name,
         gib(memory.capacity_bytes),
     );
-    let fix = match by_default {
-        true => message![
+    let fix = match is_planned {
+        false => message![
             "Plan with ",
             Setting::new(Field::Stack, software),
             ": the estimate suggests changes that fit."
         ],
-        false => message!["The estimate suggests changes that fit."],
+        true => message!["The estimate suggests changes that fit."],
     };
     Some(LaunchWarning { topic: WarningTopic::Memory, text: text.into(), fix })
 }

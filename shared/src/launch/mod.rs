@@ -29,6 +29,7 @@ mod values;
 mod word;
 
 pub use choice::{ClusterType, Style};
+pub use megatron_lm::ScriptSoftware;
 pub use options::LaunchOptions;
 pub use outputs::Outputs;
 pub use plan::{LaunchWarning, WarningTopic};
@@ -95,7 +96,7 @@ pub struct LaunchComparability {
 /// Every problem, with values that work.
 pub fn launch(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<Problem>> {
     let mut launch = assemble(scenario, options)?;
-    launch.warnings.extend(memory::warning(scenario, launch.release));
+    launch.warnings.extend(memory::warning(scenario, options, launch.release));
     Ok(launch)
 }
 

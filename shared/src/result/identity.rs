@@ -524,13 +524,13 @@ mod tests {
     use super::super::{Intake, Report, View};
     use super::*;
 
-    /// Fifty steps of 20 s of a batch of 128.
-    fn steps() -> String {
+    /// Fifty steps of 20 s of a batch.
+    fn steps(gbs: u32) -> String {
         let step = |step: u32| {
             format!(
                 "iteration {step}/50 | consumed samples: {} | elapsed time per iteration (ms): 20000.0 | global batch \
-                 size: 128 | lm loss: 1.2E+01 |\n",
-                step * 128
+                 size: {gbs} | lm loss: 1.2E+01 |\n",
+                step * gbs
             )
         };
         (1..51).map(step).collect()
@@ -540,7 +540,8 @@ mod tests {
         let said = said.iter().fold(Spec::default(), |spec, (field, text)| spec.with(*field, *text));
         let mut intake = Intake::new(path, &said);
         intake.feed(dump(&LLAMA_70B, changes).as_bytes());
-        intake.feed(steps().as_bytes());
+        let gbs = changes.iter().find(|(key, _)| *key == "global_batch_size");
+        intake.feed(steps(gbs.map_or(128, |(_, gbs)| gbs.parse().unwrap())).as_bytes());
         Report::of(&intake.finish(), &View::default())
     }
 
@@ -553,7 +554,8 @@ mod tests {
         assert_eq!((alone.mfu, alone.notes.as_slice()), (None, [NO_GPU_TYPE.to_owned()].as_slice()));
         let told = report("train.log", &[], &GPU);
         assert!(told.mfu.is_some_and(|mfu| (0.39..0.41).contains(&mfu)), "{:?}", told.mfu);
-        assert!(told.comparable.yes && told.notes.is_empty(), "{:?}", told.notes);
+        let recipe = "No measurement is published for llama3.1-70b/h100/bf16/64@25.04 with CP 1 instead of 2.";
+        assert!(told.comparable.yes && told.notes == [recipe], "{:?}", told.notes);
         let scenario = told.scenario.scenario().unwrap();
         assert_eq!(
             (scenario.model.id.as_str(), scenario.layout.gpus(), scenario.layout.vp()),
@@ -580,6 +582,32 @@ mod tests {
         }
         let half = report("train.log", &[("bf16", "False"), ("fp16", "True")], &GPU);
         assert!(half.mfu.is_none() && half.notes[0].contains("FP16"), "{:?}", half.notes);
+    }
+
+    #[test]
+    fn arguments_of_a_recipe_are_recognised_as_the_recipe() {
+        let same = [
+            ("fp8", "hybrid"),
+            ("fp8_recipe", "delayed"),
+            ("global_batch_size", "2048"),
+            ("pipeline_model_parallel_size", "8"),
+            ("world_size", "1024"),
+        ];
+        let said = report("train.log", &same, &GPU);
+        assert_eq!(said.recipe.as_deref(), Some("llama3.1-70b/h100/fp8/1024@25.04"), "{:?}", said.notes);
+        assert!(said.baseline.is_some_and(|baseline| baseline.speed_percent.is_some()));
+        // What differs from the most similar recipe is named.
+        for (change, named) in [
+            (("micro_batch_size", "2"), "with MBS 2 instead of 1."),
+            (("fp8_recipe", "tensorwise"), "with Precision fp8-current instead of fp8."),
+        ] {
+            let other: Vec<_> = same.into_iter().filter(|(key, _)| *key != change.0).chain([change]).collect();
+            let said = report("train.log", &other, &GPU);
+            assert_eq!(said.recipe, None);
+            let note = said.notes.join(" ");
+            let expected = format!("No measurement is published for llama3.1-70b/h100/fp8/1024@25.04 {named}");
+            assert!(note.contains(&expected), "{note}");
+        }
     }
 
     #[test]

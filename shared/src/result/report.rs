@@ -431,13 +431,7 @@ impl KnownScenario {
         let publication = match (&scenario, recipe, baseline) {
             (_, Some(_), Some(_)) => Publication::Measured,
             (_, Some(recipe), None) => Publication::Unmeasured { recipe: recipe.id.to_string() },
-            (Some(scenario), None, _) => scenario.recipe.map_or(Publication::Custom, |base| {
-                let change = |change: &RecipeChange| {
-                    format!("{} {} instead of {}", change.field.label(), change.to, change.from)
-                };
-                let changes = scenario.changes.iter().map(change).collect();
-                Publication::Changed { recipe: base.id.to_string(), changes }
-            }),
+            (Some(scenario), None, _) => changed(scenario, &spec).unwrap_or(Publication::Custom),
             (None, None, _) => Publication::Unknown,
         };
         notes.extend(publication.note());
@@ -461,6 +455,39 @@ impl KnownScenario {
             _ => Cow::Borrowed(log),
         }
     }
+}
+
+/// Returns how a scenario differs from its recipe, or from the one that is most like it: of the same model, GPU type, number of
+/// GPUs and precision. None if there is no such recipe.
+fn changed(scenario: &Scenario, spec: &Spec) -> Option<Publication> {
+    let with_changes = |recipe: &Recipe, changes: &[RecipeChange]| {
+        let change =
+            |change: &RecipeChange| format!("{} {} instead of {}", change.field.label(), change.to, change.from);
+        Publication::Changed {
+            recipe: recipe.id.to_string(),
+            changes: changes.iter().map(change).collect(),
+        }
+    };
+    if let Some(recipe) = scenario.recipe {
+        return Some(with_changes(recipe, &scenario.changes));
+    }
+    let is_alike = |recipe: &&Recipe| {
+        let id = &recipe.id;
+        let gpus = scenario.layout.gpus();
+        id.model == scenario.model.id
+            && id.gpu == scenario.gpu.id
+            && id.gpus == gpus
+            && id.dtype.width() == scenario.dtype.width()
+    };
+    let as_changed = |recipe: &Recipe| {
+        let same = [Field::Model, Field::Gpu, Field::Gpus];
+        let dtype = scenario.has_precision_of(recipe).then_some(Field::Dtype);
+        let rest = same.into_iter().chain(dtype).fold(spec.clone(), |spec, field| spec.with(field, ""));
+        let changes = rest.with(Field::Recipe, recipe.id.to_string()).scenario().ok()?.changes;
+        (!changes.is_empty()).then(|| (changes.len(), with_changes(recipe, &changes)))
+    };
+    let alike = Catalog::embedded().recipes().iter().filter(is_alike).filter_map(as_changed);
+    alike.min_by_key(|(count, _)| *count).map(|(_, publication)| publication)
 }
 
 impl Checkpoints {

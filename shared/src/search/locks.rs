@@ -2,6 +2,8 @@
 
 use crate::field::Field;
 use crate::message;
+use crate::options::Recompute;
+use crate::precision::Dtype;
 use crate::problem::Problem;
 use std::fmt;
 
@@ -96,7 +98,36 @@ impl Lock {
             let message = message!["The lock \"", part.to_string(), "\" lacks a value, such as tp=8."];
             return Err(Problem::new(field, part, message));
         }
+        let values = values.into_iter().map(|value| checked(locked, value, field)).collect::<Result<_, _>>()?;
         Ok(Lock { field: locked, values, excludes })
+    }
+}
+
+/// Returns a lock's value as layouts have it, if the field can have it.
+fn checked(locked: Field, value: String, field: Field) -> Result<String, Problem> {
+    let choices = match locked {
+        Field::Dtype => Dtype::ALL.map(Dtype::id).to_vec(),
+        Field::Recompute => Recompute::ALL.map(Recompute::id).to_vec(),
+        // Those that a search tries.
+        Field::PipelineSplit => vec!["even", "counted"],
+        Field::Fsdp => vec!["on", "off"],
+        _ => Vec::new(),
+    };
+    let refuse = |wanted: &str| {
+        let flag = locked.flag();
+        Problem::new(field, &value, format!("The lock {flag}={value} must have {wanted}."))
+    };
+    match locked {
+        _ if choices.contains(&&*value) => Ok(value),
+        Field::Fsdp if value == "yes" => Ok("on".into()),
+        Field::Fsdp if value == "no" => Ok("off".into()),
+        _ if !choices.is_empty() => Err(refuse("one of the allowed values").allow(choices)),
+        // Without virtual stages, every stage is one chunk.
+        Field::Vp if matches!(&*value, "none" | "off") => Ok("1".into()),
+        _ => match value.parse::<u32>() {
+            Ok(number) if number > 0 => Ok(number.to_string()),
+            _ => Err(refuse("a whole number of at least 1")),
+        },
     }
 }
 
@@ -128,6 +159,20 @@ mod tests {
     fn what_is_not_a_lock_is_refused() {
         for text in ["tp", "tp=", "gpus=8", "tq=4"] {
             assert!(Locks::parse(text, Field::Tp).is_err(), "{text}");
+        }
+        for (text, wanted) in [
+            ("vp=foo", "The lock vp=foo must have a whole number of at least 1."),
+            ("tp=4|0", "The lock tp=0 must have a whole number of at least 1."),
+            ("pp!=none", "a whole number of at least 1."),
+            ("recompute=fll", "The lock recompute=fll must have one of the allowed values."),
+            ("dtype=fp9", "one of the allowed values."),
+            ("fsdp=1", "one of the allowed values."),
+        ] {
+            let problem = Locks::parse(text, Field::Lock).unwrap_err().to_string();
+            assert!(problem.contains(wanted), "{problem}");
+        }
+        for none in ["vp=none", "vp=off"] {
+            assert_eq!(Locks::parse(none, Field::Tp).unwrap().to_string(), "vp=1");
         }
         assert_eq!(Locks::parse("", Field::Tp), Ok(Locks::default()));
     }

@@ -22,6 +22,12 @@ impl From<Stack> for Software {
 }
 
 impl Software {
+    /// Returns the software with these properties. If nothing differs from the base, it is the base.
+    pub fn new(base: Stack, properties: StackProperties) -> Software {
+        let differs = properties != *base.properties();
+        Software { base, own: differs.then_some(properties) }
+    }
+
     /// Returns the known software, or the one that an own software changes.
     pub fn base(self) -> Stack {
         self.base
@@ -63,8 +69,7 @@ impl Software {
                 refuse(format!("The property {property} of an own stack must be {wanted}, not \"{value}\"."));
             return Err(Problem { closest, ..problem });
         }
-        let differs = properties != *self.base.properties();
-        Ok(Software { base: self.base, own: differs.then_some(properties) })
+        Ok(Software::new(self.base, properties))
     }
 
     /// Returns the value of every property as text, in the order of [`StackProperties::ALL`].

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use trainplan_shared::catalog::Catalog;
 use trainplan_shared::field::Field;
-use trainplan_shared::launch::{Launch, LaunchOptions, launch};
+use trainplan_shared::launch::{Launch, LaunchOptions, ScriptSoftware, launch};
 use trainplan_shared::log::{LogName, Role};
 use trainplan_shared::problem::Problem;
 use trainplan_shared::spec::Spec;
@@ -187,7 +187,10 @@ fn a_recipe_is_passed_on_completely() {
     assert!(launch.release.is_none() && launch.needs == ["MEGATRON_PATH"]);
     // The recipe is for other software, and nothing else is to be warned about.
     assert_eq!(launch.warnings.len(), 1);
-    assert!(warns(&launch, "The estimate assumes NeMo 2"));
+    assert!(warns(
+        &launch,
+        "runs Megatron-LM without overlapping the communication of tensor parallelism: expect"
+    ));
     assert!(!launch.comparable.yes && launch.comparable.baseline.is_some());
 }
 
@@ -299,8 +302,45 @@ fn attention_is_the_models() {
 #[test]
 fn an_estimate_for_other_software_is_named() {
     let plan = "model=llama3.1-8b gpu=h100 gpus=8 gbs=128";
-    assert!(warns(&of(&format!("{plan} stack=megatron-bridge-25.11")), "Megatron-Bridge 25.09 to 25.11"));
-    assert!(!warns(&of(&format!("{plan} stack=megatron-lm-0.14")), "The estimate assumes"));
+    assert!(warns(
+        &of(&format!("{plan} stack=nanotron")),
+        "assumes nanotron, but this script runs Megatron-LM"
+    ));
+    for stack in ["megatron-lm-0.14", "megatron-bridge-25.11"] {
+        assert!(!warns(&of(&format!("{plan} stack={stack}")), "runs Megatron-LM"), "{stack}");
+    }
+    let moe = of("model=qwen3-235b-a22b gpu=b200 gpus=512 gbs=4096 mbs=2 dtype=mxfp8 pp=4 ep=8 vp=12 \
+                  pipeline-split=counted");
+    assert!(warns(
+        &moe,
+        "runs Megatron-LM without CUDA graphs, fused kernels for experts, sending tokens once"
+    ));
+    assert!(warns(&moe, "expect steps about 1.25 times as long as estimated."));
+    let dispatcher = value(&moe, "--moe-token-dispatcher-type");
+    assert_eq!(dispatcher.as_deref(), Some("alltoall"));
+}
+
+#[test]
+fn a_plan_with_the_scripts_software_has_the_same_script_and_no_warning() {
+    let stacks =
+        ["", "megatron-bridge-26.06", "megatron-bridge-25.09", "nemo-1", "megatron-lm-0.14", "nanotron"];
+    let own =
+        "megatron-lm-0.14:overlaps_tp=yes,gradient_bytes=1,optimizer_bytes=11,weights=fp32,hides_experts=yes";
+    for (text, stack) in
+        EVERYTHING.iter().flat_map(|text| stacks.into_iter().chain([own]).map(move |stack| (text, stack)))
+    {
+        let given = fields(text).into_iter().chain((!stack.is_empty()).then_some((Field::Stack, stack)));
+        let spec = given.fold(Spec::default(), |spec, (field, value)| spec.with(field, value));
+        let spec = spec.with(STYLE.0, STYLE.1);
+        let options = LaunchOptions::from_spec(&spec).unwrap();
+        let scenario = spec.scenario().unwrap();
+        let script = ScriptSoftware::of(&scenario, &options);
+        let planned = spec.with(Field::Stack, script.software.to_string()).scenario().unwrap();
+        let again = ScriptSoftware::of(&planned, &options);
+        assert!(!again.differs() && again.software == script.software, "{text} {stack}: {again:?}");
+        let [one, other] = [&scenario, &planned].map(|scenario| launch(scenario, &options).unwrap());
+        assert_eq!(one.script, other.script, "{text} {stack}");
+    }
 }
 
 #[test]

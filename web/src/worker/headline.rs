@@ -69,10 +69,11 @@ pub(super) fn why_alone(run: &RunFigures) -> Option<String> {
         Publication::Unknown | Publication::Custom if !run.comparable.yes => {
             "Not compared with a published number: the log contradicts the recipe.".to_string()
         }
-        Publication::Unknown => format!(
-            "Unknown model, so no published number to compare with. Set the recipe under {}.",
-            Field::Recipe.label()
-        ),
+        Publication::Unknown => {
+            // The first note says what is missing.
+            let missing = run.notes.first().map_or(String::new(), |note| format!(" {}", sentence(note)));
+            format!("No published number to compare with.{missing}")
+        }
         Publication::Custom => "No measurement is published for this scenario.".to_string(),
         unpublished => return unpublished.note(),
     })
@@ -192,7 +193,7 @@ mod tests {
         let comparison = compare(&[&run("train", 1, 12_000)]);
         assert_eq!(
             headline(&comparison),
-            "Unknown model, so no published number to compare with. Set the recipe under Recipe."
+            "No published number to compare with. The log doesn't name its model. Set the recipe or the model."
         );
         let with_known = compare(&[&run(LLAMA, 1, 12_000), &run("train", 2, 12_000)]);
         let why = not_comparable(&with_known);

@@ -108,13 +108,15 @@ fn recipe(text: &str) -> Option<Refusal> {
     Catalog::embedded().recipe(text).err().map(Refusal::from)
 }
 
-/// Returns the window, convention and recipe of a query of the page's address. The page shows the problems of
+/// Returns the window, convention, recipe and GPU type of a query of the page's address. The page shows the problems of
 /// the query.
 fn view(query: &str) -> View {
     let typed = link::read(query).spec;
+    // Other fields of the address, such as the server's filters, say nothing about the logs.
+    let said = [Field::Recipe, Field::Gpu].into_iter().filter_map(|field| Some((field, typed.get(field)?)));
     View {
         window: typed.get(Field::Window).and_then(|text| text.parse::<Window>().ok()),
         convention: typed.parse(Field::Convention).ok().flatten(),
-        spec: Spec::default().with(Field::Recipe, typed.get(Field::Recipe).unwrap_or_default()),
+        spec: said.fold(Spec::default(), |spec, (field, text)| spec.with(field, text)),
     }
 }

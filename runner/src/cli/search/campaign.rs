@@ -8,20 +8,17 @@ use std::path::Path;
 use trainplan_shared::campaign::{Campaign, Name, Run, Settings};
 use trainplan_shared::estimate::{MemoryEstimate, MemoryVerdict};
 use trainplan_shared::field::Field;
-use trainplan_shared::launch::{LaunchOptions, Style, launch};
-use trainplan_shared::problem::Problem;
+use trainplan_shared::launch::{LaunchOptions, ScriptSoftware, Style, launch};
+use trainplan_shared::problem::{Problem, all_of};
 use trainplan_shared::question::PlannedRun;
 use trainplan_shared::spec::Spec;
-use trainplan_shared::stack::Stack;
+use trainplan_shared::stack::Software;
+use trainplan_shared::units::{readable_range, significant};
 
 const HEAD: &str = "\
 # The best layouts of a search. Each run trains a few steps on synthetic data and measures its step time.
 # Run it with: trainplan run THIS_FILE
 ";
-
-/// The software that a run is predicted as if it is not NVIDIA's. Scripts set Megatron-LM up like NVIDIA's recipes for plans of
-/// their software, and leave its defaults for others.
-const LAUNCHED: Stack = Stack::MegatronLm014;
 
 /// Refuses a file that exists, before the search.
 pub(super) fn refuse_existing(file: &Path) -> Result<(), Failure> {
@@ -44,6 +41,7 @@ pub(super) fn write(file: &Path, cluster: Name, found: &[SearchedGpu<'_>]) -> Re
     let Some(first) = found.first() else { return Ok(()) };
     let mut runs: Vec<Run> = Vec::new();
     let mut types: Vec<&str> = Vec::new();
+    let mut scripts: Vec<ScriptSoftware> = Vec::new();
     'all: for place in 0..first.top {
         for found in found.iter().filter(|found| found.answer.best().is_some()) {
             if runs.len() == first.top {
@@ -51,7 +49,8 @@ pub(super) fn write(file: &Path, cluster: Name, found: &[SearchedGpu<'_>]) -> Re
             }
             let Some(plan) = found.answer.layouts.get(place) else { continue };
             match run(found, plan, place + 1) {
-                Ok(run) => {
+                Ok((run, script)) => {
+                    scripts.push(script);
                     types.push(&found.offer.gpu.id);
                     runs.push(run);
                 }
@@ -74,20 +73,7 @@ pub(super) fn write(file: &Path, cluster: Name, found: &[SearchedGpu<'_>]) -> Re
             types.join(" and ")
         ));
     }
-    let predicted = first.offer.options.software;
-    if predicted.is_nvidia_megatron() {
-        note(&format!(
-            "the runs use Megatron-LM, set up like NVIDIA's recipes. The search predicted {}, which can be faster",
-            predicted.title()
-        ));
-    } else if predicted.base() != LAUNCHED {
-        note(&format!(
-            "the runs use {}, not {}, and are predicted as such, without cluster factors. `--stack {LAUNCHED}` searches for \
-             layouts that are best there",
-            LAUNCHED.title(),
-            predicted.title()
-        ));
-    }
+    compare_software(first.offer.options.software, &scripts);
     let campaign = Campaign {
         name: Name::closest(&format!("search-{}", first.question.model.title.to_ascii_lowercase())),
         cluster,
@@ -103,31 +89,66 @@ pub(super) fn write(file: &Path, cluster: Name, found: &[SearchedGpu<'_>]) -> Re
     Ok(())
 }
 
-/// Returns the run that measures a plan.
-fn run(found: &SearchedGpu<'_>, plan: &PlannedRun, rank: usize) -> Result<Run, Vec<Problem>> {
+/// Says how the software of the runs differs from the one that the search predicted.
+fn compare_software(predicted: Software, scripts: &[ScriptSoftware]) {
+    let differing: Vec<&ScriptSoftware> = scripts.iter().filter(|script| script.differs()).collect();
+    let Some(first) = differing.first() else { return };
+    let mut slowdowns: Vec<f64> = differing.iter().map(|script| script.slowdown).collect();
+    slowdowns.sort_by(f64::total_cmp);
+    let times = match (&*slowdowns, first.changes_speed()) {
+        ([slowest], true) => format!(" Their steps take about {} times as long.", significant(*slowest, 3)),
+        ([fastest, .., slowest], true) => {
+            let ends = readable_range((*fastest, *slowest), |ratio| significant(ratio, 3));
+            format!(" Their steps take about {ends} times as long.")
+        }
+        _ => String::new(),
+    };
+    let lacks = first.lacks();
+    let without = match first.is_other() || lacks.is_empty() {
+        true => String::new(),
+        false => format!(" without {}", all_of(&lacks)),
+    };
+    let factors = if first.is_other() { " and without cluster factors" } else { "" };
+    note(&format!(
+        "the search predicted {}, but the runs use Megatron-LM{without}.{times} Each run is predicted as what its script \
+         runs{factors}. `--stack {}` searches for layouts that are best there",
+        predicted.title(),
+        first.software
+    ));
+}
+
+/// Returns the run that measures a plan, and the software of its script. If that differs noticeably from what the search
+/// predicted, the run names it, so that the run is predicted as it is.
+fn run(
+    found: &SearchedGpu<'_>,
+    plan: &PlannedRun,
+    rank: usize,
+) -> Result<(Run, ScriptSoftware), Vec<Problem>> {
     // Tokens are of the whole run, not of the measurement.
     let spec = plan.spec(found.question, found.offer).with(Field::Tokens, "");
     let mut spec: Spec = spec.with(Field::Style, Style::MegatronLm.to_string());
-    let software = found.offer.options.software;
-    if !software.is_nvidia_megatron() && software.base() != LAUNCHED {
-        spec = spec.with(Field::Stack, LAUNCHED.to_string()).with(Field::ClusterFactor, "");
+    let mut scenario = spec.scenario()?;
+    let script = ScriptSoftware::of(&scenario, &LaunchOptions::from_spec(&spec)?);
+    if script.differs() {
+        spec = spec.with(Field::Stack, script.software.to_string());
+        if script.is_other() {
+            // The factors are of the other software.
+            spec = spec.with(Field::ClusterFactor, "");
+        }
+        scenario = spec.scenario()?;
     }
-    let scenario = spec.scenario()?;
     launch(&scenario, &LaunchOptions::from_spec(&spec)?)?;
     if MemoryEstimate::of(&scenario.inputs()).verdict() == MemoryVerdict::DoesNotFit {
-        let message = format!("It does not fit in memory with {}.", LAUNCHED.title());
-        return Err(vec![Problem::new(Field::Stack, LAUNCHED, message)]);
+        let message = format!("It does not fit in memory with {}.", script.software.title());
+        return Err(vec![Problem::new(Field::Stack, script.software, message)]);
     }
     let layout = &plan.layout.candidate;
     let text = format!(
         "{}-{}-{}-tp{}-pp{}-{rank}",
         found.offer.gpu.id, plan.gpus, layout.dtype, layout.tp, layout.pp
     );
-    Ok(Run {
-        name: Name::closest(&text),
-        after: Vec::new(),
-        settings: Settings { spec, ..Settings::default() },
-    })
+    let settings = Settings { spec, ..Settings::default() };
+    Ok((Run { name: Name::closest(&text), after: Vec::new(), settings }, script))
 }
 
 /// Writes a new file.

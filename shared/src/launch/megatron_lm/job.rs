@@ -1,6 +1,7 @@
 //! A Megatron-LM job in the making: its flags in groups, its environment, warnings and problems.
 
 use super::name;
+use super::software::software;
 use crate::catalog::Generation;
 use crate::field::Field;
 use crate::launch::options::LaunchOptions;
@@ -9,6 +10,7 @@ use crate::launch::word::ShellWord;
 use crate::message::Message;
 use crate::problem::Problem;
 use crate::scenario::Scenario;
+use crate::stack::Software;
 use std::fmt::Display;
 
 /// The default number of steps, as in the newest release.
@@ -24,6 +26,8 @@ pub(super) const OWN_NAMES: [&str; 5] = ["name", "run", "first", "port", "mounts
 pub(super) struct MegatronJob<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) options: &'a LaunchOptions,
+    /// What the script runs. Its flags follow from it.
+    pub(super) software: Software,
     /// The experiment's name, which the log parser reads.
     pub(super) name: String,
     /// GPUs used per node, each with a process.
@@ -61,6 +65,7 @@ impl<'a> MegatronJob<'a> {
         MegatronJob {
             scenario,
             options,
+            software: software(scenario, of_node),
             name: name::experiment(scenario),
             per_node,
             whole_nodes: per_node == of_node,

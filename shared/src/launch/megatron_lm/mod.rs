@@ -12,6 +12,7 @@ mod pattern;
 mod precision;
 mod script;
 mod slurm;
+mod software;
 mod steps;
 mod training;
 
@@ -22,10 +23,11 @@ use super::{Launch, LaunchComparability};
 use crate::field::Field;
 use crate::message;
 use crate::message::Setting;
-use crate::problem::Problem;
+use crate::problem::{Problem, all_of};
 use crate::scenario::Scenario;
-use crate::stack::Stack;
+use crate::units::significant;
 use job::MegatronJob;
+pub use software::ScriptSoftware;
 
 /// Returns the launch of a scenario with Megatron-LM.
 ///
@@ -34,7 +36,7 @@ use job::MegatronJob;
 pub(super) fn launch(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<Problem>> {
     let mut job = MegatronJob::new(scenario, options);
     unused(&mut job);
-    software(&mut job);
+    compare_software(&mut job);
     slurm::check(&mut job);
     model::apply(&mut job);
     parallel::apply(&mut job);
@@ -63,19 +65,33 @@ pub(super) fn launch(scenario: &Scenario, options: &LaunchOptions) -> Result<Lau
     })
 }
 
-/// Warns if the estimate is for other software than the script runs.
-fn software(job: &mut MegatronJob) {
-    let planned = job.scenario.options.software;
-    if planned.known() != Some(Stack::MegatronLm014) {
-        job.warn(
-            format!("The estimate assumes {}, but this script runs Megatron-LM.", planned.title()),
-            message![
-                "Set ",
-                Setting::new(Field::Stack, Stack::MegatronLm014),
-                " for an estimate of Megatron-LM."
-            ],
-        );
+/// Warns if the estimate is for other software than the script runs, and says how much that matters.
+fn compare_software(job: &mut MegatronJob) {
+    let script = ScriptSoftware::of(job.scenario, job.options);
+    if !script.differs() {
+        return;
     }
+    let planned = job.scenario.options.software;
+    let lacks = script.lacks();
+    let mut text = match (script.is_other(), lacks.is_empty()) {
+        (true, _) => format!("The estimate assumes {}, but this script runs Megatron-LM", planned.title()),
+        (false, true) => "The script runs Megatron-LM".to_string(),
+        (false, false) => format!("The script runs Megatron-LM without {}", all_of(&lacks)),
+    };
+    if script.changes_speed() {
+        let ratio = significant(script.slowdown, 3);
+        text += &format!(": expect steps about {ratio} times as long as estimated");
+    }
+    text += ".";
+    let more = script.more_bytes / f64::from(1 << 30);
+    if more.abs() >= 0.1 {
+        let amount = significant(more.abs(), 2);
+        text += &format!(" Each GPU needs {amount} GiB {}.", if more > 0.0 { "more" } else { "less" });
+    }
+    job.warn(
+        text,
+        message!["Set ", Setting::new(Field::Stack, script.software), " for an estimate of the script."],
+    );
 }
 
 /// Returns whether the run can be compared with a published number, which other software reached.

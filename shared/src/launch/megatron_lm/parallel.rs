@@ -1,13 +1,11 @@
 //! The layout: parallelism, pipeline stages and overlap.
 
 use super::job::MegatronJob;
-use crate::architecture::AttentionKind;
 use crate::field::Field;
 use crate::launch::word::ShellWord;
 use crate::layout::PipelineSplit;
 use crate::message;
 use crate::message::Setting;
-use crate::precision::Dtype;
 use crate::problem::Problem;
 
 pub(super) fn apply(job: &mut MegatronJob) {
@@ -27,9 +25,8 @@ pub(super) fn apply(job: &mut MegatronJob) {
     if layout.pp() > 1 {
         pipeline(job);
     }
-    let options = &job.scenario.options;
-    if options.overlap && options.software.properties().overlaps_tp {
-        tensor_overlap(job);
+    if job.scenario.options.overlap && job.software.properties().overlaps_tp && layout.tp() > 1 {
+        job.flag("--tp-comm-overlap");
     }
     sharding(job);
     connections(job);
@@ -162,23 +159,9 @@ fn sharding(job: &mut MegatronJob) {
             job.refuse(Problem::new(Field::Pp, pp, message).suggest([1]));
         }
     }
-    if options.overlap && options.software.properties().overlaps_dp {
+    if options.overlap && job.software.properties().overlaps_dp {
         job.flag("--overlap-grad-reduce");
         job.flag("--overlap-param-gather");
-    }
-}
-
-/// Overlaps tensor-parallel communication with matrix multiplications: in dense layers, within a node, and in
-/// the formats that every Transformer Engine since 2.0 supports.
-fn tensor_overlap(job: &mut MegatronJob) {
-    let scenario = job.scenario;
-    let (tp, architecture) = (scenario.layout.tp(), &scenario.architecture);
-    let plain = matches!(architecture.attention.kind, AttentionKind::Gqa { .. })
-        && architecture.moe.is_none()
-        && architecture.mamba.is_none();
-    let format = matches!(scenario.dtype, Dtype::Bf16 | Dtype::Fp8Delayed);
-    if tp > 1 && tp <= job.per_node && plain && format && !scenario.options.fsdp {
-        job.flag("--tp-comm-overlap");
     }
 }
 

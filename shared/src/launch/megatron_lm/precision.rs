@@ -1,6 +1,7 @@
 //! Number formats.
 
 use super::job::MegatronJob;
+use super::software::{NARROW_GRADIENT, NARROW_OPTIMIZER};
 use crate::field::Field;
 use crate::message;
 use crate::message::Setting;
@@ -52,7 +53,7 @@ pub(super) fn apply(job: &mut MegatronJob) {
 
 /// Stores the weights in FP8 only, if the plan is for software that does. Otherwise BF16 weights stay beside the FP8 ones.
 fn gathers_in_eight_bits(job: &mut MegatronJob) -> bool {
-    let weights = job.scenario.options.software.properties().weights;
+    let weights = job.software.properties().weights;
     let alone = weights == WeightStorage::Alone;
     if alone {
         job.flag("--fp8-param-gather");
@@ -60,14 +61,17 @@ fn gathers_in_eight_bits(job: &mut MegatronJob) -> bool {
     alone
 }
 
-/// Stores gradients and optimizer state as NVIDIA's recipes do, if the plan is for their software: its memory is then that
-/// of the run. Megatron-LM's defaults take more.
+/// Stores gradients and optimizer state as the planned software does, where flags can: the memory of the plan is then that of
+/// the run. Megatron-LM's defaults take more.
 fn gradients(job: &mut MegatronJob, dtype: Dtype) {
-    if !job.scenario.options.software.is_nvidia_megatron() {
-        return;
+    let (gradient, optimizer) = {
+        let properties = job.software.properties();
+        (properties.gradient_bytes, properties.optimizer_bytes)
+    };
+    if gradient <= NARROW_GRADIENT {
+        job.flag("--grad-reduce-in-bf16");
     }
-    job.flag("--grad-reduce-in-bf16");
-    if dtype == Dtype::Bf16 {
+    if dtype == Dtype::Bf16 && optimizer <= NARROW_OPTIMIZER {
         // Stores only those bits of the FP32 weights that the BF16 weights lack.
         job.flag("--use-precision-aware-optimizer");
     }

@@ -40,7 +40,7 @@ pub(crate) struct Entries {
     /// The waiting files, the next one first.
     queue: StoredValue<Vec<(u32, FoundFile)>, LocalStorage>,
     desk: Desk,
-    /// The window, convention and recipe, as a query.
+    /// The window, convention, recipe and GPU type, as a query.
     query: RwSignal<String>,
     /// Whether the last attempt to save failed.
     save_failed: RwSignal<bool>,

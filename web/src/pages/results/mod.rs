@@ -241,7 +241,7 @@ fn Progress() -> impl IntoView {
     }
 }
 
-/// The window, the convention and the recipe.
+/// The window, the convention, the recipe and the GPU type.
 #[component]
 pub(crate) fn ViewFields() -> impl IntoView {
     let conventions =
@@ -251,6 +251,7 @@ pub(crate) fn ViewFields() -> impl IntoView {
             <TextField field=Field::Window default="the release's own" help="Steps to score: last, or a range such as 35-44." />
             <ChoiceField field=Field::Convention options=conventions.to_vec() default="recipe, if there is one" />
             <TextField field=Field::Recipe default="from the log" help="The recipe of the logs, if they don't name it." />
+            <TextField field=Field::Gpu default="from the log" help="Such as h100, if the logs don't name it." />
         </div>
     }
 }

@@ -1,0 +1,131 @@
+//! The software that a script runs: what was planned, without what Megatron-LM's flags can't turn on.
+
+use crate::architecture::AttentionKind;
+use crate::estimate::{Breakdown, Constants, Inputs, MemoryEstimate};
+use crate::launch::options::LaunchOptions;
+use crate::options::TrainingOptions;
+use crate::precision::Dtype;
+use crate::scenario::Scenario;
+use crate::stack::{CudaGraphs, ExpertKernels, Software, Stack, StackProperties, WeightStorage};
+
+/// Below this difference, as a share, steps are as long as planned.
+const NEGLIGIBLE: f64 = 0.02;
+
+/// The software that a script with Megatron-LM runs, and how its runs differ from the planned ones.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScriptSoftware {
+    /// The software of the script. Planned with this software, the script is the same.
+    pub software: Software,
+    /// Step time as a multiple of the planned one, by the physical model alone.
+    pub slowdown: f64,
+    /// Bytes that the fullest GPU needs beyond the plan; negative if it needs fewer.
+    pub more_bytes: f64,
+    planned: Software,
+}
+
+impl ScriptSoftware {
+    /// Returns the software that the script of a scenario runs.
+    pub fn of(scenario: &Scenario, options: &LaunchOptions) -> ScriptSoftware {
+        let per_node = options.gpus_per_node.unwrap_or(scenario.gpu.gpus_per_node).max(1);
+        let planned = scenario.options.software;
+        let software = software(scenario, per_node);
+        if software == planned {
+            return ScriptSoftware { software, slowdown: 1.0, more_bytes: 0.0, planned };
+        }
+        let modelled = |software: Software| {
+            let options = TrainingOptions { software, ..scenario.options };
+            let inputs = Inputs { options: &options, ..scenario.inputs() };
+            let step_s = Breakdown::of(&inputs, Constants::embedded()).step_time_s();
+            (step_s, MemoryEstimate::of(&inputs).total_bytes())
+        };
+        let ((planned_s, planned_bytes), (step_s, bytes)) = (modelled(planned), modelled(software));
+        ScriptSoftware { software, slowdown: step_s / planned_s, more_bytes: bytes - planned_bytes, planned }
+    }
+
+    /// Returns whether steps take noticeably longer or shorter than planned.
+    pub fn changes_speed(&self) -> bool {
+        (self.slowdown - 1.0).abs() >= NEGLIGIBLE
+    }
+
+    /// Returns whether an estimate for the planned software misleads about the script.
+    pub fn differs(&self) -> bool {
+        self.is_other() || self.changes_speed() || self.more_bytes != 0.0
+    }
+
+    /// Returns whether the planned software is not built on Megatron-Core, so that the script has little in common with it.
+    pub fn is_other(&self) -> bool {
+        self.software.base() != self.planned.base()
+    }
+
+    /// Returns what the planned software does and the script doesn't, as nouns.
+    pub fn lacks(&self) -> Vec<&'static str> {
+        let (planned, own) = (self.planned.properties(), self.software.properties());
+        [
+            (planned.cuda_graphs != own.cuda_graphs, "CUDA graphs"),
+            (planned.overlaps_tp && !own.overlaps_tp, "overlapping the communication of tensor parallelism"),
+            (planned.experts != own.experts, "fused kernels for experts"),
+            (
+                planned.sends_once_per_domain && !own.sends_once_per_domain,
+                "sending tokens once per NVLink domain",
+            ),
+            (planned.hides_experts && !own.hides_experts, "hiding the exchange between experts"),
+        ]
+        .into_iter()
+        .filter_map(|(lacks, what)| lacks.then_some(what))
+        .collect()
+    }
+}
+
+/// Returns the software that the script of a scenario runs. Only properties that matter for the scenario change.
+pub(super) fn software(scenario: &Scenario, per_node: u32) -> Software {
+    let (planned, layout) = (scenario.options.software, &scenario.layout);
+    let wanted = planned.properties();
+    // Software without Megatron-Core has nothing else that flags can turn on.
+    let base = if wanted.transformer_engine { planned.base() } else { Stack::MegatronLm014 };
+    let mut own = match wanted.transformer_engine {
+        true => *wanted,
+        false => StackProperties {
+            overlaps_tp: wanted.overlaps_tp,
+            overlaps_dp: wanted.overlaps_dp,
+            ..*base.properties()
+        },
+    };
+    if layout.tp() > 1 && !can_overlap_tp(scenario, per_node) {
+        own.overlaps_tp = false;
+    }
+    if own.cuda_graphs == CudaGraphs::All || scenario.architecture.moe.is_none() {
+        own.cuda_graphs = CudaGraphs::None;
+    }
+    if scenario.architecture.moe.is_some() {
+        if own.experts == ExpertKernels::Fused {
+            own.experts = ExpertKernels::Separate;
+        }
+        if layout.ep() > 1 {
+            own.sends_once_per_domain = false;
+            own.hides_experts &= layout.vp() == 1;
+        }
+    }
+    if own.weights != WeightStorage::Alone {
+        own.weights = WeightStorage::Beside;
+    }
+    own.gradient_bytes = if own.gradient_bytes <= NARROW_GRADIENT { NARROW_GRADIENT } else { 4.0 };
+    own.optimizer_bytes = if own.optimizer_bytes <= NARROW_OPTIMIZER { NARROW_OPTIMIZER } else { 12.0 };
+    own.narrow_optimizer_bytes = 12.0;
+    Software::new(base, own)
+}
+
+/// Bytes of a gradient with `--grad-reduce-in-bf16`.
+pub(super) const NARROW_GRADIENT: f64 = 2.0;
+/// Bytes of a weight's optimizer state with `--use-precision-aware-optimizer`.
+pub(super) const NARROW_OPTIMIZER: f64 = 10.0;
+
+/// Returns whether Megatron-LM can overlap tensor-parallel communication with matrix multiplications: in dense layers, within
+/// a node, and in the formats that every Transformer Engine since 2.0 supports.
+fn can_overlap_tp(scenario: &Scenario, per_node: u32) -> bool {
+    let architecture = &scenario.architecture;
+    let is_plain = matches!(architecture.attention.kind, AttentionKind::Gqa { .. })
+        && architecture.moe.is_none()
+        && architecture.mamba.is_none();
+    let format = matches!(scenario.dtype, Dtype::Bf16 | Dtype::Fp8Delayed);
+    scenario.layout.tp() <= per_node && is_plain && format && !scenario.options.fsdp
+}
