@@ -146,7 +146,7 @@ mod tests {
     fn the_ends_of_an_interval_are_one_and_nine_of_ten() {
         let days = Interval { low: 52.0, mid: 59.0, high: 67.0 };
         let chances = [40.0, 52.0, 59.0, 60.0, 67.0, 90.0].map(|limit| in_time_of_ten(days, limit));
-        assert_eq!(chances, [0, 1, 5, 5, 9, 10]);
+        assert_eq!(chances, [0, 1, 5, 6, 9, 10]);
         let sure = Interval { low: 59.0, mid: 59.0, high: 59.0 };
         assert_eq!([58.0, 59.0, 60.0].map(|limit| in_time_of_ten(sure, limit)), [0, 10, 10]);
         assert_eq!(chance_text(6), "about 6 in 10");
