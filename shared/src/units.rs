@@ -69,6 +69,12 @@ pub fn rounded_count(count: f64) -> String {
     }
 }
 
+/// Returns a count with a suffix, rounded if it doesn't fit otherwise: 12.37e12 as `12.37T`, 443,799,306,240 as `444B`.
+pub fn short_count(count: f64) -> String {
+    let exact = format_count(count);
+    if exact.len() > 8 { rounded_count(count) } else { exact }
+}
+
 /// Returns a number with three significant digits and thousands separators: 8,621,236 as `8,620,000`, 88.25 as `88.2`.
 pub fn group_three_digits(value: f64) -> String {
     match parse_decimal(&format!("{value:.2e}")) {

@@ -22,7 +22,7 @@ use trainplan_shared::planning::{Predicted, Remedy, RunPlan};
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::scenario::Scenario;
 use trainplan_shared::units::{
-    format_count, group_digits, percent, readable, readable_days, readable_range, signed_percent, significant,
+    group_digits, percent, readable, readable_days, readable_range, short_count, signed_percent, significant,
 };
 
 /// Predict step time and memory of any model, GPU and layout
@@ -403,7 +403,7 @@ fn headline(predicted: &Predicted) -> Vec<[String; 3]> {
         lines.push(line("MFU", percent(mfu), comment));
     }
     if let Some(days) = predicted.time_to_train_days {
-        let name = format!("days for {} tokens", format_count(metrics.tokens));
+        let name = format!("days for {} tokens", short_count(metrics.tokens));
         let interval = readable_range((days.low, days.high), readable_days);
         lines.push(line(&name, readable_days(days.mid), interval));
     }

@@ -7,7 +7,7 @@ use super::problem::CampaignProblem;
 use super::{Campaign, Run, Upload};
 use crate::estimate::Interval;
 use crate::field::Field;
-use crate::launch::{ClusterType, Launch, LaunchOptions, TimeLimit, launch};
+use crate::launch::{ClusterType, Launch, LaunchOptions, Style, TimeLimit, launch};
 use crate::planning::Predicted;
 use crate::problem::Problem;
 use crate::spec::Spec;
@@ -125,7 +125,13 @@ fn plan_run<'a>(
             "{typed} is {full} in this version. Name the release, so that a later version runs the same."
         ));
     }
-    if !launch.needs.is_empty() {
+    if launch.style == Style::MegatronLm && !launch.needs.is_empty() {
+        warnings.push(format!(
+            "{} must be set on {1}. Set install-path under [cluster.{1}.megatron-lm] in clusters.toml.",
+            launch.needs.join(", "),
+            cluster.name
+        ));
+    } else if !launch.needs.is_empty() {
         warnings.push(format!(
             "{} must be set on {}. Set install-path, recipe-dir, account and partition in the cluster's \
              profile, and other variables in env.",

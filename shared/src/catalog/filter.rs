@@ -3,7 +3,7 @@
 use super::{Catalog, Recipe, Release, Scaling};
 use crate::field::Field;
 use crate::precision::Dtype;
-use crate::problem::Problem;
+use crate::problem::{Problem, all_of};
 use crate::spec::Spec;
 
 /// A filter of recipes. Empty fields match every recipe.
@@ -66,10 +66,17 @@ fn model(spec: &Spec) -> Result<Option<String>, Problem> {
             known.push(&recipe.id.model);
         }
     }
-    match known.iter().any(|id| id.starts_with(&wanted)) {
-        true => Ok(Some(wanted)),
-        false => Err(Problem::unknown(Field::Model, text, known)),
+    if known.iter().any(|id| id.starts_with(&wanted)) {
+        return Ok(Some(wanted));
     }
+    Err(match Catalog::embedded().model(&wanted) {
+        Ok(model) => {
+            let list = all_of(&known);
+            let message = format!("No recipe is published for {}, only for {list}.", model.title);
+            Problem::new(Field::Model, text, message)
+        }
+        Err(_) => Problem::unknown(Field::Model, text, known),
+    })
 }
 
 fn gpu(spec: &Spec) -> Result<Option<String>, Problem> {

@@ -21,13 +21,11 @@ pub(super) fn recipes(release: Release, scenario: &Scenario) -> Vec<&'static Rec
 pub(super) fn usual_release(scenario: &Scenario) -> Result<Release, Vec<Problem>> {
     let recipe = scenario.recipe.or_else(|| scenario.published_as());
     recipe.map(|recipe| recipe.id.release).or_else(|| releases(scenario).last().copied()).ok_or_else(|| {
-        let all = Catalog::embedded().recipes().iter();
-        let models = distinct(all.map(|recipe| recipe.id.model.as_str()));
         let message = format!(
             "NVIDIA's DGX Cloud benchmarking recipes have none for {}. Megatron-Bridge may have a recipe of its own.",
             scenario.model.title
         );
-        vec![Problem::new(Field::Model, &scenario.model.id, message).allow(models)]
+        vec![Problem::new(Field::Model, &scenario.model.id, message)]
     })
 }
 
@@ -37,6 +35,16 @@ pub(super) fn no_model(scenario: &Scenario, release: Release) -> Problem {
     let others = if releases.is_empty() { " No release has one." } else { "" };
     let message = format!("Release {release} has no recipe for {}.{others}", scenario.model.title);
     Problem::new(Field::Release, release, message).allow(releases)
+}
+
+/// Returns the problem of a plan that names no release: none has a recipe for its model on its GPU type in its precision.
+pub(super) fn no_recipe(scenario: &Scenario) -> Problem {
+    let (model, gpu, dtype) = (&scenario.model, &scenario.gpu.name, scenario.dtype.title());
+    let message = format!(
+        "NVIDIA's DGX Cloud benchmarking recipes have none for {} on the {gpu} in {dtype}.",
+        model.title
+    );
+    Problem::new(Field::Model, &model.id, message)
 }
 
 /// Returns the problem of a release that doesn't run the model on the GPU type.

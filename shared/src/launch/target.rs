@@ -39,8 +39,14 @@ impl Target {
             .zip(release.contract().script_of(&scenario.model.id))
             .filter(|_| !recipes.is_empty())
             .ok_or_else(|| vec![offers::no_model(scenario, release)])?;
-        let limits = Limits::of(release, &scenario.model.id, &scenario.gpu.id)
-            .ok_or_else(|| vec![offers::no_gpu(scenario, release)])?;
+        // A release that nobody named isn't to blame.
+        let is_named = options.release.is_some() || scenario.recipe.is_some();
+        let limits = Limits::of(release, &scenario.model.id, &scenario.gpu.id).ok_or_else(|| {
+            vec![match is_named {
+                true => offers::no_gpu(scenario, release),
+                false => offers::no_recipe(scenario),
+            }]
+        })?;
         let gpus_per_node = options.gpus_per_node.unwrap_or(limits.gpus_per_node);
         let wants_strong = scenario.recipe.is_some_and(|recipe| recipe.id.strong);
         let scales = |recipe| scales(recipe, &recipes);
@@ -53,7 +59,10 @@ impl Target {
                 (differences.len(), recipe.id.strong != wants_strong, apart)
             });
         let Some((differences, target)) = nearest else {
-            return Err(vec![offers::no_dtype(scenario, release, &recipes)]);
+            return Err(vec![match is_named {
+                true => offers::no_dtype(scenario, release, &recipes),
+                false => offers::no_recipe(scenario),
+            }]);
         };
         let mut problems = Vec::new();
         if wants_strong {

@@ -554,7 +554,8 @@ mod tests {
         assert_eq!((alone.mfu, alone.notes.as_slice()), (None, [NO_GPU_TYPE.to_owned()].as_slice()));
         let told = report("train.log", &[], &GPU);
         assert!(told.mfu.is_some_and(|mfu| (0.39..0.41).contains(&mfu)), "{:?}", told.mfu);
-        let recipe = "No measurement is published for llama3.1-70b/h100/bf16/64@25.04 with CP 1 instead of 2.";
+        let recipe =
+            "No measurement is published for llama3.1-70b/h100/bf16/64@25.04 with CP 1 instead of 2.";
         assert!(told.comparable.yes && told.notes == [recipe], "{:?}", told.notes);
         let scenario = told.scenario.scenario().unwrap();
         assert_eq!(
@@ -601,11 +602,13 @@ mod tests {
             (("micro_batch_size", "2"), "with MBS 2 instead of 1."),
             (("fp8_recipe", "tensorwise"), "with Precision fp8-current instead of fp8."),
         ] {
-            let other: Vec<_> = same.into_iter().filter(|(key, _)| *key != change.0).chain([change]).collect();
+            let other: Vec<_> =
+                same.into_iter().filter(|(key, _)| *key != change.0).chain([change]).collect();
             let said = report("train.log", &other, &GPU);
             assert_eq!(said.recipe, None);
             let note = said.notes.join(" ");
-            let expected = format!("No measurement is published for llama3.1-70b/h100/fp8/1024@25.04 {named}");
+            let expected =
+                format!("No measurement is published for llama3.1-70b/h100/fp8/1024@25.04 {named}");
             assert!(note.contains(&expected), "{note}");
         }
     }
@@ -631,6 +634,28 @@ mod tests {
             reasons.contains("The log's name says Llama 3.1 8B, but its arguments don't fit"),
             "{reasons}"
         );
+    }
+
+    #[test]
+    fn a_step_that_takes_much_longer_is_named() {
+        let report = |slow: &[u32]| {
+            let mut intake = Intake::new("train.log", &Spec::default());
+            intake.feed(dump(&LLAMA_70B, &[]).as_bytes());
+            let text = steps(128);
+            for (step, line) in (1..).zip(text.lines()) {
+                let line =
+                    if slow.contains(&step) { line.replace("20000.0", "60000.0") } else { line.into() };
+                intake.feed(format!("{line}\n").as_bytes());
+            }
+            Report::of(&intake.finish(), &View { window: "41-50".parse().ok(), ..View::default() })
+                .notes
+                .join(" ")
+        };
+        assert!(!report(&[]).contains("median") && !report(&[40]).contains("median"));
+        let one = report(&[45]);
+        let wanted = "Of 10 scored steps, step 45 took more than 1.5 times the median of 20 s. The mean includes such steps.";
+        assert!(one.contains(wanted), "{one}");
+        assert!(report(&[42, 45]).contains("steps 42 and 45 took"));
     }
 
     #[test]

@@ -11,10 +11,11 @@ use crate::log::{
 use crate::message::Front;
 use crate::metrics::DEFAULT_TOKENS;
 use crate::metrics::Metrics;
-use crate::problem::Problem;
+use crate::problem::{Problem, all_of};
 use crate::releases::{LoggedTflops, Release};
 use crate::scenario::{RecipeChange, Scenario};
 use crate::spec::Spec;
+use crate::units::significant;
 use serde::{Deserialize, Serialize, Serializer};
 use std::borrow::Cow;
 
@@ -290,6 +291,7 @@ impl<'a> ViewedRun<'a> {
         }
         report.compare(known.baseline);
         report.warn_of_one_step(&log);
+        report.warn_of_outliers(&log);
         Self { report, scenario: known.scenario, log, identity }
     }
 }
@@ -390,6 +392,34 @@ impl Report {
         ));
     }
 
+    /// Warns of scored steps that took much longer than the others: they are part of the mean.
+    fn warn_of_outliers(&mut self, log: &Log) {
+        /// How often the median is the time of an outlier.
+        const FACTOR: f64 = 1.5;
+        /// How many are named.
+        const NAMED: usize = 5;
+        let Some(window) = self.window.filter(|_| self.step_time_s.is_some()) else { return };
+        let rows = log.steps.rows(window);
+        let mut times: Vec<f64> = log.steps.step_time_s.values(rows.clone()).collect();
+        times.sort_by(f64::total_cmp);
+        let Some(median) = times.get(times.len() / 2) else { return };
+        let is_outlier =
+            |row: &usize| log.steps.step_time_s.get(*row).is_some_and(|time| time > FACTOR * median);
+        let outliers: Vec<String> =
+            rows.filter(is_outlier).map(|row| log.steps.label[row].to_string()).collect();
+        let steps = match &*outliers {
+            [] => return,
+            [one] => format!("step {one}"),
+            several if several.len() <= NAMED => format!("steps {}", all_of(several)),
+            several => format!("{} steps ({}, …)", several.len(), several[..NAMED].join(", ")),
+        };
+        self.notes.push(format!(
+            "Of {} scored steps, {steps} took more than {FACTOR} times the median of {} s. The mean includes such steps.",
+            times.len(),
+            significant(*median, 3)
+        ));
+    }
+
     /// Compares the run with the published number.
     fn compare(&mut self, baseline: Option<&Baseline>) {
         let (Some(baseline), Some(measured)) = (baseline, self.step_time_s) else { return };
@@ -461,12 +491,10 @@ impl KnownScenario {
 /// GPUs and precision. None if there is no such recipe.
 fn changed(scenario: &Scenario, spec: &Spec) -> Option<Publication> {
     let with_changes = |recipe: &Recipe, changes: &[RecipeChange]| {
-        let change =
-            |change: &RecipeChange| format!("{} {} instead of {}", change.field.label(), change.to, change.from);
-        Publication::Changed {
-            recipe: recipe.id.to_string(),
-            changes: changes.iter().map(change).collect(),
-        }
+        let change = |change: &RecipeChange| {
+            format!("{} {} instead of {}", change.field.label(), change.to, change.from)
+        };
+        Publication::Changed { recipe: recipe.id.to_string(), changes: changes.iter().map(change).collect() }
     };
     if let Some(recipe) = scenario.recipe {
         return Some(with_changes(recipe, &scenario.changes));

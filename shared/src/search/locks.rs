@@ -98,7 +98,8 @@ impl Lock {
             let message = message!["The lock \"", part.to_string(), "\" lacks a value, such as tp=8."];
             return Err(Problem::new(field, part, message));
         }
-        let values = values.into_iter().map(|value| checked(locked, value, field)).collect::<Result<_, _>>()?;
+        let values =
+            values.into_iter().map(|value| checked(locked, value, field)).collect::<Result<_, _>>()?;
         Ok(Lock { field: locked, values, excludes })
     }
 }

@@ -3,7 +3,7 @@
 //! Each chart must have a table of the same data beside it, for people who can't see the chart.
 
 use crate::components::theme::Theme;
-use crate::message::{Bars, Plot, PlotLevel, PlotLine};
+use crate::message::{Bars, Part, Plot, PlotLevel, PlotLine};
 use leptos::html::Div;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -531,8 +531,10 @@ fn bars(chart: &BarChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
         json!({ "margin": { "l": 12, "r": 12, "t": 24, "b": 48 }, "bargap": 0.3, "showlegend": true });
     let longest = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
     let of_axes = width - 40.0 - 7.0 * longest as f64;
-    // Each part keeps its colour, even if a part before it has no value and is left out.
-    let parts = || parts.iter().zip(COLOURS).filter(|(part, _)| part.values.iter().any(|value| *value > 0.0));
+    let longest_bar = totals.iter().copied().fold(0.0, f64::max);
+    // Parts that can't be seen are left out, and the others keep their colours.
+    let is_seen = |part: &Part| part.values.iter().any(|value| *value > 0.001 * longest_bar);
+    let parts = || parts.iter().zip(COLOURS).filter(|(part, _)| is_seen(part));
     let legend = legend_height(parts().map(|(part, _)| &*part.name), of_axes);
     // Plotly cuts a legend that is higher than half of the chart.
     layout["height"] = (28 * labels.len() + 110 + legend).max(2 * legend + 20).into();
@@ -559,6 +561,8 @@ fn bars(chart: &BarChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
             trace["textposition"] = "inside".into();
             trace["insidetextanchor"] = "middle".into();
             trace["textangle"] = 0.into();
+            // Readable on each of the colours.
+            trace["insidetextfont"] = json!({ "color": "#000" });
             layout["shapes"] = json!([{
                 "type": "line", "x0": limit, "x1": limit, "yref": "paper", "y0": 0, "y1": 1,
                 "line": { "color": ink, "width": 2, "dash": "dash" },
@@ -580,8 +584,7 @@ fn bars(chart: &BarChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
         let (least, write): (f64, fn(f64) -> String) = match chart.kind {
             BarKind::Waterfall => (0.001 * whole, short_seconds),
             BarKind::Stacked { limit, .. } => {
-                let most = totals.iter().copied().fold(limit, f64::max);
-                (most * LABEL_WIDTH / of_axes.max(1.0), one_decimal)
+                (limit.max(longest_bar) * LABEL_WIDTH / of_axes.max(1.0), one_decimal)
             }
         };
         let text = |value: &f64| if *value > least { write(*value) } else { String::new() };
@@ -666,8 +669,7 @@ mod tests {
 
     #[test]
     fn a_waterfall_begins_each_bar_at_the_end_of_the_one_before() {
-        let parts =
-            vec![crate::message::Part { name: "Computing".into(), values: vec![2.0, 3.0, 0.0125, 0.001] }];
+        let parts = vec![Part { name: "Computing".into(), values: vec![2.0, 3.0, 0.0125, 0.001] }];
         let bars = Bars { labels: ["A", "B", "C", "D"].map(String::from).into(), parts };
         let chart = BarChart { bars, unit: "seconds", kind: BarKind::Waterfall };
         let plot = plot(&chart.into(), "#000", 600.0);
@@ -678,9 +680,9 @@ mod tests {
     }
 
     #[test]
-    fn long_parts_of_a_stack_have_labels_and_parts_of_zero_are_left_out() {
-        let part = |name: &str, value: f64| crate::message::Part { name: name.into(), values: vec![value] };
-        let parts = vec![part("Weights", 0.0), part("Optimizer", 50.0), part("Logits", 1.0)];
+    fn long_parts_of_a_stack_have_labels_and_unseen_parts_are_left_out() {
+        let part = |name: &str, value: f64| Part { name: name.into(), values: vec![value] };
+        let parts = vec![part("Weights", 0.01), part("Optimizer", 50.0), part("Logits", 1.0)];
         let bars = Bars { labels: vec!["Every GPU".into()], parts };
         let kind = BarKind::Stacked { name: "80 GiB".into(), limit: 80.0 };
         let plot = plot(&BarChart { bars, unit: "GiB", kind }.into(), "#000", 600.0);
