@@ -1,7 +1,7 @@
 //! Judgements of a plan: how it compares with another layout, and what to doubt in it.
 
 use super::{PlannedRun, Question};
-use crate::estimate::{Interval, MemoryVerdict};
+use crate::estimate::{Interval, MemoryMargin, MemoryVerdict};
 use crate::field::Field;
 use crate::message;
 use crate::message::Message;
@@ -60,6 +60,27 @@ impl PlannedRun {
 
     /// Returns what to doubt in the plan, with the fields to change.
     pub fn cautions(&self, question: &Question) -> Vec<Message> {
+        let batch_tokens = f64::from(self.layout.candidate.gbs) * f64::from(question.seq_len);
+        PlanFacts { mfu: self.mfu, days: self.days, batch_tokens, memory: self.layout.memory }.cautions()
+    }
+}
+
+/// What may be absurd in a plan.
+#[derive(Debug, Clone, Copy)]
+pub struct PlanFacts {
+    /// Model FLOPs utilization, a fraction.
+    pub mfu: f64,
+    /// Days with failures.
+    pub days: f64,
+    /// Tokens of a step.
+    pub batch_tokens: f64,
+    /// The free memory of the fullest GPU.
+    pub memory: MemoryMargin,
+}
+
+impl PlanFacts {
+    /// Returns what to doubt in the plan, with the fields to change.
+    pub fn cautions(&self) -> Vec<Message> {
         let mut cautions = Vec::new();
         if self.mfu < LOW_MFU {
             cautions.push(message![
@@ -85,7 +106,7 @@ impl PlannedRun {
                 ")."
             ]);
         }
-        let memory = self.layout.memory;
+        let memory = self.memory;
         if memory.verdict() == MemoryVerdict::TooClose {
             let gib = |bytes: f64| significant(bytes / f64::from(1 << 30), 2);
             cautions.push(message![
@@ -99,7 +120,7 @@ impl PlannedRun {
                 ")."
             ]);
         }
-        let tokens = f64::from(self.layout.candidate.gbs) * f64::from(question.seq_len);
+        let tokens = self.batch_tokens;
         if tokens > LARGE_BATCH_TOKENS {
             cautions.push(message![
                 format!(

@@ -16,7 +16,7 @@ mod unmet;
 pub use answer::GpuAnswer;
 pub use ask::{Goal, GpuCounts, GpuOffer, Objective, Question};
 pub use batches::GlobalBatches;
-pub use judge::{chance_text, in_time_of_ten};
+pub use judge::{PlanFacts, chance_text, in_time_of_ten};
 pub use plan::PlannedRun;
 pub use read::{USUAL_GPU_TYPES, split_gpu_types};
 pub use survey::{Finished, Survey};

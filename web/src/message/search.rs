@@ -3,8 +3,9 @@
 use super::WorkerMessage;
 use super::plan::Refusal;
 use serde::{Deserialize, Serialize};
-use trainplan_shared::estimate::MemoryVerdict;
-use trainplan_shared::question::Objective;
+use trainplan_shared::estimate::{MemoryMargin, MemoryVerdict};
+use trainplan_shared::message::Front;
+use trainplan_shared::question::{Objective, PlanFacts};
 
 /// A question for the search worker. A newer one replaces it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -128,15 +129,26 @@ pub(crate) struct FoundPlan {
     pub(crate) mfu: f64,
     /// Free memory of the fullest GPU, in GiB.
     pub(crate) spare_gib: f64,
+    /// How far that may be off.
+    #[serde(default)]
+    pub(crate) memory_error_gib: f64,
     /// Whether it fits, or is too close to call.
     pub(crate) memory: MemoryVerdict,
     pub(crate) trust: Trust,
     /// The share of the time that trains, from lowest to highest.
     pub(crate) goodput: (f64, f64),
     pub(crate) spare_nodes: u32,
-    /// What to doubt in it, as sentences.
-    #[serde(default)]
-    pub(crate) cautions: Vec<String>,
+}
+
+impl FoundPlan {
+    /// Returns what to doubt in it, as sentences.
+    pub(crate) fn cautions(&self) -> Vec<String> {
+        let bytes = |gib: f64| gib * f64::from(1 << 30);
+        let memory =
+            MemoryMargin { free_bytes: bytes(self.spare_gib), error_bytes: bytes(self.memory_error_gib) };
+        let facts = PlanFacts { mfu: self.mfu, days: self.days.mid, batch_tokens: self.batch_tokens, memory };
+        facts.cautions().iter().map(|caution| caution.text(Front::Page)).collect()
+    }
 }
 
 /// A value with its range.

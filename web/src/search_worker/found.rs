@@ -5,7 +5,6 @@ use crate::message::search::{
 };
 use trainplan_shared::estimate::Confidence;
 use trainplan_shared::link;
-use trainplan_shared::message::Front;
 use trainplan_shared::question::{Goal, GpuAnswer, GpuOffer, PlannedRun, Question, Relaxation, Unmet};
 use trainplan_shared::search::Rule;
 
@@ -66,6 +65,7 @@ pub(super) fn plan(question: &Question, offer: &GpuOffer, run: &PlannedRun) -> F
         tokens_per_s_per_gpu: run.tokens_per_s_per_gpu,
         mfu: run.mfu,
         spare_gib: layout.memory.free_bytes / GIB,
+        memory_error_gib: layout.memory.error_bytes / GIB,
         memory: layout.memory.verdict(),
         trust: match layout.confidence {
             Confidence::High => Trust::Measured,
@@ -74,7 +74,6 @@ pub(super) fn plan(question: &Question, offer: &GpuOffer, run: &PlannedRun) -> F
         },
         goodput: (time.high.goodput, time.low.goodput),
         spare_nodes: time.spare_nodes,
-        cautions: run.cautions(question).iter().map(|caution| caution.text(Front::Page)).collect(),
     }
 }
 

@@ -253,7 +253,7 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
         {missed.map(|missed| view! { <p class="missed">{missed}</p> })}
         {beyond.map(|beyond| view! { <p class="beyond">{beyond}</p> })}
         <Changes changes=answer.changes.clone() />
-        {found.cautions.iter().map(|caution| view! { <p class="missed">{caution.clone()}</p> }).collect_view()}
+        {found.cautions().into_iter().map(|caution| view! { <p class="missed">{caution}</p> }).collect_view()}
         <div class="card-foot">
             <p class="layout-line">{unbroken(&format!("{} · {}", found.precision, found.layout))}</p>
             <SaveButton gpu=offer.gpu.id.clone() plan=found.clone() />
