@@ -252,7 +252,7 @@ test("seven GPU types have full rows of cards and colours of their own", async (
   }
 });
 
-test("on a phone, targets are large enough and the layouts show days, cost and memory", async ({ page }) => {
+test("on a phone, targets are large enough and the layouts show every column", async ({ page }) => {
   await page.setViewportSize({ width: 390, height: 844 });
   await page.goto("/");
   await expect(details(page)).toBeVisible();
@@ -263,7 +263,7 @@ test("on a phone, targets are large enough and the layouts show days, cost and m
       .map((target) => `${target.textContent || target.id}: ${target.getBoundingClientRect().height}`));
   expect(small).toEqual([]);
   const table = await page.locator(".layouts .scroll").boundingBox();
-  for (const column of ["Days", "Cost", "Free GiB"]) {
+  for (const column of ["Days", "Cost", "Free GiB", "MFU", "Confidence"]) {
     const head = await page.locator(".layout-table").getByRole("columnheader", { name: column }).boundingBox();
     expect(head.x + head.width, column).toBeLessThanOrEqual(table.x + table.width + 1);
   }

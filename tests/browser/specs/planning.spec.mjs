@@ -303,6 +303,18 @@ test("a chosen plan is announced, with a way to it", async ({ page }) => {
   await expect(notice).toHaveCount(0);
 });
 
+test("two notes at once are drawn one above the other", async ({ page }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  await expect(page.locator(".shown")).toBeVisible();
+  await cards(page).first().getByRole("button", { name: /^Save/ }).click();
+  await page.getByRole("button", { name: "Use this" }).first().click();
+  const notes = page.locator(".passing p");
+  await expect(notes).toHaveCount(2);
+  const [saved, shown] = await Promise.all([notes.first().boundingBox(), notes.last().boundingBox()]);
+  expect(shown.y + shown.height).toBeLessThanOrEqual(saved.y);
+});
+
 test("the plan under the pointer is named above the chart, and nothing covers the chart", async ({ page }) => {
   await page.goto("/");
   await expect(details(page)).toBeVisible();
