@@ -322,7 +322,7 @@ fn Slot(
     }
 }
 
-/// The problem of a field of the sentence, in a box that moves nothing.
+/// The problem of a field of the sentence, below the sentence.
 #[component]
 fn SlotProblem(field: Field) -> impl IntoView {
     let plan = Planner::of_page();
