@@ -118,7 +118,7 @@ fn compare_software(predicted: Software, scripts: &[ScriptSoftware]) {
 }
 
 /// Returns the run that measures a plan, and the software of its script. If that differs noticeably from what the search
-/// predicted, the run names it, so that the run is predicted as it is.
+/// predicted, the run names it, and is predicted as its script runs.
 fn run(
     found: &SearchedGpu<'_>,
     plan: &PlannedRun,
