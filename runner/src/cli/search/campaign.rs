@@ -9,7 +9,7 @@ use trainplan_shared::campaign::{Campaign, Name, Run, Settings};
 use trainplan_shared::estimate::{MemoryEstimate, MemoryVerdict};
 use trainplan_shared::field::Field;
 use trainplan_shared::launch::{LaunchOptions, ScriptSoftware, Style, launch};
-use trainplan_shared::problem::{Problem, all_of};
+use trainplan_shared::problem::{Problem, one_of};
 use trainplan_shared::question::PlannedRun;
 use trainplan_shared::spec::Spec;
 use trainplan_shared::stack::Software;
@@ -106,7 +106,7 @@ fn compare_software(predicted: Software, scripts: &[ScriptSoftware]) {
     let lacks = first.lacks();
     let without = match first.is_other() || lacks.is_empty() {
         true => String::new(),
-        false => format!(" without {}", all_of(&lacks)),
+        false => format!(" without {}", one_of(&lacks)),
     };
     let factors = if first.is_other() { " and without cluster factors" } else { "" };
     note(&format!(
@@ -118,7 +118,7 @@ fn compare_software(predicted: Software, scripts: &[ScriptSoftware]) {
 }
 
 /// Returns the run that measures a plan, and the software of its script. If that differs noticeably from what the search
-/// predicted, the run names it, so that the run is predicted as it is.
+/// predicted, the run names it, and is predicted as its script runs.
 fn run(
     found: &SearchedGpu<'_>,
     plan: &PlannedRun,

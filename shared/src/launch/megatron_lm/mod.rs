@@ -23,7 +23,7 @@ use super::{Launch, LaunchComparability};
 use crate::field::Field;
 use crate::message;
 use crate::message::Setting;
-use crate::problem::{Problem, all_of};
+use crate::problem::{Problem, one_of};
 use crate::scenario::Scenario;
 use crate::units::significant;
 use job::MegatronJob;
@@ -76,7 +76,7 @@ fn compare_software(job: &mut MegatronJob) {
     let mut text = match (script.is_other(), lacks.is_empty()) {
         (true, _) => format!("The estimate assumes {}, but this script runs Megatron-LM", planned.title()),
         (false, true) => "The script runs Megatron-LM".to_string(),
-        (false, false) => format!("The script runs Megatron-LM without {}", all_of(&lacks)),
+        (false, false) => format!("The script runs Megatron-LM without {}", one_of(&lacks)),
     };
     if script.changes_speed() {
         let ratio = significant(script.slowdown, 3);
