@@ -43,7 +43,10 @@ fn each_row_is_predicted_or_has_a_reason() {
         assert!(row["reason"].is_null(), "{row}");
     }
     let reasons: Vec<&str> = rows[2..].iter().map(|row| row["reason"].as_str().unwrap()).collect();
-    assert_eq!(reasons[0], "The architecture of \"my-other\" is unknown: name a model of the catalog, or fill in the columns layers, hidden, heads, ffn and vocab.");
+    assert_eq!(
+        reasons[0],
+        "The architecture of \"my-other\" is unknown: name a model of the catalog, or fill in the columns layers, hidden, heads, ffn and vocab."
+    );
     assert!(reasons[1].contains("TP 3"), "{}", reasons[1]);
     assert_eq!(reasons[2], "step_time_s is missing.");
     // An untimed run is predicted too, and counts in no summary.
