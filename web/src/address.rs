@@ -172,6 +172,12 @@ impl Address {
         self.own.with(|own| of_key(own, key))
     }
 
+    /// Returns the link to the page with other fields, and with its own keys.
+    pub(crate) fn link_to(self, spec: &Spec) -> String {
+        let origin = window().location().origin().unwrap_or_default();
+        format!("{origin}{}?{}", browser_path(), self.own.with(|own| query(spec, own)))
+    }
+
     /// Sets one of the page's own keys.
     pub(crate) fn set_own(self, key: &'static str, text: impl Into<String>) {
         self.set_owns(&[(key, text.into())]);

@@ -102,6 +102,28 @@ test("a price reaches the cards and the table, and what is saved from it", async
   await expect(cost).toContainText(await card.locator(".mini strong").first().textContent());
 });
 
+test("the copied link holds the whole plan, whatever is assumed later", async ({ page, context }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  await expect(page.locator('[data-figure="cost"]')).toContainText("$");
+  await page.getByRole("button", { name: "Copy link" }).click();
+  const link = await page.evaluate(() => navigator.clipboard.readText());
+  const query = new URL(link).searchParams;
+  expect(["m", "t", "gs", "by", "gpu", "n", "gbs", "d"].filter((key) => !query.has(key))).toEqual([]);
+  const other = await context.newPage();
+  await other.goto(link);
+  await expect(verdict(other)).toHaveText(await verdict(page).textContent());
+});
+
+test("a custom GPU joins the question", async ({ page }) => {
+  await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=h100&nr=1024");
+  await expect(details(page)).toBeVisible();
+  await page.getByText("All settings").click();
+  await page.locator(".drawer details").evaluateAll((sections) => sections.forEach((section) => (section.open = true)));
+  await page.locator("#gpu-hbm_gb").fill("141");
+  await expect(cards(page).first()).toContainText("of 141 GiB free");
+});
+
 test("a number of GPUs may have a comma", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-8b&t=1T&gs=h100&nr=64");
   await expect(details(page)).toBeVisible();

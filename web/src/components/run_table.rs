@@ -129,11 +129,11 @@ pub(crate) fn compare_href(address: Address, ids: &[String]) -> String {
     format!("/compare?{}", query(&view_of(address), &[("ids", ids.join(","))]))
 }
 
-/// Returns the window, convention and recipe of this page.
+/// Returns the window, convention, recipe and GPU type of this page.
 pub(crate) fn view_of(address: Address) -> Spec {
     let spec = address.spec();
     let mut view = Spec::default();
-    for field in [Field::Window, Field::Convention, Field::Recipe] {
+    for field in [Field::Window, Field::Convention, Field::Recipe, Field::Gpu] {
         view.set(field, spec.raw(field));
     }
     view

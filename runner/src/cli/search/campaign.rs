@@ -11,9 +11,10 @@ use trainplan_shared::field::Field;
 use trainplan_shared::launch::{LaunchOptions, ScriptSoftware, Style, launch};
 use trainplan_shared::problem::{Problem, one_of};
 use trainplan_shared::question::PlannedRun;
+use trainplan_shared::range::ValueRange;
 use trainplan_shared::spec::Spec;
 use trainplan_shared::stack::Software;
-use trainplan_shared::units::{readable_range, significant};
+use trainplan_shared::units::significant;
 
 const HEAD: &str = "\
 # The best layouts of a search. Each run trains a few steps on synthetic data and measures its step time.
@@ -96,10 +97,11 @@ fn compare_software(predicted: Software, scripts: &[ScriptSoftware]) {
     let mut slowdowns: Vec<f64> = differing.iter().map(|script| script.slowdown).collect();
     slowdowns.sort_by(f64::total_cmp);
     let times = match (&*slowdowns, first.changes_speed()) {
-        ([slowest], true) => format!(" Their steps take about {} times as long.", significant(*slowest, 3)),
-        ([fastest, .., slowest], true) => {
-            let ends = readable_range((*fastest, *slowest), |ratio| significant(ratio, 3));
-            format!(" Their steps take about {ends} times as long.")
+        ([fastest, ..], true) => {
+            let slowest = slowdowns.last().unwrap_or(fastest);
+            let range = ValueRange { low: *fastest, high: *slowest };
+            let ratio = range.readable(|ratio| significant(ratio, 3));
+            format!(" Their steps take about {ratio} times as long.")
         }
         _ => String::new(),
     };

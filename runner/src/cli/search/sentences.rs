@@ -364,7 +364,8 @@ pub(super) fn beside_published(found: &SearchedGpu<'_>) -> Option<String> {
             whole(high)
         ),
         false => format!(
-            "The published layout of {} takes {} s per step, this one {} s: the difference is within the uncertainty of ±{} %.",
+            "With this batch, precision and software, the published layout of {} is predicted to take {} s per step, this one \
+             {} s: the difference is within the uncertainty of ±{} %.",
             recipe.id,
             significant(published.layout.step_time_s.mid, 3),
             significant(best.layout.step_time_s.mid, 3),

@@ -11,7 +11,7 @@ use crate::components::maths::Maths;
 use crate::message::WholeRun;
 use crate::message::search::Spread;
 use crate::pages::plan::handover::{self, PlanFigures};
-use crate::pages::plan::question::has_scenario;
+use crate::pages::plan::question::{has_scenario, with_plan};
 use crate::pages::plan::verdict::{cost_texts, energy_range};
 use leptos::prelude::*;
 use trainplan_shared::catalog::Catalog;
@@ -38,9 +38,14 @@ pub(super) fn Answers() -> impl IntoView {
     };
     let has_problems = move || !problems().is_empty();
     name_page(move || headline(plan));
+    // With every field of the question and of the plan, so that other defaults show the same one day.
     let link = Signal::derive(move || {
-        plan.address.spec();
-        window().location().href().unwrap_or_default()
+        let (typed, asked) = (plan.address.spec(), plan.question.get());
+        let whole = match has_scenario(&typed) {
+            true => typed,
+            false => plan.spec.with(|shown| with_plan(&typed, &asked, shown)),
+        };
+        plan.address.link_to(&whole)
     });
     view! {
         <section class="answers" aria-labelledby=HEADLINE_ID>

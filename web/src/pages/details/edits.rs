@@ -73,6 +73,17 @@ pub(super) fn with_property(text: &str, column: &str, typed: &str) -> String {
     }
 }
 
+/// Returns GPU types with a new one: instead of that of the same base, as of `h100:hbm_gb=96`, or instead of the shown one.
+pub(super) fn with_gpu(mut types: Vec<String>, gpu: String, shown: Option<&str>) -> String {
+    let base = |gpu: &str| gpu.split(':').next().unwrap_or_default().to_string();
+    let same = types.iter().position(|each| base(each) == base(&gpu));
+    match same.or_else(|| types.iter().position(|each| Some(each.as_str()) == shown)) {
+        Some(place) => types[place] = gpu,
+        None => types.push(gpu),
+    }
+    types.join(",")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,6 +111,15 @@ mod tests {
             let spec = with_model(&recipe(), Some(&scenario), model);
             assert_eq!(spec.scenario().expect("a layout that works").model.id, model);
         }
+    }
+
+    #[test]
+    fn a_gpu_replaces_that_of_its_base_or_the_shown_one() {
+        let types = || vec!["h100".to_string(), "b200".to_string()];
+        let with = |gpu: &str, shown| with_gpu(types(), gpu.to_string(), shown);
+        assert_eq!(with("h100:hbm_gb=141", Some("b200")), "h100:hbm_gb=141,b200");
+        assert_eq!(with("h200", Some("b200")), "h100,h200");
+        assert_eq!(with("h200", None), "h100,b200,h200");
     }
 
     #[test]

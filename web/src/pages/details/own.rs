@@ -1,6 +1,6 @@
 //! Plans beyond the recipes: another model, a model from its `config.json`, another GPU, a custom GPU.
 
-use super::edits::{own_property, with_model, with_property, without_recipe};
+use super::edits::{own_property, with_gpu, with_model, with_property, without_recipe};
 use super::{BROKEN, CatalogEntry, Plan};
 use crate::components::field::ChoiceField;
 use crate::message::Imported;
@@ -13,6 +13,7 @@ use leptos::wasm_bindgen::JsCast;
 use leptos::web_sys::{Element, File, FileList};
 use trainplan_shared::catalog::{Catalog, Gpu};
 use trainplan_shared::field::Field;
+use trainplan_shared::question::split_gpu_types;
 use trainplan_shared::scenario::Scenario;
 use wasm_bindgen_futures::JsFuture;
 
@@ -53,7 +54,20 @@ pub(super) fn GpuChoice() -> impl IntoView {
         },
         |scenario| scenario.gpu.name.clone(),
     );
-    view! { <ChoiceField field=Field::Gpu options default /> }
+    let choose = Callback::new(move |gpu: String| take_gpu(plan, gpu));
+    view! { <ChoiceField field=Field::Gpu options default choose /> }
+}
+
+/// Sets the GPU type of the plan that the address describes. Where a search chooses the plan, the question gets it instead of
+/// another one of the same type, or of that of the shown plan.
+fn take_gpu(plan: Plan, gpu: String) {
+    if gpu.is_empty() || plan.address.with_spec_untracked(has_scenario) {
+        plan.address.set(Field::Gpu, gpu);
+        return;
+    }
+    let shown = plan.scenario.with_untracked(|scenario| Some(scenario.as_ref().ok()?.gpu.id.clone()));
+    let asked = plan.question.with_untracked(|question| question.raw(Field::GpuTypes).to_string());
+    plan.state.ask_edit(Field::GpuTypes, &with_gpu(split_gpu_types(&asked), gpu, shown.as_deref()));
 }
 
 /// Returns the imported model, custom GPU or custom software, if there is one, as a choice: its text and its title.
@@ -320,7 +334,7 @@ fn GpuPropertyField(
     let set = move |event| {
         let text = with_property(&gpu_text(plan), column, &event_target_value(&event));
         let is_recipes = plan.recipe.get().is_some_and(|CatalogEntry(recipe)| recipe.id.gpu == text);
-        plan.address.set(Field::Gpu, if is_recipes { String::new() } else { text });
+        take_gpu(plan, if is_recipes { String::new() } else { text });
     };
     view! {
         <div class="field" class:changed=move || !own().is_empty()>

@@ -211,6 +211,8 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
     let beyond = measured.and_then(|run| beyond_measured(run, found));
     let measured = measured.map(|run| fastest_measured(run, offer, found));
     let faster = (answer.unmet.is_none()).then(|| faster_for_little(offer, found)).flatten();
+    // It may be the one that is named anyway.
+    let faster = faster.filter(|faster| answer.safe.as_ref().is_none_or(|safe| safe.gpus != faster.gpus));
     let faster = faster.cloned().map(|faster| {
         let (query, days) = (faster.query.clone(), readable_days(faster.days.mid));
         let cost = faster.cost.map_or(String::new(), |cost| format!(", for {}", cost_texts(cost, currency).0));
@@ -247,6 +249,7 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
                     {measured}
                     <div><dt>"MFU"</dt><dd>{percent(found.mfu)}</dd></div>
                     <div><dt>"Tokens per step"</dt><dd>{rounded_count(found.batch_tokens)}</dd></div>
+                    <div><dt title="Paid for in addition to the GPUs that train">"Spare nodes"</dt><dd>{found.spare_nodes}</dd></div>
                 </dl>
             </div>
         </div>
@@ -293,8 +296,9 @@ fn beyond_measured(run: &BestMeasured, found: &FoundPlan) -> Option<String> {
     let ratio = run.exceeded(found.tokens_per_s_per_gpu);
     (ratio >= 1.0 + WORTH_A_WARNING).then(|| {
         format!(
-            "Predicted {:.0} % faster than any measured run. At the measured throughput: {} days.",
+            "Predicted {:.0} % faster than any measured run on this GPU. At the throughput of the fastest ({}): {} days.",
             (ratio - 1.0) * 100.0,
+            run.release,
             readable_days(found.days.mid * ratio)
         )
     })

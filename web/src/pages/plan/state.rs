@@ -145,7 +145,7 @@ impl PlanState {
     }
 
     /// Like [`PlanState::ask`]. Several changes of the same field in a row make one entry in the browser's history.
-    pub(super) fn ask_edit(self, field: Field, value: &str) {
+    pub(crate) fn ask_edit(self, field: Field, value: &str) {
         self.address.turn_to_edit(field, self.other_question(&[(field, value)]));
     }
 

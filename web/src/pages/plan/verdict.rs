@@ -39,10 +39,11 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
             let lead = alone(&first.0.gpu.name, first.1, goal, currency);
             Verdict {
                 lead,
+                // The risk first.
                 rest: sentences([
-                    compared(first, second, goal),
                     missed(findings),
                     late(findings),
+                    compared(first, second, goal),
                     prices(findings),
                 ]),
             }
@@ -238,7 +239,7 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
             group_digits(gpus.into()),
             offer.gpu.name,
             if offer.points.last().is_some_and(|point| point.gpus == gpus) {
-                ", the most searched"
+                ", the largest number searched"
             } else {
                 ""
             }
@@ -354,8 +355,8 @@ mod tests {
         assert_eq!(lead, "500 × B200 finish in about 59 days, for $3.6M.");
         assert_eq!(
             rest,
-            "B200 needs 50 % fewer GPUs than H100 and costs 10 % less. The difference in cost is within the uncertainty. \
-             At the slow end of their ranges, B200 and H100 miss the deadline."
+            "At the slow end of their ranges, B200 and H100 miss the deadline. B200 needs 50 % fewer GPUs than H100 and \
+             costs 10 % less. The difference in cost is within the uncertainty."
         );
     }
 
