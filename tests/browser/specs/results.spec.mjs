@@ -79,6 +79,40 @@ test("a folder's batch output is left out beside its training log, and odd names
   await expect(page.locator(".chart .legendtext").filter({ hasText: `log <b>&amp;"'.out` }).first()).toBeVisible();
 });
 
+/** A log of Megatron-LM with its arguments, which don't name the GPU type. */
+function megatronLog() {
+  const given = {
+    bf16: "True", consumed_train_samples: 0, context_parallel_size: 1, expert_model_parallel_size: 1,
+    expert_tensor_parallel_size: 4, ffn_hidden_size: 28672, fp16: "False", fp8: "None", global_batch_size: 128,
+    group_query_attention: "True", hidden_size: 8192, kv_channels: 128, micro_batch_size: 1, num_attention_heads: 64,
+    num_experts: "None", num_layers: 80, num_query_groups: 8, padded_vocab_size: 128512, pipeline_model_parallel_size: 4,
+    recompute_granularity: "None", seq_length: 8192, swiglu: "True", tensor_model_parallel_size: 4, train_iters: 50,
+    untie_embeddings_and_output_weights: "True", virtual_pipeline_model_parallel_size: 5, world_size: 64,
+  };
+  const steps = Array.from({ length: 50 }, (_, step) =>
+    ` [2026-10-05 10:49:15] iteration ${step + 1}/ 50 | consumed samples: ${(step + 1) * 128} | elapsed time per iteration (ms): 10600.0 | ` +
+    "learning rate: 3.0E-06 | global batch size: 128 | lm loss: 1.2E+01 | loss scale: 1.0 | grad norm: 1.2 |");
+  return [
+    "using world size: 64, data-parallel size: 4, tensor-model-parallel size: 4",
+    "------------------------ arguments ------------------------",
+    ...Object.entries(given).map(([key, value]) => `  ${key} ${".".repeat(48 - key.length)} ${value}`),
+    "-------------------- end of arguments ---------------------",
+    ...steps,
+  ].join("\n");
+}
+
+test("the GPU type is given where a log doesn't name it, and the MFU follows", async ({ page }) => {
+  await page.goto("/results");
+  const file = { name: "train.log", mimeType: "text/plain", buffer: Buffer.from(megatronLog()) };
+  await page.locator("[data-files]").setInputFiles([file]);
+  const row = page.locator("tbody tr").first();
+  await expect(row).toContainText("10.6");
+  await expect(page.getByText("The log doesn't contain the GPU type").first()).toBeVisible();
+  await page.locator("#field-gpu").fill("h100");
+  await expect(page.getByText("The log doesn't contain the GPU type")).toHaveCount(0);
+  await expect(row).toContainText("%");
+});
+
 test("files can be dropped", async ({ page }) => {
   await page.goto("/results");
   const transfer = await page.evaluateHandle(

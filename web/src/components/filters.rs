@@ -7,8 +7,16 @@ use leptos::prelude::*;
 use std::time::Duration;
 use trainplan_shared::log::Status;
 
-/// A filter: its key in the address and in the server's queries, and its label.
+/// A filter: its key in the address, and its label.
 pub(crate) type Filter = (&'static str, &'static str);
+
+/// The key of the filter by GPU type. `gpu` is the field of the GPU type of dropped logs.
+pub(crate) const GPU_FILTER: &str = "gpu-type";
+
+/// Returns the key of a filter in the server's queries.
+fn asked_key(key: &'static str) -> &'static str {
+    if key == GPU_FILTER { "gpu" } else { key }
+}
 
 /// The address's key of the page of a list. Changing a filter returns to the first page.
 pub(crate) const AFTER: &str = "after";
@@ -27,10 +35,10 @@ pub(crate) fn asked(address: Address, filters: &[Filter]) -> String {
             ("status", status) if Status::ALL.iter().any(|known| known.id() == status) => status,
             ("status", _) => continue,
             // The start must match: B200 is not GB200, and FP8 is not MXFP8.
-            ("gpu" | "dtype", start) => format!("{start}*"),
+            (GPU_FILTER | "dtype", start) => format!("{start}*"),
             (_, words) => format!("*{words}*"),
         };
-        query.append_pair(key, &value);
+        query.append_pair(asked_key(key), &value);
     }
     query.finish()
 }
@@ -129,7 +137,7 @@ pub(crate) fn NothingFound(filters: &'static [Filter]) -> impl IntoView {
     );
     let unmet = move || {
         let keys = unmet.get().unwrap_or_default();
-        let unmet = filters.iter().filter(|(key, _)| keys.iter().any(|unmet| unmet == key));
+        let unmet = filters.iter().filter(|(key, _)| keys.iter().any(|unmet| unmet == asked_key(key)));
         unmet.copied().collect::<Vec<_>>()
     };
     let culprit = move |(key, label): Filter| {

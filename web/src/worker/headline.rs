@@ -69,11 +69,8 @@ pub(super) fn why_alone(run: &RunFigures) -> Option<String> {
         Publication::Unknown | Publication::Custom if !run.comparable.yes => {
             "Not compared with a published number: the log contradicts the recipe.".to_string()
         }
-        Publication::Unknown => {
-            // The first note says what is missing.
-            let missing = run.notes.first().map_or(String::new(), |note| format!(" {}", sentence(note)));
-            format!("No published number to compare with.{missing}")
-        }
+        // The notes below say what is missing.
+        Publication::Unknown => "No published number to compare with.".to_string(),
         Publication::Custom => "No measurement is published for this scenario.".to_string(),
         unpublished => return unpublished.note(),
     })
@@ -191,10 +188,7 @@ mod tests {
     #[test]
     fn an_unknown_run_says_how_to_get_a_published_number() {
         let comparison = compare(&[&run("train", 1, 12_000)]);
-        assert_eq!(
-            headline(&comparison),
-            "No published number to compare with. The log doesn't name its model. Set the recipe or the model."
-        );
+        assert_eq!(headline(&comparison), "No published number to compare with.");
         let with_known = compare(&[&run(LLAMA, 1, 12_000), &run("train", 2, 12_000)]);
         let why = not_comparable(&with_known);
         assert!(why[0].ends_with("Set the recipe under Recipe.") && !why[0].contains("--"), "{why:?}");

@@ -11,7 +11,7 @@ mod server;
 
 use crate::address::{Address, name_page};
 use crate::components::field::{AddressProblems, ChoiceField, Problems, TextField};
-use crate::components::filters::{AFTER, Filter, is_any};
+use crate::components::filters::{AFTER, Filter, GPU_FILTER, is_any};
 use crate::components::plots::SCALE;
 use crate::components::run_table::RunTable;
 use crate::desk::Desk;
@@ -37,14 +37,14 @@ const SORT: &str = "sort";
 const FILTERS: [Filter; 7] = [
     ("recipe", "Recipe"),
     ("model", "Model"),
-    ("gpu", "GPU"),
+    (GPU_FILTER, "GPU"),
     ("dtype", "Precision"),
     ("cluster", "Cluster"),
     ("campaign", "Campaign"),
     ("status", "Status"),
 ];
 const KEYS: [&str; 11] =
-    [PICKS, AFTER, SORT, SCALE, "recipe", "model", "gpu", "dtype", "cluster", "campaign", "status"];
+    [PICKS, AFTER, SORT, SCALE, "recipe", "model", GPU_FILTER, "dtype", "cluster", "campaign", "status"];
 
 /// The state that the page's parts share.
 #[derive(Clone, Copy)]
