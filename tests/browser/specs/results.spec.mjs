@@ -110,7 +110,8 @@ test("the GPU type is given where a log doesn't name it, and the MFU follows", a
   await expect(page.getByText("The log doesn't contain the GPU type").first()).toBeVisible();
   await page.locator("#field-gpu").fill("h100");
   await expect(page.getByText("The log doesn't contain the GPU type")).toHaveCount(0);
-  await expect(row).toContainText("%");
+  // 98,922 tokens per second of 64 H100 are 75.2 % of their BF16 peak.
+  await expect(row).toContainText("75.2");
 });
 
 test("files can be dropped", async ({ page }) => {
