@@ -270,7 +270,9 @@ fn every_order_has_complete_pages(kind: Kind) {
 }
 
 fn pages_are_complete_while_runs_are_added(kind: Kind) {
-    let server = start(kind);
+    // The writers upload as fast as the machine allows.
+    let unlimited = Options { arguments: &["--requests-per-minute", "4000000000"], ..Options::default() };
+    let server = Server::with(&Place::new(kind), &unlimited);
     let owner = server.owner();
     let before: BTreeSet<String> = (0..30)
         .map(|number| {
