@@ -1,7 +1,8 @@
 //! The answer for one GPU type: the best plan, other good layouts, and why the goal can't be reached.
 
+use super::relax::Nearby;
 use super::unmet::{Relaxation, Unmet};
-use super::{Goal, GpuOffer, Objective, PlannedRun, Question};
+use super::{Chance, Goal, GpuOffer, Objective, PlannedRun, Question};
 use crate::catalog::{Catalog, Gpu, Recipe};
 use crate::search::{Candidate, LayoutSearch, RankedLayout, SearchCounts, SearchSpace};
 use crate::sorting::{ascending, sorted};
@@ -25,9 +26,9 @@ pub struct GpuAnswer {
     pub published: Option<(&'static Recipe, PlannedRun)>,
     /// How many layouts there are on as many GPUs, and why the others were discarded.
     pub counts: SearchCounts,
-    /// The index of the plan with the fewest GPUs that meets the deadline even at the slow end of its range; none without a
-    /// deadline, or if no plan does.
-    pub safe: Option<usize>,
+    /// The index of the plan that would be best if the deadline had to be met with the other chance; none without a deadline, or
+    /// if no plan meets it.
+    pub with_other_chance: Option<usize>,
     /// What prevents the goal; none if it is reached.
     pub unmet: Option<Unmet>,
     /// Changes of the question with which a plan reaches the goal; empty if one does anyway.
@@ -69,8 +70,12 @@ impl GpuAnswer {
         let affordable = points.iter().filter(|point| question.is_affordable(point));
         let affordable = affordable.min_by(|one, other| one.days.total_cmp(&other.days));
         let affordable = affordable.filter(|_| matches!(question.goal, Goal::Deadline(_)));
-        let relaxations = unmet
-            .map_or(Vec::new(), |unmet| question.relaxations(offer, unmet, nearest, affordable, &tried()));
+        let with_other_chance = question.with_other_chance(points);
+        let relaxations = unmet.map_or(Vec::new(), |unmet| {
+            let with_other_chance = with_other_chance.map(|index| &points[index]);
+            let nearby = Nearby { nearest, affordable, with_other_chance, tried: &tried() };
+            question.relaxations(offer, unmet, &nearby)
+        });
         GpuAnswer {
             gpu: offer.gpu.clone(),
             points: points.to_vec(),
@@ -78,15 +83,15 @@ impl GpuAnswer {
             layouts,
             published,
             counts,
-            safe: question.safe(points),
+            with_other_chance,
             unmet,
             relaxations,
         }
     }
 
-    /// Returns the plan with the fewest GPUs that meets the deadline even at the slow end of its range.
-    pub fn safe(&self) -> Option<&PlannedRun> {
-        self.safe.map(|index| &self.points[index])
+    /// Returns the plan that would be best if the deadline had to be met with the other chance.
+    pub fn with_other_chance(&self) -> Option<&PlannedRun> {
+        self.with_other_chance.map(|index| &self.points[index])
     }
 
     /// Returns the best plan.
@@ -98,7 +103,17 @@ impl GpuAnswer {
 impl Question {
     /// Returns the index of the best plan that reaches the goal.
     pub(super) fn choose(&self, points: &[PlannedRun]) -> Option<usize> {
-        let reaches = |point: &PlannedRun| self.is_in_time(point) && self.is_affordable(point);
+        self.choose_with(self.chance, points)
+    }
+
+    /// Returns the index of the plan that would be best if the deadline had to be met with the other chance; none without a deadline.
+    pub(super) fn with_other_chance(&self, points: &[PlannedRun]) -> Option<usize> {
+        let is_by_deadline = matches!(self.goal, Goal::Deadline(_));
+        is_by_deadline.then(|| self.choose_with(self.chance.other(), points)).flatten()
+    }
+
+    fn choose_with(&self, chance: Chance, points: &[PlannedRun]) -> Option<usize> {
+        let reaches = |point: &PlannedRun| self.is_in_time_with(chance, point) && self.is_affordable(point);
         let value = |point: &PlannedRun| match self.objective {
             Objective::FewestGpus => f64::from(point.gpus),
             Objective::Fastest => point.days,
@@ -114,8 +129,12 @@ impl Question {
 
     /// Whether a plan meets the deadline, if there is one.
     pub(super) fn is_in_time(&self, point: &PlannedRun) -> bool {
+        self.is_in_time_with(self.chance, point)
+    }
+
+    fn is_in_time_with(&self, chance: Chance, point: &PlannedRun) -> bool {
         match self.goal {
-            Goal::Deadline(days) => point.days <= days,
+            Goal::Deadline(days) => point.days_with(chance) <= days,
             Goal::Budget(_) | Goal::Open => point.days.is_finite(),
         }
     }
@@ -139,16 +158,10 @@ impl Question {
         let is_any_in_time = points.iter().any(|point| self.is_in_time(point));
         let value = |point: &PlannedRun| match self.budget() {
             Some(_) if is_any_in_time => point.expected_cost.unwrap_or(point.days),
-            _ => point.days,
+            _ => point.days_with(self.chance),
         };
         let all = points.iter().enumerate().filter(|(_, point)| !is_any_in_time || self.is_in_time(point));
         all.min_by(|(_, one), (_, other)| value(one).total_cmp(&value(other))).map(|(index, _)| index)
-    }
-
-    /// Returns the index of the plan with the fewest GPUs that meets the deadline even at the slow end of its range.
-    pub(super) fn safe(&self, points: &[PlannedRun]) -> Option<usize> {
-        let Goal::Deadline(limit) = self.goal else { return None };
-        points.iter().position(|point| point.time.high.days <= limit && self.is_affordable(point))
     }
 
     fn unmet(&self, points: &[PlannedRun], nearest: Option<usize>) -> Unmet {
@@ -156,7 +169,7 @@ impl Question {
         match (self.budget().filter(|_| self.is_in_time(nearest)), nearest.expected_cost) {
             (Some(_), None) => Unmet::NoPrice,
             (Some(budget), Some(cost)) => Unmet::TooExpensive { cost, tokens: budget / cost * self.tokens },
-            (None, _) => Unmet::TooSlow { days: nearest.days },
+            (None, _) => Unmet::TooSlow { days: nearest.days_with(self.chance) },
         }
     }
 }

@@ -38,6 +38,8 @@ pub struct Question {
     pub counts: GpuCounts,
     /// What the run must reach.
     pub goal: Goal,
+    /// How likely a plan must meet the deadline.
+    pub chance: Chance,
     /// The most that the run may cost, beside a deadline; none with another goal.
     pub max_cost: Option<f64>,
     /// Whether the goal is assumed, because neither it nor numbers of GPUs nor an objective were given.
@@ -111,6 +113,31 @@ impl Objective {
             Objective::FewestGpus | Objective::Cheapest | Objective::MostTokens => {
                 cost.unwrap_or(f64::INFINITY)
             }
+        }
+    }
+}
+
+choices! {
+    /// How likely a plan must meet a deadline.
+    Chance of Field::Chance {
+        /// The slow end of its range of days meets it.
+        NineInTen "9-in-10" "9 times in 10",
+        /// Its expected days meet it.
+        Even "even" "as likely as not",
+    }
+}
+
+impl Chance {
+    /// The chance that plans have where none is asked for. A plan for a deadline that every other run misses is of little use, and
+    /// more GPUs for fewer days cost about the same.
+    pub const USUAL: Chance = Chance::NineInTen;
+
+    /// Returns the other one.
+    #[must_use]
+    pub const fn other(self) -> Chance {
+        match self {
+            Chance::NineInTen => Chance::Even,
+            Chance::Even => Chance::NineInTen,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A layout on a number of GPUs, with what the whole run takes.
 
-use super::{GpuOffer, Question};
+use super::{Chance, GpuOffer, Question};
 use crate::cost::{Power, RunCost, RunEnergy};
 use crate::field::Field;
 use crate::flops::ModelFlops;
@@ -76,6 +76,14 @@ impl PlannedRun {
     ) -> Option<PlannedRun> {
         let layout = *search.rank(gpus, 1).best.first()?;
         Some(PlannedRun::new(question, offer, gpus, layout))
+    }
+
+    /// Returns the days within which such a run ends with a chance.
+    pub fn days_with(&self, chance: Chance) -> f64 {
+        match chance {
+            Chance::NineInTen => self.time.high.days,
+            Chance::Even => self.days,
+        }
     }
 
     /// Returns the fields of its scenario: the model, the GPUs and the layout.

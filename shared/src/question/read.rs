@@ -2,7 +2,7 @@
 
 use super::ask::USUAL_DAYS;
 use super::batches::GlobalBatches;
-use super::{Goal, GpuOffer, Objective, Question};
+use super::{Chance, Goal, GpuOffer, Objective, Question};
 use crate::assumption::Assumption;
 use crate::catalog::{Catalog, Gpu, Model};
 use crate::cost::{Price, PurchaseForm};
@@ -62,6 +62,7 @@ impl Reading<'_> {
             self.keep(self.spec.amount(Field::Headroom)).unwrap_or(Assumption::Headroom.value());
         let counts = self.keep(self.spec.parse(Field::GpuRange)).unwrap_or_default();
         let (goal, max_cost) = self.goal();
+        let chance = self.keep(self.spec.parse(Field::Chance)).unwrap_or(Chance::USUAL);
         let objective = self.keep(self.spec.parse(Field::Objective));
         let offers = self.offers(&settings);
         let model = self.model();
@@ -86,6 +87,7 @@ impl Reading<'_> {
             offers,
             counts,
             goal,
+            chance,
             max_cost,
             goal_is_assumed,
             objective: objective.unwrap_or(usual),

@@ -15,21 +15,27 @@ const MOST_SUGGESTED: u32 = 65_536;
 /// Searches beyond the largest number of GPUs, before none is suggested.
 const MOST_TRIED: usize = 4;
 
+/// The plans that do not reach the goal, but come near.
+pub(super) struct Nearby<'a> {
+    /// The plan that comes nearest.
+    pub(super) nearest: Option<&'a PlannedRun>,
+    /// The fastest that a budget covers.
+    pub(super) affordable: Option<&'a PlannedRun>,
+    /// The best that reaches the goal with the other chance.
+    pub(super) with_other_chance: Option<&'a PlannedRun>,
+    /// The numbers of GPUs that were searched, ascending.
+    pub(super) tried: &'a [u32],
+}
+
 impl Question {
-    /// Returns changes with which a plan works, after none did on the numbers of GPUs in `tried`. `nearest` is the plan that
-    /// came nearest to the goal, `affordable` the fastest that a budget covers.
-    pub(super) fn relaxations(
-        &self,
-        offer: &GpuOffer,
-        unmet: Unmet,
-        nearest: Option<&PlannedRun>,
-        affordable: Option<&PlannedRun>,
-        tried: &[u32],
-    ) -> Vec<Relaxation> {
+    /// Returns changes with which a plan works, after none did.
+    pub(super) fn relaxations(&self, offer: &GpuOffer, unmet: Unmet, nearby: &Nearby<'_>) -> Vec<Relaxation> {
+        let Nearby { nearest, affordable, tried, .. } = *nearby;
         match (unmet, nearest, self.goal) {
             (Unmet::NoLayout, ..) => self.with_a_layout(offer, tried).into_iter().collect(),
             (Unmet::TooSlow { days }, Some(run), Goal::Deadline(limit)) => [
                 self.with_more_gpus(offer, tried, days / limit),
+                nearby.with_other_chance.map(|run| self.by_chance(run)),
                 affordable.and_then(|run| self.with_deadline(run)),
                 self.with_tokens(offer, run, limit / days),
             ]
@@ -43,7 +49,8 @@ impl Question {
                 let tokens = share.and_then(|share| self.with_tokens(offer, run, share));
                 let budget = Relaxation { setting: budget, run: run.clone() };
                 let later = affordable.and_then(|run| self.with_deadline(run));
-                std::iter::once(budget).chain(later).chain(tokens).collect()
+                let by_chance = nearby.with_other_chance.map(|run| self.by_chance(run));
+                std::iter::once(budget).chain(by_chance).chain(later).chain(tokens).collect()
             }
             _ => Vec::new(),
         }
@@ -122,9 +129,15 @@ impl Question {
         Some(Relaxation { setting: Setting::new(Field::GpuRange, run.gpus), run })
     }
 
+    /// Returns the other chance to meet the deadline.
+    fn by_chance(&self, run: &PlannedRun) -> Relaxation {
+        Relaxation { setting: Setting::new(Field::Chance, self.chance.other()), run: run.clone() }
+    }
+
     /// Returns the deadline that a plan reaches.
     fn with_deadline(&self, run: &PlannedRun) -> Option<Relaxation> {
-        let days = significant_up(run.days, if run.days < 10.0 { 2 } else { 3 });
+        let days = run.days_with(self.chance);
+        let days = significant_up(days, if days < 10.0 { 2 } else { 3 });
         let setting = Setting::new(Field::Deadline, format!("{days}d"));
         Some(Relaxation { setting, run: run.clone() })
     }

@@ -1,6 +1,6 @@
 //! The search of one GPU type, count by count.
 
-use super::{Goal, GpuAnswer, GpuOffer, PlannedRun, Question};
+use super::{Goal, GpuAnswer, GpuOffer, Objective, PlannedRun, Question};
 use crate::search::{LayoutSearch, SearchSpace};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -70,7 +70,7 @@ impl<'a> Survey<'a> {
                 self.waiting = self.finer_counts().into();
             }
             if self.waiting.is_empty() {
-                self.waiting.extend(self.count_towards_safe());
+                self.waiting.extend(self.count_towards_other_chance());
             }
         }
         let Some(gpus) = self.waiting.pop_front() else { return Err(Finished) };
@@ -137,15 +137,17 @@ impl<'a> Survey<'a> {
         (least / node + 1..most / node).map(|nodes| nodes * node).filter(|gpus| !known(gpus)).collect()
     }
 
-    /// Returns the count in the middle between the smallest that is known to meet the deadline at the slow end of its range and
-    /// the next smaller one that was searched; none if they are neighbours, or no count does.
-    fn count_towards_safe(&self) -> Option<u32> {
+    /// Returns the count in the middle between the smallest that is known to meet the deadline with the chance that was not asked
+    /// for and the next smaller one that was searched; none if they are neighbours, or no count does.
+    fn count_towards_other_chance(&self) -> Option<u32> {
         let node = self.offer.gpu.gpus_per_node.max(1);
         // Where nothing reaches the deadline, nothing was refined either.
         self.question.choose(&self.points)?;
-        let safe = self.question.safe(&self.points)?;
-        let most = self.points[safe].gpus;
-        let planned = safe.checked_sub(1).map(|before| self.points[before].gpus);
+        // Only for the fewest GPUs are the counts below the best one worse.
+        let other = self.question.with_other_chance(&self.points);
+        let other = other.filter(|_| self.question.objective == Objective::FewestGpus)?;
+        let most = self.points[other].gpus;
+        let planned = other.checked_sub(1).map(|before| self.points[before].gpus);
         let empty = self.empty.iter().rev().find(|gpus| **gpus < most).copied();
         let between = (planned.max(empty)? + most) / 2 / node * node;
         (planned.max(empty)? < between && between < most).then_some(between)

@@ -10,7 +10,7 @@ pub enum Unmet {
     NoLayout,
     /// Every plan takes longer than the deadline.
     TooSlow {
-        /// Days of the best plan, with failures.
+        /// Days within which the best plan ends with the chance that was asked for.
         days: f64,
     },
     /// The cheapest plan costs more than the budget.

@@ -5,7 +5,7 @@ use super::plan::Refusal;
 use serde::{Deserialize, Serialize};
 use trainplan_shared::estimate::{MemoryMargin, MemoryVerdict};
 use trainplan_shared::message::Front;
-use trainplan_shared::question::{Objective, PlanFacts};
+use trainplan_shared::question::{Chance, Objective, PlanFacts};
 
 /// A question for the search worker. A newer one replaces it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -68,9 +68,11 @@ pub(crate) struct AskedQuestion {
     /// Whether the batch is assumed from the model's size.
     pub(crate) batch_is_assumed: bool,
     pub(crate) goal: AskedGoal,
-    /// Which of the plans that reach it is best; none before a question was read.
+    /// How likely a plan must meet the deadline; none without a deadline.
+    pub(crate) chance: Option<Chance>,
     /// The most that the run may cost, beside a deadline.
     pub(crate) max_cost: Option<f64>,
+    /// Which of the plans that reach the goal is best; none before a question was read.
     pub(crate) objective: Option<Objective>,
     /// The currency of the prices.
     pub(crate) currency: String,
@@ -199,8 +201,8 @@ pub(crate) struct FoundAnswer {
     pub(crate) working: u64,
     /// Each reason to discard layouts, with their number.
     pub(crate) discarded: Vec<(String, u64)>,
-    /// The plan with the fewest GPUs that meets the deadline even at the slow end of its range.
-    pub(crate) safe: Option<FoundPlan>,
+    /// The best plan if the deadline had to be met with the other chance.
+    pub(crate) with_other_chance: Option<FoundPlan>,
     /// Why the goal is not reached; none if it is.
     pub(crate) unmet: Option<FoundUnmet>,
     /// Changes of the question with which a plan reaches the goal.

@@ -23,6 +23,7 @@ pub(super) fn asked(question: &Question) -> AskedQuestion {
             Goal::Budget(budget) => AskedGoal::Budget(budget),
             Goal::Open => AskedGoal::Open,
         },
+        chance: matches!(question.goal, Goal::Deadline(_)).then_some(question.chance),
         max_cost: question.max_cost,
         objective: Some(question.objective),
         currency: question.settings.currency.to_string(),
@@ -89,7 +90,7 @@ pub(super) fn answer(question: &Question, offer: &GpuOffer, answer: &GpuAnswer) 
         considered: counts.combinations,
         working: counts.valid() - counts.discarded_by(Rule::Memory),
         discarded: discarded.filter(|(_, count)| *count > 0).collect(),
-        safe: answer.safe().map(plan),
+        with_other_chance: answer.with_other_chance().map(plan),
         unmet: answer.unmet.map(|unmet| match unmet {
             Unmet::NoLayout => FoundUnmet::NoLayout,
             Unmet::TooSlow { days } => FoundUnmet::TooSlow(days),

@@ -12,7 +12,7 @@ const GROUPS: [(&str, &[Field]); 5] = [
         "Search space",
         &[Field::GpuTypes, Field::GpuRange, Field::Precisions, Field::Stack, Field::Lock, Field::Headroom],
     ),
-    ("Goal", &[Field::Deadline, Field::Budget, Field::Objective]),
+    ("Goal", &[Field::Deadline, Field::Chance, Field::Budget, Field::Objective]),
     ("Calibration", &[Field::GemmTflops, Field::ClusterFactor, Field::Overlap]),
     ("Whole run", &[]),
 ];

@@ -10,7 +10,7 @@ use trainplan_shared::estimate::{Confidence, Interval, MemoryVerdict};
 use trainplan_shared::goodput::RunTime;
 use trainplan_shared::message::Front;
 use trainplan_shared::precision::Dtype;
-use trainplan_shared::question::{Goal, GpuCounts, Objective, PlannedRun, Question, Unmet};
+use trainplan_shared::question::{Chance, Goal, GpuCounts, Objective, PlannedRun, Question, Unmet};
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::search::{Candidate, Rule, SearchCounts};
 use trainplan_shared::stack::Software;
@@ -40,6 +40,9 @@ struct QuestionOutput<'a> {
     /// Whether the global batch was assumed from the model's size.
     gbs_is_assumed: bool,
     goal: GoalOutput,
+    /// How likely a plan must meet the deadline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chance: Option<Chance>,
     /// The most that the run may cost, beside a deadline.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_cost: Option<f64>,
@@ -96,8 +99,8 @@ struct AnswerOutput<'a> {
     on_demand_cost: Option<f64>,
     /// What to doubt in the best plan.
     warnings: Vec<String>,
-    /// The plan with the fewest GPUs that meets the deadline even at the slow end of its range; null if none does.
-    safe: Option<PlanOutput<'a>>,
+    /// The best plan if the deadline had to be met with the other chance; null if none is in time.
+    with_other_chance: Option<PlanOutput<'a>>,
     /// Why no plan reaches the goal; null if one does.
     unmet: Option<UnmetOutput<'a>>,
     /// The best layouts on as many GPUs as the best plan, or as the plan nearest to the goal; best first.
@@ -253,6 +256,10 @@ impl<'a> From<&'a Question> for QuestionOutput<'a> {
                 Goal::Budget(budget) => GoalOutput::Budget(budget),
                 Goal::Open => GoalOutput::Open,
             },
+            chance: match question.goal {
+                Goal::Deadline(_) => Some(question.chance),
+                Goal::Budget(_) | Goal::Open => None,
+            },
             max_cost: question.max_cost,
             objective: question.objective,
             gpus: match &question.counts {
@@ -292,7 +299,7 @@ impl<'a> AnswerOutput<'a> {
             warnings: best.map_or_else(Vec::new, |run| {
                 run.cautions(question).iter().map(|caution| caution.text(Front::Search)).collect()
             }),
-            safe: answer.safe().map(|run| PlanOutput::new(run, None)),
+            with_other_chance: answer.with_other_chance().map(|run| PlanOutput::new(run, None)),
             unmet: answer.unmet.map(|unmet| UnmetOutput::new(unmet, found)),
             layouts: found.layouts().iter().map(PlanOutput::from).collect(),
             published: answer.published.as_ref().map(|(recipe, run)| PublishedOutput {

@@ -8,7 +8,8 @@ use trainplan_shared::message;
 use trainplan_shared::message::Front;
 use trainplan_shared::problem::one_of;
 use trainplan_shared::question::{
-    Goal, GpuAnswer, GpuCounts, GpuOffer, Objective, PlannedRun, Question, Relaxation, Unmet, chance_text,
+    Chance, Goal, GpuAnswer, GpuCounts, GpuOffer, Objective, PlannedRun, Question, Relaxation, Unmet,
+    chance_text,
 };
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::search::{Rule, SearchCounts};
@@ -19,10 +20,11 @@ use trainplan_shared::units::{group_digits, readable_days, rounded_count, signif
 pub(super) fn restated(question: &Question) -> String {
     let tokens = if question.tokens_are_assumed { " (assumed: compute-optimal)" } else { "" };
     let gpus: Vec<&str> = question.offers.iter().map(|offer| &*offer.gpu.name).collect();
+    let often = question.chance.title();
     let goal = match question.goal {
-        Goal::Deadline(days) if question.goal_is_assumed => format!(" within {days} days (assumed)"),
-        Goal::Deadline(1.0) => " within 1 day".to_string(),
-        Goal::Deadline(days) => format!(" within {} days", significant(days, 4)),
+        Goal::Deadline(days) if question.goal_is_assumed => format!(" within {days} days (assumed; {often})"),
+        Goal::Deadline(1.0) => format!(" within 1 day ({often})"),
+        Goal::Deadline(days) => format!(" within {} days ({often})", significant(days, 4)),
         Goal::Budget(_) | Goal::Open => String::new(),
     };
     let budget = question.budget();
@@ -161,14 +163,18 @@ fn late(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Ve
                 })
                 .collect();
             sentences.push(format!("The chance of meeting it is {}.", all_of(&chances)));
-            let safe = missing.iter().filter_map(|found| {
-                let gpus = group_digits(found.answer.safe()?.gpus.into());
-                Some(format!("{gpus} × {}", found.offer.gpu.name))
-            });
-            let safe: Vec<String> = safe.collect();
-            if !safe.is_empty() {
-                sentences.push(format!("{} would meet it even then.", one_of(&safe)));
-            }
+        }
+        let others = reaching.iter().filter_map(|(found, run)| {
+            let other = found.answer.with_other_chance().filter(|other| other.gpus != run.gpus)?;
+            Some(format!("{} × {}", group_digits(other.gpus.into()), found.offer.gpu.name))
+        });
+        let others: Vec<String> = others.collect();
+        if !others.is_empty() {
+            sentences.push(format!(
+                "{} would be in time {}.",
+                one_of(&others),
+                question.chance.other().title()
+            ));
         }
     }
     if let Some(limit) = question.budget() {
@@ -309,10 +315,14 @@ pub(super) fn unmet_sentence(unmet: Unmet, found: &SearchedGpu<'_>) -> String {
                 Goal::Deadline(limit) => format!(", not {}", significant(limit, 4)),
                 Goal::Budget(_) | Goal::Open => String::new(),
             };
+            let within = match question.chance {
+                Chance::NineInTen => "may take up to",
+                Chance::Even => "takes",
+            };
             let is_last = answer.points.last().is_some_and(|run| run.gpus == gpus);
             let most = if is_last { ", the most that were searched" } else { "" };
             format!(
-                "The best plan on {name} takes {} days{limit}, on {} GPUs{most}.{}",
+                "The best plan on {name} {within} {} days{limit}, on {} GPUs{most}.{}",
                 readable_days(days),
                 group_digits(gpus.into()),
                 changed()

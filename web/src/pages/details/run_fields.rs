@@ -11,12 +11,13 @@ use trainplan_shared::question::Objective;
 use trainplan_shared::units::{readable, significant};
 
 /// The fields of the search and of the whole run that are set elsewhere: in the question bar, in a tab or by a lock.
-pub(super) const IN_BAR: [Field; 8] = [
+pub(super) const IN_BAR: [Field; 9] = [
     Field::Tokens,
     Field::StepTime,
     Field::Price,
     Field::GpuTypes,
     Field::Deadline,
+    Field::Chance,
     Field::Budget,
     Field::GpuRange,
     Field::Lock,

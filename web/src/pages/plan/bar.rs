@@ -13,7 +13,7 @@ use trainplan_shared::catalog::{Catalog, Model};
 use trainplan_shared::cost::PurchaseForm;
 use trainplan_shared::field::Field;
 use trainplan_shared::problem::Problem;
-use trainplan_shared::question::{USUAL_GPU_TYPES, split_gpu_types};
+use trainplan_shared::question::{Chance, USUAL_GPU_TYPES, split_gpu_types};
 use trainplan_shared::spec::Spec;
 use trainplan_shared::units::{rounded_count, significant, significant_up};
 
@@ -69,12 +69,16 @@ pub(super) fn summary(question: &Spec) -> String {
         split_gpu_types(question.raw(Field::GpuTypes)).iter().map(|id| gpu_name(id)).collect();
     let kind = GoalKind::of(question);
     let [days, gpus, budget] = GoalKind::FIELDS.map(|field| question.raw(field));
+    let often = match chance_of(question) {
+        Chance::USUAL => String::new(),
+        other => format!(", {}", other.title()),
+    };
     let goal = match kind {
-        GoalKind::Deadline => format!("by {}", days_text(days)),
+        GoalKind::Deadline => format!("by {}{often}", days_text(days)),
         GoalKind::Gpus => format!("on {gpus} GPUs"),
         GoalKind::Budget => format!("for ${budget}"),
-        GoalKind::GpusByDeadline => format!("on {gpus} GPUs, by {}", days_text(days)),
-        GoalKind::DeadlineAndBudget => format!("by {}, for ${budget}", days_text(days)),
+        GoalKind::GpusByDeadline => format!("on {gpus} GPUs, by {}{often}", days_text(days)),
+        GoalKind::DeadlineAndBudget => format!("by {}{often}, for ${budget}", days_text(days)),
     };
     format!("{model} · {} · {} · {goal}", question.raw(Field::Tokens), types.join(", "))
 }
@@ -262,9 +266,35 @@ fn GoalBox() -> impl IntoView {
                 Field::Budget => ("Budget", 6),
                 _ => ("Deadline", 4),
             };
-            view! { <Slot field=*field label width asks=true /> }
+            let chance = (*field == Field::Deadline).then(|| view! { <ChanceBox /> });
+            view! { <Slot field=*field label width asks=true /> {chance} }
         }).collect_view()}
     }
+}
+
+/// How likely the plan must meet the deadline.
+#[component]
+fn ChanceBox() -> impl IntoView {
+    let plan = Planner::of_page();
+    let chance = Memo::new(move |_| plan.question.with(chance_of));
+    let choose = move |event| {
+        let chosen = event_target_value(&event);
+        let text = if chosen == Chance::USUAL.id() { "" } else { &*chosen };
+        plan.state.ask(&[(Field::Chance, text)]);
+    };
+    view! {
+        <select id="ask-chance" class="goal" aria-label="Chance to be in time" title=Field::Chance.hint() on:change=choose>
+            {Chance::ALL.map(|each| view! {
+                <option value=each.id() selected=move || chance.get() == each>{each.title()}</option>
+            })}
+        </select>
+        <SlotProblem field=Field::Chance />
+    }
+}
+
+/// Returns how likely plans must meet the deadline of a question.
+fn chance_of(question: &Spec) -> Chance {
+    question.get(Field::Chance).and_then(|text| text.parse().ok()).unwrap_or(Chance::USUAL)
 }
 
 /// Returns a value of a goal that was just chosen: the one that was there, or that of the plan on the page.
@@ -388,6 +418,7 @@ mod tests {
             line("m=llama3.1-70b&t=10T&gs=h100,b200&by=60d"),
             "Llama 3.1 70B · 10T · H100, B200 · by 60 days"
         );
+        assert!(line("m=kimi-k2&by=8w&odds=even").ends_with("by 8 weeks, as likely as not"));
         assert_eq!(line("m=kimi-k2&t=1T&gs=b200&bud=5M"), "Kimi K2 · 1T · B200 · for $5M");
         assert_eq!(line("m=kimi-k2&t=1T&gs=b200&nr=512"), "Kimi K2 · 1T · B200 · on 512 GPUs");
     }

@@ -158,6 +158,7 @@ fn Card(index: usize) -> impl IntoView {
 }
 
 fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, longest: f64) -> AnyView {
+    let chance = plan.search.findings.with_untracked(|findings| findings.asked.as_ref()?.chance);
     let (name, mark) = (offer.gpu.name.clone(), GpuMark::of(&offer.gpu.id));
     let price = price_text(&offer.gpu, currency);
     let head = |trust: Option<Trust>| {
@@ -183,20 +184,23 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
     };
     let missed = answer.unmet.as_ref().map(|unmet| match (unmet, goal) {
         (FoundUnmet::TooSlow(_), AskedGoal::Deadline(days)) => {
-            format!("Misses the deadline of {}. This is its best plan.", limit_text(days))
+            let verb = if found.days.mid <= days { "May miss" } else { "Misses" };
+            format!("{verb} the deadline of {}. This is its best plan.", limit_text(days))
         }
         (FoundUnmet::TooExpensive { tokens, .. }, _) => {
             format!("Exceeds the budget, which is enough for {} tokens.", rounded_count(*tokens))
         }
         _ => "No price is known. Enter one per GPU-hour.".to_string(),
     });
-    let safe = answer.safe.clone().filter(|safe| safe.gpus > found.gpus).map(|safe| {
-        let count = group_digits(safe.gpus.into());
-        let cost = safe.cost.map_or(String::new(), |cost| format!(", for {}", cost_texts(cost, currency).0));
-        let says = format!(" meet it even at the slow end: {} days{cost}", readable_days(safe.days.mid));
-        let show = move |_| plan.state.choose(&safe.query);
+    let other = answer.with_other_chance.clone().filter(|other| other.gpus != found.gpus);
+    let other = other.zip(chance).map(|(other, chance)| {
+        let count = group_digits(other.gpus.into());
+        let cost = other.cost.map_or(String::new(), |cost| format!(", for {}", cost_texts(cost, currency).0));
+        let days = readable_days(other.days.mid);
+        let says = format!(" are in time {}: {days} days{cost}", chance.other().title());
+        let show = move |_| plan.state.choose(&other.query);
         view! {
-            <p class="safe">
+            <p class="other-chance">
                 <button type="button" class="link" on:click=show>{format!("{count} GPUs")}</button>
                 {says}
             </p>
@@ -212,7 +216,8 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
     let measured = measured.map(|run| fastest_measured(run, offer, found));
     let faster = (answer.unmet.is_none()).then(|| faster_for_little(offer, found)).flatten();
     // It may be the one that is named anyway.
-    let faster = faster.filter(|faster| answer.safe.as_ref().is_none_or(|safe| safe.gpus != faster.gpus));
+    let faster = faster
+        .filter(|faster| answer.with_other_chance.as_ref().is_none_or(|other| other.gpus != faster.gpus));
     let faster = faster.cloned().map(|faster| {
         let (query, days) = (faster.query.clone(), readable_days(faster.days.mid));
         let cost = faster.cost.map_or(String::new(), |cost| format!(", for {}", cost_texts(cost, currency).0));
@@ -236,7 +241,7 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
                 <p class="hero"><strong>{group_digits(found.gpus.into())}</strong> " GPUs"</p>
                 <Days days=found.days goal longest />
                 <Gauge spare=found.spare_gib capacity=offer.gpu.memory_gib verdict=found.memory />
-                {safe}
+                {other}
                 {faster}
             </div>
             <div>

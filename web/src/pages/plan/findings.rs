@@ -9,7 +9,7 @@ use leptos::prelude::*;
 use std::time::Duration;
 use trainplan_shared::link;
 use trainplan_shared::problem::Problem;
-use trainplan_shared::question::Objective;
+use trainplan_shared::question::{Chance, Objective};
 use trainplan_shared::spec::Spec;
 
 /// How long typing must pause before the worker is asked.
@@ -131,6 +131,11 @@ impl Findings {
         self.asked.as_ref().map_or(AskedGoal::Open, |asked| asked.goal)
     }
 
+    /// Whether plans must meet a deadline at the slow end of their range.
+    pub(super) fn is_by_slow_end(&self) -> bool {
+        self.asked.as_ref().and_then(|asked| asked.chance) == Some(Chance::NineInTen)
+    }
+
     /// Returns the budget: the goal, or the limit beside a deadline.
     pub(super) fn budget(&self) -> Option<f64> {
         match self.goal() {
@@ -196,7 +201,7 @@ impl Findings {
         self.offers.iter().flat_map(|offer| {
             let of_answer = offer.answer.iter().flat_map(|answer| {
                 let published = answer.published.iter().map(|(_, plan)| plan);
-                answer.plan.iter().chain(&answer.safe).chain(&answer.layouts).chain(published)
+                answer.plan.iter().chain(&answer.with_other_chance).chain(&answer.layouts).chain(published)
             });
             of_answer.chain(&offer.points).map(move |plan| (offer, plan))
         })
@@ -283,6 +288,7 @@ pub(super) mod tests {
         let mut findings = Findings::default();
         findings.hear(SearchNews::Asked(AskedQuestion {
             goal: AskedGoal::Deadline(60.0),
+            chance: Some(Chance::Even),
             objective: Some(Objective::FewestGpus),
             offers: plans.iter().map(|(name, _)| gpu(name)).collect(),
             ..AskedQuestion::default()

@@ -32,8 +32,8 @@ struct OtherPlan {
     gpus: u32,
     /// None while they are calculated.
     figures: Option<PlanFigures>,
-    /// Whether it is the one with the fewest GPUs that meets the deadline at the slow end of its range.
-    is_safe: bool,
+    /// Whether it is the best one if the deadline had to be met with the other chance.
+    is_with_other_chance: bool,
 }
 
 /// Returns the headline. While figures are calculated, it stays that of the previous plan.
@@ -79,9 +79,9 @@ fn other_plan(
         lack: None,
     });
     let figures = found.or_else(|| told.get().filter(|figures| figures.plan == query));
-    let safe = findings.offers.iter().filter_map(|offer| offer.answer.as_ref()?.safe.as_ref());
-    let is_safe = safe.into_iter().any(|safe| plan.is_shown(safe));
-    Some(OtherPlan { gpu, gpus, figures, is_safe })
+    let others = findings.offers.iter().filter_map(|offer| offer.answer.as_ref()?.with_other_chance.as_ref());
+    let is_with_other_chance = others.into_iter().any(|other| plan.is_shown(other));
+    Some(OtherPlan { gpu, gpus, figures, is_with_other_chance })
 }
 
 fn of_best(Verdict { lead, rest }: Verdict) -> Headline {
@@ -117,9 +117,10 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
         None => format!("Your plan on {} × {}.", group_digits(other.gpus.into()), other.gpu),
     };
     let reaches = figures.map_or(String::new(), |figures| reaches(figures, goal, currency));
-    let why = match other.is_safe {
-        true => "The plan with the fewest GPUs may miss it:",
-        false => PREFERRED,
+    let why = match (other.is_with_other_chance, findings.is_by_slow_end()) {
+        (true, true) => "A plan that meets it 9 times in 10:",
+        (true, false) => "The plan with the fewest GPUs may miss it:",
+        (false, _) => PREFERRED,
     };
     let parts = [reaches.as_str(), why, &best.lead];
     let rest = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
@@ -159,9 +160,9 @@ mod tests {
         of_figures(PlanFigures { plan: String::new(), days, cost, lack: None }, false)
     }
 
-    fn of_figures(figures: PlanFigures, is_safe: bool) -> Headline {
+    fn of_figures(figures: PlanFigures, is_with_other_chance: bool) -> Headline {
         let findings = answered(&[("H100", Some(plan(1024, 58.0, 4e6)))]);
-        let other = OtherPlan { gpu: "B200".into(), gpus: 576, figures: Some(figures), is_safe };
+        let other = OtherPlan { gpu: "B200".into(), gpus: 576, figures: Some(figures), is_with_other_chance };
         let best = verdict(&findings).expect("a verdict");
         of_other(&other, &findings, &best)
     }

@@ -3,6 +3,7 @@
 use super::findings::{Findings, OfferFindings};
 use crate::message::search::{AskedGoal, AskedGpu, FoundAnswer, FoundPlan, FoundUnmet, Spread};
 use trainplan_shared::problem::one_of;
+use trainplan_shared::question::Chance;
 use trainplan_shared::units::{
     group_digits, group_three_digits, readable, readable_days, readable_range, significant,
 };
@@ -55,19 +56,31 @@ fn sentences<const N: usize>(sentences: [String; N]) -> String {
     sentences.into_iter().filter(|sentence| !sentence.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns which plans miss the deadline at the slow end of their range, and which would not, as sentences.
+/// Returns how likely the plans meet the deadline, and which plans would with the other chance, as sentences.
 fn late(findings: &Findings) -> String {
     let AskedGoal::Deadline(limit) = findings.goal() else { return String::new() };
-    let late = reaching(findings, |plan| plan.days.high > limit);
-    let text = at_the_end(&late, ["slow end", "misses the deadline", "miss the deadline"]);
-    let safe = late.iter().filter_map(|(name, answer)| {
-        Some(format!("{} × {name}", group_digits(answer.safe.as_ref()?.gpus.into())))
+    let Some(chance) = findings.asked.as_ref().and_then(|asked| asked.chance) else { return String::new() };
+    let all = reaching(findings, |_| true);
+    let others = all.iter().filter_map(|(name, answer)| {
+        let other = answer.with_other_chance.as_ref()?;
+        let is_another = answer.plan.as_ref().is_some_and(|plan| plan.gpus != other.gpus);
+        is_another.then(|| format!("{} × {name}", group_digits(other.gpus.into())))
     });
-    let safe: Vec<String> = safe.collect();
-    match safe.is_empty() {
-        true => text,
-        false => format!("{text} {} would meet it even then.", one_of(&safe)),
-    }
+    let others: Vec<String> = others.collect();
+    let others = match others.is_empty() {
+        true => String::new(),
+        false => format!("{} would be in time {}.", one_of(&others), chance.other().title()),
+    };
+    let text = match (chance, &*all) {
+        (Chance::Even, _) => {
+            let late = reaching(findings, |plan| plan.days.high > limit);
+            at_the_end(&late, ["slow end", "misses the deadline", "miss the deadline"])
+        }
+        (_, []) => String::new(),
+        (_, [_]) => format!("It meets the deadline of {} {}.", limit_text(limit), chance.title()),
+        _ => format!("The plans meet the deadline of {} {}.", limit_text(limit), chance.title()),
+    };
+    sentences([text, others])
 }
 
 /// Returns which plans exceed the budget at the expensive end of their range, as a sentence.
@@ -224,6 +237,10 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
             _ => None,
         })
         .min_by(|one, other| one.1.total_cmp(&other.1));
+    let (often, up_to) = match findings.is_by_slow_end() {
+        true => (format!(" {}", Chance::NineInTen.title()), "up to "),
+        false => (String::new(), ""),
+    };
     let lead = match (findings.goal(), fastest, cheapest) {
         (AskedGoal::Deadline(limit), _, Some((offer, cost, _))) => format!(
             "No plan finishes within {} for at most {}. The cheapest that finishes in time costs {}, on {}.",
@@ -233,7 +250,7 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
             offer.gpu.name
         ),
         (AskedGoal::Deadline(limit), Some((offer, days, gpus)), None) => format!(
-            "No plan finishes within {}. The best takes {} days, on {} × {}{}.",
+            "No plan finishes within {}{often}. The best takes {up_to}{} days, on {} × {}{}.",
             limit_text(limit),
             readable_days(days),
             group_digits(gpus.into()),
@@ -267,7 +284,13 @@ fn missed(findings: &Findings) -> String {
     };
     sentences([
         of(|unmet| matches!(unmet, FoundUnmet::NoLayout), "No layout works on {}."),
-        of(|unmet| matches!(unmet, FoundUnmet::TooSlow(_)), "{} can't finish in time."),
+        of(
+            |unmet| matches!(unmet, FoundUnmet::TooSlow(_)),
+            match findings.is_by_slow_end() {
+                true => "{} may not finish in time.",
+                false => "{} can't finish in time.",
+            },
+        ),
         of(|unmet| matches!(unmet, FoundUnmet::TooExpensive { .. }), "{} would cost more than the budget."),
         of(|unmet| matches!(unmet, FoundUnmet::NoPrice), "No price is known for {}."),
     ])
@@ -374,10 +397,9 @@ mod tests {
         findings.offers[0].answer.as_mut().unwrap().unmet = Some(FoundUnmet::TooSlow(82.0));
         let (first, _) = lead(&findings);
         assert_eq!(first, "512 × B200 finish in about 59 days, for $3M.");
-        findings.offers[1].answer.as_mut().unwrap().safe = Some(plan(576, 52.0, 3.1e6));
+        findings.offers[1].answer.as_mut().unwrap().with_other_chance = Some(plan(576, 52.0, 3.1e6));
         let (_, rest) = lead(&findings);
-        let late =
-            "At the slow end of its range, B200 misses the deadline. 576 × B200 would meet it even then.";
+        let late = "At the slow end of its range, B200 misses the deadline. 576 × B200 would be in time 9 times in 10.";
         assert_eq!(rest, format!("H100 can't finish in time. {late}"));
         findings.offers[1].answer.as_mut().unwrap().unmet = Some(FoundUnmet::TooSlow(90.0));
         let expected = "No plan finishes within 60 days. The best takes 82 days, on 16,384 × H100.";
