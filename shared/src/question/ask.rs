@@ -70,6 +70,12 @@ pub struct GpuOffer {
 }
 
 impl GpuOffer {
+    /// Returns the offer with BF16 as its only precision; none if that is no other offer.
+    pub fn in_bf16(&self) -> Option<GpuOffer> {
+        let is_another = self.dtypes.len() > 1 && self.dtypes.contains(&Dtype::Bf16);
+        is_another.then(|| GpuOffer { dtypes: vec![Dtype::Bf16], ..self.clone() })
+    }
+
     /// Returns how many times as much a run costs on demand as with the assumed reservation, from the middles of the prices; none
     /// if another price is used.
     pub fn on_demand_factor(&self) -> Option<f64> {

@@ -118,6 +118,11 @@ impl<'a> Survey<'a> {
         GpuAnswer::new(self.question, self.offer, search, &self.points, &self.empty)
     }
 
+    /// Returns the best plan of those searched so far.
+    pub fn best(&self) -> Option<&PlannedRun> {
+        self.question.choose(&self.points).map(|index| &self.points[index])
+    }
+
     /// Returns every whole node between the best round count and the one below it: fewer GPUs may be enough.
     fn finer_counts(&self) -> Vec<u32> {
         let node = self.offer.gpu.gpus_per_node.max(1);

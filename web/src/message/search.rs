@@ -50,6 +50,12 @@ pub(crate) enum SearchNews {
         offer: usize,
         answer: Box<FoundAnswer>,
     },
+    /// The best plan if only BF16 may be used; none if none reaches the goal.
+    InBf16 {
+        /// The index of the GPU type.
+        offer: usize,
+        plan: Option<Box<FoundPlan>>,
+    },
     /// Everything is searched.
     Done,
 }
@@ -104,6 +110,8 @@ pub(crate) struct AskedGpu {
     pub(crate) purchase: Option<String>,
     /// How many times as much a run costs on demand, if the price is the assumed one of a reservation.
     pub(crate) on_demand_factor: Option<f64>,
+    /// Whether BF16 is one of several precisions.
+    pub(crate) is_bf16_one_of_several: bool,
     /// The training software that the plans use.
     pub(crate) software: String,
 }
@@ -118,6 +126,9 @@ pub(crate) struct FoundPlan {
     pub(crate) layout: String,
     /// The title of its precision.
     pub(crate) precision: String,
+    /// Whether that is BF16.
+    #[serde(default)]
+    pub(crate) is_in_bf16: bool,
     /// Seconds per step.
     pub(crate) step_s: Spread,
     /// Days with failures.

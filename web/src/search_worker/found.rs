@@ -5,6 +5,7 @@ use crate::message::search::{
 };
 use trainplan_shared::estimate::Confidence;
 use trainplan_shared::link;
+use trainplan_shared::precision::Dtype;
 use trainplan_shared::question::{Goal, GpuAnswer, GpuOffer, PlannedRun, Question, Relaxation, Unmet};
 use trainplan_shared::search::Rule;
 
@@ -39,6 +40,7 @@ fn asked_gpu(offer: &GpuOffer) -> AskedGpu {
         price: offer.price.as_ref().map(|price| (price.per_gpu_hour.low, price.per_gpu_hour.high)),
         purchase: offer.price.and_then(|price| price.source.purchase()),
         on_demand_factor: offer.on_demand_factor(),
+        is_bf16_one_of_several: offer.in_bf16().is_some(),
         software: offer.options.software.title(),
     }
 }
@@ -58,6 +60,7 @@ pub(super) fn plan(question: &Question, offer: &GpuOffer, run: &PlannedRun) -> F
         query: link::write(&run.spec(question, offer)),
         layout: layout.candidate.to_string(),
         precision: layout.candidate.dtype.title().to_string(),
+        is_in_bf16: layout.candidate.dtype == Dtype::Bf16,
         step_s: Spread { low: step.low, mid: step.mid, high: step.high },
         batch_tokens: f64::from(layout.candidate.gbs) * f64::from(question.seq_len),
         days: Spread { low: time.low.days, mid: run.days, high: time.high.days },

@@ -9,7 +9,7 @@ use crate::message::WorkerMessage;
 use crate::message::search::{SearchNews, SearchReply, SearchRequest};
 use std::cell::Cell;
 use trainplan_shared::link;
-use trainplan_shared::question::{GpuCounts, Question, Survey};
+use trainplan_shared::question::{GpuCounts, GpuOffer, PlannedRun, Question, Survey};
 use wasm_bindgen::closure::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::{JsFuture, spawn_local};
@@ -59,34 +59,47 @@ async fn answer(number: u32, query: &str) -> Result<(), Replaced> {
     say(SearchNews::Asked(found::asked(&question)));
     // For the chart, every question is answered on round numbers of GPUs too.
     let round = Question { counts: GpuCounts::default(), ..question.clone() };
+    let point = |question: &Question, index: usize, run: &PlannedRun| {
+        let plan = Box::new(found::plan(question, &question.offers[index], run));
+        say(SearchNews::Point { offer: index, plan });
+    };
     for (index, offer) in question.offers.iter().enumerate() {
-        let mut survey = Survey::new(&question, offer);
-        pause(number).await?;
-        while let Ok(point) = survey.step() {
-            if let Some(run) = point {
-                let plan = Box::new(found::plan(&question, offer, run));
-                say(SearchNews::Point { offer: index, plan });
-            }
-            pause(number).await?;
-        }
+        let survey = searched(number, &question, offer, |run| point(&question, index, run)).await?;
         let answer = Box::new(found::answer(&question, offer, &survey.answer()));
         say(SearchNews::Answered { offer: index, answer });
         pause(number).await?;
     }
+    for (index, offer) in question.offers.iter().enumerate() {
+        let Some(offer) = offer.in_bf16() else { continue };
+        let survey = searched(number, &question, &offer, |_| {}).await?;
+        let plan = survey.best().map(|run| Box::new(found::plan(&question, &offer, run)));
+        say(SearchNews::InBf16 { offer: index, plan });
+    }
     if question.counts != round.counts {
         for (index, offer) in round.offers.iter().enumerate() {
-            let mut survey = Survey::new(&round, offer);
-            while let Ok(point) = survey.step() {
-                if let Some(run) = point {
-                    let plan = Box::new(found::plan(&round, offer, run));
-                    say(SearchNews::Point { offer: index, plan });
-                }
-                pause(number).await?;
-            }
+            searched(number, &round, offer, |run| point(&round, index, run)).await?;
         }
     }
     say(SearchNews::Done);
     Ok(())
+}
+
+/// Searches an offer, and hands over the plan of each number of GPUs.
+async fn searched<'a>(
+    number: u32,
+    question: &'a Question,
+    offer: &'a GpuOffer,
+    found: impl Fn(&PlannedRun),
+) -> Result<Survey<'a>, Replaced> {
+    let mut survey = Survey::new(question, offer);
+    pause(number).await?;
+    while let Ok(point) = survey.step() {
+        if let Some(run) = point {
+            found(run);
+        }
+        pause(number).await?;
+    }
+    Ok(survey)
 }
 
 /// Lets the worker read its messages, unless it just did.

@@ -13,6 +13,8 @@ pub(super) struct SearchedGpu<'a> {
     pub(super) typed: &'a Spec,
     pub(super) offer: &'a GpuOffer,
     pub(super) answer: &'a GpuAnswer,
+    /// The best plan if only BF16 may be used, if the best plan does not.
+    pub(super) in_bf16: Option<&'a PlannedRun>,
     /// How many layouts are listed.
     pub(super) top: usize,
 }

@@ -20,7 +20,7 @@ use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use trainplan_shared::campaign::Name;
 use trainplan_shared::message::Front;
-use trainplan_shared::question::{GpuAnswer, Survey};
+use trainplan_shared::question::{GpuAnswer, PlannedRun, Survey};
 use trainplan_shared::tables::PlanColumn;
 
 /// Layouts of each GPU type in a table and in Markdown.
@@ -88,6 +88,12 @@ impl Args {
         }
         let answers: Vec<GpuAnswer> =
             question.offers.iter().map(|offer| Survey::new(&question, offer).finish()).collect();
+        let in_bf16: Vec<Option<PlannedRun>> = question
+            .offers
+            .iter()
+            .zip(&answers)
+            .map(|(offer, answer)| answer.in_bf16(&question, offer))
+            .collect();
         let is_terminal = io::stdout().is_terminal();
         let default = if is_terminal { SearchFormat::Table } else { SearchFormat::Json };
         let format = self.format.unwrap_or(default);
@@ -97,11 +103,13 @@ impl Args {
             .offers
             .iter()
             .zip(&answers)
-            .map(|(offer, answer)| SearchedGpu {
+            .zip(&in_bf16)
+            .map(|((offer, answer), in_bf16)| SearchedGpu {
                 question: &question,
                 typed: &typed,
                 offer,
                 answer,
+                in_bf16: in_bf16.as_ref(),
                 top: top.into(),
             })
             .collect();

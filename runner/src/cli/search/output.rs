@@ -101,6 +101,8 @@ struct AnswerOutput<'a> {
     warnings: Vec<String>,
     /// The best plan if the deadline had to be met with the other chance; null if none is in time.
     with_other_chance: Option<PlanOutput<'a>>,
+    /// The best plan if only BF16 may be used; null if the best plan does, or another precision is not a choice.
+    in_bf16: Option<PlanOutput<'a>>,
     /// Why no plan reaches the goal; null if one does.
     unmet: Option<UnmetOutput<'a>>,
     /// The best layouts on as many GPUs as the best plan, or as the plan nearest to the goal; best first.
@@ -300,6 +302,7 @@ impl<'a> AnswerOutput<'a> {
                 run.cautions(question).iter().map(|caution| caution.text(Front::Search)).collect()
             }),
             with_other_chance: answer.with_other_chance().map(|run| PlanOutput::new(run, None)),
+            in_bf16: found.in_bf16.map(|run| PlanOutput::new(run, None)),
             unmet: answer.unmet.map(|unmet| UnmetOutput::new(unmet, found)),
             layouts: found.layouts().iter().map(PlanOutput::from).collect(),
             published: answer.published.as_ref().map(|(recipe, run)| PublishedOutput {

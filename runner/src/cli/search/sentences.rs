@@ -133,6 +133,7 @@ pub(super) fn verdict(found: &[SearchedGpu<'_>]) -> String {
         [first, others @ ..] => others.iter().map(|other| compared(*first, *other)).collect(),
     };
     sentences.extend(late(question, &reaching));
+    sentences.extend(in_bf16(&reaching));
     sentences.extend(on_demand(&reaching));
     let missing = found.iter().filter_map(|found| Some(unmet_sentence(found.answer.unmet?, found)));
     sentences.extend(missing);
@@ -200,6 +201,23 @@ fn all_of(texts: &[String]) -> String {
         [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
         texts => texts.concat(),
     }
+}
+
+/// Returns the best plans if only BF16 may be used.
+fn in_bf16(reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
+    let plans = reaching.iter().filter_map(|(found, _)| {
+        let run = found.in_bf16?;
+        let cost = run.expected_cost.map(|cost| cells::money(cost, currency(found.question)));
+        Some(format!(
+            "{} × {} ({} days{})",
+            group_digits(run.gpus.into()),
+            found.offer.gpu.name,
+            readable_days(run.days),
+            cost.map_or(String::new(), |cost| format!(", {cost}"))
+        ))
+    });
+    let plans: Vec<String> = plans.collect();
+    (!plans.is_empty()).then(|| format!("In BF16, it would take {}.", one_of(&plans)))
 }
 
 /// Returns what the plans cost without the reservation that their prices assume.

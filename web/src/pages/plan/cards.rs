@@ -229,6 +229,21 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
             </p>
         }
     });
+    // Its place is kept until it is known.
+    let is_another = offer.gpu.is_bf16_one_of_several && !found.is_in_bf16;
+    let in_bf16 = is_another.then(|| {
+        let missing = if offer.in_bf16.is_some() { "no plan" } else { "…" };
+        let bf16 = offer.in_bf16.clone().flatten().map(|bf16| {
+            let show = move |_| plan.state.choose(&bf16.query);
+            let cost = bf16.cost.map_or(String::new(), |cost| format!(", {}", cost_texts(cost, currency).0));
+            view! {
+                <button type="button" class="link" on:click=show>{format!("{} GPUs", group_digits(bf16.gpus.into()))}</button>
+                " " <small>{format!("{} days{cost}", readable_days(bf16.days.mid))}</small>
+            }
+        });
+        let is_missing = bf16.is_none().then_some(missing);
+        view! { <div><dt>"In BF16"</dt><dd>{bf16}{is_missing}</dd></div> }
+    });
     let (cost, cost_range) =
         found.cost.map_or(("–".to_string(), String::new()), |cost| cost_texts(cost, currency));
     let (energy, energy_spread) = energy_range(found.mwh);
@@ -252,6 +267,7 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
                     <div><dt title=ENERGY_HINT>"Energy"</dt><dd>{energy} " " <small>{energy_spread}</small></dd></div>
                     <div><dt>"Tokens/s/GPU"</dt><dd>{group_three_digits(found.tokens_per_s_per_gpu)}</dd></div>
                     {measured}
+                    {in_bf16}
                     <div><dt>"MFU"</dt><dd>{percent(found.mfu)}</dd></div>
                     <div><dt>"Tokens per step"</dt><dd>{rounded_count(found.batch_tokens)}</dd></div>
                     <div><dt title="Paid for in addition to the GPUs that train">"Spare nodes"</dt><dd>{found.spare_nodes}</dd></div>

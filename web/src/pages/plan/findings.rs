@@ -60,6 +60,8 @@ pub(super) struct OfferFindings {
     /// The best plan on each number of GPUs, ascending.
     pub(super) points: Vec<FoundPlan>,
     pub(super) answer: Option<FoundAnswer>,
+    /// The best plan if only BF16 may be used, which may be none; none before it was searched.
+    pub(super) in_bf16: Option<Option<Box<FoundPlan>>>,
 }
 
 impl Findings {
@@ -107,6 +109,10 @@ impl Findings {
             SearchNews::Answered { offer, answer } => {
                 let Some(offer) = self.offers.get_mut(offer) else { return };
                 offer.answer = Some(*answer);
+            }
+            SearchNews::InBf16 { offer, plan } => {
+                let Some(offer) = self.offers.get_mut(offer) else { return };
+                offer.in_bf16 = Some(plan);
             }
             SearchNews::Done => self.is_done = true,
         }
@@ -203,7 +209,8 @@ impl Findings {
                 let published = answer.published.iter().map(|(_, plan)| plan);
                 answer.plan.iter().chain(&answer.with_other_chance).chain(&answer.layouts).chain(published)
             });
-            of_answer.chain(&offer.points).map(move |plan| (offer, plan))
+            let in_bf16 = offer.in_bf16.iter().flatten().map(|plan| &**plan);
+            of_answer.chain(in_bf16).chain(&offer.points).map(move |plan| (offer, plan))
         })
     }
 }
