@@ -234,11 +234,12 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
     let in_bf16 = is_another.then(|| {
         let missing = if offer.in_bf16.is_some() { "no plan" } else { "…" };
         let bf16 = offer.in_bf16.clone().flatten().map(|bf16| {
-            let show = move |_| plan.state.choose(&bf16.query);
-            let cost = bf16.cost.map_or(String::new(), |cost| format!(", {}", cost_texts(cost, currency).0));
+            let FoundPlan { query, gpus, days, cost, .. } = *bf16;
+            let show = move |_| plan.state.choose(&query);
+            let cost = cost.map_or(String::new(), |cost| format!(", {}", cost_texts(cost, currency).0));
             view! {
-                <button type="button" class="link" on:click=show>{format!("{} GPUs", group_digits(bf16.gpus.into()))}</button>
-                " " <small>{format!("{} days{cost}", readable_days(bf16.days.mid))}</small>
+                <button type="button" class="link" on:click=show>{format!("{} GPUs", group_digits(gpus.into()))}</button>
+                " " <small>{format!("{} days{cost}", readable_days(days.mid))}</small>
             }
         });
         let is_missing = bf16.is_none().then_some(missing);
