@@ -187,7 +187,7 @@ fields! {
     Deadline "deadline" "by" "Deadline" Search Text "TIME"
         "Maximum time that training may take, such as 60d or 8w"
         "Maximum time that training may take, including time lost to failures, such as 60d or 8w",
-    Chance "chance" "odds" "Chance to be in time" Search Text "CHANCE"
+    Chance "chance" "odds" "Chance" Search Text "CHANCE"
         "How likely the plan must meet the deadline"
         "How likely the plan must meet the deadline: 9-in-10 (even at the slow end of its range) or even (as likely as \
          not) [default: 9-in-10]",

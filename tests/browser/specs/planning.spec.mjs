@@ -59,7 +59,7 @@ test("saved plans stand side by side, survive a reload and can be exported", asy
 
 test("a deadline that can't be met offers changes that meet it, and Ctrl-Z takes one back", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-8b&t=1T&gs=h100&by=5d&nr=64");
-  await expect(verdict(page)).toHaveText(/^No plan finishes within 5 days. The best takes \d+ days, on 64 × H100.$/);
+  await expect(verdict(page)).toHaveText(/^No plan finishes within 5 days 9 times in 10. The best takes up to \d+ days, on 64 × H100.$/);
   const change = cards(page).getByRole("button", { name: /^Set Deadline to [\d.]+d$/ });
   await expect(cards(page).getByRole("button", { name: /^Set (GPU|Tokens)/ })).toHaveCount(2);
   await change.click();
@@ -72,14 +72,19 @@ test("a deadline that can't be met offers changes that meet it, and Ctrl-Z takes
   await expect(verdict(page)).toHaveText(/^64 × H100 finish in about/);
 });
 
-test("a count that meets the deadline at the slow end is named, and the headline follows it", async ({ page }) => {
+test("the question asks how likely the deadline must be met, and the plan for the other chance is named", async ({ page }) => {
   await page.goto("/?v=1&m=llama3.1-8b&t=10T&gs=h100&by=20d");
-  const safe = cards(page).locator(".safe button");
+  await expect(page.locator(".verdict-line > p").first()).toContainText("It meets the deadline of 20 days 9 times in 10.");
+  const sure = (await verdict(page).textContent()).match(/^[\d,]+/)[0];
+  await page.locator("#ask-chance").selectOption("as likely as not");
+  await expect(page).toHaveURL(/odds=even/);
+  const safe = cards(page).locator(".other-chance button");
+  await expect(safe).toHaveText(`${sure} GPUs`);
   await expect(safe).toHaveText(/^[\d,]+ GPUs$/);
   const best = await verdict(page).textContent();
   const count = (await safe.textContent()).replace(" GPUs", "");
   const rest = page.locator(".verdict-line > p").first();
-  await expect(rest).toContainText(`${count} × H100 would meet it even then.`);
+  await expect(rest).toContainText(`${count} × H100 would be in time 9 times in 10.`);
   await safe.click();
   await expect(details(page)).toContainText(`on ${count} × H100`);
   await expect(verdict(page)).toHaveText(new RegExp(`^${count} × H100 finish in about \\d+ days, for \\$`));

@@ -151,6 +151,9 @@ pub(crate) struct FoundPlan {
     /// The share of the time that trains, from lowest to highest.
     pub(crate) goodput: (f64, f64),
     pub(crate) spare_nodes: u32,
+    /// The GPUs to pay for: those that train and the spare ones.
+    #[serde(default)]
+    pub(crate) paid_gpus: u32,
 }
 
 impl FoundPlan {

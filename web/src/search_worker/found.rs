@@ -78,6 +78,7 @@ pub(super) fn plan(question: &Question, offer: &GpuOffer, run: &PlannedRun) -> F
         },
         goodput: (time.high.goodput, time.low.goodput),
         spare_nodes: time.spare_nodes,
+        paid_gpus: time.paid_gpus,
     }
 }
 
