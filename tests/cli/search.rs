@@ -65,8 +65,8 @@ fn a_question_is_answered_for_each_gpu_type_and_an_estimate_confirms_it() {
         assert_eq!(answers.iter().map(|answer| &answer["gpu"]).collect::<Vec<_>>(), ["h100", "b200"]);
         for answer in answers {
             let best = &answer["best"];
-            assert!(number(&best["days"]) <= 60.0, "{best}");
             let range = &best["days_range"];
+            assert!(number(&range["high"]) <= 60.0 && number(&answer["in_time_of_ten"]) >= 9.0, "{best}");
             assert!(
                 number(&range["low"]) < number(&best["days"])
                     && number(&best["days"]) < number(&range["high"])
@@ -76,7 +76,10 @@ fn a_question_is_answered_for_each_gpu_type_and_an_estimate_confirms_it() {
             // Fewer GPUs are too slow.
             let fewer =
                 list(&answer["by_gpus"]).iter().filter(|plan| number(&plan["gpus"]) < number(&best["gpus"]));
-            assert!(fewer.into_iter().all(|plan| number(&plan["days"]) > 60.0));
+            assert!(fewer.into_iter().all(|plan| number(&plan["days_range"]["high"]) > 60.0));
+            let even = &answer["with_other_chance"];
+            assert!(number(&even["days"]) <= 60.0 && number(&even["gpus"]) < number(&best["gpus"]), "{even}");
+            assert!(number(&answer["in_bf16"]["gpus"]) > 0.0, "{answer}");
             let considered = &answer["considered"];
             let discarded: f64 =
                 list(&considered["discarded"]).iter().map(|rule| number(&rule["layouts"])).sum();
@@ -121,7 +124,7 @@ fn a_deadline_that_cannot_be_met_exits_with_3_and_names_the_fastest_plan() {
     ]);
     let unmet = &result["answers"][0]["unmet"];
     assert_eq!(unmet["why"], "too_slow");
-    let days = list(&result["answers"][0]["by_gpus"]).iter().map(|plan| number(&plan["days"]));
+    let days = list(&result["answers"][0]["by_gpus"]).iter().map(|plan| number(&plan["days_range"]["high"]));
     assert_eq!(number(&unmet["days"]), days.fold(f64::INFINITY, f64::min));
     assert!(
         unmet["text"]
