@@ -13,7 +13,7 @@ use crate::units::{format_count, significant_up};
 const MOST_SUGGESTED: u32 = 65_536;
 
 /// Searches beyond the largest number of GPUs, before none is suggested.
-const MOST_TRIED: usize = 4;
+const MOST_TRIED: usize = 8;
 
 /// The plans that do not reach the goal, but come near.
 pub(super) struct Nearby<'a> {
