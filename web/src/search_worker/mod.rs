@@ -64,20 +64,20 @@ async fn answer(number: u32, query: &str) -> Result<(), Replaced> {
         say(SearchNews::Point { offer: index, plan });
     };
     for (index, offer) in question.offers.iter().enumerate() {
-        let survey = searched(number, &question, offer, |run| point(&question, index, run)).await?;
+        let survey = searched(number, &question, offer, &|run| point(&question, index, run)).await?;
         let answer = Box::new(found::answer(&question, offer, &survey.answer()));
         say(SearchNews::Answered { offer: index, answer });
         pause(number).await?;
     }
     for (index, offer) in question.offers.iter().enumerate() {
         let Some(offer) = offer.in_bf16() else { continue };
-        let survey = searched(number, &question, &offer, |_| {}).await?;
+        let survey = searched(number, &question, &offer, &|_| {}).await?;
         let plan = survey.best().map(|run| Box::new(found::plan(&question, &offer, run)));
         say(SearchNews::InBf16 { offer: index, plan });
     }
     if question.counts != round.counts {
         for (index, offer) in round.offers.iter().enumerate() {
-            searched(number, &round, offer, |run| point(&round, index, run)).await?;
+            searched(number, &round, offer, &|run| point(&round, index, run)).await?;
         }
     }
     say(SearchNews::Done);
@@ -89,7 +89,8 @@ async fn searched<'a>(
     number: u32,
     question: &'a Question,
     offer: &'a GpuOffer,
-    found: impl Fn(&PlannedRun),
+    // Not generic: each copy would make the worker larger.
+    found: &dyn Fn(&PlannedRun),
 ) -> Result<Survey<'a>, Replaced> {
     let mut survey = Survey::new(question, offer);
     pause(number).await?;

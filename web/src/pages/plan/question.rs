@@ -70,11 +70,11 @@ impl GoalKind {
     /// Returns its words in the question.
     pub(crate) fn title(self) -> &'static str {
         match self {
-            GoalKind::Deadline => "by a deadline of",
+            GoalKind::Deadline => "within",
             GoalKind::Gpus => "on a GPU count of",
             GoalKind::Budget => "for a budget of",
-            GoalKind::GpusByDeadline => "on a GPU count, by a deadline of",
-            GoalKind::DeadlineAndBudget => "by a deadline and budget of",
+            GoalKind::GpusByDeadline => "on a GPU count, within",
+            GoalKind::DeadlineAndBudget => "within a time and budget of",
         }
     }
 
