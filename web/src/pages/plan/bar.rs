@@ -47,13 +47,13 @@ pub(super) fn QuestionBar() -> impl IntoView {
             <div class="ask" id="ask">
                 <span class="slot"><span>"Train"</span> <ModelBox /></span>
                 <span class="slot">
-                    <span>"on"</span> <Slot field=Field::Tokens label="Tokens to train" width=4 /> <span>"tokens"</span>
+                    <span>"on"</span> <Slot field=Field::Tokens label="Tokens to train" width=3 /> <span>"tokens"</span>
                 </span>
                 <span class="slot types"><span>"with"</span> <GpuTypes /></span>
                 <span class="slot"><GoalBox /></span>
                 <span class="slot">
                     <span>"at"</span>
-                    <Slot field=Field::Price label="Price per GPU-hour" width=7 placeholder="usual prices" />
+                    <Slot field=Field::Price label="Price per GPU-hour" width=8 placeholder="usual prices" />
                     <span>"$/GPU-h"</span> <PurchaseBox />
                 </span>
             </div>
@@ -264,7 +264,7 @@ fn GoalBox() -> impl IntoView {
             let (label, width) = match field {
                 Field::GpuRange => ("Number of GPUs", 7),
                 Field::Budget => ("Budget", 6),
-                _ => ("Deadline", 4),
+                _ => ("Deadline", 3),
             };
             let chance = (*field == Field::Deadline).then(|| view! { <ChanceBox /> });
             view! { <Slot field=*field label width asks=true /> {chance} }
