@@ -299,8 +299,8 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
                     {in_bf16}
                     <div><dt>"MFU"</dt><dd>{percent(found.mfu)}</dd></div>
                     <div><dt>"Tokens per step"</dt><dd>{rounded_count(found.batch_tokens)}</dd></div>
-                    <div><dt title="The GPUs that train, and the spare nodes">"To reserve"</dt><dd>
-                        {group_digits(found.paid_gpus.into())} " GPUs" " " <small>{spare_nodes(found.spare_nodes)}</small>
+                    <div><dt title="The GPUs that train, and those of the spare nodes">"To reserve"</dt><dd>
+                        {group_digits(found.paid_gpus.into())} " GPUs" " " <small>{format!("+{} spare", group_digits((found.paid_gpus.saturating_sub(found.gpus)).into()))}</small>
                     </dd></div>
                 </dl>
             </div>
@@ -334,13 +334,6 @@ fn best_measured(plan: Planner, offer: &OfferFindings) -> Option<&'static BestMe
     let question = plan.search.findings.with_untracked(|findings| link::read(&findings.query).spec);
     let model = Catalog::embedded().model(question.raw(Field::Model)).ok()?;
     BestMeasured::of(&model.id, &offer.gpu.id)
-}
-
-fn spare_nodes(count: u32) -> String {
-    match count {
-        1 => "1 spare node".to_string(),
-        count => format!("{count} spare nodes"),
-    }
 }
 
 /// Its throughput, below the prediction.
