@@ -279,7 +279,12 @@ impl Benchmark {
     pub fn shape(&self) -> Option<String> {
         match (self.layers, self.hidden) {
             (Some(layers), Some(hidden)) => Some(format!("{layers} layers, hidden {hidden}")),
-            (Some(layers), None) => Some(format!("proxy, {layers} layers")),
+            (Some(layers), None) => {
+                let model = Catalog::embedded().model(&self.model);
+                let of_all =
+                    model.map_or(String::new(), |model| format!(" of {}", model.architecture.layers));
+                Some(format!("proxy, {layers}{of_all} layers"))
+            }
             _ => None,
         }
     }

@@ -1,7 +1,7 @@
 //! A row of a file of measurements.
 
 use super::scenario::MeasuredScenario;
-use crate::catalog::{Collection, measured_model_title};
+use crate::catalog::{Catalog, Collection, measured_model_title};
 use crate::choices::choices;
 use crate::data_file::{DataError, Row};
 use crate::estimate::MemoryEstimate;
@@ -164,11 +164,18 @@ impl Measurement {
         })
     }
 
-    /// Returns model, GPUs and precision for people.
+    /// Returns model, GPUs and precision for people; of a proxy also its layers.
     pub fn title(&self) -> String {
         let Ok(scenario) = &self.scenario else { return self.id.clone() };
         let (gpus, gpu) = (scenario.layout.gpus(), &scenario.gpu.name);
-        format!("{} on {gpus} {gpu}, {}", measured_model_title(&self.model), scenario.dtype.title())
+        let layers = scenario.architecture.layers;
+        let known = Catalog::embedded().model(&self.model).ok().map(|model| model.architecture.layers);
+        let depth = match known.filter(|all| *all != layers) {
+            Some(all) => format!(" ({layers} of {all} layers)"),
+            None => String::new(),
+        };
+        let title = measured_model_title(&self.model);
+        format!("{title}{depth} on {gpus} {gpu}, {}", scenario.dtype.title())
     }
 
     /// Returns the collection and its release for people.

@@ -4,6 +4,7 @@ use crate::estimate::{Estimate, fits};
 use crate::field::Field;
 use crate::message::{Message, Setting};
 use crate::options::Recompute;
+use crate::problem::Problem;
 use crate::scenario::Scenario;
 use crate::spec::Spec;
 use std::iter;
@@ -65,6 +66,26 @@ impl Spec {
         });
         remedies.truncate(MOST);
         remedies
+    }
+
+    /// Keeps those of its problems' suggestions with which the scenario fits into its GPUs' memory. A problem without any keeps
+    /// all, and says so.
+    pub fn prefer_fitting(&self, problems: &mut [Problem]) {
+        for problem in problems {
+            let fits_with = |value: &String| {
+                let scenario = self.clone().with(problem.field, value).scenario().ok()?;
+                Some(fits(&scenario.inputs()))
+            };
+            // `None`: other problems remain, so that nothing is known.
+            let known: Vec<Option<bool>> = problem.suggestions.iter().map(fits_with).collect();
+            if known.contains(&Some(true)) {
+                let mut known = known.iter();
+                problem.suggestions.retain(|_| known.next() != Some(&Some(false)));
+            } else if !known.is_empty() && !known.contains(&None) {
+                let message = std::mem::take(&mut problem.message);
+                problem.message = message.and(" With the suggested value, it would not fit in memory.");
+            }
+        }
     }
 
     /// Tries every change of `more` fields in addition to `changed`.
@@ -167,6 +188,23 @@ mod tests {
                 assert!(remedy.step_time_s <= SLOWEST * before.estimate.step_time_s.mid);
             }
         }
+    }
+
+    #[test]
+    fn suggestions_that_fit_are_preferred() {
+        let after = |model: &str| {
+            let spec = spec(model, "16", &[(Field::Gpu, "h200"), (Field::Tp, "6")]);
+            let mut problems = spec.scenario().unwrap_err();
+            assert_eq!(problems[0].suggestions, ["4", "8"], "{model}");
+            spec.prefer_fitting(&mut problems);
+            (
+                problems[0].suggestions.join(" "),
+                problems[0].message.text(Front::Page).contains("not fit in memory"),
+            )
+        };
+        assert_eq!(after("qwen3-32b"), ("4 8".to_string(), false));
+        assert_eq!(after("llama3.1-70b"), ("8".to_string(), false));
+        assert_eq!(after("llama3.1-405b"), ("4 8".to_string(), true));
     }
 
     #[test]

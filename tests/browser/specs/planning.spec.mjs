@@ -251,7 +251,11 @@ test("the printed report holds the question and the answer on a page", async ({ 
   await page.goto("/?v=1&by=60d&gs=b200");
   await expect(details(page)).toBeVisible();
   await page.emulateMedia({ media: "print" });
-  await expect(page.locator(".printed")).toContainText("Question: Llama 3.1 70B");
+  await expect(page.locator(".printed").first()).toContainText("Question: Llama 3.1 70B");
+  await expect(page.locator(".printed").first()).toContainText(/Prices: B200 \$[\d.]+ per GPU-hour, reserved for 3 years \(assumed: /);
+  for (const name of ["Failures", "Recovery from a failure", "Spare nodes, paid for as well", "Checkpoints", "Free memory"]) {
+    await expect(page.locator(".assumptions p").filter({ hasText: `${name}: ` })).toBeVisible();
+  }
   await expect(page.locator(".question")).toBeHidden();
   // Of the details, the figures of the shown plan are printed.
   await expect(page.locator('[data-figure="failures"]')).toContainText("goodput");
@@ -273,6 +277,54 @@ test("a locked value is kept by the search, and removing the lock restores the b
   await expect(cards(page).nth(1).locator(".layout-line")).toContainText("TP 8");
   await page.locator(".locks button").click();
   await expect(cards(page).nth(1).locator(".layout-line")).toHaveText(best);
+});
+
+test("layouts that miss the deadline say so, as far as the question asks", async ({ page }) => {
+  await page.goto("/?v=1&gs=b200&by=60d&odds=even");
+  const rows = page.locator(".layout-table tbody tr");
+  await expect(rows).toHaveCount(10);
+  const days = (row) => row.locator("td").first().textContent();
+  for (const row of await rows.all()) {
+    const text = await days(row);
+    expect(text.startsWith("late "), text).toBe(Number.parseFloat(text.replace("late ", "")) > 60);
+  }
+  await expect(page.locator(".layouts")).toContainText("Late: misses 60 days.");
+  await page.goto("/?v=1&gs=b200&nr=512");
+  await expect(rows).toHaveCount(10);
+  await expect(page.locator(".layouts .late:not(:empty)")).toHaveCount(0);
+});
+
+test("the card of the shown plan's GPU type is marked, whichever plan of it is shown", async ({ page }) => {
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  await expect(page.locator(".gpu-card.selected h2")).toHaveText(/B200/);
+  await expect(page.locator(".other-shown")).toHaveCount(0);
+  const chart = page.locator(".chart-keys");
+  await expect(chart.locator(".scatterlayer .trace").first()).toBeVisible();
+  await chart.focus();
+  // The first key only shows the cursor, at the shown plan.
+  for (const key of ["End", "End", "Enter"]) await page.keyboard.press(key);
+  await expect(page.locator(".other-shown")).toHaveText(/^Shown below: another plan, on [\d,]+ GPUs$/);
+  await expect(page.locator(".gpu-card.selected")).toHaveCount(1);
+  await expect(page.locator(".gpu-card.selected .other-shown")).toBeVisible();
+});
+
+test("on a phone the best card comes first, and the chart is as wide as the page", async ({ page }) => {
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.goto("/");
+  await expect(details(page)).toBeVisible();
+  const top = async (card) => (await card.boundingBox()).y;
+  const [first, second] = [cards(page).nth(0), cards(page).nth(1)];
+  await expect(page.locator(".gpu-card.best h2")).toHaveText(/B200/);
+  expect(await top(second)).toBeLessThan(await top(first));
+  await expect(second.locator(".range-key")).toHaveText(/^080 % rangedeadline\d+$/);
+  const chart = page.locator(".front .chart");
+  await expect(chart.locator(".scatterlayer .trace").first()).toBeVisible();
+  expect((await chart.locator(".nsewdrag").boundingBox()).width).toBeGreaterThan(250);
+  // Labels of the axis stay level.
+  for (const label of await chart.locator(".xtick text").all()) {
+    expect(await label.getAttribute("transform")).not.toContain("rotate(90");
+  }
 });
 
 test("a plan that was chosen is shared by its link", async ({ page, context }) => {

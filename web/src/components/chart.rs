@@ -15,7 +15,7 @@ use serde::Serialize as _;
 use serde_json::{Value, json};
 use serde_wasm_bindgen::Serializer;
 use std::sync::Arc;
-use trainplan_shared::units::{group_digits, one_decimal, short_seconds};
+use trainplan_shared::units::{group_digits, one_decimal, readable_days, short_seconds};
 use wasm_bindgen_futures::JsFuture;
 
 /// The content of a chart. It holds a function, so that each program contains only the kinds of charts that it draws.
@@ -33,15 +33,15 @@ type Draw = dyn Fn(&str, f64) -> TracesAndLayout + Send + Sync;
 type TracesAndLayout = (Vec<Value>, Value);
 
 impl Drawing {
-    /// Returns a drawing whose traces and layout are made from the colour of texts.
-    pub(crate) fn new(draw: impl Fn(&str) -> TracesAndLayout + Send + Sync + 'static) -> Drawing {
-        Drawing { draw: Arc::new(move |ink, _| draw(ink)), has_bars: false }
+    /// Returns a drawing whose traces and layout are made from the colour of texts and the width in pixels.
+    pub(crate) fn new(draw: impl Fn(&str, f64) -> TracesAndLayout + Send + Sync + 'static) -> Drawing {
+        Drawing { draw: Arc::new(draw), has_bars: false }
     }
 }
 
 impl From<LineChart> for Drawing {
     fn from(chart: LineChart) -> Drawing {
-        Drawing::new(move |ink| lines(&chart, ink))
+        Drawing::new(move |ink, _| lines(&chart, ink))
     }
 }
 
@@ -92,6 +92,8 @@ pub(crate) struct LineChart {
     y_log: bool,
     /// The range of y, if it is not that of the values.
     range: Option<(f64, f64)>,
+    /// Whether the values are days, which are written by a rule of their own.
+    has_days: bool,
 }
 
 /// The quantity on the x axis.
@@ -114,7 +116,12 @@ impl LineChart {
     fn new(lines: Vec<ChartLine>, x: XAxis, y_title: &str) -> LineChart {
         let (y_title, y_log) = (y_title.to_string(), false);
         let (mark, markers, levels, window, range) = (None, Vec::new(), Vec::new(), None, None);
-        LineChart { lines, mark, markers, levels, window, x, y_title, y_log, range }
+        LineChart { lines, mark, markers, levels, window, x, y_title, y_log, range, has_days: false }
+    }
+
+    /// Writes the values under the pointer as days, if they are.
+    pub(crate) fn of_days(self, has_days: bool) -> LineChart {
+        LineChart { has_days, ..self }
     }
 
     /// Returns a chart of the lines of a plot over steps.
@@ -190,9 +197,13 @@ pub(crate) struct ChartLine {
     pub(crate) is_level: bool,
 }
 
-// Contrast of at least 3:1 with the white and with the dark background.
-const COLOURS: [&str; 8] =
-    ["#2f7de1", "#dd6b20", "#16995a", "#c0399f", "#0891a8", "#d63c3c", "#8b5cf6", "#9a7209"];
+/// The colours of lines and parts: quieter than those of the GPU types, and none of them, so that a colour has one meaning on a
+/// page. They have a contrast of at least 3:1 with the white and with the dark background, and of 4.5:1 with black texts.
+pub(crate) const COLOURS: [&str; 8] =
+    ["#9b7bb8", "#7d8a1f", "#b0607a", "#2e8b7a", "#b58863", "#8c8c8c", "#5a9e3a", "#6b8fb5"];
+
+/// The colour of errors.
+const BAD: &str = "#d63c3c";
 
 // Dash and marker, so that lines differ not only by colour.
 const STYLES: [(&str, &str); 4] =
@@ -382,8 +393,32 @@ pub(crate) fn axis(title: &str) -> Value {
     json!({ "title": { "text": title }, "gridcolor": GRID, "zeroline": false, "automargin": true })
 }
 
+/// The width of a GPU count below an axis, with a gap, in pixels.
+const COUNT_WIDTH: f64 = 44.0;
+
+/// Makes an axis logarithmic, with ticks at powers of two that fit a chart of a width in pixels.
+pub(crate) fn count_gpus(axis: &mut Value, counts: impl Iterator<Item = f64>, width: f64) {
+    let (least, most) =
+        counts.fold((f64::INFINITY, 0.0_f64), |(least, most), count| (least.min(count), most.max(count)));
+    let powers = (0..24).map(|power| f64::from(1_u32 << power));
+    let powers: Vec<f64> = powers.filter(|power| (least..=most).contains(power)).collect();
+    let most = ((width / COUNT_WIDTH) as usize).max(1);
+    let ticks: Vec<f64> = powers.iter().copied().step_by(powers.len().div_ceil(most).max(1)).collect();
+    axis["type"] = "log".into();
+    if ticks.len() > 1 {
+        axis["ticktext"] = ticks.iter().map(|tick| short_count(*tick)).collect();
+        axis["tickvals"] = ticks.into();
+    }
+}
+
+/// Returns a power of two as people write GPU counts: `512`, `4k`.
+fn short_count(count: f64) -> String {
+    if count >= 1024.0 { format!("{}k", count / 1024.0) } else { count.to_string() }
+}
+
 fn lines(chart: &LineChart, ink: &str) -> (Vec<Value>, Value) {
     let hover = match chart.x {
+        XAxis::Gpus if chart.has_days => "%{text} at %{x} GPUs",
         XAxis::Gpus => "%{y:,.4~g} at %{x} GPUs",
         XAxis::Steps => "%{y:,.5~g} at step %{x}",
         XAxis::Time => "%{y:,.5~g} at %{x}",
@@ -396,9 +431,16 @@ fn lines(chart: &LineChart, ink: &str) -> (Vec<Value>, Value) {
             "marker": { "color": ink, "size": 15, "symbol": "circle-open", "line": { "width": 2 } },
         }));
     }
+    if chart.has_days {
+        let mark = chart.mark.iter().map(|mark| vec![mark.2]);
+        let values = chart.lines.iter().map(|line| line.points.iter().map(|point| point.1).collect());
+        for (trace, values) in traces.iter_mut().zip(values.chain(mark)) {
+            trace["text"] = values.into_iter().map(readable_days).collect();
+        }
+    }
     traces.extend(chart.markers.iter().filter(|markers| !markers.points.is_empty()).map(|markers| {
         let (x, y): (Vec<f64>, Vec<f64>) = markers.points.iter().copied().unzip();
-        let colour = if markers.is_bad { COLOURS[5] } else { ink };
+        let colour = if markers.is_bad { BAD } else { ink };
         json!({
             "type": "scatter", "mode": "markers", "name": markers.name, "x": x, "y": y,
             "hovertemplate": hover,
@@ -642,11 +684,46 @@ async fn load_plotly() -> Result<(), JsValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::components::gpu_mark::GpuMark;
+    use trainplan_shared::catalog::Catalog;
 
     fn plot_of(values: Vec<f64>) -> Plot {
         let steps = (0..values.len()).map(|step| step as f64).collect();
         let line = PlotLine { name: "run".into(), steps, values };
         Plot { lines: vec![line], ..Plot::default() }
+    }
+
+    #[test]
+    fn no_colour_is_that_of_a_gpu_type() {
+        for gpu in Catalog::embedded().gpus() {
+            assert!(!COLOURS.contains(&GpuMark::of(&gpu.id).colour), "{}", gpu.name);
+        }
+    }
+
+    #[test]
+    fn a_narrow_axis_has_fewer_gpu_counts() {
+        let texts = |width: f64| {
+            let mut x = axis("GPUs");
+            count_gpus(&mut x, [8.0, 72.0, 4096.0].into_iter(), width);
+            x["ticktext"].clone()
+        };
+        assert_eq!(texts(800.0), json!(["8", "16", "32", "64", "128", "256", "512", "1k", "2k", "4k"]));
+        assert_eq!(texts(300.0), json!(["8", "32", "128", "512", "2k"]));
+    }
+
+    #[test]
+    fn days_are_written_as_everywhere() {
+        let line = ChartLine {
+            name: "FP8".into(),
+            group: 0,
+            style: 0,
+            points: vec![(512.0, 44.1)],
+            is_level: false,
+        };
+        let chart =
+            LineChart::over_gpus(vec![line], "Days", true).with_mark(Some(("This plan".into(), 512.0, 9.5)));
+        let plot = plot(&chart.of_days(true).into(), "#000", 600.0);
+        assert_eq!([0, 1].map(|trace| plot["data"][trace]["text"][0].clone()), [json!("44"), json!("9.50")]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::table::plan_link;
 use super::{Benchmarks, CHART_X, CHART_Y, COLOUR};
-use crate::components::chart::{Chart, Drawing, axis, behind, legend_text};
+use crate::components::chart::{COLOURS, Chart, Drawing, axis, behind, count_gpus, legend_text};
 use crate::components::gpu_mark::GpuMark;
 use leptos::prelude::*;
 use serde_json::{Value, json};
@@ -25,14 +25,8 @@ enum Colour {
     Precision,
 }
 
-/// The colours and symbols of the precisions, so that they differ not only by colour.
-const PRECISION_MARKS: [(&str, &str); 5] = [
-    ("#2f7de1", "circle"),
-    ("#dd6b20", "diamond"),
-    ("#c0399f", "square"),
-    ("#0891a8", "triangle-up"),
-    ("#8b5cf6", "triangle-down"),
-];
+/// The symbols of the precisions, so that they differ not only by colour.
+const PRECISION_SYMBOLS: [&str; 5] = ["circle", "diamond", "square", "triangle-up", "triangle-down"];
 
 /// A point of the chart.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,7 +71,7 @@ pub(super) fn Scatter() -> impl IntoView {
         let (quantity, over, colour) = (quantity.get(), over.get(), colour.get());
         let points = points.get();
         let picked = state.picked.get();
-        Drawing::new(move |ink| scatter(&points, quantity, over, colour, picked, ink))
+        Drawing::new(move |ink, width| scatter(&points, quantity, over, colour, picked, (ink, width)))
     });
     let summary = Signal::derive(move || {
         let count = points.with(Vec::len);
@@ -192,7 +186,7 @@ fn group_mark(group: usize, colour: Colour) -> (&'static str, &'static str) {
             let GpuMark { colour, symbol, .. } = GpuMark::of(&Catalog::embedded().gpus()[group].id);
             (colour, symbol)
         }
-        Colour::Precision => PRECISION_MARKS[group],
+        Colour::Precision => (COLOURS[group], PRECISION_SYMBOLS[group]),
     }
 }
 
@@ -203,7 +197,7 @@ fn scatter(
     over: Over,
     colour: Colour,
     picked: Option<usize>,
-    ink: &str,
+    (ink, width): (&str, f64),
 ) -> (Vec<Value>, Value) {
     let mut types: Vec<usize> = points.iter().map(|point| point.gpu).collect();
     types.sort_unstable();
@@ -246,10 +240,7 @@ fn scatter(
     let mut x_axis = axis(if over == Over::Gpus { "GPUs" } else { "" });
     match over {
         Over::Gpus => {
-            x_axis["type"] = "log".into();
-            let ticks: Vec<f64> = (0..20).step_by(2).map(|power| f64::from(1_u32 << power)).collect();
-            x_axis["ticktext"] = ticks.iter().map(|tick| group_digits(*tick)).collect();
-            x_axis["tickvals"] = ticks.into();
+            count_gpus(&mut x_axis, points.iter().map(|point| point.gpus), width);
         }
         Over::GpuType => {
             x_axis["tickvals"] = (0..types.len()).collect();
@@ -296,7 +287,7 @@ mod tests {
             Over::GpuType,
             Colour::GpuType,
             Some(0),
-            "#000",
+            ("#000", 800.0),
         );
         assert_eq!(traces.last().map(|trace| &trace["showlegend"]), Some(&false.into()));
         assert_eq!(layout["xaxis"]["ticktext"].as_array().map(Vec::len), Some(traces.len() - 1));
@@ -306,7 +297,7 @@ mod tests {
     fn a_group_is_a_precision() {
         let points = points(BenchmarkQuantity::Mfu, Colour::Precision);
         let (traces, _) =
-            scatter(&points, BenchmarkQuantity::Mfu, Over::Gpus, Colour::Precision, None, "#000");
+            scatter(&points, BenchmarkQuantity::Mfu, Over::Gpus, Colour::Precision, None, ("#000", 800.0));
         let names: Vec<&str> = traces.iter().filter_map(|trace| trace["name"].as_str()).collect();
         assert_eq!(names, ["BF16", "FP8", "MXFP8", "NVFP4", "FP8 or NVFP4"]);
     }

@@ -68,4 +68,5 @@ fn chart(measured: &[ScalingSeries], quantity: Quantity) -> LineChart {
         }
     });
     LineChart::over_gpus(lines.collect(), quantity.axis(), quantity.spans_decades())
+        .of_days(quantity == Quantity::Days)
 }

@@ -19,10 +19,10 @@ pub(super) struct Sort {
     descending: bool,
 }
 
-/// Best tokens per second and GPU first.
+/// Best MFU first: it compares models of all sizes, where tokens per second would list the smallest models first.
 impl Default for Sort {
     fn default() -> Sort {
-        Sort { column: BenchmarkColumn::TokensPerGpu, descending: true }
+        Sort { column: BenchmarkColumn::Mfu, descending: true }
     }
 }
 
@@ -161,7 +161,7 @@ fn benchmark_row(row: &Benchmark, place: usize, state: Benchmarks) -> AnyView {
                 let url = row.source_url().unwrap_or_default().to_string();
                 let name = format!("Source: {text}");
                 view! {
-                    <td data-label=title class="source"><a href=url rel="external noreferrer" aria-label=name>{text}</a></td>
+                    <td data-label=title class="origin-cell"><a href=url rel="external noreferrer" aria-label=name>{text}</a></td>
                 }
                 .into_any()
             }

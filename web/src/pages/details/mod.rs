@@ -121,7 +121,9 @@ impl Plan {
         });
         let problems = Memo::new(move |_| {
             let mut problems = spec.with(typing_problems);
-            problems.extend(scenario.with(|scenario| scenario.as_ref().err().cloned().unwrap_or_default()));
+            let mut invalid = scenario.with(|scenario| scenario.as_ref().err().cloned().unwrap_or_default());
+            spec.with(|spec| spec.prefer_fitting(&mut invalid));
+            problems.append(&mut invalid);
             // The launch panel shows which scenario fields a release refuses: such a scenario can still be
             // planned.
             let launched = calculator.launch.latest();

@@ -153,7 +153,9 @@ fn chart(lines: &[ScalingLine], quantity: Quantity, mark: Option<(String, f64, f
         points: line.points.iter().map(|(gpus, value)| (f64::from(*gpus), *value)).collect(),
         is_level: false,
     });
-    LineChart::over_gpus(lines.collect(), quantity.axis(), quantity.spans_decades()).with_mark(mark)
+    LineChart::over_gpus(lines.collect(), quantity.axis(), quantity.spans_decades())
+        .of_days(quantity == Quantity::Days)
+        .with_mark(mark)
 }
 
 /// Returns the title without model and GPU, which the page's heading names.

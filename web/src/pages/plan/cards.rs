@@ -108,7 +108,7 @@ pub(super) fn Answer() -> impl IntoView {
                 <p>
                     {move || match has_problems() && !is_empty() {
                         true => view! { <strong class="outdated">"Correct the marked field. Until then, this answers the last valid question."</strong> }.into_any(),
-                        false => view! { {shown.get().rest} " " {search_own} {back} " " <small>{assumptions}</small> }.into_any(),
+                        false => view! { {shown.get().rest} " " {search_own} {back} }.into_any(),
                     }}
                 </p>
                 <LockChips />
@@ -122,6 +122,7 @@ pub(super) fn Answer() -> impl IntoView {
                     </div></div>
                 }).collect_view()}
             </div>
+            <small>{assumptions}</small>
         </section>
     }
 }
@@ -166,13 +167,13 @@ fn Card(index: usize) -> impl IntoView {
     });
     let count = Memo::new(move |_| findings.with(|findings| findings.offers.len()));
     let spans = move || [2, 3, 4].map(|most| card_span(index, count.get(), most).to_string()).join(" ");
-    let is_selected = move || {
-        let best = offer.with(|offer| offer.answer.as_ref().and_then(|answer| answer.plan.clone()));
-        best.is_some_and(|best| plan.is_shown(&best))
-    };
+    let is_best = move || findings.with(|findings| findings.best() == Some(index));
+    // Also if it shows another plan of this GPU type than the best one.
+    let is_selected = move || offer.with(|offer| shown_gpus(plan, &offer.gpu.id).is_some());
     view! {
         <article
             class="gpu-card"
+            class:best=is_best
             class:selected=is_selected
             style:--series=move || offer.with(|offer| GpuMark::of(&offer.gpu.id).colour)
             data-spans=spans
@@ -278,6 +279,14 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
     let (energy, energy_spread) = energy_range(found.mwh);
     let is_shown = move || plan.is_shown(&shown);
     let is_pressed = is_shown.clone();
+    let other_shown = {
+        let (gpu, best) = (offer.gpu.id.clone(), found.clone());
+        move || {
+            let gpus = shown_gpus(plan, &gpu).filter(|_| !plan.is_shown(&best))?;
+            let text = format!("Shown below: another plan, on {} GPUs", group_digits(gpus.into()));
+            Some(view! { <p class="other-shown">{text}</p> })
+        }
+    };
     view! {
         {head(Some(found.trust))}
         <div class="card-columns">
@@ -310,6 +319,7 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
         <Changes changes=answer.changes.clone() />
         {found.cautions().into_iter().map(|caution| view! { <p class="missed">{caution}</p> }).collect_view()}
         <div class="card-foot">
+            {other_shown}
             <p class="layout-line">{unbroken(&format!("{} · {}", found.precision, found.layout))}</p>
             <SaveButton gpu=offer.gpu.id.clone() plan=found.clone() />
             <button
@@ -326,6 +336,14 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
             </button>
         </div>
     }.into_any()
+}
+
+/// Returns the number of GPUs of the shown plan, if it runs on the GPU type.
+fn shown_gpus(plan: Planner, gpu: &str) -> Option<u32> {
+    plan.state.scenario.with(|scenario| {
+        let scenario = scenario.as_ref().ok().filter(|scenario| scenario.gpu.id == gpu)?;
+        Some(scenario.layout.gpus())
+    })
 }
 
 /// Returns the fastest measured run of the model on the GPU type.
@@ -381,6 +399,12 @@ fn Days(days: Spread, goal: AskedGoal, longest: f64) -> impl IntoView {
                 <span class="span" style:left=share(days.low) style:width=share(days.high - days.low)></span>
                 <span class="mid" style:left=share(days.mid)></span>
                 {limit.map(|limit| view! { <span class="limit" style:left=share(limit)></span> })}
+            </div>
+            <div class="range-key">
+                <span>"0"</span>
+                <span class="of-span">"80 % range"</span>
+                {limit.map(|_| view! { <span class="of-limit">"deadline"</span> })}
+                <span>{readable_days(longest)}</span>
             </div>
             {limit.map(|limit| view! { <small>{in_time(days, limit)}</small> })}
         </div>

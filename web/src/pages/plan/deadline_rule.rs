@@ -2,6 +2,7 @@
 
 use super::Planner;
 use super::plan_chart::log10;
+use super::verdict::limit_text;
 use crate::components::chart::ChartFrame;
 use leptos::ev::{Event, KeyboardEvent, PointerEvent};
 use leptos::html::{Div, Span};
@@ -10,7 +11,7 @@ use leptos::wasm_bindgen::JsCast;
 use leptos::wasm_bindgen::closure::Closure;
 use leptos::web_sys::HtmlElement;
 use trainplan_shared::field::Field;
-use trainplan_shared::units::{readable_days, significant};
+use trainplan_shared::units::significant;
 
 /// The step of Page Up and Page Down, in days.
 const LARGE_STEP: f64 = 10.0;
@@ -85,7 +86,7 @@ pub(super) fn DeadlineRule(
         let (is_shown, frame) = (deadline.get().is_some(), frame.get());
         rule.set_hidden(!is_shown || frame.is_none());
         let (Some(frame), true) = (frame, is_shown) else { return };
-        let text = format!("{} days", readable_days(days()));
+        let text = limit_text(days());
         let end = |exponent: f64| format!("{:.0}", power_of_ten(exponent));
         for (name, value) in [
             ("aria-valuemin", end(frame.y.0)),

@@ -6,7 +6,7 @@ use super::deadline_rule::DeadlineRule;
 use super::findings::Findings;
 use super::plan_chart::{ChartCursor, CursorStep, PlanChart, PlanLine, PlanPoint};
 use super::state::Y_KEY;
-use super::verdict::{cost_texts, energy_range, money};
+use super::verdict::{cost_texts, energy_range, limit_text, money};
 use crate::components::chart::{Chart, ChartFrame, png};
 use crate::components::copy::save_address;
 use crate::components::gpu_mark::{GpuMark, GpuSign};
@@ -288,9 +288,7 @@ fn chart(findings: &Findings, quantity: FrontQuantity, shown: Option<(String, u3
         .map(with_marked_ends)
         .collect();
     let limit = match (findings.goal(), quantity) {
-        (AskedGoal::Deadline(days), FrontQuantity::Days) => {
-            Some((days, format!("{} days", readable_days(days))))
-        }
+        (AskedGoal::Deadline(days), FrontQuantity::Days) => Some((days, limit_text(days))),
         (_, FrontQuantity::Cost) => findings.budget().map(|budget| (budget, money(budget, currency))),
         _ => None,
     };

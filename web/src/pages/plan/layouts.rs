@@ -5,9 +5,9 @@ use super::findings::OfferFindings;
 use super::saved::SaveButton;
 use super::state::ORDER_KEY;
 use super::trust::{TrustText, trust_text};
-use super::verdict::{cost_texts, unbroken};
+use super::verdict::{cost_texts, limit_text, unbroken};
 use crate::components::gpu_mark::{GpuMark, GpuSign};
-use crate::message::search::FoundPlan;
+use crate::message::search::{AskedGoal, FoundPlan, Spread};
 use leptos::prelude::*;
 use std::cmp::Ordering;
 use trainplan_shared::estimate::MemoryVerdict;
@@ -70,24 +70,44 @@ struct LayoutRow {
     gpu: String,
     plan: FoundPlan,
     recipe: Option<String>,
+    late: Option<Lateness>,
+}
+
+/// How a plan misses a deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lateness {
+    /// It is expected to miss it.
+    Expected,
+    /// Only the slow end of its range misses it, but must not.
+    AtSlowEnd,
+}
+
+/// A deadline in days, and whether the slow end of a plan's range must meet it.
+type Deadline = (f64, bool);
+
+/// Returns how a plan misses a deadline; none if it meets it as often as it must.
+fn lateness(days: Spread, (limit, is_by_slow_end): Deadline) -> Option<Lateness> {
+    match days.mid > limit {
+        true => Some(Lateness::Expected),
+        false => (is_by_slow_end && days.high > limit).then_some(Lateness::AtSlowEnd),
+    }
 }
 
 /// Returns the rows in an order, the published layout among them.
-fn rows(offer: &OfferFindings, column: Option<LayoutColumn>) -> Vec<LayoutRow> {
+fn rows(offer: &OfferFindings, column: Option<LayoutColumn>, deadline: Option<Deadline>) -> Vec<LayoutRow> {
     let Some(answer) = &offer.answer else { return Vec::new() };
     let published = answer.published.as_ref();
     let is_published = |plan: &FoundPlan| published.filter(|(_, own)| own.query == plan.query);
-    let mut rows: Vec<LayoutRow> = answer
-        .layouts
-        .iter()
-        .map(|plan| LayoutRow {
-            gpu: offer.gpu.id.clone(),
-            recipe: is_published(plan).map(|(id, _)| id.clone()),
-            plan: plan.clone(),
-        })
-        .collect();
+    let row = |plan: &FoundPlan, recipe: Option<&String>| LayoutRow {
+        gpu: offer.gpu.id.clone(),
+        recipe: recipe.cloned(),
+        late: deadline.and_then(|deadline| lateness(plan.days, deadline)),
+        plan: plan.clone(),
+    };
+    let mut rows: Vec<LayoutRow> =
+        answer.layouts.iter().map(|plan| row(plan, is_published(plan).map(|(id, _)| id))).collect();
     if let Some((id, plan)) = published.filter(|_| rows.iter().all(|row| row.recipe.is_none())) {
-        rows.push(LayoutRow { gpu: offer.gpu.id.clone(), plan: plan.clone(), recipe: Some(id.clone()) });
+        rows.push(row(plan, Some(id)));
     }
     if let Some(column) = column {
         rows.sort_by(|one, other| column.order(&one.plan, &other.plan));
@@ -120,8 +140,16 @@ pub(super) fn Layouts() -> impl IntoView {
         let id = plan.address.own(ORDER_KEY);
         LayoutColumn::ALL.into_iter().find(|column| column.id() == id)
     });
+    let deadline = Memo::new(move |_| {
+        findings.with(|findings| match findings.goal() {
+            AskedGoal::Deadline(limit) => Some((limit, findings.is_by_slow_end())),
+            AskedGoal::Budget(_) | AskedGoal::Open => None,
+        })
+    });
     let rows = Memo::new(move |_| {
-        offer.with(|offer| offer.as_ref().map_or(Vec::new(), |offer| rows(offer, column.get())))
+        offer.with(|offer| {
+            offer.as_ref().map_or(Vec::new(), |offer| rows(offer, column.get(), deadline.get()))
+        })
     });
     let precision = Memo::new(move |_| rows.with(|rows| common_precision(rows)));
     let title = move || {
@@ -140,6 +168,17 @@ pub(super) fn Layouts() -> impl IntoView {
         findings
             .with(|findings| findings.asked.as_ref().map_or(String::new(), |asked| asked.currency.clone()))
     });
+    // What the marks of late rows mean.
+    let marks = move || {
+        let (limit, _) = deadline.get()?;
+        let has = |late: Lateness| rows.with(|rows| rows.iter().any(|row| row.late == Some(late)));
+        let limit = limit_text(limit);
+        let late = if has(Lateness::Expected) { format!(" Late: misses {limit}.") } else { String::new() };
+        Some(match has(Lateness::AtSlowEnd) {
+            true => format!("{late} Late?: only its slow end misses {limit}."),
+            false => late,
+        })
+    };
     // The number of GPUs of the table, and that of the shown plan, if they differ.
     let others = Memo::new(move |_| {
         let shown = plan.state.scenario.with(|scenario| {
@@ -210,7 +249,7 @@ pub(super) fn Layouts() -> impl IntoView {
                     </tbody>
                 </table>
             </div>
-            <p><small>"Layouts within 1 % of each other are ordered by confidence, then the simplest comes first."</small></p>
+            <p><small>"Layouts within 1 % of each other are ordered by confidence, then the simplest comes first." {marks}</small></p>
             {move || counts().map(|(text, reasons)| view! {
                 <details>
                     <summary>{text}</summary>
@@ -224,10 +263,14 @@ pub(super) fn Layouts() -> impl IntoView {
 #[component]
 fn Row(row: LayoutRow, precision: Memo<Option<String>>, currency: Memo<String>) -> impl IntoView {
     let plan = Planner::of_page();
-    let LayoutRow { gpu, plan: found, recipe } = row;
+    let LayoutRow { gpu, plan: found, recipe, late } = row;
     let (shown, kept) = (found.clone(), found.clone());
     let is_shown = Memo::new(move |_| plan.is_shown(&shown));
     let query = found.query.clone();
+    let late = late.map(|late| match late {
+        Lateness::Expected => "late ",
+        Lateness::AtSlowEnd => "late? ",
+    });
     let TrustText { class, word, why } = trust_text(found.trust);
     let by_button = query.clone();
     view! {
@@ -243,7 +286,7 @@ fn Row(row: LayoutRow, precision: Memo<Option<String>>, currency: Memo<String>) 
                 {recipe.map(|recipe| view! { <span class="tag" title=recipe>"Published layout"</span> })}
             </th>
             <td class="number">
-                {readable_days(found.days.mid)} " "
+                <span class="late">{late}</span> {readable_days(found.days.mid)} " "
                 <small>{readable_range((found.days.low, found.days.high), readable_days)}</small>
             </td>
             <td class="number">
@@ -266,18 +309,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_plan_is_late_as_the_question_asks() {
+        let days = Spread { low: 50.0, mid: 58.0, high: 66.0 };
+        assert_eq!(lateness(days, (70.0, true)), None);
+        assert_eq!(lateness(days, (60.0, false)), None);
+        assert_eq!(lateness(days, (60.0, true)), Some(Lateness::AtSlowEnd));
+        assert_eq!(lateness(days, (55.0, false)), Some(Lateness::Expected));
+    }
+
+    #[test]
     fn the_published_layout_is_marked_or_added() {
         let mut findings = answered(&[("H100", Some(plan(64, 60.0, 4e6)))]);
         let of = |query: &str, days: f64| FoundPlan { query: query.into(), ..plan(64, days, 4e6) };
         let answer = findings.offers[0].answer.as_mut().unwrap();
         answer.layouts = vec![of("a", 60.0), of("b", 58.0)];
         answer.published = Some(("recipe".into(), of("c", 70.0)));
-        let all = rows(&findings.offers[0], Some(LayoutColumn::Days));
+        let all = rows(&findings.offers[0], Some(LayoutColumn::Days), Some((60.0, false)));
         let queries: Vec<&str> = all.iter().map(|row| row.plan.query.as_str()).collect();
         assert_eq!(queries, ["b", "a", "c"]);
         assert_eq!(all[2].recipe.as_deref(), Some("recipe"));
+        assert_eq!(all.iter().map(|row| row.late.is_some()).collect::<Vec<_>>(), [false, false, true]);
         findings.offers[0].answer.as_mut().unwrap().published = Some(("recipe".into(), of("a", 60.0)));
-        let all = rows(&findings.offers[0], None);
+        let all = rows(&findings.offers[0], None, None);
         assert_eq!((all.len(), all[0].recipe.is_some()), (2, true));
     }
 }

@@ -1,6 +1,6 @@
 //! The drawing of all plans: GPUs against days, cost or energy, with a line and a band for each GPU type.
 
-use crate::components::chart::{Drawing, axis, legend_text};
+use crate::components::chart::{Drawing, axis, count_gpus, legend_text};
 use crate::components::gpu_mark::GpuMark;
 use serde_json::{Value, json};
 
@@ -133,13 +133,16 @@ pub(super) struct PlanPoint {
 
 impl From<PlanChart> for Drawing {
     fn from(chart: PlanChart) -> Drawing {
-        Drawing::new(move |ink| plans(&chart, ink))
+        Drawing::new(move |ink, width| plans(&chart, ink, width))
     }
 }
 
+/// The width below which a chart spends no margin on the title of its y axis, in pixels.
+const NARROW: f64 = 480.0;
+
 /// Returns lines with bands, both axes logarithmic, each line with its name at its end. Texts have no bold parts: Plotly would
 /// add inline styles for them, which the content security policy forbids.
-fn plans(chart: &PlanChart, ink: &str) -> (Vec<Value>, Value) {
+fn plans(chart: &PlanChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
     let mut traces = Vec::new();
     for line in &chart.lines {
         let colour = line.mark.colour;
@@ -181,21 +184,16 @@ fn plans(chart: &PlanChart, ink: &str) -> (Vec<Value>, Value) {
             },
         }));
     }
-    let (mut x, mut y) = (axis("GPUs"), axis(&chart.y_title));
+    let is_narrow = width < NARROW;
+    let (mut x, mut y) = (axis("GPUs"), axis(if is_narrow { "" } else { &chart.y_title }));
     for axis in [&mut x, &mut y] {
         axis["type"] = "log".into();
         axis["dtick"] = "D2".into();
         axis["tickformat"] = "~s".into();
     }
-    let points = || chart.lines.iter().flat_map(|line| &line.points);
-    let mut ticks: Vec<f64> = (0..24).map(|power| f64::from(1_u32 << power)).collect();
-    ticks.retain(|tick| {
-        points().any(|point| point.gpus <= *tick) && points().any(|point| point.gpus >= *tick)
-    });
-    if ticks.len() > 1 {
-        x["tickvals"] = ticks.iter().copied().collect();
-        x["ticktext"] = ticks.iter().map(|tick| short_count(*tick)).collect();
-    }
+    // Its title would double the margin, even without a text.
+    y["automargin"] = (!is_narrow).into();
+    count_gpus(&mut x, chart.lines.iter().flat_map(|line| &line.points).map(|point| point.gpus), width);
     x["showspikes"] = true.into();
     x["spikemode"] = "across".into();
     x["spikethickness"] = (-1).into();
@@ -211,6 +209,12 @@ fn plans(chart: &PlanChart, ink: &str) -> (Vec<Value>, Value) {
             })
         })
         .collect();
+    if is_narrow {
+        notes.push(json!({
+            "text": legend_text(&chart.y_title), "xref": "paper", "x": 0, "xanchor": "left", "yref": "paper", "y": 1,
+            "yanchor": "bottom", "showarrow": false,
+        }));
+    }
     let mut shapes = Vec::new();
     if let Some((limit, label)) = &chart.limit {
         shapes.push(json!({
@@ -224,8 +228,11 @@ fn plans(chart: &PlanChart, ink: &str) -> (Vec<Value>, Value) {
             }));
         }
     }
+    // The labels at the ends of the lines need no margin: Plotly makes the axis longer for them.
+    let (left, top) = if is_narrow { (40, 24) } else { (56, 12) };
+    let margin = json!({ "l": left, "r": 12, "t": top, "b": 44 });
     let layout = json!({
-        "xaxis": x, "yaxis": y, "hovermode": "x unified", "margin": { "l": 56, "r": 72, "t": 12, "b": 44 },
+        "xaxis": x, "yaxis": y, "hovermode": "x unified", "margin": margin,
         "shapes": shapes, "annotations": notes, "showlegend": false,
     });
     (traces, layout)
@@ -240,11 +247,6 @@ fn symbol(line: &PlanLine, point: &PlanPoint) -> Value {
 #[expect(clippy::disallowed_methods, reason = "the place of a label, not a result")]
 pub(super) fn log10(value: f64) -> f64 {
     value.max(f64::MIN_POSITIVE).log10()
-}
-
-/// Returns a power of two as people write GPU counts: `512`, `4k`.
-fn short_count(count: f64) -> String {
-    if count >= 1024.0 { format!("{}k", count / 1024.0) } else { count.to_string() }
 }
 
 /// The height of a label, and that of the axes, in pixels: about as they are drawn.
@@ -316,7 +318,7 @@ mod tests {
     fn only_points_with_a_marker_are_drawn_as_such() {
         let mut shown = line(&[(64.0, 90.0), (72.0, 80.0)]);
         shown.points[0].has_marker = true;
-        let (traces, _) = plans(&PlanChart { lines: vec![shown], ..PlanChart::default() }, "#000");
+        let (traces, _) = plans(&PlanChart { lines: vec![shown], ..PlanChart::default() }, "#000", 800.0);
         assert_eq!(traces[1]["marker"]["opacity"], json!([1, 0]));
     }
 

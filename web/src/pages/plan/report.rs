@@ -50,7 +50,9 @@ pub(super) fn ReportHead() -> impl IntoView {
             let currency = findings.asked.as_ref().map_or("", |asked| asked.currency.as_str());
             let prices = findings.offers.iter().filter_map(|offer| {
                 let price = price_text(&offer.gpu, currency)?;
-                Some(format!("{} {price}", offer.gpu.name))
+                let source = offer.gpu.price_source.as_ref();
+                let source = source.map_or("yours".to_string(), |source| format!("assumed: {source}"));
+                Some(format!("{} {price} ({source})", offer.gpu.name))
             });
             prices.collect::<Vec<_>>().join("; ")
         })
@@ -89,4 +91,17 @@ pub(super) fn ReportHead() -> impl IntoView {
             <p><small>{link}</small></p>
         </div>
     }
+}
+
+/// What the plans assume, below the printed report.
+#[component]
+pub(super) fn ReportAssumptions() -> impl IntoView {
+    let findings = Planner::of_page().search.findings;
+    let lines = move || {
+        findings.with(|findings| {
+            let lines = findings.asked.iter().flat_map(|asked| asked.assumptions.clone());
+            lines.map(|line| view! { <p>{line}</p> }).collect_view()
+        })
+    };
+    view! { <div class="printed assumptions"><h2>"Assumptions"</h2>{lines}</div> }
 }

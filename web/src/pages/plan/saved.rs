@@ -130,8 +130,7 @@ impl PlanFact {
             PlanFact::Days => {
                 let days = plan.days;
                 let range = readable_range((days.low, days.high), readable_days);
-                // As many digits as the differences need: plans side by side are often less than a day apart.
-                format!("{} ({range})", readable(days.mid))
+                format!("{} ({range})", readable_days(days.mid))
             }
             PlanFact::Cost => plan.cost.map_or("–".into(), |cost| {
                 let (cost, range) = cost_texts(cost, &saved.currency);
