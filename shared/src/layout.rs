@@ -135,6 +135,11 @@ impl Layout {
     pub fn split(&self) -> &PipelineSplit {
         &self.split
     }
+    /// Whether layers are divided evenly, however the split is written.
+    pub(crate) fn is_even(&self) -> bool {
+        let layers = self.stages.iter().sum();
+        self.split == PipelineSplit::Even || self.stages == even_stages(layers, self.pp, self.vp)
+    }
     /// Returns the layers of each stage, first to last.
     pub fn stages(&self) -> &[u32] {
         &self.stages

@@ -1,8 +1,9 @@
 //! Training options: recomputation, sharding, overlap and the software.
 
+use crate::architecture::Architecture;
 use crate::choices::choices;
 use crate::cluster_factors::ClusterFactors;
-use crate::stack::Software;
+use crate::stack::{CudaGraphs, Software};
 
 /// The options of a training run other than layout and batch.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -57,6 +58,20 @@ impl Default for TrainingOptions {
 }
 
 impl TrainingOptions {
+    /// Returns whether tensor parallelism divides the sequence outside matrix multiplications.
+    pub fn shares_sequence(&self) -> bool {
+        self.sequence_parallel.unwrap_or(self.software.properties().sequence_parallel)
+    }
+
+    /// Returns whether CUDA graphs launch the kernels of a model.
+    pub fn uses_cuda_graphs(&self, architecture: &Architecture) -> bool {
+        self.cuda_graphs.unwrap_or(match self.software.properties().cuda_graphs {
+            CudaGraphs::All => true,
+            CudaGraphs::Dense => architecture.moe.is_none(),
+            CudaGraphs::None => false,
+        })
+    }
+
     /// Returns whether the exchange between experts overlaps with another micro batch. This needs an interleaved
     /// pipeline, for which recipes of Megatron-Bridge turn it on.
     pub fn hides_experts(&self, interleaved: bool) -> bool {

@@ -442,6 +442,8 @@ fn address(reference: &str) -> String {
 mod tests {
     use super::super::parse;
     use super::*;
+    use crate::estimate::{Estimate, EvidenceKind};
+    use std::collections::BTreeSet;
 
     #[test]
     fn the_file_follows_from_the_other_files() {
@@ -479,6 +481,20 @@ mod tests {
         for (row, spec) in open {
             let scenario = spec.scenario().unwrap_or_else(|problems| panic!("{}: {problems:?}", row.id));
             assert_eq!((scenario.layout.gpus(), scenario.batch.gbs()), (row.gpus, row.gbs), "{}", row.id);
+            count += 1;
+        }
+        assert!(count > 600, "{count}");
+    }
+
+    #[test]
+    fn a_run_that_opens_exactly_is_its_own_evidence() {
+        let fitted = measurements::embedded().iter().filter(|row| row.is_for_fitting() && !row.is_tiny());
+        let fitted: BTreeSet<&str> = fitted.map(|row| &*row.id).collect();
+        let rows = parse(include_str!("../../data/benchmarks.csv")).unwrap();
+        let mut count = 0;
+        for row in rows.iter().filter(|row| fitted.contains(&*row.id) && !row.is_approximate) {
+            let Some(scenario) = row.spec().and_then(|spec| spec.scenario().ok()) else { continue };
+            assert_eq!(Estimate::of(&scenario).evidence.kind, EvidenceKind::Published, "{}", row.id);
             count += 1;
         }
         assert!(count > 600, "{count}");

@@ -299,7 +299,8 @@ const CONSTANTS_HEAD: &str = "\
 const ANCHORS_HEAD: &str = "\
 # Published runs that correct the model. `shape` and `gpu` are hashes of the architecture and of the GPU type. `place`: GPUs,
 # TP, PP, CP, EP, expert TP, virtual pipeline, micro batch, gradient accumulation, sequence length, layers, recomputation (0 to
-# 2), FSDP. `pull` is the run's weight. Written by `trainplan calibrate`.
+# 2), FSDP. `settings` is a hash of what else differs from the software's defaults. `pull` is the run's weight. Written by
+# `trainplan calibrate`.
 ";
 
 const ANCHOR_RUNS_HEAD: &str = "\
@@ -337,10 +338,10 @@ fn constants_file(all: &[Constant], values: &[f64]) -> String {
 fn anchors_file(anchors: &Anchors) -> String {
     let mut text = String::from(ANCHORS_HEAD);
     let rows = anchors.runs().iter().map(|run| {
-        let [shape, gpu, dtype, stack, place] = run.features.cells();
-        [shape, gpu, dtype, stack, place, five(run.weight)]
+        let [shape, gpu, dtype, stack, place, settings] = run.features.cells();
+        [shape, gpu, dtype, stack, place, settings, five(run.weight)]
     });
-    text += &table(["shape", "gpu", "dtype", "stack", "place", "pull"], rows);
+    text += &table(["shape", "gpu", "dtype", "stack", "place", "settings", "pull"], rows);
     text
 }
 

@@ -19,7 +19,7 @@ pub struct Evidence {
     pub modelled_s: f64,
     /// Factor by which measurements correct the physical model.
     pub correction: f64,
-    /// The nearest of those measurements, nearest first.
+    /// All of those on the scenario's GPU type, then the nearest of the others; each part nearest first.
     pub anchors: Vec<Anchor>,
 }
 
@@ -62,7 +62,9 @@ impl EvidenceKind {
 pub struct Anchor {
     /// Its layout in one line: `TP 4 · PP 2 · MBS 1`.
     pub layout: String,
-    /// How much it has in common with the scenario, from 0 to 1.
+    /// How close it is to the scenario.
+    pub closeness: Closeness,
+    /// How much its error has in common with that of the scenario's prediction, from 0 to 1.
     pub likeness: f64,
     /// Its records: one, or one for each software with which it was measured.
     pub records: Vec<Record>,
@@ -73,6 +75,7 @@ pub struct Anchor {
 struct NamedAnchor {
     /// Model, GPUs, precision and layout of the measured run, for display.
     what: String,
+    closeness: Closeness,
     likeness: f64,
     /// Its measurements: once, or once for each release that measured it.
     runs: Vec<MeasuredRun>,
@@ -81,7 +84,7 @@ struct NamedAnchor {
 impl From<Anchor> for NamedAnchor {
     fn from(anchor: Anchor) -> NamedAnchor {
         let runs = anchor.runs().cloned().collect();
-        NamedAnchor { what: anchor.what(), likeness: anchor.likeness, runs }
+        NamedAnchor { what: anchor.what(), closeness: anchor.closeness, likeness: anchor.likeness, runs }
     }
 }
 
@@ -139,13 +142,18 @@ pub struct MeasuredRun {
 }
 
 choices! {
-    /// How close a measured run is to a scenario.
+    /// How close a measured run is to a scenario, closest first.
     Closeness {
-        /// The same layout.
+        /// The same run: software, layout, batch, precision and every other setting agree.
         Same "same" "same layout",
-        /// The same GPU and precision in a similar layout.
+        /// The same layout and software, with other settings: the pipeline split, overlap, recomputed modules, or the speed
+        /// of the user's cluster.
+        OtherSettings "other_settings" "same layout, other settings",
+        /// The same GPU, precision and software in a similar layout.
         Similar "similar" "similar layout",
-        /// Another GPU, another precision or a layout that is far away.
+        /// The same layout with other software.
+        OtherSoftware "other_software" "same layout, other software",
+        /// Another GPU or precision, or a layout that is far away.
         Distant "distant" "distant",
     }
 }
@@ -163,16 +171,6 @@ impl Anchor {
     /// Returns its measurements.
     pub fn runs(&self) -> impl Iterator<Item = &MeasuredRun> {
         self.records.iter().flat_map(|record| &record.configuration().runs)
-    }
-
-    /// Returns how close the run is to the scenario.
-    pub fn closeness(&self) -> Closeness {
-        match self.likeness {
-            // Rounding may take a little from the likeness of equal runs.
-            0.999.. => Closeness::Same,
-            SIMILAR.. => Closeness::Similar,
-            _ => Closeness::Distant,
-        }
     }
 
     /// Returns the least and the largest held-out error of its measurements; none if no prediction was judged on them.
@@ -199,7 +197,7 @@ impl Anchor {
         if more > 0 {
             releases += &format!(" and {more} more");
         }
-        let (what, closeness) = (self.what(), self.closeness().title());
+        let (what, closeness) = (self.what(), self.closeness.title());
         let held_out = match self.held_out_errors() {
             None => String::new(),
             Some((low, high)) if signed_percent(low) == signed_percent(high) => {
@@ -231,8 +229,13 @@ impl Evidence {
     /// Returns the held-out error of the scenario's own run, as measured by a release; none if that release did not measure the
     /// scenario.
     pub fn held_out_error(&self, release: &str) -> Option<f64> {
-        let mut own = self.anchors.iter().filter(|anchor| anchor.closeness() == Closeness::Same);
+        let mut own = self.anchors.iter().filter(|anchor| anchor.closeness == Closeness::Same);
         own.find_map(|anchor| anchor.runs().find(|run| run.release == release)?.held_out_error)
+    }
+
+    /// Whether a measured run is that close.
+    fn is_near(&self, closeness: Closeness) -> bool {
+        self.anchors.iter().any(|anchor| anchor.closeness == closeness)
     }
 
     /// Returns how far the prediction can be trusted.
@@ -255,6 +258,10 @@ impl Evidence {
                     "High confidence: this exact layout was measured with this software. Measurements {estimate}."
                 )
             }
+            Confidence::Medium if self.is_near(Closeness::OtherSettings) => format!(
+                "Medium confidence: this layout was measured with this software, but with other settings, such as the \
+                 pipeline split, overlap or recomputed modules. Measurements {estimate}."
+            ),
             Confidence::Medium => format!(
                 "Medium confidence: the same model was measured on this GPU, with this software and precision, in \
                  similar layouts. They {estimate}."
@@ -277,7 +284,8 @@ mod tests {
     use super::*;
 
     fn evidence(kind: EvidenceKind, correction: f64, anchors: usize) -> Evidence {
-        let anchor = Anchor { layout: "MBS 1".to_string(), likeness: 1.0, records: Vec::new() };
+        let layout = "MBS 1".to_string();
+        let anchor = Anchor { layout, closeness: Closeness::Same, likeness: 1.0, records: Vec::new() };
         Evidence { kind, modelled_s: 1.0, correction, anchors: vec![anchor; anchors] }
     }
 
@@ -307,7 +315,8 @@ mod tests {
         let anchor = |likeness, runs| {
             let what = "Llama 3.1 8B on 8 H100, BF16".to_string();
             let record = Record::Own(MeasuredConfiguration { what, runs });
-            Anchor { layout: "MBS 1".to_string(), likeness, records: vec![record] }
+            let closeness = if likeness < 1.0 { Closeness::Distant } else { Closeness::Same };
+            Anchor { layout: "MBS 1".to_string(), closeness, likeness, records: vec![record] }
         };
         let one = anchor(1.0, vec![run("Megatron-Bridge 26.06", 0.031)]);
         assert_eq!(

@@ -2,7 +2,10 @@
 
 use super::Covariance;
 use crate::architecture::Architecture;
+use crate::cluster_factors::ClusterFactor;
 use crate::estimate::Inputs;
+use crate::estimate::evidence::{Closeness, SIMILAR};
+use crate::options::{Modules, Recompute, TrainingOptions};
 use crate::precision::Dtype;
 use crate::stack::Stack;
 
@@ -18,6 +21,9 @@ pub struct Features {
     pub(super) software: Option<Stack>,
     /// The value of each coordinate, in the order of [`Coordinate::ALL`].
     pub(super) place: Place,
+    /// Hash of everything else that changes the run; 0 for an even pipeline and the software's defaults. It decides whether
+    /// two runs are the same, but not how their errors correlate.
+    pub(super) settings: u32,
 }
 
 /// The value of each coordinate, in the order of [`Coordinate::ALL`].
@@ -109,16 +115,18 @@ impl Coordinate {
 }
 
 impl Features {
-    /// Returns its cells in `anchors.csv`: shape, GPU, precision, software, place.
+    /// Returns its cells in `anchors.csv`: shape, GPU, precision, software, place, settings.
     #[cfg(feature = "calibrate")]
-    pub(crate) fn cells(&self) -> [String; 5] {
+    pub(crate) fn cells(&self) -> [String; 6] {
         let numbers = Coordinate::ALL.map(|each| each.number_of(self.place[each as usize]).to_string());
+        let settings = if self.settings == 0 { String::new() } else { format!("{:x}", self.settings) };
         [
             format!("{:08x}", self.shape),
             format!("{:08x}", self.gpu),
             self.dtype.to_string(),
             self.software.map_or(String::new(), |software| software.to_string()),
             numbers.join(" "),
+            settings,
         ]
     }
 
@@ -130,6 +138,7 @@ impl Features {
             dtype: inputs.dtype,
             software: inputs.options.software.known(),
             place: Coordinate::ALL.map(|coordinate| coordinate.of(inputs)),
+            settings: settings(inputs),
         }
     }
 
@@ -143,29 +152,49 @@ impl Features {
     pub(super) fn layout(&self) -> String {
         let value = |coordinate: Coordinate| libm::round(libm::exp2(self.place[coordinate as usize]));
         let mut text = String::new();
-        let degrees =
-            [("TP", Coordinate::Tp), ("PP", Coordinate::Pp), ("CP", Coordinate::Cp), ("EP", Coordinate::Ep)];
+        let degrees = [
+            ("TP", Coordinate::Tp),
+            ("PP", Coordinate::Pp),
+            ("VP", Coordinate::Vp),
+            ("CP", Coordinate::Cp),
+            ("EP", Coordinate::Ep),
+        ];
         for (name, degree) in degrees.map(|(name, coordinate)| (name, value(coordinate))) {
             if degree > 1.0 {
                 text += &format!("{name} {degree} · ");
             }
         }
-        let sharding = if self.place[Coordinate::Fsdp as usize] > 0.0 { " · FSDP" } else { "" };
-        format!("{text}MBS {}{sharding}", value(Coordinate::Mbs))
+        text += &format!("MBS {}", value(Coordinate::Mbs));
+        if self.place[Coordinate::Fsdp as usize] > 0.0 {
+            text += " · FSDP";
+        }
+        let recomputed = self.place[Coordinate::Recompute as usize];
+        let recompute = Recompute::ALL.into_iter().find(|one| f64::from(*one as u32) == recomputed);
+        match recompute {
+            None | Some(Recompute::None) => text,
+            Some(some) => format!("{text} · {some} recompute"),
+        }
     }
 
-    /// Whether it is the same run. `fp8` of a recipe matches every kind of FP8, because its release chooses
-    /// the kind.
-    pub(super) fn is_same_run(&self, other: &Features) -> bool {
-        let same_dtype = match (self.dtype, other.dtype) {
+    /// Returns how close a measured run with these features is to a plan with those of `plan`. `fp8` of a recipe matches
+    /// every kind of FP8, because its release chooses the kind.
+    pub(super) fn closeness(&self, plan: &Features, likeness: f64) -> Closeness {
+        let same_dtype = match (self.dtype, plan.dtype) {
             (Dtype::Fp8, any) | (any, Dtype::Fp8) => any.width() == Dtype::Fp8.width(),
             (one, another) => one == another,
         };
-        let rest = |features: &Features| (features.shape, features.gpu, features.software);
-        same_dtype && rest(self) == rest(other) && self.place == other.place
+        let rest = |features: &Features| (features.shape, features.gpu);
+        let same_layout = same_dtype && rest(self) == rest(plan) && self.place == plan.place;
+        match (same_layout, self.software == plan.software, self.settings == plan.settings) {
+            (true, true, true) => Closeness::Same,
+            (true, true, false) => Closeness::OtherSettings,
+            (true, false, _) => Closeness::OtherSoftware,
+            _ if self.gpu == plan.gpu && likeness >= SIMILAR => Closeness::Similar,
+            _ => Closeness::Distant,
+        }
     }
 
-    /// Whether it is the same run, perhaps with other software.
+    /// Whether it is the same run, perhaps with other software or other settings.
     pub(super) fn is_same_mapping(&self, other: &Features) -> bool {
         let rest = |features: &Features| (features.shape, features.gpu, features.dtype);
         rest(self) == rest(other) && self.place == other.place
@@ -229,6 +258,37 @@ fn shape(architecture: &Architecture) -> u32 {
         architecture.mamba.as_ref().map_or([0; 3], |mamba| [mamba.heads, mamba.head_dim, mamba.state]);
     let rest = [architecture.hidden, architecture.vocab, architecture.attention.heads];
     hash(rest.into_iter().chain(attention).chain(mlp).chain(moe).chain(mamba))
+}
+
+/// Returns a hash of what changes a run beside its place: the division of layers, and options that differ from those of the
+/// software's recipes; 0 if there is nothing.
+fn settings(inputs: &Inputs<'_>) -> u32 {
+    let Inputs { architecture, layout, options, .. } = inputs;
+    // By what they do, so that a switch which is set to the software's default counts as no difference.
+    let of = |options: &TrainingOptions| {
+        let Modules { mlp, mla_up_proj, layernorm, moe_act, shared_experts, moe } = options.modules;
+        let switches = [
+            options.overlap,
+            options.shares_sequence(),
+            options.uses_cuda_graphs(architecture),
+            options.hides_experts(layout.vp() > 1),
+            options.token_drop,
+            options.reshard,
+            mlp,
+            mla_up_proj,
+            layernorm,
+            moe_act,
+            shared_experts,
+            moe,
+        ];
+        let cluster = ClusterFactor::ALL.map(|factor| options.cluster.of(factor) as f32);
+        let machine = cluster.into_iter().chain(options.gemm_tflops.map(|tflops| tflops as f32));
+        hash(switches.map(u32::from).into_iter().chain(options.zero_group).chain(machine.map(f32::to_bits)))
+    };
+    let TrainingOptions { recompute, fsdp, software, .. } = **options;
+    let usual = TrainingOptions { recompute, fsdp, software, ..TrainingOptions::default() };
+    let division = if layout.is_even() { 0 } else { hash(layout.stages().iter().copied()) };
+    of(options) ^ of(&usual) ^ division
 }
 
 /// The upper half of FNV-1a, which is the same on every machine.

@@ -13,12 +13,11 @@ pub(crate) use features::Coordinate;
 pub use features::Features;
 use features::Place;
 
-use super::evidence::SIMILAR;
-use super::{Anchor, Confidence, Evidence, EvidenceKind, Inputs, Record};
+use super::{Anchor, Closeness, Confidence, Evidence, EvidenceKind, Inputs, Record};
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use std::sync::LazyLock;
 
-/// Anchors that an estimate lists.
+/// Anchors that an estimate lists, if fewer were measured on its GPU type.
 const LISTED: usize = 5;
 
 /// The parts of the variance of the model's logarithmic error that two runs of one model share.
@@ -119,6 +118,10 @@ impl FromRow for WeightedRun {
                 dtype: row.value("dtype")?,
                 software: row.optional("stack")?,
                 place,
+                settings: match row.text("settings")? {
+                    "" => 0,
+                    _ => hexadecimal("settings")?,
+                },
             },
             weight: row.number("pull")?,
         })
@@ -190,63 +193,73 @@ impl Anchors {
 
     /// Returns the measurements that correct a prediction of `modelled_s`, and the correction.
     pub fn evidence(&self, inputs: &Inputs<'_>, modelled_s: f64) -> Evidence {
-        let mut found: Vec<(f64, &WeightedRun)> = Vec::new();
-        let (correction, kind) = self.compare(inputs, |likeness, run| found.push((likeness, run)));
-        found.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let mut found: Vec<FoundRun<'_>> = Vec::new();
+        let (correction, kind) = self.compare(inputs, |one| found.push(one));
+        // An engineer looks for runs on the same GPU type first, even where the error of another GPU's run says more, because it
+        // was measured with the same software.
+        found.sort_by(|a, b| {
+            let nearer = || b.likeness.total_cmp(&a.likeness).then(a.closeness.cmp(&b.closeness));
+            b.is_same_gpu.cmp(&a.is_same_gpu).then_with(nearer)
+        });
         Evidence { kind, modelled_s, correction, anchors: nearest(&found) }
     }
 
     /// Returns the correction of a prediction without the measurements behind it, for a search of many layouts.
     pub(crate) fn correction(&self, inputs: &Inputs<'_>) -> Correction {
         let mut is_measured = false;
-        let (factor, kind) = self.compare(inputs, |_, _| is_measured = true);
+        let (factor, kind) = self.compare(inputs, |_| is_measured = true);
         Correction { factor, kind, confidence: kind.confidence(is_measured) }
     }
 
-    /// Returns the correction of a prediction and its kind. `see` gets each measured run of the model with its likeness.
-    fn compare<'a>(
-        &'a self,
-        inputs: &Inputs<'_>,
-        mut see: impl FnMut(f64, &'a WeightedRun),
-    ) -> (f64, EvidenceKind) {
+    /// Returns the correction of a prediction and its kind. `see` gets each measured run of the model.
+    fn compare<'a>(&'a self, inputs: &Inputs<'_>, mut see: impl FnMut(FoundRun<'a>)) -> (f64, EvidenceKind) {
         let features = Features::of(inputs);
         let variance = features.covariance(&features, &self.covariance);
         // A GPU or a software that the user changed was never measured.
         let is_own = inputs.gpu.id.contains(':') || inputs.options.software.known().is_none();
         let mut log_correction = 0.0;
-        let mut kind = EvidenceKind::Modelled;
+        let mut nearest = Closeness::Distant;
         for run in self.of_shape(&features) {
-            let other = &run.features;
-            let common = other.covariance(&features, &self.covariance);
+            let common = run.features.covariance(&features, &self.covariance);
             let likeness = common / variance;
             log_correction += common * run.weight;
-            if is_own {
-                // The kind stays `Modelled`.
-            } else if other.is_same_run(&features) {
-                kind = EvidenceKind::Published;
-            } else if other.gpu == features.gpu && likeness >= SIMILAR && kind == EvidenceKind::Modelled {
-                kind = EvidenceKind::Interpolated;
-            }
-            see(likeness, run);
+            let closeness = run.features.closeness(&features, likeness);
+            nearest = nearest.min(closeness);
+            see(FoundRun { run, likeness, closeness, is_same_gpu: run.features.gpu == features.gpu });
         }
+        let kind = match nearest {
+            _ if is_own => EvidenceKind::Modelled,
+            Closeness::Same => EvidenceKind::Published,
+            Closeness::OtherSettings | Closeness::Similar => EvidenceKind::Interpolated,
+            Closeness::OtherSoftware | Closeness::Distant => EvidenceKind::Modelled,
+        };
         (libm::exp(log_correction), kind)
     }
 }
 
-/// Returns the nearest anchors from runs in the order of their likeness. Measurements of one mapping with other software
-/// are one anchor.
-fn nearest(found: &[(f64, &WeightedRun)]) -> Vec<Anchor> {
+/// A measured run beside a scenario of its model.
+struct FoundRun<'a> {
+    run: &'a WeightedRun,
+    likeness: f64,
+    closeness: Closeness,
+    is_same_gpu: bool,
+}
+
+/// Returns the anchors to list from runs in the order of a list. Measurements of one mapping that are equally close are one
+/// anchor. Runs on the scenario's GPU type are all listed, because users look for the one that they know.
+fn nearest(found: &[FoundRun<'_>]) -> Vec<Anchor> {
     let mut listed: Vec<(&Features, Anchor)> = Vec::new();
-    for (likeness, run) in found {
+    for FoundRun { run, likeness, closeness, is_same_gpu } in found {
         let WeightedRun { record, features: own, .. } = run;
-        let is_full = listed.len() == LISTED;
-        match listed.iter_mut().find(|(features, _)| features.is_same_mapping(own)) {
+        let is_full = listed.len() >= LISTED && !is_same_gpu;
+        let mut known = listed.iter_mut();
+        match known.find(|(features, one)| one.closeness == *closeness && features.is_same_mapping(own)) {
             Some((_, anchor)) => anchor.records.push(record.clone()),
             None if is_full => {}
             None => {
-                let layout = own.layout();
-                let anchor = Anchor { layout, likeness: *likeness, records: vec![record.clone()] };
-                listed.push((own, anchor));
+                let records = vec![record.clone()];
+                let (layout, likeness, closeness) = (own.layout(), *likeness, *closeness);
+                listed.push((own, Anchor { layout, closeness, likeness, records }));
             }
         }
     }
@@ -290,6 +303,79 @@ fn solve(group: &[Residual], covariance: &Covariance) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::estimate::Estimate;
+    use crate::field::Field;
+    use crate::spec::Spec;
+
+    fn spec(fields: &[(Field, &str)]) -> Spec {
+        fields.iter().fold(Spec::default(), |spec, (field, text)| spec.with(*field, *text))
+    }
+
+    fn evidence(spec: &Spec) -> Evidence {
+        Estimate::of(&spec.scenario().unwrap()).evidence
+    }
+
+    /// As Megatron-Bridge 26.02 and 26.04 measured it.
+    fn measured() -> Spec {
+        spec(&[
+            (Field::Model, "qwen3-235b-a22b"),
+            (Field::Gpu, "b200"),
+            (Field::Gpus, "256"),
+            (Field::Dtype, "mxfp8"),
+            (Field::Pp, "8"),
+            (Field::Ep, "8"),
+            (Field::Gbs, "8192"),
+            (Field::PipelineSplit, "counted"),
+            (Field::Stack, "megatron-bridge-26.02"),
+        ])
+    }
+
+    #[test]
+    fn only_a_run_with_the_same_settings_is_the_same() {
+        let kind = |field, text| evidence(&measured().with(field, text)).kind;
+        assert_eq!(evidence(&measured()).kind, EvidenceKind::Published);
+        assert_eq!(kind(Field::Overlap, "on"), EvidenceKind::Published);
+        for (field, other) in [
+            (Field::Overlap, "off"),
+            (Field::PipelineSplit, "even"),
+            (Field::GemmTflops, "900"),
+            (Field::ClusterFactor, "1.1"),
+            (Field::Recompute, "full"),
+            (Field::Mbs, "2"),
+        ] {
+            assert_eq!(kind(field, other), EvidenceKind::Interpolated, "{field:?} {other}");
+        }
+        assert_eq!(kind(Field::Stack, "megatron-bridge-26.06"), EvidenceKind::Modelled);
+    }
+
+    #[test]
+    fn a_split_that_is_written_out_is_the_same_split() {
+        let written = measured().with(Field::PipelineSplit, "11,12,12,12,12,12,12,11");
+        assert_eq!(evidence(&written).kind, EvidenceKind::Published);
+    }
+
+    #[test]
+    fn every_run_on_the_same_gpu_type_is_listed_nearest_first() {
+        let newer = measured().with(Field::Stack, "megatron-bridge-26.06");
+        let listed = evidence(&newer).anchors;
+        let first = &listed[0];
+        assert_eq!(first.closeness, Closeness::OtherSoftware);
+        let releases: Vec<&str> = first.runs().map(|run| &*run.release).collect();
+        assert_eq!(releases, ["Megatron-Bridge 26.04.01", "Megatron-Bridge 26.02"]);
+
+        // In a layout far from these, the errors of runs on other GPUs with the same software are more alike.
+        let scenario = newer.with(Field::Vp, "4").with(Field::Mbs, "8").scenario().unwrap();
+        let distant = Estimate::of(&scenario).evidence.anchors;
+        assert!(distant[0].what().contains(" B200") && distant.len() >= LISTED);
+
+        let own = Features::of(&scenario.inputs());
+        let on_b200 = Anchors::embedded().of_shape(&own).filter(|run| run.features.gpu == own.gpu);
+        let all: usize = on_b200.map(|run| run.record.configuration().runs.len()).sum();
+        for anchors in [listed, distant] {
+            let on_b200 = anchors.iter().filter(|anchor| anchor.what().contains(" B200"));
+            assert_eq!(on_b200.flat_map(Anchor::runs).count(), all);
+        }
+    }
 
     #[test]
     fn every_part_of_the_covariance_is_in_its_file() {

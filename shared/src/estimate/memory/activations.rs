@@ -68,7 +68,7 @@ impl MicroBatch {
             (inputs.architecture, inputs.layout, inputs.batch, inputs.options);
         let software = options.software.properties();
         let tp = f64::from(layout.tp());
-        let shares = options.sequence_parallel.unwrap_or(software.sequence_parallel) && layout.tp() > 1;
+        let shares = options.shares_sequence() && layout.tp() > 1;
         let tokens = f64::from(batch.mbs()) * f64::from(batch.seq_len()) / f64::from(layout.cp());
         let fused = software.fuses_attention();
         let transformer_engine = software.transformer_engine;

@@ -9,7 +9,7 @@ use crate::cluster_factors::ClusterFactor;
 use crate::estimate::Inputs;
 use crate::options::Recompute;
 use crate::precision::Dtype;
-use crate::stack::{CudaGraphs, ExpertKernels};
+use crate::stack::ExpertKernels;
 use std::ops::{Add, Mul};
 
 /// Bytes of a BF16 number.
@@ -102,12 +102,8 @@ impl<'a> BlockCosts<'a> {
         let (layout, batch, options) = (inputs.layout, inputs.batch, inputs.options);
         let software = options.software.properties();
         let tp = f64::from(layout.tp());
-        let shares = options.sequence_parallel.unwrap_or(software.sequence_parallel);
-        let graphed = options.cuda_graphs.unwrap_or(match software.cuda_graphs {
-            CudaGraphs::All => true,
-            CudaGraphs::Dense => inputs.architecture.moe.is_none(),
-            CudaGraphs::None => false,
-        });
+        let shares = options.shares_sequence();
+        let graphed = options.uses_cuda_graphs(inputs.architecture);
         let overlaps = options.overlap && software.overlaps_tp;
         let host_tp = software.host_tp_in_pipelines.filter(|_| layout.pp() > 1).unwrap_or(constants.host_tp);
         BlockCosts {
