@@ -659,7 +659,7 @@ mod tests {
     }
 
     #[test]
-    fn one_step_is_noisy() {
+    fn few_steps_are_noisy() {
         let run = |log: &str| {
             let mut intake = Intake::new("log-acct.pretrain_llama3.1_8b_fp8_8_1_0.out", &Spec::default());
             intake.feed(log.as_bytes());
@@ -673,9 +673,12 @@ mod tests {
         let log = run(&(0..50).map(step).collect::<String>());
         let noisy = |window: Option<&str>| {
             let view = View { window: window.map(|window| window.parse().unwrap()), ..View::default() };
-            Report::of(&log, &view).notes.iter().any(|note| note.contains("Score the window 40-49."))
+            let notes = Report::of(&log, &view).notes;
+            notes.into_iter().find(|note| note.contains("Score the window 40-49.")).unwrap_or_default()
         };
-        assert!(noisy(None), "release 25.04 scores the last step");
-        assert!(!noisy(Some("11-44")));
+        assert!(noisy(None).contains("rests on one step"), "release 25.04 scores the last step");
+        assert!(noisy(Some("46-49")).contains("rests on 4 steps"));
+        assert_eq!(noisy(Some("45-49")), "");
+        assert_eq!(noisy(Some("11-44")), "");
     }
 }

@@ -290,7 +290,7 @@ impl<'a> ViewedRun<'a> {
             report.notes.push(format!("Scored by window {window}; its release scores {of_release}."));
         }
         report.compare(known.baseline);
-        report.warn_of_one_step(&log);
+        report.warn_of_few_steps(&log);
         report.warn_of_outliers(&log);
         Self { report, scenario: known.scenario, log, identity }
     }
@@ -373,23 +373,21 @@ impl Report {
         }
     }
 
-    /// Warns if a single step is compared with a published number.
-    fn warn_of_one_step(&mut self, log: &Log) {
-        let is_compared = self.baseline.is_some_and(|baseline| baseline.speed_percent.is_some());
-        if !is_compared || self.step_time_s.is_none_or(|stat| stat.n != 1) {
-            return;
-        }
+    /// Warns if the step time is the mean of few steps.
+    fn warn_of_few_steps(&mut self, log: &Log) {
+        /// Below this, one slow step moves the mean by more than most comparisons are about.
+        const FEW: u64 = 5;
         // As many steps as the releases score since 25.08.
         const STEPS: u64 = 10;
+        let Some(scored) = self.step_time_s.map(|stat| stat.n).filter(|n| *n < FEW) else { return };
         let fix = match log.steps.span() {
             Some(span) if span.count() > STEPS && log.steps.len() as u64 > STEPS => {
                 format!("Score the window {}-{}.", span.last - STEPS + 1, span.last)
             }
             _ => "Run more steps.".to_owned(),
         };
-        self.notes.push(format!(
-            "The comparison with the published step time rests on one step, and single steps are noisy. {fix}"
-        ));
+        let steps = if scored == 1 { "one step".to_owned() } else { format!("{scored} steps") };
+        self.notes.push(format!("The step time rests on {steps}, and single steps are noisy. {fix}"));
     }
 
     /// Warns of scored steps that took much longer than the others: they are part of the mean.
