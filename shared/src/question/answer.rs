@@ -9,9 +9,6 @@ use crate::search::{Candidate, LayoutSearch, RankedLayout, SearchCounts, SearchS
 use crate::sorting::{ascending, sorted};
 use std::borrow::Cow;
 
-/// Layouts that an answer lists.
-const LISTED_LAYOUTS: usize = 10;
-
 /// What a search of one GPU type found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GpuAnswer {
@@ -41,6 +38,7 @@ impl GpuAnswer {
         question: &Question,
         offer: &GpuOffer,
         search_of: impl Fn(Option<&PlannedRun>) -> &'a LayoutSearch<'b>,
+        listed: usize,
         points: &[PlannedRun],
         empty: &[u32],
     ) -> GpuAnswer {
@@ -51,7 +49,7 @@ impl GpuAnswer {
         let run = |gpus: u32, layout: RankedLayout| PlannedRun::new(question, offer, gpus, layout);
         let (mut layouts, mut counts) = (Vec::new(), SearchCounts::default());
         if let Some(gpus) = gpus {
-            let ranking = search.rank(gpus, LISTED_LAYOUTS);
+            let ranking = search.rank(gpus, listed);
             counts = ranking.counts;
             layouts = ranking.best.into_iter().map(|layout| run(gpus, layout)).collect();
         }

@@ -4,6 +4,9 @@ use super::{Goal, GpuAnswer, GpuOffer, Objective, PlannedRun, Question};
 use crate::search::{LayoutSearch, SearchSpace};
 use std::collections::{BTreeMap, VecDeque};
 
+/// Layouts that an answer lists, unless more or fewer are wanted.
+const LISTED_LAYOUTS: usize = 10;
+
 /// The share of the days below which another batch than the question's is worth it.
 const WORTH_ANOTHER_BATCH: f64 = 0.98;
 
@@ -12,6 +15,8 @@ const WORTH_ANOTHER_BATCH: f64 = 0.98;
 pub struct Survey<'a> {
     question: &'a Question,
     offer: &'a GpuOffer,
+    /// How many layouts the answer lists.
+    listed: usize,
     search: LayoutSearch<'a>,
     /// The searches with a batch that suits some numbers of GPUs better, by batch.
     suited: BTreeMap<u32, LayoutSearch<'a>>,
@@ -45,6 +50,7 @@ impl<'a> Survey<'a> {
         Survey {
             question,
             offer,
+            listed: LISTED_LAYOUTS,
             search: LayoutSearch::new(question.space(offer)),
             suited: BTreeMap::new(),
             waiting: question.counts.of_nodes(offer.gpu.gpus_per_node).into(),
@@ -52,6 +58,12 @@ impl<'a> Survey<'a> {
             points: Vec::new(),
             empty: Vec::new(),
         }
+    }
+
+    /// Returns the survey with another number of layouts in its answer.
+    #[must_use]
+    pub fn listing(self, listed: usize) -> Survey<'a> {
+        Survey { listed, ..self }
     }
 
     /// Returns how many counts are still to be searched, as far as known.
@@ -115,7 +127,7 @@ impl<'a> Survey<'a> {
     /// Returns the answer from what was searched so far.
     pub fn answer(&self) -> GpuAnswer {
         let search = |shown: Option<&PlannedRun>| shown.map_or(&self.search, |run| self.search_of(run));
-        GpuAnswer::new(self.question, self.offer, search, &self.points, &self.empty)
+        GpuAnswer::new(self.question, self.offer, search, self.listed, &self.points, &self.empty)
     }
 
     /// Returns the best plan of those searched so far.

@@ -12,14 +12,22 @@ use trainplan_shared::launch::{LaunchOptions, ScriptSoftware, Style, launch};
 use trainplan_shared::problem::{Problem, one_of};
 use trainplan_shared::question::PlannedRun;
 use trainplan_shared::range::ValueRange;
+use trainplan_shared::result::Scoring;
 use trainplan_shared::spec::Spec;
 use trainplan_shared::stack::Software;
 use trainplan_shared::units::significant;
 
-const HEAD: &str = "\
-# The best layouts of a search. Each run trains a few steps on synthetic data and measures its step time.
+/// Returns the comment at the top of a campaign whose runs train `steps` steps.
+fn head(steps: u32) -> String {
+    let scored = Scoring::of(None, None).window;
+    format!(
+        "\
+# The best layouts of a search. Each run trains {steps} steps on synthetic data and measures its step time.
+# Steps {scored} are scored: a run needs those, and max-steps sets how many it makes.
 # Run it with: trainplan run THIS_FILE
-";
+"
+    )
+}
 
 /// Refuses a file that exists, before the search.
 pub(super) fn refuse_existing(file: &Path) -> Result<(), Failure> {
@@ -43,6 +51,7 @@ pub(super) fn write(file: &Path, cluster: Name, found: &[SearchedGpu<'_>]) -> Re
     let mut runs: Vec<Run> = Vec::new();
     let mut types: Vec<&str> = Vec::new();
     let mut scripts: Vec<ScriptSoftware> = Vec::new();
+    let mut steps = 0;
     'all: for place in 0..first.top {
         for found in found.iter().filter(|found| found.answer.best().is_some()) {
             if runs.len() == first.top {
@@ -50,7 +59,8 @@ pub(super) fn write(file: &Path, cluster: Name, found: &[SearchedGpu<'_>]) -> Re
             }
             let Some(plan) = found.answer.layouts.get(place) else { continue };
             match run(found, plan, place + 1) {
-                Ok((run, script)) => {
+                Ok(MeasuringRun { run, script, steps: own }) => {
+                    steps = own;
                     scripts.push(script);
                     types.push(&found.offer.gpu.id);
                     runs.push(run);
@@ -78,10 +88,14 @@ pub(super) fn write(file: &Path, cluster: Name, found: &[SearchedGpu<'_>]) -> Re
     let campaign = Campaign {
         name: Name::closest(&format!("search-{}", first.question.model.title.to_ascii_lowercase())),
         cluster,
-        defaults: Settings::default(),
+        // Written out, so that a user sees what a measurement costs and where to change it.
+        defaults: Settings {
+            spec: Spec::default().with(Field::MaxSteps, steps.to_string()),
+            ..Settings::default()
+        },
         runs,
     };
-    create(file, &format!("{HEAD}{}", campaign.to_text()))?;
+    create(file, &format!("{}{}", head(steps), campaign.to_text()))?;
     note(&format!(
         "wrote {} with {} runs: `trainplan run {0} --dry-run` previews it",
         file.display(),
@@ -119,13 +133,18 @@ fn compare_software(predicted: Software, scripts: &[ScriptSoftware]) {
     ));
 }
 
-/// Returns the run that measures a plan, and the software of its script. If that differs noticeably from what the search
+/// A run that measures a plan.
+struct MeasuringRun {
+    run: Run,
+    /// The software of its script.
+    script: ScriptSoftware,
+    /// The steps that it makes.
+    steps: u32,
+}
+
+/// Returns the run that measures a plan. If the software of its script differs noticeably from what the search
 /// predicted, the run names it, and is predicted as its script runs.
-fn run(
-    found: &SearchedGpu<'_>,
-    plan: &PlannedRun,
-    rank: usize,
-) -> Result<(Run, ScriptSoftware), Vec<Problem>> {
+fn run(found: &SearchedGpu<'_>, plan: &PlannedRun, rank: usize) -> Result<MeasuringRun, Vec<Problem>> {
     // Tokens are of the whole run, not of the measurement.
     let spec = plan.spec(found.question, found.offer).with(Field::Tokens, "");
     let mut spec: Spec = spec.with(Field::Style, Style::MegatronLm.to_string());
@@ -139,7 +158,7 @@ fn run(
         }
         scenario = spec.scenario()?;
     }
-    launch(&scenario, &LaunchOptions::from_spec(&spec)?)?;
+    let steps = launch(&scenario, &LaunchOptions::from_spec(&spec)?)?.steps;
     if MemoryEstimate::of(&scenario.inputs()).verdict() == MemoryVerdict::DoesNotFit {
         let message = format!("It does not fit in memory with {}.", script.software.title());
         return Err(vec![Problem::new(Field::Stack, script.software, message)]);
@@ -150,7 +169,7 @@ fn run(
         found.offer.gpu.id, plan.gpus, layout.dtype, layout.tp, layout.pp
     );
     let settings = Settings { spec, ..Settings::default() };
-    Ok((Run { name: Name::closest(&text), after: Vec::new(), settings }, script))
+    Ok(MeasuringRun { run: Run { name: Name::closest(&text), after: Vec::new(), settings }, script, steps })
 }
 
 /// Writes a new file.

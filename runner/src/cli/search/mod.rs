@@ -26,8 +26,11 @@ use trainplan_shared::tables::PlanColumn;
 /// Layouts of each GPU type in a table and in Markdown.
 const TOP_OF_TABLE: u8 = 5;
 
-/// Layouts of each GPU type in JSON and CSV, and the most that a search lists.
-const MOST: u8 = 10;
+/// Layouts of each GPU type in JSON and CSV.
+const TOP_OF_FILE: u8 = 10;
+
+/// The most layouts that a search lists.
+const MOST: u8 = 100;
 
 /// How the result of a search is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -62,7 +65,7 @@ Exit codes: 0 a plan was found; 2 invalid input; 3 no plan fits, or none reaches
 pub(super) struct Args {
     #[command(flatten)]
     flags: SearchFlags,
-    /// Layouts to list for each GPU type, at most 10 [default: 5 in a table or Markdown, otherwise 10]
+    /// Layouts to list for each GPU type, at most 100 [default: 5 in a table or Markdown, otherwise 10]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(MOST)), help_heading = "Result")]
     top: Option<u8>,
     /// Write the best layouts (at most --top in total, across all GPU types) to a campaign file, so that you
@@ -86,19 +89,21 @@ impl Args {
         if let Some(file) = &self.campaign {
             campaign::refuse_existing(file)?;
         }
-        let answers: Vec<GpuAnswer> =
-            question.offers.iter().map(|offer| Survey::new(&question, offer).finish()).collect();
+        let is_terminal = io::stdout().is_terminal();
+        let default = if is_terminal { SearchFormat::Table } else { SearchFormat::Json };
+        let format = self.format.unwrap_or(default);
+        let is_for_people = matches!(format, SearchFormat::Table | SearchFormat::Markdown);
+        let top = self.top.unwrap_or(if is_for_people { TOP_OF_TABLE } else { TOP_OF_FILE });
+        // What a search counts and says of its layouts is the same in every format.
+        let listed = top.max(TOP_OF_FILE).into();
+        let survey = |offer| Survey::new(&question, offer).listing(listed).finish();
+        let answers: Vec<GpuAnswer> = question.offers.iter().map(survey).collect();
         let in_bf16: Vec<Option<PlannedRun>> = question
             .offers
             .iter()
             .zip(&answers)
             .map(|(offer, answer)| answer.in_bf16(&question, offer))
             .collect();
-        let is_terminal = io::stdout().is_terminal();
-        let default = if is_terminal { SearchFormat::Table } else { SearchFormat::Json };
-        let format = self.format.unwrap_or(default);
-        let is_for_people = matches!(format, SearchFormat::Table | SearchFormat::Markdown);
-        let top = self.top.unwrap_or(if is_for_people { TOP_OF_TABLE } else { MOST });
         let found: Vec<SearchedGpu<'_>> = question
             .offers
             .iter()
