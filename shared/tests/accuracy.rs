@@ -100,6 +100,7 @@ fn a_calibration_from_scratch_reproduces_the_files_of_the_repository() {
     assert_same(&files.anchor_runs, include_str!("../data/anchor_runs.csv"));
     assert_same(&files.intervals, include_str!("../data/intervals.csv"));
     assert_same(&files.held_out, include_str!("../data/held_out.csv"));
+    assert_same(&files.regret, include_str!("../data/regret.csv"));
     assert_same(&files.report, include_str!("../../docs/accuracy.md"));
     assert_same(&files.scatter, include_str!("../../docs/accuracy.svg"));
 }

@@ -324,9 +324,28 @@ fn the_best_layouts_become_a_campaign_that_can_be_run() {
         assert_eq!(run["step_time_s"], layout["step_time_s"], "{run}");
     }
     let text = fs::read_to_string(file).unwrap();
+    assert!(
+        text.contains("Steps 35-44 are scored") && text.contains("[defaults]\nmax-steps = 50\n"),
+        "{text}"
+    );
     let again = refusal(&search);
     assert!(again.contains("The file exists") && again.contains("--campaign"), "{again}");
     assert_eq!(fs::read_to_string(file).unwrap(), text);
+}
+
+#[test]
+fn a_search_lists_up_to_100_layouts() {
+    let question = ["search", "--model", "qwen3-30b-a3b", "--gpu", "h100", "--gpus", "64", "--top"];
+    let layouts = |top| list(&json(&[&question[..], &[top]].concat())["answers"][0]["layouts"]).clone();
+    let most = layouts("100");
+    assert_eq!(most.len(), 100);
+    assert_eq!(layouts("12"), most[..12]);
+    assert!(refusal(&[&question[..], &["101"]].concat()).contains("101"));
+    // Trusting their order costs more than with a dense model.
+    for format in ["table", "markdown"] {
+        let page = trainplan([&question[..], &["3", "--format", format]].concat()).stdout;
+        assert!(page.contains("Measure the best few layouts before a long run"), "{page}");
+    }
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub(super) struct Args {
     /// Compute the factors of your cluster instead, for --cluster-factor
     #[arg(long, requires = "files")]
     cluster: bool,
-    /// Folder for the constants, the corrections, the intervals, the held-out errors and the report. If you give no
+    /// Folder for the constants, the corrections, the intervals, the held-out errors, the regret of searches and the report. If you give no
     /// FILE, benchmarks.csv and best_measured.csv are written too
     #[arg(short, long, value_name = "DIR", conflicts_with = "cluster")]
     output: Option<PathBuf>,
@@ -258,6 +258,7 @@ fn write(folder: &Path, files: &CalibrationFiles) -> Result<Vec<PathBuf>, Failur
         ("anchor_runs.csv", &files.anchor_runs),
         ("intervals.csv", &files.intervals),
         ("held_out.csv", &files.held_out),
+        ("regret.csv", &files.regret),
         ("accuracy.md", &files.report),
         ("accuracy.svg", &files.scatter),
     ];

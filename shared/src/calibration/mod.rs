@@ -49,6 +49,8 @@ pub struct CalibrationFiles {
     pub intervals: String,
     /// `held_out.csv`: the error of the prediction of each held-out run.
     pub held_out: String,
+    /// `regret.csv`: what trusting a search costs.
+    pub regret: String,
     /// `accuracy.md`: the report.
     pub report: String,
     /// `accuracy.svg`: predicted versus measured step times.
@@ -132,6 +134,7 @@ impl<'a> Calibrator<'a> {
             anchor_runs: anchor_runs_file(&anchors),
             intervals: intervals_file(&intervals),
             held_out: held_out_file(&errors),
+            regret: regret::file(judged),
             report: report::markdown(
                 judged,
                 &intervals,
@@ -235,6 +238,11 @@ pub(crate) fn is_routed(row: &Measurement) -> bool {
     row.scenario.as_ref().is_ok_and(|scenario| scenario.architecture.moe.is_some())
 }
 
+/// Whether a row was measured with NVIDIA's software on Megatron-Core.
+fn is_nvidia(row: &Measurement) -> bool {
+    row.scenario.as_ref().is_ok_and(|scenario| scenario.options.software.is_nvidia_megatron())
+}
+
 /// What the estimate says of the memory of runs that worked, and of those that ran out of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct FitCounts {
@@ -280,9 +288,15 @@ pub fn fitting(rows: &[Measurement]) -> BTreeMap<&str, FitCounts> {
     counts
 }
 
-/// Formats a number of an anchor with five digits: anchors.csv is part of every program that predicts, so its size counts.
+/// Formats the logarithm of a ratio with five digits.
 fn five(value: f64) -> String {
     format!("{value:.4e}")
+}
+
+/// Formats a weight with two decimals, which moves a prediction by less than 0.1 %: anchors.csv is part of every program that
+/// predicts, so its size counts.
+fn hundredth(value: f64) -> String {
+    format!("{value:.2}")
 }
 
 /// Formats a number with seven digits, as in the data files.
@@ -339,7 +353,7 @@ fn anchors_file(anchors: &Anchors) -> String {
     let mut text = String::from(ANCHORS_HEAD);
     let rows = anchors.runs().iter().map(|run| {
         let [shape, gpu, dtype, stack, place, settings] = run.features.cells();
-        [shape, gpu, dtype, stack, place, settings, five(run.weight)]
+        [shape, gpu, dtype, stack, place, settings, hundredth(run.weight)]
     });
     text += &table(["shape", "gpu", "dtype", "stack", "place", "settings", "pull"], rows);
     text

@@ -1,6 +1,6 @@
 //! How well held-out predictions choose among measured layouts: what trusting a search costs.
 
-use super::{ErrorSummary, HeldOutRow};
+use super::{ErrorSummary, Grouping, HeldOutRow, is_nvidia, is_routed, table, thousandth};
 use crate::measurements::MeasuredScenario;
 use std::collections::BTreeMap;
 
@@ -28,6 +28,23 @@ pub struct Regret {
     pub largest: f64,
     /// Mean of the measured step time of all layouts over the fastest one's, minus 1: what choosing at random costs.
     pub random: f64,
+}
+
+const HEAD: &str = "\
+# What trusting a search costs: by how much the layout that is predicted to be the fastest is slower than the fastest of those
+# that were measured. Of NVIDIA's software, with rows held out by mapping, as in docs/accuracy.md. `groups` of runs that differ
+# only in their layouts; `mean` of the groups, and `p90`, which nine of ten don't exceed. Written by `trainplan calibrate`.
+";
+
+/// Returns `regret.csv`.
+pub(super) fn file(judged: &[Vec<HeldOutRow<'_>>; 3]) -> String {
+    let rows = [("dense", false), ("moe", true)].into_iter().filter_map(|(models, routed)| {
+        let counts = |one: &&HeldOutRow<'_>| is_nvidia(one.row) && is_routed(one.row) == routed;
+        let regret = Regret::of(judged[Grouping::Mapping as usize].iter().filter(counts))?;
+        let Regret { groups, mean, p90, .. } = regret;
+        Some([models.to_string(), groups.to_string(), thousandth(mean), thousandth(p90)])
+    });
+    format!("{HEAD}{}", table(["models", "groups", "mean", "p90"], rows))
 }
 
 /// Relative difference of two measured step times that is more than noise.

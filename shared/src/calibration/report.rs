@@ -1,7 +1,9 @@
 //! The accuracy report: tables of held-out errors, a list of every row, and a scatter plot.
 
 use super::own_runs::OwnRuns;
-use super::{ErrorSummary, FitCounts, FittedInterval, Grouping, HeldOutRow, Regret, fitting, is_routed};
+use super::{
+    ErrorSummary, FitCounts, FittedInterval, Grouping, HeldOutRow, Regret, fitting, is_nvidia, is_routed,
+};
 use crate::estimate::IntervalClass;
 use crate::measurements::{Measurement, MeasurementUse};
 use crate::units::significant;
@@ -39,10 +41,6 @@ const ULTRA_SCALE: &str = "Ultra-Scale sweep (nanotron)";
 const SIMUMAX: &str = "SimuMax B200";
 
 /// Whether a row ran on one of NVIDIA's Megatron stacks.
-fn is_nvidia(row: &Measurement) -> bool {
-    row.scenario.as_ref().is_ok_and(|scenario| scenario.options.software.is_nvidia_megatron())
-}
-
 fn is_nvidia_dense(row: &Measurement) -> bool {
     is_nvidia(row) && !is_routed(row)
 }

@@ -7,12 +7,14 @@ mod blocks;
 mod candidate;
 mod locks;
 mod rank;
+mod regret;
 mod rules;
 mod space;
 
 pub use candidate::Candidate;
 pub use locks::{CHOSEN_FIELDS, Lock, Locks};
 pub use rank::{LayoutSearch, RankedLayout, Ranking};
+pub use regret::SearchRegret;
 pub use rules::{FsdpSupport, Rule, StackRules};
 pub use space::{SearchCounts, SearchSpace};
 

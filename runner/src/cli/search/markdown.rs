@@ -3,7 +3,7 @@
 use super::TOP_OF_TABLE;
 use super::found::{SearchedGpu, command_of_flags};
 use super::sentences::{
-    assumptions, beside_measured, beside_published, considered, counted, order, restated, verdict,
+    assumptions, beside_measured, beside_published, considered, counted, order, regret, restated, verdict,
 };
 use crate::cli::Failure;
 use crate::cli::output::text;
@@ -25,6 +25,9 @@ pub(super) fn print(question: &Question, found: &[SearchedGpu<'_>]) -> Result<()
     let _ = writeln!(page, "**{}**", markdown(&verdict(found)));
     for found in found {
         layouts(&mut page, found);
+    }
+    if let Some(sentence) = regret(question) {
+        let _ = writeln!(page, "\n{}", markdown(&sentence));
     }
     let _ = writeln!(page, "\n### Assumptions\n\n{}\n", markdown(&assumptions(question)));
     if let Some(found) = found.first() {

@@ -12,9 +12,9 @@ use trainplan_shared::question::{
     chance_text,
 };
 use trainplan_shared::range::ValueRange;
-use trainplan_shared::search::{Rule, SearchCounts};
+use trainplan_shared::search::{Rule, SearchCounts, SearchRegret};
 use trainplan_shared::tables::cells;
-use trainplan_shared::units::{group_digits, readable_days, rounded_count, significant};
+use trainplan_shared::units::{group_digits, percent, readable_days, rounded_count, significant};
 
 /// Returns the question in a sentence.
 pub(super) fn restated(question: &Question) -> String {
@@ -407,6 +407,18 @@ pub(super) fn beside_measured(found: &SearchedGpu<'_>) -> Option<String> {
     let measured = BestMeasured::of(&found.question.model.id, &found.offer.gpu.id)?;
     let best = found.answer.best().or(found.answer.layouts.first())?;
     Some(measured.compared(&found.offer.gpu.name, best.tokens_per_s_per_gpu, best.days))
+}
+
+/// Returns what trusting the order of layouts costs, for a model with experts: their exchange is the hardest part to predict.
+pub(super) fn regret(question: &Question) -> Option<String> {
+    let architecture = &question.model.architecture;
+    let SearchRegret { groups, mean, .. } =
+        SearchRegret::of(architecture).filter(|_| architecture.moe.is_some())?;
+    Some(format!(
+        "Measure the best few layouts before a long run (--campaign): in {groups} comparisons of measured MoE layouts, the one \
+         predicted to be fastest was on average {} slower than the fastest.",
+        percent(*mean)
+    ))
 }
 
 /// Returns how many layouts were considered and how many of them work.

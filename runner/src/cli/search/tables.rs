@@ -2,7 +2,7 @@
 
 use super::found::SearchedGpu;
 use super::sentences::{
-    assumptions, beside_measured, beside_published, considered, order, restated, verdict,
+    assumptions, beside_measured, beside_published, considered, order, regret, restated, verdict,
 };
 use crate::cli::Failure;
 use crate::cli::output::{text_line, text_table};
@@ -23,7 +23,10 @@ pub(super) fn print(question: &Question, found: &[SearchedGpu<'_>]) -> Result<()
     for found in found {
         layouts(found)?;
     }
-    Ok(())
+    match regret(question) {
+        Some(sentence) => text_line(&format!("\n{sentence}")),
+        None => Ok(()),
+    }
 }
 
 fn layouts(found: &SearchedGpu<'_>) -> Result<(), Failure> {

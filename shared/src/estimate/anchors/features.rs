@@ -2,7 +2,6 @@
 
 use super::Covariance;
 use crate::architecture::Architecture;
-use crate::cluster_factors::ClusterFactor;
 use crate::estimate::Inputs;
 use crate::estimate::evidence::{Closeness, SIMILAR};
 use crate::options::{Modules, Recompute, TrainingOptions};
@@ -23,7 +22,7 @@ pub struct Features {
     pub(super) place: Place,
     /// Hash of everything else that changes the run; 0 for an even pipeline and the software's defaults. It decides whether
     /// two runs are the same, but not how their errors correlate.
-    pub(super) settings: u32,
+    pub(super) settings: u16,
 }
 
 /// The value of each coordinate, in the order of [`Coordinate::ALL`].
@@ -119,7 +118,7 @@ impl Features {
     #[cfg(feature = "calibrate")]
     pub(crate) fn cells(&self) -> [String; 6] {
         let numbers = Coordinate::ALL.map(|each| each.number_of(self.place[each as usize]).to_string());
-        let settings = if self.settings == 0 { String::new() } else { format!("{:x}", self.settings) };
+        let settings = if self.settings == 0 { String::new() } else { format!("{:04x}", self.settings) };
         [
             format!("{:08x}", self.shape),
             format!("{:08x}", self.gpu),
@@ -262,7 +261,7 @@ fn shape(architecture: &Architecture) -> u32 {
 
 /// Returns a hash of what changes a run beside its place: the division of layers, and options that differ from those of the
 /// software's recipes; 0 if there is nothing.
-fn settings(inputs: &Inputs<'_>) -> u32 {
+fn settings(inputs: &Inputs<'_>) -> u16 {
     let Inputs { architecture, layout, options, .. } = inputs;
     // By what they do, so that a switch which is set to the software's default counts as no difference.
     let of = |options: &TrainingOptions| {
@@ -274,6 +273,7 @@ fn settings(inputs: &Inputs<'_>) -> u32 {
             options.hides_experts(layout.vp() > 1),
             options.token_drop,
             options.reshard,
+            options.cluster.is_default(),
             mlp,
             mla_up_proj,
             layernorm,
@@ -281,14 +281,15 @@ fn settings(inputs: &Inputs<'_>) -> u32 {
             shared_experts,
             moe,
         ];
-        let cluster = ClusterFactor::ALL.map(|factor| options.cluster.of(factor) as f32);
-        let machine = cluster.into_iter().chain(options.gemm_tflops.map(|tflops| tflops as f32));
-        hash(switches.map(u32::from).into_iter().chain(options.zero_group).chain(machine.map(f32::to_bits)))
+        let switches = switches.iter().fold(0, |bits, on| bits << 1 | u32::from(*on));
+        let gemm_tflops = options.gemm_tflops.unwrap_or_default() as f32;
+        hash([switches, options.zero_group.unwrap_or_default(), gemm_tflops.to_bits()].into_iter())
     };
     let TrainingOptions { recompute, fsdp, software, .. } = **options;
     let usual = TrainingOptions { recompute, fsdp, software, ..TrainingOptions::default() };
     let division = if layout.is_even() { 0 } else { hash(layout.stages().iter().copied()) };
-    of(options) ^ of(&usual) ^ division
+    // Shorter than the other hashes, to keep anchors.csv small: few runs are equal in everything but this.
+    ((of(options) ^ of(&usual) ^ division) >> 16) as u16
 }
 
 /// The upper half of FNV-1a, which is the same on every machine.

@@ -97,8 +97,9 @@ pub(crate) struct WeightedRun {
 /// A row of `anchors.csv`.
 impl FromRow for WeightedRun {
     fn from_row(row: &Row<'_>) -> Result<WeightedRun, DataError> {
+        // A cell without digits is 0.
         let hexadecimal = |column: &str| {
-            u32::from_str_radix(row.text(column)?, 16)
+            u32::from_str_radix(&format!("0{}", row.text(column)?), 16)
                 .map_err(|_| row.error(format!("{column} is not a hexadecimal number")))
         };
         let mut place = Place::default();
@@ -118,10 +119,7 @@ impl FromRow for WeightedRun {
                 dtype: row.value("dtype")?,
                 software: row.optional("stack")?,
                 place,
-                settings: match row.text("settings")? {
-                    "" => 0,
-                    _ => hexadecimal("settings")?,
-                },
+                settings: hexadecimal("settings")? as u16,
             },
             weight: row.number("pull")?,
         })
