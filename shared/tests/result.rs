@@ -262,7 +262,7 @@ fn what_is_in_doubt_has_no_default() {
     };
     for gpu in ["", "h100"] {
         let open = known("log-nemo_nemotron4_340b_256_389757.out", gpu);
-        assert_eq!(open.notes, ["The log doesn't contain the precision. Set it to bf16 or fp8."]);
+        assert_eq!(open.notes[0], "The log doesn't contain the precision. Set it to bf16 or fp8.");
         assert_eq!((open.tokens_per_s, open.mfu), (Some(4096.0 * 64.0 / 3.5), None));
         let told = known("fp8/log-nemo_nemotron4_340b_256_389757.out", gpu);
         assert_eq!(told.recipe.as_deref(), Some("nemotron4-340b/h100/fp8/256@24.11"));
