@@ -260,7 +260,7 @@ impl Evidence {
             }
             Confidence::Medium if self.is_near(Closeness::OtherSettings) => format!(
                 "Medium confidence: this layout was measured with this software, but with other settings, such as the \
-                 pipeline split, overlap or recomputed modules. Measurements {estimate}."
+                 pipeline split, overlap, recomputed modules or the cluster's speed. Measurements {estimate}."
             ),
             Confidence::Medium => format!(
                 "Medium confidence: the same model was measured on this GPU, with this software and precision, in \
