@@ -60,6 +60,13 @@ impl Locks {
         Locks(self.0.iter().filter(|lock| lock.field != field).cloned().collect())
     }
 
+    /// Returns the locks with others, which replace those of the same fields.
+    #[must_use]
+    pub fn with(&self, others: &Locks) -> Locks {
+        let kept = self.0.iter().filter(|lock| others.0.iter().all(|other| other.field != lock.field));
+        Locks(kept.chain(&others.0).cloned().collect())
+    }
+
     /// Returns the locked fields, each once.
     pub fn fields(&self) -> Vec<Field> {
         CHOSEN_FIELDS.into_iter().filter(|field| self.0.iter().any(|lock| lock.field == *field)).collect()
@@ -154,6 +161,13 @@ mod tests {
         assert!(locks.permit(Field::Tp, 8) && !locks.permit(Field::Tp, 2) && locks.permit(Field::Pp, 3));
         assert!(locks.permit(Field::Recompute, "none") && !locks.permit(Field::Recompute, "full"));
         assert_eq!(locks.without(Field::Tp).to_string(), "recompute!=full");
+    }
+
+    #[test]
+    fn other_locks_replace_those_of_their_fields() {
+        let [locks, others] =
+            ["tp=4|8,recompute!=full", "pp=2,tp=16"].map(|text| Locks::parse(text, Field::Lock).unwrap());
+        assert_eq!(locks.with(&others).to_string(), "recompute!=full,pp=2,tp=16");
     }
 
     #[test]

@@ -59,48 +59,46 @@ async fn answer(number: u32, query: &str) -> Result<(), Replaced> {
     say(SearchNews::Asked(found::asked(&question)));
     // For the chart, every question is answered on round numbers of GPUs too.
     let round = Question { counts: GpuCounts::default(), ..question.clone() };
-    let point = |question: &Question, index: usize, run: &PlannedRun| {
-        let plan = Box::new(found::plan(question, &question.offers[index], run));
-        say(SearchNews::Point { offer: index, plan });
-    };
-    for (index, offer) in question.offers.iter().enumerate() {
-        let survey = searched(number, &question, offer, &|run| point(&question, index, run)).await?;
-        let answer = Box::new(found::answer(&question, offer, &survey.answer()));
-        say(SearchNews::Answered { offer: index, answer });
+    let bf16: Vec<Option<GpuOffer>> = question.offers.iter().map(GpuOffer::in_bf16).collect();
+    let all = 0..question.offers.len();
+    let answers = all.clone().map(|index| (Task::Answer, index));
+    let in_bf16 = all.clone().filter(|index| bf16[*index].is_some()).map(|index| (Task::InBf16, index));
+    let on_round = all.filter(|_| question.counts != round.counts).map(|index| (Task::OnRoundCounts, index));
+    // One loop: each further one would make the worker larger.
+    for (task, index) in answers.chain(in_bf16).chain(on_round) {
+        let asked = if task == Task::OnRoundCounts { &round } else { &question };
+        let offer = bf16[index].as_ref().filter(|_| task == Task::InBf16).unwrap_or(&asked.offers[index]);
+        let plan = |run: &PlannedRun| Box::new(found::plan(asked, offer, run));
+        let mut survey = Survey::new(asked, offer);
         pause(number).await?;
-    }
-    for (index, offer) in question.offers.iter().enumerate() {
-        let Some(offer) = offer.in_bf16() else { continue };
-        let survey = searched(number, &question, &offer, &|_| {}).await?;
-        let plan = survey.best().map(|run| Box::new(found::plan(&question, &offer, run)));
-        say(SearchNews::InBf16 { offer: index, plan });
-    }
-    if question.counts != round.counts {
-        for (index, offer) in round.offers.iter().enumerate() {
-            searched(number, &round, offer, &|run| point(&round, index, run)).await?;
+        while let Ok(point) = survey.step() {
+            if let Some(run) = point.filter(|_| task != Task::InBf16) {
+                say(SearchNews::Point { offer: index, plan: plan(run) });
+            }
+            pause(number).await?;
+        }
+        match task {
+            Task::Answer => {
+                let answer = Box::new(found::answer(asked, offer, &survey.answer()));
+                say(SearchNews::Answered { offer: index, answer });
+            }
+            Task::InBf16 => say(SearchNews::InBf16 { offer: index, plan: survey.best().map(plan) }),
+            Task::OnRoundCounts => {}
         }
     }
     say(SearchNews::Done);
     Ok(())
 }
 
-/// Searches an offer, and hands over the plan of each number of GPUs.
-async fn searched<'a>(
-    number: u32,
-    question: &'a Question,
-    offer: &'a GpuOffer,
-    // Not generic: each copy would make the worker larger.
-    found: &dyn Fn(&PlannedRun),
-) -> Result<Survey<'a>, Replaced> {
-    let mut survey = Survey::new(question, offer);
-    pause(number).await?;
-    while let Ok(point) = survey.step() {
-        if let Some(run) = point {
-            found(run);
-        }
-        pause(number).await?;
-    }
-    Ok(survey)
+/// What a GPU type is searched for.
+#[derive(Clone, Copy, PartialEq)]
+enum Task {
+    /// The answer.
+    Answer,
+    /// The best plan in BF16.
+    InBf16,
+    /// The chart, which shows round numbers of GPUs too.
+    OnRoundCounts,
 }
 
 /// Lets the worker read its messages, unless it just did.

@@ -4,7 +4,8 @@ use super::Planner;
 use super::bar::Samples;
 use super::findings::{Findings, OfferFindings};
 use super::headline::headline;
-use super::locks::LockChips;
+use super::locks::{self, LockChips};
+use super::question::has_scenario;
 use super::report::PrintButton;
 use super::saved::SaveButton;
 use super::trust::TrustMark;
@@ -19,6 +20,7 @@ use trainplan_shared::estimate::{Interval, MemoryVerdict};
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
 use trainplan_shared::question::{chance_text, in_time_of_ten};
+use trainplan_shared::search::{CHOSEN_FIELDS, Lock, Locks};
 use trainplan_shared::units::{
     group_digits, group_three_digits, percent, readable_days, readable_range, rounded_count,
 };
@@ -76,6 +78,15 @@ pub(super) fn Answer() -> impl IntoView {
             }
         })
     };
+    let search_own = move || {
+        let own = own_values(plan)?;
+        let title = format!("Find the best plan with {}", locks::summary(&own));
+        let find = move |_| {
+            let locks = plan.question.with_untracked(|question| locks::read(question.raw(Field::Lock)));
+            plan.state.ask(&[(Field::Lock, &locks.with(&own).to_string())]);
+        };
+        Some(view! { <button type="button" class="link" on:click=find>{title}</button> " " })
+    };
     view! {
         <section class="answer" class:stale=move || plan.is_outdated() aria-labelledby="verdict" aria-busy=move || is_busy().to_string()>
             <div class="verdict-line">
@@ -97,7 +108,7 @@ pub(super) fn Answer() -> impl IntoView {
                 <p>
                     {move || match has_problems() && !is_empty() {
                         true => view! { <strong class="outdated">"Correct the marked field. Until then, this answers the last valid question."</strong> }.into_any(),
-                        false => view! { {shown.get().rest} " " {back} }.into_any(),
+                        false => view! { {shown.get().rest} " " {search_own} {back} }.into_any(),
                     }}
                 </p>
                 <LockChips />
@@ -114,6 +125,23 @@ pub(super) fn Answer() -> impl IntoView {
             <small>{assumptions}</small>
         </section>
     }
+}
+
+/// Returns the values of the address's plan that the search would choose otherwise, as locks; none if the search found the plan.
+fn own_values(plan: Planner) -> Option<Locks> {
+    let spec = plan.address.spec();
+    plan.search.findings.with(|findings| {
+        let best = link::read(&findings.best_plan()?.query).spec;
+        if !has_scenario(&spec) || findings.plans().any(|(_, found)| plan.is_shown(found)) {
+            return None;
+        }
+        let typed = CHOSEN_FIELDS.into_iter().filter_map(|field| {
+            let value = spec.get(field).filter(|value| best.get(field) != Some(value))?;
+            Some(Lock { field, values: vec![value.to_ascii_lowercase()], excludes: false })
+        });
+        let locks = Locks(typed.collect());
+        (!locks.is_empty() && Locks::parse(&locks.to_string(), Field::Lock).is_ok()).then_some(locks)
+    })
 }
 
 /// The card of a GPU type.
@@ -280,8 +308,8 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
                     {in_bf16}
                     <div><dt>"MFU"</dt><dd>{percent(found.mfu)}</dd></div>
                     <div><dt>"Tokens per step"</dt><dd>{rounded_count(found.batch_tokens)}</dd></div>
-                    <div><dt title="The GPUs that train, and the spare nodes">"To reserve"</dt><dd>
-                        {group_digits(found.paid_gpus.into())} " GPUs" " " <small>{spare_nodes(found.spare_nodes)}</small>
+                    <div><dt title="The GPUs that train, and those of the spare nodes">"To reserve"</dt><dd>
+                        {group_digits(found.paid_gpus.into())} " GPUs" " " <small>{format!("+{} spare", group_digits((found.paid_gpus.saturating_sub(found.gpus)).into()))}</small>
                     </dd></div>
                 </dl>
             </div>
@@ -324,13 +352,6 @@ fn best_measured(plan: Planner, offer: &OfferFindings) -> Option<&'static BestMe
     let question = plan.search.findings.with_untracked(|findings| link::read(&findings.query).spec);
     let model = Catalog::embedded().model(question.raw(Field::Model)).ok()?;
     BestMeasured::of(&model.id, &offer.gpu.id)
-}
-
-fn spare_nodes(count: u32) -> String {
-    match count {
-        1 => "1 spare node".to_string(),
-        count => format!("{count} spare nodes"),
-    }
 }
 
 /// Its throughput, below the prediction.

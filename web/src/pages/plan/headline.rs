@@ -22,7 +22,7 @@ pub(super) struct Headline {
 }
 
 /// What is said between a plan of the user's and the best one.
-const PREFERRED: &str = "You chose this plan; the search prefers another one. Lock a field to search for the best plan with its value.";
+const PREFERRED: &str = "You chose this plan; the search prefers another one:";
 
 /// A plan of the address that is not the best one.
 #[derive(Debug, Clone, PartialEq)]
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(
             headline.rest,
             "It meets the deadline of 60 days even at the slow end of its range. You chose this plan; the search prefers \
-             another one. Lock a field to search for the best plan with its value. 1,024 × H100 finish in about 58 days, for $4M."
+             another one: 1,024 × H100 finish in about 58 days, for $4M."
         );
         assert!(headline.is_other);
         assert!(of(Some(58.0), None).rest.starts_with("At the slow end of its range, it misses"));

@@ -15,6 +15,12 @@ pub(crate) fn lock_text(lock: &Lock) -> String {
     format!("{}{}", if lock.excludes { "not " } else { "" }, lock.values.join(" or "))
 }
 
+/// Returns the locks in words: `TP 8, PP 2`.
+pub(super) fn summary(locks: &Locks) -> String {
+    let each = locks.0.iter().map(|lock| format!("{} {}", lock.field.label(), lock_text(lock)));
+    each.collect::<Vec<_>>().join(", ")
+}
+
 /// The locks of the question; a click removes one.
 #[component]
 pub(super) fn LockChips() -> impl IntoView {
