@@ -195,8 +195,8 @@ fields! {
         "Maximum cost of the run" "Maximum cost of the run, such as 5M",
     Objective "objective" "obj" "Objective" Search Text "OBJECTIVE"
         "How plans are ranked"
-        "How plans are ranked: fewest-gpus, fastest, cheapest or most-tokens [default: fewest-gpus with a deadline, \
-         otherwise fastest]",
+        "How plans are ranked: fewest-gpus, fastest, worthwhile (fastest at no more than 1.25 times the lowest cost), \
+         cheapest or most-tokens [default: fewest-gpus with a deadline, worthwhile with a budget, otherwise fastest]",
     Precisions "precisions" "ds" "Precisions" Search Text "DTYPES"
         "Precisions to choose from"
         "Precisions to choose from, such as bf16,fp8 [default: BF16, and MXFP8 or FP8 where the GPU has it]",

@@ -9,6 +9,9 @@ use crate::search::{Candidate, LayoutSearch, RankedLayout, SearchCounts, SearchS
 use crate::sorting::{ascending, sorted};
 use std::borrow::Cow;
 
+/// How many times the lowest cost is worth fewer days.
+const LITTLE_WASTE: f64 = 1.25;
+
 /// What a search of one GPU type found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GpuAnswer {
@@ -123,11 +126,14 @@ impl Question {
 
     fn choose_with(&self, chance: Chance, points: &[PlannedRun]) -> Option<usize> {
         let reaches = |point: &PlannedRun| self.is_in_time_with(chance, point) && self.is_affordable(point);
+        let cost = |point: &PlannedRun| point.expected_cost.unwrap_or(f64::INFINITY);
+        let least_cost = points.iter().filter(|point| reaches(point)).map(cost).fold(f64::INFINITY, f64::min);
         let value = |point: &PlannedRun| match self.objective {
             Objective::FewestGpus => f64::from(point.gpus),
-            Objective::Fastest => point.days,
+            Objective::Worthwhile if cost(point) > least_cost * LITTLE_WASTE => f64::INFINITY,
+            Objective::Fastest | Objective::Worthwhile => point.days,
             // The cheapest run of the given tokens is the one for which the budget buys the most.
-            Objective::Cheapest | Objective::MostTokens => point.expected_cost.unwrap_or(f64::INFINITY),
+            Objective::Cheapest | Objective::MostTokens => cost(point),
         };
         let reaching = points.iter().enumerate().filter(|(_, point)| reaches(point));
         let best = reaching.min_by(|(_, one), (_, other)| {

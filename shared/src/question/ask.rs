@@ -102,6 +102,8 @@ choices! {
         FewestGpus "fewest-gpus" "Fewest GPUs",
         /// The fewest days.
         Fastest "fastest" "Fastest",
+        /// The fewest days at a cost that is little above the lowest.
+        Worthwhile "worthwhile" "Fastest without much waste",
         /// The lowest cost.
         Cheapest "cheapest" "Cheapest",
         /// The most tokens for the budget.
@@ -116,7 +118,7 @@ impl Objective {
         match self {
             Objective::Fastest => days,
             Objective::FewestGpus if !is_priced => f64::from(gpus),
-            Objective::FewestGpus | Objective::Cheapest | Objective::MostTokens => {
+            Objective::FewestGpus | Objective::Worthwhile | Objective::Cheapest | Objective::MostTokens => {
                 cost.unwrap_or(f64::INFINITY)
             }
         }

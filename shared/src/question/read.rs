@@ -76,7 +76,9 @@ impl Reading<'_> {
         let goal = if goal_is_assumed { Goal::Deadline(USUAL_DAYS) } else { goal };
         let usual = match goal {
             Goal::Deadline(_) => Objective::FewestGpus,
-            Goal::Budget(_) | Goal::Open => Objective::Fastest,
+            // The last days cost the most: a budget is no reason to spend all of it.
+            Goal::Budget(_) => Objective::Worthwhile,
+            Goal::Open => Objective::Fastest,
         };
         Some(Question {
             spec: self.spec.clone(),

@@ -195,8 +195,10 @@ impl Spread {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Trust {
-    /// Nothing like it was measured.
+    /// No run of the model was measured.
     #[default]
+    Unmeasured,
+    /// Only distant runs of the model were measured.
     Modelled,
     /// The model was measured on the same GPU in similar layouts.
     Near,

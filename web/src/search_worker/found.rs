@@ -110,7 +110,8 @@ pub(super) fn plan(question: &Question, offer: &GpuOffer, run: &PlannedRun) -> F
         trust: match layout.confidence {
             Confidence::High => Trust::Measured,
             Confidence::Medium => Trust::Near,
-            Confidence::Low | Confidence::Lowest => Trust::Modelled,
+            Confidence::Low => Trust::Modelled,
+            Confidence::Lowest => Trust::Unmeasured,
         },
         goodput: (time.high.goodput, time.low.goodput),
         spare_nodes: time.spare_nodes,

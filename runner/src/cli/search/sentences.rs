@@ -33,6 +33,7 @@ pub(super) fn restated(question: &Question) -> String {
     let objective = match question.objective {
         Objective::FewestGpus => "on the fewest GPUs",
         Objective::Fastest => "as fast as possible",
+        Objective::Worthwhile => "as fast as possible without much waste",
         Objective::Cheapest => "at the lowest cost",
         Objective::MostTokens => "with the most tokens for the money",
     };

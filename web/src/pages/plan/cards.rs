@@ -9,7 +9,7 @@ use super::question::has_scenario;
 use super::report::PrintButton;
 use super::saved::SaveButton;
 use super::trust::TrustMark;
-use super::verdict::{cost_texts, energy_range, limit_text, price_text, unbroken};
+use super::verdict::{cost_texts, energy_range, limit_text, money, price_text, unbroken};
 use crate::address::{can_undo, undo};
 use crate::components::gpu_mark::{GpuMark, GpuSign};
 use crate::message::search::{AskedGoal, FoundChange, FoundPlan, FoundUnmet, Spread, Trust};
@@ -27,6 +27,9 @@ use trainplan_shared::units::{
 
 /// By how much a prediction may exceed every measured run without a warning.
 const WORTH_A_WARNING: f64 = 0.1;
+
+/// How many times the tokens are worth a word that the budget is enough for.
+const WORTH_MORE_TOKENS: f64 = 1.1;
 
 /// How many times the cost of the best plan is hardly more.
 const LITTLE_MORE: f64 = 1.05;
@@ -244,6 +247,9 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
     let beyond = measured.and_then(|run| beyond_measured(run, found));
     let measured = measured.map(|run| fastest_measured(run, offer, found));
     let faster = (answer.unmet.is_none()).then(|| faster_for_little(offer, found)).flatten();
+    let more_tokens = plan.search.findings.with_untracked(|findings| more_tokens(findings, found, currency));
+    let more_tokens =
+        more_tokens.filter(|_| answer.unmet.is_none()).map(|text| view! { <p class="faster">{text}</p> });
     // It may be the one that is named anyway.
     let faster = faster
         .filter(|faster| answer.with_other_chance.as_ref().is_none_or(|other| other.gpus != faster.gpus));
@@ -261,7 +267,12 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
     // Its place is kept until it is known.
     let is_another = offer.gpu.is_bf16_one_of_several && !found.is_in_bf16;
     let in_bf16 = is_another.then(|| {
-        let missing = if offer.in_bf16.is_some() { "no plan" } else { "…" };
+        let missing = match (offer.in_bf16.is_some(), goal) {
+            (false, _) => "…",
+            (true, AskedGoal::Deadline(_)) => "not in time",
+            (true, AskedGoal::Budget(_)) => "over budget",
+            (true, AskedGoal::Open) => "doesn’t fit",
+        };
         let bf16 = offer.in_bf16.clone().flatten().map(|bf16| {
             let FoundPlan { query, gpus, days, cost, .. } = *bf16;
             let show = move |_| plan.state.choose(&query);
@@ -276,6 +287,8 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
     });
     let (cost, cost_range) =
         found.cost.map_or(("–".to_string(), String::new()), |cost| cost_texts(cost, currency));
+    let on_demand = found.cost.zip(offer.gpu.on_demand_factor);
+    let on_demand = on_demand.map(|(cost, factor)| money(cost.mid * factor, currency));
     let (energy, energy_spread) = energy_range(found.mwh);
     let is_shown = move || plan.is_shown(&shown);
     let is_pressed = is_shown.clone();
@@ -296,12 +309,14 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
                 <Gauge spare=found.spare_gib capacity=offer.gpu.memory_gib verdict=found.memory />
                 {other}
                 {faster}
+                {more_tokens}
             </div>
             <div>
                 <dl class="mini">
                     <div><dt>"Cost"</dt><dd>
                         <strong>{cost}</strong> " " <small>{cost_range}</small>
                     </dd></div>
+                    {on_demand.map(|cost| view! { <div><dt>"On demand"</dt><dd>{cost}</dd></div> })}
                     <div><dt title=ENERGY_HINT>"Energy"</dt><dd>{energy} " " <small>{energy_spread}</small></dd></div>
                     <div><dt>"Tokens/s/GPU"</dt><dd>{group_three_digits(found.tokens_per_s_per_gpu)}</dd></div>
                     {measured}
@@ -382,6 +397,26 @@ fn faster_for_little<'a>(offer: &'a OfferFindings, best: &FoundPlan) -> Option<&
         is_cheap && plan.gpus > best.gpus && plan.days.mid <= best.days.mid * MUCH_FASTER
     };
     offer.points.iter().filter(is_little).min_by(|one, other| one.days.mid.total_cmp(&other.days.mid))
+}
+
+/// Returns how many tokens the budget, and the deadline if there is one, would train on the GPUs of a plan, as a sentence; none if
+/// that is hardly more.
+fn more_tokens(findings: &Findings, found: &FoundPlan, currency: &str) -> Option<String> {
+    let budget = findings.budget()?;
+    let by_deadline = match findings.goal() {
+        AskedGoal::Deadline(limit) if findings.is_by_slow_end() => limit / found.days.high,
+        AskedGoal::Deadline(limit) => limit / found.days.mid,
+        AskedGoal::Budget(_) | AskedGoal::Open => f64::INFINITY,
+    };
+    let times = (budget / found.cost?.mid).min(by_deadline);
+    (times >= WORTH_MORE_TOKENS).then(|| {
+        format!(
+            "{} would train about {} tokens on these GPUs, in {} days",
+            money(found.cost.map_or(budget, |cost| cost.mid * times), currency),
+            rounded_count(findings.asked.as_ref().map_or(0.0, |asked| asked.tokens) * times),
+            readable_days(found.days.mid * times)
+        )
+    })
 }
 
 /// The days with their range, as text and as a bar on the scale of all cards.

@@ -112,7 +112,7 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
     let lead = match figures.and_then(|figures| Some((figures.days?, figures.cost))) {
         Some((days, cost)) => {
             let plan = FoundPlan { gpus: other.gpus, days, cost, ..FoundPlan::default() };
-            alone(&other.gpu, &plan, goal, currency)
+            alone(&other.gpu, &plan, goal, currency, "")
         }
         None => format!("Your plan on {} × {}.", group_digits(other.gpus.into()), other.gpu),
     };

@@ -14,7 +14,7 @@ pub(super) fn TrustMark(trust: Trust) -> impl IntoView {
 pub(super) struct TrustText {
     /// The class of its colour.
     pub(super) class: &'static str,
-    /// High, medium or low.
+    /// High, medium, low or lowest.
     pub(super) word: &'static str,
     /// What it rests on, in a sentence.
     pub(super) why: &'static str,
@@ -30,7 +30,12 @@ pub(super) fn trust_text(trust: Trust) -> TrustText {
         Trust::Modelled => (
             "modelled",
             "Low",
-            "Nothing like this was measured: the estimate rests on physics and distant measurements.",
+            "Only distant runs of this model were measured: on other GPUs, or in other layouts.",
+        ),
+        Trust::Unmeasured => (
+            "modelled",
+            "Lowest",
+            "No run of this model was measured: the estimate rests on physics and on other models.",
         ),
     };
     TrustText { class, word, why }

@@ -33,11 +33,12 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
     Some(match (first, second) {
         (None, _) => unreached(findings, currency),
         (Some((offer, plan)), None) => {
-            let lead = alone(&offer.gpu.name, plan, goal, currency);
+            let lead = alone(&offer.gpu.name, plan, goal, currency, &terms(&offer.gpu, plan, currency));
             Verdict { lead, rest: sentences([missed(findings), late(findings), prices(findings)]) }
         }
         (Some(first), Some(second)) => {
-            let lead = alone(&first.0.gpu.name, first.1, goal, currency);
+            let terms = terms(&first.0.gpu, first.1, currency);
+            let lead = alone(&first.0.gpu.name, first.1, goal, currency, &terms);
             Verdict {
                 lead,
                 // The risk first.
@@ -113,24 +114,17 @@ fn at_the_end(plans: &[(&str, &FoundAnswer)], [end, misses, miss]: [&str; 3]) ->
 
 /// Returns what the costs depend on, as sentences.
 fn prices(findings: &Findings) -> String {
-    sentences([overspent(findings), on_demand(findings), shared_price(findings)])
+    sentences([overspent(findings), shared_price(findings)])
 }
 
-/// Returns what the plans cost without the reservation that their prices assume, as sentences.
-fn on_demand(findings: &Findings) -> String {
-    let currency = findings.asked.as_ref().map_or("", |asked| asked.currency.as_str());
-    let costs = findings.reaching().into_iter().filter_map(|index| {
-        let offer = findings.offers.get(index)?;
-        let cost = offer.answer.as_ref()?.plan.as_ref()?.cost?.mid * offer.gpu.on_demand_factor?;
-        Some(format!("{} with {}", money(cost, currency), offer.gpu.name))
-    });
-    let costs: Vec<String> = costs.collect();
-    match costs.is_empty() {
-        true => String::new(),
-        false => format!(
-            "On demand instead of reserved, it would cost about {}.",
-            all_of(&costs.iter().map(String::as_str).collect::<Vec<_>>())
-        ),
+/// Returns the reservation that an assumed price needs, and the cost without it: ` reserved for 3 years, $7.26M on demand`; empty
+/// for other prices.
+fn terms(gpu: &AskedGpu, plan: &FoundPlan, currency: &str) -> String {
+    match (&gpu.purchase, plan.cost, gpu.on_demand_factor) {
+        (Some(purchase), Some(cost), Some(factor)) => {
+            format!(" {purchase}, {} on demand", money(cost.mid * factor, currency))
+        }
+        _ => String::new(),
     }
 }
 
@@ -154,19 +148,22 @@ fn all_of(names: &[&str]) -> String {
 }
 
 /// Returns the sentence about the only GPU type that reaches the goal.
-pub(super) fn alone(name: &str, plan: &FoundPlan, goal: AskedGoal, currency: &str) -> String {
+///
+/// `terms` follows the cost.
+pub(super) fn alone(name: &str, plan: &FoundPlan, goal: AskedGoal, currency: &str, terms: &str) -> String {
     let gpus = group_digits(plan.gpus.into());
     let days = readable_days(plan.days.mid);
     match (goal, plan.cost) {
         (AskedGoal::Deadline(_), cost) => {
-            let cost = cost.map_or(String::new(), |cost| format!(", for {}", money(cost.mid, currency)));
+            let cost =
+                cost.map_or(String::new(), |cost| format!(", for {}{terms}", money(cost.mid, currency)));
             format!("{gpus} × {name} finish in about {days} days{cost}.")
         }
         (AskedGoal::Budget(_), Some(cost)) => {
-            format!("{gpus} × {name} finish in {days} days for {}.", money(cost.mid, currency))
+            format!("{gpus} × {name} finish in {days} days, for {}{terms}.", money(cost.mid, currency))
         }
         (AskedGoal::Open, Some(cost)) => {
-            format!("{gpus} × {name} finish in {days} days, for {}.", money(cost.mid, currency))
+            format!("{gpus} × {name} finish in {days} days, for {}{terms}.", money(cost.mid, currency))
         }
         (_, None) => format!("{gpus} × {name} finish in {days} days."),
     }
