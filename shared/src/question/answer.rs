@@ -1,10 +1,8 @@
 //! The answer for one GPU type: the best plan, other good layouts, and why the goal can't be reached.
 
-use super::relax::Nearby;
-use super::unmet::{Relaxation, Unmet};
-use super::{Chance, Goal, GpuOffer, Objective, PlannedRun, Question, Survey};
+use super::unmet::{Nearby, Relaxation, Unmet};
+use super::{Chance, Goal, GpuOffer, Objective, PlannedRun, Question};
 use crate::catalog::{Catalog, Gpu, Recipe};
-use crate::precision::Dtype;
 use crate::search::{Candidate, LayoutSearch, RankedLayout, SearchCounts, SearchSpace};
 use crate::sorting::{ascending, sorted};
 use std::borrow::Cow;
@@ -94,16 +92,6 @@ impl GpuAnswer {
     /// Returns the plan that would be best if the deadline had to be met with the other chance.
     pub fn with_other_chance(&self) -> Option<&PlannedRun> {
         self.with_other_chance.map(|index| &self.points[index])
-    }
-
-    /// Returns the best plan if only BF16 may be used; none if the best plan uses it, or another precision is not a choice.
-    pub fn in_bf16(&self, question: &Question, offer: &GpuOffer) -> Option<PlannedRun> {
-        let offer = offer
-            .in_bf16()
-            .filter(|_| self.best().is_some_and(|run| run.layout.candidate.dtype != Dtype::Bf16))?;
-        let mut survey = Survey::new(question, &offer);
-        while survey.step().is_ok() {}
-        survey.best().cloned()
     }
 
     /// Returns the best plan.

@@ -70,7 +70,7 @@ pub struct GpuOffer {
 }
 
 impl GpuOffer {
-    /// Returns the offer with BF16 as its only precision; none if that is no other offer.
+    /// Returns the offer with BF16 as its only precision; none if BF16 is not one of several.
     pub fn in_bf16(&self) -> Option<GpuOffer> {
         let is_another = self.dtypes.len() > 1 && self.dtypes.contains(&Dtype::Bf16);
         is_another.then(|| GpuOffer { dtypes: vec![Dtype::Bf16], ..self.clone() })

@@ -76,7 +76,7 @@ impl Reading<'_> {
         let goal = if goal_is_assumed { Goal::Deadline(USUAL_DAYS) } else { goal };
         let usual = match goal {
             Goal::Deadline(_) => Objective::FewestGpus,
-            // The last days cost the most: a budget is no reason to spend all of it.
+            // The last days cost the most, so the whole budget need not be spent.
             Goal::Budget(_) => Objective::Worthwhile,
             Goal::Open => Objective::Fastest,
         };

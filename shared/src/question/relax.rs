@@ -1,7 +1,7 @@
 //! Changes of a question that no plan satisfies: each is tried, so that it works.
 
 use super::batches::GlobalBatches;
-use super::unmet::{Relaxation, Unmet};
+use super::unmet::{Nearby, Relaxation, Unmet};
 use super::{Goal, GpuCounts, GpuOffer, PlannedRun, Question, Survey};
 use crate::field::Field;
 use crate::message::Setting;
@@ -14,18 +14,6 @@ const MOST_SUGGESTED: u32 = 65_536;
 
 /// Searches beyond the largest number of GPUs, before none is suggested.
 const MOST_TRIED: usize = 8;
-
-/// The plans that do not reach the goal, but come near.
-pub(super) struct Nearby<'a> {
-    /// The plan that comes nearest.
-    pub(super) nearest: Option<&'a PlannedRun>,
-    /// The fastest that a budget covers.
-    pub(super) affordable: Option<&'a PlannedRun>,
-    /// The best that reaches the goal with the other chance.
-    pub(super) with_other_chance: Option<&'a PlannedRun>,
-    /// The numbers of GPUs that were searched, ascending.
-    pub(super) tried: &'a [u32],
-}
 
 impl Question {
     /// Returns changes with which a plan works, after none did.

@@ -1,6 +1,7 @@
 //! The search of one GPU type, count by count.
 
 use super::{Goal, GpuAnswer, GpuOffer, Objective, PlannedRun, Question};
+use crate::precision::Dtype;
 use crate::search::{LayoutSearch, SearchSpace};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -168,6 +169,18 @@ impl<'a> Survey<'a> {
         let empty = self.empty.iter().rev().find(|gpus| **gpus < most).copied();
         let between = (planned.max(empty)? + most) / 2 / node * node;
         (planned.max(empty)? < between && between < most).then_some(between)
+    }
+}
+
+impl GpuAnswer {
+    /// Returns the best plan if only BF16 may be used; none if the best plan uses it, or another precision is not a choice.
+    pub fn in_bf16(&self, question: &Question, offer: &GpuOffer) -> Option<PlannedRun> {
+        let offer = offer
+            .in_bf16()
+            .filter(|_| self.best().is_some_and(|run| run.layout.candidate.dtype != Dtype::Bf16))?;
+        let mut survey = Survey::new(question, &offer);
+        while survey.step().is_ok() {}
+        survey.best().cloned()
     }
 }
 

@@ -32,3 +32,15 @@ pub struct Relaxation {
     /// The plan with it.
     pub run: PlannedRun,
 }
+
+/// The plans that do not reach the goal, but come near.
+pub(super) struct Nearby<'a> {
+    /// The plan that comes nearest.
+    pub(super) nearest: Option<&'a PlannedRun>,
+    /// The fastest that a budget covers.
+    pub(super) affordable: Option<&'a PlannedRun>,
+    /// The best that reaches the goal with the other chance.
+    pub(super) with_other_chance: Option<&'a PlannedRun>,
+    /// The numbers of GPUs that were searched, ascending.
+    pub(super) tried: &'a [u32],
+}

@@ -83,8 +83,6 @@ pub(crate) struct AskedQuestion {
     /// The currency of the prices.
     pub(crate) currency: String,
     pub(crate) offers: Vec<AskedGpu>,
-    /// What the plans assume, as lines.
-    pub(crate) assumptions: Vec<String>,
 }
 
 /// What the run must reach.

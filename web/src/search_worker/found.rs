@@ -3,15 +3,12 @@
 use crate::message::search::{
     AskedGoal, AskedGpu, AskedQuestion, FoundAnswer, FoundChange, FoundPlan, FoundUnmet, Spread, Trust,
 };
-use trainplan_shared::assumption::Assumption;
 use trainplan_shared::cost::PriceSource;
 use trainplan_shared::estimate::Confidence;
-use trainplan_shared::goodput::{Disruptions, FailureRate, FailureStudy, SaveTime};
 use trainplan_shared::link;
 use trainplan_shared::precision::Dtype;
 use trainplan_shared::question::{Goal, GpuAnswer, GpuOffer, PlannedRun, Question, Relaxation, Unmet};
 use trainplan_shared::search::Rule;
-use trainplan_shared::units::{readable_days, significant};
 
 const GIB: f64 = 1_073_741_824.0;
 
@@ -33,35 +30,7 @@ pub(super) fn asked(question: &Question) -> AskedQuestion {
         objective: Some(question.objective),
         currency: question.settings.currency.to_string(),
         offers: question.offers.iter().map(asked_gpu).collect(),
-        assumptions: assumptions(question),
     }
-}
-
-/// Returns what the plans assume, as lines.
-fn assumptions(question: &Question) -> Vec<String> {
-    let Disruptions { failure_rate, recovery, save, overhead, spare_share } = question.settings.disruptions;
-    let number = |value: f64| significant(value, 3);
-    let rates = failure_rate.per_gpu_hour().times(1e6).readable(readable_days);
-    let studies = match failure_rate {
-        FailureRate::Studies => {
-            let titles = FailureStudy::all().iter().map(|study| study.title.as_str());
-            format!(" ({})", titles.collect::<Vec<_>>().join(", "))
-        }
-        FailureRate::Own(_) => String::new(),
-    };
-    let save_time = match save {
-        SaveTime::Seconds(seconds) => format!("{} s per save", number(seconds)),
-        SaveTime::Bandwidth(bytes_per_s) => format!("{} GB/s", number(bytes_per_s / 1e9)),
-        SaveTime::Assumed => format!("{} GB/s per GPU", number(Assumption::SaveBandwidth.value())),
-    };
-    vec![
-        format!("Failures: {rates} per million GPU-hours{studies}"),
-        format!("Recovery from a failure: {} min", number(recovery.seconds() / 60.0)),
-        format!("Spare nodes, paid for as well: {} %", number(spare_share * 100.0)),
-        format!("Checkpoints: {save_time}"),
-        format!("Evaluation and warm-up: {} % more time", number(overhead * 100.0)),
-        format!("Free memory: at least {} GiB on each GPU", number(question.headroom_bytes / GIB)),
-    ]
 }
 
 fn asked_gpu(offer: &GpuOffer) -> AskedGpu {
