@@ -191,7 +191,12 @@ fn RemedyChip(remedy: Remedy) -> impl IntoView {
 #[component]
 fn EvidenceTable() -> impl IntoView {
     let plan = Plan::of_page();
+    /// The runs that are shown at first, nearest first.
+    const FIRST: usize = 8;
     let runs = move || latest(plan).evidence;
+    let is_whole = RwSignal::new(false);
+    let shown = move || if is_whole.get() { usize::MAX } else { FIRST };
+    let is_cut = move || runs().len() > shown();
     view! {
         <Show when=move || !runs().is_empty()>
             <div class="scroll" tabindex="0" role="region" aria-labelledby="evidence-title">
@@ -206,9 +211,14 @@ fn EvidenceTable() -> impl IntoView {
                             <th scope="col" class="number">"Prediction error"</th>
                         </tr>
                     </thead>
-                    <tbody>{move || runs().into_iter().map(evidence_row).collect_view()}</tbody>
+                    <tbody>{move || runs().into_iter().take(shown()).map(evidence_row).collect_view()}</tbody>
                 </table>
             </div>
+            <Show when=is_cut>
+                <button type="button" class="link" on:click=move |_| is_whole.set(true)>
+                    {move || format!("Show all {} runs", runs().len())}
+                </button>
+            </Show>
             <p class="basis">
                 "Prediction error: predicted over measured step time, with every measurement of that run left out. "
                 "A dash means that no prediction was judged on the run."
