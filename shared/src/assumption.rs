@@ -32,13 +32,23 @@ choices! {
     }
 }
 
-/// An assumed value and its source.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AssumedValue {
+/// A row of `assumptions.csv`.
+struct AssumedValue {
     id: String,
-    /// The value, in the unit.
-    pub value: f64,
-    /// The unit, for people.
+    value: f64,
+}
+
+impl FromRow for AssumedValue {
+    fn from_row(row: &Row<'_>) -> Result<AssumedValue, DataError> {
+        Ok(AssumedValue { id: row.string("id")?, value: row.number("value")? })
+    }
+}
+
+/// Where an assumed value comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AssumptionSource {
+    id: String,
+    /// The unit of the value, for people.
     pub unit: String,
     /// The source, for people.
     pub source: String,
@@ -46,11 +56,10 @@ pub struct AssumedValue {
     pub date: String,
 }
 
-impl FromRow for AssumedValue {
-    fn from_row(row: &Row<'_>) -> Result<AssumedValue, DataError> {
-        Ok(AssumedValue {
+impl FromRow for AssumptionSource {
+    fn from_row(row: &Row<'_>) -> Result<AssumptionSource, DataError> {
+        Ok(AssumptionSource {
             id: row.string("id")?,
-            value: row.number("value")?,
             unit: row.string("unit")?,
             source: row.string("source")?,
             date: row.string("date")?,
@@ -59,19 +68,22 @@ impl FromRow for AssumedValue {
 }
 
 impl Assumption {
-    /// Returns the value with its source.
-    pub fn assumed(self) -> &'static AssumedValue {
-        static EMBEDDED: LazyLock<Vec<AssumedValue>> = LazyLock::new(|| embedded!("assumptions.csv"));
-        &EMBEDDED[self as usize]
-    }
-
     /// Returns the value.
     pub fn value(self) -> f64 {
-        self.assumed().value
+        static EMBEDDED: LazyLock<Vec<AssumedValue>> = LazyLock::new(|| embedded!("assumptions.csv"));
+        // Every assumption has a row, as a test checks.
+        EMBEDDED.iter().find(|row| row.id == self.id()).map_or(f64::NAN, |row| row.value)
+    }
+
+    /// Returns where the value comes from.
+    pub fn source(self) -> &'static AssumptionSource {
+        static EMBEDDED: LazyLock<Vec<AssumptionSource>> =
+            LazyLock::new(|| embedded!("assumption_sources.csv"));
+        &EMBEDDED[self as usize]
     }
 }
 
-impl AssumedValue {
+impl AssumptionSource {
     /// Returns the source and its date, as a note of a derivation: "assumed: …, 2026-04".
     pub fn note(&self) -> String {
         format!("assumed: {}, {}", self.source, self.date)
@@ -85,9 +97,9 @@ mod tests {
     #[test]
     fn every_assumption_has_its_row_and_a_source() {
         for assumption in Assumption::ALL {
-            let assumed = assumption.assumed();
-            assert_eq!(assumed.id, assumption.id());
-            assert!(assumed.value >= 0.0 && !assumed.source.is_empty() && assumed.date.starts_with("20"));
+            let source = assumption.source();
+            assert_eq!(source.id, assumption.id());
+            assert!(assumption.value() >= 0.0 && !source.source.is_empty() && source.date.starts_with("20"));
         }
     }
 }

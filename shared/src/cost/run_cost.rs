@@ -115,7 +115,7 @@ impl RunCost {
                     self.storage.high,
                     "",
                 )
-                .note(Assumption::StoragePrice.assumed().note()),
+                .note(Assumption::StoragePrice.source().note()),
             );
         }
         lines.push(

@@ -154,7 +154,7 @@ impl RunTime {
             self.save_line(disruptions.save),
             Line::new("recovery R", "detection + restart + loading + queue", "", recovery_s, "s").note(
                 match disruptions.recovery == Recovery::assumed() {
-                    true => Assumption::RecoveryTime.assumed().note(),
+                    true => Assumption::RecoveryTime.source().note(),
                     false => "yours".to_string(),
                 },
             ),
@@ -205,7 +205,7 @@ impl RunTime {
         let share = disruptions.spare_share;
         lines.push(Line::new("spare nodes", "share · nodes", "", f64::from(self.spare_nodes), "nodes").note(
             match share == Assumption::SpareNodes.value() {
-                true => Assumption::SpareNodes.assumed().note(),
+                true => Assumption::SpareNodes.source().note(),
                 false => "yours".to_string(),
             },
         ));
@@ -223,17 +223,17 @@ impl RunTime {
                 self.save_s,
                 "s",
             )
-            .note(Assumption::CheckpointSize.assumed().note()),
+            .note(Assumption::CheckpointSize.source().note()),
             SaveTime::Assumed => {
-                let bandwidth = Assumption::SaveBandwidth.assumed();
+                let bandwidth = Assumption::SaveBandwidth;
                 Line::new(
                     "save δ",
                     "checkpoint / (bandwidth · GPUs)",
-                    format!("{gigabytes} GB / ({} GB/s · {})", bandwidth.value, self.gpus),
+                    format!("{gigabytes} GB / ({} GB/s · {})", bandwidth.value(), self.gpus),
                     self.save_s,
                     "s",
                 )
-                .note(bandwidth.note())
+                .note(bandwidth.source().note())
             }
         }
     }

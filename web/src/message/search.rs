@@ -108,8 +108,6 @@ pub(crate) struct AskedGpu {
     pub(crate) price: Option<(f64, f64)>,
     /// How the GPUs are paid for, and for how long they must be rented, if the price is assumed.
     pub(crate) purchase: Option<String>,
-    /// The source of an assumed price, with its date.
-    pub(crate) price_source: Option<String>,
     /// How many times as much a run costs on demand, if the price is the assumed one of a reservation.
     pub(crate) on_demand_factor: Option<f64>,
     /// Whether BF16 is one of several precisions.

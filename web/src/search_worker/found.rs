@@ -3,7 +3,6 @@
 use crate::message::search::{
     AskedGoal, AskedGpu, AskedQuestion, FoundAnswer, FoundChange, FoundPlan, FoundUnmet, Spread, Trust,
 };
-use trainplan_shared::cost::PriceSource;
 use trainplan_shared::estimate::Confidence;
 use trainplan_shared::link;
 use trainplan_shared::precision::Dtype;
@@ -40,10 +39,6 @@ fn asked_gpu(offer: &GpuOffer) -> AskedGpu {
         memory_gib: offer.gpu.hbm_gb,
         price: offer.price.as_ref().map(|price| (price.per_gpu_hour.low, price.per_gpu_hour.high)),
         purchase: offer.price.and_then(|price| price.source.purchase()),
-        price_source: offer.price.and_then(|price| match price.source {
-            PriceSource::Assumed { source, date, .. } => Some(format!("{source}, {date}")),
-            PriceSource::Yours => None,
-        }),
         on_demand_factor: offer.on_demand_factor(),
         is_bf16_one_of_several: offer.in_bf16().is_some(),
         software: offer.options.software.title(),

@@ -2,6 +2,7 @@
 //! They are a program of their own, loaded after the first answers of `pages/plan`.
 
 mod answers;
+mod assumptions;
 mod calculator;
 mod changes;
 mod chosen;
@@ -219,6 +220,7 @@ pub(crate) fn PlanDetails() -> impl IntoView {
                 <changes::Changes />
             </div>
         </details>
+        <assumptions::Assumptions />
     }
 }
 

@@ -147,7 +147,6 @@ pub(crate) fn PlanPage() -> impl IntoView {
                 class:stale=move || planner.is_outdated()
                 hidden=move || planner.has_no_plan()
             ></div>
-            <report::ReportAssumptions />
         </div>
     }
 }

@@ -8,12 +8,7 @@ use super::verdict::price_text;
 use leptos::prelude::*;
 use leptos::web_sys::js_sys::Date;
 use std::time::Duration;
-use trainplan_shared::assumption::Assumption;
 use trainplan_shared::field::Field;
-use trainplan_shared::goodput::{Disruptions, FailureRate, FailureStudy, SaveTime};
-use trainplan_shared::link;
-use trainplan_shared::spec::Spec;
-use trainplan_shared::units::{readable_days, significant};
 
 /// How long the details and the chart take to follow a new answer.
 const REST: Duration = Duration::from_millis(600);
@@ -55,9 +50,7 @@ pub(super) fn ReportHead() -> impl IntoView {
             let currency = findings.asked.as_ref().map_or("", |asked| asked.currency.as_str());
             let prices = findings.offers.iter().filter_map(|offer| {
                 let price = price_text(&offer.gpu, currency)?;
-                let source = offer.gpu.price_source.as_ref();
-                let source = source.map_or("yours".to_string(), |source| format!("assumed: {source}"));
-                Some(format!("{} {price} ({source})", offer.gpu.name))
+                Some(format!("{} {price}", offer.gpu.name))
             });
             prices.collect::<Vec<_>>().join("; ")
         })
@@ -96,46 +89,4 @@ pub(super) fn ReportHead() -> impl IntoView {
             <p><small>{link}</small></p>
         </div>
     }
-}
-
-/// What the plans assume, below the printed report.
-#[component]
-pub(super) fn ReportAssumptions() -> impl IntoView {
-    let findings = Planner::of_page().search.findings;
-    let lines = move || {
-        findings.with(|findings| {
-            let lines = assumptions(&link::read(&findings.query).spec).into_iter();
-            lines.map(|line| view! { <p>{line}</p> }).collect_view()
-        })
-    };
-    view! { <div class="printed assumptions"><h2>"Assumptions"</h2>{lines}</div> }
-}
-
-/// Returns what the plans assume, as lines.
-fn assumptions(question: &Spec) -> Vec<String> {
-    let Ok(settings) = question.run_settings() else { return Vec::new() };
-    let Disruptions { failure_rate, recovery, save, overhead, spare_share } = settings.disruptions;
-    let headroom = question.amount(Field::Headroom).ok().flatten().unwrap_or(Assumption::Headroom.value());
-    let number = |value: f64| significant(value, 3);
-    let rates = failure_rate.per_gpu_hour().times(1e6).readable(readable_days);
-    let studies = match failure_rate {
-        FailureRate::Studies => {
-            let titles = FailureStudy::all().iter().map(|study| study.title.as_str());
-            format!(" ({})", titles.collect::<Vec<_>>().join(", "))
-        }
-        FailureRate::Own(_) => String::new(),
-    };
-    let save_time = match save {
-        SaveTime::Seconds(seconds) => format!("{} s per save", number(seconds)),
-        SaveTime::Bandwidth(bytes_per_s) => format!("{} GB/s", number(bytes_per_s / 1e9)),
-        SaveTime::Assumed => format!("{} GB/s per GPU", number(Assumption::SaveBandwidth.value())),
-    };
-    vec![
-        format!("Failures: {rates} per million GPU-hours{studies}"),
-        format!("Recovery from a failure: {} min", number(recovery.seconds() / 60.0)),
-        format!("Spare nodes, paid for as well: {} %", number(spare_share * 100.0)),
-        format!("Checkpoints: {save_time}"),
-        format!("Evaluation and warm-up: {} % more time", number(overhead * 100.0)),
-        format!("Free memory: at least {} GiB on each GPU", number(headroom)),
-    ]
 }
