@@ -1,9 +1,10 @@
 //! The answer for one GPU type: the best plan, other good layouts, and why the goal can't be reached.
 
+use super::survey::Tried;
 use super::unmet::{Nearby, Relaxation, Unmet};
 use super::{Chance, Goal, GpuOffer, Objective, PlannedRun, Question};
 use crate::catalog::{Catalog, Gpu, Recipe};
-use crate::search::{Candidate, LayoutSearch, RankedLayout, SearchCounts, SearchSpace};
+use crate::search::{Candidate, LayoutSearch, RankBy, RankedLayout, SearchCounts, SearchSpace};
 use crate::sorting::{ascending, sorted};
 use std::borrow::Cow;
 
@@ -21,13 +22,15 @@ pub struct GpuAnswer {
     pub chosen: Option<usize>,
     /// The best layouts on as many GPUs as the best plan, or as the plan nearest to the goal.
     pub layouts: Vec<PlannedRun>,
+    /// What these are ordered by.
+    pub ranked_by: RankBy,
     /// The layout of a published recipe of the model on this GPU type, on as many GPUs, with the recipe.
     pub published: Option<(&'static Recipe, PlannedRun)>,
     /// How many layouts there are on as many GPUs, and why the others were discarded.
     pub counts: SearchCounts,
-    /// The index of the plan that would be best if the deadline had to be met with the other chance; none without a deadline, or
-    /// if no plan meets it.
-    pub with_other_chance: Option<usize>,
+    /// The plan that would be best if the deadline had to be met with the other chance; none without a deadline, or if no plan
+    /// meets it.
+    pub with_other_chance: Option<PlannedRun>,
     /// What prevents the goal; none if it is reached.
     pub unmet: Option<Unmet>,
     /// Changes of the question with which a plan reaches the goal; empty if one does anyway.
@@ -40,8 +43,7 @@ impl GpuAnswer {
         offer: &GpuOffer,
         search_of: impl Fn(Option<&PlannedRun>) -> &'a LayoutSearch<'b>,
         listed: usize,
-        points: &[PlannedRun],
-        empty: &[u32],
+        Tried { points, with_other_chance, empty }: Tried<'_>,
     ) -> GpuAnswer {
         let chosen = question.choose(points);
         let shown = chosen.or_else(|| question.nearest(points));
@@ -49,8 +51,12 @@ impl GpuAnswer {
         let gpus = shown.map(|index| points[index].gpus).or(empty.last().copied());
         let run = |gpus: u32, layout: RankedLayout| PlannedRun::new(question, offer, gpus, layout);
         let (mut layouts, mut counts) = (Vec::new(), SearchCounts::default());
+        let mut ranked_by = RankBy::Expected;
         if let Some(gpus) = gpus {
-            let ranking = search.rank(gpus, listed);
+            let fastest = search.rank(gpus, RankBy::Expected, listed);
+            let is_fastest = shown.is_none_or(|index| Some(&points[index].layout) == fastest.best.first());
+            ranked_by = if is_fastest { RankBy::Expected } else { RankBy::SlowEnd };
+            let ranking = if is_fastest { fastest } else { search.rank(gpus, ranked_by, listed) };
             counts = ranking.counts;
             layouts = ranking.best.into_iter().map(|layout| run(gpus, layout)).collect();
         }
@@ -70,10 +76,15 @@ impl GpuAnswer {
         let affordable = points.iter().filter(|point| question.is_affordable(point));
         let affordable = affordable.min_by(|one, other| one.days.total_cmp(&other.days));
         let affordable = affordable.filter(|_| matches!(question.goal, Goal::Deadline(_)));
-        let with_other_chance = question.with_other_chance(points);
+        let with_other_chance =
+            question.with_other_chance(with_other_chance).map(|index| with_other_chance[index].clone());
         let relaxations = unmet.map_or(Vec::new(), |unmet| {
-            let with_other_chance = with_other_chance.map(|index| &points[index]);
-            let nearby = Nearby { nearest, affordable, with_other_chance, tried: &tried() };
+            let nearby = Nearby {
+                nearest,
+                affordable,
+                with_other_chance: with_other_chance.as_ref(),
+                tried: &tried(),
+            };
             question.relaxations(offer, unmet, &nearby)
         });
         GpuAnswer {
@@ -81,17 +92,13 @@ impl GpuAnswer {
             points: points.to_vec(),
             chosen,
             layouts,
+            ranked_by,
             published,
             counts,
             with_other_chance,
             unmet,
             relaxations,
         }
-    }
-
-    /// Returns the plan that would be best if the deadline had to be met with the other chance.
-    pub fn with_other_chance(&self) -> Option<&PlannedRun> {
-        self.with_other_chance.map(|index| &self.points[index])
     }
 
     /// Returns the best plan.
@@ -106,7 +113,7 @@ impl Question {
         self.choose_with(self.chance, points)
     }
 
-    /// Returns the index of the plan that would be best if the deadline had to be met with the other chance; none without a deadline.
+    /// Returns the index of the plan that is best if the deadline has to be met with the other chance; none without a deadline.
     pub(super) fn with_other_chance(&self, points: &[PlannedRun]) -> Option<usize> {
         let is_by_deadline = matches!(self.goal, Goal::Deadline(_));
         is_by_deadline.then(|| self.choose_with(self.chance.other(), points)).flatten()

@@ -1,8 +1,7 @@
 use super::*;
 use crate::field::Field;
 use crate::problem::Problem;
-use crate::search::Candidate;
-use crate::search::LayoutSearch;
+use crate::search::{Candidate, LayoutSearch, RankBy};
 use crate::spec::Spec;
 
 fn spec(fields: &[(Field, &str)]) -> Spec {
@@ -173,9 +172,38 @@ fn a_plan_is_sought_for_each_chance_to_meet_the_deadline() {
     assert!(sure.best().unwrap().time.high.days <= 20.0 && even.best().unwrap().days <= 20.0);
     assert!(gpus(sure.best()) > gpus(even.best()));
     // Each names the other one, which its own search came close to.
-    assert_eq!(gpus(sure.with_other_chance()), gpus(even.best()));
-    assert_eq!(gpus(even.with_other_chance()), gpus(sure.best()));
+    assert_eq!(gpus(sure.with_other_chance.as_ref()), gpus(even.best()));
+    assert_eq!(gpus(even.with_other_chance.as_ref()), gpus(sure.best()));
     assert_eq!(small(&[]).chance, Chance::NineInTen);
+}
+
+/// Qwen3 235B on 1,336 H100 within 60 days.
+fn qwen(more: &[(Field, &str)]) -> GpuAnswer {
+    let fields = [
+        (Field::Model, "qwen3-235b-a22b"),
+        (Field::Tokens, "10T"),
+        (Field::GpuTypes, "h100"),
+        (Field::GpuRange, "1336"),
+        (Field::Deadline, "60d"),
+    ];
+    answer(&ask(&[&fields, more].concat()))
+}
+
+#[test]
+fn a_slower_layout_of_which_more_is_known_may_be_the_one_that_is_in_time() {
+    let free = qwen(&[]);
+    let best = free.best().expect("a plan that meets the deadline");
+    let fastest = qwen(&[(Field::Chance, "even")]);
+    assert!(fastest.best().unwrap().time.high.days > 60.0, "the fastest layout may be late");
+    assert!(best.time.high.days <= 60.0);
+    assert!(best.days > fastest.best().unwrap().days);
+    assert_eq!(free.layouts[0].layout, best.layout);
+    // Whatever is in time with fewer choices is in time with more.
+    assert!(qwen(&[(Field::Precisions, "bf16")]).best().is_some());
+    // Each names the other.
+    let layout = |run: Option<&PlannedRun>| run.map(|run| run.layout);
+    assert_eq!(layout(fastest.with_other_chance.as_ref()), layout(Some(best)));
+    assert_eq!(layout(free.with_other_chance.as_ref()), layout(fastest.best()));
 }
 
 #[test]
@@ -244,7 +272,7 @@ fn where_no_layout_works_the_smallest_change_is_named() {
     assert_eq!(relaxation.setting.field, Field::Lock);
     let changed = spec(&fields).with(relaxation.setting.field, &relaxation.setting.value).question().unwrap();
     let space = changed.space(&changed.offers[0]);
-    assert!(!LayoutSearch::new(space).rank(512, 1).best.is_empty());
+    assert!(!LayoutSearch::new(space).rank(512, RankBy::Expected, 1).best.is_empty());
     // Too few GPUs: more are named.
     let question = ask(&[(Field::Model, "llama3.1-405b"), (Field::GpuTypes, "h100"), (Field::GpuRange, "8")]);
     let too_few = Survey::new(&question, &question.offers[0]).finish();

@@ -13,7 +13,7 @@ mod space;
 
 pub use candidate::Candidate;
 pub use locks::{CHOSEN_FIELDS, Lock, Locks};
-pub use rank::{LayoutSearch, RankedLayout, Ranking};
+pub use rank::{LayoutSearch, RankBy, RankedLayout, Ranking};
 pub use regret::SearchRegret;
 pub use rules::{FsdpSupport, Rule, StackRules};
 pub use space::{SearchCounts, SearchSpace};

@@ -10,7 +10,8 @@ use crate::batch::Batch;
 use crate::cluster_factors::ClusterFactor;
 use crate::estimate::{
     Anchors, Breakdown, Confidence, Constants, Coordinate, CorrectionBound, Inputs, Interval, IntervalTable,
-    MemoryEstimate, MemoryMargin, MicroBatchCosts, MicroBatchMemory, capacity_bytes, least_bytes, straggling,
+    MemoryEstimate, MemoryMargin, MemoryVerdict, MicroBatchCosts, MicroBatchMemory, capacity_bytes,
+    least_bytes, straggling,
 };
 use crate::options::TrainingOptions;
 use crate::precision::Dtype;
@@ -20,6 +21,33 @@ use std::rc::Rc;
 
 /// Layouts whose time per sequence differs by less than this count as equally fast: intervals are ten times as wide.
 const TIE: f64 = 0.01;
+
+/// How many times as slow a layout counts that may run out of memory. It saves little if it must be replaced on the cluster.
+const RISK: f64 = 1.03;
+
+/// The step time by which layouts are ranked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RankBy {
+    /// The predicted one.
+    Expected,
+    /// The slow end of its interval: a layout like measured ones may come before a faster one of which less is known.
+    SlowEnd,
+}
+
+impl RankBy {
+    /// Returns how layouts are ordered, as a sentence.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            RankBy::Expected => {
+                "Layouts within 1 % of each other are ordered by confidence, simplicity and free memory; one that may not fit \
+                 counts as 3 % slower."
+            }
+            RankBy::SlowEnd => {
+                "Ordered by the slow end of their days, because the layout that is expected to be fastest may miss the deadline."
+            }
+        }
+    }
+}
 
 /// A layout of a ranking.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -53,23 +81,34 @@ impl RankedLayout {
         }
     }
 
-    /// Returns the seconds per sequence of the global batch, by which layouts are ranked.
+    /// Returns the seconds per sequence of the global batch.
     pub fn s_per_sequence(&self) -> f64 {
         self.step_time_s.mid / f64::from(self.candidate.gbs)
     }
 
-    /// Compares two layouts when the fastest one needs `least_s` per sequence. Among equally fast ones, those that surely fit
-    /// come first, then the better measured, then the simpler.
-    pub(super) fn compare(&self, other: &RankedLayout, least_s: f64) -> Ordering {
+    /// Returns the seconds per sequence that the layout counts as: those of the end of its interval, and more if it may not fit.
+    pub(super) fn counted_s(&self, by: RankBy) -> f64 {
+        let step_time_s = match by {
+            RankBy::Expected => self.step_time_s.mid,
+            RankBy::SlowEnd => self.step_time_s.high,
+        };
+        let risk = if self.memory.verdict() == MemoryVerdict::Fits { 1.0 } else { RISK };
+        step_time_s * risk / f64::from(self.candidate.gbs)
+    }
+
+    /// Compares two layouts when the fastest one counts as `least_s` per sequence. Among equally fast ones, those that surely fit
+    /// come first, then the better measured, the simpler, and those with more free memory.
+    pub(super) fn compare(&self, other: &RankedLayout, by: RankBy, least_s: f64) -> Ordering {
         let ties = |layout: &RankedLayout| {
-            libm::floor(libm::log(layout.s_per_sequence() / least_s) / libm::log(1.0 + TIE) + 1e-9)
+            libm::floor(libm::log(layout.counted_s(by) / least_s) / libm::log(1.0 + TIE) + 1e-9)
         };
         ties(self)
             .total_cmp(&ties(other))
             .then(self.memory.verdict().cmp(&other.memory.verdict()))
             .then(other.confidence.cmp(&self.confidence))
             .then(self.candidate.complexity().cmp(&other.candidate.complexity()))
-            .then(self.s_per_sequence().total_cmp(&other.s_per_sequence()))
+            .then(other.memory.free_bytes.total_cmp(&self.memory.free_bytes))
+            .then(self.counted_s(by).total_cmp(&other.counted_s(by)))
             .then(self.candidate.cmp(&other.candidate))
     }
 }
@@ -109,6 +148,7 @@ const OF_PIPELINE: [Coordinate; 4] = [Coordinate::Pp, Coordinate::Vp, Coordinate
 
 /// The layouts that can still be among the best.
 struct Contenders {
+    by: RankBy,
     most: usize,
     /// The smallest seconds per sequence, ascending, as many as layouts are wanted.
     fastest_s: Vec<f64>,
@@ -116,8 +156,8 @@ struct Contenders {
 }
 
 impl Contenders {
-    fn new(most: usize) -> Contenders {
-        Contenders { most: most.max(1), fastest_s: Vec::new(), found: Vec::new() }
+    fn new(by: RankBy, most: usize) -> Contenders {
+        Contenders { by, most: most.max(1), fastest_s: Vec::new(), found: Vec::new() }
     }
 
     /// Returns the seconds per sequence above which no layout can be among the best, even as a tie.
@@ -129,12 +169,14 @@ impl Contenders {
         }
     }
 
-    fn excludes(&self, s_per_sequence: f64) -> bool {
-        s_per_sequence > self.limit_s()
+    /// Whether no layout that is expected to need at least so many seconds per sequence can be among the best. None counts as
+    /// less.
+    fn excludes(&self, least_s: f64) -> bool {
+        least_s > self.limit_s()
     }
 
     fn add(&mut self, layout: RankedLayout) {
-        let own_s = layout.s_per_sequence();
+        let own_s = layout.counted_s(self.by);
         let place = self.fastest_s.partition_point(|s| *s <= own_s);
         self.fastest_s.insert(place, own_s);
         self.fastest_s.truncate(self.most);
@@ -146,13 +188,14 @@ impl Contenders {
 
     fn discard_excluded(&mut self) {
         let limit_s = self.limit_s();
-        self.found.retain(|layout| layout.s_per_sequence() <= limit_s);
+        let by = self.by;
+        self.found.retain(|layout| layout.counted_s(by) <= limit_s);
     }
 
     fn into_best(mut self) -> Vec<RankedLayout> {
         let Some(least_s) = self.fastest_s.first().copied() else { return Vec::new() };
         self.discard_excluded();
-        let mut best = sorted(&self.found, |one, other| one.compare(other, least_s));
+        let mut best = sorted(&self.found, |one, other| one.compare(other, self.by, least_s));
         best.truncate(self.most);
         best
     }
@@ -208,12 +251,12 @@ impl<'a> LayoutSearch<'a> {
     }
 
     /// Returns the `most` best layouts on `gpus` GPUs.
-    pub fn rank(&self, gpus: u32, most: usize) -> Ranking {
+    pub fn rank(&self, gpus: u32, by: RankBy, most: usize) -> Ranking {
         let SearchSpace { gpu, headroom_bytes, .. } = self.space;
         let (rules, constants) = (self.space.rules(), Constants::embedded());
         let software = self.space.options.software.properties();
         let mut counts = self.dimensions.count(gpus, &self.space);
-        let mut found = Contenders::new(most);
+        let mut found = Contenders::new(by, most);
         let mut pipelines = self.dimensions.pipelines.clone();
         // Precisions whose weights and optimizer state alone are larger than all GPUs together.
         let too_large: Vec<Dtype> =

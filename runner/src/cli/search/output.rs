@@ -301,7 +301,7 @@ impl<'a> AnswerOutput<'a> {
             warnings: best.map_or_else(Vec::new, |run| {
                 run.cautions(question).iter().map(|caution| caution.text(Front::Search)).collect()
             }),
-            with_other_chance: answer.with_other_chance().map(|run| PlanOutput::new(run, None)),
+            with_other_chance: answer.with_other_chance.as_ref().map(|run| PlanOutput::new(run, None)),
             in_bf16: found.in_bf16.map(|run| PlanOutput::new(run, None)),
             unmet: answer.unmet.map(|unmet| UnmetOutput::new(unmet, found)),
             layouts: found.layouts().iter().map(PlanOutput::from).collect(),

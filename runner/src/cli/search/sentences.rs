@@ -167,7 +167,7 @@ fn late(question: &Question, reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Ve
             sentences.push(format!("The chance of meeting it is {}.", all_of(&chances)));
         }
         let others = reaching.iter().filter_map(|(found, run)| {
-            let other = found.answer.with_other_chance().filter(|other| other.gpus != run.gpus)?;
+            let other = found.answer.with_other_chance.as_ref().filter(|other| other.gpus != run.gpus)?;
             Some(format!("{} × {}", group_digits(other.gpus.into()), found.offer.gpu.name))
         });
         let others: Vec<String> = others.collect();
@@ -432,8 +432,7 @@ pub(super) fn counted(counts: &SearchCounts) -> String {
 /// Returns how the listed layouts are ordered, if not simply by their step times.
 pub(super) fn order(answer: &GpuAnswer) -> Option<String> {
     let seconds: Vec<f64> = answer.layouts.iter().map(|run| run.layout.s_per_sequence()).collect();
-    let text = "Layouts within 1 % of each other are ordered by confidence, then the simplest comes first.";
-    (!seconds.is_sorted()).then(|| text.to_owned())
+    (!seconds.is_sorted()).then(|| answer.ranked_by.sentence().to_owned())
 }
 
 /// Returns how many layouts were considered, and which rule discarded how many.
