@@ -29,6 +29,8 @@ choices! {
         TokensPerParameter "tokens-per-parameter" "Tokens per parameter",
         /// Memory that the search keeps free on each GPU, in GiB.
         Headroom "headroom" "Headroom",
+        /// The longest run that is planned for a budget without a deadline, in days.
+        LongestRun "longest-run" "Longest run",
     }
 }
 

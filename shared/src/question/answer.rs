@@ -3,6 +3,7 @@
 use super::survey::Tried;
 use super::unmet::{Nearby, Relaxation, Unmet};
 use super::{Chance, Goal, GpuOffer, Objective, PlannedRun, Question};
+use crate::assumption::Assumption;
 use crate::catalog::{Catalog, Gpu, Recipe};
 use crate::search::{Candidate, LayoutSearch, RankBy, RankedLayout, SearchCounts, SearchSpace};
 use crate::sorting::{ascending, sorted};
@@ -145,8 +146,15 @@ impl Question {
     fn is_in_time_with(&self, chance: Chance, point: &PlannedRun) -> bool {
         match self.goal {
             Goal::Deadline(days) => point.days_with(chance) <= days,
-            Goal::Budget(_) | Goal::Open => point.days.is_finite(),
+            Goal::Budget(_) | Goal::Open => self.longest_days().is_none_or(|longest| point.days <= longest),
         }
+    }
+
+    /// Returns the days that a run for a budget may take if neither a deadline nor the numbers of GPUs limit them: the cheapest one
+    /// would take years on a few nodes.
+    pub fn longest_days(&self) -> Option<f64> {
+        let is_unlimited = matches!(self.goal, Goal::Budget(_)) && self.counts.is_coarse();
+        is_unlimited.then(|| Assumption::LongestRun.value())
     }
 
     /// Whether a plan costs no more than the budget, if there is one.

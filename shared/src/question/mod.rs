@@ -7,6 +7,7 @@ mod answer;
 mod ask;
 mod batches;
 mod judge;
+mod most_tokens;
 mod plan;
 mod read;
 mod relax;

@@ -257,6 +257,52 @@ fn across_gpu_types_the_cost_stands_for_the_number_of_gpus() {
 }
 
 #[test]
+fn the_most_tokens_are_those_that_the_limits_allow() {
+    let most = |fields: &[(Field, &str)]| {
+        let model = [(Field::Model, "llama3.1-8b"), (Field::Objective, "most-tokens")];
+        ask(&[&model, fields].concat()).with_most_tokens()
+    };
+    let works = |question: &Question| {
+        question.offers.iter().any(|offer| Survey::new(question, offer).finish().best().is_some())
+    };
+    for limits in [
+        &[(Field::Budget, "1M"), (Field::Deadline, "30d")][..],
+        &[(Field::Budget, "1M")],
+        &[(Field::Deadline, "30d"), (Field::GpuRange, "256")],
+        &[(Field::Budget, "1M"), (Field::GpuRange, "64, 256"), (Field::Deadline, "60d")],
+    ] {
+        let question = most(limits).unwrap();
+        assert!(works(&question), "{limits:?}: {}", question.tokens);
+        // A fifth more is too much.
+        let more = Question { tokens: question.tokens * 1.2, ..question };
+        assert!(!works(&more), "{limits:?}: {}", more.tokens);
+    }
+    for unlimited in [&[][..], &[(Field::Deadline, "30d")], &[(Field::GpuRange, "64")]] {
+        assert_eq!(most(unlimited).unwrap_err().field, Field::Objective, "{unlimited:?}");
+    }
+    assert!(!small(&[(Field::Objective, "most-tokens"), (Field::Budget, "1M")]).seeks_tokens());
+}
+
+#[test]
+fn a_run_for_a_budget_takes_no_years() {
+    // On demand, the cheapest plan is the one on the fewest GPUs.
+    let fields = [
+        (Field::Model, "llama3.1-70b"),
+        (Field::Tokens, "10T"),
+        (Field::GpuTypes, "b200"),
+        (Field::Budget, "5M"),
+        (Field::Purchase, "on-demand"),
+    ];
+    let found = answer(&ask(&fields));
+    let Some(Unmet::TooExpensive { cost, tokens }) = found.unmet else { panic!("{:?}", found.unmet) };
+    assert!(cost > 5e6 && tokens < 10e12);
+    assert!(found.layouts[0].days <= 180.0);
+    // Numbers of GPUs that were asked for are not judged by their days.
+    let few = spec(&fields).with(Field::GpuRange, "16").with(Field::Budget, "50M").question().unwrap();
+    assert!(answer(&few).best().unwrap().days > 180.0);
+}
+
+#[test]
 fn where_no_layout_works_the_smallest_change_is_named() {
     // Without recomputation or model parallelism, 405B never fit.
     let fields = [

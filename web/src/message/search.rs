@@ -78,6 +78,8 @@ pub(crate) struct AskedQuestion {
     pub(crate) chance: Option<Chance>,
     /// The most that the run may cost, beside a deadline.
     pub(crate) max_cost: Option<f64>,
+    /// The days that a run may take for a budget without a deadline; none if they are not limited.
+    pub(crate) longest_days: Option<f64>,
     /// Which of the plans that reach the goal is best; none before a question was read.
     pub(crate) objective: Option<Objective>,
     /// The currency of the prices.

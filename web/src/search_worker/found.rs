@@ -26,6 +26,7 @@ pub(super) fn asked(question: &Question) -> AskedQuestion {
         },
         chance: matches!(question.goal, Goal::Deadline(_)).then_some(question.chance),
         max_cost: question.max_cost,
+        longest_days: question.longest_days(),
         objective: Some(question.objective),
         currency: question.settings.currency.to_string(),
         offers: question.offers.iter().map(asked_gpu).collect(),

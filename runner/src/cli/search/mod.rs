@@ -85,7 +85,11 @@ impl Args {
         let typed = self.flags.0;
         let spec = with_files(typed.clone(), Path::new(""))
             .map_err(|problem| Failure::InvalidSearch(vec![problem]))?;
-        let question = spec.question().map_err(Failure::InvalidSearch)?;
+        let mut question = spec.question().map_err(Failure::InvalidSearch)?;
+        if question.seeks_tokens() {
+            let sought = question.with_most_tokens();
+            question = sought.map_err(|problem| Failure::InvalidSearch(vec![problem]))?;
+        }
         if let Some(file) = &self.campaign {
             campaign::refuse_existing(file)?;
         }

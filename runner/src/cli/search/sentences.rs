@@ -18,14 +18,22 @@ use trainplan_shared::units::{group_digits, percent, readable_days, rounded_coun
 
 /// Returns the question in a sentence.
 pub(super) fn restated(question: &Question) -> String {
-    let tokens = if question.tokens_are_assumed { " (assumed: compute-optimal)" } else { "" };
+    let tokens = match (question.tokens_are_assumed, question.budget()) {
+        (true, None) => " (assumed: compute-optimal)",
+        (true, Some(_)) => {
+            " (assumed: compute-optimal; --objective most-tokens finds the most that the budget trains)"
+        }
+        (false, _) => "",
+    };
     let gpus: Vec<&str> = question.offers.iter().map(|offer| &*offer.gpu.name).collect();
     let often = question.chance.title();
     let goal = match question.goal {
         Goal::Deadline(days) if question.goal_is_assumed => format!(" within {days} days (assumed; {often})"),
         Goal::Deadline(1.0) => format!(" within 1 day ({often})"),
         Goal::Deadline(days) => format!(" within {} days ({often})", significant(days, 4)),
-        Goal::Budget(_) | Goal::Open => String::new(),
+        Goal::Budget(_) | Goal::Open => question
+            .longest_days()
+            .map_or(String::new(), |longest| format!(" within {} days (assumed)", significant(longest, 4))),
     };
     let budget = question.budget();
     let budget = budget.map(|budget| format!(" for at most {}", cells::money(budget, currency(question))));
@@ -348,9 +356,13 @@ pub(super) fn unmet_sentence(unmet: Unmet, found: &SearchedGpu<'_>) -> String {
             )
         }
         Unmet::TooExpensive { cost, .. } => {
+            let limit = match (question.max_cost, question.longest_days()) {
+                (Some(_), _) => " that meets the deadline".to_string(),
+                (None, Some(longest)) => format!(" that takes at most {} days", significant(longest, 4)),
+                (None, None) => String::new(),
+            };
             format!(
-                "The cheapest plan on {name}{} costs {}.{}",
-                if question.max_cost.is_some() { " that meets the deadline" } else { "" },
+                "The cheapest plan on {name}{limit} costs {}.{}",
                 cells::money(cost, currency(question)),
                 changed()
             )

@@ -117,12 +117,12 @@ fn prices(findings: &Findings) -> String {
     sentences([overspent(findings), shared_price(findings)])
 }
 
-/// Returns the reservation that an assumed price needs, and the cost without it: ` reserved for 3 years, $7.26M on demand`; empty
+/// Returns the reservation that an assumed price needs, and the cost without it: ` at the rate of GPUs reserved for 3 years, $7.26M on demand`; empty
 /// for other prices.
 fn terms(gpu: &AskedGpu, plan: &FoundPlan, currency: &str) -> String {
     match (&gpu.purchase, plan.cost, gpu.on_demand_factor) {
         (Some(purchase), Some(cost), Some(factor)) => {
-            format!(" {purchase}, {} on demand", money(cost.mid * factor, currency))
+            format!(" at the rate of GPUs {purchase}, {} on demand", money(cost.mid * factor, currency))
         }
         _ => String::new(),
     }
@@ -210,7 +210,21 @@ fn compared(
         (false, Some(false)) => "Both differences are within the uncertainty.".to_string(),
         (false, None) => "The difference is within the uncertainty.".to_string(),
     };
-    format!("{first}{}. {rest}", cost.unwrap_or_default())
+    format!("{first}{}. {rest}{}", cost.unwrap_or_default(), on_demand(best, plan, second, other))
+}
+
+/// Returns how the costs on demand compare, as a sentence, if the assumed reservations say the opposite; otherwise nothing.
+fn on_demand(best: &OfferFindings, plan: &FoundPlan, second: &OfferFindings, other: &FoundPlan) -> String {
+    let costs = |offer: &OfferFindings, plan: &FoundPlan| {
+        let cost = plan.cost?.mid;
+        Some((cost, cost * offer.gpu.on_demand_factor?))
+    };
+    let Some((one, than)) = costs(best, plan).zip(costs(second, other)) else { return String::new() };
+    match (one.0 < than.0, difference(one.1, than.1)) {
+        (true, Some((share, false))) => format!(" On demand, it costs {share} more."),
+        (false, Some((share, true))) => format!(" On demand, it costs {share} less."),
+        _ => String::new(),
+    }
 }
 
 /// Returns by how much `one` differs from `other`, in whole percent, and whether it is less; none below a percent.
@@ -238,6 +252,7 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
         true => (format!(" {}", Chance::NineInTen.title()), "up to "),
         false => (String::new(), ""),
     };
+    let longest = findings.asked.as_ref().and_then(|asked| asked.longest_days);
     let lead = match (findings.goal(), fastest, cheapest) {
         (AskedGoal::Deadline(limit), _, Some((offer, cost, _))) => format!(
             "No plan finishes within {} for at most {}. The cheapest that finishes in time costs {}, on {}.",
@@ -259,11 +274,19 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
             }
         ),
         (AskedGoal::Budget(budget), _, Some((offer, cost, tokens))) => format!(
-            "{} is not enough. The cheapest plan costs {}, on {}; the budget trains {} tokens.",
+            "{} is not enough. The cheapest plan{} costs {}, on {}; the budget trains {} tokens.",
             money(budget, currency),
+            longest.map_or(String::new(), |longest| format!(" within {}", limit_text(longest))),
             money(cost, currency),
             offer.gpu.name,
             rounded_count(tokens)
+        ),
+        (AskedGoal::Budget(_), Some((offer, days, gpus)), None) => format!(
+            "No plan finishes within {}. The best takes {} days, on {} × {}.",
+            limit_text(longest.unwrap_or_default()),
+            readable_days(days),
+            group_digits(gpus.into()),
+            offer.gpu.name
         ),
         (AskedGoal::Budget(_), ..) => "Enter a price per GPU-hour to plan for a budget.".to_string(),
         _ => "No layout of this model fits on these GPUs.".to_string(),
