@@ -39,8 +39,17 @@ impl FromRow for BestMeasured {
 impl BestMeasured {
     /// Returns the run of a model on a GPU type, by their ids; none if nobody published one.
     pub fn of(model: &str, gpu: &str) -> Option<&'static BestMeasured> {
+        BestMeasured::all().iter().find(|run| run.model == model && run.gpu == gpu)
+    }
+
+    /// Returns on how many GPU types a model was measured.
+    pub fn gpu_types(model: &str) -> usize {
+        BestMeasured::all().iter().filter(|run| run.model == model).count()
+    }
+
+    fn all() -> &'static [BestMeasured] {
         static ALL: LazyLock<Vec<BestMeasured>> = LazyLock::new(|| embedded!("best_measured.csv"));
-        ALL.iter().find(|run| run.model == model && run.gpu == gpu)
+        &ALL
     }
 
     /// Returns the run in words: `256 GPUs, MXFP8, 4,096 tokens per sequence, Megatron-Bridge 25.11`.

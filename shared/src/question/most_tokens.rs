@@ -1,6 +1,6 @@
 //! The most tokens that a budget, a deadline or both train.
 
-use super::{Goal, GpuCounts, GpuOffer, Objective, PlannedRun, Question, Survey};
+use super::{Goal, GpuOffer, Objective, PlannedRun, Question, Survey};
 use crate::field::Field;
 use crate::message;
 use crate::problem::Problem;

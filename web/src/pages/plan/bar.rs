@@ -9,6 +9,8 @@ use crate::components::field::ProblemText;
 use crate::components::gpu_mark::{GpuMark, GpuSign};
 use leptos::html::Input;
 use leptos::prelude::*;
+use std::cmp::Reverse;
+use trainplan_shared::benchmarks::BestMeasured;
 use trainplan_shared::catalog::{Catalog, Model};
 use trainplan_shared::cost::PurchaseForm;
 use trainplan_shared::field::Field;
@@ -110,7 +112,10 @@ fn ModelBox() -> impl IntoView {
                 .map_or_else(|_| text.to_string(), |model| model.title.clone())
         })
     });
-    let choices = Catalog::embedded().models().iter().map(|model| Choice {
+    let mut models: Vec<&Model> = Catalog::embedded().models().iter().collect();
+    // Those of which most was measured are asked for most: "70b" finds Llama 3.1 before Llama 2.
+    models.sort_by_key(|model| Reverse(BestMeasured::gpu_types(&model.id)));
+    let choices = models.into_iter().map(|model| Choice {
         value: model.id.clone(),
         title: model.title.clone(),
         note: parameters(model.architecture.parameters()),
