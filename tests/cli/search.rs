@@ -79,7 +79,10 @@ fn a_question_is_answered_for_each_gpu_type_and_an_estimate_confirms_it() {
             assert!(fewer.into_iter().all(|plan| number(&plan["days_range"]["high"]) > 60.0));
             let even = &answer["with_other_chance"];
             assert!(number(&even["days"]) <= 60.0 && number(&even["gpus"]) < number(&best["gpus"]), "{even}");
-            assert!(number(&answer["in_bf16"]["gpus"]) > 0.0, "{answer}");
+            // A plan in 8 bits names the best plan in BF16.
+            let in_bf16 = &answer["in_bf16"];
+            assert_eq!(in_bf16.is_null(), best["chosen"]["dtype"] == "bf16", "{answer}");
+            assert!(in_bf16.is_null() || number(&in_bf16["gpus"]) >= number(&best["gpus"]), "{answer}");
             let considered = &answer["considered"];
             let discarded: f64 =
                 list(&considered["discarded"]).iter().map(|rule| number(&rule["layouts"])).sum();
@@ -379,14 +382,18 @@ fn a_campaign_predicts_what_its_scripts_run() {
     let of_script = json(&["run", file, "--clusters", clusters.to_str().unwrap(), "--dry-run"]);
     let of_script = of_script[0]["step_time_s"]["mid"].as_f64().unwrap();
     let searched = best["answers"][0]["layouts"][0]["step_time_s"]["mid"].as_f64().unwrap();
-    assert!((1.22..1.28).contains(&(of_script / searched)), "{of_script} {searched}");
+    let slower = of_script / searched;
+    assert!((1.1..1.4).contains(&slower), "{of_script} {searched}");
     // The launch of the searched plan says the same.
     let command = best["answers"][0]["command"].as_str().unwrap().replace("estimate", "launch");
     let (command, _) = command.split_once(" --tokens ").unwrap();
     let launch: Vec<&str> = command.split(' ').skip(1).chain(["--style", "megatron-lm"]).collect();
     let said = trainplan(&launch).stderr;
     assert!(said.contains("without CUDA graphs, fused kernels for experts"), "{said}");
-    assert!(said.contains("expect steps about 1.25 times as long as estimated."), "{said}");
+    // That is the physical model's ratio; measured runs correct the estimate, but not that of other software.
+    let (_, said_slower) = said.split_once("expect steps about ").unwrap();
+    let said_slower: f64 = said_slower.split(' ').next().unwrap().parse().unwrap();
+    assert!((said_slower / slower - 1.0).abs() < 0.06, "{said_slower} {slower}");
 }
 
 #[test]

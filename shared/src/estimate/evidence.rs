@@ -3,6 +3,7 @@
 use crate::choices::choices;
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::decimal::parse_decimal;
+use crate::stack::Stack;
 use crate::units::signed_percent;
 use serde::Serialize;
 use std::sync::LazyLock;
@@ -19,6 +20,10 @@ pub struct Evidence {
     pub modelled_s: f64,
     /// Factor by which measurements correct the physical model.
     pub correction: f64,
+    /// The software of the nearest run on the scenario's GPU type; none if a run there used the scenario's software, or none was
+    /// measured there.
+    #[serde(skip)]
+    pub measured_with: Option<Stack>,
     /// All of those on the scenario's GPU type, then the nearest of the others; each part nearest first.
     pub anchors: Vec<Anchor>,
 }
@@ -286,7 +291,7 @@ mod tests {
     fn evidence(kind: EvidenceKind, correction: f64, anchors: usize) -> Evidence {
         let layout = "MBS 1".to_string();
         let anchor = Anchor { layout, closeness: Closeness::Same, likeness: 1.0, records: Vec::new() };
-        Evidence { kind, modelled_s: 1.0, correction, anchors: vec![anchor; anchors] }
+        Evidence { kind, modelled_s: 1.0, correction, measured_with: None, anchors: vec![anchor; anchors] }
     }
 
     #[test]

@@ -3,12 +3,13 @@
 use super::Remedy;
 use crate::catalog::{Baseline, Collection, Recipe};
 use crate::estimate::{Confidence, Estimate, Interval, MemoryEstimate, MemoryVerdict};
+use crate::field::Field;
 use crate::message::Message;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::scenario::Scenario;
 use crate::spec::Spec;
-use crate::units::{DAY_S, readable, signed};
+use crate::units::{DAY_S, percent, readable, signed};
 
 /// A scenario with its prediction.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,7 +79,33 @@ impl Spec {
         warnings.extend(metrics.warning().map(Message::from));
         warnings.extend(does_not_fit(&scenario, &estimate.memory, &remedies));
         warnings.extend(is_unmeasured(&scenario, &estimate));
+        warnings.extend(self.by_software(&scenario, &estimate));
         Ok(Predicted { scenario, estimate, metrics, time_to_train_days, published, remedies, warnings })
+    }
+}
+
+/// How far the step times of two releases must differ before their difference is worth a warning.
+const MUCH_BY_SOFTWARE: f64 = 0.05;
+
+impl Spec {
+    /// Warns how much of the prediction rests on software with which nobody measured the model on this GPU type.
+    fn by_software(&self, scenario: &Scenario, estimate: &Estimate) -> Option<Message> {
+        let measured = estimate.evidence.measured_with?;
+        let with = self.clone().with(Field::Stack, measured.id()).scenario().ok()?;
+        let step_time_s = Estimate::of(&with).step_time_s.mid;
+        let slower = step_time_s / estimate.step_time_s.mid - 1.0;
+        (slower >= MUCH_BY_SOFTWARE).then(|| {
+            format!(
+                "No published run of this model on the {} used {}. With {}, as in the nearest run, a step is predicted to take {} s \
+                 ({} longer).",
+                scenario.gpu.name,
+                scenario.options.software.title(),
+                measured.title(),
+                readable(step_time_s),
+                percent(slower)
+            )
+            .into()
+        })
     }
 }
 
@@ -141,7 +168,6 @@ fn is_unmeasured(scenario: &Scenario, estimate: &Estimate) -> Option<Message> {
 mod tests {
     use super::*;
     use crate::estimate::EvidenceKind;
-    use crate::field::Field;
 
     fn spec(fields: &[(Field, &str)]) -> Spec {
         fields.iter().fold(Spec::default(), |spec, (field, text)| spec.with(*field, *text))
@@ -167,6 +193,31 @@ mod tests {
             let (seen, held_out) = (predicted.off_published().unwrap(), predicted.held_out_error().unwrap());
             assert!(held_out.abs() < 0.2 && (held_out - seen).abs() > 1e-4, "{id}: {held_out} {seen}");
         }
+    }
+
+    #[test]
+    fn software_that_nobody_measured_on_a_gpu_is_told_from_the_layout() {
+        let on = |stack| {
+            let fields = [
+                (Field::Model, "qwen3-235b-a22b"),
+                (Field::Gpu, "b200"),
+                (Field::Gpus, "256"),
+                (Field::Dtype, "mxfp8"),
+                (Field::Pp, "8"),
+                (Field::Ep, "8"),
+                (Field::Gbs, "2048"),
+                (Field::PipelineSplit, "counted"),
+                (Field::Stack, stack),
+            ];
+            let warnings = spec(&fields).estimate().unwrap().warnings;
+            warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        };
+        let text = on("megatron-bridge-26.06");
+        assert!(
+            text.contains("on the B200 used Megatron-Bridge 26.06 and later. With Megatron-Bridge 2"),
+            "{text}"
+        );
+        assert!(!on("megatron-bridge-26.02").contains("No published run"));
     }
 
     #[test]

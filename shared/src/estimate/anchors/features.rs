@@ -16,7 +16,8 @@ pub struct Features {
     /// Hash of the GPU type.
     pub(super) gpu: u32,
     pub(super) dtype: Dtype,
-    /// The known software; none for a user's own, which has nothing in common with measured software.
+    /// The known software, as far as the model's training depends on it; none for a user's own, which has nothing in common with
+    /// measured software.
     pub(super) software: Option<Stack>,
     /// The value of each coordinate, in the order of [`Coordinate::ALL`].
     pub(super) place: Place,
@@ -135,7 +136,7 @@ impl Features {
             shape: shape(inputs.architecture),
             gpu: hash(inputs.gpu.id.split(':').next().unwrap_or_default().bytes().map(u32::from)),
             dtype: inputs.dtype,
-            software: inputs.options.software.known(),
+            software: inputs.options.software.known().map(|stack| as_run_by(stack, inputs.architecture)),
             place: Coordinate::ALL.map(|coordinate| coordinate.of(inputs)),
             settings: settings(inputs),
         }
@@ -257,6 +258,16 @@ fn shape(architecture: &Architecture) -> u32 {
         architecture.mamba.as_ref().map_or([0; 3], |mamba| [mamba.heads, mamba.head_dim, mamba.state]);
     let rest = [architecture.hidden, architecture.vocab, architecture.attention.heads];
     hash(rest.into_iter().chain(attention).chain(mlp).chain(moe).chain(mamba))
+}
+
+/// Returns the oldest software that trains a model like `stack` does. Megatron-Bridge 26.06 changed how experts and attention sinks
+/// are computed: it runs dense models like 26.02 to 26.04, whose step times for Llama 3.1 on GB200, GB300 and H100 differ from its
+/// own by no more than theirs do from each other.
+fn as_run_by(stack: Stack, architecture: &Architecture) -> Stack {
+    match stack {
+        Stack::Bridge2606 if architecture.moe.is_none() && !architecture.attention.sinks => Stack::Bridge2602,
+        stack => stack,
+    }
 }
 
 /// Returns a hash of what changes a run beside its place: the division of layers, and options that differ from those of the

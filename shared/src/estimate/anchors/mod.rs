@@ -199,7 +199,10 @@ impl Anchors {
             let nearer = || b.likeness.total_cmp(&a.likeness).then(a.closeness.cmp(&b.closeness));
             b.is_same_gpu.cmp(&a.is_same_gpu).then_with(nearer)
         });
-        Evidence { kind, modelled_s, correction, anchors: nearest(&found) }
+        let software = Features::of(inputs).software;
+        let mut there = found.iter().filter(|one| one.is_same_gpu).map(|one| one.run.features.software);
+        let measured_with = there.clone().next().flatten().filter(|_| there.all(|one| one != software));
+        Evidence { kind, modelled_s, correction, measured_with, anchors: nearest(&found) }
     }
 
     /// Returns the correction of a prediction without the measurements behind it, for a search of many layouts.
