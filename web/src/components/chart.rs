@@ -224,7 +224,7 @@ pub(crate) fn Chart(
     /// Called with the keys of the points under the pointer, one for each line; with none when it leaves.
     #[prop(optional)]
     hover: Option<Callback<Vec<String>>>,
-    /// Called with the place of the axes whenever they are drawn.
+    /// Called with the place of the axes whenever they are drawn. Such a chart fits the paper in print.
     #[prop(optional)]
     drawn: Option<Callback<ChartFrame>>,
 ) -> impl IntoView {
@@ -232,8 +232,10 @@ pub(crate) fn Chart(
     let failed = RwSignal::new(false);
     let on_drawn = StoredValue::new_local(drawn.map(|drawn| {
         Closure::<dyn FnMut(JsValue)>::new(move |_: JsValue| {
-            let place = place.try_get_untracked().flatten();
-            if let Some(frame) = place.and_then(|place| frame(&place).ok()) {
+            let Some(place) = place.try_get_untracked().flatten() else { return };
+            // A failure cuts the chart in print.
+            let _ = make_scalable(&place);
+            if let Ok(frame) = frame(&place) {
                 drawn.run(frame);
             }
         })
@@ -369,6 +371,16 @@ async fn draw(place: &HtmlElement, chart: &Drawing) -> Result<(), JsValue> {
     let arguments = [place.into(), part("data")?, part("layout")?, part("config")?];
     let drawn = plotly_function("react")?.apply(&JsValue::NULL, &arguments.into_iter().collect())?;
     JsFuture::from(drawn.dyn_into::<Promise>()?).await?;
+    Ok(())
+}
+
+/// Lets a drawn chart be scaled: print styles fit it to the paper.
+fn make_scalable(place: &HtmlElement) -> Result<(), JsValue> {
+    let layers = place.get_elements_by_class_name("main-svg");
+    for layer in (0..layers.length()).filter_map(|index| layers.item(index)) {
+        let size = |name: &str| layer.get_attribute(name).unwrap_or_default();
+        layer.set_attribute("viewBox", &format!("0 0 {} {}", size("width"), size("height")))?;
+    }
     Ok(())
 }
 

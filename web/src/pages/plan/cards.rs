@@ -130,11 +130,14 @@ pub(super) fn Answer() -> impl IntoView {
     }
 }
 
-/// Returns the values of the address's plan that the search would choose otherwise, as locks; none if the search found the plan.
+/// Returns the values of the address's plan that differ from the best plan on its GPU type, as locks; none if the search found
+/// the plan.
 fn own_values(plan: Planner) -> Option<Locks> {
     let spec = plan.address.spec();
     plan.search.findings.with(|findings| {
-        let best = link::read(&findings.best_plan()?.query).spec;
+        let gpu = spec.get(Field::Gpu).unwrap_or_default();
+        let best = findings.best_plan_on(gpu).or_else(|| findings.best_plan())?;
+        let best = link::read(&best.query).spec;
         if !has_scenario(&spec) || findings.plans().any(|(_, found)| plan.is_shown(found)) {
             return None;
         }

@@ -98,9 +98,14 @@ pub(super) fn DeadlineRule(
             // The names are valid.
             let _ = rule.set_attribute(name, &value);
         }
+        let Some(above) = rule.parent_element() else { return };
+        let (width, height) = (f64::from(above.client_width()), f64::from(above.client_height()));
         let top = frame.top + place(frame, days());
-        for (name, pixels) in [("top", top), ("left", frame.left), ("width", frame.width)] {
-            let _ = HtmlElement::style(&rule).set_property(name, &format!("{pixels:.1}px"));
+        // Shares of the chart, which is of another size in print.
+        for (name, share) in
+            [("top", top / height), ("left", frame.left / width), ("width", frame.width / width)]
+        {
+            let _ = HtmlElement::style(&rule).set_property(name, &format!("{:.2}%", share * 100.0));
         }
         label.set_text_content(Some(&text));
         // Shown by the style, which leaves it out in print.

@@ -192,6 +192,12 @@ impl Findings {
         self.offers[self.best()?].answer.as_ref()?.plan.as_ref()
     }
 
+    /// Returns the best plan of a GPU type, once every GPU type is answered.
+    pub(super) fn best_plan_on(&self, gpu: &str) -> Option<&FoundPlan> {
+        let offer = self.offers.iter().find(|offer| offer.gpu.id == gpu).filter(|_| self.is_answered())?;
+        offer.answer.as_ref()?.plan.as_ref()
+    }
+
     /// Whether every GPU type is answered.
     pub(super) fn is_answered(&self) -> bool {
         !self.offers.is_empty() && self.offers.iter().all(|offer| offer.answer.is_some())
@@ -314,6 +320,8 @@ pub(super) mod tests {
             answered(&[("H100", Some(plan(1024, 58.0, 4e6))), ("B200", Some(plan(512, 59.0, 3e6)))]);
         assert_eq!(findings.best(), Some(1));
         assert_eq!(findings.best_plan().map(|plan| plan.gpus), Some(512));
+        assert_eq!(findings.best_plan_on("h100").map(|plan| plan.gpus), Some(1024));
+        assert_eq!(findings.best_plan_on("b300"), None);
         assert!(!findings.is_searching());
     }
 

@@ -141,6 +141,14 @@ pub(crate) fn question(spec: &Spec, scenario: Option<&Scenario>) -> Spec {
     question
 }
 
+/// Returns the question `before` with what the address says about the search. Locks follow the values that are typed into a
+/// plan, also while it can't run.
+pub(super) fn retyped(before: &Spec, typed: &Spec) -> Spec {
+    let of_search = typed.iter().filter(|(field, _)| field.group() == FieldGroup::Search);
+    let question = before.clone().with(Field::Lock, "");
+    of_search.fold(question, |question, (field, text)| question.with(field, text))
+}
+
 /// Returns the GPU types to compare, if none is typed: that of the scenario, and the usual ones.
 fn gpu_types(spec: &Spec, scenario: Option<&Scenario>) -> String {
     let own = scenario.map(|scenario| scenario.gpu.id.as_str()).or(spec.get(Field::Gpu));
@@ -246,6 +254,14 @@ mod tests {
         assert_eq!(question(&chosen, chosen.scenario().ok().as_ref()), asked);
         assert_eq!(chosen.get(Field::Account), Some("research"));
         assert!(!has_scenario(&without_plan(&chosen, &asked)));
+    }
+
+    #[test]
+    fn locks_follow_a_plan_that_cannot_run() {
+        let before = read("m=llama3.1-70b&t=10T&gs=b200&by=60d&lock=tp%3D8");
+        let typed = read("m=llama3.1-70b&gpu=b200&n=784&tp=3&t=10T&gs=b200&by=60d&lock=tp%3D3");
+        assert_eq!(retyped(&before, &typed), before.clone().with(Field::Lock, "tp=3"));
+        assert_eq!(retyped(&before, &typed.with(Field::Lock, "")).get(Field::Lock), None);
     }
 
     #[test]

@@ -90,8 +90,8 @@ impl PlanState {
             let own = own_scenario(&typed);
             match (own.scenario(), before) {
                 (Ok(scenario), _) => question::question(&own, Some(&scenario)),
-                // While a value is being typed, the question stays.
-                (Err(_), Some(before)) => before.clone(),
+                // While a value of the plan is being typed, the question stays.
+                (Err(_), Some(before)) => question::retyped(before, &own),
                 (Err(_), None) => question::question(&own, None),
             }
         });
