@@ -7,7 +7,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use std::hint::black_box;
 use trainplan_shared::field::Field;
 use trainplan_shared::question::Survey;
-use trainplan_shared::search::{LayoutSearch, RankBy};
+use trainplan_shared::search::LayoutSearch;
 use trainplan_shared::spec::Spec;
 
 /// Layouts that a search lists.
@@ -24,16 +24,14 @@ fn benches(c: &mut Criterion) {
         let offer = &question.offers[0];
         let name = format!("{model} on {gpus} {gpu}");
         let search = LayoutSearch::new(question.space(offer));
-        let counts = search.rank(gpus, RankBy::Expected, MOST).counts;
+        let counts = search.rank(gpus, MOST).counts;
         group.throughput(Throughput::Elements(counts.combinations));
         group.bench_function(BenchmarkId::new("whole", &name), |bencher| {
-            bencher.iter(|| {
-                LayoutSearch::new(black_box(question.space(offer))).rank(gpus, RankBy::Expected, MOST)
-            });
+            bencher.iter(|| LayoutSearch::new(black_box(question.space(offer))).rank(gpus, MOST));
         });
         // A question searches many numbers of GPUs and prepares once.
         group.bench_function(BenchmarkId::new("rank", &name), |bencher| {
-            bencher.iter(|| search.rank(black_box(gpus), RankBy::Expected, MOST));
+            bencher.iter(|| search.rank(black_box(gpus), MOST));
         });
     }
     group.finish();

@@ -3,6 +3,7 @@
 use super::{EvidenceKind, Inputs};
 use crate::choices::choices;
 use crate::data_file::{DataError, FromRow, Row, embedded};
+use crate::stack::Software;
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
 
@@ -49,12 +50,15 @@ choices! {
 impl IntervalClass {
     /// Returns the class of the prediction from `inputs`.
     pub fn of(inputs: &Inputs<'_>, is_interpolated: bool) -> IntervalClass {
-        let software = &inputs.options.software;
+        IntervalClass::of_model(inputs.architecture.moe.is_some(), &inputs.options.software, is_interpolated)
+    }
+
+    fn of_model(is_routed: bool, software: &Software, is_interpolated: bool) -> IntervalClass {
         // A user's own software is as little known as software without fused kernels, whose interval is the widest of dense
         // models. That of routed models is wider.
-        let is_own = software.known().is_none() && inputs.architecture.moe.is_none();
+        let is_own = software.known().is_none() && !is_routed;
         let is_plain = software.properties().eager || is_own;
-        match (is_plain, inputs.architecture.moe.is_some(), is_interpolated) {
+        match (is_plain, is_routed, is_interpolated) {
             (true, _, true) => IntervalClass::PlainInterpolated,
             (true, _, false) => IntervalClass::PlainExtrapolated,
             (false, false, true) => IntervalClass::DenseInterpolated,
@@ -106,10 +110,22 @@ impl IntervalTable {
 
     /// Returns the interval around `mid`, predicted from `inputs` with evidence of that kind.
     pub fn around(&self, mid: f64, inputs: &Inputs<'_>, evidence: EvidenceKind) -> Interval {
-        let class = IntervalClass::of(inputs, evidence != EvidenceKind::Modelled);
+        let (low, high) = self.ends(IntervalClass::of(inputs, evidence != EvidenceKind::Modelled));
+        Interval { low: mid * low, mid, high: mid * high }
+    }
+
+    /// Returns the ratio of the slow end to the prediction for layouts that are similar to no measured run, and the least for
+    /// those that may be.
+    pub(crate) fn slow_ends(&self, is_routed: bool, software: &Software) -> (f64, f64) {
+        let slow_end =
+            |is_interpolated| self.ends(IntervalClass::of_model(is_routed, software, is_interpolated)).1;
+        let distant = slow_end(false);
+        (distant, slow_end(true).min(distant))
+    }
+
+    fn ends(&self, class: IntervalClass) -> (f64, f64) {
         // Every class has a row; if one were missing, the last row is the widest.
         let found = self.0.iter().find(|row| row.class == class).or(self.0.last());
-        let (low, high) = found.map_or((0.5, 2.0), |row| (row.low, row.high));
-        Interval { low: mid * low, mid, high: mid * high }
+        found.map_or((0.5, 2.0), |row| (row.low, row.high))
     }
 }

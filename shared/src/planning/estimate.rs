@@ -1,13 +1,15 @@
 //! The prediction for the scenario that the fields describe, with its warnings.
 
-use super::Remedy;
+use super::{Remedy, remedies};
 use crate::catalog::{Baseline, Collection, Recipe};
 use crate::estimate::{Confidence, Estimate, Interval, MemoryEstimate, MemoryVerdict};
 use crate::field::Field;
-use crate::message::Message;
+use crate::message;
+use crate::message::{Message, Setting};
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::scenario::Scenario;
+use crate::search::Unsupported;
 use crate::spec::Spec;
 use crate::units::{DAY_S, percent, readable, signed};
 
@@ -77,6 +79,7 @@ impl Spec {
         };
         let mut warnings = scenario.warnings();
         warnings.extend(metrics.warning().map(Message::from));
+        warnings.extend(is_unsupported(&scenario));
         warnings.extend(does_not_fit(&scenario, &estimate.memory, &remedies));
         warnings.extend(is_unmeasured(&scenario, &estimate));
         warnings.extend(self.by_software(&scenario, &estimate));
@@ -107,6 +110,46 @@ impl Spec {
             .into()
         })
     }
+}
+
+/// Warns that the software can't run the scenario.
+fn is_unsupported(scenario: &Scenario) -> Option<Message> {
+    let unsupported = remedies::unsupported(scenario)?;
+    let software = scenario.options.software.title();
+    let off = |field: Field| Setting::new(field, 1);
+    let fsdp = |value: &str| Setting::new(Field::Fsdp, value);
+    Some(match unsupported {
+        Unsupported::Tensor(most) => {
+            message![
+                format!("{software} has a TP of at most {most}. Set "),
+                Setting::new(Field::Tp, most),
+                "."
+            ]
+        }
+        Unsupported::Pipeline => {
+            message![format!("{software} has no pipeline parallelism. Set "), off(Field::Pp), "."]
+        }
+        Unsupported::Context => {
+            message![format!("{software} has no context parallelism. Set "), off(Field::Cp), "."]
+        }
+        Unsupported::Interleaving => {
+            message![format!("{software} can't interleave pipeline stages. Set "), off(Field::Vp), "."]
+        }
+        Unsupported::Experts => {
+            message![format!("{software} has no expert parallelism. Set "), off(Field::Ep), "."]
+        }
+        Unsupported::Fsdp => message![format!("{software} has no FSDP. Set "), fsdp("off"), "."],
+        Unsupported::WithoutFsdp => message![format!("{software} always uses FSDP. Set "), fsdp("on"), "."],
+        Unsupported::FsdpWithStages => message![
+            format!("{software} can't combine FSDP with pipeline or context parallelism. Set "),
+            fsdp("off"),
+            ", or ",
+            off(Field::Pp),
+            " and ",
+            off(Field::Cp),
+            "."
+        ],
+    })
 }
 
 /// Warns that the scenario does not fit or is too close to call, with the changes that would make it fit.
@@ -218,6 +261,30 @@ mod tests {
             "{text}"
         );
         assert!(!on("megatron-bridge-26.02").contains("No published run"));
+    }
+
+    #[test]
+    fn a_layout_that_the_software_cannot_run_gets_a_warning() {
+        let warnings = |more: &[(Field, &str)]| {
+            let fields = [
+                (Field::Model, "llama3.1-8b"),
+                (Field::Gpu, "h100"),
+                (Field::Gpus, "64"),
+                (Field::Gbs, "128"),
+            ];
+            let warnings = spec(&[&fields, more].concat()).estimate().unwrap().warnings;
+            warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        };
+        let both = warnings(&[(Field::Fsdp, "on"), (Field::Pp, "2")]);
+        assert!(
+            both.contains("can't combine FSDP with pipeline or context parallelism. Set --fsdp off, or"),
+            "{both}"
+        );
+        assert!(warnings(&[(Field::Stack, "nanotron"), (Field::Cp, "2")]).contains("Set --cp 1."));
+        assert!(
+            warnings(&[(Field::Stack, "torchtitan")]).contains("torchtitan always uses FSDP. Set --fsdp on.")
+        );
+        assert!(!warnings(&[(Field::Pp, "2")]).contains("Set --"));
     }
 
     #[test]

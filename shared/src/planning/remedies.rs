@@ -6,6 +6,7 @@ use crate::message::{Message, Setting};
 use crate::options::Recompute;
 use crate::problem::Problem;
 use crate::scenario::Scenario;
+use crate::search::{StackRules, Unsupported};
 use crate::spec::Spec;
 use std::iter;
 
@@ -113,10 +114,17 @@ impl Spec {
     fn remedy(&self, changes: &[Setting]) -> Option<Remedy> {
         let changed =
             changes.iter().fold(self.clone(), |spec, change| spec.with(change.field, change.value.as_str()));
-        let scenario = changed.scenario().ok().filter(|scenario| fits(&scenario.inputs()))?;
+        let fits = |scenario: &Scenario| unsupported(scenario).is_none() && fits(&scenario.inputs());
+        let scenario = changed.scenario().ok().filter(fits)?;
         let step_time_s = Estimate::of(&scenario).step_time_s.mid;
         Some(Remedy { changes: changes.to_vec(), step_time_s })
     }
+}
+
+/// Returns what a scenario needs that its software doesn't have.
+pub(super) fn unsupported(scenario: &Scenario) -> Option<Unsupported> {
+    let options = &scenario.options;
+    StackRules::of(options.software.base()).unsupported(&scenario.layout, options.fsdp)
 }
 
 /// Returns the fields to change, with the values to try.
@@ -188,6 +196,25 @@ mod tests {
                 assert!(remedy.step_time_s <= SLOWEST * before.estimate.step_time_s.mid);
             }
         }
+    }
+
+    #[test]
+    fn remedies_are_layouts_that_the_software_runs() {
+        let fields = [
+            (Field::Gpus, "1024"),
+            (Field::Dtype, "fp8-current"),
+            (Field::Tp, "8"),
+            (Field::Pp, "8"),
+            (Field::Vp, "8"),
+            (Field::Cp, "2"),
+            (Field::PipelineSplit, "counted"),
+            (Field::Mbs, "2"),
+            (Field::Gbs, "2048"),
+        ];
+        let found = remedies(&spec("llama3.1-405b", "1024", &fields));
+        let changes: Vec<Field> =
+            found.iter().flat_map(|remedy| &remedy.changes).map(|change| change.field).collect();
+        assert!(!changes.is_empty() && !changes.contains(&Field::Fsdp), "{found:?}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::unmet::{Nearby, Relaxation, Unmet};
 use super::{Chance, Goal, GpuOffer, Objective, PlannedRun, Question};
 use crate::assumption::Assumption;
 use crate::catalog::{Catalog, Gpu, Recipe};
-use crate::search::{Candidate, LayoutSearch, RankBy, RankedLayout, SearchCounts, SearchSpace};
+use crate::search::{Candidate, LayoutSearch, RankedLayout, SearchCounts, SearchSpace};
 use crate::sorting::{ascending, sorted};
 use std::borrow::Cow;
 
@@ -23,8 +23,6 @@ pub struct GpuAnswer {
     pub chosen: Option<usize>,
     /// The best layouts on as many GPUs as the best plan, or as the plan nearest to the goal.
     pub layouts: Vec<PlannedRun>,
-    /// What these are ordered by.
-    pub ranked_by: RankBy,
     /// The layout of a published recipe of the model on this GPU type, on as many GPUs, with the recipe.
     pub published: Option<(&'static Recipe, PlannedRun)>,
     /// How many layouts there are on as many GPUs, and why the others were discarded.
@@ -44,7 +42,7 @@ impl GpuAnswer {
         offer: &GpuOffer,
         search_of: impl Fn(Option<&PlannedRun>) -> &'a LayoutSearch<'b>,
         listed: usize,
-        Tried { points, with_other_chance, empty }: Tried<'_>,
+        Tried { points, empty }: Tried<'_>,
     ) -> GpuAnswer {
         let chosen = question.choose(points);
         let shown = chosen.or_else(|| question.nearest(points));
@@ -52,12 +50,8 @@ impl GpuAnswer {
         let gpus = shown.map(|index| points[index].gpus).or(empty.last().copied());
         let run = |gpus: u32, layout: RankedLayout| PlannedRun::new(question, offer, gpus, layout);
         let (mut layouts, mut counts) = (Vec::new(), SearchCounts::default());
-        let mut ranked_by = RankBy::Expected;
         if let Some(gpus) = gpus {
-            let fastest = search.rank(gpus, RankBy::Expected, listed);
-            let is_fastest = shown.is_none_or(|index| Some(&points[index].layout) == fastest.best.first());
-            ranked_by = if is_fastest { RankBy::Expected } else { RankBy::SlowEnd };
-            let ranking = if is_fastest { fastest } else { search.rank(gpus, ranked_by, listed) };
+            let ranking = search.rank(gpus, listed);
             counts = ranking.counts;
             layouts = ranking.best.into_iter().map(|layout| run(gpus, layout)).collect();
         }
@@ -77,8 +71,7 @@ impl GpuAnswer {
         let affordable = points.iter().filter(|point| question.is_affordable(point));
         let affordable = affordable.min_by(|one, other| one.days.total_cmp(&other.days));
         let affordable = affordable.filter(|_| matches!(question.goal, Goal::Deadline(_)));
-        let with_other_chance =
-            question.with_other_chance(with_other_chance).map(|index| with_other_chance[index].clone());
+        let with_other_chance = question.with_other_chance(points).map(|index| points[index].clone());
         let relaxations = unmet.map_or(Vec::new(), |unmet| {
             let nearby = Nearby {
                 nearest,
@@ -93,7 +86,6 @@ impl GpuAnswer {
             points: points.to_vec(),
             chosen,
             layouts,
-            ranked_by,
             published,
             counts,
             with_other_chance,

@@ -5,7 +5,7 @@ use crate::cost::{Power, RunCost, RunEnergy};
 use crate::field::Field;
 use crate::flops::ModelFlops;
 use crate::goodput::{RunLoad, RunTime, checkpoint_bytes};
-use crate::search::{LayoutSearch, RankBy, RankedLayout};
+use crate::search::{LayoutSearch, RankedLayout};
 use crate::spec::Spec;
 use crate::units::TERA;
 
@@ -73,9 +73,8 @@ impl PlannedRun {
         question: &Question,
         offer: &GpuOffer,
         gpus: u32,
-        by: RankBy,
     ) -> Option<PlannedRun> {
-        let layout = *search.rank(gpus, by, 1).best.first()?;
+        let layout = *search.rank(gpus, 1).best.first()?;
         Some(PlannedRun::new(question, offer, gpus, layout))
     }
 
@@ -84,14 +83,6 @@ impl PlannedRun {
         match chance {
             Chance::NineInTen => self.time.high.days,
             Chance::Even => self.days,
-        }
-    }
-
-    /// Returns the days by which layouts are ranked.
-    pub(super) fn days_by(&self, by: RankBy) -> f64 {
-        match by {
-            RankBy::Expected => self.days,
-            RankBy::SlowEnd => self.time.high.days,
         }
     }
 

@@ -5,7 +5,7 @@ use super::unmet::{Nearby, Relaxation, Unmet};
 use super::{Goal, GpuCounts, GpuOffer, PlannedRun, Question, Survey};
 use crate::field::Field;
 use crate::message::Setting;
-use crate::search::{LayoutSearch, RankBy};
+use crate::search::LayoutSearch;
 use crate::sorting::sorted;
 use crate::units::{format_count, significant_up};
 
@@ -49,13 +49,7 @@ impl Question {
     fn with_a_layout(&self, offer: &GpuOffer, tried: &[u32]) -> Option<Relaxation> {
         let most = tried.last().copied()?;
         let with = |question: &Question, gpus: u32, setting: Setting| {
-            let run = PlannedRun::best_of(
-                &LayoutSearch::new(question.space(offer)),
-                question,
-                offer,
-                gpus,
-                RankBy::Expected,
-            )?;
+            let run = PlannedRun::best_of(&LayoutSearch::new(question.space(offer)), question, offer, gpus)?;
             Some(Relaxation { setting, run })
         };
         if self.headroom_bytes > 0.0 {
@@ -77,7 +71,7 @@ impl Question {
         nodes.retain(|gpus| tried.binary_search(gpus).is_err());
         // The nearest count is the smallest change.
         for gpus in sorted(&nodes, |one, other| one.abs_diff(most).cmp(&other.abs_diff(most))) {
-            if let Some(run) = PlannedRun::best_of(&search, self, offer, gpus, RankBy::Expected) {
+            if let Some(run) = PlannedRun::best_of(&search, self, offer, gpus) {
                 return Some(Relaxation { setting: Setting::new(Field::GpuRange, gpus), run });
             }
         }

@@ -1,8 +1,8 @@
 //! The search of one GPU type, count by count.
 
-use super::{Chance, Goal, GpuAnswer, GpuOffer, Objective, PlannedRun, Question};
+use super::{Goal, GpuAnswer, GpuOffer, Objective, PlannedRun, Question};
 use crate::precision::Dtype;
-use crate::search::{LayoutSearch, RankBy, SearchSpace};
+use crate::search::{LayoutSearch, SearchSpace};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Layouts that an answer lists, unless more or fewer are wanted.
@@ -26,8 +26,6 @@ pub struct Survey<'a> {
     refined: bool,
     /// The best plan of each number of GPUs, ascending.
     points: Vec<PlannedRun>,
-    /// What would be the best ones if the deadline had to be met with the other chance.
-    with_other_chance: Vec<PlannedRun>,
     /// Counts without a layout, ascending.
     empty: Vec<u32>,
 }
@@ -36,8 +34,6 @@ pub struct Survey<'a> {
 pub(super) struct Tried<'a> {
     /// The best plan of each number of GPUs that has one, ascending.
     pub(super) points: &'a [PlannedRun],
-    /// What would be the best ones if the deadline had to be met with the other chance.
-    pub(super) with_other_chance: &'a [PlannedRun],
     /// The numbers of GPUs without a layout, ascending.
     pub(super) empty: &'a [u32],
 }
@@ -70,7 +66,6 @@ impl<'a> Survey<'a> {
             waiting: question.counts.of_nodes(offer.gpu.gpus_per_node).into(),
             refined: false,
             points: Vec::new(),
-            with_other_chance: Vec::new(),
             empty: Vec::new(),
         }
     }
@@ -101,53 +96,26 @@ impl<'a> Survey<'a> {
             }
         }
         let Some(gpus) = self.waiting.pop_front() else { return Err(Finished) };
-        let Some(fastest) = self.fastest(gpus) else {
+        let Some(run) = self.best_run(gpus) else {
             let place = self.empty.partition_point(|count| *count < gpus);
             self.empty.insert(place, gpus);
             return Ok(None);
         };
-        let surer = self.surer(&fastest).unwrap_or_else(|| fastest.clone());
-        let (run, other) = match self.question.chance {
-            Chance::NineInTen => (surer, fastest),
-            Chance::Even => (fastest, surer),
-        };
         let place = self.points.partition_point(|point| point.gpus < gpus);
         self.points.insert(place, run);
-        self.with_other_chance.insert(place, other);
         Ok(Some(&self.points[place]))
     }
 
-    /// Returns the best plan on a number of GPUs.
-    pub(super) fn best_run(&mut self, gpus: u32) -> Option<PlannedRun> {
-        let fastest = self.fastest(gpus)?;
-        let surer = if self.question.chance == Chance::NineInTen { self.surer(&fastest) } else { None };
-        Some(surer.unwrap_or(fastest))
-    }
-
-    fn fastest(&mut self, gpus: u32) -> Option<PlannedRun> {
-        self.best_by(RankBy::Expected, gpus)
-    }
-
-    /// Returns the plan that meets the deadline 9 times in 10 on as many GPUs as the fastest one, which doesn't; none if the fastest
-    /// one does, or none does. A slower layout of which more is known may be the surer one.
-    fn surer(&mut self, fastest: &PlannedRun) -> Option<PlannedRun> {
-        let Goal::Deadline(limit) = self.question.goal else { return None };
-        let late = |run: &PlannedRun| run.days_with(Chance::NineInTen) > limit;
-        let may_help = late(fastest) && fastest.days_with(Chance::Even) <= limit;
-        let surest = may_help.then(|| self.best_by(RankBy::SlowEnd, fastest.gpus)).flatten();
-        surest.filter(|run| !late(run))
-    }
-
     /// Returns the best plan on a number of GPUs, with the question's batch or with one that suits the number.
-    fn best_by(&mut self, by: RankBy, gpus: u32) -> Option<PlannedRun> {
+    pub(super) fn best_run(&mut self, gpus: u32) -> Option<PlannedRun> {
         let (question, offer) = (self.question, self.offer);
-        let usual = PlannedRun::best_of(&self.search, question, offer, gpus, by);
+        let usual = PlannedRun::best_of(&self.search, question, offer, gpus);
         self.question.gbs.suited(gpus).into_iter().fold(usual, |best, size| {
             let usual = &self.search;
             let search = self.suited.entry(size).or_insert_with(|| usual.with_batches(vec![size]));
-            let suited = PlannedRun::best_of(search, question, offer, gpus, by);
+            let suited = PlannedRun::best_of(search, question, offer, gpus);
             let is_better = |one: &PlannedRun, than: &PlannedRun| {
-                one.days_by(by) < than.days_by(by) * WORTH_ANOTHER_BATCH
+                one.time.high.days < than.time.high.days * WORTH_ANOTHER_BATCH
             };
             match (best, suited) {
                 (Some(best), Some(suited)) if is_better(&suited, &best) => Some(suited),
@@ -173,8 +141,7 @@ impl<'a> Survey<'a> {
     /// Returns the answer from what was searched so far.
     pub fn answer(&self) -> GpuAnswer {
         let search = |shown: Option<&PlannedRun>| shown.map_or(&self.search, |run| self.search_of(run));
-        let tried =
-            Tried { points: &self.points, with_other_chance: &self.with_other_chance, empty: &self.empty };
+        let tried = Tried { points: &self.points, empty: &self.empty };
         GpuAnswer::new(self.question, self.offer, search, self.listed, tried)
     }
 
@@ -209,7 +176,7 @@ impl<'a> Survey<'a> {
         // Where nothing reaches the deadline, nothing was refined either.
         self.question.choose(&self.points)?;
         // Only for the fewest GPUs are the counts below the best one worse.
-        let other = self.question.with_other_chance(&self.with_other_chance);
+        let other = self.question.with_other_chance(&self.points);
         let other = other.filter(|_| self.question.objective == Objective::FewestGpus)?;
         let most = self.points[other].gpus;
         let planned = other.checked_sub(1).map(|before| self.points[before].gpus);

@@ -1,7 +1,7 @@
 use super::*;
 use crate::field::Field;
 use crate::problem::Problem;
-use crate::search::{Candidate, LayoutSearch, RankBy};
+use crate::search::{Candidate, LayoutSearch};
 use crate::spec::Spec;
 
 fn spec(fields: &[(Field, &str)]) -> Spec {
@@ -177,33 +177,24 @@ fn a_plan_is_sought_for_each_chance_to_meet_the_deadline() {
     assert_eq!(small(&[]).chance, Chance::NineInTen);
 }
 
-/// Qwen3 235B on 1,336 H100 within 60 days.
-fn qwen(more: &[(Field, &str)]) -> GpuAnswer {
-    let fields = [
-        (Field::Model, "qwen3-235b-a22b"),
-        (Field::Tokens, "10T"),
-        (Field::GpuTypes, "h100"),
-        (Field::GpuRange, "1336"),
-        (Field::Deadline, "60d"),
-    ];
-    answer(&ask(&[&fields, more].concat()))
-}
-
 #[test]
-fn a_slower_layout_of_which_more_is_known_may_be_the_one_that_is_in_time() {
-    let free = qwen(&[]);
-    let best = free.best().expect("a plan that meets the deadline");
-    let fastest = qwen(&[(Field::Chance, "even")]);
-    assert!(fastest.best().unwrap().time.high.days > 60.0, "the fastest layout may be late");
-    assert!(best.time.high.days <= 60.0);
-    assert!(best.days > fastest.best().unwrap().days);
-    assert_eq!(free.layouts[0].layout, best.layout);
-    // Whatever is in time with fewer choices is in time with more.
-    assert!(qwen(&[(Field::Precisions, "bf16")]).best().is_some());
-    // Each names the other.
-    let layout = |run: Option<&PlannedRun>| run.map(|run| run.layout);
-    assert_eq!(layout(fastest.with_other_chance.as_ref()), layout(Some(best)));
-    assert_eq!(layout(free.with_other_chance.as_ref()), layout(fastest.best()));
+fn a_layout_of_which_more_is_known_comes_before_one_that_is_predicted_to_be_a_little_faster() {
+    // NVIDIA's layout of 405B on 1,024 H100 was measured.
+    let fields = [
+        (Field::Model, "llama3.1-405b"),
+        (Field::Tokens, "15T"),
+        (Field::GpuTypes, "h100"),
+        (Field::GpuRange, "1024"),
+    ];
+    let found = answer(&ask(&fields));
+    let best = &found.layouts[0];
+    let faster = found
+        .layouts
+        .iter()
+        .find(|other| other.days < best.days && other.layout.confidence < best.layout.confidence);
+    let faster = faster.expect("a layout that is predicted to be faster");
+    assert!(best.time.high.days < faster.time.high.days);
+    assert!(found.layouts.is_sorted_by(|one, other| one.time.high.days < other.time.high.days * 1.02));
 }
 
 #[test]
@@ -318,7 +309,7 @@ fn where_no_layout_works_the_smallest_change_is_named() {
     assert_eq!(relaxation.setting.field, Field::Lock);
     let changed = spec(&fields).with(relaxation.setting.field, &relaxation.setting.value).question().unwrap();
     let space = changed.space(&changed.offers[0]);
-    assert!(!LayoutSearch::new(space).rank(512, RankBy::Expected, 1).best.is_empty());
+    assert!(!LayoutSearch::new(space).rank(512, 1).best.is_empty());
     // Too few GPUs: more are named.
     let question = ask(&[(Field::Model, "llama3.1-405b"), (Field::GpuTypes, "h100"), (Field::GpuRange, "8")]);
     let too_few = Survey::new(&question, &question.offers[0]).finish();

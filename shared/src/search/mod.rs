@@ -13,9 +13,9 @@ mod space;
 
 pub use candidate::Candidate;
 pub use locks::{CHOSEN_FIELDS, Lock, Locks};
-pub use rank::{LayoutSearch, RankBy, RankedLayout, Ranking};
+pub use rank::{LayoutSearch, ORDER, RankedLayout, Ranking};
 pub use regret::SearchRegret;
-pub use rules::{FsdpSupport, Rule, StackRules};
+pub use rules::{FsdpSupport, Rule, StackRules, Unsupported};
 pub use space::{SearchCounts, SearchSpace};
 
 #[cfg(test)]

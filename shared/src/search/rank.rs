@@ -25,29 +25,12 @@ const TIE: f64 = 0.01;
 /// How many times as slow a layout counts that may run out of memory. It saves little if it must be replaced on the cluster.
 const RISK: f64 = 1.03;
 
-/// The step time by which layouts are ranked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RankBy {
-    /// The predicted one.
-    Expected,
-    /// The slow end of its interval: a layout like measured ones may come before a faster one of which less is known.
-    SlowEnd,
-}
+/// How layouts are ordered, for people.
+pub const ORDER: &str = "Ordered by the slow end of the step time, so that layouts like measured ones come first; within 1 %, by \
+                         confidence, simplicity and free memory. One that may not fit counts as 3 % slower.";
 
-impl RankBy {
-    /// Returns how layouts are ordered, as a sentence.
-    pub fn sentence(self) -> &'static str {
-        match self {
-            RankBy::Expected => {
-                "Layouts within 1 % of each other are ordered by confidence, simplicity and free memory; one that may not fit \
-                 counts as 3 % slower."
-            }
-            RankBy::SlowEnd => {
-                "Ordered by the slow end of their days, because the layout that is expected to be fastest may miss the deadline."
-            }
-        }
-    }
-}
+/// Free memory from which more makes no difference between equally fast layouts, in bytes.
+const AMPLE_FREE_BYTES: f64 = 8.0 * 1_073_741_824.0;
 
 /// A layout of a ranking.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -86,29 +69,28 @@ impl RankedLayout {
         self.step_time_s.mid / f64::from(self.candidate.gbs)
     }
 
-    /// Returns the seconds per sequence that the layout counts as: those of the end of its interval, and more if it may not fit.
-    pub(super) fn counted_s(&self, by: RankBy) -> f64 {
-        let step_time_s = match by {
-            RankBy::Expected => self.step_time_s.mid,
-            RankBy::SlowEnd => self.step_time_s.high,
-        };
+    /// Returns the seconds per sequence that the layout counts as: those of the slow end of its interval, and more if it may not
+    /// fit. By the slow end, because a search picks the layouts that the model flatters most: a layout like measured ones comes
+    /// before one that is predicted to be a little faster but is further from every measurement.
+    pub(super) fn counted_s(&self) -> f64 {
         let risk = if self.memory.verdict() == MemoryVerdict::Fits { 1.0 } else { RISK };
-        step_time_s * risk / f64::from(self.candidate.gbs)
+        self.step_time_s.high * risk / f64::from(self.candidate.gbs)
     }
 
     /// Compares two layouts when the fastest one counts as `least_s` per sequence. Among equally fast ones, those that surely fit
-    /// come first, then the better measured, the simpler, and those with more free memory.
-    pub(super) fn compare(&self, other: &RankedLayout, by: RankBy, least_s: f64) -> Ordering {
+    /// come first, then the better measured, the simpler, and those with ample free memory.
+    pub(super) fn compare(&self, other: &RankedLayout, least_s: f64) -> Ordering {
         let ties = |layout: &RankedLayout| {
-            libm::floor(libm::log(layout.counted_s(by) / least_s) / libm::log(1.0 + TIE) + 1e-9)
+            libm::floor(libm::log(layout.counted_s() / least_s) / libm::log(1.0 + TIE) + 1e-9)
         };
+        let has_ample_memory = |layout: &RankedLayout| layout.memory.free_bytes >= AMPLE_FREE_BYTES;
         ties(self)
             .total_cmp(&ties(other))
             .then(self.memory.verdict().cmp(&other.memory.verdict()))
             .then(other.confidence.cmp(&self.confidence))
             .then(self.candidate.complexity().cmp(&other.candidate.complexity()))
-            .then(other.memory.free_bytes.total_cmp(&self.memory.free_bytes))
-            .then(self.counted_s(by).total_cmp(&other.counted_s(by)))
+            .then(has_ample_memory(other).cmp(&has_ample_memory(self)))
+            .then(self.counted_s().total_cmp(&other.counted_s()))
             .then(self.candidate.cmp(&other.candidate))
     }
 }
@@ -148,7 +130,6 @@ const OF_PIPELINE: [Coordinate; 4] = [Coordinate::Pp, Coordinate::Vp, Coordinate
 
 /// The layouts that can still be among the best.
 struct Contenders {
-    by: RankBy,
     most: usize,
     /// The smallest seconds per sequence, ascending, as many as layouts are wanted.
     fastest_s: Vec<f64>,
@@ -156,8 +137,8 @@ struct Contenders {
 }
 
 impl Contenders {
-    fn new(by: RankBy, most: usize) -> Contenders {
-        Contenders { by, most: most.max(1), fastest_s: Vec::new(), found: Vec::new() }
+    fn new(most: usize) -> Contenders {
+        Contenders { most: most.max(1), fastest_s: Vec::new(), found: Vec::new() }
     }
 
     /// Returns the seconds per sequence above which no layout can be among the best, even as a tie.
@@ -169,14 +150,13 @@ impl Contenders {
         }
     }
 
-    /// Whether no layout that is expected to need at least so many seconds per sequence can be among the best. None counts as
-    /// less.
+    /// Whether no layout that counts as at least so many seconds per sequence can be among the best.
     fn excludes(&self, least_s: f64) -> bool {
         least_s > self.limit_s()
     }
 
     fn add(&mut self, layout: RankedLayout) {
-        let own_s = layout.counted_s(self.by);
+        let own_s = layout.counted_s();
         let place = self.fastest_s.partition_point(|s| *s <= own_s);
         self.fastest_s.insert(place, own_s);
         self.fastest_s.truncate(self.most);
@@ -188,14 +168,13 @@ impl Contenders {
 
     fn discard_excluded(&mut self) {
         let limit_s = self.limit_s();
-        let by = self.by;
-        self.found.retain(|layout| layout.counted_s(by) <= limit_s);
+        self.found.retain(|layout| layout.counted_s() <= limit_s);
     }
 
     fn into_best(mut self) -> Vec<RankedLayout> {
         let Some(least_s) = self.fastest_s.first().copied() else { return Vec::new() };
         self.discard_excluded();
-        let mut best = sorted(&self.found, |one, other| one.compare(other, self.by, least_s));
+        let mut best = sorted(&self.found, |one, other| one.compare(other, least_s));
         best.truncate(self.most);
         best
     }
@@ -251,12 +230,12 @@ impl<'a> LayoutSearch<'a> {
     }
 
     /// Returns the `most` best layouts on `gpus` GPUs.
-    pub fn rank(&self, gpus: u32, by: RankBy, most: usize) -> Ranking {
+    pub fn rank(&self, gpus: u32, most: usize) -> Ranking {
         let SearchSpace { gpu, headroom_bytes, .. } = self.space;
         let (rules, constants) = (self.space.rules(), Constants::embedded());
         let software = self.space.options.software.properties();
         let mut counts = self.dimensions.count(gpus, &self.space);
-        let mut found = Contenders::new(by, most);
+        let mut found = Contenders::new(most);
         let mut pipelines = self.dimensions.pipelines.clone();
         // Precisions whose weights and optimizer state alone are larger than all GPUs together.
         let too_large: Vec<Dtype> =
@@ -266,9 +245,14 @@ impl<'a> LayoutSearch<'a> {
         let mut not_fitting = of_each * too_large.len() as u64;
         // By which a bound for one GPU becomes one for all.
         let share = (1.0 + straggling(gpus, constants)) / f64::from(gpus);
+        let (is_routed, options) = (self.space.architecture.moe.is_some(), &self.space.options);
+        let (distant, least) = IntervalTable::embedded().slow_ends(is_routed, &options.software);
+        // By which a bound of the step time becomes one of its slow end.
+        let slow_end =
+            |correction: &CorrectionBound<'_>| if correction.may_be_similar() { least } else { distant };
         let cluster_factor = self.space.options.cluster.of(ClusterFactor::Step);
         for blocks in self.blocks.on(gpus, &self.space, &self.dimensions) {
-            if found.excludes(blocks.least_s * share) {
+            if found.excludes(blocks.least_s * share * least) {
                 break;
             }
             if too_large.contains(&blocks.dtype) {
@@ -278,7 +262,8 @@ impl<'a> LayoutSearch<'a> {
             let of_block = self.correction_on(gpus, &blocks, first);
             // Of a layout of these blocks with that correction.
             let bound = |correction: f64| blocks.modelled_s * correction * cluster_factor * share;
-            if found.excludes(bound(of_block.least())) {
+            let of_any_pipeline = bound(of_block.least()) * slow_end(&of_block);
+            if found.excludes(of_any_pipeline) {
                 continue;
             }
             let mut memory: Option<MicroBatchMemory> = None;
@@ -301,7 +286,7 @@ impl<'a> LayoutSearch<'a> {
                     }
                     // While the pipeline fills and drains, each stage but one waits: a micro batch of all others, by chunks.
                     let bubble = f64::from(pipeline.pp - 1) / f64::from(pipeline.vp * batch.ga());
-                    if found.excludes(bound(of_block.least()) * (1.0 + bubble)) {
+                    if found.excludes(of_any_pipeline * (1.0 + bubble)) {
                         continue;
                     }
                     for fsdp in &self.dimensions.fsdp {
@@ -318,7 +303,8 @@ impl<'a> LayoutSearch<'a> {
                             batch: &batch,
                             options: &options,
                         };
-                        let correction = of_block.given(&OF_PIPELINE, &inputs).least_of_known();
+                        let of_layout = of_block.given(&OF_PIPELINE, &inputs);
+                        let correction = of_layout.least_of_known() * slow_end(&of_layout);
                         if found.excludes(bound(correction) * (1.0 + bubble)) {
                             continue;
                         }

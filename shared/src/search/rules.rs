@@ -5,6 +5,7 @@ use crate::architecture::Architecture;
 use crate::catalog::{Generation, Gpu};
 use crate::choices::choices;
 use crate::data_file::{DataError, FromRow, Row, embedded};
+use crate::layout::Layout;
 use crate::precision::Dtype;
 use crate::stack::{Stack, StackProperties};
 use std::sync::LazyLock;
@@ -39,6 +40,27 @@ choices! {
         /// It always does.
         Must "must",
     }
+}
+
+/// What a layout needs that a software doesn't have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unsupported {
+    /// TP above its maximum.
+    Tensor(u32),
+    /// Pipeline stages.
+    Pipeline,
+    /// Context parallelism.
+    Context,
+    /// Interleaved stages.
+    Interleaving,
+    /// Expert parallelism.
+    Experts,
+    /// FSDP.
+    Fsdp,
+    /// FSDP together with pipeline stages or context parallelism.
+    FsdpWithStages,
+    /// Training without FSDP.
+    WithoutFsdp,
 }
 
 /// What a training software allows.
@@ -132,6 +154,25 @@ impl StackRules {
         } else {
             None
         }
+    }
+
+    /// Returns the first thing that a layout needs and the software doesn't have.
+    pub fn unsupported(&self, layout: &Layout, fsdp: bool) -> Option<Unsupported> {
+        let (pp, cp) = (layout.pp(), layout.cp());
+        let found = [
+            (
+                self.max_tp.is_some_and(|most| layout.tp() > most),
+                Unsupported::Tensor(self.max_tp.unwrap_or(1)),
+            ),
+            (pp > 1 && !self.pp, Unsupported::Pipeline),
+            (cp > 1 && !self.cp, Unsupported::Context),
+            (layout.vp() > 1 && !self.vp, Unsupported::Interleaving),
+            (layout.ep() > 1 && !self.ep, Unsupported::Experts),
+            (fsdp && self.fsdp == FsdpSupport::Never, Unsupported::Fsdp),
+            (!fsdp && self.fsdp == FsdpSupport::Must, Unsupported::WithoutFsdp),
+            (!self.allows_fsdp(fsdp, pp, cp), Unsupported::FsdpWithStages),
+        ];
+        found.into_iter().find(|(is_missing, _)| *is_missing).map(|(_, what)| what)
     }
 
     /// Whether the software combines FSDP, or its absence, with a pipeline and context parallelism.

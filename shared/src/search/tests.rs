@@ -55,7 +55,7 @@ fn combinations(dimensions: &Dimensions) -> Vec<Candidate> {
 }
 
 /// Checks that a search returns what estimating every layout, one by one, returns.
-fn equals_brute_force(space: SearchSpace<'static>, gpus: u32, by: RankBy, most: usize) {
+fn equals_brute_force(space: SearchSpace<'static>, gpus: u32, most: usize) {
     let rules = space.rules();
     let all = combinations(&space.dimensions());
     let mut discarded = [0; Rule::ALL.len()];
@@ -77,12 +77,12 @@ fn equals_brute_force(space: SearchSpace<'static>, gpus: u32, by: RankBy, most: 
         let (step_time_s, confidence) = (estimate.step_time_s, estimate.evidence.confidence());
         expected.push(RankedLayout { candidate: *candidate, step_time_s, confidence, memory });
     }
-    let least_s = expected.iter().map(|layout| layout.counted_s(by)).fold(f64::INFINITY, f64::min);
+    let least_s = expected.iter().map(|layout| layout.counted_s()).fold(f64::INFINITY, f64::min);
     let fitting = expected.len() as u64;
-    expected.sort_by(|one, other| one.compare(other, by, least_s));
+    expected.sort_by(|one, other| one.compare(other, least_s));
     expected.truncate(most);
 
-    let Ranking { best, counts, .. } = LayoutSearch::new(space).rank(gpus, by, most);
+    let Ranking { best, counts, .. } = LayoutSearch::new(space).rank(gpus, most);
     assert_eq!(best, expected);
     assert_eq!(counts.combinations, all.len() as u64);
     for rule in Rule::ALL.into_iter().filter(|rule| *rule != Rule::Memory) {
@@ -98,41 +98,26 @@ fn equals_brute_force(space: SearchSpace<'static>, gpus: u32, by: RankBy, most: 
 fn a_search_of_a_dense_model_equals_brute_force() {
     for gpus in [8, 16, 48] {
         let dtypes = [Dtype::Bf16, Dtype::Fp8];
-        equals_brute_force(
-            space("llama3.1-8b", "h100", Stack::Bridge2606, &dtypes, &[128]),
-            gpus,
-            RankBy::Expected,
-            10,
-        );
+        equals_brute_force(space("llama3.1-8b", "h100", Stack::Bridge2606, &dtypes, &[128]), gpus, 10);
     }
 }
 
 #[test]
 fn a_search_of_a_routed_model_equals_brute_force() {
-    equals_brute_force(
-        space("qwen3-30b-a3b", "gb200", Stack::Bridge2606, &[Dtype::Mxfp8], &[64]),
-        16,
-        RankBy::Expected,
-        10,
-    );
+    equals_brute_force(space("qwen3-30b-a3b", "gb200", Stack::Bridge2606, &[Dtype::Mxfp8], &[64]), 16, 10);
 }
 
 #[test]
 fn a_search_with_own_software_equals_brute_force() {
     let own: Software =
         "megatron-bridge-26.06:attention=unfused,overlaps_tp=no,whole_rounds=yes".parse().unwrap();
-    equals_brute_force(space("llama3.1-8b", "h100", own, &[Dtype::Bf16], &[48]), 16, RankBy::Expected, 10);
+    equals_brute_force(space("llama3.1-8b", "h100", own, &[Dtype::Bf16], &[48]), 16, 10);
 }
 
 #[test]
 fn a_search_equals_brute_force_where_pipelines_cost_the_host_time() {
     for gpus in [16, 64] {
-        equals_brute_force(
-            space("llama3.2-1b", "a100", Stack::Nanotron2024, &[Dtype::Bf16], &[8]),
-            gpus,
-            RankBy::Expected,
-            10,
-        );
+        equals_brute_force(space("llama3.2-1b", "a100", Stack::Nanotron2024, &[Dtype::Bf16], &[8]), gpus, 10);
     }
 }
 
@@ -149,13 +134,12 @@ proptest! {
         gbs in prop::sample::select(vec![vec![8], vec![48], vec![32, 64], vec![256]]),
         lock in prop::sample::select(vec!["", "recompute=full", "tp!=1", "fsdp=off,pp=1|2", "ep=1,cp=1"]),
         headroom_gib in 0.0..20.0,
-        by in prop::sample::select(vec![RankBy::Expected, RankBy::SlowEnd]),
         most in 1..12_usize,
     ) {
         let mut space = space(model, gpu, stack, &[dtype], &gbs);
         space.locks = Locks::parse(lock, crate::field::Field::Tp).unwrap();
         space.headroom_bytes = headroom_gib * f64::from(1 << 30);
-        equals_brute_force(space, gpus, by, most);
+        equals_brute_force(space, gpus, most);
     }
 }
 
@@ -205,18 +189,21 @@ fn of_equally_fast_layouts_the_simpler_is_better() {
         memory: MemoryMargin { free_bytes: 0.0, error_bytes: 0.0 },
     };
     use crate::estimate::Confidence::{Low, Medium};
-    let compare = |one: &RankedLayout, other: &RankedLayout| one.compare(other, RankBy::Expected, 1.0);
+    let compare = |one: &RankedLayout, other: &RankedLayout| one.compare(other, 1.0);
     let (fast, simple) = (ranked(2, 1.0, Low), ranked(1, 1.005, Low));
     assert!(compare(&simple, &fast).is_lt());
     assert!(compare(&ranked(2, 1.0, Medium), &simple).is_lt());
     // Two percent are not a tie.
     assert!(compare(&fast, &ranked(1, 1.02, Medium)).is_lt());
-    let with = |free_bytes, mid| {
-        let memory = MemoryMargin { free_bytes, error_bytes: 4.0 };
+    let with = |free_gib: f64, mid| {
+        let gib = f64::from(1 << 30);
+        let memory = MemoryMargin { free_bytes: free_gib * gib, error_bytes: 4.0 * gib };
         RankedLayout { memory, ..ranked(2, mid, Low) }
     };
-    // The one with more free memory, and rather a slower one than one that may not fit.
+    // The one with clearly more free memory, otherwise the faster, and rather a slower one than one that may not fit.
     assert!(compare(&with(9.0, 1.005), &with(5.0, 1.0)).is_lt());
+    assert!(compare(&with(5.0, 1.0), &with(7.0, 1.005)).is_lt());
+    assert!(compare(&with(17.0, 1.0), &with(60.0, 1.005)).is_lt());
     assert!(compare(&with(9.0, 1.025), &with(2.0, 1.0)).is_lt());
     assert!(compare(&with(2.0, 1.0), &with(9.0, 1.05)).is_lt());
 }

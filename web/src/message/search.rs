@@ -211,8 +211,6 @@ pub(crate) struct FoundAnswer {
     pub(crate) plan: Option<FoundPlan>,
     /// The best layouts on as many GPUs.
     pub(crate) layouts: Vec<FoundPlan>,
-    /// Whether they are ordered by the slow end of their days.
-    pub(crate) is_by_slow_end: bool,
     /// The layout of a published recipe on as many GPUs, with the recipe's id.
     pub(crate) published: Option<(String, FoundPlan)>,
     /// The number of layouts that were considered.

@@ -7,7 +7,7 @@ use trainplan_shared::estimate::Confidence;
 use trainplan_shared::link;
 use trainplan_shared::precision::Dtype;
 use trainplan_shared::question::{Goal, GpuAnswer, GpuOffer, PlannedRun, Question, Relaxation, Unmet};
-use trainplan_shared::search::{RankBy, Rule};
+use trainplan_shared::search::Rule;
 
 const GIB: f64 = 1_073_741_824.0;
 
@@ -92,7 +92,6 @@ pub(super) fn answer(question: &Question, offer: &GpuOffer, answer: &GpuAnswer) 
     FoundAnswer {
         plan: answer.best().or(answer.layouts.first()).map(plan),
         layouts: answer.layouts.iter().map(plan).collect(),
-        is_by_slow_end: answer.ranked_by == RankBy::SlowEnd,
         published: answer.published.as_ref().map(|(recipe, run)| (recipe.id.to_string(), plan(run))),
         considered: counts.combinations,
         working: counts.valid() - counts.discarded_by(Rule::Memory),

@@ -12,7 +12,7 @@ use trainplan_shared::question::{
     chance_text,
 };
 use trainplan_shared::range::ValueRange;
-use trainplan_shared::search::{Rule, SearchCounts, SearchRegret};
+use trainplan_shared::search::{ORDER, Rule, SearchCounts, SearchRegret};
 use trainplan_shared::tables::cells;
 use trainplan_shared::units::{group_digits, percent, readable_days, rounded_count, significant};
 
@@ -444,7 +444,7 @@ pub(super) fn counted(counts: &SearchCounts) -> String {
 /// Returns how the listed layouts are ordered, if not simply by their step times.
 pub(super) fn order(answer: &GpuAnswer) -> Option<String> {
     let seconds: Vec<f64> = answer.layouts.iter().map(|run| run.layout.s_per_sequence()).collect();
-    (!seconds.is_sorted()).then(|| answer.ranked_by.sentence().to_owned())
+    (!seconds.is_sorted()).then(|| ORDER.to_owned())
 }
 
 /// Returns how many layouts were considered, and which rule discarded how many.

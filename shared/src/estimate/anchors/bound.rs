@@ -3,6 +3,7 @@
 use super::features::{Place, Shared};
 use super::{Anchors, Coordinate, Features};
 use crate::estimate::Inputs;
+use crate::estimate::evidence::SIMILAR;
 
 /// Less than rounding could add.
 const FLOOR: f64 = 1.0 - 1e-9;
@@ -26,6 +27,8 @@ struct SimilarRun<'a> {
     place: &'a Place,
     /// What it adds to the logarithm of the correction of a layout that equals it in every coordinate not yet known.
     log_most: f64,
+    /// The likeness of such a layout: the part that all layouts have, and the part that falls with the distance.
+    likeness: (f64, f64),
 }
 
 impl<'a> CorrectionBound<'a> {
@@ -33,12 +36,17 @@ impl<'a> CorrectionBound<'a> {
     pub(super) fn new(anchors: &'a Anchors, inputs: &Inputs<'_>) -> CorrectionBound<'a> {
         let features = Features::of(inputs);
         let parts = &anchors.covariance;
+        let variance = features.covariance(&features, parts);
         let mut bound = CorrectionBound { log_common: 0.0, reach: parts.reach, runs: Vec::new() };
         for run in anchors.of_shape(&features) {
             let Shared { always, similar } = run.features.shared(&features, parts);
             bound.log_common += always * run.weight;
             if similar > 0.0 {
-                bound.runs.push(SimilarRun { place: &run.features.place, log_most: similar * run.weight });
+                bound.runs.push(SimilarRun {
+                    place: &run.features.place,
+                    log_most: similar * run.weight,
+                    likeness: (always / variance, similar / variance),
+                });
             }
         }
         bound
@@ -50,7 +58,9 @@ impl<'a> CorrectionBound<'a> {
         let nearer = |run: &SimilarRun<'a>| {
             let apart = |(coordinate, own): &(Coordinate, f64)| (own - run.place[*coordinate as usize]).abs();
             let distance: f64 = known.iter().map(apart).sum();
-            SimilarRun { log_most: run.log_most * libm::exp(-distance / self.reach), ..*run }
+            let nearness = libm::exp(-distance / self.reach);
+            let (always, similar) = run.likeness;
+            SimilarRun { log_most: run.log_most * nearness, likeness: (always, similar * nearness), ..*run }
         };
         CorrectionBound { runs: self.runs.iter().map(nearer).collect(), ..*self }
     }
@@ -59,6 +69,11 @@ impl<'a> CorrectionBound<'a> {
     pub(crate) fn least(&self) -> f64 {
         let least: f64 = self.runs.iter().map(|run| run.log_most.min(0.0)).sum();
         libm::exp(self.log_common + least) * FLOOR
+    }
+
+    /// Whether any of the layouts may be similar to a measured run.
+    pub(crate) fn may_be_similar(&self) -> bool {
+        self.runs.iter().any(|run| run.likeness.0 + run.likeness.1 >= SIMILAR * FLOOR)
     }
 
     /// Returns the lower bound when every coordinate was given: the correction itself, apart from rounding.

@@ -113,7 +113,7 @@ fn ModelBox() -> impl IntoView {
         })
     });
     let mut models: Vec<&Model> = Catalog::embedded().models().iter().collect();
-    // Those of which most was measured are asked for most: "70b" finds Llama 3.1 before Llama 2.
+    // People mostly ask for the models with the most measured runs: "70b" finds Llama 3.1 before Llama 2.
     models.sort_by_key(|model| Reverse(BestMeasured::gpu_types(&model.id)));
     let choices = models.into_iter().map(|model| Choice {
         value: model.id.clone(),

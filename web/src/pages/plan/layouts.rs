@@ -12,7 +12,7 @@ use leptos::prelude::*;
 use std::cmp::Ordering;
 use trainplan_shared::estimate::MemoryVerdict;
 use trainplan_shared::field::Field;
-use trainplan_shared::search::RankBy;
+use trainplan_shared::search::ORDER;
 use trainplan_shared::units::{group_digits, percent, readable_days, readable_range};
 
 /// A column that the table can be sorted by.
@@ -169,12 +169,6 @@ pub(super) fn Layouts() -> impl IntoView {
         findings
             .with(|findings| findings.asked.as_ref().map_or(String::new(), |asked| asked.currency.clone()))
     });
-    let order = move || {
-        let is_by_slow_end =
-            offer.with(|offer| offer.as_ref().and_then(|offer| Some(offer.answer.as_ref()?.is_by_slow_end)));
-        let by = if is_by_slow_end == Some(true) { RankBy::SlowEnd } else { RankBy::Expected };
-        by.sentence()
-    };
     // What the marks of late rows mean.
     let marks = move || {
         let (limit, _) = deadline.get()?;
@@ -256,7 +250,7 @@ pub(super) fn Layouts() -> impl IntoView {
                     </tbody>
                 </table>
             </div>
-            <p><small>{order} {marks}</small></p>
+            <p><small>{ORDER} {marks}</small></p>
             {move || counts().map(|(text, reasons)| view! {
                 <details>
                     <summary>{text}</summary>
