@@ -12,5 +12,5 @@ mod run_cost;
 pub use currency::Currency;
 pub use energy::{ElectricityPrice, RunEnergy};
 pub use power::{Power, PowerChoice, PowerSource};
-pub use prices::{OwnPrices, Price, PriceSource, PurchaseForm};
+pub use prices::{OwnPrices, Price, PriceSource, PurchaseForm, RentalTerm};
 pub use run_cost::{CheckpointStorage, RunCost};

@@ -7,7 +7,8 @@ use crate::field::Field;
 use crate::message;
 use crate::problem::Problem;
 use crate::range::ValueRange;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use std::fmt;
 use std::str::FromStr;
 use std::sync::LazyLock;
 
@@ -23,6 +24,32 @@ choices! {
     }
 }
 
+/// How long GPUs must be rented for a price, in whole years.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RentalTerm {
+    /// The shortest term, for which the price is highest.
+    pub shortest_years: u32,
+    /// The longest term, for which the price is lowest.
+    pub longest_years: u32,
+}
+
+impl fmt::Display for RentalTerm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RentalTerm { shortest_years, longest_years } = self;
+        let unit = if *longest_years == 1 { "year" } else { "years" };
+        match shortest_years == longest_years {
+            true => write!(f, "{longest_years} {unit}"),
+            false => write!(f, "{shortest_years} to {longest_years} {unit}"),
+        }
+    }
+}
+
+impl Serialize for RentalTerm {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 /// Where a price comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -31,8 +58,8 @@ pub enum PriceSource {
     Assumed {
         /// How the GPUs are paid for.
         form: PurchaseForm,
-        /// How long the GPUs must be rented for that price: `3 years`; empty if no term is agreed.
-        term: &'static str,
+        /// How long the GPUs must be rented for that price; none if no term is agreed.
+        term: Option<RentalTerm>,
         /// The source.
         source: &'static str,
         /// Its date: `2026-04`.
@@ -48,14 +75,14 @@ impl PriceSource {
     pub fn purchase(self) -> Option<String> {
         let PriceSource::Assumed { form, term, .. } = self else { return None };
         let form = form.title().to_ascii_lowercase();
-        Some(if term.is_empty() { form } else { format!("{form} for {term}") })
+        Some(term.map_or(form.clone(), |term| format!("{form} for {term}")))
     }
 
     /// Returns the source for people: "assumed: …, 2026-04" or "yours".
     pub fn note(self) -> String {
         match self {
-            PriceSource::Assumed { term: "", source, date, .. } => format!("assumed: {source}, {date}"),
-            PriceSource::Assumed { term, source, date, .. } => {
+            PriceSource::Assumed { term: None, source, date, .. } => format!("assumed: {source}, {date}"),
+            PriceSource::Assumed { term: Some(term), source, date, .. } => {
                 format!("assumed, for a term of {term}: {source}, {date}")
             }
             PriceSource::Yours => "yours".to_string(),
@@ -82,8 +109,17 @@ impl Price {
     /// has the price of the GPU before the colon.
     pub fn assumed(gpu: &str, form: PurchaseForm) -> Option<Price> {
         let row = rows().iter().find(|row| row.form == form && row.gpu == base_id(gpu))?;
-        let source = PriceSource::Assumed { form, term: &row.term, source: &row.source, date: &row.date };
+        let source = PriceSource::Assumed { form, term: row.term, source: &row.source, date: &row.date };
         Some(Price { per_gpu_hour: row.per_gpu_hour, source })
+    }
+
+    /// Returns what renting a GPU for the whole term of a reservation costs, from the shortest term at its price to the longest at its
+    /// price; none if no term is agreed.
+    pub fn whole_term(&self) -> Option<ValueRange> {
+        let PriceSource::Assumed { term: Some(term), .. } = self.source else { return None };
+        let ValueRange { low, high } = self.per_gpu_hour;
+        let hours = |years: u32| f64::from(years) * YEAR_H;
+        Some(ValueRange::between(hours(term.shortest_years) * high, hours(term.longest_years) * low))
     }
 
     /// Whether it is the assumed price of a reservation.
@@ -91,6 +127,8 @@ impl Price {
         matches!(self.source, PriceSource::Assumed { form: PurchaseForm::Reserved, .. })
     }
 }
+
+const YEAR_H: f64 = 365.25 * 24.0;
 
 /// Returns the id of the known GPU that a GPU of the user's own is based on.
 pub(super) fn base_id(gpu: &str) -> &str {
@@ -101,7 +139,7 @@ pub(super) fn base_id(gpu: &str) -> &str {
 struct PriceRow {
     gpu: String,
     form: PurchaseForm,
-    term: String,
+    term: Option<RentalTerm>,
     per_gpu_hour: ValueRange,
     source: String,
     date: String,
@@ -112,7 +150,10 @@ impl FromRow for PriceRow {
         Ok(PriceRow {
             gpu: row.string("gpu")?,
             form: row.value("form")?,
-            term: row.string("term")?,
+            term: row
+                .optional("shortest_years")?
+                .zip(row.optional("longest_years")?)
+                .map(|(shortest_years, longest_years)| RentalTerm { shortest_years, longest_years }),
             per_gpu_hour: ValueRange { low: row.number("low")?, high: row.number("high")? },
             source: row.string("source")?,
             date: row.string("date")?,
@@ -238,8 +279,12 @@ mod tests {
         assert_eq!(purchase(PurchaseForm::Reserved).as_deref(), Some("reserved for 3 years"));
         assert_eq!(purchase(PurchaseForm::Owned).as_deref(), Some("owned"));
         assert_eq!(PriceSource::Yours.purchase(), None);
-        let has_term = |row: &PriceRow| !row.term.is_empty();
-        assert!(rows().iter().all(|row| has_term(row) == (row.form == PurchaseForm::Reserved)));
+        assert!(rows().iter().all(|row| row.term.is_some() == (row.form == PurchaseForm::Reserved)));
+        let whole_term = |gpu, form| Price::assumed(gpu, form).unwrap().whole_term();
+        let h100 = whole_term("h100", PurchaseForm::Reserved).unwrap();
+        assert!((h100.low / (2.35 * 8766.0) - 1.0).abs() < 1e-9, "a year at the highest price");
+        assert!((h100.high / (3.0 * 1.30 * 8766.0) - 1.0).abs() < 1e-9, "three years at the lowest price");
+        assert_eq!(whole_term("b200", PurchaseForm::Owned), None);
     }
 
     #[test]

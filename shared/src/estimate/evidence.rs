@@ -11,6 +11,9 @@ use std::sync::LazyLock;
 /// Likeness above which a measured run on the same GPU counts as a similar layout.
 pub(super) const SIMILAR: f64 = 0.6;
 
+/// By how much longer a step must take with the software of measured runs before people are told.
+pub const MUCH_BY_SOFTWARE: f64 = 0.05;
+
 /// The measurements behind a predicted step time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Evidence {

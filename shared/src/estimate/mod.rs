@@ -16,7 +16,8 @@ mod step_time;
 pub use anchors::{Anchors, Covariance, Features, Residual};
 pub(crate) use anchors::{Coordinate, CorrectionBound};
 pub use evidence::{
-    Anchor, Closeness, Confidence, Evidence, EvidenceKind, MeasuredConfiguration, MeasuredRun, Record,
+    Anchor, Closeness, Confidence, Evidence, EvidenceKind, MUCH_BY_SOFTWARE, MeasuredConfiguration,
+    MeasuredRun, Record,
 };
 pub use inputs::Inputs;
 pub use interval::{Interval, IntervalClass, IntervalTable};

@@ -2,7 +2,7 @@
 
 use super::{Remedy, remedies};
 use crate::catalog::{Baseline, Collection, Recipe};
-use crate::estimate::{Confidence, Estimate, Interval, MemoryEstimate, MemoryVerdict};
+use crate::estimate::{Confidence, Estimate, Interval, MUCH_BY_SOFTWARE, MemoryEstimate, MemoryVerdict};
 use crate::field::Field;
 use crate::message;
 use crate::message::{Message, Setting};
@@ -86,9 +86,6 @@ impl Spec {
         Ok(Predicted { scenario, estimate, metrics, time_to_train_days, published, remedies, warnings })
     }
 }
-
-/// How far the step times of two releases must differ before their difference is worth a warning.
-const MUCH_BY_SOFTWARE: f64 = 0.05;
 
 impl Spec {
     /// Warns how much of the prediction rests on software with which nobody measured the model on this GPU type.

@@ -5,8 +5,10 @@ use super::unmet::{Nearby, Relaxation, Unmet};
 use super::{Chance, Goal, GpuOffer, Objective, PlannedRun, Question};
 use crate::assumption::Assumption;
 use crate::catalog::{Catalog, Gpu, Recipe};
+use crate::estimate::MUCH_BY_SOFTWARE;
 use crate::search::{Candidate, LayoutSearch, RankedLayout, SearchCounts, SearchSpace};
 use crate::sorting::{ascending, sorted};
+use crate::stack::Stack;
 use std::borrow::Cow;
 
 /// How many times the lowest cost is worth fewer days.
@@ -27,6 +29,9 @@ pub struct GpuAnswer {
     pub published: Option<(&'static Recipe, PlannedRun)>,
     /// How many layouts there are on as many GPUs, and why the others were discarded.
     pub counts: SearchCounts,
+    /// The same plan with the software of the nearest measured run of the model on this GPU type, if nobody measured the plan's
+    /// software there and that one is clearly slower.
+    pub with_measured_software: Option<(Stack, PlannedRun)>,
     /// The plan that would be best if the deadline had to be met with the other chance; none without a deadline, or if no plan
     /// meets it.
     pub with_other_chance: Option<PlannedRun>,
@@ -59,6 +64,13 @@ impl GpuAnswer {
             let (recipe, layout) = published(question, search.space(), gpus, layouts.first()?.layout)?;
             Some((recipe, run(gpus, layout)))
         });
+        let with_measured_software = shown.and_then(|index| {
+            let (shown, space) = (&points[index], search.space());
+            let (software, layout) = space.with_measured_software(&shown.layout.candidate, shown.gpus)?;
+            let is_slower =
+                layout.s_per_sequence() >= shown.layout.s_per_sequence() * (1.0 + MUCH_BY_SOFTWARE);
+            is_slower.then(|| (software, run(shown.gpus, layout)))
+        });
         let unmet = match chosen {
             Some(_) => None,
             None => Some(question.unmet(points, shown)),
@@ -88,6 +100,7 @@ impl GpuAnswer {
             layouts,
             published,
             counts,
+            with_measured_software,
             with_other_chance,
             unmet,
             relaxations,

@@ -10,6 +10,7 @@ use crate::options::TrainingOptions;
 use crate::planning::RunSettings;
 use crate::precision::Dtype;
 use crate::problem::Problem;
+use crate::range::ValueRange;
 use crate::search::Locks;
 use crate::sorting::ascending;
 use crate::spec::Spec;
@@ -76,11 +77,15 @@ impl GpuOffer {
         is_another.then(|| GpuOffer { dtypes: vec![Dtype::Bf16], ..self.clone() })
     }
 
-    /// Returns how many times as much a run costs on demand as with the assumed reservation, from the middles of the prices; none
-    /// if another price is used.
-    pub fn on_demand_factor(&self) -> Option<f64> {
-        let mid = |price: Price| libm::sqrt(price.per_gpu_hour.low * price.per_gpu_hour.high);
-        Some(mid(self.on_demand?) / mid(self.price?))
+    /// Returns how many times as much a run costs on demand as with the assumed reservation: the ratios of the low prices, of their
+    /// middles and of the high ones, in this order; none if another price is used.
+    pub fn on_demand_factor(&self) -> Option<[f64; 3]> {
+        let points = |price: Price| {
+            let ValueRange { low, high } = price.per_gpu_hour;
+            [low, libm::sqrt(low * high), high]
+        };
+        let (on_demand, reserved) = (points(self.on_demand?), points(self.price?));
+        Some([0, 1, 2].map(|point| on_demand[point] / reserved[point]))
     }
 }
 

@@ -16,6 +16,7 @@ use crate::estimate::{
 use crate::options::TrainingOptions;
 use crate::precision::Dtype;
 use crate::sorting::sorted;
+use crate::stack::Stack;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
@@ -98,11 +99,25 @@ impl RankedLayout {
 impl SearchSpace<'_> {
     /// Returns the prediction for a candidate on `gpus` GPUs, whether or not it is among the best; `None` if a rule discards it.
     pub fn estimate(&self, candidate: &Candidate, gpus: u32) -> Option<RankedLayout> {
-        let layout = self.with_inputs(candidate, gpus, |inputs| {
-            let breakdown = Breakdown::of(inputs, Constants::embedded());
-            RankedLayout::new(*candidate, inputs, &breakdown, MemoryEstimate::of(inputs).margin_bytes())
-        });
+        let layout = self.with_inputs(candidate, gpus, |inputs| self.predict(candidate, inputs));
         layout.filter(|layout| layout.memory.free_bytes >= self.headroom_bytes)
+    }
+
+    /// Returns the software of the nearest measured run of the model on this GPU type and the prediction for a candidate with it,
+    /// whether or not it fits there; `None` if the space's software was measured, or no run was.
+    pub fn with_measured_software(&self, candidate: &Candidate, gpus: u32) -> Option<(Stack, RankedLayout)> {
+        let anchors = Anchors::embedded();
+        let software = self.with_inputs(candidate, gpus, |inputs| anchors.measured_with(inputs))??;
+        let options = TrainingOptions { software: software.into(), ..self.options.clone() };
+        let space = SearchSpace { options, ..self.clone() };
+        let layout =
+            space.with_unchecked_inputs(candidate, gpus, |inputs| space.predict(candidate, inputs))?;
+        Some((software, layout))
+    }
+
+    fn predict(&self, candidate: &Candidate, inputs: &Inputs<'_>) -> RankedLayout {
+        let breakdown = Breakdown::of(inputs, Constants::embedded());
+        RankedLayout::new(*candidate, inputs, &breakdown, MemoryEstimate::of(inputs).margin_bytes())
     }
 }
 

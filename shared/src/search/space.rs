@@ -191,6 +191,16 @@ impl<'a> SearchSpace<'a> {
         if self.rules().broken(candidate, gpus, self.gpu, self.options.software.properties()).is_some() {
             return None;
         }
+        self.with_unchecked_inputs(candidate, gpus, read)
+    }
+
+    /// Calls `read` with the inputs of a candidate on `gpus` GPUs, whether or not the software can run it.
+    pub(super) fn with_unchecked_inputs<T>(
+        &self,
+        candidate: &Candidate,
+        gpus: u32,
+        read: impl FnOnce(&Inputs<'_>) -> T,
+    ) -> Option<T> {
         let layout = Layout::new(&candidate.degrees(gpus), self.architecture).ok()?;
         let batch = Batch::new(self.seq_len, candidate.mbs, candidate.gbs, &layout).ok()?;
         Some(read(&Inputs {

@@ -12,7 +12,7 @@ for (const [model, title] of [
 ]) {
   test(`how many H100 or B200 train ${title} on 10T tokens, by keyboard only`, async ({ page }) => {
     await page.goto("/");
-    await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 finish in about [\d.]+ days, for \$[\d.]+M at the rate of GPUs reserved for 3 years, \$[\d.]+M on demand\.$/);
+    await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 finish in about [\d.]+ days, for \$[\d.]+M\.$/);
     await page.locator("#ask-model").focus();
     await page.keyboard.press("ControlOrMeta+A");
     await page.keyboard.type(model);
@@ -63,7 +63,7 @@ test("a deadline that can't be met offers changes that meet it, and Ctrl-Z takes
   const change = cards(page).getByRole("button", { name: /^Set Deadline to [\d.]+d$/ });
   await expect(cards(page).getByRole("button", { name: /^Set (GPU|Tokens)/ })).toHaveCount(2);
   await change.click();
-  await expect(verdict(page)).toHaveText(/^64 × H100 finish in about \d+ days, for \$[\d.]+[kM] at the rate of GPUs reserved for 1 to 3 years, \$[\d.]+[kM] on demand\.$/);
+  await expect(verdict(page)).toHaveText(/^64 × H100 finish in about \d+ days, for \$[\d.]+[kM]\.$/);
   await page.keyboard.press("ControlOrMeta+z");
   await expect(verdict(page)).toContainText("No plan finishes within 5 days");
   // Nothing is left to undo: the page stays.
@@ -284,15 +284,15 @@ test("layouts that miss the deadline say so, as far as the question asks", async
   await page.goto("/?v=1&gs=b200&by=60d&odds=even");
   const rows = page.locator(".layout-table tbody tr");
   await expect(rows).toHaveCount(10);
-  const days = (row) => row.locator("td").first().textContent();
   for (const row of await rows.all()) {
-    const text = await days(row);
-    expect(text.startsWith("late "), text).toBe(Number.parseFloat(text.replace("late ", "")) > 60);
+    const days = Number.parseFloat(await row.locator("td").first().textContent());
+    await expect(row.locator("td", { hasText: / in 10$/ })).toHaveClass(days > 60 ? /late/ : "number");
   }
-  await expect(page.locator(".layouts")).toContainText("Late: misses 60 days.");
+  await expect(page.getByRole("columnheader", { name: "In time" })).toBeVisible();
   await page.goto("/?v=1&gs=b200&nr=512");
   await expect(rows).toHaveCount(10);
-  await expect(page.locator(".layouts .late:not(:empty)")).toHaveCount(0);
+  await expect(page.locator(".layouts .late")).toHaveCount(0);
+  await expect(page.getByRole("columnheader", { name: "MFU" })).toBeVisible();
 });
 
 test("the card of the shown plan's GPU type is marked, whichever plan of it is shown", async ({ page }) => {
@@ -318,7 +318,8 @@ test("on a phone the best card comes first, and the chart is as wide as the page
   const [first, second] = [cards(page).nth(0), cards(page).nth(1)];
   await expect(page.locator(".gpu-card.best h2")).toHaveText(/B200/);
   expect(await top(second)).toBeLessThan(await top(first));
-  await expect(second.locator(".range-key")).toHaveText(/^080 % rangedeadline\d+$/);
+  await expect(second.locator(".range-key")).toHaveText(/^80 % rangedeadline/);
+  await expect(second.locator(".scale")).toHaveText(/^0\d+$/);
   const chart = page.locator(".front .chart");
   await expect(chart.locator(".scatterlayer .trace").first()).toBeVisible();
   expect((await chart.locator(".nsewdrag").boundingBox()).width).toBeGreaterThan(250);

@@ -110,8 +110,10 @@ pub(crate) struct AskedGpu {
     pub(crate) price: Option<(f64, f64)>,
     /// How the GPUs are paid for, and for how long they must be rented, if the price is assumed.
     pub(crate) purchase: Option<String>,
+    /// What a GPU costs for the whole term of the assumed reservation; none for other prices.
+    pub(crate) whole_term: Option<(f64, f64)>,
     /// How many times as much a run costs on demand, if the price is the assumed one of a reservation.
-    pub(crate) on_demand_factor: Option<f64>,
+    pub(crate) on_demand_factor: Option<Spread>,
     /// Whether BF16 is one of several precisions.
     pub(crate) is_bf16_one_of_several: bool,
     /// The training software that the plans use.
@@ -183,6 +185,11 @@ impl Spread {
         self.low <= other.high && other.low <= self.high
     }
 
+    /// Returns the products with another range, end by end.
+    pub(crate) fn product(self, other: Spread) -> Spread {
+        Spread { low: self.low * other.low, mid: self.mid * other.mid, high: self.high * other.high }
+    }
+
     /// Returns the range of a multiple.
     pub(crate) fn times(self, factor: f64) -> Spread {
         Spread { low: self.low * factor, mid: self.mid * factor, high: self.high * factor }
@@ -219,6 +226,10 @@ pub(crate) struct FoundAnswer {
     pub(crate) working: u64,
     /// Each reason to discard layouts, with their number.
     pub(crate) discarded: Vec<(String, u64)>,
+    /// The title of the software of the nearest measured run on this GPU type, and the days of the best plan with it, if they are
+    /// clearly more.
+    #[serde(default)]
+    pub(crate) with_measured_software: Option<(String, Spread)>,
     /// The best plan if the deadline had to be met with the other chance.
     pub(crate) with_other_chance: Option<FoundPlan>,
     /// Why the goal is not reached; none if it is.

@@ -40,7 +40,8 @@ fn asked_gpu(offer: &GpuOffer) -> AskedGpu {
         memory_gib: offer.gpu.hbm_gb,
         price: offer.price.as_ref().map(|price| (price.per_gpu_hour.low, price.per_gpu_hour.high)),
         purchase: offer.price.and_then(|price| price.source.purchase()),
-        on_demand_factor: offer.on_demand_factor(),
+        whole_term: offer.price.and_then(|price| price.whole_term()).map(|term| (term.low, term.high)),
+        on_demand_factor: offer.on_demand_factor().map(|[low, mid, high]| Spread { low, mid, high }),
         is_bf16_one_of_several: offer.in_bf16().is_some(),
         software: offer.options.software.title(),
     }
@@ -64,7 +65,7 @@ pub(super) fn plan(question: &Question, offer: &GpuOffer, run: &PlannedRun) -> F
         is_in_bf16: layout.candidate.dtype == Dtype::Bf16,
         step_s: Spread { low: step.low, mid: step.mid, high: step.high },
         batch_tokens: f64::from(layout.candidate.gbs) * f64::from(question.seq_len),
-        days: Spread { low: time.low.days, mid: run.days, high: time.high.days },
+        days: days(run),
         cost,
         mwh: Spread { low: mwh.low, mid: (mwh.low + mwh.high) / 2.0, high: mwh.high },
         tokens_per_s_per_gpu: run.tokens_per_s_per_gpu,
@@ -84,6 +85,10 @@ pub(super) fn plan(question: &Question, offer: &GpuOffer, run: &PlannedRun) -> F
     }
 }
 
+fn days(run: &PlannedRun) -> Spread {
+    Spread { low: run.time.low.days, mid: run.days, high: run.time.high.days }
+}
+
 /// Returns the answer for a GPU type.
 pub(super) fn answer(question: &Question, offer: &GpuOffer, answer: &GpuAnswer) -> FoundAnswer {
     let plan = |run: &PlannedRun| plan(question, offer, run);
@@ -96,6 +101,10 @@ pub(super) fn answer(question: &Question, offer: &GpuOffer, answer: &GpuAnswer) 
         considered: counts.combinations,
         working: counts.valid() - counts.discarded_by(Rule::Memory),
         discarded: discarded.filter(|(_, count)| *count > 0).collect(),
+        with_measured_software: answer
+            .with_measured_software
+            .as_ref()
+            .map(|(software, run)| (software.title().to_string(), days(run))),
         with_other_chance: answer.with_other_chance.as_ref().map(plan),
         unmet: answer.unmet.map(|unmet| match unmet {
             Unmet::NoLayout => FoundUnmet::NoLayout,

@@ -3,7 +3,8 @@
 use super::TOP_OF_TABLE;
 use super::found::{SearchedGpu, command_of_flags};
 use super::sentences::{
-    assumptions, beside_measured, beside_published, considered, counted, order, regret, restated, verdict,
+    assumptions, beside_measured, beside_measured_software, beside_published, considered, counted,
+    in_time_as_measured, order, regret, restated, verdict,
 };
 use crate::cli::Failure;
 use crate::cli::output::text;
@@ -60,7 +61,11 @@ fn layouts(page: &mut String, found: &SearchedGpu<'_>) {
     };
     // The rules that discarded layouts matter most if no layout is left.
     let counts = if rows.is_empty() { considered(&answer.counts) } else { counted(&answer.counts) };
-    let beside = beside_published(found).into_iter().chain(beside_measured(found));
+    let beside = beside_published(found)
+        .into_iter()
+        .chain(beside_measured(found))
+        .chain(in_time_as_measured(found))
+        .chain(beside_measured_software(found));
     let sentences = order(answer).into_iter().chain(beside).chain([counts]);
     let _ = writeln!(page, "{}", markdown(&sentences.collect::<Vec<_>>().join(" ")));
     let Some(run) = answer.best() else { return };

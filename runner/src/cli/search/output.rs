@@ -1,7 +1,7 @@
 //! The JSON output of a search.
 
 use super::found::SearchedGpu;
-use super::sentences::{beside_measured, beside_published, unmet_sentence};
+use super::sentences::{beside_measured, beside_measured_software, beside_published, unmet_sentence};
 use serde::Serialize;
 use trainplan_shared::benchmarks::BestMeasured;
 use trainplan_shared::catalog::ParameterCounts;
@@ -97,6 +97,8 @@ struct AnswerOutput<'a> {
     in_time_of_ten: Option<u32>,
     /// What the best plan costs on demand, if the price is the assumed one of a reservation.
     on_demand_cost: Option<f64>,
+    /// What its GPUs cost for the whole term of the reservation, if the price is the assumed one of a reservation.
+    whole_term_cost: Option<ValueRange>,
     /// What to doubt in the best plan.
     warnings: Vec<String>,
     /// The best plan if the deadline had to be met with the other chance; null if none is in time.
@@ -111,6 +113,9 @@ struct AnswerOutput<'a> {
     published: Option<PublishedOutput<'a>>,
     /// The fastest measured run of the model on this GPU type, at any scale.
     measured: Option<MeasuredOutput>,
+    /// The best plan with the software of the nearest measured run on this GPU type, if nobody measured the plan's software there and
+    /// it is predicted to be clearly faster.
+    with_measured_software: Option<SoftwareOutput<'a>>,
     /// The best plan on each number of GPUs that has one.
     by_gpus: Vec<PlanOutput<'a>>,
     /// How many layouts were considered for `layouts`.
@@ -151,6 +156,16 @@ struct ChangeOutput<'a> {
     value: &'a str,
     /// The plan with it.
     plan: PlanOutput<'a>,
+}
+
+/// A plan with other software.
+#[derive(Debug, Serialize)]
+struct SoftwareOutput<'a> {
+    /// The id of the software.
+    stack: &'static str,
+    plan: PlanOutput<'a>,
+    /// How it compares, in words.
+    text: Option<String>,
 }
 
 /// The fastest measured run of the model on a GPU type.
@@ -297,7 +312,9 @@ impl<'a> AnswerOutput<'a> {
                 Goal::Deadline(limit) => Some(run.in_time_of_ten(limit)),
                 Goal::Budget(_) | Goal::Open => None,
             }),
-            on_demand_cost: best.and_then(|run| Some(run.expected_cost? * offer.on_demand_factor()?)),
+            on_demand_cost: best.and_then(|run| Some(run.expected_cost? * offer.on_demand_factor()?[1])),
+            whole_term_cost: best
+                .and_then(|run| Some(offer.price?.whole_term()?.times(run.time.paid_gpus.into()))),
             warnings: best.map_or_else(Vec::new, |run| {
                 run.cautions(question).iter().map(|caution| caution.text(Front::Search)).collect()
             }),
@@ -318,6 +335,13 @@ impl<'a> AnswerOutput<'a> {
                 seq_len: run.seq_len,
                 release: &run.release,
                 text: beside_measured(found),
+            }),
+            with_measured_software: answer.with_measured_software.as_ref().map(|(software, run)| {
+                SoftwareOutput {
+                    stack: software.id(),
+                    plan: PlanOutput::new(run, None),
+                    text: beside_measured_software(found),
+                }
             }),
             by_gpus: answer.points.iter().map(|run| PlanOutput::new(run, None)).collect(),
             considered: ConsideredOutput::from(&answer.counts),

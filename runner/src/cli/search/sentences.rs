@@ -144,6 +144,7 @@ pub(super) fn verdict(found: &[SearchedGpu<'_>]) -> String {
     sentences.extend(late(question, &reaching));
     sentences.extend(in_bf16(&reaching));
     sentences.extend(on_demand(&reaching));
+    sentences.extend(whole_term(&reaching));
     let missing = found.iter().filter_map(|found| Some(unmet_sentence(found.answer.unmet?, found)));
     sentences.extend(missing);
     sentences.join(" ")
@@ -234,8 +235,10 @@ fn on_demand(reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
     let costs: Vec<String> = reaching
         .iter()
         .filter_map(|(found, run)| {
-            let cost = run.expected_cost? * found.offer.on_demand_factor()?;
-            let cost = cells::money(cost, currency(found.question));
+            let [least, mid, most] = found.offer.on_demand_factor()?;
+            let ValueRange { low, high } = run.cost?.total;
+            let range = ValueRange { low: low * least, high: high * most };
+            let cost = cells::money_range(run.expected_cost? * mid, range, currency(found.question));
             Some(match reaching {
                 [_] => cost,
                 _ => format!("{cost} with {}", found.offer.gpu.name),
@@ -244,6 +247,18 @@ fn on_demand(reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
         .collect();
     (!costs.is_empty())
         .then(|| format!("On demand instead of reserved, it would cost about {}.", all_of(&costs)))
+}
+
+/// Returns what renting the plans' GPUs for the whole term of their reservation costs.
+fn whole_term(reaching: &[(&SearchedGpu<'_>, &PlannedRun)]) -> Option<String> {
+    let costs = reaching.iter().filter_map(|(found, run)| {
+        let ValueRange { low, high } = found.offer.price?.whole_term()?.times(run.time.paid_gpus.into());
+        let money = |amount: f64| cells::money(amount, currency(found.question));
+        let cost = if low == high { money(low) } else { format!("{} to {}", money(low), money(high)) };
+        Some(format!("{cost} for {}", found.offer.gpu.name))
+    });
+    let costs: Vec<String> = costs.collect();
+    (!costs.is_empty()).then(|| format!("The whole term of the reservation costs {}.", all_of(&costs)))
 }
 
 /// Returns the sentence about the only plan.
@@ -420,6 +435,31 @@ pub(super) fn beside_measured(found: &SearchedGpu<'_>) -> Option<String> {
     let measured = BestMeasured::of(&found.question.model.id, &found.offer.gpu.id)?;
     let best = found.answer.best().or(found.answer.layouts.first())?;
     Some(measured.compared(&found.offer.gpu.name, best.tokens_per_s_per_gpu, best.days))
+}
+
+/// Returns how long the best plan takes with software that was measured on this GPU type, if its own was not and is predicted to be
+/// clearly faster.
+pub(super) fn beside_measured_software(found: &SearchedGpu<'_>) -> Option<String> {
+    let (software, run) = found.answer.with_measured_software.as_ref()?;
+    Some(format!(
+        "No published run of this model on {} used {}. With {}, as in the nearest run, the plan would take {} days.",
+        found.offer.gpu.name,
+        found.offer.options.software.title(),
+        software.title(),
+        cells::days(run.days, run.time.days())
+    ))
+}
+
+/// Returns the fewest GPUs that are in time even at the fastest measured throughput, if the best plan is not.
+pub(super) fn in_time_as_measured(found: &SearchedGpu<'_>) -> Option<String> {
+    let Goal::Deadline(limit) = found.question.goal else { return None };
+    let measured = BestMeasured::of(&found.question.model.id, &found.offer.gpu.id)?;
+    let is_in_time =
+        |run: &&PlannedRun| run.days * measured.exceeded(run.tokens_per_s_per_gpu).max(1.0) <= limit;
+    let best = found.answer.best().filter(|run| !is_in_time(run))?;
+    let points = &found.answer.points;
+    let run = points.iter().find(|run| run.gpus > best.gpus && is_in_time(run))?;
+    Some(format!("On {} GPUs, it would be in time even so.", group_digits(run.gpus.into())))
 }
 
 /// Returns what trusting the order of layouts costs, for a model with experts: their exchange is the hardest part to predict.

@@ -2,7 +2,8 @@
 
 use super::found::SearchedGpu;
 use super::sentences::{
-    assumptions, beside_measured, beside_published, considered, order, regret, restated, verdict,
+    assumptions, beside_measured, beside_measured_software, beside_published, considered,
+    in_time_as_measured, order, regret, restated, verdict,
 };
 use crate::cli::Failure;
 use crate::cli::output::{text_line, text_table};
@@ -41,7 +42,12 @@ fn layouts(found: &SearchedGpu<'_>) -> Result<(), Failure> {
         }
         None => text_line(&format!("\nLayouts on {}\n", offer.gpu.name))?,
     }
-    let sentences = order(answer).into_iter().chain(beside_published(found)).chain(beside_measured(found));
+    let sentences = order(answer)
+        .into_iter()
+        .chain(beside_published(found))
+        .chain(beside_measured(found))
+        .chain(in_time_as_measured(found))
+        .chain(beside_measured_software(found));
     for sentence in sentences {
         text_line(&sentence)?;
     }

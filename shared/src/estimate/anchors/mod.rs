@@ -15,6 +15,8 @@ use features::Place;
 
 use super::{Anchor, Closeness, Confidence, Evidence, EvidenceKind, Inputs, Record};
 use crate::data_file::{DataError, FromRow, Row, embedded};
+use crate::stack::Stack;
+use std::cmp::Ordering;
 use std::sync::LazyLock;
 
 /// Anchors that an estimate lists, if fewer were measured on its GPU type.
@@ -195,14 +197,17 @@ impl Anchors {
         let (correction, kind) = self.compare(inputs, |one| found.push(one));
         // An engineer looks for runs on the same GPU type first, even where the error of another GPU's run says more, because it
         // was measured with the same software.
-        found.sort_by(|a, b| {
-            let nearer = || b.likeness.total_cmp(&a.likeness).then(a.closeness.cmp(&b.closeness));
-            b.is_same_gpu.cmp(&a.is_same_gpu).then_with(nearer)
-        });
-        let software = Features::of(inputs).software;
-        let mut there = found.iter().filter(|one| one.is_same_gpu).map(|one| one.run.features.software);
-        let measured_with = there.clone().next().flatten().filter(|_| there.all(|one| one != software));
+        found.sort_by(|a, b| b.is_same_gpu.cmp(&a.is_same_gpu).then_with(|| nearer(a, b)));
+        let measured_with = software_there(&found, inputs);
         Evidence { kind, modelled_s, correction, measured_with, anchors: nearest(&found) }
+    }
+
+    /// Returns the software of the nearest run of the model on the GPU type in `inputs`; none if a run there used the same software
+    /// as `inputs`, or if there is none.
+    pub(crate) fn measured_with(&self, inputs: &Inputs<'_>) -> Option<Stack> {
+        let mut found: Vec<FoundRun<'_>> = Vec::new();
+        self.compare(inputs, |one| found.push(one));
+        software_there(&found, inputs)
     }
 
     /// Returns the correction of a prediction without the measurements behind it, for a search of many layouts.
@@ -244,6 +249,19 @@ struct FoundRun<'a> {
     likeness: f64,
     closeness: Closeness,
     is_same_gpu: bool,
+}
+
+/// Returns the software of the nearest run on the scenario's GPU type; none if a run there used the scenario's software.
+fn software_there(found: &[FoundRun<'_>], inputs: &Inputs<'_>) -> Option<Stack> {
+    let software = Features::of(inputs).software;
+    let there = || found.iter().filter(|one| one.is_same_gpu);
+    let nearest = there().min_by(|a, b| nearer(a, b))?;
+    there().all(|one| one.run.features.software != software).then_some(nearest.run.features.software)?
+}
+
+/// Compares two runs by how much each says about a scenario.
+fn nearer(one: &FoundRun<'_>, other: &FoundRun<'_>) -> Ordering {
+    other.likeness.total_cmp(&one.likeness).then(one.closeness.cmp(&other.closeness))
 }
 
 /// Returns the anchors to list from runs in the order of a list. Measurements of one mapping that are equally close are one

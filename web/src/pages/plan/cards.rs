@@ -8,14 +8,13 @@ use super::locks::{self, LockChips};
 use super::question::has_scenario;
 use super::report::PrintButton;
 use super::saved::SaveButton;
-use super::trust::TrustMark;
+use super::trust::{TrustMark, TrustText, trust_text};
 use super::verdict::{cost_texts, energy_range, limit_text, money, price_text, unbroken};
 use crate::address::{can_undo, undo};
 use crate::components::gpu_mark::{GpuMark, GpuSign};
 use crate::message::search::{AskedGoal, FoundChange, FoundPlan, FoundUnmet, Spread, Trust};
 use leptos::prelude::*;
 use trainplan_shared::benchmarks::BestMeasured;
-use trainplan_shared::catalog::Catalog;
 use trainplan_shared::estimate::{Interval, MemoryVerdict};
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
@@ -52,7 +51,7 @@ pub(super) fn Answer() -> impl IntoView {
     let is_empty = move || shown.with(|headline| headline.lead.is_empty());
     let is_other = Memo::new(move |_| shown.with(|headline| headline.is_other));
     let names = Memo::new(move |_| findings.with(|findings| findings.offers.len()));
-    let skeletons = move || if names.get() == 0 { 2 } else { 0 };
+    let skeletons = move || if names.get() == 0 && !has_problems() { 2 } else { 0 };
     let assumptions = move || {
         findings.with(|findings| {
             let asked = findings.asked.as_ref()?;
@@ -68,8 +67,12 @@ pub(super) fn Answer() -> impl IntoView {
                 (false, true) => format!("Searched {batch} tokens per step, assumed"),
             };
             let software = asked.offers.first().map_or(String::new(), |gpu| format!(" · {}", gpu.software));
+            let longest = asked.longest_days.map_or(String::new(), |days| {
+                format!(" · plans of at most {} only: choose a time to change that", limit_text(days))
+            });
             Some(format!(
-                "{batch}{software} · failures, restarts and spare nodes included · ranges hold 80 % · energy with cooling and network"
+                "{batch}{software}{longest} · failures, restarts and spare nodes included · ranges hold 80 % · energy of the \
+                 whole site, with cooling and network"
             ))
         })
     };
@@ -101,13 +104,6 @@ pub(super) fn Answer() -> impl IntoView {
                         (false, false) => shown.get().lead,
                     }}
                 </h1>
-                <div class="verdict-actions">
-                    <Samples />
-                    <Show when=move || has_changed()>
-                        <button type="button" class="link" title="Ctrl Z" on:click=move |_| undo()>"Undo"</button>
-                    </Show>
-                    <PrintButton />
-                </div>
                 <p>
                     {move || match has_problems() && !is_empty() {
                         true => view! { <strong class="outdated">"Correct the marked field. Until then, this answers the last valid question."</strong> }.into_any(),
@@ -125,7 +121,16 @@ pub(super) fn Answer() -> impl IntoView {
                     </div></div>
                 }).collect_view()}
             </div>
-            <small>{assumptions}</small>
+            <div class="answer-foot">
+                <small>{assumptions}</small>
+                <div class="verdict-actions">
+                    <Samples />
+                    <Show when=move || has_changed()>
+                        <button type="button" class="link" title="Ctrl Z" on:click=move |_| undo()>"Undo"</button>
+                    </Show>
+                    <PrintButton />
+                </div>
+            </div>
         </section>
     }
 }
@@ -168,9 +173,11 @@ fn Card(index: usize) -> impl IntoView {
             let plans = findings.offers.iter().filter_map(|offer| offer.answer.as_ref()?.plan.as_ref());
             let ends = plans.map(|plan| plan.days.high);
             let limit = if let AskedGoal::Deadline(days) = findings.goal() { days } else { 0.0 };
-            ends.fold(limit, f64::max) * 1.05
+            let measured = findings.offers.iter().filter_map(|offer| as_measured_days(findings, offer));
+            ends.chain(measured).fold(limit, f64::max) * 1.05
         })
     });
+    let known = Memo::new(move |_| findings.with(CardRows::of));
     let count = Memo::new(move |_| findings.with(|findings| findings.offers.len()));
     let spans = move || [2, 3, 4].map(|most| card_span(index, count.get(), most).to_string()).join(" ");
     let is_best = move || findings.with(|findings| findings.best() == Some(index));
@@ -186,13 +193,45 @@ fn Card(index: usize) -> impl IntoView {
             aria-label=move || offer.with(|offer| offer.gpu.name.clone())
         >
             <div class="card-body">
-                {move || offer.with(|offer| card(plan, offer, goal.get(), &currency(), longest.get()))}
+                {move || offer.with(|offer| card(plan, offer, known.get(), (goal.get(), &currency(), longest.get())))}
             </div>
         </article>
     }
 }
 
-fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, longest: f64) -> AnyView {
+/// The rows that a card has, besides those of every card. All cards have the same, so that they can be read across.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct CardRows {
+    on_demand: bool,
+    whole_term: bool,
+    measured: bool,
+    in_bf16: bool,
+}
+
+impl CardRows {
+    fn of(findings: &Findings) -> CardRows {
+        let any = |has: &dyn Fn(&OfferFindings) -> bool| findings.offers.iter().any(has);
+        CardRows {
+            on_demand: any(&|offer| offer.gpu.on_demand_factor.is_some()),
+            whole_term: any(&|offer| offer.gpu.whole_term.is_some()),
+            measured: any(&|offer| findings.best_measured(offer).is_some()),
+            in_bf16: any(&is_another_than_bf16),
+        }
+    }
+}
+
+/// Whether the best plan uses another precision than BF16, which may be used too.
+fn is_another_than_bf16(offer: &OfferFindings) -> bool {
+    let plan = offer.answer.as_ref().and_then(|answer| answer.plan.as_ref());
+    offer.gpu.is_bf16_one_of_several && plan.is_some_and(|plan| !plan.is_in_bf16)
+}
+
+fn card(
+    plan: Planner,
+    offer: &OfferFindings,
+    known: CardRows,
+    (goal, currency, longest): (AskedGoal, &str, f64),
+) -> AnyView {
     let chance = plan.search.findings.with_untracked(|findings| findings.asked.as_ref()?.chance);
     let (name, mark) = (offer.gpu.name.clone(), GpuMark::of(&offer.gpu.id));
     let price = price_text(&offer.gpu, currency);
@@ -246,9 +285,11 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
         move |_| plan.state.choose(&query)
     };
     let shown = found.clone();
-    let measured = best_measured(plan, offer);
-    let beyond = measured.and_then(|run| beyond_measured(run, found));
-    let measured = measured.map(|run| fastest_measured(run, offer, found));
+    let (as_measured, measured) = plan
+        .search
+        .findings
+        .with_untracked(|findings| (as_measured_days(findings, offer), findings.best_measured(offer)));
+    let measured = known.measured.then(|| fastest_measured(measured, offer, found));
     let faster = (answer.unmet.is_none()).then(|| faster_for_little(offer, found)).flatten();
     let more_tokens = plan.search.findings.with_untracked(|findings| more_tokens(findings, found, currency));
     let more_tokens =
@@ -268,9 +309,9 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
         }
     });
     // Its place is kept until it is known.
-    let is_another = offer.gpu.is_bf16_one_of_several && !found.is_in_bf16;
-    let in_bf16 = is_another.then(|| {
+    let in_bf16 = known.in_bf16.then(|| {
         let missing = match (offer.in_bf16.is_some(), goal) {
+            _ if !is_another_than_bf16(offer) => "–",
             (false, _) => "…",
             (true, AskedGoal::Deadline(_)) => "not in time",
             (true, AskedGoal::Budget(_)) => "over budget",
@@ -291,7 +332,15 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
     let (cost, cost_range) =
         found.cost.map_or(("–".to_string(), String::new()), |cost| cost_texts(cost, currency));
     let on_demand = found.cost.zip(offer.gpu.on_demand_factor);
-    let on_demand = on_demand.map(|(cost, factor)| money(cost.mid * factor, currency));
+    let (on_demand, on_demand_range) = on_demand
+        .map_or(("–".to_string(), String::new()), |(cost, factor)| {
+            cost_texts(cost.product(factor), currency)
+        });
+    let whole_term = offer.gpu.whole_term.map_or("–".to_string(), |term| {
+        let ends = [term.0, term.1].map(|cost| cost * f64::from(found.paid_gpus));
+        let (low, high) = (money(ends[0], currency), money(ends[1], currency));
+        if low == high { low } else { format!("{low}–{high}") }
+    });
     let (energy, energy_spread) = energy_range(found.mwh);
     let is_shown = move || plan.is_shown(&shown);
     let is_pressed = is_shown.clone();
@@ -308,37 +357,34 @@ fn card(plan: Planner, offer: &OfferFindings, goal: AskedGoal, currency: &str, l
         <div class="card-columns">
             <div>
                 <p class="hero"><strong>{group_digits(found.gpus.into())}</strong> " GPUs"</p>
-                <Days days=found.days goal longest />
+                <Days days=found.days goal longest as_measured />
+                <p class="layout-line"><small>"Layout"</small> <strong>{unbroken(&format!("{} · {}", found.precision, found.layout))}</strong></p>
                 <Gauge spare=found.spare_gib capacity=offer.gpu.memory_gib verdict=found.memory />
-                {other}
-                {faster}
-                {more_tokens}
             </div>
             <div>
                 <dl class="mini">
                     <div><dt>"Cost"</dt><dd>
                         <strong>{cost}</strong> " " <small>{cost_range}</small>
                     </dd></div>
-                    {on_demand.map(|cost| view! { <div><dt>"On demand"</dt><dd>{cost}</dd></div> })}
-                    <div><dt title=ENERGY_HINT>"Energy"</dt><dd>{energy} " " <small>{energy_spread}</small></dd></div>
+                    {known.on_demand.then(|| view! { <div><dt>"On demand"</dt><dd>{on_demand} " " <small>{on_demand_range}</small></dd></div> })}
+                    {known.whole_term.then(|| view! { <div><dt>"Whole reservation"</dt><dd>{whole_term}</dd></div> })}
+                    <div><dt>"Energy"</dt><dd>{energy} " " <small>{energy_spread}</small></dd></div>
                     <div><dt>"Tokens/s/GPU"</dt><dd>{group_three_digits(found.tokens_per_s_per_gpu)}</dd></div>
                     {measured}
                     {in_bf16}
                     <div><dt>"MFU"</dt><dd>{percent(found.mfu)}</dd></div>
                     <div><dt>"Tokens per step"</dt><dd>{rounded_count(found.batch_tokens)}</dd></div>
-                    <div><dt title="The GPUs that train, and those of the spare nodes">"To reserve"</dt><dd>
-                        {group_digits(found.paid_gpus.into())} " GPUs" " " <small>{format!("+{} spare", group_digits((found.paid_gpus.saturating_sub(found.gpus)).into()))}</small>
-                    </dd></div>
+                    <div><dt>"With spare nodes"</dt><dd>{group_digits(found.paid_gpus.into())} " GPUs"</dd></div>
                 </dl>
             </div>
         </div>
+        <div class="other-counts">{other} {faster} {more_tokens}</div>
         {missed.map(|missed| view! { <p class="missed">{missed}</p> })}
-        {beyond.map(|beyond| view! { <p class="beyond">{beyond}</p> })}
+        <Evidence offer=offer.clone() found=found.clone() goal />
         <Changes changes=answer.changes.clone() />
         {found.cautions().into_iter().map(|caution| view! { <p class="missed">{caution}</p> }).collect_view()}
         <div class="card-foot">
             {other_shown}
-            <p class="layout-line">{unbroken(&format!("{} · {}", found.precision, found.layout))}</p>
             <SaveButton gpu=offer.gpu.id.clone() plan=found.clone() />
             <button
                 type="button"
@@ -364,32 +410,78 @@ fn shown_gpus(plan: Planner, gpu: &str) -> Option<u32> {
     })
 }
 
-/// Returns the fastest measured run of the model on the GPU type.
-fn best_measured(plan: Planner, offer: &OfferFindings) -> Option<&'static BestMeasured> {
-    // Of the answered question, which may not be that of the bar yet.
-    let question = plan.search.findings.with_untracked(|findings| link::read(&findings.query).spec);
-    let model = Catalog::embedded().model(question.raw(Field::Model)).ok()?;
-    BestMeasured::of(&model.id, &offer.gpu.id)
+/// The throughput of the fastest measured run, below the predicted one.
+fn fastest_measured(
+    run: Option<&BestMeasured>,
+    offer: &OfferFindings,
+    found: &FoundPlan,
+) -> impl IntoView + use<> {
+    let title = run.map(|run| run.compared(&offer.gpu.name, found.tokens_per_s_per_gpu, found.days.mid));
+    let tokens = run.map_or("–".to_string(), |run| group_three_digits(run.tokens_per_s_per_gpu));
+    let gpus = run.map(|run| format!("on {} GPUs", group_digits(run.gpus.into())));
+    view! { <div><dt>"Fastest measured"</dt><dd title=title>{tokens} " " <small>{gpus}</small></dd></div> }
 }
 
-/// Its throughput, below the prediction.
-fn fastest_measured(run: &BestMeasured, offer: &OfferFindings, found: &FoundPlan) -> impl IntoView + use<> {
-    let title = run.compared(&offer.gpu.name, found.tokens_per_s_per_gpu, found.days.mid);
-    let tokens = group_three_digits(run.tokens_per_s_per_gpu);
-    view! { <div><dt title=title>"Fastest measured"</dt><dd>{tokens}</dd></div> }
+/// Returns the days of the best plan of a GPU type at the throughput of the fastest measured run, if it is predicted to be clearly
+/// faster.
+pub(super) fn as_measured_days(findings: &Findings, offer: &OfferFindings) -> Option<f64> {
+    let found = offer.answer.as_ref()?.plan.as_ref()?;
+    let ratio = findings.best_measured(offer)?.exceeded(found.tokens_per_s_per_gpu);
+    (ratio >= 1.0 + WORTH_A_WARNING).then(|| found.days.mid * ratio)
 }
 
-/// Returns the warning that a plan is predicted to be clearly faster than any measured run.
-fn beyond_measured(run: &BestMeasured, found: &FoundPlan) -> Option<String> {
-    let ratio = run.exceeded(found.tokens_per_s_per_gpu);
-    (ratio >= 1.0 + WORTH_A_WARNING).then(|| {
-        format!(
-            "Predicted {:.0} % faster than any measured run on this GPU. At the throughput of the fastest ({}): {} days.",
-            (ratio - 1.0) * 100.0,
+/// What the plan of a card rests on, and what it takes if that turns out to be wrong.
+#[component]
+fn Evidence(offer: OfferFindings, found: FoundPlan, goal: AskedGoal) -> impl IntoView {
+    let plan = Planner::of_page();
+    let TrustText { why, .. } = trust_text(found.trust);
+    let beyond = plan.search.findings.with_untracked(|findings| {
+        let (run, days) = (findings.best_measured(&offer)?, as_measured_days(findings, &offer)?);
+        let share = (days / found.days.mid - 1.0) * 100.0;
+        Some(format!(
+            " The plan is predicted to be {share:.0} % faster than any measured run on {}. At the throughput of the fastest ({}), \
+             it takes {} days.",
+            offer.gpu.name,
             run.release,
-            readable_days(found.days.mid * ratio)
+            readable_days(days)
+        ))
+    });
+    let safe = plan
+        .search
+        .findings
+        .with_untracked(|findings| in_time_as_measured(findings, &offer, goal).filter(|_| beyond.is_some()));
+    let safe = safe.map(|safe| {
+        let gpus = group_digits(safe.gpus.into());
+        let show = move |_| plan.state.choose(&safe.query);
+        view! {
+            " " <button type="button" class="link" on:click=show>{format!("{gpus} GPUs")}</button> " are in time even so."
+        }
+    });
+    let measured = offer.answer.and_then(|answer| answer.with_measured_software);
+    let software = measured.map(|(software, days)| {
+        format!(
+            " Nobody published a run of this model on {} with {}; with {software}, which was measured there, it takes {} days.",
+            offer.gpu.name,
+            offer.gpu.software,
+            readable_days(days.mid)
         )
-    })
+    });
+    let is_doubtful = beyond.is_some() || software.is_some();
+    view! {
+        <p class="card-evidence" class:doubtful=is_doubtful>
+            {why} {beyond} {safe} {software}
+        </p>
+    }
+}
+
+/// Returns the plan on the fewest GPUs that is in time even at the throughput of the fastest measured run.
+fn in_time_as_measured(findings: &Findings, offer: &OfferFindings, goal: AskedGoal) -> Option<FoundPlan> {
+    let AskedGoal::Deadline(limit) = goal else { return None };
+    let (run, best) = (findings.best_measured(offer)?, offer.answer.as_ref()?.plan.as_ref()?);
+    let is_in_time =
+        |plan: &FoundPlan| plan.days.mid * run.exceeded(plan.tokens_per_s_per_gpu).max(1.0) <= limit;
+    let more = offer.points.iter().filter(|point| point.gpus > best.gpus);
+    more.filter(|_| !is_in_time(best)).find(|point| is_in_time(point)).cloned()
 }
 
 /// Returns the fastest plan on more GPUs that is much faster than the best one for hardly more money.
@@ -424,7 +516,14 @@ fn more_tokens(findings: &Findings, found: &FoundPlan, currency: &str) -> Option
 
 /// The days with their range, as text and as a bar on the scale of all cards.
 #[component]
-fn Days(days: Spread, goal: AskedGoal, longest: f64) -> impl IntoView {
+fn Days(
+    days: Spread,
+    goal: AskedGoal,
+    /// The end of the scale.
+    longest: f64,
+    /// The days at the throughput of the fastest measured run, if the plan is predicted to be clearly faster.
+    as_measured: Option<f64>,
+) -> impl IntoView {
     let share = move |value: f64| format!("{:.1}%", (value / longest * 100.0).clamp(0.0, 100.0));
     let limit = if let AskedGoal::Deadline(limit) = goal { Some(limit) } else { None };
     view! {
@@ -433,16 +532,20 @@ fn Days(days: Spread, goal: AskedGoal, longest: f64) -> impl IntoView {
                 <strong>{readable_days(days.mid)} " days"</strong> " "
                 <small>{readable_range((days.low, days.high), readable_days)}</small>
             </p>
-            <div class="range" aria-hidden="true">
-                <span class="span" style:left=share(days.low) style:width=share(days.high - days.low)></span>
-                <span class="mid" style:left=share(days.mid)></span>
-                {limit.map(|limit| view! { <span class="limit" style:left=share(limit)></span> })}
+            <div class="scale" aria-hidden="true">
+                <span>"0"</span>
+                <div class="range">
+                    <span class="span" style:left=share(days.low) style:width=share(days.high - days.low)></span>
+                    <span class="mid" style:left=share(days.mid)></span>
+                    {limit.map(|limit| view! { <span class="limit" style:left=share(limit)></span> })}
+                    {as_measured.map(|days| view! { <span class="as-measured" style:left=share(days)></span> })}
+                </div>
+                <span>{readable_days(longest)}</span>
             </div>
             <div class="range-key">
-                <span>"0"</span>
                 <span class="of-span">"80 % range"</span>
                 {limit.map(|_| view! { <span class="of-limit">"deadline"</span> })}
-                <span>{readable_days(longest)}</span>
+                {as_measured.map(|_| view! { <span class="of-as-measured">"as fast as measured"</span> })}
             </div>
             {limit.map(|limit| view! { <small>{in_time(days, limit)}</small> })}
         </div>
@@ -501,9 +604,6 @@ fn Changes(changes: Vec<FoundChange>) -> impl IntoView {
         || view! { <p class="card-changes">{changes.into_iter().filter_map(button).collect_view()}</p> },
     )
 }
-
-/// What the energy contains, in a sentence.
-const ENERGY_HINT: &str = "Energy of the whole site: GPUs, servers, network and cooling.";
 
 /// The columns of the grid that the cards share.
 const GRID_COLUMNS: usize = 12;

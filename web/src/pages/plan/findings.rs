@@ -7,6 +7,9 @@ use crate::message::search::{
 use crate::reader::{PageWorker, SEARCH_WORKER};
 use leptos::prelude::*;
 use std::time::Duration;
+use trainplan_shared::benchmarks::BestMeasured;
+use trainplan_shared::catalog::Catalog;
+use trainplan_shared::field::Field;
 use trainplan_shared::link;
 use trainplan_shared::problem::Problem;
 use trainplan_shared::question::{Chance, Objective};
@@ -130,6 +133,13 @@ impl Findings {
             // Nothing of a search that was given up is worth showing.
             false => *self = Findings { problems: std::mem::take(&mut self.problems), ..next },
         }
+    }
+
+    /// Returns the fastest measured run of the question's model on a GPU type.
+    pub(super) fn best_measured(&self, offer: &OfferFindings) -> Option<&'static BestMeasured> {
+        let question = link::read(&self.query).spec;
+        let model = Catalog::embedded().model(question.raw(Field::Model)).ok()?;
+        BestMeasured::of(&model.id, &offer.gpu.id)
     }
 
     /// Returns the goal of the question.

@@ -4,7 +4,7 @@ use super::Planner;
 use super::findings::Findings;
 use super::handover::{self, PlanFigures};
 use super::question::has_scenario;
-use super::verdict::{Verdict, alone, limit_text, money, verdict};
+use super::verdict::{Verdict, alone, limit_text, money, terms, verdict};
 use crate::message::search::{AskedGoal, FoundPlan};
 use leptos::prelude::*;
 use trainplan_shared::link;
@@ -27,7 +27,9 @@ const PREFERRED: &str = "You chose this plan; the search prefers another one:";
 /// A plan of the address that is not the best one.
 #[derive(Debug, Clone, PartialEq)]
 struct OtherPlan {
-    /// The name of the GPU type.
+    /// The id of the GPU type.
+    id: String,
+    /// Its name.
     gpu: String,
     gpus: u32,
     /// None while they are calculated.
@@ -81,7 +83,7 @@ fn other_plan(
     let figures = found.or_else(|| told.get().filter(|figures| figures.plan == query));
     let others = findings.offers.iter().filter_map(|offer| offer.answer.as_ref()?.with_other_chance.as_ref());
     let is_with_other_chance = others.into_iter().any(|other| plan.is_shown(other));
-    Some(OtherPlan { gpu, gpus, figures, is_with_other_chance })
+    Some(OtherPlan { id, gpu, gpus, figures, is_with_other_chance })
 }
 
 fn of_best(Verdict { lead, rest }: Verdict) -> Headline {
@@ -112,7 +114,7 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
     let lead = match figures.and_then(|figures| Some((figures.days?, figures.cost))) {
         Some((days, cost)) => {
             let plan = FoundPlan { gpus: other.gpus, days, cost, ..FoundPlan::default() };
-            alone(&other.gpu, &plan, goal, currency, "")
+            alone(&other.gpu, &plan, goal, currency)
         }
         None => format!("Your plan on {} × {}.", group_digits(other.gpus.into()), other.gpu),
     };
@@ -122,7 +124,10 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
         (true, false) => "The plan with the fewest GPUs may miss it:",
         (false, _) => PREFERRED,
     };
-    let parts = [reaches.as_str(), why, &best.lead];
+    let offer = findings.offers.iter().find(|offer| offer.gpu.id == other.id);
+    let cost = figures.and_then(|figures| figures.cost);
+    let terms = offer.map_or(String::new(), |offer| terms(&offer.gpu, cost, findings.budget(), currency));
+    let parts = [reaches.as_str(), &terms, why, &best.lead];
     let rest = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
     Headline { lead, rest, is_other: true }
 }
@@ -162,7 +167,13 @@ mod tests {
 
     fn of_figures(figures: PlanFigures, is_with_other_chance: bool) -> Headline {
         let findings = answered(&[("H100", Some(plan(1024, 58.0, 4e6)))]);
-        let other = OtherPlan { gpu: "B200".into(), gpus: 576, figures: Some(figures), is_with_other_chance };
+        let other = OtherPlan {
+            id: "b200".into(),
+            gpu: "B200".into(),
+            gpus: 576,
+            figures: Some(figures),
+            is_with_other_chance,
+        };
         let best = verdict(&findings).expect("a verdict");
         of_other(&other, &findings, &best)
     }

@@ -5,13 +5,14 @@ use super::findings::OfferFindings;
 use super::saved::SaveButton;
 use super::state::ORDER_KEY;
 use super::trust::{TrustText, trust_text};
-use super::verdict::{cost_texts, limit_text, unbroken};
+use super::verdict::{cost_texts, unbroken};
 use crate::components::gpu_mark::{GpuMark, GpuSign};
 use crate::message::search::{AskedGoal, FoundPlan, Spread};
 use leptos::prelude::*;
 use std::cmp::Ordering;
-use trainplan_shared::estimate::MemoryVerdict;
+use trainplan_shared::estimate::{Interval, MemoryVerdict};
 use trainplan_shared::field::Field;
+use trainplan_shared::question::in_time_of_ten;
 use trainplan_shared::search::ORDER;
 use trainplan_shared::units::{group_digits, percent, readable_days, readable_range};
 
@@ -21,19 +22,33 @@ enum LayoutColumn {
     Days,
     Cost,
     Spare,
+    InTime,
     Mfu,
     Trust,
 }
 
 impl LayoutColumn {
-    const ALL: [LayoutColumn; 5] =
-        [LayoutColumn::Days, LayoutColumn::Cost, LayoutColumn::Spare, LayoutColumn::Mfu, LayoutColumn::Trust];
+    const ALL: [LayoutColumn; 6] = [
+        LayoutColumn::Days,
+        LayoutColumn::Cost,
+        LayoutColumn::Spare,
+        LayoutColumn::InTime,
+        LayoutColumn::Mfu,
+        LayoutColumn::Trust,
+    ];
+
+    /// Returns the columns of a table. With a deadline, the chance to meet it takes the place of MFU.
+    fn shown(has_deadline: bool) -> impl Iterator<Item = LayoutColumn> {
+        let other = if has_deadline { LayoutColumn::Mfu } else { LayoutColumn::InTime };
+        LayoutColumn::ALL.into_iter().filter(move |column| *column != other)
+    }
 
     fn id(self) -> &'static str {
         match self {
             LayoutColumn::Days => "days",
             LayoutColumn::Cost => "cost",
             LayoutColumn::Spare => "spare",
+            LayoutColumn::InTime => "in-time",
             LayoutColumn::Mfu => "mfu",
             LayoutColumn::Trust => "trust",
         }
@@ -44,6 +59,7 @@ impl LayoutColumn {
             LayoutColumn::Days => "Days",
             LayoutColumn::Cost => "Cost",
             LayoutColumn::Spare => "Free GiB",
+            LayoutColumn::InTime => "In time",
             LayoutColumn::Mfu => "MFU",
             LayoutColumn::Trust => "Confidence",
         }
@@ -58,6 +74,7 @@ impl LayoutColumn {
                 cost(one).total_cmp(&cost(other))
             }
             LayoutColumn::Spare => other.spare_gib.total_cmp(&one.spare_gib),
+            LayoutColumn::InTime => one.days.high.total_cmp(&other.days.high),
             LayoutColumn::Mfu => other.mfu.total_cmp(&one.mfu),
             LayoutColumn::Trust => other.trust.cmp(&one.trust),
         }
@@ -71,38 +88,27 @@ struct LayoutRow {
     gpu: String,
     plan: FoundPlan,
     recipe: Option<String>,
-    late: Option<Lateness>,
-}
-
-/// How a plan misses a deadline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lateness {
-    /// It is expected to miss it.
-    Expected,
-    /// Only the slow end of its range misses it, but must not.
-    AtSlowEnd,
-}
-
-/// A deadline in days, and whether the slow end of a plan's range must meet it.
-type Deadline = (f64, bool);
-
-/// Returns how a plan misses a deadline; none if it meets it as often as it must.
-fn lateness(days: Spread, (limit, is_by_slow_end): Deadline) -> Option<Lateness> {
-    match days.mid > limit {
-        true => Some(Lateness::Expected),
-        false => (is_by_slow_end && days.high > limit).then_some(Lateness::AtSlowEnd),
-    }
+    /// How many of ten such runs meet the deadline, and whether that is often enough; none without a deadline.
+    in_time: Option<(u32, bool)>,
 }
 
 /// Returns the rows in an order, the published layout among them.
-fn rows(offer: &OfferFindings, column: Option<LayoutColumn>, deadline: Option<Deadline>) -> Vec<LayoutRow> {
+fn rows(
+    offer: &OfferFindings,
+    column: Option<LayoutColumn>,
+    deadline: Option<(f64, bool)>,
+) -> Vec<LayoutRow> {
     let Some(answer) = &offer.answer else { return Vec::new() };
     let published = answer.published.as_ref();
     let is_published = |plan: &FoundPlan| published.filter(|(_, own)| own.query == plan.query);
     let row = |plan: &FoundPlan, recipe: Option<&String>| LayoutRow {
         gpu: offer.gpu.id.clone(),
         recipe: recipe.cloned(),
-        late: deadline.and_then(|deadline| lateness(plan.days, deadline)),
+        in_time: deadline.map(|(limit, is_by_slow_end)| {
+            let Spread { low, mid, high } = plan.days;
+            let end = if is_by_slow_end { high } else { mid };
+            (in_time_of_ten(Interval { low, mid, high }, limit), end <= limit)
+        }),
         plan: plan.clone(),
     };
     let mut rows: Vec<LayoutRow> =
@@ -169,17 +175,6 @@ pub(super) fn Layouts() -> impl IntoView {
         findings
             .with(|findings| findings.asked.as_ref().map_or(String::new(), |asked| asked.currency.clone()))
     });
-    // What the marks of late rows mean.
-    let marks = move || {
-        let (limit, _) = deadline.get()?;
-        let has = |late: Lateness| rows.with(|rows| rows.iter().any(|row| row.late == Some(late)));
-        let limit = limit_text(limit);
-        let late = if has(Lateness::Expected) { format!(" Late: misses {limit}.") } else { String::new() };
-        Some(match has(Lateness::AtSlowEnd) {
-            true => format!("{late} Late?: only its slow end misses {limit}."),
-            false => late,
-        })
-    };
     // The number of GPUs of the table, and that of the shown plan, if they differ.
     let others = Memo::new(move |_| {
         let shown = plan.state.scenario.with(|scenario| {
@@ -227,7 +222,7 @@ pub(super) fn Layouts() -> impl IntoView {
                     <thead>
                         <tr>
                             <th scope="col">"Layout"</th>
-                            {LayoutColumn::ALL.map(|each| view! {
+                            {move || LayoutColumn::shown(deadline.get().is_some()).map(|each| view! {
                                 <th
                                     scope="col"
                                     class:number=each != LayoutColumn::Trust
@@ -235,7 +230,7 @@ pub(super) fn Layouts() -> impl IntoView {
                                 >
                                     <button type="button" on:click=move |_| sort(each)>{each.title()}</button>
                                 </th>
-                            })}
+                            }).collect_view()}
                             <td></td>
                         </tr>
                     </thead>
@@ -250,7 +245,7 @@ pub(super) fn Layouts() -> impl IntoView {
                     </tbody>
                 </table>
             </div>
-            <p><small>{ORDER} {marks}</small></p>
+            <p><small>{ORDER}</small></p>
             {move || counts().map(|(text, reasons)| view! {
                 <details>
                     <summary>{text}</summary>
@@ -264,14 +259,19 @@ pub(super) fn Layouts() -> impl IntoView {
 #[component]
 fn Row(row: LayoutRow, precision: Memo<Option<String>>, currency: Memo<String>) -> impl IntoView {
     let plan = Planner::of_page();
-    let LayoutRow { gpu, plan: found, recipe, late } = row;
+    let LayoutRow { gpu, plan: found, recipe, in_time } = row;
     let (shown, kept) = (found.clone(), found.clone());
     let is_shown = Memo::new(move |_| plan.is_shown(&shown));
     let query = found.query.clone();
-    let late = late.map(|late| match late {
-        Lateness::Expected => "late ",
-        Lateness::AtSlowEnd => "late? ",
+    let chance = in_time.map(|(of_ten, is_enough)| {
+        let text = match of_ten {
+            0 => "<1 in 10".to_string(),
+            10 => ">9 in 10".to_string(),
+            of_ten => format!("{of_ten} in 10"),
+        };
+        view! { <td class="number" class:late=!is_enough>{text}</td> }
     });
+    let mfu = in_time.is_none().then(|| view! { <td class="number">{percent(found.mfu)}</td> });
     let TrustText { class, word, why } = trust_text(found.trust);
     let by_button = query.clone();
     view! {
@@ -287,7 +287,7 @@ fn Row(row: LayoutRow, precision: Memo<Option<String>>, currency: Memo<String>) 
                 {recipe.map(|recipe| view! { <span class="tag" title=recipe>"Published layout"</span> })}
             </th>
             <td class="number">
-                <span class="late">{late}</span> {readable_days(found.days.mid)} " "
+                {readable_days(found.days.mid)} " "
                 <small>{readable_range((found.days.low, found.days.high), readable_days)}</small>
             </td>
             <td class="number">
@@ -297,7 +297,8 @@ fn Row(row: LayoutRow, precision: Memo<Option<String>>, currency: Memo<String>) 
                 })}
             </td>
             <td class="number" class:tight={found.memory != MemoryVerdict::Fits}>{format!("{:.1}", found.spare_gib)}</td>
-            <td class="number">{percent(found.mfu)}</td>
+            {chance}
+            {mfu}
             <td><span class=format!("trust {class}") title=why>{word}</span></td>
             <td><SaveButton gpu plan=kept /></td>
         </tr>
@@ -310,12 +311,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plan_is_late_as_the_question_asks() {
-        let days = Spread { low: 50.0, mid: 58.0, high: 66.0 };
-        assert_eq!(lateness(days, (70.0, true)), None);
-        assert_eq!(lateness(days, (60.0, false)), None);
-        assert_eq!(lateness(days, (60.0, true)), Some(Lateness::AtSlowEnd));
-        assert_eq!(lateness(days, (55.0, false)), Some(Lateness::Expected));
+    fn a_row_says_how_often_it_is_in_time_and_whether_that_is_enough() {
+        let in_time = |is_by_slow_end: bool| {
+            let mut findings = answered(&[("H100", Some(plan(64, 58.0, 4e6)))]);
+            let answer = findings.offers[0].answer.as_mut().unwrap();
+            let days = Spread { low: 50.0, mid: 58.0, high: 66.0 };
+            answer.layouts = vec![FoundPlan { days, ..plan(64, 58.0, 4e6) }];
+            rows(&findings.offers[0], None, Some((60.0, is_by_slow_end)))[0].in_time
+        };
+        assert_eq!((in_time(false), in_time(true)), (Some((6, true)), Some((6, false))));
     }
 
     #[test]
@@ -329,7 +333,8 @@ mod tests {
         let queries: Vec<&str> = all.iter().map(|row| row.plan.query.as_str()).collect();
         assert_eq!(queries, ["b", "a", "c"]);
         assert_eq!(all[2].recipe.as_deref(), Some("recipe"));
-        assert_eq!(all.iter().map(|row| row.late.is_some()).collect::<Vec<_>>(), [false, false, true]);
+        let is_late = |row: &LayoutRow| row.in_time.is_some_and(|(_, is_enough)| !is_enough);
+        assert_eq!(all.iter().map(is_late).collect::<Vec<_>>(), [false, false, true]);
         findings.offers[0].answer.as_mut().unwrap().published = Some(("recipe".into(), of("a", 60.0)));
         let all = rows(&findings.offers[0], None, None);
         assert_eq!((all.len(), all[0].recipe.is_some()), (2, true));

@@ -105,6 +105,11 @@ impl Planner {
         !self.address.with_spec(has_scenario) && self.search.findings.with(found_none)
     }
 
+    /// Whether the first question has a problem, so that there is no answer.
+    fn has_no_answer(self) -> bool {
+        self.search.findings.with(|findings| findings.offers.is_empty() && !findings.problems.is_empty())
+    }
+
     /// Loads the program of the details once something is answered, and tells it the best plan.
     fn hand_over(self) {
         Effect::new(move |_| handover::name_best(self.state.best.get()));
@@ -136,7 +141,7 @@ pub(crate) fn PlanPage() -> impl IntoView {
             <bar::QuestionBar />
             <AddressProblems address=planner.address />
             <cards::Answer />
-            <div class="pair">
+            <div class="pair" hidden=move || planner.has_no_answer()>
                 <front::Front />
                 <layouts::Layouts />
             </div>

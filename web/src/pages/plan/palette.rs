@@ -180,6 +180,9 @@ pub(super) fn Palette() -> impl IntoView {
             <ul role="listbox" id="palette-list" aria-label="Commands">
                 {move || shown.get().into_iter().enumerate().map(|(index, (title, command))| option(index, title, command)).collect_view()}
             </ul>
+            <Show when=move || shown.with(Vec::is_empty)>
+                <p role="status">"No command has these words."</p>
+            </Show>
             <p><small>
                 <kbd>"↑"</kbd> <kbd>"↓"</kbd> " choose, " <kbd>"Enter"</kbd> " runs, " <kbd>"Esc"</kbd> " closes. "
                 <kbd>"Ctrl K"</kbd> ", " <kbd>"⌘ K"</kbd> " or " <kbd>"?"</kbd> " opens this list; "

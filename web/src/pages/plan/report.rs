@@ -9,6 +9,7 @@ use leptos::prelude::*;
 use leptos::web_sys::js_sys::Date;
 use std::time::Duration;
 use trainplan_shared::field::Field;
+use trainplan_shared::link;
 
 /// How long the details and the chart take to follow a new answer.
 const REST: Duration = Duration::from_millis(600);
@@ -66,9 +67,14 @@ pub(super) fn ReportHead() -> impl IntoView {
             others.collect::<Vec<_>>().join("; ")
         })
     };
+    // An address without a question would ask another one when the first question of the page changes.
     let link = move || {
-        planner.address.spec();
-        window().location().href().unwrap_or_default()
+        let is_bare = planner.address.spec().iter().next().is_none();
+        let location = window().location();
+        match (is_bare, location.origin()) {
+            (true, Ok(origin)) => format!("{origin}/?{}", planner.question.with(link::write)),
+            _ => location.href().unwrap_or_default(),
+        }
     };
     // The browser's own command prints at once.
     let unfinished = move || {

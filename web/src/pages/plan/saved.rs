@@ -3,17 +3,21 @@
 use super::Planner;
 use super::findings::{Findings, OfferFindings};
 use super::palette::focus;
+use super::question::with_plan;
 use super::trust::trust_text;
-use super::verdict::{cost_texts, energy_range};
+use super::verdict::{cost_texts, energy_range, limit_text, price_text};
 use crate::components::copy::{CopyButton, DownloadButton};
 use crate::components::gpu_mark::{GpuMark, GpuSign};
 use crate::components::passing_note::PassingNote;
-use crate::message::search::{FoundPlan, Spread};
+use crate::message::search::{AskedGoal, FoundPlan, Spread};
 use crate::storage::{Kept, json};
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
+use trainplan_shared::estimate::Interval;
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
+use trainplan_shared::question::{chance_text, in_time_of_ten};
+use trainplan_shared::spec::Spec;
 use trainplan_shared::tables::TextTable;
 use trainplan_shared::units::{
     group_digits, group_three_digits, percent, readable, readable_days, readable_range, rounded_count,
@@ -38,6 +42,18 @@ struct SavedPlan {
     gpu: String,
     software: String,
     currency: String,
+    /// The price of a GPU-hour, as people read it.
+    #[serde(default)]
+    price: Option<String>,
+    /// How many times as much it costs on demand as reserved.
+    #[serde(default)]
+    on_demand_factor: Option<Spread>,
+    /// The deadline of the question, in days.
+    #[serde(default)]
+    limit_days: Option<f64>,
+    /// The plan with the question that it answers, as a query; empty if an older version of the page saved it.
+    #[serde(default)]
+    link: String,
     plan: FoundPlan,
 }
 
@@ -45,6 +61,11 @@ impl SavedPlan {
     /// Returns its GPUs: `512 × H100`.
     fn name(&self) -> String {
         format!("{} × {}", group_digits(self.plan.gpus.into()), self.gpu)
+    }
+
+    /// Returns the query that opens it. Two plans are the same if it is.
+    fn query(&self) -> &str {
+        if self.link.is_empty() { &self.plan.query } else { &self.link }
     }
 
     fn mark(&self) -> GpuMark {
@@ -63,7 +84,10 @@ enum PlanFact {
     Layout,
     Software,
     Days,
+    InTime,
+    Price,
     Cost,
+    OnDemand,
     Energy,
     BatchTokens,
     StepTime,
@@ -74,7 +98,7 @@ enum PlanFact {
 }
 
 impl PlanFact {
-    const ALL: [PlanFact; 16] = [
+    const ALL: [PlanFact; 19] = [
         PlanFact::Model,
         PlanFact::Tokens,
         PlanFact::Gpu,
@@ -83,7 +107,10 @@ impl PlanFact {
         PlanFact::Layout,
         PlanFact::Software,
         PlanFact::Days,
+        PlanFact::InTime,
+        PlanFact::Price,
         PlanFact::Cost,
+        PlanFact::OnDemand,
         PlanFact::Energy,
         PlanFact::BatchTokens,
         PlanFact::StepTime,
@@ -103,7 +130,10 @@ impl PlanFact {
             PlanFact::Layout => "Layout",
             PlanFact::Software => "Software",
             PlanFact::Days => "Days",
+            PlanFact::InTime => "In time",
+            PlanFact::Price => "Price",
             PlanFact::Cost => "Cost",
+            PlanFact::OnDemand => "Cost on demand",
             PlanFact::Energy => "Energy",
             PlanFact::BatchTokens => "Tokens per step",
             PlanFact::StepTime => "Step time, s",
@@ -131,6 +161,19 @@ impl PlanFact {
                 let days = plan.days;
                 let range = readable_range((days.low, days.high), readable_days);
                 format!("{} ({range})", readable_days(days.mid))
+            }
+            PlanFact::InTime => saved.limit_days.map_or("–".into(), |limit| {
+                let Spread { low, mid, high } = plan.days;
+                let chance = chance_text(in_time_of_ten(Interval { low, mid, high }, limit));
+                format!("{chance} within {}", limit_text(limit))
+            }),
+            PlanFact::Price => saved.price.clone().unwrap_or("–".into()),
+            PlanFact::OnDemand => {
+                let cost = plan.cost.zip(saved.on_demand_factor);
+                cost.map_or("–".into(), |(cost, factor)| {
+                    let (cost, range) = cost_texts(cost.product(factor), &saved.currency);
+                    format!("{cost} ({range})")
+                })
             }
             PlanFact::Cost => plan.cost.map_or("–".into(), |cost| {
                 let (cost, range) = cost_texts(cost, &saved.currency);
@@ -199,7 +242,7 @@ impl SavedPlans {
     }
 
     fn contains(self, query: &str) -> bool {
-        self.plans.with(|plans| plans.iter().any(|saved| saved.plan.query == query))
+        self.plans.with(|plans| plans.iter().any(|saved| saved.query() == query))
     }
 
     fn is_full(self) -> bool {
@@ -207,7 +250,7 @@ impl SavedPlans {
     }
 
     fn remove(self, query: &str) {
-        self.plans.update(|plans| plans.retain(|saved| saved.plan.query != query));
+        self.plans.update(|plans| plans.retain(|saved| saved.query() != query));
     }
 }
 
@@ -219,9 +262,22 @@ fn saved_plan(findings: &Findings, offer: &OfferFindings, plan: &FoundPlan) -> S
         tokens: asked.tokens,
         gpu: offer.gpu.name.clone(),
         software: offer.gpu.software.clone(),
+        price: price_text(&offer.gpu, &asked.currency),
+        on_demand_factor: offer.gpu.on_demand_factor,
+        limit_days: match asked.goal {
+            AskedGoal::Deadline(limit) => Some(limit),
+            AskedGoal::Budget(_) | AskedGoal::Open => None,
+        },
+        link: link_of(findings, plan),
         currency: asked.currency,
         plan: plan.clone(),
     }
+}
+
+/// Returns the query of a plan with the question that it answers.
+fn link_of(findings: &Findings, plan: &FoundPlan) -> String {
+    let [question, plan] = [&findings.query, &plan.query].map(|query| link::read(query).spec);
+    link::write(&with_plan(&Spec::default(), &question, &plan))
 }
 
 /// A button that saves a plan, or removes it from the saved ones.
@@ -232,14 +288,15 @@ pub(super) fn SaveButton(
     plan: FoundPlan,
 ) -> impl IntoView {
     let (planner, saved) = (Planner::of_page(), SavedPlans::of_page());
-    let query = plan.query.clone();
-    let is_saved = Memo::new(move |_| saved.contains(&query));
+    let query = planner.search.findings.with_untracked(|findings| link_of(findings, &plan));
+    let opened = query.clone();
+    let is_saved = Memo::new(move |_| saved.contains(&opened));
     let name = format!("Save {} GPUs, {}", group_digits(plan.gpus.into()), plan.layout);
     let toggle = move |event: leptos::ev::MouseEvent| {
         // The row below the button would choose its plan.
         event.stop_propagation();
         if is_saved.get_untracked() {
-            saved.remove(&plan.query);
+            saved.remove(&query);
             return saved.note.set(Some("The plan is no longer saved.".into()));
         }
         if untrack(|| saved.is_full()) {
@@ -279,7 +336,7 @@ pub(super) fn SaveButton(
 /// Returns the plans as data: numbers without formatting, one column for each value and each end of a range.
 fn data(plans: &[SavedPlan]) -> TextTable {
     type Value = fn(&SavedPlan) -> Option<String>;
-    let columns: [(&str, Value); 25] = [
+    let columns: [(&str, Value); 27] = [
         ("model", |saved| Some(saved.model.clone())),
         ("tokens", |saved| Some(saved.tokens.to_string())),
         ("gpu", |saved| Some(saved.gpu.clone())),
@@ -290,6 +347,8 @@ fn data(plans: &[SavedPlan]) -> TextTable {
         ("days", |saved| Some(saved.plan.days.mid.to_string())),
         ("days_low", |saved| Some(saved.plan.days.low.to_string())),
         ("days_high", |saved| Some(saved.plan.days.high.to_string())),
+        ("limit_days", |saved| Some(saved.limit_days?.to_string())),
+        ("price", |saved| saved.price.clone()),
         ("cost", |saved| Some(saved.plan.cost?.mid.to_string())),
         ("cost_low", |saved| Some(saved.plan.cost?.low.to_string())),
         ("cost_high", |saved| Some(saved.plan.cost?.high.to_string())),
@@ -375,7 +434,7 @@ pub(super) fn SavedPanel() -> impl IntoView {
 
 fn side_by_side(saved: SavedPlans, plans: &[SavedPlan]) -> impl IntoView + use<> {
     let head = |plan: &SavedPlan| {
-        let query = plan.plan.query.clone();
+        let query = plan.query().to_string();
         let (name, mark, model) = (plan.name(), plan.mark(), plan.model.clone());
         let label = format!("Remove {name}");
         view! {

@@ -1,5 +1,6 @@
 //! The answer in a sentence: which GPU type needs fewer GPUs, and which costs less.
 
+use super::cards::as_measured_days;
 use super::findings::{Findings, OfferFindings};
 use crate::message::search::{AskedGoal, AskedGpu, FoundAnswer, FoundPlan, FoundUnmet, Spread};
 use trainplan_shared::problem::one_of;
@@ -33,19 +34,31 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
     Some(match (first, second) {
         (None, _) => unreached(findings, currency),
         (Some((offer, plan)), None) => {
-            let lead = alone(&offer.gpu.name, plan, goal, currency, &terms(&offer.gpu, plan, currency));
-            Verdict { lead, rest: sentences([missed(findings), late(findings), prices(findings)]) }
+            let lead = alone(&offer.gpu.name, plan, goal, currency);
+            let terms = terms(&offer.gpu, plan.cost, findings.budget(), currency);
+            Verdict {
+                lead,
+                rest: sentences([
+                    missed(findings),
+                    late(findings),
+                    as_measured(findings, offer),
+                    terms,
+                    prices(findings),
+                ]),
+            }
         }
         (Some(first), Some(second)) => {
-            let terms = terms(&first.0.gpu, first.1, currency);
-            let lead = alone(&first.0.gpu.name, first.1, goal, currency, &terms);
+            let lead = alone(&first.0.gpu.name, first.1, goal, currency);
+            let terms = terms(&first.0.gpu, first.1.cost, findings.budget(), currency);
             Verdict {
                 lead,
                 // The risk first.
                 rest: sentences([
                     missed(findings),
                     late(findings),
+                    as_measured(findings, first.0),
                     compared(first, second, goal),
+                    terms,
                     prices(findings),
                 ]),
             }
@@ -62,7 +75,9 @@ fn late(findings: &Findings) -> String {
     let AskedGoal::Deadline(limit) = findings.goal() else { return String::new() };
     let Some(chance) = findings.asked.as_ref().and_then(|asked| asked.chance) else { return String::new() };
     let all = reaching(findings, |_| true);
-    let others = all.iter().filter_map(|(name, answer)| {
+    // Cards name the plans that are in time as likely as not.
+    let named = if chance == Chance::Even { &*all } else { &[] };
+    let others = named.iter().filter_map(|(name, answer)| {
         let other = answer.with_other_chance.as_ref()?;
         let is_another = answer.plan.as_ref().is_some_and(|plan| plan.gpus != other.gpus);
         is_another.then(|| format!("{} × {name}", group_digits(other.gpus.into())))
@@ -82,6 +97,18 @@ fn late(findings: &Findings) -> String {
         _ => format!("The plans meet the deadline of {} {}.", limit_text(limit), chance.title()),
     };
     sentences([text, others])
+}
+
+/// Returns how long the plan of a GPU type takes at the throughput of the fastest measured run, if it is predicted to be clearly
+/// faster, as a sentence.
+fn as_measured(findings: &Findings, offer: &OfferFindings) -> String {
+    as_measured_days(findings, offer).map_or(String::new(), |days| {
+        let days = readable_days(days);
+        format!(
+            "No measured run on {} was that fast: as fast as the fastest, it takes {days} days.",
+            offer.gpu.name
+        )
+    })
 }
 
 /// Returns which plans exceed the budget at the expensive end of their range, as a sentence.
@@ -117,12 +144,17 @@ fn prices(findings: &Findings) -> String {
     sentences([overspent(findings), shared_price(findings)])
 }
 
-/// Returns the reservation that an assumed price needs, and the cost without it: ` at the rate of GPUs reserved for 3 years, $7.26M on demand`; empty
-/// for other prices.
-fn terms(gpu: &AskedGpu, plan: &FoundPlan, currency: &str) -> String {
-    match (&gpu.purchase, plan.cost, gpu.on_demand_factor) {
+/// Returns the reservation that an assumed price needs, and the cost without it, as a sentence; empty for other prices.
+pub(super) fn terms(gpu: &AskedGpu, cost: Option<Spread>, budget: Option<f64>, currency: &str) -> String {
+    match (&gpu.purchase, cost, gpu.on_demand_factor) {
         (Some(purchase), Some(cost), Some(factor)) => {
-            format!(" at the rate of GPUs {purchase}, {} on demand", money(cost.mid * factor, currency))
+            let on_demand = cost.mid * factor.mid;
+            let exceeds = budget.is_some_and(|budget| on_demand > budget);
+            let exceeds = if exceeds { ", more than the budget" } else { "" };
+            format!(
+                "The cost assumes GPUs {purchase}; on demand, it is {}{exceeds}.",
+                money(on_demand, currency)
+            )
         }
         _ => String::new(),
     }
@@ -147,23 +179,20 @@ fn all_of(names: &[&str]) -> String {
     }
 }
 
-/// Returns the sentence about the only GPU type that reaches the goal.
-///
-/// `terms` follows the cost.
-pub(super) fn alone(name: &str, plan: &FoundPlan, goal: AskedGoal, currency: &str, terms: &str) -> String {
+/// Returns what a plan takes, as a sentence.
+pub(super) fn alone(name: &str, plan: &FoundPlan, goal: AskedGoal, currency: &str) -> String {
     let gpus = group_digits(plan.gpus.into());
     let days = readable_days(plan.days.mid);
     match (goal, plan.cost) {
         (AskedGoal::Deadline(_), cost) => {
-            let cost =
-                cost.map_or(String::new(), |cost| format!(", for {}{terms}", money(cost.mid, currency)));
+            let cost = cost.map_or(String::new(), |cost| format!(", for {}", money(cost.mid, currency)));
             format!("{gpus} × {name} finish in about {days} days{cost}.")
         }
         (AskedGoal::Budget(_), Some(cost)) => {
-            format!("{gpus} × {name} finish in {days} days, for {}{terms}.", money(cost.mid, currency))
+            format!("{gpus} × {name} finish in {days} days, for {}.", money(cost.mid, currency))
         }
         (AskedGoal::Open, Some(cost)) => {
-            format!("{gpus} × {name} finish in {days} days, for {}{terms}.", money(cost.mid, currency))
+            format!("{gpus} × {name} finish in {days} days, for {}.", money(cost.mid, currency))
         }
         (_, None) => format!("{gpus} × {name} finish in {days} days."),
     }
@@ -217,12 +246,12 @@ fn compared(
 fn on_demand(best: &OfferFindings, plan: &FoundPlan, second: &OfferFindings, other: &FoundPlan) -> String {
     let costs = |offer: &OfferFindings, plan: &FoundPlan| {
         let cost = plan.cost?.mid;
-        Some((cost, cost * offer.gpu.on_demand_factor?))
+        Some((cost, cost * offer.gpu.on_demand_factor?.mid))
     };
     let Some((one, than)) = costs(best, plan).zip(costs(second, other)) else { return String::new() };
     match (one.0 < than.0, difference(one.1, than.1)) {
-        (true, Some((share, false))) => format!(" On demand, it costs {share} more."),
-        (false, Some((share, true))) => format!(" On demand, it costs {share} less."),
+        (true, Some((share, false))) => format!(" On demand, {} costs {share} more.", best.gpu.name),
+        (false, Some((share, true))) => format!(" On demand, {} costs {share} less.", best.gpu.name),
         _ => String::new(),
     }
 }

@@ -81,10 +81,14 @@ fn evidence_run(anchor: &Anchor) -> EvidenceRun {
     }
 }
 
+/// The share of a step below which a part has no bar: it would not be seen.
+const SHORTEST_SHOWN: f64 = 0.001;
+
 /// One bar for each part of the step, in the part's group.
 fn time(breakdown: &Breakdown) -> Bars {
+    let shortest_s = breakdown.step_time_s() * SHORTEST_SHOWN;
     let spent: Vec<(StepPart, f64)> =
-        breakdown.parts().into_iter().filter(|(_, seconds)| *seconds > 0.0).collect();
+        breakdown.parts().into_iter().filter(|(_, seconds)| *seconds > shortest_s).collect();
     let group = |group: StepPartGroup| Part {
         name: group.title().to_string(),
         values: spent
