@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 /// Likeness above which a measured run on the same GPU counts as a similar layout.
 pub(super) const SIMILAR: f64 = 0.6;
 
-/// By how much longer a step must take with the software of measured runs before people are told.
+/// By how much longer a step must take with the software of measured runs before an estimate or a plan warns of it.
 pub const MUCH_BY_SOFTWARE: f64 = 0.05;
 
 /// The measurements behind a predicted step time.

@@ -1,6 +1,5 @@
 //! The answer for one GPU type: the best plan, other good layouts, and why the goal can't be reached.
 
-use super::survey::Tried;
 use super::unmet::{Nearby, Relaxation, Unmet};
 use super::{Chance, Goal, GpuOffer, Objective, PlannedRun, Question};
 use crate::assumption::Assumption;
@@ -39,6 +38,14 @@ pub struct GpuAnswer {
     pub unmet: Option<Unmet>,
     /// Changes of the question with which a plan reaches the goal; empty if one does anyway.
     pub relaxations: Vec<Relaxation>,
+}
+
+/// What the numbers of GPUs that were searched have as their best plans.
+pub(super) struct Tried<'a> {
+    /// The best plan of each number of GPUs that has one, ascending.
+    pub(super) points: &'a [PlannedRun],
+    /// The numbers of GPUs without a layout, ascending.
+    pub(super) empty: &'a [u32],
 }
 
 impl GpuAnswer {

@@ -1,5 +1,6 @@
 //! The search of one GPU type, count by count.
 
+use super::answer::Tried;
 use super::{Goal, GpuAnswer, GpuOffer, Objective, PlannedRun, Question};
 use crate::precision::Dtype;
 use crate::search::{LayoutSearch, SearchSpace};
@@ -28,14 +29,6 @@ pub struct Survey<'a> {
     points: Vec<PlannedRun>,
     /// Counts without a layout, ascending.
     empty: Vec<u32>,
-}
-
-/// What the numbers of GPUs that were searched have as their best plans.
-pub(super) struct Tried<'a> {
-    /// The best plan of each number of GPUs that has one, ascending.
-    pub(super) points: &'a [PlannedRun],
-    /// The numbers of GPUs without a layout, ascending.
-    pub(super) empty: &'a [u32],
 }
 
 impl Question {

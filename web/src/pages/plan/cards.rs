@@ -24,9 +24,6 @@ use trainplan_shared::units::{
     group_digits, group_three_digits, percent, readable_days, readable_range, rounded_count,
 };
 
-/// By how much a prediction may exceed every measured run without a warning.
-const WORTH_A_WARNING: f64 = 0.1;
-
 /// How many times the tokens are worth a word that the budget is enough for.
 const WORTH_MORE_TOKENS: f64 = 1.1;
 
@@ -173,7 +170,7 @@ fn Card(index: usize) -> impl IntoView {
             let plans = findings.offers.iter().filter_map(|offer| offer.answer.as_ref()?.plan.as_ref());
             let ends = plans.map(|plan| plan.days.high);
             let limit = if let AskedGoal::Deadline(days) = findings.goal() { days } else { 0.0 };
-            let measured = findings.offers.iter().filter_map(|offer| as_measured_days(findings, offer));
+            let measured = findings.offers.iter().filter_map(|offer| findings.as_measured_days(offer));
             ends.chain(measured).fold(limit, f64::max) * 1.05
         })
     });
@@ -199,7 +196,7 @@ fn Card(index: usize) -> impl IntoView {
     }
 }
 
-/// The rows that a card has, besides those of every card. All cards have the same, so that they can be read across.
+/// The rows of a card that only some questions have. All cards have the same, so that they can be read across.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct CardRows {
     on_demand: bool,
@@ -288,7 +285,7 @@ fn card(
     let (as_measured, measured) = plan
         .search
         .findings
-        .with_untracked(|findings| (as_measured_days(findings, offer), findings.best_measured(offer)));
+        .with_untracked(|findings| (findings.as_measured_days(offer), findings.best_measured(offer)));
     let measured = known.measured.then(|| fastest_measured(measured, offer, found));
     let faster = (answer.unmet.is_none()).then(|| faster_for_little(offer, found)).flatten();
     let more_tokens = plan.search.findings.with_untracked(|findings| more_tokens(findings, found, currency));
@@ -422,21 +419,13 @@ fn fastest_measured(
     view! { <div><dt>"Fastest measured"</dt><dd title=title>{tokens} " " <small>{gpus}</small></dd></div> }
 }
 
-/// Returns the days of the best plan of a GPU type at the throughput of the fastest measured run, if it is predicted to be clearly
-/// faster.
-pub(super) fn as_measured_days(findings: &Findings, offer: &OfferFindings) -> Option<f64> {
-    let found = offer.answer.as_ref()?.plan.as_ref()?;
-    let ratio = findings.best_measured(offer)?.exceeded(found.tokens_per_s_per_gpu);
-    (ratio >= 1.0 + WORTH_A_WARNING).then(|| found.days.mid * ratio)
-}
-
 /// What the plan of a card rests on, and what it takes if that turns out to be wrong.
 #[component]
 fn Evidence(offer: OfferFindings, found: FoundPlan, goal: AskedGoal) -> impl IntoView {
     let plan = Planner::of_page();
     let TrustText { why, .. } = trust_text(found.trust);
     let beyond = plan.search.findings.with_untracked(|findings| {
-        let (run, days) = (findings.best_measured(&offer)?, as_measured_days(findings, &offer)?);
+        let (run, days) = (findings.best_measured(&offer)?, findings.as_measured_days(&offer)?);
         let share = (days / found.days.mid - 1.0) * 100.0;
         Some(format!(
             " The plan is predicted to be {share:.0} % faster than any measured run on {}. At the throughput of the fastest ({}), \

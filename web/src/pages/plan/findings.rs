@@ -18,6 +18,9 @@ use trainplan_shared::spec::Spec;
 /// How long typing must pause before the worker is asked.
 const PAUSE: Duration = Duration::from_millis(120);
 
+/// By how much a prediction may exceed every measured run without a warning.
+const WORTH_A_WARNING: f64 = 0.1;
+
 /// The search worker and what it found.
 #[derive(Clone, Copy)]
 pub(super) struct Search {
@@ -140,6 +143,14 @@ impl Findings {
         let question = link::read(&self.query).spec;
         let model = Catalog::embedded().model(question.raw(Field::Model)).ok()?;
         BestMeasured::of(&model.id, &offer.gpu.id)
+    }
+
+    /// Returns the days of the best plan of a GPU type at the throughput of the fastest measured run, if it is predicted to be
+    /// clearly faster.
+    pub(super) fn as_measured_days(&self, offer: &OfferFindings) -> Option<f64> {
+        let found = offer.answer.as_ref()?.plan.as_ref()?;
+        let ratio = self.best_measured(offer)?.exceeded(found.tokens_per_s_per_gpu);
+        (ratio >= 1.0 + WORTH_A_WARNING).then(|| found.days.mid * ratio)
     }
 
     /// Returns the goal of the question.

@@ -1,6 +1,5 @@
 //! The answer in a sentence: which GPU type needs fewer GPUs, and which costs less.
 
-use super::cards::as_measured_days;
 use super::findings::{Findings, OfferFindings};
 use crate::message::search::{AskedGoal, AskedGpu, FoundAnswer, FoundPlan, FoundUnmet, Spread};
 use trainplan_shared::problem::one_of;
@@ -102,7 +101,7 @@ fn late(findings: &Findings) -> String {
 /// Returns how long the plan of a GPU type takes at the throughput of the fastest measured run, if it is predicted to be clearly
 /// faster, as a sentence.
 fn as_measured(findings: &Findings, offer: &OfferFindings) -> String {
-    as_measured_days(findings, offer).map_or(String::new(), |days| {
+    findings.as_measured_days(offer).map_or(String::new(), |days| {
         let days = readable_days(days);
         format!(
             "No measured run on {} was that fast: as fast as the fastest, it takes {days} days.",
