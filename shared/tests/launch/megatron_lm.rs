@@ -287,6 +287,74 @@ fn kinds_of_layers_are_counted() {
 }
 
 #[test]
+fn routers_are_the_models() {
+    let launch = |model: &str| of(&format!("model={model} gpu=h100 gpus=256 gbs=256 ep=8"));
+    let router = |model: &str| {
+        let (_, flags) = flags(&launch(model));
+        let of_router = flags
+            .into_iter()
+            .filter(|(flag, _)| flag.starts_with("--moe-router-") && *flag != "--moe-router-topk");
+        of_router
+            .map(|(flag, values)| {
+                [&flag["--moe-router-".len()..]]
+                    .into_iter()
+                    .chain(values.iter().map(String::as_str))
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        router("deepseek-v3"),
+        [
+            "bias-update-rate 1e-3",
+            "dtype fp32",
+            "enable-expert-bias",
+            "force-load-balancing",
+            "group-topk 4",
+            "load-balancing-type seq_aux_loss",
+            "num-groups 8",
+            "score-function sigmoid",
+            "topk-scaling-factor 2.5",
+        ]
+    );
+    assert_eq!(router("mixtral-8x7b"), ["force-load-balancing", "load-balancing-type aux_loss"]);
+    let llama4 =
+        ["dtype fp32", "force-load-balancing", "load-balancing-type aux_loss", "score-function sigmoid"];
+    assert_eq!(router("llama4-scout"), llama4);
+    assert!(router("kimi-k2").contains(&"topk-scaling-factor 2.827".to_string()));
+    assert!(router("deepseek-v2").contains(&"pre-softmax".to_string()));
+    assert!(
+        warns(&launch("grok-1"), "router scores experts")
+            && !warns(&launch("mixtral-8x7b"), "scores experts")
+    );
+    // Megatron-LM refuses a softmax over one expert.
+    let single = EVERYTHING[13].replace("top_k=2", "top_k=1");
+    assert!(value(&of(&single), "--moe-router-pre-softmax").is_some());
+}
+
+#[test]
+fn nodes_of_an_nvlink_domain_are_segments() {
+    let segment = |text: &str| {
+        let lines = directives(&of(text));
+        let lines = lines.iter().filter_map(|line| line.strip_prefix("--segment=")).collect::<Vec<_>>();
+        assert!(lines.len() < 2, "{lines:?}");
+        lines.first().map(|nodes| nodes.to_string())
+    };
+    let dense = |gpus: u32| segment(&format!("model=llama3.1-70b gpu=gb200 gpus={gpus} gbs={gpus} tp=4"));
+    for (gpus, nodes) in
+        [(4, None), (64, Some("16")), (72, Some("18")), (256, Some("16")), (80, Some("10")), (148, None)]
+    {
+        assert_eq!(dense(gpus).as_deref(), nodes, "{gpus}");
+    }
+    // Groups of 8 nodes are not divided: 24 nodes are three segments of 8, not two of 12.
+    let experts = "model=deepseek-v3 gpu=gb300 gpus=96 gbs=96 ep=32";
+    assert_eq!(segment(experts).as_deref(), Some("8"));
+    assert_eq!(segment(&format!("{experts} slurm-params=segment=4")).as_deref(), Some("4"));
+    assert_eq!(segment("model=llama3.1-70b gpu=h100 gpus=64 gbs=64 tp=8"), None);
+}
+
+#[test]
 fn attention_is_the_models() {
     let has_norm = |text: &str| flags(&of(text)).1.contains_key("--qk-layernorm");
     assert!(has_norm("model=qwen3-8b gpu=h100 gpus=8 gbs=128"));

@@ -79,8 +79,8 @@ impl Model {
             return Err(refuse(format!("{message} {}", columns())));
         };
         let given = pairs(Field::Model, list, &COLUMNS)?;
-        let mut header = ["id", "family", "source"].map(Cow::Borrowed).to_vec();
-        let mut cells = ["", "own", "given by the user"].map(Cow::Borrowed).to_vec();
+        let mut header = ["id", "family", "source", "router_score"].map(Cow::Borrowed).to_vec();
+        let mut cells = ["", "own", "given by the user", ""].map(Cow::Borrowed).to_vec();
         let mut title = None;
         for (column, value) in COLUMNS.into_iter().zip(&given) {
             header.push(Cow::Borrowed(column));
@@ -160,6 +160,7 @@ impl Model {
             seq_len,
             qk_norm: false,
             rope_base: None,
+            router: None,
             params_b,
             active_b,
         };
