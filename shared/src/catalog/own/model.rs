@@ -294,8 +294,10 @@ mod tests {
     fn the_columns_are_those_of_the_file() {
         let file = include_str!("../../../data/models.csv");
         let header = file.lines().find(|line| !line.starts_with('#')).unwrap();
-        let columns: Vec<&str> =
-            header.split(',').filter(|column| !matches!(*column, "id" | "family" | "source")).collect();
+        // The router changes neither time nor memory, so that a model of the user leaves it out.
+        let is_own =
+            |column: &&str| !matches!(*column, "id" | "family" | "source") && !column.starts_with("router_");
+        let columns: Vec<&str> = header.split(',').filter(is_own).collect();
         assert_eq!(columns, COLUMNS);
     }
 
