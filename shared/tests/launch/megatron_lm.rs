@@ -128,6 +128,9 @@ fn every_flag_is_one_of_megatron_lm_with_what_it_takes() {
             let fits = match takes_what.as_str() {
                 "" => values.is_empty(),
                 "text text" => values.len() == 2,
+                kind if kind.starts_with("some ") => {
+                    !values.is_empty() && values.iter().all(|value| takes(&kind["some ".len()..], value))
+                }
                 kind => values.len() == 1 && takes(kind, &values[0]),
             };
             assert!(fits, "{text}: {flag} {values:?}");
@@ -315,7 +318,12 @@ fn routers_are_the_models() {
             "topk-scaling-factor 2.5",
         ]
     );
-    assert_eq!(router("mixtral-8x7b"), ["force-load-balancing", "load-balancing-type aux_loss"]);
+    // DeepEP takes weights in FP32.
+    assert_eq!(
+        router("mixtral-8x7b"),
+        ["dtype fp32", "force-load-balancing", "load-balancing-type aux_loss"]
+    );
+    assert_eq!(router("gpt-oss-20b"), ["force-load-balancing", "load-balancing-type aux_loss"]);
     let llama4 =
         ["dtype fp32", "force-load-balancing", "load-balancing-type aux_loss", "score-function sigmoid"];
     assert_eq!(router("llama4-scout"), llama4);
@@ -378,11 +386,114 @@ fn an_estimate_for_other_software_is_named() {
                   pipeline-split=counted");
     assert!(warns(
         &moe,
-        "runs Megatron-LM without CUDA graphs, fused kernels for experts, sending tokens once"
+        "The script runs Megatron-LM without fused kernels for experts: expect steps about 1."
     ));
-    assert!(warns(&moe, "expect steps about 1.25 times as long as estimated."));
-    let dispatcher = value(&moe, "--moe-token-dispatcher-type");
-    assert_eq!(dispatcher.as_deref(), Some("alltoall"));
+    assert!(!warns(&moe, "CUDA graphs, ") && !warns(&moe, "sending tokens"));
+}
+
+#[test]
+fn cuda_graphs_are_captured_where_megatron_lm_allows_it() {
+    let plan = "model=llama3.1-8b gpu=h100 gpus=8 gbs=128";
+    let graphed = format!("{plan} stack=megatron-bridge-26.02");
+    let has = |text: &str| value(&of(text), "--cuda-graph-impl");
+    let dense = of(&graphed);
+    assert_eq!(has(&graphed).as_deref(), Some("transformer_engine"));
+    // Whole layers, which is the default of all versions.
+    assert_eq!(value(&dense, "--cuda-graph-scope"), None);
+    assert!(value(&dense, "--te-rng-tracker").is_some() && !warns(&dense, "CUDA graphs"));
+    assert_eq!(dense.env["PYTORCH_CUDA_ALLOC_CONF"].shell(), "expandable_segments:False");
+    assert_eq!(dense.env["NCCL_GRAPH_REGISTER"].shell(), "0");
+    assert_eq!(has(plan), has(&format!("{plan} stack={}", default_software())));
+    assert_eq!(has(&format!("{plan} stack=megatron-lm-0.14")), None);
+    assert_eq!(
+        has(&format!("{plan} stack=megatron-lm-0.14:cuda_graphs=dense")).as_deref(),
+        Some("transformer_engine")
+    );
+    for excluding in [
+        "recompute=selective",
+        "recompute=full",
+        "fsdp=yes",
+        "cp=2",
+        "tp=2",
+        "dtype=fp8-block",
+        "env=PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+    ] {
+        let text = format!("{graphed} {excluding}");
+        assert_eq!(has(&text), None, "{excluding}");
+    }
+    // Where that matters, the launch says why.
+    let small = "model=llama3.2-1b gpu=b200 gpus=8 gbs=64 stack=megatron-bridge-26.02 cp=2";
+    assert!(warns(&of(small), "CUDA graphs are off because context parallelism is not tested with them."));
+    // Tensor parallelism without overlap permits graphs. Variables of the user stay.
+    assert!(has(&format!("{graphed} tp=2 overlap=off")).is_some());
+    let own = of(&format!("{graphed} env=PYTORCH_CUDA_ALLOC_CONF=backend:native"));
+    assert_eq!(own.env["PYTORCH_CUDA_ALLOC_CONF"].shell(), "backend:native");
+    assert!(value(&own, "--cuda-graph-impl").is_some());
+    let experts = of("model=qwen3-30b-a3b gpu=h100 gpus=64 gbs=512 ep=8 stack=megatron-bridge-26.06");
+    assert_eq!(value(&experts, "--cuda-graph-scope").as_deref(), Some("attn moe_router moe_preprocess"));
+    assert!(warns(&experts, "need Megatron-Core 0.16"));
+    // The software of 26.02 captures dense models only.
+    assert_eq!(has("model=qwen3-30b-a3b gpu=h100 gpus=64 gbs=512 ep=8 stack=megatron-bridge-26.02"), None);
+}
+
+fn default_software() -> String {
+    let spec = fields("model=llama3.1-8b gpu=h100 gpus=8 gbs=128").into_iter();
+    let spec = spec.fold(Spec::default(), |spec, (field, text)| spec.with(field, text));
+    spec.scenario().unwrap().options.software.to_string()
+}
+
+#[test]
+fn tokens_are_sent_once_to_each_nvlink_domain() {
+    let launch = |text: &str| of(&format!("{text} stack=megatron-bridge-26.06"));
+    let dispatcher = |launch: &Launch| value(launch, "--moe-token-dispatcher-type").unwrap();
+    let deep_ep = launch("model=qwen3-235b-a22b gpu=h100 gpus=256 gbs=2048 pp=8 ep=16");
+    assert_eq!(dispatcher(&deep_ep), "flex");
+    assert!(value(&deep_ep, "--moe-enable-deepep").is_some());
+    assert_eq!(value(&deep_ep, "--moe-router-dtype").as_deref(), Some("fp32"));
+    assert!(warns(&deep_ep, "needs DeepEP") && warns(&deep_ep, "sends_once_per_domain=no"));
+    assert!(deep_ep.prepare.iter().any(|step| step.note.to_string().contains("DeepEP")));
+    let hybrid_ep = launch("model=deepseek-v3 gpu=gb200 gpus=256 gbs=2048 pp=4 vp=4 ep=64 dtype=mxfp8");
+    assert_eq!(value(&hybrid_ep, "--moe-flex-dispatcher-backend").as_deref(), Some("hybridep"));
+    assert_eq!(value(&hybrid_ep, "--moe-enable-deepep"), None);
+    for (name, text) in
+        [("NVLINK_DOMAIN_SIZE", "72"), ("USE_MNNVL", "1"), ("NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN", "64")]
+    {
+        assert_eq!(hybrid_ep.env[name].shell(), text, "{name}");
+    }
+    for without in [
+        // DeepEP is for Hopper and later.
+        "model=mixtral-8x7b gpu=a100 gpus=16 gbs=64 ep=8",
+        "model=mixtral-8x7b gpu=h100 gpus=16 gbs=64 ep=8 expert-tp=2 tp=2",
+        "model=gpt-oss-20b gpu=h100 gpus=64 gbs=512 ep=8",
+        "model=deepseek-v3 gpu=gb200 gpus=256 gbs=2048 ep=256",
+    ] {
+        let launch = launch(without);
+        assert_eq!(dispatcher(&launch), "alltoall", "{without}");
+        assert!(!warns(&launch, "deep_ep"), "{without}");
+    }
+    let plain = of("model=qwen3-235b-a22b gpu=h100 gpus=256 gbs=2048 pp=8 ep=16 stack=megatron-lm-0.14");
+    assert_eq!(dispatcher(&plain), "alltoall");
+}
+
+#[test]
+fn the_exchange_between_experts_overlaps_in_interleaved_pipelines() {
+    const FLAG: &str = "--overlap-moe-expert-parallel-comm";
+    let base = "model=qwen3-235b-a22b gpus=256 gbs=2048 pp=2 ep=16 stack=megatron-bridge-26.06";
+    let hidden = of(&format!("{base} gpu=h100 vp=47"));
+    assert!(value(&hidden, FLAG).is_some());
+    assert_eq!(hidden.env["CUDA_DEVICE_MAX_CONNECTIONS"].shell(), "32");
+    for without in [
+        "gpu=h100",
+        "gpu=h100 vp=47 recompute=full",
+        "gpu=h100 vp=47 overlap=off",
+        // One queue for tensor parallelism, many for this.
+        "gpu=h100 vp=47 tp=2",
+    ] {
+        assert_eq!(value(&of(&format!("{base} {without}")), FLAG), None, "{without}");
+    }
+    assert!(value(&of(&format!("{base} gpu=b200 vp=47 tp=2")), FLAG).is_some());
+    let planned = base.replace("megatron-bridge-26.06", "megatron-lm-0.14");
+    assert_eq!(value(&of(&format!("{planned} gpu=h100 vp=47")), FLAG), None);
 }
 
 #[test]

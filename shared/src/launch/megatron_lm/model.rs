@@ -1,5 +1,6 @@
 //! The model: its widths and counts as Megatron-LM's flags.
 
+use super::experts;
 use super::job::MegatronJob;
 use super::pattern::{interleave, list};
 use crate::architecture::{Architecture, Attention, AttentionKind, Mamba, Mlp, Moe};
@@ -36,7 +37,7 @@ pub(super) fn apply(job: &mut MegatronJob) {
     }
     vocabulary(job, architecture.vocab);
     if let Some(moe) = &architecture.moe {
-        experts(job, moe, architecture);
+        mixture(job, moe, architecture);
     }
     if let Some(mamba) = &architecture.mamba {
         hybrid(job, mamba, architecture);
@@ -151,7 +152,7 @@ fn vocabulary(job: &mut MegatronJob, vocab: u32) {
     }
 }
 
-fn experts(job: &mut MegatronJob, moe: &Moe, architecture: &Architecture) {
+fn mixture(job: &mut MegatronJob, moe: &Moe, architecture: &Architecture) {
     job.group("Experts");
     job.set("--num-experts", moe.experts);
     job.set("--moe-router-topk", moe.top_k);
@@ -185,8 +186,8 @@ fn experts(job: &mut MegatronJob, moe: &Moe, architecture: &Architecture) {
     }
     job.flag("--moe-grouped-gemm");
     job.flag("--moe-permute-fusion");
-    job.set("--moe-token-dispatcher-type", "alltoall");
     router(job, moe);
+    experts::dispatch(job);
     job.flag("--moe-router-force-load-balancing");
     job.warn(
         "Routing is forced to be balanced, because an untrained router overloads experts.",
@@ -199,15 +200,15 @@ fn router(job: &mut MegatronJob, moe: &Moe) {
     let router = job.scenario.model.router;
     let score = router.map_or(RouterScore::SoftmaxOfChosen, |router| router.score);
     match score {
-        RouterScore::Sigmoid => {
-            job.set("--moe-router-score-function", "sigmoid");
-            // As in NVIDIA's scripts for DeepSeek-V3.
-            job.set("--moe-router-dtype", "fp32");
-        }
+        RouterScore::Sigmoid => job.set("--moe-router-score-function", "sigmoid"),
         RouterScore::Softmax => job.flag("--moe-router-pre-softmax"),
         // transformer_config.py refuses a softmax over a single expert, which has no gradient.
         RouterScore::SoftmaxOfChosen if moe.top_k == 1 => job.flag("--moe-router-pre-softmax"),
         RouterScore::SoftmaxOfChosen => {}
+    }
+    // As in NVIDIA's scripts for DeepSeek-V3. DeepEP and HybridEP take weights in FP32 only.
+    if score == RouterScore::Sigmoid || experts::dispatcher(job).is_some() {
+        job.set("--moe-router-dtype", "fp32");
     }
     if let Some([groups, chosen]) = router.and_then(|router| router.groups) {
         job.set("--moe-router-num-groups", groups);

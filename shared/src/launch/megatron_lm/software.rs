@@ -1,6 +1,7 @@
 //! The software that a script runs: what was planned, without what Megatron-LM's flags can't turn on.
 
-use super::precision;
+use super::experts::{self, Dispatcher};
+use super::{graphs, precision};
 use crate::architecture::AttentionKind;
 use crate::estimate::{Breakdown, Constants, Inputs, MemoryEstimate};
 use crate::launch::options::LaunchOptions;
@@ -27,9 +28,8 @@ pub struct ScriptSoftware {
 impl ScriptSoftware {
     /// Returns the software that the script of a scenario runs.
     pub fn of(scenario: &Scenario, options: &LaunchOptions) -> ScriptSoftware {
-        let per_node = options.gpus_per_node.unwrap_or(scenario.gpu.gpus_per_node).max(1);
         let planned = scenario.options.software;
-        let software = software(scenario, per_node);
+        let software = software(scenario, options);
         if software == planned {
             return ScriptSoftware { software, slowdown: 1.0, more_bytes: 0.0, planned };
         }
@@ -78,7 +78,8 @@ impl ScriptSoftware {
 }
 
 /// Returns the software that the script of a scenario runs. Only properties that matter for the scenario change.
-pub(super) fn software(scenario: &Scenario, per_node: u32) -> Software {
+pub(super) fn software(scenario: &Scenario, options: &LaunchOptions) -> Software {
+    let per_node = options.gpus_per_node.unwrap_or(scenario.gpu.gpus_per_node).max(1);
     let (planned, layout) = (scenario.options.software, &scenario.layout);
     let wanted = planned.properties();
     // Software without Megatron-Core has nothing else that flags can turn on.
@@ -94,17 +95,19 @@ pub(super) fn software(scenario: &Scenario, per_node: u32) -> Software {
     if layout.tp() > 1 && !can_overlap_tp(scenario, per_node) {
         own.overlaps_tp = false;
     }
-    if own.cuda_graphs == CudaGraphs::All || scenario.architecture.moe.is_none() {
-        own.cuda_graphs = CudaGraphs::None;
-    }
     if scenario.architecture.moe.is_some() {
         if own.experts == ExpertKernels::Fused {
             own.experts = ExpertKernels::Separate;
         }
         if layout.ep() > 1 {
-            own.sends_once_per_domain = false;
-            own.hides_experts &= layout.vp() == 1;
+            own.sends_once_per_domain &= Dispatcher::of(scenario, per_node).is_some();
+            own.hides_experts &= layout.vp() == 1 || experts::can_hide(scenario);
         }
+    }
+    let is_graphed = TrainingOptions { software: Software::new(base, own), ..scenario.options }
+        .uses_cuda_graphs(&scenario.architecture);
+    if is_graphed && graphs::obstacle(scenario, options, &own).is_some() {
+        own.cuda_graphs = CudaGraphs::None;
     }
     if own.weights != WeightStorage::Alone {
         own.weights = WeightStorage::Beside;
