@@ -316,24 +316,59 @@ fn the_best_layouts_become_a_campaign_that_can_be_run() {
         "--cluster",
         "alpha",
     ];
-    let best = json(&search);
+    let found = trainplan(search);
+    let (best, said): (Value, _) = (serde_json::from_str(&found.stdout).unwrap(), found.stderr);
     let planned =
         trainplan(["run", file, "--clusters", clusters, "--dry-run", "--anyway", "--format", "json"]);
     assert!(matches!(planned.code, Some(0 | 3)), "{}", planned.stderr);
     let planned: Value = serde_json::from_str(&planned.stdout).unwrap();
     let runs = list(&planned);
-    assert_eq!(runs.len(), 3, "{planned}");
-    for (run, layout) in runs.iter().zip(list(&best["answers"][0]["layouts"])) {
-        assert_eq!(run["step_time_s"], layout["step_time_s"], "{run}");
-    }
+    let layouts = list(&best["answers"][0]["layouts"]);
+    assert_eq!(runs[0]["step_time_s"], layouts[0]["step_time_s"], "{planned}");
     let text = fs::read_to_string(file).unwrap();
     assert!(
         text.contains("Steps 35-44 are scored") && text.contains("[defaults]\nmax-steps = 50\n"),
         "{text}"
     );
+    // Runs differ in more than the chunks of a stage, but for the published layout.
+    let (published, searched): (Vec<&str>, Vec<&str>) =
+        text.split("[[run]]").skip(1).partition(|run| run.contains("-published\""));
+    assert_eq!((searched.len(), searched.len() + published.len()), (3, runs.len()), "{text}");
+    assert_eq!(published.is_empty(), !said.contains("also measures the published layout"), "{said}");
+    let of_variant = ["name = ", "vp = ", "pipeline-split = ", "time-limit = "];
+    let mut layouts: Vec<String> = searched
+        .iter()
+        .map(|run| run.lines().filter(|line| !of_variant.iter().any(|key| line.starts_with(key))).collect())
+        .collect();
+    layouts.sort();
+    layouts.dedup();
+    assert_eq!(layouts.len(), 3, "{text}");
+    // Half an hour to start, and 50 steps at the slow end.
+    let slow_end = runs[0]["step_time_s"]["high"].as_f64().unwrap();
+    let minutes = ((1800.0 + 50.0 * slow_end) / 300.0).ceil() as u32 * 5;
+    let limit = format!("time-limit = \"{:02}:{:02}:00\"", minutes / 60, minutes % 60);
+    assert!(searched[0].contains(&limit), "{limit} {text}");
     let again = refusal(&search);
     assert!(again.contains("The file exists") && again.contains("--campaign"), "{again}");
     assert_eq!(fs::read_to_string(file).unwrap(), text);
+}
+
+#[test]
+fn a_campaign_measures_the_published_layout_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("measure.campaign.toml");
+    let question = ["search", "--model", "llama3.1-405b", "--gpu", "h100", "--gpus", "512", "--top", "2"];
+    let found =
+        trainplan([&question[..], &["--campaign", file.to_str().unwrap(), "--cluster", "alpha"]].concat());
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(
+        found.stderr.contains("also measures the published layout of llama3.1-405b/h100/"),
+        "{}",
+        found.stderr
+    );
+    assert_eq!(text.matches("[[run]]").count(), 3, "{text}");
+    let (_, published) = text.rsplit_once("[[run]]").unwrap();
+    assert!(published.contains("-published\"") && published.contains("time-limit = "), "{published}");
 }
 
 #[test]
@@ -378,7 +413,7 @@ fn a_campaign_predicts_what_its_scripts_run() {
     let search = ["search", "--model", "qwen3-235b-a22b", "--gpu", "b200", "--gpus", "512", "--top", "1"];
     let best = json(&[&search[..], &["--campaign", file, "--cluster", "alpha"]].concat());
     let text = fs::read_to_string(file).unwrap();
-    assert!(text.contains("stack = \"megatron-bridge-26.06:cuda_graphs=none,"), "{text}");
+    assert!(text.contains("stack = \"megatron-bridge-26.06:experts=separate\""), "{text}");
     let of_script = json(&["run", file, "--clusters", clusters.to_str().unwrap(), "--dry-run"]);
     let of_script = of_script[0]["step_time_s"]["mid"].as_f64().unwrap();
     let searched = best["answers"][0]["layouts"][0]["step_time_s"]["mid"].as_f64().unwrap();
@@ -389,7 +424,7 @@ fn a_campaign_predicts_what_its_scripts_run() {
     let (command, _) = command.split_once(" --tokens ").unwrap();
     let launch: Vec<&str> = command.split(' ').skip(1).chain(["--style", "megatron-lm"]).collect();
     let said = trainplan(&launch).stderr;
-    assert!(said.contains("without CUDA graphs, fused kernels for experts"), "{said}");
+    assert!(said.contains("without fused kernels for experts: expect"), "{said}");
     // That is the physical model's ratio; measured runs correct the estimate, but not that of other software.
     let (_, said_slower) = said.split_once("expect steps about ").unwrap();
     let said_slower: f64 = said_slower.split(' ').next().unwrap().parse().unwrap();

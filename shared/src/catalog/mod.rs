@@ -16,7 +16,7 @@ pub use documents::{Document, DocumentFlops, Formula, Peak};
 pub use facets::{Facet, FacetValue};
 pub use filter::Filter;
 pub use gpus::{Generation, Gpu};
-pub use models::{Model, ParameterCounts};
+pub use models::{Model, ParameterCounts, Router, RouterScore};
 pub use recipes::{Recipe, RecipeId, Scaling};
 pub use sources::{Collection, is_unnamed_shape, measured_model_title};
 

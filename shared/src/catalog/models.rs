@@ -23,10 +23,38 @@ pub struct Model {
     pub qk_norm: bool,
     /// The base of the rotary embedding; none for 10,000.
     pub rope_base: Option<u32>,
+    /// How a mixture of experts chooses its experts; none if that is unknown.
+    pub router: Option<Router>,
     /// Parameters, billions, as published.
     pub params_b: f64,
     /// Active parameters per token, billions, as published.
     pub active_b: f64,
+}
+
+/// How a mixture of experts chooses the experts of a token.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Router {
+    /// What becomes of an expert's score.
+    pub score: RouterScore,
+    /// Groups of experts, and how many of them a token may use; none if it may use all.
+    pub groups: Option<[u32; 2]>,
+    /// The factor of the chosen experts' scores; none for 1.
+    pub scaling: Option<f64>,
+    /// Whether a bias, adjusted after each step, balances the experts.
+    pub has_bias: bool,
+    /// The coefficient of the auxiliary loss over each sequence; none if the model's loss is another one.
+    pub sequence_loss: Option<f64>,
+}
+
+/// How a router turns scores into weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RouterScore {
+    /// The sigmoid of each score.
+    Sigmoid,
+    /// The softmax over all experts, before the choice.
+    Softmax,
+    /// The softmax over the chosen experts.
+    SoftmaxOfChosen,
 }
 
 /// Numbers of parameters. As text: `8.03B parameters`, or `235B parameters, 22.1B active` for a mixture of experts.
@@ -98,6 +126,7 @@ impl FromRow for Model {
             seq_len: row.value("seq_len")?,
             qk_norm: row.optional::<u8>("qk_norm")? == Some(1),
             rope_base: row.optional("rope_base")?.filter(|base| *base > 0),
+            router: router(row)?,
             params_b: row.number("params_b")?,
             active_b: row.number("active_b")?,
         })
@@ -139,6 +168,24 @@ fn moe(row: &Row<'_>) -> Result<Option<Moe>, DataError> {
         shared_ffn: row.optional("shared_ffn")?.unwrap_or(0),
         latent: row.optional("moe_latent")?,
         gated: gated(row)?,
+    }))
+}
+
+fn router(row: &Row<'_>) -> Result<Option<Router>, DataError> {
+    let score = match row.text("router_score")? {
+        "" => return Ok(None),
+        "sigmoid" => RouterScore::Sigmoid,
+        "softmax" => RouterScore::Softmax,
+        "softmax-chosen" => RouterScore::SoftmaxOfChosen,
+        other => return Err(row.error(format!("\"{other}\" in the column router_score is unknown"))),
+    };
+    let groups = row.optional("router_groups")?.zip(row.optional("router_group_top_k")?);
+    Ok(Some(Router {
+        score,
+        groups: groups.map(<[u32; 2]>::from),
+        scaling: row.optional_number("router_scaling")?,
+        has_bias: row.optional::<u8>("router_bias")? == Some(1),
+        sequence_loss: row.optional_number("router_seq_aux")?,
     }))
 }
 

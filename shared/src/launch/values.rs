@@ -53,6 +53,13 @@ impl FromStr for TimeLimit {
 }
 
 impl TimeLimit {
+    /// Returns a limit of at least that many seconds, in whole multiples of five minutes, and of at most 9,999 days.
+    pub fn covering(seconds: f64) -> TimeLimit {
+        const ROUNDED: f64 = 300.0;
+        let seconds = (libm::ceil(seconds / ROUNDED) * ROUNDED).clamp(ROUNDED, 9_999.0 * 86_400.0);
+        TimeLimit { seconds: seconds as u32 }
+    }
+
     /// Returns the limit in seconds.
     pub fn seconds(self) -> u32 {
         self.seconds
@@ -362,6 +369,21 @@ mod tests {
         assert_eq!(params, ["nodelist=node001,node002", "constraint=gpu&memory", "exclusive"]);
         for text in ["=x", "a b=c", "account=me", "qos=a;qos=b", "qos=a\nb"] {
             assert!(text.parse::<SlurmParams>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_time_limit_covers_a_duration() {
+        for (seconds, limit) in [
+            (1.0, "00:05:00"),
+            (300.0, "00:05:00"),
+            (301.0, "00:10:00"),
+            (90_000.0, "1-01:00:00"),
+            (f64::INFINITY, "9999-00:00:00"),
+        ] {
+            let covering = TimeLimit::covering(seconds);
+            assert_eq!(covering.to_string(), limit, "{seconds}");
+            assert_eq!(limit.parse::<TimeLimit>().unwrap(), covering);
         }
     }
 

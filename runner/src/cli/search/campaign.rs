@@ -2,17 +2,19 @@
 
 use super::found::SearchedGpu;
 use crate::cli::{Failure, note};
+use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
 use trainplan_shared::campaign::{Campaign, Name, Run, Settings};
 use trainplan_shared::estimate::{MemoryEstimate, MemoryVerdict};
 use trainplan_shared::field::Field;
-use trainplan_shared::launch::{LaunchOptions, ScriptSoftware, Style, launch};
+use trainplan_shared::launch::{LaunchOptions, ScriptSoftware, Style, TimeLimit, launch};
 use trainplan_shared::problem::{Problem, one_of};
 use trainplan_shared::question::PlannedRun;
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::result::Scoring;
+use trainplan_shared::search::Candidate;
 use trainplan_shared::spec::Spec;
 use trainplan_shared::stack::Software;
 use trainplan_shared::units::significant;
@@ -23,7 +25,8 @@ fn head(steps: u32) -> String {
     format!(
         "\
 # The best layouts of a search. Each run trains {steps} steps on synthetic data and measures its step time.
-# Steps {scored} are scored: a run needs those, and max-steps sets how many it makes.
+# Steps {scored} are scored: a run needs those, and max-steps sets how many it makes. A run's time-limit is half an hour to start, and
+# its steps at the slow end of the prediction.
 # Run it with: trainplan run THIS_FILE
 "
     )
@@ -45,33 +48,56 @@ fn existing(file: &Path) -> Failure {
     }
 }
 
-/// Writes the campaign, with the best layouts of each GPU type in turn, at most as many as are listed.
-pub(super) fn write(file: &Path, cluster: Name, found: &[SearchedGpu<'_>]) -> Result<(), Failure> {
+/// How many layouts a search ranks for each that a campaign measures. Most layouts have fewer than ten variants that differ in the
+/// chunks of a stage or the division of layers only.
+pub(super) const RANKED_PER_RUN: usize = 12;
+
+/// The layouts of a GPU type in the order in which a campaign measures them: each layout once, in its best variant, then the other
+/// variants.
+fn without_variants(layouts: &[PlannedRun]) -> Vec<&PlannedRun> {
+    let key = |run: &PlannedRun| Candidate { vp: 1, counted: false, ..run.layout.candidate };
+    let mut seen = BTreeSet::new();
+    let (mut first, variants): (Vec<_>, Vec<_>) = layouts.iter().partition(|run| seen.insert(key(run)));
+    first.extend(variants);
+    first
+}
+
+/// Writes the campaign, with the best layouts of each GPU type in turn, at most as many as are listed, and the published layout of each
+/// type. `ranked` has more layouts of each type than are listed.
+pub(super) fn write(
+    file: &Path,
+    cluster: Name,
+    found: &[SearchedGpu<'_>],
+    ranked: &[Vec<PlannedRun>],
+) -> Result<(), Failure> {
     let Some(first) = found.first() else { return Ok(()) };
-    let mut runs: Vec<Run> = Vec::new();
-    let mut types: Vec<&str> = Vec::new();
-    let mut scripts: Vec<ScriptSoftware> = Vec::new();
-    let mut steps = 0;
-    'all: for place in 0..first.top {
-        for found in found.iter().filter(|found| found.answer.best().is_some()) {
-            if runs.len() == first.top {
+    let mut measured = MeasuringRuns::default();
+    let of_types: Vec<_> = found
+        .iter()
+        .zip(ranked)
+        .filter(|(found, _)| found.answer.best().is_some())
+        .map(|(found, ranked)| (found, without_variants(ranked)))
+        .collect();
+    let most = ranked.iter().map(Vec::len).max().unwrap_or_default();
+    'all: for place in 0..most {
+        for (found, layouts) in &of_types {
+            if measured.runs.len() == first.top {
                 break 'all;
             }
-            let Some(plan) = found.answer.layouts.get(place) else { continue };
-            match run(found, plan, place + 1) {
-                Ok(MeasuringRun { run, script, steps: own }) => {
-                    steps = own;
-                    scripts.push(script);
-                    types.push(&found.offer.gpu.id);
-                    runs.push(run);
-                }
-                Err(problems) => {
-                    let why: Vec<String> = problems.iter().map(ToString::to_string).collect();
-                    note(&format!("{} can't be launched: {}", plan.layout.candidate, why.join(" ")));
-                }
+            if let Some(plan) = layouts.get(place) {
+                measured.add(found, plan, &(place + 1).to_string());
             }
         }
     }
+    for (found, _) in &of_types {
+        if let Some((recipe, plan)) = &found.answer.published
+            && !measured.has(found, plan)
+        {
+            note(&format!("the campaign also measures the published layout of {}", recipe.id));
+            measured.add(found, plan, "published");
+        }
+    }
+    let MeasuringRuns { runs, mut types, scripts, steps, .. } = measured;
     if runs.is_empty() {
         note(&format!("{} was not written: no layout can be launched", file.display()));
         return Ok(());
@@ -133,6 +159,47 @@ fn compare_software(predicted: Software, scripts: &[ScriptSoftware]) {
     ));
 }
 
+/// The runs of a campaign in the making.
+#[derive(Default)]
+struct MeasuringRuns<'a> {
+    runs: Vec<Run>,
+    /// The GPU types of the runs.
+    types: Vec<&'a str>,
+    /// What each run measures.
+    plans: Vec<&'a PlannedRun>,
+    /// The software of the scripts.
+    scripts: Vec<ScriptSoftware>,
+    /// The steps that a run makes.
+    steps: u32,
+}
+
+impl<'a> MeasuringRuns<'a> {
+    /// Adds the run of a plan, or says why it can't be launched.
+    fn add(&mut self, found: &SearchedGpu<'a>, plan: &'a PlannedRun, name: &str) {
+        match run(found, plan, name) {
+            Ok(MeasuringRun { run, script, steps }) => {
+                self.steps = steps;
+                self.scripts.push(script);
+                self.types.push(&found.offer.gpu.id);
+                self.plans.push(plan);
+                self.runs.push(run);
+            }
+            Err(problems) => {
+                let why: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                note(&format!("{} can't be launched: {}", plan.layout.candidate, why.join(" ")));
+            }
+        }
+    }
+
+    /// Returns whether a run measures the same layout on the same GPU type.
+    fn has(&self, found: &SearchedGpu<'_>, plan: &PlannedRun) -> bool {
+        self.types
+            .iter()
+            .zip(&self.plans)
+            .any(|(gpu, other)| *gpu == found.offer.gpu.id && other.layout.candidate == plan.layout.candidate)
+    }
+}
+
 /// A run that measures a plan.
 struct MeasuringRun {
     run: Run,
@@ -142,9 +209,12 @@ struct MeasuringRun {
     steps: u32,
 }
 
+/// Seconds from a job's start to its first step: the container, the model and the first compilations.
+const START_UP_S: f64 = 1800.0;
+
 /// Returns the run that measures a plan. If the software of its script differs noticeably from what the search
 /// predicted, the run names it, and is predicted as its script runs.
-fn run(found: &SearchedGpu<'_>, plan: &PlannedRun, rank: usize) -> Result<MeasuringRun, Vec<Problem>> {
+fn run(found: &SearchedGpu<'_>, plan: &PlannedRun, place: &str) -> Result<MeasuringRun, Vec<Problem>> {
     // Tokens are of the whole run, not of the measurement.
     let spec = plan.spec(found.question, found.offer).with(Field::Tokens, "");
     let mut spec: Spec = spec.with(Field::Style, Style::MegatronLm.to_string());
@@ -159,13 +229,16 @@ fn run(found: &SearchedGpu<'_>, plan: &PlannedRun, rank: usize) -> Result<Measur
         scenario = spec.scenario()?;
     }
     let steps = launch(&scenario, &LaunchOptions::from_spec(&spec)?)?.steps;
+    let slowest_s = plan.layout.step_time_s.high * script.slowdown.max(1.0);
+    let limit = TimeLimit::covering(START_UP_S + f64::from(steps) * slowest_s);
+    let spec = spec.with(Field::TimeLimit, limit.to_string());
     if MemoryEstimate::of(&scenario.inputs()).verdict() == MemoryVerdict::DoesNotFit {
         let message = format!("It does not fit in memory with {}.", script.software.title());
         return Err(vec![Problem::new(Field::Stack, script.software, message)]);
     }
     let layout = &plan.layout.candidate;
     let text = format!(
-        "{}-{}-{}-tp{}-pp{}-{rank}",
+        "{}-{}-{}-tp{}-pp{}-{place}",
         found.offer.gpu.id, plan.gpus, layout.dtype, layout.tp, layout.pp
     );
     let settings = Settings { spec, ..Settings::default() };

@@ -68,8 +68,8 @@ pub(super) struct Args {
     /// Layouts to list for each GPU type, at most 100 [default: 5 in a table or Markdown, otherwise 10]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(MOST)), help_heading = "Result")]
     top: Option<u8>,
-    /// Write the best layouts (at most --top in total, across all GPU types) to a campaign file, so that you
-    /// can measure them with `trainplan run`
+    /// Write the best layouts (at most --top in total, across all GPU types) and the published ones to a campaign
+    /// file, so that you can measure them with `trainplan run`
     #[arg(long, value_name = "FILE", requires = "cluster", help_heading = "Result")]
     campaign: Option<PathBuf>,
     /// Cluster of the campaign, from your clusters.toml
@@ -136,7 +136,10 @@ impl Args {
             SearchFormat::Markdown => markdown::print(&question, &found)?,
         }
         if let (Some(file), Some(cluster)) = (self.campaign, self.cluster) {
-            campaign::write(&file, cluster, &found)?;
+            let most = usize::from(top) * campaign::RANKED_PER_RUN;
+            let rank = |offer| Survey::new(&question, offer).listing(most).finish().layouts;
+            let ranked: Vec<Vec<PlannedRun>> = question.offers.iter().map(rank).collect();
+            campaign::write(&file, cluster, &found, &ranked)?;
         }
         if answers.iter().all(|answer| answer.best().is_none()) { Err(Failure::NoPlan) } else { Ok(()) }
     }

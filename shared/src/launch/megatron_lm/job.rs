@@ -8,6 +8,7 @@ use crate::launch::options::LaunchOptions;
 use crate::launch::plan::{LaunchWarning, WarningTopic};
 use crate::launch::word::ShellWord;
 use crate::message::Message;
+use crate::options::TrainingOptions;
 use crate::problem::Problem;
 use crate::scenario::Scenario;
 use crate::stack::Software;
@@ -30,6 +31,8 @@ pub(super) struct MegatronJob<'a> {
     pub(super) software: Software,
     /// The experiment's name, which the log parser reads.
     pub(super) name: String,
+    /// GPUs of a node.
+    pub(super) of_node: u32,
     /// GPUs used per node, each with a process.
     pub(super) per_node: u32,
     /// Whether these are all GPUs of the node.
@@ -41,6 +44,8 @@ pub(super) struct MegatronJob<'a> {
     pub(super) groups: Vec<FlagGroup>,
     /// Variables in the order in which the script exports them.
     pub(super) env: Vec<(String, ShellWord)>,
+    /// What the program needs in addition to PyTorch and Transformer Engine.
+    pub(super) requires: Vec<&'static str>,
     /// Variables that must not reach the run.
     pub(super) unset: Vec<&'static str>,
     pub(super) warnings: Vec<LaunchWarning>,
@@ -65,14 +70,16 @@ impl<'a> MegatronJob<'a> {
         MegatronJob {
             scenario,
             options,
-            software: software(scenario, of_node),
+            software: software(scenario, options),
             name: name::experiment(scenario),
+            of_node,
             per_node,
             whole_nodes: per_node == of_node,
             nodes: gpus / per_node,
             steps: options.max_steps.unwrap_or(STEPS),
             groups: Vec::new(),
             env: Vec::new(),
+            requires: Vec::new(),
             unset: Vec::new(),
             warnings: Vec::new(),
             problems: Vec::new(),
@@ -108,6 +115,13 @@ impl<'a> MegatronJob<'a> {
         self.env.push((name.to_string(), value));
     }
 
+    /// Exports a variable that the user may set otherwise.
+    pub(super) fn export_default(&mut self, name: &str, value: impl Display) {
+        if self.options.env.iter().all(|(given, _)| given != name) {
+            self.export(name, ShellWord::of(value));
+        }
+    }
+
     /// Returns the variable that must be set where the script runs, if any.
     pub(super) fn needs(&self) -> Option<&'static str> {
         self.options.install_path.is_none().then_some(ROOT)
@@ -132,6 +146,11 @@ impl<'a> MegatronJob<'a> {
             }
             self.export(name, value.clone());
         }
+    }
+
+    /// Returns the options of the training that the script runs.
+    pub(super) fn training(&self) -> TrainingOptions {
+        TrainingOptions { software: self.software, ..self.scenario.options }
     }
 
     /// Returns whether the GPUs are Blackwell or later.

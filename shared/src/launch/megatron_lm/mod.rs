@@ -4,6 +4,8 @@
 //! their flags, or a problem. The flags and their values are those of Megatron-LM's `arguments.py`.
 //! `megatron_lm_flags.csv` lists them with their source, and a test checks every emitted flag against it.
 
+mod experts;
+mod graphs;
 mod job;
 mod model;
 mod name;
@@ -41,6 +43,7 @@ pub(super) fn launch(scenario: &Scenario, options: &LaunchOptions) -> Result<Lau
     model::apply(&mut job);
     parallel::apply(&mut job);
     precision::apply(&mut job);
+    graphs::apply(&mut job);
     training::apply(&mut job);
     job.take_environment();
     if !job.problems.is_empty() {
@@ -83,6 +86,11 @@ fn compare_software(job: &mut MegatronJob) {
         text += &format!(": expect steps about {ratio} times as long as estimated");
     }
     text += ".";
+    let wants_graphs = job.scenario.options.uses_cuda_graphs(&job.scenario.architecture);
+    let obstacle = graphs::obstacle(job.scenario, job.options, script.software.properties());
+    if let Some(why) = obstacle.filter(|_| wants_graphs && !script.is_other()) {
+        text += &format!(" CUDA graphs are off because {why}.");
+    }
     let more = script.more_bytes / f64::from(1 << 30);
     if more.abs() >= 0.1 {
         let amount = significant(more.abs(), 2);

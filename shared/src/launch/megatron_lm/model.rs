@@ -1,8 +1,10 @@
 //! The model: its widths and counts as Megatron-LM's flags.
 
+use super::experts;
 use super::job::MegatronJob;
 use super::pattern::{interleave, list};
 use crate::architecture::{Architecture, Attention, AttentionKind, Mamba, Mlp, Moe};
+use crate::catalog::RouterScore;
 use crate::field::Field;
 use crate::launch::word::ShellWord;
 use crate::message;
@@ -35,7 +37,7 @@ pub(super) fn apply(job: &mut MegatronJob) {
     }
     vocabulary(job, architecture.vocab);
     if let Some(moe) = &architecture.moe {
-        experts(job, moe, architecture);
+        mixture(job, moe, architecture);
     }
     if let Some(mamba) = &architecture.mamba {
         hybrid(job, mamba, architecture);
@@ -150,7 +152,7 @@ fn vocabulary(job: &mut MegatronJob, vocab: u32) {
     }
 }
 
-fn experts(job: &mut MegatronJob, moe: &Moe, architecture: &Architecture) {
+fn mixture(job: &mut MegatronJob, moe: &Moe, architecture: &Architecture) {
     job.group("Experts");
     job.set("--num-experts", moe.experts);
     job.set("--moe-router-topk", moe.top_k);
@@ -184,14 +186,59 @@ fn experts(job: &mut MegatronJob, moe: &Moe, architecture: &Architecture) {
     }
     job.flag("--moe-grouped-gemm");
     job.flag("--moe-permute-fusion");
-    job.set("--moe-token-dispatcher-type", "alltoall");
-    job.set("--moe-router-load-balancing-type", "aux_loss");
-    job.set("--moe-aux-loss-coeff", "1e-2");
+    router(job, moe);
+    experts::dispatch(job);
     job.flag("--moe-router-force-load-balancing");
     job.warn(
         "Routing is forced to be balanced, because an untrained router overloads experts.",
         "Remove --moe-router-force-load-balancing from the script for real training.",
     );
+}
+
+/// How a token's experts are chosen and weighed. Megatron-LM's default is the softmax over the chosen experts.
+fn router(job: &mut MegatronJob, moe: &Moe) {
+    let router = job.scenario.model.router;
+    let score = router.map_or(RouterScore::SoftmaxOfChosen, |router| router.score);
+    match score {
+        RouterScore::Sigmoid => job.set("--moe-router-score-function", "sigmoid"),
+        RouterScore::Softmax => job.flag("--moe-router-pre-softmax"),
+        // transformer_config.py refuses a softmax over a single expert, which has no gradient.
+        RouterScore::SoftmaxOfChosen if moe.top_k == 1 => job.flag("--moe-router-pre-softmax"),
+        RouterScore::SoftmaxOfChosen => {}
+    }
+    // As in NVIDIA's scripts for DeepSeek-V3. DeepEP and HybridEP take weights in FP32 only.
+    if score == RouterScore::Sigmoid || experts::dispatcher(job).is_some() {
+        job.set("--moe-router-dtype", "fp32");
+    }
+    if let Some([groups, chosen]) = router.and_then(|router| router.groups) {
+        job.set("--moe-router-num-groups", groups);
+        job.set("--moe-router-group-topk", chosen);
+    }
+    if let Some(scaling) = router.and_then(|router| router.scaling) {
+        job.set("--moe-router-topk-scaling-factor", scaling);
+    }
+    // transformer_config.py allows the bias only with a sigmoid.
+    if router.is_some_and(|router| router.has_bias) && score == RouterScore::Sigmoid {
+        job.flag("--moe-router-enable-expert-bias");
+        job.set("--moe-router-bias-update-rate", "1e-3");
+    }
+    match router.and_then(|router| router.sequence_loss) {
+        Some(coefficient) => {
+            job.set("--moe-router-load-balancing-type", "seq_aux_loss");
+            job.set("--moe-aux-loss-coeff", coefficient);
+        }
+        None => {
+            job.set("--moe-router-load-balancing-type", "aux_loss");
+            job.set("--moe-aux-loss-coeff", "1e-2");
+        }
+    }
+    if router.is_none() {
+        job.warn(
+            "How the model's router scores experts, and whether it chooses them in groups, is unknown. The script uses a \
+             softmax without groups.",
+            "If the model differs, add --moe-router-score-function and its companions to the script.",
+        );
+    }
 }
 
 fn hybrid(job: &mut MegatronJob, mamba: &Mamba, architecture: &Architecture) {

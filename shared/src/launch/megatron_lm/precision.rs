@@ -6,15 +6,28 @@ use crate::field::Field;
 use crate::message;
 use crate::message::Setting;
 use crate::precision::Dtype;
+use crate::scenario::Scenario;
 use crate::stack::WeightStorage;
+
+/// Returns the number format of a scenario's script. "FP8" alone is that of the recipe's release, otherwise current scaling.
+pub(super) fn format(scenario: &Scenario) -> Dtype {
+    match (scenario.dtype, scenario.recipe) {
+        (Dtype::Fp8, Some(recipe)) => recipe.id.release.contract().fp8.runs,
+        (Dtype::Fp8, None) => Dtype::Fp8Current,
+        (dtype, _) => dtype,
+    }
+}
 
 pub(super) fn apply(job: &mut MegatronJob) {
     job.group("Precision");
     job.flag("--bf16");
-    let dtype = match job.scenario.dtype {
-        Dtype::Fp8 => of_recipe(job),
-        dtype => dtype,
-    };
+    let dtype = format(job.scenario);
+    if job.scenario.dtype == Dtype::Fp8 && job.scenario.recipe.is_none() {
+        job.warn(
+            "\"FP8\" is ambiguous without a recipe; per-tensor current scaling is used.",
+            message!["Set ", Field::Dtype, " to fp8-current, fp8-delayed, fp8-block or mxfp8."],
+        );
+    }
     match dtype {
         Dtype::Bf16 => {}
         Dtype::Nvfp4 => {
@@ -74,20 +87,6 @@ fn gradients(job: &mut MegatronJob, dtype: Dtype) {
     if dtype == Dtype::Bf16 && optimizer <= NARROW_OPTIMIZER {
         // Stores only those bits of the FP32 weights that the BF16 weights lack.
         job.flag("--use-precision-aware-optimizer");
-    }
-}
-
-/// The scaling of a recipe's FP8, which its release defines.
-fn of_recipe(job: &mut MegatronJob) -> Dtype {
-    match job.scenario.recipe.map(|recipe| recipe.id.release) {
-        Some(release) => release.contract().fp8.runs,
-        None => {
-            job.warn(
-                "\"FP8\" is ambiguous without a recipe; per-tensor current scaling is used.",
-                message!["Set ", Field::Dtype, " to fp8-current, fp8-delayed, fp8-block or mxfp8."],
-            );
-            Dtype::Fp8Current
-        }
     }
 }
 

@@ -60,6 +60,9 @@ pub(super) fn lines(job: &MegatronJob) -> Vec<String> {
             None => format!("--gpus-per-node={}", job.per_node),
         },
     ];
+    if let Some(nodes) = segment(job).filter(|_| !given("segment")) {
+        lines.push(format!("--segment={nodes}"));
+    }
     // A job with all GPUs of a node also gets all cores and memory.
     if job.whole_nodes {
         let whole = [("exclusive", "--exclusive"), ("mem", "--mem=0")];
@@ -73,6 +76,25 @@ pub(super) fn lines(job: &MegatronJob) -> Vec<String> {
     }
     lines.extend(options.slurm_params.iter().map(|param| format!("--{param}")));
     lines.iter().map(|line| quote(line)).collect()
+}
+
+/// Nodes of an NVLink domain that jobs use where they can, of the 18 of an NVL72: NVIDIA's recipes leave two to spare.
+const USUAL_SEGMENT: u32 = 16;
+
+/// Returns how many nodes Slurm must place in one NVLink domain, where a domain has several nodes. Slurm requires a divisor of
+/// the job's nodes. None if there is no useful one.
+fn segment(job: &MegatronJob) -> Option<u32> {
+    let (gpu, layout) = (&job.scenario.gpu, &job.scenario.layout);
+    let of_domain = gpu.nvlink_domain / job.per_node.max(1);
+    if of_domain < 2 || job.nodes < 2 {
+        return None;
+    }
+    // Nodes of the largest group that exchanges most over NVLink. It must not be divided between domains.
+    let group = (layout.ep() * layout.expert_tp()).max(layout.tp()).div_ceil(job.per_node.max(1));
+    let divisors = || (2..=of_domain.min(job.nodes)).filter(|nodes| job.nodes.is_multiple_of(*nodes));
+    let whole = divisors().filter(|nodes| nodes.is_multiple_of(group));
+    let usual = whole.clone().find(|nodes| *nodes == USUAL_SEGMENT);
+    usual.or(whole.max()).or(divisors().max())
 }
 
 /// Returns the options of `srun` for the container, if any.

@@ -1,5 +1,7 @@
 //! The software that a script runs: what was planned, without what Megatron-LM's flags can't turn on.
 
+use super::experts::{self, Dispatcher};
+use super::{graphs, precision};
 use crate::architecture::AttentionKind;
 use crate::estimate::{Breakdown, Constants, Inputs, MemoryEstimate};
 use crate::launch::options::LaunchOptions;
@@ -26,9 +28,8 @@ pub struct ScriptSoftware {
 impl ScriptSoftware {
     /// Returns the software that the script of a scenario runs.
     pub fn of(scenario: &Scenario, options: &LaunchOptions) -> ScriptSoftware {
-        let per_node = options.gpus_per_node.unwrap_or(scenario.gpu.gpus_per_node).max(1);
         let planned = scenario.options.software;
-        let software = software(scenario, per_node);
+        let software = software(scenario, options);
         if software == planned {
             return ScriptSoftware { software, slowdown: 1.0, more_bytes: 0.0, planned };
         }
@@ -77,7 +78,8 @@ impl ScriptSoftware {
 }
 
 /// Returns the software that the script of a scenario runs. Only properties that matter for the scenario change.
-pub(super) fn software(scenario: &Scenario, per_node: u32) -> Software {
+pub(super) fn software(scenario: &Scenario, options: &LaunchOptions) -> Software {
+    let per_node = options.gpus_per_node.unwrap_or(scenario.gpu.gpus_per_node).max(1);
     let (planned, layout) = (scenario.options.software, &scenario.layout);
     let wanted = planned.properties();
     // Software without Megatron-Core has nothing else that flags can turn on.
@@ -93,17 +95,19 @@ pub(super) fn software(scenario: &Scenario, per_node: u32) -> Software {
     if layout.tp() > 1 && !can_overlap_tp(scenario, per_node) {
         own.overlaps_tp = false;
     }
-    if own.cuda_graphs == CudaGraphs::All || scenario.architecture.moe.is_none() {
-        own.cuda_graphs = CudaGraphs::None;
-    }
     if scenario.architecture.moe.is_some() {
         if own.experts == ExpertKernels::Fused {
             own.experts = ExpertKernels::Separate;
         }
         if layout.ep() > 1 {
-            own.sends_once_per_domain = false;
-            own.hides_experts &= layout.vp() == 1;
+            own.sends_once_per_domain &= Dispatcher::of(scenario, per_node).is_some();
+            own.hides_experts &= layout.vp() == 1 || experts::can_hide(scenario);
         }
+    }
+    let is_graphed = TrainingOptions { software: Software::new(base, own), ..scenario.options }
+        .uses_cuda_graphs(&scenario.architecture);
+    if is_graphed && graphs::obstacle(scenario, options, &own).is_some() {
+        own.cuda_graphs = CudaGraphs::None;
     }
     if own.weights != WeightStorage::Alone {
         own.weights = WeightStorage::Beside;
@@ -120,12 +124,29 @@ pub(super) const NARROW_GRADIENT: f64 = 2.0;
 pub(super) const NARROW_OPTIMIZER: f64 = 10.0;
 
 /// Returns whether Megatron-LM can overlap tensor-parallel communication with matrix multiplications: in dense layers, within
-/// a node, and in the formats that every Transformer Engine since 2.0 supports.
+/// a node, and in the formats for which Transformer Engine tests that (tests/pytorch/distributed/test_comm_gemm_overlap.py).
 fn can_overlap_tp(scenario: &Scenario, per_node: u32) -> bool {
     let architecture = &scenario.architecture;
     let is_plain = matches!(architecture.attention.kind, AttentionKind::Gqa { .. })
         && architecture.moe.is_none()
         && architecture.mamba.is_none();
-    let format = matches!(scenario.dtype, Dtype::Bf16 | Dtype::Fp8Delayed);
+    let format = match precision::format(scenario) {
+        Dtype::Bf16 | Dtype::Fp8Delayed | Dtype::Fp8Current => true,
+        Dtype::Mxfp8 => has_aligned_blocks(scenario),
+        Dtype::Fp8 | Dtype::Fp8Block | Dtype::Nvfp4 => false,
+    };
     scenario.layout.tp() <= per_node && is_plain && format && !scenario.options.fsdp
+}
+
+/// Returns whether the matrices of a tensor-parallel rank have dimensions that are multiples of 128. Transformer Engine overlaps
+/// only such ones in MXFP8 (pull request 1711).
+fn has_aligned_blocks(scenario: &Scenario) -> bool {
+    let (layout, batch, architecture) = (&scenario.layout, &scenario.batch, &scenario.architecture);
+    let tp = layout.tp();
+    let AttentionKind::Gqa { kv_heads, head_dim } = architecture.attention.kind else { return false };
+    let tokens = batch.seq_len() / layout.cp() * batch.mbs();
+    let heads = architecture.attention.heads;
+    let ffn = architecture.mlp.as_ref().map_or(0, |mlp| mlp.ffn);
+    let divided = [tokens, (heads + 2 * kv_heads) * head_dim, heads * head_dim, ffn];
+    divided.into_iter().all(|size| size.is_multiple_of(128 * tp)) && architecture.hidden.is_multiple_of(128)
 }

@@ -6,6 +6,7 @@ use crate::launch::outputs::Outputs;
 use crate::launch::prepare::Instruction;
 use crate::launch::word::ShellWord;
 use crate::message;
+use crate::problem::all_of;
 
 /// Returns the files, relative to the directory that the job is submitted from.
 pub(super) fn outputs(job: &MegatronJob) -> Outputs {
@@ -56,11 +57,12 @@ fn checkout(job: &MegatronJob) -> Instruction {
 }
 
 fn software(job: &MegatronJob) -> Instruction {
-    let mamba = match job.scenario.architecture.mamba {
-        Some(_) => ", mamba-ssm and causal-conv1d",
-        None => "",
-    };
-    let what = format!("PyTorch and Transformer Engine{mamba}");
+    let mut needs = vec!["PyTorch", "Transformer Engine"];
+    if job.scenario.architecture.mamba.is_some() {
+        needs.extend(["mamba-ssm", "causal-conv1d"]);
+    }
+    needs.extend(&job.requires);
+    let what = all_of(&needs);
     match &job.options.container_image {
         Some(image) => Instruction::new(
             "Check the container",
