@@ -108,7 +108,7 @@ impl SearchSpace<'_> {
     pub fn with_measured_software(&self, candidate: &Candidate, gpus: u32) -> Option<(Stack, RankedLayout)> {
         let anchors = Anchors::embedded();
         let software = self.with_inputs(candidate, gpus, |inputs| anchors.measured_with(inputs))??;
-        let options = TrainingOptions { software: software.into(), ..self.options.clone() };
+        let options = TrainingOptions { software: software.into(), ..self.options };
         let space = SearchSpace { options, ..self.clone() };
         let layout =
             space.with_unchecked_inputs(candidate, gpus, |inputs| space.predict(candidate, inputs))?;

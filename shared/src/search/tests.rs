@@ -77,7 +77,7 @@ fn equals_brute_force(space: SearchSpace<'static>, gpus: u32, most: usize) {
         let (step_time_s, confidence) = (estimate.step_time_s, estimate.evidence.confidence());
         expected.push(RankedLayout { candidate: *candidate, step_time_s, confidence, memory });
     }
-    let least_s = expected.iter().map(|layout| layout.counted_s()).fold(f64::INFINITY, f64::min);
+    let least_s = expected.iter().map(super::rank::RankedLayout::counted_s).fold(f64::INFINITY, f64::min);
     let fitting = expected.len() as u64;
     expected.sort_by(|one, other| one.compare(other, least_s));
     expected.truncate(most);

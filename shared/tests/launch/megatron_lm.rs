@@ -344,7 +344,7 @@ fn nodes_of_an_nvlink_domain_are_segments() {
         let lines = directives(&of(text));
         let lines = lines.iter().filter_map(|line| line.strip_prefix("--segment=")).collect::<Vec<_>>();
         assert!(lines.len() < 2, "{lines:?}");
-        lines.first().map(|nodes| nodes.to_string())
+        lines.first().map(ToString::to_string)
     };
     let dense = |gpus: u32| segment(&format!("model=llama3.1-70b gpu=gb200 gpus={gpus} gbs={gpus} tp=4"));
     for (gpus, nodes) in

@@ -150,7 +150,7 @@ impl Findings {
     pub(super) fn as_measured_days(&self, offer: &OfferFindings) -> Option<f64> {
         let found = offer.answer.as_ref()?.plan.as_ref()?;
         let ratio = self.best_measured(offer)?.exceeded(found.tokens_per_s_per_gpu);
-        (ratio >= 1.0 + WORTH_A_WARNING).then(|| found.days.mid * ratio)
+        (ratio >= 1.0 + WORTH_A_WARNING).then_some(found.days.mid * ratio)
     }
 
     /// Returns the goal of the question.
