@@ -118,6 +118,10 @@ fields! {
     Recompute "recompute" "rc" "Recompute" Scenario Text "WHICH"
         "Activations to recompute in the backward pass instead of storing them"
         "Activations to recompute in the backward pass: none, selective or full",
+    RecomputeModules "recompute-modules" "rcm" "Recompute modules" Scenario Text "LIST"
+        "Parts of each layer to recompute as well, as in Megatron's --recompute-modules: mlp, moe_act, layernorm, …"
+        "Parts of each layer to recompute, separated by commas: mlp, mla_up_proj, layernorm, moe_act, shared_experts \
+         or moe, as in Megatron's --recompute-modules [default: none]",
     Fsdp "fsdp" "fsdp" "FSDP" Scenario Switch "on|off"
         "Fully sharded data parallel: weights and gradients are sharded as well as the optimizer"
         "Shard weights, gradients and optimizer over the data-parallel GPUs (FSDP)",

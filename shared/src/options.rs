@@ -1,9 +1,15 @@
 //! Training options: recomputation, sharding, overlap and the software.
 
-use crate::architecture::Architecture;
+use crate::architecture::{Architecture, AttentionKind};
 use crate::choices::choices;
 use crate::cluster_factors::ClusterFactors;
+use crate::field::Field;
+use crate::message;
+use crate::message::Setting;
+use crate::problem::Problem;
 use crate::stack::{CudaGraphs, Software};
+use std::fmt;
+use std::str::FromStr;
 
 /// The options of a training run other than layout and batch.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -94,6 +100,80 @@ pub struct Modules {
     pub shared_experts: bool,
     /// The routed MLP as a whole.
     pub moe: bool,
+}
+
+impl Modules {
+    /// Megatron's names of the parts.
+    pub const NAMES: [&str; 6] = ["mlp", "mla_up_proj", "layernorm", "moe_act", "shared_experts", "moe"];
+
+    /// Returns the names of the parts that are recomputed.
+    pub fn names(&self) -> Vec<&'static str> {
+        let Modules { mlp, mla_up_proj, layernorm, moe_act, shared_experts, moe } = *self;
+        let on = [mlp, mla_up_proj, layernorm, moe_act, shared_experts, moe];
+        Self::NAMES.into_iter().zip(on).filter_map(|(name, on)| on.then_some(name)).collect()
+    }
+
+    /// Returns the problem of recomputing these parts of a model, if there is one.
+    pub(crate) fn problem(&self, architecture: &Architecture, recompute: Recompute) -> Option<Problem> {
+        let lacks_experts = architecture.moe.is_none();
+        let lacks_shared = architecture.moe.as_ref().is_none_or(|moe| moe.shared_ffn == 0);
+        let lacks_latent = !matches!(architecture.attention.kind, AttentionKind::Mla { .. });
+        let refuse = |given: &str, why: &str| {
+            let message = message![Setting::new(Field::RecomputeModules, given), format!(" {why}.")];
+            Some(Problem::new(Field::RecomputeModules, given, message))
+        };
+        let faults = [
+            (
+                self.mlp && architecture.mlp.is_none(),
+                "mlp",
+                "needs layers with a dense MLP, and the model has none",
+            ),
+            (self.mla_up_proj && lacks_latent, "mla_up_proj", "needs multi-head latent attention"),
+            (self.moe_act && lacks_experts, "moe_act", "needs a mixture of experts"),
+            (self.shared_experts && lacks_shared, "shared_experts", "needs shared experts"),
+            (self.moe && lacks_experts, "moe", "needs a mixture of experts"),
+        ];
+        if let Some((_, name, why)) = faults.into_iter().find(|(is_fault, ..)| *is_fault) {
+            return refuse(name, why);
+        }
+        if *self != Modules::default() && recompute == Recompute::Full {
+            return refuse(
+                &self.to_string(),
+                "has no effect, because full recomputation includes every part",
+            );
+        }
+        None
+    }
+}
+
+impl fmt::Display for Modules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.names() {
+            [] => f.write_str("none"),
+            names => f.write_str(&names.join(",")),
+        }
+    }
+}
+
+impl FromStr for Modules {
+    type Err = Problem;
+
+    fn from_str(text: &str) -> Result<Modules, Problem> {
+        let mut modules = Modules::default();
+        for name in text.split([',', ' ']).map(str::trim).filter(|name| !name.is_empty() && *name != "none") {
+            let on = match name.to_ascii_lowercase().as_str() {
+                "mlp" => &mut modules.mlp,
+                "mla_up_proj" => &mut modules.mla_up_proj,
+                "layernorm" => &mut modules.layernorm,
+                "moe_act" => &mut modules.moe_act,
+                "shared_experts" => &mut modules.shared_experts,
+                "moe" => &mut modules.moe,
+                _ => return Err(Problem::unknown(Field::RecomputeModules, name, Self::NAMES)),
+            };
+            *on = true;
+        }
+        Ok(modules)
+    }
 }
 
 choices! {

@@ -85,6 +85,8 @@ impl Scenario {
             Field::Vp => layout.vp().to_string(),
             Field::PipelineSplit => layout.split().to_string(),
             Field::Recompute => options.recompute.to_string(),
+            Field::RecomputeModules if options.modules.names().is_empty() => return None,
+            Field::RecomputeModules => options.modules.to_string(),
             Field::Fsdp => on(options.fsdp).to_owned(),
             Field::Overlap => on(options.overlap).to_owned(),
             Field::Stack => options.software.to_string(),

@@ -8,7 +8,7 @@ use crate::catalog::Recipe;
 use crate::field::Field;
 use crate::message;
 use crate::message::Setting;
-use crate::options::TrainingOptions as Usual;
+use crate::options::{Modules, TrainingOptions as Usual};
 use crate::problem::Problem;
 use crate::releases::{BatchRule, Release, ScriptContract};
 use crate::scenario::Scenario;
@@ -112,6 +112,7 @@ impl Target {
         let switch = |on: bool| if on { "on" } else { "off" }.to_string();
         let values = [
             (Field::Recompute, chosen.recompute.to_string(), usual.recompute.to_string()),
+            (Field::RecomputeModules, chosen.modules.to_string(), Modules::default().to_string()),
             (Field::Fsdp, switch(chosen.fsdp), switch(usual.fsdp)),
             (Field::Overlap, switch(chosen.overlap), switch(usual.overlap)),
             (Field::Layers, scenario.architecture.layers.to_string(), self.recipe.layers.to_string()),

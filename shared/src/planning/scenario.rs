@@ -185,6 +185,7 @@ impl ScenarioReader<'_> {
                 return None;
             }
         };
+        self.problems.extend(options.modules.problem(&architecture, options.recompute));
         if convention == Convention::Recipe && recipe.is_none() {
             self.problems.push(Convention::needs_recipe());
         }
@@ -231,8 +232,10 @@ impl ScenarioReader<'_> {
             self.problems.push(problem);
             None
         });
+        let modules = self.value(Field::RecomputeModules, Some(default.modules)).unwrap_or_default();
         TrainingOptions {
             recompute,
+            modules,
             fsdp: self.switch(Field::Fsdp, default.fsdp),
             overlap: self.switch(Field::Overlap, default.overlap),
             software: self.value(Field::Stack, Some(software)).unwrap_or(software),

@@ -101,7 +101,7 @@ const EVERYTHING: [&str; 14] = [
     "recipe=nemotron4-340b/h100/fp8/256@25.12 recompute=selective",
     "recipe=nemotron-h-56b/h100/fp8/256@25.05",
     "model=deepseek-v3 gpu=gb200 gpus=256 dtype=mxfp8 pp=4 vp=4 ep=64 gbs=2048",
-    "model=deepseek-v2-lite gpu=h100 gpus=8 dtype=fp8-block gbs=64 ep=8 overlap=off",
+    "model=deepseek-v2-lite gpu=h100 gpus=8 dtype=fp8-block gbs=64 ep=8 overlap=off recompute-modules=mlp,shared_experts",
     "model=gpt-oss-20b gpu=h100 gpus=64 gbs=512 fsdp=yes dtype=fp8",
     "model=gpt3-175b gpu=gb200 gpus=64 gbs=512 tp=4 pp=8 vp=3 dtype=nvfp4",
     "model=llama3.1-70b gpu=h100 gpus=64 gbs=96 tp=4 pp=4 vp=5 dtype=fp8-current",
@@ -440,6 +440,31 @@ fn default_software() -> String {
     let spec = fields("model=llama3.1-8b gpu=h100 gpus=8 gbs=128").into_iter();
     let spec = spec.fold(Spec::default(), |spec, (field, text)| spec.with(field, text));
     spec.scenario().unwrap().options.software.to_string()
+}
+
+#[test]
+fn parts_of_a_layer_are_recomputed() {
+    let plan = "model=deepseek-v3 gpu=h100 gpus=256 gbs=256 ep=64";
+    let modules = |text: &str| value(&of(&format!("{plan} {text}")), "--recompute-modules");
+    assert_eq!(modules("recompute=selective"), None, "Megatron-LM's default");
+    assert_eq!(modules("recompute-modules=moe_act,mlp").as_deref(), Some("mlp moe_act"));
+    assert_eq!(
+        modules("recompute=selective recompute-modules=mla_up_proj").as_deref(),
+        Some("core_attn mla_up_proj")
+    );
+    let granularity = value(&of(&format!("{plan} recompute-modules=mlp")), "--recompute-granularity");
+    assert_eq!(granularity.as_deref(), Some("selective"));
+    for (text, says) in [
+        ("recompute-modules=attention", "Allowed"),
+        ("recompute-modules=mlp recompute=full", "has no effect"),
+        ("recompute-modules=moe_act dtype=fp8-delayed", "with delayed scaling"),
+    ] {
+        let problem = refused(&format!("{plan} {text}"));
+        assert_eq!(problem.field, Field::RecomputeModules);
+        assert!(problem.to_string().contains(says), "{problem}");
+    }
+    let dense = refused("model=llama3.1-8b gpu=h100 gpus=8 gbs=8 recompute-modules=moe_act");
+    assert!(dense.to_string().contains("needs a mixture of experts"), "{dense}");
 }
 
 #[test]

@@ -50,7 +50,12 @@ pub(super) fn can_hide(scenario: &Scenario) -> bool {
     let is_gpt = architecture.mamba.is_none() && architecture.mtp_layers <= 1;
     // Before Blackwell, tensor and context parallelism need one queue (CUDA_DEVICE_MAX_CONNECTIONS=1), and this overlap many.
     let has_queues = scenario.gpu.generation >= Generation::Blackwell || layout.tp() == 1 && layout.cp() == 1;
-    let keeps = scenario.options.recompute != Recompute::Full && !scenario.options.fsdp;
+    // Its schedule (fine_grained_callables.py) calls the parts of an MoE layer one by one, so that none is recomputed as a whole.
+    let modules = scenario.options.modules;
+    let keeps = scenario.options.recompute != Recompute::Full
+        && !modules.moe
+        && !modules.shared_experts
+        && !scenario.options.fsdp;
     is_interleaved && is_gpt && has_queues && keeps
 }
 

@@ -4,7 +4,7 @@ use super::job::MegatronJob;
 use super::precision;
 use crate::launch::options::LaunchOptions;
 use crate::launch::word::ShellWord;
-use crate::options::Recompute;
+use crate::options::{Modules, Recompute};
 use crate::precision::Dtype;
 use crate::scenario::Scenario;
 use crate::stack::StackProperties;
@@ -28,7 +28,10 @@ pub(super) fn obstacle(
 ) -> Option<&'static str> {
     let (layout, training) = (&scenario.layout, &scenario.options);
     [
-        (training.recompute != Recompute::None, "activations are recomputed"),
+        (
+            training.recompute != Recompute::None || training.modules != Modules::default(),
+            "activations are recomputed",
+        ),
         (training.fsdp, "Megatron-FSDP doesn't support them"),
         (
             training.overlap && own.overlaps_tp && layout.tp() > 1,

@@ -1,12 +1,14 @@
 //! Training: batch, steps, optimizer, data, recomputation, checkpoints, profile and trace.
 
 use super::job::MegatronJob;
+use super::precision::format;
 use crate::field::Field;
 use crate::launch::plan::given_fields;
 use crate::launch::word::ShellWord;
 use crate::message;
 use crate::message::Setting;
 use crate::options::Recompute;
+use crate::precision::Dtype;
 use crate::problem::Problem;
 
 pub(super) fn apply(job: &mut MegatronJob) {
@@ -44,15 +46,39 @@ pub(super) fn apply(job: &mut MegatronJob) {
 }
 
 fn recompute(job: &mut MegatronJob) {
-    match job.scenario.options.recompute {
-        Recompute::None => {}
-        Recompute::Selective => job.set("--recompute-granularity", "selective"),
+    let options = &job.scenario.options;
+    let mut modules = options.modules.names();
+    match options.recompute {
+        Recompute::None if modules.is_empty() => {}
+        Recompute::None => selective(job, modules),
+        // Megatron-LM's default is core_attn alone.
+        Recompute::Selective if modules.is_empty() => job.set("--recompute-granularity", "selective"),
+        Recompute::Selective => {
+            modules.insert(0, "core_attn");
+            selective(job, modules);
+        }
         Recompute::Full => {
             job.set("--recompute-granularity", "full");
             job.set("--recompute-method", "uniform");
             job.set("--recompute-num-layers", 1);
         }
     }
+}
+
+fn selective(job: &mut MegatronJob, modules: Vec<&'static str>) {
+    let recomputed = job.scenario.options.modules;
+    // transformer_config.py: "Delayed scaling does not support moe_act and layernorm recompute for fp8."
+    if format(job.scenario) == Dtype::Fp8Delayed && (recomputed.moe_act || recomputed.layernorm) {
+        let message = message![
+            Setting::new(Field::RecomputeModules, recomputed),
+            ": Megatron-LM recomputes neither moe_act nor layernorm with delayed scaling. Use another ",
+            Field::Dtype,
+            ", such as fp8-current."
+        ];
+        job.refuse(Problem::new(Field::RecomputeModules, recomputed, message));
+    }
+    job.set("--recompute-granularity", "selective");
+    job.words("--recompute-modules", modules.into_iter().map(ShellWord::of).collect());
 }
 
 fn checkpoint(job: &mut MegatronJob) {
