@@ -38,7 +38,7 @@ impl Question {
         let most = self.offers.iter().filter_map(|offer| self.most_tokens_of(offer)).fold(0.0, f64::max);
         let step = libm::pow(10.0, libm::floor(libm::log10(most))) / DIGITS * 10.0;
         let tokens = libm::floor(most / step) * step;
-        if !(tokens >= 1.0) {
+        if tokens.is_nan() || tokens < 1.0 {
             return Err(refuse(message![
                 "No tokens can be trained: no layout works on these GPUs, or no price is known. Set ",
                 Field::Tokens,
