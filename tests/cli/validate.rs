@@ -66,7 +66,7 @@ fn errors_are_summarized_over_all_rows_and_in_groups() {
     assert!((summary["mape"].as_f64().unwrap() - mean).abs() < 1e-12);
     assert!(["median", "p90", "bias"].iter().all(|figure| summary[figure].is_f64()), "{summary}");
     let groups: Vec<&String> = validation["by"].as_object().unwrap().keys().collect();
-    assert_eq!(groups, ["gpu", "model", "precision", "source", "use"]);
+    assert_eq!(groups, ["gpu", "model", "precision", "software", "source", "use"]);
     assert_eq!(validation["by"]["gpu"]["H100"]["n"], 1);
     assert_eq!(validation["by"]["model"]["my-gpt"]["mape"].as_f64(), Some(errors[1].abs()));
 }
@@ -102,7 +102,7 @@ fn memory_is_compared_as_the_row_counts_it() {
 fn every_published_row_is_predicted_or_has_a_reason() {
     let validation = json(&["validate", MEASUREMENTS]);
     let rows = validation["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 3322);
+    assert_eq!(rows.len(), 3415);
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     for row in rows.iter().filter(|row| row["predicted_s"].is_null()) {
         *reasons.entry(row["reason"].as_str().unwrap()).or_default() += 1;

@@ -10,7 +10,7 @@ use trainplan_shared::calibration::cluster::{ClusterFit, ClusterRun, FittedFacto
 use trainplan_shared::calibration::{
     CalibrationFiles, Calibrator, ErrorSummary, Grouping, HeldOutErrors, HeldOutRow,
 };
-use trainplan_shared::estimate::{Anchors, Constants};
+use trainplan_shared::estimate::{Anchors, Constants, Distance};
 use trainplan_shared::measurements::{self, Measurement};
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::scenario::Scenario;
@@ -93,7 +93,11 @@ impl Args {
             let folds = calibrator.folds(by);
             side_by_side::map(&folds, |fold| calibrator.judge(fold, &values)).concat()
         });
-        let files = calibrator.finish(&values, &judged, rows);
+        let distant = Distance::ALL.map(|distance| {
+            let folds = calibrator.distant_folds(distance);
+            side_by_side::map(&folds, |fold| (fold.name.clone(), calibrator.judge(fold, &values)))
+        });
+        let files = calibrator.finish(&values, &judged, &distant, rows);
         let mut written = match &self.output {
             Some(folder) => write(folder, &files)?,
             None => Vec::new(),
@@ -257,6 +261,7 @@ fn write(folder: &Path, files: &CalibrationFiles) -> Result<Vec<PathBuf>, Failur
         ("anchors.csv", &files.anchors),
         ("anchor_runs.csv", &files.anchor_runs),
         ("intervals.csv", &files.intervals),
+        ("measured_extent.csv", &files.extent),
         ("held_out.csv", &files.held_out),
         ("regret.csv", &files.regret),
         ("accuracy.md", &files.report),

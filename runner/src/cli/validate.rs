@@ -5,7 +5,7 @@ use super::{Failure, side_by_side, stack_file};
 use std::fs;
 use std::path::{Path, PathBuf};
 use trainplan_shared::calibration::ErrorSummary;
-use trainplan_shared::calibration::validate::{Validation, Validator, summarize};
+use trainplan_shared::calibration::validate::{GroupErrors, ReasonCount, Validation, Validator, summarize};
 use trainplan_shared::measurements::{self, Measurement};
 use trainplan_shared::stack::Software;
 
@@ -83,6 +83,8 @@ fn csv(validation: &Validation) -> Result<(), Failure> {
             number(row.predicted_memory_bytes),
             number(row.memory_error),
             row.reason.clone().unwrap_or_default(),
+            number(row.low_s),
+            number(row.high_s),
         ]
     });
     let header = [
@@ -96,14 +98,21 @@ fn csv(validation: &Validation) -> Result<(), Failure> {
         "predicted_memory_bytes",
         "memory_error",
         "reason",
+        "low_s",
+        "high_s",
     ];
     output::csv(header, rows)
 }
 
 fn table(validation: &Validation) -> Result<(), Failure> {
-    let header = ["group", "", "n", "mean abs. error", "median", "p90", "bias", "model alone"];
-    let numbers = [2, 3, 4, 5, 6, 7];
-    let line = |group: &str, name: &str, summary: &ErrorSummary, modelled: Option<&ErrorSummary>| {
+    let header =
+        ["group", "", "n", "mean abs. error", "median", "p90", "bias", "model alone", "in 80 % interval"];
+    let numbers = [2, 3, 4, 5, 6, 7, 8];
+    let line = |group: &str,
+                name: &str,
+                summary: &ErrorSummary,
+                modelled: Option<&ErrorSummary>,
+                coverage: Option<f64>| {
         let ErrorSummary { n, mape, median, p90, bias } = *summary;
         [
             group.to_string(),
@@ -114,28 +123,34 @@ fn table(validation: &Validation) -> Result<(), Failure> {
             percent(p90),
             percent(bias),
             modelled.map_or(String::new(), |modelled| percent(modelled.mape)),
+            coverage.map_or(String::new(), percent),
         ]
     };
     let mut lines = Vec::new();
     if let Some(summary) = &validation.summary {
-        lines.push(line("all", "", summary, validation.modelled.as_ref()));
+        lines.push(line("all", "", summary, validation.modelled.as_ref(), validation.coverage));
     }
     if let Some(memory) = &validation.memory {
-        lines.push(line("memory", "", memory, None));
+        lines.push(line("memory", "", memory, None, None));
     }
     for (by, groups) in &validation.by {
         for (name, group) in groups {
-            lines.push(line(by, name, &group.predicted, Some(&group.modelled)));
+            let GroupErrors { predicted, modelled, coverage } = group;
+            lines.push(line(by, name, predicted, Some(modelled), Some(*coverage)));
         }
     }
     output::table(header, &numbers, lines)?;
-    let reasons: Vec<[String; 2]> =
-        validation.rows.iter().filter_map(|row| Some([row.id.clone(), row.reason.clone()?])).collect();
-    if reasons.is_empty() {
+    let all: usize = validation.reasons.iter().map(|reason| reason.n).sum();
+    if all == 0 {
         return Ok(());
     }
-    output::text_line(&format!("\n{} rows could not be compared:\n", reasons.len()))?;
-    output::table(["row", "reason"], &[], reasons)
+    let rows = if all == 1 { "row" } else { "rows" };
+    output::text_line(&format!("\n{all} {rows} could not be compared:\n"))?;
+    let reasons = validation
+        .reasons
+        .iter()
+        .map(|ReasonCount { reason, n, first }| [n.to_string(), first.clone(), reason.clone()]);
+    output::table(["rows", "first", "reason"], &[0], reasons.collect::<Vec<_>>())
 }
 
 fn percent(value: f64) -> String {

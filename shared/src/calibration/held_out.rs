@@ -4,11 +4,12 @@ use super::fit::{self, FitPoint};
 use super::split::{FrozenSplit, Grouping};
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::estimate::{
-    Anchors, Constant, Constants, Covariance, EvidenceKind, Features, MeasuredConfiguration, MeasuredRun,
-    Record, Residual,
+    Anchors, Constant, Constants, Covariance, Distance, EvidenceKind, FAR, Features, MeasuredConfiguration,
+    MeasuredRun, Record, Residual,
 };
-use crate::measurements::Measurement;
-use std::collections::BTreeMap;
+use crate::measurements::{MeasuredScenario, Measurement};
+use crate::stack::Stack;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A row with its prediction by a fit that has not seen it.
 #[derive(Debug, Clone)]
@@ -93,6 +94,8 @@ pub struct Fold<'a> {
     pub name: String,
     train: Vec<FitPoint<'a>>,
     test: Vec<FitPoint<'a>>,
+    /// A GPU type of whose speed nothing is known.
+    unknown_gpu: Option<&'a str>,
 }
 
 /// Returns the folds of `points`, sorted by name.
@@ -108,16 +111,103 @@ pub(super) fn folds<'a>(points: &[FitPoint<'a>], split: &FrozenSplit, by: Groupi
                 let pairs = points.iter().zip(&names);
                 pairs.filter(|(_, fold)| (**fold == name) == inside).map(|(point, _)| *point).collect()
             };
-            Fold { train: of(false), test: of(true), name: name.clone() }
+            Fold { train: of(false), test: of(true), name: name.clone(), unknown_gpu: None }
         })
         .collect()
+}
+
+/// Returns the folds that show how far predictions are off at a distance from all measurements, sorted by name. Tiny models on
+/// one node are fitted, but not predicted.
+pub(super) fn distant_folds<'a>(points: &[FitPoint<'a>], distance: Distance) -> Vec<Fold<'a>> {
+    fn of<'a>(point: &FitPoint<'a>) -> Option<&'a MeasuredScenario> {
+        point.row.scenario.as_ref().ok().map(|scenario| &**scenario)
+    }
+    type RowChoice<'c> = &'c dyn Fn(&MeasuredScenario) -> bool;
+    let fold = |name: String, is_trained: RowChoice<'_>, is_tested: RowChoice<'_>| {
+        let chosen = |choose: RowChoice<'_>| -> Vec<FitPoint<'a>> {
+            points.iter().copied().filter(|point| of(point).is_some_and(choose)).collect()
+        };
+        let mut test = chosen(is_tested);
+        test.retain(|point| !point.row.is_tiny());
+        Fold { train: chosen(is_trained), test, name, unknown_gpu: None }
+    };
+    let mut folds: Vec<Fold<'a>> = match distance {
+        Distance::Gpu => {
+            let ids: BTreeSet<&'a str> =
+                points.iter().filter_map(|point| Some(&*of(point)?.gpu.id)).collect();
+            let without = |id: &'a str| {
+                let is_of = |scenario: &MeasuredScenario| scenario.gpu.id == id;
+                Fold { unknown_gpu: Some(id), ..fold(id.to_string(), &|scenario| !is_of(scenario), &is_of) }
+            };
+            ids.into_iter().map(without).collect()
+        }
+        Distance::Release | Distance::Software => {
+            let pair = |scenario: &MeasuredScenario| {
+                let stack = scenario.options.software.known()?;
+                let is_of_distance = Distance::of_software(&scenario.options.software) == distance;
+                is_of_distance.then(|| format!("{} {}", family(stack).id(), scenario.gpu.generation.id()))
+            };
+            let pairs: BTreeSet<String> = points.iter().filter_map(|point| pair(of(point)?)).collect();
+            let without = |name: String| {
+                let is_of = |scenario: &MeasuredScenario| pair(scenario).as_deref() == Some(&*name);
+                fold(name.clone(), &|scenario| !is_of(scenario), &is_of)
+            };
+            pairs.into_iter().map(without).collect()
+        }
+        Distance::Scale => {
+            let beyond = |most: &u32| {
+                let is_far = |gpus: u32| gpus > most * FAR && gpus <= most * FAR * 8;
+                let gpus = |scenario: &MeasuredScenario| scenario.layout.gpus();
+                fold(format!("{most:05}"), &|scenario| gpus(scenario) <= *most, &|scenario| {
+                    is_far(gpus(scenario))
+                })
+            };
+            SCALES.iter().map(beyond).collect()
+        }
+    };
+    for fold in &mut folds {
+        // A row that is far in another way as well would tell of both.
+        let gpu = |scenario: &MeasuredScenario| scenario.gpu.id.clone();
+        let pair = |scenario: &MeasuredScenario| {
+            (scenario.options.software.known().map(family), scenario.gpu.generation)
+        };
+        let trained: Vec<&MeasuredScenario> = fold.train.iter().filter_map(of).collect();
+        let is_gpu_known =
+            |scenario: &MeasuredScenario| trained.iter().any(|other| gpu(other) == gpu(scenario));
+        let is_pair_known =
+            |scenario: &MeasuredScenario| trained.iter().any(|other| pair(other) == pair(scenario));
+        fold.test.retain(|point| {
+            of(point).is_some_and(|scenario| match distance {
+                Distance::Gpu => is_pair_known(scenario),
+                Distance::Release | Distance::Software => is_gpu_known(scenario),
+                Distance::Scale => is_gpu_known(scenario) && is_pair_known(scenario),
+            })
+        });
+    }
+    folds.retain(|fold| !fold.test.is_empty());
+    folds
+}
+
+/// The most GPUs of the runs from which larger runs are predicted.
+const SCALES: [u32; 3] = [16, 64, 256];
+
+/// Returns the software that stands for all that has its properties: other versions of a software tell what it does.
+fn family(stack: Stack) -> Stack {
+    match stack {
+        Stack::Nanotron2024 => Stack::Nanotron,
+        Stack::MegatronLm2021 => Stack::MegatronLm2022,
+        stack => stack,
+    }
 }
 
 impl<'a> Fold<'a> {
     /// Predicts the rows of the fold by a fit to all others, which starts from the values `start`.
     pub fn judge(&self, all: &[Constant], start: &[f64]) -> Vec<HeldOutRow<'a>> {
         let values = fit::fit(all, start, &self.train, fit::ROUNDS_FROM_NEAR);
-        let constants = Constants::from_values(all, &values);
+        let mut constants = Constants::from_values(all, &values);
+        if let Some(id) = self.unknown_gpu {
+            constants.forget_gpu(id);
+        }
         let anchors = Anchors::new(Covariance::embedded(), residuals(&self.train, &constants));
         let judged = self.test.iter().filter_map(|point| {
             let inputs = point.row.scenario.as_ref().ok()?.inputs();

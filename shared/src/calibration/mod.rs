@@ -22,12 +22,12 @@ pub use summary::ErrorSummary;
 
 use crate::catalog::Catalog;
 use crate::estimate::{
-    Anchors, Constant, Constants, Covariance, EvidenceKind, IntervalClass, MeasuredConfiguration,
+    Anchors, Constant, Constants, Covariance, Distance, EvidenceKind, IntervalClass, MeasuredConfiguration,
     MemoryEstimate, MemoryVerdict, Record, Residual,
 };
 use crate::measurements::{Measurement, MeasurementUse, Outcome};
 use fit::FitPoint;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Fits the constants to rows, and judges the result.
 pub struct Calibrator<'a> {
@@ -47,6 +47,8 @@ pub struct CalibrationFiles {
     pub anchor_runs: String,
     /// `intervals.csv`: the intervals of held-out predictions.
     pub intervals: String,
+    /// `measured_extent.csv`: what was measured of each software on each GPU type.
+    pub extent: String,
     /// `held_out.csv`: the error of the prediction of each held-out run.
     pub held_out: String,
     /// `regret.csv`: what trusting a search costs.
@@ -91,6 +93,11 @@ impl<'a> Calibrator<'a> {
         held_out::folds(&self.points, &self.split, by)
     }
 
+    /// Returns the folds of rows that are that far from all others.
+    pub fn distant_folds(&self, distance: Distance) -> Vec<Fold<'a>> {
+        held_out::distant_folds(&self.points, distance)
+    }
+
     /// Predicts the rows of a fold by a fit to all others, which starts from the values of the whole fit.
     pub fn judge(&self, fold: &Fold<'a>, values: &[f64]) -> Vec<HeldOutRow<'a>> {
         fold.judge(&self.all, values)
@@ -117,26 +124,30 @@ impl<'a> Calibrator<'a> {
     }
 
     /// Returns the files of a calibration with these values. `judged` has the rows of all folds in the order
-    /// of [`Grouping::ALL`]; `rows` also contains the rows that are not fitted but have memory figures.
+    /// of [`Grouping::ALL`], `distant` those of [`Distance::ALL`]; `rows` also contains the rows that are not fitted but
+    /// have memory figures.
     pub fn finish(
         &self,
         values: &[f64],
         judged: &[Vec<HeldOutRow<'a>>; 3],
+        distant: &DistantRows<'a>,
         rows: &[Measurement],
     ) -> CalibrationFiles {
         let constants = Constants::from_values(&self.all, values);
         let errors = HeldOutErrors::of(judged);
         let anchors = self.anchors(&constants, &errors);
-        let intervals = intervals(judged);
+        let intervals = intervals(judged, distant);
         CalibrationFiles {
             constants: constants_file(&self.all, values),
             anchors: anchors_file(&anchors),
             anchor_runs: anchor_runs_file(&anchors),
             intervals: intervals_file(&intervals),
+            extent: extent_file(&self.points),
             held_out: held_out_file(&errors),
             regret: regret::file(judged),
             report: report::markdown(
                 judged,
+                distant,
                 &intervals,
                 &own_runs::of(&self.all, values, &self.points),
                 rows,
@@ -186,51 +197,88 @@ pub struct FittedInterval {
     pub coverage: f64,
 }
 
+/// The rows of each distance, in the order of [`Distance::ALL`], with the names of their folds.
+pub type DistantRows<'a> = [Vec<(String, Vec<HeldOutRow<'a>>)>; Distance::ALL.len()];
+
 /// Returns the interval of each class: of interpolated predictions from held-out mappings, of extrapolated
-/// ones from held-out models. Tiny models on one node are left out.
-pub fn intervals(judged: &[Vec<HeldOutRow<'_>>; 3]) -> Vec<FittedInterval> {
+/// ones from held-out models, and of distant ones from the rows of their distance. Tiny models on one node are left out.
+pub fn intervals(judged: &[Vec<HeldOutRow<'_>>; 3], distant: &DistantRows<'_>) -> Vec<FittedInterval> {
     let [by_model, _, by_mapping] = judged;
     let split = FrozenSplit::embedded();
-    IntervalClass::ALL
-        .into_iter()
-        .filter_map(|class| {
-            let interpolated = class.is_interpolated();
-            let (rows, by) =
-                if interpolated { (by_mapping, Grouping::Mapping) } else { (by_model, Grouping::Model) };
-            let ratios: Vec<(String, f64)> = rows
+    let near = IntervalClass::ALL.into_iter().filter_map(|class| {
+        let interpolated = class.is_interpolated();
+        let (rows, by) =
+            if interpolated { (by_mapping, Grouping::Mapping) } else { (by_model, Grouping::Model) };
+        let ratios: Vec<(String, f64)> = rows
+            .iter()
+            .filter(|one| !one.row.is_tiny() && (one.kind != EvidenceKind::Modelled) == interpolated)
+            .filter(|one| {
+                let scenario = one.row.scenario.as_ref();
+                scenario.is_ok_and(|of| IntervalClass::of(&of.inputs(), interpolated) == class)
+            })
+            .map(|one| (split.fold(one.row, by), one.step_time_s / one.corrected_s))
+            .collect();
+        // Errors within a fold are correlated, so the 10 % and 90 % quantiles of the other folds cover
+        // less than 80 % of it. The tails are narrowed until they cover enough.
+        let tails = (0..TAIL_STEPS).map(|step| (0.1 - f64::from(step) * TAIL_STEP, 1.0));
+        fitted(class, &ratios, tails)
+    });
+    let far = Distance::ALL.into_iter().zip(distant).flat_map(|(distance, folds)| {
+        [false, true].into_iter().filter_map(move |routed| {
+            let ratios: Vec<(String, f64)> = folds
                 .iter()
-                .filter(|one| !one.row.is_tiny() && (one.kind != EvidenceKind::Modelled) == interpolated)
-                .filter(|one| {
-                    let scenario = one.row.scenario.as_ref();
-                    scenario.is_ok_and(|of| IntervalClass::of(&of.inputs(), interpolated) == class)
-                })
-                .map(|one| (split.fold(one.row, by), one.step_time_s / one.corrected_s))
+                .flat_map(|(fold, rows)| rows.iter().map(move |one| (fold, one)))
+                .filter(|(_, one)| is_routed(one.row) == routed)
+                .map(|(fold, one)| (fold.clone(), one.step_time_s / one.corrected_s))
                 .collect();
-            let ends = |without: Option<&str>, tail: f64| {
-                let mut values: Vec<f64> = ratios
-                    .iter()
-                    .filter(|(fold, _)| Some(&**fold) != without)
-                    .map(|(_, ratio)| *ratio)
-                    .collect();
-                values.sort_by(f64::total_cmp);
-                (quantile(&values, tail), quantile(&values, 1.0 - tail))
-            };
-            let covered = |tail: f64| {
-                let inside = ratios.iter().filter(|(fold, ratio)| {
-                    let (low, high) = ends(Some(fold), tail);
-                    (low..=high).contains(ratio)
-                });
-                inside.count() as f64 / ratios.len() as f64
-            };
-            // Errors within a fold are correlated, so the 10 % and 90 % quantiles of the other folds cover
-            // less than 80 % of it. The tails are narrowed until they cover enough.
-            let mut tails = (0..TAIL_STEPS).map(|step| 0.1 - f64::from(step) * TAIL_STEP);
-            let tail = tails.clone().find(|tail| covered(*tail) >= COVERAGE).or(tails.next_back())?;
-            let (low, high) = ends(None, tail);
-            let n = ratios.len();
-            (n > 0).then(|| FittedInterval { class, n, low, high, coverage: covered(tail) })
+            // Few folds tell of errors at a distance, and the next may be unlike all of them. So their quantiles are stretched,
+            // not replaced by their extremes.
+            let stretches = (0..STRETCHES).map(|step| (0.1, 1.0 + f64::from(step) * STRETCH_STEP));
+            fitted(distance.class(routed), &ratios, stretches)
         })
-        .collect()
+    });
+    near.chain(far).collect()
+}
+
+/// Step by which the logarithms of quantiles are stretched.
+const STRETCH_STEP: f64 = 0.01;
+/// Steps that are tried.
+const STRETCHES: u32 = 401;
+
+/// Returns the interval of a class from the ratios of measured to predicted step time, each with its fold: the first of
+/// `widths`, a tail and a stretch, that covers enough; none without rows.
+fn fitted(
+    class: IntervalClass,
+    ratios: &[(String, f64)],
+    mut widths: impl DoubleEndedIterator<Item = (f64, f64)> + Clone,
+) -> Option<FittedInterval> {
+    let folds: BTreeSet<&str> = ratios.iter().map(|(fold, _)| &**fold).collect();
+    let sorted = |without: Option<&str>| {
+        let others = ratios.iter().filter(|(fold, _)| Some(&**fold) != without);
+        let mut values: Vec<f64> = others.map(|(_, ratio)| *ratio).collect();
+        values.sort_by(f64::total_cmp);
+        values
+    };
+    // Of sorted ratios: their quantiles, with logarithms stretched from that of the median.
+    let ends = |values: &[f64], (tail, stretch): (f64, f64)| {
+        let (median, low) = (quantile(values, 0.5), quantile(values, tail));
+        let high = quantile(values, 1.0 - tail);
+        let more = |end: f64| libm::pow(end / median, stretch - 1.0);
+        (low * more(low), high * more(high))
+    };
+    let others: Vec<(&str, Vec<f64>)> = folds.into_iter().map(|fold| (fold, sorted(Some(fold)))).collect();
+    let covered = |width: (f64, f64)| {
+        let inside = others.iter().map(|(fold, others)| {
+            let (low, high) = ends(others, width);
+            let own = ratios.iter().filter(|(own, _)| own == fold);
+            own.filter(|(_, ratio)| (low..=high).contains(ratio)).count()
+        });
+        inside.sum::<usize>() as f64 / ratios.len() as f64
+    };
+    let width = widths.clone().find(|width| covered(*width) >= COVERAGE).or(widths.next_back())?;
+    let (low, high) = ends(&sorted(None), width);
+    let n = ratios.len();
+    (n > 0).then(|| FittedInterval { class, n, low, high, coverage: covered(width) })
 }
 
 /// Whether a row's model routes tokens to experts.
@@ -333,6 +381,11 @@ const INTERVALS_HEAD: &str = "\
 # `coverage` is the share of rows inside an interval computed from the other folds. Written by `trainplan calibrate`.
 ";
 
+const EXTENT_HEAD: &str = "\
+# What was measured of each software on each GPU type: the most GPUs of a run of a dense model and of a mixture of experts, 0
+# without runs. Intervals are wider beyond it. Written by `trainplan calibrate`.
+";
+
 fn constants_file(all: &[Constant], values: &[f64]) -> String {
     let mut text = String::from(CONSTANTS_HEAD);
     let rows = all.iter().zip(values).map(|(constant, value)| {
@@ -386,6 +439,22 @@ fn intervals_file(intervals: &[FittedInterval]) -> String {
     text
 }
 
+/// Returns `measured_extent.csv`: of each GPU type and software, the most GPUs of a measured run.
+fn extent_file(points: &[FitPoint<'_>]) -> String {
+    let mut extents: BTreeMap<(&str, &str), [u32; 2]> = BTreeMap::new();
+    for point in points {
+        let Ok(scenario) = &point.row.scenario else { continue };
+        let Some(stack) = scenario.options.software.known() else { continue };
+        let most = &mut extents.entry((&scenario.gpu.id, stack.id())).or_default()
+            [usize::from(is_routed(point.row))];
+        *most = scenario.layout.gpus().max(*most);
+    }
+    let rows = extents.into_iter().map(|((gpu, stack), [dense, routed])| {
+        [gpu.to_string(), stack.to_string(), dense.to_string(), routed.to_string()]
+    });
+    String::from(EXTENT_HEAD) + &table(["gpu", "stack", "dense_gpus", "routed_gpus"], rows)
+}
+
 fn held_out_file(errors: &HeldOutErrors) -> String {
     let mut text = String::from(HELD_OUT_HEAD);
     let rows =
@@ -421,7 +490,7 @@ mod tests {
     fn held_out_errors_read_back_as_written() {
         let embedded = HeldOutErrors::embedded();
         assert!(held_out_file(&embedded) == include_str!("../../data/held_out.csv"));
-        assert_eq!(embedded.get("r0001").map(|error| (error.mapping, error.model)), Some((0.033, 0.035)));
+        assert_eq!(embedded.get("r0001").map(|error| (error.mapping, error.model)), Some((0.038, 0.038)));
         // No prediction is judged on rows that are not fitted.
         assert_eq!(embedded.get("r0002"), None);
     }

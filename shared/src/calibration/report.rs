@@ -2,9 +2,10 @@
 
 use super::own_runs::OwnRuns;
 use super::{
-    ErrorSummary, FitCounts, FittedInterval, Grouping, HeldOutRow, Regret, fitting, is_nvidia, is_routed,
+    DistantRows, ErrorSummary, FitCounts, FittedInterval, Grouping, HeldOutRow, Regret, fitting, is_nvidia,
+    is_routed,
 };
-use crate::estimate::IntervalClass;
+use crate::estimate::{Distance, IntervalClass};
 use crate::measurements::{Measurement, MeasurementUse};
 use crate::units::significant;
 use std::collections::BTreeMap;
@@ -56,6 +57,7 @@ fn percent(value: f64) -> String {
 /// Returns the report.
 pub(super) fn markdown(
     judged: &[Vec<HeldOutRow<'_>>; 3],
+    distant: &DistantRows<'_>,
     intervals: &[FittedInterval],
     own_runs: &[OwnRuns],
     rows: &[Measurement],
@@ -97,10 +99,11 @@ pub(super) fn markdown(
     text += INTERVALS;
     for class in IntervalClass::ALL {
         if let Some(interval) = intervals.iter().find(|interval| interval.class == class) {
-            let (low, high) = (percent(interval.low - 1.0), percent(interval.high - 1.0));
+            let [low, high] =
+                [interval.low, interval.high].map(|end| format!("{:+.2} %", (end - 1.0) * 100.0));
             let _ = writeln!(
                 text,
-                "| {} | {} | {low} … +{high} | {} |",
+                "| {} | {} | {low} … {high} | {} |",
                 class.title(),
                 interval.n,
                 percent(interval.coverage)
@@ -110,6 +113,7 @@ pub(super) fn markdown(
     let inside: f64 = intervals.iter().map(|interval| interval.coverage * interval.n as f64).sum();
     let all: usize = intervals.iter().map(|interval| interval.n).sum();
     let _ = writeln!(text, "| all | {all} | | {} |", percent(inside / all.max(1) as f64));
+    distances(&mut text, distant);
     choosing(&mut text, judged);
     own(&mut text, own_runs);
     memory(&mut text, rows);
@@ -238,6 +242,31 @@ are too large. \"Too close\" means that the margin is smaller than the error tha
 |---|--:|--:|--:|--:|--:|--:|
 ";
 
+const DISTANCES: &str = "
+Errors of the corrected prediction of the rows that are far from all others, by what is held out:
+
+| unmeasured | held out | n | mean abs. error | p90 | bias |
+|---|---|--:|--:|--:|--:|
+";
+
+/// Appends the errors of distant rows by their fold.
+fn distances(text: &mut String, distant: &DistantRows<'_>) {
+    *text += DISTANCES;
+    for (distance, folds) in Distance::ALL.into_iter().zip(distant) {
+        for (fold, rows) in folds {
+            let errors = rows.iter().map(|one| one.corrected_s / one.step_time_s - 1.0);
+            let Some(ErrorSummary { n, mape, p90, bias, .. }) = ErrorSummary::of(errors) else { continue };
+            let [mape, p90, bias] = [mape, p90, bias].map(percent);
+            let what = distance.title();
+            let held_out = match distance {
+                Distance::Scale => format!("above {} GPUs", fold.trim_start_matches('0')),
+                _ => fold.clone(),
+            };
+            let _ = writeln!(text, "| {what} | {held_out} | {n} | {mape} | {p90} | {bias} |");
+        }
+    }
+}
+
 const ROWS: &str = "
 ## Every row
 
@@ -251,16 +280,33 @@ corrected | by model: modelled | error of modelled |
 const INTERVALS: &str = "
 ## Intervals
 
-Predictions fall into four classes (table below). *Routed* means a mixture of experts (MoE). A prediction is *interpolated*
-if a similar layout of the LLM was measured on the same GPU type, with the same software and precision; otherwise it is
-*extrapolated*. Rows are held out by mapping to measure the interpolated classes, and by model to measure the
-extrapolated ones. Many rows therefore count in two classes.
+Predictions fall into classes (table below). *Routed* means a mixture of experts (MoE), *plain software* fuses no kernels but
+attention. A prediction is *interpolated* if a similar layout of the LLM was measured on the same GPU type, with the same
+software and precision; otherwise it is *extrapolated*. Rows are held out by mapping to measure the interpolated classes, and
+by model to measure the extrapolated ones.
+
+The other classes are those of predictions that are far from every measurement of any LLM:
+
+- *Unmeasured GPU type*: nobody measured the GPU type, or the user changed its figures, such as its memory or network. All rows
+  of one GPU type are held out together, and its factor on the speed is forgotten.
+- *Unmeasured NVIDIA release* and *unmeasured software*: nobody measured this release of NVIDIA's software, or other software,
+  on the GPU's generation (Ampere, Hopper or Blackwell). A user's own software is always unmeasured. All rows of one software
+  on one generation are held out together, and its factor on the step time is forgotten.
+- *Unmeasured scale*: more than twice as many GPUs as in any measured run of the generation. Runs on 2 to 16 times as many GPUs
+  as all runs of the fit are predicted, for fits to at most 16, 64 and 256 GPUs. A row may count more than once.
+
+Each of these holds out rows that are far in this way only: of a GPU type, for example, those with software that was measured on
+another type of the generation.
+
+A prediction that is distant in several ways has the interval of its class, widened by each way: the squares of what the
+logarithms of the distant classes' intervals exceed the extrapolated one's are added. Many rows count in several classes.
 
 The interval of a class contains at least 80 % of the ratios of measured to predicted step time among its held-out rows.
 The table shows it in percent below and above the prediction. Coverage is cross-validated: each fold is checked against
 an interval computed from the other folds. If the cross-validated coverage of a class is below 80 %, its interval is
-widened until the coverage reaches 80 %. The 990 single-node runs of vTrain, all of tiny models, are used neither for
-the intervals nor for their coverage.
+widened until the coverage reaches 80 %. Distant classes have few folds, so their quantiles are stretched around the median
+until the coverage of all folds, each by the others, reaches 80 %. The 990 single-node runs of vTrain, all of tiny models,
+are used neither for the intervals nor for their coverage.
 
 | class | rows | interval | coverage |
 |---|--:|--:|--:|

@@ -1,8 +1,9 @@
 //! Predictions of every row of a file, with their errors.
 
 use super::ErrorSummary;
-use crate::estimate::{Anchors, Constants, Covariance, EvidenceKind, Residual};
+use crate::estimate::{Anchors, Constants, Covariance, EvidenceKind, IntervalTable, Residual};
 use crate::measurements::{Measurement, MeasurementUse, Outcome, embedded};
+use crate::stack::Stack;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -26,6 +27,12 @@ pub struct ValidatedRow {
     /// Error of the physical model alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modelled_error: Option<f64>,
+    /// Lower end of the prediction's 80 % interval, s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub low_s: Option<f64>,
+    /// Upper end of the prediction's 80 % interval, s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub high_s: Option<f64>,
     /// How close the nearest measurements are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub basis: Option<EvidenceKind>,
@@ -54,8 +61,50 @@ pub struct Validation {
     pub modelled: Option<ErrorSummary>,
     /// Errors of all memory predictions.
     pub memory: Option<ErrorSummary>,
-    /// Errors of step times by use, source, model, GPU and precision.
+    /// Share of all measured step times within the 80 % intervals of the predictions.
+    pub coverage: Option<f64>,
+    /// Errors of step times by use, source, software, model, GPU and precision.
     pub by: BTreeMap<&'static str, BTreeMap<String, GroupErrors>>,
+    /// The reasons why rows could not be compared, with their numbers, most frequent first.
+    pub reasons: Vec<ReasonCount>,
+}
+
+impl ValidatedRow {
+    /// Whether the measured step time is within the interval; none without either.
+    fn is_covered(&self) -> Option<bool> {
+        Some((self.low_s?..=self.high_s?).contains(&self.step_time_s?))
+    }
+}
+
+/// Returns the share of measured step times within the intervals of their predictions.
+fn coverage<'a>(rows: impl Iterator<Item = &'a ValidatedRow>) -> f64 {
+    let covered: Vec<bool> = rows.filter_map(ValidatedRow::is_covered).collect();
+    covered.iter().filter(|is_covered| **is_covered).count() as f64 / covered.len().max(1) as f64
+}
+
+/// A reason why rows could not be compared.
+#[derive(Debug, Clone, Serialize)]
+pub struct ReasonCount {
+    /// The reason.
+    pub reason: String,
+    /// Number of rows.
+    pub n: usize,
+    /// Id of the first of them.
+    pub first: String,
+}
+
+/// Returns the reasons of rows, most frequent first.
+fn reasons(rows: &[ValidatedRow]) -> Vec<ReasonCount> {
+    let mut counts: Vec<ReasonCount> = Vec::new();
+    for row in rows {
+        let Some(reason) = &row.reason else { continue };
+        match counts.iter_mut().find(|count| count.reason == *reason) {
+            Some(count) => count.n += 1,
+            None => counts.push(ReasonCount { reason: reason.clone(), n: 1, first: row.id.clone() }),
+        }
+    }
+    counts.sort_by_key(|count| std::cmp::Reverse(count.n));
+    counts
 }
 
 /// Errors of a group.
@@ -66,6 +115,8 @@ pub struct GroupErrors {
     pub predicted: ErrorSummary,
     /// Errors of the physical model alone.
     pub modelled: ErrorSummary,
+    /// Share of the measured step times within the 80 % intervals of the predictions.
+    pub coverage: f64,
 }
 
 /// Predicts rows. Measurements of a row's own mapping, in any release, never correct it.
@@ -87,9 +138,15 @@ pub fn summarize(rows: &[Measurement], validated: Vec<ValidatedRow>) -> Validati
     };
     let mut by = BTreeMap::new();
     type Key = fn(&Measurement) -> &str;
-    let keys: [(&str, Key); 5] = [
+    let software: Key = |row| {
+        row.scenario
+            .as_ref()
+            .map_or("", |scenario| scenario.options.software.known().map_or("own", Stack::id))
+    };
+    let keys: [(&str, Key); 6] = [
         ("use", |row| row.usage.map_or("", MeasurementUse::id)),
         ("source", |row| &row.source),
+        ("software", software),
         ("model", |row| &row.model),
         ("gpu", |row| &row.gpu),
         ("precision", |row| &row.precision),
@@ -102,7 +159,8 @@ pub fn summarize(rows: &[Measurement], validated: Vec<ValidatedRow>) -> Validati
         let groups = groups.into_iter().filter_map(|(group, rows)| {
             let predicted = of(&mut rows.iter().copied(), |row| row.error)?;
             let modelled = of(&mut rows.iter().copied(), |row| row.modelled_error)?;
-            Some((group, GroupErrors { predicted, modelled }))
+            let coverage = coverage(rows.iter().copied());
+            Some((group, GroupErrors { predicted, modelled, coverage }))
         });
         by.insert(name, groups.collect());
     }
@@ -110,6 +168,8 @@ pub fn summarize(rows: &[Measurement], validated: Vec<ValidatedRow>) -> Validati
         summary: of(&mut validated.iter(), |row| row.error),
         modelled: of(&mut validated.iter(), |row| row.modelled_error),
         memory: of(&mut validated.iter(), |row| row.memory_error),
+        coverage: validated.iter().any(|row| row.is_covered().is_some()).then(|| coverage(validated.iter())),
+        reasons: reasons(&validated),
         rows: validated,
         by,
     }
@@ -126,6 +186,8 @@ impl Validator {
             error: None,
             modelled_s: None,
             modelled_error: None,
+            low_s: None,
+            high_s: None,
             basis: None,
             memory_bytes: row.memory_bytes,
             predicted_memory_bytes: None,
@@ -152,6 +214,8 @@ impl Validator {
         validated.predicted_s = Some(predicted_s);
         validated.modelled_s = Some(modelled_s);
         validated.basis = Some(evidence.kind);
+        let interval = IntervalTable::embedded().around(predicted_s, &inputs, evidence.kind);
+        (validated.low_s, validated.high_s) = (Some(interval.low), Some(interval.high));
         match row.step_time_s {
             Some(measured) => {
                 validated.error = Some(predicted_s / measured - 1.0);

@@ -1,9 +1,10 @@
 //! The interval of a prediction, from the errors of similar predictions.
 
 use super::{EvidenceKind, Inputs};
+use crate::catalog::{Catalog, Generation, Gpu};
 use crate::choices::choices;
 use crate::data_file::{DataError, FromRow, Row, embedded};
-use crate::stack::Software;
+use crate::stack::{Software, Stack};
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
 
@@ -30,7 +31,8 @@ impl Interval {
 choices! {
     /// The classes of predictions, each with its own interval. The titles are the names in data files and reports.
     ///
-    /// Interpolated: the same model was measured on the same GPU. Extrapolated: it was not.
+    /// Interpolated: the same model was measured on the same GPU. Extrapolated: it was not. The others are further from
+    /// every measurement: see [`Distance`].
     IntervalClass {
         /// Dense model, interpolated.
         DenseInterpolated "dense_interpolated" "dense, interpolated",
@@ -44,21 +46,129 @@ choices! {
         PlainInterpolated "plain_interpolated" "plain software, interpolated",
         /// Software without fused kernels, extrapolated.
         PlainExtrapolated "plain_extrapolated" "plain software, extrapolated",
+        /// Dense model on a GPU type that nobody measured.
+        DenseGpu "dense_gpu" "dense, unmeasured GPU type",
+        /// Mixture of experts on a GPU type that nobody measured.
+        RoutedGpu "routed_gpu" "routed, unmeasured GPU type",
+        /// Dense model with a release of NVIDIA's software that nobody measured on the GPU's generation.
+        DenseRelease "dense_release" "dense, unmeasured NVIDIA release",
+        /// Mixture of experts with such a release.
+        RoutedRelease "routed_release" "routed, unmeasured NVIDIA release",
+        /// Dense model with other software that nobody measured on the GPU's generation.
+        DenseSoftware "dense_software" "dense, unmeasured software",
+        /// Mixture of experts with such software.
+        RoutedSoftware "routed_software" "routed, unmeasured software",
+        /// Dense model on more than twice as many GPUs as anybody measured.
+        DenseScale "dense_scale" "dense, unmeasured scale",
+        /// Mixture of experts on so many GPUs.
+        RoutedScale "routed_scale" "routed, unmeasured scale",
+    }
+}
+
+choices! {
+    /// What of a prediction no run measured, whatever its model.
+    Distance {
+        /// The GPU type, or a known one that the user changed.
+        Gpu "gpu" "GPU type",
+        /// The release of NVIDIA's software on the GPU's generation.
+        Release "release" "NVIDIA release",
+        /// Other software on the GPU's generation, or any that the user changed.
+        Software "software" "software",
+        /// So many GPUs of the generation: more than twice as many as in any run.
+        Scale "scale" "scale",
+    }
+}
+
+impl Distance {
+    /// Returns the class of predictions that are this far from every measurement, and close in all other ways.
+    pub const fn class(self, is_routed: bool) -> IntervalClass {
+        match (self, is_routed) {
+            (Distance::Gpu, false) => IntervalClass::DenseGpu,
+            (Distance::Gpu, true) => IntervalClass::RoutedGpu,
+            (Distance::Release, false) => IntervalClass::DenseRelease,
+            (Distance::Release, true) => IntervalClass::RoutedRelease,
+            (Distance::Software, false) => IntervalClass::DenseSoftware,
+            (Distance::Software, true) => IntervalClass::RoutedSoftware,
+            (Distance::Scale, false) => IntervalClass::DenseScale,
+            (Distance::Scale, true) => IntervalClass::RoutedScale,
+        }
+    }
+
+    /// Returns how a prediction with `software` is distant if nobody measured that software.
+    pub fn of_software(software: &Software) -> Distance {
+        match software.known() {
+            Some(stack) if stack.is_nvidia_megatron() => Distance::Release,
+            _ => Distance::Software,
+        }
+    }
+
+    /// Returns in which ways a prediction is far from every measurement.
+    pub(crate) fn all_of(gpu: &Gpu, gpus: u32, is_routed: bool, software: &Software) -> Vec<Distance> {
+        let extents = MeasuredExtent::embedded();
+        let is_of =
+            |extent: &MeasuredExtent, stack| extent.stack == stack && extent.generation == gpu.generation;
+        let is_measured_software =
+            software.known().is_some_and(|stack| extents.iter().any(|extent| is_of(extent, stack)));
+        let most = Distance::most_gpus(gpu.generation, is_routed);
+        [
+            (!extents.iter().any(|extent| extent.gpu == gpu.id)).then_some(Distance::Gpu),
+            (!is_measured_software).then(|| Distance::of_software(software)),
+            (gpus > most.saturating_mul(FAR)).then_some(Distance::Scale),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+impl Distance {
+    /// Returns the most GPUs of a generation in a measured run of a mixture of experts or of a dense model; 0 without runs.
+    pub(crate) fn most_gpus(generation: Generation, is_routed: bool) -> u32 {
+        let extents = MeasuredExtent::embedded().iter().filter(|extent| extent.generation == generation);
+        extents.map(|extent| if is_routed { extent.routed } else { extent.dense }).max().unwrap_or(0)
+    }
+}
+
+/// How many times as many GPUs as were measured are far from any measurement.
+pub const FAR: u32 = 2;
+
+/// What was measured of a software on a GPU type: a row of `measured_extent.csv`.
+#[derive(Debug, Clone, PartialEq)]
+struct MeasuredExtent {
+    gpu: String,
+    generation: Generation,
+    stack: Stack,
+    /// The most GPUs on which a dense model was measured; 0 if none was.
+    dense: u32,
+    /// The most GPUs on which a mixture of experts was measured; 0 if none was.
+    routed: u32,
+}
+
+impl FromRow for MeasuredExtent {
+    fn from_row(row: &Row<'_>) -> Result<MeasuredExtent, DataError> {
+        let gpu = row.string("gpu")?;
+        let known = Catalog::embedded().gpu(&gpu);
+        let generation = known.map_err(|problem| row.error(problem.to_string()))?.generation;
+        let (dense, routed) = (row.value("dense_gpus")?, row.value("routed_gpus")?);
+        Ok(MeasuredExtent { gpu, generation, stack: row.value("stack")?, dense, routed })
+    }
+}
+
+impl MeasuredExtent {
+    fn embedded() -> &'static [MeasuredExtent] {
+        static EMBEDDED: LazyLock<Vec<MeasuredExtent>> = LazyLock::new(|| embedded!("measured_extent.csv"));
+        &EMBEDDED
     }
 }
 
 impl IntervalClass {
-    /// Returns the class of the prediction from `inputs`.
+    /// Returns the class of the prediction from `inputs`, if nothing but its model and layout is unmeasured.
     pub fn of(inputs: &Inputs<'_>, is_interpolated: bool) -> IntervalClass {
         IntervalClass::of_model(inputs.architecture.moe.is_some(), &inputs.options.software, is_interpolated)
     }
 
     fn of_model(is_routed: bool, software: &Software, is_interpolated: bool) -> IntervalClass {
-        // A user's own software is as little known as software without fused kernels, whose interval is the widest of dense
-        // models. That of routed models is wider.
-        let is_own = software.known().is_none() && !is_routed;
-        let is_plain = software.properties().eager || is_own;
-        match (is_plain, is_routed, is_interpolated) {
+        match (software.properties().eager, is_routed, is_interpolated) {
             (true, _, true) => IntervalClass::PlainInterpolated,
             (true, _, false) => IntervalClass::PlainExtrapolated,
             (false, false, true) => IntervalClass::DenseInterpolated,
@@ -76,6 +186,58 @@ impl IntervalClass {
                 | IntervalClass::RoutedInterpolated
                 | IntervalClass::PlainInterpolated
         )
+    }
+}
+
+/// The intervals of all layouts of a model on some GPUs with some software, around a prediction of 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct LayoutIntervals {
+    interpolated: Ends,
+    extrapolated: Ends,
+}
+
+impl LayoutIntervals {
+    /// Returns the interval around `mid`, predicted with evidence of that kind.
+    pub(crate) fn around(&self, mid: f64, evidence: EvidenceKind) -> Interval {
+        let Ends { low, high } = match evidence {
+            EvidenceKind::Modelled => self.extrapolated,
+            EvidenceKind::Published | EvidenceKind::Interpolated => self.interpolated,
+        };
+        Interval { low: mid * low, mid, high: mid * high }
+    }
+
+    /// Returns the ratio of the slow end to the prediction for layouts that are similar to no measured run, and the least for
+    /// those that may be.
+    pub(crate) fn slow_ends(&self) -> (f64, f64) {
+        let distant = self.extrapolated.high;
+        (distant, self.interpolated.high.min(distant))
+    }
+}
+
+/// The ends of an interval of measured over predicted step times.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Ends {
+    low: f64,
+    high: f64,
+}
+
+impl Ends {
+    /// Returns the ends, wider by what each of `wider` exceeds `usual`. Errors with different causes are independent, so the
+    /// squares of their logarithms add up.
+    fn widened(self, usual: Ends, wider: &[Ends]) -> Ends {
+        if wider.is_empty() {
+            return self;
+        }
+        // Of the end's distance from the prediction; 0 if the end is on the other side of it.
+        let side = |end: fn(&Ends) -> f64| {
+            let square = |ends: &Ends| {
+                let log = libm::log(end(ends)).max(0.0);
+                log * log
+            };
+            let more = wider.iter().map(|ends| (square(ends) - square(&usual)).max(0.0)).sum::<f64>();
+            libm::sqrt(square(&self) + more)
+        };
+        Ends { low: libm::exp(-side(|ends| 1.0 / ends.low)), high: libm::exp(side(|ends| ends.high)) }
     }
 }
 
@@ -110,22 +272,107 @@ impl IntervalTable {
 
     /// Returns the interval around `mid`, predicted from `inputs` with evidence of that kind.
     pub fn around(&self, mid: f64, inputs: &Inputs<'_>, evidence: EvidenceKind) -> Interval {
-        let (low, high) = self.ends(IntervalClass::of(inputs, evidence != EvidenceKind::Modelled));
-        Interval { low: mid * low, mid, high: mid * high }
+        let (gpu, gpus) = (inputs.gpu, inputs.layout.gpus());
+        let is_routed = inputs.architecture.moe.is_some();
+        self.of_layouts(gpu, gpus, is_routed, &inputs.options.software).around(mid, evidence)
     }
 
-    /// Returns the ratio of the slow end to the prediction for layouts that are similar to no measured run, and the least for
-    /// those that may be.
-    pub(crate) fn slow_ends(&self, is_routed: bool, software: &Software) -> (f64, f64) {
-        let slow_end =
-            |is_interpolated| self.ends(IntervalClass::of_model(is_routed, software, is_interpolated)).1;
-        let distant = slow_end(false);
-        (distant, slow_end(true).min(distant))
+    /// Returns the intervals of all layouts of a model on `gpus` GPUs.
+    pub(crate) fn of_layouts(
+        &self,
+        gpu: &Gpu,
+        gpus: u32,
+        is_routed: bool,
+        software: &Software,
+    ) -> LayoutIntervals {
+        let base = |is_interpolated| self.ends(IntervalClass::of_model(is_routed, software, is_interpolated));
+        let distances = Distance::all_of(gpu, gpus, is_routed, software);
+        let wider: Vec<Ends> =
+            distances.into_iter().map(|distance| self.ends(distance.class(is_routed))).collect();
+        let usual = base(false);
+        LayoutIntervals {
+            interpolated: base(true).widened(usual, &wider),
+            extrapolated: usual.widened(usual, &wider),
+        }
     }
 
-    fn ends(&self, class: IntervalClass) -> (f64, f64) {
-        // Every class has a row; if one were missing, the last row is the widest.
+    fn ends(&self, class: IntervalClass) -> Ends {
+        // Every class has a row; if one were missing, the last row is among the widest.
         let found = self.0.iter().find(|row| row.class == class).or(self.0.last());
-        found.map_or((0.5, 2.0), |row| (row.low, row.high))
+        found.map_or(Ends { low: 0.5, high: 2.0 }, |row| Ends { low: row.low, high: row.high })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the intervals of layouts on `gpus` of a GPU type, or of one changed by the text.
+    fn intervals(gpu: &str, gpus: u32, is_routed: bool, software: &str) -> LayoutIntervals {
+        let catalog = Catalog::embedded();
+        let gpu = catalog.gpu(gpu).cloned().or_else(|_| Gpu::own(gpu, catalog)).unwrap();
+        IntervalTable::embedded().of_layouts(&gpu, gpus, is_routed, &software.parse().unwrap())
+    }
+
+    fn contains(wider: Ends, other: Ends) -> bool {
+        wider.low <= other.low && wider.high >= other.high && wider != other
+    }
+
+    const BRIDGE: &str = "megatron-bridge-26.06";
+
+    #[test]
+    fn intervals_grow_with_each_way_in_which_nothing_was_measured() {
+        let measured = intervals("h100", 512, false, BRIDGE);
+        let own_gpu = intervals("h100:hbm_gb=96", 512, false, BRIDGE);
+        let own_software = intervals("h100", 512, false, "megatron-bridge-26.06:eager=yes");
+        let both = intervals("h100:hbm_gb=96", 512, false, "megatron-lm-0.14:overlaps_tp=yes");
+        assert!(contains(own_gpu.extrapolated, measured.extrapolated));
+        assert!(contains(intervals("gh200", 512, false, BRIDGE).extrapolated, measured.extrapolated));
+        assert!(contains(own_software.extrapolated, measured.extrapolated));
+        assert!(contains(both.extrapolated, own_gpu.extrapolated));
+        // An own GPU that differs in nothing but a larger network is as little measured.
+        assert_eq!(intervals("h100:nic_gbit=800", 512, false, BRIDGE), own_gpu);
+    }
+
+    #[test]
+    fn a_scale_is_far_beyond_twice_the_largest_run_of_the_generation() {
+        for generation in [Generation::Ampere, Generation::Hopper, Generation::Blackwell] {
+            let gpu = Catalog::embedded().gpus().iter().find(|gpu| gpu.generation == generation).unwrap();
+            let most = Distance::most_gpus(generation, false);
+            let software: Software = Stack::MegatronLm014.into();
+            let is_far = |gpus| Distance::all_of(gpu, gpus, false, &software).contains(&Distance::Scale);
+            assert!(most >= 512 && !is_far(FAR * most) && is_far(FAR * most + 1), "{generation:?}: {most}");
+        }
+        let [near, far] = [64, 1 << 20].map(|gpus| intervals("h100", gpus, true, BRIDGE));
+        assert!(
+            far.extrapolated.high >= near.extrapolated.high
+                && far.interpolated.high >= near.interpolated.high
+        );
+    }
+
+    #[test]
+    fn a_measured_gpu_and_software_is_near() {
+        let h100 = Catalog::embedded().gpu("h100").unwrap();
+        assert_eq!(Distance::all_of(h100, 512, false, &Stack::Bridge2606.into()), []);
+        let gh200 = Catalog::embedded().gpu("gh200").unwrap();
+        let far = Distance::all_of(gh200, 1 << 20, true, &Stack::Composer.into());
+        assert_eq!(far, [Distance::Gpu, Distance::Scale]);
+        assert_eq!(Distance::of_software(&Stack::Bridge2606.into()), Distance::Release);
+        assert_eq!(Distance::of_software(&Stack::Pytorch.into()), Distance::Software);
+    }
+
+    #[test]
+    fn no_layout_is_slower_than_the_slow_end_of_distant_ones() {
+        for gpu in ["h100", "gh200", "b200:nic_gbit=200"] {
+            for software in [BRIDGE, "nanotron", "torchtitan", "nanotron:eager=no"] {
+                for is_routed in [false, true] {
+                    let of = intervals(gpu, 4096, is_routed, software);
+                    let (distant, least) = of.slow_ends();
+                    let high = |evidence| of.around(1.0, evidence).high;
+                    assert_eq!(high(EvidenceKind::Modelled), distant);
+                    assert!(least <= high(EvidenceKind::Published) && least <= distant);
+                }
+            }
+        }
     }
 }

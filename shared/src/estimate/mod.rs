@@ -20,7 +20,8 @@ pub use evidence::{
     MeasuredRun, Record,
 };
 pub use inputs::Inputs;
-pub use interval::{Interval, IntervalClass, IntervalTable};
+pub(crate) use interval::LayoutIntervals;
+pub use interval::{Distance, FAR, Interval, IntervalClass, IntervalTable};
 pub use memory::{
     MemoryEstimate, MemoryMargin, MemoryPart, MemoryVerdict, StageGroup, StageMemory, fits, peak_bytes,
 };

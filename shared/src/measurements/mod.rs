@@ -37,13 +37,126 @@ pub fn parse(text: &str, own: Option<Software>) -> Result<Vec<Measurement>, Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::precision::Dtype;
+    use crate::stack::Stack;
+
+    const HEAD: &str = "model,gpu,precision,framework,gpus,seq_len,tp,pp,cp,ep,mbs,gbs,recompute,knobs,use,layers,\
+                        hidden,heads,kv_heads,ffn,vocab,experts,topk,moe_ffn,step_time_s\n";
+
+    /// Reads a row with those columns.
+    fn row(cells: &str) -> Measurement {
+        parse(&format!("{HEAD}{cells}\n"), None).unwrap().remove(0)
+    }
+
+    fn scenario(cells: &str) -> MeasuredScenario {
+        *row(cells).scenario.unwrap()
+    }
 
     #[test]
     fn every_row_for_fitting_is_a_scenario() {
         let rows = embedded();
-        assert_eq!(rows.len(), 3322);
+        assert_eq!(rows.len(), 3415);
         for row in rows.iter().filter(|row| row.is_for_fitting()) {
             assert!(row.scenario.is_ok(), "{}: {}", row.id, row.scenario.as_ref().unwrap_err());
         }
+    }
+
+    #[test]
+    fn collections_name_frameworks_and_precisions_in_their_own_ways() {
+        let of = |gpu: &str, precision: &str, framework: &str| {
+            let read = scenario(&format!(
+                "llama3.1-8b,{gpu},{precision},{framework},8,4096,1,1,1,1,1,8,,,fit,,,,,,,,,,1"
+            ));
+            (read.gpu.id, read.dtype, read.options.software.known())
+        };
+        for (gpu, precision, framework, read) in [
+            ("A800-80GB", "BF16", "Megatron-Core 0.6.0", ("a800", Dtype::Bf16, Stack::MegatronLm014)),
+            (
+                "A100-80GB",
+                "FP16 (O2)",
+                "PaddlePaddle 2.5.1 (PaddleNLP)",
+                ("a100", Dtype::Bf16, Stack::PaddleNlp),
+            ),
+            (
+                "H800-80GB",
+                "FP8(blockwise)",
+                "FlagScale (Megatron)",
+                ("h800", Dtype::Fp8Block, Stack::MegatronLm014),
+            ),
+            (
+                "GB200",
+                "FP8(mxfp8)",
+                "Megatron-Bridge (NeMo 26.06.00)",
+                ("gb200", Dtype::Mxfp8, Stack::Bridge2606),
+            ),
+            ("GB200", "FP4", "MLPerf submission (NeMo)", ("gb200", Dtype::Nvfp4, Stack::MlPerf)),
+            (
+                "GH200-96GB",
+                "BF16",
+                "not stated (PyTorch DDP/FSDP)",
+                ("gh200-96gb", Dtype::Bf16, Stack::Pytorch),
+            ),
+        ] {
+            let (id, dtype, stack) = read;
+            assert_eq!(of(gpu, precision, framework), (id.to_string(), dtype, Some(stack)), "{framework}");
+        }
+    }
+
+    #[test]
+    fn a_row_describes_a_mixture_of_experts() {
+        let read = |knobs: &str| {
+            scenario(&format!(
+                "moe:proxy,H100,BF16,Megatron-LM CI,8,1024,2,1,1,2,1,8,,{knobs},small,12,512,8,8,2048,50000,8,2,1024,1"
+            ))
+        };
+        let plain = read("transformer-impl=local");
+        let moe = plain.architecture.moe.as_ref().unwrap();
+        assert_eq!((moe.layers, moe.experts, moe.top_k, moe.ffn, moe.shared_ffn), (12, 8, 2, 1024, 0));
+        assert!(plain.architecture.mlp.is_none() && !moe.gated && plain.architecture.tied_embeddings);
+        // Megatron-LM divides experts like the rest unless told otherwise, and the sequence only if told.
+        assert_eq!((plain.layout.expert_tp(), plain.options.sequence_parallel), (2, Some(false)));
+        let told = read(
+            "transformer-impl=local;expert-tensor-parallel-size=1;sequence-parallel;swiglu;\
+             moe-shared-expert-intermediate-size=256;untie-embeddings-and-output-weights",
+        );
+        let moe = told.architecture.moe.as_ref().unwrap();
+        assert_eq!((moe.gated, moe.shared_ffn, told.architecture.tied_embeddings), (true, 256, false));
+        assert_eq!((told.layout.expert_tp(), told.options.sequence_parallel), (1, Some(true)));
+    }
+
+    #[test]
+    fn a_row_that_can_t_be_described_says_why() {
+        let reason = |model: &str, knobs: &str, usage: &str| {
+            row(&format!(
+                "{model},H100,BF16,Megatron-LM CI,8,1024,1,1,1,1,1,8,,{knobs},{usage},12,512,8,8,2048,50000,,,,1"
+            ))
+            .scenario
+            .unwrap_err()
+        };
+        assert_eq!(
+            reason("t5:small", "", "small"),
+            "The columns can't describe a model with an encoder and a decoder."
+        );
+        assert_eq!(
+            reason("gpt:mla", "multi-latent-attention", "small"),
+            "The columns can't describe a model with multi-latent-attention."
+        );
+        assert_eq!(reason("gpt:layer", "", "kernel"), "The row measures a layer, not a training step.");
+    }
+
+    #[test]
+    fn a_known_model_keeps_the_width_of_its_heads() {
+        // The row repeats what the catalog has: 64 heads of 128, in a model that is 4096 wide.
+        let read = scenario(
+            "qwen3-235b-a22b,H800-80GB,BF16,Megatron-Core (Pai),256,4096,2,8,1,32,1,2048,selective:moe_act,DeepEP,fit,\
+             94,4096,64,4,12288,151936,128,8,1536,25",
+        );
+        let model = crate::catalog::Catalog::embedded().model("qwen3-235b-a22b").unwrap();
+        assert_eq!(read.architecture, model.architecture);
+        assert!(read.options.modules.moe_act && read.options.recompute == crate::options::Recompute::None);
+        // DeepEP sends a token once to each node; nothing else differs from Megatron-Core.
+        let software = read.options.software;
+        assert_eq!((software.base(), software.known()), (Stack::MegatronLm014, None));
+        assert!(software.properties().sends_once_per_domain);
     }
 }

@@ -47,9 +47,9 @@ impl FromRow for PublishedSettings {
     }
 }
 
-/// Returns the recomputed modules from Megatron's names, separated by spaces or commas.
+/// Returns the recomputed modules from Megatron's names, separated by spaces or commas, perhaps after `selective:`.
 pub(super) fn modules(names: &str) -> Modules {
-    let has = |name: &str| names.split([' ', ',']).any(|one| one == name);
+    let has = |name: &str| names.split([' ', ',', ':']).any(|one| one == name);
     Modules {
         mlp: has("mlp"),
         mla_up_proj: has("mla_up_proj"),

@@ -18,6 +18,12 @@ choices! {
         LongContext "longctx",
         /// Fine-tuning.
         FineTuning "finetune",
+        /// Pre-training with natural routing or real data, whose experts are not evenly loaded.
+        RealData "realdata",
+        /// A run whose source omits something that decides its time.
+        Partial "partial",
+        /// One kernel or layer, not a training step.
+        Kernel "kernel",
         /// A mapping that was measured again in another release.
         Repeat "repeat",
         /// Memory only.
@@ -48,7 +54,7 @@ pub struct Measurement {
     pub source: String,
     /// Release of the software or of the collection.
     pub release: String,
-    /// Model, as the file names it.
+    /// Model: the catalog's name, or the file's.
     pub model: String,
     /// GPU type, as the file names it.
     pub gpu: String,
@@ -70,10 +76,26 @@ pub struct Measurement {
     pub scenario: Result<Box<MeasuredScenario>, String>,
 }
 
+/// Returns the catalog's name of a model that collections name in another way. Models of equal shape have one name, so that they
+/// are held out together.
+fn catalog_name(model: &str) -> &str {
+    match model {
+        "nemotron-3-nano-30b-a3b" => "nemotron-3-nano-30b",
+        "llama-7b" => "llama2-7b",
+        "llama-13b" => "llama2-13b",
+        "llama3-8b" => "llama3.1-8b",
+        "llama3-70b" => "llama3.1-70b",
+        _ => model,
+    }
+}
+
 impl Measurement {
     /// Reads a row. `own` is the software of rows whose framework is `own`.
     pub(super) fn from_row(row: &Row<'_>, own: Option<Software>) -> Result<Measurement, DataError> {
-        let cell = |column: &str| row.text(column).unwrap_or("").trim().to_string();
+        let cell = |column: &str| {
+            let text = row.text(column).unwrap_or("").trim();
+            if column == "model" { catalog_name(text) } else { text }.to_string()
+        };
         // A cell that is not a positive number is an error, an empty cell is not.
         let number = |column: &str| match &*cell(column) {
             "" => Ok(None),

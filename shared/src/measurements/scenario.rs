@@ -1,7 +1,7 @@
 //! The scenario of a measured run, from the cells of its row.
 
 use super::{machine, published};
-use crate::architecture::{Architecture, Attention, AttentionKind, Mlp};
+use crate::architecture::{Architecture, Attention, AttentionKind, Mlp, Moe};
 use crate::batch::Batch;
 use crate::catalog::{Catalog, Gpu};
 use crate::estimate::Inputs;
@@ -55,6 +55,9 @@ impl MeasuredScenario {
         if cell("phase") != "pretrain" && !cell("phase").is_empty() {
             return Err(format!("Phase {} is not pre-training.", cell("phase")));
         }
+        if cell("use") == "kernel" {
+            return Err("The row measures a layer, not a training step.".into());
+        }
         if let Some(missing) =
             ["model", "gpu", "precision", "framework"].into_iter().find(|column| cell(column).is_empty())
         {
@@ -75,13 +78,15 @@ impl MeasuredScenario {
             OWN => own.ok_or("framework is own, but --stack doesn't say which software that is.")?,
             framework => software(framework, &cell("release"))?,
         };
+        let software = match knob("DeepEP")
+            && software.known().is_some_and(|stack| !stack.is_nvidia_megatron())
+        {
+            true => software.with("sends_once_per_domain", "yes").map_err(|problem| problem.to_string())?,
+            false => software,
+        };
         let modules = published::modules(&cell("recompute"));
         let options = TrainingOptions {
-            recompute: match &*cell("recompute") {
-                "full" => Recompute::Full,
-                "selective" => Recompute::Selective,
-                _ => Recompute::None,
-            },
+            recompute: recomputation(&cell("recompute")),
             modules,
             fsdp: cell("fsdp") == "1",
             reshard: !knob("sharding=SHARD_GRAD_OP"),
@@ -89,7 +94,12 @@ impl MeasuredScenario {
                 true => Some(1),
                 false => notes.split(';').find_map(|knob| knob.strip_prefix("zero1=")?.parse().ok()),
             },
-            sequence_parallel: if knob("no-SP") || knob("no SP") { Some(false) } else { None },
+            sequence_parallel: match () {
+                () if knob("no-SP") || knob("no SP") => Some(false),
+                // A list of Megatron-LM's arguments names it.
+                () if notes.contains("transformer-impl=") => Some(knob("sequence-parallel")),
+                () => None,
+            },
             overlap: !(knob("vanillaTP") || notes == "compile"),
             token_drop: knob("tokendrop") || knob("moe_token_drop"),
             software,
@@ -131,6 +141,20 @@ impl MeasuredScenario {
     }
 }
 
+/// Returns the recomputation in a cell: a kind, the names of modules after `selective:`, or a remark after a kind.
+fn recomputation(text: &str) -> Recompute {
+    let mut words = text.split([':', ',', ' ', '(']);
+    match words.next() {
+        Some("full") => Recompute::Full,
+        // Named modules are separate options, but attention's scores are what this kind recomputes.
+        Some("selective") if text.contains(':') && !text.contains("core_attn") => Recompute::None,
+        // The source doesn't say whether.
+        Some("selective") if text.starts_with("selective or none") => Recompute::None,
+        Some("selective") => Recompute::Selective,
+        _ => Recompute::None,
+    }
+}
+
 /// Joins problems into one text.
 fn join(problems: &[Problem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
@@ -151,14 +175,15 @@ fn needed(cell: &dyn Fn(&str) -> String, column: &str) -> Result<u32, String> {
 
 fn dtype(name: &str, gpu: &Gpu) -> Result<Dtype, String> {
     let dtype = match name {
-        "BF16" | "bf16" | "FP16" => Dtype::Bf16,
+        // Numbers of 16 bits cost the same. Level O2 of mixed precision is what every other software does.
+        "BF16" | "bf16" | "FP16" | "FP16 (O2)" | "BF16 (O2)" => Dtype::Bf16,
         "FP8" => Dtype::Fp8,
-        "FP8-CS" => Dtype::Fp8Current,
+        "FP8-CS" | "FP8(tensorwise)" => Dtype::Fp8Current,
         "FP8-DS" => Dtype::Fp8Delayed,
         // Scales per row are as fine as scales per block, and cost what those cost.
-        "FP8-row" | "FP8-SC" => Dtype::Fp8Block,
-        "MXFP8" => Dtype::Mxfp8,
-        "NVFP4" => Dtype::Nvfp4,
+        "FP8-row" | "FP8-SC" | "FP8(blockwise)" => Dtype::Fp8Block,
+        "MXFP8" | "FP8-MX" | "FP8(mxfp8)" => Dtype::Mxfp8,
+        "NVFP4" | "FP4" => Dtype::Nvfp4,
         // MLPerf's logs of that round do not say which; systems with NVFP4 used it.
         "FP8-or-NVFP4" if gpu.nvfp4_tflops.is_some() => Dtype::Nvfp4,
         "FP8-or-NVFP4" => Dtype::Fp8Delayed,
@@ -187,17 +212,40 @@ fn software(framework: &str, release: &str) -> Result<Software, String> {
         "Megatron-LM 0.14" | "Megatron-LM CI" => Stack::MegatronLm014,
         "NeMo AutoModel (PyTorch)" => Stack::AutoModel,
         "Composer/FSDP" => Stack::Composer,
-        "torchtitan FSDP2" => Stack::Torchtitan,
         "PyTorch FSDP+compile" => Stack::PytorchFsdp,
         "InternEvo" => Stack::InternEvo,
         "Meta internal" => Stack::Meta,
         "nanotron" if release < "2025" => Stack::Nanotron2024,
         "nanotron" => Stack::Nanotron,
+        // The figures of Megatron-LM's Llama example are NeMo's of 2024.
+        "Megatron-Core" => Stack::Nemo1,
+        "NeMo Automodel (FSDP2 + PP + EP)" => Stack::AutoModel,
+        "DeepSpeed 0.11.1 ZeRO-3 (transformers)" | "not stated (PyTorch DDP/FSDP)" => Stack::Pytorch,
+        "torchtitan fork (FSDP2 + DeepEP, fused kernels)" | "torchtitan FSDP2" => Stack::Torchtitan,
         // XLA programs: nothing here is measured of them, and compiled FSDP comes nearest.
         "maxtext(jax)" | "paxml(jax)" => Stack::PytorchFsdp,
-        other => return other.parse().map_err(|problem: Problem| problem.to_string()),
+        other => match software_by_start(other) {
+            Some(stack) => stack,
+            None => return other.parse().map_err(|problem: Problem| problem.to_string()),
+        },
     };
     Ok(stack.into())
+}
+
+/// Returns the software of a framework that is named with its version or its distribution.
+fn software_by_start(framework: &str) -> Option<Stack> {
+    let starts = [
+        ("MLPerf submission (", Stack::MlPerf),
+        ("Megatron-Bridge ", Stack::Bridge2606),
+        ("Megatron-DeepSpeed", Stack::MegatronDeepSpeed),
+        // Megatron-Core as distributed, and collections of scripts around it.
+        ("Megatron-Core", Stack::MegatronLm014),
+        ("Megatron-LM 24", Stack::MegatronLm014),
+        ("FlagScale (Megatron)", Stack::MegatronLm014),
+        ("ms-swift (Megatron-Core)", Stack::MegatronLm014),
+        ("PaddlePaddle", Stack::PaddleNlp),
+    ];
+    starts.into_iter().find(|(start, _)| framework.starts_with(start)).map(|(_, stack)| stack)
 }
 
 /// Returns the network rate in a row's notes, in Gbit/s per GPU.
@@ -211,49 +259,46 @@ fn network_gbit(knobs: &str, gpu: &Gpu) -> Option<f64> {
     })
 }
 
+/// Kinds of models that the columns of a row can't describe. Megatron-LM's tests name the kind before a colon.
+const OTHER_KINDS: [(&str, &str); 6] = [
+    ("t5:", "an encoder and a decoder"),
+    ("bert:", "an encoder"),
+    ("multimodal-llava:", "vision and language"),
+    ("mimo:", "vision and language"),
+    ("hybrid:", "Mamba layers"),
+    ("nemotron:", "Mamba layers"),
+];
+
+/// Arguments of Megatron-LM that change the architecture in ways for which rows have no columns.
+const OTHER_ARGUMENTS: [&str; 3] = ["multi-latent-attention", "mtp-num-layers", "moe-layer-freq"];
+
 /// Returns the architecture of the row's model, with the changes of the row's columns.
 fn architecture(cell: &dyn Fn(&str) -> String) -> Result<Architecture, String> {
     let (layers, hidden) = (whole(cell, "layers")?, whole(cell, "hidden")?);
     let (heads, ffn, vocab) = (whole(cell, "heads")?, whole(cell, "ffn")?, whole(cell, "vocab")?);
-    let kv_heads = whole(cell, "kv_heads")?;
-    let known = Catalog::embedded().model(&cell("model"));
+    let model = cell("model");
+    if let Some((_, kind)) = OTHER_KINDS.into_iter().find(|(start, _)| model.starts_with(start)) {
+        return Err(format!("The columns can't describe a model with {kind}."));
+    }
+    let known = Catalog::embedded().model(&model);
     let mut architecture = match (known, layers, hidden, heads) {
         (Ok(model), ..) => model.architecture.clone(),
-        // A GPT with the shape of the row; a Llama where the row counts key and value heads.
-        (Err(_), Some(layers), Some(hidden), Some(heads)) => Architecture {
-            layers,
-            hidden,
-            vocab: vocab.ok_or("vocab is missing.")?,
-            tied_embeddings: kv_heads.is_none() || cell("knobs").contains("tied embeddings"),
-            attention: Attention {
-                layers,
-                heads,
-                kind: AttentionKind::Gqa {
-                    kv_heads: kv_heads.unwrap_or(heads),
-                    head_dim: hidden / heads.max(1),
-                },
-                window: None,
-                sinks: false,
-            },
-            mlp: Some(Mlp { layers, ffn: ffn.unwrap_or(4 * hidden), gated: kv_heads.is_some() }),
-            moe: None,
-            mamba: None,
-            mtp_layers: 0,
-        },
+        (Err(_), Some(layers), Some(hidden), Some(heads)) => unnamed(cell, layers, hidden, heads)?,
         (Err(_), ..) => {
             return Err(format!(
-                "The architecture of \"{}\" is unknown: name a model of the catalog, or fill in the columns layers, \
-                 hidden, heads, ffn and vocab.",
-                cell("model")
+                "The architecture of \"{model}\" is unknown: name a model of the catalog, or fill in the columns layers, \
+                 hidden, heads, ffn and vocab."
             ));
         }
     };
     if let Some(layers) = layers {
         architecture = architecture.with_layers(layers).map_err(|problem| problem.to_string())?;
     }
+    let own_width = (architecture.attention.heads, architecture.hidden);
     architecture.hidden = hidden.unwrap_or(architecture.hidden);
     architecture.vocab = vocab.unwrap_or(architecture.vocab);
-    if let Some(heads) = heads {
+    // A known model has heads of its own width, unless the row changes them.
+    if let Some(heads) = heads.filter(|heads| (*heads, architecture.hidden) != own_width) {
         architecture.attention.heads = heads;
         if let (AttentionKind::Gqa { kv_heads, head_dim }, Some(hidden)) =
             (&mut architecture.attention.kind, hidden)
@@ -265,6 +310,11 @@ fn architecture(cell: &dyn Fn(&str) -> String) -> Result<Architecture, String> {
     if let (Some(ffn), Some(mlp)) = (ffn, &mut architecture.mlp) {
         mlp.ffn = ffn;
     }
+    if let Some(moe) = &mut architecture.moe {
+        moe.experts = whole(cell, "experts")?.unwrap_or(moe.experts);
+        moe.top_k = whole(cell, "topk")?.unwrap_or(moe.top_k);
+        moe.ffn = whole(cell, "moe_ffn")?.unwrap_or(moe.ffn);
+    }
     for knob in cell("knobs").split(';').map(str::trim) {
         match knob {
             "w/o MTP" => architecture.mtp_layers = 0,
@@ -274,6 +324,73 @@ fn architecture(cell: &dyn Fn(&str) -> String) -> Result<Architecture, String> {
         }
     }
     Ok(architecture)
+}
+
+/// Returns the architecture of a model that only the row describes: a GPT, or a Llama where the row counts key and value heads.
+/// Names that begin with `gpt`, `opt` or `moe` are those of GPTs, whose MLP is gated if `knobs` says so.
+fn unnamed(
+    cell: &dyn Fn(&str) -> String,
+    layers: u32,
+    hidden: u32,
+    heads: u32,
+) -> Result<Architecture, String> {
+    let (model, knobs) = (cell("model"), cell("knobs"));
+    let says = |name: &str| {
+        knobs.split(';').map(str::trim).any(|knob| knob == name || knob.starts_with(&format!("{name}=")))
+    };
+    if let Some(argument) = OTHER_ARGUMENTS.into_iter().find(|argument| says(argument)) {
+        return Err(format!("The columns can't describe a model with {argument}."));
+    }
+    let vocab = whole(cell, "vocab")?.ok_or("vocab is missing.")?;
+    let kv_heads = whole(cell, "kv_heads")?;
+    let is_gpt = ["gpt", "opt", "moe"].iter().any(|start| model.starts_with(start));
+    let gated = if is_gpt { says("swiglu") } else { kv_heads.is_some() };
+    let tied = match is_gpt {
+        true => !says("untie-embeddings-and-output-weights"),
+        false => kv_heads.is_none() || knobs.contains("tied embeddings"),
+    };
+    let ffn = whole(cell, "ffn")?.unwrap_or(4 * hidden);
+    let moe = match (whole(cell, "experts")?, whole(cell, "topk")?) {
+        (None | Some(0), _) => None,
+        (Some(_), None) => return Err("topk is missing.".into()),
+        (Some(experts), Some(top_k)) => Some(Moe {
+            layers,
+            experts,
+            top_k,
+            ffn: whole(cell, "moe_ffn")?.unwrap_or(ffn),
+            shared_ffn: argument(&knobs, "moe-shared-expert-intermediate-size")?.unwrap_or(0),
+            gated,
+            latent: None,
+        }),
+    };
+    Ok(Architecture {
+        layers,
+        hidden,
+        vocab,
+        tied_embeddings: tied,
+        attention: Attention {
+            layers,
+            heads,
+            kind: AttentionKind::Gqa {
+                kv_heads: kv_heads.unwrap_or(heads),
+                head_dim: argument(&knobs, "kv-channels")?.unwrap_or(hidden / heads.max(1)),
+            },
+            window: None,
+            sinks: false,
+        },
+        mlp: if moe.is_some() { None } else { Some(Mlp { layers, ffn, gated }) },
+        moe,
+        mamba: None,
+        mtp_layers: 0,
+    })
+}
+
+/// Returns the value of an argument of Megatron-LM among a row's knobs.
+fn argument(knobs: &str, name: &str) -> Result<Option<u32>, String> {
+    let value = knobs.split(';').find_map(|knob| knob.trim().strip_prefix(name)?.strip_prefix('='));
+    value
+        .map(|value| value.parse().map_err(|_| format!("{name} \"{value}\" is not a whole number.")))
+        .transpose()
 }
 
 /// Applies SimuMax's truncation of a mixture of experts: one leading dense layer in every model, and no
@@ -309,7 +426,15 @@ fn degrees(
     };
     // Without a pipeline there is nothing to interleave.
     let vp = if pp == 1 { 1 } else { vp };
-    let expert_tp = one("expert_tp").unwrap_or(1);
+    let told = argument(&cell("knobs"), "expert-tensor-parallel-size")?;
+    let expert_tp = match (whole(cell, "expert_tp")?, told) {
+        (Some(degree), _) => degree.max(1),
+        (None, _) if architecture.moe.is_none() => 1,
+        (None, Some(degree)) => degree.max(1),
+        // Megatron-LM divides experts like the rest by default. The recipes set it to 1.
+        (None, None) if cell("framework") == "Megatron-LM CI" => tp,
+        (None, None) => 1,
+    };
     let degrees = Degrees { gpus, tp, pp, cp, ep, expert_tp, vp, split };
     Ok((degrees, needed(cell, "seq_len")?, whole(cell, "mbs")?, needed(cell, "gbs")?))
 }

@@ -2,7 +2,9 @@
 
 use super::{Remedy, remedies};
 use crate::catalog::{Baseline, Collection, Recipe};
-use crate::estimate::{Confidence, Estimate, Interval, MUCH_BY_SOFTWARE, MemoryEstimate, MemoryVerdict};
+use crate::estimate::{
+    Confidence, Distance, Estimate, Interval, MUCH_BY_SOFTWARE, MemoryEstimate, MemoryVerdict,
+};
 use crate::field::Field;
 use crate::message;
 use crate::message::{Message, Setting};
@@ -11,7 +13,7 @@ use crate::problem::Problem;
 use crate::scenario::Scenario;
 use crate::search::Unsupported;
 use crate::spec::Spec;
-use crate::units::{DAY_S, percent, readable, signed};
+use crate::units::{DAY_S, group_digits, percent, readable, signed};
 
 /// A scenario with its prediction.
 #[derive(Debug, Clone, PartialEq)]
@@ -185,23 +187,44 @@ fn does_not_fit(scenario: &Scenario, memory: &MemoryEstimate, remedies: &[Remedy
 const HOPELESS: &str = " No combination of up to three changes to micro batch size, recomputation, FSDP or parallelism \
                         makes it fit without doubling the step time. Use more GPUs.";
 
-/// Warns that no similar run was measured, so that the interval is wide.
+/// Warns that no similar run was measured. If no run of any model is like it, the interval is wider, and the warning says in
+/// which ways.
 fn is_unmeasured(scenario: &Scenario, estimate: &Estimate) -> Option<Message> {
     let gpu = &scenario.gpu;
-    let why = match (estimate.evidence.confidence(), gpu.id.split_once(':')) {
-        (Confidence::High | Confidence::Medium, _) => return None,
-        (_, Some((base, own))) => format!("Your GPU ({base} with {own}) was never measured"),
-        (Confidence::Low, None) => {
-            format!(
-                "No measured run of this model has a similar layout with this software and precision on the {}",
-                gpu.name
-            )
+    let software = scenario.options.software;
+    let generation = gpu.generation.title();
+    let is_routed = scenario.architecture.moe.is_some();
+    let distances = Distance::all_of(gpu, scenario.layout.gpus(), is_routed, &software);
+    let far = distances.iter().map(|distance| match (distance, gpu.id.split_once(':')) {
+        (Distance::Gpu, Some((base, own))) => format!("Your GPU ({base} with {own}) was never measured"),
+        (Distance::Gpu, None) => format!("The {} was never measured", gpu.name),
+        (Distance::Release | Distance::Software, _) => match software.known() {
+            Some(stack) => format!("{} was never measured on {generation} GPUs", stack.title()),
+            None => "Your software was never measured".to_string(),
+        },
+        (Distance::Scale, _) => {
+            let kind = if is_routed { "mixture of experts" } else { "dense model" };
+            let most = group_digits(f64::from(Distance::most_gpus(gpu.generation, is_routed)));
+            format!("No run of a {kind} on more than {most} {generation} GPUs was measured")
         }
-        (Confidence::Lowest, None) => "This model was never measured".to_string(),
-    };
+    });
+    let mut why: Vec<String> = far.collect();
+    match estimate.evidence.confidence() {
+        Confidence::High | Confidence::Medium if why.is_empty() => return None,
+        Confidence::Low if why.is_empty() => why.push(format!(
+            "No measured run of this model has a similar layout with this software and precision on the {}",
+            gpu.name
+        )),
+        Confidence::Lowest => why.insert(0, "This model was never measured".to_string()),
+        _ => {}
+    }
     let Interval { low, mid, high } = estimate.step_time_s;
     let [low, high] = [low, high].map(|end| signed((end / mid - 1.0) * 100.0, 0));
-    Some(format!("{why}. The interval is therefore wide: {low} % to {high} %.").into())
+    let why = why.join(". ");
+    Some(match distances.is_empty() {
+        true => format!("{why}. The 80 % interval is {low} % to {high} %.").into(),
+        false => format!("{why}. The interval is therefore wide: {low} % to {high} %.").into(),
+    })
 }
 
 #[cfg(test)]
@@ -295,9 +318,36 @@ mod tests {
         };
         let own = "own:layers=7,hidden=4096,ffn=14337,heads=32,kv_heads=8,head_dim=128,vocab=128256,gated=1,\
                    tied_embeddings=0,seq_len=8192";
-        assert!(warnings(fields(own, "h100")).contains("This model was never measured. The interval"));
+        assert!(
+            warnings(fields(own, "h100")).contains("This model was never measured. The 80 % interval is ")
+        );
         let changed = warnings(fields("llama3.1-8b", "h100:hbm_gb=96"));
-        assert!(changed.contains("Your GPU (h100 with hbm_gb=96) was never measured"), "{changed}");
+        assert!(
+            changed.contains(
+                "Your GPU (h100 with hbm_gb=96) was never measured. The interval is therefore wide: "
+            ),
+            "{changed}"
+        );
+        // A GPU that nobody measured has a wider interval than one on which only this layout was not.
+        let width = |gpu| {
+            let Interval { low, high, .. } =
+                fields("llama3.1-8b", gpu).estimate().unwrap().estimate.step_time_s;
+            high / low
+        };
+        assert!(width("h100:hbm_gb=96") > 1.1 * width("h100"));
+        let far = warnings(
+            fields("llama3.1-8b", "gh200-96gb")
+                .with(Field::Stack, "nemo-2")
+                .with(Field::Gpus, "65536")
+                .with(Field::Gbs, "65536"),
+        );
+        assert!(far.contains("The GH200 96GB was never measured. No run of a dense model on more than 16,384 Hopper GPUs was measured. The interval"), "{far}");
+        let software =
+            warnings(fields("llama3.1-8b", "b200").with(Field::Stack, "torchtitan").with(Field::Fsdp, "on"));
+        assert!(
+            software.contains("torchtitan was never measured on Blackwell GPUs. The interval"),
+            "{software}"
+        );
         let stack = fields("llama3.1-8b", "h100").with(Field::Stack, "nemo-2").with(Field::Cp, "2");
         assert!(!warnings(stack).contains("measured"));
         let distant = spec(&[(Field::Model, "llama3.1-70b"), (Field::Gpu, "h100")])

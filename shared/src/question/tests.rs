@@ -166,10 +166,10 @@ fn a_deadline_and_a_budget_are_both_met() {
 
 #[test]
 fn a_plan_is_sought_for_each_chance_to_meet_the_deadline() {
-    let with = |chance: &str| answer(&small(&[(Field::Deadline, "20d"), (Field::Chance, chance)]));
+    let with = |chance: &str| answer(&small(&[(Field::Deadline, "10d"), (Field::Chance, chance)]));
     let (sure, even) = (with("9-in-10"), with("even"));
     let gpus = |run: Option<&PlannedRun>| run.unwrap().gpus;
-    assert!(sure.best().unwrap().time.high.days <= 20.0 && even.best().unwrap().days <= 20.0);
+    assert!(sure.best().unwrap().time.high.days <= 10.0 && even.best().unwrap().days <= 10.0);
     assert!(gpus(sure.best()) > gpus(even.best()));
     // Each names the other one, which its own search came close to.
     assert_eq!(gpus(sure.with_other_chance.as_ref()), gpus(even.best()));
@@ -200,16 +200,16 @@ fn a_layout_of_which_more_is_known_comes_before_one_that_is_predicted_to_be_a_li
 #[test]
 fn a_deadline_that_is_met_only_as_likely_as_not_may_be_asked_for_so() {
     let best =
-        answer(&small(&[(Field::Deadline, "20d"), (Field::Chance, "even")])).best().unwrap().gpus.to_string();
+        answer(&small(&[(Field::Deadline, "10d"), (Field::Chance, "even")])).best().unwrap().gpus.to_string();
     let fields = [
         (Field::Model, "llama3.1-8b"),
         (Field::GpuTypes, "h100"),
         (Field::Tokens, "1T"),
-        (Field::Deadline, "20d"),
+        (Field::Deadline, "10d"),
         (Field::GpuRange, best.as_str()),
     ];
     let found = answer(&ask(&fields));
-    assert!(matches!(found.unmet, Some(Unmet::TooSlow { days }) if days > 20.0));
+    assert!(matches!(found.unmet, Some(Unmet::TooSlow { days }) if days > 10.0));
     let changed: Vec<Field> = found.relaxations.iter().map(|change| change.setting.field).collect();
     assert_eq!(changed, [Field::GpuRange, Field::Chance, Field::Deadline, Field::Tokens]);
     for change in &found.relaxations {

@@ -10,8 +10,8 @@ use crate::batch::Batch;
 use crate::cluster_factors::ClusterFactor;
 use crate::estimate::{
     Anchors, Breakdown, Confidence, Constants, Coordinate, CorrectionBound, Inputs, Interval, IntervalTable,
-    MemoryEstimate, MemoryMargin, MemoryVerdict, MicroBatchCosts, MicroBatchMemory, capacity_bytes,
-    least_bytes, straggling,
+    LayoutIntervals, MemoryEstimate, MemoryMargin, MemoryVerdict, MicroBatchCosts, MicroBatchMemory,
+    capacity_bytes, least_bytes, straggling,
 };
 use crate::options::TrainingOptions;
 use crate::precision::Dtype;
@@ -53,13 +53,14 @@ impl RankedLayout {
         inputs: &Inputs<'_>,
         breakdown: &Breakdown,
         free_bytes: f64,
+        intervals: &LayoutIntervals,
     ) -> RankedLayout {
         let correction = Anchors::embedded().correction(inputs);
         let factor = correction.factor * inputs.options.cluster.of(ClusterFactor::Step);
         let mid = breakdown.scaled(factor).step_time_s();
         RankedLayout {
             candidate,
-            step_time_s: IntervalTable::embedded().around(mid, inputs, correction.kind),
+            step_time_s: intervals.around(mid, correction.kind),
             confidence: correction.confidence,
             memory: MemoryMargin::new(inputs.gpu, inputs.options.software, free_bytes),
         }
@@ -117,7 +118,15 @@ impl SearchSpace<'_> {
 
     fn predict(&self, candidate: &Candidate, inputs: &Inputs<'_>) -> RankedLayout {
         let breakdown = Breakdown::of(inputs, Constants::embedded());
-        RankedLayout::new(*candidate, inputs, &breakdown, MemoryEstimate::of(inputs).margin_bytes())
+        let margin_bytes = MemoryEstimate::of(inputs).margin_bytes();
+        let intervals = self.intervals(inputs.layout.gpus());
+        RankedLayout::new(*candidate, inputs, &breakdown, margin_bytes, &intervals)
+    }
+
+    /// Returns the intervals of its layouts on `gpus` GPUs.
+    fn intervals(&self, gpus: u32) -> LayoutIntervals {
+        let is_routed = self.architecture.moe.is_some();
+        IntervalTable::embedded().of_layouts(self.gpu, gpus, is_routed, &self.options.software)
     }
 }
 
@@ -260,8 +269,8 @@ impl<'a> LayoutSearch<'a> {
         let mut not_fitting = of_each * too_large.len() as u64;
         // By which a bound for one GPU becomes one for all.
         let share = (1.0 + straggling(gpus, constants)) / f64::from(gpus);
-        let (is_routed, options) = (self.space.architecture.moe.is_some(), &self.space.options);
-        let (distant, least) = IntervalTable::embedded().slow_ends(is_routed, &options.software);
+        let intervals = self.space.intervals(gpus);
+        let (distant, least) = intervals.slow_ends();
         // By which a bound of the step time becomes one of its slow end.
         let slow_end =
             |correction: &CorrectionBound<'_>| if correction.may_be_similar() { least } else { distant };
@@ -337,7 +346,13 @@ impl<'a> LayoutSearch<'a> {
                         if found.excludes(modelled_s * correction * cluster_factor / f64::from(*gbs)) {
                             continue;
                         }
-                        found.add(RankedLayout::new(candidate, &inputs, &breakdown, margin_bytes));
+                        found.add(RankedLayout::new(
+                            candidate,
+                            &inputs,
+                            &breakdown,
+                            margin_bytes,
+                            &intervals,
+                        ));
                     }
                 }
             }

@@ -77,7 +77,7 @@ fn equals_brute_force(space: SearchSpace<'static>, gpus: u32, most: usize) {
         let (step_time_s, confidence) = (estimate.step_time_s, estimate.evidence.confidence());
         expected.push(RankedLayout { candidate: *candidate, step_time_s, confidence, memory });
     }
-    let least_s = expected.iter().map(super::rank::RankedLayout::counted_s).fold(f64::INFINITY, f64::min);
+    let least_s = expected.iter().map(RankedLayout::counted_s).fold(f64::INFINITY, f64::min);
     let fitting = expected.len() as u64;
     expected.sort_by(|one, other| one.compare(other, least_s));
     expected.truncate(most);
@@ -108,6 +108,15 @@ fn a_search_of_a_routed_model_equals_brute_force() {
 }
 
 #[test]
+fn a_search_on_a_gpu_that_nobody_measured_equals_brute_force() {
+    // 4,096 are also more than twice as many Hopper GPUs as in any run of a mixture of experts.
+    for gpus in [16, 4096] {
+        let space = space("mixtral-8x7b", "gh200-96gb", Stack::Bridge2606, &[Dtype::Bf16], &[gpus]);
+        equals_brute_force(space, gpus, 10);
+    }
+}
+
+#[test]
 fn a_search_with_own_software_equals_brute_force() {
     let own: Software =
         "megatron-bridge-26.06:attention=unfused,overlaps_tp=no,whole_rounds=yes".parse().unwrap();
@@ -127,7 +136,7 @@ proptest! {
     #[test]
     fn a_search_equals_brute_force(
         model in prop::sample::select(vec!["llama3.2-1b", "llama3.1-8b", "mixtral-8x7b", "nemotron-h-8b", "gpt3-175b"]),
-        gpu in prop::sample::select(vec!["a100", "h100", "gb200"]),
+        gpu in prop::sample::select(vec!["a100", "h100", "gh200", "gb200"]),
         stack in prop::sample::select(Stack::ALL.to_vec()),
         dtype in prop::sample::select(Dtype::ALL.to_vec()),
         gpus in prop::sample::select(vec![4, 8, 12, 16, 40, 64, 256]),

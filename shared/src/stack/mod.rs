@@ -60,6 +60,8 @@ choices! {
         Nanotron2024 "nanotron-2024" "nanotron (2024)",
         /// nanotron, from 2025 on: layers written in PyTorch, with FlashAttention-2.
         Nanotron "nanotron" "nanotron",
+        /// PaddleNLP on PaddlePaddle 2.5, without sequence parallelism.
+        PaddleNlp "paddlenlp" "PaddleNLP",
         /// Any software on plain PyTorch: FSDP2, nothing compiled or fused but attention.
         Pytorch "pytorch" "plain PyTorch",
     }

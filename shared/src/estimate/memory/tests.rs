@@ -255,7 +255,9 @@ mod measured {
         assert_eq!(rows.len(), 22);
         assert!(mean(&rows) < 0.001 && most(&rows) < 0.002, "{} {}", mean(&rows), most(&rows));
         let rows = errors("megatron-golden", false);
-        assert!(rows.len() == 2 && most(&rows) < 0.006, "{rows:?}");
+        // Six more runs don't fuse the accumulation of gradients, which needs further buffers that are not counted.
+        let fused = rows.iter().filter(|error| **error < 0.006).count();
+        assert!((rows.len(), fused) == (8, 2) && most(&rows) < 0.14, "{rows:?}");
     }
 
     #[test]
@@ -301,7 +303,7 @@ mod measured {
         // were not too large.
         assert_eq!(
             [of("megatron-bridge"), of("nemo-docs"), of("automodel"), of("bigscience")],
-            [21, 1, 7, 6]
+            [21, 1, 8, 6]
         );
         assert!(of("nanotron-ultrascale") <= 18);
         assert!(refused.len() <= 60 && all > 2600, "{} of {all}", refused.len());

@@ -230,6 +230,12 @@ impl Constants {
         constants
     }
 
+    /// Forgets what is known of a GPU type's speed: it is that of the first of its generation.
+    #[cfg(feature = "calibrate")]
+    pub(crate) fn forget_gpu(&mut self, id: &str) {
+        self.gpus.retain(|(known, _)| known != id);
+    }
+
     /// Returns the factor on a GPU type's speed; a custom GPU has the factor of its base type.
     pub(super) fn gpu(&self, gpu: &Gpu) -> f64 {
         let id = gpu.id.split(':').next().unwrap_or_default();
