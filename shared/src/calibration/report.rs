@@ -289,9 +289,9 @@ The other classes are those of predictions that are far from every measurement o
 
 - *Unmeasured GPU type*: nobody measured the GPU type, or the user changed its figures, such as its memory or network. All rows
   of one GPU type are held out together, and its factor on the speed is forgotten.
-- *Unmeasured NVIDIA release* and *unmeasured software*: nobody measured this release of NVIDIA's software, or other software,
-  on the GPU's generation (Ampere, Hopper or Blackwell). A user's own software is always unmeasured. All rows of one software
-  on one generation are held out together, and its factor on the step time is forgotten.
+- *Unmeasured NVIDIA release* and *unmeasured software*: nobody measured this release of NVIDIA's software or of
+  Megatron-LM, or this other software, on the GPU's generation (Ampere, Hopper or Blackwell). A user's own software is always
+  unmeasured. All rows of one software on one generation are held out together, and its factor on the step time is forgotten.
 - *Unmeasured scale*: more than twice as many GPUs as in any measured run of the generation. Runs on 2 to 16 times as many GPUs
   as all runs of the fit are predicted, for fits to at most 16, 64 and 256 GPUs. A row may count more than once.
 

@@ -50,7 +50,7 @@ choices! {
         DenseGpu "dense_gpu" "dense, unmeasured GPU type",
         /// Mixture of experts on a GPU type that nobody measured.
         RoutedGpu "routed_gpu" "routed, unmeasured GPU type",
-        /// Dense model with a release of NVIDIA's software that nobody measured on the GPU's generation.
+        /// Dense model with a release of NVIDIA's software or of Megatron-LM that nobody measured on the GPU's generation.
         DenseRelease "dense_release" "dense, unmeasured NVIDIA release",
         /// Mixture of experts with such a release.
         RoutedRelease "routed_release" "routed, unmeasured NVIDIA release",
@@ -70,7 +70,7 @@ choices! {
     Distance {
         /// The GPU type, or a known one that the user changed.
         Gpu "gpu" "GPU type",
-        /// The release of NVIDIA's software on the GPU's generation.
+        /// The release of NVIDIA's software or of Megatron-LM on the GPU's generation.
         Release "release" "NVIDIA release",
         /// Other software on the GPU's generation, or any that the user changed.
         Software "software" "software",
@@ -97,7 +97,8 @@ impl Distance {
     /// Returns how a prediction with `software` is distant if nobody measured that software.
     pub fn of_software(software: &Software) -> Distance {
         match software.known() {
-            Some(stack) if stack.is_nvidia_megatron() => Distance::Release,
+            // Its recent releases are what NVIDIA builds on.
+            Some(stack) if stack.is_nvidia_megatron() || stack == Stack::MegatronLm014 => Distance::Release,
             _ => Distance::Software,
         }
     }

@@ -70,7 +70,7 @@ mod tests {
             (read.gpu.id, read.dtype, read.options.software.known())
         };
         for (gpu, precision, framework, read) in [
-            ("A800-80GB", "BF16", "Megatron-Core 0.6.0", ("a800", Dtype::Bf16, Stack::MegatronLm014)),
+            ("A800-80GB", "BF16", "Megatron-Core 0.6.0", ("a800", Dtype::Bf16, Stack::MegatronCore)),
             (
                 "A100-80GB",
                 "FP16 (O2)",
@@ -81,7 +81,7 @@ mod tests {
                 "H800-80GB",
                 "FP8(blockwise)",
                 "FlagScale (Megatron)",
-                ("h800", Dtype::Fp8Block, Stack::MegatronLm014),
+                ("h800", Dtype::Fp8Block, Stack::MegatronCore),
             ),
             (
                 "GB200",

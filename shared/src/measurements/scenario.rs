@@ -239,10 +239,10 @@ fn software_by_start(framework: &str) -> Option<Stack> {
         ("Megatron-Bridge ", Stack::Bridge2606),
         ("Megatron-DeepSpeed", Stack::MegatronDeepSpeed),
         // Megatron-Core as distributed, and collections of scripts around it.
-        ("Megatron-Core", Stack::MegatronLm014),
-        ("Megatron-LM 24", Stack::MegatronLm014),
-        ("FlagScale (Megatron)", Stack::MegatronLm014),
-        ("ms-swift (Megatron-Core)", Stack::MegatronLm014),
+        ("Megatron-Core", Stack::MegatronCore),
+        ("Megatron-LM 24", Stack::MegatronCore),
+        ("FlagScale (Megatron)", Stack::MegatronCore),
+        ("ms-swift (Megatron-Core)", Stack::MegatronCore),
         ("PaddlePaddle", Stack::PaddleNlp),
     ];
     starts.into_iter().find(|(start, _)| framework.starts_with(start)).map(|(_, stack)| stack)

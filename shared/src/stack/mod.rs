@@ -35,6 +35,8 @@ choices! {
         Nemo2 "nemo-2" "NeMo 2 (2025)",
         /// NVIDIA's MLPerf training submissions.
         MlPerf "nemo-mlperf" "NeMo for MLPerf",
+        /// Megatron-Core of 2024 and 2025 as distributed, and collections of scripts around it, such as FlagScale.
+        MegatronCore "megatron-core-0.6" "Megatron-Core 0.6",
         /// Megatron-LM 0.14 as distributed, without NeMo's tuning.
         MegatronLm014 "megatron-lm-0.14" "Megatron-LM 0.14",
         /// Megatron-Bridge 25.09 and 25.11.

@@ -74,8 +74,10 @@ parts! {
     host: Host, "Kernel launches", Waiting;
     /// The optimizer step.
     optimizer: Optimizer, "Optimizer", PerStep;
-    /// Fixed cost of a step, and waiting for the slowest of many GPUs.
+    /// Fixed cost of a step.
     other: Other, "Other", PerStep;
+    /// Waiting for the slowest of many GPUs.
+    straggling: Straggling, "Slowest GPU", Waiting;
 }
 
 impl Breakdown {

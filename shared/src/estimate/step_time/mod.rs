@@ -109,9 +109,10 @@ impl<'a> MicroBatchCosts<'a> {
             host: slowest.host_s * ga,
             optimizer: sharding.optimizer_s,
             other: constants.step_s * options.cluster.of(ClusterFactor::Fixed),
+            straggling: 0.0,
         };
         let mut parts = parts.scaled(software_factor(inputs, constants));
-        parts.other += parts.step_time_s() * straggling(layout.gpus(), constants);
+        parts.straggling = parts.step_time_s() * straggling(layout.gpus(), constants);
         parts
     }
 

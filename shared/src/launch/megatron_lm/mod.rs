@@ -16,6 +16,7 @@ mod script;
 mod slurm;
 mod software;
 mod steps;
+mod support;
 mod training;
 
 use super::choice::{ClusterType, Style};
@@ -87,7 +88,7 @@ fn compare_software(job: &mut MegatronJob) {
     }
     text += ".";
     let wants_graphs = job.scenario.options.uses_cuda_graphs(&job.scenario.architecture);
-    let obstacle = graphs::obstacle(job.scenario, job.options, script.software.properties());
+    let obstacle = support::graph_obstacle(job.scenario, job.options, script.software.properties());
     if let Some(why) = obstacle.filter(|_| wants_graphs && !script.is_other()) {
         text += &format!(" CUDA graphs are off because {why}.");
     }

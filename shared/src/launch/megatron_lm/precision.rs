@@ -1,22 +1,12 @@
 //! Number formats.
 
 use super::job::MegatronJob;
-use super::software::{NARROW_GRADIENT, NARROW_OPTIMIZER};
+use super::support::{NARROW_GRADIENT, NARROW_OPTIMIZER, format};
 use crate::field::Field;
 use crate::message;
 use crate::message::Setting;
 use crate::precision::Dtype;
-use crate::scenario::Scenario;
 use crate::stack::WeightStorage;
-
-/// Returns the number format of a scenario's script. "FP8" alone is that of the recipe's release, otherwise current scaling.
-pub(super) fn format(scenario: &Scenario) -> Dtype {
-    match (scenario.dtype, scenario.recipe) {
-        (Dtype::Fp8, Some(recipe)) => recipe.id.release.contract().fp8.runs,
-        (Dtype::Fp8, None) => Dtype::Fp8Current,
-        (dtype, _) => dtype,
-    }
-}
 
 pub(super) fn apply(job: &mut MegatronJob) {
     job.group("Precision");

@@ -1,12 +1,11 @@
 //! The software that a script runs: what was planned, without what Megatron-LM's flags can't turn on.
 
-use super::experts::{self, Dispatcher};
-use super::{graphs, precision};
-use crate::architecture::AttentionKind;
+use super::support::{
+    Dispatcher, NARROW_GRADIENT, NARROW_OPTIMIZER, can_hide_experts, can_overlap_tp, graph_obstacle,
+};
 use crate::estimate::{Breakdown, Constants, Inputs, MemoryEstimate};
 use crate::launch::options::LaunchOptions;
 use crate::options::TrainingOptions;
-use crate::precision::Dtype;
 use crate::scenario::Scenario;
 use crate::stack::{CudaGraphs, ExpertKernels, Software, Stack, StackProperties, WeightStorage};
 
@@ -101,12 +100,12 @@ pub(super) fn software(scenario: &Scenario, options: &LaunchOptions) -> Software
         }
         if layout.ep() > 1 {
             own.sends_once_per_domain &= Dispatcher::of(scenario, per_node).is_some();
-            own.hides_experts &= layout.vp() == 1 || experts::can_hide(scenario);
+            own.hides_experts &= layout.vp() == 1 || can_hide_experts(scenario);
         }
     }
     let is_graphed = TrainingOptions { software: Software::new(base, own), ..scenario.options }
         .uses_cuda_graphs(&scenario.architecture);
-    if is_graphed && graphs::obstacle(scenario, options, &own).is_some() {
+    if is_graphed && graph_obstacle(scenario, options, &own).is_some() {
         own.cuda_graphs = CudaGraphs::None;
     }
     if own.weights != WeightStorage::Alone {
@@ -116,37 +115,4 @@ pub(super) fn software(scenario: &Scenario, options: &LaunchOptions) -> Software
     own.optimizer_bytes = if own.optimizer_bytes <= NARROW_OPTIMIZER { NARROW_OPTIMIZER } else { 12.0 };
     own.narrow_optimizer_bytes = 12.0;
     Software::new(base, own)
-}
-
-/// Bytes of a gradient with `--grad-reduce-in-bf16`.
-pub(super) const NARROW_GRADIENT: f64 = 2.0;
-/// Bytes of a weight's optimizer state with `--use-precision-aware-optimizer`.
-pub(super) const NARROW_OPTIMIZER: f64 = 10.0;
-
-/// Returns whether Megatron-LM can overlap tensor-parallel communication with matrix multiplications: in dense layers, within
-/// a node, and in the formats for which Transformer Engine tests that (tests/pytorch/distributed/test_comm_gemm_overlap.py).
-fn can_overlap_tp(scenario: &Scenario, per_node: u32) -> bool {
-    let architecture = &scenario.architecture;
-    let is_plain = matches!(architecture.attention.kind, AttentionKind::Gqa { .. })
-        && architecture.moe.is_none()
-        && architecture.mamba.is_none();
-    let format = match precision::format(scenario) {
-        Dtype::Bf16 | Dtype::Fp8Delayed | Dtype::Fp8Current => true,
-        Dtype::Mxfp8 => has_aligned_blocks(scenario),
-        Dtype::Fp8 | Dtype::Fp8Block | Dtype::Nvfp4 => false,
-    };
-    scenario.layout.tp() <= per_node && is_plain && format && !scenario.options.fsdp
-}
-
-/// Returns whether the matrices of a tensor-parallel rank have dimensions that are multiples of 128. Transformer Engine overlaps
-/// only such ones in MXFP8 (pull request 1711).
-fn has_aligned_blocks(scenario: &Scenario) -> bool {
-    let (layout, batch, architecture) = (&scenario.layout, &scenario.batch, &scenario.architecture);
-    let tp = layout.tp();
-    let AttentionKind::Gqa { kv_heads, head_dim } = architecture.attention.kind else { return false };
-    let tokens = batch.seq_len() / layout.cp() * batch.mbs();
-    let heads = architecture.attention.heads;
-    let ffn = architecture.mlp.as_ref().map_or(0, |mlp| mlp.ffn);
-    let divided = [tokens, (heads + 2 * kv_heads) * head_dim, heads * head_dim, ffn];
-    divided.into_iter().all(|size| size.is_multiple_of(128 * tp)) && architecture.hidden.is_multiple_of(128)
 }

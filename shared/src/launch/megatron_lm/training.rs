@@ -1,7 +1,7 @@
 //! Training: batch, steps, optimizer, data, recomputation, checkpoints, profile and trace.
 
 use super::job::MegatronJob;
-use super::precision::format;
+use super::support::format;
 use crate::field::Field;
 use crate::launch::plan::given_fields;
 use crate::launch::word::ShellWord;
