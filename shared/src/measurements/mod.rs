@@ -156,7 +156,7 @@ mod tests {
         assert!(read.options.modules.moe_act && read.options.recompute == crate::options::Recompute::None);
         // DeepEP sends a token once to each node; nothing else differs from Megatron-Core.
         let software = read.options.software;
-        assert_eq!((software.base(), software.known()), (Stack::MegatronLm014, None));
+        assert_eq!((software.base(), software.known()), (Stack::MegatronCore, None));
         assert!(software.properties().sends_once_per_domain);
     }
 }
