@@ -138,11 +138,11 @@ test("a number of GPUs may have a comma", async ({ page }) => {
 });
 
 test("a lock asks for the best plan with it", async ({ page }) => {
-  await page.goto("/?v=1&m=llama3.1-70b&gpu=h100&n=1352&d=fp8-current&tp=4&pp=2&vp=40&mbs=1&gbs=1014&t=10T&gs=h100%2Cb200&by=60d");
+  await page.goto("/?v=1&m=llama3.1-70b&gpu=h100&n=1368&d=fp8-current&tp=4&pp=2&vp=20&mbs=1&gbs=1026&t=10T&gs=h100%2Cb200&by=60d");
   await expect(details(page)).toBeVisible();
   await page.getByText("All settings").click();
   await page.locator("#field-tp").fill("8");
-  // Otherwise unchanged, the plan can't run: 1,352 GPUs can't be divided into groups of 16.
+  // Otherwise unchanged, the plan can't run: 1,368 GPUs can't be divided into groups of 16.
   await expect(verdict(page)).toHaveText("This plan can't run.");
   // What differs from the best plan on H100 is kept.
   await page.getByRole("button", { name: /^Find the best plan with TP 8/ }).click();

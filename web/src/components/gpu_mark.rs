@@ -20,13 +20,16 @@ const fn mark(colour: &'static str, symbol: &'static str, sign: &'static str) ->
 
 /// The GPU types of the catalog with their marks. Types whose colours look alike to colour-blind people have different
 /// shapes.
-const MARKS: [(&str, GpuMark); 10] = [
+const MARKS: [(&str, GpuMark); 13] = [
     ("a100", mark("#64748b", "triangle-up", "▲")),
     ("a100-40gb", mark("#8a7f55", "triangle-right", "▶")),
+    ("a800", mark("#7a8ea6", "star", "★")),
     ("h100", mark("#2f7de1", "circle", "●")),
     ("h100-500w", mark("#4a66d8", "triangle-left", "◀")),
+    ("h800", mark("#3f8fb5", "triangle-up", "▲")),
     ("h200", mark("#0891a8", "square", "■")),
     ("gh200", mark("#9a7209", "triangle-down", "▼")),
+    ("gh200-96gb", mark("#b08a3a", "triangle-right", "▶")),
     ("b200", mark("#dd6b20", "diamond", "◆")),
     ("gb200", mark("#c0399f", "star", "★")),
     ("b300", mark("#8b5cf6", "square", "■")),
