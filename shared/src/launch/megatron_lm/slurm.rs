@@ -82,7 +82,7 @@ pub(super) fn lines(job: &MegatronJob) -> Vec<String> {
 const USUAL_SEGMENT: u32 = 16;
 
 /// Returns how many nodes Slurm must place in one NVLink domain, where a domain has several nodes. Slurm requires a divisor of
-/// the job's nodes. None if there is no useful one.
+/// the job's nodes. None if no segment helps.
 fn segment(job: &MegatronJob) -> Option<u32> {
     let (gpu, layout) = (&job.scenario.gpu, &job.scenario.layout);
     let of_domain = gpu.nvlink_domain / job.per_node.max(1);

@@ -105,7 +105,7 @@ impl Planner {
         !self.address.with_spec(has_scenario) && self.search.findings.with(found_none)
     }
 
-    /// Whether the first question has a problem, so that there is no answer.
+    /// Whether the first question has a problem and can't be answered.
     fn has_no_answer(self) -> bool {
         self.search.findings.with(|findings| findings.offers.is_empty() && !findings.problems.is_empty())
     }
