@@ -14,6 +14,7 @@ use crate::components::field::{AddressProblems, ChoiceField, Problems, TextField
 use crate::components::filters::{AFTER, Filter, GPU_FILTER, is_any};
 use crate::components::plots::SCALE;
 use crate::components::run_table::RunTable;
+use crate::components::trouble::SignOut;
 use crate::desk::Desk;
 use crate::files;
 use crate::message::{Answer, LogCurve, Question, Row};
@@ -84,7 +85,8 @@ pub(crate) fn ResultsPage() -> impl IntoView {
     };
     view! {
         <div class="results-page">
-            <h1>"Results"</h1>
+            // Above all that arrives later, so that it doesn't move under the pointer.
+            <div class="buttons"><h1>"Results"</h1><SignOut /></div>
             <AddressProblems address />
             <regressions::Regressions />
             <newest::Newest />

@@ -5,7 +5,7 @@ use super::{FILTERS, SORT};
 use crate::address::Address;
 use crate::components::filters::{AFTER, Filters, NothingFound, asked, is_any};
 use crate::components::run_table::RunTable;
-use crate::components::trouble::{RequestErrorNote, SignOut};
+use crate::components::trouble::RequestErrorNote;
 use crate::desk::{Asked, Desk};
 use crate::message::{Answer, Question, Row, Runs};
 use leptos::prelude::*;
@@ -72,10 +72,7 @@ pub(super) fn ServerRuns(runs: Asked<Runs>) -> impl IntoView {
         <RequestErrorNote trouble=Signal::derive(move || runs.trouble()) />
         <Show when=move || runs.get().is_some()>
             <section class="server" aria-labelledby="server-runs">
-                <div class="buttons">
-                    <h2 id="server-runs">"On the server"</h2>
-                    <SignOut />
-                </div>
+                <h2 id="server-runs">"On the server"</h2>
                 <Show when=move || has_any.get()>
                     <Filters filters=&FILTERS known />
                 </Show>
