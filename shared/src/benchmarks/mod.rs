@@ -319,6 +319,14 @@ impl Benchmark {
         format!("{model}{shape} on {} {gpu}, {precision}", self.gpus)
     }
 
+    /// Returns the weights that a token visits; none of a model whose architecture the catalog lacks.
+    pub fn active_parameters(&self) -> Option<f64> {
+        let known =
+            self.hidden.is_none().then_some(&Catalog::embedded().model(&self.model).ok()?.architecture)?;
+        let layers = self.layers.unwrap_or(known.layers);
+        known.with_layers(layers).ok().map(|architecture| architecture.active_parameters())
+    }
+
     /// Returns the layout in one line, without degrees of 1: `TP 4 · PP 2 · DP 16`.
     pub fn layout_text(&self) -> String {
         let RunLayout { tp, pp, cp, ep, vp, dp, fsdp, .. } = self.layout;

@@ -92,6 +92,11 @@ impl Lock {
             Some(name) => (name.trim(), true),
             None => (name.trim(), false),
         };
+        if name.ends_with(['<', '>']) {
+            let message =
+                format!("A lock names its values, such as pp=1|2|4 or pp!=8, but \"{part}\" is a bound.");
+            return Err(Problem::new(field, part, message));
+        }
         let Some(locked) = CHOSEN_FIELDS.into_iter().find(|chosen| chosen.flag() == name) else {
             let message = format!("A search does not choose \"{name}\", so it can't be locked.");
             return Err(Problem::new(field, name, message).allow(CHOSEN_FIELDS.map(Field::flag)));

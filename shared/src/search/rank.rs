@@ -282,8 +282,10 @@ impl<'a> LayoutSearch<'a> {
             if too_large.contains(&blocks.dtype) {
                 continue;
             }
-            let Some(first) = pipelines.first_mut() else { break };
-            let of_block = self.correction_on(gpus, &blocks, first);
+            // The correction doesn't depend on which of the pipelines that divide the GPUs it is.
+            let divides = |pipeline: &&mut Pipeline| gpus.is_multiple_of(blocks.tp * blocks.cp * pipeline.pp);
+            let Some(any) = pipelines.iter_mut().find(divides) else { continue };
+            let of_block = self.correction_on(gpus, &blocks, any);
             // Of a layout of these blocks with that correction.
             let bound = |correction: f64| blocks.modelled_s * correction * cluster_factor * share;
             let of_any_pipeline = bound(of_block.least()) * slow_end(&of_block);

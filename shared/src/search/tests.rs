@@ -141,7 +141,7 @@ proptest! {
         dtype in prop::sample::select(Dtype::ALL.to_vec()),
         gpus in prop::sample::select(vec![4, 8, 12, 16, 40, 64, 256]),
         gbs in prop::sample::select(vec![vec![8], vec![48], vec![32, 64], vec![256]]),
-        lock in prop::sample::select(vec!["", "recompute=full", "tp!=1", "fsdp=off,pp=1|2", "ep=1,cp=1"]),
+        lock in prop::sample::select(vec!["", "recompute=full", "tp!=1", "fsdp=off,pp=1|2", "pp!=1", "tp=8,pp!=1|2", "ep=1,cp=1"]),
         headroom_gib in 0.0..20.0,
         most in 1..12_usize,
     ) {

@@ -14,8 +14,38 @@ use trainplan_shared::units::group_digits;
 /// What the chart is drawn over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Over {
+    /// The size of the model, because throughput says little beside that of a model of another size.
+    Size,
     Gpus,
     GpuType,
+}
+
+impl Over {
+    const ALL: [Over; 3] = [Over::Size, Over::Gpus, Over::GpuType];
+
+    /// Returns its value in the address.
+    const fn id(self) -> &'static str {
+        match self {
+            Over::Size => "size",
+            Over::Gpus => "gpus",
+            Over::GpuType => "gpu",
+        }
+    }
+
+    const fn title(self) -> &'static str {
+        match self {
+            Over::Size => "model size",
+            Over::Gpus => "number of GPUs",
+            Over::GpuType => "GPU type",
+        }
+    }
+
+    /// Returns what suits these runs: the models of one size differ by what they run on.
+    fn usual(points: &[Point]) -> Over {
+        let first = points.first().and_then(|point| point.size_b);
+        let differ = points.iter().any(|point| point.size_b != first);
+        if differ { Over::Size } else { Over::Gpus }
+    }
 }
 
 /// What the colours tell apart.
@@ -33,6 +63,8 @@ const PRECISION_SYMBOLS: [&str; 5] = ["circle", "diamond", "square", "triangle-u
 struct Point {
     place: usize,
     gpus: f64,
+    /// Billions of active parameters; none of an unpublished model.
+    size_b: Option<f64>,
     /// The index of the GPU type in the catalog.
     gpu: usize,
     /// The index of the colour and the symbol.
@@ -53,7 +85,6 @@ pub(super) fn Scatter() -> impl IntoView {
             .find(|quantity| quantity.id() == text)
             .unwrap_or(BenchmarkQuantity::TokensPerGpu)
     });
-    let over = Memo::new(move |_| if address.own(CHART_X) == "gpu" { Over::GpuType } else { Over::Gpus });
     let colour =
         Memo::new(
             move |_| if address.own(COLOUR) == "precision" { Colour::Precision } else { Colour::GpuType },
@@ -67,6 +98,11 @@ pub(super) fn Scatter() -> impl IntoView {
             shown.into_iter().filter_map(point).collect::<Vec<Point>>()
         })
     });
+    let over = Memo::new(move |_| {
+        let text = address.own(CHART_X);
+        let chosen = Over::ALL.into_iter().find(|over| over.id() == text);
+        chosen.unwrap_or_else(|| points.with(|points| Over::usual(points)))
+    });
     let chart = Signal::derive(move || {
         let (quantity, over, colour) = (quantity.get(), over.get(), colour.get());
         let points = points.get();
@@ -79,10 +115,12 @@ pub(super) fn Scatter() -> impl IntoView {
         format!("Chart of {title} of {} runs. The table below has the same runs.", group_digits(count as f64))
     });
     let left_out = move || {
-        let (drawn, shown) = (points.with(Vec::len), state.shown.with(Vec::len));
+        let is_drawn = |point: &&Point| over.get() != Over::Size || point.size_b.is_some();
+        let drawn = points.with(|points| points.iter().filter(is_drawn).count());
+        let shown = state.shown.with(Vec::len);
         let [drawn, shown, without] = [drawn, shown, shown - drawn].map(|count| group_digits(count as f64));
         (drawn != shown)
-            .then(|| format!("{drawn} of {shown} are in the chart; {without} have no such measurement."))
+            .then(|| format!("{drawn} of {shown} are in the chart; {without} lack the measurement or a published model size."))
     };
     let pick = Callback::new(move |key: String| state.picked.set(key.parse().ok()));
     let choose = move |key: &'static str| move |event| address.set_own(key, event_target_value(&event));
@@ -101,8 +139,9 @@ pub(super) fn Scatter() -> impl IntoView {
                 <div class="field inline">
                     <label for="scatter-x">"by"</label>
                     <select id="scatter-x" on:change=choose(CHART_X)>
-                        <option value="" selected=move || over.get() == Over::Gpus>"number of GPUs"</option>
-                        <option value="gpu" selected=move || over.get() == Over::GpuType>"GPU type"</option>
+                        {Over::ALL.map(|each| view! {
+                            <option value=each.id() selected=move || over.get() == each>{each.title()}</option>
+                        }).collect_view()}
                     </select>
                 </div>
                 <div class="field inline">
@@ -152,7 +191,8 @@ fn point(row: &Benchmark, place: usize, quantity: BenchmarkQuantity, colour: Col
     };
     let lines = [vec![row.title()], facts(row)].concat();
     let text = lines.iter().map(|line| legend_text(line)).collect::<Vec<_>>().join("<br>");
-    Some(Point { place, gpus: row.gpus.into(), gpu, group, value, text })
+    let size_b = row.active_parameters().map(|active| active / 1e9);
+    Some(Point { place, gpus: row.gpus.into(), size_b, gpu, group, value, text })
 }
 
 /// Returns the facts about a run that the chart tells.
@@ -203,6 +243,7 @@ fn scatter(
     types.sort_unstable();
     types.dedup();
     let x = |point: &Point| match over {
+        Over::Size => point.size_b.unwrap_or(f64::NAN),
         Over::Gpus => point.gpus,
         Over::GpuType => {
             let column = types.iter().position(|gpu| *gpu == point.gpu).unwrap_or_default() as f64;
@@ -237,8 +278,17 @@ fn scatter(
             "marker": { "color": ink, "size": 17, "symbol": "circle-open", "line": { "width": 2 } },
         }));
     }
-    let mut x_axis = axis(if over == Over::Gpus { "GPUs" } else { "" });
+    let mut x_axis = axis(match over {
+        Over::Size => "Active parameters, billions",
+        Over::Gpus => "GPUs",
+        Over::GpuType => "",
+    });
     match over {
+        Over::Size => {
+            x_axis["type"] = "log".into();
+            x_axis["dtick"] = "D2".into();
+            x_axis["tickformat"] = "~g".into();
+        }
         Over::Gpus => {
             count_gpus(&mut x_axis, points.iter().map(|point| point.gpus), width);
         }
@@ -291,6 +341,19 @@ mod tests {
         );
         assert_eq!(traces.last().map(|trace| &trace["showlegend"]), Some(&false.into()));
         assert_eq!(layout["xaxis"]["ticktext"].as_array().map(Vec::len), Some(traces.len() - 1));
+    }
+
+    #[test]
+    fn runs_of_several_models_are_drawn_by_size() {
+        let points = points(BenchmarkQuantity::TokensPerGpu, Colour::GpuType);
+        assert_eq!(Over::usual(&points), Over::Size);
+        let size =
+            |id: &str| points.iter().find(|point| point.text.starts_with(id)).and_then(|point| point.size_b);
+        assert_eq!(size("Llama 3.1 405B").map(f64::round), Some(406.0));
+        assert_eq!(size("DeepSeek-V3").map(f64::round), Some(38.0));
+        let one: Vec<Point> =
+            points.into_iter().filter(|point| point.text.starts_with("Llama 3.1 70B on")).collect();
+        assert_eq!(Over::usual(&one), Over::Gpus);
     }
 
     #[test]

@@ -258,7 +258,7 @@ fn on_demand(best: &OfferFindings, plan: &FoundPlan, second: &OfferFindings, oth
 /// Returns by how much `one` differs from `other`, in whole percent, and whether it is less; none below a percent.
 fn difference(one: f64, other: f64) -> Option<(String, bool)> {
     let percent = ((one / other - 1.0).abs() * 100.0).round();
-    (percent >= 1.0).then(|| (format!("{percent} %"), one < other))
+    (percent >= 1.0).then(|| (format!("{percent}\u{a0}%"), one < other))
 }
 
 /// Returns the sentence for a goal that no plan reaches.
@@ -426,8 +426,8 @@ mod tests {
         assert_eq!(lead, "500 × B200 finish in about 59 days, for $3.6M.");
         assert_eq!(
             rest,
-            "At the slow end of their ranges, B200 and H100 miss the deadline. B200 needs 50 % fewer GPUs than H100 and \
-             costs 10 % less. The difference in cost is within the uncertainty."
+            "At the slow end of their ranges, B200 and H100 miss the deadline. B200 needs 50\u{a0}% fewer GPUs than H100 and \
+             costs 10\u{a0}% less. The difference in cost is within the uncertainty."
         );
     }
 
