@@ -1,29 +1,20 @@
-//! The answer: a sentence, and a card for each GPU type.
+//! The card of a GPU type: its best plan.
 
 use super::Planner;
-use super::bar::Samples;
 use super::findings::{Findings, OfferFindings};
-use super::headline::headline;
-use super::locks::{self, LockChips};
-use super::question::has_scenario;
-use super::report::PrintButton;
 use super::saved::SaveButton;
 use super::trust::{TrustMark, TrustText, trust_text};
 use super::verdict::{cost_texts, energy_range, limit_text, money, price_text, unbroken};
-use crate::address::{can_undo, undo};
 use crate::components::gpu_mark::{GpuMark, GpuSign};
 use crate::message::search::{AskedGoal, FoundChange, FoundPlan, FoundUnmet, Spread, Trust};
 use leptos::prelude::*;
 use trainplan_shared::benchmarks::BestMeasured;
 use trainplan_shared::estimate::{Interval, MemoryVerdict};
 use trainplan_shared::field::Field;
-use trainplan_shared::link;
 use trainplan_shared::question::{chance_text, in_time_of_ten};
-use trainplan_shared::search::{CHOSEN_FIELDS, Lock, Locks};
 use trainplan_shared::units::{
     group_digits, group_three_digits, percent, readable_days, readable_range, rounded_count,
 };
-
 /// How many times the tokens are worth a word that the budget is enough for.
 const WORTH_MORE_TOKENS: f64 = 1.1;
 
@@ -33,128 +24,9 @@ const LITTLE_MORE: f64 = 1.05;
 /// The share of the days of the best plan that is much faster.
 const MUCH_FASTER: f64 = 0.8;
 
-/// The verdict and the cards.
-#[component]
-pub(super) fn Answer() -> impl IntoView {
-    let plan = Planner::of_page();
-    let findings = plan.search.findings;
-    let has_problems = move || findings.with(|findings| !findings.problems.is_empty());
-    let is_busy = move || findings.with(|findings| findings.is_searching() || findings.is_behind);
-    let shown = headline(plan);
-    let has_changed = move || {
-        plan.address.spec();
-        can_undo()
-    };
-    let is_empty = move || shown.with(|headline| headline.lead.is_empty());
-    let is_other = Memo::new(move |_| shown.with(|headline| headline.is_other));
-    let names = Memo::new(move |_| findings.with(|findings| findings.offers.len()));
-    let skeletons = move || if names.get() == 0 && !has_problems() { 2 } else { 0 };
-    let assumptions = move || {
-        findings.with(|findings| {
-            let asked = findings.asked.as_ref()?;
-            let (least, most) = asked.batch_tokens;
-            let batch = match least == most {
-                true => rounded_count(least),
-                false => format!("{}–{}", rounded_count(least), rounded_count(most)),
-            };
-            let batch = match (least == most, asked.batch_is_assumed) {
-                (true, false) => format!("{batch} tokens per step"),
-                (true, true) => format!("Searched near {batch} tokens per step, assumed"),
-                (false, false) => format!("Searched {batch} tokens per step"),
-                (false, true) => format!("Searched {batch} tokens per step, assumed"),
-            };
-            let software = asked.offers.first().map_or(String::new(), |gpu| format!(" · {}", gpu.software));
-            let longest = asked.longest_days.map_or(String::new(), |days| {
-                format!(" · plans of at most {} only: choose a time to change that", limit_text(days))
-            });
-            Some(format!(
-                "{batch}{software}{longest} · failures, restarts and spare nodes included · ranges hold 80 % · energy of the \
-                 whole site, with cooling and network"
-            ))
-        })
-    };
-    let back = move || {
-        let best = move |_| plan.state.ask(&[]);
-        is_other.get().then(|| {
-            view! {
-                <button type="button" class="link" on:click=best>"Show the best plan"</button>
-            }
-        })
-    };
-    let search_own = move || {
-        let own = own_values(plan)?;
-        let title = format!("Find the best plan with {}", locks::summary(&own));
-        let find = move |_| {
-            let locks = plan.question.with_untracked(|question| locks::read(question.raw(Field::Lock)));
-            plan.state.ask(&[(Field::Lock, &locks.with(&own).to_string())]);
-        };
-        Some(view! { <button type="button" class="link" on:click=find>{title}</button> " " })
-    };
-    view! {
-        <section class="answer" class:stale=move || plan.is_outdated() aria-labelledby="verdict" aria-busy=move || is_busy().to_string()>
-            <div class="verdict-line">
-                <h1 id="verdict" aria-live="polite">
-                    {move || match (plan.search.is_broken(), is_empty()) {
-                        (true, _) => "The search failed to start. Reload the page.".to_string(),
-                        (false, true) if has_problems() => "Correct the marked field to see plans.".to_string(),
-                        (false, true) => "Searching layouts …".to_string(),
-                        (false, false) => shown.get().lead,
-                    }}
-                </h1>
-                <p>
-                    {move || match has_problems() && !is_empty() {
-                        true => view! { <strong class="outdated">"Correct the marked field. Until then, this answers the last valid question."</strong> }.into_any(),
-                        false => view! { {shown.get().rest} " " {search_own} {back} }.into_any(),
-                    }}
-                </p>
-                <LockChips />
-            </div>
-            <div class="cards-row">
-                {move || (0..names.get()).map(|index| view! { <Card index /> }).collect_view()}
-                {move || (0..skeletons()).map(|_| view! {
-                    <div class="gpu-card" aria-hidden="true" data-spans="6 6 6"><div class="card-body">
-                        <span class="bone"></span><span class="bone hero"></span>
-                        <span class="bone wide"></span><span class="bone wide"></span><span class="bone wide"></span>
-                    </div></div>
-                }).collect_view()}
-            </div>
-            <div class="answer-foot">
-                <small>{assumptions}</small>
-                <div class="verdict-actions">
-                    <Samples />
-                    <Show when=move || has_changed()>
-                        <button type="button" class="link" title="Ctrl Z" on:click=move |_| undo()>"Undo"</button>
-                    </Show>
-                    <PrintButton />
-                </div>
-            </div>
-        </section>
-    }
-}
-
-/// Returns the values of the address's plan that differ from the best plan on its GPU type, as locks; none if the search found
-/// the plan.
-fn own_values(plan: Planner) -> Option<Locks> {
-    let spec = plan.address.spec();
-    plan.search.findings.with(|findings| {
-        let gpu = spec.get(Field::Gpu).unwrap_or_default();
-        let best = findings.best_plan_on(gpu).or_else(|| findings.best_plan())?;
-        let best = link::read(&best.query).spec;
-        if !has_scenario(&spec) || findings.plans().any(|(_, found)| plan.is_shown(found)) {
-            return None;
-        }
-        let typed = CHOSEN_FIELDS.into_iter().filter_map(|field| {
-            let value = spec.get(field).filter(|value| best.get(field) != Some(value))?;
-            Some(Lock { field, values: vec![value.to_ascii_lowercase()], excludes: false })
-        });
-        let locks = Locks(typed.collect());
-        (!locks.is_empty() && Locks::parse(&locks.to_string(), Field::Lock).is_ok()).then_some(locks)
-    })
-}
-
 /// The card of a GPU type.
 #[component]
-fn Card(index: usize) -> impl IntoView {
+pub(super) fn Card(index: usize) -> impl IntoView {
     let plan = Planner::of_page();
     let findings = plan.search.findings;
     let offer =

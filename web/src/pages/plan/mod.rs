@@ -1,6 +1,7 @@
 //! The Plan page: a question, its answer for each GPU type, all plans in a chart, and the best layouts. The program of
 //! `pages/details` draws the shown plan below them.
 
+mod answer;
 mod bar;
 mod cards;
 mod deadline_rule;
@@ -140,7 +141,7 @@ pub(crate) fn PlanPage() -> impl IntoView {
             <report::ReportHead />
             <bar::QuestionBar />
             <AddressProblems address=planner.address />
-            <cards::Answer />
+            <answer::Answer />
             <div class="pair" hidden=move || planner.has_no_answer()>
                 <front::Front />
                 <layouts::Layouts />
