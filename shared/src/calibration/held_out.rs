@@ -24,6 +24,8 @@ pub struct HeldOutRow<'a> {
     pub corrected_s: f64,
     /// How close those rows are.
     pub kind: EvidenceKind,
+    /// How much of the correction may not apply: see [`Evidence::doubt`](crate::estimate::Evidence::doubt).
+    pub doubt: f64,
 }
 
 /// The error of a row's prediction by fits that have not seen it: predicted over measured step time, minus 1.
@@ -219,6 +221,7 @@ impl<'a> Fold<'a> {
                 modelled_s,
                 corrected_s: modelled_s * evidence.correction,
                 kind: evidence.kind,
+                doubt: evidence.doubt,
             })
         });
         judged.collect()

@@ -193,6 +193,9 @@ pub struct FittedInterval {
     pub low: f64,
     /// Upper end of measured over predicted.
     pub high: f64,
+    /// How many times the doubt about its correction ([`Evidence::doubt`](crate::estimate::Evidence::doubt)) a prediction may be
+    /// off besides.
+    pub per_doubt: f64,
     /// Share of rows within an interval computed from the rows of all other folds.
     pub coverage: f64,
 }
@@ -205,23 +208,20 @@ pub type DistantRows<'a> = [Vec<(String, Vec<HeldOutRow<'a>>)>; Distance::ALL.le
 pub fn intervals(judged: &[Vec<HeldOutRow<'_>>; 3], distant: &DistantRows<'_>) -> Vec<FittedInterval> {
     let [by_model, _, by_mapping] = judged;
     let split = FrozenSplit::embedded();
+    let per_doubt = per_doubt(by_mapping);
     let near = IntervalClass::ALL.into_iter().filter_map(|class| {
         let interpolated = class.is_interpolated();
         let (rows, by) =
             if interpolated { (by_mapping, Grouping::Mapping) } else { (by_model, Grouping::Model) };
         let ratios: Vec<(String, f64)> = rows
             .iter()
-            .filter(|one| !one.row.is_tiny() && (one.kind != EvidenceKind::Modelled) == interpolated)
-            .filter(|one| {
-                let scenario = one.row.scenario.as_ref();
-                scenario.is_ok_and(|of| IntervalClass::of(&of.inputs(), interpolated) == class)
-            })
-            .map(|one| (split.fold(one.row, by), one.step_time_s / one.corrected_s))
+            .filter(|one| class_of(one) == Some(class))
+            .map(|one| (split.fold(one.row, by), without_doubt(one, per_doubt)))
             .collect();
         // Errors within a fold are correlated, so the 10 % and 90 % quantiles of the other folds cover
         // less than 80 % of it. The tails are narrowed until they cover enough.
         let tails = (0..TAIL_STEPS).map(|step| (0.1 - f64::from(step) * TAIL_STEP, 1.0));
-        fitted(class, &ratios, tails)
+        fitted(class, &ratios, tails).map(|interval| FittedInterval { per_doubt, ..interval })
     });
     let far = Distance::ALL.into_iter().zip(distant).flat_map(|(distance, folds)| {
         [false, true].into_iter().filter_map(move |routed| {
@@ -238,6 +238,53 @@ pub fn intervals(judged: &[Vec<HeldOutRow<'_>>; 3], distant: &DistantRows<'_>) -
         })
     });
     near.chain(far).collect()
+}
+
+/// Returns the class of a held-out row, if nothing but its model and layout is unmeasured; none of tiny models.
+fn class_of(one: &HeldOutRow<'_>) -> Option<IntervalClass> {
+    let scenario = one.row.scenario.as_ref().ok().filter(|_| !one.row.is_tiny())?;
+    Some(IntervalClass::of(&scenario.inputs(), one.kind != EvidenceKind::Modelled))
+}
+
+/// Returns the ratio of measured to predicted step time, as far as the doubt about the correction does not explain it.
+fn without_doubt(one: &HeldOutRow<'_>, per_doubt: f64) -> f64 {
+    let error = libm::log(one.step_time_s / one.corrected_s);
+    let explained = per_doubt * one.doubt;
+    libm::exp(libm::copysign(libm::sqrt((error * error - explained * explained).max(0.0)), error))
+}
+
+/// Step by which it is tried how much an interval widens with the doubt about a correction, and the steps.
+const DOUBT_STEP: f64 = 0.05;
+const DOUBT_STEPS: u32 = 80;
+
+/// Returns how much intervals widen with the doubt about a correction: so much that they contain as many of the third of the
+/// held-out predictions with the most doubtful corrections as of all.
+fn per_doubt(by_mapping: &[HeldOutRow<'_>]) -> f64 {
+    let mut rows: Vec<(IntervalClass, &HeldOutRow<'_>)> = by_mapping
+        .iter()
+        .filter_map(|one| Some((class_of(one).filter(|class| class.is_interpolated())?, one)))
+        .collect();
+    rows.sort_by(|(_, one), (_, other)| other.doubt.total_cmp(&one.doubt));
+    let doubtful = &rows[..rows.len() / 3];
+    let covers = |per_doubt: f64| {
+        let ends: Vec<(IntervalClass, f64, f64)> = IntervalClass::ALL
+            .into_iter()
+            .filter(|class| class.is_interpolated())
+            .map(|class| {
+                let of = rows.iter().filter(|(own, _)| *own == class);
+                let mut ratios: Vec<f64> = of.map(|(_, one)| without_doubt(one, per_doubt)).collect();
+                ratios.sort_by(f64::total_cmp);
+                (class, quantile(&ratios, 0.1), quantile(&ratios, 0.9))
+            })
+            .collect();
+        let inside = doubtful.iter().filter(|(class, one)| {
+            let ratio = without_doubt(one, per_doubt);
+            ends.iter().any(|(own, low, high)| own == class && (*low..=*high).contains(&ratio))
+        });
+        inside.count() as f64 >= COVERAGE * doubtful.len() as f64
+    };
+    let tried = (0..DOUBT_STEPS).map(|step| f64::from(step) * DOUBT_STEP);
+    tried.clone().find(|per_doubt| covers(*per_doubt)).or(tried.last()).unwrap_or_default()
 }
 
 /// Step by which the logarithms of quantiles are stretched.
@@ -278,7 +325,7 @@ fn fitted(
     let width = widths.clone().find(|width| covered(*width) >= COVERAGE).or(widths.next_back())?;
     let (low, high) = ends(&sorted(None), width);
     let n = ratios.len();
-    (n > 0).then(|| FittedInterval { class, n, low, high, coverage: covered(width) })
+    (n > 0).then(|| FittedInterval { class, n, low, high, per_doubt: 0.0, coverage: covered(width) })
 }
 
 /// Whether a row's model routes tokens to experts.
@@ -377,7 +424,8 @@ const HELD_OUT_HEAD: &str = "\
 ";
 
 const INTERVALS_HEAD: &str = "\
-# The interval of the ratio of measured to predicted step time that contains 80 % of the held-out rows of a class.
+# The interval of the ratio of measured to predicted step time that contains 80 % of the held-out rows of a class, if nothing is
+# doubtful about their corrections. Otherwise the square of `per_doubt` times the doubt is added to those of the ends' logarithms.
 # `coverage` is the share of rows inside an interval computed from the other folds. Written by `trainplan calibrate`.
 ";
 
@@ -432,10 +480,11 @@ fn intervals_file(intervals: &[FittedInterval]) -> String {
             interval.n.to_string(),
             seven(interval.low),
             seven(interval.high),
+            interval.per_doubt.to_string(),
             format!("{:.3}", interval.coverage),
         ]
     });
-    text += &table(["class", "n", "low", "high", "coverage"], rows);
+    text += &table(["class", "n", "low", "high", "per_doubt", "coverage"], rows);
     text
 }
 

@@ -285,6 +285,10 @@ attention. A prediction is *interpolated* if a similar layout of the LLM was mea
 software and precision; otherwise it is *extrapolated*. Rows are held out by mapping to measure the interpolated classes, and
 by model to measure the extrapolated ones.
 
+Measurements of other layouts correct a prediction, and part of a large correction may not apply to its layout. That *doubt* is
+the correction's logarithm times the share of the error that the nearest run does not tell. The intervals widen with it, so that
+they contain 80 % of the predictions with the most doubtful corrections too.
+
 The other classes are those of predictions that are far from every measurement of any LLM:
 
 - *Unmeasured GPU type*: nobody measured the GPU type, or the user changed its figures, such as its memory or network. All rows

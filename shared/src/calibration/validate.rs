@@ -214,7 +214,7 @@ impl Validator {
         validated.predicted_s = Some(predicted_s);
         validated.modelled_s = Some(modelled_s);
         validated.basis = Some(evidence.kind);
-        let interval = IntervalTable::embedded().around(predicted_s, &inputs, evidence.kind);
+        let interval = IntervalTable::embedded().around(predicted_s, &inputs, &evidence);
         (validated.low_s, validated.high_s) = (Some(interval.low), Some(interval.high));
         match row.step_time_s {
             Some(measured) => {

@@ -23,6 +23,9 @@ pub struct Evidence {
     pub modelled_s: f64,
     /// Factor by which measurements correct the physical model.
     pub correction: f64,
+    /// How much of the correction may not apply, as a logarithm of the step time: the less alike the nearest run, the more.
+    #[serde(skip)]
+    pub doubt: f64,
     /// The software of the nearest run on the scenario's GPU type; none if a run there used the scenario's software, or none was
     /// measured there.
     #[serde(skip)]
@@ -294,7 +297,14 @@ mod tests {
     fn evidence(kind: EvidenceKind, correction: f64, anchors: usize) -> Evidence {
         let layout = "MBS 1".to_string();
         let anchor = Anchor { layout, closeness: Closeness::Same, likeness: 1.0, records: Vec::new() };
-        Evidence { kind, modelled_s: 1.0, correction, measured_with: None, anchors: vec![anchor; anchors] }
+        Evidence {
+            kind,
+            modelled_s: 1.0,
+            correction,
+            doubt: 0.0,
+            measured_with: None,
+            anchors: vec![anchor; anchors],
+        }
     }
 
     #[test]

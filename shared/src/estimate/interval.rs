@@ -1,6 +1,6 @@
 //! The interval of a prediction, from the errors of similar predictions.
 
-use super::{EvidenceKind, Inputs};
+use super::{Evidence, EvidenceKind, Inputs};
 use crate::catalog::{Catalog, Generation, Gpu};
 use crate::choices::choices;
 use crate::data_file::{DataError, FromRow, Row, embedded};
@@ -195,20 +195,24 @@ impl IntervalClass {
 pub(crate) struct LayoutIntervals {
     interpolated: Ends,
     extrapolated: Ends,
+    /// See [`ClassInterval::per_doubt`].
+    per_doubt: f64,
 }
 
 impl LayoutIntervals {
-    /// Returns the interval around `mid`, predicted with evidence of that kind.
-    pub(crate) fn around(&self, mid: f64, evidence: EvidenceKind) -> Interval {
-        let Ends { low, high } = match evidence {
+    /// Returns the interval around `mid`, predicted with evidence of that kind, whose correction is that doubtful
+    /// ([`Evidence::doubt`](super::Evidence::doubt)).
+    pub(crate) fn around(&self, mid: f64, evidence: EvidenceKind, doubt: f64) -> Interval {
+        let ends = match evidence {
             EvidenceKind::Modelled => self.extrapolated,
             EvidenceKind::Published | EvidenceKind::Interpolated => self.interpolated,
         };
+        let Ends { low, high } = ends.with_doubt(self.per_doubt * doubt);
         Interval { low: mid * low, mid, high: mid * high }
     }
 
     /// Returns the ratio of the slow end to the prediction for layouts that are similar to no measured run, and the least for
-    /// those that may be.
+    /// those that may be: without any doubt about their correction.
     pub(crate) fn slow_ends(&self) -> (f64, f64) {
         let distant = self.extrapolated.high;
         (distant, self.interpolated.high.min(distant))
@@ -223,6 +227,12 @@ struct Ends {
 }
 
 impl Ends {
+    /// Returns the ends, moved away from the prediction by an independent error of `log`, a logarithm.
+    fn with_doubt(self, log: f64) -> Ends {
+        let side = |end: f64| libm::sqrt(libm::pow(libm::log(end).max(0.0), 2.0) + log * log);
+        Ends { low: libm::exp(-side(1.0 / self.low)), high: libm::exp(side(self.high)) }
+    }
+
     /// Returns the ends, wider by what each of `wider` exceeds `usual`. Errors with different causes are independent, so the
     /// squares of their logarithms add up.
     fn widened(self, usual: Ends, wider: &[Ends]) -> Ends {
@@ -252,6 +262,8 @@ struct ClassInterval {
     class: IntervalClass,
     low: f64,
     high: f64,
+    /// How many times the doubt about its correction a prediction of the class may be off besides; 0 of distant classes.
+    per_doubt: f64,
 }
 
 impl FromRow for ClassInterval {
@@ -259,7 +271,12 @@ impl FromRow for ClassInterval {
         let title = row.text("class")?;
         let class = IntervalClass::ALL.into_iter().find(|class| class.title() == title);
         let class = class.ok_or_else(|| row.error(format!("the class \"{title}\" is unknown")))?;
-        Ok(ClassInterval { class, low: row.number("low")?, high: row.number("high")? })
+        Ok(ClassInterval {
+            class,
+            low: row.number("low")?,
+            high: row.number("high")?,
+            per_doubt: row.number("per_doubt")?,
+        })
     }
 }
 
@@ -271,11 +288,15 @@ impl IntervalTable {
         &EMBEDDED
     }
 
-    /// Returns the interval around `mid`, predicted from `inputs` with evidence of that kind.
-    pub fn around(&self, mid: f64, inputs: &Inputs<'_>, evidence: EvidenceKind) -> Interval {
+    /// Returns the interval around `mid`, predicted from `inputs` with that evidence.
+    pub fn around(&self, mid: f64, inputs: &Inputs<'_>, evidence: &Evidence) -> Interval {
         let (gpu, gpus) = (inputs.gpu, inputs.layout.gpus());
         let is_routed = inputs.architecture.moe.is_some();
-        self.of_layouts(gpu, gpus, is_routed, &inputs.options.software).around(mid, evidence)
+        self.of_layouts(gpu, gpus, is_routed, &inputs.options.software).around(
+            mid,
+            evidence.kind,
+            evidence.doubt,
+        )
     }
 
     /// Returns the intervals of all layouts of a model on `gpus` GPUs.
@@ -286,7 +307,8 @@ impl IntervalTable {
         is_routed: bool,
         software: &Software,
     ) -> LayoutIntervals {
-        let base = |is_interpolated| self.ends(IntervalClass::of_model(is_routed, software, is_interpolated));
+        let class = |is_interpolated| IntervalClass::of_model(is_routed, software, is_interpolated);
+        let base = |is_interpolated| self.ends(class(is_interpolated));
         let distances = Distance::all_of(gpu, gpus, is_routed, software);
         let wider: Vec<Ends> =
             distances.into_iter().map(|distance| self.ends(distance.class(is_routed))).collect();
@@ -294,13 +316,17 @@ impl IntervalTable {
         LayoutIntervals {
             interpolated: base(true).widened(usual, &wider),
             extrapolated: usual.widened(usual, &wider),
+            per_doubt: self.row(class(true)).map_or(0.0, |row| row.per_doubt),
         }
     }
 
-    fn ends(&self, class: IntervalClass) -> Ends {
+    fn row(&self, class: IntervalClass) -> Option<&ClassInterval> {
         // Every class has a row; if one were missing, the last row is among the widest.
-        let found = self.0.iter().find(|row| row.class == class).or(self.0.last());
-        found.map_or(Ends { low: 0.5, high: 2.0 }, |row| Ends { low: row.low, high: row.high })
+        self.0.iter().find(|row| row.class == class).or(self.0.last())
+    }
+
+    fn ends(&self, class: IntervalClass) -> Ends {
+        self.row(class).map_or(Ends { low: 0.5, high: 2.0 }, |row| Ends { low: row.low, high: row.high })
     }
 }
 
@@ -369,7 +395,7 @@ mod tests {
                 for is_routed in [false, true] {
                     let of = intervals(gpu, 4096, is_routed, software);
                     let (distant, least) = of.slow_ends();
-                    let high = |evidence| of.around(1.0, evidence).high;
+                    let high = |evidence| of.around(1.0, evidence, 0.0).high;
                     assert_eq!(high(EvidenceKind::Modelled), distant);
                     assert!(least <= high(EvidenceKind::Published) && least <= distant);
                 }

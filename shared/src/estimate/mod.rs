@@ -62,7 +62,7 @@ impl Estimate {
         let evidence = anchors.evidence(inputs, modelled.step_time_s());
         let breakdown = modelled.scaled(evidence.correction * inputs.options.cluster.of(ClusterFactor::Step));
         Estimate {
-            step_time_s: IntervalTable::embedded().around(breakdown.step_time_s(), inputs, evidence.kind),
+            step_time_s: IntervalTable::embedded().around(breakdown.step_time_s(), inputs, &evidence),
             breakdown,
             memory: MemoryEstimate::of(inputs),
             evidence,

@@ -258,9 +258,17 @@ fn usual_precisions(rules: &StackRules, gpu: &Gpu) -> Vec<Dtype> {
     std::iter::once(Dtype::Bf16).chain(narrow).collect()
 }
 
-/// Returns the sequences of a batch of about `tokens` tokens: the nearest power of two if it is within a tenth, because
-/// people write 4M for 2²².
+/// Tokens in 1M if people mean a multiple of 2²⁰ by it.
+const BINARY_MILLION: f64 = 1_048_576.0;
+
+/// Returns the sequences of a batch of about `tokens` tokens. People write 4M for 2²² and 12M for 3 · 2²²: whole millions are
+/// those if they make whole sequences. Otherwise it is the nearest power of two if that is within a tenth, because a batch that few
+/// numbers divide suits few numbers of GPUs.
 fn round_sequences(tokens: f64, seq_len: u32) -> u32 {
+    let binary = tokens / 1e6 * BINARY_MILLION / f64::from(seq_len);
+    if (tokens / 1e6).fract() == 0.0 && binary.fract() == 0.0 && binary >= 1.0 {
+        return binary as u32;
+    }
     let sequences = tokens / f64::from(seq_len);
     let exponent = libm::round(libm::log2(sequences)).clamp(0.0, 31.0);
     let power = f64::from(1_u32 << exponent as u32);

@@ -355,8 +355,8 @@ fn what_is_left_out_is_assumed_and_said_so() {
 fn a_range_of_batches_holds_its_ends_and_powers_of_two() {
     let gbs = |text: &str| small(&[(Field::BatchTokens, text)]).gbs.sizes().to_vec();
     assert_eq!(
-        (gbs("4M"), gbs("4M..16M"), gbs("3M..5M")),
-        (vec![512], vec![512, 1024, 2048], vec![366, 512, 610])
+        (gbs("4M"), gbs("12M"), gbs("4M..16M"), gbs("3M..5M"), gbs("3.3M")),
+        (vec![512], vec![1536], vec![512, 1024, 2048], vec![384, 512, 640], vec![403])
     );
     assert_eq!(small(&[(Field::Gbs, "768")]).gbs.sizes(), [768]);
 }

@@ -133,6 +133,8 @@ impl FromRow for WeightedRun {
 pub(crate) struct Correction {
     /// Factor on the physical model's step time.
     pub(crate) factor: f64,
+    /// How much of it may not apply: see [`Evidence::doubt`].
+    pub(crate) doubt: f64,
     /// How close the nearest run is.
     pub(crate) kind: EvidenceKind,
     /// How far the prediction can be trusted.
@@ -194,12 +196,13 @@ impl Anchors {
     /// Returns the measurements that correct a prediction of `modelled_s`, and the correction.
     pub fn evidence(&self, inputs: &Inputs<'_>, modelled_s: f64) -> Evidence {
         let mut found: Vec<FoundRun<'_>> = Vec::new();
-        let (correction, kind) = self.compare(inputs, |one| found.push(one));
+        let Compared { log_correction, doubt, kind } = self.compare(inputs, |one| found.push(one));
+        let correction = libm::exp(log_correction);
         // An engineer looks for runs on the same GPU type first, even where the error of another GPU's run says more, because it
         // was measured with the same software.
         found.sort_by(|a, b| b.is_same_gpu.cmp(&a.is_same_gpu).then_with(|| nearer(a, b)));
         let measured_with = software_there(&found, inputs);
-        Evidence { kind, modelled_s, correction, measured_with, anchors: nearest(&found) }
+        Evidence { kind, modelled_s, correction, doubt, measured_with, anchors: nearest(&found) }
     }
 
     /// Returns the software of the nearest run of the model on the GPU type in `inputs`; none if a run there used the same software
@@ -213,24 +216,31 @@ impl Anchors {
     /// Returns the correction of a prediction without the measurements behind it, for a search of many layouts.
     pub(crate) fn correction(&self, inputs: &Inputs<'_>) -> Correction {
         let mut is_measured = false;
-        let (factor, kind) = self.compare(inputs, |_| is_measured = true);
-        Correction { factor, kind, confidence: kind.confidence(is_measured) }
+        let Compared { log_correction, doubt, kind } = self.compare(inputs, |_| is_measured = true);
+        Correction {
+            factor: libm::exp(log_correction),
+            doubt,
+            kind,
+            confidence: kind.confidence(is_measured),
+        }
     }
 
-    /// Returns the correction of a prediction and its kind. `see` gets each measured run of the model.
-    fn compare<'a>(&'a self, inputs: &Inputs<'_>, mut see: impl FnMut(FoundRun<'a>)) -> (f64, EvidenceKind) {
+    /// Compares a scenario with the measured runs of its model. `see` gets each of them.
+    fn compare<'a>(&'a self, inputs: &Inputs<'_>, mut see: impl FnMut(FoundRun<'a>)) -> Compared {
         let features = Features::of(inputs);
         let variance = features.covariance(&features, &self.covariance);
         // A GPU or a software that the user changed was never measured.
         let is_own = inputs.gpu.id.contains(':') || inputs.options.software.known().is_none();
         let mut log_correction = 0.0;
         let mut nearest = Closeness::Distant;
+        let mut most_alike = 0.0_f64;
         for run in self.of_shape(&features) {
             let common = run.features.covariance(&features, &self.covariance);
             let likeness = common / variance;
             log_correction += common * run.weight;
             let closeness = run.features.closeness(&features, likeness);
             nearest = nearest.min(closeness);
+            most_alike = most_alike.max(likeness);
             see(FoundRun { run, likeness, closeness, is_same_gpu: run.features.gpu == features.gpu });
         }
         let kind = match nearest {
@@ -239,8 +249,19 @@ impl Anchors {
             Closeness::OtherSettings | Closeness::Similar => EvidenceKind::Interpolated,
             Closeness::OtherSoftware | Closeness::Distant => EvidenceKind::Modelled,
         };
-        (libm::exp(log_correction), kind)
+        // The share of the model's error that the nearest run doesn't tell.
+        let unknown = libm::sqrt((1.0 - most_alike * most_alike).max(0.0));
+        Compared { log_correction, doubt: libm::fabs(log_correction) * unknown, kind }
     }
+}
+
+/// A scenario beside the measured runs of its model.
+struct Compared {
+    /// Logarithm of the factor on the physical model's step time.
+    log_correction: f64,
+    /// See [`Evidence::doubt`].
+    doubt: f64,
+    kind: EvidenceKind,
 }
 
 /// A measured run beside a scenario of its model.
