@@ -223,6 +223,7 @@ fn GpuTypes() -> impl IntoView {
             {
                 let (name, mark) = (gpu_name(&id), GpuMark::of(&id));
                 let title = format!("Remove {name}");
+                let is_unknown = Catalog::embedded().gpu_or_own(&id).is_err();
                 let own = id.clone();
                 let is_last = move || types.with(Vec::len) == 1;
                 let remove = move |_| set(types.get_untracked().into_iter().filter(|id| *id != own).collect());
@@ -230,7 +231,9 @@ fn GpuTypes() -> impl IntoView {
                     <button
                         type="button"
                         class="chip removable"
+                        class:wrong=is_unknown
                         aria-label=title
+                        aria-invalid=is_unknown.then_some("true")
                         disabled=is_last
                         title=move || is_last().then_some("Add another GPU type before you remove this one")
                         on:click=remove
@@ -311,7 +314,7 @@ fn usual_value(plan: Planner, field: Field) -> String {
         _ if !given.is_empty() => given,
         (Field::GpuRange, shown) => shown.map_or("1024".into(), |shown| shown.gpus.to_string()),
         (Field::Budget, _) => rounded_count(cost.map_or(5e6, |cost| significant_up(cost.mid * 1.1, 2))),
-        (_, Some(shown)) => format!("{}d", significant(shown.days.mid.ceil(), 3)),
+        (_, Some(shown)) => format!("{}d", significant(shown.days.high.ceil(), 3)),
         (_, None) => FIRST_DEADLINE.into(),
     }
 }

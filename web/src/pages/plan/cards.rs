@@ -4,7 +4,7 @@ use super::Planner;
 use super::findings::{Findings, OfferFindings};
 use super::saved::SaveButton;
 use super::trust::{TrustMark, TrustText, trust_text};
-use super::verdict::{cost_texts, energy_range, limit_text, money, price_text, unbroken};
+use super::verdict::{self, cost_texts, energy_range, limit_text, money, price_text, unbroken};
 use crate::components::gpu_mark::{GpuMark, GpuSign};
 use crate::message::search::{AskedGoal, FoundChange, FoundPlan, FoundUnmet, Spread, Trust};
 use leptos::prelude::*;
@@ -205,11 +205,9 @@ fn card(
         .map_or(("–".to_string(), String::new()), |(cost, factor)| {
             cost_texts(cost.product(factor), currency)
         });
-    let whole_term = offer.gpu.whole_term.map_or("–".to_string(), |term| {
-        let ends = [term.0, term.1].map(|cost| cost * f64::from(found.paid_gpus));
-        let (low, high) = (money(ends[0], currency), money(ends[1], currency));
-        if low == high { low } else { format!("{low}–{high}") }
-    });
+    let whole_term = offer.gpu.whole_term;
+    let whole_term =
+        whole_term.map_or("–".to_string(), |term| verdict::cost_range(term, found.paid_gpus, currency));
     let (energy, energy_spread) = energy_range(found.mwh);
     let is_shown = move || plan.is_shown(&shown);
     let is_pressed = is_shown.clone();
@@ -428,7 +426,7 @@ fn Gauge(spare: f64, capacity: f64, verdict: MemoryVerdict) -> impl IntoView {
         <div class="gauge">
             <div class="range" aria-hidden="true"><span class="span" style:left="0" style:width=format!("{used:.1}%")></span></div>
             <small class:tight=is_tight>
-                {format!("{spare:.1} of {capacity:.0} GiB free")}{is_tight.then_some(", too close to call")}
+                {format!("Memory: {spare:.1} of {capacity:.0} GiB free")}{is_tight.then_some(", too close to call")}
             </small>
         </div>
     }
@@ -456,7 +454,10 @@ fn Changes(changes: Vec<FoundChange>) -> impl IntoView {
         let field = Field::from_key(&key)?;
         let title = match value.is_empty() {
             true => format!("Clear {}", field.label()),
-            false => format!("Set {} to {value}", field.label()),
+            false => {
+                let value = value.parse::<f64>().map_or(value.clone(), group_digits);
+                format!("Set {} to {value}", field.label())
+            }
         };
         let set = move |_| plan.state.ask(&[(field, &value)]);
         Some(view! { <button type="button" class="action" on:click=set>{title}</button> })

@@ -126,7 +126,8 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
     };
     let offer = findings.offers.iter().find(|offer| offer.gpu.id == other.id);
     let cost = figures.and_then(|figures| figures.cost);
-    let terms = offer.map_or(String::new(), |offer| terms(&offer.gpu, cost, findings.budget(), currency));
+    let terms =
+        offer.map_or(String::new(), |offer| terms(&offer.gpu, cost, None, findings.budget(), currency));
     let parts = [reaches.as_str(), &terms, why, &best.lead];
     let rest = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
     Headline { lead, rest, is_other: true }

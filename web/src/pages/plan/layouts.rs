@@ -245,7 +245,7 @@ pub(super) fn Layouts() -> impl IntoView {
                     </tbody>
                 </table>
             </div>
-            <p><small>{ORDER}</small></p>
+            <p><small>{ORDER.replace(" %", "\u{a0}%")}</small></p>
             {move || counts().map(|(text, reasons)| view! {
                 <details>
                     <summary>{text}</summary>

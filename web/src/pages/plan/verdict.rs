@@ -34,7 +34,7 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
         (None, _) => unreached(findings, currency),
         (Some((offer, plan)), None) => {
             let lead = alone(&offer.gpu.name, plan, goal, currency);
-            let terms = terms(&offer.gpu, plan.cost, findings.budget(), currency);
+            let terms = terms(&offer.gpu, plan.cost, Some(plan.paid_gpus), findings.budget(), currency);
             Verdict {
                 lead,
                 rest: sentences([
@@ -48,7 +48,8 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
         }
         (Some(first), Some(second)) => {
             let lead = alone(&first.0.gpu.name, first.1, goal, currency);
-            let terms = terms(&first.0.gpu, first.1.cost, findings.budget(), currency);
+            let terms =
+                terms(&first.0.gpu, first.1.cost, Some(first.1.paid_gpus), findings.budget(), currency);
             Verdict {
                 lead,
                 // The risk first.
@@ -103,10 +104,7 @@ fn late(findings: &Findings) -> String {
 fn as_measured(findings: &Findings, offer: &OfferFindings) -> String {
     findings.as_measured_days(offer).map_or(String::new(), |days| {
         let days = readable_days(days);
-        format!(
-            "No measured run on {} was that fast: as fast as the fastest, it takes {days} days.",
-            offer.gpu.name
-        )
+        format!("At the speed of the fastest measured run on {}, it takes {days} days.", offer.gpu.name)
     })
 }
 
@@ -143,20 +141,36 @@ fn prices(findings: &Findings) -> String {
     sentences([overspent(findings), shared_price(findings)])
 }
 
-/// Returns the reservation that an assumed price needs, and the cost without it, as a sentence; empty for other prices.
-pub(super) fn terms(gpu: &AskedGpu, cost: Option<Spread>, budget: Option<f64>, currency: &str) -> String {
+/// Returns the reservation that an assumed price needs, what it costs in all for `paid_gpus` if they are known, and the cost without
+/// it, as a sentence; empty for other prices.
+pub(super) fn terms(
+    gpu: &AskedGpu,
+    cost: Option<Spread>,
+    paid_gpus: Option<u32>,
+    budget: Option<f64>,
+    currency: &str,
+) -> String {
     match (&gpu.purchase, cost, gpu.on_demand_factor) {
         (Some(purchase), Some(cost), Some(factor)) => {
             let on_demand = cost.mid * factor.mid;
             let exceeds = budget.is_some_and(|budget| on_demand > budget);
             let exceeds = if exceeds { ", more than the budget" } else { "" };
+            let in_all = gpu.whole_term.zip(paid_gpus).map_or(String::new(), |(term, gpus)| {
+                format!(", which costs {} in all", cost_range(term, gpus, currency))
+            });
             format!(
-                "The cost assumes GPUs {purchase}; on demand, it is {}{exceeds}.",
+                "The cost assumes GPUs {purchase}{in_all}; on demand, it is {}{exceeds}.",
                 money(on_demand, currency)
             )
         }
         _ => String::new(),
     }
+}
+
+/// Returns what `gpus` cost for a whole term: `$46.4M`, or from least to most.
+pub(super) fn cost_range((least, most): (f64, f64), gpus: u32, currency: &str) -> String {
+    let [low, high] = [least, most].map(|cost| money(cost * f64::from(gpus), currency));
+    if low == high { low } else { format!("{low}–{high}") }
 }
 
 /// Returns the sentence about a price of the user's that is used for every GPU type.
