@@ -16,6 +16,7 @@ mod api;
 mod document;
 mod faults;
 mod harness;
+mod integrity;
 mod load;
 mod migrations;
 mod security;

@@ -68,6 +68,10 @@ impl From<StoreError> for Problem {
             StoreError::Blob(BlobError::OtherLog { .. } | BlobError::NoHash(_)) => {
                 Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string())
             }
+            StoreError::BadLog { .. } => {
+                tracing::error!("{error}");
+                Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
+            }
             StoreError::Locked { .. } | StoreError::Gone { .. } | StoreError::Blob(_) => {
                 tracing::error!("{error}");
                 Problem::out_of_reach()
