@@ -13,6 +13,7 @@
 
 mod alerts;
 mod api;
+mod bounds;
 mod document;
 mod faults;
 mod harness;

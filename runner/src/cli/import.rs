@@ -57,6 +57,8 @@ enum Outcome {
     Conflict,
     /// The result is stored, but the raw log beside it is not the result's log.
     BadLog,
+    /// A field of the result is too long, or its value is impossible.
+    Invalid,
     /// The file is not a result.
     Unreadable,
 }
@@ -68,6 +70,7 @@ impl Outcome {
             Outcome::Known => "known",
             Outcome::Conflict => "conflict",
             Outcome::BadLog => "bad_log",
+            Outcome::Invalid => "invalid",
             Outcome::Unreadable => "unreadable",
         }
     }
@@ -172,6 +175,7 @@ async fn import(store: &Store, path: &Path) -> Result<Row, StoreError> {
         }
         Ok((UploadOutcome::New, None)) => Ok(row(Some(&run), Outcome::New, None)),
         Ok((UploadOutcome::Known, None)) => Ok(row(Some(&run), Outcome::Known, None)),
+        Err(error @ StoreError::Invalid(_)) => Ok(row(Some(&run), Outcome::Invalid, Some(error.to_string()))),
         Err(error @ StoreError::Conflict { .. }) => {
             Ok(row(Some(&run), Outcome::Conflict, Some(error.to_string())))
         }

@@ -65,7 +65,7 @@ impl From<StoreError> for Problem {
             StoreError::Conflict { .. } | StoreError::Carried { .. } => {
                 Problem::new(StatusCode::CONFLICT, error.to_string())
             }
-            StoreError::Blob(BlobError::OtherLog { .. } | BlobError::NoHash(_)) => {
+            StoreError::Invalid(_) | StoreError::Blob(BlobError::OtherLog { .. } | BlobError::NoHash(_)) => {
                 Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string())
             }
             StoreError::BadLog { .. } => {

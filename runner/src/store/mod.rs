@@ -38,7 +38,7 @@ use std::io;
 use std::path::Path;
 use summary::summary;
 use trainplan_shared::api::{EventKind, LogFault, RunPage, RunSummary, UploadOutcome};
-use trainplan_shared::result::{self, FileError, Report, RunResult, View};
+use trainplan_shared::result::{self, FileError, InvalidResult, Report, RunResult, View};
 use uuid::Uuid;
 
 /// The compression level of zstd. Higher levels save little and take much longer.
@@ -139,6 +139,9 @@ pub(crate) enum StoreError {
         /// What is wrong with it.
         fault: LogFault,
     },
+    /// The result is not accepted.
+    #[error("The result is not accepted: {0}")]
+    Invalid(#[from] InvalidResult),
     /// The result can't be written as a file.
     #[error(transparent)]
     Result(#[from] FileError),
@@ -373,6 +376,7 @@ impl Store {
 
     /// Prepares a result, before the transaction that stores it.
     fn entry<'a>(&self, run: &'a RunResult, file: &[u8]) -> Result<PreparedResult<'a>, StoreError> {
+        result::admit(run)?;
         let packed = pack(file).map_err(|error| self.failed(sqlx::Error::Io(error)))?;
         Ok(PreparedResult {
             run,

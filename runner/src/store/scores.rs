@@ -75,6 +75,7 @@ impl Store {
 
     /// Stores a score. If the recipe was corrected, deletes the run's alerts and has it judged again.
     async fn store_score(&self, run: &RunResult, is_corrected: bool) -> Result<bool, StoreError> {
+        result::admit(run)?;
         let id = run.id.to_string();
         let scored_at = run.provenance.scored_at.clone().unwrap_or_default();
         let failed = |error| self.failed(error);
