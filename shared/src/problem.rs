@@ -13,6 +13,9 @@ const MOST_LISTED: usize = 12;
 /// The most letters of a word that must be spelled more like the given one to be suggested.
 const SHORT_WORD: usize = 4;
 
+/// The most bytes of a text for which a similar one is sought: the search takes time with the square of the length.
+const LONGEST_MISSPELT: usize = 200;
+
 /// A field's value that can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
@@ -144,9 +147,13 @@ impl std::error::Error for Problem {}
 
 /// Returns the candidate whose spelling is closest to `given`, or none if all are too different.
 pub fn most_alike<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if given.len() > LONGEST_MISSPELT {
+        return None;
+    }
     let given = given.to_ascii_lowercase();
     candidates
         .into_iter()
+        .filter(|candidate| given.len() <= 2 * candidate.len() + SHORT_WORD)
         .map(|candidate| {
             let name = candidate.to_ascii_lowercase();
             // People leave out parts of a name: "qwen3-235b" for qwen3-235b-a22b, not for qwen3-32b.
@@ -213,6 +220,12 @@ mod tests {
         ] {
             assert_eq!(most_alike(given, candidates.iter().copied()), closest, "{given}");
         }
+    }
+
+    #[test]
+    fn long_texts_are_not_compared() {
+        assert_eq!(most_alike(&"llama3.1-8b".repeat(20), ["llama3.1-8b"]), None);
+        assert_eq!(most_alike(&"a".repeat(5 << 20), ["a100"]), None);
     }
 
     #[test]

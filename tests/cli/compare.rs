@@ -130,7 +130,7 @@ fn runs_of_campaigns_go_by_their_names() {
             "campaign": "nightly", "run": "llama-8b", "repeat": repeat, "cluster": "alpha",
             "jobs": [{"id": "77", "name": "a", "state": "COMPLETED", "nodes": "n1"}],
             "launch": {
-                "release": "25.04", "style": "launch-sh", "script_sha256": "00", "steps": 50,
+                "release": "25.04", "style": "launch-sh", "script_sha256": "0".repeat(64), "steps": 50,
                 "comparable": {"yes": true, "reasons": []}
             },
             "plan": {

@@ -20,6 +20,7 @@ fn every_flag_that_is_shown_is_there() {
         include_str!("../../deploy/compose.yaml"),
         include_str!("../../deploy/systemd/trainplan.service"),
         include_str!("../../deploy/systemd/trainplan-run@.service"),
+        include_str!("../../deploy/systemd/trainplan-verify.service"),
     ]
     .join("\n");
     // The compose file, the image and the table of options name no program.
@@ -34,6 +35,7 @@ fn every_flag_that_is_shown_is_there() {
         (vec!["token", "revoke"], token("revoke")),
         (vec!["upload"], flags(&shown, "trainplan upload")),
         (vec!["run"], flags(&shown, "trainplan run /")),
+        (vec!["verify-store"], flags(&shown, "trainplan verify-store")),
     ] {
         let help = trainplan(command.iter().chain(&["--help"]));
         assert_eq!(help.code, Some(0), "{command:?}");
@@ -57,7 +59,13 @@ fn systemd_understands_the_units() {
     }
     fs::copy("/bin/true", at("usr/local/bin/trainplan")).unwrap();
     let units = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/systemd");
-    for unit in ["trainplan.service", "trainplan-run@.service", "trainplan-run@.timer"] {
+    for unit in [
+        "trainplan.service",
+        "trainplan-run@.service",
+        "trainplan-run@.timer",
+        "trainplan-verify.service",
+        "trainplan-verify.timer",
+    ] {
         fs::copy(units.join(unit), at("etc/systemd/system").join(unit)).unwrap();
     }
     fs::copy(units.join("postgres.conf"), at("etc/systemd/system/trainplan.service.d/postgres.conf"))
@@ -66,6 +74,7 @@ fn systemd_understands_the_units() {
         .args(["verify", "--man=no", "--recursive-errors=no", "--root"])
         .arg(root.path())
         .args(["trainplan.service", "trainplan-run@nightly.service", "trainplan-run@nightly.timer"])
+        .args(["trainplan-verify.service", "trainplan-verify.timer"])
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&verify.stderr);

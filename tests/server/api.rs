@@ -221,7 +221,7 @@ fn filters_combine(kind: Kind) {
         ("sort=name", "step_time_s"),
         ("cursor=x", "next_cursor"),
         ("clutser=eos", "cluster"),
-        (&format!("cluster=*{}", "a".repeat(500)), "500 bytes"),
+        (&format!("model=*{}", "a".repeat(500)), "500 bytes"),
     ] {
         let detail = owner.get(&format!("/runs?{query}")).problem(400);
         assert!(detail.contains(told), "{query}: {detail}");

@@ -13,9 +13,11 @@
 
 mod alerts;
 mod api;
+mod bounds;
 mod document;
 mod faults;
 mod harness;
+mod integrity;
 mod load;
 mod migrations;
 mod security;

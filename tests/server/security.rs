@@ -212,7 +212,7 @@ fn a_path_out_of_the_store() {
         let answer = read_all(&mut wire);
         assert!(!answer.starts_with("HTTP/1.1 2") && !answer.contains("root:"), "{target}: {answer}");
     }
-    // The hash in a result file becomes a file name.
+    // The hash in a result file becomes a file name, so only a hash is accepted.
     let text = String::from_utf8(file_of(&made(12.39).run)).unwrap();
     let hash = made(12.39).run.source.sha256;
     for other in ["../../secret", "", "../store.sqlite", &hash.to_uppercase(), &"../".repeat(21), "\\u0000"] {
@@ -220,10 +220,8 @@ fn a_path_out_of_the_store() {
         let id = made(12.39).run.id;
         let put =
             owner.ask("PUT", &format!("/runs/{id}"), &[("content-digest", &digest(&file))], Some(&file));
-        assert_eq!(put.status, 201, "{other}: {}", put.text());
-        owner.get(&format!("/runs/{id}/log")).problem(404);
-        owner.put_log(id, 0, true, b"secret").problem(422);
-        assert_eq!(owner.delete(&format!("/runs/{id}")).status, 204);
+        assert!(put.problem(422).contains("source.sha256"), "{other}");
+        owner.put_log(id, 0, true, b"secret").problem(404);
         assert!(secret.exists());
     }
     assert!(server.place.blobs().is_empty(), "{:?}", server.place.blobs());

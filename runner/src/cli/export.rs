@@ -3,7 +3,7 @@
 use super::data_dir::StoreArgs;
 use super::import::SCORE_ENDING;
 use super::{Failure, note};
-use crate::store::{Query, Store};
+use crate::store::{BlobError, Query, Store, StoreError};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -14,14 +14,15 @@ use uuid::Uuid;
 ///
 /// Writes each run as ID.result.json (the uploaded result), ID.log.zst (the raw log, if stored) and ID.score.json (the
 /// newest score, if the log was scored again). `trainplan import FOLDER` reads them into any store. Existing files are
-/// kept, so a second export adds only new runs.
+/// kept, so a second export adds only new runs. Each log is compared with its hash; missing and damaged ones are named, and
+/// everything else is written.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   trainplan export backup/
   trainplan export backup/ --database-url postgres://trainplan@db/trainplan --store s3://results/logs
 
-Exit codes: 0 success; 1 a file can't be written, or the store failed.")]
+Exit codes: 0 success; 1 a stored log or result is damaged, a file can't be written, or the store failed.")]
 pub(super) struct Args {
     /// The folder for the files
     #[arg(value_name = "FOLDER")]
@@ -34,20 +35,34 @@ impl Args {
     pub(super) fn run(self) -> Result<(), Failure> {
         let folder = &self.folder;
         fs::create_dir_all(folder).map_err(|error| unwritten(folder, error))?;
-        let (runs, logs, scores) = tokio::runtime::Runtime::new()?.block_on(async {
+        let (runs, logs, scores, bad) = tokio::runtime::Runtime::new()?.block_on(async {
             let store = self.store.existing().await?;
             let mut query = Query { limit: Some(1000), ..Query::default() };
-            let (mut runs, mut logs, mut scores) = (0, 0, 0);
+            let (mut runs, mut logs, mut scores, mut bad) = (0, 0, 0, 0);
             loop {
                 let page = store.list(&query).await?;
                 for run in &page.items {
                     let Ok(id) = run.id.parse() else { continue };
-                    runs += usize::from(result(&store, id, folder).await?);
-                    scores += usize::from(score(&store, id, folder).await?);
-                    logs += usize::from(log(&store, id, folder).await?);
+                    let written = [
+                        (&mut runs, result(&store, id, folder).await),
+                        (&mut scores, score(&store, id, folder).await),
+                        (&mut logs, log(&store, id, folder).await),
+                    ];
+                    for (count, written) in written {
+                        match written {
+                            Ok(is_written) => *count += usize::from(is_written),
+                            Err(Failure::Store(
+                                error @ (StoreError::BadLog { .. } | StoreError::Damaged { .. }),
+                            )) => {
+                                bad += 1;
+                                note(&format!("run {id}: {error}"));
+                            }
+                            Err(error) => return Err(error),
+                        }
+                    }
                 }
                 if !query.advance(&page) {
-                    return Ok::<_, Failure>((runs, logs, scores));
+                    return Ok::<_, Failure>((runs, logs, scores, bad));
                 }
             }
         })?;
@@ -56,7 +71,7 @@ impl Args {
         let logs = counted(logs, "raw log");
         let scores = counted(scores, "later score");
         note(&format!("wrote {results}, {logs} and {scores} to {folder}"));
-        Ok(())
+        if bad > 0 { Err(Failure::NotExported(bad)) } else { Ok(()) }
     }
 }
 
@@ -72,13 +87,13 @@ async fn result(store: &Store, id: Uuid, folder: &Path) -> Result<bool, Failure>
         return Ok(false);
     }
     let Some(packed) = store.file(id).await? else { return Ok(false) };
-    whole(&path, &packed)
+    whole(id, &path, &packed)
 }
 
 /// Writes the newest score, unless its file has the same content.
 async fn score(store: &Store, id: Uuid, folder: &Path) -> Result<bool, Failure> {
     match store.newest_score(id).await? {
-        Some(packed) => whole(&folder.join(format!("{id}{SCORE_ENDING}")), &packed),
+        Some(packed) => whole(id, &folder.join(format!("{id}{SCORE_ENDING}")), &packed),
         None => Ok(false),
     }
 }
@@ -90,25 +105,25 @@ async fn log(store: &Store, id: Uuid, folder: &Path) -> Result<bool, Failure> {
         return Ok(false);
     }
     let Some(sha256) = store.log(id).await? else { return Ok(false) };
-    let mut pieces = store.read_log(&sha256).await?.pieces;
     let draft = draft(&path);
-    let written = async {
-        let mut file = File::create(&draft)?;
-        while let Some(piece) = futures_util::StreamExt::next(&mut pieces).await {
-            file.write_all(&piece?)?;
+    match store.copy_log(&sha256, &draft).await {
+        Ok(()) => fs::rename(&draft, &path).map_err(|error| unwritten(&path, error))?,
+        Err(StoreError::Blob(BlobError::Read { error, .. })) => return Err(unwritten(&path, error)),
+        Err(error) => {
+            // It may not have been created.
+            let _ = fs::remove_file(&draft);
+            return Err(error.into());
         }
-        file.sync_all()?;
-        fs::rename(&draft, &path)
-    };
-    written.await.map_err(|error| unwritten(&path, error))?;
+    }
     Ok(true)
 }
 
 /// Decompresses into a file, as a whole or not at all, unless the file has the same content.
-fn whole(path: &Path, packed: &[u8]) -> Result<bool, Failure> {
+fn whole(id: Uuid, path: &Path, packed: &[u8]) -> Result<bool, Failure> {
+    let damaged = |error: io::Error| StoreError::Damaged { id, what: error.to_string() };
+    let bytes = zstd::decode_all(packed).map_err(damaged)?;
     let draft = draft(path);
     let written = || {
-        let bytes = zstd::decode_all(packed)?;
         if fs::read(path).is_ok_and(|there| there == bytes) {
             return Ok(false);
         }

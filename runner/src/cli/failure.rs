@@ -59,8 +59,14 @@ pub(super) enum Failure {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// So many of so many results were not stored; the rows of the result have the reasons.
-    #[error("{0} of {1} results could not be stored. Each row says why.")]
+    #[error("{0} of {1} results could not be stored completely. Each row says why.")]
     NotStored(usize, usize),
+    /// So many results and logs are damaged in the store; notes name them.
+    #[error("{} could not be exported. The notes above say why.", files(*.0))]
+    NotExported(usize),
+    /// So many stored logs are missing or damaged; the rows of the result name them.
+    #[error("{} missing or damaged. Upload them again to replace them.", bad_logs(*.0))]
+    BadLogs(usize),
     /// So many of so many results were not uploaded; the rows of the result have the reasons.
     #[error("{0} of {1} results could not be uploaded. Each row says why.")]
     NotUploaded(usize, usize),
@@ -162,6 +168,8 @@ impl Failure {
             | Failure::Store(_)
             | Failure::NotStored(..)
             | Failure::NotUploaded(..)
+            | Failure::NotExported(_)
+            | Failure::BadLogs(_)
             | Failure::File { .. }
             | Failure::Output(_)
             | Failure::Format(_)
@@ -210,6 +218,14 @@ impl From<ConductError> for Failure {
 
 fn problems(count: usize) -> String {
     if count == 1 { "1 problem".into() } else { format!("{count} problems") }
+}
+
+fn files(count: usize) -> String {
+    if count == 1 { "1 result or log".into() } else { format!("{count} results or logs") }
+}
+
+fn bad_logs(count: usize) -> String {
+    if count == 1 { "1 stored log is".into() } else { format!("{count} stored logs are") }
 }
 
 fn search_lines(problems: &[Problem]) -> String {

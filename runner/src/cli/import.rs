@@ -16,14 +16,15 @@ use trainplan_shared::result::{self, FILE_ENDING, FileError, RunResult};
 ///
 /// From a folder, all *.result.json files are imported, as written by `trainplan parse --save` and `trainplan export`.
 /// Beside NAME.result.json, the raw log NAME.log.zst and the score NAME.score.json are imported too. A stored result never
-/// changes: importing it again does nothing, and a different result with the same id is rejected.
+/// changes: importing it again does nothing, and a different result with the same id is rejected. If the log beside a
+/// result is damaged or belongs to another one, the result is stored without it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   trainplan parse experiments/ --save results/
   trainplan import results/
 
-Exit codes: 0 all results are stored; 1 a result was rejected (its row says why); 2 invalid arguments.")]
+Exit codes: 0 everything is stored; 1 a result or a log was rejected (its row says why); 2 invalid arguments.")]
 pub(super) struct Args {
     /// Result files or folders of them
     #[arg(value_name = "RESULT", required = true)]
@@ -54,8 +55,10 @@ enum Outcome {
     Known,
     /// The store has a different result with the same id.
     Conflict,
-    /// The raw log beside it is not the result's log.
+    /// The result is stored, but the raw log beside it is not the result's log.
     BadLog,
+    /// A field of the result is too long, or its value is impossible.
+    Invalid,
     /// The file is not a result.
     Unreadable,
 }
@@ -67,6 +70,7 @@ impl Outcome {
             Outcome::Known => "known",
             Outcome::Conflict => "conflict",
             Outcome::BadLog => "bad_log",
+            Outcome::Invalid => "invalid",
             Outcome::Unreadable => "unreadable",
         }
     }
@@ -88,11 +92,12 @@ impl Args {
             Format::Csv => output::csv(HEADER, rows.iter().map(cells))?,
             Format::Table => output::table(HEADER, &[], rows.iter().map(cells))?,
         }
-        let stored = rows.iter().filter(|row| row.reason.is_none()).count();
+        let is_stored = |row: &&Row| matches!(row.outcome, Outcome::New | Outcome::Known | Outcome::BadLog);
+        let stored = rows.iter().filter(is_stored).count();
         note(&format!("{stored} of {} results are in the store", rows.len()));
-        match rows.len() - stored {
+        match rows.iter().filter(|row| row.reason.is_some()).count() {
             0 => Ok(()),
-            missing => Err(Failure::NotStored(missing, rows.len())),
+            rejected => Err(Failure::NotStored(rejected, rows.len())),
         }
     }
 }
@@ -152,23 +157,28 @@ async fn import(store: &Store, path: &Path) -> Result<Row, StoreError> {
     };
     let log = log_of(path);
     let put = async {
-        let put = store.put_imported(&run, &file, log.as_deref()).await?;
+        let (put, bad_log) = match store.put_imported(&run, &file, log.as_deref()).await {
+            Err(StoreError::Blob(
+                error @ (BlobError::OtherLog { .. } | BlobError::NoHash(_) | BlobError::Read { .. }),
+            )) => (store.put_imported(&run, &file, None).await?, Some(error.to_string())),
+            put => (put?, None),
+        };
         if let Some(score) = score {
             store.put_score(&score).await?;
         }
-        Ok(put)
+        Ok((put, bad_log))
     };
     match put.await {
-        Ok(UploadOutcome::New) => Ok(row(Some(&run), Outcome::New, None)),
-        Ok(UploadOutcome::Known) => Ok(row(Some(&run), Outcome::Known, None)),
+        Ok((_, Some(why))) => {
+            let reason = format!("The result is stored without its log. {why}");
+            Ok(row(Some(&run), Outcome::BadLog, Some(reason)))
+        }
+        Ok((UploadOutcome::New, None)) => Ok(row(Some(&run), Outcome::New, None)),
+        Ok((UploadOutcome::Known, None)) => Ok(row(Some(&run), Outcome::Known, None)),
+        Err(error @ StoreError::Invalid(_)) => Ok(row(Some(&run), Outcome::Invalid, Some(error.to_string()))),
         Err(error @ StoreError::Conflict { .. }) => {
             Ok(row(Some(&run), Outcome::Conflict, Some(error.to_string())))
         }
-        Err(
-            error @ StoreError::Blob(
-                BlobError::OtherLog { .. } | BlobError::NoHash(_) | BlobError::Read { .. },
-            ),
-        ) => Ok(row(Some(&run), Outcome::BadLog, Some(error.to_string()))),
         Err(error) => Err(error),
     }
 }

@@ -38,6 +38,7 @@ mod summary;
 mod token;
 mod upload;
 mod validate;
+mod verify_store;
 mod watch;
 
 use clap::{Parser, Subcommand};
@@ -106,6 +107,7 @@ enum Command {
     Results(results::Args),
     Export(export::Args),
     Reparse(reparse::Args),
+    VerifyStore(verify_store::Args),
     Check(check::Args),
     Validate(validate::Args),
     Calibrate(calibrate::Args),
@@ -169,6 +171,7 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Results(args) => args.run(),
         Command::Export(args) => args.run(),
         Command::Reparse(args) => args.run(),
+        Command::VerifyStore(args) => args.run(),
         Command::Check(args) => args.run(),
         Command::Validate(args) => args.run(),
         Command::Calibrate(args) => args.run(),

@@ -2,15 +2,13 @@
 
 use crate::data::make_private;
 use crate::journal::{Copied, LogRestart};
+use crate::store::pack;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use trainplan_shared::log::Status;
 use trainplan_shared::result::{Intake, Report, RunResult, View};
 use trainplan_shared::spec::Spec;
-
-/// The zstd level of the pieces. The store compresses the whole log again.
-const LEVEL: i32 = 3;
 
 /// The copy of a log.
 pub(super) struct LogCopy {
@@ -128,7 +126,7 @@ impl LogCopy {
         let gap: &[u8] = if joins != Continuation::Extends && !self.at_line { b"\n" } else { b"" };
         let whole = [gap, new].concat();
         if !whole.is_empty() {
-            let packed = zstd::encode_all(&whole[..], LEVEL)?;
+            let packed = pack(&whole)?;
             let mut file = File::options().write(true).open(&self.file)?;
             file.seek(SeekFrom::Start(self.copied.kept))?;
             file.write_all(&packed)?;

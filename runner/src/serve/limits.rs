@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use std::io::Read;
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
+use trainplan_shared::result::{LONGEST_NAME, LONGEST_PATH, LONGEST_SCENARIO};
 
 /// The longest pause within a body.
 const IDLE: Duration = Duration::from_secs(30);
@@ -23,6 +24,16 @@ pub(super) const WINDOW_LOG: u32 = 27;
 /// The memory for all bodies together, in pieces of [`ROOM_PIECE`]: 1 GiB.
 pub(super) const ROOM: usize = 16 << 10;
 const ROOM_PIECE: usize = 64 << 10;
+
+/// Returns the most bytes of a query parameter's value.
+pub(super) fn longest_value(name: &str) -> usize {
+    match name {
+        "line" => LONGEST_SCENARIO,
+        "recipe" | "cluster" | "campaign" | "status" | "sort" | "since" | "until" | "cursor" | "window"
+        | "convention" => LONGEST_NAME,
+        _ => LONGEST_PATH,
+    }
+}
 
 /// Reads a body of at most `most` bytes; returns it with a permit for its memory. Only received bytes need a
 /// permit, so slow clients don't block others.

@@ -30,6 +30,11 @@ struct OutcomeLabels {
     outcome: String,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FaultLabels {
+    fault: &'static str,
+}
+
 /// All metrics.
 pub(super) struct Meter {
     registry: Registry,
@@ -38,6 +43,7 @@ pub(super) struct Meter {
     uploads: Family<OutcomeLabels, Counter>,
     webhooks: Family<OutcomeLabels, Counter>,
     watchers: Gauge,
+    bad_logs: Family<FaultLabels, Gauge>,
 }
 
 impl Meter {
@@ -49,6 +55,7 @@ impl Meter {
             uploads: Family::default(),
             webhooks: Family::default(),
             watchers: Gauge::default(),
+            bad_logs: Family::default(),
             registry: Registry::default(),
         };
         registry.register("requests", "Answered requests", meter.requests.clone());
@@ -56,6 +63,8 @@ impl Meter {
         registry.register("uploads", "Received results", meter.uploads.clone());
         registry.register("webhooks", "Attempts to deliver alerts", meter.webhooks.clone());
         registry.register("watchers", "Open event streams", meter.watchers.clone());
+        let bad_logs = meter.bad_logs.clone();
+        registry.register("bad_logs", "Stored logs that a check found missing or damaged", bad_logs);
         Meter { registry, ..meter }
     }
 
@@ -93,6 +102,9 @@ pub(super) async fn respond(
 ) -> Result<Response, Problem> {
     caller.may(TokenScope::Read)?;
     server.meter.watchers.set(i64::try_from(server.watch.watchers()).unwrap_or(i64::MAX));
+    for (fault, count) in server.store.bad_logs().await? {
+        server.meter.bad_logs.get_or_create(&FaultLabels { fault: fault.id() }).set(count);
+    }
     let mut text = String::new();
     encode(&mut text, &server.meter.registry).map_err(Problem::broken)?;
     let kind = [(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")];

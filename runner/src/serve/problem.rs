@@ -65,8 +65,12 @@ impl From<StoreError> for Problem {
             StoreError::Conflict { .. } | StoreError::Carried { .. } => {
                 Problem::new(StatusCode::CONFLICT, error.to_string())
             }
-            StoreError::Blob(BlobError::OtherLog { .. } | BlobError::NoHash(_)) => {
+            StoreError::Invalid(_) | StoreError::Blob(BlobError::OtherLog { .. } | BlobError::NoHash(_)) => {
                 Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string())
+            }
+            StoreError::BadLog { .. } => {
+                tracing::error!("{error}");
+                Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
             }
             StoreError::Locked { .. } | StoreError::Gone { .. } | StoreError::Blob(_) => {
                 tracing::error!("{error}");

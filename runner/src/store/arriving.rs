@@ -4,8 +4,8 @@
 //! separately. So any of several servers can receive the next piece, and the complete log is the
 //! concatenation of all pieces.
 
-use super::LEVEL;
 use super::blobs::{BlobError, Blobs, LogHash, PIECE, hex};
+use super::pack;
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use object_store::ObjectStoreExt;
@@ -59,7 +59,7 @@ impl Arriving {
         if piece.is_empty() {
             return Ok(());
         }
-        let packed = zstd::bulk::compress(piece, LEVEL).map_err(|error| self.torn(error))?;
+        let packed = pack(piece).map_err(|error| self.torn(error))?;
         let end = self.offset + piece.len() as u64;
         let key = self.folder().join(format!("{:020}-{end:020}", self.offset));
         self.blobs.objects.put(&key, packed.into()).await.map_err(|error| self.blobs.failed(error))?;
@@ -83,7 +83,7 @@ impl Arriving {
             blob.write(packed).await?;
         }
         if parts.is_empty() {
-            let nothing = zstd::bulk::compress(&[], LEVEL).map_err(|error| self.torn(error))?;
+            let nothing = pack(&[]).map_err(|error| self.torn(error))?;
             blob.write(nothing.into()).await?;
         }
         let is = hex(&hash.finalize());

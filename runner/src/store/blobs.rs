@@ -145,12 +145,9 @@ impl Blobs {
         Ok(Blobs { objects: Arc::new(PrefixStore::new(bucket, prefix)), name: url.to_owned() })
     }
 
-    /// Stores a copy of `log`, a file compressed with zstd, after checking its hash. It is stored completely
-    /// or not at all.
+    /// Stores a copy of `log`, a file compressed with zstd, after checking its hash; replaces an earlier one.
+    /// It is stored completely or not at all.
     pub(super) async fn put(&self, sha256: &LogHash, log: &Path) -> Result<(), BlobError> {
-        if self.has(sha256).await? {
-            return Ok(());
-        }
         let unread = |error| BlobError::Read { path: log.to_path_buf(), error };
         let path = log.to_path_buf();
         let hashed = tokio::task::spawn_blocking(move || hash(&path)).await.map_err(io::Error::other);
@@ -185,10 +182,14 @@ impl Blobs {
         }
     }
 
-    /// Returns the log, compressed with zstd.
-    pub(super) async fn read(&self, sha256: &LogHash) -> Result<Log, BlobError> {
-        let found = self.objects.get(&sha256.key()).await.map_err(|error| self.failed(error))?;
-        Ok(Log { pieces: found.into_stream().map_err(io::Error::from).boxed() })
+    /// Returns the log, compressed with zstd; none if it is missing.
+    pub(super) async fn read(&self, sha256: &LogHash) -> Result<Option<Log>, BlobError> {
+        let pieces = match self.objects.get(&sha256.key()).await {
+            Ok(found) => found.into_stream().map_err(io::Error::from).boxed(),
+            Err(object_store::Error::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(self.failed(error)),
+        };
+        Ok(Some(Log { sha256: sha256.clone(), pieces }))
     }
 
     /// Deletes the log, if it is stored.
@@ -222,14 +223,35 @@ impl Blobs {
 
 /// A raw log, read as a stream and compressed with zstd.
 pub(crate) struct Log {
+    sha256: LogHash,
     /// Its compressed bytes.
     pub(crate) pieces: BoxStream<'static, io::Result<Bytes>>,
 }
 
 impl Log {
-    /// Returns a reader of the uncompressed log, for a thread that may block.
+    /// Returns a reader of the uncompressed log, for a thread that may block. If the content does not have the
+    /// log's hash, the reader fails at its end.
     pub(crate) fn raw(self) -> io::Result<impl Read + Send + 'static> {
-        zstd::Decoder::new(SyncIoBridge::new(StreamReader::new(self.pieces)))
+        let raw = zstd::Decoder::new(SyncIoBridge::new(StreamReader::new(self.pieces)))?;
+        Ok(Verified { raw, hash: Sha256::new(), sha256: self.sha256 })
+    }
+}
+
+/// A reader that compares the hash of what it read when it reaches the end.
+struct Verified<R> {
+    raw: R,
+    hash: Sha256,
+    sha256: LogHash,
+}
+
+impl<R: Read> Read for Verified<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.raw.read(buffer)?;
+        self.hash.update(&buffer[..count]);
+        if count == 0 && !buffer.is_empty() && hex(&self.hash.clone().finalize()) != self.sha256.0 {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "its content is not the uploaded log"));
+        }
+        Ok(count)
     }
 }
 
@@ -305,7 +327,7 @@ fn clear_drafts(folder: &Path) -> io::Result<()> {
 }
 
 /// Returns the SHA-256 of a compressed file's content.
-fn hash(path: &Path) -> io::Result<String> {
+pub(super) fn hash(path: &Path) -> io::Result<String> {
     let mut hash = Sha256::new();
     io::copy(&mut zstd::Decoder::new(File::open(path)?)?, &mut Hasher(&mut hash))?;
     Ok(hex(&hash.finalize()))

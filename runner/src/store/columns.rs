@@ -1,7 +1,7 @@
 //! The table `runs`: one row for each run, with what lists show of it.
 
 use super::database::Statement;
-use trainplan_shared::api::RunSummary;
+use trainplan_shared::api::{LogFault, RunSummary};
 use trainplan_shared::convention::Convention;
 use trainplan_shared::estimate::Interval;
 use trainplan_shared::log::{Stat, Status, StdKind};
@@ -39,6 +39,8 @@ columns! {
     sha256: String,
     /// The raw log's SHA-256, if the store has that log.
     log_sha256: Option<String>,
+    /// The id of what is wrong with that log, as far as is known.
+    log_fault: Option<String>,
     path: String,
     campaign: Option<String>,
     run: Option<String>,
@@ -79,7 +81,7 @@ pub(super) const SUMMARY_VERSION: i64 = 2;
 
 impl RunRow {
     /// The columns that keep their values when a run is scored again.
-    const KEPT: [&str; 5] = ["id", "received_at", "sha256", "log_sha256", "token"];
+    const KEPT: [&str; 6] = ["id", "received_at", "sha256", "log_sha256", "log_fault", "token"];
 
     /// Returns the row of a run, with the hashes of its result file and of its stored log.
     pub(super) fn new(
@@ -97,6 +99,7 @@ impl RunRow {
             ran_at: run.ran_at,
             sha256: sha256.to_owned(),
             log_sha256: log_sha256.map(str::to_owned),
+            log_fault: None,
             path: run.path,
             campaign: run.campaign,
             run: run.run,
@@ -203,6 +206,7 @@ impl From<RunRow> for RunSummary {
             parser_version: small(row.parser_version).unwrap_or_default(),
             line: row.line,
             has_log: row.log_sha256.is_some(),
+            log_fault: row.log_fault.as_deref().and_then(LogFault::from_id),
         }
     }
 }

@@ -11,6 +11,7 @@ mod blobs;
 mod changes;
 mod columns;
 mod database;
+mod logs;
 mod progress;
 mod query;
 mod scores;
@@ -21,7 +22,7 @@ mod tests;
 pub(crate) use access::{Access, secret};
 pub(crate) use alerts::Delivery;
 pub(crate) use arriving::Arriving;
-pub(crate) use blobs::{BlobError, Log, LogHash, hex};
+pub(crate) use blobs::{BlobError, LogHash, hex};
 pub(crate) use changes::Change;
 pub(crate) use query::{Cursor, InvalidCursor, Query, Sort};
 
@@ -29,7 +30,6 @@ use crate::data::DataDir;
 use blobs::Blobs;
 use columns::{RunRow, SUMMARY_VERSION};
 use database::Database;
-use futures_util::TryStreamExt;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -37,8 +37,8 @@ use sqlx::{Any, Transaction};
 use std::io;
 use std::path::Path;
 use summary::summary;
-use trainplan_shared::api::{EventKind, RunPage, RunSummary, UploadOutcome};
-use trainplan_shared::result::{self, FileError, Report, RunResult, View};
+use trainplan_shared::api::{EventKind, LogFault, RunPage, RunSummary, UploadOutcome};
+use trainplan_shared::result::{self, FileError, InvalidResult, Report, RunResult, View};
 use uuid::Uuid;
 
 /// The compression level of zstd. Higher levels save little and take much longer.
@@ -128,6 +128,20 @@ pub(crate) enum StoreError {
     /// The raw log can't be stored or read.
     #[error(transparent)]
     Blob(#[from] BlobError),
+    /// The stored log is not what it was.
+    #[error(
+        "The stored log {sha256} {}. Upload that log again, for example with `trainplan upload`: this replaces it.",
+        match fault { LogFault::Missing => "is missing", LogFault::Damaged => "is damaged" }
+    )]
+    BadLog {
+        /// Its hash.
+        sha256: String,
+        /// What is wrong with it.
+        fault: LogFault,
+    },
+    /// The result is not accepted.
+    #[error("The result is not accepted: {0}")]
+    Invalid(#[from] InvalidResult),
     /// The result can't be written as a file.
     #[error(transparent)]
     Result(#[from] FileError),
@@ -214,8 +228,11 @@ impl Store {
         };
         let sha256 = LogHash::parse(&run.source.sha256)?;
         loop {
-            self.blobs.put(&sha256, log).await?;
-            if let Some(writing) = self.write_with_log(&sha256).await? {
+            if !self.is_sound(&sha256).await? {
+                self.blobs.put(&sha256, log).await?;
+            }
+            if let Some(mut writing) = self.write_with_log(&sha256).await? {
+                self.heal(&mut writing, &sha256).await?;
                 return self.enter(writing, entry, Some(&sha256), origin).await;
             }
         }
@@ -235,6 +252,7 @@ impl Store {
         let (entry, origin) = (self.entry(run, file)?, Origin::Uploaded(token));
         // Without a valid hash there can be no log.
         if let Ok(sha256) = LogHash::parse(&run.source.sha256)
+            && self.fault(&sha256).await?.is_none()
             && let Some(writing) = self.write_with_log(&sha256).await?
         {
             return self.enter(writing, entry, Some(&sha256), origin).await;
@@ -299,56 +317,10 @@ impl Store {
         }
     }
 
-    /// Returns the hash of a result's raw log, if the store has that log.
-    pub(crate) async fn log(&self, id: Uuid) -> Result<Option<LogHash>, StoreError> {
-        let sha256: Option<Option<String>> = sqlx::query_scalar("SELECT log_sha256 FROM runs WHERE id = $1")
-            .bind(id.to_string())
-            .fetch_optional(&self.database.readers)
-            .await
-            .map_err(|error| self.failed(error))?;
-        Ok(sha256.flatten().map(|sha256| LogHash::parse(&sha256)).transpose()?)
-    }
-
-    /// Returns the path or address of a result's raw log, if the store has it.
-    pub(crate) async fn log_name(&self, id: Uuid) -> Result<Option<String>, StoreError> {
-        Ok(self.log(id).await?.map(|sha256| self.blobs.name_of(&sha256)))
-    }
-
-    /// Returns a raw log.
-    pub(crate) async fn read_log(&self, sha256: &LogHash) -> Result<Log, StoreError> {
-        Ok(self.blobs.read(sha256).await?)
-    }
-
-    /// Returns the uploaded pieces of a run's log.
-    pub(crate) async fn arriving(&self, id: Uuid) -> Result<Arriving, StoreError> {
-        Ok(Arriving::open(self.blobs.clone(), id).await?)
-    }
-
     /// Deletes old changes, and pieces of abandoned uploads.
     pub(crate) async fn tidy(&self) -> Result<(), StoreError> {
         self.forget_changes().await?;
         Ok(Arriving::clear_abandoned(&self.blobs).await?)
-    }
-
-    /// Joins the uploaded pieces into the log of a stored run, if their hash matches. The pieces stay until
-    /// they are cleared, so that an interrupted call can be repeated.
-    pub(crate) async fn finish_log(
-        &self,
-        id: Uuid,
-        arriving: &Arriving,
-        sha256: &LogHash,
-    ) -> Result<(), StoreError> {
-        let mut writing = loop {
-            arriving.finish(sha256).await?;
-            if let Some(writing) = self.write_with_log(sha256).await? {
-                break writing;
-            }
-        };
-        let update = sqlx::query("UPDATE runs SET log_sha256 = $2 WHERE id = $1");
-        let update = update.bind(id.to_string()).bind(sha256.as_str()).execute(&mut *writing).await;
-        update.map_err(|error| self.failed(error))?;
-        self.change(&mut writing, EventKind::Run, &id.to_string()).await?;
-        self.commit(writing).await
     }
 
     /// Deletes a run with everything that belongs to it, and its log unless another run has the same. Returns
@@ -384,38 +356,6 @@ impl Store {
         Ok(true)
     }
 
-    /// Deletes a log unless a run refers to it. If a program is killed before it gets here, [`Store::sweep`]
-    /// does so later.
-    async fn drop_log(&self, sha256: &LogHash) -> Result<(), StoreError> {
-        let mut writing = self.database.write_exclusive(sha256.as_str()).await?;
-        let named =
-            sqlx::query_scalar("SELECT count(*) FROM runs WHERE log_sha256 = $1").bind(sha256.as_str());
-        let named: i64 = named.fetch_one(&mut *writing).await.map_err(|error| self.failed(error))?;
-        if named == 0 {
-            self.blobs.remove(sha256).await?;
-        }
-        self.commit(writing).await
-    }
-
-    /// Begins a transaction that makes a run refer to this log; the log can't be deleted until it ends.
-    /// Returns none if the store does not have the log, because no run may refer to a missing one.
-    async fn write_with_log(
-        &self,
-        sha256: &LogHash,
-    ) -> Result<Option<Transaction<'static, Any>>, StoreError> {
-        let writing = self.database.write_exclusive(sha256.as_str()).await?;
-        Ok(self.blobs.has(sha256).await?.then_some(writing))
-    }
-
-    /// Deletes the logs that no run refers to, such as those of runs whose deletion was interrupted.
-    pub(crate) async fn sweep(&self) -> Result<(), StoreError> {
-        let mut logs = self.blobs.settled();
-        while let Some(sha256) = logs.try_next().await? {
-            self.drop_log(&sha256).await?;
-        }
-        Ok(())
-    }
-
     /// Deletes the runs that were received more than this many days ago; returns their number.
     pub(crate) async fn delete_older(&self, days: u32) -> Result<usize, StoreError> {
         let until = time(Timestamp::now() - SignedDuration::from_hours(24 * i64::from(days)));
@@ -436,8 +376,8 @@ impl Store {
 
     /// Prepares a result, before the transaction that stores it.
     fn entry<'a>(&self, run: &'a RunResult, file: &[u8]) -> Result<PreparedResult<'a>, StoreError> {
-        let packed = zstd::bulk::compress(file, LEVEL);
-        let packed = packed.map_err(|error| self.failed(sqlx::Error::Io(error)))?;
+        result::admit(run)?;
+        let packed = pack(file).map_err(|error| self.failed(sqlx::Error::Io(error)))?;
         Ok(PreparedResult {
             run,
             sha256: hex(&Sha256::digest(file)),
@@ -595,6 +535,13 @@ fn difference(kept: &RunResult, other: &RunResult) -> String {
     } else {
         format!("this log {kept}, not {other},")
     }
+}
+
+/// Compresses with zstd, in one frame with a checksum.
+pub(crate) fn pack(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
+    compressor.include_checksum(true)?;
+    compressor.compress(bytes)
 }
 
 /// Decompresses and reads a result.

@@ -1,7 +1,7 @@
 //! Later scores of raw logs, by a newer parser or for a corrected recipe. The uploaded result stays; the
 //! newest score counts.
 
-use super::{LEVEL, RunRow, Store, StoreError, now, summary, unpack};
+use super::{RunRow, Store, StoreError, now, pack, summary, unpack};
 use trainplan_shared::api::{EventKind, ScoreVersion};
 use trainplan_shared::result::{self, Intake, Report, RunResult, View};
 use trainplan_shared::spec::Spec;
@@ -53,8 +53,10 @@ impl Store {
                 }
             }
         });
-        let read = read.await.map_err(std::io::Error::other).and_then(|read| read);
-        let read = read.map_err(|error| StoreError::Damaged { id, what: format!("its log: {error}") })?;
+        let read = match read.await.map_err(std::io::Error::other).and_then(|read| read) {
+            Ok(read) => read,
+            Err(error) => return Err(self.log_error(&sha256, error).await),
+        };
         let mut new = with_known_facts(&run, read);
         new.provenance.scored_at = run.provenance.scored_at.clone();
         if new == run {
@@ -73,10 +75,11 @@ impl Store {
 
     /// Stores a score. If the recipe was corrected, deletes the run's alerts and has it judged again.
     async fn store_score(&self, run: &RunResult, is_corrected: bool) -> Result<bool, StoreError> {
+        result::admit(run)?;
         let id = run.id.to_string();
         let scored_at = run.provenance.scored_at.clone().unwrap_or_default();
         let failed = |error| self.failed(error);
-        let packed = zstd::bulk::compress(result::write(run)?.as_bytes(), LEVEL);
+        let packed = pack(result::write(run)?.as_bytes());
         let packed = packed.map_err(|error| failed(sqlx::Error::Io(error)))?;
         let mut writing = self.database.write().await?;
         let known: Option<(String, Option<String>)> =

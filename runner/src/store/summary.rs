@@ -45,6 +45,7 @@ pub(super) fn summary(run: &RunResult, received_at: String, has_log: bool) -> Ru
         comparable: report.comparable.yes,
         parser_version: run.provenance.parser_version,
         has_log,
+        log_fault: None,
     }
 }
 

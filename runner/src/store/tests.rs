@@ -207,7 +207,7 @@ async fn broken_and_wrong_logs_are_refused_without_leftovers() {
     let mut outside = run.clone();
     outside.source.sha256 = "../../../../tmp/x".into();
     let no_hash = store.put(&outside, Some(&file)).await.unwrap_err();
-    assert!(matches!(no_hash, StoreError::Blob(BlobError::NoHash(_))), "{no_hash}");
+    assert!(matches!(no_hash, StoreError::Invalid(_)), "{no_hash}");
     assert_eq!(store.list(&Query::default()).await.unwrap().items, []);
     assert_eq!(drafts(&dir), 0);
     // And what is right goes in afterwards.

@@ -2,6 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
+super::ids! {
+    /// What is wrong with a stored raw log. Uploading the log again replaces it.
+    LogFault {
+        /// It is not where it was stored.
+        Missing "missing",
+        /// Its content is not what was uploaded.
+        Damaged "damaged",
+    }
+}
+
 /// How much of a raw log the server has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

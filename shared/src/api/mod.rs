@@ -21,7 +21,7 @@ pub use access::{
 pub use alerts::{AlertMessage, AlertRecord, AlertRecords};
 pub use events::{EventData, EventKind};
 pub use history::RunHistories;
-pub use logs::{ExpectedLog, LogLine, LogLines, LogProgress};
+pub use logs::{ExpectedLog, LogFault, LogLine, LogLines, LogProgress};
 pub use problem::ProblemDetails;
 pub use progress::{RunProgress, RunState, UnfinishedRun, UnfinishedRuns};
 pub use runs::{RunPage, RunSummary, ServerLimits, UploadOutcome, UploadedRun};
@@ -86,6 +86,9 @@ mod tests {
         }
         for state in RunState::ALL {
             assert_eq!(serde_json::to_value(state).unwrap(), state.id());
+        }
+        for fault in LogFault::ALL {
+            assert_eq!(serde_json::to_value(fault).unwrap(), fault.id());
         }
         for outcome in UploadOutcome::ALL {
             assert_eq!(serde_json::to_value(outcome).unwrap(), outcome.id());

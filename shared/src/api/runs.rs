@@ -1,6 +1,6 @@
 //! Results: upload and list. A result itself is a result file (`crate::result`).
 
-use super::ExpectedLog;
+use super::{ExpectedLog, LogFault};
 use crate::convention::Convention;
 use crate::log::{Stat, Status};
 use crate::result::{BaselineComparison, PlanComparison};
@@ -59,8 +59,10 @@ pub struct RunSummary {
     /// The query of a share link to the scenario; null if parts of it are unknown. Runs with the same `line`
     /// on the same cluster form a time line.
     pub line: Option<String>,
-    /// Whether the server has the raw log.
+    /// Whether the server received the raw log.
     pub has_log: bool,
+    /// What is wrong with the stored log; null as long as no check found a fault.
+    pub log_fault: Option<LogFault>,
 }
 
 /// A page of a list of runs.

@@ -20,6 +20,7 @@
 //! # Ok::<(), trainplan_shared::result::FileError>(())
 //! ```
 
+mod admission;
 mod carried;
 mod fields;
 mod file;
@@ -31,6 +32,7 @@ mod scoring;
 mod sentence;
 mod shape;
 
+pub use admission::{InvalidResult, LONGEST_NAME, LONGEST_PATH, LONGEST_SCENARIO, MAXIMA, Maximum, admit};
 pub use carried::{CampaignRun, LaunchRecord, PredictionRecord, SlurmJob};
 pub use file::{FileError, VERSION, read, write};
 pub use identity::Identity;

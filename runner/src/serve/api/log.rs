@@ -36,7 +36,7 @@ pub(super) async fn progress(
 ) -> Result<Response, Problem> {
     caller.may(TokenScope::Upload)?;
     let id = id(&path)?;
-    if server.store.log(id).await?.is_some() {
+    if server.store.has_log(id).await? {
         return Ok((NEVER_KEPT, [(COMPLETE, "?1")]).into_response());
     }
     let offset = server.store.arriving(id).await?.offset();
@@ -68,7 +68,7 @@ pub(super) async fn put(
     caller.may(TokenScope::Upload)?;
     let id = id(&path)?;
     let wanted = server.store.get(id).await?.ok_or_else(|| no_run(&path))?.source.sha256;
-    if server.store.log(id).await?.is_some() {
+    if is_complete(&server, id).await? {
         return Ok(log_progress(0, true));
     }
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
@@ -97,12 +97,23 @@ pub(super) async fn put(
         received => received,
     };
     // Another client may have completed the log meanwhile and removed the pieces.
-    if server.store.log(id).await?.is_some() {
+    if server.store.has_log(id).await? {
         arriving.clear().await.map_err(StoreError::from)?;
         return Ok(log_progress(arriving.offset(), true));
     }
     ended?;
     Ok(log_progress(arriving.offset(), false))
+}
+
+/// Returns whether the store has a run's log. Reads it whole, since an upload is what replaces a damaged log.
+async fn is_complete(server: &Server, id: Uuid) -> Result<bool, Problem> {
+    // A log with a known fault is not read again for every piece that replaces it.
+    let Some(sha256) = server.store.log(id).await? else { return Ok(false) };
+    if !server.store.has_log(id).await? {
+        return Ok(false);
+    }
+    let _turn = server.turns.acquire().await;
+    Ok(server.store.is_sound(&sha256).await?)
 }
 
 async fn finish(server: &Server, id: Uuid, arriving: &Arriving, wanted: &str) -> Result<(), Problem> {
@@ -200,6 +211,9 @@ impl Decoding {
 }
 
 /// Download the raw log
+///
+/// The log is compared with its hash first. If the stored log is missing or damaged, the answer is 500, and
+/// uploading the log again replaces it.
 #[utoipa::path(
     get, path = "/runs/{id}/log", tag = "logs", params(("id" = String, Path)),
     responses((status = 200, body = String, content_type = "text/plain"))
@@ -210,8 +224,11 @@ pub(super) async fn download(
     Path(path): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let (id, log) = find(&server, &caller, &path).await?;
-    let log = server.store.read_log(&log).await?;
+    let (id, sha256) = find(&server, &caller, &path).await?;
+    let turn = server.turns.acquire().await;
+    server.store.check_log(&sha256).await?;
+    drop(turn);
+    let log = server.store.read_log(&sha256).await?;
     // As an attachment: no browser should interpret what a cluster wrote.
     let kind = [
         (header::CONTENT_TYPE, "text/plain; charset=utf-8".to_owned()),
@@ -250,7 +267,7 @@ pub(super) async fn lines(
     Path(path): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
-    let (_, log) = find(&server, &caller, &path).await?;
+    let (_, sha256) = find(&server, &caller, &path).await?;
     let (mut from, mut count, mut wanted) = (1, 500, String::new());
     for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
         let refuse = || bad_request(&format!("{name}={value}: must be a whole number from 1."));
@@ -265,10 +282,12 @@ pub(super) async fn lines(
         }
     }
     let _turn = server.turns.acquire().await;
-    let log = server.store.read_log(&log).await?;
+    let log = server.store.read_log(&sha256).await?;
     let read = tokio::task::spawn_blocking(move || some_lines(log.raw()?, from, count, &wanted));
-    let lines = read.await.map_err(Problem::broken)?.map_err(Problem::broken)?;
-    Ok((NEVER_KEPT, Json(lines)).into_response())
+    match read.await.map_err(Problem::broken)? {
+        Ok(lines) => Ok((NEVER_KEPT, Json(lines)).into_response()),
+        Err(error) => Err(server.store.log_error(&sha256, error).await.into()),
+    }
 }
 
 fn some_lines(log: impl Read, from: u64, count: usize, wanted: &str) -> io::Result<LogLines> {

@@ -10,18 +10,21 @@ mod runs;
 
 use super::Server;
 use super::guard::identify;
-use super::limits::read_body;
+use super::limits::{longest_value, read_body};
 use super::problem::Problem;
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::{HeaderName, StatusCode, header};
-use axum::middleware::{from_fn_with_state, map_response};
+use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use serde::de::DeserializeOwned;
 use trainplan_shared::api::{ProblemDetails, ServerLimits};
+use trainplan_shared::result::{LONGEST_NAME, MAXIMA};
 use utoipa::OpenApi;
+use utoipa::openapi::path::{Operation, ParameterIn};
+use utoipa::openapi::schema::{Schema, SchemaType, Type};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
 use utoipa_axum::router::OpenApiRouter;
@@ -48,6 +51,7 @@ pub(super) fn routes(server: &Server) -> Router<Server> {
                 "This address does not support the method. GET /api/v1/openapi.json lists all operations.";
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail)
         })
+        .layer(from_fn(bound_query))
         .layer(from_fn_with_state(server.clone(), identify))
         .layer(map_response(as_problem))
 }
@@ -77,12 +81,60 @@ fn documented_routes() -> (Router<Server>, utoipa::openapi::OpenApi) {
         let all = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.head];
         for operation in all.into_iter().flatten() {
             operation.responses.responses.insert("default".into(), problem_response());
+            document_maxima(operation);
         }
     }
     document.servers = Some(vec![utoipa::openapi::Server::new("/api/v1")]);
     let token = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     document.components.get_or_insert_default().add_security_scheme("token", token);
     (router, document)
+}
+
+/// States the maxima of an operation's query parameters, and of the fields of a result that it receives.
+fn document_maxima(operation: &mut Operation) {
+    for parameter in operation.parameters.iter_mut().flatten() {
+        let RefOr::T(parameter) = parameter else { continue };
+        if parameter.parameter_in != ParameterIn::Query {
+            continue;
+        }
+        if let Some(RefOr::T(Schema::Object(schema))) = &mut parameter.schema {
+            let is_text = match &schema.schema_type {
+                SchemaType::Type(one) => *one == Type::String,
+                SchemaType::Array(several) => several.contains(&Type::String),
+                SchemaType::AnyValue => false,
+            };
+            schema.max_length = is_text.then(|| longest_value(&parameter.name));
+        }
+    }
+    if let Some(RefOr::T(body)) = &mut operation.request_body
+        && body.description.as_ref().is_some_and(|text| text.starts_with("A result file"))
+    {
+        let fields = MAXIMA
+            .iter()
+            .map(|maximum| format!("- `{}`: at most {} {}\n", maximum.field, maximum.most, maximum.unit));
+        let text = body.description.get_or_insert_default();
+        text.push_str(". Its texts and lists have maxima; others are refused with 422:\n\n");
+        text.extend(fields);
+    }
+}
+
+/// Refuses requests with a query parameter that is too long, before anything is done with it.
+async fn bound_query(request: Request, next: Next) -> Result<Response, Problem> {
+    for (name, value) in form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes()) {
+        if name.len() > LONGEST_NAME {
+            let detail = format!(
+                "The query has a parameter name of {} bytes; at most {LONGEST_NAME} are accepted.",
+                name.len()
+            );
+            return Err(unprocessable(&detail));
+        }
+        let most = longest_value(&name);
+        if value.len() > most {
+            let detail = format!("{name} has {} bytes; at most {most} are accepted.", value.len());
+            return Err(unprocessable(&detail));
+        }
+    }
+    Ok(next.run(request).await)
 }
 
 /// Returns the error response of every operation.

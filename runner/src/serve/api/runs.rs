@@ -268,7 +268,7 @@ pub(super) async fn delete(
 }
 
 async fn expected_log(server: &Server, run: &RunResult) -> Result<ExpectedLog, Problem> {
-    let complete = server.store.log(run.id).await?.is_some();
+    let complete = server.store.has_log(run.id).await?;
     let offset = if complete { 0 } else { server.store.arriving(run.id).await?.offset() };
     Ok(ExpectedLog { sha256: run.source.sha256.clone(), progress: LogProgress { offset, complete } })
 }

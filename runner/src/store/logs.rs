@@ -1,0 +1,289 @@
+//! Raw logs of stored runs: read, checked against their hash, replaced and deleted.
+
+use super::arriving::Arriving;
+use super::blobs::{BlobError, Log, LogHash, hash};
+use super::{Store, StoreError, now};
+use futures_util::TryStreamExt;
+use sqlx::{Any, Transaction};
+use std::io;
+use std::path::{Path, PathBuf};
+use tokio::io::AsyncWriteExt;
+use trainplan_shared::api::{EventKind, LogFault};
+use uuid::Uuid;
+
+/// The number of logs that [`Store::logs_to_check`] returns at once.
+const PAGE: i64 = 500;
+
+impl Store {
+    /// Returns the hash of a result's raw log, if the store received that log. The log may have a fault.
+    pub(crate) async fn log(&self, id: Uuid) -> Result<Option<LogHash>, StoreError> {
+        let sha256: Option<Option<String>> = sqlx::query_scalar("SELECT log_sha256 FROM runs WHERE id = $1")
+            .bind(id.to_string())
+            .fetch_optional(&self.database.readers)
+            .await
+            .map_err(|error| self.failed(error))?;
+        Ok(sha256.flatten().map(|sha256| LogHash::parse(&sha256)).transpose()?)
+    }
+
+    /// Returns the path or address of a result's raw log, if the store has it.
+    pub(crate) async fn log_name(&self, id: Uuid) -> Result<Option<String>, StoreError> {
+        Ok(self.log(id).await?.map(|sha256| self.blobs.name_of(&sha256)))
+    }
+
+    /// Returns a raw log. Its reader fails if the content is not what was uploaded.
+    ///
+    /// # Errors
+    /// The log is missing, or can't be reached.
+    pub(crate) async fn read_log(&self, sha256: &LogHash) -> Result<Log, StoreError> {
+        match self.blobs.read(sha256).await? {
+            Some(log) => Ok(log),
+            None => Err(self.bad_log(sha256, LogFault::Missing).await),
+        }
+    }
+
+    /// Returns the uploaded pieces of a run's log.
+    pub(crate) async fn arriving(&self, id: Uuid) -> Result<Arriving, StoreError> {
+        Ok(Arriving::open(self.blobs.clone(), id).await?)
+    }
+
+    /// Joins the uploaded pieces into the log of a stored run, if their hash matches. The pieces stay until
+    /// they are cleared, so that an interrupted call can be repeated.
+    pub(crate) async fn finish_log(
+        &self,
+        id: Uuid,
+        arriving: &Arriving,
+        sha256: &LogHash,
+    ) -> Result<(), StoreError> {
+        let mut writing = loop {
+            arriving.finish(sha256).await?;
+            if let Some(writing) = self.write_with_log(sha256).await? {
+                break writing;
+            }
+        };
+        self.heal(&mut writing, sha256).await?;
+        let update = sqlx::query("UPDATE runs SET log_sha256 = $2 WHERE id = $1");
+        let update = update.bind(id.to_string()).bind(sha256.as_str()).execute(&mut *writing).await;
+        update.map_err(|error| self.failed(error))?;
+        self.change(&mut writing, EventKind::Run, &id.to_string()).await?;
+        self.commit(writing).await
+    }
+
+    /// Deletes a log unless a run refers to it. If a program is killed before it gets here, [`Store::sweep`]
+    /// does so later.
+    pub(super) async fn drop_log(&self, sha256: &LogHash) -> Result<(), StoreError> {
+        let mut writing = self.database.write_exclusive(sha256.as_str()).await?;
+        let named =
+            sqlx::query_scalar("SELECT count(*) FROM runs WHERE log_sha256 = $1").bind(sha256.as_str());
+        let named: i64 = named.fetch_one(&mut *writing).await.map_err(|error| self.failed(error))?;
+        if named == 0 {
+            self.blobs.remove(sha256).await?;
+        }
+        self.commit(writing).await
+    }
+
+    /// Begins a transaction that makes a run refer to this log; the log can't be deleted until it ends.
+    /// Returns none if the store does not have the log, because no run may refer to a missing one.
+    pub(super) async fn write_with_log(
+        &self,
+        sha256: &LogHash,
+    ) -> Result<Option<Transaction<'static, Any>>, StoreError> {
+        let writing = self.database.write_exclusive(sha256.as_str()).await?;
+        Ok(self.blobs.has(sha256).await?.then_some(writing))
+    }
+
+    /// Deletes the logs that no run refers to, such as those of runs whose deletion was interrupted.
+    pub(crate) async fn sweep(&self) -> Result<(), StoreError> {
+        let mut logs = self.blobs.settled();
+        while let Some(sha256) = logs.try_next().await? {
+            self.drop_log(&sha256).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether the store has a run's log, as far as is known: the log was received and is not missing,
+    /// and no check found it damaged.
+    pub(crate) async fn has_log(&self, id: Uuid) -> Result<bool, StoreError> {
+        match self.log(id).await? {
+            Some(sha256) => Ok(self.fault(&sha256).await?.is_none()),
+            None => Ok(false),
+        }
+    }
+
+    /// Returns what is known to be wrong with a log, without reading it.
+    pub(super) async fn fault(&self, sha256: &LogHash) -> Result<Option<LogFault>, StoreError> {
+        let known = self.known_fault(sha256).await?;
+        if known.is_some() || self.blobs.has(sha256).await? {
+            return Ok(known);
+        }
+        self.record(sha256, Some(LogFault::Missing)).await?;
+        Ok(Some(LogFault::Missing))
+    }
+
+    /// Reads a log whole, compares it with its hash and records the outcome.
+    ///
+    /// # Errors
+    /// [`StoreError::BadLog`] if the log is missing or damaged; others if the store can't be reached.
+    pub(crate) async fn check_log(&self, sha256: &LogHash) -> Result<(), StoreError> {
+        let fault = match self.blobs.read(sha256).await? {
+            None => Some(LogFault::Missing),
+            Some(log) => {
+                let read = move || io::copy(&mut log.raw()?, &mut io::sink());
+                let read = tokio::task::spawn_blocking(read).await.map_err(io::Error::other);
+                read.and_then(|read| read).err().map(|_| LogFault::Damaged)
+            }
+        };
+        self.judge_log(sha256, fault).await
+    }
+
+    /// Returns whether the store has a log with the right content. Reads it whole.
+    pub(crate) async fn is_sound(&self, sha256: &LogHash) -> Result<bool, StoreError> {
+        match self.check_log(sha256).await {
+            Ok(()) => Ok(true),
+            Err(StoreError::BadLog { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Checks a log, and records the time of the check if the log is sound.
+    ///
+    /// # Errors
+    /// Those of [`Store::check_log`].
+    pub(crate) async fn verify_log(&self, sha256: &LogHash) -> Result<(), StoreError> {
+        self.check_log(sha256).await?;
+        let mut writing = self.database.write().await?;
+        let update = sqlx::query("UPDATE runs SET log_checked_at = $2 WHERE log_sha256 = $1");
+        let update = update.bind(sha256.as_str()).bind(now()).execute(&mut *writing).await;
+        update.map_err(|error| self.failed(error))?;
+        self.commit(writing).await
+    }
+
+    /// Returns the error for a log whose reader failed, after checking the log.
+    pub(crate) async fn log_error(&self, sha256: &LogHash, error: io::Error) -> StoreError {
+        match self.check_log(sha256).await {
+            Err(error) => error,
+            Ok(()) => BlobError::Read { path: PathBuf::from(self.blobs.name_of(sha256)), error }.into(),
+        }
+    }
+
+    /// Returns the next logs that have a fault or were not checked since a time, in the order of their hashes.
+    pub(crate) async fn logs_to_check(
+        &self,
+        after: Option<&LogHash>,
+        since: &str,
+    ) -> Result<Vec<LogHash>, StoreError> {
+        let select = "SELECT DISTINCT log_sha256 FROM runs WHERE log_sha256 > $1 \
+            AND (log_fault IS NOT NULL OR log_checked_at IS NULL OR log_checked_at < $2) ORDER BY log_sha256 LIMIT $3";
+        let found: Vec<String> = sqlx::query_scalar(select)
+            .bind(after.map_or("", LogHash::as_str))
+            .bind(since)
+            .bind(PAGE)
+            .fetch_all(&self.database.readers)
+            .await
+            .map_err(|error| self.failed(error))?;
+        Ok(found.iter().map(|sha256| LogHash::parse(sha256)).collect::<Result<_, _>>()?)
+    }
+
+    /// Returns the runs of a log, oldest first.
+    pub(crate) async fn runs_of_log(&self, sha256: &LogHash) -> Result<Vec<String>, StoreError> {
+        sqlx::query_scalar("SELECT id FROM runs WHERE log_sha256 = $1 ORDER BY received_at, id")
+            .bind(sha256.as_str())
+            .fetch_all(&self.database.readers)
+            .await
+            .map_err(|error| self.failed(error))
+    }
+
+    /// Returns the number of logs with each fault.
+    pub(crate) async fn bad_logs(&self) -> Result<Vec<(LogFault, i64)>, StoreError> {
+        let select = "SELECT log_fault, count(DISTINCT log_sha256) FROM runs WHERE log_fault IS NOT NULL GROUP BY log_fault";
+        let found: Result<Vec<(String, i64)>, _> =
+            sqlx::query_as(select).fetch_all(&self.database.readers).await;
+        let found = found.map_err(|error| self.failed(error))?;
+        let count = |fault: LogFault| {
+            let count = found.iter().find(|(id, _)| id == fault.id()).map_or(0, |(_, count)| *count);
+            (fault, count)
+        };
+        Ok(LogFault::ALL.iter().copied().map(count).collect())
+    }
+
+    /// Writes a log to a file, compressed with zstd, after comparing it with its hash.
+    ///
+    /// # Errors
+    /// [`StoreError::BadLog`] if the log is missing or damaged, and [`BlobError::Read`] with an error of the
+    /// file's disk; the file then has no meaning. Others if the store can't be reached.
+    pub(crate) async fn copy_log(&self, sha256: &LogHash, file: &Path) -> Result<(), StoreError> {
+        let mut pieces = self.read_log(sha256).await?.pieces;
+        let unwritten = |error| BlobError::Read { path: file.to_path_buf(), error };
+        let mut copy = tokio::fs::File::create(file).await.map_err(unwritten)?;
+        loop {
+            match pieces.try_next().await {
+                Ok(Some(piece)) => copy.write_all(&piece).await.map_err(unwritten)?,
+                Ok(None) => break,
+                Err(error) => return Err(self.log_error(sha256, error).await),
+            }
+        }
+        copy.sync_all().await.map_err(unwritten)?;
+        let path = file.to_path_buf();
+        let is = tokio::task::spawn_blocking(move || hash(&path)).await.map_err(io::Error::other);
+        let is_sound = is.and_then(|is| is).is_ok_and(|is| is == sha256.as_str());
+        self.judge_log(sha256, (!is_sound).then_some(LogFault::Damaged)).await
+    }
+
+    /// Records what a check found; returns a fault as an error.
+    async fn judge_log(&self, sha256: &LogHash, fault: Option<LogFault>) -> Result<(), StoreError> {
+        if let Some(fault) = fault {
+            return Err(self.bad_log(sha256, fault).await);
+        }
+        match self.known_fault(sha256).await? {
+            Some(_) => self.record(sha256, None).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Records a fault and returns it as an error.
+    async fn bad_log(&self, sha256: &LogHash, fault: LogFault) -> StoreError {
+        match self.record(sha256, Some(fault)).await {
+            Ok(()) => StoreError::BadLog { sha256: sha256.as_str().to_owned(), fault },
+            Err(error) => error,
+        }
+    }
+
+    async fn known_fault(&self, sha256: &LogHash) -> Result<Option<LogFault>, StoreError> {
+        let select = "SELECT log_fault FROM runs WHERE log_sha256 = $1 AND log_fault IS NOT NULL LIMIT 1";
+        let fault: Result<Option<String>, _> =
+            sqlx::query_scalar(select).bind(sha256.as_str()).fetch_optional(&self.database.readers).await;
+        Ok(fault.map_err(|error| self.failed(error))?.as_deref().and_then(LogFault::from_id))
+    }
+
+    async fn record(&self, sha256: &LogHash, fault: Option<LogFault>) -> Result<(), StoreError> {
+        let mut writing = self.database.write().await?;
+        self.set_fault(&mut writing, sha256, fault).await?;
+        self.commit(writing).await
+    }
+
+    /// Records that a log was replaced by a sound one.
+    pub(super) async fn heal(
+        &self,
+        writing: &mut Transaction<'static, Any>,
+        sha256: &LogHash,
+    ) -> Result<(), StoreError> {
+        self.set_fault(writing, sha256, None).await
+    }
+
+    async fn set_fault(
+        &self,
+        writing: &mut Transaction<'static, Any>,
+        sha256: &LogHash,
+        fault: Option<LogFault>,
+    ) -> Result<(), StoreError> {
+        let failed = |error| self.failed(error);
+        let fault = fault.map_or("", LogFault::id);
+        let update = "UPDATE runs SET log_fault = nullif($2, '') \
+            WHERE log_sha256 = $1 AND coalesce(log_fault, '') <> $2 RETURNING id";
+        let changed: Result<Vec<String>, _> =
+            sqlx::query_scalar(update).bind(sha256.as_str()).bind(fault).fetch_all(&mut **writing).await;
+        for id in changed.map_err(failed)? {
+            self.change(writing, EventKind::Run, &id).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,196 @@
+//! Damaged and missing raw logs: found, refused, reported and replaced.
+
+use crate::harness::{Client, Kind, Made, Place, Server, carried, log, made, on_every_store};
+use std::fs;
+use std::path::PathBuf;
+use trainplan_tests::Run;
+
+on_every_store! {
+    damaged_logs_are_refused_reported_and_replaced
+    missing_logs_are_refused_reported_and_replaced
+    a_log_with_the_content_of_another_is_not_scored
+    an_upload_replaces_damage_that_nobody_noticed
+    a_new_run_of_a_damaged_log_brings_the_log_again
+    stored_logs_have_checksums
+    exports_contain_everything_that_is_sound
+    the_store_is_verified
+}
+
+/// Returns the file of a run's log.
+fn blob(place: &Place, made: &Made) -> PathBuf {
+    let name = place.blobs().into_iter().find(|name| name.contains(&made.run.source.sha256)).unwrap();
+    place.blob_folder().join(name)
+}
+
+/// Changes one bit in the middle of a log's file.
+fn flip(place: &Place, made: &Made) {
+    let path = blob(place, made);
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x10;
+    fs::write(path, bytes).unwrap();
+}
+
+fn uploaded(server: &Server, step_time_s: f64) -> Made {
+    let made = carried(step_time_s, "eos");
+    server.owner().put_all(&made);
+    made
+}
+
+fn fault(owner: &Client, made: &Made) -> serde_json::Value {
+    owner.json(&format!("/runs/{}/summary", made.run.id))["log_fault"].clone()
+}
+
+fn metric(owner: &Client, fault: &str) -> String {
+    let metrics = owner.get("//metrics").text();
+    let name = format!("trainplan_bad_logs{{fault=\"{fault}\"}} ");
+    metrics.lines().find_map(|line| line.strip_prefix(&name)).unwrap().to_owned()
+}
+
+fn damaged_logs_are_refused_reported_and_replaced(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, made) = (server.owner(), uploaded(&server, 9.37));
+    let path = format!("/runs/{}/log", made.run.id);
+    assert_eq!((fault(&owner, &made), metric(&owner, "damaged").as_str()), (().into(), "0"));
+    flip(&server.place, &made);
+    for refused in [
+        owner.get(&path),
+        owner.ask("GET", &path, &[("accept-encoding", "zstd")], None),
+        owner.get(&format!("{path}/lines")),
+        owner.ask("POST", &format!("/runs/{}/scores", made.run.id), &[], Some(b"")),
+    ] {
+        let detail = refused.problem(500);
+        assert!(detail.contains(&made.run.source.sha256) && detail.contains("is damaged"), "{detail}");
+        assert!(detail.contains("Upload that log again"), "{detail}");
+    }
+    assert_eq!((fault(&owner, &made), metric(&owner, "damaged").as_str()), ("damaged".into(), "1"));
+    assert_eq!(owner.json("/runs")["items"][0]["log_fault"], "damaged");
+
+    // The result is known, and its log is wanted again.
+    let known = owner.put(&made.run).json();
+    assert_eq!((&known["outcome"], &known["log"]["complete"]), (&"known".into(), &false.into()));
+    assert_eq!(owner.offset(made.run.id), Some(0));
+    let half = made.log.len() / 2;
+    assert_eq!(owner.put_log(made.run.id, 0, false, &made.log[..half]).json()["complete"], false);
+    assert_eq!(owner.put_log(made.run.id, half, true, &made.log[half..]).json()["complete"], true);
+    assert_eq!((fault(&owner, &made), metric(&owner, "damaged").as_str()), (().into(), "0"));
+    assert_eq!((owner.offset(made.run.id), owner.get(&path).body), (None, made.log));
+}
+
+fn missing_logs_are_refused_reported_and_replaced(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, made) = (server.owner(), uploaded(&server, 9.37));
+    fs::remove_file(blob(&server.place, &made)).unwrap();
+    let path = format!("/runs/{}/log", made.run.id);
+    assert_eq!(owner.offset(made.run.id), Some(0));
+    let detail = owner.get(&path).problem(500);
+    assert!(detail.contains("is missing"), "{detail}");
+    assert_eq!((fault(&owner, &made), metric(&owner, "missing").as_str()), ("missing".into(), "1"));
+    assert_eq!(owner.put(&made.run).json()["log"]["complete"], false);
+    assert_eq!(owner.put_log(made.run.id, 0, true, &made.log).json()["complete"], true);
+    assert_eq!((fault(&owner, &made), owner.get(&path).body), (().into(), made.log));
+}
+
+fn a_log_with_the_content_of_another_is_not_scored(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, made) = (server.owner(), uploaded(&server, 9.37));
+    fs::write(blob(&server.place, &made), zstd::encode_all(&log(4.98, 50)[..], 3).unwrap()).unwrap();
+    let scores = format!("/runs/{}/scores", made.run.id);
+    owner.ask("POST", &scores, &[], Some(b"")).problem(500);
+    let again = owner.json(&scores);
+    assert_eq!(again["items"].as_array().unwrap().len(), 1);
+    assert_eq!(again["items"][0]["report"]["step_time_s"]["mean"], 9.37);
+    assert_eq!(fault(&owner, &made), "damaged");
+}
+
+fn an_upload_replaces_damage_that_nobody_noticed(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, made) = (server.owner(), uploaded(&server, 9.37));
+    flip(&server.place, &made);
+    assert_eq!(owner.put_log(made.run.id, 0, true, &made.log).json()["complete"], true);
+    assert_eq!(owner.get(&format!("/runs/{}/log", made.run.id)).body, made.log);
+}
+
+fn a_new_run_of_a_damaged_log_brings_the_log_again(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let (owner, first) = (server.owner(), uploaded(&server, 9.37));
+    let second = made(9.37);
+    assert_eq!(second.run.source.sha256, first.run.source.sha256);
+    flip(&server.place, &first);
+    owner.get(&format!("/runs/{}/log", first.run.id)).problem(500);
+    assert_eq!(owner.put(&second.run).json()["log"]["complete"], false);
+    assert_eq!(owner.put_log(second.run.id, 0, true, &second.log).status, 200);
+    for run in [&first, &second] {
+        assert_eq!(fault(&owner, run), serde_json::Value::Null);
+        assert_eq!(owner.get(&format!("/runs/{}/log", run.run.id)).body, first.log);
+    }
+}
+
+fn stored_logs_have_checksums(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let made = uploaded(&server, 9.37);
+    // RFC 8878: the third bit of the descriptor after the magic number.
+    assert_eq!(fs::read(blob(&server.place, &made)).unwrap()[4] & 4, 4);
+}
+
+fn exports_contain_everything_that_is_sound(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let made: Vec<Made> = (0..12).map(|run| uploaded(&server, 10.0 + f64::from(run))).collect();
+    flip(&server.place, &made[2]);
+    fs::remove_file(blob(&server.place, &made[5])).unwrap();
+    let (backup, other) = (tempfile::tempdir().unwrap(), Place::new(kind));
+    let folder = backup.path().to_str().unwrap();
+    let export = server.place.trainplan(&["export", folder]);
+    assert_eq!(export.code, Some(1));
+    assert!(export.stderr.contains("wrote 12 results, 10 raw logs"), "{}", export.stderr);
+    for (bad, what) in [(&made[2], "is damaged"), (&made[5], "is missing")] {
+        let line = export.stderr.lines().find(|line| line.contains(&bad.run.id.to_string())).unwrap();
+        assert!(line.contains(&bad.run.source.sha256) && line.contains(what), "{line}");
+    }
+    assert_eq!(fault(&server.owner(), &made[2]), "damaged");
+
+    // A log that was damaged in the folder does not refuse its result.
+    fs::write(backup.path().join(format!("{}.log.zst", made[7].run.id)), "no log").unwrap();
+    let import = other.trainplan(&["import", folder, "--format", "json"]);
+    assert_eq!(import.code, Some(1), "{}", import.stderr);
+    let rows: serde_json::Value = serde_json::from_str(&import.stdout).unwrap();
+    let bad: Vec<_> = rows.as_array().unwrap().iter().filter(|row| row["outcome"] == "bad_log").collect();
+    assert_eq!((bad.len(), &bad[0]["id"]), (1, &made[7].run.id.to_string().into()));
+    let restored = Server::at(&other);
+    assert_eq!(restored.owner().all("").len(), 12);
+    let logs = made.iter().filter(|made| restored.owner().offset(made.run.id).is_none()).count();
+    assert_eq!(logs, 9);
+}
+
+fn the_store_is_verified(kind: Kind) {
+    let server = Server::at(&Place::new(kind));
+    let owner = server.owner();
+    let made: Vec<Made> = (0..4).map(|run| uploaded(&server, 10.0 + f64::from(run))).collect();
+    let verify = |more: &[&str]| -> (Run, serde_json::Value) {
+        let run = server.place.trainplan(&[&["verify-store", "--format", "json"], more].concat());
+        let rows = serde_json::from_str(&run.stdout).unwrap_or_default();
+        (run, rows)
+    };
+    let (run, rows) = verify(&[]);
+    assert_eq!((run.code, rows), (Some(0), serde_json::json!([])));
+    assert!(run.stderr.contains("checked 4 logs"), "{}", run.stderr);
+    // What was just checked is not checked again, as after an interruption.
+    assert!(verify(&[]).0.stderr.contains("checked 0 logs"));
+
+    flip(&server.place, &made[1]);
+    fs::remove_file(blob(&server.place, &made[3])).unwrap();
+    let (run, rows) = verify(&["--skip-checked", "0"]);
+    assert_eq!(run.code, Some(1));
+    let mut found: Vec<_> =
+        rows.as_array().unwrap().iter().map(|row| (&row["fault"], &row["runs"][0])).collect();
+    found.sort_by_key(|(fault, _)| fault.as_str().map(str::to_owned));
+    let id = |made: &Made| serde_json::Value::from(made.run.id.to_string());
+    assert_eq!(found, [(&"damaged".into(), &id(&made[1])), (&"missing".into(), &id(&made[3]))]);
+    assert_eq!((metric(&owner, "damaged"), metric(&owner, "missing")), ("1".into(), "1".into()));
+    // Faults are checked again each time, until they are gone.
+    assert!(verify(&[]).0.stderr.contains("checked 2 logs; 2 missing or damaged"));
+    for bad in [&made[1], &made[3]] {
+        assert_eq!(owner.put_log(bad.run.id, 0, true, &bad.log).json()["complete"], true);
+    }
+    assert_eq!(verify(&["--skip-checked", "0"]).0.code, Some(0));
+}
