@@ -193,8 +193,7 @@ pub struct FittedInterval {
     pub low: f64,
     /// Upper end of measured over predicted.
     pub high: f64,
-    /// How many times the doubt about its correction ([`Evidence::doubt`](crate::estimate::Evidence::doubt)) a prediction may be
-    /// off besides.
+    /// How many times the doubt about its correction ([`Evidence::doubt`](crate::estimate::Evidence::doubt)) widens the interval.
     pub per_doubt: f64,
     /// Share of rows within an interval computed from the rows of all other folds.
     pub coverage: f64,
@@ -283,8 +282,8 @@ fn per_doubt(by_mapping: &[HeldOutRow<'_>]) -> f64 {
         });
         inside.count() as f64 >= COVERAGE * doubtful.len() as f64
     };
-    let tried = (0..DOUBT_STEPS).map(|step| f64::from(step) * DOUBT_STEP);
-    tried.clone().find(|per_doubt| covers(*per_doubt)).or(tried.last()).unwrap_or_default()
+    let mut tried = (0..DOUBT_STEPS).map(|step| f64::from(step) * DOUBT_STEP);
+    tried.clone().find(|per_doubt| covers(*per_doubt)).or(tried.next_back()).unwrap_or_default()
 }
 
 /// Step by which the logarithms of quantiles are stretched.

@@ -262,7 +262,7 @@ struct ClassInterval {
     class: IntervalClass,
     low: f64,
     high: f64,
-    /// How many times the doubt about its correction a prediction of the class may be off besides; 0 of distant classes.
+    /// How many times the doubt about a correction widens the interval, as a logarithm; 0 of distant classes.
     per_doubt: f64,
 }
 

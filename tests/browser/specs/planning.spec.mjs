@@ -138,12 +138,14 @@ test("a number of GPUs may have a comma", async ({ page }) => {
 });
 
 test("a lock asks for the best plan with it", async ({ page }) => {
-  await page.goto("/?v=1&m=llama3.1-70b&gpu=h100&n=1368&d=fp8-current&tp=4&pp=2&vp=20&mbs=1&gbs=1026&t=10T&gs=h100%2Cb200&by=60d");
+  await page.goto("/?v=1&m=llama3.1-70b&t=10T&gs=h100%2Cb200&by=60d");
+  await cards(page).nth(0).getByRole("button", { name: "Use this" }).click();
   await expect(details(page)).toBeVisible();
   await page.getByText("All settings").click();
-  await page.locator("#field-tp").fill("8");
-  // Otherwise unchanged, the plan can't run: 1,368 GPUs can't be divided into groups of 16.
+  await page.locator("#field-tp").fill("3");
+  // Otherwise unchanged, the plan can't run: the attention heads can't be divided by 3.
   await expect(verdict(page)).toHaveText("This plan can't run.");
+  await page.locator("#field-tp").fill("8");
   // What differs from the best plan on H100 is kept.
   await page.getByRole("button", { name: /^Find the best plan with TP 8/ }).click();
   await expect(cards(page).nth(0).locator(".layout-line")).toContainText("TP 8");

@@ -4,8 +4,9 @@ use trainplan_shared::catalog::Catalog;
 use trainplan_shared::field::{Field, FieldGroup};
 use trainplan_shared::question::USUAL_GPU_TYPES;
 use trainplan_shared::scenario::Scenario;
-use trainplan_shared::search::CHOSEN_FIELDS;
+use trainplan_shared::search::{CHOSEN_FIELDS, StackRules};
 use trainplan_shared::spec::Spec;
+use trainplan_shared::stack::Software;
 
 /// The question of an address that asks none: a model that many know, by a deadline.
 pub(super) const FIRST_MODEL: &str = "llama3.1-70b";
@@ -149,10 +150,16 @@ pub(super) fn retyped(before: &Spec, typed: &Spec) -> Spec {
     of_search.fold(question, |question, (field, text)| question.with(field, text))
 }
 
-/// Returns the GPU types to compare, if none is typed: that of the scenario, and the usual ones.
+/// Returns the GPU types to compare, if none is typed: that of the scenario, and the usual ones on which its software runs.
 fn gpu_types(spec: &Spec, scenario: Option<&Scenario>) -> String {
     let own = scenario.map(|scenario| scenario.gpu.id.as_str()).or(spec.get(Field::Gpu));
-    let usual = USUAL_GPU_TYPES.split(',').filter(|usual| own.is_none_or(|own| own != *usual));
+    let software: Software = spec.parse(Field::Stack).ok().flatten().unwrap_or_default();
+    let runs_on = |id: &str| {
+        let gpu = Catalog::embedded().gpu(id);
+        gpu.is_ok_and(|gpu| StackRules::of(software.base()).runs_on(gpu.generation))
+    };
+    let is_other = |usual: &&str| own.is_none_or(|own| own != *usual) && runs_on(usual);
+    let usual = USUAL_GPU_TYPES.split(',').filter(is_other);
     own.into_iter().chain(usual).collect::<Vec<_>>().join(",")
 }
 
@@ -208,6 +215,16 @@ mod tests {
         let spec = read(query);
         let scenario = has_scenario(&spec).then(|| spec.scenario().ok()).flatten();
         link::write(&question(&spec, scenario.as_ref()))
+    }
+
+    #[test]
+    fn a_run_is_compared_on_the_gpu_types_that_its_software_runs_on() {
+        let of = |stack: &str| {
+            let spec = read(&format!("m=llama3.1-405b&gpu=h100&n=512&tp=8&pp=16&gbs=512&{stack}"));
+            question(&spec, spec.scenario().ok().as_ref()).raw(Field::GpuTypes).to_string()
+        };
+        assert_eq!(of(""), "h100,b200");
+        assert_eq!(of("stack=meta-llama3"), "h100");
     }
 
     #[test]
