@@ -11,6 +11,9 @@ use trainplan_shared::catalog::Catalog;
 use trainplan_shared::tables::BenchmarkColumn;
 use trainplan_shared::units::group_digits;
 
+/// The least width, in pixels, at which an axis of sizes has room for 1, 2 and 5.
+const SIZE_WIDTH: f64 = 560.0;
+
 /// What the chart is drawn over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Over {
@@ -286,7 +289,8 @@ fn scatter(
     match over {
         Over::Size => {
             x_axis["type"] = "log".into();
-            x_axis["dtick"] = "D2".into();
+            // On a phone, only powers of ten have room.
+            x_axis["dtick"] = if width < SIZE_WIDTH { 1.into() } else { "D2".into() };
             x_axis["tickformat"] = "~g".into();
         }
         Over::Gpus => {
