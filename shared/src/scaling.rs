@@ -75,8 +75,8 @@ impl SeriesPoint {
     }
 }
 
-/// Returns the series of recipes with published results. The recipes must be in the order of the catalog. Proxies are
-/// left out.
+/// Returns the series of recipes with published results at several GPU counts. The recipes must be in the order of the catalog.
+/// Proxies are left out.
 pub fn series(recipes: impl IntoIterator<Item = &'static Recipe>, tokens: Option<f64>) -> Vec<ScalingSeries> {
     let catalog = Catalog::embedded();
     let tokens = tokens.unwrap_or(DEFAULT_TOKENS);
@@ -97,6 +97,7 @@ pub fn series(recipes: impl IntoIterator<Item = &'static Recipe>, tokens: Option
             }
         }
     }
+    all.retain(|series| series.points.len() > 1);
     all
 }
 

@@ -120,18 +120,17 @@ impl Scenario {
         self.published_as().and_then(|recipe| Catalog::embedded().baseline(&recipe.id))
     }
 
-    /// Returns whether it has a recipe's precision, or the scaling that `fp8` means in the recipe's release.
+    /// Returns whether it has a recipe's precision, or the one that its script runs.
     pub(crate) fn has_precision_of(&self, recipe: &Recipe) -> bool {
-        let is_meant = || recipe.id.release.contract().fp8.runs == self.dtype;
-        recipe.id.dtype == self.dtype || recipe.id.dtype == Dtype::Fp8 && is_meant()
+        [recipe.id.dtype, recipe.runs()].contains(&self.dtype)
     }
 
     fn equals(&self, recipe: &Recipe) -> bool {
         let degrees = &recipe.degrees;
         // Without a recipe the software is a default, so it does not have to match.
-        let software = match self.recipe {
-            Some(_) => recipe.id.release.contract().stack.into(),
-            None => self.options.software,
+        let options = match self.recipe {
+            Some(_) => recipe.options(),
+            None => TrainingOptions { software: self.options.software, ..recipe.options() },
         };
         recipe.id.model == self.model.id
             && recipe.id.gpu == self.gpu.id
@@ -140,7 +139,7 @@ impl Scenario {
             && recipe.seq_len == self.batch.seq_len()
             && recipe.mbs == self.batch.mbs()
             && recipe.gbs == self.batch.gbs()
-            && self.options == TrainingOptions { software, ..TrainingOptions::default() }
+            && self.options == options
             && Layout::new(degrees, &self.architecture).as_ref() == Ok(&self.layout)
     }
 }

@@ -43,6 +43,18 @@ fn nemo1(time: &str) -> String {
     )
 }
 
+/// As Megatron-Bridge prints them, each `ms` milliseconds long.
+fn bridge(gbs: u32, ms: &str) -> String {
+    let step = |step: u64| {
+        format!(
+            "iteration {step}/50 | consumed samples: {} | elapsed time per iteration (ms): {ms} | global batch \
+             size: {gbs} | lm loss: 1.2E+01 |\n",
+            u64::from(gbs) * step
+        )
+    };
+    (1..51).map(step).collect()
+}
+
 /// The name that a recipe's release gives its log, and its log.
 fn log_of(recipe: &Recipe) -> (String, String) {
     let id = &recipe.id;
@@ -71,6 +83,14 @@ fn log_of(recipe: &Recipe) -> (String, String) {
             format!("log-acct-x.pretrain_{family}_{size}_{dtype}_{layout}_389757_0.out"),
             nemo2(recipe.gbs, "35", " | TFLOPS_per_GPU: 800"),
         ),
+        Release::R26_06_01 => {
+            let id = id.to_string();
+            let names = include_str!("launch/releases/26.06.01.tsv").lines();
+            let of_recipe =
+                names.map(|line| line.split('\t').collect::<Vec<_>>()).find(|cells| cells[0] == id);
+            let experiment = of_recipe.unwrap()[1];
+            (format!("log-acct-x.{experiment}_389757_0.out"), bridge(recipe.gbs, "35000.0"))
+        }
     }
 }
 
@@ -120,7 +140,7 @@ fn the_logs_of_every_recipe_are_known_for_what_they_are() {
         assert_eq!(found.status, Status::Scored, "{path}");
         let tokens_per_s = f64::from(recipe.seq_len) * f64::from(recipe.gbs) / 35.0;
         assert_eq!(found.tokens_per_s, Some(tokens_per_s), "{path}");
-        // The names of 25.12 do not tell one Blackwell GPU from another.
+        // The names of 25.12 and 26.06.01 do not tell one GPU type from another.
         let said = Spec::default().with(Field::Gpu, &recipe.id.gpu);
         let told = Report::of(&run_said(&path, &log, &said), &View::default());
         for known in [&found, &told] {
@@ -131,9 +151,10 @@ fn the_logs_of_every_recipe_are_known_for_what_they_are() {
             }
         }
         assert!(told.mfu.is_some(), "{path}: {:?}", told.notes);
-        assert!(found.recipe.is_some() || recipe.degrees.pp == 4 && recipe.id.release == Release::R25_12);
+        let is_open = recipe.degrees.pp == 4 && recipe.id.release == Release::R25_12;
+        assert!(found.recipe.is_some() || is_open || recipe.id.release == Release::R26_06_01);
 
-        let baseline = Catalog::embedded().baseline(&recipe.id);
+        let baseline = Catalog::embedded().reference(recipe).map(|reference| reference.baseline);
         assert_eq!(
             told.baseline.map(|baseline| (baseline.step_time_s, baseline.speed_percent)),
             baseline

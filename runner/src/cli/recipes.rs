@@ -136,8 +136,6 @@ fn row(recipe: &'static Recipe) -> Result<Row<'static>, Vec<Problem>> {
     let proxy = scenario.is_proxy();
     let degrees = &recipe.degrees;
     let baseline = catalog.baseline(&recipe.id).map(|baseline| BaselineRow::new(baseline, &scenario));
-    let source =
-        catalog.document(&recipe.id).map(|document| format!("{} line {}", document.source, recipe.line));
     Ok(Row {
         id: &recipe.id,
         release: recipe.id.release,
@@ -159,7 +157,7 @@ fn row(recipe: &'static Recipe) -> Result<Row<'static>, Vec<Problem>> {
         ga: scenario.batch.ga(),
         pipeline_split: degrees.split.to_string(),
         proxy,
-        source: source.unwrap_or_default(),
+        source: catalog.source_of(recipe).unwrap_or_default(),
         note: &recipe.note,
         baseline,
     })

@@ -50,6 +50,26 @@ pub enum BaselineKind {
     Example,
 }
 
+/// A published result that runs of a recipe are compared with.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reference {
+    /// The result.
+    pub baseline: &'static Baseline,
+    /// The GPU count at which it was measured.
+    pub gpus: u32,
+    /// How near it is.
+    pub class: ReferenceClass,
+}
+
+/// How near a published result is to a recipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReferenceClass {
+    /// It was measured with this recipe.
+    Exact,
+    /// It was measured with the same layout at another GPU count: if communication costs the same, a step takes as long.
+    WeakScaled,
+}
+
 impl FromRow for Baseline {
     fn from_row(row: &Row<'_>) -> Result<Baseline, DataError> {
         Ok(Baseline {

@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(chosen(from, Facet::Dtype, "bf16"), "llama3.1-405b/h100/bf16/512@25.04");
         assert_eq!(chosen(from, Facet::Model, "llama3.1-8b"), "llama3.1-8b/h100/fp8/128@25.04");
         assert_eq!(chosen(from, Facet::Model, "nemotron4-340b"), "nemotron4-340b/h100/fp8/512@25.04");
-        assert_eq!(chosen(from, Facet::Gpu, "gb200"), "nemotron4-340b/gb200/fp8/512@25.12");
+        assert_eq!(chosen(from, Facet::Gpu, "gb200"), "llama3.1-405b/gb200/fp8/512@26.06.01");
     }
 
     #[test]
@@ -148,7 +148,7 @@ mod tests {
             choices.into_iter().map(|choice| choice.value).collect::<Vec<_>>()
         };
         let from = "llama3.1-405b/h100/fp8/512@25.04";
-        assert_eq!(values(from, Facet::Model).len(), 6);
+        assert_eq!(values(from, Facet::Model).len(), 13);
         assert_eq!(values(from, Facet::Gpus), ["32", "64", "128", "512", "1024", "2048"]);
         assert_eq!(catalog.choices(&id(from), Facet::Gpus)[0].title, "32 (proxy, 8 layers)");
         assert_eq!(values("nemotron4-340b/h100/fp8/256@25.04", Facet::Release), ["25.12", "25.04", "24.11"]);

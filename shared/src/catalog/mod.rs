@@ -11,7 +11,7 @@ mod recipes;
 mod sources;
 
 pub use crate::releases::Release;
-pub use baselines::{Baseline, BaselineKind};
+pub use baselines::{Baseline, BaselineKind, Reference, ReferenceClass};
 pub use documents::{Document, DocumentFlops, Formula, Peak};
 pub use facets::{Facet, FacetValue};
 pub use filter::Filter;
@@ -137,8 +137,20 @@ impl Catalog {
     }
 
     /// Returns the published result of a recipe.
-    pub fn baseline(&self, id: &RecipeId) -> Option<&Baseline> {
+    pub fn baseline(&self, id: &RecipeId) -> Option<&'static Baseline> {
         self.baselines().iter().find(|baseline| baseline.is_of(id))
+    }
+
+    /// Returns the published result that runs of a recipe are compared with: its own, or by weak scaling the one of the same
+    /// layout at the nearest GPU count.
+    pub fn reference(&self, recipe: &Recipe) -> Option<Reference> {
+        if let Some(baseline) = self.baseline(&recipe.id) {
+            return Some(Reference { baseline, gpus: recipe.id.gpus, class: ReferenceClass::Exact });
+        }
+        let scaled = self.recipes().iter().filter(|other| recipe.is_weak_scaled(other));
+        let measured = scaled.filter_map(|other| Some((other.id.gpus, self.baseline(&other.id)?)));
+        let (gpus, baseline) = measured.min_by_key(|(gpus, _)| (gpus.abs_diff(recipe.id.gpus), *gpus))?;
+        Some(Reference { baseline, gpus, class: ReferenceClass::WeakScaled })
     }
 
     /// Returns the document of a recipe.
@@ -146,6 +158,15 @@ impl Catalog {
         let family = &self.model(&id.model).ok()?.family;
         self.documents().iter().find(|document| {
             document.release == id.release && id.model.starts_with(&document.family) && !family.is_empty()
+        })
+    }
+
+    /// Returns where a recipe was read: its document, or the script, with the line if there is one.
+    pub fn source_of(&self, recipe: &Recipe) -> Option<String> {
+        let source = &self.document(&recipe.id)?.source;
+        Some(match recipe.line {
+            Some(line) => format!("{source}, line {line}"),
+            None => source.clone(),
         })
     }
 
@@ -171,11 +192,11 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn the_matrices_hold_123_recipes_107_without_their_release() {
+    fn the_releases_hold_411_recipes_370_without_their_release() {
         let catalog = Catalog::embedded();
         let ids: BTreeSet<_> = catalog.recipes().iter().map(|recipe| recipe.id.to_string()).collect();
         let short: BTreeSet<_> = catalog.recipes().iter().map(|recipe| recipe.id.without_release()).collect();
-        assert_eq!((catalog.recipes().len(), ids.len(), short.len()), (123, 123, 107));
+        assert_eq!((catalog.recipes().len(), ids.len(), short.len()), (411, 411, 370));
     }
 
     #[test]
@@ -183,7 +204,19 @@ mod tests {
         let catalog = Catalog::embedded();
         let measured = catalog.baselines().iter().filter(|baseline| baseline.kind == BaselineKind::Table);
         let with_recipe = catalog.recipes().iter().filter(|recipe| catalog.baseline(&recipe.id).is_some());
-        assert_eq!((measured.count(), with_recipe.count()), (75, 75));
+        assert_eq!((measured.count(), with_recipe.count()), (100, 100));
+    }
+
+    #[test]
+    fn of_the_newest_release_25_recipes_were_measured_and_56_can_be_scaled() {
+        let catalog = Catalog::embedded();
+        let newest = catalog.recipes().iter().filter(|recipe| recipe.id.release == Release::R26_06_01);
+        let classes: Vec<_> =
+            newest.map(|recipe| catalog.reference(recipe).map(|reference| reference.class)).collect();
+        let of = |class| classes.iter().filter(|one| **one == class).count();
+        assert_eq!(of(Some(ReferenceClass::Exact)), 25);
+        assert_eq!(of(Some(ReferenceClass::WeakScaled)), 56);
+        assert_eq!(of(None), 207);
     }
 
     #[test]
@@ -192,7 +225,9 @@ mod tests {
         for recipe in catalog.recipes() {
             let RecipeId { release, model, gpu, dtype, .. } = &recipe.id;
             assert!(catalog.document(&recipe.id).is_some(), "{}", recipe.id);
-            assert!(catalog.document_flops(*release, model).is_some(), "{}", recipe.id);
+            // From 26.06.01 on, the programs count FLOPs themselves, and no document has a formula.
+            let has_formula = catalog.document_flops(*release, model).is_some();
+            assert_eq!(has_formula, *release < Release::R26_06_01, "{}", recipe.id);
             assert!(catalog.document_peak(*release, model, gpu, *dtype).is_some(), "{}", recipe.id);
             assert!(catalog.gpu(gpu).is_ok() && catalog.model(model).is_ok(), "{}", recipe.id);
         }

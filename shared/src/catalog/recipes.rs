@@ -4,6 +4,7 @@ use super::Release;
 use crate::choices::choices;
 use crate::data_file::{DataError, FromRow, Row};
 use crate::layout::{Degrees, PipelineSplit};
+use crate::options::{Modules, Recompute, TrainingOptions};
 use crate::precision::Dtype;
 use serde::Serialize;
 use std::fmt;
@@ -71,6 +72,14 @@ pub struct Recipe {
     pub layers: u32,
     /// Its degrees of parallelism.
     pub degrees: Degrees,
+    /// What `fp8` in its id means; none if its release's contract says it, or if it isn't FP8.
+    pub fp8: Option<Dtype>,
+    /// Whether its script shards weights and gradients over the data-parallel ranks (FSDP).
+    pub fsdp: bool,
+    /// What the backward pass recomputes.
+    pub recompute: Recompute,
+    /// Further parts of a layer that are recomputed.
+    pub modules: Modules,
     /// EP as printed; none where the document prints NA or no such column.
     pub printed_ep: Option<u32>,
     /// Tokens of a sequence.
@@ -83,10 +92,50 @@ pub struct Recipe {
     pub printed_dp: u32,
     /// GA as printed.
     pub printed_ga: u32,
-    /// The line of its document.
-    pub line: u32,
+    /// The line of its document; none if no document lists what its script runs.
+    pub line: Option<u32>,
     /// What to know of the row; mostly empty.
     pub note: String,
+}
+
+impl Recipe {
+    /// Returns the precision of its scenario: the exact one where it is known for the recipe.
+    pub fn dtype(&self) -> Dtype {
+        self.fp8.unwrap_or(self.id.dtype)
+    }
+
+    /// Returns the precision that its script runs.
+    pub fn runs(&self) -> Dtype {
+        match self.dtype() {
+            Dtype::Fp8 => self.id.release.contract().fp8.runs,
+            exact => exact,
+        }
+    }
+
+    /// Returns the options that its script runs with.
+    pub fn options(&self) -> TrainingOptions {
+        TrainingOptions {
+            recompute: self.recompute,
+            modules: self.modules,
+            fsdp: self.fsdp,
+            software: self.id.release.contract().stack.into(),
+            ..TrainingOptions::default()
+        }
+    }
+
+    /// Returns whether another recipe of its series runs the same layout on its own number of GPUs, with a batch in
+    /// proportion: by weak scaling, both take as long for a step.
+    pub fn is_weak_scaled(&self, other: &Recipe) -> bool {
+        let same_degrees = Degrees { gpus: other.degrees.gpus, ..self.degrees.clone() } == other.degrees;
+        let same_settings = (self.mbs, self.seq_len, self.layers, self.printed_ga)
+            == (other.mbs, other.seq_len, other.layers, other.printed_ga);
+        self.id.same_series(&other.id)
+            && self.scaling == Some(Scaling::Weak)
+            && same_degrees
+            && same_settings
+            && self.runs() == other.runs()
+            && self.options() == other.options()
+    }
 }
 
 /// A line of recipes.csv: one recipe for each precision.
@@ -110,7 +159,12 @@ pub(super) struct MatrixRow {
     gbs: u32,
     ga: u32,
     split: PipelineSplit,
-    line: u32,
+    fp8: Option<Dtype>,
+    expert_tp: Option<u32>,
+    fsdp: bool,
+    recompute: Recompute,
+    modules: Modules,
+    line: Option<u32>,
     note: String,
 }
 
@@ -135,7 +189,12 @@ impl FromRow for MatrixRow {
             gbs: row.value("gbs")?,
             ga: row.value("ga")?,
             split: row.value("split")?,
-            line: row.value("line")?,
+            fp8: row.optional("fp8")?,
+            expert_tp: row.optional("expert_tp")?,
+            fsdp: row.yes("fsdp")?,
+            recompute: row.optional("recompute")?.unwrap_or_default(),
+            modules: row.value("modules")?,
+            line: row.optional("line")?,
             note: row.string("note")?,
         })
     }
@@ -165,10 +224,14 @@ impl MatrixRow {
                 pp: self.pp,
                 cp: self.cp,
                 ep: self.ep.unwrap_or(1),
-                expert_tp: 1,
+                expert_tp: self.expert_tp.unwrap_or(1),
                 vp: self.vp.unwrap_or(1),
                 split: self.split.clone(),
             },
+            fp8: self.fp8.filter(|_| dtype == Dtype::Fp8),
+            fsdp: self.fsdp,
+            recompute: self.recompute,
+            modules: self.modules,
             printed_ep: self.ep,
             seq_len: self.seq_len,
             mbs: self.mbs,

@@ -7,6 +7,7 @@ use crate::field::Field;
 use crate::log::Window;
 use crate::message;
 use crate::message::{Message, Setting};
+use crate::releases::ExperimentName;
 
 pub(super) fn steps(plan: &LaunchPlan, outputs: &Outputs) -> Vec<Instruction> {
     let options = plan.options;
@@ -27,7 +28,17 @@ pub(super) fn steps(plan: &LaunchPlan, outputs: &Outputs) -> Vec<Instruction> {
             "The log can exceed 1 GB.",
         ));
     }
-    if let Some(checkpoints) = &outputs.checkpoint_dir {
+    let by_bridge = plan.rules().experiment == ExperimentName::Bridge;
+    if let Some(checkpoints) = outputs.checkpoint_dir.as_ref().filter(|_| by_bridge) {
+        let saved = checkpoints.clone().then("/iter_").then_any();
+        let note = message!["To start from it, set ", Field::LoadCheckpoint, " to the directory above it."];
+        steps.push(Instruction::new(
+            "Check the saved checkpoint",
+            [format!("ls -d {}", saved.shell())],
+            note,
+        ));
+    }
+    if let Some(checkpoints) = outputs.checkpoint_dir.as_ref().filter(|_| !by_bridge) {
         let weights = checkpoints.clone().then("/").then_any().then("/weights/").then_any().then(".distcp");
         steps.push(Instruction::new(
             "Check the saved checkpoint",
@@ -35,7 +46,7 @@ pub(super) fn steps(plan: &LaunchPlan, outputs: &Outputs) -> Vec<Instruction> {
             message!["To start from it, set ", Field::LoadCheckpoint, " to the directory above weights."],
         ));
     }
-    if options.load_checkpoint.is_some() {
+    if options.load_checkpoint.is_some() && !by_bridge {
         steps.push(Instruction::new(
             "Check that the checkpoint was loaded",
             [format!("grep 'Global Checkpoint Load' {log}")],

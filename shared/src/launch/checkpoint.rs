@@ -7,7 +7,7 @@ use crate::field::Field;
 use crate::message;
 use crate::message::{Message, Setting};
 use crate::problem::Problem;
-use crate::releases::TokenUse;
+use crate::releases::{ExperimentName, TokenUse};
 
 pub(super) fn apply(plan: &mut LaunchPlan) {
     if plan.options.save_checkpoint {
@@ -23,9 +23,12 @@ pub(super) fn apply(plan: &mut LaunchPlan) {
 }
 
 fn save(plan: &mut LaunchPlan) {
-    if !plan.set(Field::SaveCheckpoint, ShellWord::of("true")) {
+    if !writes_checkpoints(plan) || !plan.set(Field::SaveCheckpoint, ShellWord::of("true")) {
         plan.refuse(unsupported(plan, Field::SaveCheckpoint));
         return;
+    }
+    if plan.rules().experiment == ExperimentName::Bridge {
+        plan.need("CHECKPOINT_DIR", "the directory to save the checkpoint in");
     }
     let (gpus, limits) = (plan.gpus(), plan.target.limits);
     let outside =
@@ -35,8 +38,13 @@ fn save(plan: &mut LaunchPlan) {
     }
 }
 
+/// Returns whether the release can write checkpoints of the model: then it says how large one is.
+fn writes_checkpoints(plan: &LaunchPlan) -> bool {
+    !plan.target.limits.checkpoint.is_empty()
+}
+
 fn load(plan: &mut LaunchPlan, path: &ShellWord) {
-    if !plan.set(Field::LoadCheckpoint, path.clone()) {
+    if !writes_checkpoints(plan) || !plan.set(Field::LoadCheckpoint, path.clone()) {
         plan.refuse(unsupported(plan, Field::LoadCheckpoint));
         return;
     }

@@ -12,7 +12,7 @@ pub(super) fn apply(plan: &mut LaunchPlan) {
     if plan.options.cluster_type != super::ClusterType::Slurm {
         plan.set(Field::ClusterType, ShellWord::of(plan.options.cluster_type));
     }
-    global_batch(plan);
+    layout(plan);
     gpus_per_node(plan);
     mounts(plan);
 }
@@ -25,17 +25,19 @@ fn activate(plan: &mut LaunchPlan) {
     }
 }
 
-fn global_batch(plan: &mut LaunchPlan) {
+/// Sets what differs from the recipe's layout and batch and the script takes.
+fn layout(plan: &mut LaunchPlan) {
     if plan.target.recipe.id.strong {
         plan.set(Field::Recipe, ShellWord::of("true"));
         return;
     }
-    let gbs = plan.scenario.batch.gbs();
-    if u64::from(gbs) == plan.target.gbs(plan.scenario) {
-        return;
+    for (field, value) in plan.target.taken(plan.scenario) {
+        plan.incomparable.push(match field {
+            Field::Gbs => format!("the published runs don't use a global batch size of {value}"),
+            _ => format!("the recipe doesn't run with {} {value}", field.label()),
+        });
+        plan.set(field, ShellWord::of(value));
     }
-    plan.set(Field::Gbs, ShellWord::of(gbs));
-    plan.incomparable.push(format!("the published runs don't use a global batch size of {gbs}"));
 }
 
 fn gpus_per_node(plan: &mut LaunchPlan) {

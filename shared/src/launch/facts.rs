@@ -4,7 +4,7 @@ use crate::catalog::Model;
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::field::Field;
 use crate::launch::{Style, TimeLimit};
-use crate::releases::Release;
+use crate::releases::{BridgeModel, Release};
 use std::str::FromStr;
 use std::sync::LazyLock;
 
@@ -77,6 +77,8 @@ pub(super) struct Limits {
     pub(super) image: String,
     /// GPUs per node by default.
     pub(super) gpus_per_node: u32,
+    /// The time limit, where it depends on model and GPU type.
+    pub(super) time_limit: Option<TimeLimit>,
     /// Size of a checkpoint, such as `4.4 TB`; empty if the release writes none.
     pub(super) checkpoint: String,
     pub(super) save_min: Option<u32>,
@@ -117,9 +119,12 @@ impl ReleaseScript {
         self.variables().find(|variable| variable.field() == Some(field))
     }
 
-    /// Returns the size in a model's id, which is `family-size`.
+    /// Returns a model's size as the release names it: by default from its id, which is `family-size`.
     pub(super) fn size<'a>(&self, model: &'a Model) -> &'a str {
-        model.id.strip_prefix(self.family.as_str()).unwrap_or(&model.id).trim_start_matches('-')
+        match BridgeModel::of(self.release, &model.id) {
+            Some(named) => &named.size,
+            None => model.id.strip_prefix(self.family.as_str()).unwrap_or(&model.id).trim_start_matches('-'),
+        }
     }
 }
 
@@ -194,6 +199,7 @@ impl FromRow for Limits {
             gpu: row.string("gpu")?,
             image: row.string("image")?,
             gpus_per_node: row.value("gpus_per_node")?,
+            time_limit: row.optional("time_limit")?,
             checkpoint: row.string("checkpoint")?,
             save_min: row.optional("save_min")?,
             save_max: row.optional("save_max")?,

@@ -29,7 +29,8 @@ pub(super) fn apply(plan: &mut LaunchPlan) {
 /// the job.
 pub(super) fn check_time(plan: &mut LaunchPlan) {
     let strong = plan.target.recipe.id.strong;
-    let limit = plan.options.time_limit.or_else(|| plan.script().time_limit(strong));
+    let usual = plan.target.limits.time_limit.or_else(|| plan.script().time_limit(strong));
+    let limit = plan.options.time_limit.or(usual);
     let (Some(limit), Some(baseline)) = (limit, baseline(plan)) else { return };
     let needed = f64::from(plan.steps) * baseline.step_time_s;
     if needed > f64::from(limit.seconds()) && plan.on_slurm() {

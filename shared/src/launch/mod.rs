@@ -4,6 +4,7 @@
 //! defines how its script is called, and each option adds what it needs to a `LaunchPlan` or a problem. What
 //! the scripts read and support is in [`releases`](crate::releases) and the data files `launch_*.csv`.
 
+mod bridge;
 mod check;
 mod checkpoint;
 mod choice;
@@ -28,6 +29,7 @@ mod target;
 mod values;
 mod word;
 
+pub use bridge::BridgeCommand;
 pub use choice::{ClusterType, Style};
 pub use megatron_lm::ScriptSoftware;
 pub use options::LaunchOptions;
@@ -67,6 +69,9 @@ pub struct Launch {
     pub needs: Vec<String>,
     /// The whole script, for a POSIX shell.
     pub script: ShellScript,
+    /// What the release's script runs in the end, with the values that it forces; `None` where that isn't known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs: Option<BridgeCommand>,
     /// Training steps that will run.
     pub steps: u32,
     /// The files that the run writes.
@@ -132,6 +137,7 @@ fn assemble(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<
         cwd: invocation.cwd.shell(),
         commands: vec![render::line(&invocation.command)],
         script: render::script(&plan, &invocation),
+        runs: bridge::command(&plan),
         check: check::steps(&plan, &outputs),
         outputs,
         steps: plan.steps,

@@ -20,7 +20,7 @@ pub(super) fn recipes(release: Release, scenario: &Scenario) -> Vec<&'static Rec
 /// If no release has a recipe for the model.
 pub(super) fn usual_release(scenario: &Scenario) -> Result<Release, Vec<Problem>> {
     let recipe = scenario.recipe.or_else(|| scenario.published_as());
-    recipe.map(|recipe| recipe.id.release).or_else(|| releases(scenario).last().copied()).ok_or_else(|| {
+    recipe.map(|recipe| recipe.id.release).or_else(|| releases(scenario).into_iter().max()).ok_or_else(|| {
         let message = format!(
             "NVIDIA's DGX Cloud benchmarking recipes have none for {}. Megatron-Bridge may have a recipe of its own.",
             scenario.model.title
@@ -114,7 +114,7 @@ fn releases(scenario: &Scenario) -> Vec<Release> {
 
 fn is_close(scenario: &Scenario, recipe: &Recipe) -> bool {
     let id = &recipe.id;
-    id.model == scenario.model.id && id.gpu == scenario.gpu.id && id.dtype == scenario.dtype
+    id.model == scenario.model.id && id.gpu == scenario.gpu.id && scenario.has_precision_of(recipe)
 }
 
 /// Removes duplicates and keeps the order.

@@ -1,5 +1,6 @@
 //! The files that a run writes.
 
+use super::bridge;
 use super::choice::ClusterType;
 use super::plan::LaunchPlan;
 use super::word::ShellWord;
@@ -33,7 +34,9 @@ impl Outputs {
     pub(super) fn of(plan: &LaunchPlan) -> Outputs {
         match plan.rules().experiment {
             ExperimentName::JobScript => Outputs::of_job_script(plan),
-            ExperimentName::Short | ExperimentName::WithLayout { .. } => Outputs::of_nemo_run(plan),
+            ExperimentName::Short | ExperimentName::WithLayout { .. } | ExperimentName::Bridge => {
+                Outputs::of_nemo_run(plan)
+            }
         }
     }
 
@@ -73,6 +76,8 @@ impl Outputs {
         let experiment = experiment(plan);
         let run = home.then(format!("/experiments/{experiment}/{experiment}_")).then_any();
         let apart = plan.has_own_jobs();
+        let by_bridge = plan.rules().experiment == ExperimentName::Bridge;
+        let profiles = if by_bridge { "profile_" } else { "nsys_profile/profile_" };
         let (profile, trace) = (plan.options.profile, plan.options.nccl_trace);
         let job = |suffix: &str| match apart {
             true => format!("{experiment}{suffix}"),
@@ -91,13 +96,12 @@ impl Outputs {
         let log = |job: &str| within(job, "log").then_any().then(".out");
         Outputs {
             log_glob: log(jobs.first().unwrap_or(&experiment)),
-            profile_glob: profile
-                .then(|| within(&profiled, "nsys_profile/profile_").then_any().then(".nsys-rep")),
+            profile_glob: profile.then(|| within(&profiled, profiles).then_any().then(".nsys-rep")),
             trace_glob: trace.then(|| log(&traced)),
-            checkpoint_dir: plan
-                .options
-                .save_checkpoint
-                .then(|| within(&experiment, "code/nemo_experiments/default/checkpoints")),
+            checkpoint_dir: plan.options.save_checkpoint.then(|| match by_bridge {
+                true => ShellWord::variable("CHECKPOINT_DIR"),
+                false => within(&experiment, "code/nemo_experiments/default/checkpoints"),
+            }),
             experiment_dir: run,
             jobs,
         }
@@ -124,6 +128,7 @@ fn experiment(plan: &LaunchPlan) -> String {
                 if traced { "_nccltrace" } else { "" }
             )
         }
+        ExperimentName::Bridge => bridge::experiment(plan),
         ExperimentName::Short | ExperimentName::JobScript => {
             let pinned =
                 plan.options.env.get("CPU_PER_TASK_PINNING").is_some_and(|cpus| cpus != &ShellWord::of(0));

@@ -6,7 +6,7 @@ use crate::catalog::{Baseline, Catalog};
 use crate::field::Field;
 use crate::message;
 use crate::message::Setting;
-use crate::precision::Width;
+use crate::precision::Dtype;
 use crate::problem::Problem;
 use crate::releases::{BatchRule, Fp8Scaling, LoggedTflops, TokenUse, TraceRun};
 
@@ -26,7 +26,7 @@ pub(super) fn apply(plan: &mut LaunchPlan) {
         );
     }
     let Fp8Scaling { runs, documented } = plan.contract().fp8;
-    if plan.scenario.dtype.width() == Width::Fp8 && runs != documented {
+    if plan.target.recipe.dtype() == Dtype::Fp8 && runs != documented {
         let (runs, documented) = (runs.title(), documented.title());
         plan.warn(format!("This release runs {runs}, although its document says {documented}."), "");
     }

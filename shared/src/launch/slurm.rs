@@ -2,6 +2,7 @@
 //! sbatch reads.
 
 use super::choice::Style;
+use super::facts::Variable;
 use super::plan::LaunchPlan;
 use super::values::SlurmParam;
 use super::word::ShellWord;
@@ -34,6 +35,10 @@ pub(super) fn apply(plan: &mut LaunchPlan) {
         );
         plan.warn(text, "");
     }
+    if let Some(variable) = plan.script().variable_of(Field::SlurmParams) {
+        by_script(plan, variable);
+        return;
+    }
     let (carried, left): (Vec<&SlurmParam>, Vec<&SlurmParam>) =
         params.iter().filter(|param| !is_given_anyway(param)).partition(|param| variable(param).is_some());
     for param in carried {
@@ -54,6 +59,21 @@ pub(super) fn apply(plan: &mut LaunchPlan) {
         ),
         "Put a program named sbatch that adds it before Slurm's own in PATH.",
     );
+}
+
+/// Hands the parameters to a script that reads them from a variable.
+fn by_script(plan: &mut LaunchPlan, variable: &Variable) {
+    let given = plan.options.slurm_params.iter().filter(|param| !is_given_anyway(param));
+    let params: Vec<String> = given.map(ToString::to_string).collect();
+    if params.is_empty() {
+        return;
+    }
+    let value = ShellWord::of(params.join(";"));
+    if let Some(fault) = value.unquoted_fault().filter(|_| variable.unquoted()) {
+        let message = message![Field::SlurmParams, format!(" {fault}.")];
+        plan.refuse(Problem::new(Field::SlurmParams, &value, message));
+    }
+    plan.export(&variable.name, value);
 }
 
 /// Warns of parameters whose value contains what looks like another one. Values can contain commas and

@@ -1,6 +1,7 @@
 //! The recipe that runs a scenario. A release's script fixes the layout and, with one exception, the global
 //! batch size: other values are refused here, with the values that work.
 
+use super::bridge;
 use super::facts::{Limits, ReleaseScript};
 use super::offers;
 use super::options::LaunchOptions;
@@ -8,7 +9,6 @@ use crate::catalog::Recipe;
 use crate::field::Field;
 use crate::message;
 use crate::message::Setting;
-use crate::options::{Modules, TrainingOptions as Usual};
 use crate::problem::Problem;
 use crate::releases::{BatchRule, Release, ScriptContract};
 use crate::scenario::Scenario;
@@ -100,19 +100,28 @@ impl Target {
         }
     }
 
-    /// Returns whether the script reads the global batch size.
-    pub(super) fn takes_gbs(&self) -> bool {
-        self.script.variable_of(Field::Gbs).is_some() && !self.recipe.id.strong
+    /// Returns whether the script reads a field of the layout or the batch from a variable, and runs it.
+    pub(super) fn takes(&self, field: Field) -> bool {
+        self.script.variable_of(field).is_some()
+            && !self.recipe.id.strong
+            && !bridge::is_forced(&self.recipe.id, field)
     }
 
-    /// Returns the fields in which a scenario differs from what the script fixes.
-    fn differences(&self, scenario: &Scenario) -> Vec<FixedSetting> {
+    /// Returns the fields of the layout and the batch that differ from the recipe's and that the script takes.
+    pub(super) fn taken(&self, scenario: &Scenario) -> Vec<(Field, String)> {
+        let settings = self.settings(scenario).into_iter();
+        let differing = settings.filter(|(field, given, fixed)| given != fixed && self.takes(*field));
+        differing.map(|(field, given, _)| (field, given)).collect()
+    }
+
+    /// Returns the fields that a script can fix, with the scenario's value and the recipe's.
+    fn settings(&self, scenario: &Scenario) -> [(Field, String, String); 15] {
         let (layout, batch, fixed) = (&scenario.layout, &scenario.batch, &self.recipe.degrees);
-        let (chosen, usual) = (scenario.options, Usual::default());
+        let (chosen, usual) = (scenario.options, self.recipe.options());
         let switch = |on: bool| if on { "on" } else { "off" }.to_string();
-        let values = [
+        [
             (Field::Recompute, chosen.recompute.to_string(), usual.recompute.to_string()),
-            (Field::RecomputeModules, chosen.modules.to_string(), Modules::default().to_string()),
+            (Field::RecomputeModules, chosen.modules.to_string(), usual.modules.to_string()),
             (Field::Fsdp, switch(chosen.fsdp), switch(usual.fsdp)),
             (Field::Overlap, switch(chosen.overlap), switch(usual.overlap)),
             (Field::Layers, scenario.architecture.layers.to_string(), self.recipe.layers.to_string()),
@@ -126,10 +135,14 @@ impl Target {
             (Field::PipelineSplit, layout.split().to_string(), fixed.split.to_string()),
             (Field::Mbs, batch.mbs().to_string(), self.recipe.mbs.to_string()),
             (Field::Gbs, batch.gbs().to_string(), self.gbs(scenario).to_string()),
-        ];
-        values
+        ]
+    }
+
+    /// Returns the fields in which a scenario differs from what the script fixes.
+    fn differences(&self, scenario: &Scenario) -> Vec<FixedSetting> {
+        self.settings(scenario)
             .into_iter()
-            .filter(|(field, given, fixed)| given != fixed && (*field != Field::Gbs || !self.takes_gbs()))
+            .filter(|(field, given, fixed)| given != fixed && !self.takes(*field))
             .map(|(field, given, fixed)| FixedSetting { field, given, fixed })
             .collect()
     }
@@ -206,7 +219,7 @@ fn candidates(scenario: &Scenario, release: Release, recipes: &[&'static Recipe]
     let own = scenario.gpu.id.as_str();
     let has_own = recipes.iter().any(|recipe| recipe.id.gpu == own);
     let gpu = release.contract().stand_in_gpu.filter(|_| !has_own).unwrap_or(own);
-    let fits = |recipe: &&&Recipe| recipe.id.gpu == gpu && recipe.id.dtype == scenario.dtype;
+    let fits = |recipe: &&&Recipe| recipe.id.gpu == gpu && scenario.has_precision_of(recipe);
     let (proxies, full): (Vec<_>, Vec<_>) =
         recipes.iter().filter(fits).copied().partition(|recipe| recipe.scaling.is_none());
     let proxy = proxies.into_iter().find(|proxy| proxy.id.gpus == scenario.layout.gpus());

@@ -139,8 +139,11 @@ impl LogName {
     fn take_words(&mut self, words: &[&str]) {
         let mut model = Vec::new();
         let mut before = "";
+        let gpus_are_named = words.iter().any(|word| gpus(word).is_some());
         for word in words {
-            if self.take(word, before) {
+            // A number before the first known part belongs to the model: nemotron_3_nano.
+            let is_of_model = before.is_empty() && gpus_are_named && number::<u32>(word).is_some();
+            if !is_of_model && self.take(word, before) {
                 before = word;
             } else if before.is_empty() {
                 model.push(*word);

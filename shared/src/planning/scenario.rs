@@ -7,7 +7,7 @@ use crate::catalog::{Catalog, Gpu, Model, Recipe, Scaling};
 use crate::convention::Convention;
 use crate::field::Field;
 use crate::layout::{Degrees, Layout, PipelineSplit};
-use crate::options::{Recompute, TrainingOptions};
+use crate::options::TrainingOptions;
 use crate::precision::Dtype;
 use crate::problem::Problem;
 use crate::scenario::{RecipeChange, Scenario};
@@ -149,7 +149,7 @@ impl ScenarioReader<'_> {
             |text| catalog.gpu_or_own(text),
             |gpu| &gpu.id,
         );
-        let dtype = self.value(Field::Dtype, id.map(|id| id.dtype).or(Some(Dtype::Bf16)));
+        let dtype = self.precision();
         let base = recipe.map(|recipe| recipe.degrees.clone()).unwrap_or_default();
         let gpus = self.whole(Field::Gpus, recipe.map(|recipe| recipe.id.gpus));
         let mut degree = |field, base| self.whole(field, Some(base)).unwrap_or(base);
@@ -223,11 +223,18 @@ impl ScenarioReader<'_> {
         }
     }
 
+    /// Returns the precision. `fp8` is the exact precision that it means in the recipe, where that is known.
+    fn precision(&mut self) -> Option<Dtype> {
+        let Some(recipe) = self.recipe else { return self.value(Field::Dtype, Some(Dtype::Bf16)) };
+        let exact = |typed| if typed == recipe.id.dtype { recipe.dtype() } else { typed };
+        let typed = self.spec.parse(Field::Dtype).map(|typed| typed.map(exact));
+        self.settle(Field::Dtype, typed, Some(recipe.dtype()))
+    }
+
     fn options(&mut self) -> TrainingOptions {
-        let default = TrainingOptions::default();
-        let of_recipe = self.recipe.map(|recipe| recipe.id.release.contract().stack.into());
-        let software = of_recipe.unwrap_or(default.software);
-        let recompute = self.value(Field::Recompute, Some(Recompute::None)).unwrap_or_default();
+        let default = self.recipe.map_or_else(TrainingOptions::default, Recipe::options);
+        let software = default.software;
+        let recompute = self.value(Field::Recompute, Some(default.recompute)).unwrap_or_default();
         let gemm_tflops = self.spec.count(Field::GemmTflops).unwrap_or_else(|problem| {
             self.problems.push(problem);
             None
@@ -341,7 +348,12 @@ mod tests {
             let (dp, ga) = (scenario.layout.dp(), scenario.batch.ga());
             assert_eq!((dp, ga), (recipe.printed_dp, recipe.printed_ga), "{}", recipe.id);
             assert_eq!(scenario.published_as().map(|published| &published.id), Some(&recipe.id));
-            assert!(scenario.changes.is_empty() && scenario.warnings().is_empty(), "{}", recipe.id);
+            // 61 and 94 layers can't be divided evenly: the scripts place the embedding and the loss by hand.
+            let chunks = recipe.degrees.pp * recipe.degrees.vp;
+            let is_uneven =
+                recipe.degrees.split == PipelineSplit::Even && !recipe.layers.is_multiple_of(chunks);
+            assert_eq!(scenario.warnings().len(), usize::from(is_uneven), "{}", recipe.id);
+            assert!(scenario.changes.is_empty(), "{}", recipe.id);
         }
     }
 

@@ -100,6 +100,8 @@ pub enum ExperimentName {
         /// Whether it holds the degree of virtual pipelining, rather than `None`.
         vp: bool,
     },
+    /// `pretrain_llama31_405b_fp8_cs_gpus256_tp4_pp8_cp1_vp4_ep1_etpNone_mbs1_gbs1536`, by Megatron-Bridge.
+    Bridge,
 }
 
 /// Whether a script's logs hold TFLOPS per GPU.

@@ -5,12 +5,15 @@
 //! The compiler asks for every value. The variables that its scripts read, its limits, recipes and baselines are
 //! rows of the files in `data/`.
 
+mod bridge;
 mod contract;
 mod r24_11;
 mod r25_04;
 mod r25_05;
 mod r25_12;
+mod r26_06_01;
 
+pub(crate) use bridge::{BridgeForm, BridgeModel};
 pub use contract::{
     BatchRule, ExperimentName, Fp8Scaling, LoggedTflops, ProfileRun, ReleaseContract, ScriptContract,
     SetupStep, TokenUse, TraceRun, TracedJob,
@@ -54,6 +57,8 @@ releases! {
     R25_05 "25.05" r25_05,
     /// December 2025: launch.sh and llmb-run under LLMB_INSTALL, on Slurm and Run:ai.
     R25_12 "25.12" r25_12,
+    /// June 2026: launch.sh and llmb-run under LLMB_INSTALL, on Megatron-Bridge.
+    R26_06_01 "26.06.01" r26_06_01,
 }
 
 impl fmt::Display for Release {

@@ -10,7 +10,7 @@ use crate::catalog::{Catalog, Model, Recipe};
 use crate::field::Field;
 use crate::log::{Arguments, Log, LogName};
 use crate::precision::Dtype;
-use crate::releases::{ExperimentName, LoggedTflops, Release, ScriptContract};
+use crate::releases::{BridgeModel, ExperimentName, LoggedTflops, Release, ScriptContract};
 use crate::spec::Spec;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -93,7 +93,7 @@ impl Identity {
         let gpu = said.get(Field::Gpu).and_then(|id| catalog.gpu_or_own(id).ok());
         let dtype = said.parse(Field::Dtype).ok().flatten().or(seen.dtype);
         prefer(&mut candidates, |recipe| gpu.as_ref().is_some_and(|gpu| gpu.id == recipe.id.gpu));
-        prefer(&mut candidates, |recipe| dtype == Some(recipe.id.dtype));
+        prefer(&mut candidates, |recipe| dtype.is_some_and(|dtype| is_precision_of(recipe, dtype)));
         let wanted = seen.numbers.map(|(field, number)| (field, whole(&said, field).or(number)));
         let agrees = |recipe: &Recipe, (field, number): (Field, Option<u32>)| {
             number.is_none_or(|number| number == value(recipe, field))
@@ -177,6 +177,8 @@ impl Identity {
         let Some(told) = seen.dtype else { return };
         let meant = said.parse(Field::Dtype).ok().flatten().or_else(|| recipe.map(|recipe| recipe.id.dtype));
         match meant {
+            _ if said.get(Field::Dtype).is_none()
+                && recipe.is_some_and(|recipe| is_precision_of(recipe, told)) => {}
             Some(meant) if meant == told || seen.has_arguments && is_kind_of(told, meant) => {}
             Some(meant) if recipe_is_said || said.get(Field::Dtype).is_some() => {
                 self.note_conflict(Field::Dtype, told.id(), meant.id());
@@ -372,6 +374,11 @@ fn precision(arguments: &Arguments) -> Precision {
     }
 }
 
+/// Returns whether a log's precision is a recipe's: that of its id, or the one that its script runs.
+fn is_precision_of(recipe: &Recipe, told: Dtype) -> bool {
+    [recipe.id.dtype, recipe.runs()].contains(&told)
+}
+
 /// Returns whether a precision is what FP8 without a named scaling can mean.
 fn is_kind_of(told: Dtype, meant: Dtype) -> bool {
     meant == Dtype::Fp8 && matches!(told, Dtype::Fp8Delayed | Dtype::Fp8Current)
@@ -413,9 +420,13 @@ fn release(path: &str, name: &LogName, log: &Log) -> Option<Release> {
     let find = |is_of: &dyn Fn(&ScriptContract) -> bool| {
         Release::ALL.into_iter().find(|release| release.contract().scripts.iter().any(is_of))
     };
+    let by_bridge = BridgeModel::of_experiment(&name.experiment);
     let by_name = find(&|script| match script.experiment {
         ExperimentName::JobScript => name.experiment.starts_with("nemo_"),
-        ExperimentName::WithLayout { family, .. } => spells_layout && name.model.as_deref() == Some(family),
+        ExperimentName::WithLayout { family, .. } => {
+            spells_layout && by_bridge.is_none() && name.model.as_deref() == Some(family)
+        }
+        ExperimentName::Bridge => by_bridge.is_some(),
         ExperimentName::Short => false,
     });
     let prints_tflops = !log.steps.tflops_per_gpu.is_empty();
@@ -423,7 +434,7 @@ fn release(path: &str, name: &LogName, log: &Log) -> Option<Release> {
         find(&|script| match (script.experiment, log.format) {
             (ExperimentName::JobScript, format) => format == Some(script.log),
             // Releases that are not known here name experiments of other models with their layout, too.
-            (ExperimentName::WithLayout { .. }, _) => false,
+            (ExperimentName::WithLayout { .. } | ExperimentName::Bridge, _) => false,
             (ExperimentName::Short, _) if spells_layout => false,
             (ExperimentName::Short, Some(format)) => {
                 format == script.log && prints_tflops == (script.logged_tflops != LoggedTflops::Absent)
@@ -444,7 +455,12 @@ fn model(name: &LogName) -> Option<&'static Model> {
         text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
     };
     let wanted = letters(name.model.as_deref()?) + &letters(name.size.as_deref().unwrap_or_default());
-    Catalog::embedded().models().iter().find(|model| letters(&model.id) == wanted)
+    let named = BridgeModel::of_experiment(&name.experiment);
+    let is_meant = |model: &&Model| match named {
+        Some(named) => named.model == model.id,
+        None => letters(&model.id) == wanted,
+    };
+    Catalog::embedded().models().iter().find(is_meant)
 }
 
 /// Keeps the candidates that pass, unless none does.

@@ -1,7 +1,7 @@
 //! Reports: a result seen with one view, beside the published number.
 
 use super::{Comparability, Identity, PredictionRecord, RunResult, Scoring, fields};
-use crate::catalog::{Baseline, Catalog, Recipe};
+use crate::catalog::{Baseline, Catalog, Recipe, Reference, ReferenceClass};
 use crate::convention::Convention;
 use crate::estimate::Interval;
 use crate::field::Field;
@@ -137,6 +137,13 @@ pub enum Publication {
     },
     /// The recipe is published with a measurement.
     Measured,
+    /// The same layout is published with a measurement at another GPU count.
+    WeakScaled {
+        /// The recipe.
+        recipe: String,
+        /// The GPU count of the measurement.
+        gpus: u32,
+    },
 }
 
 impl Publication {
@@ -149,6 +156,9 @@ impl Publication {
                 Some(format!("No measurement is published for {recipe} with {}.", changes.join(", ")))
             }
             Self::Unmeasured { recipe } => Some(format!("No measurement is published for {recipe}.")),
+            Self::WeakScaled { recipe, gpus } => Some(format!(
+                "No measurement is published for {recipe}. By weak scaling, its step takes as long as the published one on {gpus} GPUs."
+            )),
         }
     }
 }
@@ -455,9 +465,12 @@ impl KnownScenario {
             }
         };
         let recipe = scenario.as_ref().and_then(Scenario::published_as);
-        let baseline = recipe.and_then(|recipe| Catalog::embedded().baseline(&recipe.id));
-        let publication = match (&scenario, recipe, baseline) {
-            (_, Some(_), Some(_)) => Publication::Measured,
+        let reference = recipe.and_then(|recipe| Catalog::embedded().reference(recipe));
+        let publication = match (&scenario, recipe, reference) {
+            (_, Some(_), Some(Reference { class: ReferenceClass::Exact, .. })) => Publication::Measured,
+            (_, Some(recipe), Some(Reference { class: ReferenceClass::WeakScaled, gpus, .. })) => {
+                Publication::WeakScaled { recipe: recipe.id.to_string(), gpus }
+            }
             (_, Some(recipe), None) => Publication::Unmeasured { recipe: recipe.id.to_string() },
             (Some(scenario), None, _) => changed(scenario, &spec).unwrap_or(Publication::Custom),
             (None, None, _) => Publication::Unknown,
@@ -467,6 +480,7 @@ impl KnownScenario {
             Some(release.contract().script_of(&scenario.as_ref()?.model.id)?.logged_tflops)
         };
         let has_wrong_tflops = identity.release.and_then(of_model) == Some(LoggedTflops::Invalid);
+        let baseline = reference.map(|reference| reference.baseline);
         Self { spec, scenario, recipe, baseline, publication, has_wrong_tflops, notes }
     }
 

@@ -54,8 +54,8 @@ impl Candidate {
             expert_tp,
             vp,
             counted: *split == PipelineSplit::Counted,
-            recompute: Recompute::None,
-            fsdp: false,
+            recompute: recipe.recompute,
+            fsdp: recipe.fsdp,
         }
     }
 

@@ -188,7 +188,7 @@ impl StackRules {
     /// count as a layer each.
     ///
     /// Stages of different sizes are for models that can't be divided evenly into that power of two. Their chunks are interleaved
-    /// only if embedding, loss and multi-token prediction fill the gaps: the model doesn't see the wait for a larger chunk.
+    /// only if embedding, loss and multi-token prediction fill the gaps but one: the model doesn't see the wait for a larger chunk.
     pub(super) fn divides(&self, architecture: &Architecture, pp: u32, vp: u32, counted: bool) -> bool {
         let (layers, chunks) = (architecture.layers, pp * vp);
         let slots = layers + if counted { 2 } else { 0 };
@@ -196,10 +196,16 @@ impl StackRules {
             return true;
         }
         let divisible = !pp.is_power_of_two() || layers.is_multiple_of(pp) || (layers + 2).is_multiple_of(pp);
-        let filled = (layers + 2 + architecture.mtp_layers).is_multiple_of(chunks);
+        let filled = {
+            let slots = layers + 2 + architecture.mtp_layers;
+            slots.next_multiple_of(chunks) - slots <= FREE_SLOTS
+        };
         self.uneven && !counted && !divisible && chunks <= layers && (vp == 1 || filled)
     }
 }
+
+/// Chunks that may have a layer less than the others: NVIDIA's Kimi K2 recipe divides 61 layers, embedding and loss among 16 chunks.
+const FREE_SLOTS: u32 = 1;
 
 /// GPUs of an NVL72 that jobs use: whole groups of a power of two, with two trays to spare.
 const USED_OF_NVL72: u32 = 64;

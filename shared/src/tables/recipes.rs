@@ -137,10 +137,7 @@ columns! {
         csv 18 "proxy" => |recipe| Some(Catalog::embedded().is_proxy(recipe).to_string());
     }
     Source "source" {
-        csv 19 "source" => |recipe| {
-            let document = Catalog::embedded().document(&recipe.id)?;
-            Some(format!("{} line {}", document.source, recipe.line))
-        };
+        csv 19 "source" => |recipe| Catalog::embedded().source_of(recipe);
     }
     Note "note" {
         csv 24 "note" => |recipe| Some(recipe.note.clone());

@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what can't go on in a test has failed")]
 
+mod bridge;
 mod documents;
 mod hostile;
 mod megatron_lm;

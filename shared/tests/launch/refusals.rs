@@ -53,7 +53,10 @@ fn other_releases_with_a_recipe_are_named() {
     let problem = refused("nemotron4-15b/h100/bf16/64@25.04", &fields);
     assert_eq!((problem.field, problem.allowed.concat().as_str()), (Field::Release, "25.04"));
     let problem = refused("llama3.1-8b/h100/fp8/8@25.04", &[(Field::Release, "25.12")]);
-    assert_eq!(problem.to_string(), "Release 25.12 has no recipe for Llama 3.1 8B. Allowed: 25.04.");
+    assert_eq!(
+        problem.to_string(),
+        "Release 25.12 has no recipe for Llama 3.1 8B. Allowed: 25.04, 26.06.01."
+    );
     let problem = refused("nemotron4-340b/gb200/fp8/256@25.12", &[(Field::Release, "25.04")]);
     assert_eq!((problem.field, problem.allowed.concat().as_str()), (Field::Gpu, "h100"));
     let problem = refused("nemotron4-340b/h100/fp8/256@25.04", &[(Field::Gpu, "b200")]);
@@ -173,7 +176,7 @@ fn refusals_name_the_releases_that_support_the_option() {
         (job_script, &save, "25.04 or 25.12"),
         (small, &metrics, ""),
         (small, &mounts, ""),
-        ("nemotron-h-56b/h100/fp8/256@25.05", &metrics, ""),
+        ("nemotron-h-56b/h100/fp8/256@25.05", &metrics, "26.06.01"),
         ("nemotron-h-56b/h100/fp8/256@25.05", &save, ""),
         ("llama3.1-8b/h100/fp8/8@25.04", &[(Field::ClusterType, "runai")], ""),
     ] {

@@ -11,7 +11,7 @@ use crate::stack::StackProperties;
 /// Returns the number format of a scenario's script. "FP8" alone is that of the recipe's release, otherwise current scaling.
 pub(super) fn format(scenario: &Scenario) -> Dtype {
     match (scenario.dtype, scenario.recipe) {
-        (Dtype::Fp8, Some(recipe)) => recipe.id.release.contract().fp8.runs,
+        (Dtype::Fp8, Some(recipe)) => recipe.runs(),
         (Dtype::Fp8, None) => Dtype::Fp8Current,
         (dtype, _) => dtype,
     }

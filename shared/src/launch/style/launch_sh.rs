@@ -12,7 +12,7 @@ pub(in crate::launch) fn apply(plan: &mut LaunchPlan) -> Invocation {
     }
     plan.set(Field::Gpus, ShellWord::of(plan.gpus()));
     plan.set(Field::Gpu, ShellWord::of(&plan.scenario.gpu.id));
-    plan.set(Field::Dtype, ShellWord::of(plan.scenario.dtype));
+    plan.set(Field::Dtype, ShellWord::of(plan.target.recipe.id.dtype));
     plan.set(Field::Model, ShellWord::of(plan.size()));
     environment::apply(plan);
     slurm::apply(plan);

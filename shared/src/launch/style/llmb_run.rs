@@ -40,7 +40,7 @@ pub(in crate::launch) fn apply(plan: &mut LaunchPlan) -> Invocation {
         ShellWord::of(&script.workload),
     ];
     command.extend([ShellWord::of("-s"), ShellWord::of(plan.size())]);
-    command.extend([ShellWord::of("--dtype"), ShellWord::of(plan.scenario.dtype)]);
+    command.extend([ShellWord::of("--dtype"), ShellWord::of(plan.target.recipe.id.dtype)]);
     command.extend([ShellWord::of("--scale"), ShellWord::of(plan.gpus())]);
     if plan.options.profile {
         command.push(ShellWord::of("-p"));

@@ -9,7 +9,7 @@ use crate::launch::word::ShellWord;
 use crate::message;
 
 pub(in crate::launch) fn apply(plan: &mut LaunchPlan) -> Invocation {
-    plan.set(Field::Dtype, ShellWord::of(plan.scenario.dtype));
+    plan.set(Field::Dtype, ShellWord::of(plan.target.recipe.id.dtype));
     plan.set(Field::Model, ShellWord::of(plan.size()));
     // Always set: the document's preparation leaves it at null.
     plan.set(Field::GpusPerNode, ShellWord::of(plan.target.gpus_per_node));

@@ -1,0 +1,81 @@
+//! The names of models for Megatron-Bridge's launcher, which the scripts of newer releases call.
+
+use super::Release;
+use crate::data_file::{DataError, FromRow, Row, embedded};
+use std::str::FromStr;
+use std::sync::LazyLock;
+
+/// A model as a release's scripts name it.
+#[derive(Debug)]
+pub(crate) struct BridgeModel {
+    pub(crate) release: Release,
+    /// Its id.
+    pub(crate) model: String,
+    /// The size for the release's own launcher.
+    pub(crate) size: String,
+    /// Megatron-Bridge's family of models.
+    pub(crate) family: String,
+    /// Megatron-Bridge's recipe, with which the names of experiments begin.
+    pub(crate) recipe: String,
+    /// The order of the arguments.
+    pub(crate) form: BridgeForm,
+}
+
+/// The order in which a script puts its arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BridgeForm {
+    Llama,
+    GptOss,
+    Qwen,
+    NemotronH,
+    Usual,
+}
+
+impl BridgeModel {
+    /// Returns a model's names in a release; `None` if the release doesn't run it by Megatron-Bridge's launcher.
+    pub(crate) fn of(release: Release, model: &str) -> Option<&'static BridgeModel> {
+        Self::all().iter().find(|named| named.release == release && named.model == model)
+    }
+
+    /// Returns the model of an experiment: `pretrain_llama31_405b_fp8_cs_gpus256_…_etpNone_…`. Earlier releases name experiments
+    /// without the tensor parallelism of experts.
+    pub(crate) fn of_experiment(name: &str) -> Option<&'static BridgeModel> {
+        let rest = name.strip_prefix("pretrain_").filter(|rest| rest.contains("_etp"))?;
+        Self::all()
+            .iter()
+            .find(|named| rest.strip_prefix(named.recipe.as_str()).is_some_and(|rest| rest.starts_with('_')))
+    }
+
+    fn all() -> &'static [BridgeModel] {
+        static MODELS: LazyLock<Vec<BridgeModel>> = LazyLock::new(|| embedded!("launch_bridge.csv"));
+        &MODELS
+    }
+}
+
+impl FromRow for BridgeModel {
+    fn from_row(row: &Row<'_>) -> Result<BridgeModel, DataError> {
+        Ok(BridgeModel {
+            release: row.value("release")?,
+            model: row.string("model")?,
+            size: row.string("size")?,
+            family: row.string("family")?,
+            recipe: row.string("recipe")?,
+            form: row.value("form")?,
+        })
+    }
+}
+
+impl FromStr for BridgeForm {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<BridgeForm, ()> {
+        match text {
+            "llama" => Ok(BridgeForm::Llama),
+            "gpt-oss" => Ok(BridgeForm::GptOss),
+            "qwen" => Ok(BridgeForm::Qwen),
+            "nemotron-h" => Ok(BridgeForm::NemotronH),
+            "usual" => Ok(BridgeForm::Usual),
+            _ => Err(()),
+        }
+    }
+}
