@@ -2,7 +2,7 @@
 
 use crate::architecture::Architecture;
 use crate::batch::Batch;
-use crate::catalog::{Baseline, Catalog, Gpu, Model, Recipe};
+use crate::catalog::{Baseline, Catalog, Gpu, Model, Recipe, Reference};
 use crate::convention::Convention;
 use crate::field::Field;
 use crate::layout::Layout;
@@ -118,6 +118,11 @@ impl Scenario {
     /// Returns its published measurement.
     pub fn baseline(&self) -> Option<&'static Baseline> {
         self.published_as().and_then(|recipe| Catalog::embedded().baseline(&recipe.id))
+    }
+
+    /// Returns the published measurement that its runs are compared with: its own, or by weak scaling another one.
+    pub fn reference(&self) -> Option<Reference> {
+        self.published_as().and_then(|recipe| Catalog::embedded().reference(recipe))
     }
 
     /// Returns whether it has a recipe's precision, or the one that its script runs.

@@ -46,7 +46,7 @@ impl Exit {
             Exit::NoPlan => "No plan fits, or none reaches the goal",
             Exit::NotScored => "A run failed, or could not be scored",
             Exit::Unreachable => "The cluster or the server can't be reached",
-            Exit::Regression => "A regression was found",
+            Exit::Regression => "A run became slower, or is slower than its reference",
         }
     }
 

@@ -86,6 +86,9 @@ pub(super) enum Failure {
     /// So many of so many series became slower; the rows of the result have the figures.
     #[error("{0} of {1} series became slower. Each row says by how much.")]
     Regression(usize, usize),
+    /// So many of so many runs are slower than what they are compared with; the report has the figures.
+    #[error("{slow} of {all} runs are slower than their reference. The table says by how much.")]
+    Slow { slow: usize, all: usize },
     #[error("--{0}")]
     Threshold(#[from] ThresholdError),
     /// A run, campaign or result that does not exist, or an ambiguous name.
@@ -162,7 +165,7 @@ impl Failure {
             | Failure::Unconnected(_)
             | Failure::Fetch(FetchError::Link(_))
             | Failure::Store(StoreError::Gone { .. }) => Exit::Unreachable,
-            Failure::Regression(..) => Exit::Regression,
+            Failure::Regression(..) | Failure::Slow { .. } => Exit::Regression,
             Failure::Serve(_)
             | Failure::DataDir(_)
             | Failure::Store(_)

@@ -14,7 +14,7 @@ use trainplan_shared::spec::Spec;
 /// the job itself. Exception: a script of --style megatron-lm is a batch script, so submit it with `sbatch`.
 ///
 /// With --format json, the output also has the preparation steps, the paths of logs, profiles and checkpoints,
-/// and whether the run can be compared with a published number.
+/// whether the run can be compared with a published number, and from release 26.06.01 on, what launch.sh runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -119,6 +119,7 @@ mod tests {
                 yes: reasons.is_empty(),
                 reasons: reasons.iter().map(ToString::to_string).collect(),
                 baseline: baseline.map(Into::into),
+                by_weak_scaling: false,
             })
         };
         assert!(of(Some("recipe"), &[]).is_empty());

@@ -2,6 +2,7 @@
 
 mod calibrate;
 mod catalog;
+mod certify;
 mod check;
 mod compare;
 mod connect;
@@ -55,6 +56,7 @@ Examples:
   trainplan estimate --recipe llama3.1-405b/h100/fp8/512 --tp 4 --pp 16
   trainplan launch --recipe llama3.1-405b/h100/fp8/512
   trainplan run nightly.campaign.toml
+  trainplan certify --cluster alpha --gpus 64
   trainplan jobs list
   trainplan parse experiments/ --save results/
   trainplan compare before.log after.log
@@ -98,6 +100,7 @@ enum Command {
     Estimate(estimate::Args),
     Launch(launch::Args),
     Run(run::Args),
+    Certify(certify::Args),
     Jobs(jobs::Args),
     Connect(connect::Args),
     Doctor(doctor::Args),
@@ -162,6 +165,7 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Estimate(args) => args.run(),
         Command::Launch(args) => args.run(),
         Command::Run(args) => args.run(),
+        Command::Certify(args) => args.run(),
         Command::Jobs(args) => args.run(),
         Command::Connect(args) => args.run(),
         Command::Doctor(args) => args.run(),

@@ -18,7 +18,7 @@ use crate::units::significant;
 use std::collections::BTreeMap;
 
 const HEAD: &str = "\
-# Every measured pre-training run, and every recipe that nobody measured, for the Benchmarks page. From measurements.csv,
+# Every measured pre-training run, and every recipe whose document has no measurement, for the Benchmarks page. From measurements.csv,
 # recipes.csv and held_out.csv. `tokens` are tokens per second and GPU, `tflops` model FLOPs with full attention, `more` the
 # scenario's other fields, as a query, and `obstacle` says why there is none. Written by `trainplan calibrate`.
 ";
@@ -101,8 +101,10 @@ pub fn write(errors: &HeldOutErrors) -> String {
     let measured = measurements::embedded().iter().zip(&printed);
     let rows = measured.filter_map(|(row, printed)| measured_row(row, printed, errors));
     let catalog = Catalog::embedded();
-    let unmeasured = catalog.recipes().iter().filter(|recipe| catalog.baseline(&recipe.id).is_none());
-    format!("{HEAD}{}", table(COLUMNS, rows.chain(unmeasured.map(unmeasured_row))))
+    let of_documents = measurements::embedded().iter().zip(&printed).filter(|(row, _)| row.source == RECIPES);
+    let listed: Vec<&Recipe> = of_documents.filter_map(|(row, printed)| recipe(row, &printed.gpus)).collect();
+    let others = catalog.recipes().iter().filter(|recipe| !listed.iter().any(|one| one.id == recipe.id));
+    format!("{HEAD}{}", table(COLUMNS, rows.chain(others.map(recipe_row))))
 }
 
 const BEST_HEAD: &str = "\
@@ -233,12 +235,21 @@ fn measured_row(row: &Measurement, printed: &Printed, errors: &HeldOutErrors) ->
     ])
 }
 
-/// Returns the line of a recipe that nobody measured.
-fn unmeasured_row(recipe: &Recipe) -> [String; 30] {
+/// Returns the line of a recipe whose document has no measurement. Its number, if it has one, is that of the same software elsewhere.
+fn recipe_row(recipe: &Recipe) -> [String; 30] {
     let catalog = Catalog::embedded();
     let (id, degrees) = (&recipe.id, &recipe.degrees);
     let proxy = if catalog.is_proxy(recipe) { recipe.layers.to_string() } else { String::new() };
     let empty = String::new;
+    let baseline = catalog.baseline(id);
+    let speed = baseline.map(|baseline| {
+        let tokens = f64::from(recipe.gbs) * f64::from(recipe.seq_len);
+        (baseline.step_time_s, tokens / baseline.step_time_s / f64::from(id.gpus))
+    });
+    let flops = speed.zip(catalog.model(&id.model).ok()).map(|((_, tokens), model)| {
+        let sequence = ModelFlops::by_blocks(&model.architecture, recipe.seq_len, false).per_sequence;
+        significant(tflops(sequence, recipe.seq_len, tokens), 4)
+    });
     [
         id.to_string(),
         RECIPES.to_string(),
@@ -247,7 +258,7 @@ fn unmeasured_row(recipe: &Recipe) -> [String; 30] {
         proxy,
         empty(),
         id.gpu.clone(),
-        id.dtype.to_string(),
+        recipe.dtype().to_string(),
         id.gpus.to_string(),
         recipe.seq_len.to_string(),
         recipe.gbs.to_string(),
@@ -257,11 +268,11 @@ fn unmeasured_row(recipe: &Recipe) -> [String; 30] {
         degrees.ep.to_string(),
         degrees.vp.to_string(),
         recipe.printed_dp.to_string(),
-        empty(),
+        if recipe.fsdp { "yes".to_owned() } else { empty() },
         recipe.mbs.to_string(),
-        empty(),
-        empty(),
-        empty(),
+        speed.map_or_else(empty, |(step_time_s, _)| step_time_s.to_string()),
+        speed.map_or_else(empty, |(_, tokens)| significant(tokens, 5)),
+        flops.unwrap_or_default(),
         empty(),
         id.to_string(),
         empty(),
@@ -454,7 +465,7 @@ mod tests {
         );
         let rows = parse(&written).unwrap();
         assert!(rows.len() > 1800, "{}", rows.len());
-        assert_eq!(rows.iter().filter(|row| row.recipe.is_some()).count(), 123);
+        assert_eq!(rows.iter().filter(|row| row.recipe.is_some()).count(), 411);
         assert_eq!(rows.iter().filter(|row| row.is_tiny).count(), 990);
     }
 

@@ -4,6 +4,8 @@
 //! the browser doesn't have.
 
 #[cfg(feature = "campaign")]
+mod certify;
+#[cfg(feature = "campaign")]
 mod clusters;
 mod environment;
 #[cfg(feature = "campaign")]
@@ -18,6 +20,8 @@ mod read;
 mod tests;
 mod write;
 
+#[cfg(feature = "campaign")]
+pub use certify::{Certificate, CertifiedRun, LEAST_SPEED_PERCENT, RunReference, RunVerdict, certification};
 #[cfg(feature = "campaign")]
 pub use clusters::{Cluster, Clusters, Installation};
 pub use environment::{Env, Secret, VariableValue};

@@ -3,7 +3,7 @@
 use super::choice::Style;
 use super::offers;
 use super::plan::{LaunchPlan, given_fields};
-use super::release::baseline;
+use super::release::reference;
 use super::word::ShellWord;
 use crate::field::Field;
 use crate::message;
@@ -31,8 +31,8 @@ pub(super) fn check_time(plan: &mut LaunchPlan) {
     let strong = plan.target.recipe.id.strong;
     let usual = plan.target.limits.time_limit.or_else(|| plan.script().time_limit(strong));
     let limit = plan.options.time_limit.or(usual);
-    let (Some(limit), Some(baseline)) = (limit, baseline(plan)) else { return };
-    let needed = f64::from(plan.steps) * baseline.step_time_s;
+    let (Some(limit), Some(reference)) = (limit, reference(plan)) else { return };
+    let needed = f64::from(plan.steps) * reference.baseline.step_time_s;
     if needed > f64::from(limit.seconds()) && plan.on_slurm() {
         let steps = plan.steps;
         let minutes = libm::ceil(needed / 60.0);

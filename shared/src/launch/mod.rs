@@ -40,7 +40,7 @@ pub use script::ShellScript;
 pub use values::{EnvOverrides, Gres, SlurmParam, SlurmParams, TimeLimit};
 pub use word::ShellWord;
 
-use crate::catalog::Release;
+use crate::catalog::{RecipeId, ReferenceClass, Release};
 use crate::problem::Problem;
 use crate::scenario::Scenario;
 use plan::LaunchPlan;
@@ -93,6 +93,9 @@ pub struct LaunchComparability {
     pub reasons: Vec<String>,
     /// The recipe with the published number, if any.
     pub baseline: Option<String>,
+    /// Whether that recipe runs on another number of GPUs.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub by_weak_scaling: bool,
 }
 
 /// Returns the launch of a scenario.
@@ -129,6 +132,7 @@ fn assemble(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<
         return Err(plan.problems);
     }
     let outputs = Outputs::of(&plan);
+    let reference = release::reference(&plan);
     Ok(Launch {
         release: Some(plan.release()),
         style,
@@ -143,7 +147,9 @@ fn assemble(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<
         steps: plan.steps,
         comparable: LaunchComparability {
             yes: plan.incomparable.is_empty(),
-            baseline: release::baseline(&plan).map(|_| plan.recipe_id().to_string()),
+            baseline: reference
+                .map(|reference| RecipeId { gpus: reference.gpus, ..plan.recipe_id() }.to_string()),
+            by_weak_scaling: reference.is_some_and(|reference| reference.class == ReferenceClass::WeakScaled),
             reasons: plan.incomparable,
         },
         needs: plan.needs.into_iter().map(|need| need.name).collect(),

@@ -2,7 +2,7 @@
 
 use super::choice::Style;
 use super::plan::LaunchPlan;
-use crate::catalog::{Baseline, Catalog};
+use crate::catalog::{Catalog, Reference};
 use crate::field::Field;
 use crate::message;
 use crate::message::Setting;
@@ -132,8 +132,9 @@ fn unpublished_scale(plan: &mut LaunchPlan) {
     }
 }
 
-/// Returns the published measurement of what the plan runs.
-pub(super) fn baseline(plan: &LaunchPlan) -> Option<&'static Baseline> {
-    let id = plan.recipe_id();
-    Catalog::embedded().baseline(&id).filter(|_| plan.scenario.gpu.id == id.gpu)
+/// Returns the published measurement that the plan's run is compared with.
+pub(super) fn reference(plan: &LaunchPlan) -> Option<Reference> {
+    let (catalog, id) = (Catalog::embedded(), plan.recipe_id());
+    let recipe = catalog.recipes().iter().find(|recipe| recipe.id == id)?;
+    catalog.reference(recipe).filter(|_| plan.scenario.gpu.id == id.gpu)
 }

@@ -1,7 +1,7 @@
 //! The script of a release's launch, to paste into a shell or run with `sh`.
 
 use super::plan::LaunchPlan;
-use super::release::baseline;
+use super::release::reference;
 use super::script::ShellScript;
 use super::style::Invocation;
 use super::word::ShellWord;
@@ -44,7 +44,7 @@ fn what_it_does(plan: &LaunchPlan) -> String {
         1 => "1 training step".to_string(),
         steps => format!("{steps} training steps"),
     };
-    match plan.incomparable.is_empty() && baseline(plan).is_some() {
+    match plan.incomparable.is_empty() && reference(plan).is_some() {
         true => format!("Benchmark: {steps} on synthetic data, same method as the published numbers."),
         false => format!("Runs {steps} on synthetic data; not comparable with a published number."),
     }

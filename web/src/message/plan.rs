@@ -220,6 +220,8 @@ pub(crate) struct Launch {
     /// The number of steps and the data of the run, as a sentence. Releases ship benchmarks, not full
     /// training runs.
     pub(crate) runs: String,
+    /// The call of Megatron-Bridge's launcher that the release's script makes; empty where that is not known.
+    pub(crate) call: String,
     /// Whether the run can be compared with a published number, as a sentence.
     pub(crate) comparable: String,
     pub(crate) warnings: Vec<Warning>,

@@ -71,7 +71,7 @@ impl CarryArgs {
 }
 
 /// Starts a round of a campaign, or continues the one that is not finished.
-pub(super) fn campaign(
+pub(in crate::cli) fn campaign(
     campaign: &Campaign,
     cluster: &Cluster,
     planned: &[Planned],
@@ -360,7 +360,7 @@ fn plans_of(planned: &Planned) -> Vec<Plan> {
             basis: basis.into(),
             calibration: concat!("trainplan ", env!("CARGO_PKG_VERSION")).into(),
         },
-        baseline_s: predicted.published.map(|(_, baseline)| baseline.step_time_s),
+        baseline_s: predicted.scenario.reference().map(|reference| reference.baseline.step_time_s),
         upload: planned.upload.cloned(),
     };
     (1..=planned.repeats).map(plan).collect()

@@ -2,7 +2,7 @@
 
 mod carry;
 
-pub(super) use carry::{CarryArgs, block_on, carry, carry_until};
+pub(super) use carry::{CarryArgs, block_on, campaign as carry_campaign, carry, carry_until};
 
 use super::estimate::{self, contract, in_words};
 use super::output::{self, Format, FormatArg};
@@ -173,7 +173,7 @@ fn of<'a>(campaign: &'a Campaign, cluster: &'a Cluster, planned: &'a Planned) ->
 }
 
 /// Prints the warnings of the runs, each text once.
-fn warn(planned: &[Planned]) {
+pub(super) fn warn(planned: &[Planned]) {
     let mut said: Vec<(String, Vec<&str>)> = Vec::new();
     for planned in planned {
         let of_launch = planned.launch.warnings.iter().map(ToString::to_string);

@@ -118,6 +118,7 @@ fn comparable(job: &MegatronJob) -> LaunchComparability {
         yes: reasons.is_empty(),
         reasons,
         baseline: published.map(|recipe| recipe.id.to_string()),
+        by_weak_scaling: false,
     }
 }
 

@@ -171,6 +171,7 @@ fn Script() -> impl IntoView {
     let script = of(|launch| launch.script);
     let name = of(|launch| launch.name);
     let campaign = of(|launch| launch.campaign);
+    let call = of(|launch| launch.call);
     // The script of the previous plan can't be copied: while a new one is on its way, or if the plan can't run.
     let is_old = Signal::derive(move || launched.is_pending() || plan.cannot_run());
     view! {
@@ -187,6 +188,15 @@ fn Script() -> impl IntoView {
             <summary>"Before the first launch"</summary>
             <Steps steps=steps(|launch| launch.prepare) />
         </details>
+        <Show when=move || call.with(|call| !call.is_empty())>
+            <details>
+                <summary>"What launch.sh runs"</summary>
+                <p class="basis">
+                    "The call of Megatron-Bridge's launcher, with every value that the script forces. Recorded from the release's own script."
+                </p>
+                <pre tabindex="0" aria-label="What launch.sh runs">{call}</pre>
+            </details>
+        </Show>
         <details>
             <summary>"Logs and results"</summary>
             <dl class="facts">

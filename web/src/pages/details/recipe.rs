@@ -14,10 +14,6 @@ use trainplan_shared::spec::Spec;
 #[component]
 pub(super) fn RecipePicker() -> impl IntoView {
     let plan = Plan::of_page();
-    let source = move |recipe: &Recipe| {
-        let document = Catalog::embedded().document(&recipe.id)?;
-        Some(format!("{}, line {}", document.source, recipe.line))
-    };
     view! {
         <fieldset class="recipe">
             <legend>"Start from a published recipe"</legend>
@@ -35,7 +31,7 @@ pub(super) fn RecipePicker() -> impl IntoView {
             {move || plan.recipe.get().map(|CatalogEntry(recipe)| view! {
                 <p class="source">
                     <code>{recipe.id.to_string()}</code>
-                    {source(recipe).map(|source| view! { <small>{source}</small> })}
+                    {Catalog::embedded().source_of(recipe).map(|source| view! { <small>{source}</small> })}
                     {(!recipe.note.is_empty()).then(|| view! { <small>{recipe.note.clone()}</small> })}
                 </p>
             })}

@@ -4,8 +4,8 @@ use super::campaign::campaign;
 use crate::message::{Launch as Shown, Launched, Refusal, Step as ShownStep, Warning as ShownWarning};
 use trainplan_shared::catalog::Release;
 use trainplan_shared::launch::{
-    Instruction, Launch, LaunchComparability, LaunchOptions, LaunchWarning, Style, WarningTopic,
-    launch as release,
+    BridgeCommand, Instruction, Launch, LaunchComparability, LaunchOptions, LaunchWarning, Style,
+    WarningTopic, launch as release,
 };
 use trainplan_shared::link;
 use trainplan_shared::message::Front;
@@ -55,6 +55,7 @@ fn shown(launch: &Launch) -> Shown {
         campaign: String::new(),
         name: format!("launch-{job}.sh"),
         runs: runs(launch),
+        call: launch.runs.as_ref().map(call).unwrap_or_default(),
         comparable: comparable(&launch.comparable),
         warnings: launch.warnings.iter().map(warning).collect(),
         prepare: launch.prepare.iter().map(step).collect(),
@@ -82,6 +83,12 @@ fn step(step: &Instruction) -> ShownStep {
     }
 }
 
+/// Returns the call that the release's script makes, an argument to a line.
+fn call(BridgeCommand { command, env, .. }: &BridgeCommand) -> String {
+    let env: String = env.iter().map(|(name, value)| format!("{name}={value} \\\n")).collect();
+    env + &command.replace(" -", " \\\n  -")
+}
+
 fn runs(launch: &Launch) -> String {
     let is_benchmark = launch.comparable.yes && launch.comparable.baseline.is_some();
     match (launch.steps, is_benchmark) {
@@ -97,6 +104,9 @@ fn runs(launch: &Launch) -> String {
 
 fn comparable(comparable: &LaunchComparability) -> String {
     match (comparable.yes, &comparable.baseline) {
+        (true, Some(baseline)) if comparable.by_weak_scaling => {
+            format!("Comparable by weak scaling with the published number for {baseline}.")
+        }
         (true, Some(baseline)) => format!("Comparable with the published number for {baseline}."),
         (true, None) => "No published number to compare this run with.".to_string(),
         (false, _) => format!("Not comparable with a published number: {}.", comparable.reasons.join("; ")),

@@ -1,0 +1,218 @@
+//! `trainplan certify`: proves that a cluster reaches the published speed of a release's recipes.
+
+use super::output::{self, Format, FormatArg};
+use super::profiles;
+use super::run::{CarryArgs, block_on, carry_campaign, warn};
+use super::{Failure, note, watch};
+use crate::journal::{Event, Journal, Round, Run};
+use serde::Serialize;
+use std::fs;
+use std::path::{Path, PathBuf};
+use trainplan_shared::campaign::{
+    Campaign, Certificate, CertifiedRun, Name, RunVerdict, certification, plan,
+};
+use trainplan_shared::catalog::{Catalog, Release};
+use trainplan_shared::field::Field;
+
+/// Prove that a cluster reaches the published speed of NVIDIA's recipes
+///
+/// Runs every recipe of a release for the cluster's GPU type at one GPU count, and compares each run with the best
+/// reference: the published result of that recipe, the published result of the same layout at another GPU count,
+/// or, where nothing is published, the prediction with its interval. A run passes at 95 % of the published speed.
+///
+/// The runs are a campaign: if the command is interrupted, repeat it to continue. Once all runs have ended, repeating it
+/// prints the report again; --new measures again.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  trainplan certify --cluster alpha --gpus 64 --dry-run
+  trainplan certify --cluster alpha --gpus 64 --repeats 3 --report alpha.md
+  trainplan certify --cluster alpha --gpus 512 --release 26.06.01 --format json
+
+Exit codes:
+  0  Every run passed
+  1  The command failed, or detached. Submitted jobs keep running
+  2  Invalid arguments or input
+  4  A run failed, or could not be scored
+  5  The cluster can't be reached. Submitted jobs keep running
+  6  A run is slower than its reference")]
+pub(super) struct Args {
+    /// The cluster's profile in clusters.toml
+    #[arg(long, value_name = "NAME")]
+    cluster: Name,
+    /// GPUs of each run
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    gpus: u32,
+    /// The release whose recipes run [default: the newest in the cluster's profile]
+    #[arg(long, value_name = "RELEASE")]
+    release: Option<Release>,
+    /// How often each recipe runs
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    repeats: u32,
+    /// Print the campaign file without submitting anything; `trainplan run` accepts it
+    #[arg(long)]
+    dry_run: bool,
+    /// Measure again, even if the last certification is not finished
+    #[arg(long)]
+    new: bool,
+    /// Write the report to this file: Markdown, or JSON if its name ends in .json
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// File with your cluster profiles [default: ~/.config/trainplan/clusters.toml]
+    #[arg(long, value_name = "FILE")]
+    clusters: Option<PathBuf>,
+    #[command(flatten)]
+    carry: CarryArgs,
+    #[command(flatten)]
+    format: FormatArg,
+}
+
+/// The last line of the JSON output.
+#[derive(Debug, Serialize)]
+struct Certified<'a> {
+    event: &'static str,
+    summary: String,
+    #[serde(flatten)]
+    certificate: &'a Certificate,
+}
+
+impl Args {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let cluster = profiles::cluster(&self.cluster, self.clusters.clone())?;
+        let Some(gpu) = cluster.spec.get(Field::Gpu) else {
+            return Err(Failure::Refused(
+                "the cluster's profile has no GPU type. Add gpu = \"h100\", for example",
+            ));
+        };
+        let newest = || cluster.installations().into_iter().filter_map(|installed| installed.release).max();
+        let Some(release) = self.release.or_else(newest) else {
+            return Err(Failure::Refused(
+                "the cluster's profile names no installed release. Add one, or give --release",
+            ));
+        };
+        let gpu = Catalog::embedded().gpu(gpu)?.id.as_str();
+        let campaign = certification(&cluster.name, gpu, self.gpus, release, self.repeats)?;
+        let text = campaign.to_text();
+        if self.dry_run {
+            return output::text(&text);
+        }
+        // Planned as from a file, so that problems name its lines.
+        let path = PathBuf::from(format!("{}.campaign.toml", campaign.name));
+        let (campaign, lines) =
+            Campaign::parse_with_lines(&text).map_err(|found| profiles::mistakes(&path, &found))?;
+        let planned =
+            plan(&campaign, &lines, &cluster, Ok).map_err(|found| profiles::mistakes(&path, &found))?;
+        warn(&planned);
+        let format = self.format.choose();
+        let newest = || block_on(newest_round(&self.carry, &campaign.name, &cluster.name));
+        let carried = match newest()? {
+            Some(round) if round.ended_ms.is_some() && !self.new => {
+                note(&format!(
+                    "These runs ended on {}. Use --new to measure again.",
+                    watch::time(round.ended_ms.unwrap_or_default())
+                ));
+                Ok(())
+            }
+            _ => carry_campaign(&campaign, &cluster, &planned, &self.carry, self.new, format),
+        };
+        match carried {
+            Ok(()) | Err(Failure::RunFailed) => {}
+            Err(failure) => return Err(failure),
+        }
+        let Some(round) = newest()? else { return carried };
+        let runs = block_on(runs_of(&self.carry, &round))?;
+        let certificate = Certificate {
+            cluster: cluster.name.to_string(),
+            gpu: gpu.to_owned(),
+            gpus: self.gpus,
+            release,
+            began: watch::time(round.begun_ms),
+            runs: certified(&runs),
+        };
+        if let Some(path) = &self.report {
+            write_report(path, &certificate)?;
+        }
+        print(&certificate, format)?;
+        let slow = certificate.with(RunVerdict::Slow).count();
+        match (certificate.with(RunVerdict::NotScored).count(), slow) {
+            (0, 0) => Ok(()),
+            (0, slow) => Err(Failure::Slow { slow, all: certificate.runs.len() }),
+            _ => Err(Failure::RunFailed),
+        }
+    }
+}
+
+async fn newest_round(args: &CarryArgs, campaign: &Name, cluster: &Name) -> Result<Option<Round>, Failure> {
+    let journal = Journal::open(&args.data.open()?).await?;
+    let is_of = |round: &Round| round.campaign == campaign.as_str() && round.cluster == cluster.as_str();
+    Ok(journal.rounds().await?.into_iter().filter(is_of).max_by_key(|round| round.begun_ms))
+}
+
+async fn runs_of(args: &CarryArgs, round: &Round) -> Result<Vec<Run>, Failure> {
+    Ok(Journal::open(&args.data.open()?).await?.runs(&round.id).await?)
+}
+
+/// Returns the runs with their repeats together, in the order of the campaign.
+fn certified(runs: &[Run]) -> Vec<CertifiedRun> {
+    let mut names: Vec<&str> = Vec::new();
+    for run in runs {
+        if !names.contains(&run.plan.name.as_str()) {
+            names.push(&run.plan.name);
+        }
+    }
+    let of_name = |name: &str| -> Option<CertifiedRun> {
+        let repeats: Vec<&Run> = runs.iter().filter(|run| run.plan.name == name).collect();
+        let plan = &repeats.first()?.plan;
+        let (mut times, mut reasons) = (Vec::new(), Vec::new());
+        for run in &repeats {
+            let (step_time_s, why) = match &run.status.parsed {
+                Some(Event::Parsed { step_time_s, reason, .. }) => (*step_time_s, reason.clone()),
+                _ => (None, None),
+            };
+            times.extend(step_time_s);
+            if step_time_s.is_none() {
+                let why = run.status.failure.clone().or(why);
+                reasons.push(why.unwrap_or_else(|| watch::in_words(run)));
+            }
+        }
+        let recipe = plan.recipe.as_deref();
+        let predicted = plan.predicted.step_time_s;
+        Some(CertifiedRun::new(name, recipe, plan.gpus, (repeats.len(), times), predicted, reasons))
+    };
+    names.into_iter().filter_map(of_name).collect()
+}
+
+fn write_report(path: &Path, certificate: &Certificate) -> Result<(), Failure> {
+    let is_json = path.extension().is_some_and(|extension| extension == "json");
+    let text = match is_json {
+        true => {
+            serde_json::to_string_pretty(certificate).map_err(|error| Failure::Format(error.to_string()))?
+                + "\n"
+        }
+        false => certificate.markdown(),
+    };
+    fs::write(path, text).map_err(|error| Failure::File { path: path.to_path_buf(), error })
+}
+
+fn print(certificate: &Certificate, format: Format) -> Result<(), Failure> {
+    let header = ["run", "step time", "reference", "speed, %", "verdict"];
+    match format {
+        Format::Json => {
+            let line = Certified { event: "certificate", summary: certificate.summary(), certificate };
+            let line = serde_json::to_string(&line).map_err(|error| Failure::Format(error.to_string()))?;
+            output::text_line(&line)
+        }
+        Format::Csv => output::csv(header, certificate.rows()),
+        Format::Table => {
+            output::text_line("")?;
+            output::table(header, &[3], certificate.rows())?;
+            output::text_line(&format!("\n{}", certificate.summary()))?;
+            for run in &certificate.runs {
+                for why in &run.reasons {
+                    output::text_line(&format!("  {}: {why}", run.run))?;
+                }
+            }
+            Ok(())
+        }
+    }
+}

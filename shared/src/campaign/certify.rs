@@ -1,0 +1,387 @@
+//! Certification of a cluster: a campaign of a release's recipes at one GPU count, and what its runs prove.
+//!
+//! A run is compared with the best reference that exists: the published result of its recipe, that of the same layout at another
+//! GPU count, or, where nothing is published, the prediction.
+
+use super::{Campaign, Name, Run, Settings};
+use crate::catalog::{Catalog, Recipe, ReferenceClass, Release};
+use crate::estimate::Interval;
+use crate::field::Field;
+use crate::problem::Problem;
+use crate::spec::Spec;
+use crate::units::{readable, readable_range};
+use serde::Serialize;
+use std::fmt::Write;
+
+/// The least speed, in percent of the published one, of a run that passes: the threshold of NVIDIA's exemplar certification.
+pub const LEAST_SPEED_PERCENT: f64 = 95.0;
+
+/// Returns the campaign that certifies a cluster: every recipe of a release at full size for a GPU type and a GPU count.
+///
+/// # Errors
+/// The release has no such recipe; the problem names the GPU counts that have some.
+pub fn certification(
+    cluster: &Name,
+    gpu: &str,
+    gpus: u32,
+    release: Release,
+    repeats: u32,
+) -> Result<Campaign, Problem> {
+    let catalog = Catalog::embedded();
+    let on_gpu = |recipe: &&Recipe| {
+        recipe.id.release == release && recipe.id.gpu == gpu && !recipe.id.strong && !catalog.is_proxy(recipe)
+    };
+    let recipes = || catalog.recipes().iter().filter(on_gpu);
+    let runs: Vec<Run> = recipes().filter(|recipe| recipe.id.gpus == gpus).map(run).collect();
+    if runs.is_empty() {
+        let mut counts: Vec<u32> = recipes().map(|recipe| recipe.id.gpus).collect();
+        counts.sort_unstable();
+        counts.dedup();
+        let title = catalog.gpu(gpu).map_or(gpu, |gpu| &gpu.name);
+        return Err(match counts.is_empty() {
+            true => {
+                let message = format!("Release {release} has no recipe for the {title}.");
+                Problem::new(Field::Release, release, message)
+            }
+            false => {
+                let message = format!("Release {release} has no recipe for {gpus} {title}s.");
+                Problem::new(Field::Gpus, gpus, message).allow(counts)
+            }
+        });
+    }
+    let defaults = Settings { repeats: Some(repeats).filter(|repeats| *repeats > 1), ..Settings::default() };
+    Ok(Campaign {
+        name: Name::closest(&format!("certify-{gpu}-{gpus}-{release}")),
+        cluster: cluster.clone(),
+        defaults,
+        runs,
+    })
+}
+
+fn run(recipe: &Recipe) -> Run {
+    let spec = Spec::default().with(Field::Recipe, recipe.id.to_string());
+    Run {
+        name: Name::closest(&format!("{}-{}", recipe.id.model, recipe.id.dtype)),
+        after: Vec::new(),
+        settings: Settings { spec, ..Settings::default() },
+    }
+}
+
+/// What a run of a certification is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum RunReference {
+    /// The published result of its recipe.
+    Published {
+        /// Seconds per step.
+        step_time_s: f64,
+    },
+    /// The published result of the same layout at another GPU count.
+    WeakScaled {
+        /// Seconds per step.
+        step_time_s: f64,
+        /// The GPU count of the result.
+        gpus: u32,
+    },
+    /// The prediction: nothing is published.
+    Predicted {
+        /// Seconds per step, with the interval of 80 %.
+        step_time_s: Interval,
+    },
+}
+
+impl RunReference {
+    /// Returns the reference of a recipe, with the prediction for it.
+    pub fn of(recipe: Option<&str>, predicted: Interval) -> RunReference {
+        let catalog = Catalog::embedded();
+        let recipe = recipe.and_then(|id| catalog.recipe(id).ok());
+        match recipe.and_then(|recipe| catalog.reference(recipe)) {
+            None => RunReference::Predicted { step_time_s: predicted },
+            Some(reference) => {
+                let step_time_s = reference.baseline.step_time_s;
+                match reference.class {
+                    ReferenceClass::Exact => RunReference::Published { step_time_s },
+                    ReferenceClass::WeakScaled => {
+                        RunReference::WeakScaled { step_time_s, gpus: reference.gpus }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns its step time, in seconds.
+    fn step_time_s(self) -> f64 {
+        match self {
+            RunReference::Published { step_time_s } | RunReference::WeakScaled { step_time_s, .. } => {
+                step_time_s
+            }
+            RunReference::Predicted { step_time_s } => step_time_s.mid,
+        }
+    }
+
+    /// Returns the longest step time with which a run passes, in seconds.
+    fn limit_s(self) -> f64 {
+        match self {
+            RunReference::Predicted { step_time_s } => step_time_s.high,
+            published => published.step_time_s() * 100.0 / LEAST_SPEED_PERCENT,
+        }
+    }
+
+    fn in_words(self) -> String {
+        match self {
+            RunReference::Published { step_time_s } => format!("{} s, published", readable(step_time_s)),
+            RunReference::WeakScaled { step_time_s, gpus } => {
+                format!("{} s, published on {gpus} GPUs", readable(step_time_s))
+            }
+            RunReference::Predicted { step_time_s } => format!(
+                "{} s ({}), predicted",
+                readable(step_time_s.mid),
+                readable_range((step_time_s.low, step_time_s.high), readable)
+            ),
+        }
+    }
+}
+
+/// What a run proves about a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunVerdict {
+    /// It is fast enough.
+    Passed,
+    /// It is slower than 95 % of the published speed, or than the interval of the prediction.
+    Slow,
+    /// Not all of its repeats have a step time.
+    NotScored,
+}
+
+/// A run of a certification, with all of its repeats.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CertifiedRun {
+    /// Its name in the campaign.
+    pub run: String,
+    /// The recipe.
+    pub recipe: Option<String>,
+    /// GPUs.
+    pub gpus: u32,
+    /// The mean step time of each repeat that was scored, in seconds.
+    pub step_times_s: Vec<f64>,
+    /// What it is compared with.
+    pub reference: RunReference,
+    /// Its speed in percent of the reference's; null if no repeat was scored.
+    pub speed_percent: Option<f64>,
+    /// What it proves.
+    pub verdict: RunVerdict,
+    /// Why a repeat has no step time: sentences.
+    pub reasons: Vec<String>,
+}
+
+impl CertifiedRun {
+    /// Returns a run of `repeats` repeats, with the step times of those that were scored.
+    pub fn new(
+        run: &str,
+        recipe: Option<&str>,
+        gpus: u32,
+        (repeats, step_times_s): (usize, Vec<f64>),
+        predicted: Interval,
+        reasons: Vec<String>,
+    ) -> CertifiedRun {
+        let reference = RunReference::of(recipe, predicted);
+        let measured_s = (!step_times_s.is_empty()).then(|| mean(&step_times_s));
+        let verdict = match measured_s {
+            Some(_) if step_times_s.len() < repeats => RunVerdict::NotScored,
+            None => RunVerdict::NotScored,
+            Some(measured_s) if measured_s > reference.limit_s() => RunVerdict::Slow,
+            Some(_) => RunVerdict::Passed,
+        };
+        CertifiedRun {
+            run: run.to_owned(),
+            recipe: recipe.map(str::to_owned),
+            gpus,
+            speed_percent: measured_s.map(|measured_s| 100.0 * reference.step_time_s() / measured_s),
+            step_times_s,
+            reference,
+            verdict,
+            reasons,
+        }
+    }
+
+    fn measured(&self) -> String {
+        match self.step_times_s.as_slice() {
+            [] => "-".to_owned(),
+            [one] => format!("{} s", readable(*one)),
+            several => format!("{} s, mean of {}", readable(mean(several)), several.len()),
+        }
+    }
+
+    fn speed(&self) -> String {
+        self.speed_percent.map_or("-".to_owned(), |percent| format!("{percent:.1}"))
+    }
+}
+
+impl RunVerdict {
+    /// Returns the verdict as a word or two.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            RunVerdict::Passed => "passed",
+            RunVerdict::Slow => "slow",
+            RunVerdict::NotScored => "not scored",
+        }
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// What a campaign proves about a cluster.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Certificate {
+    /// The cluster's name.
+    pub cluster: String,
+    /// GPU type.
+    pub gpu: String,
+    /// GPU count of each run.
+    pub gpus: u32,
+    /// The release whose recipes ran.
+    pub release: Release,
+    /// When the runs began: a date and time.
+    pub began: String,
+    /// The runs.
+    pub runs: Vec<CertifiedRun>,
+}
+
+impl Certificate {
+    /// Returns the runs with this verdict.
+    pub fn with(&self, verdict: RunVerdict) -> impl Iterator<Item = &CertifiedRun> {
+        self.runs.iter().filter(move |run| run.verdict == verdict)
+    }
+
+    /// Returns the result as a sentence.
+    pub fn summary(&self) -> String {
+        let count = |verdict| self.with(verdict).count();
+        let (slow, open) = (count(RunVerdict::Slow), count(RunVerdict::NotScored));
+        let predicted =
+            self.runs.iter().filter(|run| matches!(run.reference, RunReference::Predicted { .. }));
+        let mut text = format!("{} of {} runs passed", count(RunVerdict::Passed), self.runs.len());
+        if slow > 0 {
+            let _ = write!(text, ", {slow} {} slow", if slow == 1 { "is" } else { "are" });
+        }
+        if open > 0 {
+            let _ = write!(text, ", {open} {} not scored", if open == 1 { "was" } else { "were" });
+        }
+        match predicted.count() {
+            0 => text + ".",
+            predicted => {
+                let _ = write!(
+                    text,
+                    ". For {predicted} of them nothing is published: they were compared with the prediction."
+                );
+                text
+            }
+        }
+    }
+
+    /// Returns the rows of a table: run, measured, reference, speed in percent, verdict.
+    pub fn rows(&self) -> impl Iterator<Item = [String; 5]> {
+        self.runs.iter().map(|run| {
+            let verdict = run.verdict.in_words().to_owned();
+            [run.run.clone(), run.measured(), run.reference.in_words(), run.speed(), verdict]
+        })
+    }
+
+    /// Returns the report to hand on, in Markdown.
+    pub fn markdown(&self) -> String {
+        let catalog = Catalog::embedded();
+        let title = catalog.gpu(&self.gpu).map_or(self.gpu.as_str(), |gpu| &gpu.name);
+        let Certificate { cluster, gpus, release, began, .. } = self;
+        let mut text = format!(
+            "# Certification of {cluster}\n\n{gpus} × {title}, recipes of release {release}, {began}.\n\n{}\n\n\
+             | Run | Step time | Reference | Speed, % | Verdict |\n|---|--:|---|--:|---|\n",
+            self.summary()
+        );
+        for cells in self.rows() {
+            let _ = writeln!(text, "| {} |", cells.join(" | "));
+        }
+        let _ = write!(
+            text,
+            "\nA run passes if it reaches {LEAST_SPEED_PERCENT} % of the published speed. A published result of the same layout \
+             at another GPU count counts, because by weak scaling a step takes as long. Where nothing is published, the run \
+             passes if its step time is not above the 80 % interval of Trainplan's prediction: of ten healthy clusters, one \
+             is expected to fail that.\n"
+        );
+        let reasons: Vec<String> = self
+            .runs
+            .iter()
+            .flat_map(|run| run.reasons.iter().map(|why| format!("- {}: {why}\n", run.run)))
+            .collect();
+        if !reasons.is_empty() {
+            let _ = write!(text, "\nWhy runs were not scored:\n\n{}", reasons.concat());
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RELEASE: Release = Release::R26_06_01;
+
+    fn of(recipe: &str, times: &[f64]) -> CertifiedRun {
+        let predicted = Interval { low: 9.0, mid: 10.0, high: 11.0 };
+        CertifiedRun::new(
+            "run",
+            Some(recipe),
+            64,
+            (times.len().max(1), times.to_vec()),
+            predicted,
+            Vec::new(),
+        )
+    }
+
+    #[test]
+    fn a_certification_runs_every_recipe_of_a_size() {
+        let cluster: Name = "alpha".parse().unwrap();
+        let campaign = certification(&cluster, "h100", 64, RELEASE, 2).unwrap();
+        assert_eq!((campaign.name.as_str(), campaign.runs.len()), ("certify-h100-64-26.06.01", 9));
+        let (read, _) = Campaign::parse_with_lines(&campaign.to_text()).unwrap();
+        assert_eq!(read, campaign);
+        let problem = certification(&cluster, "h100", 48, RELEASE, 1).unwrap_err();
+        assert!(problem.allowed.contains(&"64".to_owned()) && problem.field == Field::Gpus);
+        assert_eq!(certification(&cluster, "a100", 64, RELEASE, 1).unwrap_err().field, Field::Release);
+    }
+
+    #[test]
+    fn a_run_is_judged_by_the_best_reference() {
+        // 1,664 tokens/s per GPU are published at 64 GPUs.
+        let published = 256.0 * 8192.0 / (1664.0 * 64.0);
+        let exact = "llama3.1-70b/h100/fp8/64@26.06.01";
+        assert_eq!(of(exact, &[published / 0.951]).verdict, RunVerdict::Passed);
+        assert_eq!(of(exact, &[published / 0.949]).verdict, RunVerdict::Slow);
+        let scaled = of("llama3.1-70b/h100/fp8/512@26.06.01", &[published]);
+        assert!(matches!(scaled.reference, RunReference::WeakScaled { gpus: 64, .. }));
+        assert!(scaled.speed_percent.is_some_and(|percent| (percent - 100.0).abs() < 1e-3));
+        let predicted = "llama3.1-8b/h100/bf16/64@26.06.01";
+        assert_eq!(of(predicted, &[10.9]).verdict, RunVerdict::Passed);
+        assert_eq!(of(predicted, &[11.1]).verdict, RunVerdict::Slow);
+        assert_eq!(of(predicted, &[]).verdict, RunVerdict::NotScored);
+    }
+
+    #[test]
+    fn a_report_says_what_was_compared_with_what() {
+        let certificate = Certificate {
+            cluster: "alpha".to_owned(),
+            gpu: "h100".to_owned(),
+            gpus: 64,
+            release: RELEASE,
+            began: "2026-11-25 02:00".to_owned(),
+            runs: vec![
+                of("llama3.1-70b/h100/fp8/64@26.06.01", &[20.0]),
+                of("llama3.1-8b/h100/bf16/64@26.06.01", &[12.0]),
+            ],
+        };
+        let text = certificate.markdown();
+        assert!(text.contains("1 of 2 runs passed, 1 is slow. For 1 of them nothing is published"), "{text}");
+        assert!(text.contains("19.7 s, published |") && text.contains("(9–11"), "{text}");
+    }
+}
