@@ -18,10 +18,11 @@ fn scenario(recipe: &str) -> Scenario {
     Spec::default().with(Field::Recipe, recipe).scenario().unwrap()
 }
 
-/// The recipes that have a published measurement, each with it and what our arithmetic makes of its step time.
+/// The recipes whose documents have a published measurement, each with it and what our arithmetic makes of its step time.
 fn measured() -> Vec<(Scenario, &'static Baseline, Metrics)> {
     let published = catalog().recipes().iter().filter_map(|recipe| {
         let baseline = catalog().baseline(&recipe.id)?;
+        catalog().document_flops(recipe.id.release, &recipe.id.model)?;
         let scenario = scenario(&recipe.id.to_string());
         let metrics = Metrics::new(&scenario, baseline.step_time_s, 1e12);
         Some((scenario, baseline, metrics))
@@ -286,4 +287,24 @@ fn the_peak_is_the_documents_then_the_recipes_then_the_datasheets() {
     assert_eq!(peak(&own_on("gb200")), 2450.0);
     assert_eq!(peak(&own_on("b300")), 2250.0);
     assert_eq!(peak(&[own_on("b200").as_slice(), &[(Field::Dtype, "nvfp4")]].concat()), 9000.0);
+}
+
+/// Megatron-Bridge prints tokens per second and TFLOPS per GPU, rounded to whole numbers. It counts half of attention.
+#[test]
+fn megatron_bridges_numbers_of_release_26_06_01() {
+    let mut cells = 0;
+    for recipe in catalog().recipes().iter().filter(|recipe| recipe.id.release == Release::R26_06_01) {
+        let Some(baseline) = catalog().baseline(&recipe.id) else { continue };
+        let scenario = scenario(&recipe.id.to_string());
+        assert_eq!(scenario.convention, Convention::Causal);
+        let metrics = Metrics::new(&scenario, baseline.step_time_s, 1e12);
+        let numbers: Vec<f64> = baseline.note.split(' ').filter_map(|word| word.parse().ok()).collect();
+        let (tokens, tflops) = (numbers[0], numbers[1]);
+        let per_gpu = metrics.tokens_per_s_per_gpu.unwrap();
+        assert!((per_gpu - tokens).abs() < 0.5, "{}: {per_gpu}", recipe.id);
+        let flops = ModelFlops::of(&scenario).per_sequence / f64::from(recipe.seq_len) * per_gpu / 1e12;
+        assert!((flops / tflops - 1.0).abs() < 0.05, "{}: {flops} instead of {tflops}", recipe.id);
+        cells += 1;
+    }
+    assert_eq!(cells, 25);
 }

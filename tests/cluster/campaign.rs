@@ -101,6 +101,34 @@ fn twelve_runs_of_five_releases_are_scored_compared_and_stored() {
 
 #[test]
 #[ignore = "needs root and Slurm"]
+fn a_cluster_is_certified_by_the_best_references() {
+    let cluster = Cluster::start(&Options { nodes: 32, ..Options::default() });
+    let site = Site::install(&cluster, &[("WORKLOAD_STEP_TIME", "20")]);
+    let laptop = Laptop::new(&cluster, &site);
+    let certify = ["certify", "--cluster", "loop", "--gpus", "64", "--interval", "0.5"];
+    let run = laptop.run(&[&certify[..], &["--format", "table", "--report", "report.md"]].concat());
+    assert_eq!(run.code, Some(6), "{}{}", run.stdout, run.stderr);
+    let certificate = laptop.json(&certify);
+    let runs = certificate["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 8);
+    for run in runs {
+        assert_eq!(run["step_times_s"], Value::from(vec![20.0]), "{run:#}");
+    }
+    let of = |name: &str| runs.iter().find(|run| run["run"] == name).unwrap();
+    // Published: 1,664 and 5,984 tokens/s per GPU.
+    let passed = of("llama3.1-70b-fp8");
+    assert_eq!((&passed["verdict"], &passed["reference"]["kind"]), (&"passed".into(), &"published".into()));
+    assert!((passed["speed_percent"].as_f64().unwrap() - 98.46).abs() < 0.01, "{passed:#}");
+    assert_eq!(of("gpt-oss-120b-bf16")["verdict"], "slow");
+    assert_eq!(of("llama3.1-8b-bf16")["reference"]["kind"], "predicted");
+    // The report names what was compared with what, and nothing ran twice.
+    let report = fs::read_to_string(laptop.path("report.md")).unwrap();
+    assert!(report.contains("| llama3.1-70b-fp8 | 20.0 s | 19.7 s, published | 98.5 | passed |"), "{report}");
+    assert_submitted_once(&cluster, 8);
+}
+
+#[test]
+#[ignore = "needs root and Slurm"]
 fn campaigns_work_without_accounting() {
     let cluster = Cluster::start(&Options { nodes: 4, ..Options::default() });
     let site = Site::install(&cluster, &[]);

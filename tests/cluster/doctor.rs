@@ -93,13 +93,15 @@ fn profile(site: &Site) -> String {
         "account = \"{}\"\npartition = \"{}\"\n\
          [cluster.alpha.release.\"24.11\"]\ninstall-path = \"{}\"\n\
          [cluster.alpha.release.\"25.04\"]\ninstall-path = \"{}\"\nrecipe-dir = {{ \"llama3.1\" = \"{}\" }}\n\
-         [cluster.alpha.release.\"25.12\"]\ninstall-path = \"{}\"\n",
+         [cluster.alpha.release.\"25.12\"]\ninstall-path = \"{}\"\n\
+         [cluster.alpha.release.\"26.06.01\"]\ninstall-path = \"{}\"\n",
         Site::ACCOUNT,
         Site::PARTITION,
         top("24.11"),
         top("25.04"),
         site.recipe("25.04", "llama3.1").display(),
         top("25.12"),
+        top("26.06.01"),
     )
 }
 
@@ -119,6 +121,7 @@ fn doctor_finds_no_problem_on_a_healthy_cluster() {
     assert_eq!(report.of("accounting").0, "ok");
     assert!(report.of("release 25.04").1.contains("launch.sh for llama3.1"));
     assert!(report.of("release 25.12").1.contains("launch.sh in llmb_repo/nemotron4-340b"));
+    assert!(report.of("release 26.06.01").1.contains("llmb_repo/gpt-oss/pretrain, llmb_repo/qwen3/pretrain"));
     assert_eq!(report.run.stderr, "");
     person.has_left();
 }

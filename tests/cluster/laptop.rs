@@ -34,7 +34,8 @@ impl Laptop {
              [cluster.loop.release.\"24.11\"]\ninstall-path = \"{}\"\n\
              [cluster.loop.release.\"25.04\"]\ninstall-path = \"{}\"\nrecipe-dir = {{ nemotron4 = \"{}\", \"llama3.1\" = \"{}\" }}\n\
              [cluster.loop.release.\"25.05\"]\ninstall-path = \"{}\"\nrecipe-dir = {{ nemotron-h = \"{}\" }}\n\
-             [cluster.loop.release.\"25.12\"]\ninstall-path = \"{}\"\nrecipe-dir = {{ nemotron4 = \"{}\" }}\n",
+             [cluster.loop.release.\"25.12\"]\ninstall-path = \"{}\"\nrecipe-dir = {{ nemotron4 = \"{}\" }}\n\
+             [cluster.loop.release.\"26.06.01\"]\ninstall-path = \"{}\"\n",
             top("24.11"),
             top("25.04"),
             recipe("25.04", "nemotron"),
@@ -43,6 +44,7 @@ impl Laptop {
             recipe("25.05", "nemotronh"),
             top("25.12"),
             recipe("25.12", "nemotron4-340b"),
+            top("26.06.01"),
         );
         laptop.write(".config/trainplan/clusters.toml", &profiles);
         laptop

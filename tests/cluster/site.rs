@@ -6,13 +6,21 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Releases, the directories of their recipes, and the families in the names of experiments.
-const RECIPES: [(&str, &str, &str); 5] = [
+const RECIPES: [(&str, &str, &str); 10] = [
     ("24.11", "nemotron", "nemotron4"),
     ("25.04", "nemotron", "nemotron4"),
     ("25.04", "llama3.1", "llama3.1"),
     ("25.05", "nemotronh", "nemotronh"),
     ("25.12", "nemotron4-340b", "nemotron4"),
+    ("26.06.01", "llama3.1", "llama3.1"),
+    ("26.06.01", "gpt-oss/pretrain", "gpt-oss"),
+    ("26.06.01", "qwen3/pretrain", "qwen3"),
+    ("26.06.01", "nemotron3", "nemotron-3"),
+    ("26.06.01", "nemotron-h", "nemotron-h"),
 ];
+
+/// The recorded calls of release 26.06.01, by which its stand-in names experiments.
+const RECORDED: &str = include_str!("../../shared/tests/launch/releases/26.06.01.tsv");
 
 /// The sbatch directives of launch.sh in 24.11.
 const JOB: &str = "#SBATCH --job-name=nemotron\n#SBATCH --dependency=singleton\n#SBATCH --exclusive\n\
@@ -34,6 +42,7 @@ impl Site {
         let site = Self { folder: cluster.folder().join("site") };
         let workload = site.folder.join("workload");
         write_script(&workload, include_str!("workload.sh"));
+        fs::write(site.folder.join("recorded.tsv"), RECORDED).unwrap();
         let workload = workload.display();
         let set: String = variables
             .iter()

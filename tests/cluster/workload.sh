@@ -26,6 +26,14 @@ refuse() {
   exit 1
 }
 
+# recorded GPUS: sets the name of an experiment of 26.06.01, as its real script was recorded, and the global batch size.
+recorded() {
+  local of_family
+  of_family=$(grep "^$family[^/]*/$GPU_TYPE/$DTYPE/$1@" "${self%/*}/recorded.tsv") || refuse "no recipe for $1 GPUs"
+  name=$( (grep -F -e "-$MODEL_SIZE" <<<"$of_family" || echo "$of_family") | head -n 1 | cut -f 2)
+  gbs=${name##*_gbs}
+}
+
 # layout GPUS: sets the layout that the release's script has for a model on so many GPUs, and its parts of the name.
 layout() {
   local gpus=$1 pp=8
@@ -112,6 +120,7 @@ launch() {
     */llama3.1) : "${MODEL_SIZE:=8b}" "${DTYPE:=bf16}" "${gpus:=8}" ;;
     25.04/*) : "${MODEL_SIZE:=15b}" "${gpus:=16}" ;;
     25.05/*) : "${MODEL_SIZE:=56b}" "${gpus:=256}" ;;
+    26.06.01/*) : "${MODEL_SIZE:?}" ;;
     *) MODEL_SIZE=340b ;; # it has no other
   esac
   : "${DTYPE:=fp8}" "${gpus:?set JOB_TOTAL_GPUS}" "${limit:=00:30:00}"
@@ -124,6 +133,11 @@ launch() {
       results=${LLMB_INSTALL:?}/workloads/$workload
       [ -z "${STAGE_PATH+set}" ] || refuse "STAGE_PATH must not be set" ;;
   esac
+  if [ "$release" = 26.06.01 ]; then
+    recorded "$gpus"
+    submit 0 "$name" "$steps" "$gpus" "$limit"
+    return
+  fi
   layout "$gpus"
   name=pretrain_${family}_${MODEL_SIZE}_$DTYPE
   if [ "$release" = 25.04 ]; then name+=_$gpus; else name+=_gpus${gpus}_$parts; fi
@@ -162,7 +176,13 @@ llmb_run() {
     shift 2
   done
   [ -z "${SLURM_JOB_ID:-}" ] || refuse "llmb-run must not run inside a Slurm job"
-  cd "$LLMB_INSTALL/llmb_repo/${workload#pretrain_}"
+  case $workload in
+    pretrain_gpt_oss) folder=gpt-oss/pretrain ;;
+    pretrain_qwen3) folder=qwen3/pretrain ;;
+    pretrain_nemotron_3) folder=nemotron3 ;;
+    *) folder=${workload#pretrain_} ;;
+  esac
+  cd "$LLMB_INSTALL/llmb_repo/$folder"
   SBATCH_ACCOUNT=$(setting account)
   SBATCH_PARTITION=$(setting gpu_partition)
   GPU_TYPE=$(setting gpu_type)
@@ -186,6 +206,12 @@ line() {
       $((100 * (step + 1) / STEPS)) $((step + 1)) "$STEPS" "$loss" "$step"
     printf 'consumed_samples=%d.0, train_step_timing in s=%s]' "$samples" "$WORKLOAD_STEP_TIME"
     [ "$step" -lt "$last" ] || echo
+  elif [ "$RELEASE" = 26.06.01 ]; then
+    printf 'Step Time : %ss GPU utilization: 400.0MODEL_TFLOP/s/GPU\n' "$WORKLOAD_STEP_TIME"
+    printf ' [2026-01-01 00:00:00] iteration %8d/%8d | consumed samples: %12d | ' $((step + 1)) "$STEPS" "$samples"
+    printf 'elapsed time per iteration (ms): %s | learning rate: 3.0E-06 | ' \
+      "$(awk "BEGIN { printf \"%.1f\", $WORKLOAD_STEP_TIME * 1000 }")"
+    printf 'global batch size: %5d | lm loss: %s | grad norm: 1.234 |\n' "$GBS" "$loss"
   else
     printf 'Training epoch 0, iteration %d/%d | lr: 7.496e-06 | global_batch_size: %d | global_step: %d | ' \
       "$step" "$last" "$GBS" "$step"
@@ -252,6 +278,9 @@ case $role in
     release=$1 family=$2
     case $release/$family in
       */nemotronh) workload=pretrain_nemotronh ;;
+      26.06.01/gpt-oss) workload=pretrain_gpt_oss ;;
+      26.06.01/nemotron-3) workload=pretrain_nemotron_3 ;;
+      26.06.01/*) workload=pretrain_$family ;;
       *) workload=pretrain_nemotron4-340b ;;
     esac
     if [ "$release" = 24.11 ]; then job_of_24_11; else launch; fi ;;

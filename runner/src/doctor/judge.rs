@@ -355,6 +355,10 @@ fn installation(place: &Installation, answers: &Answers, found: &mut Vec<Finding
             launches.iter().map(|launch| launch.strip_suffix("/launch.sh").unwrap_or(".")).collect();
         seen.push(format!("launch.sh in {}", directories.join(", ")));
     }
+    let images = answers.all(&format!("{name} image"));
+    if !images.is_empty() {
+        seen.push(format!("images {}", images.join(", ")));
+    }
     if !workloads.is_empty() {
         seen.push(format!("workloads {}", workloads.join(", ")));
     }

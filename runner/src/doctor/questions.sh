@@ -48,8 +48,13 @@ printf '%s\n' "$places" | while IFS=$tab read -r name kind word; do
     install)
       free "$name free" "$path"
       [ -w "$path" ] || tell "$name read-only" "$path"
-      for launch in "$path"/launch.sh "$path"/*/launch.sh "$path"/*/*/launch.sh; do
+      # Release 26.06.01 has some deeper in its checkout.
+      for launch in "$path"/launch.sh "$path"/*/launch.sh "$path"/*/*/launch.sh \
+        "$path"/llmb_repo/*/*/launch.sh "$path"/llmb_repo/*/*/*/launch.sh; do
         [ ! -f "$launch" ] || tell "$name launch" "${launch#"$path"/}"
+      done
+      for image in "$path"/images/*.sqsh; do
+        [ ! -f "$image" ] || tell "$name image" "$(basename "$image" .sqsh)"
       done
       for workload in "$path"/workloads/*/; do
         [ ! -d "$workload" ] || tell "$name workload" "$(basename "$workload")"

@@ -85,7 +85,7 @@ pub(super) fn command(plan: &LaunchPlan) -> Option<BridgeCommand> {
         && !(options.profile || options.save_checkpoint || options.load_checkpoint.is_some())
         && options.mounts.is_none()
         && options.slurm_params.iter().next().is_none()
-        && options.env.iter().next().is_none();
+        && !options.env.iter().any(|(name, _)| plan.script().variables().any(|read| read.is_argument(name)));
     is_recorded.then(|| {
         let forced = Override::of(&plan.target.recipe.id);
         let arguments = forced.map_or(&[][..], |forced| &forced.arguments);

@@ -134,6 +134,11 @@ impl Variable {
         Field::from_flag(&self.field)
     }
 
+    /// Returns whether it is the variable of this name, and changes what runs.
+    pub(super) fn is_argument(&self, name: &str) -> bool {
+        self.name == name && matches!(self.usage, VariableUse::Changes | VariableUse::Moves)
+    }
+
     /// Returns whether the script expands it without quotes.
     pub(super) fn unquoted(&self) -> bool {
         self.unquoted == "yes"

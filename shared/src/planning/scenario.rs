@@ -169,8 +169,16 @@ impl ScenarioReader<'_> {
         let layers = self.whole(Field::Layers, layers);
         let gbs = self.global_batch(gpus);
         let options = self.options();
-        let default = if recipe.is_some() { Convention::Recipe } else { Convention::Full };
+        // From release 26.06.01 on, no document has a formula: the logs count half of attention, and so do we.
+        let has_formula =
+            |recipe: &Recipe| catalog.document_flops(recipe.id.release, &recipe.id.model).is_some();
+        let default = match recipe {
+            Some(recipe) if has_formula(recipe) => Convention::Recipe,
+            Some(_) => Convention::Causal,
+            None => Convention::Full,
+        };
         let convention = match self.spec.parse(Field::Convention) {
+            Ok(Some(Convention::Recipe)) if recipe.is_some() => default,
             Ok(convention) => convention.unwrap_or(default),
             Err(problem) => {
                 self.problems.push(problem);

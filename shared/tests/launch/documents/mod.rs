@@ -8,7 +8,7 @@ mod stage_path;
 use crate::launched;
 use crate::shell::{Place, SHELLS, Seen};
 use std::collections::BTreeMap;
-use trainplan_shared::catalog::Catalog;
+use trainplan_shared::catalog::{Catalog, RecipeId};
 use trainplan_shared::field::Field;
 
 /// An example of a document.
@@ -117,8 +117,10 @@ fn every_recipe_launches_by_the_program_of_its_release() {
         let launch = launched(&recipe.id.to_string(), &[]);
         let fits = launch.comparable.yes && launch.steps == 50 && launch.outputs.jobs.len() == 1;
         assert!(fits && launch.release == Some(recipe.id.release), "{}", recipe.id);
-        let baseline = Catalog::embedded().baseline(&recipe.id).map(|_| recipe.id.to_string());
-        assert_eq!(launch.comparable.baseline, baseline);
+        let reference = Catalog::embedded().reference(recipe);
+        let measured =
+            reference.map(|reference| RecipeId { gpus: reference.gpus, ..recipe.id.clone() }.to_string());
+        assert_eq!(launch.comparable.baseline, measured);
         let program = match recipe.id.release.id() {
             "24.11" => "sbatch",
             // Its own directory is the caller's to name.
