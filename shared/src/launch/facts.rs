@@ -1,9 +1,10 @@
 //! What each release's scripts read, assume and support: the data files `launch_*.csv`.
 
-use crate::catalog::Model;
+use crate::catalog::{Model, RecipeId};
 use crate::data_file::{DataError, FromRow, Row, embedded};
 use crate::field::Field;
 use crate::launch::{Style, TimeLimit};
+use crate::precision::Dtype;
 use crate::releases::{BridgeModel, Release};
 use std::str::FromStr;
 use std::sync::LazyLock;
@@ -84,6 +85,30 @@ pub(super) struct Limits {
     pub(super) save_min: Option<u32>,
     pub(super) save_max: Option<u32>,
     pub(super) load_min: Option<u32>,
+}
+
+/// A known fault of a release's recipes.
+#[derive(Debug)]
+pub(super) struct Fault {
+    release: Release,
+    model: String,
+    gpu: String,
+    precision: Dtype,
+    /// What happens: a sentence.
+    pub(super) text: String,
+    /// What to do: a sentence.
+    pub(super) fix: String,
+}
+
+impl Fault {
+    /// Returns the known faults of a recipe.
+    pub(super) fn of(id: &RecipeId) -> impl Iterator<Item = &'static Fault> {
+        let is_of = move |fault: &&Fault| {
+            (fault.release, &fault.model, &fault.gpu, fault.precision)
+                == (id.release, &id.model, &id.gpu, id.dtype)
+        };
+        facts().faults.iter().filter(is_of)
+    }
 }
 
 impl ReleaseScript {
@@ -213,6 +238,19 @@ impl FromRow for Limits {
     }
 }
 
+impl FromRow for Fault {
+    fn from_row(row: &Row<'_>) -> Result<Fault, DataError> {
+        Ok(Fault {
+            release: row.value("release")?,
+            model: row.string("model")?,
+            gpu: row.string("gpu")?,
+            precision: row.value("precision")?,
+            text: row.string("text")?,
+            fix: row.string("fix")?,
+        })
+    }
+}
+
 impl FromStr for VariableUse {
     type Err = ();
 
@@ -235,6 +273,7 @@ struct Facts {
     scripts: Vec<ReleaseScript>,
     variables: Vec<Variable>,
     limits: Vec<Limits>,
+    faults: Vec<Fault>,
 }
 
 fn facts() -> &'static Facts {
@@ -242,6 +281,7 @@ fn facts() -> &'static Facts {
         scripts: embedded!("launch_scripts.csv"),
         variables: embedded!("launch_variables.csv"),
         limits: embedded!("launch_limits.csv"),
+        faults: embedded!("launch_faults.csv"),
     });
     &FACTS
 }

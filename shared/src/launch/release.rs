@@ -1,6 +1,7 @@
 //! Where a release's scripts differ from their documents, and what makes a run of it comparable.
 
 use super::choice::Style;
+use super::facts::Fault;
 use super::plan::LaunchPlan;
 use crate::catalog::{Catalog, Reference};
 use crate::field::Field;
@@ -29,6 +30,9 @@ pub(super) fn apply(plan: &mut LaunchPlan) {
     if plan.target.recipe.dtype() == Dtype::Fp8 && runs != documented {
         let (runs, documented) = (runs.title(), documented.title());
         plan.warn(format!("This release runs {runs}, although its document says {documented}."), "");
+    }
+    for fault in Fault::of(&plan.target.recipe.id) {
+        plan.warn(fault.text.as_str(), fault.fix.as_str());
     }
     unpublished_scale(plan);
 }

@@ -1,6 +1,6 @@
 //! Release 26.06.01 calls Megatron-Bridge's launcher: what Trainplan says of a call is what the real scripts did.
 
-use crate::{launched, refused};
+use crate::{launched, refused, warns};
 use trainplan_shared::catalog::{Catalog, Release};
 use trainplan_shared::field::Field;
 
@@ -52,4 +52,10 @@ fn a_script_takes_another_layout_through_its_variables() {
 fn what_a_script_forces_is_refused() {
     let problem = refused("gpt-oss-120b/b200/bf16/64@26.06.01", &[(Field::Ep, "64")]);
     assert_eq!((problem.field, problem.suggestions), (Field::Ep, vec!["8".to_owned()]));
+}
+
+#[test]
+fn a_known_fault_is_a_warning() {
+    assert!(warns(&launched("deepseek-v3/b200/fp8/256@26.06.01", &[]), "illegal memory access"));
+    assert!(!warns(&launched("deepseek-v3/b300/fp8/256@26.06.01", &[]), "illegal memory access"));
 }
