@@ -14,7 +14,7 @@ use crate::pages::plan::handover::{self, PlanFigures};
 use crate::pages::plan::question::{has_scenario, with_plan};
 use crate::pages::plan::verdict::{cost_texts, energy_range};
 use leptos::prelude::*;
-use trainplan_shared::catalog::Catalog;
+use trainplan_shared::catalog::{Catalog, Reference, ReferenceClass};
 use trainplan_shared::convention::Convention;
 use trainplan_shared::explain::Line;
 use trainplan_shared::field::Field;
@@ -454,19 +454,29 @@ fn layers_per_stage(stages: &[u32]) -> String {
     groups.collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the figures as the release's document prints them.
+/// Returns the figures as they are published: for the scenario, or for the same layout at another GPU count.
 fn published(scenario: &Scenario) -> Option<String> {
-    let baseline = scenario.baseline()?;
-    let days = match baseline.printed_days_1t.as_str() {
-        "" => "no days (a proxy)".into(),
-        days => format!("{days} days for 1T tokens"),
-    };
-    Some(format!(
-        "As published: {}\u{a0}s, {} tokens/s, {}\u{a0}% MFU, {days}.",
-        baseline.step_time_s,
-        group_digits(baseline.printed_tokens()?),
-        baseline.printed_mfu_pct
-    ))
+    let Reference { baseline, gpus, class } = scenario.reference()?;
+    if class == ReferenceClass::WeakScaled {
+        return Some(format!(
+            "By weak scaling as published on {gpus} GPUs: {}\u{a0}s.",
+            readable(baseline.step_time_s)
+        ));
+    }
+    let mut figures = vec![
+        format!("{}\u{a0}s", baseline.step_time_s),
+        format!("{} tokens/s", group_digits(baseline.printed_tokens()?)),
+    ];
+    // Megatron-Bridge publishes no MFU and no days.
+    if !baseline.printed_mfu_pct.is_empty() {
+        figures.push(format!("{}\u{a0}% MFU", baseline.printed_mfu_pct));
+    }
+    match baseline.printed_days_1t.as_str() {
+        "" if scenario.is_proxy() => figures.push("no days (a proxy)".into()),
+        "" => {}
+        days => figures.push(format!("{days} days for 1T tokens")),
+    }
+    Some(format!("As published: {}.", figures.join(", ")))
 }
 
 #[cfg(test)]
