@@ -67,6 +67,12 @@ impl Row<'_> {
         if self.text(column)?.is_empty() { Ok(None) } else { self.value(column).map(Some) }
     }
 
+    /// Returns the parsed values of a column, separated by spaces.
+    pub(crate) fn list<T: FromStr + Eq>(&self, column: &str) -> Result<Vec<T>, DataError> {
+        let text = self.text(column)?;
+        text.split(' ').map(|word| word.parse().map_err(|_| self.invalid(column, text))).collect()
+    }
+
     /// Returns the number in a column.
     pub(crate) fn number(&self, column: &str) -> Result<f64, DataError> {
         let text = self.text(column)?;

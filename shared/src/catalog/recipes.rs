@@ -138,7 +138,7 @@ impl Recipe {
     }
 }
 
-/// A line of recipes.csv: one recipe for each precision.
+/// A line of recipes.csv: one recipe for each precision and GPU count.
 #[derive(Debug)]
 pub(super) struct MatrixRow {
     release: Release,
@@ -146,7 +146,7 @@ pub(super) struct MatrixRow {
     precisions: String,
     gpu: String,
     scaling: Option<Scaling>,
-    gpus: u32,
+    gpus: Vec<u32>,
     seq_len: u32,
     layers: u32,
     tp: u32,
@@ -176,7 +176,7 @@ impl FromRow for MatrixRow {
             precisions: row.string("precisions")?,
             gpu: row.string("gpu")?,
             scaling: row.optional("scaling")?,
-            gpus: row.value("gpus")?,
+            gpus: row.list("gpus")?,
             seq_len: row.value("seq_len")?,
             layers: row.value("layers")?,
             tp: row.value("tp")?,
@@ -203,23 +203,27 @@ impl FromRow for MatrixRow {
 impl MatrixRow {
     pub(super) fn into_recipes(self) -> Vec<Recipe> {
         let precisions = self.precisions.split(' ').filter_map(|precision| precision.parse().ok());
-        precisions.map(|dtype| self.recipe(dtype)).collect()
+        let of_precision = |dtype| self.gpus.iter().map(move |gpus| (dtype, *gpus));
+        precisions.flat_map(of_precision).map(|(dtype, gpus)| self.recipe(dtype, gpus)).collect()
     }
 
-    fn recipe(&self, dtype: Dtype) -> Recipe {
+    fn recipe(&self, dtype: Dtype, gpus: u32) -> Recipe {
+        let first = self.gpus.first().copied().unwrap_or(1).max(1);
+        // By weak scaling; a row of one GPU count has its own values.
+        let scaled = |value: u32| (u64::from(value) * u64::from(gpus) / u64::from(first)) as u32;
         Recipe {
             id: RecipeId {
                 model: self.model.clone(),
                 gpu: self.gpu.clone(),
                 dtype,
-                gpus: self.gpus,
+                gpus,
                 strong: self.scaling == Some(Scaling::Strong),
                 release: self.release,
             },
             scaling: self.scaling,
             layers: self.layers,
             degrees: Degrees {
-                gpus: self.gpus,
+                gpus,
                 tp: self.tp,
                 pp: self.pp,
                 cp: self.cp,
@@ -235,8 +239,8 @@ impl MatrixRow {
             printed_ep: self.ep,
             seq_len: self.seq_len,
             mbs: self.mbs,
-            gbs: self.gbs,
-            printed_dp: self.dp,
+            gbs: scaled(self.gbs),
+            printed_dp: scaled(self.dp),
             printed_ga: self.ga,
             line: self.line,
             note: self.note.clone(),

@@ -5,7 +5,7 @@ use crate::address::href;
 use crate::pages::plan::question::has_scenario;
 use crate::pages::plan::state::FIRST_RECIPE;
 use leptos::prelude::*;
-use trainplan_shared::catalog::{Catalog, Facet, FacetValue, Recipe};
+use trainplan_shared::catalog::{Catalog, Facet, FacetValue};
 use trainplan_shared::field::Field;
 use trainplan_shared::spec::Spec;
 
