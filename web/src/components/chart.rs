@@ -74,7 +74,7 @@ pub(crate) enum BarKind {
 }
 
 /// Lines over GPU counts or over steps.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(crate) struct LineChart {
     lines: Vec<ChartLine>,
     /// A highlighted point, with its name.
@@ -94,8 +94,9 @@ pub(crate) struct LineChart {
     range: Option<(f64, f64)>,
     /// Whether the values are days, which are written by a rule of their own.
     has_days: bool,
-    /// Whether each line has its name at its end, where the chart is wide enough, and there is no legend.
-    has_labels: bool,
+    /// Returns the names of the lines as annotations at their ends, which replace the legend where the chart is wide enough. A function,
+    /// so that only the programs that use it contain it.
+    labels: Option<fn(&LineChart) -> Vec<Value>>,
 }
 
 /// The quantity on the x axis.
@@ -129,7 +130,7 @@ impl LineChart {
             y_log,
             range,
             has_days: false,
-            has_labels: false,
+            labels: None,
         }
     }
 
@@ -179,7 +180,7 @@ impl LineChart {
 
     /// Writes the names of the lines at their ends, instead of a legend, where the chart is wide enough.
     pub(crate) fn with_labels(self) -> LineChart {
-        LineChart { has_labels: true, ..self }
+        LineChart { labels: Some(end_labels), ..self }
     }
 
     /// Adds a highlighted point with its name.
@@ -520,11 +521,10 @@ fn lines(chart: &LineChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
         }));
     }
     traces.extend(chart.levels.iter().enumerate().map(|(index, of)| level(of, index, &chart.lines, ink)));
-    let has_labels = chart.has_labels && width >= LABELLED_WIDTH;
-    let names = if has_labels { end_labels(chart) } else { Vec::new() };
+    let labels = chart.labels.filter(|_| width >= LABELLED_WIDTH);
     let layout = json!({
         "xaxis": x, "yaxis": y, "hovermode": "closest", "margin": margin, "shapes": shapes,
-        "showlegend": !has_labels, "annotations": names,
+        "showlegend": labels.is_none(), "annotations": labels.map_or(Vec::new(), |labels| labels(chart)),
     });
     (traces, layout)
 }
@@ -532,15 +532,17 @@ fn lines(chart: &LineChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
 /// Returns the names of the lines as annotations at their last points.
 fn end_labels(chart: &LineChart) -> Vec<Value> {
     let scaled = |value: f64| if chart.y_log { log10(value) } else { value };
-    let last = |line: &'_ ChartLine| line.points.iter().max_by(|a, b| a.0.total_cmp(&b.0)).copied();
-    let mut ends: Vec<_> = chart.lines.iter().filter_map(|line| Some((line, last(line)?))).collect();
-    ends.sort_by(|(_, one), (_, other)| other.1.total_cmp(&one.1));
+    let ends = by_height(chart.lines.iter().filter_map(|line| {
+        // Their points are in order of the GPU count.
+        let (x, y) = *line.points.last()?;
+        Some((line, x, y))
+    }));
     let values = || chart.lines.iter().flat_map(|line| &line.points).map(|point| scaled(point.1));
     let least = values().fold(f64::MAX, f64::min);
     let least = if chart.y_log { least } else { least.min(0.0) };
-    let heights: Vec<f64> = ends.iter().map(|(_, end)| scaled(end.1)).collect();
+    let heights: Vec<f64> = ends.iter().map(|end| scaled(end.2)).collect();
     let shifts = label_shifts(&heights, (least, values().fold(f64::MIN, f64::max)));
-    let label = |((line, (x, y)), shift): (&(&ChartLine, (f64, f64)), i32)| {
+    let label = |((line, x, y), shift): (&(&ChartLine, f64, f64), i32)| {
         json!({
             "text": escaped(&line.name), "x": log10(*x), "y": scaled(*y), "xanchor": "left", "xshift": 8, "yshift": shift,
             "showarrow": false, "font": { "color": COLOURS[line.group % COLOURS.len()], "size": 12 },
@@ -552,6 +554,17 @@ fn end_labels(chart: &LineChart) -> Vec<Value> {
 #[expect(clippy::disallowed_methods, reason = "the place of a label, not a result")]
 pub(crate) fn log10(value: f64) -> f64 {
     value.max(f64::MIN_POSITIVE).log10()
+}
+
+/// Returns the ends of lines, each with x and y, from the highest to the lowest. Sorting a few of them this way takes less code than
+/// `sort_by`.
+pub(crate) fn by_height<T>(ends: impl Iterator<Item = (T, f64, f64)>) -> Vec<(T, f64, f64)> {
+    let mut sorted: Vec<(T, f64, f64)> = Vec::new();
+    for end in ends {
+        let place = sorted.iter().position(|other| other.2 < end.2).unwrap_or(sorted.len());
+        sorted.insert(place, end);
+    }
+    sorted
 }
 
 /// The height of a label, and that of the axes, in pixels: about as they are drawn.

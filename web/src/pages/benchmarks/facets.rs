@@ -38,25 +38,24 @@ pub(super) fn Facets() -> impl IntoView {
         clicks.remove();
         focus.remove();
     });
-    let selection = Memo::new(move |_| state.filter.with(BenchmarkFilter::selection));
+    let selection = move || state.filter.with(BenchmarkFilter::selection);
+    let chip = move |(facet, value, title): (BenchmarkFacet, String, String)| {
+        let name = format!("Remove the filter {}: {title}", facet.title());
+        view! {
+            <button type="button" class="chip removable" aria-label=name on:click=move |_| toggle(state, facet, &value)>
+                {title} <span aria-hidden="true">" ×"</span>
+            </button>
+        }
+    };
     view! {
         <div class="facets" role="group" aria-label="Filters">
             {BenchmarkFacet::ALL.map(|facet| view! { <FacetBox facet open /> }).collect_view()}
         </div>
         <div class="chips" aria-label="Selected filters" role="group">
-            <For each=move || selection.get() key=|(facet, value, _)| (*facet, value.clone()) let((facet, value, title))>
-                {
-                    let name = format!("Remove the filter {}: {title}", facet.title());
-                    view! {
-                        <button type="button" class="chip removable" aria-label=name on:click=move |_| toggle(state, facet, &value)>
-                            {title} <span aria-hidden="true">" ×"</span>
-                        </button>
-                    }
-                }
-            </For>
-            <Show when=move || state.filter.with(|filter| !filter.is_empty())>
+            {move || selection().into_iter().map(chip).collect_view()}
+            {move || state.filter.with(|filter| !filter.is_empty()).then(|| view! {
                 <a href=PATH class="link">"Clear filters"</a>
-            </Show>
+            })}
         </div>
     }
 }
@@ -134,14 +133,17 @@ fn FacetBox(facet: BenchmarkFacet, open: RwSignal<Option<BenchmarkFacet>>) -> im
                         }
                     </For>
                 </ul>
-                <Show when=move || without.get() != 0>
-                    <button type="button" class="link" on:click=move |_| shows_all.update(|all| *all = !*all)>
-                        {move || match shows_all.get() {
-                            true => "Hide values without runs".to_string(),
-                            false => format!("Show {} more without runs", without.get()),
-                        }}
-                    </button>
-                </Show>
+                <button
+                    type="button"
+                    class="link"
+                    hidden=move || without.get() == 0
+                    on:click=move |_| shows_all.update(|all| *all = !*all)
+                >
+                    {move || match shows_all.get() {
+                        true => "Hide values without runs".to_string(),
+                        false => format!("Show {} more without runs", without.get()),
+                    }}
+                </button>
             </fieldset>
         </div>
     }

@@ -143,18 +143,11 @@ fn card(
     });
     let other = answer.with_other_chance.clone().filter(|other| other.gpus != found.gpus);
     let other = other.zip(chance).map(|(other, chance)| {
-        let count = group_digits(other.gpus.into());
         let cost = other.cost.map_or(String::new(), |cost| format!(", for {}", cost_texts(cost, currency).0));
         let days = readable_days(other.days.mid);
         let over = if is_within(&other, budget) { "" } else { ", over the budget" };
         let says = format!(" are in time {}: {days} days{cost}{over}", chance.other().title());
-        let show = move |_| plan.state.choose(&other.query);
-        view! {
-            <p class="other-chance">
-                <button type="button" class="link" on:click=show>{format!("{count} GPUs")}</button>
-                {says}
-            </p>
-        }
+        view! { <p class="other-chance">{count_button(plan, &other)} {says}</p> }
     });
     let take = {
         let query = found.query.clone();
@@ -174,15 +167,9 @@ fn card(
     let faster = faster
         .filter(|faster| answer.with_other_chance.as_ref().is_none_or(|other| other.gpus != faster.gpus));
     let faster = faster.cloned().map(|faster| {
-        let (query, days) = (faster.query.clone(), readable_days(faster.days.mid));
+        let days = readable_days(faster.days.mid);
         let cost = faster.cost.map_or(String::new(), |cost| format!(", for {}", cost_texts(cost, currency).0));
-        let show = move |_| plan.state.choose(&query);
-        view! {
-            <p class="faster">
-                <button type="button" class="link" on:click=show>{format!("{} GPUs", group_digits(faster.gpus.into()))}</button>
-                {format!(" finish in {days} days{cost}")}
-            </p>
-        }
+        view! { <p class="faster">{count_button(plan, &faster)} {format!(" finish in {days} days{cost}")}</p> }
     });
     // Its place is kept until it is known.
     let in_bf16 = known.in_bf16.then(|| {
@@ -194,12 +181,8 @@ fn card(
             (true, AskedGoal::Open) => "doesn’t fit",
         };
         let bf16 = offer.in_bf16.clone().flatten().map(|bf16| {
-            let FoundPlan { query, gpus, days, cost, .. } = *bf16;
-            let show = move |_| plan.state.choose(&query);
-            let cost = cost.map_or(String::new(), |cost| format!(", {}", cost_texts(cost, currency).0));
-            let title = format!("{} GPUs", group_digits(gpus.into()));
-            let button = view! { <button type="button" class="link" on:click=show>{title}</button> };
-            (button, format!("{} days{cost}", readable_days(days.mid)))
+            let cost = bf16.cost.map_or(String::new(), |cost| format!(", {}", cost_texts(cost, currency).0));
+            (count_button(plan, &bf16), format!("{} days{cost}", readable_days(bf16.days.mid)))
         });
         let is_missing = bf16.is_none().then_some(missing);
         let (button, note) = bf16.unzip();
@@ -234,7 +217,6 @@ fn card(
         rounded_count(found.batch_tokens),
     ];
     let more = plan.more_figures;
-    let list = format!("more-{}", offer.gpu.id);
     view! {
         {head(Some(found.trust))}
         <div class="card-columns">
@@ -262,10 +244,9 @@ fn card(
             type="button"
             class="fold"
             aria-expanded=move || more.get().to_string()
-            aria-controls=list.clone()
             on:click=move |_| more.update(|more| *more = !*more)
         >"More figures"</button>
-        <div class="more-figures" class:folded=move || !more.get() id=list>
+        <div class="more-figures" class:folded=move || !more.get()>
             <dl class="mini">
                 {known.on_demand.then(|| card_row("On demand", on_demand, on_demand_range, None))}
                 {known.whole_term.then(|| card_row("Whole reservation", whole_term, String::new(), None))}
@@ -302,6 +283,13 @@ fn card(
             </button>
         </div>
     }.into_any()
+}
+
+/// Returns a button that shows a plan, named by its number of GPUs.
+fn count_button(plan: Planner, found: &FoundPlan) -> AnyView {
+    let (title, query) = (format!("{} GPUs", group_digits(found.gpus.into())), found.query.clone());
+    let show = move |_| plan.state.choose(&query);
+    view! { <button type="button" class="link" on:click=show>{title}</button> }.into_any()
 }
 
 /// Returns a row of a card: what it is, its value, and its range or a note, which may be empty, each in a column of its own.
@@ -348,11 +336,7 @@ fn Evidence(offer: OfferFindings, found: FoundPlan, goal: AskedGoal) -> impl Int
         .findings
         .with_untracked(|findings| in_time_as_measured(findings, &offer, goal).filter(|_| beyond.is_some()));
     let safe = safe.map(|safe| {
-        let gpus = group_digits(safe.gpus.into());
-        let show = move |_| plan.state.choose(&safe.query);
-        view! {
-            " " <button type="button" class="link" on:click=show>{format!("{gpus} GPUs")}</button> " are in time even so."
-        }
+        view! { " " {count_button(plan, &safe)} " are in time even so." }
     });
     let measured = offer.answer.and_then(|answer| answer.with_measured_software);
     let software = measured.map(|(software, days)| {

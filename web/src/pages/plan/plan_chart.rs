@@ -1,6 +1,6 @@
 //! The drawing of all plans: GPUs against days, cost or energy, with a line and a band for each GPU type.
 
-use crate::components::chart::{Drawing, axis, count_gpus, label_shifts, legend_text, log10};
+use crate::components::chart::{Drawing, axis, by_height, count_gpus, label_shifts, legend_text, log10};
 use crate::components::gpu_mark::GpuMark;
 use serde_json::{Value, json};
 
@@ -246,17 +246,15 @@ fn symbol(line: &PlanLine, point: &PlanPoint) -> Value {
 
 /// Returns the last point of each line with the pixels by which its label is moved up, so that labels don't overlap.
 fn line_ends(chart: &PlanChart) -> Vec<(&PlanLine, f64, f64, i32)> {
-    let last = |line: &'_ PlanLine| line.points.last().map(|point| (point.gpus, point.value));
-    let mut ends: Vec<_> =
-        chart.lines.iter().filter_map(|line| last(line).map(|(x, y)| (line, x, y, 0))).collect();
-    ends.sort_by(|one, other| other.2.total_cmp(&one.2));
+    let ends = by_height(chart.lines.iter().filter_map(|line| {
+        let last = line.points.last()?;
+        Some((line, last.gpus, last.value))
+    }));
     let values = || chart.lines.iter().flat_map(|line| &line.points).map(|point| log10(point.value));
-    let (top, bottom) = (values().fold(f64::MIN, f64::max), values().fold(f64::MAX, f64::min));
+    let axis = (values().fold(f64::MAX, f64::min), values().fold(f64::MIN, f64::max));
     let heights: Vec<f64> = ends.iter().map(|end| log10(end.2)).collect();
-    for (end, shift) in ends.iter_mut().zip(label_shifts(&heights, (bottom, top))) {
-        end.3 = shift;
-    }
-    ends
+    let shifts = label_shifts(&heights, axis);
+    ends.into_iter().zip(shifts).map(|((line, x, y), shift)| (line, x, y, shift)).collect()
 }
 
 #[cfg(test)]
