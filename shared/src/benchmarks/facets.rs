@@ -13,9 +13,9 @@ choices! {
         /// The model.
         Model "m" "Model",
         /// The GPU type.
-        Gpu "gpu" "GPU",
+        Gpu "gpu" "GPU type",
         /// The number of GPUs.
-        Gpus "n" "GPUs",
+        Gpus "n" "GPU count",
         /// The family of the precision.
         Precision "d" "Precision",
         /// The collection.
@@ -207,6 +207,14 @@ impl BenchmarkFilter {
         let selected =
             selected.filter(|selected| facet != BenchmarkFacet::Kind || **selected != usual_kinds());
         selected.map_or(0, Vec::len)
+    }
+
+    /// Returns the selected values with their names, facet by facet.
+    pub fn selection(&self) -> Vec<(BenchmarkFacet, String, String)> {
+        let values = self.selected.iter().flat_map(|(facet, values)| {
+            values.iter().map(|value| (*facet, value.clone(), facet.value_title(value)))
+        });
+        values.collect()
     }
 
     /// Returns whether a benchmark matches.

@@ -289,6 +289,25 @@ impl Benchmark {
         }
     }
 
+    /// Whether it ran fewer layers than its model has, so that its throughput says little about the model.
+    pub fn is_proxy(&self) -> bool {
+        self.layers.is_some() && self.hidden.is_none()
+    }
+
+    /// Returns when its release came out, as a text that sorts by time: `2026-08`, or a year or a day if that is known.
+    pub fn released(&self) -> String {
+        let rounds = [("v4.1", "2024-11"), ("v5.0", "2025-06"), ("v5.1", "2025-11")];
+        if let Some((_, month)) = rounds.into_iter().find(|(round, _)| self.release.ends_with(round)) {
+            return month.to_string();
+        }
+        let is_date = |word: &&str| word.starts_with("20") && word.len() >= 4;
+        let words = || self.release.split(|sign: char| !sign.is_ascii_digit() && !"-.".contains(sign));
+        words()
+            .find(is_date)
+            // NVIDIA's releases are named by year and month: 26.04.01.
+            .map_or_else(|| format!("20{}", self.release.replace('.', "-")), str::to_string)
+    }
+
     /// Returns the GPU type, if it is in the catalog.
     pub fn gpu_type(&self) -> Option<&'static Gpu> {
         Catalog::embedded().gpu(&self.gpu).ok()
@@ -354,9 +373,7 @@ impl Benchmark {
 
     /// Returns the days that 10¹² tokens take without interruption; none for a proxy.
     pub fn days_for_1t(&self) -> Option<f64> {
-        self.tokens_per_s()
-            .filter(|_| self.layers.is_none() || self.hidden.is_some())
-            .map(|tokens| 1e12 / tokens / DAY_S)
+        self.tokens_per_s().filter(|_| !self.is_proxy()).map(|tokens| 1e12 / tokens / DAY_S)
     }
 
     /// Returns the model FLOPs per second over the GPU's BF16 peak, a fraction. With one peak for all precisions, a faster
@@ -435,4 +452,25 @@ pub fn usual_price(gpu: &str) -> Option<Price> {
 #[cfg(feature = "calibrate")]
 fn tflops(per_sequence: f64, seq_len: u32, tokens_per_s: f64) -> f64 {
     per_sequence / f64::from(seq_len) * tokens_per_s / crate::units::TERA
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_release_has_a_date() {
+        let rows = parse(include_str!("../../data/benchmarks.csv")).unwrap();
+        for row in &rows {
+            let year = row.released().get(..4).and_then(|year| year.parse::<u32>().ok());
+            assert!(year.is_some_and(|year| (2020..2100).contains(&year)), "{}", row.release);
+        }
+        let released =
+            |release: &str| rows.iter().find(|row| row.release == release).map(Benchmark::released).unwrap();
+        assert_eq!(released("26.04.01"), "2026-04-01");
+        assert_eq!(released("26.08 (2026-08-19)"), "2026-08-19");
+        assert_eq!(released("v1.2 2026-05"), "2026-05");
+        assert_eq!(released("MLPerf v5.1"), "2025-11");
+        assert_eq!(released("2023-24"), "2023-24");
+    }
 }

@@ -43,8 +43,11 @@ columns! {
     }
     Mfu "mfu" {
         page "MFU of BF16, %" [number] => |row| {
+            let mfu = row.mfu_of_bf16();
+            let exceeds = mfu.filter(|mfu| *mfu > 1.0).map(|_| "above the BF16 peak".to_owned());
             let printed = baseline(row).map(|baseline| format!("{} printed", baseline.printed_mfu_pct));
-            PageCell::new(row.mfu_of_bf16().map(|mfu| readable(mfu * 100.0)), printed)
+            let details: Vec<String> = exceeds.into_iter().chain(printed).collect();
+            PageCell::new(mfu.map(|mfu| readable(mfu * 100.0)), Some(details.join(", ")))
         };
         csv 9 "mfu_of_bf16_peak" => |row| number(row.mfu_of_bf16());
         sort => |row| SortValue::Number(row.mfu_of_bf16());
@@ -104,7 +107,8 @@ columns! {
     Release "release" {
         page "Source" => |row| row.source_title().into();
         csv 2 "release" => |row| Some(row.release.clone());
-        sort => |row| SortValue::Text(row.release.clone());
+        // By date, as the names of releases don't sort.
+        sort => |row| SortValue::Text(row.released());
     }
     Url "url" {
         csv 20 "url" => |row| row.source_url().map(str::to_owned);

@@ -287,7 +287,19 @@ test("numbers of the cards have three digits at most, and the layouts have a cos
   await answered(page);
   const energy = cards(page).first().locator(".mini > div").filter({ hasText: "Energy" });
   await expect(energy).toHaveText(/^Energy[\d.,]+ [GM]Wh [\d.,]+–[\d.,]+$/);
-  const texts = await cards(page).first().locator(".mini").innerText();
+  await expect(energy).toBeHidden();
+  // One switch opens the figures of all cards, so that they can be read across.
+  await cards(page).first().getByRole("button", { name: "More figures" }).click();
+  for (const card of await cards(page).all()) {
+    await expect(card.getByRole("button", { name: "More figures" })).toHaveAttribute("aria-expanded", "true");
+    await expect(card.locator(".more-figures")).toBeVisible();
+  }
+  await expectAccessible(page);
+  // Ranges are in a column of their own.
+  const ranges = await cards(page).first().locator(".mini.main .note").all();
+  const lefts = await Promise.all(ranges.map(async (range) => (await range.boundingBox()).x));
+  expect(new Set(lefts.map(Math.round)).size).toBe(1);
+  const texts = (await cards(page).first().locator(".mini").allInnerTexts()).join("\n");
   // GPUs are counted exactly.
   const numbers = texts.replace(/[\d,]+ GPUs|\+[\d,]+ spare|BF16/g, "").match(/\d[\d,.]*/g);
   for (const number of numbers) {

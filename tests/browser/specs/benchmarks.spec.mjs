@@ -6,9 +6,15 @@ const rows = (page) => page.locator("table.matrix tbody tr");
 const cells = (page, name) => page.locator(`table.matrix td[data-label="${name}"]`);
 const facet = (page, key) => page.locator(`.facet[data-facet="${key}"]`);
 const value = (page, key, title) => facet(page, key).locator("label").filter({ hasText: new RegExp(`^${title}[\\d,]+$`) });
+/** Opens a facet and selects a value. */
+const select = async (page, key, title) => {
+  const open = facet(page, key).getByRole("button").first();
+  if ((await open.getAttribute("aria-expanded")) === "false") await open.click();
+  await value(page, key, title).locator("input").check();
+};
 const count = async (page, key, title) => Number((await value(page, key, title).locator("small").textContent()).replaceAll(",", ""));
 
-test("every measured run and recipe is listed, best first, a page at a time", async ({ page }) => {
+test("every measured run and recipe is listed, newest first, a page at a time", async ({ page }) => {
   await page.goto("/benchmarks");
   const line = page.getByText(/^[\d,]+ of [\d,]+ shown: [\d,]+ measured runs and \d+ recipes that nobody measured$/);
   const [shown, all, measured, only] = (await line.textContent()).match(/[\d,]+/g).map((text) => Number(text.replaceAll(",", "")));
@@ -17,14 +23,14 @@ test("every measured run and recipe is listed, best first, a page at a time", as
   expect(await count(page, "meas", "recipe only")).toBe(only);
   expect(await count(page, "kind", "named models")).toBe(shown);
   await expect(rows(page)).toHaveCount(50);
-  // Below the MFU, a recipe shows the one that its document prints.
-  const mfus = (await cells(page, "MFU of BF16, %").allTextContents()).map(Number.parseFloat);
-  expect(mfus).toEqual([...mfus].sort((a, b) => b - a));
+  await expect(page.getByRole("columnheader", { name: "Source" })).toHaveAttribute("aria-sort", "descending");
+  await expect(cells(page, "Source").first()).toContainText("26.08");
+  await expect(rows(page).filter({ hasText: "proxy" })).toHaveCount(0);
   await page.getByRole("button", { name: "Show 50 more" }).click();
   await expect(rows(page)).toHaveCount(100);
   const kinds = await Promise.all(["named models", "unnamed shapes", "tiny models"].map((kind) => count(page, "kind", kind)));
   expect(kinds.reduce((sum, kind) => sum + kind)).toBe(all);
-  await value(page, "kind", "tiny models").locator("input").check();
+  await select(page, "kind", "tiny models");
   await expect(line).toHaveText(new RegExp(`^${(shown + kinds[2]).toLocaleString("en")} of `));
   await expect(page).toHaveURL(/\/benchmarks\?v=1&kind=named(,|%2C)tiny$/);
   await expect(page.locator(".chart .scatterlayer .trace").first()).toBeVisible();
@@ -35,14 +41,14 @@ test("facets count what the other facets leave, and the address keeps them", asy
   await page.goto("/benchmarks");
   await expect(rows(page)).toHaveCount(50);
   const before = await count(page, "d", "NVFP4");
-  await value(page, "gpu", "GB200").locator("input").check();
-  await value(page, "gpu", "GB300").locator("input").check();
+  await select(page, "gpu", "GB200");
+  await select(page, "gpu", "GB300");
   await expect(page).toHaveURL(/[?&]gpu=gb200(,|%2C)gb300/);
   expect(await count(page, "d", "NVFP4")).toBeLessThanOrEqual(before);
   const nvfp4 = await count(page, "d", "NVFP4");
   const h100 = await count(page, "gpu", "H100");
   expect(h100, "a facet does not narrow itself").toBeGreaterThan(100);
-  await value(page, "d", "NVFP4").locator("input").check();
+  await select(page, "d", "NVFP4");
   await expect(rows(page)).toHaveCount(nvfp4);
   await page.reload();
   await expect(rows(page)).toHaveCount(nvfp4);
@@ -53,6 +59,55 @@ test("facets count what the other facets leave, and the address keeps them", asy
 test("a proxy says how many of the model's layers it has", async ({ page }) => {
   await page.goto("/benchmarks?v=1&m=llama3.1-70b&src=simumax-b200");
   await expect(rows(page).first().locator("th")).toContainText("proxy, 12 of 80 layers");
+});
+
+test("a number column sorts its best values first, proxies last, and an MFU above the BF16 peak says so", async ({ page }) => {
+  await page.goto("/benchmarks?v=1&m=llama3.1-405b&gpu=h100");
+  await page.getByRole("button", { name: "Tokens/s/GPU" }).click();
+  await expect(page.getByRole("columnheader", { name: "Tokens/s/GPU" })).toHaveAttribute("aria-sort", "descending");
+  await expect(rows(page).first()).not.toContainText("proxy");
+  await page.getByRole("button", { name: "Step, s" }).click();
+  await expect(page.getByRole("columnheader", { name: "Step, s" })).toHaveAttribute("aria-sort", "ascending");
+  await page.goto("/benchmarks?v=1&d=nvfp4&sort=-mfu");
+  await expect(cells(page, "MFU of BF16, %").first()).toContainText("above the BF16 peak");
+});
+
+test("a list of values hides those without runs, and closes when it is left", async ({ page }) => {
+  await page.goto("/benchmarks");
+  const open = facet(page, "n").getByRole("button").first();
+  await open.click();
+  const list = facet(page, "n").locator("li:visible");
+  await expect(list.first()).toBeVisible();
+  for (const text of await list.locator("small").allTextContents()) expect(text).not.toBe("0");
+  const shown = await list.count();
+  await facet(page, "n").getByRole("button", { name: /^Show \d+ more without runs$/ }).click();
+  expect(await list.count()).toBeGreaterThan(shown);
+  await page.keyboard.press("Escape");
+  await expect(open).toHaveAttribute("aria-expanded", "false");
+  await expect(open).toBeFocused();
+  await page.keyboard.press("Enter");
+  await expect(open).toHaveAttribute("aria-expanded", "true");
+  await expectAccessible(page);
+  await page.getByRole("heading", { level: 1 }).click();
+  await expect(open).toHaveAttribute("aria-expanded", "false");
+  await select(page, "gpu", "B200");
+  await page.getByRole("button", { name: "Remove the filter GPU type: B200" }).click();
+  await expect(page).toHaveURL(/\/benchmarks(\?v=1)?$/);
+});
+
+test("a measured run opens in Plan with its measured step time beside the prediction", async ({ page }) => {
+  await page.goto("/benchmarks?v=1&m=llama3.1-405b&gpu=gb200&src=megatron-bridge");
+  const step = Number(await cells(page, "Step, s").first().textContent());
+  await rows(page).first().getByRole("link", { name: /^Plan/ }).click();
+  await expect(page.locator(".answers .basis").first()).toContainText("Measured:");
+  const figure = page.locator('[data-figure="step-time"]');
+  await expect(figure).toContainText(/measured: [\d.]+\u00a0s/);
+  const shown = Number((await figure.textContent()).match(/measured: ([\d.]+)/)[1]);
+  expect(Math.abs(shown / step - 1)).toBeLessThan(0.01);
+  await expect(page.getByRole("table", { name: /^Predicted figures/ })).toContainText("Measured");
+  await page.locator("#ask-tokens").fill("2T");
+  await page.keyboard.press("Enter");
+  await expect(figure).toContainText("measured:");
 });
 
 test("links of the Recipes page still work", async ({ page }) => {
@@ -117,7 +172,7 @@ test("no match and wrong values say so and lead back", async ({ page }) => {
   await expect(rows(page)).toHaveCount(50);
   await page.goto("/benchmarks?v=1&gpu=h1000&d=bf16");
   await expect(page.getByText('Unknown GPU "h1000"')).toBeVisible();
-  await page.getByRole("button", { name: "Use h100" }).click();
+  await page.getByRole("button", { name: "Use H100" }).click();
   await expect(rows(page)).toHaveCount(50);
   await expect(page).toHaveURL("/benchmarks?v=1&gpu=h100&d=bf16");
 });
@@ -138,6 +193,10 @@ test("the table fits a window of 1440 pixels", async ({ page }) => {
   await page.goto("/benchmarks");
   await expect(rows(page)).toHaveCount(50);
   const table = page.getByRole("region", { name: "Runs", exact: true });
+  // The page scrolls, not a frame in it, and the headings stay in view.
+  expect(await table.evaluate((scroll) => scroll.scrollHeight - scroll.clientHeight)).toBe(0);
+  await rows(page).nth(40).scrollIntoViewIfNeeded();
+  expect((await page.getByRole("columnheader", { name: "Source" }).boundingBox()).y).toBeGreaterThanOrEqual(0);
   expect(await table.evaluate((scroll) => scroll.scrollWidth - scroll.clientWidth)).toBe(0);
 });
 
@@ -145,7 +204,8 @@ test("a phone gets a short page with the filters closed", async ({ page }) => {
   await page.setViewportSize({ width: 390, height: 844 });
   await page.goto("/benchmarks");
   await expect(rows(page)).toHaveCount(15);
-  await expect(page.locator(".facets")).not.toHaveAttribute("open");
+  // The lists of values are closed.
+  expect((await page.locator(".facets").boundingBox()).height).toBeLessThan(240);
   expect(await page.evaluate(() => document.documentElement.scrollHeight)).toBeLessThan(12_000);
 });
 

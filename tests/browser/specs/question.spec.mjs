@@ -24,6 +24,6 @@ test("another deadline is answered, and an invalid one keeps the answer", async 
   await page.keyboard.press("Enter");
   await expect(page.locator(".slot-problem")).toContainText("60d or 8w");
   await expect(verdict(page)).toHaveText(answer);
-  await page.getByRole("button", { name: "Use 60d" }).click();
+  await page.getByRole("button", { name: "Use 60 days" }).click();
   await expect(page.locator(".slot-problem")).toHaveCount(0);
 });

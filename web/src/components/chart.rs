@@ -41,7 +41,7 @@ impl Drawing {
 
 impl From<LineChart> for Drawing {
     fn from(chart: LineChart) -> Drawing {
-        Drawing::new(move |ink, _| lines(&chart, ink))
+        Drawing::new(move |ink, width| lines(&chart, ink, width))
     }
 }
 
@@ -74,7 +74,7 @@ pub(crate) enum BarKind {
 }
 
 /// Lines over GPU counts or over steps.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(crate) struct LineChart {
     lines: Vec<ChartLine>,
     /// A highlighted point, with its name.
@@ -94,6 +94,9 @@ pub(crate) struct LineChart {
     range: Option<(f64, f64)>,
     /// Whether the values are days, which are written by a rule of their own.
     has_days: bool,
+    /// Returns the names of the lines as annotations at their ends, which replace the legend where the chart is wide enough. A function,
+    /// so that only the programs that use it contain it.
+    labels: Option<fn(&LineChart) -> Vec<Value>>,
 }
 
 /// The quantity on the x axis.
@@ -116,7 +119,19 @@ impl LineChart {
     fn new(lines: Vec<ChartLine>, x: XAxis, y_title: &str) -> LineChart {
         let (y_title, y_log) = (y_title.to_string(), false);
         let (mark, markers, levels, window, range) = (None, Vec::new(), Vec::new(), None, None);
-        LineChart { lines, mark, markers, levels, window, x, y_title, y_log, range, has_days: false }
+        LineChart {
+            lines,
+            mark,
+            markers,
+            levels,
+            window,
+            x,
+            y_title,
+            y_log,
+            range,
+            has_days: false,
+            labels: None,
+        }
     }
 
     /// Writes the values under the pointer as days, if they are.
@@ -161,6 +176,11 @@ impl LineChart {
         y_title: &str,
     ) -> LineChart {
         LineChart { markers, levels, ..LineChart::new(lines, XAxis::Time, y_title) }
+    }
+
+    /// Writes the names of the lines at their ends, instead of a legend, where the chart is wide enough.
+    pub(crate) fn with_labels(self) -> LineChart {
+        LineChart { labels: Some(end_labels), ..self }
     }
 
     /// Adds a highlighted point with its name.
@@ -428,7 +448,10 @@ fn short_count(count: f64) -> String {
     if count >= 1024.0 { format!("{}k", count / 1024.0) } else { count.to_string() }
 }
 
-fn lines(chart: &LineChart, ink: &str) -> (Vec<Value>, Value) {
+/// The least width, in pixels, at which lines have room for their names.
+const LABELLED_WIDTH: f64 = 640.0;
+
+fn lines(chart: &LineChart, ink: &str, width: f64) -> (Vec<Value>, Value) {
     let hover = match chart.x {
         XAxis::Gpus if chart.has_days => "%{text} at %{x} GPUs",
         XAxis::Gpus => "%{y:,.4~g} at %{x} GPUs",
@@ -498,10 +521,61 @@ fn lines(chart: &LineChart, ink: &str) -> (Vec<Value>, Value) {
         }));
     }
     traces.extend(chart.levels.iter().enumerate().map(|(index, of)| level(of, index, &chart.lines, ink)));
+    let labels = chart.labels.filter(|_| width >= LABELLED_WIDTH);
     let layout = json!({
-        "xaxis": x, "yaxis": y, "hovermode": "closest", "margin": margin, "shapes": shapes, "showlegend": true,
+        "xaxis": x, "yaxis": y, "hovermode": "closest", "margin": margin, "shapes": shapes,
+        "showlegend": labels.is_none(), "annotations": labels.map_or(Vec::new(), |labels| labels(chart)),
     });
     (traces, layout)
+}
+
+/// Returns the names of the lines as annotations at their last points.
+fn end_labels(chart: &LineChart) -> Vec<Value> {
+    let scaled = |value: f64| if chart.y_log { log10(value) } else { value };
+    let ends = by_height(chart.lines.iter().filter_map(|line| {
+        // Their points are in order of the GPU count.
+        let (x, y) = *line.points.last()?;
+        Some((line, x, y))
+    }));
+    let values = || chart.lines.iter().flat_map(|line| &line.points).map(|point| scaled(point.1));
+    let least = values().fold(f64::MAX, f64::min);
+    let least = if chart.y_log { least } else { least.min(0.0) };
+    let heights: Vec<f64> = ends.iter().map(|end| scaled(end.2)).collect();
+    let shifts = label_shifts(&heights, (least, values().fold(f64::MIN, f64::max)));
+    let label = |((line, x, y), shift): (&(&ChartLine, f64, f64), i32)| {
+        json!({
+            "text": escaped(&line.name), "x": log10(*x), "y": scaled(*y), "xanchor": "left", "xshift": 8, "yshift": shift,
+            "showarrow": false, "font": { "color": COLOURS[line.group % COLOURS.len()], "size": 12 },
+        })
+    };
+    ends.iter().zip(shifts).map(label).collect()
+}
+
+#[expect(clippy::disallowed_methods, reason = "the place of a label, not a result")]
+pub(crate) fn log10(value: f64) -> f64 {
+    value.max(f64::MIN_POSITIVE).log10()
+}
+
+/// Returns the ends of lines, each with x and y, from the highest to the lowest. Sorting a few of them this way takes less code than
+/// `sort_by`.
+pub(crate) fn by_height<T>(ends: impl Iterator<Item = (T, f64, f64)>) -> Vec<(T, f64, f64)> {
+    let mut sorted: Vec<(T, f64, f64)> = Vec::new();
+    for end in ends {
+        let place = sorted.iter().position(|other| other.2 < end.2).unwrap_or(sorted.len());
+        sorted.insert(place, end);
+    }
+    sorted
+}
+
+/// The height of a label, and that of the axes, in pixels: about as they are drawn.
+const LABEL_HEIGHT: f64 = 18.0;
+const AXIS_HEIGHT: f64 = 340.0;
+
+/// Returns the pixels by which labels at descending heights are moved up, so that they don't overlap. `ends` are the ends of the axis.
+pub(crate) fn label_shifts(heights: &[f64], (bottom, top): (f64, f64)) -> Vec<i32> {
+    let pixels = |height: &f64| (top - height) / (top - bottom).max(0.1) * AXIS_HEIGHT;
+    let places: Vec<f64> = heights.iter().map(pixels).collect();
+    places.iter().zip(spread(&places)).map(|(place, spread)| (place - spread).round() as i32).collect()
 }
 
 /// Returns the trace of a level, from the first to the last x of the lines.
@@ -523,6 +597,28 @@ fn interval(level: &PlotLevel) -> Option<Value> {
         "type": "rect", "layer": "below", "xref": "paper", "x0": 0, "x1": 1, "y0": low, "y1": high,
         "fillcolor": "rgba(22,153,90,0.18)", "line": { "width": 0 },
     }))
+}
+
+/// Returns the places of labels that are [`LABEL_HEIGHT`] apart, as near as possible to the given ascending places: a group
+/// of labels that would overlap is spread around its middle.
+fn spread(places: &[f64]) -> Vec<f64> {
+    // Each group: the sum of the places that its first label should have, and the number of its labels.
+    let mut groups: Vec<(f64, usize)> = Vec::new();
+    for place in places {
+        groups.push((*place, 1));
+        while let [.., (upper, above), (lower, below)] = groups[..] {
+            let (first, second) = (upper / above as f64, lower / below as f64);
+            if first + LABEL_HEIGHT * above as f64 <= second {
+                break;
+            }
+            groups.truncate(groups.len() - 2);
+            groups.push((upper + lower - LABEL_HEIGHT * (above * below) as f64, above + below));
+        }
+    }
+    let of_group = |(sum, count): (f64, usize)| {
+        (0..count).map(move |index| sum / count as f64 + LABEL_HEIGHT * index as f64)
+    };
+    groups.into_iter().flat_map(of_group).collect()
 }
 
 /// The characters per line of the legend that fit on a narrow page.
@@ -779,6 +875,15 @@ mod tests {
         let texts: Vec<&Value> = data.iter().map(|trace| &trace["text"][0]).collect();
         assert_eq!(texts, [&json!("50.0"), &json!("")]);
         assert_eq!(data[0]["marker"]["color"], COLOURS[1]);
+    }
+
+    #[test]
+    fn labels_are_spread_around_their_middle() {
+        assert_eq!(spread(&[0.0, 100.0]), [0.0, 100.0]);
+        assert_eq!(spread(&[100.0, 100.0]), [91.0, 109.0]);
+        let many = spread(&[10.0, 11.0, 12.0, 13.0, 200.0]);
+        assert!(many.windows(2).all(|pair| pair[1] - pair[0] >= LABEL_HEIGHT - 1e-9), "{many:?}");
+        assert_eq!(many[4], 200.0);
     }
 
     #[test]

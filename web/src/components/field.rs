@@ -274,16 +274,22 @@ fn FieldNote(state: FieldState, help: &'static str) -> impl IntoView {
     }
 }
 
+/// Returns a value of a field as people say it. Pages that have the catalog provide it, so that the others need not load the catalog.
+#[derive(Clone, Copy)]
+pub(crate) struct ValueTitle(pub(crate) fn(Field, &str) -> String);
+
 /// A problem with buttons for the suggested values.
 #[component]
 pub(crate) fn ProblemText(problem: Problem, address: Address) -> impl IntoView {
     let allowed = problem.listed().map(|values| format!("Allowed: {}", values.join(", ")));
     let Problem { field, message, closest, suggestions, .. } = problem;
+    let title_of: Option<ValueTitle> = use_context();
     let buttons = closest.into_iter().chain(suggestions).map(|value| {
+        let title = title_of.map_or_else(|| value.clone(), |ValueTitle(title)| title(field, &value));
         let take = value.clone();
         view! {
             <button type="button" class="nearest" on:click=move |_| address.commit(field, take.clone())>
-                {format!("Use {value}")}
+                {format!("Use {title}")}
             </button>
         }
     });

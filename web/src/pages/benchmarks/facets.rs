@@ -1,57 +1,68 @@
-//! The facets: the values of each property with the number of runs, to select some.
+//! The facets: the values of each property with the number of runs, to select some. Lists of values are opened one at a time, so that the
+//! runs start near the top of the page.
 
-use super::Benchmarks;
+use super::{Benchmarks, PATH};
 use crate::address::Address;
+use leptos::ev::KeyboardEvent;
+use leptos::html::Button;
 use leptos::prelude::*;
-use trainplan_shared::benchmarks::{BenchmarkFacet, FacetCount};
+use leptos::wasm_bindgen::JsCast;
+use leptos::web_sys::{Element, EventTarget};
+use trainplan_shared::benchmarks::{BenchmarkFacet, BenchmarkFilter, FacetCount};
 use trainplan_shared::units::group_digits;
 
-/// The width in CSS pixels above which the facets are open from the start.
+/// The width in CSS pixels above which tables have many columns.
 const WIDE: f64 = 720.0;
-
-/// The facets, column by column: short lists share one.
-const COLUMNS: [&[BenchmarkFacet]; 7] = [
-    &[BenchmarkFacet::Kind, BenchmarkFacet::Measured],
-    &[BenchmarkFacet::Model],
-    &[BenchmarkFacet::Gpu],
-    &[BenchmarkFacet::Gpus],
-    &[BenchmarkFacet::Precision, BenchmarkFacet::Series],
-    &[BenchmarkFacet::Source],
-    &[BenchmarkFacet::Release],
-];
 
 /// Returns whether the window is wide enough for tables with many columns.
 pub(super) fn is_wide() -> bool {
     window().inner_width().ok().and_then(|width| width.as_f64()).is_none_or(|width| width > WIDE)
 }
 
-/// All facets. On a phone they are behind a button.
+/// All facets, each a button that opens its values, and the selected values.
 #[component]
 pub(super) fn Facets() -> impl IntoView {
     let state = Benchmarks::of_page();
-    let selected = move || {
-        let count =
-            state.filter.with(|filter| BenchmarkFacet::ALL.map(|facet| filter.count_of(facet)).iter().sum());
-        match count {
-            0_usize => "Filters".to_string(),
-            count => format!("Filters ({count} selected)"),
+    let open = RwSignal::new(None::<BenchmarkFacet>);
+    // A list closes when the pointer or the focus goes elsewhere.
+    let leave = move |target: Option<EventTarget>| {
+        let element = target.and_then(|target| target.dyn_into::<Element>().ok());
+        let stays = element.is_some_and(|element| element.closest(".facet").ok().flatten().is_some());
+        if !stays && open.get_untracked().is_some() {
+            open.set(None);
+        }
+    };
+    let clicks = window_event_listener(leptos::ev::click, move |event| leave(event.target()));
+    let focus = window_event_listener(leptos::ev::focusin, move |event| leave(event.target()));
+    on_cleanup(move || {
+        clicks.remove();
+        focus.remove();
+    });
+    let selection = move || state.filter.with(BenchmarkFilter::selection);
+    let chip = move |(facet, value, title): (BenchmarkFacet, String, String)| {
+        let name = format!("Remove the filter {}: {title}", facet.title());
+        view! {
+            <button type="button" class="chip removable" aria-label=name on:click=move |_| toggle(state, facet, &value)>
+                {title} <span aria-hidden="true">" ×"</span>
+            </button>
         }
     };
     view! {
-        <details class="facets" open=is_wide()>
-            <summary>{selected}</summary>
-            <div role="group" aria-label="Filters">
-                {COLUMNS.into_iter().map(|facets| view! {
-                    <div class="facet-column">{facets.iter().map(|facet| view! { <FacetBox facet=*facet /> }).collect_view()}</div>
-                }).collect_view()}
-            </div>
-        </details>
+        <div class="facets" role="group" aria-label="Filters">
+            {BenchmarkFacet::ALL.map(|facet| view! { <FacetBox facet open /> }).collect_view()}
+        </div>
+        <div class="chips" aria-label="Selected filters" role="group">
+            {move || selection().into_iter().map(chip).collect_view()}
+            {move || state.filter.with(|filter| !filter.is_empty()).then(|| view! {
+                <a href=PATH class="link">"Clear filters"</a>
+            })}
+        </div>
     }
 }
 
-/// One facet.
+/// A facet: its button, and the list of its values.
 #[component]
-fn FacetBox(facet: BenchmarkFacet) -> impl IntoView {
+fn FacetBox(facet: BenchmarkFacet, open: RwSignal<Option<BenchmarkFacet>>) -> impl IntoView {
     let state = Benchmarks::of_page();
     let counts =
         Memo::new(move |_| state.rows.with(|rows| state.filter.with(|filter| filter.counts(rows, facet))));
@@ -64,35 +75,77 @@ fn FacetBox(facet: BenchmarkFacet) -> impl IntoView {
     let of = move |value: &str| -> Option<FacetCount> {
         counts.with(|counts| counts.iter().find(|count| count.value == value).cloned())
     };
-    let title_id = format!("facet-{}", facet.id());
-    let label_id = title_id.clone();
+    let is_none = |count: &FacetCount| count.count == 0 && !count.is_selected;
+    // Values that the other facets leave without runs.
+    let without =
+        Memo::new(move |_| counts.with(|counts| counts.iter().filter(|count| is_none(count)).count()));
+    let shows_all = RwSignal::new(false);
+    let is_open = move || open.get() == Some(facet);
+    let (button_id, list_id) = (format!("facet-{}", facet.id()), format!("facet-{}-list", facet.id()));
+    let controls = list_id.clone();
+    let button = NodeRef::<Button>::new();
+    let key = move |event: KeyboardEvent| {
+        if event.key() == "Escape" && is_open() {
+            open.set(None);
+            if let Some(button) = button.get_untracked() {
+                // It fails only for elements that are gone.
+                let _ = button.focus();
+            }
+        }
+    };
+    let label = move || match state.filter.with(|filter| filter.count_of(facet)) {
+        0 => facet.title().to_string(),
+        count => format!("{} ({count})", facet.title()),
+    };
     view! {
-        <fieldset class="facet" data-facet=facet.id() aria-labelledby=label_id>
-            <h2 id=title_id>{facet.title()}</h2>
-            <ul tabindex="0" aria-label=facet.title()>
-                <For each=move || values.get() key=|(value, _)| value.clone() let((value, title))>
-                    {
-                        let (of_box, of_count, of_row) = (value.clone(), value.clone(), value.clone());
-                        view! {
-                            <li class:none=move || of(&of_row).is_none_or(|count| count.count == 0 && !count.is_selected)>
-                                <label>
-                                    <input
-                                        type="checkbox"
-                                        prop:checked=move || of(&of_box).is_some_and(|count| count.is_selected)
-                                        on:change={
-                                            let value = value.clone();
-                                            move |_| toggle(state, facet, &value)
-                                        }
-                                    />
-                                    <span>{title}</span>
-                                    <small>{move || group_digits(of(&of_count).map_or(0, |count| count.count) as f64)}</small>
-                                </label>
-                            </li>
+        <div class="facet" data-facet=facet.id() on:keydown=key>
+            <button
+                type="button"
+                class="action"
+                id=button_id
+                node_ref=button
+                aria-expanded=move || is_open().to_string()
+                aria-controls=controls
+                on:click=move |_| open.update(|open| *open = Some(facet).filter(|_| *open != Some(facet)))
+            >{label}</button>
+            <fieldset id=list_id hidden=move || !is_open() aria-label=facet.title()>
+                <ul>
+                    <For each=move || values.get() key=|(value, _)| value.clone() let((value, title))>
+                        {
+                            let (of_box, of_count, of_row) = (value.clone(), value.clone(), value.clone());
+                            let is_none = Memo::new(move |_| of(&of_row).is_none_or(|count| is_none(&count)));
+                            view! {
+                                <li class:none=is_none hidden=move || is_none.get() && !shows_all.get()>
+                                    <label>
+                                        <input
+                                            type="checkbox"
+                                            prop:checked=move || of(&of_box).is_some_and(|count| count.is_selected)
+                                            on:change={
+                                                let value = value.clone();
+                                                move |_| toggle(state, facet, &value)
+                                            }
+                                        />
+                                        <span>{title}</span>
+                                        <small>{move || group_digits(of(&of_count).map_or(0, |count| count.count) as f64)}</small>
+                                    </label>
+                                </li>
+                            }
                         }
-                    }
-                </For>
-            </ul>
-        </fieldset>
+                    </For>
+                </ul>
+                <button
+                    type="button"
+                    class="link"
+                    hidden=move || without.get() == 0
+                    on:click=move |_| shows_all.update(|all| *all = !*all)
+                >
+                    {move || match shows_all.get() {
+                        true => "Hide values without runs".to_string(),
+                        false => format!("Show {} more without runs", without.get()),
+                    }}
+                </button>
+            </fieldset>
+        </div>
     }
 }
 
@@ -103,17 +156,5 @@ fn toggle(state: Benchmarks, facet: BenchmarkFacet, value: &str) {
     match facet.field() {
         Some(field) => address.set(field, text),
         None => address.set_own(facet.id(), text),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_facet_is_in_one_column() {
-        let mut shown: Vec<BenchmarkFacet> = COLUMNS.concat();
-        shown.sort_unstable();
-        assert_eq!(shown, BenchmarkFacet::ALL);
     }
 }

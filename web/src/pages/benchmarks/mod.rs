@@ -7,7 +7,8 @@ mod table;
 
 use crate::address::{Address, name_page};
 use crate::components::copy::as_file;
-use crate::components::field::{AddressProblems, ProblemText};
+use crate::components::field::{AddressProblems, ProblemText, ValueTitle};
+use crate::pages::plan::question::value_title;
 use chart::Scatter;
 use facets::Facets;
 use leptos::prelude::*;
@@ -71,6 +72,7 @@ impl Benchmarks {
 #[component]
 pub(crate) fn BenchmarksPage() -> impl IntoView {
     let address = Address::provide_single(PATH, KEYS);
+    provide_context(ValueTitle(value_title));
     name_page(|| "Benchmarks".into());
     let rows = RwSignal::new(Arc::new(Vec::<Benchmark>::new()));
     let failure = RwSignal::new(None::<String>);
@@ -174,9 +176,6 @@ fn CountLine() -> impl IntoView {
                     group_digits((shown() - measured.get()) as f64),
                 )}
             </p>
-            <Show when=move || state.filter.with(|filter| !filter.is_empty())>
-                <a href=PATH class="action">"Clear filters"</a>
-            </Show>
             <button type="button" class="action" on:click=save>"Download CSV"</button>
         </div>
     }

@@ -67,6 +67,9 @@ fn chart(measured: &[ScalingSeries], quantity: Quantity) -> LineChart {
             is_level: false,
         }
     });
-    LineChart::over_gpus(lines.collect(), quantity.axis(), quantity.spans_decades())
+    // The models differ in size by orders of magnitude, so that only an MFU and a linear axis go together.
+    let is_mfu = matches!(quantity, Quantity::MfuFull | Quantity::MfuRecipe);
+    LineChart::over_gpus(lines.collect(), quantity.axis(), !is_mfu)
         .of_days(quantity == Quantity::Days)
+        .with_labels()
 }

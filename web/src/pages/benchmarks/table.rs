@@ -2,7 +2,8 @@
 
 use super::Benchmarks;
 use super::facets::is_wide;
-use crate::address::href;
+use crate::address::query;
+use crate::pages::plan::state::{MEASURED_KEY, MeasuredStep};
 use leptos::prelude::*;
 use std::cmp::Ordering;
 use trainplan_shared::benchmarks::{Benchmark, PlanObstacle};
@@ -19,19 +20,34 @@ pub(super) struct Sort {
     descending: bool,
 }
 
-/// Best MFU first: it compares models of all sizes, where tokens per second would list the smallest models first.
+/// The newest first: every other column would put runs first that can't be compared, such as the smallest models, or the MFU of NVFP4
+/// against the peak of BF16.
 impl Default for Sort {
     fn default() -> Sort {
-        Sort { column: BenchmarkColumn::Mfu, descending: true }
+        Sort::best_first(BenchmarkColumn::Release)
     }
 }
 
 impl Sort {
+    /// Returns the order that puts the best values of a column first, or the newest runs.
+    fn best_first(column: BenchmarkColumn) -> Sort {
+        let descending = matches!(
+            column,
+            BenchmarkColumn::TokensPerGpu
+                | BenchmarkColumn::Mfu
+                | BenchmarkColumn::Tokens
+                | BenchmarkColumn::Release
+        );
+        Sort { column, descending }
+    }
+
+    /// Proxies come last: with a few of the model's layers, they are faster than any run of the model.
     pub(super) fn order(self, a: &Benchmark, b: &Benchmark) -> Ordering {
-        match (self.column.sort_value(a), self.column.sort_value(b)) {
+        let by_value = match (self.column.sort_value(a), self.column.sort_value(b)) {
             (Some(a), Some(b)) => a.order(&b, self.descending),
             _ => Ordering::Equal,
-        }
+        };
+        a.is_proxy().cmp(&b.is_proxy()).then(by_value)
     }
 
     fn id(self) -> String {
@@ -73,6 +89,13 @@ pub(super) fn BenchmarkTable() -> impl IntoView {
     let more = move || all().saturating_sub(count.get());
     view! {
         <section aria-label="Table of runs" class="runs">
+            <p class="basis">
+                "MFU counts model FLOPs with full attention in every run and divides by the GPU’s BF16 peak whatever the precision, so that "
+                "precisions compare: runs in FP8 and NVFP4 can exceed 100 %. “Printed” is the MFU of the recipe’s document. "
+                "Dollars are at the price of a reserved GPU, or of the cheapest form with a known price. "
+                "Prediction error is predicted over measured step time, with every run of the same mapping held out; "
+                "a dash means that no prediction was judged on the run. Proxies, which have fewer layers than their model, come last."
+            </p>
             <div class="scroll" tabindex="0" role="region" aria-label="Runs">
                 <table class="matrix cards">
                     <thead>
@@ -96,13 +119,6 @@ pub(super) fn BenchmarkTable() -> impl IntoView {
                     <small>{move || format!("{} of {} shown", count.get(), group_digits(all() as f64))}</small>
                 </p>
             </Show>
-            <p class="basis">
-                "MFU counts model FLOPs with full attention in every run and divides by the GPU’s BF16 peak whatever the "
-                "precision, so runs in FP8 and NVFP4 compare with BF16; “printed” is the MFU of the recipe’s document. "
-                "Dollars are at the price of a reserved GPU, or of the cheapest form with a known price. "
-                "Prediction error is predicted over measured step time, with every run of the same mapping held out. "
-                "A dash means that no prediction was judged on the run."
-            </p>
         </section>
     }
 }
@@ -115,7 +131,7 @@ fn heading(column: BenchmarkColumn) -> Option<AnyView> {
     })
 }
 
-/// The heading of a column: a press sorts by it, another one reverses the order.
+/// The heading of a column: a press sorts by it, the best first; another one reverses the order.
 #[component]
 fn Sortable(column: BenchmarkColumn, title: &'static str, is_number: bool) -> impl IntoView {
     let state = Benchmarks::of_page();
@@ -130,8 +146,11 @@ fn Sortable(column: BenchmarkColumn, title: &'static str, is_number: bool) -> im
         Some(true) => "descending",
     };
     let press = move |_| {
-        let descending = current() == Some(false);
-        state.address.set(Field::Sort, Sort { column, descending }.id());
+        let sort = match current() {
+            None => Sort::best_first(column),
+            Some(descending) => Sort { column, descending: !descending },
+        };
+        state.address.set(Field::Sort, sort.id());
     };
     let arrow = move || match current() {
         None => "",
@@ -203,7 +222,15 @@ pub(super) fn plan_link(row: &Benchmark) -> AnyView {
                 row.recipe.map_or_else(|| row.title(), |recipe| Catalog::embedded().title(&recipe.id));
             let name = format!("Plan {title}");
             let hint = row.is_approximate.then_some("Opens without settings that Plan has no field for.");
-            view! { <a href=href("/", &spec) rel="external" class="action" aria-label=name title=hint>"Plan"</a> }
+            let measured = match (row.step_time_s, row.recipe) {
+                // Plan knows what was published of a recipe.
+                (Some(step_time_s), None) => {
+                    MeasuredStep { step_time_s, source: row.source_title() }.text(&spec)
+                }
+                _ => String::new(),
+            };
+            let link = format!("/?{}", query(&spec, &[(MEASURED_KEY, measured)]));
+            view! { <a href=link rel="external" class="action" aria-label=name title=hint>"Plan"</a> }
                 .into_any()
         }
         None => {
@@ -219,6 +246,19 @@ pub(super) fn plan_link(row: &Benchmark) -> AnyView {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use trainplan_shared::benchmarks::parse;
+
+    #[test]
+    fn the_best_comes_first_and_proxies_last() {
+        assert_eq!(Sort::best_first(BenchmarkColumn::TokensPerGpu).id(), "-tokens-per-gpu");
+        assert_eq!(Sort::best_first(BenchmarkColumn::StepTime).id(), "step-time");
+        let rows = parse(include_str!("../../../../shared/data/benchmarks.csv")).expect("the file");
+        let proxy = rows.iter().find(|row| row.is_proxy()).expect("a proxy");
+        let newest = Sort::default();
+        for row in rows.iter().filter(|row| !row.is_proxy()) {
+            assert_eq!(newest.order(row, proxy), Ordering::Less, "{}", row.id);
+        }
+    }
 
     #[test]
     fn an_order_reads_back_from_a_link() {

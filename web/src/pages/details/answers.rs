@@ -12,6 +12,7 @@ use crate::message::WholeRun;
 use crate::message::search::Spread;
 use crate::pages::plan::handover::{self, PlanFigures};
 use crate::pages::plan::question::{has_scenario, with_plan};
+use crate::pages::plan::state::MeasuredStep;
 use crate::pages::plan::verdict::{cost_texts, energy_range};
 use leptos::prelude::*;
 use trainplan_shared::catalog::{Catalog, Reference, ReferenceClass};
@@ -58,7 +59,17 @@ pub(super) fn Answers() -> impl IntoView {
             </header>
             <p class="basis">{move || {
                 let (lead, sentence) = basis(plan);
-                view! { <strong>{lead}</strong> " " {sentence} }
+                let is_predicted = plan.step.with(|step| {
+                    let is_predicted = |step: &PlannedStep| matches!(step.source, StepTimeSource::Predicted { .. });
+                    step.as_ref().is_some_and(|step| is_predicted(step) && !step.is_stale)
+                });
+                match plan.measured().filter(|_| is_predicted) {
+                    Some(MeasuredStep { step_time_s, source }) => view! {
+                        <strong>{format!("Measured: {}\u{a0}s per step.", readable(step_time_s))}</strong>
+                        {format!(" {source}. The figures below are predicted. {sentence}")}
+                    }.into_any(),
+                    None => view! { <strong>{lead}</strong> " " {sentence} }.into_any(),
+                }
             }}</p>
             <Show when=has_problems>
                 <div class="notice wrong" role="alert">
@@ -244,7 +255,12 @@ fn Figures() -> impl IntoView {
                     })}
                 </dd>
             </div>
-            <div class="figure"><dt>"Step time"</dt><dd data-figure="step-time">{figure(step_time)}</dd></div>
+            <div class="figure"><dt>"Step time"</dt><dd data-figure="step-time">
+                {figure(step_time)}
+                {move || plan.measured().map(|measured| view! {
+                    " " <small>{format!("measured: {}\u{a0}s", readable(measured.step_time_s))}</small>
+                })}
+            </dd></div>
             <div class="figure">
                 <dt>"Tokens per second"</dt>
                 <dd data-figure="tokens-per-s">{figure(|step| group_three_digits(step.metrics.tokens_per_s))}</dd>

@@ -73,10 +73,10 @@ pub(super) fn Changes() -> impl IntoView {
             }}</legend>
             <p><small>{grey} " Type to override."</small></p>
             <ChangeChips />
-            <own::ModelChoice />
-            <own::ConfigImport />
-            <own::GpuChoice />
-            <own::CustomGpu />
+            <div class="halves">
+                <div><own::ModelChoice /> <own::ConfigImport /></div>
+                <div><own::GpuChoice /> <own::CustomGpu /></div>
+            </div>
             <div class="grid">
                 <TextField field=Field::Gpus default=number(Field::Gpus, |recipe| recipe.id.gpus) />
                 <ChoiceField field=Field::Dtype options=dtypes default=dtype />

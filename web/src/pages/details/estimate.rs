@@ -8,7 +8,7 @@ use crate::components::chart::{BarChart, BarKind, Chart};
 use crate::components::numbers::{Numbers, Table};
 use crate::message::{Bars, EvidenceRun, FieldChange, Prediction, Remedy, Warning};
 use leptos::prelude::*;
-use trainplan_shared::estimate::MemoryVerdict;
+use trainplan_shared::estimate::{Closeness, MemoryVerdict};
 use trainplan_shared::field::Field;
 use trainplan_shared::metrics::Metrics;
 use trainplan_shared::planning::StepTime;
@@ -53,7 +53,13 @@ pub(super) fn TimePanel() -> impl IntoView {
         <EstimateFrame title="Time">
             <div class="charts">
                 <div class="panel"><Numbers table=Signal::derive(move || comparison(plan)) /></div>
-                <BarsPanel title="Where the time goes" chart=Signal::derive(move || time(latest(plan))) />
+                <div class="panel">
+                    <BarsPanel title="Where the time goes" chart=Signal::derive(move || time(latest(plan))) />
+                    <p class="basis"><small>
+                        "“Slowest GPU” is the wait for the slowest of all GPUs: equal GPUs differ a little in speed, and each step ends "
+                        "when the last one is done. The share grows with every doubling of the GPU count and is fitted to measured runs."
+                    </small></p>
+                </div>
             </div>
         </EstimateFrame>
     }
@@ -247,8 +253,8 @@ fn held_out(errors: Option<(f64, f64)>) -> String {
     if low == high { low } else { format!("{low} to {high}") }
 }
 
-/// Returns the predicted figures with their intervals, beside the published ones, else those of a typed step
-/// time.
+/// Returns the predicted figures with their intervals, beside the published ones, else those of a typed step time, else those of the
+/// measured run that was opened.
 fn comparison(plan: Plan) -> Table {
     plan.scenario.with(|scenario| {
         let Ok(scenario) = scenario else { return Table::default() };
@@ -262,9 +268,15 @@ fn comparison(plan: Plan) -> Table {
             let step = step.as_ref().filter(|step| step.source == StepTimeSource::Typed)?;
             Some(Beside { name: "Yours", step_time_s: step.metrics.step_time_s, held_out: None })
         });
+        let measured = plan.measured().map(|measured| {
+            let own = latest.evidence.iter().find(|run| run.closeness == Closeness::Same);
+            let held_out = own.and_then(|run| run.held_out).filter(|(low, high)| low == high);
+            let held_out = held_out.map(|(error, _)| error);
+            Beside { name: "Measured", step_time_s: measured.step_time_s, held_out }
+        });
         plan.spec.with(|spec| {
             let metrics = |step_time_s| spec.metrics_at(scenario, StepTime::Seconds(step_time_s)).ok();
-            comparison_table(&latest, published.or(typed), metrics, &plan.mfu_label())
+            comparison_table(&latest, published.or(typed).or(measured), metrics, &plan.mfu_label())
         })
     })
 }

@@ -24,7 +24,7 @@ use crate::components::field::Problems;
 use crate::components::theme::Theme;
 use crate::pages::plan::handover;
 use crate::pages::plan::question;
-use crate::pages::plan::state::{PlanState, nearest_recipe};
+use crate::pages::plan::state::{MEASURED_KEY, MeasuredStep, PlanState, nearest_recipe};
 use calculator::Calculator;
 use leptos::html::Details;
 use leptos::prelude::*;
@@ -154,6 +154,12 @@ impl Plan {
         own::take_drops(plan);
         locks::provide(plan);
         plan
+    }
+
+    /// Returns the measured step time of the benchmark that was opened, as long as the plan is the measured one.
+    fn measured(self) -> Option<MeasuredStep> {
+        let text = self.address.own(MEASURED_KEY);
+        if text.is_empty() { None } else { self.address.with_spec(|spec| MeasuredStep::read(&text, spec)) }
     }
 
     /// Returns the label of an MFU, with its FLOPs convention and the peak that it divides by.

@@ -22,8 +22,11 @@ use trainplan_shared::units::{
 #[component]
 pub(super) fn Scaling() -> impl IntoView {
     let plan = Plan::of_page();
+    // Per GPU, so that lines that grow alike don't hide each other.
     let quantity = Memo::new(move |_| {
-        plan.spec.with(|spec| spec.parse(Field::Quantity).ok().flatten()).unwrap_or(Quantity::TokensPerS)
+        plan.spec
+            .with(|spec| spec.parse(Field::Quantity).ok().flatten())
+            .unwrap_or(Quantity::TokensPerSPerGpu)
     });
     let tokens = Memo::new(move |_| plan.spec.with(|spec| spec.tokens().ok()));
     let published = Memo::new(move |_| {

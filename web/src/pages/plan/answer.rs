@@ -13,7 +13,7 @@ use leptos::prelude::*;
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
 use trainplan_shared::search::{CHOSEN_FIELDS, Lock, Locks};
-use trainplan_shared::units::rounded_count;
+use trainplan_shared::units::{group_digits, rounded_count};
 
 /// The verdict and the cards.
 #[component]
@@ -28,6 +28,11 @@ pub(super) fn Answer() -> impl IntoView {
         can_undo()
     };
     let is_empty = move || shown.with(|headline| headline.lead.is_empty());
+    // A headline that nothing depends on keeps no room for more.
+    let is_brief = move || {
+        let has_rest = shown.with(|headline| headline.lead.is_empty() || !headline.rest.is_empty());
+        !has_rest && !is_busy() && !has_problems()
+    };
     let is_other = Memo::new(move |_| shown.with(|headline| headline.is_other));
     let names = Memo::new(move |_| findings.with(|findings| findings.offers.len()));
     let skeletons = move || if names.get() == 0 && !has_problems() { 2 } else { 0 };
@@ -45,12 +50,15 @@ pub(super) fn Answer() -> impl IntoView {
                 (false, false) => format!("Searched {batch} tokens per step"),
                 (false, true) => format!("Searched {batch} tokens per step, assumed"),
             };
+            let sequences = findings.own_sequences().map_or(String::new(), |tokens| {
+                format!(" · sequences of {} tokens, assumed from the imported model", group_digits(tokens.into()))
+            });
             let software = asked.offers.first().map_or(String::new(), |gpu| format!(" · {}", gpu.software));
             let longest = asked.longest_days.map_or(String::new(), |days| {
                 format!(" · plans of at most {} only: choose a time to change that", limit_text(days))
             });
             Some(format!(
-                "{batch}{software}{longest} · failures, restarts and spare nodes included · ranges hold 80 % · energy of the \
+                "{batch}{sequences}{software}{longest} · failures, restarts and spare nodes included · ranges hold 80 % · energy of the \
                  whole site, with cooling and network"
             ))
         })
@@ -74,7 +82,23 @@ pub(super) fn Answer() -> impl IntoView {
     };
     view! {
         <section class="answer" class:stale=move || plan.is_outdated() aria-labelledby="verdict" aria-busy=move || is_busy().to_string()>
-            <div class="verdict-line">
+            <div class="verdict-line" class:brief=is_brief>
+                // Below the bar, where most changes are made.
+                <div class="verdict-tools">
+                    <Show when=move || has_changed()>
+                        <button type="button" class="action" title="Ctrl Z" on:click=move |_| undo()>
+                            <span aria-hidden="true">"↶ "</span> "Undo"
+                        </button>
+                    </Show>
+                    <button
+                        type="button"
+                        class="action commands"
+                        title="Commands: ? or Ctrl K"
+                        aria-haspopup="dialog"
+                        aria-keyshortcuts="? Control+K"
+                        on:click=move |_| plan.asks_palette.set(true)
+                    >"Commands " <kbd>"?"</kbd></button>
+                </div>
                 <h1 id="verdict" aria-live="polite">
                     {move || match (plan.search.is_broken(), is_empty()) {
                         (true, _) => "The search failed to start. Reload the page.".to_string(),
@@ -104,9 +128,6 @@ pub(super) fn Answer() -> impl IntoView {
                 <small>{assumptions}</small>
                 <div class="verdict-actions">
                     <Samples />
-                    <Show when=move || has_changed()>
-                        <button type="button" class="link" title="Ctrl Z" on:click=move |_| undo()>"Undo"</button>
-                    </Show>
                     <PrintButton />
                 </div>
             </div>

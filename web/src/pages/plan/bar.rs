@@ -2,7 +2,7 @@
 
 use super::Planner;
 use super::import::ImportInput;
-use super::question::{FIRST_DEADLINE, FIRST_MODEL, FIRST_TOKENS, GoalKind};
+use super::question::{FIRST_DEADLINE, FIRST_MODEL, FIRST_TOKENS, GoalKind, days_text, value_title};
 use super::verdict::money;
 use crate::components::combobox::{Choice, Combobox, LastEntry};
 use crate::components::field::ProblemText;
@@ -83,16 +83,6 @@ pub(super) fn summary(question: &Spec) -> String {
         GoalKind::DeadlineAndBudget => format!("by {}{often}, for ${budget}", days_text(days)),
     };
     format!("{model} · {} · {} · {goal}", question.raw(Field::Tokens), types.join(", "))
-}
-
-/// Returns a time for people: `60d` as `60 days`.
-fn days_text(value: &str) -> String {
-    match (value.strip_suffix('d'), value.strip_suffix('w')) {
-        (Some("1"), _) => "1 day".to_string(),
-        (Some(days), _) => format!("{days} days"),
-        (_, Some(weeks)) => format!("{weeks} weeks"),
-        _ => format!("{value} days"),
-    }
 }
 
 /// Returns the name of a GPU type; its text if it is unknown.
@@ -367,14 +357,20 @@ fn SlotProblem(field: Field) -> impl IntoView {
     view! {
         {move || plan.problem(field).map(|problem| view! {
             <span class="slot-problem" role="alert">
-                {usual(&problem).map(|value| {
-                    let set = value.to_string();
-                    let title = if value.is_empty() { "Clear it".to_string() } else { format!("Use {value}") };
-                    view! {
-                        <button type="button" class="nearest" on:click=move |_| plan.address.commit(field, set.clone())>{title}</button>
-                    }
-                })}
-                <ProblemText problem address=plan.address />
+                {
+                    let usual = usual(&problem).map(|value| {
+                        let set = value.to_string();
+                        let title = match value {
+                            "" => "Clear it".to_string(),
+                            value => format!("Use {}", value_title(field, value)),
+                        };
+                        view! {
+                            <button type="button" class="nearest" on:click=move |_| plan.address.commit(field, set.clone())>{title}</button>
+                        }
+                    });
+                    // What is wrong comes first, then what to do.
+                    view! { <ProblemText problem address=plan.address /> {usual} }
+                }
             </span>
         })}
     }

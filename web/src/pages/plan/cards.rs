@@ -2,18 +2,22 @@
 
 use super::Planner;
 use super::findings::{Findings, OfferFindings};
+use super::locks;
+use super::question::value_title;
 use super::saved::SaveButton;
 use super::trust::{TrustMark, TrustText, trust_text};
-use super::verdict::{self, cost_texts, energy_range, limit_text, money, price_text, unbroken};
+use super::verdict::{
+    self, cost_text, cost_texts, energy_range, is_within, limit_text, money, price_text, unbroken,
+};
 use crate::components::gpu_mark::{GpuMark, GpuSign};
 use crate::message::search::{AskedGoal, FoundChange, FoundPlan, FoundUnmet, Spread, Trust};
 use leptos::prelude::*;
 use trainplan_shared::benchmarks::BestMeasured;
 use trainplan_shared::estimate::{Interval, MemoryVerdict};
 use trainplan_shared::field::Field;
-use trainplan_shared::question::{chance_text, in_time_of_ten};
+use trainplan_shared::question::{Chance, chance_text, in_time_of_ten};
 use trainplan_shared::units::{
-    group_digits, group_three_digits, percent, readable_days, readable_range, rounded_count,
+    group_digits, group_three_digits, parse_count, percent, readable_days, readable_range, rounded_count,
 };
 /// How many times the tokens are worth a word that the budget is enough for.
 const WORTH_MORE_TOKENS: f64 = 1.1;
@@ -101,7 +105,9 @@ fn card(
     known: CardRows,
     (goal, currency, longest): (AskedGoal, &str, f64),
 ) -> AnyView {
-    let chance = plan.search.findings.with_untracked(|findings| findings.asked.as_ref()?.chance);
+    let (chance, budget) = plan.search.findings.with_untracked(|findings| {
+        (findings.asked.as_ref().and_then(|asked| asked.chance), findings.budget())
+    });
     let (name, mark) = (offer.gpu.name.clone(), GpuMark::of(&offer.gpu.id));
     let price = price_text(&offer.gpu, currency);
     let head = |trust: Option<Trust>| {
@@ -137,17 +143,11 @@ fn card(
     });
     let other = answer.with_other_chance.clone().filter(|other| other.gpus != found.gpus);
     let other = other.zip(chance).map(|(other, chance)| {
-        let count = group_digits(other.gpus.into());
         let cost = other.cost.map_or(String::new(), |cost| format!(", for {}", cost_texts(cost, currency).0));
         let days = readable_days(other.days.mid);
-        let says = format!(" are in time {}: {days} days{cost}", chance.other().title());
-        let show = move |_| plan.state.choose(&other.query);
-        view! {
-            <p class="other-chance">
-                <button type="button" class="link" on:click=show>{format!("{count} GPUs")}</button>
-                {says}
-            </p>
-        }
+        let over = if is_within(&other, budget) { "" } else { ", over the budget" };
+        let says = format!(" are in time {}: {days} days{cost}{over}", chance.other().title());
+        view! { <p class="other-chance">{count_button(plan, &other)} {says}</p> }
     });
     let take = {
         let query = found.query.clone();
@@ -159,7 +159,7 @@ fn card(
         .findings
         .with_untracked(|findings| (findings.as_measured_days(offer), findings.best_measured(offer)));
     let measured = known.measured.then(|| fastest_measured(measured, offer, found));
-    let faster = (answer.unmet.is_none()).then(|| faster_for_little(offer, found)).flatten();
+    let faster = (answer.unmet.is_none()).then(|| faster_for_little(offer, found, budget)).flatten();
     let more_tokens = plan.search.findings.with_untracked(|findings| more_tokens(findings, found, currency));
     let more_tokens =
         more_tokens.filter(|_| answer.unmet.is_none()).map(|text| view! { <p class="faster">{text}</p> });
@@ -167,15 +167,9 @@ fn card(
     let faster = faster
         .filter(|faster| answer.with_other_chance.as_ref().is_none_or(|other| other.gpus != faster.gpus));
     let faster = faster.cloned().map(|faster| {
-        let (query, days) = (faster.query.clone(), readable_days(faster.days.mid));
+        let days = readable_days(faster.days.mid);
         let cost = faster.cost.map_or(String::new(), |cost| format!(", for {}", cost_texts(cost, currency).0));
-        let show = move |_| plan.state.choose(&query);
-        view! {
-            <p class="faster">
-                <button type="button" class="link" on:click=show>{format!("{} GPUs", group_digits(faster.gpus.into()))}</button>
-                {format!(" finish in {days} days{cost}")}
-            </p>
-        }
+        view! { <p class="faster">{count_button(plan, &faster)} {format!(" finish in {days} days{cost}")}</p> }
     });
     // Its place is kept until it is known.
     let in_bf16 = known.in_bf16.then(|| {
@@ -187,16 +181,12 @@ fn card(
             (true, AskedGoal::Open) => "doesn’t fit",
         };
         let bf16 = offer.in_bf16.clone().flatten().map(|bf16| {
-            let FoundPlan { query, gpus, days, cost, .. } = *bf16;
-            let show = move |_| plan.state.choose(&query);
-            let cost = cost.map_or(String::new(), |cost| format!(", {}", cost_texts(cost, currency).0));
-            view! {
-                <button type="button" class="link" on:click=show>{format!("{} GPUs", group_digits(gpus.into()))}</button>
-                " " <small>{format!("{} days{cost}", readable_days(days.mid))}</small>
-            }
+            let cost = bf16.cost.map_or(String::new(), |cost| format!(", {}", cost_texts(cost, currency).0));
+            (count_button(plan, &bf16), format!("{} days{cost}", readable_days(bf16.days.mid)))
         });
         let is_missing = bf16.is_none().then_some(missing);
-        view! { <div><dt>"In BF16"</dt><dd>{bf16}{is_missing}</dd></div> }
+        let (button, note) = bf16.unzip();
+        card_row("In BF16", view! { {button}{is_missing} }, note.unwrap_or_default(), None)
     });
     let (cost, cost_range) =
         found.cost.map_or(("–".to_string(), String::new()), |cost| cost_texts(cost, currency));
@@ -219,37 +209,63 @@ fn card(
             Some(view! { <p class="other-shown">{text}</p> })
         }
     };
+    let [days, spare, per_gpu, mfu, batch] = [
+        format!("{} days", readable_days(found.days.mid)),
+        format!("{} GPUs", group_digits(found.paid_gpus.into())),
+        group_three_digits(found.tokens_per_s_per_gpu),
+        percent(found.mfu),
+        rounded_count(found.batch_tokens),
+    ];
+    let more = plan.more_figures;
     view! {
         {head(Some(found.trust))}
         <div class="card-columns">
             <div>
                 <p class="hero"><strong>{group_digits(found.gpus.into())}</strong> " GPUs"</p>
-                <Days days=found.days goal longest as_measured />
+                <dl class="mini main">
+                    {card_row("Time", days, readable_range((found.days.low, found.days.high), readable_days), None)}
+                    {card_row("Cost", cost, cost_range, None)}
+                </dl>
+            </div>
+            <div>
                 <p class="layout-line"><small>"Layout"</small> <strong>{unbroken(&format!("{} · {}", found.precision, found.layout))}</strong></p>
                 <Gauge spare=found.spare_gib capacity=offer.gpu.memory_gib verdict=found.memory />
             </div>
-            <div>
-                <dl class="mini">
-                    <div><dt>"Cost"</dt><dd>
-                        <strong>{cost}</strong> " " <small>{cost_range}</small>
-                    </dd></div>
-                    {known.on_demand.then(|| view! { <div><dt>"On demand"</dt><dd>{on_demand} " " <small>{on_demand_range}</small></dd></div> })}
-                    {known.whole_term.then(|| view! { <div><dt>"Whole reservation"</dt><dd>{whole_term}</dd></div> })}
-                    <div><dt>"Energy"</dt><dd>{energy} " " <small>{energy_spread}</small></dd></div>
-                    <div><dt>"Tokens/s/GPU"</dt><dd>{group_three_digits(found.tokens_per_s_per_gpu)}</dd></div>
-                    {measured}
-                    {in_bf16}
-                    <div><dt>"MFU"</dt><dd>{percent(found.mfu)}</dd></div>
-                    <div><dt>"Tokens per step"</dt><dd>{rounded_count(found.batch_tokens)}</dd></div>
-                    <div><dt>"With spare nodes"</dt><dd>{group_digits(found.paid_gpus.into())} " GPUs"</dd></div>
-                </dl>
-            </div>
+        </div>
+        <Days
+            days=found.days
+            goal
+            longest
+            as_measured
+            software=answer.with_measured_software.is_some().then(|| offer.gpu.software.clone())
+        />
+        // One switch for all cards, so that they can be read across. The report shows the figures anyway.
+        <button
+            type="button"
+            class="fold"
+            aria-expanded=move || more.get().to_string()
+            on:click=move |_| more.update(|more| *more = !*more)
+        >"More figures"</button>
+        <div class="more-figures" class:folded=move || !more.get()>
+            <dl class="mini">
+                {known.on_demand.then(|| card_row("On demand", on_demand, on_demand_range, None))}
+                {known.whole_term.then(|| card_row("Whole reservation", whole_term, String::new(), None))}
+                {card_row("Energy", energy, energy_spread, None)}
+                {card_row("With spare nodes", spare, String::new(), None)}
+                {in_bf16}
+            </dl>
+            <dl class="mini">
+                {card_row("Tokens/s/GPU", per_gpu, String::new(), None)}
+                {measured}
+                {card_row("MFU", mfu, String::new(), None)}
+                {card_row("Tokens per step", batch, String::new(), None)}
+            </dl>
         </div>
         <div class="other-counts">{other} {faster} {more_tokens}</div>
         {missed.map(|missed| view! { <p class="missed">{missed}</p> })}
-        <Evidence offer=offer.clone() found=found.clone() goal />
-        <Changes changes=answer.changes.clone() />
         {found.cautions().into_iter().map(|caution| view! { <p class="missed">{caution}</p> }).collect_view()}
+        <Changes changes=answer.changes.clone() />
+        <Evidence offer=offer.clone() found=found.clone() goal />
         <div class="card-foot">
             {other_shown}
             <SaveButton gpu=offer.gpu.id.clone() plan=found.clone() />
@@ -269,6 +285,20 @@ fn card(
     }.into_any()
 }
 
+/// Returns a button that shows a plan, named by its number of GPUs.
+fn count_button(plan: Planner, found: &FoundPlan) -> AnyView {
+    let (title, query) = (format!("{} GPUs", group_digits(found.gpus.into())), found.query.clone());
+    let show = move |_| plan.state.choose(&query);
+    view! { <button type="button" class="link" on:click=show>{title}</button> }.into_any()
+}
+
+/// Returns a row of a card: what it is, its value, and its range or a note, which may be empty, each in a column of its own.
+fn card_row(name: &'static str, value: impl IntoAny, note: String, title: Option<String>) -> AnyView {
+    // The space separates them for those who copy or hear the text.
+    let note = (!note.is_empty()).then(|| view! { " " <dd class="note">{note}</dd> });
+    view! { <div><dt>{name}</dt><dd title=title>{value.into_any()}</dd>{note}</div> }.into_any()
+}
+
 /// Returns the number of GPUs of the shown plan, if it runs on the GPU type.
 fn shown_gpus(plan: Planner, gpu: &str) -> Option<u32> {
     plan.state.scenario.with(|scenario| {
@@ -278,15 +308,11 @@ fn shown_gpus(plan: Planner, gpu: &str) -> Option<u32> {
 }
 
 /// The throughput of the fastest measured run, below the predicted one.
-fn fastest_measured(
-    run: Option<&BestMeasured>,
-    offer: &OfferFindings,
-    found: &FoundPlan,
-) -> impl IntoView + use<> {
+fn fastest_measured(run: Option<&BestMeasured>, offer: &OfferFindings, found: &FoundPlan) -> AnyView {
     let title = run.map(|run| run.compared(&offer.gpu.name, found.tokens_per_s_per_gpu, found.days.mid));
     let tokens = run.map_or("–".to_string(), |run| group_three_digits(run.tokens_per_s_per_gpu));
     let gpus = run.map(|run| format!("on {} GPUs", group_digits(run.gpus.into())));
-    view! { <div><dt>"Fastest measured"</dt><dd title=title>{tokens} " " <small>{gpus}</small></dd></div> }
+    card_row("Fastest measured", tokens, gpus.unwrap_or_default(), title)
 }
 
 /// What the plan of a card rests on, and what it takes if that turns out to be wrong.
@@ -310,11 +336,7 @@ fn Evidence(offer: OfferFindings, found: FoundPlan, goal: AskedGoal) -> impl Int
         .findings
         .with_untracked(|findings| in_time_as_measured(findings, &offer, goal).filter(|_| beyond.is_some()));
     let safe = safe.map(|safe| {
-        let gpus = group_digits(safe.gpus.into());
-        let show = move |_| plan.state.choose(&safe.query);
-        view! {
-            " " <button type="button" class="link" on:click=show>{format!("{gpus} GPUs")}</button> " are in time even so."
-        }
+        view! { " " {count_button(plan, &safe)} " are in time even so." }
     });
     let measured = offer.answer.and_then(|answer| answer.with_measured_software);
     let software = measured.map(|(software, days)| {
@@ -333,22 +355,30 @@ fn Evidence(offer: OfferFindings, found: FoundPlan, goal: AskedGoal) -> impl Int
     }
 }
 
-/// Returns the plan on the fewest GPUs that is in time even at the throughput of the fastest measured run.
+/// Returns the plan on the fewest GPUs that is in time even at the throughput of the fastest measured run, within the budget.
 fn in_time_as_measured(findings: &Findings, offer: &OfferFindings, goal: AskedGoal) -> Option<FoundPlan> {
     let AskedGoal::Deadline(limit) = goal else { return None };
     let (run, best) = (findings.best_measured(offer)?, offer.answer.as_ref()?.plan.as_ref()?);
     let is_in_time =
         |plan: &FoundPlan| plan.days.mid * run.exceeded(plan.tokens_per_s_per_gpu).max(1.0) <= limit;
     let more = offer.points.iter().filter(|point| point.gpus > best.gpus);
-    more.filter(|_| !is_in_time(best)).find(|point| is_in_time(point)).cloned()
+    let is_usable = |point: &&FoundPlan| is_in_time(point) && is_within(point, findings.budget());
+    more.filter(|_| !is_in_time(best)).find(is_usable).cloned()
 }
 
-/// Returns the fastest plan on more GPUs that is much faster than the best one for hardly more money.
-fn faster_for_little<'a>(offer: &'a OfferFindings, best: &FoundPlan) -> Option<&'a FoundPlan> {
+/// Returns the fastest plan on more GPUs that is much faster than the best one for hardly more money, and within the budget.
+fn faster_for_little<'a>(
+    offer: &'a OfferFindings,
+    best: &FoundPlan,
+    budget: Option<f64>,
+) -> Option<&'a FoundPlan> {
     let cost = best.cost?.mid;
     let is_little = |plan: &&FoundPlan| {
         let is_cheap = plan.cost.is_some_and(|its| its.mid <= cost * LITTLE_MORE);
-        is_cheap && plan.gpus > best.gpus && plan.days.mid <= best.days.mid * MUCH_FASTER
+        is_cheap
+            && is_within(plan, budget)
+            && plan.gpus > best.gpus
+            && plan.days.mid <= best.days.mid * MUCH_FASTER
     };
     offer.points.iter().filter(is_little).min_by(|one, other| one.days.mid.total_cmp(&other.days.mid))
 }
@@ -366,14 +396,14 @@ fn more_tokens(findings: &Findings, found: &FoundPlan, currency: &str) -> Option
     (times >= WORTH_MORE_TOKENS).then(|| {
         format!(
             "{} would train about {} tokens on these GPUs, in {} days",
-            money(found.cost.map_or(budget, |cost| cost.mid * times), currency),
+            cost_text(found.cost.map_or(budget, |cost| cost.mid * times), currency),
             rounded_count(findings.asked.as_ref().map_or(0.0, |asked| asked.tokens) * times),
             readable_days(found.days.mid * times)
         )
     })
 }
 
-/// The days with their range, as text and as a bar on the scale of all cards.
+/// The range of the days as a bar on the scale of all cards, and the chance to meet the deadline.
 #[component]
 fn Days(
     days: Spread,
@@ -382,15 +412,15 @@ fn Days(
     longest: f64,
     /// The days at the throughput of the fastest measured run, if the plan is predicted to be clearly faster.
     as_measured: Option<f64>,
+    /// The software of the plan, if nobody published a run of the model with it.
+    software: Option<String>,
 ) -> impl IntoView {
+    // The range does not count that the software may perform worse.
+    let bet = software.map_or(String::new(), |software| format!(", if {software} performs as predicted"));
     let share = move |value: f64| format!("{:.1}%", (value / longest * 100.0).clamp(0.0, 100.0));
     let limit = if let AskedGoal::Deadline(limit) = goal { Some(limit) } else { None };
     view! {
         <div class="days">
-            <p>
-                <strong>{readable_days(days.mid)} " days"</strong> " "
-                <small>{readable_range((days.low, days.high), readable_days)}</small>
-            </p>
             <div class="scale" aria-hidden="true">
                 <span>"0"</span>
                 <div class="range">
@@ -406,7 +436,7 @@ fn Days(
                 {limit.map(|_| view! { <span class="of-limit">"deadline"</span> })}
                 {as_measured.map(|_| view! { <span class="of-as-measured">"as fast as measured"</span> })}
             </div>
-            {limit.map(|limit| view! { <small>{in_time(days, limit)}</small> })}
+            {limit.map(|limit| view! { <small>{in_time(days, limit)} {bet}</small> })}
         </div>
     }
 }
@@ -449,22 +479,39 @@ fn NoLayout(discarded: Vec<(String, u64)>, changes: Vec<FoundChange>) -> impl In
 #[component]
 fn Changes(changes: Vec<FoundChange>) -> impl IntoView {
     let plan = Planner::of_page();
+    let currency = plan.search.findings.with_untracked(|findings| {
+        findings.asked.as_ref().map_or(String::new(), |asked| asked.currency.clone())
+    });
+    let currency = StoredValue::new(currency);
     let button = move |change: FoundChange| {
         let FoundChange { key, value } = change;
         let field = Field::from_key(&key)?;
-        let title = match value.is_empty() {
-            true => format!("Clear {}", field.label()),
-            false => {
-                let value = value.parse::<f64>().map_or(value.clone(), group_digits);
-                format!("Set {} to {value}", field.label())
-            }
-        };
+        let title = currency.with_value(|currency| change_title(field, &value, currency));
         let set = move |_| plan.state.ask(&[(field, &value)]);
         Some(view! { <button type="button" class="action" on:click=set>{title}</button> })
     };
     (!changes.is_empty()).then(
         || view! { <p class="card-changes">{changes.into_iter().filter_map(button).collect_view()}</p> },
     )
+}
+
+/// Returns what a change of the question does, in words.
+fn change_title(field: Field, value: &str, currency: &str) -> String {
+    let shown = value_title(field, value);
+    match field {
+        _ if value.is_empty() => format!("Clear {}", field.label()),
+        Field::Chance if value == Chance::Even.id() => "Accept a 50 % chance to be in time".to_string(),
+        Field::Chance => "Require to be in time 9 times in 10".to_string(),
+        Field::Deadline => format!("Allow {shown}"),
+        Field::Budget => {
+            format!("Allow {}", parse_count(value).map_or(shown, |amount| money(amount, currency)))
+        }
+        Field::Tokens => format!("Train on {shown} tokens"),
+        Field::GpuRange => format!("Use {shown} GPUs"),
+        Field::Gbs => format!("Use a global batch of {shown}"),
+        Field::Lock => format!("Fix only {}", locks::summary(&locks::read(value))),
+        _ => format!("Set {} to {shown}", field.label()),
+    }
 }
 
 /// The columns of the grid that the cards share.

@@ -153,6 +153,14 @@ impl Findings {
         (ratio >= 1.0 + WORTH_A_WARNING).then_some(found.days.mid * ratio)
     }
 
+    /// Returns the sequence length that is assumed for an imported model; none for other models, or if one is typed.
+    pub(super) fn own_sequences(&self) -> Option<u32> {
+        let question = link::read(&self.query).spec;
+        let text = question.raw(Field::Model);
+        let is_own = Catalog::embedded().model(text).is_err() && question.get(Field::SeqLen).is_none();
+        Some(Catalog::embedded().model_or_own(text).ok().filter(|_| is_own)?.seq_len)
+    }
+
     /// Returns the goal of the question.
     pub(super) fn goal(&self) -> AskedGoal {
         self.asked.as_ref().map_or(AskedGoal::Open, |asked| asked.goal)

@@ -182,11 +182,11 @@ mod tests {
     #[test]
     fn another_plan_than_the_best_one_is_described_with_the_best_one_beside_it() {
         let headline = of(Some(50.0), Some(3e6));
-        assert_eq!(headline.lead, "576 × B200 finish in about 50 days, for $3M.");
+        assert_eq!(headline.lead, "576 × B200 finish in about 50 days, for $3.00M.");
         assert_eq!(
             headline.rest,
             "It meets the deadline of 60 days even at the slow end of its range. You chose this plan; the search prefers \
-             another one: 1,024 × H100 finish in about 58 days, for $4M."
+             another one: 1,024 × H100 finish in about 58 days, for $4.00M."
         );
         assert!(headline.is_other);
         assert!(of(Some(58.0), None).rest.starts_with("At the slow end of its range, it misses"));

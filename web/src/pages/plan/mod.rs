@@ -43,6 +43,10 @@ struct Planner {
     search: Search,
     /// Whether the user asked for a printed report that is still to be printed.
     wants_print: RwSignal<bool>,
+    /// Whether the cards show all figures.
+    more_figures: RwSignal<bool>,
+    /// Whether a button asked for the command palette, which is still to open.
+    asks_palette: RwSignal<bool>,
 }
 
 impl Planner {
@@ -71,8 +75,15 @@ impl Planner {
         });
         provide_context(Problems(problems));
         let wants_print = RwSignal::new(false);
-        let planner =
-            Planner { state, address: state.address, question: state.question, search, wants_print };
+        let planner = Planner {
+            state,
+            address: state.address,
+            question: state.question,
+            search,
+            wants_print,
+            more_figures: RwSignal::new(false),
+            asks_palette: RwSignal::new(false),
+        };
         provide_context(planner);
         planner
     }

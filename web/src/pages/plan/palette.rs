@@ -112,6 +112,12 @@ pub(super) fn Palette() -> impl IntoView {
             let _ = dialog.show_modal();
         }
     };
+    Effect::new(move |_| {
+        if planner.asks_palette.get() {
+            planner.asks_palette.set(false);
+            open();
+        }
+    });
     let run = move |command: PageCommand| {
         if let Some(dialog) = dialog.get_untracked() {
             dialog.close();

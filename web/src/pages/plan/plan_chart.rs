@@ -1,6 +1,6 @@
 //! The drawing of all plans: GPUs against days, cost or energy, with a line and a band for each GPU type.
 
-use crate::components::chart::{Drawing, axis, count_gpus, legend_text};
+use crate::components::chart::{Drawing, axis, by_height, count_gpus, label_shifts, legend_text, log10};
 use crate::components::gpu_mark::GpuMark;
 use serde_json::{Value, json};
 
@@ -244,51 +244,17 @@ fn symbol(line: &PlanLine, point: &PlanPoint) -> Value {
     if point.is_measured { symbol.into() } else { format!("{symbol}-open").into() }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the place of a label, not a result")]
-pub(super) fn log10(value: f64) -> f64 {
-    value.max(f64::MIN_POSITIVE).log10()
-}
-
-/// The height of a label, and that of the axes, in pixels: about as they are drawn.
-const LABEL_HEIGHT: f64 = 18.0;
-const AXIS_HEIGHT: f64 = 340.0;
-
 /// Returns the last point of each line with the pixels by which its label is moved up, so that labels don't overlap.
 fn line_ends(chart: &PlanChart) -> Vec<(&PlanLine, f64, f64, i32)> {
-    let last = |line: &'_ PlanLine| line.points.last().map(|point| (point.gpus, point.value));
-    let mut ends: Vec<_> =
-        chart.lines.iter().filter_map(|line| last(line).map(|(x, y)| (line, x, y, 0))).collect();
-    ends.sort_by(|one, other| other.2.total_cmp(&one.2));
+    let ends = by_height(chart.lines.iter().filter_map(|line| {
+        let last = line.points.last()?;
+        Some((line, last.gpus, last.value))
+    }));
     let values = || chart.lines.iter().flat_map(|line| &line.points).map(|point| log10(point.value));
-    let (top, bottom) = (values().fold(f64::MIN, f64::max), values().fold(f64::MAX, f64::min));
-    let pixels = |value: f64| (top - log10(value)) / (top - bottom).max(0.1) * AXIS_HEIGHT;
-    let places: Vec<f64> = ends.iter().map(|end| pixels(end.2)).collect();
-    for (end, (place, spread)) in ends.iter_mut().zip(places.iter().zip(spread(&places))) {
-        end.3 = (place - spread).round() as i32;
-    }
-    ends
-}
-
-/// Returns the places of labels that are [`LABEL_HEIGHT`] apart, as near as possible to the given ascending places: a group
-/// of labels that would overlap is spread around its middle.
-fn spread(places: &[f64]) -> Vec<f64> {
-    // Each group: the sum of the places that its first label should have, and the number of its labels.
-    let mut groups: Vec<(f64, usize)> = Vec::new();
-    for place in places {
-        groups.push((*place, 1));
-        while let [.., (upper, above), (lower, below)] = groups[..] {
-            let (first, second) = (upper / above as f64, lower / below as f64);
-            if first + LABEL_HEIGHT * above as f64 <= second {
-                break;
-            }
-            groups.truncate(groups.len() - 2);
-            groups.push((upper + lower - LABEL_HEIGHT * (above * below) as f64, above + below));
-        }
-    }
-    let of_group = |(sum, count): (f64, usize)| {
-        (0..count).map(move |index| sum / count as f64 + LABEL_HEIGHT * index as f64)
-    };
-    groups.into_iter().flat_map(of_group).collect()
+    let axis = (values().fold(f64::MAX, f64::min), values().fold(f64::MIN, f64::max));
+    let heights: Vec<f64> = ends.iter().map(|end| log10(end.2)).collect();
+    let shifts = label_shifts(&heights, axis);
+    ends.into_iter().zip(shifts).map(|((line, x, y), shift)| (line, x, y, shift)).collect()
 }
 
 #[cfg(test)]
@@ -303,15 +269,6 @@ mod tests {
             mark: GpuMark::of("h100"),
             points: points.iter().map(point).collect(),
         }
-    }
-
-    #[test]
-    fn labels_are_spread_around_their_middle() {
-        assert_eq!(spread(&[0.0, 100.0]), [0.0, 100.0]);
-        assert_eq!(spread(&[100.0, 100.0]), [91.0, 109.0]);
-        let many = spread(&[10.0, 11.0, 12.0, 13.0, 200.0]);
-        assert!(many.windows(2).all(|pair| pair[1] - pair[0] >= LABEL_HEIGHT - 1e-9), "{many:?}");
-        assert_eq!(many[4], 200.0);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use trainplan_shared::scenario::Scenario;
 use trainplan_shared::search::{CHOSEN_FIELDS, StackRules};
 use trainplan_shared::spec::Spec;
 use trainplan_shared::stack::Software;
+use trainplan_shared::units::group_digits;
 
 /// The question of an address that asks none: a model that many know, by a deadline.
 pub(super) const FIRST_MODEL: &str = "llama3.1-70b";
@@ -200,6 +201,29 @@ pub(crate) fn completed(before: &Spec, changed: Spec, question: &Spec, shown: Op
         question.iter().filter(|(field, _)| field.group() == FieldGroup::Search || *field == Field::Tokens);
     let missing = shown.iter().chain(kept).filter(|(field, _)| changed.get(*field).is_none());
     missing.fold(changed.clone(), |spec, (field, text)| spec.with(field, text))
+}
+
+/// Returns a value of a field as people say it: the name of a model or a GPU type, and `60 days` for `60d`.
+pub(crate) fn value_title(field: Field, value: &str) -> String {
+    let catalog = Catalog::embedded();
+    match field {
+        Field::Model => catalog.model(value).map_or_else(|_| value.to_string(), |model| model.title.clone()),
+        Field::Gpu | Field::GpuTypes => {
+            catalog.gpu(value).map_or_else(|_| value.to_string(), |gpu| gpu.name.clone())
+        }
+        Field::Deadline => days_text(value),
+        _ => value.parse::<f64>().map_or_else(|_| value.to_string(), group_digits),
+    }
+}
+
+/// Returns a time for people: `60d` as `60 days`.
+pub(crate) fn days_text(value: &str) -> String {
+    match (value.strip_suffix('d'), value.strip_suffix('w')) {
+        (Some("1"), _) => "1 day".to_string(),
+        (Some(days), _) => format!("{days} days"),
+        (_, Some(weeks)) => format!("{weeks} weeks"),
+        _ => format!("{value} days"),
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::handover::BestPlan;
 use super::question::{self, has_scenario};
 use crate::address::Address;
+use crate::components::field::ValueTitle;
 use leptos::prelude::*;
 use trainplan_shared::catalog::{Catalog, Recipe};
 use trainplan_shared::field::Field;
@@ -21,6 +22,43 @@ pub(crate) const TAB_KEY: &str = "tab";
 pub(super) const Y_KEY: &str = "y";
 /// The key of the address for the order of the layouts.
 pub(super) const ORDER_KEY: &str = "order";
+
+/// The key of the address for the measured step time of a benchmark that was opened in Plan: a [`MeasuredStep`].
+pub(crate) const MEASURED_KEY: &str = "ran";
+
+/// The measured step time of a benchmark.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct MeasuredStep {
+    pub(crate) step_time_s: f64,
+    /// The collection and its release.
+    pub(crate) source: String,
+}
+
+impl MeasuredStep {
+    /// Returns its text under [`MEASURED_KEY`] in the address of a plan. It holds only as long as the plan is the measured one, so
+    /// it includes a hash of the plan's fields.
+    pub(crate) fn text(&self, plan: &Spec) -> String {
+        format!("{} {:x} {}", self.step_time_s, plan_hash(plan), self.source)
+    }
+
+    /// Reads a text of an address; none if it belongs to another plan than the address describes.
+    pub(crate) fn read(text: &str, plan: &Spec) -> Option<MeasuredStep> {
+        let mut words = text.splitn(3, ' ');
+        let step_time_s = words.next()?.parse().ok().filter(|time: &f64| time.is_finite() && *time > 0.0)?;
+        let hash = u32::from_str_radix(words.next()?, 16).ok()?;
+        let source = words.next()?.to_string();
+        (hash == plan_hash(plan)).then_some(MeasuredStep { step_time_s, source })
+    }
+}
+
+/// Returns a hash of the fields of a plan's scenario (FNV-1a).
+fn plan_hash(plan: &Spec) -> u32 {
+    let fields = plan.iter().filter(|(field, _)| field.is_of_scenario());
+    let fields = fields.fold(Spec::default(), |spec, (field, text)| spec.with(field, text));
+    link::write(&fields)
+        .bytes()
+        .fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
 
 /// A tab of the details.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +119,8 @@ pub(crate) struct PlanState {
 impl PlanState {
     /// Provides the address, and derives the rest. `find_best` gets the question, and returns the best plan.
     pub(crate) fn provide(find_best: impl FnOnce(Memo<Spec>) -> Memo<Option<BestPlan>>) -> PlanState {
-        let address = Address::provide_single("/", &[TAB_KEY, Y_KEY, ORDER_KEY]);
+        provide_context(ValueTitle(question::value_title));
+        let address = Address::provide_single("/", &[TAB_KEY, Y_KEY, ORDER_KEY, MEASURED_KEY]);
         let question = Memo::new(move |before: Option<&Spec>| {
             let typed = address.spec();
             if !has_scenario(&typed) {
@@ -185,6 +224,17 @@ pub(crate) fn nearest_recipe(id: &str) -> &'static Recipe {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_measured_step_time_holds_for_its_plan_only() {
+        let plan = link::read("m=llama3.1-8b&gpu=h100&n=64&gbs=128").spec;
+        let measured = MeasuredStep { step_time_s: 1.5, source: "Megatron-Bridge 26.08".into() };
+        let text = measured.text(&plan);
+        let with = |field: Field, value: &str| MeasuredStep::read(&text, &plan.clone().with(field, value));
+        assert_eq!(with(Field::Tokens, "1T"), Some(measured));
+        assert_eq!(with(Field::Tp, "2"), None);
+        assert_eq!(MeasuredStep::read("many", &plan), None);
+    }
 
     #[test]
     fn an_unknown_recipe_is_replaced_by_the_most_similar_one() {

@@ -40,6 +40,7 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
                 rest: sentences([
                     missed(findings),
                     late(findings),
+                    on_measured_software(offer),
                     as_measured(findings, offer),
                     terms,
                     prices(findings),
@@ -56,6 +57,7 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
                 rest: sentences([
                     missed(findings),
                     late(findings),
+                    on_measured_software(first.0),
                     as_measured(findings, first.0),
                     compared(first, second, goal),
                     terms,
@@ -80,7 +82,8 @@ fn late(findings: &Findings) -> String {
     let others = named.iter().filter_map(|(name, answer)| {
         let other = answer.with_other_chance.as_ref()?;
         let is_another = answer.plan.as_ref().is_some_and(|plan| plan.gpus != other.gpus);
-        is_another.then(|| format!("{} × {name}", group_digits(other.gpus.into())))
+        let is_affordable = is_within(other, findings.budget());
+        (is_another && is_affordable).then(|| format!("{} × {name}", group_digits(other.gpus.into())))
     });
     let others: Vec<String> = others.collect();
     let others = match others.is_empty() {
@@ -106,6 +109,24 @@ fn as_measured(findings: &Findings, offer: &OfferFindings) -> String {
         let days = readable_days(days);
         format!("At the speed of the fastest measured run on {}, it takes {days} days.", offer.gpu.name)
     })
+}
+
+/// Returns what the plan of a GPU type bets on, if nobody published a run of the model with its software, as a sentence: the chance
+/// to meet the deadline doesn't count that the software may perform worse.
+fn on_measured_software(offer: &OfferFindings) -> String {
+    let measured = offer.answer.as_ref().and_then(|answer| answer.with_measured_software.as_ref());
+    let Some((software, days)) = measured else { return String::new() };
+    format!(
+        "That assumes the predicted speed of {}: with {software}, which was measured on {}, it takes {} days.",
+        offer.gpu.software,
+        offer.gpu.name,
+        readable_days(days.mid)
+    )
+}
+
+/// Whether a plan costs no more than the budget, if there is one.
+pub(super) fn is_within(plan: &FoundPlan, budget: Option<f64>) -> bool {
+    budget.is_none_or(|budget| plan.cost.is_none_or(|cost| cost.mid <= budget))
 }
 
 /// Returns which plans exceed the budget at the expensive end of their range, as a sentence.
@@ -160,7 +181,7 @@ pub(super) fn terms(
             });
             format!(
                 "The cost assumes GPUs {purchase}{in_all}; on demand, it is {}{exceeds}.",
-                money(on_demand, currency)
+                cost_text(on_demand, currency)
             )
         }
         _ => String::new(),
@@ -169,7 +190,7 @@ pub(super) fn terms(
 
 /// Returns what `gpus` cost for a whole term: `$46.4M`, or from least to most.
 pub(super) fn cost_range((least, most): (f64, f64), gpus: u32, currency: &str) -> String {
-    let [low, high] = [least, most].map(|cost| money(cost * f64::from(gpus), currency));
+    let [low, high] = [least, most].map(|cost| cost_text(cost * f64::from(gpus), currency));
     if low == high { low } else { format!("{low}–{high}") }
 }
 
@@ -198,14 +219,14 @@ pub(super) fn alone(name: &str, plan: &FoundPlan, goal: AskedGoal, currency: &st
     let days = readable_days(plan.days.mid);
     match (goal, plan.cost) {
         (AskedGoal::Deadline(_), cost) => {
-            let cost = cost.map_or(String::new(), |cost| format!(", for {}", money(cost.mid, currency)));
+            let cost = cost.map_or(String::new(), |cost| format!(", for {}", cost_text(cost.mid, currency)));
             format!("{gpus} × {name} finish in about {days} days{cost}.")
         }
         (AskedGoal::Budget(_), Some(cost)) => {
-            format!("{gpus} × {name} finish in {days} days, for {}.", money(cost.mid, currency))
+            format!("{gpus} × {name} finish in {days} days, for {}.", cost_text(cost.mid, currency))
         }
         (AskedGoal::Open, Some(cost)) => {
-            format!("{gpus} × {name} finish in {days} days, for {}.", money(cost.mid, currency))
+            format!("{gpus} × {name} finish in {days} days, for {}.", cost_text(cost.mid, currency))
         }
         (_, None) => format!("{gpus} × {name} finish in {days} days."),
     }
@@ -300,7 +321,7 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
             "No plan finishes within {} for at most {}. The cheapest that finishes in time costs {}, on {}.",
             limit_text(limit),
             findings.budget().map_or(String::new(), |budget| money(budget, currency)),
-            money(cost, currency),
+            cost_text(cost, currency),
             offer.gpu.name
         ),
         (AskedGoal::Deadline(limit), Some((offer, days, gpus)), None) => format!(
@@ -319,7 +340,7 @@ fn unreached(findings: &Findings, currency: &str) -> Verdict {
             "{} is not enough. The cheapest plan{} costs {}, on {}; the budget trains {} tokens.",
             money(budget, currency),
             longest.map_or(String::new(), |longest| format!(" within {}", limit_text(longest))),
-            money(cost, currency),
+            cost_text(cost, currency),
             offer.gpu.name,
             rounded_count(tokens)
         ),
@@ -390,13 +411,19 @@ pub(super) fn price_text(gpu: &AskedGpu, currency: &str) -> Option<String> {
     Some(format!("{}{range} per GPU-hour{purchase}", currency_sign(currency)))
 }
 
+/// Returns a calculated cost as the cards show it, always with three digits: `$1.70M`. [`money`] is for amounts that a person typed.
+pub(super) fn cost_text(amount: f64, currency: &str) -> String {
+    let (step, suffix) = suffix_of(amount);
+    format!("{}{}{suffix}", currency_sign(currency), readable(amount / step))
+}
+
 /// Returns a cost and its range with three digits each and one suffix: `$4.10M` and `$3.60–4.90M`.
 pub(crate) fn cost_texts(cost: Spread, currency: &str) -> (String, String) {
     let (step, suffix) = suffix_of(cost.mid);
     let sign = currency_sign(currency);
     let text = |value: f64| readable(value / step);
     let range = format!("{sign}{}–{}{suffix}", text(cost.low), text(cost.high));
-    (format!("{sign}{}{suffix}", text(cost.mid)), range)
+    (cost_text(cost.mid, currency), range)
 }
 
 /// Returns an energy in MWh and its range, in one unit and with three significant digits: `2.24 GWh` and `1.76–2.31`.
@@ -437,7 +464,7 @@ mod tests {
         let findings =
             answered(&[("H100", Some(plan(1000, 58.0, 4e6))), ("B200", Some(plan(500, 59.0, 3.6e6)))]);
         let (lead, rest) = lead(&findings);
-        assert_eq!(lead, "500 × B200 finish in about 59 days, for $3.6M.");
+        assert_eq!(lead, "500 × B200 finish in about 59 days, for $3.60M.");
         assert_eq!(
             rest,
             "At the slow end of their ranges, B200 and H100 miss the deadline. B200 needs 50\u{a0}% fewer GPUs than H100 and \
@@ -458,7 +485,7 @@ mod tests {
             answered(&[("H100", Some(plan(16_384, 82.0, 4e6))), ("B200", Some(plan(512, 59.0, 3e6)))]);
         findings.offers[0].answer.as_mut().unwrap().unmet = Some(FoundUnmet::TooSlow(82.0));
         let (first, _) = lead(&findings);
-        assert_eq!(first, "512 × B200 finish in about 59 days, for $3M.");
+        assert_eq!(first, "512 × B200 finish in about 59 days, for $3.00M.");
         findings.offers[1].answer.as_mut().unwrap().with_other_chance = Some(plan(576, 52.0, 3.1e6));
         let (_, rest) = lead(&findings);
         let late = "At the slow end of its range, B200 misses the deadline. 576 × B200 would be in time 9 times in 10.";
@@ -485,5 +512,7 @@ mod tests {
         assert_eq!(money(980_400.0, ""), "$980k");
         assert_eq!(money(950.0, "EUR"), "€950");
         assert_eq!(money(1.5e9, "CHF"), "CHF 1.5B");
+        assert_eq!(cost_text(1_699_000.0, "USD"), "$1.70M");
+        assert_eq!(cost_text(950.0, "EUR"), "€950");
     }
 }
