@@ -225,9 +225,8 @@ mod tests {
         for recipe in catalog.recipes() {
             let RecipeId { release, model, gpu, dtype, .. } = &recipe.id;
             assert!(catalog.document(&recipe.id).is_some(), "{}", recipe.id);
-            // From 26.06.01 on, the programs count FLOPs themselves, and no document has a formula.
             let has_formula = catalog.document_flops(*release, model).is_some();
-            assert_eq!(has_formula, *release < Release::R26_06_01, "{}", recipe.id);
+            assert_eq!(has_formula, release.contract().has_flops_formulas, "{}", recipe.id);
             assert!(catalog.document_peak(*release, model, gpu, *dtype).is_some(), "{}", recipe.id);
             assert!(catalog.gpu(gpu).is_ok() && catalog.model(model).is_ok(), "{}", recipe.id);
         }

@@ -169,11 +169,8 @@ impl ScenarioReader<'_> {
         let layers = self.whole(Field::Layers, layers);
         let gbs = self.global_batch(gpus);
         let options = self.options();
-        // From release 26.06.01 on, no document has a formula: the logs count half of attention, and so do we.
-        let has_formula =
-            |recipe: &Recipe| catalog.document_flops(recipe.id.release, &recipe.id.model).is_some();
         let default = match recipe {
-            Some(recipe) if has_formula(recipe) => Convention::Recipe,
+            Some(recipe) if recipe.id.release.contract().has_flops_formulas => Convention::Recipe,
             Some(_) => Convention::Causal,
             None => Convention::Full,
         };

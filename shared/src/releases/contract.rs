@@ -16,6 +16,9 @@ pub struct ReleaseContract {
     pub scoring_program: Option<&'static str>,
     /// What `fp8` means in its recipes.
     pub fp8: Fp8Scaling,
+    /// Whether its documents have formulas of a model's FLOPs (`data/document_flops.csv`). Otherwise its logs have TFLOPS, which
+    /// count half of attention.
+    pub has_flops_formulas: bool,
     /// How the global batch size follows the number of GPUs.
     pub batch: BatchRule,
     /// The GPU type whose recipes also run on supported GPU types without recipes of their own.

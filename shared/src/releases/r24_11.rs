@@ -13,6 +13,7 @@ pub(super) const CONTRACT: ReleaseContract = ReleaseContract {
     window: Window::Last,
     scoring_program: None,
     fp8: Fp8Scaling { runs: Dtype::Fp8Delayed, documented: Dtype::Fp8Delayed },
+    has_flops_formulas: true,
     // configure.sh counts nodes, not GPUs.
     batch: BatchRule::PerNode(2),
     // A100s run the layouts of H100s.

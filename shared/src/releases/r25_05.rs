@@ -13,6 +13,7 @@ pub(super) const CONTRACT: ReleaseContract = ReleaseContract {
     window: Window::Labels(Span { first: 11, last: 44 }),
     scoring_program: Some("common/parse_train_timing.sh"),
     fp8: Fp8Scaling { runs: Dtype::Fp8Delayed, documented: Dtype::Fp8Delayed },
+    has_flops_formulas: true,
     batch: BatchRule::AsRecipe,
     stand_in_gpu: None,
     llmb_run: Some("single"),

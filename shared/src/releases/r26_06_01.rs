@@ -14,6 +14,7 @@ pub(super) const CONTRACT: ReleaseContract = ReleaseContract {
     scoring_program: Some("llmb-run jobs"),
     // Its recipes differ, so each names its own.
     fp8: Fp8Scaling { runs: Dtype::Fp8Current, documented: Dtype::Fp8Current },
+    has_flops_formulas: false,
     batch: BatchRule::AsRecipe,
     stand_in_gpu: None,
     llmb_run: Some("submit"),
