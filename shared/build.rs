@@ -6,7 +6,8 @@ use std::path::Path;
 use std::{env, fs};
 
 /// Files with columns that no program reads.
-const UNREAD: [(&str, &[&str]); 2] = [("gpus.csv", &["source", "notes"]), ("models.csv", &["source"])];
+const UNREAD: [(&str, &[&str]); 3] =
+    [("gpus.csv", &["source", "notes"]), ("models.csv", &["source"]), ("baselines.csv", &["note"])];
 
 /// The fitted constants, which every program reads, and the columns with their priors, which only the fit reads.
 const CALIBRATION: &str = "calibration.csv";

@@ -37,8 +37,6 @@ pub struct Baseline {
     pub family: String,
     /// The line of its document.
     pub line: u32,
-    /// What to know beside it.
-    pub note: String,
 }
 
 /// Where a number stands in its document.
@@ -87,7 +85,6 @@ impl FromRow for Baseline {
             gbs: row.value("gbs")?,
             family: row.string("family")?,
             line: row.value("line")?,
-            note: row.string("note")?,
         })
     }
 }

@@ -226,7 +226,7 @@ mod tests {
             let RecipeId { release, model, gpu, dtype, .. } = &recipe.id;
             assert!(catalog.document(&recipe.id).is_some(), "{}", recipe.id);
             let has_formula = catalog.document_flops(*release, model).is_some();
-            assert_eq!(has_formula, release.contract().has_flops_formulas, "{}", recipe.id);
+            assert_eq!(has_formula, release.software().has_flops_formulas, "{}", recipe.id);
             assert!(catalog.document_peak(*release, model, gpu, *dtype).is_some(), "{}", recipe.id);
             assert!(catalog.gpu(gpu).is_ok() && catalog.model(model).is_ok(), "{}", recipe.id);
         }

@@ -107,7 +107,7 @@ impl Recipe {
     /// Returns the precision that its script runs.
     pub fn runs(&self) -> Dtype {
         match self.dtype() {
-            Dtype::Fp8 => self.id.release.contract().fp8.runs,
+            Dtype::Fp8 => self.id.release.software().fp8.runs,
             exact => exact,
         }
     }
@@ -118,7 +118,7 @@ impl Recipe {
             recompute: self.recompute,
             modules: self.modules,
             fsdp: self.fsdp,
-            software: self.id.release.contract().stack.into(),
+            software: self.id.release.software().stack.into(),
             ..TrainingOptions::default()
         }
     }

@@ -22,7 +22,7 @@ pub(super) fn warning(
         return None;
     }
     let (software, is_planned) = match release {
-        Some(release) => (release.contract().stack.into(), true),
+        Some(release) => (release.software().stack.into(), true),
         None => {
             let script = ScriptSoftware::of(scenario, options);
             (script.software, !script.differs())

@@ -26,7 +26,7 @@ pub(super) fn apply(plan: &mut LaunchPlan) {
             "Use the step time: Trainplan counts the model's FLOPs itself.",
         );
     }
-    let Fp8Scaling { runs, documented } = plan.contract().fp8;
+    let Fp8Scaling { runs, documented } = plan.release().software().fp8;
     if plan.target.recipe.dtype() == Dtype::Fp8 && runs != documented {
         let (runs, documented) = (runs.title(), documented.title());
         plan.warn(format!("This release runs {runs}, although its document says {documented}."), "");
@@ -51,7 +51,7 @@ fn borrowed_recipe(plan: &mut LaunchPlan) {
 
 /// Warns if the user set other software than the release runs.
 fn software(plan: &mut LaunchPlan) {
-    let (planned, runs) = (plan.scenario.options.software, plan.contract().stack);
+    let (planned, runs) = (plan.scenario.options.software, plan.release().software().stack);
     // Without a recipe, known software may be the default, which nobody set.
     let was_set =
         planned.known().is_none() || plan.scenario.changes.iter().any(|change| change.field == Field::Stack);

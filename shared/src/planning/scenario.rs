@@ -170,7 +170,7 @@ impl ScenarioReader<'_> {
         let gbs = self.global_batch(gpus);
         let options = self.options();
         let default = match recipe {
-            Some(recipe) if recipe.id.release.contract().has_flops_formulas => Convention::Recipe,
+            Some(recipe) if recipe.id.release.software().has_flops_formulas => Convention::Recipe,
             Some(_) => Convention::Causal,
             None => Convention::Full,
         };

@@ -5,20 +5,25 @@ use crate::log::{Format, Window};
 use crate::precision::Dtype;
 use crate::stack::Stack;
 
-/// What a release runs, how it is set up and how its scripts behave.
+/// What a release runs. It is apart from the contract, whose texts a page loads only with a launch.
 #[derive(Debug, PartialEq)]
-pub struct ReleaseContract {
+pub struct ReleaseSoftware {
     /// The software in the release's containers.
     pub stack: Stack,
-    /// The steps that the release scores its runs by, by the labels that the log prints.
-    pub window: Window,
-    /// The release's own program that scores a log; `None` if it has none.
-    pub scoring_program: Option<&'static str>,
     /// What `fp8` means in its recipes.
     pub fp8: Fp8Scaling,
     /// Whether its documents have formulas of a model's FLOPs (`data/document_flops.csv`). Otherwise its logs have TFLOPS, which
     /// count half of attention.
     pub has_flops_formulas: bool,
+}
+
+/// How a release is set up and how its scripts behave.
+#[derive(Debug, PartialEq)]
+pub struct ReleaseContract {
+    /// The steps that the release scores its runs by, by the labels that the log prints.
+    pub window: Window,
+    /// The release's own program that scores a log; `None` if it has none.
+    pub scoring_program: Option<&'static str>,
     /// How the global batch size follows the number of GPUs.
     pub batch: BatchRule,
     /// The GPU type whose recipes also run on supported GPU types without recipes of their own.

@@ -15,8 +15,8 @@ mod r26_06_01;
 
 pub(crate) use bridge::{BridgeForm, BridgeModel};
 pub use contract::{
-    BatchRule, ExperimentName, Fp8Scaling, LoggedTflops, ProfileRun, ReleaseContract, ScriptContract,
-    SetupStep, TokenUse, TraceRun, TracedJob,
+    BatchRule, ExperimentName, Fp8Scaling, LoggedTflops, ProfileRun, ReleaseContract, ReleaseSoftware,
+    ScriptContract, SetupStep, TokenUse, TraceRun, TracedJob,
 };
 
 use crate::field::Field;
@@ -40,7 +40,12 @@ macro_rules! releases {
                 match self { $(Release::$variant => $id,)* }
             }
 
-            /// Returns what the release runs and how its scripts behave.
+            /// Returns what the release runs.
+            pub const fn software(self) -> &'static ReleaseSoftware {
+                match self { $(Release::$variant => &$module::SOFTWARE,)* }
+            }
+
+            /// Returns how the release is set up and how its scripts behave.
             pub const fn contract(self) -> &'static ReleaseContract {
                 match self { $(Release::$variant => &$module::CONTRACT,)* }
             }

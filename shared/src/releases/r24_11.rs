@@ -1,19 +1,22 @@
 //! Release 24.11: the recipe's script is the batch job itself, submitted with sbatch.
 
 use super::{
-    BatchRule, ExperimentName, Fp8Scaling, LoggedTflops, ProfileRun, ReleaseContract, ScriptContract,
-    SetupStep, TokenUse, TraceRun,
+    BatchRule, ExperimentName, Fp8Scaling, LoggedTflops, ProfileRun, ReleaseContract, ReleaseSoftware,
+    ScriptContract, SetupStep, TokenUse, TraceRun,
 };
 use crate::log::{Format, Window};
 use crate::precision::Dtype;
 use crate::stack::Stack;
 
-pub(super) const CONTRACT: ReleaseContract = ReleaseContract {
+pub(super) const SOFTWARE: ReleaseSoftware = ReleaseSoftware {
     stack: Stack::Nemo1,
-    window: Window::Last,
-    scoring_program: None,
     fp8: Fp8Scaling { runs: Dtype::Fp8Delayed, documented: Dtype::Fp8Delayed },
     has_flops_formulas: true,
+};
+
+pub(super) const CONTRACT: ReleaseContract = ReleaseContract {
+    window: Window::Last,
+    scoring_program: None,
     // configure.sh counts nodes, not GPUs.
     batch: BatchRule::PerNode(2),
     // A100s run the layouts of H100s.

@@ -1,19 +1,22 @@
 //! Release 25.04: launch.sh submits through NeMo-Run, under STAGE_PATH.
 
 use super::{
-    BatchRule, ExperimentName, Fp8Scaling, LoggedTflops, ProfileRun, ReleaseContract, ScriptContract,
-    SetupStep, TokenUse, TraceRun, TracedJob,
+    BatchRule, ExperimentName, Fp8Scaling, LoggedTflops, ProfileRun, ReleaseContract, ReleaseSoftware,
+    ScriptContract, SetupStep, TokenUse, TraceRun, TracedJob,
 };
 use crate::log::{Format, Window};
 use crate::precision::Dtype;
 use crate::stack::Stack;
 
-pub(super) const CONTRACT: ReleaseContract = ReleaseContract {
+pub(super) const SOFTWARE: ReleaseSoftware = ReleaseSoftware {
     stack: Stack::Nemo2,
-    window: Window::Last,
-    scoring_program: None,
     fp8: Fp8Scaling { runs: Dtype::Fp8Delayed, documented: Dtype::Fp8Delayed },
     has_flops_formulas: true,
+};
+
+pub(super) const CONTRACT: ReleaseContract = ReleaseContract {
+    window: Window::Last,
+    scoring_program: None,
     batch: BatchRule::AsRecipe,
     stand_in_gpu: None,
     llmb_run: None,

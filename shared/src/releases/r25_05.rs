@@ -1,19 +1,22 @@
 //! Release 25.05: launch.sh and llmb-run, under LLMB_INSTALL.
 
 use super::{
-    BatchRule, ExperimentName, Fp8Scaling, LoggedTflops, ProfileRun, ReleaseContract, ScriptContract,
-    SetupStep, TokenUse, TraceRun, TracedJob,
+    BatchRule, ExperimentName, Fp8Scaling, LoggedTflops, ProfileRun, ReleaseContract, ReleaseSoftware,
+    ScriptContract, SetupStep, TokenUse, TraceRun, TracedJob,
 };
 use crate::log::{Format, Span, Window};
 use crate::precision::Dtype;
 use crate::stack::Stack;
 
-pub(super) const CONTRACT: ReleaseContract = ReleaseContract {
+pub(super) const SOFTWARE: ReleaseSoftware = ReleaseSoftware {
     stack: Stack::Nemo2,
-    window: Window::Labels(Span { first: 11, last: 44 }),
-    scoring_program: Some("common/parse_train_timing.sh"),
     fp8: Fp8Scaling { runs: Dtype::Fp8Delayed, documented: Dtype::Fp8Delayed },
     has_flops_formulas: true,
+};
+
+pub(super) const CONTRACT: ReleaseContract = ReleaseContract {
+    window: Window::Labels(Span { first: 11, last: 44 }),
+    scoring_program: Some("common/parse_train_timing.sh"),
     batch: BatchRule::AsRecipe,
     stand_in_gpu: None,
     llmb_run: Some("single"),

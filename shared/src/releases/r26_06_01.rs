@@ -1,20 +1,23 @@
 //! Release 26.06.01: launch.sh and llmb-run, on Megatron-Bridge's own launcher.
 
 use super::{
-    BatchRule, ExperimentName, Fp8Scaling, LoggedTflops, ProfileRun, ReleaseContract, ScriptContract,
-    SetupStep, TokenUse, TraceRun,
+    BatchRule, ExperimentName, Fp8Scaling, LoggedTflops, ProfileRun, ReleaseContract, ReleaseSoftware,
+    ScriptContract, SetupStep, TokenUse, TraceRun,
 };
 use crate::log::{Format, Span, Window};
 use crate::precision::Dtype;
 use crate::stack::Stack;
 
-pub(super) const CONTRACT: ReleaseContract = ReleaseContract {
+pub(super) const SOFTWARE: ReleaseSoftware = ReleaseSoftware {
     stack: Stack::Bridge2602,
-    window: Window::Labels(Span { first: 35, last: 44 }),
-    scoring_program: Some("llmb-run jobs"),
     // Its recipes differ, so each names its own.
     fp8: Fp8Scaling { runs: Dtype::Fp8Current, documented: Dtype::Fp8Current },
     has_flops_formulas: false,
+};
+
+pub(super) const CONTRACT: ReleaseContract = ReleaseContract {
+    window: Window::Labels(Span { first: 35, last: 44 }),
+    scoring_program: Some("llmb-run jobs"),
     batch: BatchRule::AsRecipe,
     stand_in_gpu: None,
     llmb_run: Some("submit"),

@@ -155,15 +155,15 @@ proptest! {
 #[test]
 fn every_published_layout_is_in_the_space() {
     for recipe in Catalog::embedded().recipes() {
-        let contract = recipe.id.release.contract();
+        let software = recipe.id.release.software();
         let dtype = recipe.id.dtype;
-        let mut space = space(&recipe.id.model, &recipe.id.gpu, contract.stack, &[dtype], &[recipe.gbs]);
+        let mut space = space(&recipe.id.model, &recipe.id.gpu, software.stack, &[dtype], &[recipe.gbs]);
         let architecture = space.architecture.with_layers(recipe.layers).unwrap();
         space.architecture = &architecture;
         space.seq_len = recipe.seq_len;
         let wanted = Candidate::of_recipe(recipe, dtype, recipe.gbs);
         assert_eq!(
-            space.rules().broken(&wanted, recipe.id.gpus, space.gpu, contract.stack.properties()),
+            space.rules().broken(&wanted, recipe.id.gpus, space.gpu, software.stack.properties()),
             None,
             "{}",
             recipe.id

@@ -19,7 +19,7 @@ pub(super) fn SoftwareChoice() -> impl IntoView {
         known.chain(custom).collect()
     });
     let default = Signal::derive(move || match plan.recipe.get() {
-        Some(CatalogEntry(recipe)) => format!("{} (recipe)", recipe.id.release.contract().stack.title()),
+        Some(CatalogEntry(recipe)) => format!("{} (recipe)", recipe.id.release.software().stack.title()),
         None => Stack::default().title().to_string(),
     });
     view! { <ChoiceField field=Field::Stack options default help=Field::Stack.hint() /> }
@@ -110,7 +110,7 @@ fn text(plan: Plan) -> String {
 
 /// Returns the software of the recipe, or the default one.
 fn of_recipe(plan: Plan) -> Stack {
-    plan.recipe.get().map_or_else(Stack::default, |CatalogEntry(recipe)| recipe.id.release.contract().stack)
+    plan.recipe.get().map_or_else(Stack::default, |CatalogEntry(recipe)| recipe.id.release.software().stack)
 }
 
 /// Returns the software that the custom one changes.
