@@ -91,6 +91,7 @@ test("a list of values hides those without runs, and closes when it is left", as
   await page.getByRole("heading", { level: 1 }).click();
   await expect(open).toHaveAttribute("aria-expanded", "false");
   await select(page, "gpu", "B200");
+  await page.keyboard.press("Escape");
   await page.getByRole("button", { name: "Remove the filter GPU type: B200" }).click();
   await expect(page).toHaveURL(/\/benchmarks(\?v=1)?$/);
 });

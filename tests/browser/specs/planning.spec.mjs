@@ -362,8 +362,8 @@ test("steppers change the layout, and the memory follows", async ({ page }) => {
 test("the card and the shown plan name the same days, and a plan that misses the deadline says so", async ({ page }) => {
   await page.goto("/");
   await expect(details(page)).toBeVisible();
-  const best = await cards(page).nth(1).locator(".days p strong").textContent();
-  const range = await cards(page).nth(1).locator(".days p small").textContent();
+  const best = await cards(page).nth(1).locator(".mini.main dd").first().textContent();
+  const range = await cards(page).nth(1).locator(".mini.main .note").first().textContent();
   await expect(page.locator('[data-figure="days"]')).toHaveText(`${best} (${range})`);
   await expect(page.locator(".figure.main dt")).toHaveText("10T tokens, with failures");
   const alone = await page.locator('[data-figure="days-without-failures"]').textContent();

@@ -85,11 +85,9 @@ pub(super) fn Answer() -> impl IntoView {
             <div class="verdict-line" class:brief=is_brief>
                 // Below the bar, where most changes are made.
                 <div class="verdict-tools">
-                    <Show when=move || has_changed()>
-                        <button type="button" class="action" title="Ctrl Z" on:click=move |_| undo()>
-                            <span aria-hidden="true">"↶ "</span> "Undo"
-                        </button>
-                    </Show>
+                    {move || has_changed().then(|| view! {
+                        <button type="button" class="action" title="Ctrl Z" on:click=move |_| undo()>"↶ Undo"</button>
+                    })}
                     <button
                         type="button"
                         class="action commands"

@@ -118,6 +118,7 @@ fn card(
                 {trust.map(|trust| view! { <TrustMark trust /> })}
             </header>
         }
+        .into_any()
     };
     let Some(answer) = &offer.answer else {
         let searched = offer.points.len();
@@ -184,9 +185,8 @@ fn card(
             let cost = bf16.cost.map_or(String::new(), |cost| format!(", {}", cost_texts(cost, currency).0));
             (count_button(plan, &bf16), format!("{} days{cost}", readable_days(bf16.days.mid)))
         });
-        let is_missing = bf16.is_none().then_some(missing);
-        let (button, note) = bf16.unzip();
-        card_row("In BF16", view! { {button}{is_missing} }, note.unwrap_or_default(), None)
+        let (value, note) = bf16.unwrap_or_else(|| (missing.into_any(), String::new()));
+        card_row("In BF16", value, note, None)
     });
     let (cost, cost_range) =
         found.cost.map_or(("–".to_string(), String::new()), |cost| cost_texts(cost, currency));
@@ -216,16 +216,32 @@ fn card(
         percent(found.mfu),
         rounded_count(found.batch_tokens),
     ];
+    let row = |name: &'static str, value: String, note: String| card_row(name, value.into_any(), note, None);
+    let days_range = readable_range((found.days.low, found.days.high), readable_days);
+    let main_rows = vec![row("Time", days, days_range), row("Cost", cost, cost_range)];
+    let mut money_rows = Vec::new();
+    if known.on_demand {
+        money_rows.push(row("On demand", on_demand, on_demand_range));
+    }
+    if known.whole_term {
+        money_rows.push(row("Whole reservation", whole_term, String::new()));
+    }
+    money_rows.push(row("Energy", energy, energy_spread));
+    money_rows.push(row("With spare nodes", spare, String::new()));
+    money_rows.extend(in_bf16);
+    let mut speed_rows = vec![row("Tokens/s/GPU", per_gpu, String::new())];
+    speed_rows.extend(measured);
+    speed_rows.push(row("MFU", mfu, String::new()));
+    speed_rows.push(row("Tokens per step", batch, String::new()));
+    let doubts = missed.into_iter().chain(found.cautions());
+    let doubts = doubts.map(|doubt| view! { <p class="missed">{doubt}</p> }).collect_view();
     let more = plan.more_figures;
     view! {
         {head(Some(found.trust))}
         <div class="card-columns">
             <div>
                 <p class="hero"><strong>{group_digits(found.gpus.into())}</strong> " GPUs"</p>
-                <dl class="mini main">
-                    {card_row("Time", days, readable_range((found.days.low, found.days.high), readable_days), None)}
-                    {card_row("Cost", cost, cost_range, None)}
-                </dl>
+                <dl class="mini main">{main_rows}</dl>
             </div>
             <div>
                 <p class="layout-line"><small>"Layout"</small> <strong>{unbroken(&format!("{} · {}", found.precision, found.layout))}</strong></p>
@@ -247,23 +263,11 @@ fn card(
             on:click=move |_| more.update(|more| *more = !*more)
         >"More figures"</button>
         <div class="more-figures" class:folded=move || !more.get()>
-            <dl class="mini">
-                {known.on_demand.then(|| card_row("On demand", on_demand, on_demand_range, None))}
-                {known.whole_term.then(|| card_row("Whole reservation", whole_term, String::new(), None))}
-                {card_row("Energy", energy, energy_spread, None)}
-                {card_row("With spare nodes", spare, String::new(), None)}
-                {in_bf16}
-            </dl>
-            <dl class="mini">
-                {card_row("Tokens/s/GPU", per_gpu, String::new(), None)}
-                {measured}
-                {card_row("MFU", mfu, String::new(), None)}
-                {card_row("Tokens per step", batch, String::new(), None)}
-            </dl>
+            <dl class="mini">{money_rows}</dl>
+            <dl class="mini">{speed_rows}</dl>
         </div>
         <div class="other-counts">{other} {faster} {more_tokens}</div>
-        {missed.map(|missed| view! { <p class="missed">{missed}</p> })}
-        {found.cautions().into_iter().map(|caution| view! { <p class="missed">{caution}</p> }).collect_view()}
+        {doubts}
         <Changes changes=answer.changes.clone() />
         <Evidence offer=offer.clone() found=found.clone() goal />
         <div class="card-foot">
@@ -293,10 +297,10 @@ fn count_button(plan: Planner, found: &FoundPlan) -> AnyView {
 }
 
 /// Returns a row of a card: what it is, its value, and its range or a note, which may be empty, each in a column of its own.
-fn card_row(name: &'static str, value: impl IntoAny, note: String, title: Option<String>) -> AnyView {
+fn card_row(name: &'static str, value: AnyView, note: String, title: Option<String>) -> AnyView {
     // The space separates them for those who copy or hear the text.
     let note = (!note.is_empty()).then(|| view! { " " <dd class="note">{note}</dd> });
-    view! { <div><dt>{name}</dt><dd title=title>{value.into_any()}</dd>{note}</div> }.into_any()
+    view! { <div><dt>{name}</dt><dd title=title>{value}</dd>{note}</div> }.into_any()
 }
 
 /// Returns the number of GPUs of the shown plan, if it runs on the GPU type.
@@ -312,7 +316,7 @@ fn fastest_measured(run: Option<&BestMeasured>, offer: &OfferFindings, found: &F
     let title = run.map(|run| run.compared(&offer.gpu.name, found.tokens_per_s_per_gpu, found.days.mid));
     let tokens = run.map_or("–".to_string(), |run| group_three_digits(run.tokens_per_s_per_gpu));
     let gpus = run.map(|run| format!("on {} GPUs", group_digits(run.gpus.into())));
-    card_row("Fastest measured", tokens, gpus.unwrap_or_default(), title)
+    card_row("Fastest measured", tokens.into_any(), gpus.unwrap_or_default(), title)
 }
 
 /// What the plan of a card rests on, and what it takes if that turns out to be wrong.
