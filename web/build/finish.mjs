@@ -1,5 +1,5 @@
 // Runs after Trunk, on the folder that becomes `dist`: adds Plotly and the licences, and writes a page for each route. For
-// a release it also minifies the scripts, and adds a strict content security policy that works on any static host, a service
+// a release it also minifies the scripts and the styles, and adds a strict content security policy that works on any static host, a service
 // worker and compressed files.
 
 import { createHash } from "node:crypto";
@@ -42,8 +42,17 @@ for (const [html, pages] of [[planner, PLANNER_PAGES], [benchmarks, BENCHMARKS_P
 addLicences();
 addNoServer();
 if (isRelease) {
+  shortenStyles();
   writeServiceWorker(dist);
   compress();
+}
+
+/** Removes comments and line breaks from the styles. None of their strings contains either. */
+function shortenStyles() {
+  for (const file of readdirSync(dist).filter((file) => extname(file) === ".css")) {
+    const styles = readFileSync(join(dist, file), "utf8");
+    writeFileSync(join(dist, file), styles.replace(/\/\*[^]*?\*\//g, "").replace(/\s+/g, " ").trim());
+  }
 }
 
 /** Adds Plotly, and its address for the app, which loads it with the first chart. */
