@@ -295,6 +295,12 @@ test("numbers of the cards have three digits at most, and the layouts have a cos
     await expect(card.locator(".more-figures")).toBeVisible();
   }
   await expectAccessible(page);
+  // Each row begins on a line of its own, in the first column of its list.
+  for (const list of await cards(page).first().locator(".mini").all()) {
+    const boxes = await Promise.all((await list.locator("dt").all()).map((name) => name.boundingBox()));
+    expect(new Set(boxes.map(({ x }) => Math.round(x))).size).toBe(1);
+    expect(new Set(boxes.map(({ y }) => Math.round(y))).size).toBe(boxes.length);
+  }
   // Ranges are in a column of their own.
   const ranges = await cards(page).first().locator(".mini.main .note").all();
   const lefts = await Promise.all(ranges.map(async (range) => (await range.boundingBox()).x));
@@ -308,4 +314,27 @@ test("numbers of the cards have three digits at most, and the layouts have a cos
   await expect(page.locator(".layout-table tbody tr").first()).toContainText(/\$[\d.]+M/);
   await page.locator(".layout-table").getByRole("button", { name: "Cost" }).click();
   await expect(page).toHaveURL(/order=cost/);
+});
+
+test("Undo and the commands are beside the headline, and a problem is explained before its repair", async ({ page }) => {
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await page.goto("/");
+  await answered(page);
+  await page.getByRole("button", { name: /^Commands/ }).click();
+  await expect(page.getByRole("dialog", { name: "Commands" })).toBeVisible();
+  await page.keyboard.press("Escape");
+  const bar = page.locator("form.question");
+  const { height } = await bar.boundingBox();
+  await page.locator("#ask-deadline").fill("soon");
+  await page.keyboard.press("Enter");
+  const problem = page.locator(".slot-problem");
+  await expect(problem).toHaveText(/^Deadline must be .*Use 60 days$/);
+  // The fields stay on one line, above the problem.
+  const line = (await problem.boundingBox()).height;
+  expect((await bar.boundingBox()).height).toBeLessThan(height + line + 20);
+  const undo = await page.getByRole("button", { name: "Undo" }).boundingBox();
+  const edge = await bar.boundingBox();
+  expect(undo.y - (edge.y + edge.height)).toBeLessThan(40);
+  await page.getByRole("button", { name: "Undo" }).click();
+  await expect(page.locator("#ask-deadline")).toHaveValue("60d");
 });
