@@ -357,12 +357,12 @@ fn the_best_layouts_become_a_campaign_that_can_be_run() {
 fn a_campaign_measures_the_published_layout_too() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("measure.campaign.toml");
-    let question = ["search", "--model", "llama3.1-405b", "--gpu", "h100", "--gpus", "512", "--top", "2"];
+    let question = ["search", "--model", "llama3.1-70b", "--gpu", "b200", "--gpus", "512", "--top", "2"];
     let found =
         trainplan([&question[..], &["--campaign", file.to_str().unwrap(), "--cluster", "alpha"]].concat());
     let text = fs::read_to_string(&file).unwrap();
     assert!(
-        found.stderr.contains("also measures the published layout of llama3.1-405b/h100/"),
+        found.stderr.contains("also measures the published layout of llama3.1-70b/b200/"),
         "{}",
         found.stderr
     );
@@ -456,8 +456,8 @@ fn markdown_has_a_table_for_each_gpu_type_and_the_commands() {
         .filter(|block| block.starts_with("| "))
         .map(|block| block.lines().collect())
         .collect();
-    // The best plans, and three layouts of each type.
-    assert_eq!(tables.iter().map(Vec::len).collect::<Vec<_>>(), [2 + 2, 2 + 3, 2 + 3], "{page}");
+    // The best plans, and three layouts of each type; on B200 also the published one.
+    assert_eq!(tables.iter().map(Vec::len).collect::<Vec<_>>(), [2 + 2, 2 + 3, 2 + 3 + 1], "{page}");
     for table in tables {
         let borders = |line: &str| line.matches('|').count();
         let first = borders(table[0]);

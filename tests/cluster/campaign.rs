@@ -102,7 +102,7 @@ fn twelve_runs_of_five_releases_are_scored_compared_and_stored() {
 #[test]
 #[ignore = "needs root and Slurm"]
 fn a_cluster_is_certified_by_the_best_references() {
-    let cluster = Cluster::start(&Options { nodes: 32, ..Options::default() });
+    let cluster = Cluster::start(&WITH_ACCOUNTING);
     let site = Site::install(&cluster, &[("WORKLOAD_STEP_TIME", "20")]);
     let laptop = Laptop::new(&cluster, &site);
     let certify = ["certify", "--cluster", "loop", "--gpus", "64", "--interval", "0.5"];

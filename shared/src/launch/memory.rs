@@ -18,7 +18,7 @@ pub(super) fn warning(
     options: &LaunchOptions,
     release: Option<Release>,
 ) -> Option<LaunchWarning> {
-    if scenario.baseline().is_some() && release.is_some() {
+    if scenario.reference().is_some() && release.is_some() {
         return None;
     }
     let (software, is_planned) = match release {
