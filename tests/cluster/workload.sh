@@ -29,7 +29,7 @@ refuse() {
 # recorded GPUS: sets the name of an experiment of 26.06.01, as its real script was recorded, and the global batch size.
 recorded() {
   local of_family
-  of_family=$(grep "^$family[^/]*/$GPU_TYPE/$DTYPE/$1@" "${self%/*}/recorded.tsv") || refuse "no recipe for $1 GPUs"
+  of_family=$(grep "^${family}[^/]*/$GPU_TYPE/$DTYPE/$1@" "${self%/*}/recorded.tsv") || refuse "no recipe for $1 GPUs"
   name=$( (grep -F -e "-$MODEL_SIZE" <<<"$of_family" || echo "$of_family") | head -n 1 | cut -f 2)
   gbs=${name##*_gbs}
 }

@@ -49,9 +49,9 @@ test("facets count what the other facets leave, and the address keeps them", asy
   const h100 = await count(page, "gpu", "H100");
   expect(h100, "a facet does not narrow itself").toBeGreaterThan(100);
   await select(page, "d", "NVFP4");
-  await expect(rows(page)).toHaveCount(nvfp4);
+  await expect(rows(page)).toHaveCount(Math.min(nvfp4, 50));
   await page.reload();
-  await expect(rows(page)).toHaveCount(nvfp4);
+  await expect(rows(page)).toHaveCount(Math.min(nvfp4, 50));
   await page.getByRole("link", { name: "Clear filters" }).click();
   await expect(rows(page)).toHaveCount(50);
 });
@@ -97,7 +97,8 @@ test("a list of values hides those without runs, and closes when it is left", as
 });
 
 test("a measured run opens in Plan with its measured step time beside the prediction", async ({ page }) => {
-  await page.goto("/benchmarks?v=1&m=llama3.1-405b&gpu=gb200&src=megatron-bridge");
+  // No release has a recipe for it in this precision.
+  await page.goto("/benchmarks?v=1&m=qwen3-235b-a22b&gpu=gb200&d=mxfp8&src=megatron-bridge");
   const step = Number(await cells(page, "Step, s").first().textContent());
   await rows(page).first().getByRole("link", { name: /^Plan/ }).click();
   await expect(page.locator(".answers .basis").first()).toContainText("Measured:");

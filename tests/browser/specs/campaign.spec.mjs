@@ -44,7 +44,7 @@ test("the campaign contains the changed fields, and secrets by reference only", 
 });
 
 test("the campaign of a scenario without a recipe uses Megatron-LM", async ({ page }) => {
-  await page.goto("/?v=1&m=qwen3-30b-a3b&gpu=h100&n=64&d=bf16&gbs=512&ep=8&tab=launch");
+  await page.goto("/?v=1&m=mixtral-8x7b&gpu=h100&n=64&d=bf16&gbs=512&ep=8&tab=launch");
   const { run, text } = await dryRun(page, "h100");
   expect(text).toContain('style = "megatron-lm"');
   expect(run.gpus).toBe(64);
