@@ -4,18 +4,16 @@
 //! The base configuration of Megatron-Bridge fixes the layout. A script then forces some values, whatever its own variables
 //! say; `data/launch_overrides.csv` lists them by recipe.
 
+use super::forced::ForcedValues;
 use super::plan::LaunchPlan;
 use super::render::line;
 use super::word::ShellWord;
-use crate::catalog::{Recipe, RecipeId, Release};
-use crate::data_file::{DataError, FromRow, Row, embedded};
-use crate::field::Field;
+use crate::catalog::Recipe;
 use crate::precision::Dtype;
 use crate::releases::{BridgeForm, BridgeModel};
 use crate::scenario::Scenario;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 /// A call of Megatron-Bridge's launcher.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -28,32 +26,6 @@ pub struct BridgeCommand {
     pub forced: Vec<String>,
 }
 
-/// What a script forces for a recipe.
-#[derive(Debug)]
-struct Override {
-    release: Release,
-    model: String,
-    gpu: String,
-    precision: Dtype,
-    gpus: u32,
-    arguments: Vec<(String, String)>,
-    env: Vec<(String, String)>,
-}
-
-impl Override {
-    fn of(id: &RecipeId) -> Option<&'static Override> {
-        static OVERRIDES: LazyLock<Vec<Override>> = LazyLock::new(|| embedded!("launch_overrides.csv"));
-        OVERRIDES.iter().find(|Override { release, model, gpu, precision, gpus, .. }| {
-            (release, model, gpu, precision, gpus) == (&id.release, &id.model, &id.gpu, &id.dtype, &id.gpus)
-        })
-    }
-}
-
-/// Returns whether a script forces a field's value for a recipe.
-pub(super) fn is_forced(id: &RecipeId, field: Field) -> bool {
-    Override::of(id).is_some_and(|forced| forced.arguments.iter().any(|(key, _)| key == field.flag()))
-}
-
 /// Returns the name of a plan's experiment.
 pub(super) fn experiment(plan: &LaunchPlan) -> String {
     let Some(model) = model(plan) else { return String::new() };
@@ -64,7 +36,7 @@ pub(super) fn experiment(plan: &LaunchPlan) -> String {
     format!(
         "pretrain_{}_{}_gpus{}_tp{}_pp{}_cp{}_vp{vp}_ep{}_etp{expert_tp}_mbs{}_gbs{}",
         model.recipe,
-        compute_dtype(&plan.target.recipe),
+        compute_dtype(plan.target.recipe),
         plan.gpus(),
         layout.tp(),
         layout.pp(),
@@ -87,11 +59,11 @@ pub(super) fn command(plan: &LaunchPlan) -> Option<BridgeCommand> {
         && options.slurm_params.iter().next().is_none()
         && !options.env.iter().any(|(name, _)| plan.script().variables().any(|read| read.is_argument(name)));
     is_recorded.then(|| {
-        let forced = Override::of(&plan.target.recipe.id);
+        let forced = ForcedValues::of(&plan.target.recipe.id);
         let arguments = forced.map_or(&[][..], |forced| &forced.arguments);
         let mut words =
             vec![ShellWord::of("python3"), ShellWord::of("scripts/performance/setup_experiment.py")];
-        words.extend(Arguments::of(plan, model, arguments).in_order(model.form));
+        words.extend(BridgeArguments::of(plan, model, arguments).in_order(model.form));
         BridgeCommand {
             command: line(&words),
             env: forced.map(|forced| forced.env.iter().cloned().collect()).unwrap_or_default(),
@@ -117,7 +89,7 @@ fn compute_dtype(recipe: &Recipe) -> &'static str {
 }
 
 /// The arguments, in the groups that every script keeps together.
-struct Arguments {
+struct BridgeArguments {
     names: Vec<ShellWord>,
     gpu: Vec<ShellWord>,
     size: Vec<ShellWord>,
@@ -129,8 +101,8 @@ struct Arguments {
     steps: u32,
 }
 
-impl Arguments {
-    fn of(plan: &LaunchPlan, model: &BridgeModel, forced: &[(String, String)]) -> Arguments {
+impl BridgeArguments {
+    fn of(plan: &LaunchPlan, model: &BridgeModel, forced: &[(String, String)]) -> BridgeArguments {
         let limits = plan.target.limits;
         let given = |word: Option<&ShellWord>, variable| {
             word.cloned().unwrap_or_else(|| ShellWord::variable(variable))
@@ -138,7 +110,7 @@ impl Arguments {
         let usual = limits.time_limit.or_else(|| plan.script().time_limit(false));
         let limit = plan.options.time_limit.or(usual).map(|limit| limit.to_string()).unwrap_or_default();
         let image = plan.root().then(format!("/images/nvidia+nemo+{}.sqsh", limits.image));
-        Arguments {
+        BridgeArguments {
             names: words(["--model_family_name", &model.family, "--model_recipe_name", &model.recipe]),
             gpu: words(["--gpu", &plan.target.recipe.id.gpu]),
             size: words([
@@ -148,7 +120,7 @@ impl Arguments {
                 &limits.gpus_per_node.to_string(),
             ]),
             image: vec![ShellWord::of("--container_image"), image],
-            dtype: words(["--compute_dtype", compute_dtype(&plan.target.recipe)]),
+            dtype: words(["--compute_dtype", compute_dtype(plan.target.recipe)]),
             mounts: plan.root().then("/.cache/huggingface"),
             forced: forced.iter().flat_map(|(key, value)| argument(key, value)).collect(),
             slurm: vec![
@@ -166,7 +138,7 @@ impl Arguments {
     }
 
     fn in_order(self, form: BridgeForm) -> Vec<ShellWord> {
-        let Arguments { names, gpu, size, image, dtype, mounts, forced, slurm, steps } = self;
+        let BridgeArguments { names, gpu, size, image, dtype, mounts, forced, slurm, steps } = self;
         let offline = words(["--offline"]);
         let unpinned = words(["--enable_pct_binding", "false"]);
         let variant = words(["--config_variant", "v2"]);
@@ -223,31 +195,4 @@ fn argument(key: &str, value: &str) -> Vec<ShellWord> {
         _ => return vec![ShellWord::of(format!("--{key}={value}"))],
     };
     words([short, value])
-}
-
-impl FromRow for Override {
-    fn from_row(row: &Row<'_>) -> Result<Override, DataError> {
-        let pairs = |column: &str| -> Result<Vec<(String, String)>, DataError> {
-            let pair = |text: &str| {
-                let (key, value) = text.split_once('=')?;
-                Some((key.to_owned(), value.to_owned()))
-            };
-            let words = row.text(column)?.split_whitespace();
-            words
-                .map(|word| {
-                    pair(word)
-                        .ok_or_else(|| row.error(format!("\"{word}\" in the column {column} has no value")))
-                })
-                .collect()
-        };
-        Ok(Override {
-            release: row.value("release")?,
-            model: row.string("model")?,
-            gpu: row.string("gpu")?,
-            precision: row.value("precision")?,
-            gpus: row.value("gpus")?,
-            arguments: pairs("arguments")?,
-            env: pairs("env")?,
-        })
-    }
 }

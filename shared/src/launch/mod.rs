@@ -10,6 +10,7 @@ mod checkpoint;
 mod choice;
 mod environment;
 mod facts;
+mod forced;
 mod measuring;
 mod megatron_lm;
 mod memory;

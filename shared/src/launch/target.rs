@@ -1,8 +1,8 @@
 //! The recipe that runs a scenario. A release's script fixes the layout and, with one exception, the global
 //! batch size: other values are refused here, with the values that work.
 
-use super::bridge;
 use super::facts::{Limits, ReleaseScript};
+use super::forced;
 use super::offers;
 use super::options::LaunchOptions;
 use crate::catalog::Recipe;
@@ -104,7 +104,7 @@ impl Target {
     pub(super) fn takes(&self, field: Field) -> bool {
         self.script.variable_of(field).is_some()
             && !self.recipe.id.strong
-            && !bridge::is_forced(&self.recipe.id, field)
+            && !forced::is_forced(&self.recipe.id, field)
     }
 
     /// Returns the fields of the layout and the batch that differ from the recipe's and that the script takes.

@@ -117,7 +117,7 @@ test("what a log is a run of is said on its page, and kept", async ({ page, serv
   const keep = page.getByRole("button", { name: "Save for everyone" });
   await expect(page.getByText("The log doesn't name its model")).toBeVisible();
   // What does not fit is said so.
-  await page.getByLabel("Recipe").fill("llama3.1-405b/h100/fp8/1024");
+  await page.getByLabel("Recipe").fill("llama3.1-405b/h100/fp8/1024@25.04");
   await page.getByLabel("Recipe").press("Enter");
   const verdict = page.getByRole("region", { name: "Verdict" });
   await expect(verdict).toHaveText("No measurement is published for llama3.1-405b/h100/fp8/1024@25.04 with GBS 256 instead of 512.");
