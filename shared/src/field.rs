@@ -122,6 +122,10 @@ fields! {
         "Parts of each layer to recompute as well, as in Megatron's --recompute-modules: mlp, moe_act, layernorm, …"
         "Parts of each layer to recompute, separated by commas: mlp, mla_up_proj, layernorm, moe_act, shared_experts \
          or moe, as in Megatron's --recompute-modules [default: none]",
+    OffloadLayers "offload-layers" "ol" "Offload layers" Scenario Whole "N"
+        "Layers whose activations wait in CPU memory for the backward pass"
+        "Layers whose activations are copied to CPU memory until the backward pass needs them, without pipeline \
+         parallelism and recomputation [default: 0]",
     Fsdp "fsdp" "fsdp" "FSDP" Scenario Switch "on|off"
         "Fully sharded data parallel: weights and gradients are sharded as well as the optimizer"
         "Shard weights, gradients and optimizer over the data-parallel GPUs (FSDP)",

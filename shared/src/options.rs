@@ -18,6 +18,8 @@ pub struct TrainingOptions {
     pub recompute: Recompute,
     /// Further parts of a layer that selective recomputation includes.
     pub modules: Modules,
+    /// Layers whose saved activations wait in CPU memory for the backward pass (Megatron's `cpu_offloading_num_layers`).
+    pub offload_layers: u32,
     /// Whether weights and gradients are sharded over the data-parallel ranks as well as the optimizer (FSDP).
     pub fsdp: bool,
     /// With FSDP, whether a layer's weights are gathered again in the backward pass instead of kept.
@@ -48,6 +50,7 @@ impl Default for TrainingOptions {
         TrainingOptions {
             recompute: Recompute::None,
             modules: Modules::default(),
+            offload_layers: 0,
             fsdp: false,
             reshard: true,
             zero_group: None,
@@ -67,6 +70,36 @@ impl TrainingOptions {
     /// Returns whether tensor parallelism divides the sequence outside matrix multiplications.
     pub fn shares_sequence(&self) -> bool {
         self.sequence_parallel.unwrap_or(self.software.properties().sequence_parallel)
+    }
+
+    /// Returns the problem of keeping activations in CPU memory with `pp` pipeline stages, if there is one. The rules are
+    /// those of `__post_init__` in Megatron-Core's transformer_config.py.
+    pub(crate) fn offload_problem(&self, architecture: &Architecture, pp: u32) -> Option<Problem> {
+        let (given, layers) = (self.offload_layers, architecture.layers);
+        if given == 0 {
+            return None;
+        }
+        let setting = Setting::new(Field::OffloadLayers, given);
+        let message = if given >= layers {
+            message![setting, format!(" must be less than the {layers} layers of the model.")]
+        } else if pp > 1 {
+            message![
+                setting,
+                " works without pipeline parallelism only. Use ",
+                Setting::new(Field::Pp, 1),
+                "."
+            ]
+        } else if self.recompute != Recompute::None || self.modules != Modules::default() {
+            message![
+                setting,
+                " doesn't work with recomputation. Use ",
+                Setting::new(Field::Recompute, "none"),
+                "."
+            ]
+        } else {
+            return None;
+        };
+        Some(Problem::new(Field::OffloadLayers, given, message))
     }
 
     /// Returns whether CUDA graphs launch the kernels of a model.

@@ -62,3 +62,19 @@ fn early_software_on_blackwell_slows_down_narrow_experts_more_than_wide_ones() {
     // Mixtral was once predicted three to four times too slow.
     assert!((0.9..1.5).contains(&wide), "{wide}");
 }
+
+/// Activations go through PCIe 5.0 at 64 GB/s on an H100, and through NVLink-C2C at 450 GB/s on a GH200.
+#[test]
+fn copies_to_cpu_memory_cost_what_computation_does_not_hide() {
+    let host_s = |gpu: &str, layers: u32| {
+        modelled(&format!(
+            "m=llama3.1-70b&gpu={gpu}&n=64&fsdp=on&gbs=256&stack=megatron-bridge-26.06&ol={layers}"
+        ))
+        .host
+    };
+    assert_eq!(host_s("gh200", 79).to_bits(), host_s("gh200", 0).to_bits());
+    // One layer is copied while all others compute.
+    assert_eq!(host_s("h100", 1).to_bits(), host_s("h100", 0).to_bits());
+    assert!(host_s("h100", 79) > host_s("h100", 60));
+    assert!(host_s("h100", 60) > host_s("h100", 0));
+}

@@ -45,6 +45,8 @@ pub struct Gpu {
     pub gpus_per_node: u32,
     /// Network, 10⁹ bits per second.
     pub nic_gbit: f64,
+    /// Copies between the GPU and CPU memory, 10⁹ bytes per second in one direction.
+    pub host_gbps: f64,
     /// Power limit, watts.
     pub tdp_w: f64,
     /// Measured maximum of BF16 matrix multiplication, TFLOPS.
@@ -72,6 +74,7 @@ impl FromRow for Gpu {
             nvlink_domain: row.value("nvlink_domain")?,
             gpus_per_node: row.value("gpus_per_node")?,
             nic_gbit: row.number("nic_gbit")?,
+            host_gbps: row.number("host_gbps")?,
             tdp_w: row.number("tdp_w")?,
             max_gemm_bf16_tflops: row.optional_number("max_gemm_bf16_tflops")?,
             max_gemm_fp8_tflops: row.optional_number("max_gemm_fp8_tflops")?,

@@ -94,6 +94,8 @@ pub struct Recipe {
     pub printed_ga: u32,
     /// The line of its document; none if no document lists what its script runs.
     pub line: Option<u32>,
+    /// Layers whose activations are kept in CPU memory.
+    pub offload_layers: u32,
     /// What to know of the row; mostly empty.
     pub note: String,
 }
@@ -117,6 +119,7 @@ impl Recipe {
         TrainingOptions {
             recompute: self.recompute,
             modules: self.modules,
+            offload_layers: self.offload_layers,
             fsdp: self.fsdp,
             software: self.id.release.software().stack.into(),
             ..TrainingOptions::default()
@@ -164,6 +167,7 @@ pub(super) struct MatrixRow {
     fsdp: bool,
     recompute: Recompute,
     modules: Modules,
+    offload_layers: u32,
     line: Option<u32>,
     note: String,
 }
@@ -194,6 +198,7 @@ impl FromRow for MatrixRow {
             fsdp: row.yes("fsdp")?,
             recompute: row.optional("recompute")?.unwrap_or_default(),
             modules: row.value("modules")?,
+            offload_layers: row.optional("offload_layers")?.unwrap_or_default(),
             line: row.optional("line")?,
             note: row.string("note")?,
         })
@@ -243,6 +248,7 @@ impl MatrixRow {
             printed_dp: scaled(self.dp),
             printed_ga: self.ga,
             line: self.line,
+            offload_layers: self.offload_layers,
             note: self.note.clone(),
         }
     }

@@ -115,13 +115,14 @@ impl Target {
     }
 
     /// Returns the fields that a script can fix, with the scenario's value and the recipe's.
-    fn settings(&self, scenario: &Scenario) -> [(Field, String, String); 15] {
+    fn settings(&self, scenario: &Scenario) -> [(Field, String, String); 16] {
         let (layout, batch, fixed) = (&scenario.layout, &scenario.batch, &self.recipe.degrees);
         let (chosen, usual) = (scenario.options, self.recipe.options());
         let switch = |on: bool| if on { "on" } else { "off" }.to_string();
         [
             (Field::Recompute, chosen.recompute.to_string(), usual.recompute.to_string()),
             (Field::RecomputeModules, chosen.modules.to_string(), usual.modules.to_string()),
+            (Field::OffloadLayers, chosen.offload_layers.to_string(), usual.offload_layers.to_string()),
             (Field::Fsdp, switch(chosen.fsdp), switch(usual.fsdp)),
             (Field::Overlap, switch(chosen.overlap), switch(usual.overlap)),
             (Field::Layers, scenario.architecture.layers.to_string(), self.recipe.layers.to_string()),

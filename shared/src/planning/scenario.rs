@@ -191,6 +191,7 @@ impl ScenarioReader<'_> {
             }
         };
         self.problems.extend(options.modules.problem(&architecture, options.recompute));
+        self.problems.extend(options.offload_problem(&architecture, pp));
         if convention == Convention::Recipe && recipe.is_none() {
             self.problems.push(Convention::needs_recipe());
         }
@@ -248,6 +249,9 @@ impl ScenarioReader<'_> {
         TrainingOptions {
             recompute,
             modules,
+            offload_layers: self
+                .whole(Field::OffloadLayers, Some(default.offload_layers))
+                .unwrap_or_default(),
             fsdp: self.switch(Field::Fsdp, default.fsdp),
             overlap: self.switch(Field::Overlap, default.overlap),
             software: self.value(Field::Stack, Some(software)).unwrap_or(software),

@@ -294,6 +294,7 @@ fn settings(inputs: &Inputs<'_>) -> u16 {
         ];
         let switches = switches.iter().fold(0, |bits, on| bits << 1 | u32::from(*on));
         let gemm_tflops = options.gemm_tflops.unwrap_or_default() as f32;
+        // Not `offload_layers`: tables of measurements omit it, and list runs whose recipe is known to keep activations in CPU memory.
         hash([switches, options.zero_group.unwrap_or_default(), gemm_tflops.to_bits()].into_iter())
     };
     let TrainingOptions { recompute, fsdp, software, .. } = **options;

@@ -240,6 +240,21 @@ pub(crate) fn least_bytes(inputs: &Inputs<'_>, gpus: u32) -> f64 {
     counted * WeightState::of(inputs).least_bytes_per_weight() / f64::from(gpus)
 }
 
+/// Returns the share of the saved activations that stays on the GPU while CPU memory keeps those of some layers. Offloaded
+/// layers are spread over the model, and the copy of the last one hasn't ended when the backward pass begins.
+fn kept_share(inputs: &Inputs<'_>) -> f64 {
+    let layers = f64::from(inputs.architecture.layers);
+    1.0 - f64::from(inputs.options.offload_layers.saturating_sub(1)) / layers
+}
+
+/// Returns the bytes of a micro batch's activations that go to CPU memory and back. A model with offloaded layers has one
+/// pipeline stage.
+pub(super) fn offloaded_bytes(inputs: &Inputs<'_>) -> f64 {
+    let terms = MicroBatchMemory::of(inputs);
+    let saved: f64 = schedule::stages(inputs).map(|stage| terms.blocks.saved(&stage)).sum();
+    saved * f64::from(inputs.options.offload_layers) / f64::from(inputs.architecture.layers)
+}
+
 /// The sizes of a micro batch in every kind of block. They depend on precision, recomputation, micro batch size, TP, CP,
 /// EP and expert TP only, so a search computes them once for many layouts.
 pub(crate) struct MicroBatchMemory {
@@ -301,7 +316,7 @@ impl MicroBatchMemory {
             weights: state.weights(dense, routed, embeddings),
             gradients: state.gradients(dense + embeddings, routed),
             optimizer: state.optimizer(dense + embeddings, routed),
-            activations: stage.in_flight * blocks.saved(stage),
+            activations: stage.in_flight * blocks.saved(stage) * kept_share(inputs),
             logits,
             buffers: layer
                 + dummies

@@ -70,7 +70,7 @@ parts! {
     data_parallel: DataParallel, "Data parallel", Communication;
     /// Pipeline bubble: filling, draining, and waiting for the slowest stage.
     bubble: Bubble, "Pipeline bubble", Waiting;
-    /// Waiting for the host to launch kernels.
+    /// Waiting for the host to launch kernels, and for copies of activations to CPU memory.
     host: Host, "Kernel launches", Waiting;
     /// The optimizer step.
     optimizer: Optimizer, "Optimizer", PerStep;

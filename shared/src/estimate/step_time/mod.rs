@@ -13,6 +13,7 @@ pub use constants::{Constant, Constants};
 
 use super::Inputs;
 use super::kinds::PerKind;
+use super::memory::offloaded_bytes;
 use crate::catalog::Generation;
 use crate::cluster_factors::ClusterFactor;
 use blocks::{BlockCost, BlockCosts};
@@ -106,7 +107,7 @@ impl<'a> MicroBatchCosts<'a> {
             pipeline_parallel: transfers,
             data_parallel: sharding.per_step_s(slowest.busy_s()) + slowest.gather_s * ga,
             bubble,
-            host: slowest.host_s * ga,
+            host: (slowest.host_s + offload_s(inputs, slowest.busy_s())) * ga,
             optimizer: sharding.optimizer_s,
             other: constants.step_s * options.cluster.of(ClusterFactor::Fixed),
             straggling: 0.0,
@@ -127,6 +128,16 @@ impl<'a> MicroBatchCosts<'a> {
         let floor = 1.0 - 1e-9;
         self.device_s() * share * software_factor(inputs, self.constants) * floor
     }
+}
+
+/// Returns the seconds per micro batch that copies of activations to CPU memory and back take longer than the computation of
+/// `busy_s` which they overlap with: a third of it is the forward pass, and the rest the backward pass.
+fn offload_s(inputs: &Inputs<'_>, busy_s: f64) -> f64 {
+    if inputs.options.offload_layers == 0 {
+        return 0.0;
+    }
+    let copy_s = offloaded_bytes(inputs) / (inputs.gpu.host_gbps * 1e9);
+    [1.0, 2.0].into_iter().map(|thirds| (copy_s - busy_s * thirds / 3.0).max(0.0)).sum()
 }
 
 /// Returns the factor of the software's generation; for a user's own software, that of its base.

@@ -47,6 +47,17 @@ pub(super) fn apply(job: &mut MegatronJob) {
 
 fn recompute(job: &mut MegatronJob) {
     let options = &job.scenario.options;
+    if options.offload_layers > 0 {
+        let layers = options.offload_layers;
+        let message = message![
+            Setting::new(Field::OffloadLayers, layers),
+            ": not every Megatron-LM that these scripts run on can keep activations in CPU memory. Use ",
+            Setting::new(Field::Recompute, "full"),
+            " instead."
+        ];
+        job.refuse(Problem::new(Field::OffloadLayers, layers, message));
+        return;
+    }
     let mut modules = options.modules.names();
     match options.recompute {
         Recompute::None if modules.is_empty() => {}
