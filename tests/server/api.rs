@@ -640,6 +640,8 @@ fn runs_are_compared(kind: Kind) {
     assert!((percent - 5.0).abs() < 1e-6, "{percent}");
     owner.get("/compare").problem(400);
     owner.get("/compare?ids=").problem(400);
+    let twice = owner.get(&format!("/compare?ids={0},{0}", first.run.id)).problem(400);
+    assert!(twice.contains("twice"), "{twice}");
     owner.get(&format!("/compare?ids={}&window=never", first.run.id)).problem(400);
     owner.get(&format!("/compare?ids={}", Uuid::now_v7())).problem(404);
     let many = vec![first.run.id.to_string(); 17].join(",");

@@ -6,6 +6,7 @@
 
 use super::Server;
 use super::problem::Problem;
+use super::rates::network;
 use crate::store::Access;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
@@ -131,7 +132,9 @@ pub(super) async fn identify(
     };
     match &caller {
         Caller::Token { id, .. } => server.rates.request(id)?,
-        _ => server.rates.request(&address.map_or_else(String::new, |address| address.to_string()))?,
+        _ => {
+            server.rates.request(&address.map_or_else(String::new, |address| network(address).to_string()))?
+        }
     }
     request.extensions_mut().insert(caller);
     Ok(next.run(request).await)

@@ -29,15 +29,24 @@ impl Rates {
         count(&self.requests, &caller.to_owned())
     }
 
-    /// Counts an invalid token; refuses the request if its address sent too many.
+    /// Counts an invalid token; refuses the request if its network sent too many.
     pub(super) fn guess(&self, address: Option<IpAddr>) -> Result<(), Problem> {
-        count(&self.guesses, &address)
+        count(&self.guesses, &address.map(network))
     }
 
     /// Drops the counters of callers who have been idle.
     pub(super) fn forget(&self) {
         self.requests.retain_recent();
         self.guesses.retain_recent();
+    }
+}
+
+/// Returns what an address is counted by: an IPv4 address itself, an IPv6 address's /64, which one host may
+/// own whole.
+pub(super) fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(ip) => IpAddr::V6((ip.to_bits() & (u128::MAX << 64)).into()),
+        ip => ip,
     }
 }
 

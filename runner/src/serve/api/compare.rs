@@ -17,7 +17,7 @@ use trainplan_shared::result::RunResult;
 #[utoipa::path(
     get, path = "/compare", tag = "runs",
     params(
-        ("ids" = String, Query, description = "Ids of runs, separated by commas"),
+        ("ids" = String, Query, description = "Ids of runs, separated by commas, each once"),
         ("window" = Option<String>, Query, description = "Steps to score: `last`, `11-44`, …; the release's window by default"),
         ("convention" = Option<String>, Query, description = "How FLOPs are counted: `recipe`, `full` or `causal`"),
     ),
@@ -54,6 +54,9 @@ pub(super) async fn compare(
     if ids.is_empty() || ids.len() > most {
         let detail = format!("ids has {} runs, but 1 to {most} can be compared: ids=A,B.", ids.len());
         return Err(bad_request(&detail));
+    }
+    if let Some((_, twice)) = ids.iter().enumerate().find(|(at, id)| ids[..*at].contains(id)) {
+        return Err(bad_request(&format!("ids names {twice} twice. Name each run once.")));
     }
     caller.may_read(&ids)?;
     let _turn = server.turns.acquire().await;
