@@ -87,7 +87,12 @@ impl Scenario {
             Field::Recompute => options.recompute.to_string(),
             Field::RecomputeModules if options.modules.names().is_empty() => return None,
             Field::RecomputeModules => options.modules.to_string(),
-            Field::OffloadLayers if options.offload_layers == 0 => return None,
+            Field::OffloadLayers
+                if options.offload_layers == 0
+                    && self.recipe.is_none_or(|recipe| recipe.offload_layers == 0) =>
+            {
+                return None;
+            }
             Field::OffloadLayers => options.offload_layers.to_string(),
             Field::Fsdp => on(options.fsdp).to_owned(),
             Field::Overlap => on(options.overlap).to_owned(),

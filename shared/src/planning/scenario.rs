@@ -246,12 +246,12 @@ impl ScenarioReader<'_> {
             None
         });
         let modules = self.value(Field::RecomputeModules, Some(default.modules)).unwrap_or_default();
+        let offload_layers = self.spec.whole(Field::OffloadLayers, 0);
+        let offload_layers = self.settle(Field::OffloadLayers, offload_layers, Some(default.offload_layers));
         TrainingOptions {
             recompute,
             modules,
-            offload_layers: self
-                .whole(Field::OffloadLayers, Some(default.offload_layers))
-                .unwrap_or_default(),
+            offload_layers: offload_layers.unwrap_or_default(),
             fsdp: self.switch(Field::Fsdp, default.fsdp),
             overlap: self.switch(Field::Overlap, default.overlap),
             software: self.value(Field::Stack, Some(software)).unwrap_or(software),

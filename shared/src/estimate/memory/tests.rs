@@ -326,8 +326,12 @@ fn layers_in_cpu_memory_keep_no_activations() {
 #[test]
 fn recipes_that_offload_layers_are_not_said_to_need_too_much() {
     let catalog = Catalog::embedded();
-    let offloading: Vec<_> =
-        catalog.recipes.iter().filter(|recipe| recipe.offload_layers > 0).map(|recipe| &recipe.id).collect();
+    let offloading: Vec<_> = catalog
+        .recipes()
+        .iter()
+        .filter(|recipe| recipe.offload_layers > 0)
+        .map(|recipe| &recipe.id)
+        .collect();
     assert_eq!(offloading.len(), 9);
     for id in offloading {
         let scenario = Spec::default().with(Field::Recipe, id.to_string()).scenario().unwrap();
