@@ -133,14 +133,14 @@ fn every_published_recipe_is_predicted_near_its_measurement() {
     for recipe in json(&["recipes", "--measured"]).as_array().unwrap() {
         let published = number(&recipe["baseline"]["step_time_s"]);
         let id = recipe["id"].as_str().unwrap();
-        // The estimate doesn't know activations that are kept in the CPU's memory, and counts them as the GPU's.
-        if recipe["note"].as_str().is_some_and(|note| note.contains("CPU memory")) {
-            continue;
-        }
         let estimate = json(&["estimate", "--recipe", id]);
         let off = number(&estimate["step_time_s"]["mid"]) / published - 1.0;
         assert!(off.abs() < 0.15, "{id}: {off}");
-        assert_eq!(estimate["fits"], true, "{id} ran");
+        // With activations in CPU memory, some recipes fill the GPU to within the error of the estimate.
+        if number(&estimate["scenario"]["options"]["offload_layers"]) == 0.0 {
+            assert_eq!(estimate["fits"], true, "{id} ran");
+        }
+        assert_ne!(estimate["verdict"], "does-not-fit", "{id} ran");
         assert_eq!(estimate["time_to_train_days"].is_null(), recipe["proxy"] == true, "{id}");
     }
 }

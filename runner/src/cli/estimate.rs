@@ -236,6 +236,7 @@ pub(super) fn contract(predicted: &Predicted) -> Output<'_> {
 fn options(options: &TrainingOptions) -> Map<String, Value> {
     let named = [
         (Field::Recompute, options.recompute.to_string().into()),
+        (Field::OffloadLayers, options.offload_layers.into()),
         (Field::Fsdp, options.fsdp.into()),
         (Field::Overlap, options.overlap.into()),
         (Field::Stack, options.software.to_string().into()),
@@ -372,6 +373,8 @@ pub(super) fn in_words(scenario: &Scenario) -> String {
     words.push(format!("MBS {}, GBS {}, GA {}", batch.mbs(), batch.gbs(), batch.ga()));
     words.push(format!("{} tokens, {} layers", batch.seq_len(), scenario.architecture.layers));
     words.extend((options.recompute != Recompute::None).then(|| format!("recompute {}", options.recompute)));
+    words
+        .extend((options.offload_layers > 0).then(|| format!("{} layers offloaded", options.offload_layers)));
     words.extend(options.fsdp.then(|| "FSDP".to_string()));
     words.push(options.software.title());
     words.extend((!options.cluster.is_default()).then(|| format!("cluster factors {}", options.cluster)));

@@ -130,12 +130,11 @@ pub(super) async fn identify(
             None => Caller::Anyone { reads: server.options.is_public },
         },
     };
-    match &caller {
-        Caller::Token { id, .. } => server.rates.request(id)?,
-        _ => {
-            server.rates.request(&address.map_or_else(String::new, |address| network(address).to_string()))?
-        }
-    }
+    let counted = match &caller {
+        Caller::Token { id, .. } => id.clone(),
+        _ => address.map_or_else(String::new, |address| network(address).to_string()),
+    };
+    server.rates.request(&counted)?;
     request.extensions_mut().insert(caller);
     Ok(next.run(request).await)
 }
