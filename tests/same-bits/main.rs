@@ -159,7 +159,7 @@ impl Drawn {
             },
             fsdp: random.seldom(),
             reshard: !random.seldom(),
-            offload_layers: if random.seldom() { 1 } else { 0 },
+            offload_layers: if random.seldom() { random.below(model.architecture.layers) } else { 0 },
             zero_group: random.seldom().then(|| random.power(6)),
             sequence_parallel: random.seldom().then(|| random.seldom()),
             cuda_graphs: random.seldom().then(|| random.seldom()),

@@ -55,3 +55,25 @@ fn count<K: Clone + Hash + Eq>(limiter: &DefaultKeyedRateLimiter<K>, key: &K) ->
         .check_key(key)
         .map_err(|not_until| Problem::too_often(not_until.wait_time_from(DefaultClock::default().now())))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted_as(address: &str) -> String {
+        network(address.parse().expect("an address")).to_string()
+    }
+
+    #[test]
+    fn addresses_of_one_ipv6_network_count_as_one() {
+        assert_eq!(counted_as("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+        assert_eq!(counted_as("2001:db8:1:2::1"), "2001:db8:1:2::");
+        assert_eq!(counted_as("2001:db8:1:3::1"), "2001:db8:1:3::");
+    }
+
+    #[test]
+    fn every_ipv4_address_counts_for_itself() {
+        assert_eq!(counted_as("192.0.2.1"), "192.0.2.1");
+        assert_eq!(counted_as("::ffff:192.0.2.1"), "192.0.2.1");
+    }
+}

@@ -80,6 +80,8 @@ pub struct Recipe {
     pub recompute: Recompute,
     /// Further parts of a layer that are recomputed.
     pub modules: Modules,
+    /// Layers whose activations are kept in CPU memory.
+    pub offload_layers: u32,
     /// EP as printed; none where the document prints NA or no such column.
     pub printed_ep: Option<u32>,
     /// Tokens of a sequence.
@@ -94,8 +96,6 @@ pub struct Recipe {
     pub printed_ga: u32,
     /// The line of its document; none if no document lists what its script runs.
     pub line: Option<u32>,
-    /// Layers whose activations are kept in CPU memory.
-    pub offload_layers: u32,
     /// What to know of the row; mostly empty.
     pub note: String,
 }
@@ -241,6 +241,7 @@ impl MatrixRow {
             fsdp: self.fsdp,
             recompute: self.recompute,
             modules: self.modules,
+            offload_layers: self.offload_layers,
             printed_ep: self.ep,
             seq_len: self.seq_len,
             mbs: self.mbs,
@@ -248,7 +249,6 @@ impl MatrixRow {
             printed_dp: scaled(self.dp),
             printed_ga: self.ga,
             line: self.line,
-            offload_layers: self.offload_layers,
             note: self.note.clone(),
         }
     }

@@ -471,6 +471,12 @@ fn parts_of_a_layer_are_recomputed() {
         assert_eq!(problem.field, Field::RecomputeModules);
         assert!(problem.to_string().contains(says), "{problem}");
     }
+    let dense = refused("model=llama3.1-8b gpu=h100 gpus=8 gbs=8 recompute-modules=moe_act");
+    assert!(dense.to_string().contains("needs a mixture of experts"), "{dense}");
+}
+
+#[test]
+fn activations_in_cpu_memory_are_refused() {
     for (text, says) in [
         ("offload-layers=32", "less than the 32 layers"),
         ("offload-layers=8 pp=2", "without pipeline parallelism"),
@@ -481,8 +487,6 @@ fn parts_of_a_layer_are_recomputed() {
         assert_eq!(problem.field, Field::OffloadLayers);
         assert!(problem.to_string().contains(says), "{problem}");
     }
-    let dense = refused("model=llama3.1-8b gpu=h100 gpus=8 gbs=8 recompute-modules=moe_act");
-    assert!(dense.to_string().contains("needs a mixture of experts"), "{dense}");
 }
 
 #[test]

@@ -32,6 +32,7 @@ pub(super) fn apply(job: &mut MegatronJob) {
     // Large models take longer to build than the default of ten minutes.
     job.set("--distributed-timeout-minutes", 60);
     recompute(job);
+    offload(job);
     job.group("Data");
     job.flag("--mock-data");
     job.set("--split", "99,1,0");
@@ -47,17 +48,6 @@ pub(super) fn apply(job: &mut MegatronJob) {
 
 fn recompute(job: &mut MegatronJob) {
     let options = &job.scenario.options;
-    if options.offload_layers > 0 {
-        let layers = options.offload_layers;
-        let message = message![
-            Setting::new(Field::OffloadLayers, layers),
-            ": not every Megatron-LM that these scripts run on can keep activations in CPU memory. Use ",
-            Setting::new(Field::Recompute, "full"),
-            " instead."
-        ];
-        job.refuse(Problem::new(Field::OffloadLayers, layers, message));
-        return;
-    }
     let mut modules = options.modules.names();
     match options.recompute {
         Recompute::None if modules.is_empty() => {}
@@ -74,6 +64,22 @@ fn recompute(job: &mut MegatronJob) {
             job.set("--recompute-num-layers", 1);
         }
     }
+}
+
+fn offload(job: &mut MegatronJob) {
+    let layers = job.scenario.options.offload_layers;
+    if layers == 0 {
+        return;
+    }
+    let message = message![
+        Setting::new(Field::OffloadLayers, layers),
+        ": not every Megatron-LM that these scripts run on can keep activations in CPU memory. Use ",
+        Setting::new(Field::OffloadLayers, 0),
+        ", and ",
+        Setting::new(Field::Recompute, "full"),
+        " if memory is short."
+    ];
+    job.refuse(Problem::new(Field::OffloadLayers, layers, message));
 }
 
 fn selective(job: &mut MegatronJob, modules: Vec<&'static str>) {
