@@ -59,14 +59,16 @@ pub(super) fn Answers() -> impl IntoView {
             </header>
             <p class="basis">{move || {
                 let (lead, sentence) = basis(plan);
-                let is_predicted = plan.step.with(|step| {
-                    let is_predicted = |step: &PlannedStep| matches!(step.source, StepTimeSource::Predicted { .. });
-                    step.as_ref().is_some_and(|step| is_predicted(step) && !step.is_stale)
+                // What the figures below rest on, unless they rest on what the user typed.
+                let figures = plan.step.with(|step| match step.as_ref().filter(|step| !step.is_stale)?.source {
+                    StepTimeSource::Predicted { .. } => Some("are predicted"),
+                    StepTimeSource::Published => Some("use the recipe’s published step time"),
+                    _ => None,
                 });
-                match plan.measured().filter(|_| is_predicted) {
-                    Some(MeasuredStep { step_time_s, source }) => view! {
+                match plan.measured().zip(figures) {
+                    Some((MeasuredStep { step_time_s, source }, figures)) => view! {
                         <strong>{format!("Measured: {}\u{a0}s per step.", readable(step_time_s))}</strong>
-                        {format!(" {source}. The figures below are predicted. {sentence}")}
+                        {format!(" {source}. The figures below {figures}. {sentence}")}
                     }.into_any(),
                     None => view! { <strong>{lead}</strong> " " {sentence} }.into_any(),
                 }
