@@ -27,6 +27,7 @@ on_every_store! {
     runs_without_figures_sort_last
     log_uploads_survive_broken_connections
     a_piece_at_another_offset_is_refused_with_the_servers_offset
+    refused_pieces_are_answered
     logs_that_do_not_match_the_result_are_discarded
     concurrent_uploads_of_one_log_leave_one_log
     lines_are_read_and_searched
@@ -409,6 +410,20 @@ fn a_piece_at_another_offset_is_refused_with_the_servers_offset(kind: Kind) {
     assert_eq!(owner.put_log(id, 100, false, b"").json()["offset"], 100);
     assert_eq!(owner.put_log(id, 100, true, &made.log[100..]).json()["complete"], true);
     assert_eq!(owner.get(&path).body, made.log);
+}
+
+/// A client that still sends its piece when the server refuses it gets the answer, not a broken connection.
+fn refused_pieces_are_answered(kind: Kind) {
+    let server = start(kind);
+    let (owner, made) = (server.owner(), made(12.39));
+    let id = made.run.id;
+    assert_eq!(owner.put(&made.run).status, 201);
+    let piece = vec![b'x'; 6 << 20];
+    for _ in 0..10 {
+        owner.put_log(id, 7, false, &piece).problem(409);
+        server.anyone().put_log(id, 0, false, &piece).problem(401);
+        owner.put_log(Uuid::now_v7(), 0, false, &piece).problem(404);
+    }
 }
 
 fn logs_that_do_not_match_the_result_are_discarded(kind: Kind) {

@@ -6,6 +6,7 @@ mod guard;
 mod host;
 mod judging;
 mod limits;
+mod linger;
 mod listen;
 mod meter;
 mod problem;
@@ -296,6 +297,7 @@ fn router<App: Embed + 'static>(server: &Server) -> Router {
         .layer(from_fn_with_state(server.clone(), harden))
         .layer(from_fn_with_state(server.clone(), meter::count))
         .layer(from_fn(identify_request))
+        .layer(from_fn(linger::read_rest))
         .with_state(server.clone())
 }
 

@@ -252,7 +252,7 @@ fn recipe_row(recipe: &Recipe) -> [String; 30] {
     });
     [
         id.to_string(),
-        RECIPES.to_string(),
+        id.release.software().measured.0.to_string(),
         id.release.to_string(),
         id.model.clone(),
         proxy,
@@ -465,7 +465,7 @@ mod tests {
         );
         let rows = parse(&written).unwrap();
         assert!(rows.len() > 1800, "{}", rows.len());
-        assert_eq!(rows.iter().filter(|row| row.recipe.is_some()).count(), 411);
+        assert_eq!(rows.iter().filter(|row| row.recipe.is_some()).count(), 634);
         assert_eq!(rows.iter().filter(|row| row.is_tiny).count(), 990);
     }
 

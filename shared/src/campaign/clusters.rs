@@ -11,6 +11,7 @@ use crate::field::Field;
 use crate::launch::LaunchOptions;
 use crate::spec::Spec;
 use std::collections::BTreeMap;
+use toml::de::DeValue;
 
 /// The fields of a cluster, for every run there.
 const OF_CLUSTER: [Field; 8] = [
@@ -23,10 +24,8 @@ const OF_CLUSTER: [Field; 8] = [
     Field::GemmTflops,
     Field::ClusterFactor,
 ];
-/// The fields of an installed release.
-const OF_RELEASE: [Field; 3] = [Field::InstallPath, Field::Venv, Field::Mounts];
-/// The fields of an installed Megatron-LM.
-const OF_MEGATRON: [Field; 4] = [Field::InstallPath, Field::Venv, Field::ContainerImage, Field::Mounts];
+/// The fields of an installed release, or Megatron-LM.
+const OF_INSTALLATION: [Field; 4] = [Field::InstallPath, Field::Venv, Field::ContainerImage, Field::Mounts];
 
 /// The cluster profiles, by name.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -51,7 +50,7 @@ pub struct Cluster {
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Installed {
     spec: Spec,
-    /// By model, or by the first part of its name.
+    /// By model, or by the first part of its name; of every model by the empty name.
     recipe_dirs: BTreeMap<String, String>,
 }
 
@@ -126,7 +125,7 @@ impl Cluster {
             None => Some(&self.megatron_lm),
         };
         let Some(installed) = installed else { return Spec::default() };
-        let fits = |(name, _): &(&String, &String)| begins(model, name);
+        let fits = |(name, _): &(&String, &String)| name.is_empty() || begins(model, name);
         let directory = installed.recipe_dirs.iter().filter(fits).max_by_key(|(name, _)| name.len());
         let directory = directory.map_or("", |(_, directory)| directory);
         installed.spec.clone().with(Field::RecipeDir, directory)
@@ -169,7 +168,7 @@ fn read_cluster(reader: &mut TomlReader, entry: Entry) -> Option<Cluster> {
             "ssh" => ssh = host(reader, &entry),
             "env" => env = reader.env(entry),
             "release" => releases = read_releases(reader, entry),
-            "megatron-lm" => megatron_lm = read_installed(reader, entry, &OF_MEGATRON, false),
+            "megatron-lm" => megatron_lm = read_installed(reader, entry, &OF_INSTALLATION, false),
             key => match OF_CLUSTER.into_iter().find(|field| field.flag() == key) {
                 Some(field) => reader.field(&mut spec, field, &entry),
                 None => {
@@ -211,7 +210,7 @@ fn read_releases(reader: &mut TomlReader, entry: Entry) -> BTreeMap<Release, Ins
     for entry in reader.table(entry, false).unwrap_or_default() {
         match Release::ALL.into_iter().find(|release| release.id() == entry.key) {
             Some(release) => {
-                releases.insert(release, read_installed(reader, entry, &OF_RELEASE, true));
+                releases.insert(release, read_installed(reader, entry, &OF_INSTALLATION, true));
             }
             None => {
                 // Without quotes, the dot of a release splits it into two tables.
@@ -251,8 +250,13 @@ fn read_recipe_dirs(reader: &mut TomlReader, entry: Entry) -> BTreeMap<String, S
     models.sort_unstable();
     models.dedup();
     let mut directories = BTreeMap::new();
-    for entry in reader.table(entry, false).unwrap_or_default() {
-        if !models.iter().any(|model| begins(model, &entry.key)) {
+    let of_every_model = matches!(entry.value, DeValue::String(_));
+    let entries = match of_every_model {
+        true => Some(vec![Entry { key: String::new(), ..entry }]),
+        false => reader.table(entry, false),
+    };
+    for entry in entries.unwrap_or_default() {
+        if !of_every_model && !models.iter().any(|model| begins(model, &entry.key)) {
             let (line, known) = (entry.line, models.iter().copied());
             let message = "No model with a recipe has this name or starts with it.";
             reader.problems.push(CampaignProblem::unknown(line, &entry.path, message, &entry.key, known));

@@ -218,6 +218,9 @@ fn the_cluster_profile_fills_in_missing_settings() {
             assert!(script.lines().any(|found| found == line), "{line} is not in {script}");
         }
     }
+    let alike =
+        CLUSTERS.replace("{ \"llama3.1\" = \"/r/llama\", \"llama3.1-8b\" = \"/r/8b\" }", "\"/r/all\"");
+    assert!(planned(GOOD, &alike).unwrap().iter().all(|(_, script)| script.contains("\ncd /r/all\n")));
     let own = GOOD.replace("after = \"a\"", "account = \"mine\"\nrecipe-dir = \"/mine\"");
     let script = &planned(&own, CLUSTERS).unwrap()[1].1;
     assert!(script.contains("SBATCH_ACCOUNT=mine\n") && script.contains("\ncd /mine\n"), "{script}");

@@ -192,11 +192,11 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn the_releases_hold_411_recipes_370_without_their_release() {
+    fn the_releases_hold_634_recipes_540_without_their_release() {
         let catalog = Catalog::embedded();
         let ids: BTreeSet<_> = catalog.recipes().iter().map(|recipe| recipe.id.to_string()).collect();
         let short: BTreeSet<_> = catalog.recipes().iter().map(|recipe| recipe.id.without_release()).collect();
-        assert_eq!((catalog.recipes().len(), ids.len(), short.len()), (411, 411, 370));
+        assert_eq!((catalog.recipes().len(), ids.len(), short.len()), (634, 634, 540));
     }
 
     #[test]
@@ -204,11 +204,11 @@ mod tests {
         let catalog = Catalog::embedded();
         let measured = catalog.baselines().iter().filter(|baseline| baseline.kind == BaselineKind::Table);
         let with_recipe = catalog.recipes().iter().filter(|recipe| catalog.baseline(&recipe.id).is_some());
-        assert_eq!((measured.count(), with_recipe.count()), (100, 100));
+        assert_eq!((measured.count(), with_recipe.count()), (113, 113));
     }
 
     #[test]
-    fn of_the_newest_release_25_recipes_were_measured_and_56_can_be_scaled() {
+    fn of_release_26_06_01_25_recipes_were_measured_and_56_can_be_scaled() {
         let catalog = Catalog::embedded();
         let newest = catalog.recipes().iter().filter(|recipe| recipe.id.release == Release::R26_06_01);
         let classes: Vec<_> =

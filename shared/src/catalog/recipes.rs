@@ -6,6 +6,7 @@ use crate::data_file::{DataError, FromRow, Row};
 use crate::layout::{Degrees, PipelineSplit};
 use crate::options::{Modules, Recompute, TrainingOptions};
 use crate::precision::Dtype;
+use crate::releases::{BridgeForm, BridgeModel};
 use serde::Serialize;
 use std::fmt;
 
@@ -31,6 +32,22 @@ impl RecipeId {
     pub fn without_release(&self) -> String {
         let RecipeId { model, gpu, dtype, gpus, strong, .. } = self;
         format!("{model}/{gpu}/{dtype}/{gpus}{}", if *strong { "/strong" } else { "" })
+    }
+
+    /// Returns Megatron-Bridge's name of one of its own recipes, without `_config`: `llama31_405b_pretrain_256gpu_gb300_fp8cs`.
+    /// `None` for recipes of a collection.
+    pub(crate) fn bridge_name(&self) -> Option<String> {
+        let model =
+            BridgeModel::of(self.release, &self.model).filter(|model| model.form == BridgeForm::OwnRecipe)?;
+        let dtype = match self.dtype {
+            Dtype::Bf16 => "bf16",
+            Dtype::Nvfp4 => "nvfp4",
+            Dtype::Mxfp8 => "fp8mx",
+            Dtype::Fp8Block => "fp8sc",
+            Dtype::Fp8Delayed => "fp8ds",
+            Dtype::Fp8 | Dtype::Fp8Current => "fp8cs",
+        };
+        Some(format!("{}_pretrain_{}gpu_{}_{dtype}", model.recipe, self.gpus, self.gpu))
     }
 
     /// Returns whether the other id differs only in the GPU count.

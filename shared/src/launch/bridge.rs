@@ -47,10 +47,17 @@ pub(super) fn experiment(plan: &LaunchPlan) -> String {
     )
 }
 
+/// Returns the name of an experiment with one of Megatron-Bridge's own recipes, whose name has the GPU count that it was tuned for.
+pub(super) fn own_experiment(plan: &LaunchPlan) -> String {
+    let recipe = &plan.target.recipe.id;
+    let name = recipe.bridge_name().unwrap_or_default();
+    if plan.gpus() == recipe.gpus { name } else { format!("{name}_gpus{}", plan.gpus()) }
+}
+
 /// Returns what a plan's script runs. `None` if that isn't known: at a number of GPUs that the release doesn't list, with another
 /// layout than the recipe's, or with options that change the arguments in ways that no run recorded.
 pub(super) fn command(plan: &LaunchPlan) -> Option<BridgeCommand> {
-    let model = model(plan)?;
+    let model = model(plan).filter(|model| model.form != BridgeForm::OwnRecipe)?;
     let options = plan.options;
     let is_recorded = plan.target.publishes(plan.gpus())
         && plan.target.taken(plan.scenario).is_empty()
@@ -169,7 +176,7 @@ impl BridgeArguments {
                 [image, dtype, gpu, size, offline, names, forced, unpinned, slurm, last_steps, unpacked]
                     .concat()
             }
-            BridgeForm::Usual => [
+            BridgeForm::Usual | BridgeForm::OwnRecipe => [
                 image, dtype, gpu, size, offline, names, mounted, unpinned, forced, slurm, last_steps,
                 unpacked,
             ]

@@ -14,6 +14,8 @@ choices! {
         LaunchSh "launch-sh",
         /// The recipe's script as a batch job.
         Sbatch "sbatch",
+        /// Megatron-Bridge's own script on a login node, which submits through NeMo-Run.
+        TrainSh "train-sh",
         /// Megatron-LM in a generated batch job, without a release.
         MegatronLm "megatron-lm",
     }

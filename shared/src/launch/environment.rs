@@ -18,7 +18,7 @@ pub(super) fn apply(plan: &mut LaunchPlan) {
 }
 
 /// Does what activating a venv or conda environment does. Their own `activate` doesn't run in every shell.
-fn activate(plan: &mut LaunchPlan) {
+pub(super) fn activate(plan: &mut LaunchPlan) {
     if let Some(venv) = plan.options.venv.clone() {
         plan.export("PATH", venv.clone().then("/bin:").join(&ShellWord::variable("PATH")));
         plan.export("VIRTUAL_ENV", venv);
@@ -26,7 +26,7 @@ fn activate(plan: &mut LaunchPlan) {
 }
 
 /// Sets what differs from the recipe's layout and batch and the script takes.
-fn layout(plan: &mut LaunchPlan) {
+pub(super) fn layout(plan: &mut LaunchPlan) {
     if plan.target.recipe.id.strong {
         plan.set(Field::Recipe, ShellWord::of("true"));
         return;

@@ -38,7 +38,7 @@ pub(super) struct ReleaseScript {
     pub(super) conda: String,
 }
 
-/// A variable that a script reads, or that its document names although nothing reads it.
+/// A variable that a script reads, or that its document names although nothing reads it; or a flag that it takes.
 #[derive(Debug)]
 pub(super) struct Variable {
     release: Release,
@@ -162,6 +162,11 @@ impl Variable {
     /// Returns whether it is the variable of this name, and changes what runs.
     pub(super) fn is_argument(&self, name: &str) -> bool {
         self.name == name && matches!(self.usage, VariableUse::Changes | VariableUse::Moves)
+    }
+
+    /// Returns whether it is a flag of the script, not a variable.
+    pub(super) fn is_flag(&self) -> bool {
+        self.name.starts_with('-')
     }
 
     /// Returns whether the script expands it without quotes.

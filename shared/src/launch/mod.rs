@@ -118,7 +118,7 @@ fn assemble(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<
     let mut plan = LaunchPlan::new(scenario, options, target, style);
     plan.warnings.extend(changed);
     root(&mut plan);
-    let invocation = style::apply(&mut plan);
+    let mut invocation = style::apply(&mut plan);
     measuring::apply(&mut plan);
     checkpoint::apply(&mut plan);
     release::apply(&mut plan);
@@ -126,9 +126,7 @@ fn assemble(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<
     measuring::check_time(&mut plan);
     megatron_lm::warn_of_unused(&mut plan);
     workload(&mut plan);
-    if style == Style::LlmbRun {
-        style::llmb_run::warn_of_configuration(&mut plan);
-    }
+    style::finish(&mut plan, &mut invocation);
     if !plan.problems.is_empty() {
         return Err(plan.problems);
     }

@@ -34,9 +34,10 @@ impl Outputs {
     pub(super) fn of(plan: &LaunchPlan) -> Outputs {
         match plan.rules().experiment {
             ExperimentName::JobScript => Outputs::of_job_script(plan),
-            ExperimentName::Short | ExperimentName::WithLayout { .. } | ExperimentName::Bridge => {
-                Outputs::of_nemo_run(plan)
-            }
+            ExperimentName::Short
+            | ExperimentName::WithLayout { .. }
+            | ExperimentName::Bridge
+            | ExperimentName::BridgeRecipe => Outputs::of_nemo_run(plan),
         }
     }
 
@@ -79,23 +80,27 @@ impl Outputs {
         let by_bridge = plan.rules().experiment == ExperimentName::Bridge;
         let profiles = if by_bridge { "profile_" } else { "nsys_profile/profile_" };
         let (profile, trace) = (plan.options.profile, plan.options.nccl_trace);
+        let plain = match plan.rules().experiment {
+            ExperimentName::BridgeRecipe => "training".to_owned(),
+            _ => experiment.clone(),
+        };
         let job = |suffix: &str| match apart {
-            true => format!("{experiment}{suffix}"),
-            false => experiment.clone(),
+            true => format!("{plain}{suffix}"),
+            false => plain.clone(),
         };
         let (profiled, traced) = (job("_nsys"), job("_nccltrace"));
         let jobs: Vec<String> = match apart {
-            true => [(plan.runs_plain(), &experiment), (profile, &profiled), (trace, &traced)]
+            true => [(plan.runs_plain(), &plain), (profile, &profiled), (trace, &traced)]
                 .into_iter()
                 .filter(|(runs, _)| *runs)
                 .map(|(_, job)| job.clone())
                 .collect(),
-            false => vec![experiment.clone()],
+            false => vec![plain.clone()],
         };
         let within = |job: &str, path: &str| run.clone().then(format!("/{job}/{path}"));
         let log = |job: &str| within(job, "log").then_any().then(".out");
         Outputs {
-            log_glob: log(jobs.first().unwrap_or(&experiment)),
+            log_glob: log(jobs.first().unwrap_or(&plain)),
             profile_glob: profile.then(|| within(&profiled, profiles).then_any().then(".nsys-rep")),
             trace_glob: trace.then(|| log(&traced)),
             checkpoint_dir: plan.options.save_checkpoint.then(|| match by_bridge {
@@ -129,6 +134,7 @@ fn experiment(plan: &LaunchPlan) -> String {
             )
         }
         ExperimentName::Bridge => bridge::experiment(plan),
+        ExperimentName::BridgeRecipe => bridge::own_experiment(plan),
         ExperimentName::Short | ExperimentName::JobScript => {
             let pinned =
                 plan.options.env.get("CPU_PER_TASK_PINNING").is_some_and(|cpus| cpus != &ShellWord::of(0));

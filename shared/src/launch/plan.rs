@@ -131,6 +131,11 @@ impl<'a> LaunchPlan<'a> {
         self.options.install_path.clone().unwrap_or_else(|| ShellWord::variable(&self.script().root))
     }
 
+    /// Returns the path of the release's container image, once it is imported.
+    pub(super) fn image(&self) -> ShellWord {
+        self.root().then(format!("/nvidia+nemo+{}.sqsh", self.target.limits.image))
+    }
+
     /// Returns the directory of the experiments.
     pub(super) fn home(&self) -> ShellWord {
         let script = self.script();
@@ -196,6 +201,7 @@ impl<'a> LaunchPlan<'a> {
                 && variable.field().is_some_and(|field| SET_BY_LLMB_RUN.contains(&field))
         };
         let matters = |variable: &&Variable| match variable.usage {
+            _ if variable.is_flag() => false,
             VariableUse::Option => !set_by_launcher(variable),
             VariableUse::Changes | VariableUse::Moves | VariableUse::Refused => true,
             VariableUse::Open | VariableUse::Ignored => false,

@@ -43,6 +43,7 @@ pub(super) fn steps(plan: &LaunchPlan) -> Vec<Instruction> {
         SetupStep::SetupAsJob => setup_as_job(plan),
         SetupStep::SetupByHand => setup_by_hand(plan),
         SetupStep::ImportContainer => import_container(plan),
+        SetupStep::BridgeCheckout => bridge_checkout(plan),
         SetupStep::RunaiSetup => setup_runai(plan),
         SetupStep::RunaiLogin => login_runai(),
     }));
@@ -80,7 +81,7 @@ fn top_directory(plan: &LaunchPlan) -> Instruction {
 
 fn setup_on_login_node(plan: &LaunchPlan) -> Instruction {
     let gpus = plan.target.gpus_per_node;
-    let image = image(plan);
+    let image = plan.image();
     Instruction::new(
         "Set the recipe up",
         [
@@ -121,7 +122,7 @@ fn setup_as_job(plan: &LaunchPlan) -> Instruction {
              installs NeMo next to itself and imports the container to {}. Ignore an error about \
              tritonclient and urllib3.",
             plan.script().checkout,
-            image(plan)
+            plan.image()
         ),
     )
 }
@@ -166,6 +167,28 @@ fn import_container(plan: &LaunchPlan) -> Instruction {
              docker://nvcr.io#nvidia/nemo:{tag}"
         )],
         "Leave the Python environment first: deactivate.",
+    )
+}
+
+fn bridge_checkout(plan: &LaunchPlan) -> Instruction {
+    let image = plan.image().shell();
+    let tag = &plan.target.limits.image;
+    Instruction::new(
+        "Check out Megatron-Bridge, and import its container",
+        [
+            "git clone https://github.com/NVIDIA-NeMo/Megatron-Bridge".to_string(),
+            "git -C Megatron-Bridge checkout 067f987df".into(),
+            "git -C Megatron-Bridge submodule update --init --recursive".into(),
+            format!("enroot import --output {image} docker://nvcr.io#nvidia/nemo:{tag}"),
+        ],
+        message![
+            "Every node must see both: the checkout is mounted over the container's own copy. train.sh needs uv on the login \
+             node. Set ",
+            Field::RecipeDir,
+            " to the checkout, and ",
+            Field::ContainerImage,
+            " for another image."
+        ],
     )
 }
 
@@ -218,10 +241,6 @@ fn venv(plan: &LaunchPlan) -> ShellWord {
         "" => plan.root().then("/venv"),
         workload => plan.root().then(format!("/venvs/{workload}")),
     }
-}
-
-fn image(plan: &LaunchPlan) -> String {
-    plan.root().then(format!("/nvidia+nemo+{}.sqsh", plan.target.limits.image)).to_string()
 }
 
 fn given_or(given: Option<&ShellWord>, variable: &str) -> String {

@@ -14,8 +14,12 @@ use crate::releases::{BatchRule, Fp8Scaling, LoggedTflops, TokenUse, TraceRun};
 pub(super) fn apply(plan: &mut LaunchPlan) {
     borrowed_recipe(plan);
     software(plan);
-    if plan.rules().token == TokenUse::OnCommandLine {
-        token_on_command_line(plan);
+    match plan.rules().token {
+        TokenUse::OnCommandLine => token_on_command_line(plan),
+        TokenUse::Always => {
+            plan.need("HF_TOKEN", "your Hugging Face token, to read the configuration of the model");
+        }
+        TokenUse::Never | TokenUse::ForCheckpoints => {}
     }
     if plan.has_own_jobs() {
         own_jobs(plan);

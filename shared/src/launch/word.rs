@@ -124,6 +124,23 @@ impl ShellWord {
         word
     }
 
+    /// Returns the words between the places of a mark in its literal text.
+    pub(super) fn split(&self, mark: char) -> Vec<ShellWord> {
+        let mut words = vec![ShellWord::default()];
+        for piece in &self.0 {
+            let mut parts = match piece {
+                Piece::Text(text) => text.split(mark).map(ShellWord::of).collect(),
+                other => vec![ShellWord(vec![other.clone()])],
+            };
+            let rest = parts.split_off(1);
+            if let (Some(word), Some(first)) = (words.last_mut(), parts.first()) {
+                *word = std::mem::take(word).join(first);
+            }
+            words.extend(rest);
+        }
+        words
+    }
+
     /// Returns the word with another appended.
     #[must_use]
     pub(super) fn join(self, other: &ShellWord) -> ShellWord {

@@ -52,11 +52,9 @@ impl Predicted {
 
 /// Returns the release that measured a recipe, as anchors name it.
 pub(crate) fn recipe_release(recipe: &Recipe) -> String {
-    Collection::with_release(RECIPES, &recipe.id.release.to_string())
+    let (collection, release) = recipe.id.release.software().measured;
+    Collection::with_release(collection, release)
 }
-
-/// The collection of the measurements of recipes.
-const RECIPES: &str = "dgxc-seed";
 
 impl Spec {
     /// Returns the prediction for the scenario that the fields describe.

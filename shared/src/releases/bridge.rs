@@ -1,4 +1,5 @@
-//! The names of models for Megatron-Bridge's launcher, which the scripts of newer releases call.
+//! The names of models in Megatron-Bridge: those for the launcher that the scripts of newer releases call, and those of its own
+//! recipes.
 
 use super::Release;
 use crate::data_file::{DataError, FromRow, Row, embedded};
@@ -29,10 +30,12 @@ pub(crate) enum BridgeForm {
     Qwen,
     NemotronH,
     Usual,
+    /// Not by that launcher: the name begins those of Megatron-Bridge's own recipes.
+    OwnRecipe,
 }
 
 impl BridgeModel {
-    /// Returns a model's names in a release; `None` if the release doesn't run it by Megatron-Bridge's launcher.
+    /// Returns a model's names in a release; `None` if the release doesn't run it by Megatron-Bridge.
     pub(crate) fn of(release: Release, model: &str) -> Option<&'static BridgeModel> {
         Self::all().iter().find(|named| named.release == release && named.model == model)
     }
@@ -75,6 +78,7 @@ impl FromStr for BridgeForm {
             "qwen" => Ok(BridgeForm::Qwen),
             "nemotron-h" => Ok(BridgeForm::NemotronH),
             "usual" => Ok(BridgeForm::Usual),
+            "own-recipe" => Ok(BridgeForm::OwnRecipe),
             _ => Err(()),
         }
     }

@@ -15,6 +15,8 @@ pub struct ReleaseSoftware {
     /// Whether its documents have formulas of a model's FLOPs (`data/document_flops.csv`). Otherwise its logs have TFLOPS, which
     /// count half of attention.
     pub has_flops_formulas: bool,
+    /// The collection of measurements with its published runs (`data/sources.csv`), and their release in it.
+    pub measured: (&'static str, &'static str),
 }
 
 /// How a release is set up and how its scripts behave.
@@ -110,6 +112,8 @@ pub enum ExperimentName {
     },
     /// `pretrain_llama31_405b_fp8_cs_gpus256_tp4_pp8_cp1_vp4_ep1_etpNone_mbs1_gbs1536`, by Megatron-Bridge.
     Bridge,
+    /// `llama31_405b_pretrain_256gpu_gb300_fp8cs`, as Megatron-Bridge names its own recipe. The job in it is `training`.
+    BridgeRecipe,
 }
 
 /// Whether a script's logs hold TFLOPS per GPU.
@@ -162,6 +166,8 @@ pub enum TokenUse {
     Never,
     /// To save or load a checkpoint.
     ForCheckpoints,
+    /// Always, to read the model's configuration.
+    Always,
     /// Always, and the script puts it on a command line, where other users of the machine can see it.
     OnCommandLine,
 }
@@ -185,6 +191,8 @@ pub enum SetupStep {
     SetupByHand,
     /// Import the container, as part of a set-up by hand.
     ImportContainer,
+    /// Check out Megatron-Bridge and import the container that it runs in.
+    BridgeCheckout,
     /// Run the recipe's set-up script for Run:ai.
     RunaiSetup,
     /// Log in to Run:ai.

@@ -1,11 +1,12 @@
-//! The releases of the recipe collection. Each has one file with one [`ReleaseContract`]: what it runs, how
-//! it is set up, what its scripts do and what they leave behind.
+//! The releases of recipes: those of NVIDIA's recipe collection, and Megatron-Bridge's own recipes. Each has one file
+//! with one [`ReleaseContract`]: what it runs, how it is set up, what its scripts do and what they leave behind.
 //!
 //! To add a release, add a file beside this one and two lines below: `mod rYY_MM;` and the entry in `releases!`.
 //! The compiler asks for every value. The variables that its scripts read, its limits, recipes and baselines are
 //! rows of the files in `data/`.
 
 mod bridge;
+mod bridge_main;
 mod contract;
 mod r24_11;
 mod r25_04;
@@ -27,15 +28,16 @@ use std::str::FromStr;
 
 macro_rules! releases {
     ($($(#[$doc:meta])* $variant:ident $id:literal $module:ident,)*) => {
-        /// A release of the recipe collection.
+        /// A release of recipes.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum Release { $($(#[$doc])* #[serde(rename = $id)] $variant,)* }
 
         impl Release {
-            /// Every release, oldest first.
+            /// Every release: where several have a recipe, the last of them is the usual one. Those of the collection come from
+            /// the oldest to the newest.
             pub const ALL: [Release; [$($id),*].len()] = [$(Release::$variant,)*];
 
-            /// Returns the release's number, as in `llama3.1-8b/h100/bf16/8@25.04`.
+            /// Returns the release's name, as in `llama3.1-8b/h100/bf16/8@25.04`.
             pub const fn id(self) -> &'static str {
                 match self { $(Release::$variant => $id,)* }
             }
@@ -54,6 +56,8 @@ macro_rules! releases {
 }
 
 releases! {
+    /// Megatron-Bridge's own performance recipes on its main branch, launched by its train.sh.
+    BridgeMain "bridge-main" bridge_main,
     /// November 2024: the recipe's script is the batch job.
     R24_11 "24.11" r24_11,
     /// April 2025: launch.sh under STAGE_PATH.

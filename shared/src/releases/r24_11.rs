@@ -12,6 +12,7 @@ pub(super) const SOFTWARE: ReleaseSoftware = ReleaseSoftware {
     stack: Stack::Nemo1,
     fp8: Fp8Scaling { runs: Dtype::Fp8Delayed, documented: Dtype::Fp8Delayed },
     has_flops_formulas: true,
+    measured: ("dgxc-seed", "24.11"),
 };
 
 pub(super) const CONTRACT: ReleaseContract = ReleaseContract {

@@ -12,6 +12,7 @@ pub(super) const SOFTWARE: ReleaseSoftware = ReleaseSoftware {
     stack: Stack::Bridge25,
     fp8: Fp8Scaling { runs: Dtype::Fp8Current, documented: Dtype::Fp8Delayed },
     has_flops_formulas: true,
+    measured: ("dgxc-seed", "25.12"),
 };
 
 pub(super) const CONTRACT: ReleaseContract = ReleaseContract {

@@ -13,6 +13,7 @@ pub(super) const SOFTWARE: ReleaseSoftware = ReleaseSoftware {
     // Its recipes differ, so each names its own.
     fp8: Fp8Scaling { runs: Dtype::Fp8Current, documented: Dtype::Fp8Current },
     has_flops_formulas: false,
+    measured: ("dgxc-seed", "26.06.01"),
 };
 
 pub(super) const CONTRACT: ReleaseContract = ReleaseContract {

@@ -92,6 +92,7 @@ impl Identity {
         }
         let gpu = said.get(Field::Gpu).and_then(|id| catalog.gpu_or_own(id).ok());
         let dtype = said.parse(Field::Dtype).ok().flatten().or(seen.dtype);
+        prefer(&mut candidates, |recipe| seen.named_recipe.is_some_and(|named| named.id == recipe.id));
         prefer(&mut candidates, |recipe| gpu.as_ref().is_some_and(|gpu| gpu.id == recipe.id.gpu));
         prefer(&mut candidates, |recipe| dtype.is_some_and(|dtype| is_precision_of(recipe, dtype)));
         let wanted = seen.numbers.map(|(field, number)| (field, whole(&said, field).or(number)));
@@ -225,6 +226,8 @@ const NO_GPU_TYPE: &str = "The log doesn't contain the GPU type, which the MFU n
 /// What the log and its name say about the run.
 struct LogFacts {
     release: Option<Release>,
+    /// Megatron-Bridge's own recipe that a folder is named after.
+    named_recipe: Option<&'static Recipe>,
     model: Option<Cow<'static, Model>>,
     /// The model's shape, if the log lists its arguments.
     shape: Option<ModelShape>,
@@ -252,15 +255,24 @@ const LAYOUT: usize = 2;
 impl LogFacts {
     fn of(path: &str, name: &LogName, log: &Log) -> Self {
         let printed_gbs = log.steps.global_batch_size().and_then(|gbs| u32::try_from(gbs).ok());
+        let named = named_recipe(path).filter(|_| log.arguments.is_empty());
+        let catalog = Catalog::embedded();
+        let model = match named {
+            Some((recipe, _)) => catalog.model(&recipe.id.model).ok(),
+            None => model(name),
+        };
         let facts = Self {
-            release: release(path, name, log),
-            model: model(name).map(Cow::Borrowed),
-            // In the first release only a folder's name has the precision.
-            dtype: name.dtype.as_deref().into_iter().chain(folders(path)).find_map(|word| word.parse().ok()),
+            release: named.map(|(recipe, _)| recipe.id.release).or_else(|| release(path, name, log)),
+            named_recipe: named.map(|(recipe, _)| recipe),
+            model: model.map(Cow::Borrowed),
+            dtype: named.map(|(recipe, _)| recipe.id.dtype).or_else(|| {
+                // In the first release only a folder's name has the precision.
+                name.dtype.as_deref().into_iter().chain(folders(path)).find_map(|word| word.parse().ok())
+            }),
             named_gbs: name.gbs,
             printed_gbs,
             numbers: [
-                (Field::Gpus, name.gpus),
+                (Field::Gpus, named.map(|(_, gpus)| gpus).or(name.gpus)),
                 (Field::Gbs, printed_gbs.or(name.gbs)),
                 (Field::Tp, name.tp),
                 (Field::Pp, name.pp),
@@ -427,14 +439,17 @@ fn release(path: &str, name: &LogName, log: &Log) -> Option<Release> {
             spells_layout && by_bridge.is_none() && name.model.as_deref() == Some(family)
         }
         ExperimentName::Bridge => by_bridge.is_some(),
-        ExperimentName::Short => false,
+        ExperimentName::BridgeRecipe | ExperimentName::Short => false,
     });
     let prints_tflops = !log.steps.tflops_per_gpu.is_empty();
     let by_lines = || {
         find(&|script| match (script.experiment, log.format) {
             (ExperimentName::JobScript, format) => format == Some(script.log),
             // Releases that are not known here name experiments of other models with their layout, too.
-            (ExperimentName::WithLayout { .. } | ExperimentName::Bridge, _) => false,
+            (
+                ExperimentName::WithLayout { .. } | ExperimentName::Bridge | ExperimentName::BridgeRecipe,
+                _,
+            ) => false,
             (ExperimentName::Short, _) if spells_layout => false,
             (ExperimentName::Short, Some(format)) => {
                 format == script.log && prints_tflops == (script.logged_tflops != LoggedTflops::Absent)
@@ -443,6 +458,24 @@ fn release(path: &str, name: &LogName, log: &Log) -> Option<Release> {
         })
     };
     by_name.or_else(|| folders(path).find_map(|folder| folder.parse().ok())).or_else(by_lines)
+}
+
+/// Returns Megatron-Bridge's own recipe that a folder of a path is named after, as experiments with it are, and the number of
+/// GPUs.
+fn named_recipe(path: &str) -> Option<(&'static Recipe, u32)> {
+    let folders: Vec<&str> = folders(path).filter(|folder| folder.contains("_pretrain_")).collect();
+    if folders.is_empty() {
+        return None;
+    }
+    Catalog::embedded().recipes().iter().find_map(|recipe| {
+        let name = recipe.id.bridge_name()?;
+        let rest = folders.iter().find_map(|folder| folder.strip_prefix(name.as_str()))?;
+        let mut words = rest.split('_');
+        // The rest of the last word of the name: there is none.
+        words.next().filter(|rest| rest.is_empty())?;
+        let gpus = words.find_map(|word| word.strip_prefix("gpus")?.parse().ok());
+        Some((recipe, gpus.unwrap_or(recipe.id.gpus)))
+    })
 }
 
 fn folders(path: &str) -> impl Iterator<Item = &str> {

@@ -158,7 +158,7 @@ fn unused(job: &mut MegatronJob) {
 
 /// Warns of options that only Megatron-LM uses, in a launch with a release.
 pub(super) fn warn_of_unused(plan: &mut LaunchPlan) {
-    if plan.options.container_image.is_some() {
+    if plan.options.container_image.is_some() && plan.style != Style::TrainSh {
         let style = Setting::new(Field::Style, Style::MegatronLm);
         plan.warn(
             message![

@@ -3,6 +3,7 @@
 pub(super) mod launch_sh;
 pub(super) mod llmb_run;
 pub(super) mod sbatch;
+pub(super) mod train_sh;
 
 use super::choice::{ClusterType, Style};
 use super::options::LaunchOptions;
@@ -35,7 +36,7 @@ pub(super) fn choose(
     let others: Vec<&str> = styles.iter().map(|style| style.id()).collect();
     let obstacle = |style: Style| match style {
         Style::LlmbRun => llmb_run::obstacle(scenario, options, target),
-        Style::LaunchSh | Style::Sbatch | Style::MegatronLm => None,
+        Style::LaunchSh | Style::Sbatch | Style::TrainSh | Style::MegatronLm => None,
     };
     let Some(wanted) = options.style else {
         let usual = styles.first().copied().unwrap_or(Style::LaunchSh);
@@ -71,5 +72,22 @@ pub(super) fn apply(plan: &mut LaunchPlan) -> Invocation {
         // No release has Megatron-LM among its styles: it runs without a release's script.
         Style::LaunchSh | Style::MegatronLm => launch_sh::apply(plan),
         Style::LlmbRun => llmb_run::apply(plan),
+        Style::TrainSh => train_sh::apply(plan),
     }
+}
+
+/// Completes a plan whose options are all applied.
+pub(super) fn finish(plan: &mut LaunchPlan, invocation: &mut Invocation) {
+    match plan.style {
+        Style::LlmbRun => llmb_run::warn_of_configuration(plan),
+        Style::TrainSh => train_sh::finish(plan, invocation),
+        Style::LaunchSh | Style::Sbatch | Style::MegatronLm => {}
+    }
+}
+
+fn given_or_needed(plan: &mut LaunchPlan, given: Option<&ShellWord>, name: &str, what: &str) -> ShellWord {
+    given.cloned().unwrap_or_else(|| {
+        plan.need(name, what);
+        ShellWord::variable(name)
+    })
 }

@@ -1,6 +1,6 @@
 //! The recipe's script as the batch job itself: everything else is an option of sbatch.
 
-use super::Invocation;
+use super::{Invocation, given_or_needed};
 use crate::field::Field;
 use crate::launch::environment::mounts;
 use crate::launch::plan::LaunchPlan;
@@ -30,11 +30,4 @@ pub(in crate::launch) fn apply(plan: &mut LaunchPlan) -> Invocation {
     let directory = plan.options.recipe_dir.clone().unwrap_or_else(|| plan.root());
     command.push(directory.clone().then("/launch.sh"));
     Invocation { cwd: directory, command }
-}
-
-fn given_or_needed(plan: &mut LaunchPlan, given: Option<&ShellWord>, name: &str, what: &str) -> ShellWord {
-    given.cloned().unwrap_or_else(|| {
-        plan.need(name, what);
-        ShellWord::variable(name)
-    })
 }

@@ -111,8 +111,10 @@ fn every_recipe_launches_by_the_program_of_its_release() {
     for directory in ["nemotron", "llama3.1", "nemotronh", "llmb_repo/nemotron4-340b"] {
         place.stand_in(&format!("top/{directory}/launch.sh"));
     }
+    place.stand_in("top/scripts/training/train.sh");
     let top = place.text("top");
-    let env = [SETTING, &[("STAGE_PATH", &top), ("LLMB_INSTALL", &top), ("RECIPE_DIR", &top)]].concat();
+    let tops = [("STAGE_PATH", &*top), ("LLMB_INSTALL", &top), ("NEMORUN_HOME", &top), ("RECIPE_DIR", &top)];
+    let env = [SETTING, &tops].concat();
     for recipe in Catalog::embedded().recipes() {
         let launch = launched(&recipe.id.to_string(), &[]);
         let fits = launch.comparable.yes && launch.steps == 50 && launch.outputs.jobs.len() == 1;
@@ -125,10 +127,12 @@ fn every_recipe_launches_by_the_program_of_its_release() {
             "24.11" => "sbatch",
             // Its own directory is the caller's to name.
             "25.04" => continue,
+            "bridge-main" => "train.sh",
             _ => "llmb-run",
         };
         let seen = place.run("sh", &launch.script, &env);
         assert_eq!(seen.program, program);
-        assert!(seen.args.contains(&recipe.id.gpus.to_string()) || program == "sbatch");
+        let has_gpus = seen.args.contains(&recipe.id.gpus.to_string());
+        assert!(has_gpus || ["sbatch", "train.sh"].contains(&program));
     }
 }

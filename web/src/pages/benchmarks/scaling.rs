@@ -53,7 +53,7 @@ fn chart(measured: &[ScalingSeries], quantity: Quantity) -> LineChart {
         });
         let id = series.points.first().map(|point| &point.recipe.id);
         let style = id.map_or(0, |id| {
-            usize::from(id.dtype != Dtype::Bf16) + if id.release == Release::ALL[0] { 2 } else { 0 }
+            usize::from(id.dtype != Dtype::Bf16) + if id.release == Release::R24_11 { 2 } else { 0 }
         });
         ChartLine {
             name: series.title.clone(),
