@@ -47,13 +47,6 @@ pub(super) fn experiment(plan: &LaunchPlan) -> String {
     )
 }
 
-/// Returns the name of an experiment with one of Megatron-Bridge's own recipes, whose name has the GPU count that it was tuned for.
-pub(super) fn own_experiment(plan: &LaunchPlan) -> String {
-    let recipe = &plan.target.recipe.id;
-    let name = recipe.bridge_name().unwrap_or_default();
-    if plan.gpus() == recipe.gpus { name } else { format!("{name}_gpus{}", plan.gpus()) }
-}
-
 /// Returns what a plan's script runs. `None` if that isn't known: at a number of GPUs that the release doesn't list, with another
 /// layout than the recipe's, or with options that change the arguments in ways that no run recorded.
 pub(super) fn command(plan: &LaunchPlan) -> Option<BridgeCommand> {

@@ -134,7 +134,7 @@ fn experiment(plan: &LaunchPlan) -> String {
             )
         }
         ExperimentName::Bridge => bridge::experiment(plan),
-        ExperimentName::BridgeRecipe => bridge::own_experiment(plan),
+        ExperimentName::BridgeRecipe => plan.bridge_experiment(),
         ExperimentName::Short | ExperimentName::JobScript => {
             let pinned =
                 plan.options.env.get("CPU_PER_TASK_PINNING").is_some_and(|cpus| cpus != &ShellWord::of(0));

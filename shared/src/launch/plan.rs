@@ -136,6 +136,14 @@ impl<'a> LaunchPlan<'a> {
         self.root().then(format!("/nvidia+nemo+{}.sqsh", self.target.limits.image))
     }
 
+    /// Returns the name of an experiment with one of Megatron-Bridge's own recipes, whose name has the GPU count that it was
+    /// tuned for.
+    pub(super) fn bridge_experiment(&self) -> String {
+        let recipe = &self.target.recipe.id;
+        let name = recipe.bridge_name().unwrap_or_default();
+        if self.gpus() == recipe.gpus { name } else { format!("{name}_gpus{}", self.gpus()) }
+    }
+
     /// Returns the directory of the experiments.
     pub(super) fn home(&self) -> ShellWord {
         let script = self.script();

@@ -5,7 +5,7 @@ use super::{Invocation, given_or_needed};
 use crate::field::Field;
 use crate::launch::plan::LaunchPlan;
 use crate::launch::word::ShellWord;
-use crate::launch::{bridge, environment, slurm};
+use crate::launch::{environment, slurm};
 use crate::problem::Problem;
 
 /// Where the container has Megatron-Bridge. The checkout is mounted there, so that its recipes run.
@@ -63,7 +63,7 @@ pub(in crate::launch) fn finish(plan: &mut LaunchPlan, invocation: &mut Invocati
         command.extend([ShellWord::of("--env"), ShellWord::of(name)]);
     }
     let recipe = format!("{}_config", plan.target.recipe.id.bridge_name().unwrap_or_default());
-    command.extend(["--experiment-name", &bridge::own_experiment(plan)].map(ShellWord::of));
+    command.extend(["--experiment-name", &plan.bridge_experiment()].map(ShellWord::of));
     command.extend(["--recipe", &recipe, "--mode", "pretrain"].map(ShellWord::of));
     command.extend(["--max_steps", &plan.steps.to_string()].map(ShellWord::of));
     // The batch of another layout would follow its data parallelism.
