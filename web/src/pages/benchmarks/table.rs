@@ -41,13 +41,15 @@ impl Sort {
         Sort { column, descending }
     }
 
-    /// Proxies come last: with a few of the model's layers, they are faster than any run of the model.
+    /// Recipes that nobody measured come last, and before them proxies: with a few of the model's layers, they are faster than any
+    /// run of the model.
     pub(super) fn order(self, a: &Benchmark, b: &Benchmark) -> Ordering {
         let by_value = match (self.column.sort_value(a), self.column.sort_value(b)) {
             (Some(a), Some(b)) => a.order(&b, self.descending),
             _ => Ordering::Equal,
         };
-        a.is_proxy().cmp(&b.is_proxy()).then(by_value)
+        let last = |row: &Benchmark| (row.tokens_per_s_per_gpu.is_none(), row.is_proxy());
+        last(a).cmp(&last(b)).then(by_value)
     }
 
     fn id(self) -> String {
