@@ -285,6 +285,21 @@ fn a_model_that_no_release_here_publishes_needs_a_word() {
 }
 
 #[test]
+fn a_run_that_differs_from_its_recipe_is_not_the_recipe() {
+    let folder = "deepseek_v3_pretrain_256gpu_gb300_fp8mx";
+    let told = |differences: &str| {
+        let path =
+            format!("experiments/{folder}{differences}_1764000000/training/log-acct-x.training_389757_0.out");
+        report(&path, &bridge(4096, "35000.0"))
+    };
+    assert!(told("").baseline.is_some());
+    let other = told("_tp2");
+    assert!(other.baseline.is_none() && other.mfu.is_some());
+    assert_eq!(other.scenario.get(Field::Tp), Some("2"));
+    assert_eq!(told("_gpus512").scenario.get(Field::Gpus), Some("512"));
+}
+
+#[test]
 fn what_is_in_doubt_has_no_default() {
     // Only a folder tells the precision of 24.11.
     let known = |path: &str, gpu: &str| {

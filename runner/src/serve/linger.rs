@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// The most bytes that are read and dropped: more than `trainplan upload` sends at once.
+/// The most bytes that are read and dropped: as many as `trainplan upload` sends at once.
 const MOST: usize = 16 << 20;
 
 /// The longest time that it may take.

@@ -6,7 +6,7 @@ use crate::data_file::{DataError, FromRow, Row};
 use crate::layout::{Degrees, PipelineSplit};
 use crate::options::{Modules, Recompute, TrainingOptions};
 use crate::precision::Dtype;
-use crate::releases::{BridgeForm, BridgeModel};
+use crate::releases::BridgeModel;
 use serde::Serialize;
 use std::fmt;
 
@@ -37,8 +37,7 @@ impl RecipeId {
     /// Returns Megatron-Bridge's name of one of its own recipes, without `_config`: `llama31_405b_pretrain_256gpu_gb300_fp8cs`.
     /// `None` for recipes of a collection.
     pub(crate) fn bridge_name(&self) -> Option<String> {
-        let model =
-            BridgeModel::of(self.release, &self.model).filter(|model| model.form == BridgeForm::OwnRecipe)?;
+        let model = BridgeModel::of(self.release, &self.model).filter(|model| model.form.is_none())?;
         let dtype = match self.dtype {
             Dtype::Bf16 => "bf16",
             Dtype::Nvfp4 => "nvfp4",

@@ -50,7 +50,8 @@ pub(super) fn experiment(plan: &LaunchPlan) -> String {
 /// Returns what a plan's script runs. `None` if that isn't known: at a number of GPUs that the release doesn't list, with another
 /// layout than the recipe's, or with options that change the arguments in ways that no run recorded.
 pub(super) fn command(plan: &LaunchPlan) -> Option<BridgeCommand> {
-    let model = model(plan).filter(|model| model.form != BridgeForm::OwnRecipe)?;
+    let model = model(plan)?;
+    let form = model.form?;
     let options = plan.options;
     let is_recorded = plan.target.publishes(plan.gpus())
         && plan.target.taken(plan.scenario).is_empty()
@@ -63,7 +64,7 @@ pub(super) fn command(plan: &LaunchPlan) -> Option<BridgeCommand> {
         let arguments = forced.map_or(&[][..], |forced| &forced.arguments);
         let mut words =
             vec![ShellWord::of("python3"), ShellWord::of("scripts/performance/setup_experiment.py")];
-        words.extend(BridgeArguments::of(plan, model, arguments).in_order(model.form));
+        words.extend(BridgeArguments::of(plan, model, arguments).in_order(form));
         BridgeCommand {
             command: line(&words),
             env: forced.map(|forced| forced.env.iter().cloned().collect()).unwrap_or_default(),
@@ -169,7 +170,7 @@ impl BridgeArguments {
                 [image, dtype, gpu, size, offline, names, forced, unpinned, slurm, last_steps, unpacked]
                     .concat()
             }
-            BridgeForm::Usual | BridgeForm::OwnRecipe => [
+            BridgeForm::Usual => [
                 image, dtype, gpu, size, offline, names, mounted, unpinned, forced, slurm, last_steps,
                 unpacked,
             ]

@@ -162,7 +162,13 @@ fn root(plan: &mut LaunchPlan) {
     let name = &plan.script().root;
     match &plan.options.install_path {
         Some(path) => plan.export(name, path.clone()),
-        None => plan.need(name, "the directory where the recipes were set up"),
+        None => plan.need(
+            name,
+            match plan.style {
+                Style::TrainSh => "the directory for experiments and the container image",
+                _ => "the directory where the recipes were set up",
+            },
+        ),
     }
 }
 

@@ -136,12 +136,15 @@ impl<'a> LaunchPlan<'a> {
         self.root().then(format!("/nvidia+nemo+{}.sqsh", self.target.limits.image))
     }
 
-    /// Returns the name of an experiment with one of Megatron-Bridge's own recipes, whose name has the GPU count that it was
-    /// tuned for.
+    /// Returns the name of an experiment with one of Megatron-Bridge's own recipes: the recipe's name, which has the GPU count
+    /// that it was tuned for, and what differs from it, so that its logs aren't taken for runs of the recipe itself.
     pub(super) fn bridge_experiment(&self) -> String {
         let recipe = &self.target.recipe.id;
-        let name = recipe.bridge_name().unwrap_or_default();
-        if self.gpus() == recipe.gpus { name } else { format!("{name}_gpus{}", self.gpus()) }
+        let gpus = (self.gpus() != recipe.gpus).then(|| (Field::Gpus, self.gpus().to_string()));
+        let differences = gpus.into_iter().chain(self.target.taken(self.scenario));
+        differences.fold(recipe.bridge_name().unwrap_or_default(), |name, (field, value)| {
+            format!("{name}_{}{value}", field.flag())
+        })
     }
 
     /// Returns the directory of the experiments.

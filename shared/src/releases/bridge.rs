@@ -18,8 +18,9 @@ pub(crate) struct BridgeModel {
     pub(crate) family: String,
     /// Megatron-Bridge's recipe, with which the names of experiments begin.
     pub(crate) recipe: String,
-    /// The order of the arguments.
-    pub(crate) form: BridgeForm,
+    /// The order of the launcher's arguments; `None` if the release has Megatron-Bridge's own recipes, whose names begin with
+    /// `recipe`.
+    pub(crate) form: Option<BridgeForm>,
 }
 
 /// The order in which a script puts its arguments.
@@ -30,8 +31,6 @@ pub(crate) enum BridgeForm {
     Qwen,
     NemotronH,
     Usual,
-    /// Not by that launcher: the name begins those of Megatron-Bridge's own recipes.
-    OwnRecipe,
 }
 
 impl BridgeModel {
@@ -46,6 +45,7 @@ impl BridgeModel {
         let rest = name.strip_prefix("pretrain_").filter(|rest| rest.contains("_etp"))?;
         Self::all()
             .iter()
+            .filter(|named| named.form.is_some())
             .find(|named| rest.strip_prefix(named.recipe.as_str()).is_some_and(|rest| rest.starts_with('_')))
     }
 
@@ -63,7 +63,7 @@ impl FromRow for BridgeModel {
             size: row.string("size")?,
             family: row.string("family")?,
             recipe: row.string("recipe")?,
-            form: row.value("form")?,
+            form: row.optional("form")?,
         })
     }
 }
@@ -78,7 +78,6 @@ impl FromStr for BridgeForm {
             "qwen" => Ok(BridgeForm::Qwen),
             "nemotron-h" => Ok(BridgeForm::NemotronH),
             "usual" => Ok(BridgeForm::Usual),
-            "own-recipe" => Ok(BridgeForm::OwnRecipe),
             _ => Err(()),
         }
     }

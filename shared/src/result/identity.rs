@@ -256,23 +256,25 @@ impl LogFacts {
     fn of(path: &str, name: &LogName, log: &Log) -> Self {
         let printed_gbs = log.steps.global_batch_size().and_then(|gbs| u32::try_from(gbs).ok());
         let named = named_recipe(path).filter(|_| log.arguments.is_empty());
+        let (named, differences) =
+            named.map_or((None, Vec::new()), |(recipe, differences)| (Some(recipe), differences));
         let catalog = Catalog::embedded();
         let model = match named {
-            Some((recipe, _)) => catalog.model(&recipe.id.model).ok(),
+            Some(recipe) => catalog.model(&recipe.id.model).ok(),
             None => model(name),
         };
-        let facts = Self {
-            release: named.map(|(recipe, _)| recipe.id.release).or_else(|| release(path, name, log)),
-            named_recipe: named.map(|(recipe, _)| recipe),
+        let mut facts = Self {
+            release: named.map(|recipe| recipe.id.release).or_else(|| release(path, name, log)),
+            named_recipe: named,
             model: model.map(Cow::Borrowed),
-            dtype: named.map(|(recipe, _)| recipe.id.dtype).or_else(|| {
+            dtype: named.map(|recipe| recipe.id.dtype).or_else(|| {
                 // In the first release only a folder's name has the precision.
                 name.dtype.as_deref().into_iter().chain(folders(path)).find_map(|word| word.parse().ok())
             }),
             named_gbs: name.gbs,
             printed_gbs,
             numbers: [
-                (Field::Gpus, named.map(|(_, gpus)| gpus).or(name.gpus)),
+                (Field::Gpus, name.gpus),
                 (Field::Gbs, printed_gbs.or(name.gbs)),
                 (Field::Tp, name.tp),
                 (Field::Pp, name.pp),
@@ -291,6 +293,14 @@ impl LogFacts {
             options: Vec::new(),
             conflicts: Vec::new(),
         };
+        for (field, number) in &mut facts.numbers {
+            let stated = differences.iter().find(|(stated, _)| stated == field).map(|(_, number)| *number);
+            let of_recipe = named.map(|recipe| recipe.id.gpus).filter(|_| *field == Field::Gpus);
+            *number = match *field {
+                Field::Gbs => number.or(stated),
+                _ => stated.or(of_recipe).or(*number),
+            };
+        }
         if log.arguments.is_empty() { facts } else { facts.with_arguments(&log.arguments) }
     }
 
@@ -460,21 +470,32 @@ fn release(path: &str, name: &LogName, log: &Log) -> Option<Release> {
     by_name.or_else(|| folders(path).find_map(|folder| folder.parse().ok())).or_else(by_lines)
 }
 
-/// Returns Megatron-Bridge's own recipe that a folder of a path is named after, as experiments with it are, and the number of
-/// GPUs.
-fn named_recipe(path: &str) -> Option<(&'static Recipe, u32)> {
+/// Returns Megatron-Bridge's own recipe that a folder of a path is named after, as our experiments with it are, and the numbers
+/// in which the run differs from it: `llama3_70b_pretrain_64gpu_h100_bf16_gpus512_tp2`.
+fn named_recipe(path: &str) -> Option<(&'static Recipe, Vec<(Field, u32)>)> {
+    const STATED: [Field; 9] = [
+        Field::Gpus,
+        Field::Tp,
+        Field::Pp,
+        Field::Cp,
+        Field::Vp,
+        Field::Ep,
+        Field::Mbs,
+        Field::Gbs,
+        Field::SeqLen,
+    ];
     let folders: Vec<&str> = folders(path).filter(|folder| folder.contains("_pretrain_")).collect();
     if folders.is_empty() {
         return None;
     }
+    let number = |word: &str| {
+        STATED.iter().find_map(|field| Some((*field, word.strip_prefix(field.flag())?.parse().ok()?)))
+    };
     Catalog::embedded().recipes().iter().find_map(|recipe| {
         let name = recipe.id.bridge_name()?;
         let rest = folders.iter().find_map(|folder| folder.strip_prefix(name.as_str()))?;
-        let mut words = rest.split('_');
-        // The rest of the last word of the name: there is none.
-        words.next().filter(|rest| rest.is_empty())?;
-        let gpus = words.find_map(|word| word.strip_prefix("gpus")?.parse().ok());
-        Some((recipe, gpus.unwrap_or(recipe.id.gpus)))
+        let is_whole = rest.is_empty() || rest.starts_with('_');
+        is_whole.then(|| (recipe, rest.split('_').filter_map(number).collect()))
     })
 }
 

@@ -135,7 +135,7 @@ fn megatron_bridge_takes_another_layout_batch_and_scale() {
         ("-cp", "1"),
         ("-mb", "2"),
         ("-gb", "1024"),
-        ("--experiment-name", "llama31_405b_pretrain_512gpu_h100_bf16"),
+        ("--experiment-name", "llama31_405b_pretrain_512gpu_h100_bf16_tp1_pp16_cp1_vp1_mbs2_gbs1024"),
     ] {
         assert_eq!(after(&arguments, flag), Some(value), "{arguments:?}");
     }
