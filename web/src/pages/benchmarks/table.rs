@@ -96,7 +96,7 @@ pub(super) fn BenchmarkTable() -> impl IntoView {
                 "precisions compare: runs in FP8 and NVFP4 can exceed 100 %. “Printed” is the MFU of the recipe’s document. "
                 "Dollars are at the price of a reserved GPU, or of the cheapest form with a known price. "
                 "Prediction error is predicted over measured step time, with every run of the same mapping held out; "
-                "a dash means that no prediction was judged on the run. Proxies, which have fewer layers than their model, come last."
+                "a dash means that no prediction was judged on the run. Proxies, which have fewer layers than their model, come after other runs, and recipes that nobody measured come last."
             </p>
             <div class="scroll" tabindex="0" role="region" aria-label="Runs">
                 <table class="matrix cards">
