@@ -251,14 +251,18 @@ mod tests {
     use trainplan_shared::benchmarks::parse;
 
     #[test]
-    fn the_best_comes_first_and_proxies_last() {
+    fn the_best_comes_first_then_proxies_then_recipes_without_a_measurement() {
         assert_eq!(Sort::best_first(BenchmarkColumn::TokensPerGpu).id(), "-tokens-per-gpu");
         assert_eq!(Sort::best_first(BenchmarkColumn::StepTime).id(), "step-time");
         let rows = parse(include_str!("../../../../shared/data/benchmarks.csv")).expect("the file");
-        let proxy = rows.iter().find(|row| row.is_proxy()).expect("a proxy");
+        let is_measured = |row: &&Benchmark| row.tokens_per_s_per_gpu.is_some();
+        let proxy = rows.iter().filter(is_measured).find(|row| row.is_proxy()).expect("a measured proxy");
         let newest = Sort::default();
-        for row in rows.iter().filter(|row| !row.is_proxy()) {
-            assert_eq!(newest.order(row, proxy), Ordering::Less, "{}", row.id);
+        let others: Vec<_> = rows.iter().filter(|row| !row.is_proxy()).collect();
+        assert!(others.iter().any(|row| is_measured(row)) && !others.iter().all(is_measured));
+        for row in others {
+            let expected = if is_measured(&row) { Ordering::Less } else { Ordering::Greater };
+            assert_eq!(newest.order(row, proxy), expected, "{}", row.id);
         }
     }
 
