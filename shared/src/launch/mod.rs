@@ -50,7 +50,7 @@ use std::collections::BTreeMap;
 use target::Target;
 
 /// The exact commands that start a scenario.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Launch {
     /// The release whose scripts run it; `None` for Megatron-LM.
     pub release: Option<Release>,
@@ -81,6 +81,9 @@ pub struct Launch {
     pub check: Vec<Instruction>,
     /// Whether the run can be compared with the published number.
     pub comparable: LaunchComparability,
+    /// Step time of the script as a multiple of the estimated one, if its software differs noticeably.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slowdown: Option<f64>,
     /// Warnings.
     pub warnings: Vec<LaunchWarning>,
 }
@@ -151,6 +154,7 @@ fn assemble(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<
             by_weak_scaling: reference.is_some_and(|reference| reference.class == ReferenceClass::WeakScaled),
             reasons: plan.incomparable,
         },
+        slowdown: None,
         needs: plan.needs.into_iter().map(|need| need.name).collect(),
         env: plan.env.into_iter().collect(),
         warnings: plan.warnings,

@@ -29,6 +29,15 @@ pub(super) fn usual_release(scenario: &Scenario) -> Result<Release, Vec<Problem>
     })
 }
 
+/// Returns the releases with similar recipes that run exactly the software that was planned, newest first.
+pub(super) fn with_planned_software(scenario: &Scenario) -> Vec<Release> {
+    let all = releases(scenario).into_iter();
+    let mut alike: Vec<Release> =
+        all.filter(|release| scenario.options.software == release.software().stack.into()).collect();
+    alike.sort_unstable_by(|one, other| other.cmp(one));
+    alike
+}
+
 /// Returns the problem of a release without a recipe for the model.
 pub(super) fn no_model(scenario: &Scenario, release: Release) -> Problem {
     let releases = releases(scenario);

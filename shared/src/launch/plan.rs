@@ -11,15 +11,17 @@ use crate::message::Message;
 use crate::problem::Problem;
 use crate::releases::{ProfileRun, Release, ReleaseContract, ScriptContract};
 use crate::scenario::Scenario;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// What a warning is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WarningTopic {
     /// The script's run doesn't fit in memory.
     Memory,
+    /// The script runs other software than the estimate assumes.
+    Software,
     /// Anything else.
     Script,
 }

@@ -1,6 +1,7 @@
 //! The recipe that runs a scenario. A release's script fixes the layout and, with one exception, the global
 //! batch size: other values are refused here, with the values that work.
 
+use super::choice::Style;
 use super::facts::{Limits, ReleaseScript};
 use super::forced;
 use super::offers;
@@ -28,12 +29,25 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Finds the recipe for a scenario.
+    /// Finds the recipe for a scenario. If neither a release nor a recipe was named and the usual release doesn't run the scenario,
+    /// another one with the planned software may.
     ///
     /// # Errors
     /// If no release runs such a scenario, or the chosen one fixes a field at another value.
     pub(super) fn find(scenario: &Scenario, options: &LaunchOptions) -> Result<Target, Vec<Problem>> {
-        let release = options.release.map_or_else(|| offers::usual_release(scenario), Ok)?;
+        if let Some(release) = options.release {
+            return Target::of(release, scenario, options);
+        }
+        let usual = offers::usual_release(scenario)?;
+        Target::of(usual, scenario, options).or_else(|problems| {
+            let is_free =
+                scenario.recipe.is_none() && options.style.is_none_or(|style| style == Style::TrainSh);
+            let mut others = offers::with_planned_software(scenario).into_iter().filter(|_| is_free);
+            others.find_map(|release| Target::of(release, scenario, options).ok()).ok_or(problems)
+        })
+    }
+
+    fn of(release: Release, scenario: &Scenario, options: &LaunchOptions) -> Result<Target, Vec<Problem>> {
         let recipes = offers::recipes(release, scenario);
         let (script, rules) = ReleaseScript::of(release, &scenario.model)
             .zip(release.contract().script_of(&scenario.model.id))

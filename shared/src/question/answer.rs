@@ -187,7 +187,8 @@ impl Question {
     fn nearest(&self, points: &[PlannedRun]) -> Option<usize> {
         let is_any_in_time = points.iter().any(|point| self.is_in_time(point));
         let value = |point: &PlannedRun| match self.budget() {
-            Some(_) if is_any_in_time => point.expected_cost.unwrap_or(point.days),
+            // At any price, the plan that takes the fewest GPU-days is the cheapest.
+            Some(_) if is_any_in_time => point.expected_cost.unwrap_or(point.days * f64::from(point.gpus)),
             _ => point.days_with(self.chance),
         };
         let all = points.iter().enumerate().filter(|(_, point)| !is_any_in_time || self.is_in_time(point));

@@ -12,7 +12,7 @@ use crate::precision::Dtype;
 use crate::problem::Problem;
 use crate::range::ValueRange;
 use crate::search::Locks;
-use crate::sorting::ascending;
+use crate::sorting::{ascending, sorted};
 use crate::spec::Spec;
 use crate::units::parse_count;
 use std::borrow::Cow;
@@ -116,17 +116,44 @@ choices! {
     }
 }
 
+/// The best plan of a GPU type, as far as it decides which type is best.
+#[derive(Debug, Clone, Copy)]
+pub struct Contender<C> {
+    /// Number of GPUs.
+    pub gpus: u32,
+    /// Days to train.
+    pub days: f64,
+    /// Cost; none without a price.
+    pub cost: Option<f64>,
+    /// How far the prediction can be trusted: more is better.
+    pub confidence: C,
+}
+
+/// By how much, as a share, plans may differ in what is wanted and still be as good: no prediction is more exact.
+const AS_GOOD: f64 = 0.05;
+
 impl Objective {
-    /// Returns what the best plan across GPU types has least of. Numbers of GPUs of different types can't be compared, so the
-    /// cost stands for them if every plan has one.
-    pub fn across_gpu_types(self, gpus: u32, days: f64, cost: Option<f64>, is_priced: bool) -> f64 {
-        match self {
-            Objective::Fastest => days,
-            Objective::FewestGpus if !is_priced => f64::from(gpus),
+    /// Returns the places of plans of different GPU types, the best one first. Plans that are nearly as good as the best one come
+    /// in the order of confidence, then of days. Numbers of GPUs of different types can't be compared, so the cost stands for them
+    /// if every plan has one.
+    pub fn across_gpu_types<C: Ord>(self, plans: &[Contender<C>]) -> Vec<usize> {
+        let is_priced = plans.iter().all(|plan| plan.cost.is_some());
+        let value = |plan: &Contender<C>| match self {
+            Objective::Fastest => plan.days,
+            Objective::FewestGpus if !is_priced => f64::from(plan.gpus),
             Objective::FewestGpus | Objective::Worthwhile | Objective::Cheapest | Objective::MostTokens => {
-                cost.unwrap_or(f64::INFINITY)
+                plan.cost.unwrap_or(f64::INFINITY)
             }
-        }
+        };
+        let least = plans.iter().map(value).fold(f64::INFINITY, f64::min);
+        let places: Vec<usize> = (0..plans.len()).collect();
+        sorted(&places, |one, other| {
+            let (one, other) = (&plans[*one], &plans[*other]);
+            match [one, other].map(|plan| value(plan) <= least * (1.0 + AS_GOOD)) {
+                [true, true] => other.confidence.cmp(&one.confidence).then(one.days.total_cmp(&other.days)),
+                _ => value(one).total_cmp(&value(other)),
+            }
+        })
     }
 }
 
@@ -208,8 +235,8 @@ impl FromStr for GpuCounts {
     fn from_str(text: &str) -> Result<GpuCounts, Problem> {
         let refuse = || {
             let message = format!(
-                " must be a number of GPUs, such as 1024, a list, such as 512,1024, or a range, such as 512..4096, not \
-                 \"{text}\"."
+                " must be a number of GPUs, such as 1024, a limit, such as <=1024, a list, such as 512,1024, or a range, such as \
+                 512..4096, not \"{text}\"."
             );
             Problem::new(Field::GpuRange, text, message![Field::GpuRange, message])
         };
@@ -217,6 +244,11 @@ impl FromStr for GpuCounts {
             let count = parse_count(text.trim()).filter(|count| *count >= 1.0 && *count <= 1e6);
             count.filter(|count| count.fract() == 0.0).map(|count| count as u32).ok_or_else(refuse)
         };
+        let written = text.trim().to_ascii_lowercase();
+        let limit = ["up to", "<=", "≤", ".."].into_iter().find_map(|sign| written.strip_prefix(sign));
+        if let Some(most) = limit {
+            return count(most).map(GpuCounts::UpTo);
+        }
         match text.split_once("..") {
             Some((least, most)) => {
                 let (least, most) = (count(least)?, count(most)?);

@@ -242,9 +242,39 @@ fn each_objective_chooses_its_own_plan() {
 
 #[test]
 fn across_gpu_types_the_cost_stands_for_the_number_of_gpus() {
-    let value = |objective: Objective, is_priced| objective.across_gpu_types(512, 50.0, Some(3e6), is_priced);
-    assert_eq!([value(Objective::FewestGpus, true), value(Objective::FewestGpus, false)], [3e6, 512.0]);
-    assert_eq!([value(Objective::Fastest, true), value(Objective::Cheapest, true)], [50.0, 3e6]);
+    let plan = |gpus, days, cost| Contender { gpus, days, cost, confidence: 0 };
+    let priced = [plan(512, 50.0, Some(4e6)), plan(1024, 60.0, Some(3e6))];
+    assert_eq!(Objective::FewestGpus.across_gpu_types(&priced), [1, 0]);
+    assert_eq!(Objective::Cheapest.across_gpu_types(&priced), [1, 0]);
+    assert_eq!(Objective::Fastest.across_gpu_types(&priced), [0, 1]);
+    let unpriced = [plan(1024, 60.0, Some(3e6)), plan(512, 50.0, None)];
+    assert_eq!(Objective::FewestGpus.across_gpu_types(&unpriced), [1, 0]);
+}
+
+#[test]
+fn of_plans_that_are_nearly_as_good_the_better_known_one_comes_first() {
+    let plan = |days, cost, confidence| Contender { gpus: 512, days, cost: Some(cost), confidence };
+    let plans = [plan(50.0, 3.05e6, 1), plan(60.0, 3e6, 1), plan(58.0, 3.1e6, 2), plan(20.0, 4e6, 3)];
+    assert_eq!(Objective::Cheapest.across_gpu_types(&plans), [2, 0, 1, 3]);
+}
+
+#[test]
+fn a_number_of_gpus_may_be_a_limit() {
+    for text in ["up to 1,024", "<=1024", "≤ 1024", "..1024", "Up to 1024"] {
+        assert_eq!(text.parse(), Ok(GpuCounts::UpTo(1024)), "{text}");
+    }
+    assert!("<=".parse::<GpuCounts>().is_err() && "up to 0".parse::<GpuCounts>().is_err());
+}
+
+#[test]
+fn without_a_price_the_plan_nearest_to_a_budget_takes_the_fewest_gpu_days() {
+    let answer = answer(&small(&[(Field::GpuTypes, "gh200"), (Field::Budget, "1M")]));
+    assert!(matches!(answer.unmet, Some(Unmet::NoPrice)), "{:?}", answer.unmet);
+    let shown = answer.layouts.first().expect("a layout").gpus;
+    let gpu_days = |run: &&PlannedRun| run.days * f64::from(run.gpus);
+    let in_time = answer.points.iter().filter(|run| run.days <= 365.0);
+    let least = in_time.min_by(|one, other| gpu_days(one).total_cmp(&gpu_days(other))).expect("a plan");
+    assert_eq!(shown, least.gpus);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::WorkerMessage;
 use serde::{Deserialize, Serialize};
 use trainplan_shared::estimate::{Closeness, MemoryVerdict};
 use trainplan_shared::field::Field;
+use trainplan_shared::launch::WarningTopic;
 use trainplan_shared::message::Front;
 use trainplan_shared::planning::{BatchGrowth, ScaledStep};
 use trainplan_shared::problem::Problem;
@@ -224,6 +225,8 @@ pub(crate) struct Launch {
     pub(crate) call: String,
     /// Whether the run can be compared with a published number, as a sentence.
     pub(crate) comparable: String,
+    /// Step time of the script as a multiple of the estimated one, if its software differs noticeably.
+    pub(crate) slowdown: Option<f64>,
     pub(crate) warnings: Vec<Warning>,
     pub(crate) prepare: Vec<Step>,
     pub(crate) check: Vec<Step>,
@@ -234,8 +237,7 @@ pub(crate) struct Launch {
 /// A warning about a launch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Warning {
-    /// Whether the script's run doesn't fit in memory.
-    pub(crate) is_of_memory: bool,
+    pub(crate) topic: WarningTopic,
     pub(crate) text: String,
     /// The action to take; may be empty.
     pub(crate) fix: String,

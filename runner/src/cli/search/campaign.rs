@@ -13,7 +13,9 @@ use trainplan_shared::launch::{LaunchOptions, ScriptSoftware, Style, TimeLimit, 
 use trainplan_shared::problem::{Problem, one_of};
 use trainplan_shared::question::PlannedRun;
 use trainplan_shared::range::ValueRange;
+use trainplan_shared::releases::Release;
 use trainplan_shared::result::Scoring;
+use trainplan_shared::scenario::Scenario;
 use trainplan_shared::search::Candidate;
 use trainplan_shared::spec::Spec;
 use trainplan_shared::stack::Software;
@@ -179,7 +181,7 @@ impl<'a> MeasuringRuns<'a> {
         match run(found, plan, name) {
             Ok(MeasuringRun { run, script, steps }) => {
                 self.steps = steps;
-                self.scripts.push(script);
+                self.scripts.extend(script);
                 self.types.push(&found.offer.gpu.id);
                 self.plans.push(plan);
                 self.runs.push(run);
@@ -203,8 +205,8 @@ impl<'a> MeasuringRuns<'a> {
 /// A run that measures a plan.
 struct MeasuringRun {
     run: Run,
-    /// The software of its script.
-    script: ScriptSoftware,
+    /// The software of its script; none if a release runs it with the planned software.
+    script: Option<ScriptSoftware>,
     /// The steps that it makes.
     steps: u32,
 }
@@ -212,29 +214,38 @@ struct MeasuringRun {
 /// Seconds from a job's start to its first step: the container, the model and the first compilations.
 const START_UP_S: f64 = 1800.0;
 
-/// Returns the run that measures a plan. If the software of its script differs noticeably from what the search
-/// predicted, the run names it, and is predicted as its script runs.
+/// Returns the run that measures a plan: with a release that runs what the search predicted, otherwise with Megatron-LM. If the software
+/// of its script differs noticeably from what the search predicted, the run names it, and is predicted as its script runs.
 fn run(found: &SearchedGpu<'_>, plan: &PlannedRun, place: &str) -> Result<MeasuringRun, Vec<Problem>> {
     // Tokens are of the whole run, not of the measurement.
-    let spec = plan.spec(found.question, found.offer).with(Field::Tokens, "");
-    let mut spec: Spec = spec.with(Field::Style, Style::MegatronLm.to_string());
+    let mut spec: Spec = plan.spec(found.question, found.offer).with(Field::Tokens, "");
     let mut scenario = spec.scenario()?;
-    let script = ScriptSoftware::of(&scenario, &LaunchOptions::from_spec(&spec)?);
-    if script.differs() {
-        spec = spec.with(Field::Stack, script.software.to_string());
-        if script.is_other() {
-            // The factors are of the other software.
-            spec = spec.with(Field::ClusterFactor, "");
+    let mut script = None;
+    match planned_release(&spec, &scenario) {
+        Some(release) => spec = spec.with(Field::Release, release.to_string()),
+        None => {
+            spec = spec.with(Field::Style, Style::MegatronLm.to_string());
+            let of_script = ScriptSoftware::of(&scenario, &LaunchOptions::from_spec(&spec)?);
+            if of_script.differs() {
+                spec = spec.with(Field::Stack, of_script.software.to_string());
+                if of_script.is_other() {
+                    // The factors are of the other software.
+                    spec = spec.with(Field::ClusterFactor, "");
+                }
+                scenario = spec.scenario()?;
+            }
+            script = Some(of_script);
         }
-        scenario = spec.scenario()?;
     }
     let steps = launch(&scenario, &LaunchOptions::from_spec(&spec)?)?.steps;
-    let slowest_s = plan.layout.step_time_s.high * script.slowdown.max(1.0);
+    let slowdown = script.as_ref().map_or(1.0, |script| script.slowdown.max(1.0));
+    let slowest_s = plan.layout.step_time_s.high * slowdown;
     let limit = TimeLimit::covering(START_UP_S + f64::from(steps) * slowest_s);
     let spec = spec.with(Field::TimeLimit, limit.to_string());
     if MemoryEstimate::of(&scenario.inputs()).verdict() == MemoryVerdict::DoesNotFit {
-        let message = format!("It does not fit in memory with {}.", script.software.title());
-        return Err(vec![Problem::new(Field::Stack, script.software, message)]);
+        let software = scenario.options.software;
+        let message = format!("It does not fit in memory with {}.", software.title());
+        return Err(vec![Problem::new(Field::Stack, software, message)]);
     }
     let layout = &plan.layout.candidate;
     let text = format!(
@@ -243,6 +254,12 @@ fn run(found: &SearchedGpu<'_>, plan: &PlannedRun, place: &str) -> Result<Measur
     );
     let settings = Settings { spec, ..Settings::default() };
     Ok(MeasuringRun { run: Run { name: Name::closest(&text), after: Vec::new(), settings }, script, steps })
+}
+
+/// Returns the release that launches a scenario with exactly the planned software, if any.
+fn planned_release(spec: &Spec, scenario: &Scenario) -> Option<Release> {
+    let launch = launch(scenario, &LaunchOptions::from_spec(spec).ok()?).ok()?;
+    launch.release.filter(|release| scenario.options.software == release.software().stack.into())
 }
 
 /// Writes a new file.

@@ -8,8 +8,8 @@ use trainplan_shared::message;
 use trainplan_shared::message::Front;
 use trainplan_shared::problem::one_of;
 use trainplan_shared::question::{
-    Chance, Goal, GpuAnswer, GpuCounts, GpuOffer, Objective, PlannedRun, Question, Relaxation, Unmet,
-    chance_text,
+    Chance, Contender, Goal, GpuAnswer, GpuCounts, GpuOffer, Objective, PlannedRun, Question, Relaxation,
+    Unmet, chance_text,
 };
 use trainplan_shared::range::ValueRange;
 use trainplan_shared::search::{ORDER, Rule, SearchCounts, SearchRegret};
@@ -128,14 +128,18 @@ fn price(offer: &GpuOffer, currency: &str) -> String {
 
 /// Returns the comparison of the GPU types, or why none has a plan.
 pub(super) fn verdict(found: &[SearchedGpu<'_>]) -> String {
-    let mut reaching: Vec<(&SearchedGpu<'_>, &PlannedRun)> =
+    let reaching: Vec<(&SearchedGpu<'_>, &PlannedRun)> =
         found.iter().filter_map(|found| Some((found, found.answer.best()?))).collect();
     let Some(question) = found.first().map(|found| found.question) else { return String::new() };
-    let is_priced = reaching.iter().all(|(_, run)| run.expected_cost.is_some());
-    let value = |run: &PlannedRun| {
-        question.objective.across_gpu_types(run.gpus, run.days, run.expected_cost, is_priced)
+    let contender = |run: &PlannedRun| Contender {
+        gpus: run.gpus,
+        days: run.days,
+        cost: run.expected_cost,
+        confidence: run.layout.confidence,
     };
-    reaching.sort_by(|one, other| value(one.1).total_cmp(&value(other.1)));
+    let contenders: Vec<_> = reaching.iter().map(|(_, run)| contender(run)).collect();
+    let order = question.objective.across_gpu_types(&contenders);
+    let reaching: Vec<_> = order.into_iter().map(|place| reaching[place]).collect();
     let mut sentences: Vec<String> = match &*reaching {
         [] => Vec::new(),
         [(found, run)] => vec![alone(found, run)],

@@ -21,7 +21,7 @@ mod training;
 
 use super::choice::{ClusterType, Style};
 use super::options::LaunchOptions;
-use super::plan::LaunchPlan;
+use super::plan::{LaunchPlan, LaunchWarning, WarningTopic};
 use super::{Launch, LaunchComparability};
 use crate::field::Field;
 use crate::message;
@@ -39,7 +39,7 @@ pub use software::ScriptSoftware;
 pub(super) fn launch(scenario: &Scenario, options: &LaunchOptions) -> Result<Launch, Vec<Problem>> {
     let mut job = MegatronJob::new(scenario, options);
     unused(&mut job);
-    compare_software(&mut job);
+    let slowdown = compare_software(&mut job);
     slurm::check(&mut job);
     model::apply(&mut job);
     parallel::apply(&mut job);
@@ -64,17 +64,19 @@ pub(super) fn launch(scenario: &Scenario, options: &LaunchOptions) -> Result<Lau
         outputs,
         steps: job.steps,
         comparable: comparable(&job),
+        slowdown,
         needs: job.needs().into_iter().map(String::from).collect(),
         env: job.env.into_iter().collect(),
         warnings: job.warnings,
     })
 }
 
-/// Warns if the estimate is for other software than the script runs, and says how much that matters.
-fn compare_software(job: &mut MegatronJob) {
+/// Warns if the estimate is for other software than the script runs, and says how much that matters. Returns how many times as long
+/// its steps take, if that is noticeable.
+fn compare_software(job: &mut MegatronJob) -> Option<f64> {
     let script = ScriptSoftware::of(job.scenario, job.options);
     if !script.differs() {
-        return;
+        return None;
     }
     let planned = job.scenario.options.software;
     let lacks = script.lacks();
@@ -98,10 +100,12 @@ fn compare_software(job: &mut MegatronJob) {
         let amount = significant(more.abs(), 2);
         text += &format!(" Each GPU needs {amount} GiB {}.", if more > 0.0 { "more" } else { "less" });
     }
-    job.warn(
-        text,
-        message!["Set ", Setting::new(Field::Stack, script.software), " for an estimate of the script."],
-    );
+    job.warnings.push(LaunchWarning {
+        topic: WarningTopic::Software,
+        text: text.into(),
+        fix: message!["Set ", Setting::new(Field::Stack, script.software), " for an estimate of the script."],
+    });
+    script.changes_speed().then_some(script.slowdown)
 }
 
 /// Returns whether the run can be compared with a published number, which other software reached.

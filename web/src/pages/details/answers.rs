@@ -243,7 +243,9 @@ fn Figures() -> impl IntoView {
             None => (step, None),
         };
         let lack = lack(plan);
-        handover::name_figures(PlanFigures { plan: plan.spec.with(link::write), days, cost, lack });
+        let slowdown =
+            plan.calculator.launch.latest().and_then(|launched| launched.launch.as_ref()?.slowdown);
+        handover::name_figures(PlanFigures { plan: plan.spec.with(link::write), days, cost, lack, slowdown });
     });
     let is_stale = move || plan.step.with(|step| step.as_ref().is_some_and(|step| step.is_stale));
     view! {

@@ -10,6 +10,7 @@ use crate::message::{Bars, EvidenceRun, FieldChange, Prediction, Remedy, Warning
 use leptos::prelude::*;
 use trainplan_shared::estimate::{Closeness, MemoryVerdict};
 use trainplan_shared::field::Field;
+use trainplan_shared::launch::WarningTopic;
 use trainplan_shared::metrics::Metrics;
 use trainplan_shared::planning::StepTime;
 use trainplan_shared::units::{
@@ -142,17 +143,21 @@ pub(super) fn Fit() -> impl IntoView {
     }
 }
 
-/// Returns the warning that the plan doesn't fit with the software of its launch, although it fits by the estimate.
+/// Returns the warning that the plan doesn't fit with the software of its launch, although it fits by the estimate, or that its steps
+/// take longer there.
 pub(super) fn launch_misfit(plan: Plan) -> Option<Warning> {
     if latest(plan).memory_verdict == MemoryVerdict::DoesNotFit {
         return None;
     }
     let launched = plan.calculator.launch.latest()?;
-    let mut warnings = launched.launch.as_ref()?.warnings.iter();
-    warnings.find(|warning| warning.is_of_memory).cloned()
+    let launch = launched.launch.as_ref()?;
+    let of = |topic: WarningTopic| launch.warnings.iter().find(|warning| warning.topic == topic);
+    of(WarningTopic::Memory)
+        .or_else(|| of(WarningTopic::Software).filter(|_| launch.slowdown.is_some()))
+        .cloned()
 }
 
-/// A warning if the launch uses other software than the estimate, in which the plan doesn't fit.
+/// A warning if the launch uses other software than the estimate, in which the plan doesn't fit or is slower.
 #[component]
 pub(super) fn LaunchFit() -> impl IntoView {
     let plan = Plan::of_page();
@@ -170,8 +175,14 @@ pub(super) fn LaunchFit() -> impl IntoView {
     };
     view! {
         {move || warning.get().map(|warning| view! {
-            <p class="fit wrong launch-fit" role="status">
-                <span aria-hidden="true">"✕ "</span> "The launch script: " {warning.text} " "
+            <p
+                class="fit launch-fit"
+                class:wrong=warning.topic == WarningTopic::Memory
+                class:doubtful=warning.topic != WarningTopic::Memory
+                role="status"
+            >
+                <span aria-hidden="true">{if warning.topic == WarningTopic::Memory { "✕ " } else { "! " }}</span>
+                "The launch script: " {warning.text} " "
                 <button type="button" class="chip" on:click=change>"Plan with the script's software"</button>
             </p>
         })}

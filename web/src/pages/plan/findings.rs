@@ -2,7 +2,8 @@
 //! found.
 
 use crate::message::search::{
-    AskedGoal, AskedGpu, AskedQuestion, FoundAnswer, FoundPlan, SearchNews, SearchReply, SearchRequest,
+    AskedGoal, AskedGpu, AskedQuestion, FoundAnswer, FoundPlan, FoundUnmet, SearchNews, SearchReply,
+    SearchRequest,
 };
 use crate::reader::{PageWorker, SEARCH_WORKER};
 use leptos::prelude::*;
@@ -12,7 +13,7 @@ use trainplan_shared::catalog::Catalog;
 use trainplan_shared::field::Field;
 use trainplan_shared::link;
 use trainplan_shared::problem::Problem;
-use trainplan_shared::question::{Chance, Objective};
+use trainplan_shared::question::{Chance, Contender, Objective};
 use trainplan_shared::spec::Spec;
 
 /// How long typing must pause before the worker is asked.
@@ -185,24 +186,25 @@ impl Findings {
             let answer = self.offers[*index].answer.as_ref()?;
             answer.plan.as_ref().filter(|_| answer.unmet.is_none())
         };
-        let mut reaching: Vec<usize> = (0..self.offers.len()).filter(|index| plan(index).is_some()).collect();
-        let is_priced = reaching.iter().filter_map(plan).all(|plan| plan.cost.is_some());
+        let reaching: Vec<usize> = (0..self.offers.len()).filter(|index| plan(index).is_some()).collect();
         let objective = self.asked.as_ref().and_then(|asked| asked.objective).unwrap_or(Objective::Fastest);
-        let value = |index: &usize| {
-            plan(index).map_or(f64::INFINITY, |plan| {
-                let cost = plan.cost.map(|cost| cost.mid);
-                objective.across_gpu_types(plan.gpus, plan.days.mid, cost, is_priced)
-            })
-        };
-        reaching.sort_by(|one, other| value(one).total_cmp(&value(other)));
-        reaching
+        let contenders = reaching.iter().filter_map(plan).map(|plan| Contender {
+            gpus: plan.gpus,
+            days: plan.days.mid,
+            cost: plan.cost.map(|cost| cost.mid),
+            confidence: plan.trust,
+        });
+        let order = objective.across_gpu_types(&contenders.collect::<Vec<_>>());
+        order.into_iter().map(|place| reaching[place]).collect()
     }
 
     /// Returns the index of the GPU type with the best plan; if none reaches the goal, of the one that comes nearest to it.
     pub(super) fn best(&self) -> Option<usize> {
         let missing = |index: usize| {
-            let plan = self.offers[index].answer.as_ref()?.plan.as_ref()?;
+            let answer = self.offers[index].answer.as_ref()?;
+            let plan = answer.plan.as_ref()?;
             let value = match (self.goal(), plan.cost) {
+                _ if answer.unmet == Some(FoundUnmet::NoPrice) => f64::INFINITY,
                 (AskedGoal::Budget(_), Some(cost)) => cost.mid,
                 _ => plan.days.mid,
             };

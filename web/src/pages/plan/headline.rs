@@ -8,7 +8,7 @@ use super::verdict::{Verdict, alone, limit_text, money, terms, verdict};
 use crate::message::search::{AskedGoal, FoundPlan};
 use leptos::prelude::*;
 use trainplan_shared::link;
-use trainplan_shared::units::group_digits;
+use trainplan_shared::units::{group_digits, readable_days};
 
 /// The headline of the page.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,6 +19,15 @@ pub(super) struct Headline {
     pub(super) rest: String,
     /// Whether the shown plan is not the best one.
     pub(super) is_other: bool,
+}
+
+impl Headline {
+    /// Returns the headline with a sentence before its explanations.
+    fn after(self, sentence: &str) -> Headline {
+        let rest =
+            [sentence, &self.rest].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
+        Headline { rest, ..self }
+    }
 }
 
 /// What is said between a plan of the user's and the best one.
@@ -44,16 +53,18 @@ pub(super) fn headline(plan: Planner) -> Memo<Headline> {
     Memo::new(move |before: Option<&Headline>| {
         plan.search.findings.with(|findings| {
             let Some(best) = verdict(findings) else { return Headline::default() };
-            if !plan.address.with_spec(has_scenario) {
-                return of_best(best);
-            }
-            if plan.cannot_run() {
+            let is_chosen = plan.address.with_spec(has_scenario);
+            if is_chosen && plan.cannot_run() {
                 return impossible();
             }
-            let Some(other) = other_plan(plan, findings, told) else { return of_best(best) };
+            let query = plan.state.spec.with(link::write);
+            let told = told.get().filter(|figures| figures.plan == query);
+            let on_script = told.as_ref().map_or(String::new(), by_script);
+            let other = is_chosen.then(|| other_plan(plan, findings, query, told)).flatten();
+            let Some(other) = other else { return of_best(best).after(&on_script) };
             match (&other.figures, before) {
                 (None, Some(before)) if !before.lead.is_empty() => before.clone(),
-                _ => of_other(&other, findings, &best),
+                _ => of_other(&other, findings, &best).after(&on_script),
             }
         })
     })
@@ -63,7 +74,8 @@ pub(super) fn headline(plan: Planner) -> Memo<Headline> {
 fn other_plan(
     plan: Planner,
     findings: &Findings,
-    told: ReadSignal<Option<PlanFigures>>,
+    query: String,
+    told: Option<PlanFigures>,
 ) -> Option<OtherPlan> {
     if findings.best_plan().is_some_and(|best| plan.is_shown(best)) {
         return None;
@@ -72,15 +84,15 @@ fn other_plan(
         let scenario = scenario.as_ref().ok()?;
         Some((scenario.gpu.id.clone(), scenario.gpu.name.clone(), scenario.layout.gpus()))
     })?;
-    let query = plan.state.spec.with(link::write);
     let mut alike = findings.plans().filter(|(offer, found)| offer.gpu.id == id && found.gpus == gpus);
     let found = alike.find(|(_, found)| plan.is_shown(found)).map(|(_, found)| PlanFigures {
-        plan: query.clone(),
+        plan: query,
         days: Some(found.days),
         cost: found.cost,
         lack: None,
+        slowdown: None,
     });
-    let figures = found.or_else(|| told.get().filter(|figures| figures.plan == query));
+    let figures = found.or(told);
     let others = findings.offers.iter().filter_map(|offer| offer.answer.as_ref()?.with_other_chance.as_ref());
     let is_with_other_chance = others.into_iter().any(|other| plan.is_shown(other));
     Some(OtherPlan { id, gpu, gpus, figures, is_with_other_chance })
@@ -88,6 +100,15 @@ fn other_plan(
 
 fn of_best(Verdict { lead, rest }: Verdict) -> Headline {
     Headline { lead, rest, is_other: false }
+}
+
+/// Returns how long a plan takes with the software of its launch script, as a sentence; empty if that is the planned one.
+fn by_script(figures: &PlanFigures) -> String {
+    let Some((days, slowdown)) = figures.days.zip(figures.slowdown) else { return String::new() };
+    format!(
+        "Its launch script runs Megatron-LM, not the planned software, and takes about {} days.",
+        readable_days(days.mid * slowdown)
+    )
 }
 
 /// Returns the headline of a plan that can't run.
@@ -163,7 +184,7 @@ mod tests {
 
     fn of(days: Option<f64>, cost: Option<f64>) -> Headline {
         let (days, cost) = (days.map(spread), cost.map(spread));
-        of_figures(PlanFigures { plan: String::new(), days, cost, lack: None }, false)
+        of_figures(PlanFigures { plan: String::new(), days, cost, lack: None, slowdown: None }, false)
     }
 
     fn of_figures(figures: PlanFigures, is_with_other_chance: bool) -> Headline {
@@ -196,7 +217,8 @@ mod tests {
     #[test]
     fn a_plan_that_does_not_fit_has_no_days() {
         let lack = Some("Doesn't fit: a GPU needs 320 GiB; it has 180 GiB.".to_string());
-        let figures = PlanFigures { plan: String::new(), days: Some(spread(50.0)), cost: None, lack };
+        let figures =
+            PlanFigures { plan: String::new(), days: Some(spread(50.0)), cost: None, lack, slowdown: None };
         let headline = of_figures(figures, false);
         assert_eq!(headline.lead, "Your plan on 576 × B200 doesn't fit in memory.");
         assert!(headline.rest.starts_with("Doesn't fit: a GPU needs 320 GiB"), "{}", headline.rest);
@@ -205,7 +227,7 @@ mod tests {
     #[test]
     fn the_safe_plan_is_not_argued_against() {
         let days = Some(spread(50.0));
-        let figures = PlanFigures { plan: String::new(), days, cost: None, lack: None };
+        let figures = PlanFigures { plan: String::new(), days, cost: None, lack: None, slowdown: None };
         let rest = of_figures(figures, true).rest;
         assert!(rest.contains("The plan with the fewest GPUs may miss it: 1,024 × H100"), "{rest}");
     }

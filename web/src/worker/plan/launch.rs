@@ -5,7 +5,7 @@ use crate::message::{Launch as Shown, Launched, Refusal, Step as ShownStep, Warn
 use trainplan_shared::catalog::Release;
 use trainplan_shared::launch::{
     BridgeCommand, Instruction, Launch, LaunchComparability, LaunchOptions, LaunchWarning, Style,
-    WarningTopic, launch as release,
+    launch as release,
 };
 use trainplan_shared::link;
 use trainplan_shared::message::Front;
@@ -57,6 +57,7 @@ fn shown(launch: &Launch) -> Shown {
         runs: runs(launch),
         call: launch.runs.as_ref().map(call).unwrap_or_default(),
         comparable: comparable(&launch.comparable),
+        slowdown: launch.slowdown,
         warnings: launch.warnings.iter().map(warning).collect(),
         prepare: launch.prepare.iter().map(step).collect(),
         check: launch.check.iter().map(step).collect(),
@@ -68,7 +69,7 @@ fn shown(launch: &Launch) -> Shown {
 fn warning(warning: &LaunchWarning) -> ShownWarning {
     let settings = warning.fix.settings().map(|set| (set.field.flag().to_string(), set.value.clone()));
     ShownWarning {
-        is_of_memory: warning.topic == WarningTopic::Memory,
+        topic: warning.topic,
         text: warning.text.text(Front::Page),
         fix: warning.fix.text(Front::Page),
         settings: settings.collect(),
