@@ -11,7 +11,7 @@ use crate::field::Field;
 use crate::message;
 use crate::message::Setting;
 use crate::problem::Problem;
-use crate::releases::{BatchRule, Release, ScriptContract};
+use crate::releases::{BatchRule, BridgeModel, Release, ScriptContract};
 use crate::scenario::Scenario;
 use crate::units::{group_digits, nearest_multiples};
 
@@ -114,17 +114,26 @@ impl Target {
         }
     }
 
-    /// Returns whether the script reads a field of the layout or the batch from a variable, and runs it.
-    pub(super) fn takes(&self, field: Field) -> bool {
+    /// Returns whether the script reads a field of the layout or the batch from a variable, and runs it with the scenario's value.
+    pub(super) fn takes(&self, field: Field, scenario: &Scenario) -> bool {
         self.script.variable_of(field).is_some()
             && !self.recipe.id.strong
             && !forced::is_forced(&self.recipe.id, field)
+            && !(matches!(field, Field::Pp | Field::Vp) && self.names_other_stages(scenario))
+    }
+
+    /// Returns whether the recipe names the layers of another number of stages than the scenario has, counting those of every chunk.
+    fn names_other_stages(&self, scenario: &Scenario) -> bool {
+        let (layout, fixed) = (&scenario.layout, &self.recipe.degrees);
+        let model = BridgeModel::of(self.release(), &self.recipe.id.model);
+        model.is_some_and(|model| model.names_stages) && layout.pp() * layout.vp() != fixed.pp * fixed.vp
     }
 
     /// Returns the fields of the layout and the batch that differ from the recipe's and that the script takes.
     pub(super) fn taken(&self, scenario: &Scenario) -> Vec<(Field, String)> {
         let settings = self.settings(scenario).into_iter();
-        let differing = settings.filter(|(field, given, fixed)| given != fixed && self.takes(*field));
+        let differing =
+            settings.filter(|(field, given, fixed)| given != fixed && self.takes(*field, scenario));
         differing.map(|(field, given, _)| (field, given)).collect()
     }
 
@@ -157,7 +166,7 @@ impl Target {
     fn differences(&self, scenario: &Scenario) -> Vec<FixedSetting> {
         self.settings(scenario)
             .into_iter()
-            .filter(|(field, given, fixed)| given != fixed && !self.takes(*field))
+            .filter(|(field, given, fixed)| given != fixed && !self.takes(*field, scenario))
             .map(|(field, given, fixed)| FixedSetting { field, given, fixed })
             .collect()
     }

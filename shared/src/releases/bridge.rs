@@ -21,6 +21,8 @@ pub(crate) struct BridgeModel {
     /// The order of the launcher's arguments; `None` if the release has Megatron-Bridge's own recipes, whose names begin with
     /// `recipe`.
     pub(crate) form: Option<BridgeForm>,
+    /// Whether an own recipe names the layers of every stage, so that it runs with no other number of stages.
+    pub(crate) names_stages: bool,
 }
 
 /// The order in which a script puts its arguments.
@@ -64,6 +66,11 @@ impl FromRow for BridgeModel {
             family: row.string("family")?,
             recipe: row.string("recipe")?,
             form: row.optional("form")?,
+            names_stages: match row.text("stages")? {
+                "" => false,
+                "named" => true,
+                other => return Err(row.error(format!("\"{other}\" in the column stages is not \"named\""))),
+            },
         })
     }
 }

@@ -5,6 +5,8 @@ use crate::shell::{Place, SHELLS};
 use crate::{launched, refused, warns};
 use trainplan_shared::catalog::{Catalog, Release};
 use trainplan_shared::field::Field;
+use trainplan_shared::launch::{LaunchOptions, launch};
+use trainplan_shared::spec::Spec;
 
 const RECORDED: &str = include_str!("releases/26.06.01.tsv");
 
@@ -148,6 +150,54 @@ fn megatron_bridge_takes_another_layout_batch_and_scale() {
     // The recipe's batch would follow the data parallelism of another layout.
     assert_eq!(after(&train_sh(id, &[(Field::Tp, "4")]), "-gb"), Some("1536"));
     assert!(!launched(id, &[(Field::Tp, "4")]).comparable.yes);
+}
+
+#[test]
+fn the_ranks_of_an_nvlink_domain_divide_the_expert_parallelism() {
+    let id = "qwen3-235b-a22b/gb300/mxfp8/256@bridge-main";
+    let override_of = |fields: &[(Field, &str)]| {
+        let arguments = train_sh(id, fields);
+        arguments.into_iter().find(|argument| argument.starts_with("++env_vars."))
+    };
+    let ranks = |ranks: u32| Some(format!("++env_vars.NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN={ranks}"));
+    assert_eq!(override_of(&[(Field::Ep, "64")]), ranks(64));
+    assert_eq!(override_of(&[(Field::Ep, "16")]), ranks(16));
+    assert_eq!(override_of(&[(Field::Pp, "2"), (Field::Vp, "1")]), None);
+}
+
+#[test]
+fn a_recipe_that_names_the_layers_of_its_stages_keeps_their_number() {
+    let id = "deepseek-v3/gb300/mxfp8/256@bridge-main";
+    let arguments = train_sh(id, &[(Field::Pp, "4"), (Field::Vp, "4")]);
+    assert_eq!((after(&arguments, "-pp"), after(&arguments, "-vp")), (Some("4"), Some("4")));
+    assert_eq!(refused(id, &[(Field::Pp, "4")]).field, Field::Pp);
+}
+
+#[test]
+fn a_scenario_without_a_release_finds_the_recipe_that_runs_its_software() {
+    let fields = [
+        (Field::Model, "llama3.1-70b"),
+        (Field::Gpu, "h100"),
+        (Field::Gpus, "64"),
+        (Field::Dtype, "bf16"),
+        (Field::Tp, "2"),
+        (Field::Pp, "8"),
+        (Field::Cp, "2"),
+        (Field::Gbs, "128"),
+        (Field::SeqLen, "4096"),
+    ];
+    let release = |more: &[(Field, &str)]| {
+        let spec =
+            fields.iter().chain(more).fold(Spec::default(), |spec, (field, text)| spec.with(*field, *text));
+        let options = LaunchOptions::from_spec(&spec).unwrap();
+        launch(&spec.scenario().unwrap(), &options).map(|launch| launch.release.map(Release::id))
+    };
+    assert_eq!(release(&[]), Ok(Some("bridge-main")));
+    // The collection's script fixes the sequence length.
+    assert!(release(&[(Field::Release, "26.06.01")]).is_err());
+    // Other software than that of the recipe, and a value that no recipe takes.
+    assert!(release(&[(Field::Stack, "megatron-bridge-26.06:experts=separate")]).is_err());
+    assert!(release(&[(Field::Fsdp, "on")]).is_err());
 }
 
 #[test]

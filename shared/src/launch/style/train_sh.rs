@@ -49,6 +49,15 @@ pub(in crate::launch) fn apply(plan: &mut LaunchPlan) -> Invocation {
     Invocation { cwd: checkout, command }
 }
 
+/// Returns the setting of the ranks that exchange tokens inside an NVLink domain, if the recipe's doesn't suit the scenario's EP: they
+/// must divide it.
+fn ranks_per_domain(plan: &LaunchPlan) -> Option<String> {
+    let domain = plan.scenario.gpu.nvlink_domain.max(1);
+    let ranks = |ep: u32| (1..=domain.min(ep)).rev().find(|ranks| ep.is_multiple_of(*ranks));
+    let (wanted, usual) = (ranks(plan.scenario.layout.ep())?, ranks(plan.target.recipe.degrees.ep)?);
+    (wanted != usual).then(|| format!("++env_vars.NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN={wanted}"))
+}
+
 /// Adds what the options made of the plan: its arguments, the recipe, and the names of the variables that the job inherits.
 pub(in crate::launch) fn finish(plan: &mut LaunchPlan, invocation: &mut Invocation) {
     let command = &mut invocation.command;
@@ -79,6 +88,10 @@ pub(in crate::launch) fn finish(plan: &mut LaunchPlan, invocation: &mut Invocati
             "-tp" => {
                 let is_parallel = plan.scenario.layout.tp() > 1;
                 overrides.push(format!("model.sequence_parallel={is_parallel}"));
+                command.extend([ShellWord::of(flag), value]);
+            }
+            "-ep" => {
+                overrides.extend(ranks_per_domain(plan));
                 command.extend([ShellWord::of(flag), value]);
             }
             _ => command.extend([ShellWord::of(flag), value]),
