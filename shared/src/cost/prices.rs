@@ -60,6 +60,9 @@ pub enum PriceSource {
         form: PurchaseForm,
         /// How long the GPUs must be rented for that price; none if no term is agreed.
         term: Option<RentalTerm>,
+        /// The GPU type from whose price this one is estimated.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        estimated_from: Option<&'static str>,
         /// The source.
         source: &'static str,
         /// Its date: `2026-04`.
@@ -76,6 +79,14 @@ impl PriceSource {
         let PriceSource::Assumed { form, term, .. } = self else { return None };
         let form = form.title().to_ascii_lowercase();
         Some(term.map_or(form.clone(), |term| format!("{form} for {term}")))
+    }
+
+    /// Returns the GPU type from whose price this one is estimated; none if it is a price that somebody asks.
+    pub fn estimated_from(self) -> Option<&'static str> {
+        match self {
+            PriceSource::Assumed { estimated_from, .. } => estimated_from,
+            PriceSource::Yours => None,
+        }
     }
 
     /// Returns the source for people: "assumed: …, 2026-04" or "yours".
@@ -109,7 +120,13 @@ impl Price {
     /// has the price of the GPU before the colon.
     pub fn assumed(gpu: &str, form: PurchaseForm) -> Option<Price> {
         let row = rows().iter().find(|row| row.form == form && row.gpu == base_id(gpu))?;
-        let source = PriceSource::Assumed { form, term: row.term, source: &row.source, date: &row.date };
+        let source = PriceSource::Assumed {
+            form,
+            term: row.term,
+            estimated_from: row.estimated_from.as_deref(),
+            source: &row.source,
+            date: &row.date,
+        };
         Some(Price { per_gpu_hour: row.per_gpu_hour, source })
     }
 
@@ -141,6 +158,7 @@ struct PriceRow {
     form: PurchaseForm,
     term: Option<RentalTerm>,
     per_gpu_hour: ValueRange,
+    estimated_from: Option<String>,
     source: String,
     date: String,
 }
@@ -155,6 +173,7 @@ impl FromRow for PriceRow {
                 .zip(row.optional("longest_years")?)
                 .map(|(shortest_years, longest_years)| RentalTerm { shortest_years, longest_years }),
             per_gpu_hour: ValueRange { low: row.number("low")?, high: row.number("high")? },
+            estimated_from: row.optional("estimated_from")?,
             source: row.string("source")?,
             date: row.string("date")?,
         })
@@ -279,6 +298,8 @@ mod tests {
         assert_eq!(purchase(PurchaseForm::Reserved).as_deref(), Some("reserved for 3 years"));
         assert_eq!(purchase(PurchaseForm::Owned).as_deref(), Some("owned"));
         assert_eq!(PriceSource::Yours.purchase(), None);
+        let estimated = |gpu| Price::assumed(gpu, PurchaseForm::Reserved).unwrap().source.estimated_from();
+        assert_eq!([estimated("gb300"), estimated("gb200")], [Some("gb200"), None]);
         assert!(rows().iter().all(|row| row.term.is_some() == (row.form == PurchaseForm::Reserved)));
         let whole_term = |gpu, form| Price::assumed(gpu, form).unwrap().whole_term();
         let h100 = whole_term("h100", PurchaseForm::Reserved).unwrap();

@@ -110,6 +110,8 @@ pub(crate) struct AskedGpu {
     pub(crate) price: Option<(f64, f64)>,
     /// How the GPUs are paid for, and for how long they must be rented, if the price is assumed.
     pub(crate) purchase: Option<String>,
+    /// The GPU type from whose price the assumed one is estimated.
+    pub(crate) price_from: Option<String>,
     /// What a GPU costs for the whole term of the assumed reservation; none for other prices.
     pub(crate) whole_term: Option<(f64, f64)>,
     /// How many times as much a run costs on demand, if the price is the assumed one of a reservation.

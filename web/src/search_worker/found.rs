@@ -40,6 +40,7 @@ fn asked_gpu(offer: &GpuOffer) -> AskedGpu {
         memory_gib: offer.gpu.hbm_gb,
         price: offer.price.as_ref().map(|price| (price.per_gpu_hour.low, price.per_gpu_hour.high)),
         purchase: offer.price.and_then(|price| price.source.purchase()),
+        price_from: offer.price.and_then(|price| price.source.estimated_from()).map(str::to_string),
         whole_term: offer.price.and_then(|price| price.whole_term()).map(|term| (term.low, term.high)),
         on_demand_factor: offer.on_demand_factor().map(|[low, mid, high]| Spread { low, mid, high }),
         is_bf16_one_of_several: offer.in_bf16().is_some(),

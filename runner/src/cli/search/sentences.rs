@@ -121,7 +121,9 @@ fn price(offer: &GpuOffer, currency: &str) -> String {
     let name = &offer.gpu.name;
     let Some(price) = offer.price else { return format!("{name} unknown, set it with --price") };
     let source = price.source.purchase();
-    let source = source.map_or("yours".to_string(), |purchase| format!("assumed: {purchase}"));
+    let estimated =
+        price.source.estimated_from().map(|gpu| format!(", estimated from {gpu}")).unwrap_or_default();
+    let source = source.map_or("yours".to_string(), |purchase| format!("assumed: {purchase}{estimated}"));
     let range = price.per_gpu_hour.readable(|price| format!("{price:.2}"));
     format!("{name} {range} {currency} ({source})")
 }

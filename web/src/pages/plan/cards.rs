@@ -240,7 +240,11 @@ fn card(
         {head(Some(found.trust))}
         <div class="card-columns">
             <div>
-                <p class="hero"><strong>{group_digits(found.gpus.into())}</strong> " GPUs"</p>
+                <p class="hero">
+                    <strong>{group_digits(found.gpus.into())}</strong>
+                    " GPUs"
+                    {(found.paid_gpus > found.gpus).then(|| format!(" + {} spare", group_digits((found.paid_gpus - found.gpus).into())))}
+                </p>
                 <dl class="mini main">{main_rows}</dl>
             </div>
             <div>
@@ -315,7 +319,7 @@ fn shown_gpus(plan: Planner, gpu: &str) -> Option<u32> {
 fn fastest_measured(run: Option<&BestMeasured>, offer: &OfferFindings, found: &FoundPlan) -> AnyView {
     let title = run.map(|run| run.compared(&offer.gpu.name, found.tokens_per_s_per_gpu, found.days.mid));
     let tokens = run.map_or("–".to_string(), |run| group_three_digits(run.tokens_per_s_per_gpu));
-    let gpus = run.map(|run| format!("on {} GPUs", group_digits(run.gpus.into())));
+    let gpus = run.map(|run| format!("{}, {} GPUs", run.dtype.title(), group_digits(run.gpus.into())));
     card_row("Fastest measured", tokens.into_any(), gpus.unwrap_or_default(), title)
 }
 

@@ -5,7 +5,7 @@ use super::findings::Findings;
 use super::handover::{self, PlanFigures};
 use super::question::has_scenario;
 use super::verdict::{Verdict, alone, limit_text, money, terms, verdict};
-use crate::message::search::{AskedGoal, FoundPlan};
+use crate::message::search::{AskedGoal, AskedGpu, FoundPlan};
 use leptos::prelude::*;
 use trainplan_shared::link;
 use trainplan_shared::units::{group_digits, readable_days};
@@ -132,10 +132,15 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
         );
         return Headline { lead, rest: format!("{lack} {PREFERRED} {}", best.lead), is_other: true };
     }
+    let offer = findings.offers.iter().find(|offer| offer.gpu.id == other.id);
     let lead = match figures.and_then(|figures| Some((figures.days?, figures.cost))) {
         Some((days, cost)) => {
             let plan = FoundPlan { gpus: other.gpus, days, cost, ..FoundPlan::default() };
-            alone(&other.gpu, &plan, goal, currency)
+            let gpu = offer.map_or_else(
+                || AskedGpu { name: other.gpu.clone(), ..AskedGpu::default() },
+                |offer| offer.gpu.clone(),
+            );
+            alone(&gpu, &plan, goal, currency)
         }
         None => format!("Your plan on {} × {}.", group_digits(other.gpus.into()), other.gpu),
     };
@@ -145,7 +150,6 @@ fn of_other(other: &OtherPlan, findings: &Findings, best: &Verdict) -> Headline 
         (true, false) => "The plan with the fewest GPUs may miss it:",
         (false, _) => PREFERRED,
     };
-    let offer = findings.offers.iter().find(|offer| offer.gpu.id == other.id);
     let cost = figures.and_then(|figures| figures.cost);
     let terms =
         offer.map_or(String::new(), |offer| terms(&offer.gpu, cost, None, findings.budget(), currency));

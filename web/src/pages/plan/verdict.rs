@@ -33,7 +33,7 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
     Some(match (first, second) {
         (None, _) => unreached(findings, currency),
         (Some((offer, plan)), None) => {
-            let lead = alone(&offer.gpu.name, plan, goal, currency);
+            let lead = alone(&offer.gpu, plan, goal, currency);
             let terms = terms(&offer.gpu, plan.cost, Some(plan.paid_gpus), findings.budget(), currency);
             Verdict {
                 lead,
@@ -48,7 +48,7 @@ pub(super) fn verdict(findings: &Findings) -> Option<Verdict> {
             }
         }
         (Some(first), Some(second)) => {
-            let lead = alone(&first.0.gpu.name, first.1, goal, currency);
+            let lead = alone(&first.0.gpu, first.1, goal, currency);
             let terms =
                 terms(&first.0.gpu, first.1.cost, Some(first.1.paid_gpus), findings.budget(), currency);
             Verdict {
@@ -171,21 +171,22 @@ pub(super) fn terms(
     budget: Option<f64>,
     currency: &str,
 ) -> String {
-    match (&gpu.purchase, cost, gpu.on_demand_factor) {
-        (Some(purchase), Some(cost), Some(factor)) => {
-            let on_demand = cost.mid * factor.mid;
-            let exceeds = budget.is_some_and(|budget| on_demand > budget);
-            let exceeds = if exceeds { ", more than the budget" } else { "" };
-            let in_all = gpu.whole_term.zip(paid_gpus).map_or(String::new(), |(term, gpus)| {
-                format!(", which costs {} in all", cost_range(term, gpus, currency))
-            });
-            format!(
-                "The cost assumes GPUs {purchase}{in_all}; on demand, it is {}{exceeds}.",
-                cost_text(on_demand, currency)
-            )
-        }
-        _ => String::new(),
-    }
+    let (Some(purchase), Some(cost), Some(term)) = (&gpu.purchase, cost, gpu.whole_term) else {
+        return String::new();
+    };
+    let exceeds = |amount: f64| match budget.is_some_and(|budget| amount > budget) {
+        true => ", more than the budget",
+        false => "",
+    };
+    let in_all = paid_gpus.map_or(String::new(), |gpus| {
+        let exceeds = exceeds(term.0 * f64::from(gpus));
+        format!(", which cost {} in all{exceeds}", cost_range(term, gpus, currency))
+    });
+    let on_demand = gpu.on_demand_factor.map_or("no price on demand is known".to_string(), |factor| {
+        let on_demand = cost.mid * factor.mid;
+        format!("on demand, it is {}{}", cost_text(on_demand, currency), exceeds(on_demand))
+    });
+    format!("The cost is the run's share of GPUs {purchase}{in_all}; {on_demand}.")
 }
 
 /// Returns what `gpus` cost for a whole term: `$46.4M`, or from least to most.
@@ -214,22 +215,14 @@ fn all_of(names: &[&str]) -> String {
 }
 
 /// Returns what a plan takes, as a sentence.
-pub(super) fn alone(name: &str, plan: &FoundPlan, goal: AskedGoal, currency: &str) -> String {
+pub(super) fn alone(gpu: &AskedGpu, plan: &FoundPlan, goal: AskedGoal, currency: &str) -> String {
     let gpus = group_digits(plan.gpus.into());
     let days = readable_days(plan.days.mid);
-    match (goal, plan.cost) {
-        (AskedGoal::Deadline(_), cost) => {
-            let cost = cost.map_or(String::new(), |cost| format!(", for {}", cost_text(cost.mid, currency)));
-            format!("{gpus} × {name} finish in about {days} days{cost}.")
-        }
-        (AskedGoal::Budget(_), Some(cost)) => {
-            format!("{gpus} × {name} finish in {days} days, for {}.", cost_text(cost.mid, currency))
-        }
-        (AskedGoal::Open, Some(cost)) => {
-            format!("{gpus} × {name} finish in {days} days, for {}.", cost_text(cost.mid, currency))
-        }
-        (_, None) => format!("{gpus} × {name} finish in {days} days."),
-    }
+    // The run needs a part of the term.
+    let share = if gpu.whole_term.is_some() { " of a reservation" } else { "" };
+    let cost = plan.cost.map(|cost| format!(", for {}{share}", cost_text(cost.mid, currency)));
+    let about = if matches!(goal, AskedGoal::Deadline(_)) { "about " } else { "" };
+    format!("{gpus} × {} finish in {about}{days} days{}.", gpu.name, cost.unwrap_or_default())
 }
 
 /// Returns the comparison of the best GPU type with the second one.
@@ -408,7 +401,8 @@ pub(super) fn price_text(gpu: &AskedGpu, currency: &str) -> Option<String> {
     let (low, high) = gpu.price?;
     let range = if low == high { readable(low) } else { readable_range((low, high), readable) };
     let purchase = gpu.purchase.as_ref().map_or(String::new(), |purchase| format!(", {purchase}"));
-    Some(format!("{}{range} per GPU-hour{purchase}", currency_sign(currency)))
+    let from = gpu.price_from.as_ref().map_or(String::new(), |from| format!(", estimated from {from}"));
+    Some(format!("{}{range} per GPU-hour{purchase}{from}", currency_sign(currency)))
 }
 
 /// Returns a calculated cost as the cards show it, always with three digits: `$1.70M`. [`money`] is for amounts that a person typed.
