@@ -44,7 +44,7 @@ pub mod result;
 pub mod scaling;
 pub mod scenario;
 pub mod search;
-mod sorting;
+pub mod sorting;
 pub mod spec;
 pub mod stack;
 pub mod statistics;

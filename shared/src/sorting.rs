@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 /// Returns the items in an order; equal ones stay as they are. All lists share one copy of the sorting code, but each call
 /// of `sort_by` adds another 3 kB to a program. For long lists `sort_by` is faster.
-pub(crate) fn sorted<T: Copy>(items: &[T], compare: impl Fn(&T, &T) -> Ordering) -> Vec<T> {
+pub fn sorted<T: Copy>(items: &[T], compare: impl Fn(&T, &T) -> Ordering) -> Vec<T> {
     let order = order(items.len(), &|one, other| compare(&items[one], &items[other]));
     order.into_iter().map(|index| items[index]).collect()
 }
@@ -16,7 +16,8 @@ pub(crate) fn ascending(numbers: &[u32]) -> Vec<u32> {
     numbers
 }
 
-fn order(len: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
+/// Returns the places of `len` items in an order; equal ones stay as they are.
+pub fn order(len: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
     let mut order: Vec<usize> = (0..len).collect();
     order.sort_by(|one, other| compare(*one, *other));
     order

@@ -4,7 +4,7 @@ use super::answer::Tried;
 use super::{Goal, GpuAnswer, GpuOffer, Objective, PlannedRun, Question};
 use crate::precision::Dtype;
 use crate::search::{LayoutSearch, SearchSpace};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// Layouts that an answer lists, unless more or fewer are wanted.
 const LISTED_LAYOUTS: usize = 10;
@@ -20,8 +20,8 @@ pub struct Survey<'a> {
     /// How many layouts the answer lists.
     listed: usize,
     search: LayoutSearch<'a>,
-    /// The searches with a batch that suits some numbers of GPUs better, by batch.
-    suited: BTreeMap<u32, LayoutSearch<'a>>,
+    /// The searches with a batch that suits some numbers of GPUs better. They are few, and a map would make the worker larger.
+    suited: Vec<(u32, LayoutSearch<'a>)>,
     waiting: VecDeque<u32>,
     /// Whether the counts below the best round one were added.
     refined: bool,
@@ -55,7 +55,7 @@ impl<'a> Survey<'a> {
             offer,
             listed: LISTED_LAYOUTS,
             search: LayoutSearch::new(question.space(offer)),
-            suited: BTreeMap::new(),
+            suited: Vec::new(),
             waiting: question.counts.of_nodes(offer.gpu.gpus_per_node).into(),
             refined: false,
             points: Vec::new(),
@@ -104,9 +104,11 @@ impl<'a> Survey<'a> {
         let (question, offer) = (self.question, self.offer);
         let usual = PlannedRun::best_of(&self.search, question, offer, gpus);
         self.question.gbs.suited(gpus).into_iter().fold(usual, |best, size| {
-            let usual = &self.search;
-            let search = self.suited.entry(size).or_insert_with(|| usual.with_batches(vec![size]));
-            let suited = PlannedRun::best_of(search, question, offer, gpus);
+            if self.suited(size).is_none() {
+                self.suited.push((size, self.search.with_batches(vec![size])));
+            }
+            let suited =
+                self.suited(size).and_then(|search| PlannedRun::best_of(search, question, offer, gpus));
             let is_better = |one: &PlannedRun, than: &PlannedRun| {
                 one.time.high.days < than.time.high.days * WORTH_ANOTHER_BATCH
             };
@@ -122,7 +124,13 @@ impl<'a> Survey<'a> {
     fn search_of(&self, run: &PlannedRun) -> &LayoutSearch<'a> {
         let gbs = run.layout.candidate.gbs;
         let is_usual = self.question.gbs.sizes().contains(&gbs);
-        self.suited.get(&gbs).filter(|_| !is_usual).unwrap_or(&self.search)
+        self.suited(gbs).filter(|_| !is_usual).unwrap_or(&self.search)
+    }
+
+    /// Returns the search with a batch that suits some numbers of GPUs better.
+    fn suited(&self, gbs: u32) -> Option<&LayoutSearch<'a>> {
+        let (_, search) = self.suited.iter().find(|(size, _)| *size == gbs)?;
+        Some(search)
     }
 
     /// Searches everything that is left.

@@ -245,7 +245,19 @@ fn Figures() -> impl IntoView {
         let lack = lack(plan);
         let slowdown =
             plan.calculator.launch.latest().and_then(|launched| launched.launch.as_ref()?.slowdown);
-        handover::name_figures(PlanFigures { plan: plan.spec.with(link::write), days, cost, lack, slowdown });
+        let by_script = days.zip(slowdown).map(|(days, slowdown)| {
+            let days = readable_days(days.mid * slowdown);
+            format!(
+                "Its launch script runs Megatron-LM, not the planned software, and takes about {days} days."
+            )
+        });
+        handover::name_figures(PlanFigures {
+            plan: plan.spec.with(link::write),
+            days,
+            cost,
+            lack,
+            by_script,
+        });
     });
     let is_stale = move || plan.step.with(|step| step.as_ref().is_some_and(|step| step.is_stale));
     view! {

@@ -9,13 +9,13 @@ use crate::components::field::ProblemText;
 use crate::components::gpu_mark::{GpuMark, GpuSign};
 use leptos::html::Input;
 use leptos::prelude::*;
-use std::cmp::Reverse;
 use trainplan_shared::benchmarks::BestMeasured;
 use trainplan_shared::catalog::{Catalog, Model};
 use trainplan_shared::cost::PurchaseForm;
 use trainplan_shared::field::Field;
 use trainplan_shared::problem::Problem;
 use trainplan_shared::question::{Chance, USUAL_GPU_TYPES, split_gpu_types};
+use trainplan_shared::sorting::sorted;
 use trainplan_shared::spec::Spec;
 use trainplan_shared::units::{rounded_count, significant, significant_up};
 
@@ -102,9 +102,10 @@ fn ModelBox() -> impl IntoView {
                 .map_or_else(|_| text.to_string(), |model| model.title.clone())
         })
     });
-    let mut models: Vec<&Model> = Catalog::embedded().models().iter().collect();
+    let models: Vec<&Model> = Catalog::embedded().models().iter().collect();
     // People mostly ask for the models with the most measured runs: "70b" finds Llama 3.1 before Llama 2.
-    models.sort_by_key(|model| Reverse(BestMeasured::gpu_types(&model.id)));
+    let measured = |model: &Model| BestMeasured::gpu_types(&model.id);
+    let models = sorted(&models, |one, other| measured(other).cmp(&measured(one)));
     let choices = models.into_iter().map(|model| Choice {
         value: model.id.clone(),
         title: model.title.clone(),

@@ -46,7 +46,7 @@ pub(super) fn Card(index: usize) -> impl IntoView {
             let plans = findings.offers.iter().filter_map(|offer| offer.answer.as_ref()?.plan.as_ref());
             let ends = plans.map(|plan| plan.days.high);
             let limit = if let AskedGoal::Deadline(days) = findings.goal() { days } else { 0.0 };
-            let measured = findings.offers.iter().filter_map(|offer| findings.as_measured_days(offer));
+            let measured = findings.offers.iter().filter_map(|offer| findings.best_as_measured_days(offer));
             ends.chain(measured).fold(limit, f64::max) * 1.05
         })
     });
@@ -158,7 +158,7 @@ fn card(
     let (as_measured, measured) = plan
         .search
         .findings
-        .with_untracked(|findings| (findings.as_measured_days(offer), findings.best_measured(offer)));
+        .with_untracked(|findings| (findings.best_as_measured_days(offer), findings.best_measured(offer)));
     let measured = known.measured.then(|| fastest_measured(measured, offer, found));
     let faster = (answer.unmet.is_none()).then(|| faster_for_little(offer, found, budget)).flatten();
     let more_tokens = plan.search.findings.with_untracked(|findings| more_tokens(findings, found, currency));
@@ -329,7 +329,7 @@ fn Evidence(offer: OfferFindings, found: FoundPlan, goal: AskedGoal) -> impl Int
     let plan = Planner::of_page();
     let TrustText { why, .. } = trust_text(found.trust);
     let beyond = plan.search.findings.with_untracked(|findings| {
-        let (run, days) = (findings.best_measured(&offer)?, findings.as_measured_days(&offer)?);
+        let (run, days) = (findings.best_measured(&offer)?, findings.best_as_measured_days(&offer)?);
         let share = (days / found.days.mid - 1.0) * 100.0;
         Some(format!(
             " The plan is predicted to be {share:.0} % faster than any measured run on {}. At the throughput of the fastest ({}), \

@@ -148,8 +148,13 @@ impl Findings {
 
     /// Returns the days of the best plan of a GPU type at the throughput of the fastest measured run, if it is predicted to be
     /// clearly faster.
-    pub(super) fn as_measured_days(&self, offer: &OfferFindings) -> Option<f64> {
-        let found = offer.answer.as_ref()?.plan.as_ref()?;
+    pub(super) fn best_as_measured_days(&self, offer: &OfferFindings) -> Option<f64> {
+        self.as_measured_days(offer, offer.answer.as_ref()?.plan.as_ref()?)
+    }
+
+    /// Returns the days of a plan on a GPU type at the throughput of the fastest measured run there, if the plan is predicted to be
+    /// clearly faster.
+    pub(super) fn as_measured_days(&self, offer: &OfferFindings, found: &FoundPlan) -> Option<f64> {
         let ratio = self.best_measured(offer)?.exceeded(found.tokens_per_s_per_gpu);
         (ratio >= 1.0 + WORTH_A_WARNING).then_some(found.days.mid * ratio)
     }

@@ -28,8 +28,8 @@ pub(crate) struct PlanFigures {
     pub(crate) cost: Option<Spread>,
     /// The memory that it lacks, as a sentence; none if it may fit.
     pub(crate) lack: Option<String>,
-    /// Step time of the launch script as a multiple of the predicted one, if it runs other software.
-    pub(crate) slowdown: Option<f64>,
+    /// What its launch script does otherwise, as a sentence; none if it runs the planned software.
+    pub(crate) by_script: Option<String>,
 }
 
 /// The attributes of that element with the best plan, and with the figures of the shown one.
@@ -38,7 +38,7 @@ const QUESTION: &str = "data-question";
 const SHOWN: &str = "data-shown";
 const FIGURES: &str = "data-figures";
 const LACK: &str = "data-lack";
-const SLOWDOWN: &str = "data-slowdown";
+const BY_SCRIPT: &str = "data-by-script";
 
 /// The event on the document after a change of these attributes. The element itself may not be drawn yet when the first
 /// program begins to listen.
@@ -97,23 +97,17 @@ pub(crate) fn best_plan() -> ReadSignal<Option<BestPlan>> {
 
 /// Tells the first program the figures of the shown plan.
 pub(crate) fn name_figures(figures: PlanFigures) {
-    let PlanFigures { plan, days, cost, lack, slowdown } = figures;
+    let PlanFigures { plan, days, cost, lack, by_script } = figures;
     let ends = |spread: Spread| format!("{} {} {}", spread.low, spread.mid, spread.high);
     let text = [days.map(ends), cost.map(ends)].into_iter().flatten().collect::<Vec<_>>().join(" ");
-    tell([
-        (SHOWN, Some(plan)),
-        (FIGURES, Some(text)),
-        (LACK, lack),
-        (SLOWDOWN, slowdown.map(|ratio| ratio.to_string())),
-    ]);
+    tell([(SHOWN, Some(plan)), (FIGURES, Some(text)), (LACK, lack), (BY_SCRIPT, by_script)]);
 }
 
 /// Returns the figures of the shown plan. They follow what the program of the details says.
 pub(super) fn shown_figures() -> ReadSignal<Option<PlanFigures>> {
     hear(|| {
         let (days, cost) = spreads(&read(FIGURES)?);
-        let slowdown = read(SLOWDOWN).and_then(|ratio| parse_count(&ratio));
-        Some(PlanFigures { plan: read(SHOWN)?, days, cost, lack: read(LACK), slowdown })
+        Some(PlanFigures { plan: read(SHOWN)?, days, cost, lack: read(LACK), by_script: read(BY_SCRIPT) })
     })
 }
 

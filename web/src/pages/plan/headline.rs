@@ -8,7 +8,7 @@ use super::verdict::{Verdict, alone, limit_text, money, terms, verdict};
 use crate::message::search::{AskedGoal, AskedGpu, FoundPlan};
 use leptos::prelude::*;
 use trainplan_shared::link;
-use trainplan_shared::units::{group_digits, readable_days};
+use trainplan_shared::units::group_digits;
 
 /// The headline of the page.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,10 +23,11 @@ pub(super) struct Headline {
 
 impl Headline {
     /// Returns the headline with a sentence before its explanations.
-    fn after(self, sentence: &str) -> Headline {
-        let rest =
-            [sentence, &self.rest].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
-        Headline { rest, ..self }
+    fn after(self, sentence: Option<String>) -> Headline {
+        match sentence {
+            Some(sentence) => Headline { rest: format!("{sentence} {}", self.rest), ..self },
+            None => self,
+        }
     }
 }
 
@@ -59,12 +60,12 @@ pub(super) fn headline(plan: Planner) -> Memo<Headline> {
             }
             let query = plan.state.spec.with(link::write);
             let told = told.get().filter(|figures| figures.plan == query);
-            let on_script = told.as_ref().map_or(String::new(), by_script);
+            let by_script = told.as_ref().and_then(|figures| figures.by_script.clone());
             let other = is_chosen.then(|| other_plan(plan, findings, query, told)).flatten();
-            let Some(other) = other else { return of_best(best).after(&on_script) };
+            let Some(other) = other else { return of_best(best).after(by_script) };
             match (&other.figures, before) {
                 (None, Some(before)) if !before.lead.is_empty() => before.clone(),
-                _ => of_other(&other, findings, &best).after(&on_script),
+                _ => of_other(&other, findings, &best).after(by_script),
             }
         })
     })
@@ -90,7 +91,7 @@ fn other_plan(
         days: Some(found.days),
         cost: found.cost,
         lack: None,
-        slowdown: None,
+        by_script: None,
     });
     let figures = found.or(told);
     let others = findings.offers.iter().filter_map(|offer| offer.answer.as_ref()?.with_other_chance.as_ref());
@@ -100,15 +101,6 @@ fn other_plan(
 
 fn of_best(Verdict { lead, rest }: Verdict) -> Headline {
     Headline { lead, rest, is_other: false }
-}
-
-/// Returns how long a plan takes with the software of its launch script, as a sentence; empty if that is the planned one.
-fn by_script(figures: &PlanFigures) -> String {
-    let Some((days, slowdown)) = figures.days.zip(figures.slowdown) else { return String::new() };
-    format!(
-        "Its launch script runs Megatron-LM, not the planned software, and takes about {} days.",
-        readable_days(days.mid * slowdown)
-    )
 }
 
 /// Returns the headline of a plan that can't run.
@@ -188,7 +180,7 @@ mod tests {
 
     fn of(days: Option<f64>, cost: Option<f64>) -> Headline {
         let (days, cost) = (days.map(spread), cost.map(spread));
-        of_figures(PlanFigures { plan: String::new(), days, cost, lack: None, slowdown: None }, false)
+        of_figures(PlanFigures { plan: String::new(), days, cost, lack: None, by_script: None }, false)
     }
 
     fn of_figures(figures: PlanFigures, is_with_other_chance: bool) -> Headline {
@@ -222,7 +214,7 @@ mod tests {
     fn a_plan_that_does_not_fit_has_no_days() {
         let lack = Some("Doesn't fit: a GPU needs 320 GiB; it has 180 GiB.".to_string());
         let figures =
-            PlanFigures { plan: String::new(), days: Some(spread(50.0)), cost: None, lack, slowdown: None };
+            PlanFigures { plan: String::new(), days: Some(spread(50.0)), cost: None, lack, by_script: None };
         let headline = of_figures(figures, false);
         assert_eq!(headline.lead, "Your plan on 576 × B200 doesn't fit in memory.");
         assert!(headline.rest.starts_with("Doesn't fit: a GPU needs 320 GiB"), "{}", headline.rest);
@@ -231,7 +223,7 @@ mod tests {
     #[test]
     fn the_safe_plan_is_not_argued_against() {
         let days = Some(spread(50.0));
-        let figures = PlanFigures { plan: String::new(), days, cost: None, lack: None, slowdown: None };
+        let figures = PlanFigures { plan: String::new(), days, cost: None, lack: None, by_script: None };
         let rest = of_figures(figures, true).rest;
         assert!(rest.contains("The plan with the fewest GPUs may miss it: 1,024 × H100"), "{rest}");
     }

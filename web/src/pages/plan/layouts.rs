@@ -14,6 +14,7 @@ use trainplan_shared::estimate::{Interval, MemoryVerdict};
 use trainplan_shared::field::Field;
 use trainplan_shared::question::in_time_of_ten;
 use trainplan_shared::search::ORDER;
+use trainplan_shared::sorting::order;
 use trainplan_shared::units::{group_digits, percent, readable_days, readable_range};
 
 /// A column that the table can be sorted by.
@@ -116,10 +117,9 @@ fn rows(
     if let Some((id, plan)) = published.filter(|_| rows.iter().all(|row| row.recipe.is_none())) {
         rows.push(row(plan, Some(id)));
     }
-    if let Some(column) = column {
-        rows.sort_by(|one, other| column.order(&one.plan, &other.plan));
-    }
-    rows
+    let Some(column) = column else { return rows };
+    let places = order(rows.len(), &|one, other| column.order(&rows[one].plan, &rows[other].plan));
+    places.into_iter().map(|place| rows[place].clone()).collect()
 }
 
 /// Returns the precision that all rows have.

@@ -5,7 +5,7 @@ use super::findings::{Findings, OfferFindings};
 use super::palette::focus;
 use super::question::with_plan;
 use super::trust::trust_text;
-use super::verdict::{cost_texts, energy_range, limit_text, price_text};
+use super::verdict::{cost_range, cost_texts, energy_range, limit_text, price_text};
 use crate::components::copy::{CopyButton, DownloadButton};
 use crate::components::gpu_mark::{GpuMark, GpuSign};
 use crate::components::passing_note::PassingNote;
@@ -48,6 +48,12 @@ struct SavedPlan {
     /// How many times as much it costs on demand as reserved.
     #[serde(default)]
     on_demand_factor: Option<Spread>,
+    /// What a GPU costs for the whole term of a reservation.
+    #[serde(default)]
+    whole_term: Option<(f64, f64)>,
+    /// Days at the throughput of the fastest measured run, if the plan is predicted to be clearly faster.
+    #[serde(default)]
+    as_measured_days: Option<f64>,
     /// The deadline of the question, in days.
     #[serde(default)]
     limit_days: Option<f64>,
@@ -84,10 +90,12 @@ enum PlanFact {
     Layout,
     Software,
     Days,
+    AsMeasured,
     InTime,
     Price,
     Cost,
     OnDemand,
+    WholeTerm,
     Energy,
     BatchTokens,
     StepTime,
@@ -98,7 +106,7 @@ enum PlanFact {
 }
 
 impl PlanFact {
-    const ALL: [PlanFact; 19] = [
+    const ALL: [PlanFact; 21] = [
         PlanFact::Model,
         PlanFact::Tokens,
         PlanFact::Gpu,
@@ -107,10 +115,12 @@ impl PlanFact {
         PlanFact::Layout,
         PlanFact::Software,
         PlanFact::Days,
+        PlanFact::AsMeasured,
         PlanFact::InTime,
         PlanFact::Price,
         PlanFact::Cost,
         PlanFact::OnDemand,
+        PlanFact::WholeTerm,
         PlanFact::Energy,
         PlanFact::BatchTokens,
         PlanFact::StepTime,
@@ -130,10 +140,12 @@ impl PlanFact {
             PlanFact::Layout => "Layout",
             PlanFact::Software => "Software",
             PlanFact::Days => "Days",
+            PlanFact::AsMeasured => "Days if as fast as measured",
             PlanFact::InTime => "In time",
             PlanFact::Price => "Price",
             PlanFact::Cost => "Cost",
             PlanFact::OnDemand => "Cost on demand",
+            PlanFact::WholeTerm => "Whole reservation",
             PlanFact::Energy => "Energy",
             PlanFact::BatchTokens => "Tokens per step",
             PlanFact::StepTime => "Step time, s",
@@ -162,6 +174,7 @@ impl PlanFact {
                 let range = readable_range((days.low, days.high), readable_days);
                 format!("{} ({range})", readable_days(days.mid))
             }
+            PlanFact::AsMeasured => saved.as_measured_days.map_or("–".into(), readable_days),
             PlanFact::InTime => saved.limit_days.map_or("–".into(), |limit| {
                 let Spread { low, mid, high } = plan.days;
                 let chance = chance_text(in_time_of_ten(Interval { low, mid, high }, limit));
@@ -174,6 +187,10 @@ impl PlanFact {
                     let (cost, range) = cost_texts(cost.product(factor), &saved.currency);
                     format!("{cost} ({range})")
                 })
+            }
+            PlanFact::WholeTerm => {
+                let term = saved.whole_term;
+                term.map_or("–".into(), |term| cost_range(term, plan.paid_gpus, &saved.currency))
             }
             PlanFact::Cost => plan.cost.map_or("–".into(), |cost| {
                 let (cost, range) = cost_texts(cost, &saved.currency);
@@ -264,6 +281,8 @@ fn saved_plan(findings: &Findings, offer: &OfferFindings, plan: &FoundPlan) -> S
         software: offer.gpu.software.clone(),
         price: price_text(&offer.gpu, &asked.currency),
         on_demand_factor: offer.gpu.on_demand_factor,
+        whole_term: offer.gpu.whole_term,
+        as_measured_days: findings.as_measured_days(offer, plan),
         limit_days: match asked.goal {
             AskedGoal::Deadline(limit) => Some(limit),
             AskedGoal::Budget(_) | AskedGoal::Open => None,

@@ -105,7 +105,7 @@ fn late(findings: &Findings) -> String {
 /// Returns how long the plan of a GPU type takes at the throughput of the fastest measured run, if it is predicted to be clearly
 /// faster, as a sentence.
 fn as_measured(findings: &Findings, offer: &OfferFindings) -> String {
-    findings.as_measured_days(offer).map_or(String::new(), |days| {
+    findings.best_as_measured_days(offer).map_or(String::new(), |days| {
         let days = readable_days(days);
         format!("At the speed of the fastest measured run on {}, it takes {days} days.", offer.gpu.name)
     })
