@@ -410,7 +410,7 @@ fn a_campaign_predicts_what_its_scripts_run() {
     let file = folder.path().join("moe.campaign.toml");
     let (file, clusters) = (file.to_str().unwrap(), folder.path().join("clusters.toml"));
     fs::write(&clusters, "version = 1\n[cluster.alpha]\nssh = \"alpha\"\ngpu = \"b200\"\n").unwrap();
-    let search = ["search", "--model", "qwen3-235b-a22b", "--gpu", "b200", "--gpus", "512", "--top", "1"];
+    let search = ["search", "--model", "mixtral-8x7b", "--gpu", "b200", "--gpus", "512", "--top", "1"];
     let best = json(&[&search[..], &["--campaign", file, "--cluster", "alpha"]].concat());
     let text = fs::read_to_string(file).unwrap();
     assert!(text.contains("stack = \"megatron-bridge-26.06:experts=separate\""), "{text}");
@@ -429,6 +429,25 @@ fn a_campaign_predicts_what_its_scripts_run() {
     let (_, said_slower) = said.split_once("expect steps about ").unwrap();
     let said_slower: f64 = said_slower.split(' ').next().unwrap().parse().unwrap();
     assert!((said_slower / slower - 1.0).abs() < 0.06, "{said_slower} {slower}");
+}
+
+#[test]
+fn a_campaign_runs_the_planned_software_where_a_release_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("moe.campaign.toml");
+    let (file, clusters) = (file.to_str().unwrap(), folder.path().join("clusters.toml"));
+    fs::write(&clusters, "version = 1\n[cluster.alpha]\nssh = \"alpha\"\ngpu = \"b200\"\n").unwrap();
+    let search = ["search", "--model", "qwen3-235b-a22b", "--gpu", "b200", "--gpus", "512", "--top", "2"];
+    let written =
+        trainplan([&search[..], &["--campaign", file, "--cluster", "alpha", "--format", "json"]].concat());
+    assert!(!written.stderr.contains("Megatron-LM"), "{}", written.stderr);
+    let text = fs::read_to_string(file).unwrap();
+    assert!(text.contains("release = \"bridge-main\"") && !text.contains("stack"), "{text}");
+    // The release's own window.
+    assert!(text.contains("# Steps 41-50 are scored"), "{text}");
+    let best: serde_json::Value = serde_json::from_str(&written.stdout).unwrap();
+    let dry = json(&["run", file, "--clusters", clusters.to_str().unwrap(), "--dry-run"]);
+    assert_eq!(dry[0]["step_time_s"], best["answers"][0]["layouts"][0]["step_time_s"]);
 }
 
 #[test]

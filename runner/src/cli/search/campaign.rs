@@ -21,9 +21,11 @@ use trainplan_shared::spec::Spec;
 use trainplan_shared::stack::Software;
 use trainplan_shared::units::significant;
 
-/// Returns the comment at the top of a campaign whose runs train `steps` steps.
-fn head(steps: u32) -> String {
-    let scored = Scoring::of(None, None).window;
+/// Returns the comment at the top of a campaign whose runs train `steps` steps, with these releases or with Megatron-LM.
+fn head(steps: u32, releases: &[Option<Release>]) -> String {
+    let windows = releases.iter().map(|release| Scoring::of(None, *release).window.to_string());
+    let windows: BTreeSet<String> = windows.collect();
+    let scored = one_of(&windows.into_iter().collect::<Vec<_>>());
     format!(
         "\
 # The best layouts of a search. Each run trains {steps} steps on synthetic data and measures its step time.
@@ -99,7 +101,7 @@ pub(super) fn write(
             measured.add(found, plan, "published");
         }
     }
-    let MeasuringRuns { runs, mut types, scripts, steps, .. } = measured;
+    let MeasuringRuns { runs, mut types, releases, scripts, steps, .. } = measured;
     if runs.is_empty() {
         note(&format!("{} was not written: no layout can be launched", file.display()));
         return Ok(());
@@ -112,7 +114,7 @@ pub(super) fn write(
             types.join(" and ")
         ));
     }
-    compare_software(first.offer.options.software, &scripts);
+    compare_software(first.offer.options.software, &scripts, runs.len());
     let campaign = Campaign {
         name: Name::closest(&format!("search-{}", first.question.model.title.to_ascii_lowercase())),
         cluster,
@@ -123,7 +125,7 @@ pub(super) fn write(
         },
         runs,
     };
-    create(file, &format!("{}{}", head(steps), campaign.to_text()))?;
+    create(file, &format!("{}{}", head(steps, &releases), campaign.to_text()))?;
     note(&format!(
         "wrote {} with {} runs: `trainplan run {0} --dry-run` previews it",
         file.display(),
@@ -132,8 +134,8 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Says how the software of the runs differs from the one that the search predicted.
-fn compare_software(predicted: Software, scripts: &[ScriptSoftware]) {
+/// Says how the software of the scripts differs from the one that the search predicted, of `runs` runs in all.
+fn compare_software(predicted: Software, scripts: &[ScriptSoftware], runs: usize) {
     let differing: Vec<&ScriptSoftware> = scripts.iter().filter(|script| script.differs()).collect();
     let Some(first) = differing.first() else { return };
     let mut slowdowns: Vec<f64> = differing.iter().map(|script| script.slowdown).collect();
@@ -152,9 +154,14 @@ fn compare_software(predicted: Software, scripts: &[ScriptSoftware]) {
         true => String::new(),
         false => format!(" without {}", one_of(&lacks)),
     };
+    let which = match differing.len() {
+        all if all == runs => "the runs use".to_string(),
+        1 => format!("1 of the {runs} runs uses"),
+        some => format!("{some} of the {runs} runs use"),
+    };
     let factors = if first.is_other() { " and without cluster factors" } else { "" };
     note(&format!(
-        "the search predicted {}, but the runs use Megatron-LM{without}.{times} Each run is predicted as what its script \
+        "the search predicted {}, but {which} Megatron-LM{without}.{times} Each run is predicted as what its script \
          runs{factors}. `--stack {}` searches for layouts that are best there",
         predicted.title(),
         first.software
@@ -169,7 +176,9 @@ struct MeasuringRuns<'a> {
     types: Vec<&'a str>,
     /// What each run measures.
     plans: Vec<&'a PlannedRun>,
-    /// The software of the scripts.
+    /// The release that launches each run; none for Megatron-LM.
+    releases: Vec<Option<Release>>,
+    /// The software of the scripts that run Megatron-LM.
     scripts: Vec<ScriptSoftware>,
     /// The steps that a run makes.
     steps: u32,
@@ -179,8 +188,9 @@ impl<'a> MeasuringRuns<'a> {
     /// Adds the run of a plan, or says why it can't be launched.
     fn add(&mut self, found: &SearchedGpu<'a>, plan: &'a PlannedRun, name: &str) {
         match run(found, plan, name) {
-            Ok(MeasuringRun { run, script, steps }) => {
+            Ok(MeasuringRun { run, release, script, steps }) => {
                 self.steps = steps;
+                self.releases.push(release);
                 self.scripts.extend(script);
                 self.types.push(&found.offer.gpu.id);
                 self.plans.push(plan);
@@ -205,6 +215,8 @@ impl<'a> MeasuringRuns<'a> {
 /// A run that measures a plan.
 struct MeasuringRun {
     run: Run,
+    /// The release that launches it; none for Megatron-LM.
+    release: Option<Release>,
     /// The software of its script; none if a release runs it with the planned software.
     script: Option<ScriptSoftware>,
     /// The steps that it makes.
@@ -221,7 +233,8 @@ fn run(found: &SearchedGpu<'_>, plan: &PlannedRun, place: &str) -> Result<Measur
     let mut spec: Spec = plan.spec(found.question, found.offer).with(Field::Tokens, "");
     let mut scenario = spec.scenario()?;
     let mut script = None;
-    match planned_release(&spec, &scenario) {
+    let release = planned_release(&spec, &scenario);
+    match release {
         Some(release) => spec = spec.with(Field::Release, release.to_string()),
         None => {
             spec = spec.with(Field::Style, Style::MegatronLm.to_string());
@@ -253,7 +266,12 @@ fn run(found: &SearchedGpu<'_>, plan: &PlannedRun, place: &str) -> Result<Measur
         found.offer.gpu.id, plan.gpus, layout.dtype, layout.tp, layout.pp
     );
     let settings = Settings { spec, ..Settings::default() };
-    Ok(MeasuringRun { run: Run { name: Name::closest(&text), after: Vec::new(), settings }, script, steps })
+    Ok(MeasuringRun {
+        run: Run { name: Name::closest(&text), after: Vec::new(), settings },
+        release,
+        script,
+        steps,
+    })
 }
 
 /// Returns the release that launches a scenario with exactly the planned software, if any.
