@@ -222,6 +222,8 @@ pub fn intervals(judged: &[Vec<HeldOutRow<'_>>; 3], distant: &DistantRows<'_>) -
         let tails = (0..TAIL_STEPS).map(|step| (0.1 - f64::from(step) * TAIL_STEP, 1.0));
         fitted(class, &ratios, tails).map(|interval| FittedInterval { per_doubt, ..interval })
     });
+    let mut near: Vec<FittedInterval> = near.collect();
+    not_narrower_than_dense(&mut near);
     let far = Distance::ALL.into_iter().zip(distant).flat_map(|(distance, folds)| {
         [false, true].into_iter().filter_map(move |routed| {
             let ratios: Vec<(String, f64)> = folds
@@ -236,7 +238,23 @@ pub fn intervals(judged: &[Vec<HeldOutRow<'_>>; 3], distant: &DistantRows<'_>) -
             fitted(distance.class(routed), &ratios, stretches)
         })
     });
-    near.chain(far).collect()
+    near.into_iter().chain(far).collect()
+}
+
+/// Widens the intervals of mixtures of experts to those of dense models: they are harder to predict. That the few interpolated ones
+/// scatter less is chance.
+fn not_narrower_than_dense(near: &mut [FittedInterval]) {
+    let pairs = [
+        (IntervalClass::RoutedInterpolated, IntervalClass::DenseInterpolated),
+        (IntervalClass::RoutedExtrapolated, IntervalClass::DenseExtrapolated),
+    ];
+    for (routed, dense) in pairs {
+        let ends = near.iter().find(|interval| interval.class == dense).map(|dense| (dense.low, dense.high));
+        let routed = near.iter_mut().find(|interval| interval.class == routed);
+        if let Some((routed, (low, high))) = routed.zip(ends) {
+            (routed.low, routed.high) = (routed.low.min(low), routed.high.max(high));
+        }
+    }
 }
 
 /// Returns the class of a held-out row, if nothing but its model and layout is unmeasured; none of tiny models.
