@@ -116,10 +116,11 @@ impl Target {
 
     /// Returns whether the script reads a field of the layout or the batch from a variable, and runs it with the scenario's value.
     pub(super) fn takes(&self, field: Field, scenario: &Scenario) -> bool {
-        self.script.variable_of(field).is_some()
-            && !self.recipe.id.strong
-            && !forced::is_forced(&self.recipe.id, field)
-            && !(matches!(field, Field::Pp | Field::Vp) && self.names_other_stages(scenario))
+        let is_of_stages = matches!(field, Field::Pp | Field::Vp);
+        let is_fixed = self.recipe.id.strong
+            || forced::is_forced(&self.recipe.id, field)
+            || is_of_stages && self.names_other_stages(scenario);
+        !is_fixed && self.script.variable_of(field).is_some()
     }
 
     /// Returns whether the recipe names the layers of another number of stages than the scenario has, counting those of every chunk.
