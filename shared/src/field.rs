@@ -190,8 +190,8 @@ fields! {
     GpuTypes "gpu-types" "gs" "GPU types" Search Text "TYPES"
         "GPU types to compare" "GPU types to compare, such as h100,b200",
     GpuRange "gpu-range" "nr" "GPU counts" Search Text "RANGE"
-        "Numbers of GPUs to search: one, a list or a range"
-        "Numbers of GPUs to search: one (1024), a list (512,1024,2048) or a range (512..4096) [default: round numbers from 1 node to 16,384 GPUs]",
+        "Numbers of GPUs to search: one, a limit, a list or a range"
+        "Numbers of GPUs to search: one (1024), a limit (<=1024), a list (512,1024,2048) or a range (512..4096) [default: round numbers from 1 node to 16,384 GPUs]",
     Deadline "deadline" "by" "Deadline" Search Text "TIME"
         "Maximum time that training may take, such as 60d or 8w"
         "Maximum time that training may take, including time lost to failures, such as 60d or 8w",

@@ -31,8 +31,8 @@ pub struct GpuAnswer {
     /// The same plan with the software of the nearest measured run of the model on this GPU type, if nobody measured the plan's
     /// software there and that one is clearly slower.
     pub with_measured_software: Option<(Stack, PlannedRun)>,
-    /// The plan that would be best if the deadline had to be met with the other chance; none without a deadline, or if no plan
-    /// meets it.
+    /// The plan that would be best if the deadline had to be met with the other chance; none without a deadline, if no plan meets
+    /// it, or if it is both slower and more expensive than the best one.
     pub with_other_chance: Option<PlannedRun>,
     /// What prevents the goal; none if it is reached.
     pub unmet: Option<Unmet>,
@@ -90,7 +90,12 @@ impl GpuAnswer {
         let affordable = points.iter().filter(|point| question.is_affordable(point));
         let affordable = affordable.min_by(|one, other| one.days.total_cmp(&other.days));
         let affordable = affordable.filter(|_| matches!(question.goal, Goal::Deadline(_)));
-        let with_other_chance = question.with_other_chance(points).map(|index| points[index].clone());
+        let best = chosen.map(|index| &points[index]);
+        let is_worth_it = |other: &&PlannedRun| {
+            best.is_none_or(|best| other.days <= best.days || other.expected_cost <= best.expected_cost)
+        };
+        let with_other_chance = question.with_other_chance(points).map(|index| &points[index]);
+        let with_other_chance = with_other_chance.filter(is_worth_it).cloned();
         let relaxations = unmet.map_or(Vec::new(), |unmet| {
             let nearby = Nearby {
                 nearest,

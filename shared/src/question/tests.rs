@@ -259,6 +259,18 @@ fn of_plans_that_are_nearly_as_good_the_better_known_one_comes_first() {
 }
 
 #[test]
+fn the_plan_for_the_other_chance_is_faster_or_cheaper() {
+    let mut named = 0;
+    for days in ["15d", "20d", "30d", "45d", "60d"] {
+        let answer = answer(&small(&[(Field::Deadline, days)]));
+        let (Some(best), Some(other)) = (answer.best(), &answer.with_other_chance) else { continue };
+        assert!(other.days <= best.days || other.expected_cost <= best.expected_cost, "{days}");
+        named += 1;
+    }
+    assert!(named > 0);
+}
+
+#[test]
 fn a_number_of_gpus_may_be_a_limit() {
     for text in ["up to 1,024", "<=1024", "≤ 1024", "..1024", "Up to 1024"] {
         assert_eq!(text.parse(), Ok(GpuCounts::UpTo(1024)), "{text}");

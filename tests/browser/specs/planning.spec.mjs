@@ -12,7 +12,7 @@ for (const [model, title] of [
 ]) {
   test(`how many H100 or B200 train ${title} on 10T tokens, by keyboard only`, async ({ page }) => {
     await page.goto("/");
-    await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 finish in about [\d.]+ days, for \$[\d.]+M\.$/);
+    await expect(verdict(page)).toHaveText(/^[\d,]+ × B200 finish in about [\d.]+ days, for \$[\d.]+M of a reservation\.$/);
     await page.locator("#ask-model").focus();
     await page.keyboard.press("ControlOrMeta+A");
     await page.keyboard.type(model);
@@ -24,13 +24,26 @@ for (const [model, title] of [
     await page.keyboard.press("Enter");
     await expect(details(page)).toContainText(title);
     for (const card of [cards(page).nth(0), cards(page).nth(1)]) {
-      await expect(card.locator(".hero")).toHaveText(/^[\d,]+ GPUs$/);
+      await expect(card.locator(".hero")).toHaveText(/^[\d,]+ GPUs( \+ [\d,]+ spare)?$/);
       await expect(card.locator(".mini.main > div").nth(0)).toHaveText(/^Time\d+ days \d+–\d+$/);
       await expect(card.locator(".mini.main > div").nth(1)).toHaveText(/^Cost\$[\d.]+M \$[\d.]+–[\d.]+M$/);
       await expect(card.locator(".layout-line")).toContainText("MBS");
     }
   });
 }
+
+test("the headline says how long the launch script takes, if it runs other software than planned", async ({ page }) => {
+  const rest = page.locator(".verdict-line > p").first();
+  await page.goto("/?v=1&m=mixtral-8x7b&t=10T&gs=b200&by=60d");
+  await expect(rest).toContainText(/^Its launch script runs Megatron-LM, not the planned software, and takes about \d+ days\. /);
+  await expect(page.locator(".launch-fit")).toContainText("without fused kernels for experts");
+  // Megatron-Bridge's recipe runs the planned software.
+  await page.goto("/?v=1&m=qwen3-235b-a22b&t=10T&gs=gb300&by=60d");
+  await expect(details(page)).toContainText("Qwen3 235B-A22B on");
+  await page.getByRole("tab", { name: "Launch" }).click();
+  await expect(page.locator("[data-script]")).toContainText("./scripts/training/train.sh");
+  await expect(rest).not.toContainText("launch script");
+});
 
 test("saved plans stand side by side, survive a reload and can be exported", async ({ page }) => {
   await page.goto("/");
@@ -63,7 +76,7 @@ test("a deadline that can't be met offers changes that meet it, and Ctrl-Z takes
   const change = cards(page).getByRole("button", { name: /^Allow [\d.]+ days$/ });
   await expect(cards(page).getByRole("button", { name: /^(Use [\d,]+ GPUs|Train on [\d.]+[BT] tokens)$/ })).toHaveCount(2);
   await change.click();
-  await expect(verdict(page)).toHaveText(/^64 × H100 finish in about \d+ days, for \$[\d.]+[kM]\.$/);
+  await expect(verdict(page)).toHaveText(/^64 × H100 finish in about \d+ days, for \$[\d.]+[kM] of a reservation\.$/);
   await page.keyboard.press("ControlOrMeta+z");
   await expect(verdict(page)).toContainText("No plan finishes within 5 days");
   // Nothing is left to undo: the page stays.
