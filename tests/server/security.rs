@@ -720,3 +720,18 @@ fn a_binary_log() {
     assert_eq!(lines["items"].as_array().unwrap().len(), 2);
     assert_eq!(lines["items"][1]["text"].as_str().unwrap().len(), 4096);
 }
+
+#[test]
+fn more_connections_than_open_files() {
+    let options = Options { by: &["prlimit", "--nofile=300:300"], ..Options::default() };
+    let server = Server::with(&Place::local(), &options);
+    let owner = server.owner();
+    // The client keeps its connection.
+    assert_eq!(owner.get("/limits").status, 200);
+    let idle: Vec<_> = (0..400).map(|_| server.wire()).collect();
+    for _ in 0..10 {
+        owner.put_all(&carried(12.0, "eos"));
+    }
+    assert_eq!(owner.all("").len(), 10);
+    drop(idle);
+}

@@ -149,6 +149,16 @@ impl Store {
         Ok(Some(Access::Token(token)))
     }
 
+    /// Returns whether a token, by its id, is neither expired nor revoked.
+    pub(crate) async fn is_usable(&self, id: &str) -> Result<bool, StoreError> {
+        let select = "SELECT count(*) FROM tokens WHERE id = $1 AND revoked_at IS NULL \
+            AND (expires_at IS NULL OR expires_at > $2)";
+        let select = sqlx::query_scalar(select).bind(id).bind(now());
+        let count: i64 =
+            select.fetch_one(&self.database.readers).await.map_err(|error| self.failed(error))?;
+        Ok(count > 0)
+    }
+
     /// Adds bytes to what a token uploaded today (UTC) and returns the sum.
     pub(crate) async fn count_upload(&self, token: &str, bytes: u64) -> Result<u64, StoreError> {
         let day = Timestamp::now().to_string()[..10].to_owned();
